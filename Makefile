@@ -159,6 +159,7 @@ fresh: ## Check generated files, format and documents.
 	@go run ./hack/requirements -check
 	@go run ./hack/support -check
 	@go run ./hack/verified -check
+	@go run ./hack/style
 	@cd hack/powershell && CGO_ENABLED=0 go run . ../../internal/userdata/testdata/*.ps1
 
 .PHONY: vet

@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// operator is the manifest that the operator is installed by.
+// operator returns the manifest that the operator is installed by.
 func operator(t *testing.T) appsv1.Deployment {
 	t.Helper()
 	data, err := deploy.Files.ReadFile("deployment.yaml")
@@ -33,7 +33,7 @@ func TestTheOperatorIsScheduledOnLinuxNodesOnly(t *testing.T) {
 	}
 }
 
-// environment are the variables that the manifest of the operator gives it with a value.
+// environment returns the variables that the manifest of the operator gives it with a value.
 func environment(t *testing.T) map[string]string {
 	t.Helper()
 	values := map[string]string{}
@@ -61,7 +61,8 @@ func TestTheManifestShowsTheDefaultsOfTheCode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		shown, err := nodespec.ParseLogSettings(values["SERVICES_LOG_FILE_SIZE"], values["SERVICES_LOG_FILE_AGE"], values["SERVICES_LOG_FLUSH_INTERVAL"])
+		shown, err := nodespec.ParseLogSettings(values["SERVICES_LOG_FILE_SIZE"], values["SERVICES_LOG_FILE_AGE"],
+			values["SERVICES_LOG_FLUSH_INTERVAL"])
 		if err != nil || shown != defaults {
 			t.Errorf("the manifest has %+v, the code %+v: %v", shown, defaults, err)
 		}

@@ -16,8 +16,9 @@ import (
 	"github.com/windows-machine-config/wmco/deploy"
 )
 
-// clusterWideWrites are the writes that the operator may do anywhere in the cluster, with the reason why no Role in a namespace will do. Which of
-// these requests it may make is narrowed further by the ValidatingAdmissionPolicies that internal/controller/admission makes.
+// clusterWideWrites are the writes that the operator may do anywhere in the cluster, with the reason why no Role in a
+// namespace will do. Which of these requests it may make is narrowed further by the ValidatingAdmissionPolicies that
+// internal/controller/admission makes.
 var clusterWideWrites = map[string]string{
 	"nodes: delete":                         "Nodes are in no namespace",
 	"nodes: patch":                          "Nodes are in no namespace",
@@ -52,7 +53,7 @@ var named = []string{
 	"clusterroles.rbac.authorization.k8s.io: delete", "clusterrolebindings.rbac.authorization.k8s.io: delete",
 }
 
-// roles are all ClusterRoles and Roles that are installed for the operator itself.
+// roles returns all ClusterRoles and Roles that are installed for the operator itself.
 func roles(t *testing.T) []rbacv1.ClusterRole {
 	t.Helper()
 	data, err := deploy.Files.ReadFile("rbac/role.yaml")
@@ -149,13 +150,16 @@ func TestTheOperatorsRightsAreSmall(t *testing.T) {
 			if slices.Contains([]string{"escalate", "impersonate"}, r.verb) || r.verb == "bind" && len(r.names) == 0 {
 				t.Errorf("%s", r)
 			}
-			for _, way := range []string{"pods", "pods/exec", "pods/attach", "pods/portforward", "pods/ephemeralcontainers", "nodes/proxy", "serviceaccounts/token"} {
-				if r.resource == way && !slices.Contains([]string{"get", "list", "watch"}, r.verb) || r.resource == way && strings.Contains(way, "/") {
+			for _, way := range []string{"pods", "pods/exec", "pods/attach", "pods/portforward", "pods/ephemeralcontainers",
+				"nodes/proxy", "serviceaccounts/token"} {
+				if r.resource == way && !slices.Contains([]string{"get", "list", "watch"}, r.verb) || r.resource == way &&
+					strings.Contains(way, "/") {
 					t.Errorf("%s lets the operator become any pod", r)
 				}
 			}
 			for _, role := range []string{"clusterroles", "roles", "clusterrolebindings", "rolebindings"} {
-				if r.resource == role+".rbac.authorization.k8s.io" && slices.Contains([]string{"update", "patch"}, r.verb) && len(r.names) == 0 {
+				if r.resource == role+".rbac.authorization.k8s.io" && slices.Contains([]string{"update", "patch"}, r.verb) &&
+					len(r.names) == 0 {
 					t.Errorf("%s is of any name", r)
 				}
 			}

@@ -36,13 +36,15 @@ var settingChanges = map[string]func(*testing.T, *nodespec.Cluster, *nodespec.In
 		c.Registries.Credentials = []nodespec.Credential{{Registry: "registry.example.com", Auth: "dXNlcjpwYXNzd29yZA=="}}
 	},
 	"mirrors": func(_ *testing.T, c *nodespec.Cluster, _ *nodespec.Inputs) {
-		mirror := nodespec.Mirror{Host: "mirror.example.com:5000", Path: "copies", Tags: true, Authorization: "dXNlcjpwYXNzd29yZA=="}
+		mirror := nodespec.Mirror{Host: "mirror.example.com:5000", Path: "copies", Tags: true,
+			Authorization: "dXNlcjpwYXNzd29yZA=="}
 		c.Registries.Hosts = []nodespec.Registry{{Host: "quay.io", Mirrors: []nodespec.Mirror{mirror}, NeverContact: true}}
 	},
 	"insecure, blocked, allowed registries": func(_ *testing.T, c *nodespec.Cluster, _ *nodespec.Inputs) {
 		c.Registries.OnlyAllowed = true
 		c.Registries.Hosts = []nodespec.Registry{
-			{Host: "a.example.com:5000", Allowed: true, Endpoint: nodespec.Endpoint{Insecure: true}}, {Host: "b.example.com", Blocked: true},
+			{Host: "a.example.com:5000", Allowed: true, Endpoint: nodespec.Endpoint{Insecure: true}},
+			{Host: "b.example.com", Blocked: true},
 		}
 	},
 	"certificate authorities of registries": func(t *testing.T, c *nodespec.Cluster, _ *nodespec.Inputs) {
@@ -52,7 +54,9 @@ var settingChanges = map[string]func(*testing.T, *nodespec.Cluster, *nodespec.In
 	"certificate authority of the kubelets' clients": func(t *testing.T, c *nodespec.Cluster, _ *nodespec.Inputs) {
 		c.KubeletClientCA = authority(t)
 	},
-	"certificate authority of the API server": func(t *testing.T, c *nodespec.Cluster, _ *nodespec.Inputs) { c.APIServerCA = authority(t) },
+	"certificate authority of the API server": func(t *testing.T, c *nodespec.Cluster, _ *nodespec.Inputs) {
+		c.APIServerCA = authority(t)
+	},
 	"rotation of logs": func(_ *testing.T, _ *nodespec.Cluster, in *nodespec.Inputs) {
 		in.LogSettings = nodespec.LogSettings{FileSize: "20Mi", FileAge: time.Hour}
 	},
@@ -111,9 +115,11 @@ func inputs(t *testing.T) nodespec.Inputs {
 	}
 	var payload []nodespec.Component
 	for component, files := range map[string][]string{
-		"containerd": {"containerd.exe", "containerd-shim-runhcs-v1.exe"}, "kubelet": {"kubelet.exe"}, "kube-proxy": {"kube-proxy.exe"},
+		"containerd": {"containerd.exe", "containerd-shim-runhcs-v1.exe"}, "kubelet": {"kubelet.exe"},
+		"kube-proxy":      {"kube-proxy.exe"},
 		"kube-log-runner": {"kube-log-runner.exe"}, "cni": {"win-overlay.exe", "host-local.exe", "win-bridge.exe"},
-		"hybrid-overlay-node": {"hybrid-overlay-node.exe"}, "windows_exporter": {"windows_exporter.exe"}, "csi-proxy": {"csi-proxy.exe"},
+		"hybrid-overlay-node": {"hybrid-overlay-node.exe"}, "windows_exporter": {"windows_exporter.exe"},
+		"csi-proxy":                {"csi-proxy.exe"},
 		"azure-cloud-node-manager": {"azure-cloud-node-manager.exe"},
 	} {
 		c := nodespec.Component{Name: component, Version: "v1.0.0"}
@@ -126,8 +132,10 @@ func inputs(t *testing.T) nodespec.Inputs {
 		Cluster: nodespec.Cluster{
 			Platform: "Azure", Version: "5.0.1", APIServerInternalURL: "https://api-int.lab.example.com:6443",
 			APIServerCA: "API server", KubeletClientCA: "kubelet's clients", ServiceCIDRs: []string{"172.30.0.0/16"},
-			Kubelet:        nodespec.WorkerKubelet{ClusterDNS: []string{"172.30.0.10"}, ClusterDomain: "cluster.local", CloudProvider: "external"},
-			Network:        nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true, HybridClusterNetworks: []string{"10.132.0.0/14"}},
+			Kubelet: nodespec.WorkerKubelet{ClusterDNS: []string{"172.30.0.10"}, ClusterDomain: "cluster.local",
+				CloudProvider: "external"},
+			Network: nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true,
+				HybridClusterNetworks: []string{"10.132.0.0/14"}},
 			MetricsServing: nodespec.ServingCertificate{Certificate: "exporter", Key: "key"},
 		},
 		Instance: nodespec.Instance{Name: "win-a", NodeName: "win-a", HostName: "win-a", NodeIP: "10.1.42.1"},
@@ -149,16 +157,18 @@ func makeSpec(t *testing.T, in nodespec.Inputs) nodespec.NodeSpec {
 	return spec
 }
 
-// settled are the facts of a host that is what the spec says.
+// settled returns the facts of a host that is what the spec says.
 func settled(t *testing.T, in nodespec.Inputs) (plan.Facts, nodespec.NodeSpec) {
 	t.Helper()
 	spec := makeSpec(t, in)
 	facts := plan.Facts{
-		Time: now, System: host.SystemInfo{HostName: spec.HostName}, Payload: map[string]string{}, Features: map[string]host.FeatureState{},
-		Files: map[string]plan.FileFact{}, Firewall: map[string]host.FirewallRule{}, Services: map[string]host.Service{},
-		Networks:  []host.HNSNetwork{{Name: spec.Network.HNSNetwork, Type: "Overlay", Subnet: podSubnet}},
-		Endpoints: []host.HNSEndpoint{{Name: spec.Network.SourceVIPEndpoint, Network: spec.Network.HNSNetwork, Address: sourceVIP}},
-		Identity:  signed(spec.Identity), Identities: map[string]plan.IdentityFacts{}, EventSource: true,
+		Time: now, System: host.SystemInfo{HostName: spec.HostName}, Payload: map[string]string{},
+		Features: map[string]host.FeatureState{},
+		Files:    map[string]plan.FileFact{}, Firewall: map[string]host.FirewallRule{}, Services: map[string]host.Service{},
+		Networks: []host.HNSNetwork{{Name: spec.Network.HNSNetwork, Type: "Overlay", Subnet: podSubnet}},
+		Endpoints: []host.HNSEndpoint{{Name: spec.Network.SourceVIPEndpoint, Network: spec.Network.HNSNetwork,
+			Address: sourceVIP}},
+		Identity: signed(spec.Identity), Identities: map[string]plan.IdentityFacts{}, EventSource: true,
 	}
 	for _, identity := range spec.Identities {
 		facts.Identities[identity.Name] = signed(identity)
@@ -172,7 +182,8 @@ func settled(t *testing.T, in nodespec.Inputs) (plan.Facts, nodespec.NodeSpec) {
 	}
 	resolved := plan.Resolve(facts, spec)
 	for _, service := range resolved.Services {
-		facts.Services[service.Name] = host.Service{ServiceConfig: service.ServiceConfig, State: host.ServiceRunning, RunningCommandLine: service.CommandLine}
+		facts.Services[service.Name] = host.Service{ServiceConfig: service.ServiceConfig, State: host.ServiceRunning,
+			RunningCommandLine: service.CommandLine}
 	}
 	putFiles(facts, resolved)
 	return facts, spec
@@ -184,7 +195,8 @@ func putFiles(facts plan.Facts, spec nodespec.NodeSpec) {
 	}
 	for _, file := range spec.Files {
 		content := file.Bytes()
-		facts.Files[file.Path] = plan.FileFact{SHA256: plan.Digest(content), Text: plan.TextDigest(content), Access: plan.FileAccess(file)}
+		facts.Files[file.Path] = plan.FileFact{SHA256: plan.Digest(content), Text: plan.TextDigest(content),
+			Access: plan.FileAccess(file)}
 	}
 	for _, release := range spec.Releases {
 		facts.Files[release.Directory] = plan.FileFact{Directory: true, Access: host.AccessInherited}
@@ -200,11 +212,12 @@ func putFiles(facts plan.Facts, spec nodespec.NodeSpec) {
 
 func signed(identity nodespec.Identity) plan.IdentityFacts {
 	return plan.IdentityFacts{Current: &plan.CertificateFacts{
-		CommonName: identity.CommonName, Organization: []string{identity.Organization}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
+		CommonName: identity.CommonName, Organization: []string{identity.Organization}, NotBefore: now.Add(-time.Hour),
+		NotAfter: now.Add(time.Hour),
 	}}
 }
 
-// authority is the certificate of an authority, in PEM.
+// authority returns the certificate of an authority, in PEM.
 func authority(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -212,7 +225,8 @@ func authority(t *testing.T) string {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotBefore: now, NotAfter: now.Add(time.Hour), IsCA: true,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotBefore: now,
+		NotAfter: now.Add(time.Hour), IsCA: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {

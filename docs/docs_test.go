@@ -27,7 +27,7 @@ type constant struct {
 	value ast.Expr
 }
 
-// constants are the package-level constants in the files of a pattern, without tests, whose names match.
+// constants returns the package-level constants in the files of a pattern, without tests, whose names match.
 func constants(t *testing.T, files, names string) []constant {
 	t.Helper()
 	var found []constant
@@ -71,7 +71,7 @@ func parse(t *testing.T, pattern string) []*ast.File {
 	return files
 }
 
-// firstCells are the names in code font that begin the rows of a document's tables, with their rows.
+// firstCells returns the names in code font that begin the rows of a document's tables, with their rows.
 func firstCells(t *testing.T, document string) map[string]string {
 	t.Helper()
 	data, err := os.ReadFile(document)
@@ -113,7 +113,8 @@ func TestConditionsAndReasonsAreDocumented(t *testing.T) {
 }
 
 func TestReasonsAreConstants(t *testing.T) {
-	for _, pattern := range []string{"internal/controller/instance/*.go", "internal/controller/instance/*/*.go", "internal/policy/*/*.go"} {
+	for _, pattern := range []string{"internal/controller/instance/*.go", "internal/controller/instance/*/*.go",
+		"internal/policy/*/*.go"} {
 		for _, file := range parse(t, pattern) {
 			ast.Inspect(file, func(node ast.Node) bool {
 				literal, ok := node.(*ast.CompositeLit)
@@ -129,7 +130,8 @@ func TestReasonsAreConstants(t *testing.T) {
 						continue
 					}
 					if text, ok := field.Value.(*ast.BasicLit); ok {
-						t.Errorf("package %s has the reason %s as a text: make it a constant, so that docs/conditions.md must explain it", file.Name.Name, text.Value)
+						t.Errorf("package %s has the reason %s as a text: make it a constant, so that docs/conditions.md must explain it",
+							file.Name.Name, text.Value)
 					}
 				}
 				return true
@@ -187,14 +189,15 @@ func TestEveryFieldOfTheDisruptionPolicyIsDocumented(t *testing.T) {
 			t.Errorf("docs/upgrades.md has a row for %s, which the policy does not have", name)
 		}
 	}
-	for name, want := range map[string]time.Duration{"failureDeadline": disruptionpolicy.DefaultFailureDeadline, "drainTimeout": disruptionpolicy.DefaultDrainTimeout} {
+	for name, want := range map[string]time.Duration{"failureDeadline": disruptionpolicy.DefaultFailureDeadline,
+		"drainTimeout": disruptionpolicy.DefaultDrainTimeout} {
 		if text := fmt.Sprintf("| %dm |", want/time.Minute); !strings.Contains(rows[name], text) {
 			t.Errorf("docs/upgrades.md must say that the default of %s is %q: %s", name, text, rows[name])
 		}
 	}
 }
 
-// written is a number or a duration as the guide writes it: "10 s".
+// written returns a number or a duration as the guide writes it: "10 s".
 func written(t *testing.T, value ast.Expr) string {
 	t.Helper()
 	if number, ok := value.(*ast.BasicLit); ok {
@@ -231,4 +234,5 @@ func evaluate(t *testing.T, value ast.Expr) time.Duration {
 	return 0
 }
 
-var units = map[string]time.Duration{"Millisecond": time.Millisecond, "Second": time.Second, "Minute": time.Minute, "Hour": time.Hour}
+var units = map[string]time.Duration{"Millisecond": time.Millisecond, "Second": time.Second,
+	"Minute": time.Minute, "Hour": time.Hour}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// guides are all documents that users read.
+// guides returns all documents that users read.
 func guides(t *testing.T) []string {
 	t.Helper()
 	paths, err := filepath.Glob("*.md")
@@ -27,7 +27,7 @@ func readText(t *testing.T, path string) string {
 	return string(data)
 }
 
-// anchors are the targets that the headings of a document make.
+// anchors returns the targets that the headings of a document make.
 func anchors(t *testing.T, path string) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
@@ -79,7 +79,8 @@ func TestExamplesThatAGuideNamesAreThere(t *testing.T) {
 	}
 	listed := readText(t, "../examples/README.md")
 	for _, path := range all {
-		if base := filepath.Base(path); !named[base] && !strings.Contains(listed, base) && !strings.Contains(listed, "-"+strings.TrimSuffix(base[strings.LastIndex(base, "-")+1:], ".yaml")) {
+		if base := filepath.Base(path); !named[base] && !strings.Contains(listed, base) &&
+			!strings.Contains(listed, "-"+strings.TrimSuffix(base[strings.LastIndex(base, "-")+1:], ".yaml")) {
 			t.Errorf("no guide names examples/%s", base)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 
 const securityGuide = "security.md"
 
-// testsIn are the names of the tests in a file.
+// testsIn returns the names of the tests in a file.
 func testsIn(t *testing.T, path string) []string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
@@ -27,18 +27,20 @@ func testsIn(t *testing.T, path string) []string {
 	}
 	var names []string
 	for _, declaration := range file.Decls {
-		if function, ok := declaration.(*ast.FuncDecl); ok && function.Recv == nil && regexp.MustCompile("^(Test|Fuzz)").MatchString(function.Name.Name) {
+		if function, ok := declaration.(*ast.FuncDecl); ok && function.Recv == nil &&
+			regexp.MustCompile("^(Test|Fuzz)").MatchString(function.Name.Name) {
 			names = append(names, function.Name.Name)
 		}
 	}
 	return names
 }
 
-// shown are the tests that the guide says show something, by their files.
+// shown returns the tests that the guide says show something, by their files.
 func shown(t *testing.T) map[string][]string {
 	t.Helper()
 	tests := map[string][]string{}
-	for _, match := range regexp.MustCompile("\\[`((?:Test|Fuzz)\\w+)`\\]\\(([^)]+)\\)").FindAllStringSubmatch(readText(t, securityGuide), -1) {
+	for _, match := range regexp.MustCompile("\\[`((?:Test|Fuzz)\\w+)`\\]\\(([^)]+)\\)").FindAllStringSubmatch(readText(t,
+		securityGuide), -1) {
 		tests[match[2]] = append(tests[match[2]], match[1])
 	}
 	return tests
@@ -74,7 +76,7 @@ func TestEveryAttackIsInTheSecurityGuide(t *testing.T) {
 	}
 }
 
-// resources are those that the operator has rights to, with the verbs.
+// resources returns those that the operator has rights to, with the verbs.
 func resources(t *testing.T) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}

@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// section is the text below a heading, without the sections below it.
+// section returns the text below a heading, without the sections below it.
 func section(t *testing.T, path, heading string) string {
 	t.Helper()
 	_, text, found := strings.Cut(readText(t, path), "\n"+heading+"\n")
@@ -22,7 +22,7 @@ func section(t *testing.T, path, heading string) string {
 	return text
 }
 
-// tableRows are the cells of the rows of the table that begins with a line.
+// tableRows returns the cells of the rows of the table that begins with a line.
 func tableRows(t *testing.T, text, head string) [][]string {
 	t.Helper()
 	_, table, found := strings.Cut(text, head+"\n")
@@ -47,7 +47,7 @@ func tableRows(t *testing.T, text, head string) [][]string {
 
 var code = regexp.MustCompile("`([^`]+)`")
 
-// coded are the texts in code font.
+// coded returns the texts in code font.
 func coded(text string) []string {
 	var texts []string
 	for _, match := range code.FindAllStringSubmatch(text, -1) {
@@ -106,7 +106,8 @@ func TestLiftedLimitsAreNamed(t *testing.T) {
 	for _, row := range tableRows(t, section(t, "support.md", "## Limits"), "| | limit of earlier guides | now |") {
 		limits[row[0]] = row[len(row)-1]
 	}
-	for limit, heading := range map[string]string{"L-01": "proxy", "L-02": "pull-secret", "L-03": "mirrors", "L-12": "storage"} {
+	for limit, heading := range map[string]string{"L-01": "proxy", "L-02": "pull-secret", "L-03": "mirrors",
+		"L-12": "storage"} {
 		if now := limits[limit]; !strings.HasPrefix(now, "lifted") || !strings.Contains(now, "settings.md#"+heading) {
 			t.Errorf("docs/support.md says of %s: %q", limit, now)
 		}
@@ -123,7 +124,8 @@ func TestTheGuideToSettingsSays(t *testing.T) {
 		{"## Network", []string{"**when the cluster is installed**", "`exclude-nics=`", "`169.254.169.254`"}},                     // R-115, R-121
 		{"## Pull secret", []string{"Public images need nothing", "lies on the node already", "`imagePullPolicy: IfNotPresent`"}}, // R-128
 		{"## Storage", []string{"`kubernetes.io/aws-ebs`", "CSI migration", "csi-proxy", "HostProcess"}},                          // R-106
-		{"### A disconnected cluster", []string{"pause:3.9", "--all", "foreign layers", "RELATED_IMAGE_WINDOWS_PAUSE", "`relatedImages`"}},
+		{"### A disconnected cluster", []string{"pause:3.9", "--all", "foreign layers", "RELATED_IMAGE_WINDOWS_PAUSE",
+			"`relatedImages`"}},
 	} {
 		t.Run(test.heading, func(t *testing.T) {
 			text := section(t, "settings.md", test.heading)
@@ -139,7 +141,8 @@ func TestTheGuideToSettingsSays(t *testing.T) {
 // R-125, R-129
 func TestTheGuideToWorkloadsSays(t *testing.T) {
 	workloads := readText(t, "workloads.md")
-	for _, part := range []string{"`docker`", "examples/runtime-class-docker.yaml", "The image must be of the version of the node", "10.0.20348"} {
+	for _, part := range []string{"`docker`", "examples/runtime-class-docker.yaml",
+		"The image must be of the version of the node", "10.0.20348"} {
 		if !strings.Contains(workloads, part) {
 			t.Errorf("docs/workloads.md does not say: %s", part)
 		}
@@ -148,7 +151,8 @@ func TestTheGuideToWorkloadsSays(t *testing.T) {
 
 func TestIdentitiesOfServicesAreDocumented(t *testing.T) {
 	rows := map[string][]string{}
-	for _, row := range tableRows(t, section(t, "settings.md", "## Services and their rights"), "| service | user | group | may |") {
+	for _, row := range tableRows(t, section(t, "settings.md", "## Services and their rights"),
+		"| service | user | group | may |") {
 		for _, service := range coded(row[0]) {
 			rows[service] = row[1:]
 		}
@@ -170,11 +174,14 @@ func TestIdentitiesOfServicesAreDocumented(t *testing.T) {
 // R-124, R-125
 func TestContainerdHasTheHandlersOfTheRuntimeClasses(t *testing.T) {
 	spec := makeSpec(t, inputs(t))
-	i := slices.IndexFunc(spec.Files, func(f nodespec.File) bool { return strings.HasSuffix(f.Path, `\containerd_conf.toml`) })
+	i := slices.IndexFunc(spec.Files, func(f nodespec.File) bool {
+		return strings.HasSuffix(f.Path, `\containerd_conf.toml`)
+	})
 	if i < 0 {
 		t.Fatal("containerd has no configuration")
 	}
-	for _, name := range []string{"runtime-class.yaml", "runtime-class-2022.yaml", "runtime-class-2025.yaml", "runtime-class-docker.yaml"} {
+	for _, name := range []string{"runtime-class.yaml", "runtime-class-2022.yaml", "runtime-class-2025.yaml",
+		"runtime-class-docker.yaml"} {
 		handler := regexp.MustCompile(`(?m)^handler: '(.*)'$`).FindStringSubmatch(readText(t, "../examples/"+name))
 		if handler == nil || !strings.Contains(spec.Files[i].Content, ".runtimes."+handler[1]+"]\n") {
 			t.Errorf("examples/%s: containerd has no handler %q", name, handler)
@@ -183,7 +190,7 @@ func TestContainerdHasTheHandlersOfTheRuntimeClasses(t *testing.T) {
 }
 
 func TestEventsOfTheClusterAreDocumented(t *testing.T) {
-	support := section(t, "support.md", "## How you are told")
+	support := section(t, "support.md", "## How faults are reported")
 	for _, c := range constants(t, "internal/controller/clusterconfig/*.go", "^reason") {
 		if name := c.value.(*ast.BasicLit).Value; !strings.Contains(support, "`"+strings.Trim(name, `"`)+"`") {
 			t.Errorf("docs/support.md does not name the event %s", name)

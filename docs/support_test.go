@@ -10,7 +10,8 @@ import (
 // The guide has each limit of the earlier guides, and says of it what the table of requirements says.
 func TestNoLimitIsLeftOut(t *testing.T) {
 	states := map[string]string{}
-	for _, row := range regexp.MustCompile(`(?m)^\| (L-\d+) \| [^|]+ \| ([^|]+) \|`).FindAllStringSubmatch(readText(t, "requirements.md"), -1) {
+	for _, row := range regexp.MustCompile(`(?m)^\| (L-\d+) \| [^|]+ \| ([^|]+) \|`).FindAllStringSubmatch(readText(t,
+		"requirements.md"), -1) {
 		states[row[1]] = row[2]
 	}
 	guide := tableRows(t, section(t, "support.md", "## Limits"), "| | limit of earlier guides | now |")

@@ -24,7 +24,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
 )
 
-// placeholders are those of the examples, with values that a user might write.
+// placeholders are the placeholders of the examples, with values that a user might write.
 var placeholders = []string{
 	"<infrastructure_id>", "lab-x7k2p",
 	"<windows_container_ami>", "ami-0123456789abcdef0",
@@ -89,8 +89,8 @@ func TestTheAPIServerAcceptsEveryExample(t *testing.T) {
 	})
 }
 
-// The examples are the guides', and the generator makes the same of a worker that says no more than what the examples leave open.
-// R-039, R-186, R-187, R-188, R-189, R-190
+// The examples are the guides', and the generator makes the same of a worker that says no more than what the examples
+// leave open. R-039, R-186, R-187, R-188, R-189, R-190
 func TestTheGeneratorMakesTheExamples(t *testing.T) {
 	for _, test := range []struct {
 		name, worker string
@@ -98,13 +98,16 @@ func TestTheGeneratorMakesTheExamples(t *testing.T) {
 		strict       any
 	}{
 		{"machineset-aws.yaml", `{"placement":{"availabilityZone":"us-central1-a","region":"us-central1"}}`,
-			machineset.Options{Platform: configv1.AWSPlatformType, Version: "2022", Image: "ami-0123456789abcdef0"}, &awsProviderSpec{}},
+			machineset.Options{Platform: configv1.AWSPlatformType, Version: "2022", Image: "ami-0123456789abcdef0"},
+			&awsProviderSpec{}},
 		{"machineset-azure.yaml", `{"location":"centralus","zone":"1"}`,
-			machineset.Options{Platform: configv1.AzurePlatformType, Version: "2019"}, &machinev1beta1.AzureMachineProviderSpec{}},
+			machineset.Options{Platform: configv1.AzurePlatformType, Version: "2019"},
+			&machinev1beta1.AzureMachineProviderSpec{}},
 		{"machineset-gcp.yaml", `{"projectID":"lab-project","region":"us-central1","zone":"us-central1-a"}`,
 			machineset.Options{Platform: configv1.GCPPlatformType, Version: "2022"}, &machinev1beta1.GCPMachineProviderSpec{}},
-		{"machineset-vsphere.yaml", `{"network":{"devices":[{"networkName":"segment-1"}]},"workspace":{"datacenter":"dc1","datastore":"ds1",` +
-			`"folder":"/dc1/vm/lab-x7k2p","resourcePool":"/dc1/host/c1/Resources","server":"192.0.2.1"}}`,
+		{"machineset-vsphere.yaml",
+			`{"network":{"devices":[{"networkName":"segment-1"}]},"workspace":{"datacenter":"dc1","datastore":"ds1",` +
+				`"folder":"/dc1/vm/lab-x7k2p","resourcePool":"/dc1/host/c1/Resources","server":"192.0.2.1"}}`,
 			machineset.Options{Platform: configv1.VSpherePlatformType, Version: "2022", Image: "/dc1/vm/templates/windows-2022"},
 			&machinev1beta1.VSphereMachineProviderSpec{}},
 	} {
@@ -131,7 +134,8 @@ func TestTheGeneratorMakesTheExamples(t *testing.T) {
 			if err := decoder.Decode(test.strict); err != nil {
 				t.Errorf("the Machine API does not know all fields: %v", err)
 			}
-			for _, line := range []string{"apiVersion: machine.openshift.io/v1beta1\nkind: MachineSet\nmetadata:\n", "\nspec:\n  replicas: 1\n  selector:\n"} {
+			for _, line := range []string{"apiVersion: machine.openshift.io/v1beta1\nkind: MachineSet\nmetadata:\n",
+				"\nspec:\n  replicas: 1\n  selector:\n"} {
 				if !strings.Contains(string(rendered), line) {
 					t.Errorf("the order is not that of the guides:\n%s", rendered)
 				}
@@ -149,7 +153,8 @@ type awsProviderSpec struct {
 // R-003
 func TestNamespaceIsMonitored(t *testing.T) {
 	namespace := read(t, "wmco-namespace.yaml")
-	if namespace.GetName() != "openshift-windows-machine-config-operator" || namespace.GetLabels()["openshift.io/cluster-monitoring"] != "true" {
+	if namespace.GetName() != "openshift-windows-machine-config-operator" ||
+		namespace.GetLabels()["openshift.io/cluster-monitoring"] != "true" {
 		t.Error(namespace)
 	}
 }
@@ -159,7 +164,8 @@ func TestOperatorLifecycleManager(t *testing.T) {
 	const namespace = "openshift-windows-machine-config-operator"
 	group := read(t, "wmco-og.yaml")
 	targets, _, err := unstructured.NestedStringSlice(group.Object, "spec", "targetNamespaces")
-	if err != nil || group.GetName() != "windows-machine-config-operator" || group.GetNamespace() != namespace || !slices.Equal(targets, []string{namespace}) {
+	if err != nil || group.GetName() != "windows-machine-config-operator" || group.GetNamespace() != namespace ||
+		!slices.Equal(targets, []string{namespace}) {
 		t.Errorf("%v, %v", group, err)
 	}
 	subscription := read(t, "wmco-sub.yaml")
@@ -176,7 +182,8 @@ func TestOperatorLifecycleManager(t *testing.T) {
 func TestTheDisruptionPolicyCanBeFollowed(t *testing.T) {
 	object := read(t, "windows-disruption-policy.yaml")
 	var example v1alpha1.WindowsDisruptionPolicy
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, &example, true); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object,
+		&example, true); err != nil {
 		t.Fatal(err)
 	}
 	if example.Name != v1alpha1.DisruptionPolicyName {
@@ -206,7 +213,8 @@ func TestTheWebServerRunsWhatItsImageHas(t *testing.T) {
 		}
 		container := containers[0].(map[string]any)
 		command := container["command"].([]any)
-		if container["image"] != "mcr.microsoft.com/windows/servercore:ltsc2019" || command[0] != "powershell.exe" || command[1] != "-command" {
+		if container["image"] != "mcr.microsoft.com/windows/servercore:ltsc2019" || command[0] != "powershell.exe" ||
+			command[1] != "-command" {
 			t.Errorf("%s: %v", name, container)
 		}
 	}

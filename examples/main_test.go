@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(lab.Main(m))
 }
 
-// admin is a client whose requests with unknown fields are refused.
+// admin returns a client whose requests with unknown fields are refused.
 func admin(t *testing.T) client.Client {
 	t.Helper()
 	c, err := client.New(lab.Cluster(t).Config, client.Options{})
@@ -41,7 +41,7 @@ func admin(t *testing.T) client.Client {
 	return client.WithFieldValidation(c, metav1.FieldValidationStrict)
 }
 
-// read is an example with values in the places of its placeholders.
+// read returns an example with values in the places of its placeholders.
 func read(t *testing.T, name string) *unstructured.Unstructured {
 	t.Helper()
 	data, err := fs.ReadFile(examples.Files, name)
@@ -49,7 +49,8 @@ func read(t *testing.T, name string) *unstructured.Unstructured {
 		t.Fatal(err)
 	}
 	object := &unstructured.Unstructured{}
-	if err := yaml.UnmarshalStrict([]byte(strings.NewReplacer(placeholders...).Replace(string(data))), &object.Object); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(strings.NewReplacer(placeholders...).Replace(string(data))),
+		&object.Object); err != nil {
 		t.Fatal(err)
 	}
 	return object

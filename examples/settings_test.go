@@ -14,11 +14,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// typed is an example as an object of its type, which must know all its fields.
+// typed returns an example as an object of its type, which must know all its fields.
 func typed[T any](t *testing.T, name string) T {
 	t.Helper()
 	var object T
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(read(t, name).Object, &object, true); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(read(t, name).Object,
+		&object, true); err != nil {
 		t.Fatal(err)
 	}
 	return object
@@ -38,7 +39,7 @@ func TestWindowsNodesFollowTheMirrors(t *testing.T) {
 	for source, mirrors := range sources {
 		for _, mirror := range mirrors {
 			if _, _, _, ok := nodespec.ExpressMirror(source, string(mirror)); !ok {
-				t.Errorf("containerd cannot be told of the mirror %s for %s", mirror, source)
+				t.Errorf("containerd cannot have the mirror %s for %s", mirror, source)
 			}
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/machineset"
 )
 
-// isMade checks that the generator makes the very MachineSet, that the type of its provider spec knows all its fields, and that the API server
-// takes it.
+// isMade checks that the generator makes the very MachineSet, that the type of its provider spec knows all its fields,
+// and that the API server takes it.
 func isMade(t *testing.T, want *unstructured.Unstructured, o machineset.Options, worker string, spec any) {
 	t.Helper()
 	o.InfrastructureName, o.Replicas, o.Worker = "lab-x7k2p", 1, &runtime.RawExtension{Raw: []byte(worker)}
@@ -50,12 +50,14 @@ func isMade(t *testing.T, want *unstructured.Unstructured, o machineset.Options,
 func TestTheVSphereExampleWithoutAResourcePool(t *testing.T) {
 	example := read(t, "machineset-vsphere.yaml")
 	workspace := []string{"spec", "template", "spec", "providerSpec", "value", "workspace"}
-	if _, found, err := unstructured.NestedString(example.Object, append(workspace, "resourcePool")...); !found || err != nil {
+	if _, found, err := unstructured.NestedString(example.Object, append(workspace, "resourcePool")...); !found ||
+		err != nil {
 		t.Fatalf("the example has none: %v", err)
 	}
 	unstructured.RemoveNestedField(example.Object, append(workspace, "resourcePool")...)
 	var spec machinev1beta1.VSphereMachineProviderSpec
-	isMade(t, example, machineset.Options{Platform: configv1.VSpherePlatformType, Version: "2022", Image: "/dc1/vm/templates/windows-2022"},
+	isMade(t, example, machineset.Options{Platform: configv1.VSpherePlatformType, Version: "2022",
+		Image: "/dc1/vm/templates/windows-2022"},
 		`{"network":{"devices":[{"networkName":"segment-1"}]},"workspace":{"datacenter":"dc1","datastore":"ds1","folder":"/dc1/vm/lab-x7k2p","server":"192.0.2.1"}}`,
 		&spec)
 	if spec.Workspace == nil || spec.Workspace.ResourcePool != "" || spec.Workspace.Server != "192.0.2.1" {
@@ -67,12 +69,14 @@ func TestTheVSphereExampleWithoutAResourcePool(t *testing.T) {
 func TestTheAzureExampleForWindowsServer2022(t *testing.T) {
 	example := read(t, "machineset-azure.yaml")
 	sku := []string{"spec", "template", "spec", "providerSpec", "value", "image", "sku"}
-	if value, _, err := unstructured.NestedString(example.Object, sku...); value != "2019-Datacenter-with-Containers" || err != nil {
+	if value, _, err := unstructured.NestedString(example.Object, sku...); value != "2019-Datacenter-with-Containers" ||
+		err != nil {
 		t.Fatalf("the example is for %q, %v", value, err)
 	}
 	if err := unstructured.SetNestedField(example.Object, "2022-datacenter-core", sku...); err != nil {
 		t.Fatal(err)
 	}
-	isMade(t, example, machineset.Options{Platform: configv1.AzurePlatformType, Version: "2022"}, `{"location":"centralus","zone":"1"}`,
+	isMade(t, example, machineset.Options{Platform: configv1.AzurePlatformType, Version: "2022"},
+		`{"location":"centralus","zone":"1"}`,
 		&machinev1beta1.AzureMachineProviderSpec{})
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// webServerCommand is the command of the guides' web server, letter by letter.
+// webServerCommand returns the command of the guides' web server, letter by letter.
 func webServerCommand(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/win-webserver-command.txt")
@@ -28,7 +28,8 @@ func webServerCommand(t *testing.T) []string {
 func decode[T any](t *testing.T, object *unstructured.Unstructured) T {
 	t.Helper()
 	var typed T
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, &typed, true); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object,
+		&typed, true); err != nil {
 		t.Fatal(err)
 	}
 	return typed
@@ -70,10 +71,12 @@ func TestTheWebServerOfTheOlderGuidesRunsTheSame(t *testing.T) {
 	if diff := cmp.Diff(webServerCommand(t), spec.Containers[0].Command); diff != "" {
 		t.Errorf("the guides have (-), and the example (+):\n%s", diff)
 	}
-	if user := spec.Containers[0].SecurityContext.WindowsOptions.RunAsUserName; ptr.Deref(user, "") != "ContainerAdministrator" || ptr.Deref(deployment.Spec.Replicas, 0) != 1 {
+	if user := spec.Containers[0].SecurityContext.WindowsOptions.RunAsUserName; ptr.Deref(user,
+		"") != "ContainerAdministrator" || ptr.Deref(deployment.Spec.Replicas, 0) != 1 {
 		t.Errorf("%d run as %v", ptr.Deref(deployment.Spec.Replicas, 0), user)
 	}
-	if diff := cmp.Diff([]corev1.Toleration{{Key: "os", Value: "Windows", Effect: "NoSchedule"}}, spec.Tolerations); diff != "" {
+	if diff := cmp.Diff([]corev1.Toleration{{Key: "os", Value: "Windows", Effect: "NoSchedule"}},
+		spec.Tolerations); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(map[string]string{"kubernetes.io/os": "windows"}, spec.NodeSelector); diff != "" {

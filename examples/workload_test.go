@@ -39,7 +39,8 @@ func makeNodes(t *testing.T, c client.Client) {
 	} {
 		node := &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: n.name, Labels: map[string]string{
-				corev1.LabelOSStable: n.system, "beta.kubernetes.io/os": n.system, corev1.LabelArchStable: "amd64", corev1.LabelHostname: n.name,
+				corev1.LabelOSStable: n.system, "beta.kubernetes.io/os": n.system, corev1.LabelArchStable: "amd64",
+				corev1.LabelHostname: n.name,
 			}},
 			Spec: corev1.NodeSpec{Taints: n.taints},
 		}
@@ -74,12 +75,14 @@ func makeNodes(t *testing.T, c client.Client) {
 func beat(ctx context.Context, c client.Client, node *corev1.Node) error {
 	before := node.DeepCopy()
 	room := corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi"), corev1.ResourcePods: resource.MustParse("110"),
+		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi"),
+		corev1.ResourcePods: resource.MustParse("110"),
 	}
 	node.Status.Capacity, node.Status.Allocatable = room, room
 	now := metav1.Now()
 	node.Status.Conditions = []corev1.NodeCondition{{
-		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: now, LastTransitionTime: node.CreationTimestamp,
+		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: now,
+		LastTransitionTime: node.CreationTimestamp,
 	}}
 	return c.Status().Patch(ctx, node, client.MergeFrom(before))
 }
@@ -103,7 +106,8 @@ func podOf(t *testing.T, c client.Client, namespace string) corev1.Pod {
 	return pods.Items[0]
 }
 
-// makePod makes a pod once the namespace has its service account, and returns what the API server says of it after that.
+// makePod makes a pod once the namespace has its service account, and returns what the API server says of it after
+// that.
 func makePod(t *testing.T, c client.Client, namespace, name string, spec corev1.PodSpec) (*corev1.Pod, error) {
 	t.Helper()
 	spec.Containers = []corev1.Container{{Name: "main", Image: "example.com/none"}}
@@ -202,19 +206,23 @@ func endpoints(t *testing.T, c client.Client, namespace string, pod corev1.Pod) 
 	t.Helper()
 	apply(t, c, namespace, "win-webserver-service.yaml")
 	before := pod.DeepCopy()
-	pod.Status.Phase, pod.Status.PodIP, pod.Status.PodIPs = corev1.PodRunning, "10.132.0.7", []corev1.PodIP{{IP: "10.132.0.7"}}
-	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
+	pod.Status.Phase, pod.Status.PodIP, pod.Status.PodIPs = corev1.PodRunning, "10.132.0.7",
+		[]corev1.PodIP{{IP: "10.132.0.7"}}
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady,
+		Status: corev1.ConditionTrue})
 	if err := c.Status().Patch(t.Context(), &pod, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the Service finds the pod", func(ctx context.Context) (bool, error) {
 		slices := &discoveryv1.EndpointSliceList{}
-		if err := c.List(ctx, slices, client.InNamespace(namespace), client.MatchingLabels{discoveryv1.LabelServiceName: "win-webserver"}); err != nil {
+		if err := c.List(ctx, slices, client.InNamespace(namespace),
+			client.MatchingLabels{discoveryv1.LabelServiceName: "win-webserver"}); err != nil {
 			return false, err
 		}
 		for _, slice := range slices.Items {
 			for _, e := range slice.Endpoints {
-				if len(slice.Ports) == 1 && *slice.Ports[0].Port == 80 && len(e.Addresses) == 1 && e.Addresses[0] == "10.132.0.7" && *e.NodeName == node2019 {
+				if len(slice.Ports) == 1 && *slice.Ports[0].Port == 80 && len(e.Addresses) == 1 && e.Addresses[0] == "10.132.0.7" &&
+					*e.NodeName == node2019 {
 					return true, nil
 				}
 			}

@@ -1,4 +1,5 @@
-// Package hack has the scripts that the Makefile calls; here are the tests of what holds for all modules of the repository.
+// Package hack has the scripts that the Makefile calls; here are the tests of what holds for all modules of the
+// repository.
 package hack
 
 import (
@@ -46,8 +47,8 @@ func ofThePrograms(t *testing.T) map[string]bool {
 	return modules
 }
 
-// The control plane and OLM's validators share half of their packages with the product. Go compiles a package a second time for a module in
-// which anything below it has another version: a first build would take minutes more.
+// The control plane and OLM's validators share half of their packages with the product. Go compiles a package a second
+// time for a module in which anything below it has another version: a first build would take minutes more.
 func TestTheModulesThatAreBuiltTogetherRequireTheSameVersions(t *testing.T) {
 	root, compiled := versions(t, "."), ofThePrograms(t)
 	for _, dir := range []string{"lab/controlplane", "hack/bundle/validate"} {
@@ -60,7 +61,8 @@ func TestTheModulesThatAreBuiltTogetherRequireTheSameVersions(t *testing.T) {
 	}
 }
 
-// The lab's module reads what the operator writes for the kubelet and for kube-proxy, in place of the modules that these are built from.
+// The lab's module reads what the operator writes for the kubelet and for kube-proxy, in place of the modules that
+// these are built from.
 func TestTheLabsKubernetesIsTheOneOfTheNodes(t *testing.T) {
 	const module = "k8s.io/kubernetes"
 	want := versions(t, "lab/controlplane")[module]

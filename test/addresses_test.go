@@ -20,8 +20,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// questions counts what this process asks name servers: hosts are found through the lab's network, so whoever asks goes another way,
-// as a reverse look-up would.
+// questions counts what this process asks name servers: hosts are found through the lab's network, so whoever asks goes
+// another way, as a reverse look-up would.
 var questions atomic.Int64
 
 func init() {
@@ -34,7 +34,8 @@ func init() {
 // D-4, L-22
 func TestAHostWithoutAPointerRecordBecomesReady(t *testing.T) {
 	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
-	if names, err := net.DefaultResolver.LookupAddr(t.Context(), r.Host("instance-1").Options.Address); err == nil || questions.Load() == 0 {
+	if names, err := net.DefaultResolver.LookupAddr(t.Context(), r.Host("instance-1").Options.Address); err == nil ||
+		questions.Load() == 0 {
 		t.Fatalf("a reverse look-up would not be noticed: %v, %v", names, err)
 	}
 	before := questions.Load()
@@ -85,11 +86,12 @@ func heartbeat(t *testing.T, r *rig.Rig, name string) {
 	since := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	err := r.WaitFor(ctx, "a heartbeat of "+name, &coordinationv1.Lease{}, func(ctx context.Context, reader reader) (bool, error) {
-		lease := &coordinationv1.Lease{}
-		err := reader.Get(ctx, keyOf(corev1.NamespaceNodeLease, name), lease)
-		return err == nil && lease.Spec.RenewTime != nil && lease.Spec.RenewTime.After(since), client.IgnoreNotFound(err)
-	})
+	err := r.WaitFor(ctx, "a heartbeat of "+name, &coordinationv1.Lease{},
+		func(ctx context.Context, reader reader) (bool, error) {
+			lease := &coordinationv1.Lease{}
+			err := reader.Get(ctx, keyOf(corev1.NamespaceNodeLease, name), lease)
+			return err == nil && lease.Spec.RenewTime != nil && lease.Spec.RenewTime.After(since), client.IgnoreNotFound(err)
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

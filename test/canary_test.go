@@ -84,7 +84,8 @@ func TestNoSecretIsFoundWhereOthersMayRead(t *testing.T) {
 	gone(t, r, "instance-1")
 	t.Run("after a removal", look)
 	t.Run("and this would have been noticed", func(t *testing.T) {
-		if text := string(log.all()); !strings.Contains(text, "AuthenticationFailed") || !strings.Contains(text, `"level"=1`) {
+		if text := string(log.all()); !strings.Contains(text, "AuthenticationFailed") ||
+			!strings.Contains(text, `"level"=1`) {
 			t.Error("the log tells nothing")
 		}
 		for what, values := range kept {
@@ -95,7 +96,7 @@ func TestNoSecretIsFoundWhereOthersMayRead(t *testing.T) {
 	})
 }
 
-// damagedKey is a private key whose envelope cannot be read, with other secret content than the good one's.
+// damagedKey returns a private key whose envelope cannot be read, with other secret content than the good one's.
 func damagedKey(key []byte) []byte {
 	text := strings.ReplaceAll(string(key), "\n", "A\n")
 	return []byte(strings.ReplaceAll(strings.ReplaceAll(text, "-----A", "-----"), "OPENSSH", "RSA"))
@@ -151,12 +152,16 @@ func expectNoneInCluster(t *testing.T, kept canary.Secrets, r *rig.Rig) {
 	expectNone(t, kept, "the audit log", audit)
 }
 
-// expectNoneOnHost looks at every file that not only administrators may read, at the agent's own files, and at all command lines.
+// expectNoneOnHost looks at every file that not only administrators may read, at the agent's own files, and at all
+// command lines.
 func expectNoneOnHost(t *testing.T, kept canary.Secrets, h *rig.Host) {
 	t.Helper()
 	files := h.Machine().Snapshot().Files
 	for path, file := range files {
-		if file.Directory || file.LinkTarget != "" || strings.HasPrefix(path, pki) && private(path, func(p string) host.Access { return files[p].Access }) {
+		if file.Directory || file.LinkTarget != "" || strings.HasPrefix(path, pki) &&
+			private(path, func(p string) host.Access {
+				return files[p].Access
+			}) {
 			continue
 		}
 		content, err := h.Machine().Drive().ReadFile(path)

@@ -40,21 +40,23 @@ func nodeReady(n *corev1.Node) bool {
 	return false
 }
 
-// lost reports a node whose kubelet has been silent for longer than the operator waits for, as the node lifecycle controller does.
+// lost reports a node whose kubelet has been silent for longer than the operator waits for, as the node lifecycle
+// controller does.
 func lost(t *testing.T, r *rig.Rig, name string) {
 	t.Helper()
 	n := node(t, r, name)
 	before := n.DeepCopy()
 	for i := range n.Status.Conditions {
 		if condition := &n.Status.Conditions[i]; condition.Type == corev1.NodeReady {
-			condition.Status, condition.Reason, condition.Message = corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."
+			condition.Status, condition.Reason, condition.Message = corev1.ConditionUnknown, "NodeStatusUnknown",
+				"Kubelet stopped posting node status."
 			condition.LastTransitionTime = metav1.NewTime(time.Now().Add(-time.Hour))
 		}
 	}
 	must(t, r.Client.Status().Patch(t.Context(), n, client.MergeFrom(before)))
 }
 
-// expiredPair is a certificate for a node that was valid until yesterday, with its key.
+// expiredPair returns a certificate for a node that was valid until yesterday, with its key.
 func expiredPair(t *testing.T, name string) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -125,19 +127,20 @@ func restored(t *testing.T, r *rig.Rig, name string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	err := r.WaitFor(ctx, "Node "+name+" to be Ready", &corev1.Node{}, func(ctx context.Context, reader reader) (bool, error) {
-		n := &corev1.Node{}
-		err := reader.Get(ctx, keyOf("", name), n)
-		return err == nil && nodeReady(n), err
-	})
+	err := r.WaitFor(ctx, "Node "+name+" to be Ready", &corev1.Node{},
+		func(ctx context.Context, reader reader) (bool, error) {
+			n := &corev1.Node{}
+			err := reader.Get(ctx, keyOf("", name), n)
+			return err == nil && nodeReady(n), err
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ready(t, r, name)
 }
 
-// follow collects what the statuses of all instances say from now on. The function that it returns ends that and reports whether a
-// condition was false for the reason in these words.
+// follow collects what the statuses of all instances say from now on. The function that it returns ends that and
+// reports whether a condition was false for the reason in these words.
 func follow(t *testing.T, r *rig.Rig) (said func(condition, reason, words string) bool) {
 	t.Helper()
 	watching, err := r.Client.Watch(t.Context(), &v1alpha1.WindowsInstanceList{})
@@ -156,7 +159,8 @@ func follow(t *testing.T, r *rig.Rig) (said func(condition, reason, words string
 	return func(condition, reason, words string) bool {
 		watching.Stop()
 		for _, c := range <-collected {
-			if c.Type == condition && c.Status == metav1.ConditionFalse && c.Reason == reason && strings.Contains(c.Message, words) {
+			if c.Type == condition && c.Status == metav1.ConditionFalse && c.Reason == reason &&
+				strings.Contains(c.Message, words) {
 				return true
 			}
 		}
@@ -169,7 +173,8 @@ func servingRequest(t *testing.T, r *rig.Rig, name, user, commonName string, gro
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
-	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: commonName, Organization: []string{"system:nodes"}}, DNSNames: names}
+	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: commonName,
+		Organization: []string{"system:nodes"}}, DNSNames: names}
 	for _, address := range addresses {
 		template.IPAddresses = append(template.IPAddresses, net.ParseIP(address))
 	}
@@ -179,14 +184,15 @@ func servingRequest(t *testing.T, r *rig.Rig, name, user, commonName string, gro
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
 	clientset, err := kubernetes.NewForConfig(config)
 	must(t, err)
-	_, err = clientset.CertificatesV1().CertificateSigningRequests().Create(t.Context(), &certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request}),
-			SignerName: certificatesv1.KubeletServingSignerName,
-			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth},
-		},
-	}, metav1.CreateOptions{})
+	_, err = clientset.CertificatesV1().CertificateSigningRequests().Create(t.Context(),
+		&certificatesv1.CertificateSigningRequest{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: certificatesv1.CertificateSigningRequestSpec{
+				Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request}),
+				SignerName: certificatesv1.KubeletServingSignerName,
+				Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth},
+			},
+		}, metav1.CreateOptions{})
 	must(t, err)
 }
 
@@ -198,20 +204,26 @@ func TestServingCertificatesOfOthersAreLeftAlone(t *testing.T) {
 	ready(t, r)
 	address := r.Host("instance-1").Options.Address
 	nodes := []string{"system:nodes"}
-	servingRequest(t, r, "of-a-linux-node", "system:node:worker-0", "system:node:worker-0", nodes, []string{"worker-0"}, []string{"10.9.9.9"})
-	servingRequest(t, r, "in-the-name-of-the-windows-node", "mallory", "system:node:instance-1", []string{"system:masters"}, []string{"instance-1"}, []string{address})
-	servingRequest(t, r, "for-another-name", "system:node:instance-1", "system:node:instance-1", nodes, []string{"api.lab.example.com"}, []string{address})
-	servingRequest(t, r, "for-another-address", "system:node:instance-1", "system:node:instance-1", nodes, []string{"instance-1"}, []string{"10.9.9.9"})
-	servingRequest(t, r, "for-its-own", "system:node:instance-1", "system:node:instance-1", nodes, []string{"instance-1"}, []string{address})
+	servingRequest(t, r, "of-a-linux-node", "system:node:worker-0", "system:node:worker-0", nodes, []string{"worker-0"},
+		[]string{"10.9.9.9"})
+	servingRequest(t, r, "in-the-name-of-the-windows-node", "mallory", "system:node:instance-1",
+		[]string{"system:masters"}, []string{"instance-1"}, []string{address})
+	servingRequest(t, r, "for-another-name", "system:node:instance-1", "system:node:instance-1", nodes,
+		[]string{"api.lab.example.com"}, []string{address})
+	servingRequest(t, r, "for-another-address", "system:node:instance-1", "system:node:instance-1", nodes,
+		[]string{"instance-1"}, []string{"10.9.9.9"})
+	servingRequest(t, r, "for-its-own", "system:node:instance-1", "system:node:instance-1", nodes,
+		[]string{"instance-1"}, []string{address})
 
 	// What came before it was seen before it.
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	err := r.WaitFor(ctx, "the node's own request to be signed", &certificatesv1.CertificateSigningRequest{}, func(ctx context.Context, reader reader) (bool, error) {
-		request := &certificatesv1.CertificateSigningRequest{}
-		err := reader.Get(ctx, keyOf("", "for-its-own"), request)
-		return err == nil && len(request.Status.Certificate) > 0, nil
-	})
+	err := r.WaitFor(ctx, "the node's own request to be signed", &certificatesv1.CertificateSigningRequest{},
+		func(ctx context.Context, reader reader) (bool, error) {
+			request := &certificatesv1.CertificateSigningRequest{}
+			err := reader.Get(ctx, keyOf("", "for-its-own"), request)
+			return err == nil && len(request.Status.Certificate) > 0, nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +232,8 @@ func TestServingCertificatesOfOthersAreLeftAlone(t *testing.T) {
 			t.Errorf("no event tells of %s", name)
 		}
 	}
-	for _, name := range []string{"of-a-linux-node", "in-the-name-of-the-windows-node", "for-another-name", "for-another-address"} {
+	for _, name := range []string{"of-a-linux-node", "in-the-name-of-the-windows-node", "for-another-name",
+		"for-another-address"} {
 		request := &certificatesv1.CertificateSigningRequest{}
 		must(t, r.Client.Get(t.Context(), keyOf("", name), request))
 		if len(request.Status.Conditions) > 0 {

@@ -13,13 +13,15 @@ import (
 	"github.com/windows-machine-config/wmco/lab/namespace"
 )
 
-// The main job as a user runs it: the demo's own program, the operator as a process of its own, port 22 in a network of its own.
+// The main job as a user runs it: the demo's own program, the operator as a process of its own, port 22 in a network of
+// its own.
 func TestTheDemoMakesItsHostsReadyAndLeavesNothing(t *testing.T) {
 	temp := t.TempDir()
 	log := filepath.Join(t.TempDir(), "operator.log")
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	command := exec.CommandContext(ctx, "../build/lab", "demo", "--once", "--hosts", "2", "--limit", "3m", "--operator-log", log)
+	command := exec.CommandContext(ctx, "../build/lab", "demo", "--once", "--hosts", "2", "--limit", "3m",
+		"--operator-log", log)
 	command.Env = append(os.Environ(), "TMPDIR="+temp)
 	output, err := command.CombinedOutput()
 	if bytes.Contains(output, []byte(namespace.ErrUnavailable.Error())) && os.Getuid() != 0 {

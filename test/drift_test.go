@@ -58,7 +58,8 @@ func TestTheAgentPutsBackWhatWasChangedOnANode(t *testing.T) {
 			return condition != nil && condition.Status == corev1.ConditionTrue, err
 		}))
 	}
-	// One is reported before the next comes: what changes in the middle of a repair may be mended by it, and reported as another step.
+	// One is reported before the next comes: what changes in the middle of a repair may be mended by it, and reported as
+	// another step.
 	for name, drift := range map[string]struct {
 		step  string
 		alter func(t *testing.T) (mended func() bool)
@@ -157,7 +158,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// service is a service of a host; the zero value when it is not there.
+// service returns a service of a host; the zero value when it is not there.
 func service(t *testing.T, windows host.Host, name string) host.Service {
 	t.Helper()
 	found, err := windows.Services.Query(context.WithoutCancel(t.Context()), name)

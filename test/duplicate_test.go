@@ -49,10 +49,11 @@ func TestASecondAddressThatGoesBeforeItsHostIsKnownLeavesTheHostAlone(t *testing
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	err := r.WaitFor(ctx, "the second instance to be gone", duplicate, func(ctx context.Context, reader reader) (bool, error) {
-		err := reader.Get(ctx, client.ObjectKeyFromObject(duplicate), &v1alpha1.WindowsInstance{})
-		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
-	})
+	err := r.WaitFor(ctx, "the second instance to be gone", duplicate,
+		func(ctx context.Context, reader reader) (bool, error) {
+			err := reader.Get(ctx, client.ObjectKeyFromObject(duplicate), &v1alpha1.WindowsInstance{})
+			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// faultCase is what one fault looks like in the status of its host. Without a reason the host becomes Ready in spite of it.
+// faultCase is what one fault looks like in the status of its host. Without a reason the host becomes Ready in spite of
+// it.
 type faultCase struct {
 	fault      winhost.Fault
 	host       string                          // name of the host; the fault's when empty
@@ -74,8 +75,10 @@ const (
 // faultCases name the limits by the constants that document them.
 func faultCases(agentBytes int64) []faultCase {
 	return []faultCase{
-		{fault: winhost.SlowBoot, parameters: &winhost.Parameters{Duration: 90 * time.Second}, step: fake.KindReboot, limit: remote.DefaultRebootLimit,
-			condition: v1alpha1.ConditionPrepared, reason: v1alpha1.ReasonRebooting, words: "restarts", next: "at most 15 minutes", heals: true},
+		{fault: winhost.SlowBoot, parameters: &winhost.Parameters{Duration: 90 * time.Second}, step: fake.KindReboot,
+			limit:     remote.DefaultRebootLimit,
+			condition: v1alpha1.ConditionPrepared, reason: v1alpha1.ReasonRebooting, words: "restarts",
+			next: "at most 15 minutes", heals: true},
 		{fault: winhost.RefuseConnection, limit: remote.DefaultDialLimit,
 			condition: v1alpha1.ConditionReachable, reason: "Unreachable", words: "refused", next: tellsWhen},
 		{fault: winhost.HangBeforeBanner, step: fake.KindConnection, limit: remote.DefaultHandshakeLimit, meanwhile: connects,
@@ -83,9 +86,12 @@ func faultCases(agentBytes int64) []faultCase {
 		{fault: winhost.HangAfterAuth, step: winhost.KindLogin, limit: remote.DefaultHandshakeLimit, meanwhile: connects,
 			condition: v1alpha1.ConditionReachable, reason: "ConnectionTimedOut", words: "waited", next: tellsWhen},
 		{fault: winhost.RejectKey, limit: remote.DefaultHandshakeLimit,
-			condition: v1alpha1.ConditionReachable, reason: "AuthenticationFailed", words: "cloud-private-key", next: "authorized_keys"},
-		{fault: winhost.ChangedHostKey, inject: withTheRestart(winhost.ChangedHostKey), step: fake.KindConnection, limit: remote.DefaultHandshakeLimit,
-			condition: v1alpha1.ConditionReachable, reason: "HostKeyChanged", words: "host key", next: v1alpha1.AnnotationAcceptHostKey},
+			condition: v1alpha1.ConditionReachable, reason: "AuthenticationFailed", words: "cloud-private-key",
+			next: "authorized_keys"},
+		{fault: winhost.ChangedHostKey, inject: withTheRestart(winhost.ChangedHostKey), step: fake.KindConnection,
+			limit:     remote.DefaultHandshakeLimit,
+			condition: v1alpha1.ConditionReachable, reason: "HostKeyChanged", words: "host key",
+			next: v1alpha1.AnnotationAcceptHostKey},
 		{fault: winhost.DiskFull, host: "disk-full-for-the-agent", step: fake.KindSFTP, limit: remote.DefaultSFTPStallLimit,
 			parameters: &winhost.Parameters{Bytes: 64 << 10},
 			condition:  v1alpha1.ConditionReachable, reason: "DiskFull", words: "drive C: has no space for", next: "Free space"},
@@ -95,10 +101,12 @@ func faultCases(agentBytes int64) []faultCase {
 		{fault: winhost.ServiceFailsToStart, step: fake.KindExec, limit: agent.LimitServiceStart,
 			condition: v1alpha1.ConditionInstalled, reason: "ServiceFailed", words: "containerd", next: tellsWhen},
 		{fault: winhost.BashDefaultShell, step: winhost.KindCommand, limit: remote.DefaultHelloLimit,
-			condition: v1alpha1.ConditionReachable, reason: "ShellUnsupported", words: "neither cmd.exe nor PowerShell", next: "DefaultShell"},
+			condition: v1alpha1.ConditionReachable, reason: "ShellUnsupported", words: "neither cmd.exe nor PowerShell",
+			next: "DefaultShell"},
 		{fault: winhost.AgentBlocked, step: winhost.KindCommand, limit: remote.DefaultHelloLimit,
 			condition: v1alpha1.ConditionReachable, reason: "AgentBlocked", words: "wicd.exe is blocked", next: "AppLocker"},
-		{fault: winhost.SlowLink, parameters: &winhost.Parameters{Latency: 300 * time.Millisecond, BytesPerSecond: 2 << 20}, meanwhile: connects},
+		{fault: winhost.SlowLink, parameters: &winhost.Parameters{Latency: 300 * time.Millisecond, BytesPerSecond: 2 << 20},
+			meanwhile: connects},
 		{fault: winhost.CutAfterBytes},
 		{fault: winhost.VerbKilledWithSession},
 		{fault: winhost.VerbSurvivesSession},
@@ -199,10 +207,13 @@ func (c faultCase) named(t *testing.T, r *rig.Rig, began time.Time) {
 	if !strings.Contains(instance.Status.NextAction, c.next) {
 		t.Errorf("what happens next does not speak of %q", c.next)
 	}
-	// Times in a status are in whole seconds, the first retry comes after two, and a busy machine is slow. Without a limit it would take minutes.
+	// Times in a status are in whole seconds, the first retry comes after two, and a busy machine is slow. Without a limit
+	// it would take minutes.
 	const slack = 20 * time.Second
 	told := condition.LastTransitionTime.Time
-	for _, entry := range r.Host(c.name()).Machine().Journal().Entries(func(e fake.Entry) bool { return e.Kind == c.step }) {
+	for _, entry := range r.Host(c.name()).Machine().Journal().Entries(func(e fake.Entry) bool {
+		return e.Kind == c.step
+	}) {
 		if entry.Time.Before(told.Add(time.Second)) {
 			began = entry.Time
 		}

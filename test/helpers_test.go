@@ -25,7 +25,8 @@ func told(journal *fake.Journal) string {
 	var b strings.Builder
 	for _, e := range journal.Entries(nil) {
 		switch e.Kind {
-		case fake.KindConnection, fake.KindExec, fake.KindSFTP, fake.KindReboot, fake.KindPower, winhost.KindCommand, winhost.KindLogin, winhost.KindSSHD:
+		case fake.KindConnection, fake.KindExec, fake.KindSFTP, fake.KindReboot, fake.KindPower, winhost.KindCommand,
+			winhost.KindLogin, winhost.KindSSHD:
 			fmt.Fprintf(&b, "\n%s %s %s", e.Time.Format("05.000"), e.Kind, e.Detail)
 		}
 	}
@@ -35,7 +36,8 @@ func told(journal *fake.Journal) string {
 // annotate sets one annotation, as kubectl annotate does.
 func annotate(t *testing.T, r *rig.Rig, object client.Object, name, value string) {
 	t.Helper()
-	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"`+name+`":"`+value+`"}}}`))
+	patch := client.RawPatch("application/merge-patch+json",
+		[]byte(`{"metadata":{"annotations":{"`+name+`":"`+value+`"}}}`))
 	if err := r.Client.Patch(t.Context(), object, patch); err != nil {
 		t.Fatal(err)
 	}
@@ -46,18 +48,19 @@ func eventuallySummary(t *testing.T, r *rig.Rig, address, summary string) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	err := r.WaitFor(ctx, address+" to say "+summary, &v1alpha1.WindowsInstance{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-		var list v1alpha1.WindowsInstanceList
-		if err := reader.List(ctx, &list); err != nil {
-			return false, err
-		}
-		for _, instance := range list.Items {
-			if instance.Spec.Address == address && instance.Status.Summary == summary {
-				return true, nil
+	err := r.WaitFor(ctx, address+" to say "+summary, &v1alpha1.WindowsInstance{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			var list v1alpha1.WindowsInstanceList
+			if err := reader.List(ctx, &list); err != nil {
+				return false, err
 			}
-		}
-		return false, nil
-	})
+			for _, instance := range list.Items {
+				if instance.Spec.Address == address && instance.Status.Summary == summary {
+					return true, nil
+				}
+			}
+			return false, nil
+		})
 	if err != nil {
 		t.Log(err)
 	}

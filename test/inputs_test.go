@@ -21,10 +21,13 @@ func waitForReason(t *testing.T, r *rig.Rig, name string, reasons ...string) *v1
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	var found *v1alpha1.WindowsInstance
-	err := r.WaitForInstance(ctx, r.Host(name), "to say "+strings.Join(reasons, " or "), func(i *v1alpha1.WindowsInstance) bool {
-		found = i
-		return i != nil && slices.ContainsFunc(i.Status.Conditions, func(c metav1Condition) bool { return slices.Contains(reasons, c.Reason) })
-	})
+	err := r.WaitForInstance(ctx, r.Host(name), "to say "+strings.Join(reasons, " or "),
+		func(i *v1alpha1.WindowsInstance) bool {
+			found = i
+			return i != nil && slices.ContainsFunc(i.Status.Conditions, func(c metav1Condition) bool {
+				return slices.Contains(reasons, c.Reason)
+			})
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +45,9 @@ func eventSeen(t *testing.T, r *rig.Rig, reason, text string) bool {
 		if err := reader.List(ctx, &list); err != nil {
 			return false, err
 		}
-		seen = slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool { return e.Reason == reason && strings.Contains(e.Note, text) })
+		seen = slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
+			return e.Reason == reason && strings.Contains(e.Note, text)
+		})
 		return seen, nil
 	})
 	if err != nil {
@@ -66,7 +71,8 @@ func TestAChangedHostKeyStopsTheHostUntilItIsAccepted(t *testing.T) {
 	}
 	instance := waitForReason(t, r, "instance-1", "HostKeyChanged")
 	said := rig.Explain(instance)
-	if !strings.Contains(said, instance.Status.HostKey.Fingerprint) || !strings.Contains(said, v1alpha1.AnnotationAcceptHostKey+"=SHA256:") {
+	if !strings.Contains(said, instance.Status.HostKey.Fingerprint) ||
+		!strings.Contains(said, v1alpha1.AnnotationAcceptHostKey+"=SHA256:") {
 		t.Fatalf("the status names neither the old key nor the command that accepts the new one:\n%s", said)
 	}
 	_, rest, _ := strings.Cut(said, v1alpha1.AnnotationAcceptHostKey+"=")
@@ -155,14 +161,17 @@ func TestAHostWhoseNameCannotBeANodeNameIsLeftAlone(t *testing.T) {
 		t.Errorf("the status does not say what a name must be:\n%s", rig.Explain(instance))
 	}
 	journal := r.Host("WIN_Host").Machine().Journal()
-	if got := journal.Count(fake.KindReboot) + journal.Count(fake.KindFeature) + journal.Count(fake.KindHostName); got > 0 {
+	if got := journal.Count(fake.KindReboot) + journal.Count(fake.KindFeature) +
+		journal.Count(fake.KindHostName); got > 0 {
 		t.Errorf("the host was changed: %s", told(journal))
 	}
 	var nodes corev1.NodeList
 	if err := r.Client.List(t.Context(), &nodes); err != nil {
 		t.Fatal(err)
 	}
-	if slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return strings.HasPrefix(n.Name, "win") }) || instance.Status.NodeRef != nil {
+	if slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool {
+		return strings.HasPrefix(n.Name, "win")
+	}) || instance.Status.NodeRef != nil {
 		t.Errorf("it has a Node: %v", instance.Status.NodeRef)
 	}
 }

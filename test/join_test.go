@@ -217,11 +217,13 @@ func TestADeletedNodeComesBack(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	err := r.WaitFor(ctx, "the node to come back and take pods", &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-		n := &corev1.Node{}
-		err := reader.Get(ctx, keyOf("", "instance-1"), n)
-		return err == nil && n.UID != before.UID && n.Annotations[v1alpha1.AnnotationVersion] != "", client.IgnoreNotFound(err)
-	})
+	err := r.WaitFor(ctx, "the node to come back and take pods", &corev1.Node{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			n := &corev1.Node{}
+			err := reader.Get(ctx, keyOf("", "instance-1"), n)
+			return err == nil && n.UID != before.UID && n.Annotations[v1alpha1.AnnotationVersion] != "",
+				client.IgnoreNotFound(err)
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

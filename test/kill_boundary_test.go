@@ -17,8 +17,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// A boundary is a place between two steps, named in the words of what was done last ("on the wire: …", "API: …") or is done next
-// ("agent: …"), the same for every host.
+// A boundary is a place between two steps, named in the words of what was done last ("on the wire: …", "API: …") or is
+// done next ("agent: …"), the same for every host.
 
 // changing are the operations that change a machine. A kill between two others is as one before the next of these.
 var changing = map[string]bool{
@@ -26,7 +26,8 @@ var changing = map[string]bool{
 	"Services.Configure": true, "Services.Start": true, "Services.Stop": true, "Services.Delete": true,
 	"Features.Enable": true, "Features.Disable": true, "System.SetHostName": true, "Power.Reboot": true,
 	"Environment.Set": true, "Environment.Unset": true, "Firewall.SetRule": true, "Firewall.DeleteRule": true,
-	"Networks.CreateEndpoint": true, "Networks.DeleteEndpoint": true, "Networks.DeleteNetwork": true, "Processes.Kill": true,
+	"Networks.CreateEndpoint": true, "Networks.DeleteEndpoint": true, "Networks.DeleteNetwork": true,
+	"Processes.Kill": true,
 }
 
 var (
@@ -78,7 +79,7 @@ func (w *hostWatch) reset() {
 	w.seen = len(w.host.Machine().Journal().Entries(nil))
 }
 
-// news are the boundaries since the last call: what the SSH server has done for the operator.
+// news returns the boundaries since the last call: what the SSH server has done for the operator.
 func (w *hostWatch) news() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,7 +94,7 @@ func (w *hostWatch) news() []string {
 	for _, e := range entries {
 		switch e.Kind {
 		case fake.KindWrite, fake.KindFile, winhost.KindCommand:
-			// Other places are those of services, as is the certificate that the hybrid overlay keeps.
+			// Other places belong to services, as does the certificate that the hybrid overlay keeps.
 			if strings.Contains(e.Detail, nodespec.Root) && !strings.Contains(e.Detail, `\ovnkube-client-`) {
 				labels = append(labels, before+"on the wire: "+general(w.numberSpecs(e.Detail)))
 			}
@@ -109,7 +110,7 @@ func (w *hostWatch) news() []string {
 	return labels
 }
 
-// uploads are the files that are under way.
+// uploads returns the files that are under way.
 func uploads(drive *fake.Drive) []string {
 	folders, err := drive.ReadDir(nodespec.AgentRoot)
 	if err != nil {
@@ -143,7 +144,8 @@ func (w *hostWatch) numberSpecs(text string) string {
 // apiBoundaries are after a request that changed something in the API; none for reads, events and mere progress.
 func apiBoundaries(request *http.Request, gate bool) []string {
 	kind := regexp.MustCompile(`/(windowsinstances|nodes|certificatesigningrequests)(/[^/]+)?(/[a-z]+)?$`).FindStringSubmatch(request.URL.Path)
-	if gate && request.Method == http.MethodPut && strings.HasSuffix(request.URL.Path, "/"+v1alpha1.DisruptionPolicyName+"/status") {
+	if gate && request.Method == http.MethodPut && strings.HasSuffix(request.URL.Path,
+		"/"+v1alpha1.DisruptionPolicyName+"/status") {
 		return []string{"API: the gate's list"}
 	}
 	if request.Method == http.MethodGet || kind == nil {
@@ -160,7 +162,7 @@ func apiBoundaries(request *http.Request, gate bool) []string {
 	return labels
 }
 
-// patched are the parts of an object that a patch sets, as far as each configuration must set them.
+// patched returns the parts of an object that a patch sets, as far as each configuration must set them.
 func patched(request *http.Request) []string {
 	if request.GetBody == nil {
 		return []string{""}

@@ -14,7 +14,7 @@ const (
 	slowStep = 100 * time.Millisecond
 )
 
-// fastClock is a clock that runs until the test ends, less fast while slow says so.
+// fastClock returns a clock that runs until the test ends, less fast while slow says so.
 func fastClock(t *testing.T, slow func() bool) *clocktesting.FakeClock {
 	clock := clocktesting.NewFakeClock(time.Now())
 	ended, stopped := make(chan struct{}), make(chan struct{})

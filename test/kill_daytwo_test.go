@@ -35,15 +35,17 @@ type dayTwo struct {
 	done func(ctx context.Context, names ...string) error
 }
 
-// The operator dies at every boundary of an upgrade in place, and of a restart that was asked for, and another takes over: each node is in
-// service in the end, with nothing that is held for it, and each host was restarted as often as was asked for. R-107
+// The operator dies at every boundary of an upgrade in place, and of a restart that was asked for, and another takes
+// over: each node is in service in the end, with nothing that is held for it, and each host was restarted as often as
+// was asked for. R-107
 func TestAnOperatorKilledAtAnyStepOfAnUpgradeOrARestartIsReplacedWithoutHarm(t *testing.T) {
 	controlPlane := besides(t)
 	k := newReaper(t)
 	k.gate = true
 	first, next, bad := threeReleases(t)
 	r := installed(t, rig.Options{
-		Cluster: controlPlane, Hosts: rig.Hosts(1 + 8 + 2), Clock: fastClock(t, k.occupied), PayloadDir: first.PayloadDirectory, Version: first.Version,
+		Cluster: controlPlane, Hosts: rig.Hosts(1 + 8 + 2), Clock: fastClock(t, k.occupied),
+		PayloadDir: first.PayloadDirectory, Version: first.Version,
 	})
 	t.Cleanup(k.end)
 	d := &dayTwo{reaper: k, next: next, ended: map[string]string{}}
@@ -67,10 +69,15 @@ func TestAnOperatorKilledAtAnyStepOfAnUpgradeOrARestartIsReplacedWithoutHarm(t *
 	k.release = &next
 	upgrade := k.learn(func() { d.await(reference) })
 	// A certificate that is signed meanwhile is of no upgrade, and differs from time to time.
-	maps.DeleteFunc(upgrade, func(label string, _ bool) bool { return strings.Contains(label, "certificatesigningrequests") })
-	d.kills("upgrade", upgrade, 80, 0, func(names ...string) { d.pause(false, names...) }, d.names, d.spare[:1], d.spare[1:])
+	maps.DeleteFunc(upgrade, func(label string, _ bool) bool {
+		return strings.Contains(label, "certificatesigningrequests")
+	})
+	d.kills("upgrade", upgrade, 80, 0, func(names ...string) {
+		d.pause(false, names...)
+	}, d.names, d.spare[:1], d.spare[1:])
 	restart := k.learn(func() { d.askForRestart(reference); d.await(reference) })
-	// After a boot the agent's service brings the node up by itself: what is left for the operator's verb differs from time to time.
+	// After a boot the agent's service brings the node up by itself: what is left for the operator's verb differs from
+	// time to time.
 	maps.DeleteFunc(restart, func(label string, _ bool) bool { return strings.Contains(label, "agent: apply") })
 	d.kills("restart", restart, 15, 1, d.askForRestart, d.names, d.names, d.names)
 
@@ -87,7 +94,8 @@ func TestAnOperatorKilledAtAnyStepOfAnUpgradeOrARestartIsReplacedWithoutHarm(t *
 	d.kills("way back", rollBack, 12, 0, d.retry, failing, failing, failing)
 }
 
-// threeReleases are a release of the operator, the next with other programs, and one whose kubelet ends as soon as it is started.
+// threeReleases returns a release of the operator, the next with other programs, and one whose kubelet ends as soon as
+// it is started.
 func threeReleases(t *testing.T) (first, next, bad rig.Release) {
 	t.Helper()
 	var earlier []*payload.Payload
@@ -113,7 +121,8 @@ func threeReleases(t *testing.T) (first, next, bad rig.Release) {
 // allAtOnce has the gate let all nodes through, and give none up while it stands at a boundary.
 func (k *reaper) allAtOnce() {
 	k.Helper()
-	p := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: k.rig.Namespace(), Name: v1alpha1.DisruptionPolicyName}}
+	p := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: k.rig.Namespace(),
+		Name: v1alpha1.DisruptionPolicyName}}
 	p.Spec.MaxUnavailable = ptr.To(intstr.FromString("100%"))
 	p.Spec.CanarySoak = &metav1.Duration{}
 	p.Spec.FailureDeadline = &metav1.Duration{Duration: 12 * time.Hour}
@@ -151,10 +160,11 @@ func (d *dayTwo) askForRestart(names ...string) {
 	}
 }
 
-// kills has the work begun and done under kills at the boundaries, of which there are to be so many at least: for the first group of hosts,
-// and for the next ones while boundaries are left that nobody was killed at, as everybody was past them when an operator died elsewhere. Each
-// host is to be restarted so often by it.
-func (d *dayTwo) kills(what string, table boundaries, atLeast, restarts int, begin func(names ...string), groups ...[]string) {
+// kills has the work begun and done under kills at the boundaries, of which there are to be so many at least: for the
+// first group of hosts, and for the next ones while boundaries are left that nobody was killed at, as everybody was
+// past them when an operator died elsewhere. Each host is to be restarted so often by it.
+func (d *dayTwo) kills(what string, table boundaries, atLeast, restarts int, begin func(names ...string),
+	groups ...[]string) {
 	d.Helper()
 	for _, names := range groups {
 		d.killsAmong(what, table, restarts, begin, names)
@@ -163,8 +173,11 @@ func (d *dayTwo) kills(what string, table boundaries, atLeast, restarts int, beg
 		}
 	}
 	if what == "way back" {
-		// The agent's service on the host does some of the steps while nobody runs the verb: it keeps the host as it was told last.
-		maps.DeleteFunc(table, func(label string, used bool) bool { return !used && strings.Contains(label, "agent: rollback") })
+		// The agent's service on the host does some of the steps while nobody runs the verb: it keeps the host as it was told
+		// last.
+		maps.DeleteFunc(table, func(label string, used bool) bool {
+			return !used && strings.Contains(label, "agent: rollback")
+		})
 		atLeast -= 6
 	}
 	d.visited(what, table, atLeast)
@@ -220,7 +233,8 @@ func (d *dayTwo) retry(names ...string) {
 func (d *dayTwo) inServiceAsBefore(ctx context.Context, names ...string) error {
 	err := d.rig.WaitForInstance(ctx, d.rig.Host(names[0]), "to be brought back", func(i *v1alpha1.WindowsInstance) bool {
 		failed := i.Status.FailedChange
-		return rig.IsReady(i) && failed != nil && failed.RolledBack && failed.Time.After(d.failed.Time) && i.Status.SpecDigest == failed.PreviousDigest
+		return rig.IsReady(i) && failed != nil && failed.RolledBack && failed.Time.After(d.failed.Time) &&
+			i.Status.SpecDigest == failed.PreviousDigest
 	})
 	if err != nil {
 		return err
@@ -228,12 +242,14 @@ func (d *dayTwo) inServiceAsBefore(ctx context.Context, names ...string) error {
 	return d.takePods(ctx, names...)
 }
 
-// inService waits until nodes are of the next release and take pods, nothing more is asked of them, and nothing is held or noted for them.
+// inService waits until nodes are of the next release and take pods, nothing more is asked of them, and nothing is held
+// or noted for them.
 func (d *dayTwo) inService(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		h := d.rig.Host(name)
 		err := d.rig.WaitForInstance(ctx, h, "to be up to date, with no failure", func(i *v1alpha1.WindowsInstance) bool {
-			return rig.IsReady(i) && i.Status.Version == d.next.Version && i.Status.FailedChange == nil && i.Status.RequestedReboot == nil && i.Status.SpecDigest != ""
+			return rig.IsReady(i) && i.Status.Version == d.next.Version && i.Status.FailedChange == nil &&
+				i.Status.RequestedReboot == nil && i.Status.SpecDigest != ""
 		})
 		if err != nil {
 			return err
@@ -246,27 +262,30 @@ func (d *dayTwo) inService(ctx context.Context, names ...string) error {
 func (d *dayTwo) takePods(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		h := d.rig.Host(name)
-		err := d.rig.WaitFor(ctx, "Node "+name+" to take pods", &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-			n := &corev1.Node{}
-			err := reader.Get(ctx, client.ObjectKey{Name: name}, n)
-			_, cordoned := n.Annotations[v1alpha1.AnnotationCordoned]
-			_, wanted := n.Annotations[v1alpha1.AnnotationRebootRequired]
-			return h.Machine().BootID() != d.ended[name] && !cordoned && !wanted && !n.Spec.Unschedulable && n.Annotations[v1alpha1.AnnotationVersion] == d.next.Version, client.IgnoreNotFound(err)
-		})
+		err := d.rig.WaitFor(ctx, "Node "+name+" to take pods", &corev1.Node{},
+			func(ctx context.Context, reader client.Reader) (bool, error) {
+				n := &corev1.Node{}
+				err := reader.Get(ctx, client.ObjectKey{Name: name}, n)
+				_, cordoned := n.Annotations[v1alpha1.AnnotationCordoned]
+				_, wanted := n.Annotations[v1alpha1.AnnotationRebootRequired]
+				return h.Machine().BootID() != d.ended[name] && !cordoned && !wanted && !n.Spec.Unschedulable &&
+					n.Annotations[v1alpha1.AnnotationVersion] == d.next.Version, client.IgnoreNotFound(err)
+			})
 		if err != nil {
 			return err
 		}
 	}
-	return d.rig.WaitFor(ctx, "nothing to be held", &v1alpha1.WindowsDisruptionPolicy{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-		p := &v1alpha1.WindowsDisruptionPolicy{}
-		err := reader.Get(ctx, client.ObjectKey{Namespace: d.rig.Namespace(), Name: v1alpha1.DisruptionPolicyName}, p)
-		for _, disruption := range p.Status.Disruptions {
-			for _, name := range names {
-				if disruption.Node == name {
-					return false, err
+	return d.rig.WaitFor(ctx, "nothing to be held", &v1alpha1.WindowsDisruptionPolicy{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			p := &v1alpha1.WindowsDisruptionPolicy{}
+			err := reader.Get(ctx, client.ObjectKey{Namespace: d.rig.Namespace(), Name: v1alpha1.DisruptionPolicyName}, p)
+			for _, disruption := range p.Status.Disruptions {
+				for _, name := range names {
+					if disruption.Node == name {
+						return false, err
+					}
 				}
 			}
-		}
-		return true, err
-	})
+			return true, err
+		})
 }

@@ -29,7 +29,8 @@ func observe(t *testing.T, r *rig.Rig) *sightings {
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	t.Cleanup(func() { cancel(); group.Wait() })
-	for _, list := range []client.ObjectList{&corev1.NodeList{}, &certificatesv1.CertificateSigningRequestList{}, &v1alpha1.WindowsInstanceList{}} {
+	for _, list := range []client.ObjectList{&corev1.NodeList{}, &certificatesv1.CertificateSigningRequestList{},
+		&v1alpha1.WindowsInstanceList{}} {
 		watch, err := r.Client.Watch(ctx, list)
 		if err != nil {
 			t.Fatal(err)
@@ -86,8 +87,8 @@ func (s *sightings) unique(t *testing.T, atLeast int) {
 // testEndpoint is made and removed by each verification, as often as that runs.
 const testEndpoint = "wmco-check"
 
-// once are the entries of a host's journal that must be as many as on a host that nobody disturbed: restarts, keys, services made and
-// started.
+// once returns the entries of a host's journal that must be as many as on a host that nobody disturbed: restarts, keys,
+// services made and started.
 func once(h *rig.Host) map[string]int {
 	counts := map[string]int{}
 	for _, e := range h.Machine().Journal().Entries(nil) {
@@ -96,7 +97,8 @@ func once(h *rig.Host) map[string]int {
 			counts["restart"]++
 		case e.Kind == fake.KindWrite && strings.HasSuffix(e.Detail, `\kubelet-client-pending.pem`):
 			counts["key of the kubelet"]++
-		case e.Kind == fake.KindService && (strings.HasPrefix(e.Detail, "configure ") || strings.HasSuffix(e.Detail, " runs")):
+		case e.Kind == fake.KindService && (strings.HasPrefix(e.Detail, "configure ") ||
+			strings.HasSuffix(e.Detail, " runs")):
 			counts[e.Detail]++
 		case e.Kind == fake.KindFeature && strings.HasPrefix(e.Detail, "Enable"):
 			counts[e.Detail]++
@@ -109,12 +111,13 @@ func once(h *rig.Host) map[string]int {
 	return counts
 }
 
-// sentTwice are the files that arrived on the host more than once.
+// sentTwice returns the files that arrived on the host more than once.
 func sentTwice(h *rig.Host) []string {
 	arrived := map[string]int{}
 	for _, e := range h.Machine().Journal().Entries(nil) {
 		name, _, partial := strings.Cut(e.Detail, ".partial-")
-		if e.Kind == fake.KindFile && e.PID == 0 && partial && strings.HasPrefix(name, "rename ") && !strings.Contains(name, "spec-") {
+		if e.Kind == fake.KindFile && e.PID == 0 && partial && strings.HasPrefix(name, "rename ") &&
+			!strings.Contains(name, "spec-") {
 			arrived[name]++
 		}
 	}

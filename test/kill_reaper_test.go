@@ -16,8 +16,8 @@ import (
 
 var errStruck = errors.New("killed by the test")
 
-// reaper kills operators. Hosts that come to a boundary that nobody was killed at yet stand still there, until no other comes; then
-// the operator dies under all of them at once, and another takes its place.
+// reaper kills operators. Hosts that come to a boundary that nobody was killed at yet stand still there, until no other
+// comes; then the operator dies under all of them at once, and another takes its place.
 type reaper struct {
 	*testing.T
 	rig        *rig.Rig
@@ -38,7 +38,7 @@ type reaper struct {
 // boundaries are known by their names; true are those that somebody was killed at.
 type boundaries map[string]bool
 
-// left are the boundaries that nobody was killed at. Nobody may be at work meanwhile.
+// left returns the boundaries that nobody was killed at. Nobody may be at work meanwhile.
 func (b boundaries) left() []string {
 	var labels []string
 	for label, used := range b {
@@ -54,8 +54,8 @@ func newReaper(t *testing.T) *reaper {
 	return &reaper{T: t, standing: map[string]bool{}, arrived: make(chan struct{}, 1), watches: map[string]*hostWatch{}}
 }
 
-// attach has the agent of a host stand still at boundaries. Where verbs die with their sessions, the kill comes exactly there; where they
-// live on, the agent goes on alone.
+// attach has the agent of a host stand still at boundaries. Where verbs die with their sessions, the kill comes exactly
+// there; where they live on, the agent goes on alone.
 func (k *reaper) attach(r *rig.Rig, h *rig.Host) {
 	k.rig = r
 	listed, _ := h.Entry()
@@ -109,8 +109,8 @@ func survives(h *rig.Host) bool {
 	return h.Options.Name == "instance-4" || h.Options.Name == "instance-7"
 }
 
-// stand stands at the first boundary that is not used up, until the operator dies; without one it returns false at once. A nil life
-// is the present one.
+// stand stands at the first boundary that is not used up, until the operator dies; without one it returns false at
+// once. A nil life is the present one.
 func (k *reaper) stand(l *life, who string, labels ...string) bool {
 	k.mu.Lock()
 	if l == nil {
@@ -141,7 +141,8 @@ func (k *reaper) stand(l *life, who string, labels ...string) bool {
 	return true
 }
 
-// quiet is how long nobody has come to a boundary when the operator is killed, if not all hosts that are at work stand at one.
+// quiet is how long nobody has come to a boundary when the operator is killed, if not all hosts that are at work stand
+// at one.
 const quiet = 2 * time.Second
 
 // run kills operators wherever a host stands until done is closed.

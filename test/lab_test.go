@@ -1,5 +1,5 @@
-// Package test proves what the operator promises, end to end: the real control plane with RBAC on, the rights that deploy/ gives, the real
-// agent for Windows, and simulated hosts behind real SSH servers.
+// Package test proves what the operator promises, end to end: the real control plane with RBAC on, the rights that
+// deploy/ gives, the real agent for Windows, and simulated hosts behind real SSH servers.
 package test
 
 import (

@@ -20,8 +20,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// objectsOf are all objects of the cluster by their names, but events, which end by themselves, each with who wrote it when. It checks that none
-// has a finalizer of ours.
+// objectsOf returns all objects of the cluster by their names, but events, which end by themselves, each with who wrote
+// it when. It checks that none has a finalizer of ours.
 func objectsOf(t *testing.T, r *rig.Rig) map[string]string {
 	t.Helper()
 	config := rest.CopyConfig(r.Config)
@@ -36,7 +36,8 @@ func objectsOf(t *testing.T, r *rig.Rig) map[string]string {
 			if !slices.Contains(kind.Verbs, "list") || kind.Kind == "Event" {
 				continue
 			}
-			objects, err := dynamic.NewForConfigOrDie(config).Resource(version.WithResource(kind.Name)).List(t.Context(), metav1.ListOptions{})
+			objects, err := dynamic.NewForConfigOrDie(config).Resource(version.WithResource(kind.Name)).List(t.Context(),
+				metav1.ListOptions{})
 			must(t, err)
 			for _, object := range objects.Items {
 				all[fmt.Sprintf("%s %s/%s", object.GetKind(), object.GetNamespace(), object.GetName())] = history(&object)
@@ -64,7 +65,8 @@ func history(object *unstructured.Unstructured) string {
 	return b.String()
 }
 
-// expectLeft waits until what there is more than before is what a table of docs/uninstall.md lists: the garbage collector takes its time.
+// expectLeft waits until what there is more than before is what a table of docs/uninstall.md lists: the garbage
+// collector takes its time.
 func expectLeft(t *testing.T, r *rig.Rig, before map[string]string, heading string) {
 	t.Helper()
 	rows := tableOf(t, "../docs/uninstall.md", heading)
@@ -77,7 +79,7 @@ func expectLeft(t *testing.T, r *rig.Rig, before map[string]string, heading stri
 	t.Errorf("what is left is not what docs/uninstall.md lists below %q:\n%s", heading, strings.Join(differences, "\n"))
 }
 
-// differencesLeft are the differences between what there is more than before and what rows list, a line each.
+// differencesLeft returns the differences between what there is more than before and what rows list, a line each.
 func differencesLeft(rows []*regexp.Regexp, before, after map[string]string) []string {
 	var differences []string
 	used := map[string]bool{}
@@ -105,15 +107,16 @@ func differencesLeft(rows []*regexp.Regexp, before, after map[string]string) []s
 	return differences
 }
 
-// tableOf are the first three cells of the rows of the table below a heading, kind, namespace and name, as patterns for objects. `<…>` is
-// any text.
+// tableOf returns the first three cells of the rows of the table below a heading, kind, namespace and name, as patterns
+// for objects. `<…>` is any text.
 func tableOf(t *testing.T, path, heading string) []*regexp.Regexp {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	must(t, err)
 	_, section, found := strings.Cut(string(data), "# "+heading+"\n")
 	section, _, _ = strings.Cut(section, "\n#")
-	cells := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (?:`([^`]*)`)? *\\| `([^`]+)` \\|").FindAllStringSubmatch(section, -1)
+	cells := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (?:`([^`]*)`)? *\\| `([^`]+)` \\|").FindAllStringSubmatch(section,
+		-1)
 	if !found || len(cells) == 0 {
 		t.Fatalf("%s has no table below %q", path, heading)
 	}

@@ -48,7 +48,9 @@ func TestAHostThatAnswersAfterItHasAcceptedARestartIsOnlyLookedAt(t *testing.T) 
 		if len(verbs) != restarts {
 			t.Fatalf("%d restarts, want %d", len(verbs), restarts)
 		}
-		if last := verbs[restarts-1]; len(last) == 0 || slices.ContainsFunc(last, func(verb string) bool { return verb != "facts" }) {
+		if last := verbs[restarts-1]; len(last) == 0 || slices.ContainsFunc(last, func(verb string) bool {
+			return verb != "facts"
+		}) {
 			t.Errorf("before the host went down it was told to %q, want looks alone; its journal: %s", last, told(journal))
 		}
 		var events eventsv1.EventList

@@ -17,8 +17,9 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// lifecycleManager does what the Operator Lifecycle Manager does with the bundle in deploy/olm: it makes a Deployment and its rights of the
-// ClusterServiceVersion, owned by it, and when that is deleted takes away what the garbage collector does not.
+// lifecycleManager does what the Operator Lifecycle Manager does with the bundle in deploy/olm: it makes a Deployment
+// and its rights of the ClusterServiceVersion, owned by it, and when that is deleted takes away what the garbage
+// collector does not.
 type lifecycleManager struct {
 	*testing.T
 	rig    *rig.Rig
@@ -69,7 +70,8 @@ func (m *lifecycleManager) install(namespace string) {
 	must(m.T, err)
 	// No node of the lab runs its pod; that it is made, and made again, is enough.
 	deployment := m.deployment(namespace)
-	must(m.T, m.rig.Client.Patch(ctx, deployment, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":1}}`))))
+	must(m.T, m.rig.Client.Patch(ctx, deployment, client.RawPatch("application/merge-patch+json",
+		[]byte(`{"spec":{"replicas":1}}`))))
 	eventually(m.T, "the operator's pod is made", func(ctx context.Context) (bool, error) {
 		var pods corev1.PodList
 		err := m.rig.Client.List(ctx, &pods, client.InNamespace(namespace))
@@ -124,8 +126,8 @@ func (m *lifecycleManager) run() *rig.Operator {
 	return o
 }
 
-// uninstall deletes the Subscription and the ClusterServiceVersion, as the console's button does. The garbage collector and OLM take away the
-// rest, and the operator ends.
+// uninstall deletes the Subscription and the ClusterServiceVersion, as the console's button does. The garbage collector
+// and OLM take away the rest, and the operator ends.
 func (m *lifecycleManager) uninstall(namespace string, running *rig.Operator) {
 	m.Helper()
 	ctx := m.Context()

@@ -104,9 +104,10 @@ func TestADeadHostCanBeRemovedWithItsNode(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	err := r.WaitForInstance(ctx, r.Host("instance-1"), "to say how to go on without the host", func(i *v1alpha1.WindowsInstance) bool {
-		return i != nil && strings.Contains(i.Status.NextAction, v1alpha1.AnnotationForgetHost)
-	})
+	err := r.WaitForInstance(ctx, r.Host("instance-1"), "to say how to go on without the host",
+		func(i *v1alpha1.WindowsInstance) bool {
+			return i != nil && strings.Contains(i.Status.NextAction, v1alpha1.AnnotationForgetHost)
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +117,8 @@ func TestADeadHostCanBeRemovedWithItsNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"`+v1alpha1.AnnotationForgetHost+`":"true"}}}`))
+	patch := client.RawPatch("application/merge-patch+json",
+		[]byte(`{"metadata":{"annotations":{"`+v1alpha1.AnnotationForgetHost+`":"true"}}}`))
 	if err := r.Client.Patch(t.Context(), instance, patch); err != nil {
 		t.Fatal(err)
 	}
@@ -147,9 +149,8 @@ func TestARemovalWithAKeyThatTheHostRefusesKeepsTheNode(t *testing.T) {
 	}
 }
 
-// The key was changed while the host was a node, and nobody has put the new one on the host. The operator does, and leaves it there: the list of keys
-// is an administrator's.
-// L-23
+// The key was changed while the host was a node, and nobody has put the new one on the host. The operator does, and
+// leaves it there: the list of keys is an administrator's. L-23
 func TestAHostIsRemovedWithThePreviousKey(t *testing.T) {
 	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
 	machine := r.Host("instance-1").Machine()

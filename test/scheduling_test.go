@@ -29,7 +29,7 @@ func TestStoryPodsWaitUntilTheNodeWasProvenToWork(t *testing.T) {
 	run(t, r)
 	list(t, r)
 	if !eventuallySummary(t, r, r.Host("instance-1").Options.Address, "ServiceFailed") {
-		t.Fatal("the fault is not told")
+		t.Fatal("the fault is not reported")
 	}
 
 	n := node(t, r, "instance-1")
@@ -41,7 +41,8 @@ func TestStoryPodsWaitUntilTheNodeWasProvenToWork(t *testing.T) {
 	}
 	podIs(t, r, pod, "not to be scheduled", func(p *corev1.Pod) bool {
 		return p.Spec.NodeName == "" && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse &&
+				c.Reason == corev1.PodReasonUnschedulable
 		})
 	})
 
@@ -52,7 +53,7 @@ func TestStoryPodsWaitUntilTheNodeWasProvenToWork(t *testing.T) {
 	})
 }
 
-// windowsPod is a pod as users write it for Windows nodes.
+// windowsPod returns a pod as users write it for Windows nodes.
 func windowsPod(namespace string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "windows-"},

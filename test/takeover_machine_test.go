@@ -15,9 +15,10 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// olderMachines makes a MachineSet whose Machines are nodes of older operators, one of each generation that is given, named as the cloud names
-// them. No operator may run.
-func olderMachines(t *testing.T, r *rig.Rig, set string, kinds ...rig.OlderKind) (machines []string, nodes map[string]*corev1.Node) {
+// olderMachines makes a MachineSet whose Machines are nodes of older operators, one of each generation that is given,
+// named as the cloud names them. No operator may run.
+func olderMachines(t *testing.T, r *rig.Rig, set string, kinds ...rig.OlderKind) (machines []string,
+	nodes map[string]*corev1.Node) {
 	t.Helper()
 	must(t, r.CreateMachineSet(t.Context(), set, int32(len(kinds)), rig.MachineSetOptions{}))
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -50,7 +51,7 @@ func olderMachines(t *testing.T, r *rig.Rig, set string, kinds ...rig.OlderKind)
 	return machines, nodes
 }
 
-// beforeMachines is a cluster with user data and no operator that runs.
+// beforeMachines returns a cluster with user data and no operator that runs.
 func beforeMachines(t *testing.T) *rig.Rig {
 	t.Helper()
 	r := ownCluster(t, 0)
@@ -166,10 +167,12 @@ func TestAMachineOfAnOlderOperatorIsTakenOverInPlaceWhereThatIsWanted(t *testing
 	ctx, cancel := context.WithTimeout(t.Context(), 2*limit)
 	defer cancel()
 	must(t, r.WaitForMachineInstance(ctx, machines[0], "to be up to date", func(i *v1alpha1.WindowsInstance) bool {
-		return i != nil && i.Status.SpecDigest != "" && meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionUpToDate)
+		return i != nil && i.Status.SpecDigest != "" && meta.IsStatusConditionTrue(i.Status.Conditions,
+			v1alpha1.ConditionUpToDate)
 	}))
 	now, was := node(t, r, nodes[machines[0]].Name), nodes[machines[0]]
-	if now.UID != was.UID || now.Annotations[v1alpha1.AnnotationInstance] != machines[0] || now.Annotations[v1alpha1.AnnotationVersion] != "1.0.0-lab" || !nodeReady(now) {
+	if now.UID != was.UID || now.Annotations[v1alpha1.AnnotationInstance] != machines[0] ||
+		now.Annotations[v1alpha1.AnnotationVersion] != "1.0.0-lab" || !nodeReady(now) {
 		t.Errorf("the Node has %v", now.Annotations)
 	}
 	if machine := r.MachineHost(machines[0]); machine == nil {

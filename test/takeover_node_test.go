@@ -28,7 +28,8 @@ func seedHost(t *testing.T, r *rig.Rig, name string, options rig.OlderOptions) *
 }
 
 // awaited waits until an object of the kind of watched makes the condition hold.
-func awaited(t *testing.T, r *rig.Rig, what string, watched client.Object, condition func(context.Context, client.Reader) (bool, error)) {
+func awaited(t *testing.T, r *rig.Rig, what string, watched client.Object, condition func(context.Context,
+	client.Reader) (bool, error)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
@@ -50,14 +51,17 @@ func clean(t *testing.T, r *rig.Rig, version string) {
 	}
 }
 
-// olderTraces are what a host must not have any more: credentials, programs and settings of the older operator that the node does not use.
+// olderTraces are what a host must not have any more: credentials, programs and settings of the older operator that the
+// node does not use.
 var olderTraces = []string{
 	`C:\k\bootstrap-kubeconfig`, `C:\k\wicd-kubeconfig`, `C:\k\wicd-certs`, `C:\k\cloud.conf`, `C:\k\imported-certs.pem`,
 	`C:\k\windows-instance-config-daemon.exe`, `C:\k\wmcb.exe`, `C:\k\cni\config\ovnkube-client-2026-10-31-00-00-00.pem`,
-	`C:\Temp\network-conf.ps1`, `C:\Temp\hns.psm1`, `C:\Temp\windows-defender-exclusion.ps1`, `C:\Temp\wget-ignore-cert.ps1`,
+	`C:\Temp\network-conf.ps1`, `C:\Temp\hns.psm1`, `C:\Temp\windows-defender-exclusion.ps1`,
+	`C:\Temp\wget-ignore-cert.ps1`,
 }
 
-// asNew compares a host that was taken over with a new one: services, programs, variables, and that nothing of the older operator is left.
+// asNew compares a host that was taken over with a new one: services, programs, variables, and that nothing of the
+// older operator is left.
 func asNew(t *testing.T, r *rig.Rig, name, fresh string) {
 	t.Helper()
 	m, want := r.Host(name).Machine(), r.Host(fresh).Machine()
@@ -68,7 +72,8 @@ func asNew(t *testing.T, r *rig.Rig, name, fresh string) {
 			continue
 		}
 		now, model := serviceOf(t, m, service), serviceOf(t, want, service)
-		if alike.Replace(now.CommandLine) != model.CommandLine || !slices.Equal(now.Dependencies, model.Dependencies) || now.Description != model.Description {
+		if alike.Replace(now.CommandLine) != model.CommandLine || !slices.Equal(now.Dependencies, model.Dependencies) ||
+			now.Description != model.Description {
 			t.Errorf("%s: %s is\n%+v, want\n%+v", name, service, now, model)
 		}
 	}
@@ -94,8 +99,8 @@ func asNew(t *testing.T, r *rig.Rig, name, fresh string) {
 	}
 }
 
-// R-150, R-151, R-157: in place, drained, one at a time, without a step of a user; what the older operator left goes. Of the hosts one is
-// of version 6.
+// R-150, R-151, R-157: in place, drained, one at a time, without a step of a user; what the older operator left goes.
+// Of the hosts one is of version 6.
 func TestListedHostsOfOlderOperatorsAreTakenOverInPlace(t *testing.T) {
 	const fresh = "instance-5"
 	r := installed(t, rig.Options{Hosts: rig.Hosts(5)})
@@ -207,12 +212,14 @@ func takenOver(t *testing.T, r *rig.Rig, was *corev1.Node) {
 	}
 	instance, err := r.Instance(t.Context(), was.Name)
 	must(t, err)
-	if now.Annotations[v1alpha1.AnnotationInstance] != instance.Name || now.Annotations[v1alpha1.AnnotationVersion] != "1.0.0-lab" ||
+	if now.Annotations[v1alpha1.AnnotationInstance] != instance.Name ||
+		now.Annotations[v1alpha1.AnnotationVersion] != "1.0.0-lab" ||
 		now.Annotations[v1alpha1.AnnotationHostKey] != instance.Status.HostKey.Key || now.Spec.Unschedulable {
 		t.Errorf("Node %s has %v, unschedulable: %t", was.Name, now.Annotations, now.Spec.Unschedulable)
 	}
 	for name := range now.Annotations {
-		if strings.HasSuffix(name, "/desired-version") || strings.HasSuffix(name, "/username") || strings.HasSuffix(name, "/taken-over-from") {
+		if strings.HasSuffix(name, "/desired-version") || strings.HasSuffix(name, "/username") ||
+			strings.HasSuffix(name, "/taken-over-from") {
 			t.Errorf("annotation %s is left", name)
 		}
 	}
@@ -230,9 +237,10 @@ func upToDate(t *testing.T, r *rig.Rig, name string) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	must(t, r.WaitForInstance(ctx, r.Host(name), "to be up to date", func(i *v1alpha1.WindowsInstance) bool {
-		return i != nil && i.Status.SpecDigest != "" && i.Status.Version == "1.0.0-lab" && slices.ContainsFunc(i.Status.Conditions, func(c metav1Condition) bool {
-			return c.Type == v1alpha1.ConditionUpToDate && c.Status == "True"
-		})
+		return i != nil && i.Status.SpecDigest != "" && i.Status.Version == "1.0.0-lab" &&
+			slices.ContainsFunc(i.Status.Conditions, func(c metav1Condition) bool {
+				return c.Type == v1alpha1.ConditionUpToDate && c.Status == "True"
+			})
 	}))
 }
 
@@ -243,13 +251,15 @@ func runOlderPod(t *testing.T, r *rig.Rig, on string) *corev1.Pod {
 	pod := &corev1.Pod{}
 	pod.Namespace, pod.GenerateName = "default", "web-"
 	pod.Spec = corev1.PodSpec{
-		NodeName: on, TerminationGracePeriodSeconds: &grace, Containers: []corev1.Container{{Name: "web", Image: "example.com/web:1"}},
+		NodeName: on, TerminationGracePeriodSeconds: &grace,
+		Containers:  []corev1.Container{{Name: "web", Image: "example.com/web:1"}},
 		Tolerations: []corev1.Toleration{{Key: "os", Value: "Windows", Effect: corev1.TaintEffectNoSchedule}},
 	}
-	awaited(t, r, "the namespace to have its service account", &corev1.ServiceAccount{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-		err := reader.Get(ctx, keyOf("default", "default"), &corev1.ServiceAccount{})
-		return err == nil, client.IgnoreNotFound(err)
-	})
+	awaited(t, r, "the namespace to have its service account", &corev1.ServiceAccount{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			err := reader.Get(ctx, keyOf("default", "default"), &corev1.ServiceAccount{})
+			return err == nil, client.IgnoreNotFound(err)
+		})
 	must(t, r.Client.Create(t.Context(), pod))
 	t.Cleanup(func() {
 		_ = r.Client.Delete(context.WithoutCancel(t.Context()), pod, client.GracePeriodSeconds(0)) // mostly it is gone
@@ -262,7 +272,8 @@ func runOlderPod(t *testing.T, r *rig.Rig, on string) *corev1.Pod {
 	return pod
 }
 
-// R-153: the older operator was uninstalled, its nodes go on; nothing of it is in the cluster. R-156: in a namespace of its own name.
+// R-153: the older operator was uninstalled, its nodes go on; nothing of it is in the cluster. R-156: in a namespace of
+// its own name.
 func TestNodesOfAnUninstalledOlderOperatorAreTakenOver(t *testing.T) {
 	for name, namespace := range map[string]string{"in the usual namespace": "", "in another namespace": "winc-2026"} {
 		t.Run(name, func(t *testing.T) {
@@ -289,7 +300,8 @@ func TestNodesOfAnUninstalledOlderOperatorAreTakenOver(t *testing.T) {
 func TestAHostOfAnOlderOperatorCanBeRemovedBeforeItWasBroughtUpToDate(t *testing.T) {
 	r := installed(t, rig.Options{Hosts: rig.Hosts(3)})
 	must(t, r.SeedOlderCluster(t.Context(), ""))
-	kinds := map[string]rig.OlderKind{"instance-1": rig.OlderContainerd, "instance-2": rig.OlderDocker, "instance-3": rig.OlderBootstrapper}
+	kinds := map[string]rig.OlderKind{"instance-1": rig.OlderContainerd, "instance-2": rig.OlderDocker,
+		"instance-3": rig.OlderBootstrapper}
 	for name, kind := range kinds {
 		seedHost(t, r, name, rig.OlderOptions{Kind: kind})
 	}
@@ -307,7 +319,8 @@ func TestAHostOfAnOlderOperatorCanBeRemovedBeforeItWasBroughtUpToDate(t *testing
 		gone(t, r, name)
 		nothingLeft(t, r, name)
 		m := r.Host(name).Machine()
-		for _, service := range []string{"kubelet", "containerd", "kube-proxy", "hybrid-overlay-node", "windows_exporter", "csi-proxy", "windows-instance-config-daemon"} {
+		for _, service := range []string{"kubelet", "containerd", "kube-proxy", "hybrid-overlay-node", "windows_exporter",
+			"csi-proxy", "windows-instance-config-daemon"} {
 			if found, there := m.Service(service); there {
 				t.Errorf("%s: service %s is left: %+v", name, service, found)
 			}
@@ -352,7 +365,8 @@ func TestAHostWithAnotherKeyThanTheOlderOperatorHasPinnedIsStopped(t *testing.T)
 				t.Errorf("pinned is %+v", instance.Status.HostKey)
 			}
 			now := node(t, r, name)
-			if now.UID != was.UID || now.Annotations[v1alpha1.AnnotationInstance] != "" || now.Spec.Unschedulable || !nodeReady(now) {
+			if now.UID != was.UID || now.Annotations[v1alpha1.AnnotationInstance] != "" ||
+				now.Spec.Unschedulable || !nodeReady(now) {
 				t.Errorf("the Node has %v", now.Annotations)
 			}
 			journal := r.Host(name).Machine().Journal()
@@ -380,7 +394,8 @@ func TestAHostThatCallsItselfByTheNameOfAnOlderNodeIsRefused(t *testing.T) {
 	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{Name: "instance-1"}}})
 	must(t, r.SeedOlderCluster(t.Context(), ""))
 	was := seedHost(t, r, "instance-1", rig.OlderOptions{Kind: rig.OlderContainerd, NodeName: "winhost-9"})
-	impostor, err := r.AddHost(t.Context(), rig.HostOptions{Name: "WINHOST-9", Address: rig.Address(9), Features: map[string]host.FeatureState{"Containers": host.FeatureEnabled}})
+	impostor, err := r.AddHost(t.Context(), rig.HostOptions{Name: "WINHOST-9", Address: rig.Address(9),
+		Features: map[string]host.FeatureState{"Containers": host.FeatureEnabled}})
 	must(t, err)
 	services := impostor.Machine().Snapshot().Services
 	run(t, r)
@@ -390,7 +405,8 @@ func TestAHostThatCallsItselfByTheNameOfAnOlderNodeIsRefused(t *testing.T) {
 		t.Errorf("it has Node %+v", instance.Status.NodeRef)
 	}
 	now := node(t, r, "winhost-9")
-	if now.UID != was.UID || now.Annotations[v1alpha1.AnnotationInstance] != "" || !nodeReady(now) || now.Spec.Unschedulable {
+	if now.UID != was.UID || now.Annotations[v1alpha1.AnnotationInstance] != "" || !nodeReady(now) ||
+		now.Spec.Unschedulable {
 		t.Errorf("the Node has %v", now.Annotations)
 	}
 	if after := impostor.Machine().Snapshot().Services; len(after) != len(services) {

@@ -50,7 +50,7 @@ func TestStoryAHostOfTheTimeBeforeWICDBecomesANodeByItself(t *testing.T) {
 			t.Errorf("its runtime is %s", was.Status.NodeInfo.ContainerRuntimeVersion)
 		}
 	})
-	t.Run("its services have the names that they had, and all is that of a new host", func(t *testing.T) {
+	t.Run("its services have the names that they had, and everything is as on a new host", func(t *testing.T) {
 		want := r.Host("instance-2").Machine()
 		for _, name := range []string{"kubelet", "hybrid-overlay-node", "kube-proxy", "containerd", "windows-instance-config-daemon"} {
 			got, expected := serviceOf(t, m, name), serviceOf(t, want, name)

@@ -68,7 +68,8 @@ func eventually(t *testing.T, what string, holds func(context.Context) (bool, er
 	}
 }
 
-// An administrator uninstalls the operator while nodes are left, installs it again, takes the nodes away, and uninstalls it for good.
+// An administrator uninstalls the operator while nodes are left, installs it again, takes the nodes away, and
+// uninstalls it for good.
 func TestUninstallingAndInstallingAgain(t *testing.T) {
 	r := ownCluster(t, 2)
 	m := newLifecycleManager(t, r)
@@ -177,7 +178,7 @@ func allReady(t *testing.T, r *rig.Rig) {
 	must(t, err)
 }
 
-// windowsHosts are all hosts, by node name.
+// windowsHosts returns all hosts, by node name.
 func windowsHosts(t *testing.T, r *rig.Rig) map[string]*rig.Host {
 	t.Helper()
 	hosts := map[string]*rig.Host{}
@@ -217,7 +218,7 @@ func remember(t *testing.T, r *rig.Rig) memory {
 	return m
 }
 
-// servicesOf are the running services of a node, with their processes.
+// servicesOf returns the running services of a node, with their processes.
 func servicesOf(t *testing.T, h *rig.Host) map[string]int {
 	t.Helper()
 	services, err := h.Machine().Host().Services.Query(t.Context())
@@ -264,7 +265,7 @@ func (m memory) goOn(t *testing.T, r *rig.Rig, since map[string]time.Time) {
 	}
 }
 
-// areTheSame checks that no node was made anew and no service or host restarted.
+// areTheSame checks that no node was made again and no service or host restarted.
 func (m memory) areTheSame(t *testing.T, r *rig.Rig) {
 	t.Helper()
 	hosts := windowsHosts(t, r)

@@ -14,7 +14,8 @@ var GroupVersion = schema.GroupVersion{Group: "windowsmachineconfig.openshift.io
 
 // AddToScheme registers the kinds of this package.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &WindowsInstance{}, &WindowsInstanceList{}, &WindowsDisruptionPolicy{}, &WindowsDisruptionPolicyList{})
+	scheme.AddKnownTypes(GroupVersion, &WindowsInstance{}, &WindowsInstanceList{}, &WindowsDisruptionPolicy{},
+		&WindowsDisruptionPolicyList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

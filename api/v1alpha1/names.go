@@ -54,7 +54,7 @@ const (
 	// AnnotationExcludeDrain on a Machine leaves out the drain of its node; its value does not matter. It is the Machine API's.
 	AnnotationExcludeDrain = "machine.openshift.io/exclude-node-draining"
 
-	// AnnotationDesiredVersion and AnnotationUsername on a Node are those of operators before version 12, and so is LabelUpgrading.
+	// AnnotationDesiredVersion and AnnotationUsername on a Node come from operators before version 12, as does LabelUpgrading.
 	AnnotationDesiredVersion = "windowsmachineconfig.openshift.io/desired-version"
 	AnnotationUsername       = "windowsmachineconfig.openshift.io/username"
 	// AnnotationTakenOverFrom on a Node is the version of the operator before version 12 that has configured its host, until this operator has.

@@ -1,5 +1,5 @@
-// Command wicd is the agent on a Windows host, the windows instance config daemon. It runs one verb over SSH, or runs as the Windows
-// service of that name.
+// Command wicd is the agent on a Windows host, the windows instance config daemon. It runs one verb over SSH, or runs
+// as the Windows service of that name.
 package main
 
 import (

@@ -14,14 +14,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// crashFile takes what the Go runtime says when the service crashes, for a service has no standard error.
+// crashFile takes what the Go runtime says when the service crashes, because a service has no standard error.
 const crashFile = nodespec.LogRoot + `\` + nodespec.ServiceAgent + `\wicd-crash.log`
 
-// maxCrashFile is the size in bytes from which the file begins anew.
+// maxCrashFile is the size in bytes from which the file begins again.
 const maxCrashFile = 1 << 20
 
-// runService runs the agent as a Windows service until the service control manager stops it. It connects to the manager before anything
-// else: what fails later is a failure of the service, with its exit code, and not a start that never came.
+// runService runs the agent as a Windows service until the service control manager stops it. It connects to the manager
+// before anything else: what fails later is a failure of the service, with its exit code, and not a start that never
+// came.
 func runService(args []string) int {
 	err := winservice.Run(nodespec.ServiceAgent, clock.RealClock{}, func(ctx context.Context, ready func()) int {
 		crashes := keepCrashes()
@@ -40,8 +41,8 @@ func runService(args []string) int {
 	return 0
 }
 
-// keepCrashes has the runtime write a crash to a file, which is also for what ends the service before it has a log. Without the folder of
-// the log there is no such file.
+// keepCrashes has the runtime write a crash to a file, which is also for what ends the service before it has a log.
+// Without the folder of the log there is no such file.
 func keepCrashes() io.Writer {
 	how := os.O_CREATE | os.O_WRONLY | os.O_APPEND
 	if info, err := os.Stat(crashFile); err == nil && info.Size() > maxCrashFile {

@@ -45,7 +45,8 @@ func newCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if c.LegacyAlgorithms, err = remote.ParseLegacyAlgorithms(legacyAlgorithms); err != nil {
-				return fmt.Errorf("the flag --%s, or the environment variable %s: %w", legacyAlgorithmsFlag, legacyAlgorithmsVariable, err)
+				return fmt.Errorf("the flag --%s, or the environment variable %s: %w", legacyAlgorithmsFlag,
+					legacyAlgorithmsVariable, err)
 			}
 			if err := complete(&c); err != nil {
 				return err
@@ -54,12 +55,17 @@ func newCommand() *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&c.PayloadDirectory, "payload-dir", "/payload", "folder with the files that the operator copies to hosts")
+	flags.StringVar(&c.PayloadDirectory, "payload-dir", "/payload",
+		"folder with the files that the operator copies to hosts")
 	flags.StringVar(&c.CacheDirectory, "cache-dir", filepath.Join(os.TempDir(), "wmco"), "folder for temporary files")
-	flags.StringVar(&c.MetricsAddress, "metrics-bind-address", "0", `address of the metrics server (HTTPS, for clients that may get /metrics); "0" turns it off`)
-	flags.StringVar(&c.MetricsCertificateDirectory, "metrics-cert-dir", "", "folder with tls.crt and tls.key of the metrics server; without them its certificate is self-signed")
-	flags.StringVar(&c.ProbeAddress, "health-probe-bind-address", ":8081", `address of the health and readiness probes; "0" turns them off`)
-	flags.BoolVar(&c.LeaderElection, "leader-elect", true, "use leader election, so that only one of several operators works at a time")
+	flags.StringVar(&c.MetricsAddress, "metrics-bind-address", "0",
+		`address of the metrics server (HTTPS, for clients that may get /metrics); "0" turns it off`)
+	flags.StringVar(&c.MetricsCertificateDirectory, "metrics-cert-dir", "",
+		"folder with tls.crt and tls.key of the metrics server; without them its certificate is self-signed")
+	flags.StringVar(&c.ProbeAddress, "health-probe-bind-address", ":8081",
+		`address of the health and readiness probes; "0" turns them off`)
+	flags.BoolVar(&c.LeaderElection, "leader-elect", true,
+		"use leader election, so that only one of several operators works at a time")
 	flags.BoolVar(&c.Debug, "debugLogging", false, "write debug logs, in the operator and on the hosts")
 	flags.StringVar(&legacyAlgorithms, legacyAlgorithmsFlag, os.Getenv(legacyAlgorithmsVariable),
 		"weak SSH algorithms to allow for hosts with an old OpenSSH, separated by commas; the default is the value of the environment variable "+legacyAlgorithmsVariable)
@@ -81,7 +87,8 @@ const (
 	legacyAlgorithmsVariable = "SSH_LEGACY_ALGORITHMS"
 )
 
-// pauseImageVariable names the image that holds a pod's namespaces. The prefix is what tools look for that mirror an operator's images.
+// pauseImageVariable names the image that holds a pod's namespaces. The prefix is what tools look for that mirror an
+// operator's images.
 const pauseImageVariable = "RELATED_IMAGE_WINDOWS_PAUSE"
 
 // pauseImage is empty where none was set: nodes have the usual one then.
@@ -96,7 +103,7 @@ func pauseImage() (string, error) {
 	return image, nil
 }
 
-// cryptography is the version of Go's FIPS 140-3 module in use; "off" without.
+// cryptography returns the version of Go's FIPS 140-3 module in use; "off" without.
 func cryptography() string {
 	if !fips140.Enabled() {
 		return "off"
@@ -112,7 +119,8 @@ func complete(c *operator.Config) error {
 	}
 	c.OperatorCondition = os.Getenv(operatorcondition.NameVariable)
 	var err error
-	c.Log, err = nodespec.ParseLogSettings(os.Getenv("SERVICES_LOG_FILE_SIZE"), os.Getenv("SERVICES_LOG_FILE_AGE"), os.Getenv("SERVICES_LOG_FLUSH_INTERVAL"))
+	c.Log, err = nodespec.ParseLogSettings(os.Getenv("SERVICES_LOG_FILE_SIZE"), os.Getenv("SERVICES_LOG_FILE_AGE"),
+		os.Getenv("SERVICES_LOG_FLUSH_INTERVAL"))
 	if err != nil {
 		return err
 	}
@@ -120,7 +128,8 @@ func complete(c *operator.Config) error {
 		return err
 	}
 	if c.RESTConfig, err = config.GetConfig(); err != nil {
-		return errors.Join(errors.New("the API server is not known: run in a cluster, or set --kubeconfig or KUBECONFIG"), err)
+		return errors.Join(errors.New("the API server is not known: run in a cluster, or set --kubeconfig or KUBECONFIG"),
+			err)
 	}
 	c.Logger = zap.New(zap.UseDevMode(c.Debug))
 	ctrl.SetLogger(c.Logger)

@@ -11,9 +11,10 @@ func TestThePauseImageComesFromTheEnvironment(t *testing.T) {
 		set     string
 		refused bool
 	}{
-		"unset leaves the usual one":                  {"", false},
-		"a registry with a port and a tag":            {"registry.example.com:5000/windows/pause:3.10", false},
-		"a digest":                                    {"registry.example.com/pause@sha256:" + strings.Repeat("a", 64), false},
+		"unset leaves the usual one":       {"", false},
+		"a registry with a port and a tag": {"registry.example.com:5000/windows/pause:3.10", false},
+		"a digest": {"registry.example.com/pause@sha256:" + strings.Repeat("a", 64),
+			false},
 		"what would end a string in a file":           {"pause'\nevil = 'x", true},
 		"no registry, which no mirror is for":         {"pause:3.10", true},
 		"no tag, which would be another one tomorrow": {"registry.example.com/pause", true},
@@ -44,9 +45,10 @@ func TestWeakSSHAlgorithmsAreAllowedByNameOnly(t *testing.T) {
 		flags    []string
 		problem  string
 	}{
-		"none":                                  {"", nil, "WATCH_NAMESPACE"},
-		"one by the variable":                   {"ssh-rsa", nil, "WATCH_NAMESPACE"},
-		"two by the flag":                       {"", []string{"--ssh-legacy-algorithms=ssh-rsa,hmac-sha1"}, "WATCH_NAMESPACE"},
+		"none":                {"", nil, "WATCH_NAMESPACE"},
+		"one by the variable": {"ssh-rsa", nil, "WATCH_NAMESPACE"},
+		"two by the flag": {"", []string{"--ssh-legacy-algorithms=ssh-rsa,hmac-sha1"},
+			"WATCH_NAMESPACE"},
 		"an unknown one by the variable":        {"ssh-rsa,md5", nil, `"md5"`},
 		"an unknown one by the flag":            {"", []string{"--ssh-legacy-algorithms", "arcfour"}, `"arcfour"`},
 		"the flag counts, and not the variable": {"md5", []string{"--ssh-legacy-algorithms=hmac-sha1"}, "WATCH_NAMESPACE"},
@@ -59,7 +61,8 @@ func TestWeakSSHAlgorithmsAreAllowedByNameOnly(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.problem) {
 				t.Fatalf("the error is %v", err)
 			}
-			if c.problem != "WATCH_NAMESPACE" && (!strings.Contains(err.Error(), "SSH_LEGACY_ALGORITHMS") || !strings.Contains(err.Error(), "--ssh-legacy-algorithms")) {
+			if c.problem != "WATCH_NAMESPACE" && (!strings.Contains(err.Error(), "SSH_LEGACY_ALGORITHMS") ||
+				!strings.Contains(err.Error(), "--ssh-legacy-algorithms")) {
 				t.Errorf("the error does not name flag and variable: %v", err)
 			}
 		})

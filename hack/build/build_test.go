@@ -97,7 +97,8 @@ func TestAFileGetsALineForEachFifthOfTheWork(t *testing.T) {
 		lines, weights[key("linux", name)] = append(lines, name), 10
 	}
 	got := printed(t, func() (map[string]int64, error) { return weights, nil }, lines...)
-	for _, want := range []string{" 20 % compiled, about a minute remains\n", " 40 % compiled", " 60 % compiled", " 80 % compiled, about 20 seconds remain\n", "100 % compiled"} {
+	for _, want := range []string{" 20 % compiled, about a minute remains\n", " 40 % compiled", " 60 % compiled",
+		" 80 % compiled, about 20 seconds remain\n", "100 % compiled"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in:\n%s", want, got)
 		}
@@ -108,7 +109,9 @@ func TestAFileGetsALineForEachFifthOfTheWork(t *testing.T) {
 }
 
 func TestComplaintsOfTheCompilerArePassedOn(t *testing.T) {
-	got := printed(t, func() (map[string]int64, error) { return nil, errors.New("no list") }, "a", "# a", "a.go:1:2: undefined: x")
+	got := printed(t, func() (map[string]int64, error) {
+		return nil, errors.New("no list")
+	}, "a", "# a", "a.go:1:2: undefined: x")
 	for _, want := range []string{"# a\n", "a.go:1:2: undefined: x\n", "no list"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in:\n%s", want, got)
@@ -128,7 +131,8 @@ func TestProgramsAreChosenByName(t *testing.T) {
 	if err != nil || len(chosen) != 2 || chosen[0].name != "wmco" {
 		t.Errorf("got %v, %v; want wmco and wicd.exe, in the order of the table", chosen, err)
 	}
-	if _, err := choose([]string{"wmcp"}); err == nil || !strings.Contains(err.Error(), `"wmcp"`) || !strings.Contains(err.Error(), "gotestsum") {
+	if _, err := choose([]string{"wmcp"}); err == nil || !strings.Contains(err.Error(), `"wmcp"`) ||
+		!strings.Contains(err.Error(), "gotestsum") {
 		t.Errorf("an unknown program gives %v, want an error that names it and those there are", err)
 	}
 }

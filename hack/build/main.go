@@ -1,4 +1,5 @@
-// Command build builds programs of this repository. While it compiles, it says in one line how far it is and how long the rest will take.
+// Command build builds programs of this repository. While it compiles, one line shows its progress and the remaining
+// time.
 //
 //	go run ./hack/build [-version 12.0.0] [-kubernetes v1.36.3] [-fips] program...
 //
@@ -24,7 +25,8 @@ func main() {
 	flag.StringVar(&o.into, "into", "build", "`directory` to write the programs to")
 	flag.BoolVar(&o.fips, "fips", false, "build operator and agent in FIPS mode")
 	flag.Usage = func() {
-		fmt.Fprintf(flag.CommandLine.Output(), "usage: build [flags] program...\nThe programs are %s.\n", strings.Join(names(), ", "))
+		fmt.Fprintf(flag.CommandLine.Output(), "usage: build [flags] program...\nThe programs are %s.\n",
+			strings.Join(names(), ", "))
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -36,8 +38,9 @@ func main() {
 	}
 }
 
-// run builds the named programs. Programs for one operating system share most of what is compiled for them, and two builds at once would compile
-// it twice: they are built one after another. Programs for different operating systems share nothing, and are built at the same time.
+// run builds the named programs. Programs for one operating system share most of what is compiled for them, and two
+// builds at once would compile it twice: they are built one after another. Programs for different operating systems
+// share nothing, and are built at the same time.
 func run(ctx context.Context, o options, wanted []string) error {
 	programs, err := choose(wanted)
 	if err != nil {

@@ -30,22 +30,26 @@ type program struct {
 
 // programs are all that can be built.
 var programs = []program{
-	{name: "lab-controlplane", output: "lab-controlplane", module: "lab/controlplane", source: ".", goos: "linux", flags: kubernetesFlags},
-	{name: "wmco", output: "wmco", module: ".", source: "./cmd/wmco", goos: "linux", product: true, flags: func(o options) []string {
-		return []string{"-ldflags", "-X main.version=" + o.version}
-	}},
+	{name: "lab-controlplane", output: "lab-controlplane", module: "lab/controlplane", source: ".", goos: "linux",
+		flags: kubernetesFlags},
+	{name: "wmco", output: "wmco", module: ".", source: "./cmd/wmco", goos: "linux", product: true,
+		flags: func(o options) []string {
+			return []string{"-ldflags", "-X main.version=" + o.version}
+		}},
 	{name: "lab", output: "lab", module: ".", source: "./lab/demo", goos: "linux"},
-	{name: "wicd.exe", output: "wicd.exe", module: ".", source: "./cmd/wicd", goos: "windows", product: true, flags: func(o options) []string {
-		return []string{"-trimpath", "-ldflags", "-s -w -X main.version=" + o.version}
-	}},
-	{name: "kubectl", output: "kubectl", module: "lab/controlplane", source: "k8s.io/kubernetes/cmd/kubectl", goos: "linux", flags: kubernetesFlags},
+	{name: "wicd.exe", output: "wicd.exe", module: ".", source: "./cmd/wicd", goos: "windows", product: true,
+		flags: func(o options) []string {
+			return []string{"-trimpath", "-ldflags", "-s -w -X main.version=" + o.version}
+		}},
+	{name: "kubectl", output: "kubectl", module: "lab/controlplane", source: "k8s.io/kubernetes/cmd/kubectl",
+		goos: "linux", flags: kubernetesFlags},
 	tool("controller-gen", "sigs.k8s.io/controller-tools/cmd/controller-gen"),
 	tool("golangci-lint", "github.com/golangci/golangci-lint/v2/cmd/golangci-lint"),
 	tool("govulncheck", "golang.org/x/vuln/cmd/govulncheck"),
 	tool("gotestsum", "gotest.tools/gotestsum"),
 }
 
-// tool is a program of the module tools, which pins its version.
+// tool returns a program of the module tools, which pins its version.
 func tool(name, source string) program {
 	return program{name: name, output: "tools/" + name, module: "tools", source: source, goos: "linux"}
 }
@@ -54,7 +58,8 @@ func tool(name, source string) program {
 func kubernetesFlags(o options) []string {
 	const in = " -X k8s.io/component-base/version."
 	parts := append(strings.Split(strings.TrimPrefix(o.kubernetes, "v"), "."), "", "")
-	return []string{"-ldflags", "-s -w" + in + "gitVersion=" + o.kubernetes + in + "gitMajor=" + parts[0] + in + "gitMinor=" + parts[1]}
+	return []string{"-ldflags", "-s -w" + in + "gitVersion=" + o.kubernetes + in + "gitMajor=" + parts[0] + in +
+		"gitMinor=" + parts[1]}
 }
 
 func names() []string {
@@ -81,7 +86,7 @@ func choose(wanted []string) ([]program, error) {
 	return chosen, nil
 }
 
-// environment is that of go, for this program. Nothing needs a C compiler.
+// environment returns the environment of go, for this program. Nothing needs a C compiler.
 func (p program) environment(o options) []string {
 	environment := os.Environ()
 	if o.fips && p.product {

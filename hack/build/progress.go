@@ -24,12 +24,14 @@ type progress struct {
 	modules  int
 }
 
-// newProgress returns a progress that asks list, once something is compiled, for the weights of all packages that are out of date.
+// newProgress returns a progress that asks list, once something is compiled, for the weights of all packages that are
+// out of date.
 func newProgress(screen *screen, list func() (map[string]int64, error)) *progress {
 	return &progress{screen: screen, list: list, now: time.Now, compiled: map[string]bool{}}
 }
 
-// line takes a line that go has printed: the name of a module that it fetches, of a package that it has compiled, or a complaint.
+// line takes a line that go has printed: the name of a module that it fetches, of a package that it has compiled, or a
+// complaint.
 func (p *progress) line(goos, line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,9 +85,10 @@ func (p *progress) show() {
 	p.screen.show(percent, fmt.Sprintf("%3d %% compiled, %s", percent, remains(left)))
 }
 
-// estimate returns how much is compiled, in percent, and how long the rest takes if it goes on like this. A package that go compiles although it was
-// not expected to counts like an average one.
-func estimate(weights map[string]int64, compiled map[string]bool, elapsed time.Duration) (percent int, left time.Duration) {
+// estimate returns how much is compiled, in percent, and how long the rest takes if it goes on like this. A package
+// that go compiles although it was not expected to counts like an average one.
+func estimate(weights map[string]int64, compiled map[string]bool, elapsed time.Duration) (percent int,
+	left time.Duration) {
 	var done, all int64
 	for name, weight := range weights {
 		all += weight

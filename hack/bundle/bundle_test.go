@@ -41,7 +41,7 @@ func csvOf(t *testing.T, s *sources) *v1alpha1.ClusterServiceVersion {
 	return csv
 }
 
-// makefileVersion is the version that `make` builds.
+// makefileVersion returns the version that `make` builds.
 func makefileVersion(t *testing.T) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(root, "Makefile"))
@@ -70,7 +70,7 @@ func TestTheFilesInTheRepositoryAreWhatIsGenerated(t *testing.T) {
 	}
 }
 
-// contents are the files of a folder.
+// contents returns the files of a folder.
 func contents(t *testing.T, directory string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -102,7 +102,7 @@ func TestTheBundleInstallsWhatDeployInstalls(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("it runs as deploy/ has it, but is told its namespace by OLM", func(t *testing.T) { // R-012
+	t.Run("it runs as deploy/ has it, but OLM tells it its namespace", func(t *testing.T) { // R-012
 		want := *s.deployment.Spec.DeepCopy()
 		got := strategy.DeploymentSpecs[0].Spec
 		env := got.Template.Spec.Containers[0].Env
@@ -202,7 +202,8 @@ func TestTheBundleInstallsWhatDeployInstalls(t *testing.T) {
 // R-155
 func TestAClusterThatTheReleaseDoesNotServeIsNotOfferedIt(t *testing.T) {
 	s := read(t)
-	s.line = support.ReleaseLine{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", LeastCluster: "5.0.3", LeastKubernetes: "1.36.2"}
+	s.line = support.ReleaseLine{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", LeastCluster: "5.0.3",
+		LeastKubernetes: "1.36.2"}
 	csv := csvOf(t, s)
 	if csv.Spec.MinKubeVersion != "1.36.2" {
 		t.Errorf("OLM installs it from Kubernetes %s on", csv.Spec.MinKubeVersion)
@@ -268,7 +269,8 @@ func catalogObjects(t *testing.T, s *sources) map[string][]map[string]any {
 func TestTheCatalogHasThePackageThatTheGuideSubscribesTo(t *testing.T) {
 	objects := catalogObjects(t, read(t))
 	packages, channels, bundles := objects["olm.package"], objects["olm.channel"], objects["olm.bundle"]
-	if len(packages) != 1 || packages[0]["name"] != "windows-machine-config-operator" || packages[0]["defaultChannel"] != "stable" {
+	if len(packages) != 1 || packages[0]["name"] != "windows-machine-config-operator" ||
+		packages[0]["defaultChannel"] != "stable" {
 		t.Errorf("packages %v", packages)
 	}
 	if len(channels) != 2 || channels[0]["name"] != "preview" || channels[1]["name"] != "stable" {

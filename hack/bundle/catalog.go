@@ -29,8 +29,8 @@ type (
 		Name    string         `json:"name"`
 		Entries []channelEntry `json:"entries"`
 	}
-	// channelEntry is a release in a channel, and from which ones it is reached: the one that it replaces, those that it skips by name,
-	// and those in the range.
+	// channelEntry is a release in a channel, and from which ones it is reached: the one that it replaces, those that it
+	// skips by name, and those in the range.
 	channelEntry struct {
 		Name      string   `json:"name"`
 		Replaces  string   `json:"replaces,omitempty"`
@@ -51,7 +51,8 @@ type (
 	}
 )
 
-// maxOpenShiftVersion is the property by which OLM holds up upgrades of the cluster that the release does not go along with.
+// maxOpenShiftVersion is the property by which OLM holds up upgrades of the cluster that the release does not go along
+// with.
 const maxOpenShiftVersion = "olm.maxOpenShiftVersion"
 
 // properties are what OLM is to know of the release besides what it reads from the bundle.
@@ -59,7 +60,7 @@ func properties(s *sources) []property {
 	return []property{{maxOpenShiftVersion, newestCluster(s.line.Cluster)}}
 }
 
-// channelEntries are the releases of a channel with the ways between them.
+// channelEntries returns the releases of a channel with the ways between them.
 func channelEntries(all releases) []channelEntry {
 	var entries []channelEntry
 	for i, r := range all.Releases {
@@ -72,15 +73,16 @@ func channelEntries(all releases) []channelEntry {
 	return entries
 }
 
-// makeCatalog makes the catalog's part: the package, its channels with all releases, and the bundle of the present one. The bundles of
-// earlier releases are in the catalogs that they were released with.
+// makeCatalog makes the catalog's part: the package, its channels with all releases, and the bundle of the present one.
+// The bundles of earlier releases are in the catalogs that they were released with.
 func makeCatalog(s *sources, csv *v1alpha1.ClusterServiceVersion, image string) ([]byte, error) {
 	objects := []any{catalogPackage{
 		Schema: "olm.package", Name: packageName, DefaultChannel: defaultChannel, Description: csv.Annotations["description"],
 		Icon: &catalogIcon{Data: s.icon, MediaType: csv.Spec.Icon[0].MediaType},
 	}}
 	for _, name := range channels() {
-		objects = append(objects, catalogChannel{Schema: "olm.channel", Package: packageName, Name: name, Entries: channelEntries(s.releases)})
+		objects = append(objects, catalogChannel{Schema: "olm.channel", Package: packageName, Name: name,
+			Entries: channelEntries(s.releases)})
 	}
 	objects = append(objects, bundleOf(s, csv, image))
 	var b bytes.Buffer
@@ -105,13 +107,16 @@ func bundleOf(s *sources, csv *v1alpha1.ClusterServiceVersion, image string) cat
 	}
 	for _, owned := range csv.Spec.CustomResourceDefinitions.Owned {
 		_, group, _ := strings.Cut(owned.Name, ".")
-		bundle.Properties = append(bundle.Properties, property{"olm.gvk", map[string]string{"group": group, "kind": owned.Kind, "version": owned.Version}})
+		bundle.Properties = append(bundle.Properties,
+			property{"olm.gvk", map[string]string{"group": group, "kind": owned.Kind, "version": owned.Version}})
 	}
 	bundle.Properties = append(bundle.Properties,
 		property{"olm.package", map[string]string{"packageName": packageName, "version": release.Version}},
 		property{"olm.csv.metadata", map[string]any{
-			"annotations": csv.Annotations, "displayName": csv.Spec.DisplayName, "description": csv.Spec.Description, "keywords": csv.Spec.Keywords,
-			"maturity": csv.Spec.Maturity, "minKubeVersion": csv.Spec.MinKubeVersion, "provider": csv.Spec.Provider, "links": csv.Spec.Links,
+			"annotations": csv.Annotations, "displayName": csv.Spec.DisplayName, "description": csv.Spec.Description,
+			"keywords": csv.Spec.Keywords,
+			"maturity": csv.Spec.Maturity, "minKubeVersion": csv.Spec.MinKubeVersion, "provider": csv.Spec.Provider,
+			"links":        csv.Spec.Links,
 			"installModes": csv.Spec.InstallModes, "customResourceDefinitions": csv.Spec.CustomResourceDefinitions,
 		}},
 	)

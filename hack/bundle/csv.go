@@ -49,20 +49,22 @@ func clusterServiceVersion(s *sources, image string) (*v1alpha1.ClusterServiceVe
 	return csv, err
 }
 
-// relatedImages are the images that a mirror of the release must have: the operator's own, and those that it has nodes pull, which it is told by
-// variables RELATED_IMAGE_<name>.
+// relatedImages returns the images that a mirror of the release must have: the operator's own, and those that nodes
+// pull, which it reads from the variables RELATED_IMAGE_<name>.
 func relatedImages(container corev1.Container) []v1alpha1.RelatedImage {
 	images := []v1alpha1.RelatedImage{{Name: container.Name, Image: container.Image}}
 	for _, variable := range container.Env {
 		if name, ok := strings.CutPrefix(variable.Name, "RELATED_IMAGE_"); ok {
-			images = append(images, v1alpha1.RelatedImage{Name: strings.ReplaceAll(strings.ToLower(name), "_", "-"), Image: variable.Value})
+			images = append(images, v1alpha1.RelatedImage{Name: strings.ReplaceAll(strings.ToLower(name), "_", "-"),
+				Image: variable.Value})
 		}
 	}
 	return images
 }
 
-// newestCluster is the minor version of OpenShift up to which the cluster may be upgraded with this release in it. The cluster goes first, by
-// one minor version, as its kubelets may be older than its API server; the release for the new version follows.
+// newestCluster returns the minor version of OpenShift up to which the cluster may be upgraded with this release in it.
+// The cluster goes first, by one minor version, as its kubelets may be older than its API server; the release for the
+// new version follows.
 func newestCluster(line string) string {
 	v := k8sversion.MustParseGeneric(line)
 	return fmt.Sprintf("%d.%d", v.Major(), v.Minor()+1)
@@ -73,27 +75,31 @@ func installStrategy(s *sources, image string) (v1alpha1.NamedInstallStrategy, e
 	spec := *s.deployment.Spec.DeepCopy()
 	account := spec.Template.Spec.ServiceAccountName
 	if len(spec.Template.Spec.Containers) != 1 || account == "" {
-		return v1alpha1.NamedInstallStrategy{}, fmt.Errorf("the Deployment of deploy/ must have one container and a ServiceAccount")
+		return v1alpha1.NamedInstallStrategy{},
+			fmt.Errorf("the Deployment of deploy/ must have one container and a ServiceAccount")
 	}
 	container := &spec.Template.Spec.Containers[0]
 	container.Image = cmp.Or(image, container.Image)
 	i := slices.IndexFunc(container.Env, func(e corev1.EnvVar) bool { return e.Name == "WATCH_NAMESPACE" })
 	if i < 0 {
-		return v1alpha1.NamedInstallStrategy{}, fmt.Errorf("the Deployment of deploy/ has no environment variable WATCH_NAMESPACE")
+		return v1alpha1.NamedInstallStrategy{},
+			fmt.Errorf("the Deployment of deploy/ has no environment variable WATCH_NAMESPACE")
 	}
 	// The namespace of the OperatorGroup, which the install mode OwnNamespace makes the operator's own.
 	container.Env[i].ValueFrom = &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['olm.targetNamespaces']"}}
 	return v1alpha1.NamedInstallStrategy{
 		StrategyName: v1alpha1.InstallStrategyNameDeployment,
 		StrategySpec: v1alpha1.StrategyDetailsDeployment{
-			DeploymentSpecs:    []v1alpha1.StrategyDeploymentSpec{{Name: s.deployment.Name, Spec: spec, Label: s.deployment.Labels}},
-			ClusterPermissions: []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: account, Rules: s.clusterRole.Rules}},
-			Permissions:        []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: account, Rules: s.role.Rules}},
+			DeploymentSpecs: []v1alpha1.StrategyDeploymentSpec{{Name: s.deployment.Name, Spec: spec,
+				Label: s.deployment.Labels}},
+			ClusterPermissions: []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: account,
+				Rules: s.clusterRole.Rules}},
+			Permissions: []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: account, Rules: s.role.Rules}},
 		},
 	}, nil
 }
 
-// manifest is the object without what only a server writes.
+// manifest returns the object without what only a server writes.
 func manifest(csv *v1alpha1.ClusterServiceVersion) (map[string]any, error) {
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(csv)
 	if err != nil {

@@ -12,10 +12,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// shippedCSV is the ClusterServiceVersion in the repository, which OLM and the console read.
+// shippedCSV returns the ClusterServiceVersion in the repository, which OLM and the console read.
 func shippedCSV(t *testing.T) *v1alpha1.ClusterServiceVersion {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(root, "deploy", "olm", "bundle", "manifests", "windows-machine-config-operator.clusterserviceversion.yaml"))
+	data, err := os.ReadFile(filepath.Join(root, "deploy", "olm", "bundle", "manifests",
+		"windows-machine-config-operator.clusterserviceversion.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,14 +27,17 @@ func shippedCSV(t *testing.T) *v1alpha1.ClusterServiceVersion {
 	return csv
 }
 
-// What the console shows and OLM goes by, in the words of the guides. The description in the repository is looked at as well as a fresh one.
+// What the console shows and OLM goes by, in the words of the guides. The description in the repository is looked at as
+// well as a fresh one.
 func TestTheDescriptionOfTheRelease(t *testing.T) {
-	for where, csv := range map[string]*v1alpha1.ClusterServiceVersion{"fresh": csvOf(t, read(t)), "in the repository": shippedCSV(t)} {
+	for where, csv := range map[string]*v1alpha1.ClusterServiceVersion{"fresh": csvOf(t, read(t)),
+		"in the repository": shippedCSV(t)} {
 		t.Run(where, func(t *testing.T) {
 			// R-008, D-5, L-27
 			t.Run("the operator serves its own namespace alone", func(t *testing.T) {
 				want := []v1alpha1.InstallMode{
-					{Type: "OwnNamespace", Supported: true}, {Type: "SingleNamespace"}, {Type: "MultiNamespace"}, {Type: "AllNamespaces"},
+					{Type: "OwnNamespace", Supported: true}, {Type: "SingleNamespace"}, {Type: "MultiNamespace"},
+					{Type: "AllNamespaces"},
 				}
 				if diff := cmp.Diff(want, csv.Spec.InstallModes); diff != "" {
 					t.Error(diff)
@@ -81,7 +85,8 @@ func TestAReleaseSaysWhichOneItReplaces(t *testing.T) {
 	}
 	s.releases = releases{[]release{{Version: "12.0.0"}, {Version: "12.0.1"}}}
 	second := csvOf(t, s)
-	if second.Spec.Replaces != "windows-machine-config-operator.v12.0.0" || second.Name != "windows-machine-config-operator.v12.0.1" || second.Spec.Version.String() != "12.0.1" {
+	if second.Spec.Replaces != "windows-machine-config-operator.v12.0.0" ||
+		second.Name != "windows-machine-config-operator.v12.0.1" || second.Spec.Version.String() != "12.0.1" {
 		t.Errorf("the second one is %s of version %s and replaces %q", second.Name, second.Spec.Version, second.Spec.Replaces)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/blang/semver/v4"
 )
 
-// offered is the release that OLM offers to an installed one: the newest that replaces it, skips it, or has it in its range. "" is none.
-// These are OLM's rules for what it calls the update graph.
+// offered returns the release that OLM offers to an installed one: the newest that replaces it, skips it, or has it in
+// its range. "" is none. These are OLM's rules for what it calls the update graph.
 func offered(t *testing.T, all releases, installed string) string {
 	t.Helper()
 	version, name := semver.MustParse(installed), release{Version: installed}.name()
@@ -24,7 +24,7 @@ func offered(t *testing.T, all releases, installed string) string {
 	return ""
 }
 
-// path are the releases that OLM installs one after the other.
+// path returns the releases that OLM installs one after the other.
 func path(t *testing.T, all releases, installed string) []string {
 	t.Helper()
 	var steps []string
@@ -82,7 +82,8 @@ func TestTheWaysThroughTheReleases(t *testing.T) {
 // A channel with two heads is refused by OLM's tools: each release but the last is replaced or skipped by another one.
 //
 func TestAChannelHasOneHead(t *testing.T) {
-	all := releases{append(slices.Clone(read(t).releases.Releases), release{Version: "12.0.2", Skips: []string{"12.0.1"}}, release{Version: "12.1.0"})}
+	all := releases{append(slices.Clone(read(t).releases.Releases), release{Version: "12.0.2", Skips: []string{"12.0.1"}},
+		release{Version: "12.1.0"})}
 	entries := channelEntries(all)
 	var heads []string
 	for _, entry := range entries {

@@ -1,6 +1,6 @@
-// Command bundle writes how the Operator Lifecycle Manager gets the operator: the bundle of the present release, and the part of a
-// catalog that says from which releases it is reached. The objects come from deploy/, versions from internal/policy/support, the words from
-// deploy/olm/base.yaml. Run it from the root of the repository:
+// Command bundle writes the operator's package for the Operator Lifecycle Manager: the bundle of the present release,
+// and the part of a catalog that lists the releases that can be upgraded to it. The objects come from deploy/, versions
+// from internal/policy/support, the words from deploy/olm/base.yaml. Run it from the root of the repository:
 //
 //	go run ./hack/bundle -version 12.0.0
 //	go run ./hack/bundle -version 12.0.0 -image example.com/wmco@sha256:... -bundle-image example.com/wmco-bundle:v12.0.0 -out build/olm
@@ -27,7 +27,8 @@ func main() {
 	flag.StringVar(&o.root, "root", ".", "`directory` of the repository")
 	flag.StringVar(&o.out, "out", "", "`directory` to write to (default: deploy/olm of the repository)")
 	flag.StringVar(&o.version, "version", "", "the operator's `version`; the last one of deploy/olm/releases.yaml")
-	flag.StringVar(&o.image, "image", "", "the operator's `image` (default: the name that deploy/ has, which is a placeholder)")
+	flag.StringVar(&o.image, "image", "",
+		"the operator's `image` (default: the name that deploy/ has, which is a placeholder)")
 	flag.StringVar(&o.bundleImage, "bundle-image", "", "the bundle's `image` (default: a placeholder)")
 	flag.Parse()
 	if err := run(o, os.Stdout); err != nil {

@@ -10,12 +10,12 @@ import (
 const (
 	packageName    = "windows-machine-config-operator"
 	defaultChannel = "stable"
-	// oldest is the oldest release that may go straight to ours. Older ones must be brought to this one first, as they always had to. What
-	// any later one has left on its nodes is taken over.
+	// oldest is the oldest release that may go straight to ours. Older ones must be brought to this one first, as they
+	// always had to. What any later one has left on its nodes is taken over.
 	oldest = "1.0.3"
 )
 
-// channels are those that releases are offered in.
+// channels returns those that releases are offered in.
 func channels() []string { return []string{"preview", defaultChannel} }
 
 // releases are all releases of a catalog, the oldest first.
@@ -32,12 +32,12 @@ type release struct {
 
 func (r release) name() string { return packageName + ".v" + r.Version }
 
-// skipRange are the releases that may go straight to this one: those before it, of the older operator as well.
+// skipRange returns the releases that may go straight to this one: those before it, of the older operator as well.
 func (r release) skipRange() string { return fmt.Sprintf(">=%s <%s", oldest, r.Version) }
 
 func (r releases) head() release { return r.Releases[len(r.Releases)-1] }
 
-// replaces is the name of the release before the one with the index; "" for the first.
+// replaces returns the name of the release before the one with the index; "" for the first.
 func (r releases) replaces(index int) string {
 	if index == 0 {
 		return ""

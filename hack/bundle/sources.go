@@ -36,7 +36,8 @@ type sources struct {
 }
 
 func readSources(root string, line support.ReleaseLine) (*sources, error) {
-	s := &sources{line: line, definitions: map[string][]byte{}, nodeRights: map[string][]byte{}, services: map[string][]byte{}}
+	s := &sources{line: line, definitions: map[string][]byte{}, nodeRights: map[string][]byte{},
+		services: map[string][]byte{}}
 	olm := filepath.Join(root, "deploy", "olm")
 	for name, into := range map[string]any{"base.yaml": &s.base, "releases.yaml": &s.releases} {
 		data, err := os.ReadFile(filepath.Join(olm, name))
@@ -81,8 +82,9 @@ func (s *sources) readDeploy(directory string) error {
 	return nil
 }
 
-// take keeps what a bundle is made of. OLM itself makes the ServiceAccount and the operator's bindings; the namespace is the administrator's. A
-// ClusterServiceVersion gives rights to ServiceAccounts only, so those of the nodes' programs are objects of their own.
+// take keeps what a bundle is made of. OLM itself makes the ServiceAccount and the operator's bindings; the namespace
+// is the administrator's. A ClusterServiceVersion gives rights to ServiceAccounts only, so those of the nodes' programs
+// are objects of their own.
 func (s *sources) take(r *resource.Resource) error {
 	data, err := r.AsYAML()
 	if err != nil {
@@ -116,7 +118,7 @@ func (s *sources) take(r *resource.Resource) error {
 	return nil
 }
 
-// withoutNamespace is an object that OLM puts into the namespace that the operator is installed in.
+// withoutNamespace returns an object that OLM puts into the namespace that the operator is installed in.
 func withoutNamespace(object []byte) ([]byte, error) {
 	var fields map[string]any
 	if err := yaml.UnmarshalStrict(object, &fields); err != nil {

@@ -1,11 +1,12 @@
-// Command defects seeds small defects, one at a time, and demands that a named test fails for each. `make defects` runs it:
+// Command defects seeds small defects, one at a time, and demands that a named test fails for each. `make defects` runs
+// it:
 //
 //	go run ./hack/defects                    # all of them
 //	go run ./hack/defects -run 'R-095|claim' # those whose row matches
 //	go run ./hack/defects -list
 //
-// A test that still passes proves less than it says: the defect has SURVIVED, and a test is missing. The rows are in the folder table; its
-// first file says how to add one.
+// A test that still passes proves less than it says: the defect has SURVIVED, and a test is missing. The rows are in
+// the folder table; its first file says how to add one.
 package main
 
 import (
@@ -26,7 +27,8 @@ var errNotAllCaught = errors.New("not every defect was caught")
 
 func main() {
 	root := flag.String("root", ".", "`directory` of the repository")
-	pattern := flag.String("run", "", "seed only defects whose row matches the `regexp`: its sentence, what it breaks, file or tests")
+	pattern := flag.String("run", "",
+		"seed only defects whose row matches the `regexp`: its sentence, what it breaks, file or tests")
 	list := flag.Bool("list", false, "list the defects and seed none")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// seeder applies defects, each to a copy of the tree. For a Go file the copy is an overlay, which the compiler takes in the file's place. Other
-// files are read while tests run, so that they need a real copy.
+// seeder applies defects, each to a copy of the tree. For a Go file the copy is an overlay, which the compiler takes in
+// the file's place. Other files are read while tests run, so that they need a real copy.
 type seeder struct {
 	root string
 	// tree is where the real copies are made, one after the other: Go's cache knows packages by their path.
@@ -52,7 +52,8 @@ func (s *seeder) overlaid(ctx context.Context, r row, content []byte) (result te
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	file, overlay := filepath.Join(folder, filepath.Base(r.File)), filepath.Join(folder, "overlay.json")
-	mapping, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(s.root, filepath.FromSlash(r.File)): file}})
+	mapping, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(s.root,
+		filepath.FromSlash(r.File)): file}})
 	if err != nil {
 		return testRun{}, err
 	}

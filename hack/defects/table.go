@@ -52,7 +52,7 @@ func readTable(folder string) (table, error) {
 	return all, nil
 }
 
-// matching are the rows in which a pattern is found.
+// matching returns the rows in which a pattern is found.
 func (t table) matching(pattern *regexp.Regexp) []row {
 	return slices.DeleteFunc(slices.Clone(t), func(r row) bool {
 		fields := append([]string{r.Defect, r.Breaks, r.File, r.Package}, r.Fails...)
@@ -60,7 +60,7 @@ func (t table) matching(pattern *regexp.Regexp) []row {
 	})
 }
 
-// testsByPackage are all tests that rows name, each once.
+// testsByPackage returns all tests that rows name, each once.
 func testsByPackage(rows []row) map[string][]string {
 	tests := map[string][]string{}
 	for _, r := range rows {

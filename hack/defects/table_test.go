@@ -24,7 +24,8 @@ func readRepositoryTable(t *testing.T) table {
 	return rows
 }
 
-// The code goes on under the table. So that a row does not rot, it must fit each day, and not only when the defects are seeded.
+// The code goes on under the table. So that a row does not rot, it must fit each day, and not only when the defects are
+// seeded.
 func TestEveryRowFitsTheCode(t *testing.T) {
 	tests := map[string]packageTests{}
 	sentences := map[string]bool{}

@@ -28,25 +28,26 @@ const (
 type testRun struct {
 	// results are "pass", "fail" or "skip", by test.
 	results map[string]string
-	// trouble is why tests ended otherwise than by their assertions; empty when there was nothing of that kind.
+	// trouble is why tests ended by something other than their assertions; empty when there was nothing of that kind.
 	trouble string
 }
 
 // testLimit is for one package.
 const testLimit = 10 * time.Minute
 
-// quickBuild are flags for programs that run once, for a moment: most of a row's time is that of compiler and linker.
+// quickBuild are flags for programs that run once, for a moment: compiler and linker take most of a row's time.
 var quickBuild = []string{"-vet=off", "-gcflags=-N -l", "-ldflags=-s -w"}
 
 // test runs some tests of a package in a directory, with an overlay unless that is empty.
 func (s *seeder) test(ctx context.Context, directory, name string, tests []string, overlay string) testRun {
-	arguments := append([]string{"test", "-json", "-timeout", testLimit.String(), "-run", runPattern(tests)}, quickBuild...)
+	arguments := append([]string{"test", "-json", "-timeout", testLimit.String(), "-run", runPattern(tests)},
+		quickBuild...)
 	if overlay != "" {
 		arguments = append(arguments, "-overlay", overlay)
 	}
 	arguments = append(arguments, "./"+name)
 	if usesRapid(filepath.Join(directory, filepath.FromSlash(name))) {
-		arguments = append(arguments, "-rapid.nofailfile") // what fails here must not be tried for ever after
+		arguments = append(arguments, "-rapid.nofailfile") // what fails here must not be tried in every later run
 	}
 	command := exec.CommandContext(ctx, "go", arguments...)
 	command.Dir = directory

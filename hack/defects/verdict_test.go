@@ -70,7 +70,9 @@ func TestVerdicts(t *testing.T) {
 	}{
 		{with(func(r *row) { r.Defect, r.Fails = "a defect that its test finds", []string{five} }), "caught"},
 		{with(func(r *row) { r.Defect, r.Fails = "a defect that no test finds", []string{nothing} }), "SURVIVED"},
-		{with(func(r *row) { r.Defect, r.Fails = "a defect that one of two tests finds", []string{five, nothing} }), "SURVIVED"},
+		{with(func(r *row) {
+			r.Defect, r.Fails = "a defect that one of two tests finds", []string{five, nothing}
+		}), "SURVIVED"},
 		{with(func(r *row) { r.Defect, r.Fails = "a test that is not there", []string{"TestSum/no"} }), "BROKEN"},
 		{with(func(r *row) { r.Defect, r.Fails = "a test that skips", []string{"TestSkipped"} }), "BROKEN"},
 		{with(func(r *row) { r.Defect, r.Fails = "a test that fails anyway", []string{"TestFails"} }), "BROKEN"},
@@ -79,7 +81,8 @@ func TestVerdicts(t *testing.T) {
 		{with(func(r *row) { r.Defect, r.Replace, r.Fails = "a text that is gone", "a * b", []string{five} }), "BROKEN"},
 		{with(func(r *row) { r.Defect, r.Replace, r.Fails = "a text that is there twice", "a", []string{five} }), "BROKEN"},
 		{row{
-			Defect: "a file that is read while the test runs", File: "sum/text.txt", Replace: "hello", With: "no", Package: "sum",
+			Defect: "a file that is read while the test runs", File: "sum/text.txt", Replace: "hello",
+			With: "no", Package: "sum",
 			Fails: []string{"TestText"},
 		}, "caught"},
 	} {
@@ -105,7 +108,8 @@ func TestVerdicts(t *testing.T) {
 
 func TestRowsAreChosenByAnyOfTheirWords(t *testing.T) {
 	rows := table{
-		{Defect: "a changed host key is taken", Breaks: "rule 4", File: "internal/policy/hostkey/hostkey.go", Fails: []string{"TestHostKey"}},
+		{Defect: "a changed host key is taken", Breaks: "rule 4", File: "internal/policy/hostkey/hostkey.go",
+			Fails: []string{"TestHostKey"}},
 		{Defect: "nothing", Breaks: "rule 5", File: "internal/plan/order.go", Fails: []string{"TestOrder"}},
 	}
 	for _, pattern := range []string{"host key", "rule 4", "policy/", "TestHostKey$"} {

@@ -10,13 +10,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/machineset"
 )
 
-// findAMI asks Amazon's command line for the newest image of a Windows version. Only images of Amazon count: anybody can publish one with
-// such a name.
+// findAMI asks Amazon's command line for the newest image of a Windows version. Only images of Amazon count: anybody
+// can publish one with such a name.
 func findAMI(ctx context.Context, region, version string) (image, name string, err error) {
 	byHand := fmt.Sprintf("Name it with --image ami-…; this lists them:\n  %s", machineset.AMICommand(region, version))
 	aws, err := exec.LookPath("aws")
 	if err != nil {
-		return "", "", fmt.Errorf("the image is not known, and the program aws, which can look it up, is not there. %s", byHand)
+		return "", "", fmt.Errorf("the image is not known, and the program aws, which can look it up, is not there. %s",
+			byHand)
 	}
 	var stdout, stderr bytes.Buffer
 	lookUp := exec.CommandContext(ctx, aws, "ec2", "describe-images", "--region", region, "--owners", "amazon",

@@ -62,7 +62,8 @@ func (c command) do(ctx context.Context, a arguments) error {
 	if err := os.WriteFile(fileName, data, 0o644); err != nil {
 		return fmt.Errorf("write the MachineSet: %w", err)
 	}
-	fmt.Fprintf(c.stdout, "wrote %s: MachineSet %s, Windows Server %s. Create it with: oc create -f %s\n", fileName, set.Name, a.options.Version, fileName)
+	fmt.Fprintf(c.stdout, "wrote %s: MachineSet %s, Windows Server %s. Create it with: oc create -f %s\n", fileName,
+		set.Name, a.options.Version, fileName)
 	return nil
 }
 
@@ -89,13 +90,14 @@ func readCluster(ctx context.Context, reader client.Reader, a *arguments) error 
 	return err
 }
 
-// chooseWorker is the provider spec of the MachineSet for Linux workers whose values are taken: of the one that is named, else of the first
-// one by name in the zone, else of the first one. It is nil if there is none.
+// chooseWorker returns the provider spec of the MachineSet for Linux workers whose values are taken: of the one that is
+// named, else of the first one by name in the zone, else of the first one. It is nil if there is none.
 func chooseWorker(sets []machinev1beta1.MachineSet, from string, o machineset.Options) (*runtime.RawExtension, error) {
 	workers := map[string]*runtime.RawExtension{}
 	for _, set := range sets {
 		labels := set.Spec.Template.Labels
-		if labels[machineset.LabelMachineRole] == machineset.RoleWorker && labels[v1alpha1.LabelMachineOSID] != v1alpha1.MachineOSIDWindows {
+		if labels[machineset.LabelMachineRole] == machineset.RoleWorker &&
+			labels[v1alpha1.LabelMachineOSID] != v1alpha1.MachineOSIDWindows {
 			workers[set.Name] = set.Spec.Template.Spec.ProviderSpec.Value
 		}
 	}
@@ -161,7 +163,8 @@ func (c command) delete(ctx context.Context, cluster client.Client, a arguments)
 			name, v1alpha1.LabelMachineOSID, v1alpha1.MachineOSIDWindows)
 	}
 	preconditions := client.Preconditions{UID: &set.UID, ResourceVersion: &set.ResourceVersion}
-	if err := cluster.Delete(ctx, set, preconditions, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+	if err := cluster.Delete(ctx, set, preconditions,
+		client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 		return fmt.Errorf("delete MachineSet %s: %w", name, err)
 	}
 	fmt.Fprintf(c.stdout, "deleted MachineSet %s; the Machine API drains and deletes its Machines\n", name)

@@ -32,7 +32,8 @@ func says(t *testing.T, guide string, texts ...string) {
 func TestGuides(t *testing.T) {
 	// R-018, R-034, R-053, R-115
 	t.Run("what must be there before", func(t *testing.T) {
-		says(t, "machinesets.md", "OVN-Kubernetes with hybrid networking", "when the cluster is installed", "support.md", "cluster administrator", "`oc`",
+		says(t, "machinesets.md", "OVN-Kubernetes with hybrid networking", "when the cluster is installed", "support.md",
+			"cluster administrator", "`oc`",
 			"should not be the one that the cluster was installed with", "worker and infrastructure Machines only")
 	})
 	t.Run("every flag", func(t *testing.T) {
@@ -44,7 +45,8 @@ func TestGuides(t *testing.T) {
 	})
 	// R-213
 	t.Run("the way by hand", func(t *testing.T) {
-		says(t, "machinesets.md", `oc get -o jsonpath='{.status.infrastructureName}{"\n"}' infrastructure cluster`, "oc get machinesets -n openshift-machine-api",
+		says(t, "machinesets.md", `oc get -o jsonpath='{.status.infrastructureName}{"\n"}' infrastructure cluster`,
+			"oc get machinesets -n openshift-machine-api",
 			"-o yaml", "oc create -f", "oc get machinesets -n openshift-machine-api", "DESIRED, CURRENT, READY and AVAILABLE")
 	})
 	// R-191
@@ -53,32 +55,40 @@ func TestGuides(t *testing.T) {
 	})
 	// R-075, R-168
 	t.Run("rules", func(t *testing.T) {
-		says(t, "machinesets.md", "`kubernetes.io/cluster/<infrastructure_id>: owned`", "9 characters at most", "ControlPlaneMachineSet")
+		says(t, "machinesets.md", "`kubernetes.io/cluster/<infrastructure_id>: owned`", "9 characters at most",
+			"ControlPlaneMachineSet")
 	})
 	// R-121, R-192, R-193, R-194, R-196, R-197, R-198
 	t.Run("the golden image, in its order", func(t *testing.T) {
 		says(t, "vsphere.md", "KB5012637", "hardware version", "does not make it larger", "VMware Tools, version 11.0.6",
-			"if it has that group already, add the second line below the group's name", "\n       [guestinfo]\n       exclude-nics=\n", "ipconfig",
+			"if it has that group already, add the second line below the group's name",
+			"\n       [guestinfo]\n       exclude-nics=\n", "ipconfig",
 			"Get-Service -Name VMTools | Select Status, StartType", "OpenSSH Server", "administrators_authorized_keys",
 			`New-NetFirewallRule -DisplayName "ContainerLogsPort" -LocalPort 10250 -Enabled True -Direction Inbound -Protocol TCP -Action Allow -EdgeTraversalPolicy Allow`,
 			"Clone", "must not be used as it is", "`ComputerName`", "`AutoLogon` stays `false`", "`MyPassword` is replaced",
-			`sysprep.exe /generalize /oobe /shutdown /unattend:<`, "Do not start it again", "template", "unique", "`api-int.<cluster>.<domain>`", "full path")
+			`sysprep.exe /generalize /oobe /shutdown /unattend:<`, "Do not start it again", "template", "unique",
+			"`api-int.<cluster>.<domain>`", "full path")
 	})
 	// R-197
 	t.Run("what a template is to a MachineSet", func(t *testing.T) {
-		says(t, "machinesets.md", "full path of a template", "network is that of the Linux workers", "`diskGiB` does not make the partition in the template larger")
+		says(t, "machinesets.md", "full path of a template", "network comes from the Linux workers",
+			"`diskGiB` does not make the partition in the template larger")
 	})
 	// R-073, R-075, R-080
 	t.Run("what listed hosts need", func(t *testing.T) {
-		says(t, "byoh.md", "since release 3.1 of the operator, on OpenShift 4.8;", "**The network** of the cluster's Linux workers", "`api-int.<cluster>.<domain>`", "vsphere.md#the-name-of-the-api-server", "`kubernetes.io/cluster/<infrastructure_id>`", "`owned` or `shared`")
+		says(t, "byoh.md", "since release 3.1 of the operator, on OpenShift 4.8;",
+			"**The network** of the cluster's Linux workers", "`api-int.<cluster>.<domain>`",
+			"vsphere.md#the-name-of-the-api-server", "`kubernetes.io/cluster/<infrastructure_id>`", "`owned` or `shared`")
 	})
 	// R-214
 	t.Run("the README", func(t *testing.T) {
-		says(t, "../README.md", "oc create secret generic cloud-private-key --from-file=private-key.pem=", "`machine.openshift.io/os-id: Windows`", "9 characters at most",
+		says(t, "../README.md", "oc create secret generic cloud-private-key --from-file=private-key.pem=",
+			"`machine.openshift.io/os-id: Windows`", "9 characters at most",
 			"ten minutes", "newer release", "docs/architecture.md", "CONTRIBUTING.md")
 	})
 	// R-201, R-208
 	t.Run("images and commands of pods", func(t *testing.T) {
-		says(t, "workloads.md", "One RuntimeClass for each version", "`ltsc2019`", "`ltsc2022`", "windows/servercore", "`powershell.exe`", "microsoft.com/powershell", "`pwsh.exe`")
+		says(t, "workloads.md", "One RuntimeClass for each version", "`ltsc2019`", "`ltsc2022`", "windows/servercore",
+			"`powershell.exe`", "microsoft.com/powershell", "`pwsh.exe`")
 	})
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/machineset"
 )
 
-// The query for the infrastructure's name is run as the guide has it: a shell reads the line, and kubectl's own code asks the API server. R-020
+// The query for the infrastructure's name is run as the guide has it: a shell reads the line, and kubectl's own code
+// asks the API server. R-020
 func TestTheGuidesQueryForTheInfrastructureNameIsRun(t *testing.T) {
 	f := on(t, configv1.AWSPlatformType)
 	infrastructure := &configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}
@@ -29,7 +30,8 @@ func TestTheGuidesQueryForTheInfrastructureNameIsRun(t *testing.T) {
 	if name == "" {
 		t.Fatal("the lab's cluster has no infrastructure name")
 	}
-	if got := oc(t, lab.Cluster(t).Kubeconfig, words(t, guideLine(t, "machinesets.md", "oc get -o jsonpath"))); got != name+"\n" {
+	if got := oc(t, lab.Cluster(t).Kubeconfig,
+		words(t, guideLine(t, "machinesets.md", "oc get -o jsonpath"))); got != name+"\n" {
 		t.Errorf("it prints %q, and the infrastructure's name is %q", got, name)
 	}
 	t.Run("and that is the value which the samples need", func(t *testing.T) {
@@ -42,7 +44,7 @@ func TestTheGuidesQueryForTheInfrastructureNameIsRun(t *testing.T) {
 	})
 }
 
-// guideLine is the one line of a guide's commands that begins so.
+// guideLine returns the one line of a guide's commands that begins so.
 func guideLine(t *testing.T, guide, begins string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(testdata, "..", "..", "..", "docs", guide))
@@ -61,7 +63,7 @@ func guideLine(t *testing.T, guide, begins string) string {
 	return found[0]
 }
 
-// words are the arguments that a shell makes of a line for oc.
+// words returns the arguments that a shell makes of a line for oc.
 func words(t *testing.T, line string) []string {
 	t.Helper()
 	output, err := exec.CommandContext(t.Context(), "bash", "-euc", `oc() { printf '%s\0' "$@"; }`+"\n"+line).Output()

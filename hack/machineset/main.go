@@ -1,4 +1,5 @@
-// Command machineset makes a MachineSet for Windows with the values of the cluster that the kubeconfig names. hack/machineset.sh starts it.
+// Command machineset makes a MachineSet for Windows with the values of the cluster that the kubeconfig names.
+// hack/machineset.sh starts it.
 package main
 
 import (
@@ -88,11 +89,13 @@ func parse(args []string) (arguments, *pflag.FlagSet, error) {
 	flags.SortFlags = false
 	flags.Usage = func() {} // run prints it, to the right place
 	flags.StringVar(&a.options.Version, "version", machineset.Versions[0], "Windows Server 2019, 2022 or 2025")
-	flags.StringVar(&a.options.Image, "image", "", "the image: an AMI on AWS, publisher:offer:sku:version or a resource ID on Azure, a path on GCP")
+	flags.StringVar(&a.options.Image, "image", "",
+		"the image: an AMI on AWS, publisher:offer:sku:version or a resource ID on Azure, a path on GCP")
 	flags.StringVar(&template, "template", "", "the image on vSphere: the full path of a template (docs/vsphere.md)")
 	flags.Int32Var(&a.options.Replicas, "replicas", 1, "the number of Machines")
 	flags.StringVar(&a.options.Zone, "zone", "", "the availability zone, if not that of the first worker MachineSet")
-	flags.StringVar(&a.options.Name, "name", "", "the name of the MachineSet, if not the usual one; on Azure and vSphere 9 characters at most")
+	flags.StringVar(&a.options.Name, "name", "",
+		"the name of the MachineSet, if not the usual one; on Azure and vSphere 9 characters at most")
 	flags.StringVar(&a.from, "from", "", "the worker MachineSet to take values from, if not the first one")
 	if err := flags.Parse(args); err != nil {
 		return a, flags, err
@@ -130,7 +133,8 @@ Usage: hack/machineset.sh [apply | delete] [flags]
 %s`, fileName, flags.FlagUsages())
 }
 
-// connect is a client for the current context: --kubeconfig is not a flag of this command, KUBECONFIG and ~/.kube/config are read.
+// connect returns a client for the current context: --kubeconfig is not a flag of this command, KUBECONFIG and
+// ~/.kube/config are read.
 func connect() (client.Client, error) {
 	restConfig, err := config.GetConfig()
 	if err != nil {

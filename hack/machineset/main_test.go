@@ -75,7 +75,8 @@ func (f *fixture) workers(name, file string, replace ...string) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	labels := map[string]string{machineset.LabelMachineSet: name, machineset.LabelMachineRole: "worker", machineset.LabelMachineType: "worker"}
+	labels := map[string]string{machineset.LabelMachineSet: name, machineset.LabelMachineRole: "worker",
+		machineset.LabelMachineType: "worker"}
 	set := &machinev1beta1.MachineSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: name},
 		Spec: machinev1beta1.MachineSetSpec{
@@ -184,7 +185,8 @@ func TestEachPlatform(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, want := string(made.Spec.Template.Spec.ProviderSpec.Value.Raw), string(set.Spec.Template.Spec.ProviderSpec.Value.Raw); got != want {
+			if got, want := string(made.Spec.Template.Spec.ProviderSpec.Value.Raw),
+				string(set.Spec.Template.Spec.ProviderSpec.Value.Raw); got != want {
 				t.Errorf("created: %s\nwritten: %s", got, want)
 			}
 			f.fails(exitFailed, "is there already", append(test.args, "apply")...)
@@ -213,7 +215,8 @@ func TestUsage(t *testing.T) {
 	f := on(t, configv1.AzurePlatformType)
 	f.workers("linux-workers", "azure.yaml")
 	for _, args := range [][]string{
-		{"create"}, {"Apply"}, {"apply", "delete"}, {"--unknown"}, {"--version=2016"}, {"--version"}, {"--replicas=-1"}, {"--replicas=many"},
+		{"create"}, {"Apply"}, {"apply", "delete"}, {"--unknown"}, {"--version=2016"}, {"--version"}, {"--replicas=-1"},
+		{"--replicas=many"},
 		{"--image=a", "--template=b"}, {""},
 	} {
 		f.fails(exitUsage, "Usage: hack/machineset.sh [apply | delete] [flags]", args...)
@@ -250,7 +253,7 @@ func TestWhichWorkersAreTaken(t *testing.T) {
 	}
 	f.fails(exitFailed, "use a worker MachineSet of that zone", "--zone=us-east-1f")
 	f.fails(exitFailed, "there are: workers-b, workers-c", "--from=workers-a")
-	t.Run("a Windows MachineSet is none of them", func(t *testing.T) {
+	t.Run("a Windows MachineSet is not among them", func(t *testing.T) {
 		f.succeeds("apply", "--name=a-windows", "--replicas=0")
 		f.fails(exitFailed, "is no MachineSet of Linux workers", "--from=a-windows")
 		f.succeeds("delete", "--name=a-windows")
@@ -272,7 +275,8 @@ func TestAmazonsImage(t *testing.T) {
 	f.workers("linux-workers", "aws.yaml")
 	t.Run("the newest one is looked up, and told", func(t *testing.T) {
 		f.succeeds("--version=2019")
-		if !strings.Contains(f.file(), "id: ami-0123456789abcdef0") || !strings.Contains(f.stderr.String(), "Windows_Server-2019-in-us-east-1") {
+		if !strings.Contains(f.file(), "id: ami-0123456789abcdef0") || !strings.Contains(f.stderr.String(),
+			"Windows_Server-2019-in-us-east-1") {
 			t.Errorf("%s\n%s", f.stderr.String(), f.file())
 		}
 		if err := os.Remove(fileName); err != nil {
@@ -300,7 +304,7 @@ func TestAmazonsImage(t *testing.T) {
 		t.Setenv("PATH", t.TempDir())
 		f.fails(exitFailed, byHand)
 	})
-	t.Run("what Amazon's command line says about its failure is told", func(t *testing.T) {
+	t.Run("what Amazon's command line says about its failure is reported", func(t *testing.T) {
 		program("echo no credentials >&2; exit 255")
 		f.fails(exitFailed, "no credentials")
 	})

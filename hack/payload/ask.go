@@ -15,14 +15,15 @@ const askTimeout = 30 * time.Second
 
 // Asker runs Windows programs.
 type Asker interface {
-	// Ask runs a program and gives what it prints to either output. An error means that it did not end by itself with status 0.
+	// Ask runs a program and gives what it prints to either output. An error means that it did not end by itself with
+	// status 0.
 	Ask(ctx context.Context, program string, arguments []string) (string, error)
 }
 
 // wine runs programs by a command, hack/wine-run.
 type wine struct{ command string }
 
-// newWine is an error that says why where programs cannot be run.
+// newWine returns an error that says why where programs cannot be run.
 func newWine(ctx context.Context, command string) (*wine, error) {
 	if command == "" {
 		return nil, errors.New("no command to run Windows programs was given")
@@ -47,7 +48,7 @@ func (w *wine) Ask(ctx context.Context, program string, arguments []string) (str
 	return strings.ReplaceAll(out.String(), "\r\n", "\n"), err
 }
 
-// Proof is the way in which the version of an executable was shown to be true.
+// Proof is the way in which the version of an executable was verified.
 type Proof struct {
 	// Way is one of the constants below.
 	Way string `json:"way"`
@@ -64,8 +65,8 @@ const (
 	wayBuildInfo = "build information only"
 )
 
-// prove shows that an executable reports its true version. A program that answers with another one is an error (OCPBUGS-7843).
-// Variables are checked in any case: not all of them are in the answer.
+// prove shows that an executable reports its true version. A program that answers with another one is an error
+// (OCPBUGS-7843). Variables are checked in any case: not all of them are in the answer.
 func prove(ctx context.Context, asker Asker, unavailable error, file string, e Executable, v Version) (Proof, error) {
 	count, err := checkVariables(file, e, v)
 	if err != nil {

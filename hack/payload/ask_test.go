@@ -24,20 +24,24 @@ func TestProve(t *testing.T) {
 		}
 	})
 	t.Run("a plugin that ends with an error after the right answer has answered", func(t *testing.T) {
-		proof, err := prove(t.Context(), oracle{answer: "tool version v2.4.2\n", err: errors.New("exit status 1")}, nil, file, e, v)
+		proof, err := prove(t.Context(), oracle{answer: "tool version v2.4.2\n", err: errors.New("exit status 1")}, nil, file,
+			e, v)
 		if err != nil || proof.Way != wayAnswer {
 			t.Errorf("got %+v, error %v", proof, err)
 		}
 	})
-	for _, answer := range []string{"tool version 2.4.2+unknown", "tool version v2.4.20", "tool version v2.4.2+dirty", "tool version v2.4.2-rc.1", "tool version"} {
+	for _, answer := range []string{"tool version 2.4.2+unknown", "tool version v2.4.20", "tool version v2.4.2+dirty",
+		"tool version v2.4.2-rc.1", "tool version"} {
 		t.Run("the answer "+answer+" fails the build", func(t *testing.T) {
-			if proof, err := prove(t.Context(), oracle{answer: answer}, nil, file, e, v); err == nil || !strings.Contains(err.Error(), answer) {
+			if proof, err := prove(t.Context(), oracle{answer: answer}, nil, file, e, v); err == nil ||
+				!strings.Contains(err.Error(), answer) {
 				t.Errorf("got %+v, error %v", proof, err)
 			}
 		})
 	}
 	t.Run("of a program that does not start, the executable is looked into, and the report says so", func(t *testing.T) {
-		proof, err := prove(t.Context(), oracle{answer: "booting\nmissing DLL\n", err: errors.New("exit status 3")}, nil, file, e, v)
+		proof, err := prove(t.Context(), oracle{answer: "booting\nmissing DLL\n", err: errors.New("exit status 3")}, nil,
+			file, e, v)
 		if err != nil || proof.Way != wayVariables || !strings.Contains(proof.NotAsked, "exit status 3: missing DLL") {
 			t.Errorf("got %+v, error %v", proof, err)
 		}
@@ -51,7 +55,8 @@ func TestProve(t *testing.T) {
 	t.Run("the right answer does not hide that a variable was not set", func(t *testing.T) {
 		e := tool()
 		e.Variables["example.org/tool/version.Third"] = "{{.Version}}"
-		if _, err := prove(t.Context(), oracle{answer: "tool version v2.4.2"}, nil, file, e, v); err == nil || !strings.Contains(err.Error(), "3 variables") {
+		if _, err := prove(t.Context(), oracle{answer: "tool version v2.4.2"}, nil, file, e, v); err == nil ||
+			!strings.Contains(err.Error(), "3 variables") {
 			t.Errorf("got error %v", err)
 		}
 	})
@@ -67,7 +72,8 @@ func TestWine(t *testing.T) {
 		return path
 	}
 	t.Run("where there is no Wine, the reason is passed on", func(t *testing.T) {
-		if _, err := newWine(t.Context(), script("echo 'no Wine here: it needs root' >&2\nexit 69\n")); err == nil || !strings.Contains(err.Error(), "it needs root") {
+		if _, err := newWine(t.Context(), script("echo 'no Wine here: it needs root' >&2\nexit 69\n")); err == nil ||
+			!strings.Contains(err.Error(), "it needs root") {
 			t.Errorf("got error %v", err)
 		}
 	})
@@ -76,7 +82,8 @@ func TestWine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if answer, err := w.Ask(t.Context(), "tool.exe", []string{"--version"}); err != nil || answer != "out tool.exe --version\nerr\n" {
+		if answer, err := w.Ask(t.Context(), "tool.exe", []string{"--version"}); err != nil ||
+			answer != "out tool.exe --version\nerr\n" {
 			t.Errorf("got %q, error %v", answer, err)
 		}
 	})

@@ -36,7 +36,8 @@ type Built struct {
 	SHA256 string
 }
 
-// Component builds and checks the executables of a component, one after the other: linking a large one takes gigabytes of memory.
+// Component builds and checks the executables of a component, one after the other: linking a large one takes gigabytes
+// of memory.
 func (b Builder) Component(ctx context.Context, c Component) ([]Built, error) {
 	folder := filepath.Join(b.Bin, c.Name)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -125,7 +126,8 @@ func addFile(source *payload.Source, name, file string) {
 // agentPackage is the main package by which the agent is recognized.
 const agentPackage = "github.com/windows-machine-config/wmco/cmd/wicd"
 
-// agentSource is the agent in the payload. It is built with the operator, from the same tree, and has the operator's version.
+// agentSource returns the agent in the payload. It is built with the operator, from the same tree, and has the
+// operator's version.
 func agentSource(file, version string) (payload.Source, error) {
 	if file == "" || version == "" {
 		return payload.Source{}, errors.New("the agent's executable or the operator's version is not given")

@@ -91,7 +91,7 @@ func TestBuilder(t *testing.T) {
 	})
 }
 
-// bothSums is a go.sum with both versions of the tool.
+// bothSums returns a go.sum with both versions of the tool.
 func bothSums(t *testing.T, f fixture) string {
 	t.Helper()
 	sums := ""
@@ -108,7 +108,8 @@ func bothSums(t *testing.T, f fixture) string {
 
 func TestCheckBuildInfo(t *testing.T) {
 	f := newFixture(t)
-	builder := Builder{Modules: f.modules, Bin: filepath.Join(f.dir, "bin"), NoAsker: errors.New("no Wine"), Log: io.Discard}
+	builder := Builder{Modules: f.modules, Bin: filepath.Join(f.dir, "bin"),
+		NoAsker: errors.New("no Wine"), Log: io.Discard}
 	list, err := builder.Component(t.Context(), Component{Name: "tool", Executables: []Executable{tool()}})
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +119,9 @@ func TestCheckBuildInfo(t *testing.T) {
 		change func(*Module, *Executable)
 		want   string
 	}{
-		"of another version": {func(m *Module, _ *Executable) { m.Version.Version = "v1.2.4" }, `version "v1.2.3", and it must be "v1.2.4"`},
+		"of another version": {func(m *Module, _ *Executable) {
+			m.Version.Version = "v1.2.4"
+		}, `version "v1.2.3", and it must be "v1.2.4"`},
 		"of other content":   {func(m *Module, _ *Executable) { m.Sum = "h1:other" }, "sum"},
 		"of another module":  {func(m *Module, _ *Executable) { m.Path = "example.org/other" }, "module"},
 		"of another package": {func(_ *Module, e *Executable) { e.Package = "example.org/tool/cmd" }, "package"},

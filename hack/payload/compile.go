@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Build builds an executable. The same module, table and Go give the same bytes, whatever the machine and the folders are.
+// Build builds an executable. The same module, table and Go give the same bytes on any machine and in any folder.
 func (s Source) Build(ctx context.Context, e Executable, m Module, output string) error {
 	arguments, err := buildArguments(e, m.Version)
 	if err != nil {
@@ -34,5 +34,6 @@ func buildArguments(e Executable, v Version) ([]string, error) {
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		flags = append(flags, "-X", name+"="+variables[name])
 	}
-	return []string{"build", "-trimpath", "-buildvcs=false", "-tags", strings.Join(e.Tags, ","), "-ldflags", strings.Join(flags, " ")}, nil
+	return []string{"build", "-trimpath", "-buildvcs=false", "-tags", strings.Join(e.Tags, ","), "-ldflags",
+		strings.Join(flags, " ")}, nil
 }

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// External is a component that whoever builds the image brings.
+// External is a component that the builder of the image provides.
 type External struct {
 	Component string         `json:"component"`
 	Version   string         `json:"version"`
@@ -27,7 +27,8 @@ type ExternalFile struct {
 	SHA256 string `json:"sha256"`
 }
 
-// readExternals reads the list of external components; no file is an empty list. All files are checked against their digests.
+// readExternals reads the list of external components; no file is an empty list. All files are checked against their
+// digests.
 func readExternals(file string, table Table) (map[string]External, error) {
 	if file == "" {
 		return nil, nil
@@ -66,7 +67,8 @@ func (e External) check(folder string, table Table) error {
 	for _, f := range e.Files {
 		names = append(names, filepath.Base(f.File))
 	}
-	if want := table.Components[i].Files; !slices.Equal(slices.Sorted(slices.Values(names)), slices.Sorted(slices.Values(want))) {
+	if want := table.Components[i].Files; !slices.Equal(slices.Sorted(slices.Values(names)),
+		slices.Sorted(slices.Values(want))) {
 		return fmt.Errorf("its files must have the names %q, not %q: hosts find them by their names", want, names)
 	}
 	for i, f := range e.Files {

@@ -92,7 +92,8 @@ func (f fixture) publish(t *testing.T, version string) {
 func (f fixture) module(t *testing.T, name, version string) {
 	t.Helper()
 	folder := filepath.Join(f.modules, name)
-	writeFile(t, filepath.Join(folder, "go.mod"), "module example.org/payload/"+name+"\n\ngo 1.26.0\n\ntool example.org/tool\n\nrequire example.org/tool "+version+"\n")
+	writeFile(t, filepath.Join(folder, "go.mod"), "module example.org/payload/"+name+
+		"\n\ngo 1.26.0\n\ntool example.org/tool\n\nrequire example.org/tool "+version+"\n")
 	command := exec.Command("go", "mod", "tidy")
 	command.Dir = folder
 	command.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
@@ -105,7 +106,8 @@ func (f fixture) module(t *testing.T, name, version string) {
 func (f fixture) agent(t *testing.T) string {
 	t.Helper()
 	folder := filepath.Join(f.dir, "agent")
-	writeFile(t, filepath.Join(folder, "go.mod"), "module "+strings.TrimSuffix(agentPackage, "/cmd/wicd")+"\n\ngo 1.26.0\n")
+	writeFile(t, filepath.Join(folder, "go.mod"), "module "+strings.TrimSuffix(agentPackage,
+		"/cmd/wicd")+"\n\ngo 1.26.0\n")
 	writeFile(t, filepath.Join(folder, "cmd", "wicd", "main.go"), "package main\n\nfunc main() {}\n")
 	output := filepath.Join(folder, "wicd.exe")
 	if _, err := (Source{Directory: folder}).goCommand(t.Context(), "build", "-o", output, "./cmd/wicd"); err != nil {
@@ -124,16 +126,17 @@ func writeFile(t *testing.T, path, content string) {
 	}
 }
 
-// tool is the executable of the tool with the variables that it should have.
+// tool returns the executable of the tool with the variables that it should have.
 func tool() Executable {
 	return Executable{
 		Output: "tool.exe", Module: "tool", Package: "example.org/tool",
-		Variables: map[string]string{"example.org/tool/version.Version": "{{.Version}}", "example.org/tool/version.Twice": "{{.Version}}"},
-		Question:  &Question{Arguments: []string{"--version"}, Answer: "tool version {{.Version}}"},
+		Variables: map[string]string{"example.org/tool/version.Version": "{{.Version}}",
+			"example.org/tool/version.Twice": "{{.Version}}"},
+		Question: &Question{Arguments: []string{"--version"}, Answer: "tool version {{.Version}}"},
 	}
 }
 
-// oracle answers what it is told to.
+// oracle answers what its test set.
 type oracle struct {
 	answer string
 	err    error

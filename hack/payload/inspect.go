@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// checkBuildInfo compares what an executable says of its origin with the table and with go.sum. It returns the version of Go.
+// checkBuildInfo compares what an executable says of its origin with the table and with go.sum. It returns the version
+// of Go.
 func checkBuildInfo(file string, e Executable, m Module, sums map[string]string) (string, error) {
 	info, err := buildinfo.ReadFile(file)
 	if err != nil {
@@ -21,14 +22,16 @@ func checkBuildInfo(file string, e Executable, m Module, sums map[string]string)
 	var faults []error
 	expect := func(what, got, want string) {
 		if got != want {
-			faults = append(faults, fmt.Errorf("%s: its build information says %s %q, and it must be %q", e.Output, what, got, want))
+			faults = append(faults, fmt.Errorf("%s: its build information says %s %q, and it must be %q",
+				e.Output, what, got, want))
 		}
 	}
 	expect("package", info.Path, e.Package)
 	expect("module", info.Main.Path, m.Path)
 	expect("version", info.Main.Version, m.Version.Version)
 	expect("sum", info.Main.Sum, m.Sum)
-	for name, want := range map[string]string{"GOOS": "windows", "GOARCH": "amd64", "CGO_ENABLED": "0", "-trimpath": "true"} {
+	for name, want := range map[string]string{"GOOS": "windows", "GOARCH": "amd64", "CGO_ENABLED": "0",
+		"-trimpath": "true"} {
 		expect(name, setting(info, name), want)
 	}
 	for _, dependency := range info.Deps {
@@ -50,12 +53,13 @@ func setting(info *debug.BuildInfo, name string) string {
 	return info.Settings[i].Value
 }
 
-// checkVariables looks in an executable for the values of the variables that carry the version. It returns how many there are: none
-// for a program that keeps no version.
+// checkVariables looks in an executable for the values of the variables that carry the version. It returns how many
+// there are: none for a program that keeps no version.
 //
-// The version is in every Go executable anyhow, in its build information and in the names of its source files: that proves nothing.
-// The linker writes the value of a variable that it was told to set as a string of its own, with a zero byte behind it, once for each
-// variable; for a variable that does not exist, or that the program does not use, it writes nothing and says nothing.
+// The version is in every Go executable anyhow, in its build information and in the names of its source files: that
+// proves nothing. The linker writes the value of a variable that it was told to set as a string of its own, with a zero
+// byte behind it, once for each variable; for a variable that does not exist, or that the program does not use, it
+// writes nothing and says nothing.
 func checkVariables(file string, e Executable, v Version) (int, error) {
 	variables, err := e.linkVariables(v)
 	if err != nil {
@@ -75,15 +79,16 @@ func checkVariables(file string, e Executable, v Version) (int, error) {
 	var faults []error
 	for value, want := range expected {
 		if got := countLinked(content, value); got < want {
-			faults = append(faults, fmt.Errorf("%s: the linker was told to set %d variables to %s and has set %d: the others do not exist or are not used",
-				e.Output, want, value, got))
+			faults = append(faults,
+				fmt.Errorf("%s: the linker was told to set %d variables to %s and has set %d: the others do not exist or are not used",
+					e.Output, want, value, got))
 		}
 	}
 	return count, errors.Join(faults...)
 }
 
-// countLinked counts the strings of which the value is the whole: a tab comes before a version of the build information, @ before one in
-// the name of a file.
+// countLinked counts the strings of which the value is the whole: a tab comes before a version of the build
+// information, @ before one in the name of a file.
 func countLinked(content []byte, value string) int {
 	count, pattern := 0, []byte(value+"\x00")
 	for at := 0; ; {

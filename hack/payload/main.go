@@ -1,6 +1,6 @@
-// Command payload builds what runs on Windows nodes: it cross-compiles the components of payload/components.yaml from their Go modules,
-// checks that each executable is what it says and reports its true version, and writes manifest, store and a report. docs/payload.md is
-// for those who run it, by `make payload` and `make payload-reproducible`.
+// Command payload builds what runs on Windows nodes: it cross-compiles the components of payload/components.yaml from
+// their Go modules, checks that each executable is the right one and reports its true version, and writes manifest,
+// store and a report. docs/payload.md is for those who run it, by `make payload` and `make payload-reproducible`.
 package main
 
 import (
@@ -41,15 +41,18 @@ func parseFlags(arguments []string) (options, error) {
 	flags.StringVar(&o.output, "output", "build/payload", "`folder` for manifest, store and report")
 	flags.StringVar(&o.bin, "bin", "build/payload-bin", "`folder` for executables")
 	flags.StringVar(&o.components, "components", "", "`names` of components to build, with spaces between; none: all")
-	flags.StringVar(&o.executables, "executables", "", "`names` of executables to build into -bin, with spaces between; no payload is written then")
+	flags.StringVar(&o.executables, "executables", "",
+		"`names` of executables to build into -bin, with spaces between; no payload is written then")
 	flags.StringVar(&o.agent, "agent", "build/wicd.exe", "`file` that is the agent, built already")
 	flags.StringVar(&o.version, "version", "", "`version` of the operator and the agent")
 	flags.StringVar(&o.external, "external", "", "`file` that lists external components")
 	flags.StringVar(&o.previous, "previous", "", "`folders` of earlier payloads to make patches from, with spaces between")
 	flags.StringVar(&o.wine, "wine", "hack/wine-run", "`command` that runs a Windows program")
-	flags.BoolVar(&o.reproducible, "reproducible", false, "build in two other folders, one with an empty cache, and only compare")
+	flags.BoolVar(&o.reproducible, "reproducible", false,
+		"build in two other folders, one with an empty cache, and only compare")
 	flags.StringVar(&o.scratch, "scratch", "build/payload-reproducible", "`folder` for -reproducible; it is emptied")
-	flags.StringVar(&o.secondCache, "second-cache", "", "build `cache` of the second build of -reproducible; none: an empty one")
+	flags.StringVar(&o.secondCache, "second-cache", "",
+		"build `cache` of the second build of -reproducible; none: an empty one")
 	err := flags.Parse(arguments)
 	if err == nil && flags.NArg() > 0 {
 		err = fmt.Errorf("arguments that are no flags: %q", flags.Args())
@@ -101,7 +104,8 @@ func run(ctx context.Context, o options, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	build := payload.Build{Version: o.version, WindowBytes: windowBytes, Compress: true, Components: []payload.Source{agent}, Earlier: earlier}
+	build := payload.Build{Version: o.version, WindowBytes: windowBytes, Compress: true,
+		Components: []payload.Source{agent}, Earlier: earlier}
 	builder := newBuilder(ctx, o, log)
 	var all []Built
 	for _, c := range table.Components {
@@ -165,14 +169,16 @@ func newBuilder(ctx context.Context, o options, log io.Writer) Builder {
 	return builder
 }
 
-// windowBytes lets all executables of Kubernetes share what they have in common. The host needs about as much memory to unpack.
+// windowBytes lets all executables of Kubernetes share what they have in common. The host needs about as much memory to
+// unpack.
 const windowBytes = 128 << 20
 
 func loadEarlier(o options) ([]*payload.Payload, error) {
 	var list []*payload.Payload
 	for _, folder := range strings.Fields(o.previous) {
 		if same(folder, o.output) {
-			return nil, fmt.Errorf("the earlier payload in %s would be overwritten by this one: copy it to another folder first", folder)
+			return nil, fmt.Errorf("the earlier payload in %s would be overwritten by this one: copy it to another folder first",
+				folder)
 		}
 		p, err := payload.Load(folder)
 		if err != nil {

@@ -154,11 +154,17 @@ func TestBuildIsRefused(t *testing.T) {
 		change func(*options)
 		want   string
 	}{
-		"of a component that does not exist":          {func(o *options) { o.components = "tool kubelet" }, `no component "kubelet": the components are tool, cloud-tool, brought`},
-		"with an agent that is another program":       {func(o *options) { o.agent = filepath.Join(f.dir, "components.yaml") }, "no Windows program"},
-		"without a version":                           {func(o *options) { o.version = "" }, "version is not given"},
-		"with a previous payload that is none":        {func(o *options) { o.previous = f.dir }, "earlier payload"},
-		"over the payload that patches are made from": {func(o *options) { o.previous = o.output }, "copy it to another folder"},
+		"of a component that does not exist": {func(o *options) {
+			o.components = "tool kubelet"
+		}, `no component "kubelet": the components are tool, cloud-tool, brought`},
+		"with an agent that is another program": {func(o *options) {
+			o.agent = filepath.Join(f.dir, "components.yaml")
+		}, "no Windows program"},
+		"without a version":                {func(o *options) { o.version = "" }, "version is not given"},
+		"with an invalid previous payload": {func(o *options) { o.previous = f.dir }, "earlier payload"},
+		"over the payload that patches are made from": {func(o *options) {
+			o.previous = o.output
+		}, "copy it to another folder"},
 	} {
 		t.Run("a build "+name+" is refused", func(t *testing.T) {
 			changed := o
@@ -180,7 +186,8 @@ func TestReproducible(t *testing.T) {
 	o.components = "tool"
 	var log bytes.Buffer
 	t.Run("two builds in two places give the same bytes", func(t *testing.T) {
-		if err := compareBuilds(t.Context(), o, mustSelect(t, o), &log); err != nil || !strings.Contains(log.String(), "tool.exe is the same twice") {
+		if err := compareBuilds(t.Context(), o, mustSelect(t, o), &log); err != nil || !strings.Contains(log.String(),
+			"tool.exe is the same twice") {
 			t.Errorf("error %v: %s", err, log.String())
 		}
 	})

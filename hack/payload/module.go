@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Version is what templates of the table are filled from.
+// Version holds the values for templates of the table.
 type Version struct {
 	Version      string // "v1.36.3"
 	Number       string // "1.36.3"
@@ -38,7 +38,8 @@ type Source struct {
 
 // environment takes nothing of the machine that could change a byte of what is built.
 func (s Source) environment() []string {
-	env := append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "GOAMD64=v1", "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly",
+	env := append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "GOAMD64=v1", "CGO_ENABLED=0", "GOWORK=off",
+		"GOFLAGS=-mod=readonly",
 		"GOEXPERIMENT=", "GOFIPS140=off", "GODEBUG=")
 	if s.Cache != "" {
 		env = append(env, "GOCACHE="+s.Cache)
@@ -58,7 +59,7 @@ func (s Source) goCommand(ctx context.Context, arguments ...string) ([]byte, err
 	return stdout.Bytes(), nil
 }
 
-// ModuleOf says which module a package comes from.
+// ModuleOf returns the module that a package comes from.
 func (s Source) ModuleOf(ctx context.Context, pkg string) (Module, error) {
 	out, err := s.goCommand(ctx, "list", "-find", "-json=Module,Name", "--", pkg)
 	if err != nil {
@@ -80,7 +81,8 @@ func (s Source) ModuleOf(ctx context.Context, pkg string) (Module, error) {
 	case listed.Module == nil || listed.Module.Version == "":
 		return Module{}, fmt.Errorf("%s comes from no module with a version", pkg)
 	case listed.Module.Replace != nil:
-		return Module{}, fmt.Errorf("%s comes from a module that is replaced by %s: its version would not be true", pkg, listed.Module.Replace.Path)
+		return Module{}, fmt.Errorf("%s comes from a module that is replaced by %s: its version would not be true", pkg,
+			listed.Module.Replace.Path)
 	}
 	module := Module{Path: listed.Module.Path}
 	if module.Version, err = parseVersion(listed.Module.Version); err != nil {
@@ -96,7 +98,7 @@ func (s Source) ModuleOf(ctx context.Context, pkg string) (Module, error) {
 	return module, nil
 }
 
-// sums are the h1 sums of go.sum by module@version, those of bare go.mod files left out.
+// sums returns the h1 sums of go.sum by module@version, those of bare go.mod files left out.
 func (s Source) sums() (map[string]string, error) {
 	data, err := os.ReadFile(filepath.Join(s.Directory, "go.sum"))
 	if err != nil {

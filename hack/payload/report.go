@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
-// Report says what a payload consists of and how it was checked.
+// Report lists the parts of a payload and how they were checked.
 type Report struct {
 	Go          string `json:"go"` // the version that built all: another one gives other bytes
 	Executables []Line `json:"executables"`
@@ -65,9 +65,11 @@ func newReport(p *payload.Payload, all []Built, build payload.Build) (Report, er
 			}
 			built := all[i]
 			if built.SHA256 != f.SHA256 {
-				return Report{}, fmt.Errorf("%s has changed since it was checked: run the build again, and only once at a time", f.Path)
+				return Report{}, fmt.Errorf("%s has changed since it was checked: run the build again, and only once at a time",
+					f.Path)
 			}
-			line.Module, line.Sum, line.Version, line.Proof = built.From.Path, built.From.Sum, built.From.Version.Version, &built.Proof
+			line.Module, line.Sum, line.Version, line.Proof = built.From.Path, built.From.Sum,
+				built.From.Version.Version, &built.Proof
 			line.Go = built.Go
 			report.Executables = append(report.Executables, line)
 		}
@@ -122,7 +124,8 @@ func (r Report) text() string {
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "FILE\tVERSION\tMODULE\tGO\tMiB\tHOW THE VERSION WAS SHOWN")
 	for _, line := range r.Executables {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%.1f\t%s: %s\n", line.File, line.Version, line.Module, line.Go, float64(line.Size)/mib, line.Proof.Way, line.Proof.Detail)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%.1f\t%s: %s\n", line.File, line.Version, line.Module, line.Go,
+			float64(line.Size)/mib, line.Proof.Way, line.Proof.Detail)
 	}
 	for _, line := range r.Others {
 		how := "brought by whoever built the payload, who gave its sha256"
@@ -142,9 +145,11 @@ func (r Report) text() string {
 		fmt.Fprintf(&b, "MISSING: %s: %s.\n", absent.Name, absent.Reason)
 	}
 	for _, patch := range r.Patches {
-		fmt.Fprintf(&b, "Patch to %s from the one with sha256 %.12s...: %.2f MiB, %.1f %% of the file.\n", patch.File, patch.From, float64(patch.Size)/mib, patch.Percent)
+		fmt.Fprintf(&b, "Patch to %s from the one with sha256 %.12s...: %.2f MiB, %.1f %% of the file.\n", patch.File,
+			patch.From, float64(patch.Size)/mib, patch.Percent)
 	}
 	fmt.Fprintf(&b, "\n%d files, %.1f MiB; in the store %.1f MiB; on the wire to a host that has none of it %.1f MiB, %.1f %%.\n",
-		len(r.Executables)+len(r.Others), float64(r.RawBytes)/mib, float64(r.Stored)/mib, float64(r.WireBytes)/mib, percent(r.WireBytes, r.RawBytes))
+		len(r.Executables)+len(r.Others), float64(r.RawBytes)/mib, float64(r.Stored)/mib, float64(r.WireBytes)/mib,
+		percent(r.WireBytes, r.RawBytes))
 	return b.String()
 }

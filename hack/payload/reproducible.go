@@ -11,8 +11,9 @@ import (
 	"path/filepath"
 )
 
-// compareBuilds builds executables in two folders and fails where one byte differs: from copies of the modules at paths of different
-// length, the first with Go's usual cache, the second with an empty one, so that everything is compiled again.
+// compareBuilds builds executables in two folders and fails where one byte differs: from copies of the modules at paths
+// of different length, the first with Go's usual cache, the second with an empty one, so that everything is compiled
+// again.
 func compareBuilds(ctx context.Context, o options, components []Component, log io.Writer) error {
 	if err := os.RemoveAll(o.scratch); err != nil {
 		return err
@@ -23,7 +24,8 @@ func compareBuilds(ctx context.Context, o options, components []Component, log i
 	}
 	builders := []Builder{
 		{Modules: filepath.Join(scratch, "a", "modules"), Bin: filepath.Join(scratch, "a", "bin")},
-		{Modules: filepath.Join(scratch, "another", "place", "modules"), Bin: filepath.Join(scratch, "another", "place", "bin"),
+		{Modules: filepath.Join(scratch, "another", "place", "modules"),
+			Bin:   filepath.Join(scratch, "another", "place", "bin"),
 			Cache: cmp.Or(o.secondCache, filepath.Join(scratch, "cache"))},
 	}
 	var faults []error

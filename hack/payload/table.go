@@ -30,7 +30,7 @@ type Component struct {
 	Executables []Executable `json:"executables,omitempty"`
 }
 
-// Executable is one program and how it is built.
+// Executable is one program with its build settings.
 type Executable struct {
 	Output    string            `json:"output"`
 	Module    string            `json:"module"` // folder of its go.mod, below that of the modules
@@ -40,13 +40,13 @@ type Executable struct {
 	Question  *Question         `json:"version,omitempty"`
 }
 
-// Question is how a program is asked for its version.
+// Question says how to ask a program for its version.
 type Question struct {
 	Arguments []string `json:"arguments,omitempty"`
 	Answer    string   `json:"answer"` // a template over Version that must be in what it prints
 }
 
-// ReadTable reads the table and refuses one that is not valid.
+// ReadTable reads the table and refuses an invalid one.
 func ReadTable(file string) (Table, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -95,7 +95,8 @@ func (e Executable) validate() error {
 		faults = append(faults, fmt.Errorf("output %q is no file name of an executable", e.Output))
 	}
 	if e.Module == "" || e.Module != path.Base(e.Module) || e.Package == "" {
-		faults = append(faults, fmt.Errorf("%s: module %q is no name of a folder, or package %q is empty", e.Output, e.Module, e.Package))
+		faults = append(faults, fmt.Errorf("%s: module %q is no name of a folder, or package %q is empty", e.Output,
+			e.Module, e.Package))
 	}
 	if _, err := e.linkVariables(Version{}); err != nil {
 		faults = append(faults, err)

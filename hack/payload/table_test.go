@@ -75,7 +75,8 @@ func TestTheTable(t *testing.T) {
 	})
 	t.Run("all parts of Kubernetes are of one release", func(t *testing.T) {
 		kubelet := versions["kubelet.exe"]
-		if versions["kube-proxy.exe"] != kubelet || versions["kube-log-runner.exe"] != strings.Replace(kubelet, "v1.", "v0.", 1) {
+		if versions["kube-proxy.exe"] != kubelet || versions["kube-log-runner.exe"] != strings.Replace(kubelet, "v1.", "v0.",
+			1) {
 			t.Errorf("got %v", versions)
 		}
 	})
@@ -142,12 +143,17 @@ func TestReadTable(t *testing.T) {
 		"a component without executables":     {"components: [{name: tool}]", "either executables or external"},
 		"an external component without files": {"components: [{name: tool, external: x}]", "names its files"},
 		"a component with a name twice":       {"components: [{name: tool, external: x, files: [a.exe]}, {name: tool, external: x, files: [a.exe]}]", "twice"},
-		"a program that is built twice":       {entry + "  - {output: tool.exe, module: tool, package: example.org/tool}\n", "built twice"},
-		"a program without .exe":              {strings.Replace(entry, "tool.exe", "tool", 1), "no file name"},
-		"a module outside of the folder":      {strings.Replace(entry, "module: tool", "module: ../tool", 1), "no name of a folder"},
-		"a variable with a space":             {strings.Replace(entry, "/tool}", "/tool, variables: {a.b: c d}}", 1), "space"},
-		"a template that cannot be read":      {strings.Replace(entry, "/tool}", "/tool, variables: {a.b: '{{.Version'}}", 1), "a.b"},
-		"a question without an answer":        {strings.Replace(entry, "/tool}", "/tool, version: {arguments: [-v]}}", 1), "without an answer"},
+		"a program that is built twice": {entry + "  - {output: tool.exe, module: tool, package: example.org/tool}\n",
+			"built twice"},
+		"a program without .exe": {strings.Replace(entry, "tool.exe", "tool", 1), "no file name"},
+		"a module outside of the folder": {strings.Replace(entry, "module: tool", "module: ../tool", 1),
+			"no name of a folder"},
+		"a variable with a space": {strings.Replace(entry, "/tool}", "/tool, variables: {a.b: c d}}", 1),
+			"space"},
+		"a template that cannot be read": {strings.Replace(entry, "/tool}", "/tool, variables: {a.b: '{{.Version'}}", 1),
+			"a.b"},
+		"a question without an answer": {strings.Replace(entry, "/tool}", "/tool, version: {arguments: [-v]}}", 1),
+			"without an answer"},
 	} {
 		t.Run(name+" is refused", func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "components.yaml")

@@ -24,8 +24,9 @@ var grammar = func() *parser {
 	return p
 }()
 
-// The user data of each platform, byte for byte what the operator makes (internal/userdata compares them), is PowerShell as far as a grammar can
-// tell; it calls nothing that Windows does not have, and does what its header declares. R-026
+// The user data of each platform, byte for byte what the operator makes (internal/userdata compares them), is
+// PowerShell as far as a grammar can tell; it calls nothing that Windows does not have, and does what its header
+// declares. R-026
 func TestTheUserDataOfEachPlatformIsPowerShell(t *testing.T) {
 	files, err := filepath.Glob(scripts + "/*.ps1")
 	must(t, err)
@@ -68,7 +69,8 @@ func doesWhatItDeclares(t *testing.T, content []byte) {
 	}
 	for _, u := range called["New-NetFirewallRule"] {
 		ports = append(ports, u.parameters["LocalPort"])
-		for name, want := range map[string]string{"Enabled": "True", "Direction": "Inbound", "Protocol": "TCP", "Action": "Allow", "ErrorAction": "Stop"} {
+		for name, want := range map[string]string{"Enabled": "True", "Direction": "Inbound", "Protocol": "TCP",
+			"Action": "Allow", "ErrorAction": "Stop"} {
 			if u.parameters[name] != want {
 				t.Errorf("the rule for port %s has -%s %s", u.parameters["LocalPort"], name, u.parameters[name])
 			}
@@ -78,16 +80,21 @@ func doesWhatItDeclares(t *testing.T, content []byte) {
 		t.Errorf("ports %s are opened, and %s declared", got, header("ports"))
 	}
 	for variable, name := range map[string]string{"$User": "user", "$PublicKey": "public-key"} {
-		if !slices.ContainsFunc(s.root.all("assignment_expression"), func(n *node) bool { return s.of(n) == variable+" = '"+header(name)+"'" }) {
+		if !slices.ContainsFunc(s.root.all("assignment_expression"), func(n *node) bool {
+			return s.of(n) == variable+" = '"+header(name)+"'"
+		}) {
 			t.Errorf("nothing sets %s to the %s of the header", variable, name)
 		}
 	}
-	if len(called["Add-WindowsCapability"]) != 1 || called["Add-WindowsCapability"][0].parameters["Name"] != "'OpenSSH.Server~~~~0.0.1.0'" {
+	if len(called["Add-WindowsCapability"]) != 1 ||
+		called["Add-WindowsCapability"][0].parameters["Name"] != "'OpenSSH.Server~~~~0.0.1.0'" {
 		t.Errorf("what is installed is %+v", called["Add-WindowsCapability"])
 	}
-	if len(called["Set-Service"]) != 1 || called["Set-Service"][0].parameters["StartupType"] != "Automatic" || called["Set-Service"][0].parameters["Name"] != "sshd" ||
+	if len(called["Set-Service"]) != 1 || called["Set-Service"][0].parameters["StartupType"] != "Automatic" ||
+		called["Set-Service"][0].parameters["Name"] != "sshd" ||
 		len(called["Start-Service"]) != 1 || called["Start-Service"][0].parameters["Name"] != "sshd" {
-		t.Errorf("the service sshd is not started now and at each boot: %+v, %+v", called["Set-Service"], called["Start-Service"])
+		t.Errorf("the service sshd is not started now and at each boot: %+v, %+v", called["Set-Service"],
+			called["Start-Service"])
 	}
 }
 
@@ -97,11 +104,16 @@ func TestAMistakeInAScriptIsFound(t *testing.T) {
 	must(t, err)
 	script := string(content)
 	for name, c := range map[string]struct{ old, changed, says string }{
-		"a brace that is missing":                         {"        Start-Sleep -Seconds 15\n    }\n", "        Start-Sleep -Seconds 15\n", `"}" is missing`},
-		"a brace too many":                                {"Write-Log 'the operator can log in'\n", "Write-Log 'the operator can log in'\n}\n", "not PowerShell"},
-		"a string that does not end":                      {"$Log = Join-Path $env:SystemRoot 'Logs\\windows-user-data.log'", "$Log = Join-Path $env:SystemRoot 'Logs\\windows-user-data.log", "not PowerShell"},
-		"a string with variables that does not end":       {`Write-Log "done: $Name"`, `Write-Log "done: $Name`, "not PowerShell"},
-		"a string that ends with an escaped quote":        {`Write-Log "done: $Name"`, "Write-Log \"done: $Name`\"", "not PowerShell"},
+		"a brace that is missing": {"        Start-Sleep -Seconds 15\n    }\n",
+			"        Start-Sleep -Seconds 15\n", `"}" is missing`},
+		"a brace too many": {"Write-Log 'the operator can log in'\n",
+			"Write-Log 'the operator can log in'\n}\n", "not PowerShell"},
+		"a string that does not end": {"$Log = Join-Path $env:SystemRoot 'Logs\\windows-user-data.log'",
+			"$Log = Join-Path $env:SystemRoot 'Logs\\windows-user-data.log", "not PowerShell"},
+		"a string with variables that does not end": {`Write-Log "done: $Name"`,
+			`Write-Log "done: $Name`, "not PowerShell"},
+		"a string that ends with an escaped quote": {`Write-Log "done: $Name"`,
+			"Write-Log \"done: $Name`\"", "not PowerShell"},
 		"a here-string whose end is indented":             {"$text = ''\n", "$text = @\"\n    a\n    \"@\n", "not PowerShell"},
 		"an if without parentheses":                       {"if ($Failed.Count -gt 0) {", "if $Failed.Count -gt 0 {", "not PowerShell"},
 		"a parenthesis that does not close":               {"if ($Failed.Count -gt 0) {", "if ($Failed.Count -gt 0 {", "not PowerShell"},
@@ -146,7 +158,7 @@ func TestAMistakeInAScriptIsFound(t *testing.T) {
 			t.Error(found)
 		}
 	})
-	t.Run("the line is that of the file", func(t *testing.T) {
+	t.Run("the line is the line of the file", func(t *testing.T) {
 		found := faults(t, strings.Replace(script, "Write-Log 'the operator can log in'", "Write-Lgo 'x'", 1))
 		want := fmt.Sprintf("%d: ", 1+strings.Count(script[:strings.Index(script, "Write-Log 'the operator can log in'")], "\n"))
 		if len(found) != 1 || !strings.HasPrefix(found[0], want) {
@@ -188,7 +200,8 @@ func TestRun(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "bad.ps1")
 	must(t, os.WriteFile(bad, []byte("Get-Service\nif {\n"), 0o600))
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{filepath.Join(scripts, "none.ps1"), bad}, &out); err == nil || !strings.Contains(err.Error(), bad+":2: ") {
+	if err := run(t.Context(), []string{filepath.Join(scripts, "none.ps1"), bad}, &out); err == nil ||
+		!strings.Contains(err.Error(), bad+":2: ") {
 		t.Errorf("%v, %s", err, out.String())
 	}
 	if err := run(t.Context(), nil, &out); err == nil {

@@ -27,7 +27,7 @@ type use struct {
 	positional []string
 }
 
-// uses are all commands of the script that are called by name.
+// uses returns all commands of the script that are called by name.
 func (s *script) uses() []use {
 	var list []use
 	for _, n := range s.root.all("command") {
@@ -77,11 +77,13 @@ func (s *script) command(name string) (cmdlet, bool) {
 
 func (s *script) isSwitch(command, parameter string) bool {
 	c, _ := s.command(command)
-	return slices.ContainsFunc(strings.Fields(c.switches+" "+commonSwitches), func(name string) bool { return strings.EqualFold(name, parameter) })
+	return slices.ContainsFunc(strings.Fields(c.switches+" "+commonSwitches), func(name string) bool {
+		return strings.EqualFold(name, parameter)
+	})
 }
 
-// checkCommands compares each command with what is documented of it. PowerShell would also take the beginning of a parameter's name; here it is
-// to be written in full.
+// checkCommands compares each command with what is documented of it. PowerShell would also take the beginning of a
+// parameter's name; here it is to be written in full.
 func (s *script) checkCommands() {
 	for _, u := range s.uses() {
 		c, known := s.command(u.name)

@@ -1,5 +1,6 @@
-// Command powershell checks PowerShell scripts as far as that can be done where no PowerShell is: it parses them with the grammar of
-// tree-sitter-powershell (grammar/README.md), and compares what they call with tables of what Windows has. Nothing is run.
+// Command powershell checks PowerShell scripts as far as possible without PowerShell: it parses them with the grammar
+// of tree-sitter-powershell (grammar/README.md), and compares what they call with tables of what Windows has. Nothing
+// is run.
 //
 //	go run . ../../internal/userdata/testdata/*.ps1
 package main

@@ -12,7 +12,8 @@ var automatic = strings.Fields("_ args ConfirmPreference Error ErrorActionPrefer
 // environment are the variables of the machine's environment that scripts may read.
 var environment = strings.Fields("COMPUTERNAME ProgramData ProgramFiles SystemDrive SystemRoot TEMP")
 
-// checkVariables finds variables that nothing has set: PowerShell takes them for empty, and says nothing. It does not follow scopes.
+// checkVariables finds variables that nothing has set: PowerShell takes them for empty, and says nothing. It does not
+// follow scopes.
 func (s *script) checkVariables() {
 	set := slices.Clone(automatic)
 	for _, n := range s.root.all("left_assignment_expression", "script_parameter") {
@@ -35,12 +36,13 @@ func (s *script) checkVariables() {
 	}
 }
 
-// variableName is the name in $name, ${name} and @name.
+// variableName returns the name in $name, ${name} and @name.
 func variableName(text string) string {
 	return strings.Trim(strings.TrimLeft(text, "$@"), "{}")
 }
 
-// types are those of .NET Framework 4 that scripts may name, with what may be used of them: static members, and those of their objects.
+// types are the types of .NET Framework 4 that scripts may name, with the static members and members of objects that
+// they may use.
 var types = map[string]string{
 	"byte[]": "", "int": "", "scriptblock": "", "string": "",
 	"Collections.Generic.List[string]":            "Add Count",
@@ -60,8 +62,8 @@ var types = map[string]string{
 	"Microsoft.PowerShell.Commands.LocalUser":     "Enabled",
 }
 
-// checkTypes compares the names of types, and of what is used of them, with the table. What type an object has is not followed: of an object
-// everything may be used that some type has.
+// checkTypes compares the names of types, and of what is used of them, with the table. What type an object has is not
+// followed: of an object everything may be used that some type has.
 func (s *script) checkTypes() {
 	var members []string
 	for _, of := range types {
@@ -92,7 +94,7 @@ func (s *script) checkTypes() {
 	}
 }
 
-// literalType is the name in [name].
+// literalType returns the name in [name].
 func literalType(text string) string { return strings.TrimSuffix(strings.TrimPrefix(text, "["), "]") }
 
 func hasType(name string) bool { _, ok := types[name]; return ok }

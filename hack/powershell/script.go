@@ -121,7 +121,8 @@ func (s *script) checkSyntax() {
 // checkColons finds "$Name: text": PowerShell takes the colon for a part of the variable's name, as in $env:TEMP.
 func (s *script) checkColons(text *node) {
 	for _, n := range text.all("variable") {
-		if n.child("braced_variable") == nil && n.end < len(s.text) && s.text[n.end] == ':' && !strings.Contains(s.of(n), ":") {
+		if n.child("braced_variable") == nil && n.end < len(s.text) && s.text[n.end] == ':' &&
+			!strings.Contains(s.of(n), ":") {
 			s.fault(n, "the colon is taken for a part of the name %s: write it with braces", s.of(n))
 		}
 	}

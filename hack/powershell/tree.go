@@ -21,7 +21,7 @@ import (
 type node struct {
 	// kind is the grammar's name of what it is, or the text itself of a token.
 	kind string
-	// fault is empty, or what is wrong: the text is none of the grammar's, or the grammar wants something that is not there.
+	// fault is empty, or says what is wrong: the grammar does not know the text, or it expects something that is missing.
 	fault      string
 	named      bool
 	start, end int // in bytes
@@ -49,7 +49,8 @@ func newParser(ctx context.Context) (*parser, error) {
 	}
 	p := &parser{runtime: wazero.NewRuntime(ctx)}
 	if _, err = wasi_snapshot_preview1.Instantiate(ctx, p.runtime); err == nil {
-		p.module, err = p.runtime.InstantiateWithConfig(ctx, binary, wazero.NewModuleConfig().WithStartFunctions("_initialize"))
+		p.module, err = p.runtime.InstantiateWithConfig(ctx, binary,
+			wazero.NewModuleConfig().WithStartFunctions("_initialize"))
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the grammar: %w", err), p.close(ctx))

@@ -24,10 +24,12 @@ type proof struct {
 
 func (p proof) String() string { return p.file + ": " + p.test }
 
-// realComponents are folders of the lab whose tests give what the product writes to the real programs of a node, and show something of both.
+// realComponents are folders of the lab whose tests give what the product writes to the real programs of a node, and
+// show something of both.
 var realComponents = []string{"lab/controlplane/kubelet/", "lab/controlplane/kubeproxy/", "lab/wine/components/"}
 
-// inLab reports whether the test is one of the lab, to which the simulated machine belongs: it shows nothing of the product.
+// inLab reports whether the test is one of the lab, to which the simulated machine belongs: it shows nothing of the
+// product.
 func (p proof) inLab() bool {
 	if slices.ContainsFunc(realComponents, func(folder string) bool { return strings.HasPrefix(p.file, folder) }) {
 		return false
@@ -42,8 +44,9 @@ var (
 
 const whereCitationsBelong = "a citation belongs in the doc comment of a test function, or above or behind a t.Run(...) or a row of the table that t.Run goes through"
 
-// findCitations parses every test file below root and returns, for each identifier, the tests that cite it: sorted, each once. The error names
-// every comment that cites where no test is named. Build results, test data, and directories whose name starts with a dot or an underscore are left out.
+// findCitations parses every test file below root and returns, for each identifier, the tests that cite it: sorted,
+// each once. The error names every comment that cites where no test is named. Build results, test data, and directories
+// whose name starts with a dot or an underscore are left out.
 func findCitations(root fs.FS) (map[string][]proof, error) {
 	found := map[string][]proof{}
 	var faults []error
@@ -123,8 +126,8 @@ func textOf(group *ast.CommentGroup) string {
 // testedOnWine are the folders whose tests for Windows test/contract runs under Wine.
 var testedOnWine = []string{"api/", "cmd/", "internal/"}
 
-// runsInCI reports whether a test file is built by a command of .ci/run: for this machine, or for Windows where its tests run under Wine. None
-// of these commands sets a build tag.
+// runsInCI reports whether a test file is built by a command of .ci/run: for this machine, or for Windows where its
+// tests run under Wine. None of these commands sets a build tag.
 func runsInCI(name string, source []byte) bool {
 	onWine := slices.ContainsFunc(testedOnWine, func(folder string) bool { return strings.HasPrefix(name, folder) })
 	return isBuilt(name, source, "linux") || onWine && isBuilt(name, source, "windows")

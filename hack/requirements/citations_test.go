@@ -200,7 +200,8 @@ func TestACitationElsewhereIsAnError(t *testing.T) {
 
 func TestAnErrorSaysWhereACitationBelongs(t *testing.T) {
 	_, err := findCitations(fstest.MapFS{"a_test.go": {Data: []byte("package a\n\nfunc TestA() {\n\t// D-1\n\tx()\n}\n")}})
-	if want := "a_test.go:4:2: D-1 is cited where no test has a name: " + whereCitationsBelong; err == nil || err.Error() != want {
+	if want := "a_test.go:4:2: D-1 is cited where no test has a name: " + whereCitationsBelong; err == nil ||
+		err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }
@@ -211,7 +212,8 @@ func TestTestsForWindowsCountWhereTheyRunUnderWine(t *testing.T) {
 		"internal/x/a_windows_test.go": true, "cmd/wicd/a_windows_test.go": true, "internal/x/a_linux_test.go": true,
 		"lab/x/a_windows_test.go": false, "payload/x/a_windows_test.go": false, "internal/x/a_darwin_test.go": false,
 	} {
-		if got, err := findCitations(fstest.MapFS{name: {Data: []byte(source)}}); (err == nil) != counts || (len(got) > 0) != counts {
+		if got, err := findCitations(fstest.MapFS{name: {Data: []byte(source)}}); (err == nil) != counts ||
+			(len(got) > 0) != counts {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
@@ -224,16 +226,19 @@ func TestWhatRunsInContinuousIntegrationIsAsItWas(t *testing.T) {
 			t.Errorf("%s sets a build tag, of which runsInCI knows nothing", script)
 		}
 	}
-	if list := `productPackages = []string{"./api/...", "./cmd/...", "./internal/..."}`; !strings.Contains(read(t, "../..", "test/contract/main_test.go"), list) {
-		t.Errorf("test/contract runs the tests of other packages under Wine than testedOnWine says, which are %q", testedOnWine)
+	if list := `productPackages = []string{"./api/...", "./cmd/...", "./internal/..."}`; !strings.Contains(read(t, "../..",
+		"test/contract/main_test.go"), list) {
+		t.Errorf("test/contract runs the tests of other packages under Wine than testedOnWine says, which are %q",
+			testedOnWine)
 	}
 }
 
 func TestWhatIsNoTestOfThisRepositoryIsLeftOut(t *testing.T) {
 	const source = "package a\n\n// R-001\n"
 	found, err := findCitations(fstest.MapFS{
-		"a.go": {Data: []byte(source)}, "x/testdata/a_test.go": {Data: []byte(source)}, "build/x/a_test.go": {Data: []byte(source)},
-		".x/a_test.go": {Data: []byte(source)}, "_x/a_test.go": {Data: []byte(source)},
+		"a.go": {Data: []byte(source)}, "x/testdata/a_test.go": {Data: []byte(source)},
+		"build/x/a_test.go": {Data: []byte(source)},
+		".x/a_test.go":      {Data: []byte(source)}, "_x/a_test.go": {Data: []byte(source)},
 		"x/a_test.go": {Data: []byte("package a\n\nconst text = \"R-001 in a text\"\n")},
 	})
 	if err != nil || len(found) > 0 {
@@ -249,7 +254,8 @@ func TestAFileThatIsNotGoIsNamed(t *testing.T) {
 }
 
 func TestATestThatCitesTwiceIsNamedOnce(t *testing.T) {
-	got := found(t, "a_test.go", "package a\n\n// R-002, R-001, D-1, L-01: R-001 again.\nfunc TestB() {}\n\n// R-001\nfunc TestA() {}\n")
+	got := found(t, "a_test.go",
+		"package a\n\n// R-002, R-001, D-1, L-01: R-001 again.\nfunc TestB() {}\n\n// R-001\nfunc TestA() {}\n")
 	a, b := proof{"a_test.go", "TestA"}, proof{"a_test.go", "TestB"}
 	if want := map[string][]proof{"R-001": {a, b}, "R-002": {b}, "D-1": {b}, "L-01": {b}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)

@@ -18,7 +18,7 @@ type row struct {
 	tests []string // those that the document names
 }
 
-// remark is the last cell before the generated ones.
+// remark returns the last cell before the generated ones.
 func (r row) remark() string { return r.cells[len(r.cells)-1] }
 
 // change is a row whose tests are others than the document says.
@@ -38,8 +38,9 @@ func (c change) String() string {
 	return text
 }
 
-// rewrite returns the document with its two last columns as the citations say, and the rows that this changes. It keeps every other byte.
-// It fails on a row that is broken or against the rules, and on a citation of an identifier that has no row.
+// rewrite returns the document with its two last columns as the citations say, and the rows that this changes. It keeps
+// every other byte. It fails on a row that is broken or against the rules, and on a citation of an identifier that has
+// no row.
 func rewrite(document []byte, found map[string][]proof) (fresh []byte, changes []change, err error) {
 	rows := map[string]row{}
 	var faults []error

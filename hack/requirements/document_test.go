@@ -70,7 +70,8 @@ func TestAMovedCitationIsToldByBothItsTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, changes, err := rewrite(document, map[string][]proof{"R-001": {inLab, testB}, "R-002": {testA}, "R-003": {testA}, "L-01": {testA}, "D-1": {testB}})
+	_, changes, err := rewrite(document, map[string][]proof{"R-001": {inLab, testB}, "R-002": {testA}, "R-003": {testA},
+		"L-01": {testA}, "D-1": {testB}})
 	if err != nil || len(changes) != 2 {
 		t.Fatalf("%v, %v", changes, err)
 	}
@@ -99,21 +100,29 @@ func TestRowsThatAreAgainstTheRulesAreNamed(t *testing.T) {
 		found    map[string][]proof
 		says     string
 	}{
-		"a row that nothing proves":                    {"", "", with("R-001"), "R-001 has neither a test"},
-		"a row that only the lab shows":                {"", "", with("R-001", inLab), "R-001 has neither a test"},
-		"a row that is proven by now":                  {"needs a real Windows host:", notProven, with("R-002", testA), "R-002 has a test now"},
-		"a remark that gives no reason":                {"needs a real Windows host:", "some day:", orderly, `R-002: "some day:`},
-		"a second remark that gives none":              {"that stops.", "that stops.<br>Some day.", orderly, `R-002: "Some day."`},
+		"a row that nothing proves":     {"", "", with("R-001"), "R-001 has neither a test"},
+		"a row that only the lab shows": {"", "", with("R-001", inLab), "R-001 has neither a test"},
+		"a row that is proven by now": {"needs a real Windows host:", notProven, with("R-002", testA),
+			"R-002 has a test now"},
+		"a remark that gives no reason": {"needs a real Windows host:", "some day:", orderly,
+			`R-002: "some day:`},
+		"a second remark that gives none": {"that stops.", "that stops.<br>Some day.", orderly,
+			`R-002: "Some day."`},
 		"a remark with a deviation that is not listed": {"D-1: it", "D-2: it", orderly, `R-003: "D-2: it is blue."`},
-		"a deviation that a row does not tell":         {"D-1: it is blue.", "", orderly, "D-1 deviates from R-003, whose remark does not say so"},
-		"a deviation that another row tells":           {"needs a real Windows host: only that stops.", "D-1: it is blue.", with("R-002", testA), "R-002: its remark names D-1"},
-		"a deviation that nothing pins":                {"", "", with("D-1", inLab), "D-1 is pinned by no test"},
-		"a limit of an unknown state":                  {"| lifted |", "| gone |", orderly, `L-01: the state "gone"`},
-		"a limit without proof":                        {"", "", with("L-01"), "L-01 has neither a test"},
-		"an identifier that is in no table":            {"", "", with("R-999", testA), "R-999 is in no table, and is cited by a_test.go"},
-		"a row that is listed twice":                   {"end", "| R-001 | Again. |  |  |  |", orderly, "R-001 is listed a second time"},
-		"a row without words":                          {"end", "| R-004 |  |  |  |  |", orderly, "R-004 needs words"},
-		"a row with too few cells":                     {"end", "| R-004 | It. |  |  |", orderly, "line 13: R-004 needs words"},
+		"a deviation that a row does not tell": {"D-1: it is blue.", "", orderly,
+			"D-1 deviates from R-003, whose remark does not say so"},
+		"a deviation that another row tells": {"needs a real Windows host: only that stops.", "D-1: it is blue.",
+			with("R-002", testA), "R-002: its remark names D-1"},
+		"a deviation that nothing pins": {"", "", with("D-1", inLab), "D-1 is pinned by no test"},
+		"a limit of an unknown state":   {"| lifted |", "| gone |", orderly, `L-01: the state "gone"`},
+		"a limit without proof":         {"", "", with("L-01"), "L-01 has neither a test"},
+		"an identifier that is in no table": {"", "", with("R-999", testA),
+			"R-999 is in no table, and is cited by a_test.go"},
+		"a row that is listed twice": {"end", "| R-001 | Again. |  |  |  |", orderly,
+			"R-001 is listed a second time"},
+		"a row without words": {"end", "| R-004 |  |  |  |  |", orderly, "R-004 needs words"},
+		"a row with too few cells": {"end", "| R-004 | It. |  |  |", orderly,
+			"line 13: R-004 needs words"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := rewrite([]byte(strings.Replace(example, test.old, test.new, 1)), test.found)
@@ -130,7 +139,8 @@ func TestTheCheckChangesNothingAndNamesTheTests(t *testing.T) {
 	write(t, root, "a_test.go", "package a\n\n// R-001\nfunc TestA() {}\n")
 
 	var out strings.Builder
-	if err := run(root, true, &out); !errors.Is(err, errStale) || out.String() != "R-001\n  is cited by a_test.go: TestA\n" {
+	if err := run(root, true, &out); !errors.Is(err, errStale) ||
+		out.String() != "R-001\n  is cited by a_test.go: TestA\n" {
 		t.Errorf("the check gave %v and:\n%s", err, out.String())
 	}
 	if got := read(t, root, document); got != "| R-001 | It works. |  |  |  |\n" {
@@ -185,8 +195,10 @@ func read(t *testing.T, root, name string) string {
 
 func TestATestThatAsksARealProgramIsNotOfTheLab(t *testing.T) {
 	for file, want := range map[string]bool{
-		"lab/standin/kubelet_test.go": true, "internal/host/fake/machine_test.go": true, "lab/controlplane/flags_test.go": true,
-		"lab/controlplane/kubelet/config_test.go": false, "lab/wine/components/cni_test.go": false, "test/join_test.go": false,
+		"lab/standin/kubelet_test.go": true, "internal/host/fake/machine_test.go": true,
+		"lab/controlplane/flags_test.go":          true,
+		"lab/controlplane/kubelet/config_test.go": false, "lab/wine/components/cni_test.go": false,
+		"test/join_test.go": false,
 	} {
 		if got := (proof{file, "TestA"}).inLab(); got != want {
 			t.Errorf("%s is of the lab: %t", file, got)

@@ -20,7 +20,8 @@ type places struct {
 
 // placesOf finds the tests of a file that can be cited.
 func placesOf(set *token.FileSet, file *ast.File, source []byte) places {
-	p := places{set: set, source: bytes.Split(source, []byte("\n")), docs: map[*ast.CommentGroup]string{}, lines: map[int]string{}}
+	p := places{set: set, source: bytes.Split(source, []byte("\n")), docs: map[*ast.CommentGroup]string{},
+		lines: map[int]string{}}
 	for _, declaration := range file.Decls {
 		if function, ok := declaration.(*ast.FuncDecl); ok && isTest(function) {
 			p.docs[function.Doc] = function.Name.Name
@@ -61,7 +62,7 @@ func isTest(function *ast.FuncDecl) bool {
 	return false
 }
 
-// testName is that of a test or subtest. Below a subtest whose name only the run tells, nothing is added.
+// testName is the name of a test or subtest. Below a subtest whose name only the run tells, nothing is added.
 type testName struct {
 	text  string
 	known bool
@@ -135,7 +136,7 @@ func firstRun(body *ast.BlockStmt) (argument ast.Expr) {
 	return argument
 }
 
-// tables are the literals that a loop's expression names, directly or by a variable of this test.
+// tables returns the literals that a loop's expression names, directly or by a variable of this test.
 func (w walk) tables(over ast.Expr) (found []*ast.CompositeLit) {
 	ast.Inspect(over, func(n ast.Node) bool {
 		switch n := n.(type) {

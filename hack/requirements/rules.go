@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// reasons are how the remark of a row begins that has no test of the product, if it is not a deviation, which has a test of its own.
+// reasons are how the remark of a row begins that has no test of the product, if it is not a deviation, which has a
+// test of its own.
 var reasons = []string{"text only:", "needs a real Windows host:", "a neighbor does it:", "not built yet:", notProven}
 
 // notProven is for a row whose test is still to come. It goes when the test is there.
@@ -29,7 +30,7 @@ func check(rows map[string]row, found map[string][]proof) error {
 			faults = append(faults, r.checkProof(proven), r.checkRemark(rows))
 		}
 		if id[0] == 'L' && !slices.Contains(states, r.cells[2]) {
-			faults = append(faults, fmt.Errorf("%s: the state %q is none of %s", id, r.cells[2], strings.Join(states, ", ")))
+			faults = append(faults, fmt.Errorf("%s: the state %q is not one of %s", id, r.cells[2], strings.Join(states, ", ")))
 		}
 	}
 	return errors.Join(faults...)
@@ -62,10 +63,12 @@ func (r row) checkRemark(rows map[string]row) error {
 	return nil
 }
 
-// checkDeviation reports a deviation that no test pins, and a requirement in its second cell whose remark does not tell of it.
+// checkDeviation reports a deviation that no test pins, and a requirement in its second cell whose remark does not tell
+// of it.
 func (r row) checkDeviation(pinned bool, rows map[string]row) error {
 	if !pinned {
-		return fmt.Errorf("%s is pinned by no test: cite it where one fails as soon as the product follows the requirement", r.id)
+		return fmt.Errorf("%s is pinned by no test: cite it where one fails as soon as the product follows the requirement",
+			r.id)
 	}
 	for _, of := range identifier.FindAllString(r.cells[1], -1) {
 		if !slices.ContainsFunc(rows[of].remarks(), func(part string) bool { return strings.HasPrefix(part, r.id+":") }) {
@@ -75,7 +78,7 @@ func (r row) checkDeviation(pinned bool, rows map[string]row) error {
 	return nil
 }
 
-// remarks are the parts of a row's remark.
+// remarks returns the parts of a row's remark.
 func (r row) remarks() []string {
 	if len(r.cells) == 0 || r.remark() == "" {
 		return nil
@@ -92,7 +95,8 @@ func unknown(rows map[string]row, found map[string][]proof) error {
 	var faults []error
 	for _, id := range slices.Sorted(maps.Keys(found)) {
 		if _, listed := rows[id]; !listed {
-			faults = append(faults, fmt.Errorf("%s is in no table, and is cited by %s", id, strings.Join(texts(found[id]), ", ")))
+			faults = append(faults, fmt.Errorf("%s is in no table, and is cited by %s", id,
+				strings.Join(texts(found[id]), ", ")))
 		}
 	}
 	return errors.Join(faults...)

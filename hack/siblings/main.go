@@ -1,5 +1,5 @@
-// Command siblings prints, for each package folder that it is given, how many sibling files a production file calls on average, and the files that
-// call most. A package in which a file can be understood with few others has a low number.
+// Command siblings prints, for each given package folder, how many sibling files a production file calls on average,
+// and the files that call most. A low number means that one can understand a file with few others.
 package main
 
 import (
@@ -51,7 +51,8 @@ func describe(folder string) (string, error) {
 	for _, name := range names[:min(shown, len(names))] {
 		most = append(most, fmt.Sprintf("%s %d", name, calls[name]))
 	}
-	return fmt.Sprintf("%-36s %3d files  %.1f  (%s)", folder, len(files), float64(total)/float64(len(files)), strings.Join(most, ", ")), nil
+	return fmt.Sprintf("%-36s %3d files  %.1f  (%s)", folder, len(files), float64(total)/float64(len(files)),
+		strings.Join(most, ", ")), nil
 }
 
 func parse(folder string) (map[string]*ast.File, error) {
@@ -72,8 +73,8 @@ func parse(folder string) (map[string]*ast.File, error) {
 	return files, nil
 }
 
-// siblings counts, for each file, the other files whose functions and methods it calls. Of methods of one name in several files it knows nothing,
-// and counts none.
+// siblings counts, for each file, the other files whose functions and methods it calls. Of methods of one name in
+// several files it knows nothing, and counts none.
 func siblings(files map[string]*ast.File) map[string]int {
 	home := map[string][]string{}
 	for name, file := range files {

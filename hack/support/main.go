@@ -1,5 +1,6 @@
-// Command support keeps docs/support.md true: which clusters, platforms and Windows versions are supported. The tables there come from
-// the very ones that the operator decides by, in internal/policy/support. Run it from the root of the repository:
+// Command support keeps docs/support.md true: which clusters, platforms and Windows versions are supported. The tables
+// there come from the ones that the operator decides by, in internal/policy/support. Run it from the root of the
+// repository:
 //
 //	go run ./hack/support          # rewrite the tables
 //	go run ./hack/support -check   # fail if that would change the document
@@ -19,7 +20,8 @@ import (
 
 const document = "docs/support.md"
 
-var errStale = errors.New(document + " does not say what internal/policy/support says: run `make generate` and commit the result")
+var errStale = errors.New(document +
+	" does not say what internal/policy/support says: run `make generate` and commit the result")
 
 func main() {
 	root := flag.String("root", ".", "`directory` of the repository")

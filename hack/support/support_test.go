@@ -14,12 +14,15 @@ import (
 func TestRender(t *testing.T) {
 	got := render(
 		[]support.Platform{
-			{Name: "Cloud", Title: "The Cloud", Windows: []string{"Windows B"}, Machines: true, MachineNameLimit: 15, CustomVXLANPort: true},
+			{Name: "Cloud", Title: "The Cloud", Windows: []string{"Windows B"}, Machines: true, MachineNameLimit: 15,
+				CustomVXLANPort: true},
 			{Name: "None", Title: "no platform", Windows: []string{"Windows A", "Windows B"}},
 			{Name: "Other", Title: "Another", Machines: true},
 		},
-		[]support.WindowsRelease{{Name: "Windows A", Version: "10.0.1"}, {Name: "Windows B", Version: "10.0.2", LeastRevision: 7, CustomVXLANPort: true}},
-		[]support.ReleaseLine{{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", LeastCluster: "5.0.3", LeastKubernetes: "1.36.2"}},
+		[]support.WindowsRelease{{Name: "Windows A", Version: "10.0.1"}, {Name: "Windows B", Version: "10.0.2",
+			LeastRevision: 7, CustomVXLANPort: true}},
+		[]support.ReleaseLine{{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", LeastCluster: "5.0.3",
+			LeastKubernetes: "1.36.2"}},
 	)
 	for _, want := range []string{
 		"| 12.x | 5.0.3 and later of 5.0 | 1.36 |\n",

@@ -1,5 +1,5 @@
-// Command testtimes shows where the time of the last test runs went: `make test` and `make test-rest` leave in build/test what `go test` has said,
-// and what was compiled for it.
+// Command testtimes shows where the time of the last test runs went: `make test` and `make test-rest` leave in
+// build/test what `go test` has said, and what was compiled for it.
 package main
 
 import (
@@ -64,7 +64,8 @@ func show(out io.Writer, part string, tests *testRun, builds []build, most int) 
 	}
 	fmt.Fprintln(table, "\ncompiled for\tpackages\tprocessor time\tlinked\tprocessor time\tof it compiled for another one as well")
 	for _, b := range builds {
-		fmt.Fprintf(table, "%s\t%d\t%s\t%d\t%s\t%d\n", b.name, len(b.compiled), seconds(b.compiling()), b.links, seconds(b.linking), again(b, builds))
+		fmt.Fprintf(table, "%s\t%d\t%s\t%d\t%s\t%d\n", b.name, len(b.compiled), seconds(b.compiling()), b.links,
+			seconds(b.linking), again(b, builds))
 	}
 	fmt.Fprintln(table)
 	return table.Flush()
@@ -73,7 +74,10 @@ func show(out io.Writer, part string, tests *testRun, builds []build, most int) 
 // again returns how many packages that were compiled for b were compiled for another one, too.
 func again(b build, all []build) (n int) {
 	for name := range b.compiled {
-		if slices.ContainsFunc(all, func(other build) bool { _, ok := other.compiled[name]; return ok && other.name != b.name }) {
+		if slices.ContainsFunc(all, func(other build) bool {
+			_, ok := other.compiled[name]
+			return ok && other.name != b.name
+		}) {
 			n++
 		}
 	}

@@ -19,7 +19,8 @@ type testRun struct {
 
 func (r *testRun) wall() time.Duration { return r.last.Sub(r.first) }
 
-// readTests reads a stream of events. A package that is tested twice, with another choice of tests or with the race detector, counts with both.
+// readTests reads a stream of events. A package that is tested twice, with another choice of tests or with the race
+// detector, counts with both.
 func readTests(dir fs.FS, name string) (*testRun, error) {
 	file, err := dir.Open(name)
 	if err != nil {
@@ -105,7 +106,7 @@ func readBuilds(dir fs.FS, pattern string) ([]build, error) {
 	return builds, nil
 }
 
-// duration is a number of nanoseconds, or nothing.
+// duration returns a number of nanoseconds, or nothing.
 func duration(v any) time.Duration {
 	n, _ := v.(float64)
 	return time.Duration(n)

@@ -40,8 +40,9 @@ func TestTheTimesOfTheLastRuns(t *testing.T) {
 			t.Errorf("%q is missing in:\n%s", want, out.String())
 		}
 	}
-	if line := lineOf(out.String(), "quick-units"); !strings.HasSuffix(strings.Join(strings.Fields(line), " "), "quick-units 1 2.5s 1 1.0s 1") {
-		t.Errorf("what was compiled is told as %q", line)
+	if line := lineOf(out.String(), "quick-units"); !strings.HasSuffix(strings.Join(strings.Fields(line), " "),
+		"quick-units 1 2.5s 1 1.0s 1") {
+		t.Errorf("what was compiled is reported as %q", line)
 	}
 	for _, unwanted := range []string{"TestQuick", "TestSlow/part", "cached"} {
 		if strings.Contains(out.String(), unwanted) {

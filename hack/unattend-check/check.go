@@ -55,7 +55,8 @@ func check(data []byte) []string {
 			}
 			for _, enabled := range component.AutoLogon {
 				if strings.TrimSpace(enabled) != "false" {
-					problems = append(problems, "AutoLogon must be false: it leaves a terminal of the administrator open after each start")
+					problems = append(problems,
+						"AutoLogon must be false: it leaves a terminal of the administrator open after each start")
 				}
 			}
 			if p := component.Password; p != nil {
@@ -100,7 +101,7 @@ func passwordProblems(value string) []string {
 	return nil
 }
 
-// encoded is a password as Windows' tools write it where PlainText is false.
+// encoded returns a password as Windows' tools write it where PlainText is false.
 func encoded(password string) string {
 	var data []byte
 	for _, unit := range utf16.Encode([]rune(password + "AdministratorPassword")) {

@@ -30,22 +30,33 @@ func TestCheck(t *testing.T) {
 		file string
 		want []string
 	}{
-		"the sample with a password of its own":       {used, nil},
-		"the sample as it is":                         {sample(t), []string{"still the sample's"}},
-		"the sample's password, encoded":              {strings.Replace(used, "vE7-long-and-own", "TQB5AFAAYQBzAHMAdwBvAHIAZABBAGQAbQBpAG4AaQBzAHQAcgBhAHQAbwByAFAAYQBzAHMAdwBvAHIAZAA=", 1), []string{"still the sample's"}},
-		"an empty password":                           {strings.Replace(used, "vE7-long-and-own", "", 1), []string{"password is empty"}},
-		"no password":                                 {strings.NewReplacer("<AdministratorPassword>", "<Other>", "</AdministratorPassword>", "</Other>").Replace(used), []string{"no AdministratorPassword"}},
-		"AutoLogon":                                   {strings.Replace(used, "<Enabled>false<", "<Enabled>true<", 1), []string{"AutoLogon must be false"}},
-		"a name that is none":                         {strings.Replace(used, ">winhost<", ">win_host<", 1), []string{`ComputerName "win_host" cannot be the name of a node`}},
-		"a name that is too long":                     {strings.Replace(used, ">winhost<", ">windows-golden-image<", 1), []string{"20 characters"}},
-		"a name in capitals":                          {strings.Replace(used, ">winhost<", ">WINHOST<", 1), nil},
-		"a name that Windows makes up":                {strings.Replace(used, ">winhost<", ">*<", 1), nil},
-		"no name":                                     {strings.Replace(used, "<ComputerName>winhost</ComputerName>", "", 1), []string{"no ComputerName"}},
-		"the tag that an older guide broke":           {strings.Replace(used, ">true</SkipUserOOBE>", ">>true</SkipUserOOB>", 1), []string{"no well-formed XML"}},
-		"another kind of file":                        {"<a/>", []string{"no answer file"}},
-		"no XML":                                      {"unattend: yes", []string{"no answer file"}},
-		"everything at once":                          {strings.NewReplacer(">winhost<", ">win host<", "<Enabled>false<", "<Enabled>true<").Replace(sample(t)), []string{"AutoLogon", "still the sample's", "ComputerName"}},
-		"an AutoLogon that is neither true nor false": {strings.Replace(used, "<Enabled>false<", "<Enabled>no<", 1), []string{"AutoLogon must be false"}},
+		"the sample with a password of its own": {used, nil},
+		"the sample as it is":                   {sample(t), []string{"still the sample's"}},
+		"the sample's password, encoded": {strings.Replace(used, "vE7-long-and-own",
+			"TQB5AFAAYQBzAHMAdwBvAHIAZABBAGQAbQBpAG4AaQBzAHQAcgBhAHQAbwByAFAAYQBzAHMAdwBvAHIAZAA=", 1),
+			[]string{"still the sample's"}},
+		"an empty password": {strings.Replace(used, "vE7-long-and-own", "", 1),
+			[]string{"password is empty"}},
+		"no password": {strings.NewReplacer("<AdministratorPassword>", "<Other>",
+			"</AdministratorPassword>", "</Other>").Replace(used), []string{"no AdministratorPassword"}},
+		"AutoLogon": {strings.Replace(used, "<Enabled>false<", "<Enabled>true<", 1),
+			[]string{"AutoLogon must be false"}},
+		"an invalid name": {strings.Replace(used, ">winhost<", ">win_host<", 1),
+			[]string{`ComputerName "win_host" cannot be the name of a node`}},
+		"a name that is too long": {strings.Replace(used, ">winhost<", ">windows-golden-image<", 1),
+			[]string{"20 characters"}},
+		"a name in capitals":           {strings.Replace(used, ">winhost<", ">WINHOST<", 1), nil},
+		"a name that Windows makes up": {strings.Replace(used, ">winhost<", ">*<", 1), nil},
+		"no name": {strings.Replace(used, "<ComputerName>winhost</ComputerName>", "", 1),
+			[]string{"no ComputerName"}},
+		"the tag that an older guide broke": {strings.Replace(used, ">true</SkipUserOOBE>", ">>true</SkipUserOOB>",
+			1), []string{"no well-formed XML"}},
+		"another kind of file": {"<a/>", []string{"no answer file"}},
+		"no XML":               {"unattend: yes", []string{"no answer file"}},
+		"everything at once": {strings.NewReplacer(">winhost<", ">win host<", "<Enabled>false<",
+			"<Enabled>true<").Replace(sample(t)), []string{"AutoLogon", "still the sample's", "ComputerName"}},
+		"an AutoLogon that is neither true nor false": {strings.Replace(used, "<Enabled>false<", "<Enabled>no<", 1),
+			[]string{"AutoLogon must be false"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			got := check([]byte(test.file))
@@ -67,14 +78,19 @@ func TestCheck(t *testing.T) {
 // R-195
 func TestTheSampleHasTheValuesOfTheGuide(t *testing.T) {
 	want := map[string][]string{
-		"InputLocale": {"0409:00000409"}, "SystemLocale": {"en-US"}, "UILanguage": {"en-US"}, "UILanguageFallback": {"en-US"}, "UserLocale": {"en-US"},
+		"InputLocale": {"0409:00000409"}, "SystemLocale": {"en-US"}, "UILanguage": {"en-US"}, "UILanguageFallback": {"en-US"},
+		"UserLocale":         {"en-US"},
 		"SkipAutoActivation": {"true"}, "CEIPEnabled": {"0"}, "ComputerName": {"winhost"}, "Enabled": {"false"},
-		"HideEULAPage": {"true"}, "HideLocalAccountScreen": {"true"}, "HideOEMRegistrationScreen": {"true"}, "HideOnlineAccountScreens": {"true"},
-		"HideWirelessSetupInOOBE": {"true"}, "NetworkLocation": {"Work"}, "ProtectYourPC": {"1"}, "SkipMachineOOBE": {"true"}, "SkipUserOOBE": {"true"},
+		"HideEULAPage": {"true"}, "HideLocalAccountScreen": {"true"}, "HideOEMRegistrationScreen": {"true"},
+		"HideOnlineAccountScreens": {"true"},
+		"HideWirelessSetupInOOBE":  {"true"}, "NetworkLocation": {"Work"}, "ProtectYourPC": {"1"},
+		"SkipMachineOOBE":        {"true"},
+		"SkipUserOOBE":           {"true"},
 		"RegisteredOrganization": {"Organization"}, "RegisteredOwner": {"Owner"}, "DisableAutoDaylightTimeSet": {"false"},
 		"TimeZone": {"Eastern Standard Time"}, "Value": {"MyPassword"}, "PlainText": {"true"},
 		"component": {
-			"specialize/Microsoft-Windows-International-Core", "specialize/Microsoft-Windows-Security-SPP-UX", "specialize/Microsoft-Windows-SQMApi",
+			"specialize/Microsoft-Windows-International-Core", "specialize/Microsoft-Windows-Security-SPP-UX",
+			"specialize/Microsoft-Windows-SQMApi",
 			"specialize/Microsoft-Windows-Shell-Setup", "oobeSystem/Microsoft-Windows-Shell-Setup",
 		},
 	}
@@ -119,7 +135,8 @@ func TestRun(t *testing.T) {
 	}
 	var stdout, stderr bytes.Buffer
 	write(sample(t))
-	if code := run([]string{file}, &stdout, &stderr); code != 1 || !strings.Contains(stderr.String(), "still the sample's") {
+	if code := run([]string{file}, &stdout, &stderr); code != 1 || !strings.Contains(stderr.String(),
+		"still the sample's") {
 		t.Errorf("%d: %s", code, &stderr)
 	}
 	write(strings.Replace(sample(t), "<Value>MyPassword<", "<Value>own<", 1))

@@ -1,8 +1,9 @@
-// Command verified keeps the table of capabilities in docs/verified.md true: what the host contract suite showed, and where.
+// Command verified keeps the table of capabilities in docs/verified.md true: what the host contract suite showed, and
+// where.
 //
-// The suite writes its results to docs/verified/fake.json (the machine in memory), wine.json (the lab's test hosts) and windows.json
-// (a real Windows Server); the program only renders them, between two markers. A file that is not there means that the suite was
-// not run in that environment. Run it from the root of the repository:
+// The suite writes its results to docs/verified/fake.json (the machine in memory), wine.json (the lab's test hosts) and
+// windows.json (a real Windows Server); the program only renders them, between two markers. A file that is not there
+// means that the suite was not run in that environment. Run it from the root of the repository:
 //
 //	go run ./hack/verified          # rewrite the table
 //	go run ./hack/verified -check   # fail if that would change the document
@@ -28,7 +29,8 @@ const (
 	results  = "docs/verified"
 )
 
-var errStale = errors.New(document + " does not say what the results in " + results + " say: run `make generate` and commit the result")
+var errStale = errors.New(document + " does not say what the results in " + results +
+	" say: run `make generate` and commit the result")
 
 func main() {
 	root := flag.String("root", ".", "`directory` of the repository")
@@ -100,8 +102,8 @@ func readColumns(files fs.FS, behaviors []hosttest.Behavior) ([]column, error) {
 	return columns, nil
 }
 
-// possible are the standings that the suite gives in an environment. A failure is told only of a real Windows: elsewhere it is a
-// mistake of this repository, to be mended and not to be documented.
+// possible returns the standings that the suite gives in an environment. A failure is listed for a real Windows only:
+// elsewhere it is a mistake of this repository, to be mended and not to be documented.
 func possible(where hosttest.Environment) []hosttest.Standing {
 	switch where {
 	case hosttest.Fake:

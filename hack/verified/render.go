@@ -27,7 +27,8 @@ func checkReport(report hosttest.Report, where hosttest.Environment, behaviors [
 	for _, result := range report.Results {
 		switch {
 		case !known[result.ID()]:
-			wrong = append(wrong, fmt.Errorf("the suite has no behavior %q any more (or it is there twice): run the suite again", result.ID()))
+			wrong = append(wrong, fmt.Errorf("the suite has no behavior %q any more (or it is there twice): run the suite again",
+				result.ID()))
 		case !slices.Contains(possible(where), result.Result):
 			wrong = append(wrong, fmt.Errorf("%q is %q, which cannot be committed", result.ID(), result.Result))
 		case strings.ContainsAny(result.Reason, "|\n"):
@@ -52,7 +53,8 @@ func rewrite(document []byte, text string) ([]byte, error) {
 func render(behaviors []hosttest.Behavior, columns []column) string {
 	var b strings.Builder
 	b.WriteString(where(columns))
-	b.WriteString("\n### By operation\n\n| operation |" + titles(columns) + "\n|---|" + strings.Repeat("---|", len(columns)) + "\n")
+	b.WriteString("\n### By operation\n\n| operation |" + titles(columns) + "\n|---|" + strings.Repeat("---|",
+		len(columns)) + "\n")
 	for _, operation := range operations(behaviors) {
 		fmt.Fprintf(&b, "| `%s` |", operation)
 		for _, c := range columns {
@@ -61,7 +63,8 @@ func render(behaviors []hosttest.Behavior, columns []column) string {
 		b.WriteByte('\n')
 	}
 	b.WriteString(reasons(behaviors, columns))
-	b.WriteString("\n### Every behavior\n\n| operation | behavior |" + titles(columns) + "\n|---|---|" + strings.Repeat("---|", len(columns)) + "\n")
+	b.WriteString("\n### Every behavior\n\n| operation | behavior |" + titles(columns) + "\n|---|---|" +
+		strings.Repeat("---|", len(columns)) + "\n")
 	for _, behavior := range behaviors {
 		fmt.Fprintf(&b, "| `%s` | %s |", behavior.Operation, behavior.Sentence)
 		for _, c := range columns {
@@ -101,7 +104,7 @@ func (c column) of(b hosttest.Behavior) hosttest.Standing {
 	return c.report.Of(b.ID()).Result
 }
 
-// operations are those of a host, each once, in its order.
+// operations returns the operations of a host, each once, in its order.
 func operations(behaviors []hosttest.Behavior) []string {
 	var known []string
 	for _, operation := range hosttest.Operations() {
@@ -122,7 +125,8 @@ func count(operation string, behaviors []hosttest.Behavior, c column) string {
 	}
 	var parts []string
 	for _, standing := range []hosttest.Standing{
-		hosttest.Simulated, hosttest.Proven, hosttest.StandIn, hosttest.Differs, hosttest.FakeOnly, hosttest.Failed, hosttest.NotRun,
+		hosttest.Simulated, hosttest.Proven, hosttest.StandIn, hosttest.Differs, hosttest.FakeOnly,
+		hosttest.Failed, hosttest.NotRun,
 	} {
 		if counts[standing] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", counts[standing], standing))

@@ -28,7 +28,8 @@ func TestRender(t *testing.T) {
 	columns := []column{
 		{environment: hosttest.Wine, title: "Wine", ran: true, report: report(hosttest.Wine,
 			hosttest.Result{Operation: "Files.Write", Behavior: "a write replaces", Result: hosttest.Proven},
-			hosttest.Result{Operation: "Tree.Symlink", Behavior: "a link is followed", Result: hosttest.FakeOnly, Reason: "Wine has no links"},
+			hosttest.Result{Operation: "Tree.Symlink", Behavior: "a link is followed", Result: hosttest.FakeOnly,
+				Reason: "Wine has no links"},
 		)},
 		{environment: hosttest.Windows, title: "Windows"},
 	}
@@ -56,14 +57,22 @@ func TestNothingIsCalledWhatItsEnvironmentCannotShow(t *testing.T) {
 		where  hosttest.Environment
 		want   string
 	}{
-		"in memory nothing is proven":                  {report(hosttest.Fake, of(hosttest.Proven)), hosttest.Fake, "cannot be committed"},
-		"under Wine nothing is simulated":              {report(hosttest.Wine, of(hosttest.Simulated)), hosttest.Wine, "cannot be committed"},
-		"a failure under Wine is to be mended":         {report(hosttest.Wine, of(hosttest.Failed)), hosttest.Wine, "cannot be committed"},
-		"a real Windows has no stand-in":               {report(hosttest.Windows, of(hosttest.StandIn)), hosttest.Windows, "cannot be committed"},
-		"a failure on Windows is told":                 {report(hosttest.Windows, of(hosttest.Failed)), hosttest.Windows, ""},
-		"the results of Wine are none of Windows":      {report(hosttest.Wine, of(hosttest.Proven)), hosttest.Windows, `are of "wine"`},
-		"a behavior has one result":                    {report(hosttest.Wine, of(hosttest.Proven), of(hosttest.Proven)), hosttest.Wine, "twice"},
-		"a behavior that the suite dropped is noticed": {report(hosttest.Wine, hosttest.Result{Operation: "Files.Write", Behavior: "x", Result: hosttest.Proven}), hosttest.Wine, "any more"},
+		"in memory nothing is proven": {report(hosttest.Fake, of(hosttest.Proven)), hosttest.Fake,
+			"cannot be committed"},
+		"under Wine nothing is simulated": {report(hosttest.Wine, of(hosttest.Simulated)), hosttest.Wine,
+			"cannot be committed"},
+		"a failure under Wine is to be mended": {report(hosttest.Wine, of(hosttest.Failed)), hosttest.Wine,
+			"cannot be committed"},
+		"a real Windows has no stand-in": {report(hosttest.Windows, of(hosttest.StandIn)), hosttest.Windows,
+			"cannot be committed"},
+		"a failure on Windows is listed": {report(hosttest.Windows, of(hosttest.Failed)),
+			hosttest.Windows, ""},
+		"the results of Wine are not results of Windows": {report(hosttest.Wine, of(hosttest.Proven)),
+			hosttest.Windows, `are of "wine"`},
+		"a behavior has one result": {report(hosttest.Wine, of(hosttest.Proven), of(hosttest.Proven)),
+			hosttest.Wine, "twice"},
+		"a behavior that the suite dropped is noticed": {report(hosttest.Wine, hosttest.Result{Operation: "Files.Write",
+			Behavior: "x", Result: hosttest.Proven}), hosttest.Wine, "any more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := checkReport(test.report, test.where, examples())

@@ -1,7 +1,8 @@
-// Command vulncheck looks whether the programs of this repository call anything with a known vulnerability. `make vulncheck` runs it.
+// Command vulncheck looks whether the programs of this repository call anything with a known vulnerability. `make
+// vulncheck` runs it.
 //
-// govulncheck finds what is called; the database is the one that GOVULNDB names, else Go's own. Where that does not answer, as on a machine
-// without a way out, nothing is checked, which is said and is no failure: it could not be mended where it happens.
+// govulncheck finds the calls; GOVULNDB names the database, else it is Go's own. Without an answer from it, as on a
+// machine without network, the command says that nothing was checked and passes: nobody could fix that there.
 package main
 
 import (
@@ -58,7 +59,8 @@ func run(ctx context.Context, out io.Writer, scanner, named string) error {
 	return check(ctx, out, scan{scanner: scanner, directory: ".", database: db.url}, targets, exceptions)
 }
 
-// check scans the targets and tells what is found. An error means that something is vulnerable, or could not be checked.
+// check scans the targets and tells what is found. An error means that something is vulnerable, or could not be
+// checked.
 func check(ctx context.Context, out io.Writer, s scan, targets []target, exceptions map[string]string) error {
 	var errs []error
 	used := map[string]bool{}
@@ -88,7 +90,8 @@ func check(ctx context.Context, out io.Writer, s scan, targets []target, excepti
 	}
 	for id := range exceptions {
 		if !used[id] {
-			fmt.Fprintf(out, "the exception for %s is for nothing that is called: take it out of hack/vulncheck/exceptions.go\n", id)
+			fmt.Fprintf(out, "the exception for %s is for nothing that is called: take it out of hack/vulncheck/exceptions.go\n",
+				id)
 		}
 	}
 	return errors.Join(errs...)

@@ -66,7 +66,8 @@ type message struct {
 	} `json:"finding"`
 }
 
-// frame is a step on the way to what is vulnerable, which comes first. Without a function it says only that the module is there.
+// frame is a step on the way to what is vulnerable, which comes first. Without a function it says only that the module
+// is there.
 type frame struct {
 	Module   string `json:"module"`
 	Version  string `json:"version"`

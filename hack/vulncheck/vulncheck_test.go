@@ -16,7 +16,7 @@ import (
 
 const databaseIndex = `{"modified":"2026-01-02T03:04:05Z"}`
 
-// answering is a database that answers so.
+// answering returns a database that answers so.
 func answering(t *testing.T, status int, body string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -31,7 +31,7 @@ func answering(t *testing.T, status int, body string) string {
 	return server.URL
 }
 
-// silentServer is one that takes a connection and says nothing.
+// silentServer returns one that takes a connection and says nothing.
 func silentServer(t *testing.T) string {
 	t.Helper()
 	done := make(chan struct{})
@@ -45,7 +45,7 @@ func silentServer(t *testing.T) string {
 	return server.URL
 }
 
-// ownDatabase is the one of these tests, as a URL.
+// ownDatabase returns the one of these tests, as a URL.
 func ownDatabase(t *testing.T) string {
 	t.Helper()
 	path, err := filepath.Abs("testdata/database")
@@ -81,7 +81,8 @@ func TestADatabaseThatCannotBeAsked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var silent *silentError
-			if _, err := choose(t.Context(), location, "https://not.asked.invalid"); err == nil || errors.As(err, &silent) || !strings.Contains(err.Error(), location) {
+			if _, err := choose(t.Context(), location, "https://not.asked.invalid"); err == nil || errors.As(err, &silent) ||
+				!strings.Contains(err.Error(), location) {
 				t.Errorf("somebody has named it, and the check says %v", err)
 			}
 			if _, err := choose(t.Context(), "", location); !errors.As(err, &silent) {
@@ -121,7 +122,7 @@ func TestWhatGovulncheckSays(t *testing.T) {
 	const called = `{"finding":{"osv":"GO-1","fixed_version":"v1.2.0","trace":[{"module":"example.com/m","version":"v1.0.0","package":"example.com/m","receiver":"*T","function":"F"},{"module":"ours","package":"ours/cmd","function":"main"}]}}`
 	const longer = `{"finding":{"osv":"GO-1","fixed_version":"v1.2.0","trace":[{"module":"example.com/m","version":"v1.0.0","package":"example.com/m","function":"G"},{"package":"a","function":"b"},{"package":"ours/cmd","function":"main"}]}}`
 	const imported = `{"finding":{"osv":"GO-1","trace":[{"module":"example.com/m","version":"v1.0.0","package":"example.com/m"}]}}`
-	t.Run("of what is called is told once, by the shortest way", func(t *testing.T) {
+	t.Run("what is called is reported once, by the shortest way", func(t *testing.T) {
 		found, err := parse(strings.NewReader(config + longer + called + "\n" + osv + imported))
 		want := "GO-1 in example.com/m@v1.0.0, fixed in v1.2.0: It is bad\n\tours/cmd.main calls example.com/m.(*T).F"
 		if err != nil || len(found) != 1 || found[0].String() != want {
@@ -164,14 +165,17 @@ func TestAProgramThatCallsWhatIsKnownToBeVulnerableFails(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), vulnerable.name) || strings.Contains(err.Error(), sound.name) {
 			t.Errorf("the check says %v", err)
 		}
-		if text := out.String(); !strings.Contains(text, "GO-0000-0001 in stdlib@") || !strings.Contains(text, "vulnerable.greeting calls strings.ToTitle") {
+		if text := out.String(); !strings.Contains(text, "GO-0000-0001 in stdlib@") ||
+			!strings.Contains(text, "vulnerable.greeting calls strings.ToTitle") {
 			t.Errorf("it tells %s", text)
 		}
 	})
 	t.Run("unless a reason is entered", func(t *testing.T) {
 		var out bytes.Buffer
-		err := check(t.Context(), &out, s, []target{vulnerable}, map[string]string{"GO-0000-0001": "titles are not used", "GO-0000-0002": "gone"})
-		if err != nil || !strings.Contains(out.String(), "titles are not used") || !strings.Contains(out.String(), "GO-0000-0002 is for nothing") {
+		err := check(t.Context(), &out, s, []target{vulnerable}, map[string]string{"GO-0000-0001": "titles are not used",
+			"GO-0000-0002": "gone"})
+		if err != nil || !strings.Contains(out.String(), "titles are not used") || !strings.Contains(out.String(),
+			"GO-0000-0002 is for nothing") {
 			t.Errorf("%v\n%s", err, &out)
 		}
 	})

@@ -26,10 +26,12 @@ func apiServerCA(namespace string) func(context.Context, client.Reader, *nodespe
 	}
 }
 
-// readKubeletClientCA reads what kubelets verify their clients with. It rotates, so ControllerConfig has the newest, which the machine
-// config server gives to new workers too, whatever the Ignition of their pool says: that of a paused pool is old, and newer releases
-// keep it out of the Ignition. Only where ControllerConfig has none is it that of the Ignition.
-func readKubeletClientCA(ctx context.Context, reader client.Reader, worker workerIgnition, id string, facts *nodespec.Cluster) error {
+// readKubeletClientCA reads what kubelets verify their clients with. It rotates, so ControllerConfig has the newest,
+// which the machine config server gives to new workers too, whatever the Ignition of their pool says: that of a paused
+// pool is old, and newer releases keep it out of the Ignition. Only where ControllerConfig has none is it that of the
+// Ignition.
+func readKubeletClientCA(ctx context.Context, reader client.Reader, worker workerIgnition, id string,
+	facts *nodespec.Cluster) error {
 	const object, field = "ControllerConfig " + controllerConfig, "spec.kubeAPIServerServingCAData"
 	const remedy = "It contains the certificate authorities of the kubelets' clients."
 	config := &machineconfigv1.ControllerConfig{}
@@ -79,7 +81,8 @@ func readBundle(ctx context.Context, reader client.Reader, name, key, remedy str
 	return bundle, nil
 }
 
-// certificates returns the certificates of a PEM bundle and nothing else of it: no comments, and no key that got there by mistake.
+// certificates returns the certificates of a PEM bundle and nothing else of it: no comments, and no key that got there
+// by mistake.
 func certificates(bundle []byte) (string, error) {
 	var result bytes.Buffer
 	for {

@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// digestOf is that of a node's NodeSpec in a cluster.
+// digestOf returns the digest of a node's NodeSpec in a cluster.
 func digestOf(t *testing.T, f *fixture) string {
 	t.Helper()
 	in := nodeInputs()
@@ -24,7 +24,8 @@ func digestOf(t *testing.T, f *fixture) string {
 	return spec.Digest()
 }
 
-// Nothing is rewritten on a node because the same was said in other words, or because of what Windows nodes do not follow.
+// Nothing is rewritten on a node because the same was said in other words, or because of what Windows nodes do not
+// follow.
 func TestWhatMeansTheSameMakesTheSameNode(t *testing.T) {
 	one, two := certificate(t, "one"), certificate(t, "two")
 	type settings struct {

@@ -1,4 +1,5 @@
-// Package cluster reads what the nodes of an OpenShift cluster depend on, one file for each concern, into a nodespec.Cluster.
+// Package cluster reads the settings that nodes of an OpenShift cluster depend on into a nodespec.Cluster, one file for
+// each concern.
 package cluster
 
 import (
@@ -41,8 +42,9 @@ type Watched struct {
 	Names func(string) bool
 }
 
-// Objects are what Read reads of kinds that every OpenShift has. The API server is read anew when one of them changes. Besides them there
-// are OptionalObjects, the ConfigMap APIServerCA, and the Secrets PullSecret and MetricsServing.
+// Objects are the objects that Read reads of kinds that every OpenShift has. The API server is read again when one of
+// them changes. Besides them there are OptionalObjects, the ConfigMap APIServerCA, and the Secrets PullSecret and
+// MetricsServing.
 func Objects() []Watched {
 	return []Watched{
 		{&configv1.Infrastructure{}, named("cluster")},
@@ -56,7 +58,7 @@ func Objects() []Watched {
 	}
 }
 
-// OptionalObjects are those that Read reads too, of kinds that the API server need not have.
+// OptionalObjects returns the other objects that Read reads, of kinds that the API server may not have.
 func OptionalObjects() []Watched {
 	all := func(string) bool { return true }
 	return []Watched{
@@ -71,13 +73,13 @@ func named(want string) func(string) bool {
 	return func(name string) bool { return name == want }
 }
 
-// APIServerCA is the ConfigMap that Kubernetes keeps in every namespace, with what the API server's certificate is verified with.
+// APIServerCA returns the ConfigMap that Kubernetes keeps in every namespace, with the authorities that verify the API
+// server's certificate.
 func APIServerCA(namespace string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: apiServerCAConfigMap}
 }
 
-// Error is an object of the cluster that is absent or is not what a node can be made from. Any other error of Read is a request that
-// failed.
+// Error is an object of the cluster that is absent or unusable for nodes. Any other error of Read is a failed request.
 type Error struct {
 	Object  string // kind and name: "Infrastructure cluster"
 	Field   string // "status.apiServerInternalURI"; empty when it is the object itself
@@ -92,8 +94,9 @@ func (e *Error) Error() string {
 	return e.Object + ", " + e.Field + ": " + e.Message
 }
 
-// Read reads the cluster. namespace is the operator's own. When an object is absent or wrong, the error is an *Error for the first
-// such object. The notices tell what Windows nodes do not follow; there are none with an error.
+// Read reads the cluster. namespace is the operator's own. When an object is absent or wrong, the error is an *Error
+// for the first such object. The notices list the settings that Windows nodes do not follow; there are none with an
+// error.
 func Read(ctx context.Context, reader client.Reader, namespace string) (nodespec.Cluster, []Notice, error) {
 	var facts nodespec.Cluster
 	var told notices
@@ -125,7 +128,8 @@ func get(ctx context.Context, reader client.Reader, name string, object client.O
 	case apierrors.IsNotFound(err):
 		return &Error{Object: id, Message: "it does not exist. " + remedy}
 	case meta.IsNoMatchError(err), runtime.IsNotRegisteredError(err):
-		return &Error{Object: id, Message: "the API server does not have this kind: the operator needs an OpenShift cluster. " + remedy}
+		return &Error{Object: id,
+			Message: "the API server does not have this kind: the operator needs an OpenShift cluster. " + remedy}
 	}
 	return fmt.Errorf("read %s: %w", id, err)
 }

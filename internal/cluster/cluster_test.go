@@ -34,8 +34,10 @@ func TestReadsAClusterThatIsInOrder(t *testing.T) {
 		APIServerInternalURL: "https://api-int.lab.example.com:6443",
 		APIServerCA:          f.rootCA.Data["ca.crt"], KubeletClientCA: f.files[kubeletCAPath].content,
 		ServiceCIDRs: []string{"172.30.0.0/16", "fd02::/112"},
-		Kubelet:      nodespec.WorkerKubelet{ClusterDNS: []string{"172.30.0.10"}, ClusterDomain: "cluster.local", CloudProvider: "external"},
-		Network:      nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true, HybridClusterNetworks: []string{"10.132.0.0/14"}},
+		Kubelet: nodespec.WorkerKubelet{ClusterDNS: []string{"172.30.0.10"}, ClusterDomain: "cluster.local",
+			CloudProvider: "external"},
+		Network: nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true,
+			HybridClusterNetworks: []string{"10.132.0.0/14"}},
 	}
 	got, err := f.read(t)
 	if err != nil {
@@ -56,14 +58,17 @@ func TestReadsWhatTheClusterIsReachedBy(t *testing.T) {
 	f.infrastructure.Status.APIServerURL = "https://api.lab.example.com:6443"
 	f.infrastructure.Status.PlatformStatus.Type = configv1.VSpherePlatformType
 	f.infrastructure.Status.PlatformStatus.VSphere = &configv1.VSpherePlatformStatus{APIServerInternalIPs: []string{"10.0.0.2"}, IngressIPs: []string{"10.0.0.3"}}
-	f.network.Status.ClusterNetwork = []configv1.ClusterNetworkEntry{{CIDR: "10.128.0.0/14", HostPrefix: 23}, {CIDR: "fd01::/48", HostPrefix: 64}}
+	f.network.Status.ClusterNetwork = []configv1.ClusterNetworkEntry{{CIDR: "10.128.0.0/14", HostPrefix: 23},
+		{CIDR: "fd01::/48", HostPrefix: 64}}
 	got, err := f.read(t)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.APIServerURL != "https://api.lab.example.com:6443" || !slices.Equal(got.VirtualIPs, []string{"10.0.0.2", "10.0.0.3"}) ||
+	if got.APIServerURL != "https://api.lab.example.com:6443" ||
+		!slices.Equal(got.VirtualIPs, []string{"10.0.0.2", "10.0.0.3"}) ||
 		!slices.Equal(got.Network.PodNetworks, []string{"10.128.0.0/14", "fd01::/48"}) {
-		t.Errorf("it is reached by %s and %v, and its pods have %v", got.APIServerURL, got.VirtualIPs, got.Network.PodNetworks)
+		t.Errorf("it is reached by %s and %v, and its pods have %v", got.APIServerURL, got.VirtualIPs,
+			got.Network.PodNetworks)
 	}
 }
 
@@ -75,7 +80,7 @@ func TestReadsVariations(t *testing.T) {
 		change func(*testing.T, *fixture)
 		wrong  func(nodespec.Cluster) bool
 	}{
-		"a custom VXLAN port is told": { // R-114
+		"a custom VXLAN port is reported": { // R-114
 			func(_ *testing.T, f *fixture) { hybrid(f).HybridOverlayVXLANPort = ptr.To(uint32(9898)) },
 			func(c nodespec.Cluster) bool { return c.Network.VXLANPort == nil || *c.Network.VXLANPort != 9898 },
 		},
@@ -160,15 +165,15 @@ func TestNamesTheObjectThatIsNotInOrder(t *testing.T) {
 		"a ClusterVersion of no version":  {func(f *fixture) { f.version.Status = configv1.ClusterVersionStatus{} }, []string{"status.desired.version"}},
 		"no Network of the configuration": {func(f *fixture) { f.network = nil }, []string{"Network.config.openshift.io cluster"}},
 		"a network that is not up":        {func(f *fixture) { f.network.Status.NetworkType = "" }, []string{"status.networkType"}},
-		"a service network that is none": {func(f *fixture) { f.network.Status.ServiceNetwork = []string{"172.30.0.0"} },
+		"an invalid service network": {func(f *fixture) { f.network.Status.ServiceNetwork = []string{"172.30.0.0"} },
 			[]string{"status.serviceNetwork", "172.30.0.0"}},
 		"service networks of IPv6 only": {func(f *fixture) { f.network.Status.ServiceNetwork = []string{"fd02::/112"} },
 			[]string{"status.serviceNetwork", "no IPv4 network"}},
 		"no Network of the operator": {func(f *fixture) { f.operatorNetwork = nil }, []string{"Network.operator.openshift.io cluster"}},
-		"a hybrid network that is none": {func(f *fixture) {
+		"an invalid hybrid network": {func(f *fixture) {
 			f.operatorNetwork.Spec.DefaultNetwork.OVNKubernetesConfig.HybridOverlayConfig.HybridClusterNetwork[0].CIDR = "x"
 		}, []string{"hybridClusterNetwork", `"x"`}},
-		"a VXLAN port that is none": {func(f *fixture) {
+		"an invalid VXLAN port": {func(f *fixture) {
 			f.operatorNetwork.Spec.DefaultNetwork.OVNKubernetesConfig.HybridOverlayConfig.HybridOverlayVXLANPort = ptr.To(uint32(70000))
 		}, []string{"hybridOverlayVXLANPort", "70000"}},
 		"no pool of workers": {func(f *fixture) { f.pool = nil }, []string{"MachineConfigPool worker", "does not exist"}},
@@ -181,20 +186,20 @@ func TestNamesTheObjectThatIsNotInOrder(t *testing.T) {
 		"an Ignition of a version to come": {func(f *fixture) { f.ignition = `{"ignition":{"version":"4.0.0"}}` }, []string{"spec.config", "Ignition"}},
 		"an Ignition without a kubelet's configuration": {func(f *fixture) { delete(f.files, kubeletConfigPath) },
 			[]string{kubeletConfigPath, "not there"}},
-		"a kubelet's configuration that is none": {func(f *fixture) { f.files[kubeletConfigPath] = file{content: "kind: Pod"} },
+		"an invalid configuration of the kubelet": {func(f *fixture) { f.files[kubeletConfigPath] = file{content: "kind: Pod"} },
 			[]string{kubeletConfigPath, `"Pod"`}},
 		"a kubelet's configuration that is no YAML": {func(f *fixture) { f.files[kubeletConfigPath] = file{content: "{"} },
 			[]string{kubeletConfigPath, "YAML"}},
 		"a kubelet's configuration without DNS": {func(f *fixture) {
 			f.files[kubeletConfigPath] = file{content: strings.Replace(kubeletConfig, "[172.30.0.10]", "[]", 1)}
 		}, []string{"clusterDNS"}},
-		"a DNS address that is none": {func(f *fixture) {
+		"an invalid DNS address": {func(f *fixture) {
 			f.files[kubeletConfigPath] = file{content: strings.Replace(kubeletConfig, "172.30.0.10", "dns", 1)}
 		}, []string{"clusterDNS", `"dns"`}},
-		"a domain that is none": {func(f *fixture) {
+		"an invalid domain": {func(f *fixture) {
 			f.files[kubeletConfigPath] = file{content: strings.Replace(kubeletConfig, "cluster.local", "-cluster", 1)}
 		}, []string{"clusterDomain"}},
-		"a kubelet CA that is none": {func(f *fixture) { f.files[kubeletCAPath] = file{content: "canary"} }, []string{kubeletCAPath, "no certificate"}},
+		"an invalid kubelet CA": {func(f *fixture) { f.files[kubeletCAPath] = file{content: "canary"} }, []string{kubeletCAPath, "no certificate"}},
 		"a file that unpacks to more than it may": {func(f *fixture) {
 			f.files[kubeletCAPath] = file{content: strings.Repeat("x", fileLimit+1), compressed: true}
 		}, []string{kubeletCAPath, "larger than"}},
@@ -202,12 +207,12 @@ func TestNamesTheObjectThatIsNotInOrder(t *testing.T) {
 			[]string{"ControllerConfig machine-config-controller", "does not exist"}},
 		"an empty kubelet CA and none in the Ignition": {func(f *fixture) { delete(f.files, kubeletCAPath); f.clientCA = controllerConfigWith("") },
 			[]string{"ControllerConfig machine-config-controller", "spec.kubeAPIServerServingCAData", "empty"}},
-		"a kubelet CA of ControllerConfig that is none": {func(f *fixture) { f.clientCA = controllerConfigWith("canary") },
+		"an invalid kubelet CA of ControllerConfig": {func(f *fixture) { f.clientCA = controllerConfigWith("canary") },
 			[]string{"ControllerConfig machine-config-controller", "spec.kubeAPIServerServingCAData", "no certificate"}},
 		"no CA of the API server": {func(f *fixture) { f.rootCA = nil }, []string{"ConfigMap wmco/kube-root-ca.crt", "does not exist"}},
 		"a CA of the API server under another key": {func(f *fixture) { f.rootCA.Data = map[string]string{"x": ""} },
 			[]string{"ConfigMap wmco/kube-root-ca.crt", "key ca.crt"}},
-		"a CA of the API server that is none": {func(f *fixture) { f.rootCA.Data["ca.crt"] = "canary" }, []string{"key ca.crt", "no certificate"}},
+		"an invalid CA of the API server": {func(f *fixture) { f.rootCA.Data["ca.crt"] = "canary" }, []string{"key ca.crt", "no certificate"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -233,7 +238,8 @@ func TestNamesTheObjectThatIsNotInOrder(t *testing.T) {
 func TestTellsRequestsThatFailFromObjectsThatAreWrong(t *testing.T) {
 	answering := func(err error) client.Reader {
 		return interceptor.NewClient(newFixture(t).client(t).(client.WithWatch), interceptor.Funcs{
-			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object,
+				options ...client.GetOption) error {
 				if _, ok := object.(*corev1.ConfigMap); ok {
 					return err
 				}
@@ -250,7 +256,8 @@ func TestTellsRequestsThatFailFromObjectsThatAreWrong(t *testing.T) {
 		}
 	})
 	t.Run("a kind that the API server does not know says that this is no OpenShift", func(t *testing.T) {
-		_, _, err := Read(t.Context(), answering(&meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}), operatorNamespace)
+		_, _, err := Read(t.Context(), answering(&meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}),
+			operatorNamespace)
 		var fault *Error
 		if !errors.As(err, &fault) || !strings.Contains(err.Error(), "OpenShift") {
 			t.Errorf("error is %v", err)

@@ -65,22 +65,24 @@ func newFixture(t *testing.T) *fixture {
 			InfrastructureName: "lab-x7k2p", APIServerInternalURL: "https://api-int.lab.example.com:6443",
 			PlatformStatus: &configv1.PlatformStatus{Type: configv1.NonePlatformType},
 		}},
-		version: &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"}, Status: configv1.ClusterVersionStatus{
-			Desired: configv1.Release{Version: "5.0.2"},
-			History: []configv1.UpdateHistory{
-				{State: configv1.PartialUpdate, Version: "5.0.2"}, {State: configv1.CompletedUpdate, Version: "5.0.1"},
-				{State: configv1.CompletedUpdate, Version: "5.0.0"},
-			},
-		}},
+		version: &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"},
+			Status: configv1.ClusterVersionStatus{
+				Desired: configv1.Release{Version: "5.0.2"},
+				History: []configv1.UpdateHistory{
+					{State: configv1.PartialUpdate, Version: "5.0.2"}, {State: configv1.CompletedUpdate, Version: "5.0.1"},
+					{State: configv1.CompletedUpdate, Version: "5.0.0"},
+				},
+			}},
 		network: &configv1.Network{ObjectMeta: cluster, Status: configv1.NetworkStatus{
 			NetworkType: "OVNKubernetes", ServiceNetwork: []string{"172.30.0.0/16", "fd02::/112"},
 		}},
 		operatorNetwork: &operatorv1.Network{ObjectMeta: cluster, Spec: operatorv1.NetworkSpec{
-			DefaultNetwork: operatorv1.DefaultNetworkDefinition{Type: "OVNKubernetes", OVNKubernetesConfig: &operatorv1.OVNKubernetesConfig{
-				HybridOverlayConfig: &operatorv1.HybridOverlayConfig{
-					HybridClusterNetwork: []operatorv1.ClusterNetworkEntry{{CIDR: "10.132.0.0/14", HostPrefix: 23}},
-				},
-			}},
+			DefaultNetwork: operatorv1.DefaultNetworkDefinition{Type: "OVNKubernetes",
+				OVNKubernetesConfig: &operatorv1.OVNKubernetesConfig{
+					HybridOverlayConfig: &operatorv1.HybridOverlayConfig{
+						HybridClusterNetwork: []operatorv1.ClusterNetworkEntry{{CIDR: "10.132.0.0/14", HostPrefix: 23}},
+					},
+				}},
 		}},
 		pool: &machineconfigv1.MachineConfigPool{
 			ObjectMeta: metav1.ObjectMeta{Name: "worker"},
@@ -109,7 +111,8 @@ func controllerConfigWith(bundle string) *machineconfigv1.ControllerConfig {
 }
 
 func configMap(namespace, name, key, value string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{key: value}}
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Data: map[string]string{key: value}}
 }
 
 // client serves the objects as the API server does.
@@ -158,16 +161,19 @@ func (f *fixture) rawIgnition(t *testing.T) []byte {
 	type object = map[string]any
 	var files, units []object
 	for path, file := range f.files {
-		contents := object{"source": "data:text/plain;charset=utf-8;base64," + base64.StdEncoding.EncodeToString([]byte(file.content))}
+		contents := object{"source": "data:text/plain;charset=utf-8;base64," +
+			base64.StdEncoding.EncodeToString([]byte(file.content))}
 		if file.compressed {
-			contents = object{"compression": "gzip", "source": "data:;base64," + base64.StdEncoding.EncodeToString(compress(t, file.content))}
+			contents = object{"compression": "gzip",
+				"source": "data:;base64," + base64.StdEncoding.EncodeToString(compress(t, file.content))}
 		}
 		files = append(files, object{"path": path, "contents": contents})
 	}
 	for name, contents := range f.units {
 		units = append(units, object{"name": name, "contents": contents})
 	}
-	raw, err := json.Marshal(object{"ignition": object{"version": "3.5.0"}, "storage": object{"files": files}, "systemd": object{"units": units}})
+	raw, err := json.Marshal(object{"ignition": object{"version": "3.5.0"}, "storage": object{"files": files},
+		"systemd": object{"units": units}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,14 +51,15 @@ func (s stored) List(_ context.Context, list client.ObjectList, _ ...client.List
 	return nil
 }
 
-// nodeInputs are those of a node, but for the settings of the cluster.
+// nodeInputs returns the inputs of a node, but for the settings of the cluster.
 func nodeInputs() nodespec.Inputs {
 	file := func(name string) nodespec.PayloadFile {
 		sum := sha256.Sum256([]byte(name))
 		return nodespec.PayloadFile{Name: name, SHA256: hex.EncodeToString(sum[:]), Size: 1}
 	}
 	programs := nodespec.Component{Name: "all", Version: "v1"}
-	for _, name := range []string{"containerd.exe", "containerd-shim-runhcs-v1.exe", "kubelet.exe", "kube-proxy.exe", "kube-log-runner.exe", "win-overlay.exe",
+	for _, name := range []string{"containerd.exe", "containerd-shim-runhcs-v1.exe", "kubelet.exe", "kube-proxy.exe",
+		"kube-log-runner.exe", "win-overlay.exe",
 		"host-local.exe", "win-bridge.exe", "hybrid-overlay-node.exe", "windows_exporter.exe", "csi-proxy.exe"} {
 		programs.Files = append(programs.Files, file(name))
 	}
@@ -67,7 +68,8 @@ func nodeInputs() nodespec.Inputs {
 			Platform: "None", Version: "5.0.1", APIServerInternalURL: "https://api-int.lab.example.com:6443",
 			APIServerCA: "a", KubeletClientCA: "b", ServiceCIDRs: []string{"172.30.0.0/16"},
 			Kubelet: nodespec.WorkerKubelet{ClusterDNS: []string{"172.30.0.10"}, ClusterDomain: "cluster.local"},
-			Network: nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true, HybridClusterNetworks: []string{"10.132.0.0/14"}},
+			Network: nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true,
+				HybridClusterNetworks: []string{"10.132.0.0/14"}},
 		},
 		Instance: nodespec.Instance{Name: "a", NodeName: "win-a", NodeIP: "10.1.42.1", BYOH: true},
 		Payload:  []nodespec.Component{programs}, Agent: file("wicd.exe"), OperatorVersion: "1.2.3",
@@ -77,7 +79,8 @@ func nodeInputs() nodespec.Inputs {
 // checkSettings reads the settings in the objects. They are refused with an *Error, or a node can be made with them.
 func checkSettings(t *testing.T, objects ...client.Object) {
 	in, told := nodeInputs(), notices{}
-	for _, concern := range []func(context.Context, client.Reader, *nodespec.Cluster) error{readProxy, told.readTrustedCAs, told.readRegistries} {
+	for _, concern := range []func(context.Context, client.Reader, *nodespec.Cluster) error{readProxy, told.readTrustedCAs,
+		told.readRegistries} {
 		if err := concern(t.Context(), stored(objects), &in.Cluster); err != nil {
 			var fault *Error
 			if !errors.As(err, &fault) {
@@ -87,12 +90,15 @@ func checkSettings(t *testing.T, objects ...client.Object) {
 		}
 	}
 	for _, notice := range told {
-		if text := notice.String(); notice.Object == "" || notice.Message == "" || strings.ContainsFunc(text, unicode.IsControl) || !utf8.ValidString(text) {
+		if text := notice.String(); notice.Object == "" || notice.Message == "" ||
+			strings.ContainsFunc(text, unicode.IsControl) || !utf8.ValidString(text) {
 			t.Errorf("notice is %q", notice)
 		}
 	}
 	registries := in.Cluster.Registries
-	if !slices.IsSortedFunc(registries.Hosts, func(a, b nodespec.Registry) int { return strings.Compare(a.Host, b.Host) }) {
+	if !slices.IsSortedFunc(registries.Hosts, func(a, b nodespec.Registry) int {
+		return strings.Compare(a.Host, b.Host)
+	}) {
 		t.Errorf("not sorted: %+v", registries.Hosts)
 	}
 	for _, registry := range registries.Hosts {
@@ -110,7 +116,8 @@ func checkSettings(t *testing.T, objects ...client.Object) {
 		t.Fatal(err)
 	}
 	for _, f := range spec.Files {
-		if rest, ok := strings.CutPrefix(f.Path, `C:\`); !ok || strings.ContainsAny(rest, "/:*?\"<>|\x00\n") || strings.Contains(rest, "..") {
+		if rest, ok := strings.CutPrefix(f.Path, `C:\`); !ok || strings.ContainsAny(rest, "/:*?\"<>|\x00\n") ||
+			strings.Contains(rest, "..") {
 			t.Errorf("path %q", f.Path)
 		}
 	}
@@ -142,8 +149,9 @@ func FuzzCertificateBundles(f *testing.F) {
 	f.Add("..", []byte("-----BEGIN CERTIFICATE----------BEGIN CERTIFICATE-----"), []byte("x"))
 	f.Fuzz(func(t *testing.T, file string, trusted, registry []byte) {
 		checkSettings(t, &machineconfigv1.ControllerConfig{Spec: machineconfigv1.ControllerConfigSpec{
-			AdditionalTrustBundle:       trusted,
-			ImageRegistryBundleUserData: []machineconfigv1.ImageRegistryBundle{{File: file, Data: registry}, {File: file, Data: trusted}},
+			AdditionalTrustBundle: trusted,
+			ImageRegistryBundleUserData: []machineconfigv1.ImageRegistryBundle{{File: file, Data: registry},
+				{File: file, Data: trusted}},
 		}})
 	})
 }
@@ -163,16 +171,19 @@ func FuzzMirrorSets(f *testing.F) {
 		if never {
 			first.MirrorSourcePolicy = configv1.NeverContactSource
 		}
-		checkSettings(t, digestMirrors("a", first, digests(second, list...)), tagMirrors("a", tags(second, list...), tags(source, configv1.ImageMirror(second))),
+		checkSettings(t, digestMirrors("a", first, digests(second, list...)), tagMirrors("a", tags(second, list...),
+			tags(source, configv1.ImageMirror(second))),
 			imageWith(configv1.RegistrySources{
-				InsecureRegistries: strings.Fields(insecure), BlockedRegistries: strings.Fields(blocked), AllowedRegistries: strings.Fields(mirrors),
+				InsecureRegistries: strings.Fields(insecure), BlockedRegistries: strings.Fields(blocked),
+				AllowedRegistries: strings.Fields(mirrors),
 			}))
 	})
 }
 
 // L-02
 func FuzzPullSecrets(f *testing.F) {
-	f.Add([]byte(`{"auths":{"quay.io":{"auth":"dTpw"},"https://index.docker.io/v1/":{"username":"u","password":"p"}}}`), "quay.io")
+	f.Add([]byte(`{"auths":{"quay.io":{"auth":"dTpw"},"https://index.docker.io/v1/":{"username":"u","password":"p"}}}`),
+		"quay.io")
 	f.Add([]byte(`{"auths":{"quay.io/a":{"auth":"dTpw\n"},"":{"identitytoken":1},"*":null}}`), "quay.io/a")
 	f.Fuzz(func(t *testing.T, content []byte, mirror string) {
 		secret := &corev1.Secret{Data: map[string][]byte{corev1.DockerConfigJsonKey: content}}

@@ -34,12 +34,14 @@ func readWorkerConfig(ctx context.Context, reader client.Reader, facts *nodespec
 	}
 	id := "MachineConfig " + name
 	rendered := &machineconfigv1.MachineConfig{}
-	if err := get(ctx, reader, name, rendered, id, "MachineConfigPool worker names it; the machine config operator renders it."); err != nil {
+	if err := get(ctx, reader, name, rendered, id,
+		"MachineConfigPool worker names it; the machine config operator renders it."); err != nil {
 		return err
 	}
 	worker, err := parseIgnition(rendered.Spec.Config.Raw)
 	if err != nil {
-		return &Error{Object: id, Field: "spec.config", Message: err.Error() + ". The machine config operator renders it from the worker MachineConfigs."}
+		return &Error{Object: id, Field: "spec.config",
+			Message: err.Error() + ". The machine config operator renders it from the worker MachineConfigs."}
 	}
 	if err := readWorkerKubelet(worker, id, facts); err != nil {
 		return err
@@ -47,9 +49,10 @@ func readWorkerConfig(ctx context.Context, reader client.Reader, facts *nodespec
 	return readKubeletClientCA(ctx, reader, worker, id, facts)
 }
 
-// renderedName is the configuration that the machine config server would give to a new Linux worker now: the target of the pool
-// (spec.configuration) once one machine runs with it, and until then what all machines run with (status.configuration). So Windows nodes
-// do not get a configuration that no machine was seen to work with, and do not wait for the last of a thousand Linux workers.
+// renderedName returns the configuration that the machine config server would give to a new Linux worker now: the
+// target of the pool (spec.configuration) once one machine runs with it, and until then what all machines run with
+// (status.configuration). So Windows nodes do not get a configuration that no machine was seen to work with, and do not
+// wait for the last of a thousand Linux workers.
 func renderedName(ctx context.Context, reader client.Reader) (string, error) {
 	const id = "MachineConfigPool worker"
 	pool := &machineconfigv1.MachineConfigPool{}
@@ -75,7 +78,8 @@ type workerIgnition struct {
 	units map[string]string
 }
 
-// parseIgnition reads an Ignition configuration of any version 3. Its errors never hold parts of it, for it holds secrets.
+// parseIgnition reads an Ignition configuration of any version 3. Its errors never hold parts of it, for it holds
+// secrets.
 func parseIgnition(raw []byte) (workerIgnition, error) {
 	config, _, err := ignition.ParseCompatibleVersion(raw)
 	if err != nil {

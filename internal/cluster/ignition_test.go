@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ignitionWith is an Ignition with one file.
+// ignitionWith returns an Ignition with one file.
 func ignitionWith(t *testing.T, contents string) workerIgnition {
 	t.Helper()
 	raw := fmt.Sprintf(`{"ignition":{"version":"3.5.0"},"storage":{"files":[{"path":"/a","contents":%s}]}}`, contents)
@@ -47,7 +47,8 @@ func TestReadsFilesInEveryFormThatIgnitionHas(t *testing.T) {
 	for name, contents := range map[string]string{
 		"a file that is to be fetched from elsewhere": `{"source":"https://example.com/canary"}`,
 		"what says gzip and is none":                  `{"compression":"gzip","source":"data:,canary"}`,
-		"gzip that was cut short":                     `{"compression":"gzip","source":"data:;base64,` + packed[:len(packed)/8*4] + `"}`,
+		"gzip that was cut short": `{"compression":"gzip","source":"data:;base64,` +
+			packed[:len(packed)/8*4] + `"}`,
 	} {
 		t.Run(name+" is an error that repeats nothing of it", func(t *testing.T) {
 			_, found, err := ignitionWith(t, contents).content("/a")
@@ -68,9 +69,10 @@ func TestWindowsNodesFollowTheWorkerPoolAndNoOther(t *testing.T) {
 		// Both begin as the workers' do, and were rendered later.
 		"worker-gpu": "rendered-worker-gpu-2", "worker-infra": "rendered-worker-2",
 	} {
-		object := &machineconfigv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: pool}, Spec: machineconfigv1.MachineConfigPoolSpec{
-			Configuration: machineconfigv1.MachineConfigPoolStatusConfiguration{ObjectReference: corev1.ObjectReference{Name: rendered}},
-		}}
+		object := &machineconfigv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: pool},
+			Spec: machineconfigv1.MachineConfigPoolSpec{
+				Configuration: machineconfigv1.MachineConfigPoolStatusConfiguration{ObjectReference: corev1.ObjectReference{Name: rendered}},
+			}}
 		config := &machineconfigv1.MachineConfig{ObjectMeta: metav1.ObjectMeta{Name: rendered}}
 		config.Spec.Config.Raw = other
 		if err := c.Create(t.Context(), object); err != nil {

@@ -15,15 +15,18 @@ import (
 func readInfrastructure(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
 	const id = "Infrastructure cluster"
 	infrastructure := &configv1.Infrastructure{}
-	if err := get(ctx, reader, "cluster", infrastructure, id, "The installer creates it; without it no node can be configured."); err != nil {
+	if err := get(ctx, reader, "cluster", infrastructure, id,
+		"The installer creates it; without it no node can be configured."); err != nil {
 		return err
 	}
 	status := infrastructure.Status
 	if status.PlatformStatus == nil || status.PlatformStatus.Type == "" {
-		return &Error{Object: id, Field: "status.platformStatus.type", Message: "it is empty. The installer sets it to the platform of the cluster."}
+		return &Error{Object: id, Field: "status.platformStatus.type",
+			Message: "it is empty. The installer sets it to the platform of the cluster."}
 	}
 	if status.InfrastructureName == "" {
-		return &Error{Object: id, Field: "status.infrastructureName", Message: "it is empty. The installer sets it; Machines and cloud resources are named after it."}
+		return &Error{Object: id, Field: "status.infrastructureName",
+			Message: "it is empty. The installer sets it; Machines and cloud resources are named after it."}
 	}
 	if problem := internalURLProblem(status.APIServerInternalURL); problem != "" {
 		return &Error{Object: id, Field: "status.apiServerInternalURI",
@@ -37,7 +40,7 @@ func readInfrastructure(ctx context.Context, reader client.Reader, facts *nodesp
 	return nil
 }
 
-// virtualIPs are the addresses for the API server and for ingress on the platforms without load balancers.
+// virtualIPs returns the addresses for the API server and for ingress on the platforms without load balancers.
 func virtualIPs(platform *configv1.PlatformStatus) []string {
 	switch {
 	case platform.BareMetal != nil:

@@ -60,7 +60,7 @@ func readWorkerKubelet(worker workerIgnition, id string, facts *nodespec.Cluster
 
 var cloudProviderFlag = regexp.MustCompile(`--cloud-provider=([a-z]*)`)
 
-// cloudProvider is what the workers' kubelets are told of the cloud. It stands in no file but on their command line only.
+// cloudProvider returns the cloud provider of the workers' kubelets. It is on their command line, not in a file.
 func cloudProvider(unit string) string {
 	if match := cloudProviderFlag.FindStringSubmatch(unit); match != nil {
 		return match[1]

@@ -11,8 +11,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// kubeletSettings picks from the workers' KubeletConfiguration what Windows nodes follow, as JSON with sorted keys, so that what they do not
-// follow changes nothing for them. R-100
+// kubeletSettings picks from the workers' KubeletConfiguration what Windows nodes follow, as JSON with sorted keys, so
+// that what they do not follow changes nothing for them. R-100
 func kubeletSettings(configuration []byte) (string, error) {
 	var all map[string]json.RawMessage
 	if err := yaml.Unmarshal(configuration, &all); err != nil {
@@ -49,7 +49,7 @@ func kubeletSettings(configuration []byte) (string, error) {
 	return string(encoded), nil
 }
 
-// knownGates are the feature gates that the kubelet of Windows nodes has; nil for none.
+// knownGates returns the feature gates that the kubelet of Windows nodes has; nil for none.
 func knownGates(value json.RawMessage) (json.RawMessage, error) {
 	var gates map[string]bool
 	if err := json.Unmarshal(value, &gates); err != nil {

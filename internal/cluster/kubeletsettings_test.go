@@ -11,7 +11,8 @@ import (
 // D-3
 func TestWindowsNodesFollowTheWorkersKubeletSettings(t *testing.T) {
 	gate := ""
-	for _, name := range []string{"NodeLogQuery", "SidecarContainers", "InPlacePodVerticalScaling", "ImageVolume", "RotateKubeletServerCertificate"} {
+	for _, name := range []string{"NodeLogQuery", "SidecarContainers", "InPlacePodVerticalScaling", "ImageVolume",
+		"RotateKubeletServerCertificate"} {
 		if nodespec.FollowsKubeletFeatureGate(name) {
 			gate = name
 			break
@@ -21,14 +22,17 @@ func TestWindowsNodesFollowTheWorkersKubeletSettings(t *testing.T) {
 		t.Fatal("no gate of the test is one of the Windows kubelet")
 	}
 	for name, test := range map[string]struct{ lines, want string }{
-		"none where there are none":    {"", ""},
-		"sorted, whatever the order":   {"maxPods: 100\nkubeAPIQPS: 7\nimageMinimumGCAge: 2m0s\n", `{"imageMinimumGCAge":"2m0s","kubeAPIQPS":7,"maxPods":100}`},
-		"with nested ones sorted":      {"evictionHard:\n  nodefs.available: 10%\n  imagefs.available: 15%\n", `{"evictionHard":{"imagefs.available":"15%","nodefs.available":"10%"}}`},
-		"but none of Linux":            {"cgroupDriver: systemd\npodPidsLimit: 4096\nmaxPods: 5\n", `{"maxPods":5}`},
-		"but no own ones":              {"clusterDomain: cluster.local\nauthentication: {anonymous: {enabled: true}}\nport: 1\n", ``},
-		"but none without a value":     {"maxPods: null\nevictionHard:\n", ``},
-		"but none that nobody knows":   {"canary: 1\n", ``},
-		"and gates that Windows has":   {"featureGates:\n  OpenShiftOnly: true\n  " + gate + ": true\n", `{"featureGates":{"` + gate + `":true}}`},
+		"none where there are none": {"", ""},
+		"sorted, whatever the order": {"maxPods: 100\nkubeAPIQPS: 7\nimageMinimumGCAge: 2m0s\n",
+			`{"imageMinimumGCAge":"2m0s","kubeAPIQPS":7,"maxPods":100}`},
+		"with nested ones sorted": {"evictionHard:\n  nodefs.available: 10%\n  imagefs.available: 15%\n",
+			`{"evictionHard":{"imagefs.available":"15%","nodefs.available":"10%"}}`},
+		"but none of Linux":          {"cgroupDriver: systemd\npodPidsLimit: 4096\nmaxPods: 5\n", `{"maxPods":5}`},
+		"but no own ones":            {"clusterDomain: cluster.local\nauthentication: {anonymous: {enabled: true}}\nport: 1\n", ``},
+		"but none without a value":   {"maxPods: null\nevictionHard:\n", ``},
+		"but none that nobody knows": {"canary: 1\n", ``},
+		"and gates that Windows has": {"featureGates:\n  OpenShiftOnly: true\n  " + gate + ": true\n",
+			`{"featureGates":{"` + gate + `":true}}`},
 		"and no gates where it has no": {"featureGates:\n  OpenShiftOnly: true\n", ``},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,11 +53,11 @@ func TestWindowsNodesFollowTheWorkersKubeletSettings(t *testing.T) {
 
 func TestKubeletSettingsOfAnotherTypeChangeNoNode(t *testing.T) {
 	for name, lines := range map[string]string{
-		"a number that is none":   "maxPods: many\n",
-		"a duration that is none": "imageMinimumGCAge: soon\n",
-		"gates that are none":     "featureGates: [A]\n",
-		"a gate that is no flag":  "featureGates: {A: maybe}\n",
-		"a number that is huge":   "maxPods: 99999999999999\n",
+		"an invalid number":      "maxPods: many\n",
+		"an invalid duration":    "imageMinimumGCAge: soon\n",
+		"invalid gates":          "featureGates: [A]\n",
+		"a gate that is no flag": "featureGates: {A: maybe}\n",
+		"a number that is huge":  "maxPods: 99999999999999\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)

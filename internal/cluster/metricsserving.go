@@ -11,16 +11,17 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// metricsServingSecret is what the cluster's service CA keeps a certificate in, because the operator's metrics Service asks for it.
+// metricsServingSecret is what the cluster's service CA keeps a certificate in, because the operator's metrics Service
+// asks for it.
 const metricsServingSecret = "windows-machine-config-operator-tls"
 
-// MetricsServing is the Secret with the certificate that the exporters of Windows nodes serve with.
+// MetricsServing returns the Secret with the certificate that the exporters of Windows nodes serve with.
 func MetricsServing(namespace string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: metricsServingSecret}
 }
 
-// readMetricsServing reads the exporters' certificate. Where it is absent they serve plain HTTP; one that is wrong is an error, so that no
-// exporter that serves HTTPS is made to serve plain HTTP.
+// readMetricsServing reads the exporters' certificate. Where it is absent they serve plain HTTP; one that is wrong is
+// an error, so that no exporter that serves HTTPS is made to serve plain HTTP.
 func readMetricsServing(namespace string) func(context.Context, client.Reader, *nodespec.Cluster) error {
 	return func(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
 		name := MetricsServing(namespace).String()
@@ -32,8 +33,9 @@ func readMetricsServing(namespace string) func(context.Context, client.Reader, *
 		certificate, key := secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]
 		// The error is not passed on: it may tell of the key.
 		if _, err := tls.X509KeyPair(certificate, key); err != nil {
-			return about.error("keys "+corev1.TLSCertKey+" and "+corev1.TLSPrivateKeyKey, "they are not a certificate and its key in PEM. "+
-				"Delete the Secret: the service CA operator creates it again.")
+			return about.error("keys "+corev1.TLSCertKey+" and "+corev1.TLSPrivateKeyKey,
+				"they are not a certificate and its key in PEM. "+
+					"Delete the Secret: the service CA operator creates it again.")
 		}
 		facts.MetricsServing = nodespec.ServingCertificate{Certificate: string(certificate), Key: nodespec.Secret(key)}
 		return nil

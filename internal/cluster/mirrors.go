@@ -17,7 +17,7 @@ type mirrorRule struct {
 	about  subject
 	field  string // "spec.imageDigestMirrors[2]"
 	source scope
-	// mirrors are in the order of the entry. Those that nodes cannot be told of are not among them.
+	// mirrors are in the order of the entry. Mirrors that nodes cannot use are left out.
 	mirrors []ruleMirror
 	tags    bool
 	// never is true when the source itself may not be asked.
@@ -32,7 +32,8 @@ type ruleMirror struct {
 	prefix string
 }
 
-// readMirrorRules reads the mirrors: first those for digests, then those for tags too, each kind in the order of the objects' names. L-03
+// readMirrorRules reads the mirrors: first those for digests, then those for tags too, each kind in the order of the
+// objects' names. L-03
 func (n *notices) readMirrorRules(ctx context.Context, reader client.Reader) ([]mirrorRule, error) {
 	var rules []mirrorRule
 	digests, tags := &configv1.ImageDigestMirrorSetList{}, &configv1.ImageTagMirrorSetList{}
@@ -47,22 +48,25 @@ func (n *notices) readMirrorRules(ctx context.Context, reader client.Reader) ([]
 	for _, set := range digests.Items {
 		about := subject{"ImageDigestMirrorSet " + set.Name, set.ResourceVersion}
 		for i, entry := range set.Spec.ImageDigestMirrors {
-			rule := mirrorRule{about: about, field: fmt.Sprintf("spec.imageDigestMirrors[%d]", i), never: entry.MirrorSourcePolicy == configv1.NeverContactSource}
+			rule := mirrorRule{about: about, field: fmt.Sprintf("spec.imageDigestMirrors[%d]", i),
+				never: entry.MirrorSourcePolicy == configv1.NeverContactSource}
 			rules = n.appendRule(rules, rule, entry.Source, entry.Mirrors)
 		}
 	}
 	for _, set := range tags.Items {
 		about := subject{"ImageTagMirrorSet " + set.Name, set.ResourceVersion}
 		for i, entry := range set.Spec.ImageTagMirrors {
-			rule := mirrorRule{about: about, field: fmt.Sprintf("spec.imageTagMirrors[%d]", i), tags: true, never: entry.MirrorSourcePolicy == configv1.NeverContactSource}
+			rule := mirrorRule{about: about, field: fmt.Sprintf("spec.imageTagMirrors[%d]", i), tags: true,
+				never: entry.MirrorSourcePolicy == configv1.NeverContactSource}
 			rules = n.appendRule(rules, rule, entry.Source, entry.Mirrors)
 		}
 	}
 	return rules, nil
 }
 
-// appendRule adds an entry, if there is something that nodes can be told of it.
-func (n *notices) appendRule(rules []mirrorRule, rule mirrorRule, source string, mirrors []configv1.ImageMirror) []mirrorRule {
+// appendRule adds an entry, if nodes can use any part of it.
+func (n *notices) appendRule(rules []mirrorRule, rule mirrorRule, source string,
+	mirrors []configv1.ImageMirror) []mirrorRule {
 	isSource := func(mirror configv1.ImageMirror) bool { return string(mirror) == source }
 	if len(slices.DeleteFunc(slices.Clone(mirrors), isSource)) == 0 {
 		return rules // as OpenShift's machine config operator does: what has no other mirror than itself says nothing
@@ -70,33 +74,43 @@ func (n *notices) appendRule(rules []mirrorRule, rule mirrorRule, source string,
 	var ok bool
 	switch rule.source, ok = parseScope(source); {
 	case !ok:
-		n.add(rule.about, rule.field+".source", fmt.Sprintf("%q is not a registry or a part of one in the form host[:port][/path]. Windows nodes ignore the entry.", excerpt(source)))
+		n.add(rule.about, rule.field+".source",
+			fmt.Sprintf("%q is not a registry or a part of one in the form host[:port][/path]. Windows nodes ignore the entry.",
+				excerpt(source)))
 		return rules
 	case rule.source.wildcard:
-		n.add(rule.about, rule.field+".source", fmt.Sprintf("Windows nodes cannot use mirrors for all registries of %s, only for a registry with a name. "+
-			"Create an entry for each registry that the images come from.", source))
+		n.add(rule.about, rule.field+".source",
+			fmt.Sprintf("Windows nodes cannot use mirrors for all registries of %s, only for a registry with a name. "+
+				"Create an entry for each registry that the images come from.", source))
 		return rules
 	case !nodespec.IsRegistryHost(rule.source.host):
-		n.add(rule.about, rule.field+".source", fmt.Sprintf("Windows nodes cannot use mirrors for %s: it cannot be the name of a folder on Windows.", excerpt(source)))
+		n.add(rule.about, rule.field+".source",
+			fmt.Sprintf("Windows nodes cannot use mirrors for %s: it cannot be the name of a folder on Windows.",
+				excerpt(source)))
 		return rules
 	}
 	for i, text := range mirrors {
 		field := fmt.Sprintf("%s.mirrors[%d]", rule.field, i)
 		mirror, ok := parseScope(string(text))
 		if !ok || mirror.wildcard {
-			n.add(rule.about, field, fmt.Sprintf("%q is not a registry or a part of one in the form host[:port][/path]. Windows nodes do not use it.", excerpt(string(text))))
+			n.add(rule.about, field,
+				fmt.Sprintf("%q is not a registry or a part of one in the form host[:port][/path]. Windows nodes do not use it.",
+					excerpt(string(text))))
 			continue
 		}
 		_, _, prefix, ok := nodespec.ExpressMirror(rule.source.String(), mirror.String())
 		if !ok {
-			n.add(rule.about, field, fmt.Sprintf("Windows nodes do not use this mirror: containerd can use a mirror for %s only if its path ends in /%s.",
-				rule.source, rule.source.path))
+			n.add(rule.about, field,
+				fmt.Sprintf("Windows nodes do not use this mirror: containerd can use a mirror for %s only if its path ends in /%s.",
+					rule.source, rule.source.path))
 			continue
 		}
 		if rule.tags && !rule.source.wholeHost() {
 			// A digest says what the image is. A tag does not: who may push to the mirror decides.
-			n.add(rule.about, field, fmt.Sprintf("Windows nodes ask this mirror for the tags of all images of %s, not only of %s: containerd supports mirrors for "+
-				"whole registries only. Restrict who may push other images to %s.", rule.source.host, rule.source, scope{host: mirror.host, path: prefix}))
+			n.add(rule.about, field,
+				fmt.Sprintf("Windows nodes ask this mirror for the tags of all images of %s, not only of %s: containerd supports mirrors for "+
+					"whole registries only. Restrict who may push other images to %s.", rule.source.host, rule.source,
+					scope{host: mirror.host, path: prefix}))
 		}
 		rule.mirrors = append(rule.mirrors, ruleMirror{scope: mirror, field: field, prefix: prefix})
 	}
@@ -110,8 +124,9 @@ type orderedMirror struct {
 	tags bool
 }
 
-// mirrorsOf puts the mirrors of all entries for a host into the order in which they are asked. Those for a smaller part of the host go
-// before the others: they are meant for fewer images, and the others would not be asked at all for those on Linux nodes.
+// mirrorsOf puts the mirrors of all entries for a host into the order in which they are asked. Those for a smaller part
+// of the host go before the others: they are meant for fewer images, and the others would not be asked at all for those
+// on Linux nodes.
 func mirrorsOf(rules []mirrorRule) []orderedMirror {
 	bySource := map[scope][]mirrorRule{}
 	var sources []scope
@@ -131,8 +146,9 @@ func mirrorsOf(rules []mirrorRule) []orderedMirror {
 	return result
 }
 
-// merge merges the entries for one source. As in OpenShift's machine config operator the order of each entry is kept where they do not
-// contradict each other: (b, c) and (a, b) are (a, b, c). The source itself need not be named where it would be asked in any case: last.
+// merge merges the entries for one source. As in OpenShift's machine config operator the order of each entry is kept
+// where they do not contradict each other: (b, c) and (a, b) are (a, b, c). The source itself need not be named where
+// it would be asked in any case: last.
 func merge(source scope, rules []mirrorRule) []orderedMirror {
 	found := map[scope]*orderedMirror{}
 	var lists [][]scope
@@ -166,8 +182,8 @@ func merge(source scope, rules []mirrorRule) []orderedMirror {
 	return result
 }
 
-// mergeOrder makes one list of several, in which everything stands behind all that it stands behind in one of them. Where they
-// contradict each other, what was named first goes first.
+// mergeOrder makes one list of several, in which everything stands behind all that it stands behind in one of them.
+// Where they contradict each other, what was named first goes first.
 func mergeOrder[T comparable](lists [][]T) []T {
 	var waiting []T
 	behind := map[T]map[T]bool{}

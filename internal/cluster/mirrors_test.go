@@ -62,16 +62,16 @@ func TestNodesAskTheMirrorsOfTheCluster(t *testing.T) {
 		"with hosts in capitals": {
 			[]client.Object{digestMirrors("a", digests("Quay.IO", "M.example.com"))}, []string{"quay.io <- m.example.com/"}, nil,
 		},
-		"but none of an entry without another mirror than itself": {
+		"but no entry without another mirror than itself": {
 			[]client.Object{digestMirrors("a", never(digests("quay.io", "quay.io")), never(digests("gcr.io")))}, nil, nil,
 		},
 		"but no address with a password, which is not repeated": {
 			[]client.Object{digestMirrors("a", digests("quay.io", "user:canary@m.example.com"))}, nil, []string{`mirrors[0]|"…@m.example.com"`},
 		},
-		"but none for a wildcard, which is told": {
+		"but none for a wildcard, which is reported": {
 			[]client.Object{digestMirrors("a", digests("*.example.com", "m.example.com"))}, nil, []string{"spec.imageDigestMirrors[0].source|*.example.com"},
 		},
-		"but none of what is no registry, which is told": {
+		"but none of what is no registry, which is reported": {
 			[]client.Object{tagMirrors("a", tags(`a\..\b`, "m.example.com"), tags("con.example.com", "m.example.com"), tags("quay.io", "https://m.example.com", "*.example.com", "m:0", "m/", "m/../x", "ok.example.com"))},
 			[]string{"quay.io <- ok.example.com/ tags"},
 			[]string{"ImageTagMirrorSet a|spec.imageTagMirrors[0].source", "spec.imageTagMirrors[1].source", "spec.imageTagMirrors[2].mirrors[0]", "mirrors[1]", "mirrors[2]", "mirrors[3]", "mirrors[4]"},
@@ -93,26 +93,33 @@ func TestNodesDoNotContactSourcesThatTheyMustNot(t *testing.T) {
 		notices []string
 	}{
 		"when all entries of a registry say so": {
-			[]configv1.ImageDigestMirrors{never(digests("quay.io", "m.example.com")), never(digests("quay.io/a", "m.example.com/a"))},
+			[]configv1.ImageDigestMirrors{never(digests("quay.io", "m.example.com")),
+				never(digests("quay.io/a", "m.example.com/a"))},
 			[]string{"quay.io <- m.example.com/ never"}, nil,
 		},
 		"nor by way of a mirror that is the source": {
-			[]configv1.ImageDigestMirrors{never(digests("quay.io", "quay.io", "m.example.com"))}, []string{"quay.io <- m.example.com/ never"}, nil,
+			[]configv1.ImageDigestMirrors{never(digests("quay.io", "quay.io", "m.example.com"))},
+			[]string{"quay.io <- m.example.com/ never"}, nil,
 		},
-		"when all entries are for parts, which is told because it is for all images then": {
-			[]configv1.ImageDigestMirrors{never(digests("quay.io/a", "m.example.com/a")), never(digests("quay.io/b", "m.example.com/b"))},
-			[]string{"quay.io <- m.example.com/ never"}, []string{"spec.imageDigestMirrors[0].mirrorSourcePolicy|never ask quay.io for any image"},
+		"when all entries are for parts, which is reported because it is for all images then": {
+			[]configv1.ImageDigestMirrors{never(digests("quay.io/a", "m.example.com/a")),
+				never(digests("quay.io/b", "m.example.com/b"))},
+			[]string{"quay.io <- m.example.com/ never"},
+			[]string{"spec.imageDigestMirrors[0].mirrorSourcePolicy|never ask quay.io for any image"},
 		},
-		"but when one entry allows it, which is told": {
-			[]configv1.ImageDigestMirrors{never(digests("quay.io/a", "m.example.com/a")), digests("quay.io/b", "m.example.com/b"), never(digests("gcr.io", "m.example.com"))},
-			[]string{"gcr.io <- m.example.com/ never", "quay.io <- m.example.com/"}, []string{"spec.imageDigestMirrors[0].mirrorSourcePolicy|quay.io/a"},
+		"but when one entry allows it, which is reported": {
+			[]configv1.ImageDigestMirrors{never(digests("quay.io/a", "m.example.com/a")),
+				digests("quay.io/b", "m.example.com/b"), never(digests("gcr.io", "m.example.com"))},
+			[]string{"gcr.io <- m.example.com/ never", "quay.io <- m.example.com/"},
+			[]string{"spec.imageDigestMirrors[0].mirrorSourcePolicy|quay.io/a"},
 		},
 		"when one of several entries for the same part says so": {
 			[]configv1.ImageDigestMirrors{digests("quay.io", "m.example.com"), never(digests("quay.io", "n.example.com"))},
 			[]string{"quay.io <- m.example.com/ <- n.example.com/ never"}, nil,
 		},
 		"even when no mirror can be asked": {
-			[]configv1.ImageDigestMirrors{never(digests("quay.io/a", "m.example.com/b")), never(digests("quay.io", "*.x"))}, []string{"quay.io blocked never"},
+			[]configv1.ImageDigestMirrors{never(digests("quay.io/a", "m.example.com/b")), never(digests("quay.io", "*.x"))},
+			[]string{"quay.io blocked never"},
 			[]string{"mirrors[0]", "mirrors[0]"},
 		},
 	} {

@@ -13,23 +13,27 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// readNetwork reads the plugin and the service networks in force. Which plugins can have Windows nodes is for policy to say.
+// readNetwork reads the plugin and the service networks in force. Which plugins can have Windows nodes is for policy to
+// say.
 func readNetwork(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
 	const id = "Network.config.openshift.io cluster"
 	network := &configv1.Network{}
-	if err := get(ctx, reader, "cluster", network, id, "The installer creates it; without it no node can be configured."); err != nil {
+	if err := get(ctx, reader, "cluster", network, id,
+		"The installer creates it; without it no node can be configured."); err != nil {
 		return err
 	}
 	facts.Network.Type = network.Status.NetworkType
 	if facts.Network.Type == "" {
-		return &Error{Object: id, Field: "status.networkType", Message: "it is empty. The cluster network operator sets it once the network is up."}
+		return &Error{Object: id, Field: "status.networkType",
+			Message: "it is empty. The cluster network operator sets it once the network is up."}
 	}
 	services := network.Status.ServiceNetwork
 	if err := checkNetworks(services); err != nil {
 		return &Error{Object: id, Field: "status.serviceNetwork", Message: err.Error()}
 	}
 	if !slices.ContainsFunc(services, isIPv4Network) {
-		return &Error{Object: id, Field: "status.serviceNetwork", Message: "it contains no IPv4 network. Windows nodes need one."}
+		return &Error{Object: id, Field: "status.serviceNetwork",
+			Message: "it contains no IPv4 network. Windows nodes need one."}
 	}
 	facts.ServiceCIDRs = services
 	for _, entry := range network.Status.ClusterNetwork {
@@ -37,7 +41,8 @@ func readNetwork(ctx context.Context, reader client.Reader, facts *nodespec.Clus
 	}
 	mtu := network.Status.ClusterNetworkMTU
 	if mtu < 0 || mtu > largestMTU {
-		return &Error{Object: id, Field: "status.clusterNetworkMTU", Message: fmt.Sprintf("%d is not a valid packet size. The cluster network operator sets it.", mtu)}
+		return &Error{Object: id, Field: "status.clusterNetworkMTU",
+			Message: fmt.Sprintf("%d is not a valid packet size. The cluster network operator sets it.", mtu)}
 	}
 	facts.Network.MTU = int32(mtu)
 	return nil
@@ -47,7 +52,8 @@ func readNetwork(ctx context.Context, reader client.Reader, facts *nodespec.Clus
 func readHybridOverlay(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
 	const id = "Network.operator.openshift.io cluster"
 	network := &operatorv1.Network{}
-	if err := get(ctx, reader, "cluster", network, id, "The cluster network operator creates it; without it no node can be configured."); err != nil {
+	if err := get(ctx, reader, "cluster", network, id,
+		"The cluster network operator creates it; without it no node can be configured."); err != nil {
 		return err
 	}
 	ovn := network.Spec.DefaultNetwork.OVNKubernetesConfig
@@ -67,17 +73,19 @@ func readHybridOverlay(ctx context.Context, reader client.Reader, facts *nodespe
 		return nil
 	}
 	if *port == 0 || *port > 65535 {
-		return &Error{Object: id, Field: field + ".hybridOverlayVXLANPort", Message: fmt.Sprintf("%d is not a port number. Use 1 to 65535.", *port)}
+		return &Error{Object: id, Field: field + ".hybridOverlayVXLANPort",
+			Message: fmt.Sprintf("%d is not a port number. Use 1 to 65535.", *port)}
 	}
 	custom := int32(*port)
 	facts.Network.VXLANPort = &custom
 	return nil
 }
 
-// usualVXLANPort is what HNS uses without being told. Source: hybridOverlayVXLANPort of the Network operator's API, "Default is 4789".
+// usualVXLANPort is what HNS uses without being told. Source: hybridOverlayVXLANPort of the Network operator's API,
+// "Default is 4789".
 const usualVXLANPort = 4789
 
-// largestMTU is that of IP.
+// largestMTU is the largest MTU of IP.
 const largestMTU = 65535
 
 func checkNetworks(networks []string) error {

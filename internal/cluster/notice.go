@@ -1,12 +1,13 @@
 package cluster
 
-// Notice tells of a setting of the cluster that Windows nodes do not follow. All else is done, so it is no error.
+// Notice names a setting of the cluster that Windows nodes do not follow. They follow everything else, so it is not an
+// error.
 type Notice struct {
 	Object  string // kind and name: "ImageDigestMirrorSet mirrors"
 	Field   string // "spec.imageDigestMirrors[2].mirrors[0]"; empty when it is the object itself
 	Message string // why, what that means, and what to do; without any secret
 
-	// ResourceVersion is that of the object when it was read.
+	// ResourceVersion is the object's version when it was read.
 	ResourceVersion string
 }
 
@@ -20,7 +21,7 @@ type subject struct {
 	id, resourceVersion string
 }
 
-// error is a fault of the object.
+// error returns a fault of the object.
 func (s subject) error(field, message string) error {
 	return &Error{Object: s.id, Field: field, Message: message}
 }

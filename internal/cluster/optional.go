@@ -10,7 +10,8 @@ import (
 )
 
 // readOptional reads an object that a cluster need not have, nor its kind. found is false where it has not.
-func readOptional(ctx context.Context, reader client.Reader, name string, object client.Object, id string) (about subject, found bool, err error) {
+func readOptional(ctx context.Context, reader client.Reader, name string, object client.Object,
+	id string) (about subject, found bool, err error) {
 	err = reader.Get(ctx, splitName(name), object)
 	if absent(err) {
 		return subject{}, false, nil
@@ -29,7 +30,8 @@ func listOptional(ctx context.Context, reader client.Reader, list client.ObjectL
 	return nil
 }
 
-// absent reports whether the API server has not the object, or not the kind: it says so too while a kind is being made or deleted.
+// absent reports whether the API server has not the object, or not the kind: it says so too while a kind is being made
+// or deleted.
 func absent(err error) bool {
 	return apierrors.IsNotFound(err) || meta.IsNoMatchError(err)
 }

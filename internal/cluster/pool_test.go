@@ -27,7 +27,8 @@ func TestTheConfigurationIsThatOfANewLinuxWorker(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.pool.Spec.Configuration, f.pool.Status.Configuration = configuration(test.spec), configuration(test.status)
-			f.pool.Generation, f.pool.Status.ObservedGeneration, f.pool.Status.UpdatedMachineCount = test.generation, test.observed, test.updated
+			f.pool.Generation, f.pool.Status.ObservedGeneration, f.pool.Status.UpdatedMachineCount = test.generation,
+				test.observed, test.updated
 			if got, err := renderedName(t.Context(), f.client(t)); err != nil || got != test.want {
 				t.Errorf("got %q, error %v, want %q", got, err, test.want)
 			}
@@ -41,7 +42,8 @@ func TestOnlyObjectsThatMatterAreWatched(t *testing.T) {
 	if i < 0 {
 		t.Fatal("no MachineConfig is watched")
 	}
-	for name, want := range map[string]bool{"rendered-worker-1": true, "rendered-master-1": false, "99-worker-ssh": false} {
+	for name, want := range map[string]bool{"rendered-worker-1": true, "rendered-master-1": false,
+		"99-worker-ssh": false} {
 		if watched[i].Names(name) != want {
 			t.Errorf("MachineConfig %s is watched: %v", name, !want)
 		}

@@ -12,9 +12,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// readProxy reads the cluster-wide proxy in force: the status, into which the cluster network operator has merged the cluster's own
-// networks, once it has found the spec in order. What is wrong there is an error and no notice: without their proxy, nodes that work
-// would reach nothing any more. L-01
+// readProxy reads the cluster-wide proxy in force: the status, into which the cluster network operator has merged the
+// cluster's own networks, once it has found the spec in order. What is wrong there is an error and no notice: without
+// their proxy, nodes that work would reach nothing any more. L-01
 func readProxy(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
 	proxy := &configv1.Proxy{}
 	about, found, err := readOptional(ctx, reader, "cluster", proxy, "Proxy cluster")
@@ -26,16 +26,20 @@ func readProxy(ctx context.Context, reader client.Reader, facts *nodespec.Cluste
 		return nil // noProxy alone means nothing
 	}
 	const remedy = " Correct the spec; the cluster network operator copies it to the status. Until then, nodes keep their present proxy."
-	for _, u := range []struct{ field, value string }{{"status.httpProxy", status.HTTPProxy}, {"status.httpsProxy", status.HTTPSProxy}} {
+	for _, u := range []struct{ field, value string }{{"status.httpProxy", status.HTTPProxy},
+		{"status.httpsProxy", status.HTTPSProxy}} {
 		if u.value != "" && !isProxyURL(u.value) {
-			return about.error(u.field, "it is not a URL in the form http://<user>:<password>@<host>:<port>, with quotes, spaces and similar characters written as %xx."+remedy)
+			return about.error(u.field,
+				"it is not a URL in the form http://<user>:<password>@<host>:<port>, with quotes, spaces and similar characters written as %xx."+remedy)
 		}
 	}
 	exceptions, ok := proxyExceptions(status.NoProxy)
 	if !ok {
-		return about.error("status.noProxy", "it is not a list of host names, domains, addresses and networks, separated by commas."+remedy)
+		return about.error("status.noProxy",
+			"it is not a list of host names, domains, addresses and networks, separated by commas."+remedy)
 	}
-	facts.Proxy = nodespec.Proxy{HTTP: nodespec.Secret(status.HTTPProxy), HTTPS: nodespec.Secret(status.HTTPSProxy), NoProxy: exceptions}
+	facts.Proxy = nodespec.Proxy{HTTP: nodespec.Secret(status.HTTPProxy), HTTPS: nodespec.Secret(status.HTTPSProxy),
+		NoProxy: exceptions}
 	// What no NodeSpec can be made with is a fault of this object, and not one of each host.
 	if err := facts.Proxy.Validate(); err != nil {
 		return about.error("status", err.Error()+"."+remedy)
@@ -43,8 +47,8 @@ func readProxy(ctx context.Context, reader client.Reader, facts *nodespec.Cluste
 	return nil
 }
 
-// isProxyURL reports whether programs on a node can be given a text as their proxy. It goes into environments of services, where a line
-// end or a NUL would begin another variable.
+// isProxyURL reports whether programs on a node can be given a text as their proxy. It goes into environments of
+// services, where a line end or a NUL would begin another variable.
 func isProxyURL(text string) bool {
 	if !isPrintable(text) || strings.ContainsAny(text, " \"'<>\\^`{|}") {
 		return false
@@ -56,10 +60,11 @@ func isProxyURL(text string) bool {
 	if port := u.Port(); port != "" && !isPort(port) || port == "" && strings.HasSuffix(u.Host, ":") {
 		return false
 	}
-	return (u.Path == "" || u.Path == "/") && u.RawQuery == "" && !u.ForceQuery && u.Fragment == "" && !strings.Contains(text, "#")
+	return (u.Path == "" || u.Path == "/") && u.RawQuery == "" && !u.ForceQuery && u.Fragment == "" &&
+		!strings.Contains(text, "#")
 }
 
-// proxyExceptions are the entries of a noProxy without spaces around them and without empty ones.
+// proxyExceptions returns the entries of a noProxy without spaces around them and without empty ones.
 func proxyExceptions(list string) (string, bool) {
 	var entries []string
 	for entry := range strings.SplitSeq(list, ",") {
@@ -74,7 +79,8 @@ func proxyExceptions(list string) (string, bool) {
 	return strings.Join(entries, ","), true
 }
 
-// exceptionCharacters are those of host names, domains with a dot or an asterisk before them, addresses with a port, and networks.
+// exceptionCharacters are the characters of host names, domains with a dot or an asterisk before them, addresses with a
+// port, and networks.
 const exceptionCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_*:/[]"
 
 // isPrintable reports whether a text is of printable ASCII characters only.

@@ -66,20 +66,22 @@ func (n *notices) readPullSecret(ctx context.Context, reader client.Reader, sett
 			n.add(about, field+`, auths["`+excerpt(registry)+`"]`, problem+" Windows nodes do not use it.")
 			continue
 		}
-		// Where two names mean the same registry (https://registry.example.com and registry.example.com) the plain one goes before.
+		// Where two names mean the same registry (https://registry.example.com and registry.example.com) the plain one goes
+		// before.
 		if auth != "" && (byRegistry[registry] == "" || key == registry) {
 			byRegistry[registry] = auth
 		}
 	}
 	settings.pullSecret = about
 	for _, registry := range slices.Sorted(maps.Keys(byRegistry)) {
-		settings.credentials = append(settings.credentials, nodespec.Credential{Registry: registry, Auth: byRegistry[registry]})
+		settings.credentials = append(settings.credentials, nodespec.Credential{Registry: registry,
+			Auth: byRegistry[registry]})
 	}
 	return nil
 }
 
-// registryOfKey is the registry, or the part of one, that credentials are for. A name with a scheme is of the form that docker login once
-// wrote, https://index.docker.io/v1/: its path is no part of the images' names.
+// registryOfKey returns the registry, or the part of one, that credentials are for. A name with a scheme is of the form
+// that docker login once wrote, https://index.docker.io/v1/: its path is no part of the images' names.
 func registryOfKey(key string) (string, bool) {
 	for _, scheme := range []string{"https://", "http://"} {
 		if rest, found := strings.CutPrefix(key, scheme); found {
@@ -94,7 +96,8 @@ func registryOfKey(key string) (string, bool) {
 	return s.String(), true
 }
 
-// credentialOf is base64 of user:password; empty when the entry holds none. problem tells why there is none that can be used.
+// credentialOf is base64 of user:password; empty when the entry holds none. problem tells why there is none that can be
+// used.
 func credentialOf(raw json.RawMessage) (auth nodespec.Secret, problem string) {
 	var entry authEntry
 	if json.Unmarshal(raw, &entry) != nil {
@@ -127,8 +130,8 @@ func credentialOf(raw json.RawMessage) (auth nodespec.Secret, problem string) {
 	return "", ""
 }
 
-// authorizationFor is the credential for images at a host below a path: that of the longest entry that they are in, as the Linux nodes'
-// container runtime looks for it.
+// authorizationFor returns the credential for images at a host below a path: that of the longest entry that they are
+// in, as the Linux nodes' container runtime looks for it.
 func authorizationFor(credentials []nodespec.Credential, host, path string) nodespec.Secret {
 	var best nodespec.Credential
 	for _, wanted := range []string{host, aliasOf(host)} {
@@ -146,7 +149,7 @@ func authorizationFor(credentials []nodespec.Credential, host, path string) node
 	return best.Auth
 }
 
-// aliasOf is the name under which docker login keeps the credentials for Docker Hub.
+// aliasOf returns the name under which docker login keeps the credentials for Docker Hub.
 func aliasOf(host string) string {
 	if host == "docker.io" {
 		return "index.docker.io"
@@ -154,8 +157,8 @@ func aliasOf(host string) string {
 	return ""
 }
 
-// partsLeftOut tells of credentials for a part of a registry that has mirrors. Only the kubelet could be told of them, and what it has for
-// the registry containerd would give to the mirrors too.
+// partsLeftOut reports credentials for a part of a registry that has mirrors. Only the kubelet could use them, and
+// containerd would pass its credentials for the registry to the mirrors too.
 func (n *notices) partsLeftOut(settings registrySettings, host string) {
 	for _, credential := range settings.credentials {
 		place, ok := parseScope(credential.Registry)

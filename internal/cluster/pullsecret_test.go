@@ -16,18 +16,26 @@ func basic(text string) string { return base64.StdEncoding.EncodeToString([]byte
 // L-02
 func TestNodesHaveTheCredentialsOfThePullSecret(t *testing.T) {
 	for name, test := range map[string]struct{ auths, want string }{
-		"as base64":                              {`{"quay.io":{"auth":"` + basic("u:p") + `","email":"u@example.com"}}`, "quay.io=u:p"},
-		"as user and password":                   {`{"quay.io":{"username":"u","password":"p:q"}}`, "quay.io=u:p:q"},
-		"as base64 before user and password":     {`{"quay.io":{"username":"x","password":"y","auth":"` + basic("u:p") + `"}}`, "quay.io=u:p"},
-		"as base64 without padding":              {`{"quay.io":{"auth":"` + strings.TrimRight(basic("u:pp"), "=") + `"}}`, "quay.io=u:pp"},
-		"as docker pads them":                    {`{"quay.io":{"auth":"` + basic("u:p\x00\x00") + `"}}`, "quay.io=u:p"},
-		"for a part of a registry":               {`{"quay.io:443/a/b":{"auth":"` + basic("u:p") + `"}}`, "quay.io:443/a/b=u:p"},
-		"for Docker Hub as docker login wrote":   {`{"https://index.docker.io/v1/":{"auth":"` + basic("u:p") + `"}}`, "index.docker.io=u:p"},
-		"by the plain name where there are two":  {`{"https://quay.io":{"auth":"` + basic("a:b") + `"},"quay.io":{"auth":"` + basic("u:p") + `"},"http://quay.io/v2/":{"auth":"` + basic("c:d") + `"}}`, "quay.io=u:p"},
-		"sorted":                                 {`{"b.io":{"auth":"` + basic("u:p") + `"},"a.io":{"auth":"` + basic("u:p") + `"}}`, "a.io=u:p b.io=u:p"},
+		"as base64": {`{"quay.io":{"auth":"` + basic("u:p") + `","email":"u@example.com"}}`,
+			"quay.io=u:p"},
+		"as user and password": {`{"quay.io":{"username":"u","password":"p:q"}}`, "quay.io=u:p:q"},
+		"as base64 before user and password": {`{"quay.io":{"username":"x","password":"y","auth":"` + basic("u:p") +
+			`"}}`, "quay.io=u:p"},
+		"as base64 without padding": {`{"quay.io":{"auth":"` + strings.TrimRight(basic("u:pp"), "=") + `"}}`,
+			"quay.io=u:pp"},
+		"as docker pads them": {`{"quay.io":{"auth":"` + basic("u:p\x00\x00") + `"}}`, "quay.io=u:p"},
+		"for a part of a registry": {`{"quay.io:443/a/b":{"auth":"` + basic("u:p") + `"}}`,
+			"quay.io:443/a/b=u:p"},
+		"for Docker Hub as docker login wrote": {`{"https://index.docker.io/v1/":{"auth":"` + basic("u:p") + `"}}`,
+			"index.docker.io=u:p"},
+		"by the plain name where there are two": {`{"https://quay.io":{"auth":"` + basic("a:b") + `"},"quay.io":{"auth":"` +
+			basic("u:p") + `"},"http://quay.io/v2/":{"auth":"` + basic("c:d") + `"}}`, "quay.io=u:p"},
+		"sorted": {`{"b.io":{"auth":"` + basic("u:p") + `"},"a.io":{"auth":"` + basic("u:p") +
+			`"}}`, "a.io=u:p b.io=u:p"},
 		"but not those for reporting to Red Hat": {`{"cloud.openshift.com":{"auth":"` + basic("u:p") + `"}}`, ""},
-		"but none of an entry that has none":     {`{"quay.io":{"auth":""},"gcr.io":{}}`, ""},
-		"with a password beside a token":         {`{"quay.io":{"auth":"` + basic("u:p") + `","identitytoken":"t"}}`, "quay.io=u:p"},
+		"but no entry without credentials":       {`{"quay.io":{"auth":""},"gcr.io":{}}`, ""},
+		"with a password beside a token": {`{"quay.io":{"auth":"` + basic("u:p") + `","identitytoken":"t"}}`,
+			"quay.io=u:p"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			facts, told := withObjects(t, pullSecretWith(`{"auths":`+test.auths+`,"credsStore":"x"}`)).follow(t)
@@ -50,23 +58,26 @@ func TestNodesHaveTheCredentialsOfThePullSecret(t *testing.T) {
 // L-02
 func TestCredentialsThatCannotBeUsedAreToldAndHoldUpNothing(t *testing.T) {
 	for name, test := range map[string]struct{ entry, want string }{
-		"base64 that is none":          {`"quay.io":{"auth":"canary!"}`, `auths["quay.io"]|not base64`},
-		"base64 without a colon":       {`"quay.io":{"auth":"` + basic("canary") + `"}`, `auths["quay.io"]|base64 of <user>`},
-		"base64 without a user":        {`"quay.io":{"auth":"` + basic(":canary") + `"}`, `auths["quay.io"]|base64 of <user>`},
-		"a user without a password":    {`"quay.io":{"username":"canary"}`, `auths["quay.io"]|without a password`},
-		"a password without a user":    {`"quay.io":{"password":"canary"}`, `auths["quay.io"]|without a user`},
-		"a user with a colon":          {`"quay.io":{"username":"canary:x","password":"canary"}`, `auths["quay.io"]|colon`},
-		"an identity token":            {`"quay.io":{"identitytoken":"canary"}`, `auths["quay.io"]|token`},
-		"an identity token and a user": {`"quay.io":{"auth":"` + basic("canary:") + `","identitytoken":"canary"}`, `auths["quay.io"]|token`},
-		"a registry's token":           {`"quay.io":{"registrytoken":"canary"}`, `auths["quay.io"]|token`},
-		"a number":                     {`"quay.io":{"auth":4711}`, `auths["quay.io"]|JSON`},
-		"no object":                    {`"quay.io":"canary"`, `auths["quay.io"]|JSON`},
-		"a name with a user in it":     {`"https://user:canary@quay.io":{"auth":"` + basic("u:p") + `"}`, "entry 2 of auths"},
-		"a name of all registries":     {`"*.example.com":{"auth":"` + basic("u:p") + `"}`, "entry 1 of auths"},
-		"a name that is empty":         {`"":{"auth":"` + basic("u:p") + `"}`, "entry 1 of auths"},
+		"invalid base64":         {`"quay.io":{"auth":"canary!"}`, `auths["quay.io"]|not base64`},
+		"base64 without a colon": {`"quay.io":{"auth":"` + basic("canary") + `"}`, `auths["quay.io"]|base64 of <user>`},
+		"base64 without a user": {`"quay.io":{"auth":"` + basic(":canary") + `"}`,
+			`auths["quay.io"]|base64 of <user>`},
+		"a user without a password": {`"quay.io":{"username":"canary"}`, `auths["quay.io"]|without a password`},
+		"a password without a user": {`"quay.io":{"password":"canary"}`, `auths["quay.io"]|without a user`},
+		"a user with a colon":       {`"quay.io":{"username":"canary:x","password":"canary"}`, `auths["quay.io"]|colon`},
+		"an identity token":         {`"quay.io":{"identitytoken":"canary"}`, `auths["quay.io"]|token`},
+		"an identity token and a user": {`"quay.io":{"auth":"` + basic("canary:") + `","identitytoken":"canary"}`,
+			`auths["quay.io"]|token`},
+		"a registry's token":       {`"quay.io":{"registrytoken":"canary"}`, `auths["quay.io"]|token`},
+		"a number":                 {`"quay.io":{"auth":4711}`, `auths["quay.io"]|JSON`},
+		"no object":                {`"quay.io":"canary"`, `auths["quay.io"]|JSON`},
+		"a name with a user in it": {`"https://user:canary@quay.io":{"auth":"` + basic("u:p") + `"}`, "entry 2 of auths"},
+		"a name of all registries": {`"*.example.com":{"auth":"` + basic("u:p") + `"}`, "entry 1 of auths"},
+		"a name that is empty":     {`"":{"auth":"` + basic("u:p") + `"}`, "entry 1 of auths"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			facts, told := withObjects(t, pullSecretWith(`{"auths":{`+test.entry+`,"good.io":{"auth":"`+basic("u:p")+`"}}}`)).follow(t)
+			facts, told := withObjects(t, pullSecretWith(`{"auths":{`+test.entry+`,"good.io":{"auth":"`+
+				basic("u:p")+`"}}}`)).follow(t)
 			expectNotices(t, told, "Secret openshift-config/pull-secret|key .dockerconfigjson|"+test.want)
 			if credentials := facts.Registries.Credentials; len(credentials) != 1 || credentials[0].Registry != "good.io" {
 				t.Errorf("got %v", credentials)
@@ -87,12 +98,14 @@ func TestAPullSecretThatIsNoneChangesNoNode(t *testing.T) {
 		"empty":                             pullSecretWith(``),
 		"null":                              pullSecretWith(`null`),
 		"no auths, as the older .dockercfg": pullSecretWith(`{"quay.io":{"auth":"canary"}}`),
-		"another key":                       {ObjectMeta: pullSecretWith("").ObjectMeta, Data: map[string][]byte{"canary": nil}},
+		"another key": {ObjectMeta: pullSecretWith("").ObjectMeta,
+			Data: map[string][]byte{"canary": nil}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := withObjects(t, secret).read(t)
 			var fault *Error
-			if !errors.As(err, &fault) || fault.Object != "Secret openshift-config/pull-secret" || fault.Field != "key .dockerconfigjson" || strings.Contains(err.Error(), "canary") {
+			if !errors.As(err, &fault) || fault.Object != "Secret openshift-config/pull-secret" ||
+				fault.Field != "key .dockerconfigjson" || strings.Contains(err.Error(), "canary") {
 				t.Errorf("error is %v", err)
 			}
 		})
@@ -102,10 +115,12 @@ func TestAPullSecretThatIsNoneChangesNoNode(t *testing.T) {
 // L-02
 func TestAMirrorGetsTheCredentialsOfTheLongestEntryThatItIsIn(t *testing.T) {
 	credentials := []nodespec.Credential{
-		{Registry: "index.docker.io", Auth: "hub"}, {Registry: "m.io", Auth: "host"}, {Registry: "m.io/a", Auth: "a"}, {Registry: "m.io/a/b", Auth: "ab"}, {Registry: "m.io:5000", Auth: "port"},
+		{Registry: "index.docker.io", Auth: "hub"}, {Registry: "m.io", Auth: "host"}, {Registry: "m.io/a", Auth: "a"},
+		{Registry: "m.io/a/b", Auth: "ab"}, {Registry: "m.io:5000", Auth: "port"},
 	}
 	for place, want := range map[string]nodespec.Secret{
-		"m.io": "host", "m.io/x": "host", "m.io/a": "a", "m.io/ab": "host", "m.io/a/c": "a", "m.io/a/b": "ab", "m.io/a/b/c": "ab", "m.io:5000/a": "port", "n.io": "", "docker.io/library": "hub",
+		"m.io": "host", "m.io/x": "host", "m.io/a": "a", "m.io/ab": "host", "m.io/a/c": "a", "m.io/a/b": "ab",
+		"m.io/a/b/c": "ab", "m.io:5000/a": "port", "n.io": "", "docker.io/library": "hub",
 	} {
 		host, path, _ := strings.Cut(place, "/")
 		if got := authorizationFor(credentials, host, path); got != want {
@@ -116,10 +131,12 @@ func TestAMirrorGetsTheCredentialsOfTheLongestEntryThatItIsIn(t *testing.T) {
 
 // L-02, L-03
 func TestCredentialsForAPartOfARegistryWithMirrorsAreNotUsed(t *testing.T) {
-	secret := pullSecretWith(`{"auths":{"quay.io":{"auth":"` + basic("u:p") + `"},"quay.io/a":{"auth":"` + basic("u:canary") + `"},"gcr.io/a":{"auth":"` + basic("u:p") + `"},` +
+	secret := pullSecretWith(`{"auths":{"quay.io":{"auth":"` + basic("u:p") + `"},"quay.io/a":{"auth":"` +
+		basic("u:canary") + `"},"gcr.io/a":{"auth":"` + basic("u:p") + `"},` +
 		`"https://index.docker.io/v1/":{"auth":"` + basic("u:p") + `"}}}`)
-	t.Run("which is told", func(t *testing.T) {
-		_, told := withObjects(t, secret, digestMirrors("a", digests("quay.io/b", "m.example.com/b"), digests("docker.io", "m.example.com/hub"))).follow(t)
+	t.Run("which is reported", func(t *testing.T) {
+		_, told := withObjects(t, secret, digestMirrors("a", digests("quay.io/b", "m.example.com/b"),
+			digests("docker.io", "m.example.com/hub"))).follow(t)
 		expectNotices(t, told, `Secret openshift-config/pull-secret|auths["quay.io/a"]|mirrors`)
 		if strings.Contains(told[0].String(), "canary") {
 			t.Error(told[0])

@@ -71,13 +71,14 @@ const (
 	allowedField  = "spec.registrySources.allowedRegistries"
 )
 
-// scopes reads a list, and tells which of its entries Windows nodes follow in part only: containerd can be told of whole hosts.
+// scopes reads a list, and reports the entries that Windows nodes follow only in part: containerd knows whole hosts.
 func (n *notices) scopes(about subject, field string, entries []string) []scope {
 	partly := map[string][2]string{ // for a part of a host, and for a wildcard
 		insecureField: {"nodes verify their certificates when they pull from this part, unless it is a mirror",
 			"nodes verify the certificates of registries that no other setting of the cluster names"},
 		blockedField: {"nodes pull its images", "nodes pull images of registries that no other setting of the cluster names"},
-		allowedField: {"nodes may pull all images of the host", "nodes pull no images of registries that no other setting of the cluster names"},
+		allowedField: {"nodes may pull all images of the host",
+			"nodes pull no images of registries that no other setting of the cluster names"},
 	}[field]
 	var result []scope
 	for i, entry := range entries {
@@ -108,7 +109,9 @@ func (n *notices) combine(settings registrySettings) nodespec.Registries {
 		whole := scope{host: host}
 		registry := nodespec.Registry{
 			Host: host, Blocked: anyContains(settings.blocked, whole),
-			Allowed: settings.onlyAllowed && slices.ContainsFunc(settings.allowed, func(s scope) bool { return s.host == host || s.contains(whole) }),
+			Allowed: settings.onlyAllowed && slices.ContainsFunc(settings.allowed, func(s scope) bool {
+				return s.host == host || s.contains(whole)
+			}),
 			Endpoint: nodespec.Endpoint{
 				Insecure: anyContains(settings.insecure, whole), CA: settings.authorities[host],
 			},
@@ -121,14 +124,15 @@ func (n *notices) combine(settings registrySettings) nodespec.Registries {
 				n.partsLeftOut(settings, host)
 			}
 		}
-		if registry.Blocked || registry.Allowed || registry.NeverContact || len(registry.Mirrors) > 0 || registry.Endpoint != (nodespec.Endpoint{}) {
+		if registry.Blocked || registry.Allowed || registry.NeverContact || len(registry.Mirrors) > 0 ||
+			registry.Endpoint != (nodespec.Endpoint{}) {
 			result.Hosts = append(result.Hosts, registry)
 		}
 	}
 	return result
 }
 
-// hosts are all that some setting names, sorted. Wildcards are applied to these.
+// hosts returns all that some setting names, sorted. Wildcards are applied to these.
 func (s registrySettings) hosts() []string {
 	hosts := map[string]bool{}
 	for host := range s.authorities {
@@ -161,17 +165,21 @@ func anyContains(list []scope, s scope) bool {
 	return slices.ContainsFunc(list, func(entry scope) bool { return entry.contains(s) })
 }
 
-// mirrors are those of one host. containerd knows a mirror by its host and the prefix, so of several entries one may stand for all.
+// mirrors returns the mirrors of one host. containerd knows a mirror by its host and the prefix, so of several entries
+// one may stand for all.
 func (n *notices) mirrors(settings registrySettings, rules []mirrorRule) []nodespec.Mirror {
 	var result []nodespec.Mirror
 	for _, from := range mirrorsOf(rules) {
 		if anyContains(settings.blocked, from.scope) {
-			n.add(from.rule.about, from.field, fmt.Sprintf("Windows nodes do not use this mirror: Image cluster, %s, blocks it.", blockedField))
+			n.add(from.rule.about, from.field, fmt.Sprintf("Windows nodes do not use this mirror: Image cluster, %s, blocks it.",
+				blockedField))
 			continue
 		}
 		mirror := nodespec.Mirror{
-			Host: from.host, Path: from.prefix, Tags: from.tags, Authorization: authorizationFor(settings.credentials, from.host, from.path),
-			Endpoint: nodespec.Endpoint{Insecure: anyContains(settings.insecure, from.scope), CA: settings.authorities[from.host]},
+			Host: from.host, Path: from.prefix, Tags: from.tags, Authorization: authorizationFor(settings.credentials,
+				from.host, from.path),
+			Endpoint: nodespec.Endpoint{Insecure: anyContains(settings.insecure, from.scope),
+				CA: settings.authorities[from.host]},
 		}
 		i := slices.IndexFunc(result, func(m nodespec.Mirror) bool { return m.Host == mirror.Host && m.Path == mirror.Path })
 		if i < 0 {
@@ -180,15 +188,17 @@ func (n *notices) mirrors(settings registrySettings, rules []mirrorRule) []nodes
 		}
 		result[i].Tags = result[i].Tags || mirror.Tags
 		if result[i].Authorization != mirror.Authorization || result[i].Insecure != mirror.Insecure {
-			n.add(from.rule.about, from.field, fmt.Sprintf("Windows nodes pull all images of this mirror below %s with the same settings: the credentials and the "+
-				"security settings of another entry for it.", scope{host: mirror.Host, path: mirror.Path}))
+			n.add(from.rule.about, from.field,
+				fmt.Sprintf("Windows nodes pull all images of this mirror below %s with the same settings: the credentials and the "+
+					"security settings of another entry for it.", scope{host: mirror.Host, path: mirror.Path}))
 		}
 	}
 	return result
 }
 
-// neverContact reports whether a host may not be asked itself: when that is so of all parts of it that have an entry. Of several entries for
-// the same part, one is enough. Source: openshift/machine-config-operator, container-runtime-config: addMirrorSets.
+// neverContact reports whether a host may not be asked itself: when that is so of all parts of it that have an entry.
+// Of several entries for the same part, one is enough. Source: openshift/machine-config-operator,
+// container-runtime-config: addMirrorSets.
 func (n *notices) neverContact(host string, rules []mirrorRule) bool {
 	never := map[scope]bool{}
 	for _, rule := range rules {
@@ -203,11 +213,13 @@ func (n *notices) neverContact(host string, rules []mirrorRule) bool {
 		switch {
 		case !rule.never:
 		case !all:
-			n.add(rule.about, field, fmt.Sprintf("Windows nodes ask %s when its mirrors do not have an image: this can be forbidden only for the whole "+
-				"registry, and another entry for %s allows it.", rule.source, host))
+			n.add(rule.about, field,
+				fmt.Sprintf("Windows nodes ask %s when its mirrors do not have an image: this can be forbidden only for the whole "+
+					"registry, and another entry for %s allows it.", rule.source, host))
 		case !whole:
-			n.add(rule.about, field, fmt.Sprintf("Windows nodes never ask %s for any image: this cannot be limited to a part of a registry. "+
-				"Nodes pull images outside of %s from mirrors or not at all.", host, rule.source))
+			n.add(rule.about, field,
+				fmt.Sprintf("Windows nodes never ask %s for any image: this cannot be limited to a part of a registry. "+
+					"Nodes pull images outside of %s from mirrors or not at all.", host, rule.source))
 			return true
 		}
 	}

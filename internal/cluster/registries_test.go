@@ -14,16 +14,28 @@ func TestNodesFollowTheImageConfiguration(t *testing.T) {
 		want    []string
 		notices []string
 	}{
-		"insecure registries":                     {configv1.RegistrySources{InsecureRegistries: []string{"b.example.com:5000", "A.example.com"}}, []string{"a.example.com insecure", "b.example.com:5000 insecure"}, nil},
-		"blocked registries":                      {configv1.RegistrySources{BlockedRegistries: []string{"b.example.com"}}, []string{"b.example.com blocked"}, nil},
-		"allowed registries":                      {configv1.RegistrySources{AllowedRegistries: []string{"b.example.com", "quay.io"}}, []string{"b.example.com allowed", "quay.io allowed"}, nil},
-		"one that is both, as both":               {configv1.RegistrySources{AllowedRegistries: []string{"quay.io"}, BlockedRegistries: []string{"quay.io"}}, []string{"quay.io blocked allowed"}, nil},
-		"all allowed where a part of one is":      {configv1.RegistrySources{AllowedRegistries: []string{"quay.io/a"}}, []string{"quay.io allowed"}, []string{"Image cluster|spec.registrySources.allowedRegistries[0]|part"}},
-		"none blocked where a part of one is":     {configv1.RegistrySources{BlockedRegistries: []string{"quay.io/a"}}, nil, []string{"spec.registrySources.blockedRegistries[0]|pull its images"}},
-		"none insecure where a part of one is":    {configv1.RegistrySources{InsecureRegistries: []string{"quay.io/a"}}, nil, []string{"spec.registrySources.insecureRegistries[0]|verify their certificates"}},
-		"no wildcard of which nothing is known":   {configv1.RegistrySources{BlockedRegistries: []string{"*.example.com"}}, nil, []string{"blockedRegistries[0]|*.example.com"}},
-		"a wildcard for those that are known":     {configv1.RegistrySources{BlockedRegistries: []string{"*.example.com"}, InsecureRegistries: []string{"a.example.com:5000", "example.com"}}, []string{"a.example.com:5000 blocked insecure", "example.com insecure"}, []string{"blockedRegistries[0]"}},
-		"nothing that is no registry":             {configv1.RegistrySources{InsecureRegistries: []string{"", "http://x", "aux", "a..b", "x:70000"}}, nil, []string{"insecureRegistries[0]", "insecureRegistries[1]", "insecureRegistries[2]", "insecureRegistries[3]", "insecureRegistries[4]"}},
+		"insecure registries": {configv1.RegistrySources{InsecureRegistries: []string{"b.example.com:5000", "A.example.com"}},
+			[]string{"a.example.com insecure", "b.example.com:5000 insecure"}, nil},
+		"blocked registries": {configv1.RegistrySources{BlockedRegistries: []string{"b.example.com"}},
+			[]string{"b.example.com blocked"}, nil},
+		"allowed registries": {configv1.RegistrySources{AllowedRegistries: []string{"b.example.com",
+			"quay.io"}}, []string{"b.example.com allowed", "quay.io allowed"}, nil},
+		"one that is both, as both": {configv1.RegistrySources{AllowedRegistries: []string{"quay.io"},
+			BlockedRegistries: []string{"quay.io"}}, []string{"quay.io blocked allowed"}, nil},
+		"all allowed where a part of one is": {configv1.RegistrySources{AllowedRegistries: []string{"quay.io/a"}},
+			[]string{"quay.io allowed"}, []string{"Image cluster|spec.registrySources.allowedRegistries[0]|part"}},
+		"none blocked where a part of one is": {configv1.RegistrySources{BlockedRegistries: []string{"quay.io/a"}}, nil,
+			[]string{"spec.registrySources.blockedRegistries[0]|pull its images"}},
+		"none insecure where a part of one is": {configv1.RegistrySources{InsecureRegistries: []string{"quay.io/a"}}, nil,
+			[]string{"spec.registrySources.insecureRegistries[0]|verify their certificates"}},
+		"no wildcard of which nothing is known": {configv1.RegistrySources{BlockedRegistries: []string{"*.example.com"}},
+			nil, []string{"blockedRegistries[0]|*.example.com"}},
+		"a wildcard for those that are known": {configv1.RegistrySources{BlockedRegistries: []string{"*.example.com"},
+			InsecureRegistries: []string{"a.example.com:5000", "example.com"}}, []string{"a.example.com:5000 blocked insecure",
+			"example.com insecure"}, []string{"blockedRegistries[0]"}},
+		"nothing that is no registry": {configv1.RegistrySources{InsecureRegistries: []string{"", "http://x",
+			"aux", "a..b", "x:70000"}}, nil, []string{"insecureRegistries[0]", "insecureRegistries[1]", "insecureRegistries[2]",
+			"insecureRegistries[3]", "insecureRegistries[4]"}},
 		"no registries that are searched in turn": {configv1.RegistrySources{ContainerRuntimeSearchRegistries: []string{"quay.io"}}, nil, []string{"containerRuntimeSearchRegistries"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -41,9 +53,11 @@ func TestNodesFollowTheImageConfiguration(t *testing.T) {
 func TestMirrorsAreReachedAsTheirHostsAre(t *testing.T) {
 	mirrors := digestMirrors("a", digests("quay.io", "m.example.com:5000/a", "n.example.com", "blocked.example.com"))
 	f := withObjects(t, mirrors, imageWith(configv1.RegistrySources{
-		InsecureRegistries: []string{"*.example.com", "quay.io/x"}, BlockedRegistries: []string{"blocked.example.com", "registry.example.com"},
+		InsecureRegistries: []string{"*.example.com", "quay.io/x"}, BlockedRegistries: []string{"blocked.example.com",
+			"registry.example.com"},
 	}), pullSecretWith(`{"auths":{"n.example.com":{"auth":"dTpw"},"m.example.com:5000/b":{"auth":"dTpw"}}}`))
-	f.clientCA = registryCA(machineconfigv1.ImageRegistryBundle{File: "m.example.com..5000", Data: []byte(certificate(t, "m"))})
+	f.clientCA = registryCA(machineconfigv1.ImageRegistryBundle{File: "m.example.com..5000",
+		Data: []byte(certificate(t, "m"))})
 	facts, told := f.follow(t)
 	expectRegistries(t, facts.Registries,
 		"blocked.example.com blocked insecure",
@@ -52,11 +66,13 @@ func TestMirrorsAreReachedAsTheirHostsAre(t *testing.T) {
 		"quay.io <- m.example.com:5000/a insecure CA <- n.example.com/ insecure authorized",
 		"registry.example.com blocked insecure",
 	)
-	expectNotices(t, told, "Image cluster|insecureRegistries[0]", "Image cluster|insecureRegistries[1]", "ImageDigestMirrorSet a|mirrors[2]|blocks it")
+	expectNotices(t, told, "Image cluster|insecureRegistries[0]", "Image cluster|insecureRegistries[1]",
+		"ImageDigestMirrorSet a|mirrors[2]|blocks it")
 }
 
 func TestAMirrorForTwoPartsOfARegistryIsReachedInOneWay(t *testing.T) {
-	facts, told := withObjects(t, digestMirrors("a", digests("quay.io/a", "m.example.com/a"), digests("quay.io/b", "m.example.com/b")),
+	facts, told := withObjects(t, digestMirrors("a", digests("quay.io/a", "m.example.com/a"),
+		digests("quay.io/b", "m.example.com/b")),
 		pullSecretWith(`{"auths":{"m.example.com/a":{"auth":"dTpw"},"m.example.com/b":{"auth":"dTpx"}}}`)).follow(t)
 	if mirrors := facts.Registries.Hosts[0].Mirrors; len(mirrors) != 1 || mirrors[0].Authorization != "dTpw" {
 		t.Errorf("got %+v", mirrors)
@@ -66,9 +82,12 @@ func TestAMirrorForTwoPartsOfARegistryIsReachedInOneWay(t *testing.T) {
 
 func TestScopes(t *testing.T) {
 	for text, want := range map[string]string{
-		"quay.io": "quay.io", "Quay.io:5000/a/b-c.d__e": "quay.io:5000/a/b-c.d__e", "*.Example.com": "*.example.com", "localhost:5000": "localhost:5000", "10.0.0.1:5000/a": "10.0.0.1:5000/a",
-		"": "", "quay.io/": "", "quay.io//a": "", "quay.io/A": "", "quay.io/a/": "", "quay.io/..": "", "quay.io/a/../b": "", "quay.io:": "", "quay.io:0": "", "quay.io:05": "", "quay.io:65536": "",
-		"*": "", "*.example.com/a": "", "*.example.com:80": "", "a*.example.com": "", "-a.io": "", "a-.io": "", "a..io": "", "user@quay.io": "", "https://quay.io": "", "quay.io/a:tag": "",
+		"quay.io": "quay.io", "Quay.io:5000/a/b-c.d__e": "quay.io:5000/a/b-c.d__e", "*.Example.com": "*.example.com",
+		"localhost:5000": "localhost:5000", "10.0.0.1:5000/a": "10.0.0.1:5000/a",
+		"": "", "quay.io/": "", "quay.io//a": "", "quay.io/A": "", "quay.io/a/": "", "quay.io/..": "", "quay.io/a/../b": "",
+		"quay.io:": "", "quay.io:0": "", "quay.io:05": "", "quay.io:65536": "",
+		"*": "", "*.example.com/a": "", "*.example.com:80": "", "a*.example.com": "", "-a.io": "", "a-.io": "", "a..io": "",
+		"user@quay.io": "", "https://quay.io": "", "quay.io/a:tag": "",
 		"quay.io/a@sha256:0": "", "quay.io\\a": "", "quay.io/a b": "", "quay.io\n": "", "[fd00::1]:5000": "",
 	} {
 		if s, ok := parseScope(text); ok != (want != "") || ok && s.String() != want {
@@ -76,8 +95,10 @@ func TestScopes(t *testing.T) {
 		}
 	}
 	for pair, want := range map[[2]string]bool{
-		{"quay.io", "quay.io/a"}: true, {"quay.io/a", "quay.io/a"}: true, {"quay.io/a", "quay.io/a/b"}: true, {"quay.io/a", "quay.io/ab"}: false, {"quay.io/a", "quay.io"}: false,
-		{"quay.io", "quay.io:5000"}: false, {"*.io", "quay.io/a"}: true, {"*.io", "quay.io:5000"}: true, {"*.quay.io", "quay.io"}: false, {"*.io", "*.quay.io"}: true, {"*.quay.io", "*.io"}: false,
+		{"quay.io", "quay.io/a"}: true, {"quay.io/a", "quay.io/a"}: true, {"quay.io/a", "quay.io/a/b"}: true,
+		{"quay.io/a", "quay.io/ab"}: false, {"quay.io/a", "quay.io"}: false,
+		{"quay.io", "quay.io:5000"}: false, {"*.io", "quay.io/a"}: true, {"*.io", "quay.io:5000"}: true,
+		{"*.quay.io", "quay.io"}: false, {"*.io", "*.quay.io"}: true, {"*.quay.io", "*.io"}: false,
 		{"quay.io", "*.quay.io"}: false,
 	} {
 		outer, _ := parseScope(pair[0])

@@ -7,13 +7,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// scope is a set of images as OpenShift's image settings name it: host[:port][/path], or *.domain for all hosts below a domain.
+// scope is a set of images as OpenShift's image settings name it: host[:port][/path], or *.domain for all hosts below a
+// domain.
 type scope struct {
 	host, path string
 	wildcard   bool
 }
 
-// The forms that registries.conf of the Linux nodes has, and the API's own validation: see the fields of ImageDigestMirrorSet.
+// The forms that registries.conf of the Linux nodes has, and the API's own validation: see the fields of
+// ImageDigestMirrorSet.
 var (
 	wildcardForm = regexp.MustCompile(`^\*(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)+$`)
 	hostForm     = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*(:[0-9]{1,5})?$`)
@@ -42,7 +44,7 @@ func parseScope(text string) (scope, bool) {
 	return scope{host: host, path: path}, true
 }
 
-// String is the scope as it is written.
+// String returns the scope as it is written.
 func (s scope) String() string {
 	if s.path == "" {
 		return s.host

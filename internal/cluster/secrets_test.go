@@ -32,7 +32,8 @@ func servingCertificate(t *testing.T) (certificate, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "exporter"}, NotAfter: time.Unix(1<<33, 0)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "exporter"},
+		NotAfter: time.Unix(1<<33, 0)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +42,8 @@ func servingCertificate(t *testing.T) (certificate, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded}))
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
+		string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded}))
 }
 
 func servingSecret(certificate, key string) *corev1.Secret {
@@ -63,14 +65,15 @@ func TestExportersServeWithTheCertificateOfTheServiceCA(t *testing.T) {
 		"no key":                       servingSecret(certificate, ""),
 		"no certificate":               servingSecret("", key),
 		"the key of another":           servingSecret(certificate, otherKey),
-		"a certificate that is none":   servingSecret("canary", key),
-		"a key that is none":           servingSecret(certificate, "canary"),
+		"an invalid certificate":       servingSecret("canary", key),
+		"an invalid key":               servingSecret(certificate, "canary"),
 		"the key as a certificate too": servingSecret(key, key),
 	} {
 		t.Run(name+" makes no exporter serve plain HTTP", func(t *testing.T) {
 			_, err := withObjects(t, secret).read(t)
 			var fault *Error
-			if !errors.As(err, &fault) || fault.Object != "Secret wmco/windows-machine-config-operator-tls" || strings.Contains(err.Error(), "canary") {
+			if !errors.As(err, &fault) || fault.Object != "Secret wmco/windows-machine-config-operator-tls" ||
+				strings.Contains(err.Error(), "canary") {
 				t.Errorf("error is %v", err)
 			}
 		})
@@ -81,8 +84,10 @@ func TestExportersServeWithTheCertificateOfTheServiceCA(t *testing.T) {
 func TestNoSecretIsPrinted(t *testing.T) {
 	certificate, key := servingCertificate(t)
 	f := withObjects(t,
-		proxyWith(configv1.ProxyStatus{HTTPProxy: "http://user:canary1@proxy:80", HTTPSProxy: "http://user:canary2@proxy:80"}),
-		pullSecretWith(`{"auths":{"m.example.com":{"auth":"`+basic("user:canary3")+`"},"n.example.com":{"username":"user","password":"canary4","identitytoken":"canary5"},`+
+		proxyWith(configv1.ProxyStatus{HTTPProxy: "http://user:canary1@proxy:80",
+			HTTPSProxy: "http://user:canary2@proxy:80"}),
+		pullSecretWith(`{"auths":{"m.example.com":{"auth":"`+basic("user:canary3")+
+			`"},"n.example.com":{"username":"user","password":"canary4","identitytoken":"canary5"},`+
 			`"o.example.com":{"auth":"canary6!"},"p.example.com":{"registrytoken":"canary7"}}}`),
 		digestMirrors("a", digests("quay.io", "m.example.com", "n.example.com")),
 		servingSecret(certificate, key),
@@ -93,7 +98,8 @@ func TestNoSecretIsPrinted(t *testing.T) {
 	}
 	secrets := []string{"canary", basic("user:canary3"), basic("user:canary4"), strings.Split(key, "\n")[1]}
 	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
-		for _, printed := range []string{fmt.Sprintf(format, facts), fmt.Sprintf(format, &facts), fmt.Sprintf(format, facts.Registries), fmt.Sprintf(format, told)} {
+		for _, printed := range []string{fmt.Sprintf(format, facts), fmt.Sprintf(format, &facts),
+			fmt.Sprintf(format, facts.Registries), fmt.Sprintf(format, told)} {
 			for _, secret := range secrets {
 				if strings.Contains(printed, secret) || strings.Contains(printed, fmt.Sprintf("%x", secret)) {
 					t.Errorf("%s prints %q", format, secret)
@@ -113,7 +119,8 @@ func TestKindsThatTheAPIServerHasNotAreNoFault(t *testing.T) {
 	}
 	answering := func(err error) client.Reader {
 		return interceptor.NewClient(newFixture(t).client(t).(client.WithWatch), interceptor.Funcs{
-			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object,
+				options ...client.GetOption) error {
 				if optional(object) {
 					return err
 				}
@@ -128,8 +135,10 @@ func TestKindsThatTheAPIServerHasNotAreNoFault(t *testing.T) {
 		})
 	}
 	for name, err := range map[string]error{
-		"as discovery says it":      &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "config.openshift.io", Kind: "Proxy"}},
-		"as the API server says it": apierrors.NewNotFound(schema.GroupResource{Group: "config.openshift.io", Resource: "proxies"}, ""),
+		"as discovery says it": &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "config.openshift.io",
+			Kind: "Proxy"}},
+		"as the API server says it": apierrors.NewNotFound(schema.GroupResource{Group: "config.openshift.io",
+			Resource: "proxies"}, ""),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, told, err := Read(t.Context(), answering(err), operatorNamespace); err != nil || len(told) > 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// withObjects is a cluster in order with objects that it need not have.
+// withObjects returns a cluster in order with objects that it need not have.
 func withObjects(t *testing.T, objects ...client.Object) *fixture {
 	f := newFixture(t)
 	f.others = objects
@@ -56,22 +56,26 @@ func proxyWith(status configv1.ProxyStatus) *configv1.Proxy {
 }
 
 func imageWith(sources configv1.RegistrySources) *configv1.Image {
-	return &configv1.Image{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}, Spec: configv1.ImageSpec{RegistrySources: sources}}
+	return &configv1.Image{ObjectMeta: metav1.ObjectMeta{Name: "cluster"},
+		Spec: configv1.ImageSpec{RegistrySources: sources}}
 }
 
 func pullSecretWith(content string) *corev1.Secret {
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-config", Name: "pull-secret"}, Type: corev1.SecretTypeDockerConfigJson,
-		Data: map[string][]byte{".dockerconfigjson": []byte(content)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-config", Name: "pull-secret"},
+		Type:       corev1.SecretTypeDockerConfigJson,
+		Data:       map[string][]byte{".dockerconfigjson": []byte(content)},
 	}
 }
 
 func digestMirrors(name string, entries ...configv1.ImageDigestMirrors) *configv1.ImageDigestMirrorSet {
-	return &configv1.ImageDigestMirrorSet{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: configv1.ImageDigestMirrorSetSpec{ImageDigestMirrors: entries}}
+	return &configv1.ImageDigestMirrorSet{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: configv1.ImageDigestMirrorSetSpec{ImageDigestMirrors: entries}}
 }
 
 func tagMirrors(name string, entries ...configv1.ImageTagMirrors) *configv1.ImageTagMirrorSet {
-	return &configv1.ImageTagMirrorSet{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: configv1.ImageTagMirrorSetSpec{ImageTagMirrors: entries}}
+	return &configv1.ImageTagMirrorSet{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: configv1.ImageTagMirrorSetSpec{ImageTagMirrors: entries}}
 }
 
 func digests(source string, mirrors ...configv1.ImageMirror) configv1.ImageDigestMirrors {
@@ -82,7 +86,7 @@ func tags(source string, mirrors ...configv1.ImageMirror) configv1.ImageTagMirro
 	return configv1.ImageTagMirrors{Source: source, Mirrors: mirrors}
 }
 
-// described is what nodes are told of a registry, in one line.
+// described returns what nodes know of a registry, in one line.
 func described(registry nodespec.Registry) string {
 	var b strings.Builder
 	b.WriteString(registry.Host)
@@ -120,13 +124,16 @@ func expectRegistries(t *testing.T, got nodespec.Registries, want ...string) {
 func TestAClusterWithoutSettingsHasNone(t *testing.T) {
 	for name, f := range map[string]*fixture{
 		"because their objects are not there": newFixture(t),
-		"because they are empty": withObjects(t, proxyWith(configv1.ProxyStatus{}), imageWith(configv1.RegistrySources{}), pullSecretWith(`{"auths":{}}`),
-			digestMirrors("a"), tagMirrors("a"), &machineconfigv1.ControllerConfig{ObjectMeta: metav1.ObjectMeta{Name: "machine-config-controller"}}),
+		"because they are empty": withObjects(t, proxyWith(configv1.ProxyStatus{}), imageWith(configv1.RegistrySources{}),
+			pullSecretWith(`{"auths":{}}`),
+			digestMirrors("a"), tagMirrors("a"),
+			&machineconfigv1.ControllerConfig{ObjectMeta: metav1.ObjectMeta{Name: "machine-config-controller"}}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			facts, told := f.follow(t)
 			expectNotices(t, told)
-			if facts.Proxy != (nodespec.Proxy{}) || facts.TrustedCAs != nil || facts.MetricsServing != (nodespec.ServingCertificate{}) {
+			if facts.Proxy != (nodespec.Proxy{}) || facts.TrustedCAs != nil ||
+				facts.MetricsServing != (nodespec.ServingCertificate{}) {
 				t.Errorf("got %+v", facts)
 			}
 			if r := facts.Registries; r.Hosts != nil || r.Credentials != nil || r.OnlyAllowed {

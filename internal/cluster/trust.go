@@ -18,8 +18,8 @@ import (
 
 const controllerConfigID = "ControllerConfig " + controllerConfig
 
-// readTrustedCAs reads the authorities that the administrators have all nodes trust. The machine config operator gathers them from
-// ConfigMap openshift-config/user-ca-bundle and the one that Proxy cluster names. L-01
+// readTrustedCAs reads the authorities that the administrators have all nodes trust. The machine config operator
+// gathers them from ConfigMap openshift-config/user-ca-bundle and the one that Proxy cluster names. L-01
 func (n *notices) readTrustedCAs(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
 	config := &machineconfigv1.ControllerConfig{}
 	about, found, err := readOptional(ctx, reader, controllerConfig, config, controllerConfigID)
@@ -29,8 +29,9 @@ func (n *notices) readTrustedCAs(ctx context.Context, reader client.Reader, fact
 	const field = "spec.additionalTrustBundle"
 	trusted, problem := authorities(config.Spec.AdditionalTrustBundle)
 	if problem != "" {
-		return about.error(field, problem+" It comes from ConfigMap openshift-config/user-ca-bundle and the trustedCA of Proxy cluster. "+
-			"Until they are corrected, nodes keep the authorities that they trust now.")
+		return about.error(field,
+			problem+" It comes from ConfigMap openshift-config/user-ca-bundle and the trustedCA of Proxy cluster. "+
+				"Until they are corrected, nodes keep the authorities that they trust now.")
 	}
 	for _, number := range trusted.unread {
 		n.add(about, field, fmt.Sprintf("its certificate %d cannot be read. Windows nodes do not trust it. "+
@@ -48,8 +49,9 @@ type bundle struct {
 	unread []int
 }
 
-// authorities takes a PEM bundle apart. Nothing but certificates is taken from it. problem is not empty for a bundle that was damaged:
-// which certificates are missing in it is not known, so it is not to be used in place of the one before.
+// authorities takes a PEM bundle apart. Nothing but certificates is taken from it. problem is not empty for a bundle
+// that was damaged: which certificates are missing in it is not known, so it is not to be used in place of the one
+// before.
 func authorities(content []byte) (result bundle, problem string) {
 	announced := bytes.Count(content, []byte("-----BEGIN CERTIFICATE-----"))
 	if announced == 0 {
@@ -75,10 +77,12 @@ func authorities(content []byte) (result bundle, problem string) {
 			result.unread = append(result.unread, number)
 			continue
 		}
-		result.certificates = append(result.certificates, string(pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes})))
+		result.certificates = append(result.certificates,
+			string(pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes})))
 	}
 	if number != announced {
-		return bundle{}, fmt.Sprintf("it contains the beginning of %d certificates, but only %d are complete.", announced, number)
+		return bundle{}, fmt.Sprintf("it contains the beginning of %d certificates, but only %d are complete.", announced,
+			number)
 	}
 	slices.Sort(result.certificates)
 	result.certificates = slices.Compact(result.certificates)
@@ -95,8 +99,8 @@ func isDER(content []byte) bool {
 // registryCAs are the authorities of registries, in PEM, by the registry's host. L-02
 type registryCAs map[string]string
 
-// readRegistryCAs reads them where the machine config operator has put them: those of the administrators (Image cluster,
-// additionalTrustedCA) and those of the cluster's own registry.
+// readRegistryCAs reads them where the machine config operator has put them: those of the administrators (Image
+// cluster, additionalTrustedCA) and those of the cluster's own registry.
 func (n *notices) readRegistryCAs(ctx context.Context, reader client.Reader) (registryCAs, error) {
 	config := &machineconfigv1.ControllerConfig{}
 	about, found, err := readOptional(ctx, reader, controllerConfig, config, controllerConfigID)
@@ -109,7 +113,8 @@ func (n *notices) readRegistryCAs(ctx context.Context, reader client.Reader) (re
 			at := fmt.Sprintf("spec.%s[%d]", field, i)
 			host := registryOfFile(b.File)
 			if !nodespec.IsRegistryHost(host) {
-				n.add(about, at+".file", fmt.Sprintf("%q does not name a registry that can be configured on Windows nodes; they do not use its certificate authority.", excerpt(b.File)))
+				n.add(about, at+".file",
+					fmt.Sprintf("%q does not name a registry that can be configured on Windows nodes; they do not use its certificate authority.", excerpt(b.File)))
 				continue
 			}
 			trusted, problem := authorities(b.Data)
@@ -135,8 +140,8 @@ func (n *notices) readRegistryCAs(ctx context.Context, reader client.Reader) (re
 	return result, nil
 }
 
-// registryOfFile is the host that a file of certificates is named after. No name of a file or of a ConfigMap's key has a colon, so the port
-// stands after two dots: registry.example.com..5000.
+// registryOfFile returns the host that a file of certificates is named after. No name of a file or of a ConfigMap's key
+// has a colon, so the port stands after two dots: registry.example.com..5000.
 func registryOfFile(name string) string {
 	host, port, found := strings.Cut(strings.ToLower(name), "..")
 	if !found {
@@ -148,7 +153,8 @@ func registryOfFile(name string) string {
 	return host + ":" + port
 }
 
-// excerpt is what a message repeats of a text that somebody else wrote: its beginning, without what could be a password before a host.
+// excerpt is what a message repeats of a text that somebody else wrote: its beginning, without what could be a password
+// before a host.
 func excerpt(text string) string {
 	const longest = 100
 	if i := strings.LastIndexByte(text, '@'); i >= 0 {

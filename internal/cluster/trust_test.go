@@ -39,14 +39,15 @@ func TestNodesTrustWhatTheAdministratorsTrust(t *testing.T) {
 		want    []string
 		notices []string
 	}{
-		"one authority":                            {a, []string{a}, nil},
-		"two, in whatever order":                   {b + a, both, nil},
-		"one twice":                                {a + b + a, both, nil},
-		"with comments around":                     {"# ours\n" + a + "\n\n# theirs\n" + b + "end", both, nil},
-		"with the line ends of Windows":            {strings.ReplaceAll(a, "\n", "\r\n"), []string{a}, nil},
-		"without a key that got there by mistake":  {a + block("PRIVATE KEY", "canary"), []string{a}, nil},
-		"without what Go cannot read, and says so": {a + strange + b, both, []string{"ControllerConfig machine-config-controller|spec.additionalTrustBundle|certificate 2"}},
-		"nobody, when there is nothing but space":  {" \n", nil, nil},
+		"one authority":                           {a, []string{a}, nil},
+		"two, in whatever order":                  {b + a, both, nil},
+		"one twice":                               {a + b + a, both, nil},
+		"with comments around":                    {"# ours\n" + a + "\n\n# theirs\n" + b + "end", both, nil},
+		"with the line ends of Windows":           {strings.ReplaceAll(a, "\n", "\r\n"), []string{a}, nil},
+		"without a key that got there by mistake": {a + block("PRIVATE KEY", "canary"), []string{a}, nil},
+		"without what Go cannot read, and says so": {a + strange + b, both,
+			[]string{"ControllerConfig machine-config-controller|spec.additionalTrustBundle|certificate 2"}},
+		"nobody, when there is nothing but space": {" \n", nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
@@ -75,7 +76,8 @@ func TestADamagedTrustBundleChangesNoNode(t *testing.T) {
 			f.clientCA = trusting(bundle)
 			_, err := f.read(t)
 			var fault *Error
-			if !errors.As(err, &fault) || fault.Field != "spec.additionalTrustBundle" || strings.Contains(err.Error(), "canary") {
+			if !errors.As(err, &fault) || fault.Field != "spec.additionalTrustBundle" ||
+				strings.Contains(err.Error(), "canary") {
 				t.Errorf("error is %v", err)
 			}
 		})
@@ -89,7 +91,8 @@ func TestRegistriesAreVerifiedWithTheirAuthorities(t *testing.T) {
 		f := newFixture(t)
 		f.clientCA = registryCA(machineconfigv1.ImageRegistryBundle{File: "registry.example.com..5000", Data: []byte(a)},
 			machineconfigv1.ImageRegistryBundle{File: "Registry.Example.COM", Data: []byte(b)})
-		f.clientCA.Spec.ImageRegistryBundleData = []machineconfigv1.ImageRegistryBundle{{File: "registry.example.com", Data: []byte(a + b)}}
+		f.clientCA.Spec.ImageRegistryBundleData = []machineconfigv1.ImageRegistryBundle{{File: "registry.example.com",
+			Data: []byte(a + b)}}
 		facts, told := f.follow(t)
 		expectNotices(t, told)
 		expectRegistries(t, facts.Registries, "registry.example.com CA", "registry.example.com:5000 CA")
@@ -104,15 +107,17 @@ func TestRegistriesAreVerifiedWithTheirAuthorities(t *testing.T) {
 		notice     string
 		registries []string
 	}{
-		"a port that is none":            {"registry.example.com..x", a, "spec.imageRegistryBundleUserData[0].file", nil},
-		"a path":                         {`..\..\system32`, a, "spec.imageRegistryBundleUserData[0].file", nil},
-		"a name that Windows keeps":      {"con.example.com", a, "spec.imageRegistryBundleUserData[0].file", nil},
-		"an empty name":                  {"", a, "spec.imageRegistryBundleUserData[0].file", nil},
-		"an authority that is none":      {"registry.example.com", "canary", "spec.imageRegistryBundleUserData[0].data", nil},
-		"an authority that is strange":   {"registry.example.com", a + strange, "spec.imageRegistryBundleUserData[0].data", []string{"registry.example.com CA"}},
-		"an authority that is cut short": {"registry.example.com", a[:len(a)/2], "spec.imageRegistryBundleUserData[0].data", nil},
+		"an invalid port":           {"registry.example.com..x", a, "spec.imageRegistryBundleUserData[0].file", nil},
+		"a path":                    {`..\..\system32`, a, "spec.imageRegistryBundleUserData[0].file", nil},
+		"a name that Windows keeps": {"con.example.com", a, "spec.imageRegistryBundleUserData[0].file", nil},
+		"an empty name":             {"", a, "spec.imageRegistryBundleUserData[0].file", nil},
+		"an invalid authority":      {"registry.example.com", "canary", "spec.imageRegistryBundleUserData[0].data", nil},
+		"an authority that is strange": {"registry.example.com", a + strange, "spec.imageRegistryBundleUserData[0].data",
+			[]string{"registry.example.com CA"}},
+		"an authority that is cut short": {"registry.example.com", a[:len(a)/2], "spec.imageRegistryBundleUserData[0].data",
+			nil},
 	} {
-		t.Run(name+" is told and holds up nothing", func(t *testing.T) {
+		t.Run(name+" is reported and delays nothing", func(t *testing.T) {
 			f := newFixture(t)
 			f.clientCA = registryCA(machineconfigv1.ImageRegistryBundle{File: test.file, Data: []byte(test.data)})
 			facts, told := f.follow(t)

@@ -9,11 +9,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// readVersion reads the OpenShift version: the last one that was completed, for during an upgrade some nodes still have that.
+// readVersion reads the OpenShift version: the last one that was completed, for during an upgrade some nodes still have
+// that.
 func readVersion(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
 	const id = "ClusterVersion version"
 	version := &configv1.ClusterVersion{}
-	if err := get(ctx, reader, "version", version, id, "The installer creates it; a cluster without it is not an OpenShift cluster."); err != nil {
+	if err := get(ctx, reader, "version", version, id,
+		"The installer creates it; a cluster without it is not an OpenShift cluster."); err != nil {
 		return err
 	}
 	facts.Version = version.Status.Desired.Version
@@ -24,7 +26,8 @@ func readVersion(ctx context.Context, reader client.Reader, facts *nodespec.Clus
 		}
 	}
 	if facts.Version == "" {
-		return &Error{Object: id, Field: "status.desired.version", Message: "it is empty. The cluster version operator sets it once it runs."}
+		return &Error{Object: id, Field: "status.desired.version",
+			Message: "it is empty. The cluster version operator sets it once it runs."}
 	}
 	return nil
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// workerUnit is kubelet.service of the workers, with what the machine config operator writes in place of its {{cloudProvider .}} and
-// {{cloudConfigFlag .}}. Source: openshift/machine-config-operator, templates/worker/01-worker-kubelet.
+// workerUnit is kubelet.service of the workers, with what the machine config operator writes in place of its
+// {{cloudProvider .}} and {{cloudConfigFlag .}}. Source: openshift/machine-config-operator,
+// templates/worker/01-worker-kubelet.
 func workerUnit(cloudProvider, cloudConfig string) string {
 	return `[Unit]
 Description=Kubernetes Kubelet
@@ -39,7 +40,7 @@ Restart=always
 `
 }
 
-// madeOf is the NodeSpec that follows from a cluster of that platform whose workers have the unit.
+// madeOf returns the NodeSpec that follows from a cluster of that platform whose workers have the unit.
 func madeOf(t *testing.T, platform configv1.PlatformType, unit string) nodespec.NodeSpec {
 	t.Helper()
 	f := newFixture(t)
@@ -54,10 +55,13 @@ func madeOf(t *testing.T, platform configv1.PlatformType, unit string) nodespec.
 		Agent: program("wicd.exe"), OperatorVersion: "1.2.3",
 	}
 	for component, programs := range map[string][]string{
-		"containerd": {"containerd.exe", "containerd-shim-runhcs-v1.exe"}, "kubelet": {"kubelet.exe"}, "kube-proxy": {"kube-proxy.exe"},
+		"containerd": {"containerd.exe", "containerd-shim-runhcs-v1.exe"}, "kubelet": {"kubelet.exe"},
+		"kube-proxy":      {"kube-proxy.exe"},
 		"kube-log-runner": {"kube-log-runner.exe"}, "cni": {"win-overlay.exe", "host-local.exe", "win-bridge.exe"},
-		"hybrid-overlay-node": {"hybrid-overlay-node.exe"}, "windows_exporter": {"windows_exporter.exe"}, "csi-proxy": {"csi-proxy.exe"},
-		"ecr-credential-provider": {"ecr-credential-provider.exe"}, "azure-cloud-node-manager": {"azure-cloud-node-manager.exe"},
+		"hybrid-overlay-node": {"hybrid-overlay-node.exe"}, "windows_exporter": {"windows_exporter.exe"},
+		"csi-proxy":                {"csi-proxy.exe"},
+		"ecr-credential-provider":  {"ecr-credential-provider.exe"},
+		"azure-cloud-node-manager": {"azure-cloud-node-manager.exe"},
 	} {
 		c := nodespec.Component{Name: component, Version: "v1.0.0"}
 		for _, name := range programs {
@@ -76,8 +80,9 @@ func program(name string) nodespec.PayloadFile {
 	return nodespec.PayloadFile{Name: name, SHA256: fmt.Sprintf("%064x", len(name)*1000+int(name[0])), Size: 1000}
 }
 
-// R-106: what a Windows node has for volumes on each platform: the kubelet's cloud provider, as the workers have it, and csi-proxy, over which
-// the node plugins of CSI drivers mount and format disks. The storage driver of a cloud itself is neither in the kubelet nor here.
+// R-106: what a Windows node has for volumes on each platform: the kubelet's cloud provider, as the workers have it,
+// and csi-proxy, over which the node plugins of CSI drivers mount and format disks. The storage driver of a cloud
+// itself is neither in the kubelet nor here.
 func TestWhatAWindowsNodeHasForVolumesFollowsFromTheWorkers(t *testing.T) {
 	const azureConfig = "--cloud-config=/etc/kubernetes/cloud.conf"
 	for platform, c := range map[configv1.PlatformType]struct{ unit, want string }{
@@ -101,9 +106,10 @@ func TestWhatAWindowsNodeHasForVolumesFollowsFromTheWorkers(t *testing.T) {
 				}
 			}
 			if got := strings.Join(cloud, " "); got != c.want {
-				t.Errorf("the kubelet is told %q of the cloud, want %q", got, c.want)
+				t.Errorf("the kubelet's cloud provider is %q, want %q", got, c.want)
 			}
-			if proxy := words[nodespec.ServiceCSIProxy]; !slices.Contains(proxy, "-windows-service") || !strings.HasSuffix(proxy[0], `\csi-proxy.exe`) {
+			if proxy := words[nodespec.ServiceCSIProxy]; !slices.Contains(proxy, "-windows-service") ||
+				!strings.HasSuffix(proxy[0], `\csi-proxy.exe`) {
 				t.Errorf("csi-proxy runs as %q", proxy)
 			}
 		})

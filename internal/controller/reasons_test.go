@@ -15,7 +15,8 @@ import (
 
 // words are the functions that may look at a reason because they choose words by it, and do nothing else.
 var words = []string{
-	"instance/naming/cloud.go cloudNameObstacle", "instance/phase_eligible.go run", "instance/phase_unmanaged.go unmanagedObstacle",
+	"instance/naming/cloud.go cloudNameObstacle", "instance/phase_eligible.go run",
+	"instance/phase_unmanaged.go unmanagedObstacle",
 	"source/machine/events.go leftAlone",
 	// The reason is a field of the spec here, which the source writes.
 	"instance/phase_unmanaged.go undrain",

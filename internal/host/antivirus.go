@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Exclusion is something that Microsoft Defender Antivirus does not scan.
+// Exclusion is an exclusion from the scans of Microsoft Defender Antivirus.
 type Exclusion struct {
 	Kind ExclusionKind `json:"kind"`
 	// Value is the absolute path of a program for ExcludeProcess, of a file or folder for ExcludePath.
@@ -34,8 +34,9 @@ const (
 	DefenderProgram = "MsMpEng.exe"
 )
 
-// DefenderAtWork reports whether Microsoft Defender Antivirus is at work: its service runs, in its own program. Names that merely begin
-// with "Windows Defender" belong to others too, such as the firewall, and the program alone may be that of a scan at the command line.
+// DefenderAtWork reports whether Microsoft Defender Antivirus is at work: its service runs, in its own program. Names
+// that merely begin with "Windows Defender" belong to others too, such as the firewall, and the program alone may
+// belong to a scan at the command line.
 func DefenderAtWork(services []Service, processes []Process) bool {
 	for _, service := range services {
 		if strings.EqualFold(service.Name, DefenderService) && service.State == ServiceRunning && service.PID != 0 {

@@ -10,7 +10,8 @@ import (
 func TestDefenderAtWork(t *testing.T) {
 	service := func(name string, state host.ServiceState, pid int) []host.Service {
 		return []host.Service{
-			{ServiceConfig: host.ServiceConfig{Name: "mpssvc", DisplayName: "Windows Defender Firewall"}, State: host.ServiceRunning, PID: 4},
+			{ServiceConfig: host.ServiceConfig{Name: "mpssvc", DisplayName: "Windows Defender Firewall"},
+				State: host.ServiceRunning, PID: 4},
 			{ServiceConfig: host.ServiceConfig{Name: name}, State: state, PID: pid},
 		}
 	}
@@ -22,16 +23,25 @@ func TestDefenderAtWork(t *testing.T) {
 		processes []host.Process
 		want      bool
 	}{
-		"a host on which it runs":                         {service("WinDefend", host.ServiceRunning, 8), process("MsMpEng.exe", 8), true},
-		"names in another case":                           {service("windefend", host.ServiceRunning, 8), process("msmpeng.EXE", 8), true},
-		"a host on which it is installed but stopped":     {service("WinDefend", host.ServiceStopped, 0), process("sshd.exe", 8), false},
-		"a host on which it starts":                       {service("WinDefend", host.ServiceStartPending, 8), process("MsMpEng.exe", 8), false},
-		"a host without it":                               {nil, process("sshd.exe", 8), false},
-		"another process named Windows Defender":          {service("other", host.ServiceRunning, 8), process("Windows Defender Updater.exe", 8), false},
-		"another service named WinDefend and more":        {service("WinDefendUpdater", host.ServiceRunning, 8), process("MsMpEng.exe", 8), false},
-		"its program run by hand while it is stopped":     {service("WinDefend", host.ServiceStopped, 0), process("MsMpEng.exe", 8), false},
-		"its service taken over by another program":       {service("WinDefend", host.ServiceRunning, 8), process("svchost.exe", 8), false},
-		"its service in one process, its name on another": {service("WinDefend", host.ServiceRunning, 12), process("MsMpEng.exe", 8), false},
+		"a host on which it runs": {service("WinDefend", host.ServiceRunning, 8),
+			process("MsMpEng.exe", 8), true},
+		"names in another case": {service("windefend", host.ServiceRunning, 8),
+			process("msmpeng.EXE", 8), true},
+		"a host on which it is installed but stopped": {service("WinDefend", host.ServiceStopped, 0),
+			process("sshd.exe", 8), false},
+		"a host on which it starts": {service("WinDefend", host.ServiceStartPending, 8),
+			process("MsMpEng.exe", 8), false},
+		"a host without it": {nil, process("sshd.exe", 8), false},
+		"another process named Windows Defender": {service("other", host.ServiceRunning, 8),
+			process("Windows Defender Updater.exe", 8), false},
+		"another service named WinDefend and more": {service("WinDefendUpdater", host.ServiceRunning, 8),
+			process("MsMpEng.exe", 8), false},
+		"its program run by hand while it is stopped": {service("WinDefend", host.ServiceStopped, 0),
+			process("MsMpEng.exe", 8), false},
+		"its service taken over by another program": {service("WinDefend", host.ServiceRunning, 8),
+			process("svchost.exe", 8), false},
+		"its service in one process, its name on another": {service("WinDefend", host.ServiceRunning, 12),
+			process("MsMpEng.exe", 8), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := host.DefenderAtWork(test.services, test.processes); got != test.want {

@@ -2,9 +2,9 @@ package host
 
 import "strings"
 
-// CommandLine joins a program and its arguments into the one string that CreateProcess and the service control manager take,
-// quoted so that CommandLineToArgvW gives the same words back.
-// Source: "Parsing C++ command-line arguments", Microsoft C runtime documentation.
+// CommandLine joins a program and its arguments into the one string that CreateProcess and the service control manager
+// take, quoted so that CommandLineToArgvW gives the same words back. Source: "Parsing C++ command-line arguments",
+// Microsoft C runtime documentation.
 func CommandLine(words ...string) string {
 	quoted := make([]string, len(words))
 	for i, word := range words {

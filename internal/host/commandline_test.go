@@ -16,8 +16,9 @@ func TestCommandLine(t *testing.T) {
 		words []string
 		line  string
 	}{
-		"plain words stay as they are":             {[]string{`C:\k\kubelet.exe`, "--v=4"}, `C:\k\kubelet.exe --v=4`},
-		"a word with a space is quoted":            {[]string{`C:\Program Files\x.exe`, "a b"}, `"C:\Program Files\x.exe" "a b"`},
+		"plain words stay as they are": {[]string{`C:\k\kubelet.exe`, "--v=4"}, `C:\k\kubelet.exe --v=4`},
+		"a word with a space is quoted": {[]string{`C:\Program Files\x.exe`, "a b"},
+			`"C:\Program Files\x.exe" "a b"`},
 		"an empty word is kept":                    {[]string{"x", "", "y"}, `x "" y`},
 		"a quote is escaped":                       {[]string{`say "hi"`}, `"say \"hi\""`},
 		"backslashes before a quote are doubled":   {[]string{`a\\"b`}, `"a\\\\\"b"`},

@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// ParseDestination reads the destination of a route: IPv4 in CIDR form, without bits behind the prefix. The default route is
-// refused: nothing here may change it.
+// ParseDestination reads the destination of a route: IPv4 in CIDR form, without bits behind the prefix. The default
+// route is refused: nothing here may change it.
 func ParseDestination(destination string) (netip.Prefix, error) {
 	prefix, err := netip.ParsePrefix(destination)
 	switch {
@@ -15,7 +15,8 @@ func ParseDestination(destination string) (netip.Prefix, error) {
 	case !prefix.Addr().Is4():
 		return netip.Prefix{}, fmt.Errorf("%s is not a destination of a route: it must be an IPv4 network", destination)
 	case prefix != prefix.Masked():
-		return netip.Prefix{}, fmt.Errorf("%s is not a destination of a route: the network is %s", destination, prefix.Masked())
+		return netip.Prefix{}, fmt.Errorf("%s is not a destination of a route: the network is %s",
+			destination, prefix.Masked())
 	case prefix.Bits() == 0:
 		return netip.Prefix{}, fmt.Errorf("the default route must not be changed")
 	}

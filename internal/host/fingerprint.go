@@ -5,10 +5,12 @@ import (
 	"strings"
 )
 
-// CheckFingerprint is an error for what is no SHA-256 in lower-case hex, the form in which Roots names certificates.
+// CheckFingerprint returns an error for anything but a SHA-256 in lower-case hex, the form in which Roots names
+// certificates.
 func CheckFingerprint(fingerprint string) error {
 	if len(fingerprint) != 64 || strings.Trim(fingerprint, "0123456789abcdef") != "" {
-		return fmt.Errorf("%.80q is not a fingerprint of a certificate: it must be a SHA-256 digest in lower-case hex", fingerprint)
+		return fmt.Errorf("%.80q is not a fingerprint of a certificate: it must be a SHA-256 digest in lower-case hex",
+			fingerprint)
 	}
 	return nil
 }

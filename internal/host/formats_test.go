@@ -12,7 +12,8 @@ func TestFingerprint(t *testing.T) {
 	if err := host.CheckFingerprint(good); err != nil {
 		t.Error(err)
 	}
-	for _, bad := range []string{"", good[:62], good + "0a", strings.ToUpper(good), strings.Repeat("g", 64), strings.Repeat("x", 1<<20)} {
+	for _, bad := range []string{"", good[:62], good + "0a", strings.ToUpper(good), strings.Repeat("g", 64),
+		strings.Repeat("x", 1<<20)} {
 		if err := host.CheckFingerprint(bad); err == nil || len(err.Error()) > 300 {
 			t.Errorf("%.70q: %.300v", bad, err)
 		}
@@ -25,7 +26,8 @@ func TestDestination(t *testing.T) {
 			t.Errorf("%s: %s, %v", good, prefix, err)
 		}
 	}
-	for _, bad := range []string{"", "169.254.169.254", "10.0.0.1/8", "10.0.0.0/33", "0.0.0.0/0", "::/0", "fe80::/64", "::ffff:10.0.0.0/104", "10.0.0.0/8 "} {
+	for _, bad := range []string{"", "169.254.169.254", "10.0.0.1/8", "10.0.0.0/33", "0.0.0.0/0", "::/0", "fe80::/64",
+		"::ffff:10.0.0.0/104", "10.0.0.0/8 "} {
 		if prefix, err := host.ParseDestination(bad); err == nil {
 			t.Errorf("%q: %s", bad, prefix)
 		}

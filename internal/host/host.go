@@ -1,6 +1,6 @@
-// Package host describes a Windows machine as its agent sees it: small interfaces, one per part of Windows, and the values
-// they exchange. It has no behavior of its own. internal/host/fake implements it in memory with Windows' semantics,
-// internal/host/windows on Win32.
+// Package host describes a Windows machine as its agent sees it: small interfaces, one per part of Windows, and the
+// values they exchange. It has no behavior of its own. internal/host/fake implements it in memory with Windows'
+// semantics, internal/host/windows on Win32.
 package host
 
 import (
@@ -51,17 +51,19 @@ type Host struct {
 	Metadata    Metadata
 }
 
-// System is what Windows says of itself.
+// System returns the facts of Windows itself.
 type System interface {
 	// Info reads the machine's present facts.
 	Info(ctx context.Context) (SystemInfo, error)
-	// SetHostName sets the computer name. It takes effect with the next reboot; until then Info shows it as PendingHostName.
+	// SetHostName sets the computer name. It takes effect with the next reboot; until then Info shows it as
+	// PendingHostName.
 	SetHostName(ctx context.Context, name string) error
 }
 
 // Power restarts the machine.
 type Power interface {
-	// Reboot asks Windows to restart now. It returns when Windows has accepted; the caller's process is ended with the rest.
+	// Reboot asks Windows to restart now. It returns when Windows has accepted; the caller's process is ended with the
+	// rest.
 	Reboot(ctx context.Context, reason string) error
 }
 
@@ -98,7 +100,8 @@ type Files interface {
 	Stat(ctx context.Context, path string) (FileInfo, error)
 	// Open reads a file, following links. The caller closes it.
 	Open(ctx context.Context, path string) (io.ReadCloser, error)
-	// Write makes or replaces a file in one step: a reader sees the old content or the new, never a part. The folder must exist.
+	// Write makes or replaces a file in one step: a reader sees the old content or the new, never a part. The folder must
+	// exist.
 	Write(ctx context.Context, path string, content io.Reader, options WriteOptions) error
 	// ReadDir lists a folder, sorted by name.
 	ReadDir(ctx context.Context, path string) ([]FileInfo, error)
@@ -150,27 +153,30 @@ type Processes interface {
 	Self() int
 }
 
-// Probes asks the node's components how they are, from the host itself.
+// Probes checks the state of the node's components from the host itself.
 type Probes interface {
-	// HTTPGet asks an address on the host (http://127.0.0.1:10248/healthz) and returns the status code and the first KiB of the answer.
+	// HTTPGet asks an address on the host (http://127.0.0.1:10248/healthz) and returns the status code and the first KiB
+	// of the answer.
 	HTTPGet(ctx context.Context, url string) (status int, body string, err error)
 	// ContainerRuntime asks a CRI endpoint (npipe://./pipe/containerd-containerd).
 	ContainerRuntime(ctx context.Context, endpoint string) (RuntimeStatus, error)
 }
 
-// EventLog is Windows' event log Application, where administrators look for what concerns them.
+// EventLog is Windows' event log Application, where administrators look for events.
 type EventLog interface {
-	// Report writes an event. Its source need not be known: without it the viewer shows the message below a remark of its own.
+	// Report writes an event. Its source need not be known: without it the viewer shows the message below a remark of its
+	// own.
 	Report(ctx context.Context, event Event) error
 	// KnowsSource reports whether Windows has a source of that name.
 	KnowsSource(ctx context.Context, source string) (bool, error)
-	// AddSource makes the source known, with which the viewer shows the message of its events and nothing else. No error when it is known.
+	// AddSource makes the source known, with which the viewer shows the message of its events and nothing else. No error
+	// when it is known.
 	AddSource(ctx context.Context, source string) error
 	// RemoveSource makes Windows forget the source; its events stay. No error when it is not known.
 	RemoveSource(ctx context.Context, source string) error
 }
 
-// Antivirus is Microsoft Defender Antivirus. Only while it is at work it can be asked for its exclusions and told to change them
+// Antivirus is Microsoft Defender Antivirus. Only while it is at work can its exclusions be read and changed
 // (ErrNoAntivirus).
 type Antivirus interface {
 	// AtWork reports whether Defender scans on this machine; see DefenderAtWork.
@@ -183,33 +189,34 @@ type Antivirus interface {
 	RemoveExclusion(ctx context.Context, exclusion Exclusion) error
 }
 
-// Outbound is the way from the machine to others.
+// Outbound makes connections from the machine to others.
 type Outbound interface {
-	// LookupHost finds the addresses of a host's name, IPv4 and IPv6, as programs on the machine do: in the file hosts, then in DNS.
-	// ErrNotExist when there is no such name.
+	// LookupHost finds the addresses of a host's name, IPv4 and IPv6, as programs on the machine do: in the file hosts,
+	// then in DNS. ErrNotExist when there is no such name.
 	LookupHost(ctx context.Context, name string) (addresses []string, err error)
 	// Connect makes a TCP connection to a port of an address (10.0.0.1:6443) and ends it again. Nothing is sent.
 	Connect(ctx context.Context, address string) error
 }
 
-// Roots is the machine's store of trusted root certification authorities, LocalMachine\Root. It shows the machine's own part together with
-// those that group policies, Active Directory and Windows bring.
+// Roots is the machine's store of trusted root certification authorities, LocalMachine\Root. It shows the machine's own
+// part together with those that group policies, Active Directory and Windows bring.
 type Roots interface {
 	// Fingerprints are the SHA-256 of the certificates in the store, in lower-case hex.
 	Fingerprints(ctx context.Context) ([]string, error)
 	// Add puts a certificate in DER into the machine's own part of the store; no error when it is there.
 	Add(ctx context.Context, der []byte) error
-	// Remove takes a certificate out of the machine's own part of the store; no error when it is not there. ErrRefused when it is trusted
-	// all the same: a group policy, Active Directory or Windows itself brings it too.
+	// Remove takes a certificate out of the machine's own part of the store; no error when it is not there. ErrRefused
+	// when it is trusted all the same: a group policy, Active Directory or Windows itself brings it too.
 	Remove(ctx context.Context, fingerprint string) error
 }
 
 // Routes are the IPv4 routes in force.
 type Routes interface {
-	// ViaDefault are the destinations, in CIDR form, of all routes through the adapter that the default route goes through.
+	// ViaDefault are the destinations, in CIDR form, of all routes through the adapter that the default route goes
+	// through.
 	ViaDefault(ctx context.Context) ([]string, error)
-	// Add makes a route to the destination through the adapter and the gateway of the default route, until the next boot; no error when
-	// it is there. ErrNotExist when there is no default route.
+	// Add makes a route to the destination through the adapter and the gateway of the default route, until the next boot;
+	// no error when it is there. ErrNotExist when there is no default route.
 	Add(ctx context.Context, destination string) error
 	// Delete takes the destination's routes through that adapter away; no error when there is none.
 	Delete(ctx context.Context, destination string) error
@@ -217,21 +224,21 @@ type Routes interface {
 
 // Logs are the log files of programs that append to them and do not rotate them.
 type Logs interface {
-	// Rotate copies the log to another file and empties it, while its writer goes on. What is written in between may be lost. When the log
-	// cannot be emptied (ErrInUse: a program has it in its memory), there is no copy either.
+	// Rotate copies the log to another file and empties it, while its writer goes on. What is written in between may be
+	// lost. When the log cannot be emptied (ErrInUse: a program has it in its memory), there is no copy either.
 	Rotate(ctx context.Context, path, to string) error
 }
 
 // PodNetwork looks at the network from where pods are.
 type PodNetwork interface {
-	// Connect makes a TCP connection to a port of an address (172.30.0.1:443) from a compartment of its own, with an endpoint of the HNS
-	// network, as a pod would. All of that is gone when it returns. Nothing is sent.
+	// Connect makes a TCP connection to a port of an address (172.30.0.1:443) from a compartment of its own, with an
+	// endpoint of the HNS network, as a pod would. All of that is gone when it returns. Nothing is sent.
 	Connect(ctx context.Context, network, address string) error
 }
 
 // Metadata is the metadata service of the cloud that the machine runs in.
 type Metadata interface {
-	// HostName is the name by which the platform (AWS, GCP) knows the machine: on AWS its private DNS name, on GCP the instance's name.
-	// ErrNotExist for a platform that has no such service.
+	// HostName is the name by which the platform (AWS, GCP) knows the machine: on AWS its private DNS name, on GCP the
+	// instance's name. ErrNotExist for a platform that has no such service.
 	HostName(ctx context.Context, platform string) (string, error)
 }

@@ -2,7 +2,7 @@ package host
 
 import "time"
 
-// SystemInfo is what a Windows machine says of itself.
+// SystemInfo holds a Windows machine's facts about itself.
 type SystemInfo struct {
 	Product         string    `json:"product"`                   // "Windows Server 2022 Datacenter"
 	Edition         string    `json:"edition"`                   // "ServerDatacenter"
@@ -21,7 +21,7 @@ type SystemInfo struct {
 	RebootPending   bool      `json:"rebootPending"`
 }
 
-// FeatureState is how an optional feature stands.
+// FeatureState is the state of an optional feature.
 type FeatureState string
 
 // States of a feature.
@@ -43,7 +43,7 @@ const (
 	StartDisabled  StartType = "Disabled"
 )
 
-// ServiceState is how a service stands.
+// ServiceState is the state of a service.
 type ServiceState string
 
 // States of a service.
@@ -63,9 +63,10 @@ type ServiceConfig struct {
 	StartType    StartType `json:"startType"`
 	Dependencies []string  `json:"dependencies,omitempty"`
 	Environment  []string  `json:"environment,omitempty"` // NAME=value
-	// RestartDelays are the delays before the first, second, … restart after a crash; the last counts for all later ones. Empty: no restart.
+	// RestartDelays are the delays before the first, second, … restart after a crash; the last counts for all later ones.
+	// Empty: no restart.
 	RestartDelays []time.Duration `json:"restartDelays,omitempty"`
-	// ResetPeriod is the time without a crash after which the count starts anew.
+	// ResetPeriod is the time without a crash after which the count starts again.
 	ResetPeriod time.Duration `json:"resetPeriod,omitempty"`
 }
 
@@ -75,11 +76,12 @@ type Service struct {
 	State    ServiceState `json:"state"`
 	PID      int          `json:"pid,omitempty"`
 	ExitCode int          `json:"exitCode,omitempty"` // of the last run, when it is stopped
-	// RunningCommandLine is what the present process was started with; it differs from CommandLine after a change without restart.
+	// RunningCommandLine is what the present process was started with; it differs from CommandLine after a change without
+	// restart.
 	RunningCommandLine string `json:"runningCommandLine,omitempty"`
 }
 
-// Access is who may read and change a file or folder.
+// Access says who may read and change a file or folder.
 type Access string
 
 const (
@@ -94,8 +96,8 @@ type WriteOptions struct {
 	Access Access
 	// Exclusive fails with ErrExist when the file is there.
 	Exclusive bool
-	// Append adds to the end of a file that is there instead of replacing it, which then keeps its access. A writer that is killed may
-	// leave a part of the addition.
+	// Append adds to the end of a file that is there instead of replacing it, which then keeps its access. A writer that
+	// is killed may leave a part of the addition.
 	Append bool
 }
 
@@ -144,7 +146,7 @@ type Process struct {
 	Started time.Time `json:"-"`
 }
 
-// RuntimeStatus is a container runtime's own word.
+// RuntimeStatus is a container runtime's own report.
 type RuntimeStatus struct {
 	Name    string `json:"name"`    // "containerd"
 	Version string `json:"version"` // "v2.4.2"

@@ -31,12 +31,14 @@ func awsProviderSpec(o Options) (any, error) {
 		return nil, err
 	}
 	spec := machinev1beta1.AWSMachineProviderConfig{
-		TypeMeta:               metav1.TypeMeta{APIVersion: "awsproviderconfig.openshift.io/v1beta1", Kind: "AWSMachineProviderConfig"},
-		AMI:                    machinev1beta1.AWSResourceReference{ID: &image},
-		BlockDevices:           []machinev1beta1.BlockDeviceMappingSpec{{EBS: awsDisk(worker.BlockDevices)}},
-		CredentialsSecret:      or(worker.CredentialsSecret, &corev1.LocalObjectReference{Name: "aws-cloud-credentials"}),
-		DeviceIndex:            0,
-		IAMInstanceProfile:     or(worker.IAMInstanceProfile, &machinev1beta1.AWSResourceReference{ID: ptr.To(o.InfrastructureName + "-worker-profile")}),
+		TypeMeta: metav1.TypeMeta{APIVersion: "awsproviderconfig.openshift.io/v1beta1",
+			Kind: "AWSMachineProviderConfig"},
+		AMI:               machinev1beta1.AWSResourceReference{ID: &image},
+		BlockDevices:      []machinev1beta1.BlockDeviceMappingSpec{{EBS: awsDisk(worker.BlockDevices)}},
+		CredentialsSecret: or(worker.CredentialsSecret, &corev1.LocalObjectReference{Name: "aws-cloud-credentials"}),
+		DeviceIndex:       0,
+		IAMInstanceProfile: or(worker.IAMInstanceProfile,
+			&machinev1beta1.AWSResourceReference{ID: ptr.To(o.InfrastructureName + "-worker-profile")}),
 		InstanceType:           "m5a.large",
 		Placement:              worker.Placement,
 		PublicIP:               worker.PublicIP,
@@ -58,12 +60,14 @@ func awsProviderSpec(o Options) (any, error) {
 
 // awsNamed refers to what has a name.
 func awsNamed(name string) machinev1beta1.AWSResourceReference {
-	return machinev1beta1.AWSResourceReference{Filters: []machinev1beta1.Filter{{Name: "tag:Name", Values: []string{name}}}}
+	return machinev1beta1.AWSResourceReference{Filters: []machinev1beta1.Filter{{Name: "tag:Name",
+		Values: []string{name}}}}
 }
 
 // awsDisk is encrypted as that of the worker.
 func awsDisk(devices []machinev1beta1.BlockDeviceMappingSpec) *machinev1beta1.EBSBlockDeviceSpec {
-	disk := &machinev1beta1.EBSBlockDeviceSpec{Iops: ptr.To[int64](0), VolumeSize: ptr.To[int64](120), VolumeType: ptr.To("gp2")}
+	disk := &machinev1beta1.EBSBlockDeviceSpec{Iops: ptr.To[int64](0), VolumeSize: ptr.To[int64](120),
+		VolumeType: ptr.To("gp2")}
 	for _, device := range devices {
 		if device.EBS != nil {
 			disk.Encrypted = device.EBS.Encrypted
@@ -77,7 +81,7 @@ func awsDisk(devices []machinev1beta1.BlockDeviceMappingSpec) *machinev1beta1.EB
 	return disk
 }
 
-// awsTags are those of the worker, and the one that says whose the instance is. R-075
+// awsTags returns the tags of the worker, and the tag that names the owner of the instance. R-075
 func awsTags(tags []machinev1beta1.TagSpecification, infrastructureName string) []machinev1beta1.TagSpecification {
 	owner := machinev1beta1.TagSpecification{Name: "kubernetes.io/cluster/" + infrastructureName, Value: "owned"}
 	if slices.ContainsFunc(tags, func(tag machinev1beta1.TagSpecification) bool { return tag.Name == owner.Name }) {

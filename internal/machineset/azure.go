@@ -23,8 +23,10 @@ func azureProviderSpec(o Options) (any, error) {
 	}
 	infrastructure := o.InfrastructureName
 	return machinev1beta1.AzureMachineProviderSpec{
-		TypeMeta:             metav1.TypeMeta{APIVersion: "azureproviderconfig.openshift.io/v1beta1", Kind: "AzureMachineProviderSpec"},
-		CredentialsSecret:    or(worker.CredentialsSecret, &corev1.SecretReference{Name: "azure-cloud-credentials", Namespace: v1alpha1.MachineNamespace}),
+		TypeMeta: metav1.TypeMeta{APIVersion: "azureproviderconfig.openshift.io/v1beta1",
+			Kind: "AzureMachineProviderSpec"},
+		CredentialsSecret: or(worker.CredentialsSecret, &corev1.SecretReference{Name: "azure-cloud-credentials",
+			Namespace: v1alpha1.MachineNamespace}),
 		Image:                image,
 		Location:             worker.Location,
 		ManagedIdentity:      or(worker.ManagedIdentity, infrastructure+"-identity"),

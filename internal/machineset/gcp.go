@@ -34,7 +34,8 @@ func gcpProviderSpec(o Options) (any, error) {
 	}
 	infrastructure := o.InfrastructureName
 	spec := machinev1beta1.GCPMachineProviderSpec{
-		TypeMeta:            metav1.TypeMeta{APIVersion: machinev1beta1.GroupVersion.String(), Kind: "GCPMachineProviderSpec"},
+		TypeMeta: metav1.TypeMeta{APIVersion: machinev1beta1.GroupVersion.String(),
+			Kind: "GCPMachineProviderSpec"},
 		CanIPForward:        false,
 		CredentialsSecret:   or(worker.CredentialsSecret, &corev1.LocalObjectReference{Name: "gcp-cloud-credentials"}),
 		DeletionProtection:  false,
@@ -51,7 +52,8 @@ func gcpProviderSpec(o Options) (any, error) {
 		Zone:                zone,
 	}
 	if len(spec.NetworkInterfaces) == 0 {
-		spec.NetworkInterfaces = []*machinev1beta1.GCPNetworkInterface{{Network: infrastructure + "-network", Subnetwork: infrastructure + "-worker-subnet"}}
+		spec.NetworkInterfaces = []*machinev1beta1.GCPNetworkInterface{{Network: infrastructure + "-network",
+			Subnetwork: infrastructure + "-worker-subnet"}}
 	}
 	if len(spec.ServiceAccounts) == 0 {
 		spec.ServiceAccounts = []machinev1beta1.GCPServiceAccount{{

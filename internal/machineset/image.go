@@ -12,10 +12,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
-// Versions are the Windows Server versions that can be asked for; the first one is the usual.
+// Versions are the available Windows Server versions; the first one is the default.
 var Versions = []string{"2022", "2019", "2025"}
 
-// Supported refuses a platform without Windows Machines, and a version that is not supported on the platform: the table of support.Platforms.
+// Supported refuses a platform without Windows Machines, and a version that is not supported on the platform: the table
+// of support.Platforms.
 func Supported(platform configv1.PlatformType, version string) error {
 	if !slices.Contains(Versions, version) {
 		return fmt.Errorf("there is no version %q: the versions of Windows Server are 2019, 2022 and 2025", version)
@@ -28,10 +29,11 @@ func Supported(platform configv1.PlatformType, version string) error {
 	if slices.Contains(rules.Windows, release) {
 		return nil
 	}
-	return fmt.Errorf("%s is not supported on platform %s: supported there is %s", release, platform, strings.Join(rules.Windows, " or "))
+	return fmt.Errorf("%s is not supported on platform %s: supported there is %s", release, platform,
+		strings.Join(rules.Windows, " or "))
 }
 
-// rulesOf are the rules of a platform; a platform that policy does not know has none and allows nothing.
+// rulesOf returns the rules of a platform; a platform that policy does not know has none and allows nothing.
 func rulesOf(platform configv1.PlatformType) support.Platform {
 	for _, rules := range support.Platforms() {
 		if rules.Name == string(platform) {
@@ -43,10 +45,11 @@ func rulesOf(platform configv1.PlatformType) support.Platform {
 
 var amiPattern = regexp.MustCompile(`^ami-([0-9a-f]{8}|[0-9a-f]{17})$`)
 
-// AMICommand is the command that lists the images of a Windows version on AWS, newest first. R-191
+// AMICommand returns the command that lists the images of a Windows version on AWS, newest first. R-191
 func AMICommand(region, version string) string {
 	return fmt.Sprintf(`aws ec2 describe-images --region %s --filters "Name=name,Values=%s" "Name=is-public,Values=true" `+
-		`--query "reverse(sort_by(Images, &CreationDate))[*].{name: Name, id: ImageId}" --output table`, region, AMINamePattern(version))
+		`--query "reverse(sort_by(Images, &CreationDate))[*].{name: Name, id: ImageId}" --output table`, region,
+		AMINamePattern(version))
 }
 
 // AMINamePattern matches the names of Amazon's images of a Windows version.
@@ -56,7 +59,8 @@ func AMINamePattern(version string) string {
 
 func amazonImage(o Options, region string) (string, error) {
 	if o.Image == "" {
-		return "", fmt.Errorf("on AWS, name the image with --image ami-…; this lists them:\n  %s", AMICommand(region, o.Version))
+		return "", fmt.Errorf("on AWS, name the image with --image ami-…; this lists them:\n  %s",
+			AMICommand(region, o.Version))
 	}
 	if !amiPattern.MatchString(o.Image) {
 		return "", fmt.Errorf("%q is not an AMI: on AWS, an image has a name like ami-0123456789abcdef0; this lists them:\n  %s",
@@ -65,8 +69,8 @@ func amazonImage(o Options, region string) (string, error) {
 	return o.Image, nil
 }
 
-// azureSKUs are images of Microsoft for virtual machines of generation 1, which the guides' size can boot. Only that of 2019 comes with
-// the feature Containers; where it is missing the operator enables it, which takes a restart.
+// azureSKUs are images of Microsoft for virtual machines of generation 1, which the guides' size can boot. Only that of
+// 2019 comes with the feature Containers; where it is missing the operator enables it, which takes a restart.
 var azureSKUs = map[string]string{
 	"2019": "2019-Datacenter-with-Containers",
 	"2022": "2022-datacenter-core",
@@ -84,8 +88,9 @@ func azureImage(o Options) (machinev1beta1.Image, error) {
 	}
 	parts := strings.Split(o.Image, ":")
 	if len(parts) != 4 || slices.Contains(parts, "") {
-		return machinev1beta1.Image{}, fmt.Errorf("%q does not name an image on Azure: use publisher:offer:sku:version, or a resource ID that begins with /. "+
-			"List those of Microsoft with: az vm image list --all --publisher MicrosoftWindowsServer --offer WindowsServer --output table", o.Image)
+		return machinev1beta1.Image{},
+			fmt.Errorf("%q does not name an image on Azure: use publisher:offer:sku:version, or a resource ID that begins with /. "+
+				"List those of Microsoft with: az vm image list --all --publisher MicrosoftWindowsServer --offer WindowsServer --output table", o.Image)
 	}
 	return machinev1beta1.Image{Publisher: parts[0], Offer: parts[1], SKU: parts[2], Version: parts[3]}, nil
 }

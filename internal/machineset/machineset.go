@@ -1,6 +1,6 @@
-// Package machineset makes Windows MachineSets as the guides have them: a pure function from what is known of a cluster to an
-// object of the Machine API. What an existing worker MachineSet says (network, security groups, identities) is taken from there;
-// what it does not say is named after the infrastructure, as the installer does.
+// Package machineset makes Windows MachineSets as the guides have them: a pure function from facts of a cluster to an
+// object of the Machine API. Network, security groups and identities come from an existing worker MachineSet; other
+// names derive from the infrastructure's name, as in the installer.
 package machineset
 
 import (
@@ -26,7 +26,7 @@ const (
 
 const userDataSecret = "windows-user-data"
 
-// Options say which MachineSet is wanted.
+// Options describe the wanted MachineSet.
 type Options struct {
 	// Platform is one of AWS, Azure, GCP and VSphere.
 	Platform configv1.PlatformType
@@ -34,14 +34,15 @@ type Options struct {
 	InfrastructureName string
 	// Version is the year of the Windows Server: one of Versions.
 	Version string
-	// Image is what the instances boot from: an AMI on AWS, publisher:offer:sku:version or a resource ID on Azure, an image's path
-	// on GCP, a template's path on vSphere. Empty is the platform's own image of the version; AWS and vSphere have none.
+	// Image is what the instances boot from: an AMI on AWS, publisher:offer:sku:version or a resource ID on Azure, an
+	// image's path on GCP, a template's path on vSphere. Empty is the platform's own image of the version; AWS and vSphere
+	// have none.
 	Image string
 	// Name is the name of the MachineSet; empty is the guides' name for it.
 	Name string
 	// Replicas is the number of Machines, 0 or more.
 	Replicas int32
-	// Zone is the availability zone; empty is that of Worker.
+	// Zone is the availability zone; empty means Worker's zone.
 	Zone string
 	// Worker is spec.template.spec.providerSpec.value of a MachineSet for Linux workers of the cluster.
 	Worker *runtime.RawExtension
@@ -110,5 +111,6 @@ func unsupportedPlatform(platform configv1.PlatformType) error {
 	if !rulesOf(platform).Machines {
 		instead = "Windows Machines are not supported there: list hosts in the ConfigMap windows-instances instead"
 	}
-	return fmt.Errorf("cannot make a MachineSet for platform %q, only for AWS, Azure, GCP and VSphere. %s", platform, instead)
+	return fmt.Errorf("cannot make a MachineSet for platform %q, only for AWS, Azure, GCP and VSphere. %s", platform,
+		instead)
 }

@@ -103,7 +103,8 @@ func options(t *testing.T, platform configv1.PlatformType) Options {
 		configv1.AWSPlatformType: "ami-0fedcba9876543210", configv1.VSpherePlatformType: "/dc1/vm/templates/windows-2022",
 	}
 	return Options{
-		Platform: platform, InfrastructureName: "lab-x7k2p", Version: "2022", Image: images[platform], Replicas: 1, Worker: worker(t, workers[platform]),
+		Platform: platform, InfrastructureName: "lab-x7k2p", Version: "2022", Image: images[platform], Replicas: 1,
+		Worker: worker(t, workers[platform]),
 	}
 }
 
@@ -116,7 +117,7 @@ func worker(t *testing.T, text string) *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: data}
 }
 
-// generated is the provider spec of a MachineSet that must be possible.
+// generated returns the provider spec of a MachineSet that must be possible.
 func generated[T any](t *testing.T, o Options) T {
 	t.Helper()
 	set, err := Generate(o)
@@ -170,7 +171,8 @@ func TestAWSTakesTheValuesOfTheWorker(t *testing.T) {
 func TestAzureTakesTheValuesOfTheWorker(t *testing.T) {
 	spec := generated[machinev1beta1.AzureMachineProviderSpec](t, options(t, configv1.AzurePlatformType))
 	for what, is := range map[string]bool{
-		"network":       spec.Vnet == "own-vnet" && spec.NetworkResourceGroup == "network-rg" && spec.Subnet == "lab-x7k2p-worker-subnet",
+		"network": spec.Vnet == "own-vnet" && spec.NetworkResourceGroup == "network-rg" &&
+			spec.Subnet == "lab-x7k2p-worker-subnet",
 		"way out":       spec.PublicLoadBalancer == "lab-x7k2p",
 		"zone":          spec.Zone == "2" && spec.Location == "centralus",
 		"tags":          spec.Tags["cost-center"] == "7",
@@ -188,7 +190,8 @@ func TestAzureTakesTheValuesOfTheWorker(t *testing.T) {
 func TestGCPTakesTheValuesOfTheWorker(t *testing.T) {
 	spec := generated[machinev1beta1.GCPMachineProviderSpec](t, options(t, configv1.GCPPlatformType))
 	for what, is := range map[string]bool{
-		"network":    *spec.NetworkInterfaces[0] == machinev1beta1.GCPNetworkInterface{Network: "shared-network", ProjectID: "network-project", Subnetwork: "shared-workers"},
+		"network": *spec.NetworkInterfaces[0] == machinev1beta1.GCPNetworkInterface{Network: "shared-network",
+			ProjectID: "network-project", Subnetwork: "shared-workers"},
 		"identity":   spec.ServiceAccounts[0].Email == "own@lab-project.iam.gserviceaccount.com",
 		"place":      spec.ProjectID == "lab-project" && spec.Region == "us-central1" && spec.Zone == "us-central1-b",
 		"encryption": spec.Disks[0].EncryptionKey.KMSKey.Name == "k",
@@ -204,11 +207,12 @@ func TestGCPTakesTheValuesOfTheWorker(t *testing.T) {
 func TestVSphereTakesTheValuesOfTheWorker(t *testing.T) {
 	spec := generated[machinev1beta1.VSphereMachineProviderSpec](t, options(t, configv1.VSpherePlatformType))
 	for what, is := range map[string]bool{
-		"size":      spec.NumCPUs == 4 && spec.NumCoresPerSocket == 1 && spec.MemoryMiB == 16384 && spec.DiskGiB == 128,
-		"template":  spec.Template == "/dc1/vm/templates/windows-2022",
-		"network":   spec.Network.Devices[0].NetworkName == "segment-1",
-		"workspace": spec.Workspace.ResourcePool == "/dc1/host/c1/Resources" && spec.Workspace.Server == "vcenter.example.com",
-		"tags":      len(spec.TagIDs) == 1,
+		"size":     spec.NumCPUs == 4 && spec.NumCoresPerSocket == 1 && spec.MemoryMiB == 16384 && spec.DiskGiB == 128,
+		"template": spec.Template == "/dc1/vm/templates/windows-2022",
+		"network":  spec.Network.Devices[0].NetworkName == "segment-1",
+		"workspace": spec.Workspace.ResourcePool == "/dc1/host/c1/Resources" &&
+			spec.Workspace.Server == "vcenter.example.com",
+		"tags": len(spec.TagIDs) == 1,
 	} {
 		if !is {
 			t.Errorf("%s: %+v", what, spec)
@@ -230,20 +234,38 @@ func TestName(t *testing.T) {
 		change func(*Options)
 		want   string
 	}{
-		"AWS: with the zone":                     {func(o *Options) { o.Platform = "AWS"; o.Zone = "us-east-1c" }, "lab-x7k2p-windows-worker-us-east-1c"},
-		"GCP: with the suffix of the zone":       {func(o *Options) { o.Platform = "GCP"; o.Zone = "europe-west1-d" }, "lab-x7k2p-windows-worker-d"},
-		"Azure: nine characters":                 {func(o *Options) { o.Platform = "Azure" }, "winworker"},
-		"vSphere: nine characters":               {func(o *Options) { o.Platform = "VSphere" }, "winworker"},
-		"a name of its own":                      {func(o *Options) { o.Platform = "Azure"; o.Name = "win-b" }, "win-b"},
-		"a long name on AWS":                     {func(o *Options) { o.Platform = "AWS"; o.Name = "windows-for-builds" }, "windows-for-builds"},
+		"AWS: with the zone": {func(o *Options) {
+			o.Platform = "AWS"
+			o.Zone = "us-east-1c"
+		}, "lab-x7k2p-windows-worker-us-east-1c"},
+		"GCP: with the suffix of the zone": {func(o *Options) {
+			o.Platform = "GCP"
+			o.Zone = "europe-west1-d"
+		}, "lab-x7k2p-windows-worker-d"},
+		"Azure: nine characters":   {func(o *Options) { o.Platform = "Azure" }, "winworker"},
+		"vSphere: nine characters": {func(o *Options) { o.Platform = "VSphere" }, "winworker"},
+		"a name of its own":        {func(o *Options) { o.Platform = "Azure"; o.Name = "win-b" }, "win-b"},
+		"a long name on AWS": {func(o *Options) {
+			o.Platform = "AWS"
+			o.Name = "windows-for-builds"
+		}, "windows-for-builds"},
 		"ten characters on Azure are too many":   {func(o *Options) { o.Platform = "Azure"; o.Name = "winworker2" }, ""},
 		"ten characters on vSphere are too many": {func(o *Options) { o.Platform = "VSphere"; o.Name = "winworker2" }, ""},
-		"a name that is none":                    {func(o *Options) { o.Platform = "AWS"; o.Name = "Win_worker" }, ""},
-		"more than a node's name may have":       {func(o *Options) { o.Platform = "AWS"; o.Name = strings.Repeat("w", 58) }, ""},
-		"AWS without worker and zone":            {func(o *Options) { o.Platform = "AWS" }, ""},
-		"a platform without MachineSets":         {func(o *Options) { o.Platform = "None" }, ""},
-		"GCP with a worker that tells no zone":   {func(o *Options) { o.Platform = "GCP"; o.Worker = &runtime.RawExtension{Raw: []byte("{}")} }, ""},
-		"AWS with a worker that cannot be read":  {func(o *Options) { o.Platform = "AWS"; o.Worker = &runtime.RawExtension{Raw: []byte("7")} }, ""},
+		"an invalid name":                        {func(o *Options) { o.Platform = "AWS"; o.Name = "Win_worker" }, ""},
+		"more than a node's name may have": {func(o *Options) {
+			o.Platform = "AWS"
+			o.Name = strings.Repeat("w", 58)
+		}, ""},
+		"AWS without worker and zone":    {func(o *Options) { o.Platform = "AWS" }, ""},
+		"a platform without MachineSets": {func(o *Options) { o.Platform = "None" }, ""},
+		"GCP with a worker that tells no zone": {func(o *Options) {
+			o.Platform = "GCP"
+			o.Worker = &runtime.RawExtension{Raw: []byte("{}")}
+		}, ""},
+		"AWS with a worker that cannot be read": {func(o *Options) {
+			o.Platform = "AWS"
+			o.Worker = &runtime.RawExtension{Raw: []byte("7")}
+		}, ""},
 		"GCP takes the zone that the worker is in": {func(o *Options) {
 			o.Platform = "GCP"
 			o.Worker = &runtime.RawExtension{Raw: []byte(`{"zone":"us-central1-f"}`)}
@@ -267,28 +289,51 @@ func TestWhatCannotBeGenerated(t *testing.T) {
 		change   func(*Options)
 		says     string
 	}{
-		"platform None":                         {"None", func(*Options) {}, "windows-instances"},
-		"Nutanix":                               {"Nutanix", func(*Options) {}, `cannot make a MachineSet for platform "Nutanix", only for AWS, Azure, GCP and VSphere. Write it by hand`},
-		"Windows Server 2019 on vSphere, R-179": {"VSphere", func(o *Options) { o.Version = "2019" }, "Windows Server 2019 is not supported on platform VSphere"},
-		"Windows Server 2019 on GCP":            {"GCP", func(o *Options) { o.Version = "2019" }, "Windows Server 2019 is not supported on platform GCP"},
-		"another version":                       {"AWS", func(o *Options) { o.Version = "2016" }, `no version "2016"`},
-		"AWS without an image, R-191":           {"AWS", func(o *Options) { o.Image = "" }, `aws ec2 describe-images --region us-east-1 --filters "Name=name,Values=Windows_Server-2022*English*Core*Base*"`},
-		"AWS with something else for an image":  {"AWS", func(o *Options) { o.Image = "windows" }, "is not an AMI"},
-		"AWS in a zone without worker":          {"AWS", func(o *Options) { o.Zone = "us-east-1f" }, "zone us-east-1a, and its subnet"},
-		"AWS with a worker without a region":    {"AWS", func(o *Options) { o.Worker.Raw = []byte("{}") }, "zone"},
-		"Azure with half an image":              {"Azure", func(o *Options) { o.Image = "WindowsServer:2022" }, "publisher:offer:sku:version"},
-		"Azure with a worker without location":  {"Azure", func(o *Options) { o.Worker.Raw = []byte("{}") }, "no location"},
-		"GCP with half an image":                {"GCP", func(o *Options) { o.Image = "windows-2022-core" }, "use the full path"},
-		"GCP in another region":                 {"GCP", func(o *Options) { o.Zone = "europe-west1-b" }, "not in the cluster's region us-central1"},
-		"GCP with a worker without a project":   {"GCP", func(o *Options) { o.Worker.Raw = []byte(`{"zone":"a-b"}`) }, "no projectID"},
-		"GCP with a worker without a region":    {"GCP", func(o *Options) { o.Worker.Raw = []byte(`{"zone":"a-b","projectID":"p"}`) }, "no region"},
-		"vSphere without a template":            {"VSphere", func(o *Options) { o.Image = "" }, "--template"},
-		"vSphere with a zone":                   {"VSphere", func(o *Options) { o.Zone = "a" }, "vSphere has no zones"},
-		"vSphere with a worker without a place": {"VSphere", func(o *Options) { o.Worker.Raw = []byte("{}") }, "no workspace"},
-		"vSphere with a worker without network": {"VSphere", func(o *Options) { o.Worker.Raw = []byte(`{"workspace":{"server":"s","datacenter":"d"}}`) }, "no network.devices"},
-		"a cluster without workers":             {"Azure", func(o *Options) { o.Worker = nil }, "no worker MachineSet"},
-		"less than no Machines":                 {"Azure", func(o *Options) { o.Replicas = -1 }, "replicas is -1"},
-		"a name that is too long":               {"Azure", func(o *Options) { o.Name = "winworker2" }, "it can have at most 9"},
+		"platform None": {"None", func(*Options) {}, "windows-instances"},
+		"Nutanix": {"Nutanix", func(*Options) {},
+			`cannot make a MachineSet for platform "Nutanix", only for AWS, Azure, GCP and VSphere. Write it by hand`},
+		"Windows Server 2019 on vSphere, R-179": {"VSphere", func(o *Options) {
+			o.Version = "2019"
+		}, "Windows Server 2019 is not supported on platform VSphere"},
+		"Windows Server 2019 on GCP": {"GCP", func(o *Options) {
+			o.Version = "2019"
+		}, "Windows Server 2019 is not supported on platform GCP"},
+		"another version": {"AWS", func(o *Options) { o.Version = "2016" }, `no version "2016"`},
+		"AWS without an image, R-191": {"AWS", func(o *Options) {
+			o.Image = ""
+		}, `aws ec2 describe-images --region us-east-1 --filters "Name=name,Values=Windows_Server-2022*English*Core*Base*"`},
+		"AWS with something else for an image": {"AWS", func(o *Options) { o.Image = "windows" }, "is not an AMI"},
+		"AWS in a zone without worker": {"AWS", func(o *Options) {
+			o.Zone = "us-east-1f"
+		}, "zone us-east-1a, and its subnet"},
+		"AWS with a worker without a region": {"AWS", func(o *Options) { o.Worker.Raw = []byte("{}") }, "zone"},
+		"Azure with half an image": {"Azure", func(o *Options) {
+			o.Image = "WindowsServer:2022"
+		}, "publisher:offer:sku:version"},
+		"Azure with a worker without location": {"Azure", func(o *Options) { o.Worker.Raw = []byte("{}") }, "no location"},
+		"GCP with half an image": {"GCP", func(o *Options) {
+			o.Image = "windows-2022-core"
+		}, "use the full path"},
+		"GCP in another region": {"GCP", func(o *Options) {
+			o.Zone = "europe-west1-b"
+		}, "not in the cluster's region us-central1"},
+		"GCP with a worker without a project": {"GCP", func(o *Options) {
+			o.Worker.Raw = []byte(`{"zone":"a-b"}`)
+		}, "no projectID"},
+		"GCP with a worker without a region": {"GCP", func(o *Options) {
+			o.Worker.Raw = []byte(`{"zone":"a-b","projectID":"p"}`)
+		}, "no region"},
+		"vSphere without a template": {"VSphere", func(o *Options) { o.Image = "" }, "--template"},
+		"vSphere with a zone":        {"VSphere", func(o *Options) { o.Zone = "a" }, "vSphere has no zones"},
+		"vSphere with a worker without a place": {"VSphere", func(o *Options) {
+			o.Worker.Raw = []byte("{}")
+		}, "no workspace"},
+		"vSphere with a worker without network": {"VSphere", func(o *Options) {
+			o.Worker.Raw = []byte(`{"workspace":{"server":"s","datacenter":"d"}}`)
+		}, "no network.devices"},
+		"a cluster without workers": {"Azure", func(o *Options) { o.Worker = nil }, "no worker MachineSet"},
+		"less than no Machines":     {"Azure", func(o *Options) { o.Replicas = -1 }, "replicas is -1"},
+		"a name that is too long":   {"Azure", func(o *Options) { o.Name = "winworker2" }, "it can have at most 9"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			if workers[test.platform] == "" {
@@ -318,10 +363,12 @@ func TestImages(t *testing.T) {
 	if got := azure("2025", ""); got.SKU != "2025-datacenter-core" {
 		t.Error(got)
 	}
-	if got := azure("2022", "/subscriptions/s/images/own"); got != (machinev1beta1.Image{ResourceID: "/subscriptions/s/images/own"}) {
+	if got := azure("2022",
+		"/subscriptions/s/images/own"); got != (machinev1beta1.Image{ResourceID: "/subscriptions/s/images/own"}) {
 		t.Error(got)
 	}
-	if got := azure("2022", "p:o:s:1.2"); got != (machinev1beta1.Image{Publisher: "p", Offer: "o", SKU: "s", Version: "1.2"}) {
+	if got := azure("2022", "p:o:s:1.2"); got != (machinev1beta1.Image{Publisher: "p", Offer: "o",
+		SKU: "s", Version: "1.2"}) {
 		t.Error(got)
 	}
 	o := options(t, configv1.GCPPlatformType)
@@ -342,7 +389,8 @@ func TestRenderedIsWhatIsCreated(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, unwanted := range []string{"null", "{}", "status", "creationTimestamp", "capacityReservationId", "worker-user-data"} {
+			for _, unwanted := range []string{"null", "{}", "status", "creationTimestamp", "capacityReservationId",
+				"worker-user-data"} {
 				if strings.Contains(string(data), unwanted) {
 					t.Errorf("it has %s:\n%s", unwanted, data)
 				}
@@ -351,7 +399,8 @@ func TestRenderedIsWhatIsCreated(t *testing.T) {
 			if err := yaml.UnmarshalStrict(data, again); err != nil {
 				t.Error(err)
 			}
-			if again.Name != set.Name || ptr.Deref(again.Spec.Replicas, 0) != 1 || again.Spec.Template.Labels["machine.openshift.io/os-id"] != "Windows" {
+			if again.Name != set.Name || ptr.Deref(again.Spec.Replicas, 0) != 1 ||
+				again.Spec.Template.Labels["machine.openshift.io/os-id"] != "Windows" {
 				t.Errorf("%+v", again)
 			}
 		})

@@ -15,7 +15,7 @@ const (
 	machineSuffix = 6
 )
 
-// Name is the name of the MachineSet that the options ask for. R-190
+// Name returns the name of the MachineSet that the options ask for. R-190
 func Name(o Options) (string, error) {
 	name := o.Name
 	if name == "" {
@@ -35,8 +35,8 @@ func Name(o Options) (string, error) {
 	return name, nil
 }
 
-// limitOfName leaves room for the suffix in the Machine's name, which is the host name where Windows limits it, and else at most that of a
-// node: 15 and 63 characters.
+// limitOfName leaves room for the suffix in the Machine's name, which is the host name where Windows limits it, and
+// else at most that of a node: 15 and 63 characters.
 func limitOfName(platform configv1.PlatformType) int {
 	return or(rulesOf(platform).MachineNameLimit, validation.DNS1123LabelMaxLength) - machineSuffix
 }
@@ -59,7 +59,7 @@ func defaultName(o Options) (string, error) {
 	}
 }
 
-// zoneOf is the zone that is asked for, or that of the worker.
+// zoneOf returns the zone that is asked for, or that of the worker.
 func zoneOf(o Options) (string, error) {
 	if o.Zone != "" {
 		return o.Zone, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// Render writes a MachineSet as YAML, in the order of the guides, which is that of the alphabet.
+// Render writes a MachineSet as YAML, in the order of the guides, which is alphabetical.
 func Render(set *machinev1beta1.MachineSet) ([]byte, error) {
 	object, err := fields(set)
 	if err != nil {
@@ -42,8 +42,8 @@ func encodeProviderSpec(spec any) ([]byte, error) {
 	return json.Marshal(object)
 }
 
-// fields are those of an object that are not null or empty objects and lists. Empty texts, zero and false stay: the guides
-// have some.
+// fields returns the fields of an object that are not null or empty objects and lists. Empty texts, zero and false
+// stay: the guides have some.
 func fields(object any) (map[string]any, error) {
 	data, err := json.Marshal(object)
 	if err != nil {

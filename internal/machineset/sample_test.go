@@ -11,7 +11,8 @@ import (
 //
 func TestAMachineSetHasTheLabelsOfTheGuides(t *testing.T) {
 	for platform, name := range map[configv1.PlatformType]string{
-		"AWS": "lab-x7k2p-windows-worker-us-east-1a", "GCP": "lab-x7k2p-windows-worker-b", "Azure": "winworker", "VSphere": "winworker",
+		"AWS": "lab-x7k2p-windows-worker-us-east-1a", "GCP": "lab-x7k2p-windows-worker-b", "Azure": "winworker",
+		"VSphere": "winworker",
 	} {
 		t.Run(string(platform), func(t *testing.T) {
 			set, err := Generate(options(t, platform))
@@ -41,18 +42,21 @@ func TestAMachineSetHasTheLabelsOfTheGuides(t *testing.T) {
 				t.Errorf("it is %s %s with %d replicas", got.APIVersion, got.Kind, got.Spec.Replicas)
 			}
 			cluster := "machine.openshift.io/cluster-api-cluster"
-			metadata := map[string]any{"name": name, "namespace": "openshift-machine-api", "labels": map[string]any{cluster: "lab-x7k2p"}}
+			metadata := map[string]any{"name": name, "namespace": "openshift-machine-api",
+				"labels": map[string]any{cluster: "lab-x7k2p"}}
 			if diff := cmp.Diff(metadata, got.Metadata); diff != "" {
 				t.Errorf("metadata:\n%s", diff)
 			}
-			selector := map[string]any{"matchLabels": map[string]any{cluster: "lab-x7k2p", "machine.openshift.io/cluster-api-machineset": name}}
+			selector := map[string]any{"matchLabels": map[string]any{cluster: "lab-x7k2p",
+				"machine.openshift.io/cluster-api-machineset": name}}
 			if diff := cmp.Diff(selector, got.Spec.Selector); diff != "" {
 				t.Errorf("selector:\n%s", diff)
 			}
 			template := map[string]any{"labels": map[string]any{
 				cluster: "lab-x7k2p", "machine.openshift.io/cluster-api-machineset": name,
-				"machine.openshift.io/cluster-api-machine-role": "worker", "machine.openshift.io/cluster-api-machine-type": "worker",
-				"machine.openshift.io/os-id": "Windows",
+				"machine.openshift.io/cluster-api-machine-role": "worker",
+				"machine.openshift.io/cluster-api-machine-type": "worker",
+				"machine.openshift.io/os-id":                    "Windows",
 			}}
 			if diff := cmp.Diff(template, got.Spec.Template.Metadata); diff != "" {
 				t.Errorf("the Machines' labels:\n%s", diff)

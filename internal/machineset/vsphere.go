@@ -28,7 +28,8 @@ func vsphereProviderSpec(o Options) (any, error) {
 		return nil, err
 	}
 	return machinev1beta1.VSphereMachineProviderSpec{
-		TypeMeta:          metav1.TypeMeta{APIVersion: "vsphereprovider.openshift.io/v1beta1", Kind: "VSphereMachineProviderSpec"},
+		TypeMeta: metav1.TypeMeta{APIVersion: "vsphereprovider.openshift.io/v1beta1",
+			Kind: "VSphereMachineProviderSpec"},
 		CredentialsSecret: or(worker.CredentialsSecret, &corev1.LocalObjectReference{Name: "vsphere-cloud-credentials"}),
 		DiskGiB:           128,
 		MemoryMiB:         16384,

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// decodeWorker reads the provider spec of a worker. Fields that this version does not know are left out: they are for Linux workers of a
-// newer cluster.
+// decodeWorker reads the provider spec of a worker. Fields that this version does not know are left out: they are for
+// Linux workers of a newer cluster.
 func decodeWorker(worker *runtime.RawExtension, into any) error {
 	if worker == nil || len(worker.Raw) == 0 {
 		return fmt.Errorf("there is no worker MachineSet to copy the values from: write the MachineSet by hand; examples/ has one for each platform")
@@ -21,7 +21,7 @@ func decodeWorker(worker *runtime.RawExtension, into any) error {
 	return nil
 }
 
-// WorkerZone is the availability zone of a worker, "" if it has none.
+// WorkerZone returns the availability zone of a worker, "" if it has none.
 func WorkerZone(platform configv1.PlatformType, worker *runtime.RawExtension) (string, error) {
 	switch platform {
 	case configv1.AWSPlatformType:
@@ -41,7 +41,7 @@ func WorkerZone(platform configv1.PlatformType, worker *runtime.RawExtension) (s
 	}
 }
 
-// WorkerRegion is the region of a worker on AWS.
+// WorkerRegion returns the region of a worker on AWS.
 func WorkerRegion(worker *runtime.RawExtension) (string, error) {
 	spec := machinev1beta1.AWSMachineProviderConfig{}
 	if err := decodeWorker(worker, &spec); err != nil {
@@ -55,10 +55,11 @@ func WorkerRegion(worker *runtime.RawExtension) (string, error) {
 
 // missing says that the worker MachineSet lacks a value which nothing else can stand for.
 func missing(field string) error {
-	return fmt.Errorf("the worker MachineSet has no %s: write the MachineSet by hand; examples/ has one for each platform", field)
+	return fmt.Errorf("the worker MachineSet has no %s: write the MachineSet by hand; examples/ has one for each platform",
+		field)
 }
 
-// or is the first of two values that is not the zero one.
+// or returns the first of two values that is not the zero one.
 func or[T comparable](value, otherwise T) T {
 	var zero T
 	if value != zero {

@@ -2,8 +2,8 @@ package nodespec
 
 import "slices"
 
-// WithCertificate returns the spec with the signed certificate, in PEM, of the identity with the name; the kubelet's name is empty. An empty
-// certificate is one that is not to be installed. The spec given is left as it is.
+// WithCertificate returns the spec with the signed certificate, in PEM, of the identity with the name; the kubelet's
+// name is empty. An empty certificate is not installed. The given spec is not changed.
 func (s NodeSpec) WithCertificate(identity, certificate string) NodeSpec {
 	if identity == "" {
 		s.Identity.Certificate = certificate
@@ -20,5 +20,7 @@ func (s NodeSpec) WithCertificate(identity, certificate string) NodeSpec {
 
 // HasCertificate reports whether the spec brings the certificate of any identity.
 func (s NodeSpec) HasCertificate() bool {
-	return s.Identity.Certificate != "" || slices.ContainsFunc(s.Identities, func(identity Identity) bool { return identity.Certificate != "" })
+	return s.Identity.Certificate != "" || slices.ContainsFunc(s.Identities, func(identity Identity) bool {
+		return identity.Certificate != ""
+	})
 }

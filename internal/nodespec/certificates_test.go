@@ -15,7 +15,8 @@ func TestWithCertificate(t *testing.T) {
 	if kubelet.Identity.Certificate != "signed" || !kubelet.HasCertificate() {
 		t.Errorf("the kubelet's certificate is not in %+v", kubelet)
 	}
-	if diff := cmp.Diff([]Identity{{Name: "a"}, {Name: "b", Certificate: "signed"}}, other.Identities); diff != "" || !other.HasCertificate() {
+	if diff := cmp.Diff([]Identity{{Name: "a"}, {Name: "b", Certificate: "signed"}}, other.Identities); diff != "" ||
+		!other.HasCertificate() {
 		t.Errorf("the identities (-want +got):\n%s", diff)
 	}
 	for name, none := range map[string]NodeSpec{

@@ -8,11 +8,12 @@ import (
 
 const exporterPort = "9182"
 
-// podConnectTimeout is how long kube-proxy may take to know the Services. It holds up the node's release where nothing answers.
+// podConnectTimeout is how long kube-proxy may take to know the Services. It holds up the node's release where nothing
+// answers.
 const podConnectTimeout = 5 * time.Second
 
-// checks prove that a node works. Those that are advisory are reported and hold up nothing: they depend on more than the node, or were not
-// seen on real Windows yet.
+// checks prove that a node works. Those that are advisory are reported and hold up nothing: they depend on more than
+// the node, or were not seen on real Windows yet.
 func checks(in Inputs) []Check {
 	list := []Check{
 		{Name: "ContainerRuntimeReady", Kind: CheckContainerRuntime, Target: containerdEndpoint, Timeout: 30 * time.Second,
@@ -35,21 +36,24 @@ func checks(in Inputs) []Check {
 			Hint: `Without it, the console has no graphs of the node: see C:\var\log\windows_exporter\windows_exporter.log on the host.`},
 	}
 	if address := firstAddress(ipv4Networks(in.Cluster.ServiceCIDRs)); address != "" {
-		list = append(list, Check{Name: "PodReachesServices", Kind: CheckPodConnects, Target: net.JoinHostPort(address, "443"), Advisory: true,
+		list = append(list, Check{Name: "PodReachesServices", Kind: CheckPodConnects, Target: net.JoinHostPort(address,
+			"443"), Advisory: true,
 			Timeout: podConnectTimeout,
 			Hint:    "Pods on the node may be unable to reach Services: check that firewalls between the nodes allow the VXLAN port of the hybrid overlay."})
 	}
 	for _, address := range in.Cluster.Kubelet.ClusterDNS {
 		if isIPv4(address) {
-			return append(list, Check{Name: "PodReachesDNS", Kind: CheckPodConnects, Target: net.JoinHostPort(address, "53"), Advisory: true,
-				Timeout: podConnectTimeout,
-				Hint:    "Pods on the node may be unable to resolve names: check that the cluster's DNS runs and that PodReachesServices passes."})
+			return append(list, Check{Name: "PodReachesDNS", Kind: CheckPodConnects, Target: net.JoinHostPort(address, "53"),
+				Advisory: true,
+				Timeout:  podConnectTimeout,
+				Hint:     "Pods on the node may be unable to resolve names: check that the cluster's DNS runs and that PodReachesServices passes."})
 		}
 	}
 	return list
 }
 
-// exporterURL is where the exporter serves. Its certificate is for the name of its Service, not for the loopback address.
+// exporterURL is where the exporter serves. Its certificate is for the name of its Service, not for the loopback
+// address.
 func exporterURL(in Inputs) string {
 	scheme := "http"
 	if in.Cluster.MetricsServing.set() {
@@ -58,7 +62,7 @@ func exporterURL(in Inputs) string {
 	return scheme + "://127.0.0.1:" + exporterPort + "/metrics"
 }
 
-// firstAddress is that of the API server's Service, kubernetes.default: the first of the first network.
+// firstAddress returns the address of the API server's Service, kubernetes.default: the first of the first network.
 func firstAddress(networks []string) string {
 	if len(networks) == 0 {
 		return ""

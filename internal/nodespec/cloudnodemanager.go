@@ -10,8 +10,9 @@ const (
 	cloudNodeManagerKubeconfig = cloudNodeManagerDirectory + `\kubeconfig`
 )
 
-// cloudNodeManager tells the cluster the zone and addresses of a node on Azure. Source: sigs.k8s.io/cloud-provider-azure,
-// cmd/cloud-node-manager/app/options: what it needs it gets from the instance metadata service, so that it has no configuration file.
+// cloudNodeManager tells the cluster the zone and addresses of a node on Azure. Source:
+// sigs.k8s.io/cloud-provider-azure, cmd/cloud-node-manager/app/options: what it needs it gets from the instance
+// metadata service, so that it has no configuration file.
 func cloudNodeManager(in Inputs, p *programs) Service {
 	const name = ServiceCloudNodeManager
 	s := service(name, logged(in, p, name,

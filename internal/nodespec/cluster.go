@@ -1,6 +1,6 @@
 package nodespec
 
-// Cluster is what the cluster says of itself, as far as a node depends on it. It is a value: equal clusters give equal nodes.
+// Cluster holds the facts of the cluster that a node depends on. It is a value: equal clusters give equal nodes.
 type Cluster struct {
 	// Platform is the Infrastructure platform type: None, AWS, Azure, GCP, VSphere, Nutanix, BareMetal, …
 	Platform string
@@ -12,7 +12,8 @@ type Cluster struct {
 	APIServerInternalURL string
 	// APIServerURL is where clients outside of the cluster reach it; empty when it is not known.
 	APIServerURL string
-	// VirtualIPs are the addresses for the API server and for ingress that hosts of the cluster hand on to each other; none on most platforms.
+	// VirtualIPs are the addresses for the API server and for ingress that hosts of the cluster hand on to each other;
+	// none on most platforms.
 	VirtualIPs []string
 	// APIServerCA verifies the API server's certificate, in PEM.
 	APIServerCA string
@@ -37,8 +38,8 @@ type WorkerKubelet struct {
 	// ClusterDNS and ClusterDomain are what pods resolve names with.
 	ClusterDNS    []string
 	ClusterDomain string
-	// Settings are the workers' other settings that Windows nodes follow: a JSON object in canonical form, of fields for which
-	// FollowsKubeletField is true. Empty for none.
+	// Settings are the workers' other settings that Windows nodes follow: a JSON object in canonical form, of fields for
+	// which FollowsKubeletField is true. Empty for none.
 	Settings string
 	// CloudProvider is "external" where a cloud controller manager initializes nodes; empty elsewhere.
 	CloudProvider string
@@ -60,11 +61,12 @@ type ClusterNetwork struct {
 	MTU int32
 }
 
-// Proxy is how programs on a node reach what is outside of the cluster.
+// Proxy is how programs on a node connect to the outside of the cluster.
 type Proxy struct {
 	// HTTP and HTTPS are URLs, which may hold a password.
 	HTTP, HTTPS Secret
-	// NoProxy are the names, addresses and networks that are reached without it, separated by commas. It includes those of the cluster.
+	// NoProxy are the names, addresses and networks that are reached without it, separated by commas. It includes those of
+	// the cluster.
 	NoProxy string
 }
 

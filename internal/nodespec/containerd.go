@@ -42,11 +42,11 @@ func containerdFiles(in Inputs) []File {
 	return append([]File{config}, registryFiles(in)...)
 }
 
-// containerdDirectories are the folders of the registries, below registriesDirectory.
+// containerdDirectories returns the folders of the registries, below registriesDirectory.
 func containerdDirectories(in Inputs) []Directory { return registryDirectories(in) }
 
-// DefaultPauseImage holds a pod's namespaces on every version of Windows Server since 2019. Source: the tags of oss/kubernetes/pause on
-// mcr.microsoft.com. Clusters that cannot reach it mirror it, or name another.
+// DefaultPauseImage holds a pod's namespaces on every version of Windows Server since 2019. Source: the tags of
+// oss/kubernetes/pause on mcr.microsoft.com. Clusters that cannot reach it mirror it, or name another.
 const DefaultPauseImage = "mcr.microsoft.com/oss/kubernetes/pause:3.9"
 
 func pauseImage(in Inputs) string {
@@ -56,8 +56,8 @@ func pauseImage(in Inputs) string {
 	return in.PauseImage
 }
 
-// CheckPauseImage says what is wrong with the name of an image for pods' namespaces; nil when nothing is. containerd needs it whole, with host,
-// repository, and a tag or digest.
+// CheckPauseImage returns an error that names the fault in the name of an image for pods' namespaces, or nil.
+// containerd needs the full name, with host, repository, and a tag or digest.
 func CheckPauseImage(image string) error {
 	if named, err := reference.ParseNamed(image); err != nil || reference.IsNameOnly(named) {
 		return fmt.Errorf("the pause image %q is not host/repository:tag or host/repository@digest, such as registry.example.com/pause:3.10", image)
@@ -65,8 +65,9 @@ func CheckPauseImage(image string) error {
 	return nil
 }
 
-// processIsolation runs containers in the kernel of the host. containerd's own values for it on Windows: annotations of containers are
-// passed on, and variables of the environment do not get into the shim's logs. Source: containerd, internal/cri/config/config_windows.go.
+// processIsolation runs containers in the kernel of the host. containerd's own values for it on Windows: annotations of
+// containers are passed on, and variables of the environment do not get into the shim's logs. Source: containerd,
+// internal/cri/config/config_windows.go.
 func processIsolation(handler string) []string {
 	const runtimes = `plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.`
 	return []string{
@@ -80,8 +81,8 @@ func processIsolation(handler string) []string {
 	}
 }
 
-// containerdConfiguration is in the format of containerd 2.4: version 4. What is not said is as containerd has it on Windows: it serves its
-// named pipe, and no metrics. Paths are TOML literal strings, which know no escapes.
+// containerdConfiguration is in the format of containerd 2.4: version 4. What is not said is as containerd has it on
+// Windows: it serves its named pipe, and no metrics. Paths are TOML literal strings, which know no escapes.
 func containerdConfiguration(in Inputs) string {
 	lines := []string{
 		`version = 4`,

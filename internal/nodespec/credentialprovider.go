@@ -4,8 +4,8 @@ import "strings"
 
 const (
 	credentialProviderFile = Root + `\credential-provider-config.yaml`
-	// ecrProvider is the program's name without its ending: the kubelet of Windows adds .exe by itself. Source: k8s.io/kubernetes,
-	// pkg/credentialprovider/plugin/plugin.go, which finds it by exec.LookPath.
+	// ecrProvider is the program's name without its ending: the kubelet of Windows adds .exe by itself. Source:
+	// k8s.io/kubernetes, pkg/credentialprovider/plugin/plugin.go, which finds it by exec.LookPath.
 	ecrProvider = "ecr-credential-provider"
 )
 
@@ -13,11 +13,12 @@ const (
 func credentialProviderArguments(p *programs) []string {
 	program := p.path(ecrProvider + ".exe")
 	folder := program[:max(0, strings.LastIndexByte(program, '\\'))]
-	return []string{"--image-credential-provider-config=" + credentialProviderFile, "--image-credential-provider-bin-dir=" + folder}
+	return []string{"--image-credential-provider-config=" + credentialProviderFile,
+		"--image-credential-provider-bin-dir=" + folder}
 }
 
-// credentialProviderFiles are for AWS only. The images are those of the machine config operator's file for Linux nodes there, which are all
-// names that Amazon's registry has.
+// credentialProviderFiles are for AWS only. The images come from the machine config operator's file for Linux nodes
+// there, which are all names that Amazon's registry has.
 func credentialProviderFiles(in Inputs) []File {
 	if in.Cluster.Platform != platformAWS {
 		return nil

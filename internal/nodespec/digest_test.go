@@ -10,23 +10,30 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// whole is a spec in which every field is set.
+// whole returns a spec in which every field is set.
 func whole() nodespec.NodeSpec {
 	return nodespec.NodeSpec{
-		Schema: nodespec.SchemaVersion, Instance: "a", Version: "1.0.0", HostName: "a", NodeName: "a", Features: []string{"Containers"},
+		Schema: nodespec.SchemaVersion, Instance: "a", Version: "1.0.0", HostName: "a", NodeName: "a",
+		Features:    []string{"Containers"},
 		Directories: []nodespec.Directory{{Path: nodespec.Root, Access: host.AccessAdministrators}},
-		Releases:    []nodespec.Release{{Component: "c", Version: "v1", Directory: `C:\k\releases\c`, Files: []nodespec.PayloadFile{{Name: "c.exe", SHA256: "00", Size: 1}}}},
+		Releases: []nodespec.Release{{Component: "c", Version: "v1", Directory: `C:\k\releases\c`,
+			Files: []nodespec.PayloadFile{{Name: "c.exe", SHA256: "00", Size: 1}}}},
 		Links:       []nodespec.Link{{Path: `C:\k\c.exe`, Target: `C:\k\releases\c\c.exe`}},
 		Files:       []nodespec.File{{Path: `C:\k\f`, Content: "ü", Needs: []nodespec.Need{nodespec.NeedPodSubnet}}},
 		Environment: map[string]string{"B": "2", "A": "1"},
-		Firewall:    []host.FirewallRule{{Name: "r", DisplayName: "r", Protocol: "TCP", LocalPort: 1, Enabled: true, Allow: true}},
-		Identity:    nodespec.Identity{Directory: `C:\pki`, CommonName: "system:node:a", Organization: "system:nodes", Certificate: "pem"},
+		Firewall: []host.FirewallRule{{Name: "r", DisplayName: "r", Protocol: "TCP", LocalPort: 1,
+			Enabled: true, Allow: true}},
+		Identity: nodespec.Identity{Directory: `C:\pki`, CommonName: "system:node:a", Organization: "system:nodes",
+			Certificate: "pem"},
 		Services: []nodespec.Service{{
-			ServiceConfig: host.ServiceConfig{Name: "s", CommandLine: "s.exe", StartType: host.StartAutomatic, RestartDelays: []time.Duration{time.Second}},
-			Needs:         []nodespec.Need{nodespec.NeedCertificate}, RestartOn: []string{`C:\k\f`}, DisturbsPods: true,
+			ServiceConfig: host.ServiceConfig{Name: "s", CommandLine: "s.exe", StartType: host.StartAutomatic,
+				RestartDelays: []time.Duration{time.Second}},
+			Needs: []nodespec.Need{nodespec.NeedCertificate}, RestartOn: []string{`C:\k\f`}, DisturbsPods: true,
 		}},
-		Network: nodespec.Network{PodSubnet: "10.0.0.0/24", HNSNetwork: "n", OwnedNetworks: []string{"n"}, SourceVIPEndpoint: "e"},
-		Checks:  []nodespec.Check{{Name: "c", Kind: nodespec.CheckHTTP, Target: "http://127.0.0.1/", Advisory: true, Timeout: time.Second}},
+		Network: nodespec.Network{PodSubnet: "10.0.0.0/24", HNSNetwork: "n", OwnedNetworks: []string{"n"},
+			SourceVIPEndpoint: "e"},
+		Checks: []nodespec.Check{{Name: "c", Kind: nodespec.CheckHTTP, Target: "http://127.0.0.1/", Advisory: true,
+			Timeout: time.Second}},
 	}
 }
 

@@ -18,14 +18,18 @@ const (
 	exporterKeyFile       = tlsCertsDirectory + `\tls.key`
 )
 
-// exporterCollectors measure what the console's graphs and the recording rules of the cluster's monitoring show of Windows nodes.
-var exporterCollectors = []string{"container", "cpu", "cpu_info", "logical_disk", "memory", "net", "os", "service", "system"}
+// exporterCollectors measure what the console's graphs and the recording rules of the cluster's monitoring show of
+// Windows nodes.
+var exporterCollectors = []string{"container", "cpu", "cpu_info", "logical_disk", "memory", "net", "os",
+	"service", "system"}
 
-// windowsExporter serves metrics on port 9182, over TLS where the cluster has a certificate for it. It reads the certificate again for each
-// connection, so that it need not be restarted for a new one. Source: prometheus/exporter-toolkit, web/tls_config.go.
+// windowsExporter serves metrics on port 9182, over TLS where the cluster has a certificate for it. It reads the
+// certificate again for each connection, so that it need not be restarted for a new one. Source:
+// prometheus/exporter-toolkit, web/tls_config.go.
 func windowsExporter(in Inputs, p *programs) Service {
 	arguments := []string{
-		p.path("windows_exporter.exe"), "--collectors.enabled", strings.Join(exporterCollectors, ","), "--log.file", logPath(ServiceExporter),
+		p.path("windows_exporter.exe"), "--collectors.enabled", strings.Join(exporterCollectors, ","), "--log.file",
+		logPath(ServiceExporter),
 	}
 	if in.Cluster.MetricsServing.set() {
 		arguments = append(arguments, "--web.config.file", exporterWebConfigFile)

@@ -11,7 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The digest is taken of the JSON form, so every leaf of that form is changed in turn, whatever fields a NodeSpec gets later.
+// The digest is taken of the JSON form, so every leaf of that form is changed in turn, whatever fields a NodeSpec gets
+// later.
 func TestEveryFieldChangesTheDigest(t *testing.T) {
 	spec := mustMake(t, azureInputs())
 	spec.Identity.Certificate = "certificate"
@@ -48,7 +49,7 @@ func decodeTree(t *testing.T, spec NodeSpec) any {
 	return tree
 }
 
-// leaves are the paths of all strings, numbers and booleans.
+// leaves returns the paths of all strings, numbers and booleans.
 func leaves(path string, tree any) []string {
 	var paths []string
 	switch node := tree.(type) {

@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// files are all configuration files of a node.
+// files returns all configuration files of a node.
 func files(in Inputs) []File {
 	return slices.Concat(
 		clientFileList(in),
@@ -22,12 +22,12 @@ func files(in Inputs) []File {
 	)
 }
 
-// inherited is a file that those may read who may read its folder.
+// inherited returns a file that those may read who may read its folder.
 func inherited(path, content string, needs ...Need) File {
 	return File{Path: path, Content: content, Access: host.AccessInherited, Needs: needs}
 }
 
-// administrators is a folder for SYSTEM and administrators only.
+// administrators returns a folder for SYSTEM and administrators only.
 func administrators(path string) Directory {
 	return Directory{Path: path, Access: host.AccessAdministrators}
 }

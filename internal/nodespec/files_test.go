@@ -44,7 +44,8 @@ func TestKubeletConfiguration(t *testing.T) {
 		}
 	})
 	t.Run("clients are verified, none is anonymous, and certificates rotate", func(t *testing.T) {
-		if config.Authentication.X509.ClientCAFile != `C:\k\kubelet-ca.crt` || config.Authentication.Anonymous.Enabled == nil ||
+		if config.Authentication.X509.ClientCAFile != `C:\k\kubelet-ca.crt` ||
+			config.Authentication.Anonymous.Enabled == nil ||
 			*config.Authentication.Anonymous.Enabled || !config.RotateCertificates || !config.ServerTLSBootstrap {
 			t.Errorf("%+v", config.Authentication)
 		}
@@ -65,7 +66,8 @@ func TestKubeconfig(t *testing.T) {
 		t.Errorf("server is %s, want the internal one", server)
 	}
 	const current = `C:\var\lib\kubelet\pki\kubelet-client-current.pem`
-	if user := config.AuthInfos[context.AuthInfo]; user.ClientCertificate != current || user.ClientKey != current || user.Token != "" {
+	if user := config.AuthInfos[context.AuthInfo]; user.ClientCertificate != current ||
+		user.ClientKey != current || user.Token != "" {
 		t.Errorf("the user is %+v, want the certificate that the kubelet rotates", user)
 	}
 }
@@ -92,10 +94,12 @@ func TestContainerdConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	plugin := config.Plugins["io.containerd.cri.v1.runtime"]
-	if config.Version != 4 || config.Root != `C:\ProgramData\containerd\root` || config.State != `C:\ProgramData\containerd\state` {
+	if config.Version != 4 || config.Root != `C:\ProgramData\containerd\root` ||
+		config.State != `C:\ProgramData\containerd\state` {
 		t.Errorf("%+v", config)
 	}
-	if plugin.Containerd.Runtimes[plugin.Containerd.DefaultRuntime].Type != "io.containerd.runhcs.v1" || plugin.Containerd.DefaultRuntime != "runhcs-wcow-process" {
+	if plugin.Containerd.Runtimes[plugin.Containerd.DefaultRuntime].Type != "io.containerd.runhcs.v1" ||
+		plugin.Containerd.DefaultRuntime != "runhcs-wcow-process" {
 		t.Errorf("runtimes are %+v", plugin.Containerd)
 	}
 	if !slices.Equal(plugin.CNI.BinDirs, []string{`C:\k\cni`}) || plugin.CNI.ConfDir != `C:\k\cni\config` {
@@ -109,14 +113,16 @@ func TestNetworkConfigurationWaitsForWhatItNeeds(t *testing.T) {
 		t.Errorf("pods may start before their network is there: the CNI's configuration needs %v", needs)
 	}
 	for _, file := range mustMake(t, azureInputs()).Files {
-		for need, placeholder := range map[Need]string{NeedPodSubnet: PlaceholderPodSubnet, NeedSourceVIP: PlaceholderSourceVIP} {
+		for need, placeholder := range map[Need]string{NeedPodSubnet: PlaceholderPodSubnet,
+			NeedSourceVIP: PlaceholderSourceVIP} {
 			if holds := strings.Contains(file.Content, placeholder); holds != slices.Contains(file.Needs, need) {
 				t.Errorf("%s holds %s: %v; it needs %v", file.Path, placeholder, holds, file.Needs)
 			}
 		}
 	}
 	for _, path := range []string{`C:\k\cni\config\cni.conf`, `C:\k\kube-proxy.conf`} {
-		content := strings.NewReplacer(PlaceholderPodSubnet, "10.132.0.0/23", PlaceholderSourceVIP, "10.132.0.9").Replace(fileOf(t, path).Content)
+		content := strings.NewReplacer(PlaceholderPodSubnet, "10.132.0.0/23", PlaceholderSourceVIP,
+			"10.132.0.9").Replace(fileOf(t, path).Content)
 		if !json.Valid([]byte(content)) || !strings.Contains(content, `"10.132.0.0/23"`) || strings.Contains(content, "${") {
 			t.Errorf("%s filled in is\n%s", path, content)
 		}

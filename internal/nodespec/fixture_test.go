@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// testInputs are those of a bring-your-own host on a cluster without a platform.
+// testInputs returns the inputs of a bring-your-own host on a cluster without a platform.
 func testInputs() Inputs {
 	return Inputs{
 		Cluster: Cluster{
@@ -17,7 +17,8 @@ func testInputs() Inputs {
 			KubeletClientCA:      "-----BEGIN CERTIFICATE-----\na3ViZWxldA==\n-----END CERTIFICATE-----\n",
 			ServiceCIDRs:         []string{"172.30.0.0/16"},
 			Kubelet:              WorkerKubelet{ClusterDNS: []string{"172.30.0.10"}, ClusterDomain: "cluster.local"},
-			Network:              ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true, HybridClusterNetworks: []string{"10.132.0.0/14"}},
+			Network: ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true,
+				HybridClusterNetworks: []string{"10.132.0.0/14"}},
 		},
 		Instance:        Instance{Name: "10-1-42-1-8a4c07d2", NodeName: "win-a", NodeIP: "10.1.42.1", BYOH: true},
 		Payload:         testPayload(),
@@ -26,7 +27,7 @@ func testInputs() Inputs {
 	}
 }
 
-// azureInputs are those of a Machine on Azure whose network is assigned, with everything that can be set.
+// azureInputs returns the inputs of a Machine on Azure whose network is assigned, with everything that can be set.
 func azureInputs() Inputs {
 	in := testInputs()
 	port := int32(9898)
@@ -34,13 +35,16 @@ func azureInputs() Inputs {
 	in.Cluster.Kubelet.CloudProvider = "external"
 	in.Cluster.Network.VXLANPort = &port
 	in.Cluster.ServiceCIDRs = []string{"172.30.0.0/16", "fd02::/112"}
-	in.Instance = Instance{Name: "winworker-x2k4f", NodeName: "winworker-x2k4f", HostName: "winworker-x2k4f", NodeIP: "10.0.128.7"}
+	in.Instance = Instance{Name: "winworker-x2k4f", NodeName: "winworker-x2k4f", HostName: "winworker-x2k4f",
+		NodeIP: "10.0.128.7"}
 	in.Payload = append(in.Payload, testComponent("azure-cloud-node-manager", "azure-cloud-node-manager.exe"))
 	in.Cluster.Kubelet.Settings = testSettings
-	in.Cluster.Proxy = Proxy{HTTP: "http://user:secret-of-proxy@proxy.example.com:3128", HTTPS: "https://proxy.example.com:3129",
+	in.Cluster.Proxy = Proxy{HTTP: "http://user:secret-of-proxy@proxy.example.com:3128",
+		HTTPS:   "https://proxy.example.com:3129",
 		NoProxy: ".cluster.local,.svc,10.0.0.0/16,10.128.0.0/14,127.0.0.1,169.254.169.254,172.30.0.0/16,api-int.lab.example.com,localhost"}
 	in.Cluster.TrustedCAs = []string{testCertificate}
-	in.Cluster.MetricsServing = ServingCertificate{Certificate: testCertificate, Key: "-----BEGIN PRIVATE KEY-----\nc2VjcmV0LW9mLWV4cG9ydGVy\n-----END PRIVATE KEY-----\n"}
+	in.Cluster.MetricsServing = ServingCertificate{Certificate: testCertificate,
+		Key: "-----BEGIN PRIVATE KEY-----\nc2VjcmV0LW9mLWV4cG9ydGVy\n-----END PRIVATE KEY-----\n"}
 	in.PodSubnet = "10.132.0.0/23"
 	in.LogSettings = LogSettings{FileSize: "100Mi", FileAge: 168 * time.Hour, FlushInterval: 5 * time.Second}
 	in.Debug = true
@@ -52,18 +56,19 @@ const testSettings = `{"containerLogMaxSize":"20Mi","evictionHard":{"imagefs.ava
 "featureGates":{"AdminNetworkPolicy":true,"RotateKubeletServerCertificate":true,"WinDSR":false},"kubeAPIQPS":100,"maxPods":120,
 "tlsCipherSuites":["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"],"tlsMinVersion":"VersionTLS12"}`
 
-// awsInputs are those of a Machine on AWS.
+// awsInputs returns the inputs of a Machine on AWS.
 func awsInputs() Inputs {
 	in := platformInputs("AWS")
 	in.Instance.NodeName, in.PodSubnet = "ip-10-0-128-7.ec2.internal", "10.132.0.0/23"
 	return in
 }
 
-// platformInputs are those of a Machine on a platform, with the payload that the platform has.
+// platformInputs returns the inputs of a Machine on a platform, with the payload that the platform has.
 func platformInputs(platform string) Inputs {
 	in := testInputs()
 	in.Cluster.Platform = platform
-	in.Instance = Instance{Name: "winworker-x2k4f", NodeName: "winworker-x2k4f", HostName: "winworker-x2k4f", NodeIP: "10.0.128.7"}
+	in.Instance = Instance{Name: "winworker-x2k4f", NodeName: "winworker-x2k4f", HostName: "winworker-x2k4f",
+		NodeIP: "10.0.128.7"}
 	switch platform {
 	case "AWS":
 		in.Payload = append(in.Payload, testComponent("ecr-credential-provider", "ecr-credential-provider.exe"))

@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Inputs is everything that a NodeSpec follows from.
+// Inputs is everything that a NodeSpec is made from.
 type Inputs struct {
 	Cluster  Cluster
 	Instance Instance
@@ -48,7 +48,7 @@ type Component struct {
 	Files   []PayloadFile
 }
 
-// MissingProgramsError says which programs the payload should have for a node to run them.
+// MissingProgramsError lists the programs of a node that the payload lacks.
 type MissingProgramsError struct {
 	Programs []string // file names, sorted
 }
@@ -57,8 +57,8 @@ func (e *MissingProgramsError) Error() string {
 	return "the payload lacks " + strings.Join(e.Programs, ", ") + ": no host can become a node without it"
 }
 
-// Make is the NodeSpec of a host. It is a pure function of its inputs. It fails when an input is absent or malformed, and with a
-// MissingProgramsError when the payload lacks a program that the node runs.
+// Make returns the NodeSpec of a host. It is a pure function of its inputs. It fails when an input is absent or
+// malformed, and with a MissingProgramsError when the payload lacks a program that the node runs.
 func Make(in Inputs) (NodeSpec, error) {
 	if err := in.validate(); err != nil {
 		return NodeSpec{}, err
@@ -88,7 +88,8 @@ func Make(in Inputs) (NodeSpec, error) {
 	if missing := slices.Compact(slices.Sorted(slices.Values(programs.missing))); len(missing) > 0 {
 		return NodeSpec{}, &MissingProgramsError{Programs: missing}
 	}
-	spec.Directories = slices.Concat(directories(spec.Services), cloudNodeManagerDirectories(in), containerdDirectories(in))
+	spec.Directories = slices.Concat(directories(spec.Services), cloudNodeManagerDirectories(in),
+		containerdDirectories(in))
 	return spec, nil
 }
 
@@ -133,7 +134,8 @@ func (p *programs) path(name string) string {
 	return ""
 }
 
-// linkFolders are where the documented names of executables lie, for components that have a folder of their own below C:\k.
+// linkFolders are where the documented names of executables lie, for components that have a folder of their own below
+// C:\k.
 var linkFolders = map[string]string{"cni": cniDirectory, "containerd": containerdDirectory}
 
 // links keep the documented file names below C:\k valid.
@@ -151,13 +153,14 @@ func (p *programs) links() []Link {
 	return links
 }
 
-// directories are the folders of a node, parents before children.
+// directories returns the folders of a node, parents before children.
 func directories(services []Service) []Directory {
 	inherited := []string{
 		// Below C:\var\lib\kubelet are the volumes of pods, which the users in containers must be able to read.
 		`C:\var`, `C:\var\lib`, LogRoot, `C:\var\lib\kubelet`, `C:\var\lib\cni`, `C:\ProgramData\containerd`,
 	}
-	// Who has made a folder in C:\k before us, or was let into it by name, keeps that when C:\k is closed. So each is closed by itself.
+	// Closing C:\k does not take rights away from the owner of a folder in it, or from a user with rights by name. So each
+	// folder is closed separately.
 	list := []Directory{
 		administrators(Root), administrators(cniDirectory), administrators(cniConfigDirectory),
 		administrators(containerdDirectory), administrators(registriesDirectory), administrators(hybridOverlayDirectory),
@@ -179,9 +182,10 @@ func directories(services []Service) []Directory {
 	return list
 }
 
-// exclusions keep Microsoft Defender Antivirus from scanning every file that the container runtime unpacks or opens, which slows the
-// start of containers. They name the programs where they lie, in a folder that only administrators may write to, because a name alone
-// would hold for every program that takes it. Links do not count: Windows knows a process by its real path.
+// exclusions keep Microsoft Defender Antivirus from scanning every file that the container runtime unpacks or opens,
+// which slows the start of containers. They name the programs where they lie, in a folder that only administrators may
+// write to, because a name alone would hold for every program that takes it. Links do not count: Windows knows a
+// process by its real path.
 func exclusions(p *programs) []host.Exclusion {
 	return []host.Exclusion{
 		{Kind: host.ExcludeProcess, Value: p.path("containerd.exe")},
@@ -189,8 +193,8 @@ func exclusions(p *programs) []host.Exclusion {
 	}
 }
 
-// routes are what the HNS network takes away when it is made, and again at each boot, and what programs on the node need: the address of
-// the metadata service on the clouds whose Windows images have a route of its own for it.
+// routes are what the HNS network takes away when it is made, and again at each boot, and what programs on the node
+// need: the address of the metadata service on the clouds whose Windows images have a route of its own for it.
 func routes(in Inputs) []string {
 	if in.Cluster.Platform == platformAWS || in.Cluster.Platform == platformGCP {
 		return []string{"169.254.169.254/32"}
@@ -198,11 +202,13 @@ func routes(in Inputs) []string {
 	return nil
 }
 
-// firewall are the ports that others reach a node on.
+// firewall returns the ports that others reach a node on.
 func firewall() []host.FirewallRule {
 	return []host.FirewallRule{
 		// oc logs and exec reach the kubelet here.
-		{Name: "ContainerLogsPort", DisplayName: "ContainerLogsPort", Protocol: "TCP", LocalPort: 10250, Enabled: true, Allow: true},
-		{Name: "WindowsExporter", DisplayName: "WindowsExporter", Protocol: "TCP", LocalPort: 9182, Enabled: true, Allow: true},
+		{Name: "ContainerLogsPort", DisplayName: "ContainerLogsPort", Protocol: "TCP", LocalPort: 10250,
+			Enabled: true, Allow: true},
+		{Name: "WindowsExporter", DisplayName: "WindowsExporter", Protocol: "TCP", LocalPort: 9182,
+			Enabled: true, Allow: true},
 	}
 }

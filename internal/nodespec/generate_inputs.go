@@ -32,12 +32,13 @@ func (f *faults) add(err error) {
 	}
 }
 
-// validate reports everything that a NodeSpec cannot be made from. Names and addresses end in command lines and paths, so their form
-// is checked here again, whoever gave them.
+// validate reports everything that a NodeSpec cannot be made from. Names and addresses end in command lines and paths,
+// so their form is checked here again, whoever gave them.
 func (in Inputs) validate() error {
 	var f faults
 	f.need(in.Instance.Name != "", "the instance has no name")
-	f.need(isNodeName(in.Instance.NodeName), "the node name %q is not made of lower-case letters, digits, '-' and '.'", in.Instance.NodeName)
+	f.need(isNodeName(in.Instance.NodeName), "the node name %q is not made of lower-case letters, digits, '-' and '.'",
+		in.Instance.NodeName)
 	f.need(isIPv4(in.Instance.NodeIP), "the node's address %q is not an IPv4 address", in.Instance.NodeIP)
 	f.need(in.PodSubnet == "" || isIPv4Network(in.PodSubnet), "the pod subnet %q is not an IPv4 network", in.PodSubnet)
 	if in.PauseImage != "" {
@@ -49,7 +50,8 @@ func (in Inputs) validate() error {
 	f.need(isDigest(in.Agent.SHA256), "the agent's sha256 %q is not a digest", in.Agent.SHA256)
 	for _, component := range in.Payload {
 		for _, file := range component.Files {
-			f.need(isDigest(file.SHA256), "%s of component %s: sha256 %q is not a digest", file.Name, component.Name, file.SHA256)
+			f.need(isDigest(file.SHA256), "%s of component %s: sha256 %q is not a digest", file.Name,
+				component.Name, file.SHA256)
 		}
 	}
 	if len(f) > 0 {
@@ -79,7 +81,7 @@ func (c Cluster) validate(f *faults) {
 	f.add(c.Proxy.Validate())
 }
 
-// byName are the components in the order of their names, so that the order of the payload makes no difference.
+// byName returns the components in the order of their names, so that the order of the payload makes no difference.
 func byName(components []Component) []Component {
 	sorted := slices.Clone(components)
 	slices.SortFunc(sorted, func(a, b Component) int { return cmp.Compare(a.Name, b.Name) })

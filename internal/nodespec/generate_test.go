@@ -18,10 +18,11 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// What lands on a host is pinned byte by byte. After a wanted change: go test ./internal/nodespec -update, and read the difference.
-// R-084, R-114, R-122
+// What lands on a host is pinned byte by byte. After a wanted change: go test ./internal/nodespec -update, and read the
+// difference. R-084, R-114, R-122
 func TestGoldenNodeSpecs(t *testing.T) {
-	for name, in := range map[string]Inputs{"none-byoh": testInputs(), "azure-machine": azureInputs(), "aws-machine": awsInputs()} {
+	for name, in := range map[string]Inputs{"none-byoh": testInputs(), "azure-machine": azureInputs(),
+		"aws-machine": awsInputs()} {
 		t.Run(name, func(t *testing.T) {
 			spec := mustMake(t, in)
 			got, err := spec.Encode()
@@ -31,7 +32,8 @@ func TestGoldenNodeSpecs(t *testing.T) {
 			golden(t, filepath.Join("testdata", name+".json"), string(got)+"\n")
 			// The files once more as an administrator sees them.
 			for _, file := range spec.Files {
-				if path := strings.ReplaceAll(strings.TrimPrefix(file.Path, Root+`\`), `\`, "/"); file.Secret == "" && !strings.HasSuffix(path, ".crt") {
+				if path := strings.ReplaceAll(strings.TrimPrefix(file.Path, Root+`\`), `\`, "/"); file.Secret == "" &&
+					!strings.HasSuffix(path, ".crt") {
 					golden(t, filepath.Join("testdata", name, path), file.Content)
 				}
 			}
@@ -136,7 +138,8 @@ func TestServices(t *testing.T) {
 	})
 }
 
-// windowsPath is a legal absolute path: drive, backslashes, no character that Windows refuses, no part that ends in a dot or space.
+// windowsPath is a legal absolute path: drive, backslashes, no character that Windows refuses, no part that ends in a
+// dot or space.
 var windowsPath = regexp.MustCompile(`^C:(\\[A-Za-z0-9_.-]*[A-Za-z0-9_-])+$`)
 
 func TestPathsAreLegalOnWindows(t *testing.T) {
@@ -219,8 +222,10 @@ func TestDocumentedNamesStayValid(t *testing.T) {
 		links[link.Path] = link.Target
 	}
 	for _, path := range []string{
-		`C:\k\kubelet.exe`, `C:\k\kube-proxy.exe`, `C:\k\kube-log-runner.exe`, `C:\k\csi-proxy.exe`, `C:\k\hybrid-overlay-node.exe`,
-		`C:\k\windows_exporter.exe`, `C:\k\azure-cloud-node-manager.exe`, `C:\k\cni\win-overlay.exe`, `C:\k\cni\host-local.exe`,
+		`C:\k\kubelet.exe`, `C:\k\kube-proxy.exe`, `C:\k\kube-log-runner.exe`, `C:\k\csi-proxy.exe`,
+		`C:\k\hybrid-overlay-node.exe`,
+		`C:\k\windows_exporter.exe`, `C:\k\azure-cloud-node-manager.exe`, `C:\k\cni\win-overlay.exe`,
+		`C:\k\cni\host-local.exe`,
 		`C:\k\containerd\containerd.exe`, `C:\k\containerd\containerd-shim-runhcs-v1.exe`,
 	} {
 		if !strings.HasPrefix(links[path], ReleasesRoot+`\`) {
@@ -249,36 +254,58 @@ func TestMakeRefuses(t *testing.T) {
 		spoil func(*Inputs)
 		want  string
 	}{
-		"a host without a name":              {func(in *Inputs) { in.Instance.NodeName = "" }, "node name"},
-		"a node name that is an option":      {func(in *Inputs) { in.Instance.NodeName = "-a" }, "node name"},
-		"a node name with a quote":           {func(in *Inputs) { in.Instance.NodeName = `a" --b` }, "node name"},
-		"a node name in capitals":            {func(in *Inputs) { in.Instance.NodeName = "WIN" }, "node name"},
-		"an instance without a name":         {func(in *Inputs) { in.Instance.Name = "" }, "instance has no name"},
-		"a host without an address":          {func(in *Inputs) { in.Instance.NodeIP = "" }, "not an IPv4 address"},
-		"an IPv6 address":                    {func(in *Inputs) { in.Instance.NodeIP = "fd00::1" }, "not an IPv4 address"},
-		"a pod subnet that is none":          {func(in *Inputs) { in.PodSubnet = "10.132.0.0" }, "pod subnet"},
-		"a pod subnet with a quote":          {func(in *Inputs) { in.PodSubnet = `10.132.0.0/23"` }, "pod subnet"},
-		"a cluster without an address":       {func(in *Inputs) { in.Cluster.APIServerInternalURL = "" }, "not an https URL"},
-		"a cluster without its CA":           {func(in *Inputs) { in.Cluster.APIServerCA = "" }, "certificate authority"},
-		"a cluster without a kubelet CA":     {func(in *Inputs) { in.Cluster.KubeletClientCA = "" }, "kubelet's clients"},
-		"a cluster without IPv4 services":    {func(in *Inputs) { in.Cluster.ServiceCIDRs = []string{"fd02::/112"} }, "service network"},
-		"a cluster without DNS":              {func(in *Inputs) { in.Cluster.Kubelet.ClusterDNS = nil }, "DNS"},
-		"an agent without a digest":          {func(in *Inputs) { in.Agent.SHA256 = "" }, "agent"},
-		"a payload file without a digest":    {func(in *Inputs) { in.Payload[0].Files[0].SHA256 = "12" }, "containerd.exe"},
-		"a payload without the kubelet":      {func(in *Inputs) { in.Payload = slices.Delete(in.Payload, 1, 2) }, "lacks kubelet.exe"},
-		"a payload without the log runner":   {func(in *Inputs) { in.Payload = slices.Delete(in.Payload, 3, 4) }, "lacks kube-log-runner.exe:"},
-		"a payload for Azure without cloud":  {func(in *Inputs) { in.Cluster.Platform = "Azure" }, "azure-cloud-node-manager.exe"},
-		"a payload for AWS without ECR":      {func(in *Inputs) { in.Cluster.Platform = "AWS" }, "ecr-credential-provider.exe"},
-		"a VXLAN port that is none":          {func(in *Inputs) { in.Cluster.Network.VXLANPort = new(int32) }, "VXLAN port 0"},
-		"a URL with a quote":                 {func(in *Inputs) { in.Cluster.APIServerInternalURL += `" --b` }, "not an https URL"},
-		"a service network that is none":     {func(in *Inputs) { in.Cluster.ServiceCIDRs = append(in.Cluster.ServiceCIDRs, "all") }, "network \"all\""},
-		"a pod network that is none":         {func(in *Inputs) { in.Cluster.Network.HybridClusterNetworks = []string{"10.132.0.0"} }, "network \"10.132.0.0\""},
-		"a domain with a line break":         {func(in *Inputs) { in.Cluster.Kubelet.ClusterDomain += "\n" }, "domain"},
-		"a cloud provider with a space":      {func(in *Inputs) { in.Cluster.Kubelet.CloudProvider = "external --b" }, "cloud provider"},
-		"a size of logs that is none":        {func(in *Inputs) { in.LogSettings.FileSize = "big" }, "size of log files"},
-		"a pause image that is none":         {func(in *Inputs) { in.PauseImage = "a b" }, "pause image"},
-		"settings of no kubelet":             {func(in *Inputs) { in.Cluster.Kubelet.Settings = "[]" }, "kubelet settings"},
-		"a certificate authority of no form": {func(in *Inputs) { in.Cluster.TrustedCAs = []string{"CA"} }, "trusted certificate authority 1"},
+		"a host without a name":          {func(in *Inputs) { in.Instance.NodeName = "" }, "node name"},
+		"a node name that is an option":  {func(in *Inputs) { in.Instance.NodeName = "-a" }, "node name"},
+		"a node name with a quote":       {func(in *Inputs) { in.Instance.NodeName = `a" --b` }, "node name"},
+		"a node name in capitals":        {func(in *Inputs) { in.Instance.NodeName = "WIN" }, "node name"},
+		"an instance without a name":     {func(in *Inputs) { in.Instance.Name = "" }, "instance has no name"},
+		"a host without an address":      {func(in *Inputs) { in.Instance.NodeIP = "" }, "not an IPv4 address"},
+		"an IPv6 address":                {func(in *Inputs) { in.Instance.NodeIP = "fd00::1" }, "not an IPv4 address"},
+		"an invalid pod subnet":          {func(in *Inputs) { in.PodSubnet = "10.132.0.0" }, "pod subnet"},
+		"a pod subnet with a quote":      {func(in *Inputs) { in.PodSubnet = `10.132.0.0/23"` }, "pod subnet"},
+		"a cluster without an address":   {func(in *Inputs) { in.Cluster.APIServerInternalURL = "" }, "not an https URL"},
+		"a cluster without its CA":       {func(in *Inputs) { in.Cluster.APIServerCA = "" }, "certificate authority"},
+		"a cluster without a kubelet CA": {func(in *Inputs) { in.Cluster.KubeletClientCA = "" }, "kubelet's clients"},
+		"a cluster without IPv4 services": {func(in *Inputs) {
+			in.Cluster.ServiceCIDRs = []string{"fd02::/112"}
+		}, "service network"},
+		"a cluster without DNS":           {func(in *Inputs) { in.Cluster.Kubelet.ClusterDNS = nil }, "DNS"},
+		"an agent without a digest":       {func(in *Inputs) { in.Agent.SHA256 = "" }, "agent"},
+		"a payload file without a digest": {func(in *Inputs) { in.Payload[0].Files[0].SHA256 = "12" }, "containerd.exe"},
+		"a payload without the kubelet": {func(in *Inputs) {
+			in.Payload = slices.Delete(in.Payload, 1, 2)
+		}, "lacks kubelet.exe"},
+		"a payload without the log runner": {func(in *Inputs) {
+			in.Payload = slices.Delete(in.Payload, 3, 4)
+		}, "lacks kube-log-runner.exe:"},
+		"a payload for Azure without cloud": {func(in *Inputs) {
+			in.Cluster.Platform = "Azure"
+		}, "azure-cloud-node-manager.exe"},
+		"a payload for AWS without ECR": {func(in *Inputs) {
+			in.Cluster.Platform = "AWS"
+		}, "ecr-credential-provider.exe"},
+		"an invalid VXLAN port": {func(in *Inputs) {
+			in.Cluster.Network.VXLANPort = new(int32)
+		}, "VXLAN port 0"},
+		"a URL with a quote": {func(in *Inputs) {
+			in.Cluster.APIServerInternalURL += `" --b`
+		}, "not an https URL"},
+		"an invalid service network": {func(in *Inputs) {
+			in.Cluster.ServiceCIDRs = append(in.Cluster.ServiceCIDRs, "all")
+		}, "network \"all\""},
+		"an invalid pod network": {func(in *Inputs) {
+			in.Cluster.Network.HybridClusterNetworks = []string{"10.132.0.0"}
+		}, "network \"10.132.0.0\""},
+		"a domain with a line break": {func(in *Inputs) { in.Cluster.Kubelet.ClusterDomain += "\n" }, "domain"},
+		"a cloud provider with a space": {func(in *Inputs) {
+			in.Cluster.Kubelet.CloudProvider = "external --b"
+		}, "cloud provider"},
+		"an invalid size of logs": {func(in *Inputs) { in.LogSettings.FileSize = "big" }, "size of log files"},
+		"an invalid pause image":  {func(in *Inputs) { in.PauseImage = "a b" }, "pause image"},
+		"settings of no kubelet":  {func(in *Inputs) { in.Cluster.Kubelet.Settings = "[]" }, "kubelet settings"},
+		"a certificate authority of no form": {func(in *Inputs) {
+			in.Cluster.TrustedCAs = []string{"CA"}
+		}, "trusted certificate authority 1"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

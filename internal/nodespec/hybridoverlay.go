@@ -19,13 +19,14 @@ const (
 	hnsNetwork     = "OVNKubernetesHybridOverlayNetwork"
 )
 
-// hybridOverlay makes the HNS networks of the pods, once the cluster's network has given the node a subnet. Source of the flags:
-// OVN-Kubernetes, go-controller/pkg/config and hybrid-overlay/cmd/hybrid-overlay-node.
+// hybridOverlay makes the HNS networks of the pods, once the cluster's network has given the node a subnet. Source of
+// the flags: OVN-Kubernetes, go-controller/pkg/config and hybrid-overlay/cmd/hybrid-overlay-node.
 func hybridOverlay(in Inputs, p *programs) Service {
 	const name = ServiceHybridOverlay
 	arguments := []string{
 		p.path("hybrid-overlay-node.exe"), "--node", in.Instance.NodeName,
-		// It asks for a certificate of its own with the kubelet's; OVN's identity approver refuses one that is valid for more than a day.
+		// It asks for a certificate of its own with the kubelet's; OVN's identity approver refuses one that is valid for more
+		// than a day.
 		"--bootstrap-kubeconfig=" + kubeconfigFile, "--cert-dir=" + hybridOverlayPKI, "--cert-duration=24h",
 		// The certificate comes without a kubeconfig, so that it must be told the server again.
 		"--k8s-apiserver=" + in.Cluster.APIServerInternalURL, "--k8s-cacert=" + apiServerCAFile,
@@ -42,7 +43,7 @@ func hybridOverlay(in Inputs, p *programs) Service {
 	s.StartType = startAfterBoot
 	s.Needs = []Need{NeedCertificate}
 	s.RestartOn = clientFiles(name)
-	// It makes the HNS network anew when it starts.
+	// It makes the HNS network again when it starts.
 	s.DisturbsPods = true
 	return s
 }
@@ -50,8 +51,9 @@ func hybridOverlay(in Inputs, p *programs) Service {
 // neverRotate is a size in MiB that no log reaches: zero means the default of 100 to the library that rotates.
 const neverRotate = 1 << 20
 
-// lumberjackArguments are the flags of OVN-Kubernetes, which rotates its log itself by gopkg.in/natefinch/lumberjack: the size is in MiB, the
-// age in days, and zero keeps rotated files for ever. Their number is not limited, as for the other services.
+// lumberjackArguments returns the flags of OVN-Kubernetes, which rotates its log itself by
+// gopkg.in/natefinch/lumberjack: the size is in MiB, the age in days, and zero keeps rotated files forever. Their
+// number is not limited, as for the other services.
 func (s LogSettings) lumberjackArguments() []string {
 	size := int64(neverRotate)
 	if bytes := s.bytes(); bytes > 0 {
@@ -59,6 +61,7 @@ func (s LogSettings) lumberjackArguments() []string {
 	}
 	days := int(math.Ceil(s.FileAge.Hours() / (24 * time.Hour).Hours()))
 	return []string{
-		"--logfile-maxsize=" + strconv.FormatInt(size, 10), "--logfile-maxage=" + strconv.Itoa(days), "--logfile-maxbackups=0",
+		"--logfile-maxsize=" + strconv.FormatInt(size, 10), "--logfile-maxage=" + strconv.Itoa(days),
+		"--logfile-maxbackups=0",
 	}
 }

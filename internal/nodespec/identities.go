@@ -8,7 +8,7 @@ const (
 	apiServerCAFile = Root + `\bootstrap-ca.crt`
 )
 
-// ServiceIdentity is who a service is to the API server.
+// ServiceIdentity is the identity of a service at the API server.
 type ServiceIdentity struct {
 	// Service is the name of the Windows service.
 	Service string
@@ -24,8 +24,8 @@ type ServiceIdentity struct {
 
 const nodePlaceholder = "<node>"
 
-// identityTable is all that programs on a node are to the cluster. What is not in it (containerd, windows_exporter, csi-proxy)
-// has no identity and does not speak with the API server. Nothing on a node has a token.
+// identityTable is all that programs on a node are to the cluster. What is not in it (containerd, windows_exporter,
+// csi-proxy) has no identity and does not speak with the API server. Nothing on a node has a token.
 var identityTable = []ServiceIdentity{
 	{
 		Service: ServiceKubelet, User: "system:node:" + nodePlaceholder, Group: "system:nodes",
@@ -33,7 +33,8 @@ var identityTable = []ServiceIdentity{
 		Rights: "its own Node, and what the pods on it use: the node authorizer and the admission plugin NodeRestriction",
 	},
 	{
-		// It bootstraps with the kubelet's certificate. OVN's approver and admission webhook are the cluster's, and are left as they are.
+		// It bootstraps with the kubelet's certificate. OVN's approver and admission webhook are the cluster's, and are left
+		// as they are.
 		Service: ServiceHybridOverlay, User: "system:ovn-node:" + nodePlaceholder, Group: "system:ovn-nodes",
 		Kubeconfig: kubeconfigFile, Directory: hybridOverlayPKI,
 		Rights: "reads Nodes and Pods, and annotates its own Node: OVN-Kubernetes' own roles and its webhook",
@@ -53,14 +54,15 @@ var identityTable = []ServiceIdentity{
 		Service: ServiceAgent, User: "system:node:" + nodePlaceholder, Group: "system:nodes",
 		Directory: pkiDirectory,
 		// It goes by the kubelet's certificate.
-		Rights: "writes the condition " + ConditionConfiguration + " of its own Node, and nothing else: the node authorizer and NodeRestriction",
+		Rights: "writes the condition " + ConditionConfiguration +
+			" of its own Node, and nothing else: the node authorizer and NodeRestriction",
 	},
 }
 
-// IdentityTable says of every service that speaks with the API server who it is there and what it may do.
+// IdentityTable lists the identity and the rights of every service that connects to the API server.
 func IdentityTable() []ServiceIdentity { return append([]ServiceIdentity(nil), identityTable...) }
 
-// identityOf is the service's line in the table.
+// identityOf returns the service's line in the table.
 func identityOf(service string) ServiceIdentity {
 	for _, identity := range identityTable {
 		if identity.Service == service {
@@ -71,7 +73,7 @@ func identityOf(service string) ServiceIdentity {
 	panic("the service " + service + " has no identity")
 }
 
-// identity is the certificate that the operator has signed for a service.
+// identity returns the certificate that the operator has signed for a service.
 func identity(in Inputs, service string) Identity {
 	line := identityOf(service)
 	name := service
@@ -92,13 +94,15 @@ func identities(in Inputs) []Identity {
 	return []Identity{identity(in, ServiceCloudNodeManager)}
 }
 
-// clientFiles are read once, at their start, by the clients of the API server. The certificate that they lead to is read again as it rotates.
+// clientFiles are read once, at their start, by the clients of the API server. The certificate that they lead to is
+// read again as it rotates.
 func clientFiles(service string) []string {
 	return []string{identityOf(service).Kubeconfig, apiServerCAFile}
 }
 
 func clientFileList(in Inputs) []File {
-	return []File{inherited(apiServerCAFile, in.Cluster.APIServerCA), inherited(kubeconfigFile, kubeconfig(in, ServiceKubelet))}
+	return []File{inherited(apiServerCAFile, in.Cluster.APIServerCA),
+		inherited(kubeconfigFile, kubeconfig(in, ServiceKubelet))}
 }
 
 // kubeconfig leads to the certificate of a service, and only to the internal API server.

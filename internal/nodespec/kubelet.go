@@ -14,13 +14,14 @@ const (
 // kubelet registers the node and runs its pods. Source of the flags: k8s.io/kubernetes/cmd/kubelet/app/options.
 func kubelet(in Inputs, p *programs) Service {
 	arguments := []string{
-		p.path("kubelet.exe"), "--config=" + kubeletConfigFile, "--kubeconfig=" + kubeconfigFile, "--cert-dir=" + pkiDirectory,
+		p.path("kubelet.exe"), "--config=" + kubeletConfigFile, "--kubeconfig=" + kubeconfigFile,
+		"--cert-dir=" + pkiDirectory,
 		"--windows-service",
 		// Pods that keep all processors busy must not make the node NotReady.
 		"--windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS",
 		"--node-labels=" + nodeLabels(in),
-		// The name is settled before the host is configured: that of the cloud on AWS and GCP, where its controllers look the node up by
-		// it, and else the host's own.
+		// The name is settled before the host is configured: that of the cloud on AWS and GCP, where its controllers look the
+		// node up by it, and else the host's own.
 		"--hostname-override=" + in.Instance.NodeName, "--node-ip=" + in.Instance.NodeIP, verbosity(in),
 	}
 	if in.Cluster.Kubelet.CloudProvider != "" {
@@ -41,8 +42,8 @@ func kubelet(in Inputs, p *programs) Service {
 	return s
 }
 
-// nodeLabels are what the kubelet registers the node with, besides those that it gives every node: the operating system, its architecture
-// and build. Other labels of kubernetes.io are not for a kubelet to set.
+// nodeLabels are what the kubelet registers the node with, besides those that it gives every node: the operating
+// system, its architecture and build. Other labels of kubernetes.io are not for a kubelet to set.
 func nodeLabels(in Inputs) string {
 	labels := "node.openshift.io/os_id=Windows"
 	if in.Instance.BYOH {
@@ -67,8 +68,8 @@ func registration(in Inputs) string {
 	return "after " + in.Instance.Registration + "\n"
 }
 
-// kubeletConfiguration has the values that Windows nodes of OpenShift have had, the workers' in their place where Windows follows them, and
-// what the operator needs, which nothing overrides.
+// kubeletConfiguration has the values that Windows nodes of OpenShift have had, the workers' in their place where
+// Windows follows them, and what the operator needs, which nothing overrides.
 func kubeletConfiguration(in Inputs) string {
 	config := object{
 		"maxPods":      250,

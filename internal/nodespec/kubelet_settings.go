@@ -10,28 +10,35 @@ import (
 	"strings"
 )
 
-// kubeletFields says of every field of KubeletConfiguration why Windows nodes do not take it over from the Linux workers; those without
-// a reason are followed. Source of the fields: k8s.io/kubelet/config/v1beta1; a test holds this table to it.
+// kubeletFields says of every field of KubeletConfiguration why Windows nodes do not take it over from the Linux
+// workers; those without a reason are followed. Source of the fields: k8s.io/kubelet/config/v1beta1; a test holds this
+// table to it.
 var kubeletFields = map[string]string{
 	// How the kubelet serves and calls.
 	"tlsCipherSuites": "", "tlsCurvePreferences": "", "tlsMinVersion": "", featureGates: "",
 	"kubeAPIBurst": "", "kubeAPIQPS": "", "eventBurst": "", "eventRecordQPS": "", "streamingConnectionIdleTimeout": "",
 	"enableDebugFlagsHandler": "", "enableProfilingHandler": "",
-	"enableServer": itsOwn, "enableDebuggingHandlers": itsOwn, "enableSystemLogHandler": itsOwn, "enableSystemLogQuery": itsOwn,
-	"address": itsOwn, "port": itsOwn, "readOnlyPort": itsOwn, "healthzBindAddress": itsOwn, "healthzPort": itsOwn,
+	"enableServer": itsOwn, "enableDebuggingHandlers": itsOwn, "enableSystemLogHandler": itsOwn,
+	"enableSystemLogQuery": itsOwn,
+	"address":              itsOwn, "port": itsOwn, "readOnlyPort": itsOwn, "healthzBindAddress": itsOwn,
+	"healthzPort":    itsOwn,
 	"authentication": itsOwn, "authorization": itsOwn, "rotateCertificates": itsOwn, "serverTLSBootstrap": itsOwn,
 	"tlsCertFile": aPath, "tlsPrivateKeyFile": aPath, "contentType": unset, "enableContentionProfiling": unset,
 	"logging": itsOwn, "tracing": "the collector of traces runs on Linux nodes only", "showHiddenMetricsForVersion": unset,
 
 	// The node and its status.
-	"maxPods": "", "podsPerCore": "", "nodeLeaseDurationSeconds": "", "nodeStatusMaxImages": "", "nodeStatusReportFrequency": "",
-	"nodeStatusUpdateFrequency": "", "syncFrequency": "", "volumeStatsAggPeriod": "", "configMapAndSecretChangeDetectionStrategy": "",
-	"crashLoopBackOff": "", "runtimeRequestTimeout": "",
-	"registerNode": itsOwn, "registerWithTaints": itsOwn, "providerID": "it is another for each node", "clusterDNS": hasAPlace,
+	"maxPods": "", "podsPerCore": "", "nodeLeaseDurationSeconds": "", "nodeStatusMaxImages": "",
+	"nodeStatusReportFrequency": "",
+	"nodeStatusUpdateFrequency": "", "syncFrequency": "", "volumeStatsAggPeriod": "",
+	"configMapAndSecretChangeDetectionStrategy": "",
+	"crashLoopBackOff":                          "", "runtimeRequestTimeout": "",
+	"registerNode": itsOwn, "registerWithTaints": itsOwn, "providerID": "it is another for each node",
+	"clusterDNS":    hasAPlace,
 	"clusterDomain": hasAPlace, "containerRuntimeEndpoint": itsOwn, "imageServiceEndpoint": itsOwn, "podCIDR": unset,
 	"enableControllerAttachDetach": unset, "localStorageCapacityIsolation": unset, "runOnce": unset,
-	"staticPodPath": aPath, "staticPodURL": unset, "staticPodURLHeader": unset, "fileCheckFrequency": unset, "httpCheckFrequency": unset,
-	"podLogsDir": aPath, "resolvConf": aPath, "volumePluginDir": aPath,
+	"staticPodPath": aPath, "staticPodURL": unset, "staticPodURLHeader": unset, "fileCheckFrequency": unset,
+	"httpCheckFrequency": unset,
+	"podLogsDir":         aPath, "resolvConf": aPath, "volumePluginDir": aPath,
 
 	// Images, logs and what is cleaned up.
 	"imageGCHighThresholdPercent": "", "imageGCLowThresholdPercent": "", "imageMaximumGCAge": "", "imageMinimumGCAge": "",
@@ -44,16 +51,21 @@ var kubeletFields = map[string]string{
 	// What the node keeps for itself.
 	"systemReserved": sizedForLinux, "kubeReserved": sizedForLinux, "enforceNodeAllocatable": cgroups, "systemReservedCgroup": cgroups,
 	"kubeReservedCgroup": cgroups, "reservedSystemCPUs": sizedForLinux, "reservedMemory": sizedForLinux,
-	"cpuManagerPolicy": affinity, "cpuManagerPolicyOptions": affinity, "cpuManagerReconcilePeriod": affinity, "memoryManagerPolicy": affinity,
+	"cpuManagerPolicy": affinity, "cpuManagerPolicyOptions": affinity, "cpuManagerReconcilePeriod": affinity,
+	"memoryManagerPolicy":   affinity,
 	"topologyManagerPolicy": affinity, "topologyManagerPolicyOptions": affinity, "topologyManagerScope": affinity,
-	"shutdownGracePeriod": shutdown, "shutdownGracePeriodByPodPriority": shutdown, "shutdownGracePeriodCriticalPods": shutdown,
+	"shutdownGracePeriod": shutdown, "shutdownGracePeriodByPodPriority": shutdown,
+	"shutdownGracePeriodCriticalPods": shutdown,
 
 	// What only Linux has.
-	"cgroupDriver": cgroups, "cgroupRoot": cgroups, "cgroupsPerQOS": cgroups, "failCgroupV1": cgroups, "kernelMemcgNotification": cgroups,
-	"kubeletCgroups": cgroups, "memoryReservationPolicy": cgroups, "memoryThrottlingFactor": cgroups, "qosReserved": cgroups,
+	"cgroupDriver": cgroups, "cgroupRoot": cgroups, "cgroupsPerQOS": cgroups, "failCgroupV1": cgroups,
+	"kernelMemcgNotification": cgroups,
+	"kubeletCgroups":          cgroups, "memoryReservationPolicy": cgroups, "memoryThrottlingFactor": cgroups,
+	"qosReserved":          cgroups,
 	"singleProcessOOMKill": cgroups, "systemCgroups": cgroups, "cpuCFSQuota": cgroups, "cpuCFSQuotaPeriod": cgroups,
 	"allowedUnsafeSysctls": linuxOnly, "failSwapOn": linuxOnly, "hairpinMode": linuxOnly, "iptablesDropBit": linuxOnly,
-	"iptablesMasqueradeBit": linuxOnly, "makeIPTablesUtilChains": linuxOnly, "maxOpenFiles": linuxOnly, "memorySwap": linuxOnly,
+	"iptablesMasqueradeBit": linuxOnly, "makeIPTablesUtilChains": linuxOnly, "maxOpenFiles": linuxOnly,
+	"memorySwap":  linuxOnly,
 	"oomScoreAdj": linuxOnly, "podPidsLimit": linuxOnly, "protectKernelDefaults": linuxOnly, "seccompDefault": linuxOnly,
 	"userNamespaces": linuxOnly,
 
@@ -67,7 +79,7 @@ const (
 	aPath         = "a path of Linux"
 	unset         = "nobody sets it for nodes of OpenShift; the kubelet's default holds"
 	hasAPlace     = "WorkerKubelet has a field for it"
-	sizedForLinux = "sizes are those of a Linux node; Windows itself needs more"
+	sizedForLinux = "the sizes are for a Linux node; Windows itself needs more"
 	cgroups       = "Windows has no cgroups"
 	linuxOnly     = "the kernel of Linux only"
 	affinity      = "policies for Windows have other names and are alpha"
@@ -76,19 +88,23 @@ const (
 
 const featureGates = "featureGates"
 
-// FollowsKubeletField reports whether Windows nodes take a field of the workers' KubeletConfiguration over, whole or in part.
+// FollowsKubeletField reports whether Windows nodes follow a field of the workers' KubeletConfiguration, whole or in
+// part.
 func FollowsKubeletField(name string) bool {
 	reason, known := kubeletFields[name]
 	return known && reason == ""
 }
 
-// FollowedKubeletFields are the fields for which FollowsKubeletField is true, sorted.
+// FollowedKubeletFields returns the fields for which FollowsKubeletField is true, sorted.
 func FollowedKubeletFields() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(kubeletFields)), func(name string) bool { return !FollowsKubeletField(name) })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(kubeletFields)), func(name string) bool {
+		return !FollowsKubeletField(name)
+	})
 }
 
-// The kubelet does not start with a feature gate that it does not know, or with another value of one that is locked. The list is that of
-// the payload's kubelet: its gates that are not locked, without AllAlpha and AllBeta, which would be more than the workers' setting says.
+// The kubelet does not start with a feature gate that it does not know, or with another value of a locked one. The list
+// comes from the payload's kubelet: its gates that are not locked, without AllAlpha and AllBeta, which would be more
+// than the workers' setting says.
 //
 //go:embed featuregates.txt
 var knownGates string
@@ -98,9 +114,9 @@ func FollowsKubeletFeatureGate(name string) bool {
 	return name != "" && slices.Contains(strings.Fields(knownGates), name)
 }
 
-// evictionSignals are those that mean the same on Windows. Inodes and process ids are not counted there; memory.available is the rest of
-// the commit limit, for which the kubelet's own default is five times that of Linux; containerfs.available may not be set at all. Source:
-// k8s.io/kubernetes/pkg/kubelet/eviction.
+// evictionSignals are those that mean the same on Windows. Inodes and process ids are not counted there;
+// memory.available is the rest of the commit limit, for which the kubelet's own default is five times that of Linux;
+// containerfs.available may not be set at all. Source: k8s.io/kubernetes/pkg/kubelet/eviction.
 var evictionSignals = []string{"imagefs.available", "nodefs.available"}
 
 // kubeletSettings reads WorkerKubelet.Settings and leaves what Windows nodes can take over.

@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Every field of the kubelet's configuration is followed, or stays out for a reason: a new release of Kubernetes brings new ones.
+// Every field of the kubelet's configuration is followed, or stays out for a reason: a new release of Kubernetes brings
+// new ones.
 func TestEveryKubeletFieldIsDecided(t *testing.T) {
 	var fields []string
 	for i := range reflect.TypeFor[kubeletconfig.KubeletConfiguration]().NumField() {
@@ -34,7 +35,8 @@ func TestEveryKubeletFieldIsDecided(t *testing.T) {
 	if !FollowsKubeletField("tlsMinVersion") || FollowsKubeletField("systemReserved") || FollowsKubeletField("madeUp") {
 		t.Error("FollowsKubeletField does not tell what the table says")
 	}
-	if followed := FollowedKubeletFields(); !slices.IsSorted(followed) || !slices.Contains(followed, "maxPods") || slices.Contains(followed, "cgroupDriver") {
+	if followed := FollowedKubeletFields(); !slices.IsSorted(followed) || !slices.Contains(followed, "maxPods") ||
+		slices.Contains(followed, "cgroupDriver") {
 		t.Errorf("followed are %v", followed)
 	}
 }
@@ -44,7 +46,8 @@ func TestFollowedFeatureGates(t *testing.T) {
 	if !slices.IsSorted(gates) || len(slices.Compact(slices.Clone(gates))) != len(gates) {
 		t.Error("the list of feature gates is not sorted, or has one twice")
 	}
-	for gate, want := range map[string]bool{"RotateKubeletServerCertificate": true, "WinDSR": false, "AllAlpha": false, "AdminNetworkPolicy": false, "": false} {
+	for gate, want := range map[string]bool{"RotateKubeletServerCertificate": true, "WinDSR": false, "AllAlpha": false,
+		"AdminNetworkPolicy": false, "": false} {
 		if FollowsKubeletFeatureGate(gate) != want {
 			t.Errorf("%q is followed: %v", gate, !want)
 		}
@@ -65,13 +68,15 @@ func TestKubeletSettings(t *testing.T) {
 	in.Cluster.Kubelet.Settings = testSettings
 	config := kubeletConfigOf(t, in)
 	t.Run("what the workers have, Windows nodes have", func(t *testing.T) {
-		if config.MaxPods != 120 || *config.KubeAPIQPS != 100 || config.ContainerLogMaxSize != "20Mi" || config.TLSMinVersion != "VersionTLS12" ||
+		if config.MaxPods != 120 || *config.KubeAPIQPS != 100 || config.ContainerLogMaxSize != "20Mi" ||
+			config.TLSMinVersion != "VersionTLS12" ||
 			!slices.Equal(config.TLSCipherSuites, []string{"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"}) {
 			t.Errorf("%+v", config)
 		}
 	})
 	t.Run("of what the workers do not set, Windows nodes keep theirs", func(t *testing.T) {
-		if config.KubeAPIBurst != 100 || *config.SerializeImagePulls || config.RuntimeRequestTimeout.Duration.String() != "10m0s" {
+		if config.KubeAPIBurst != 100 || *config.SerializeImagePulls ||
+			config.RuntimeRequestTimeout.Duration.String() != "10m0s" {
 			t.Errorf("%+v", config)
 		}
 	})
@@ -81,20 +86,23 @@ func TestKubeletSettings(t *testing.T) {
 		}
 	})
 	t.Run("only the eviction signals that mean the same on Windows", func(t *testing.T) {
-		if want := map[string]string{"imagefs.available": "20%", "nodefs.available": "5%"}; !maps.Equal(config.EvictionHard, want) {
+		if want := map[string]string{"imagefs.available": "20%", "nodefs.available": "5%"}; !maps.Equal(config.EvictionHard,
+			want) {
 			t.Errorf("%v", config.EvictionHard)
 		}
 	})
 	t.Run("signals of Linux alone leave the usual ones", func(t *testing.T) {
 		in.Cluster.Kubelet.Settings = `{"evictionHard":{"memory.available":"1Gi"},"featureGates":{"WinDSR":true}}`
 		config := kubeletConfigOf(t, in)
-		if want := map[string]string{"imagefs.available": "15%", "nodefs.available": "10%"}; !maps.Equal(config.EvictionHard, want) || config.FeatureGates != nil {
+		if want := map[string]string{"imagefs.available": "15%", "nodefs.available": "10%"}; !maps.Equal(config.EvictionHard,
+			want) || config.FeatureGates != nil {
 			t.Errorf("%v, %v", config.EvictionHard, config.FeatureGates)
 		}
 	})
 	t.Run("numbers stay as they are", func(t *testing.T) {
 		in.Cluster.Kubelet.Settings = `{"nodeLeaseDurationSeconds":9007199254740993}`
-		if content := fileAt(t, mustMake(t, in), kubeletConfigFile).Content; !strings.Contains(content, `: 9007199254740993,`) {
+		if content := fileAt(t, mustMake(t, in), kubeletConfigFile).Content; !strings.Contains(content,
+			`: 9007199254740993,`) {
 			t.Error(content)
 		}
 	})
@@ -131,7 +139,8 @@ func FuzzKubeletSettings(f *testing.F) {
 			t.Fatal(err)
 		}
 		// What the operator relies on stays, whatever the workers have.
-		if config["staticPodPath"] != manifestsDirectory || config["containerRuntimeEndpoint"] != containerdEndpoint || config["serverTLSBootstrap"] != true {
+		if config["staticPodPath"] != manifestsDirectory || config["containerRuntimeEndpoint"] != containerdEndpoint ||
+			config["serverTLSBootstrap"] != true {
 			t.Errorf("%v", config)
 		}
 	})

@@ -24,8 +24,8 @@ func kubeProxyFiles(in Inputs) []File {
 	return []File{inherited(kubeProxyConfigFile, kubeProxyConfiguration(in), NeedPodSubnet, NeedSourceVIP)}
 }
 
-// kubeProxyConfiguration needs no feature gates: WinDSR and WinOverlay are locked to on since 1.34, and their names will go away. Source of
-// the fields: k8s.io/kube-proxy/config/v1alpha1.
+// kubeProxyConfiguration needs no feature gates: WinDSR and WinOverlay are locked to on since 1.34, and their names
+// will go away. Source of the fields: k8s.io/kube-proxy/config/v1alpha1.
 func kubeProxyConfiguration(in Inputs) string {
 	return encode(object{
 		"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration", "mode": "kernelspace",

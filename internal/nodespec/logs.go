@@ -9,8 +9,8 @@ func logged(in Inputs, p *programs, name string, commandLine ...string) []string
 	return append(runner, commandLine...)
 }
 
-// logs are those of programs that cannot rotate theirs and do not run under kube-log-runner, whose output would not be a file but the
-// service manager's: they append to them by a flag of their own.
+// logs returns the logs of programs that cannot rotate theirs and do not run under kube-log-runner, whose output would
+// not be a file but the service manager's: they append to them by a flag of their own.
 func logs(in Inputs) []Log {
 	size, age := in.LogSettings.bytes(), in.LogSettings.FileAge
 	if size == 0 && age == 0 {

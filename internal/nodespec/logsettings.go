@@ -31,7 +31,7 @@ var sizeUnits = map[string]float64{
 	"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40,
 }
 
-// parseSize is a size in bytes.
+// parseSize returns a size in bytes.
 func parseSize(size string) (bytes int64, ok bool) {
 	parts := fileSize.FindStringSubmatch(size)
 	if parts == nil {
@@ -52,7 +52,7 @@ func (s LogSettings) bytes() int64 {
 }
 
 // ParseLogSettings reads the operator's environment variables SERVICES_LOG_FILE_SIZE, SERVICES_LOG_FILE_AGE and
-// SERVICES_LOG_FLUSH_INTERVAL. Empty values are those of a usual node; zeros leave off what they would set.
+// SERVICES_LOG_FLUSH_INTERVAL. Empty values mean the defaults; zeros turn the setting off.
 func ParseLogSettings(size, age, flush string) (LogSettings, error) {
 	var settings LogSettings
 	size, age = cmp.Or(size, defaultLogSize), cmp.Or(age, defaultLogAge)
@@ -72,14 +72,15 @@ func ParseLogSettings(size, age, flush string) (LogSettings, error) {
 		}
 		parsed, err := time.ParseDuration(duration.value)
 		if err != nil || parsed < 0 {
-			return LogSettings{}, fmt.Errorf("%s is %q: it must be a duration that is not negative, such as 168h", duration.name, duration.value)
+			return LogSettings{}, fmt.Errorf("%s is %q: it must be a duration that is not negative, such as 168h",
+				duration.name, duration.value)
 		}
 		*duration.into = parsed
 	}
 	return settings, nil
 }
 
-// arguments are the flags of kube-log-runner. Source: k8s.io/component-base/logs/kube-log-runner.
+// arguments returns the flags of kube-log-runner. Source: k8s.io/component-base/logs/kube-log-runner.
 func (s LogSettings) arguments() []string {
 	var arguments []string
 	if s.FileSize != "" {

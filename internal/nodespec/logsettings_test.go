@@ -68,7 +68,7 @@ func TestLogSettings(t *testing.T) {
 		"a size that Kubernetes refuses": {"100K", "", "", "SERVICES_LOG_FILE_SIZE"},
 		"an age without a unit":          {"", "7", "", "SERVICES_LOG_FILE_AGE"},
 		"an age below zero":              {"", "-1h", "", "SERVICES_LOG_FILE_AGE"},
-		"an interval that is none":       {"", "", "soon", "SERVICES_LOG_FLUSH_INTERVAL"},
+		"an invalid interval":            {"", "", "soon", "SERVICES_LOG_FLUSH_INTERVAL"},
 	}
 	for name, test := range faults {
 		t.Run(name+" is refused", func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 // needCertificatePrefix starts the needs for certificates other than the kubelet's.
 const needCertificatePrefix = "Certificate "
 
-// NeedCertificateOf is the signed certificate of the identity of that name; the name is empty for the kubelet's.
+// NeedCertificateOf returns the signed certificate of the identity of that name; the name is empty for the kubelet's.
 func NeedCertificateOf(identity string) Need {
 	if identity == "" {
 		return NeedCertificate
@@ -16,7 +16,7 @@ func NeedCertificateOf(identity string) Need {
 	return Need(needCertificatePrefix + identity)
 }
 
-// CertificateOf tells which identity's certificate is needed; ok is false for a need that is none of a certificate.
+// CertificateOf returns the identity whose certificate is needed; ok is false for a need of anything else.
 func CertificateOf(need Need) (identity string, ok bool) {
 	if need == NeedCertificate {
 		return "", true
@@ -24,7 +24,7 @@ func CertificateOf(need Need) (identity string, ok bool) {
 	return strings.CutPrefix(string(need), needCertificatePrefix)
 }
 
-// AllIdentities are the kubelet's and those of the other services that have one, in this order.
+// AllIdentities returns the identity of the kubelet and then those of other services.
 func (s NodeSpec) AllIdentities() []Identity {
 	if s.Identity.CommonName == "" {
 		return s.Identities
@@ -32,7 +32,7 @@ func (s NodeSpec) AllIdentities() []Identity {
 	return slices.Concat([]Identity{s.Identity}, s.Identities)
 }
 
-// Service is the name of the service whose identity it is.
+// Service returns the name of the service whose identity it is.
 func (i Identity) Service() string {
 	if i.Name == "" {
 		return ServiceKubelet
@@ -40,10 +40,11 @@ func (i Identity) Service() string {
 	return i.Name
 }
 
-// FileName is the name of one of the identity's files in its directory, as client-go's certificate store names them.
+// FileName returns the name of one of the identity's files in its directory, as client-go's certificate store names
+// them.
 func (i Identity) FileName(what string) string { return i.Service() + "-client-" + what + ".pem" }
 
-// Path is where that file lies.
+// Path is the path of that file.
 func (i Identity) Path(what string) string { return i.Directory + `\` + i.FileName(what) }
 
 // CurrentCertificate is what FileName calls the link to the key and certificate in use.

@@ -41,7 +41,8 @@ func TestHybridOverlay(t *testing.T) {
 			}
 			port := int32(9898)
 			in.Cluster.Network.VXLANPort = &port
-			if words := wordsOf(t, mustMake(t, in), ServiceHybridOverlay); !slices.Contains(words, "--hybrid-overlay-vxlan-port=9898") {
+			if words := wordsOf(t, mustMake(t, in), ServiceHybridOverlay); !slices.Contains(words,
+				"--hybrid-overlay-vxlan-port=9898") {
 				t.Errorf("%q", words)
 			}
 		})
@@ -53,13 +54,14 @@ func TestHybridOverlay(t *testing.T) {
 	})
 }
 
-// endpointPolicyOfHCN and the settings below are as in hcnpolicy.go of github.com/Microsoft/hcsshim/hcn, which builds for Windows only.
+// endpointPolicyOfHCN and the settings below are as in hcnpolicy.go of github.com/Microsoft/hcsshim/hcn, which builds
+// for Windows only.
 type endpointPolicyOfHCN struct {
 	Type     string
 	Settings json.RawMessage
 }
 
-// policiesOf are the endpoint policies of the CNI's configuration, by their type.
+// policiesOf returns the endpoint policies of the CNI's configuration, by their type.
 func policiesOf(t *testing.T, in Inputs) map[string][]json.RawMessage {
 	t.Helper()
 	var config struct {
@@ -88,7 +90,8 @@ func TestCNIPolicies(t *testing.T) {
 	policies := policiesOf(t, in)
 	t.Run("packets to Services keep the pod's address and go into the overlay, for each IPv4 network", func(t *testing.T) {
 		var nat struct{ Exceptions []string }
-		if err := json.Unmarshal(policies["OutBoundNAT"][0], &nat); err != nil || !slices.Equal(nat.Exceptions, []string{"172.30.0.0/16", "10.200.0.0/16"}) {
+		if err := json.Unmarshal(policies["OutBoundNAT"][0], &nat); err != nil ||
+			!slices.Equal(nat.Exceptions, []string{"172.30.0.0/16", "10.200.0.0/16"}) {
 			t.Errorf("%+v, error %v", nat, err)
 		}
 		var prefixes []string
@@ -108,7 +111,8 @@ func TestCNIPolicies(t *testing.T) {
 	})
 	t.Run("the node's address is the provider's", func(t *testing.T) {
 		var provider struct{ ProviderAddress string }
-		if err := json.Unmarshal(policies["ProviderAddress"][0], &provider); err != nil || provider.ProviderAddress != "10.1.42.1" {
+		if err := json.Unmarshal(policies["ProviderAddress"][0], &provider); err != nil ||
+			provider.ProviderAddress != "10.1.42.1" {
 			t.Errorf("%+v, error %v", provider, err)
 		}
 	})

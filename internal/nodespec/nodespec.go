@@ -1,5 +1,5 @@
-// Package nodespec holds the desired state of one Windows host as a value: what the operator computes from the cluster and sends,
-// and what the agent on the host compares with what it finds. The package has no I/O.
+// Package nodespec holds the desired state of one Windows host as a value: the operator computes it from the cluster
+// and sends it, and the agent compares the host with it. The package has no I/O.
 package nodespec
 
 import (
@@ -45,7 +45,8 @@ type NodeSpec struct {
 	Exclusions []host.Exclusion `json:"exclusions,omitempty"`
 	// TrustedCertificates are certificate authorities that the whole machine trusts, besides its own.
 	TrustedCertificates []TrustedCertificate `json:"trustedCertificates,omitempty"`
-	// Routes are addresses that must be reached through the adapter of the default route, in CIDR form: 169.254.169.254/32.
+	// Routes are addresses that must be reached through the adapter of the default route, in CIDR form:
+	// 169.254.169.254/32.
 	Routes []string `json:"routes,omitempty"`
 	// Identity is the kubelet's certificate.
 	Identity Identity `json:"identity"`
@@ -94,7 +95,8 @@ type Link struct {
 type File struct {
 	Path    string `json:"path"`
 	Content string `json:"content,omitempty"`
-	// Secret is the content in place of Content, where nobody may see it but SYSTEM and administrators. It has no placeholders.
+	// Secret is the content in place of Content, where nobody may see it but SYSTEM and administrators. It has no
+	// placeholders.
 	Secret Secret      `json:"secret,omitempty"`
 	Access host.Access `json:"access"`
 	// Needs names what must be known before the file can be written; its content holds placeholders for it until then.
@@ -116,11 +118,11 @@ type Log struct {
 	Path string `json:"path"`
 	// MaxBytes is the size above which the file is rotated; zero for no limit.
 	MaxBytes int64 `json:"maxBytes,omitempty"`
-	// MaxAge is how long rotated files are kept; zero for ever.
+	// MaxAge is how long rotated files are kept; zero means forever.
 	MaxAge time.Duration `json:"maxAge,omitempty"`
 }
 
-// Need is something that the operator learns only while a host is being configured.
+// Need is an input that the operator learns only while a host is being configured.
 type Need string
 
 const (
@@ -128,14 +130,15 @@ const (
 	NeedCertificate Need = "KubeletCertificate"
 	// NeedPodSubnet is the pod subnet that the cluster's network assigned to the node.
 	NeedPodSubnet Need = "PodSubnet"
-	// NeedHNSNetwork is the HNS network of the pods, with the node's subnet. A file that needs it is taken away while the network is not
-	// there, so that no pod starts before it, after a reboot either.
+	// NeedHNSNetwork is the HNS network of the pods, with the node's subnet. A file that needs it is taken away while the
+	// network is not there, so that no pod starts before it, after a reboot either.
 	NeedHNSNetwork Need = "HNSNetwork"
-	// NeedSourceVIP is the address of the HNS endpoint from which kube-proxy sends. The agent itself makes it, once the HNS network is there.
+	// NeedSourceVIP is the address of the HNS endpoint from which kube-proxy sends. The agent itself makes it, once the
+	// HNS network is there.
 	NeedSourceVIP Need = "SourceVIP"
 )
 
-// Service is a Windows service with what it depends on to be useful.
+// Service is a Windows service with its dependencies.
 type Service struct {
 	host.ServiceConfig
 	// Needs must be met before the service can start.
@@ -146,9 +149,9 @@ type Service struct {
 	DisturbsPods bool `json:"disturbsPods,omitempty"`
 }
 
-// Identity says what a client certificate must be. Its private key is made on the host and never leaves it.
+// Identity describes a client certificate. Its private key is made on the host and never leaves it.
 type Identity struct {
-	// Name is that of the service; empty for the kubelet. Files are named after it: <name>-client-current.pem.
+	// Name is the name of the service; empty for the kubelet. Files are named after it: <name>-client-current.pem.
 	Name string `json:"name,omitempty"`
 	// Directory is where client-go's certificate file store looks: C:\var\lib\kubelet\pki.
 	Directory string `json:"directory"`
@@ -171,7 +174,7 @@ type Network struct {
 	SourceVIPEndpoint string `json:"sourceVIPEndpoint"`
 }
 
-// CheckKind is how a check looks at the node.
+// CheckKind is the way in which a check looks at the node.
 type CheckKind string
 
 // Kinds of checks.
@@ -198,8 +201,8 @@ type Check struct {
 	Timeout  time.Duration `json:"timeout,omitempty"` // how long the agent may wait for the check to pass
 }
 
-// Digest identifies what the spec asks of a host: equal digests ask for the same. The operator's version and the present certificate
-// are left out, because neither changes what is configured.
+// Digest identifies the configuration in the spec: equal digests mean the same configuration. It leaves out the
+// operator's version and the present certificate, because neither changes the configuration.
 func (s NodeSpec) Digest() string {
 	s.Version = ""
 	s.Identity.Certificate = ""

@@ -10,24 +10,28 @@ const (
 	LogRoot = `C:\var\log`
 	// ReleasesRoot holds one folder for each release of a component.
 	ReleasesRoot = Root + `\releases`
-	// ReleaseManifest is the name of the file that is written last into a release's folder: the release is complete when it is there.
+	// ReleaseManifest is the name of the file that is written last into a release's folder: the release is complete when
+	// it is there.
 	ReleaseManifest = "release.json"
 	// IncomingRoot holds payload files, named after their digest, between unpacking and installing.
 	IncomingRoot = ReleasesRoot + `\incoming`
 
-	// LandingRoot is where the operator puts an agent over SFTP. It is beside the SSH server's own configuration, in a folder that sshd lets only
-	// administrators write to: who can put something there can log in as one anyway. In C:\, and so in C:\k, any user may make folders.
+	// LandingRoot is where the operator puts an agent over SFTP. It is beside the SSH server's own configuration, in a
+	// folder that sshd lets only administrators write to: who can put something there can log in as one anyway. In C:\,
+	// and so in C:\k, any user may make folders.
 	LandingRoot = `C:\ProgramData\ssh\wicd`
-	// FoundPath is there while C:\k, which others than administrators could use, is closed to them and the ledger does not know it yet. It is
-	// written before C:\k is closed, where nobody else can.
+	// FoundPath is there while C:\k, which others than administrators could use, is closed to them and the ledger does not
+	// know it yet. It is written before C:\k is closed, where nobody else can.
 	FoundPath = LandingRoot + `\found`
-	// AgentRoot is the agent's own folder. The agent makes it in its first run, and the operator deletes it after the last.
+	// AgentRoot is the agent's own folder. The agent makes it in its first run, and the operator deletes it after the
+	// last.
 	AgentRoot = Root + `\wicd`
 	// InboxRoot is where the operator puts the input files of verbs.
 	InboxRoot = AgentRoot + `\inbox`
 	// SpecPath is the NodeSpec that the host is held to.
 	SpecPath = AgentRoot + `\spec.json`
-	// FallbackPath is the NodeSpec that a rollback goes back to. While it is there, its releases and its agent stay on the host.
+	// FallbackPath is the NodeSpec that a rollback goes back to. While it is there, its releases and its agent stay on the
+	// host.
 	FallbackPath = AgentRoot + `\fallback.json`
 	// AppliedPath holds the digest of the NodeSpec that was last applied to its end.
 	AppliedPath = AgentRoot + `\applied`
@@ -62,37 +66,38 @@ const (
 // shortDigest is how many digits of a digest make a file name.
 const shortDigest = 12
 
-// AgentPath is where the agent with the given sha256 lies.
+// AgentPath returns the path of the agent with the given sha256.
 func AgentPath(sha256 string) string {
 	return AgentRoot + `\` + short(sha256) + `\` + AgentProgram
 }
 
-// LandingPath is where the operator puts the agent with the given sha256, which from there makes its way to AgentPath.
+// LandingPath returns the path where the operator puts the agent with the given sha256; the agent then copies itself to
+// AgentPath.
 func LandingPath(sha256 string) string {
 	return LandingRoot + `\` + short(sha256) + `\` + AgentProgram
 }
 
-// InboxSpec is where a NodeSpec whose JSON form has the given sha256 is put.
+// InboxSpec returns the path for a NodeSpec whose JSON form has the given sha256.
 func InboxSpec(sha256 string) string { return InboxRoot + `\spec-` + short(sha256) + ".json" }
 
-// InboxPayload is where a payload archive with the given sha256 is put.
+// InboxPayload returns the path for a payload archive with the given sha256.
 func InboxPayload(sha256 string) string { return InboxRoot + `\payload-` + short(sha256) + ".zst" }
 
-// ReleaseDirectory is the folder of a release of a component whose files have the given digest together.
+// ReleaseDirectory returns the folder of a release of a component whose files have the given digest together.
 func ReleaseDirectory(component, digest string) string {
 	return ReleasesRoot + `\` + component + "-" + short(digest)
 }
 
-// LogDirectory is where a service logs.
+// LogDirectory returns the folder of a service's logs.
 func LogDirectory(service string) string { return LogRoot + `\` + service }
 
-// Path is where a file of the release lies.
+// Path returns the path of a file of the release.
 func (r Release) Path(file PayloadFile) string { return r.Directory + `\` + file.Name }
 
-// Manifest is where the release's manifest lies.
+// Manifest returns the path of the release's manifest.
 func (r Release) Manifest() string { return r.Directory + `\` + ReleaseManifest }
 
-// SamePath reports whether two paths name the same file on Windows, as far as their text tells.
+// SamePath reports whether two paths name the same file on Windows, judging by their text alone.
 func SamePath(a, b string) bool { return strings.EqualFold(trim(a), trim(b)) }
 
 // Within reports whether a path is the folder or lies below it.
@@ -106,8 +111,8 @@ func trim(path string) string { return strings.TrimRight(path, `\`) }
 
 func short(digest string) string { return digest[:min(shortDigest, len(digest))] }
 
-// NodesOwn reports whether an entry of a folder that programs of all kinds share is there because of the node's programs, although no NodeSpec
-// names it. shared is false for any other folder: what lies there is the node's.
+// NodesOwn reports whether an entry of a folder that all kinds of programs share belongs to the node's programs,
+// although no NodeSpec names it. shared is false for any other folder: everything in it belongs to the node.
 func NodesOwn(folder, name string) (own, shared bool) {
 	switch {
 	case SamePath(folder, LogRoot):

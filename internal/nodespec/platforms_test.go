@@ -30,7 +30,7 @@ func TestGoldenPlatforms(t *testing.T) {
 	})
 }
 
-// summary is one line for each thing on the node.
+// summary returns one line for each thing on the node.
 func summary(spec NodeSpec) string {
 	var b strings.Builder
 	for _, identity := range spec.AllIdentities() {
@@ -49,7 +49,8 @@ func summary(spec NodeSpec) string {
 		fmt.Fprintf(&b, "check      %s %s %s advisory: %v\n", check.Name, check.Kind, check.Target, check.Advisory)
 	}
 	for _, service := range spec.Services {
-		fmt.Fprintf(&b, "service    %s %s after %v needs %q\n", service.Name, service.StartType, service.Dependencies, service.Needs)
+		fmt.Fprintf(&b, "service    %s %s after %v needs %q\n", service.Name, service.StartType,
+			service.Dependencies, service.Needs)
 		for _, word := range host.SplitCommandLine(service.CommandLine) {
 			fmt.Fprintf(&b, "           %s\n", word)
 		}
@@ -57,15 +58,15 @@ func summary(spec NodeSpec) string {
 	return b.String()
 }
 
-// Windows Server 2019, 2022 and 2025 get the same files and services: nothing that a NodeSpec follows from tells them apart. What differs
-// is found out by the programs themselves, and no build is refused.
+// Windows Server 2019, 2022 and 2025 get the same files and services: nothing that a NodeSpec follows from tells them
+// apart. What differs is found out by the programs themselves, and no build is refused.
 func TestNothingDependsOnTheVersionOfWindows(t *testing.T) {
 	var fields []string
 	for i := range reflect.TypeFor[Instance]().NumField() {
 		fields = append(fields, reflect.TypeFor[Instance]().Field(i).Name)
 	}
 	if want := []string{"Name", "NodeName", "HostName", "NodeIP", "Registration", "BYOH"}; !slices.Equal(fields, want) {
-		t.Errorf("a host is told apart by %v: a golden file for each version of Windows is due if one of them is its version", fields)
+		t.Errorf("the spec depends on %v of a host: a golden file for each version of Windows is due if one of them is its version", fields)
 	}
 	for _, service := range mustMake(t, platformInputs("VSphere")).Services {
 		// The kubelet itself labels its Node with the operating system, the architecture and the build of Windows.
@@ -89,15 +90,20 @@ func TestStartTypes(t *testing.T) {
 		if service.StartType != want {
 			t.Errorf("%s starts %s", service.Name, service.StartType)
 		}
-		if service.StartType == host.StartAutomatic && slices.ContainsFunc(service.Dependencies, func(d string) bool { return slices.Contains(manual, d) }) {
-			t.Errorf("Windows starts what %s depends on, %v, before the pods' network is there", service.Name, service.Dependencies)
+		if service.StartType == host.StartAutomatic && slices.ContainsFunc(service.Dependencies, func(d string) bool {
+			return slices.Contains(manual, d)
+		}) {
+			t.Errorf("Windows starts what %s depends on, %v, before the pods' network is there", service.Name,
+				service.Dependencies)
 		}
 	}
 }
 
-// Nodes of a cloud whose controllers run outside of the kubelet wait for them, and there is no other trace of a cloud in the kubelet.
+// Nodes of a cloud whose controllers run outside of the kubelet wait for them, and there is no other trace of a cloud
+// in the kubelet.
 func TestCloudProvider(t *testing.T) {
-	for platform, want := range map[string]bool{"None": false, "BareMetal": false, "VSphere": true, "Nutanix": true, "AWS": true, "Azure": true, "GCP": true} {
+	for platform, want := range map[string]bool{"None": false, "BareMetal": false, "VSphere": true, "Nutanix": true,
+		"AWS": true, "Azure": true, "GCP": true} {
 		words := wordsOf(t, mustMake(t, platformInputs(platform)), ServiceKubelet)
 		if has := slices.Contains(words, "--cloud-provider=external"); has != want {
 			t.Errorf("on %s the kubelet has an external cloud provider: %v", platform, has)
@@ -109,14 +115,16 @@ func TestCloudProvider(t *testing.T) {
 }
 
 func TestMetadataRoute(t *testing.T) {
-	for platform, want := range map[string][]string{"None": nil, "Azure": nil, "VSphere": nil, "AWS": {"169.254.169.254/32"}, "GCP": {"169.254.169.254/32"}} {
+	for platform, want := range map[string][]string{"None": nil, "Azure": nil, "VSphere": nil,
+		"AWS": {"169.254.169.254/32"}, "GCP": {"169.254.169.254/32"}} {
 		if routes := mustMake(t, platformInputs(platform)).Routes; !slices.Equal(routes, want) {
 			t.Errorf("on %s the routes are %v", platform, routes)
 		}
 	}
 }
 
-// whatever else is on the host, the kubelet speaks with our containerd, and no service of Docker is ours to run or to remove.
+// whatever else is on the host, the kubelet speaks with our containerd, and no service of Docker is ours to run
+// or to remove.
 func TestDockerIsLeftAlone(t *testing.T) {
 	spec := mustMake(t, azureInputs())
 	if kubeletConfigOf(t, azureInputs()).ContainerRuntimeEndpoint != containerdEndpoint {

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// proxyEnvironment is what programs that reach out of the cluster get, each in the environment of its service: the machine's reaches services
-// only after a reboot. Source of the names: golang.org/x/net/http/httpproxy.
+// proxyEnvironment is what programs that reach out of the cluster get, each in the environment of its service: the
+// machine's reaches services only after a reboot. Source of the names: golang.org/x/net/http/httpproxy.
 func proxyEnvironment(in Inputs) []string {
 	p := in.Cluster.Proxy
 	if p.HTTP == "" && p.HTTPS == "" {
@@ -27,8 +27,8 @@ func proxyEnvironment(in Inputs) []string {
 	return append(environment, "NO_PROXY="+noProxy(in))
 }
 
-// noProxy is the cluster's list with what a node must reach by itself whatever the list says, sorted and without doubles. Addresses of
-// the cloud's metadata service are among it because a proxy would ask for its own machine's.
+// noProxy returns the cluster's list with what a node must reach by itself whatever the list says, sorted and without
+// doubles. Addresses of the cloud's metadata service are among it because a proxy would ask for its own machine's.
 func noProxy(in Inputs) string {
 	entries := slices.Concat(
 		strings.Split(in.Cluster.Proxy.NoProxy, ","),
@@ -46,8 +46,8 @@ func noProxy(in Inputs) string {
 	return strings.Join(entries, ",")
 }
 
-// Validate says which field of the proxy no program could use, or would use for something else than it says. It never tells the URLs, which
-// may hold a password.
+// Validate returns an error that names a field of the proxy that programs cannot use, or would misread. The error never
+// contains the URLs, which may hold a password.
 func (p Proxy) Validate() error {
 	var faults []error
 	for _, field := range []struct {
@@ -60,7 +60,8 @@ func (p Proxy) Validate() error {
 	}
 	for entry := range strings.SplitSeq(p.NoProxy, ",") {
 		if entry = strings.TrimSpace(entry); !isWord(entry) {
-			faults = append(faults, fmt.Errorf("the cluster's proxy: the entry %q of noProxy is not a name, address or network", entry))
+			faults = append(faults, fmt.Errorf("the cluster's proxy: the entry %q of noProxy is not a name, address or network",
+				entry))
 		}
 	}
 	return errors.Join(faults...)
@@ -81,7 +82,8 @@ func validProxyURL(text string) error {
 	return nil
 }
 
-// isWord reports whether a text is safe in an environment and in a command line: no space, no quote, nothing that cannot be printed.
+// isWord reports whether a text is safe in an environment and in a command line: no space, no quote, nothing that
+// cannot be printed.
 func isWord(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
 		return unicode.IsSpace(r) || !unicode.IsPrint(r) || strings.ContainsRune("\"'`", r)

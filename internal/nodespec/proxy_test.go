@@ -110,7 +110,8 @@ func FuzzProxy(f *testing.F) {
 			}
 			for _, variable := range service.Environment {
 				name, value, _ := strings.Cut(variable, "=")
-				if !slices.Contains([]string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"}, name) || strings.ContainsAny(value, "\x00\r\n\"") || value == "" {
+				if !slices.Contains([]string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"}, name) ||
+					strings.ContainsAny(value, "\x00\r\n\"") || value == "" {
 					t.Errorf("%s has the variable %q", service.Name, variable)
 				}
 			}

@@ -1,17 +1,17 @@
 package nodespec
 
-// Registries is how the nodes reach container images.
+// Registries says how nodes get container images.
 type Registries struct {
 	// Hosts are the registries for which something is configured, sorted by their name.
 	Hosts []Registry
 	// OnlyAllowed is true where the cluster names the registries that may be used: no image of another one is pulled.
 	OnlyAllowed bool
-	// Credentials are those that a node uses for any pod, sorted by the registry. Of those for a registry with mirrors only the one for all
-	// of it is used.
+	// Credentials are those that a node uses for any pod, sorted by the registry. Of those for a registry with mirrors
+	// only the one for all of it is used.
 	Credentials []Credential
 }
 
-// Registry is a host that images are named after, and how they are got.
+// Registry is a host that images are named after, and how to get them.
 type Registry struct {
 	// Host is as in an image's name: registry.example.com or registry.example.com:5000.
 	Host string
@@ -37,7 +37,7 @@ type Mirror struct {
 	Endpoint
 }
 
-// Endpoint is how a host is connected to.
+// Endpoint says how to connect to a host.
 type Endpoint struct {
 	// Insecure is true when its certificate is not checked, and plain HTTP is used where it has none.
 	Insecure bool

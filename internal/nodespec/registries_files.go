@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// kubeletCredentialsFile is where the kubelet looks for the credentials that it has for all pods. It reads it again by itself.
-	// Source: kubelet, SetPreferredDockercfgPath of its root directory.
+	// kubeletCredentialsFile is where the kubelet looks for the credentials that it has for all pods. It reads it again by
+	// itself. Source: kubelet, SetPreferredDockercfgPath of its root directory.
 	kubeletCredentialsFile = `C:\var\lib\kubelet\config.json` //nolint:gosec // G101: a path
 	// defaultFolder is what containerd reads for the hosts that have no folder.
 	defaultFolder = "_default"
 	hostsFile     = "hosts.toml"
 )
 
-// What containerd is told to ask where it must ask nobody. The names are in the error of the pull, so they say why it failed. Nobody can
-// ever have a name that ends in .invalid (RFC 6761).
+// The hosts that containerd asks where it must ask nobody. The names are in the error of the pull, so they say why it
+// failed. Nobody can ever have a name that ends in .invalid (RFC 6761).
 const (
 	blockedServer    = "https://blocked-by-image-config.invalid"
 	notAllowedServer = "https://not-among-allowed-registries-of-image-config.invalid"
@@ -47,7 +47,7 @@ func registryFiles(in Inputs) []File {
 	return append(list, credentialFiles(in.Cluster.Registries)...)
 }
 
-// registryDirectories are the folders of the registries.
+// registryDirectories returns the folders of the registries.
 func registryDirectories(in Inputs) []Directory {
 	var list []Directory
 	for _, registry := range configuredRegistries(in) {
@@ -63,8 +63,8 @@ func registryPath(folder, file string) string {
 	return registriesDirectory + `\` + folder + `\` + file
 }
 
-// configuredRegistries are the hosts that have a folder, in the order of its name. Those that can have none are left out: whoever read
-// them from the cluster tells so.
+// configuredRegistries returns the hosts that have a folder, in the order of its name. Those that can have none are
+// left out: whoever read them from the cluster tells so.
 func configuredRegistries(in Inputs) []Registry {
 	registries := slices.Clone(in.Cluster.Registries.Hosts)
 	if in.Cluster.Registries.OnlyAllowed {
@@ -81,11 +81,13 @@ func configuredRegistries(in Inputs) []Registry {
 		}
 	}
 	registries = slices.DeleteFunc(registries, func(r Registry) bool { return !IsRegistryHost(r.Host) })
-	slices.SortStableFunc(registries, func(a, b Registry) int { return strings.Compare(registryFolder(a.Host), registryFolder(b.Host)) })
+	slices.SortStableFunc(registries, func(a, b Registry) int {
+		return strings.Compare(registryFolder(a.Host), registryFolder(b.Host))
+	})
 	return slices.CompactFunc(registries, func(a, b Registry) bool { return a.Host == b.Host })
 }
 
-// pauseImageHost is the host of the image that every pod needs; empty when it has none.
+// pauseImageHost returns the host of the image that every pod needs; empty when it has none.
 func pauseImageHost(in Inputs) string {
 	named, err := reference.ParseNormalizedNamed(pauseImage(in))
 	if err != nil {
@@ -94,7 +96,7 @@ func pauseImageHost(in Inputs) string {
 	return reference.Domain(named)
 }
 
-// hostFiles are the files of a host: its hosts.toml last, so that what it names is there.
+// hostFiles returns the files of a host: its hosts.toml last, so that what it names is there.
 func hostFiles(registry Registry, credentials []Credential) []File {
 	folder := registryFolder(registry.Host)
 	toml := hostsTOML{registry: registry, credentials: credentials}
@@ -110,10 +112,11 @@ func hostFiles(registry Registry, credentials []Credential) []File {
 	return append(list, hosts)
 }
 
-// credentialFiles is what the kubelet offers a registry for any pod. None for none. A registry that is never asked gets none, and neither
-// does one with mirrors: containerd offers what the kubelet gives it to each host that asks, also to mirrors and in place of their own. The
-// kubelet could keep it from that by the address that belongs to the credentials, and leaves it empty; on Linux nodes containers/image sees to
-// it. Source: containerd, internal/cri/server/images: ParseAuth; kubelet, kuberuntime_image.go.
+// credentialFiles is what the kubelet offers a registry for any pod. None for none. A registry that is never asked gets
+// none, and neither does one with mirrors: containerd offers what the kubelet gives it to each host that asks, also to
+// mirrors and in place of their own. The kubelet could keep it from that by the address that belongs to the
+// credentials, and leaves it empty; on Linux nodes containers/image sees to it. Source: containerd,
+// internal/cri/server/images: ParseAuth; kubelet, kuberuntime_image.go.
 func credentialFiles(registries Registries) []File {
 	elsewhere := func(name string) bool {
 		host := credentialHost(name)
@@ -128,10 +131,12 @@ func credentialFiles(registries Registries) []File {
 	if len(auths) == 0 {
 		return nil
 	}
-	return []File{{Path: kubeletCredentialsFile, Secret: Secret(encode(object{"auths": auths})), Access: host.AccessAdministrators}}
+	return []File{{Path: kubeletCredentialsFile, Secret: Secret(encode(object{"auths": auths})),
+		Access: host.AccessAdministrators}}
 }
 
-// credentialHost is the host whose images credentials are for. Docker Hub's stand under the name that docker login gave it.
+// credentialHost returns the host whose images credentials are for. Docker Hub's stand under the name that docker login
+// gave it.
 func credentialHost(name string) string {
 	host, _, _ := strings.Cut(name, "/")
 	if host == "index.docker.io" {
@@ -140,9 +145,9 @@ func credentialHost(name string) string {
 	return host
 }
 
-// hostsTOML writes what containerd is told of a host. Its loader is core/remotes/docker/config of containerd: it asks the hosts in the
-// order of the file and then the server. A file that it cannot read it takes for none, which would open what is blocked; so nothing
-// stands in it twice, and whatever comes from the cluster is checked or quoted.
+// hostsTOML writes containerd's configuration of a host. Its loader is core/remotes/docker/config of containerd: it
+// asks the hosts in the order of the file and then the server. It ignores a file that it cannot read, which would open
+// what is blocked; so nothing stands in it twice, and whatever comes from the cluster is checked or quoted.
 type hostsTOML struct {
 	registry    Registry
 	credentials []Credential    // for all registries
@@ -170,8 +175,9 @@ func (h *hostsTOML) String() string {
 	return h.text.String()
 }
 
-// server is the registry itself. Its address is left to containerd, which knows where the images of docker.io are, unless it may lack a
-// certificate: containerd falls back to plain HTTP for addresses of that scheme only, and tries HTTPS first all the same.
+// server is the registry itself. Its address is left to containerd, which knows where the images of docker.io are,
+// unless it may lack a certificate: containerd falls back to plain HTTP for addresses of that scheme only, and tries
+// HTTPS first all the same.
 func (h *hostsTOML) server() {
 	if h.registry.Insecure {
 		h.line("server = " + tomlString("http://"+address(h.registry.Host)))
@@ -182,8 +188,8 @@ func (h *hostsTOML) server() {
 	}
 }
 
-// ownCredential is what the registry itself is asked with where the kubelet has nothing for it (see credentialFiles). A part of it may have
-// others, which can be told to nobody but the kubelet.
+// ownCredential is what the registry itself is asked with where the kubelet has nothing for it (see credentialFiles). A
+// part of it may have others, which can be told to nobody but the kubelet.
 func (h *hostsTOML) ownCredential() Secret {
 	whole := func(c Credential) bool {
 		return credentialHost(c.Registry) == h.registry.Host && !strings.Contains(c.Registry, "/")
@@ -224,8 +230,8 @@ func (h *hostsTOML) mirror(mirror Mirror) {
 	h.authorization(table+".header", mirror.Authorization)
 }
 
-// authorization writes the credentials for one host, as a table of its own. One that wants a token is asked for it with them. Source:
-// containerd, core/remotes/docker: WithAuthHeader.
+// authorization writes the credentials for one host, as a table of its own. One that wants a token is asked for it with
+// them. Source: containerd, core/remotes/docker: WithAuthHeader.
 func (h *hostsTOML) authorization(table string, credential Secret) {
 	if credential == "" || !isBase64(credential) {
 		return
@@ -235,7 +241,8 @@ func (h *hostsTOML) authorization(table string, credential Secret) {
 	h.line("Authorization = " + tomlString("Basic "+string(credential)))
 }
 
-// endpoint writes how to connect. An authority that containerd cannot read would fail every pull, so one that is none is left out.
+// endpoint writes how to connect. An authority that containerd cannot read would fail every pull, so an invalid one is
+// left out.
 func (h *hostsTOML) endpoint(endpoint Endpoint) {
 	if endpoint.Insecure {
 		h.line("skip_verify = true")
@@ -254,14 +261,17 @@ func (h *hostsTOML) endpoint(endpoint Endpoint) {
 
 func (h *hostsTOML) line(text string) { h.text.WriteString(text + "\n") }
 
-// distinctMirrors are the mirrors that can be written, each once, in their order. One that is named for tags and for digests serves both.
+// distinctMirrors returns the mirrors that can be written, each once, in their order. One that is named for tags and
+// for digests serves both.
 func distinctMirrors(mirrors []Mirror) []Mirror {
 	var list []Mirror
 	for _, mirror := range mirrors {
 		if !isEndpointHost(mirror.Host) || !isRepositoryPath(mirror.Path) {
 			continue
 		}
-		if i := slices.IndexFunc(list, func(m Mirror) bool { return address(m.Host) == address(mirror.Host) && m.Path == mirror.Path }); i >= 0 {
+		if i := slices.IndexFunc(list, func(m Mirror) bool {
+			return address(m.Host) == address(mirror.Host) && m.Path == mirror.Path
+		}); i >= 0 {
 			list[i].Tags = list[i].Tags || mirror.Tags
 			continue
 		}

@@ -28,7 +28,7 @@ cceNZT9puTvSWvfW
 -----END CERTIFICATE-----
 `
 
-// hostsOf is the hosts.toml of a host as containerd's loader decodes it, and the file.
+// hostsOf returns the hosts.toml of a host as containerd's loader decodes it, and the file.
 func hostsOf(t testing.TB, in Inputs, folder string) (hostsTable, File) {
 	t.Helper()
 	path := `C:\k\containerd\registries\` + folder + `\hosts.toml`
@@ -120,7 +120,7 @@ func TestRegistries(t *testing.T) {
 			t.Errorf("%+v", table)
 		}
 	})
-	t.Run("an authority lies beside the file that names it, and one that is none is left out", func(t *testing.T) {
+	t.Run("an authority lies beside the file that names it, and an invalid one is left out", func(t *testing.T) {
 		in := withRegistries(Registry{Host: "a.example.com", Endpoint: Endpoint{CA: testCertificate},
 			Mirrors: []Mirror{{Host: "m.example.com", Endpoint: Endpoint{CA: testCertificate}}, {Host: "n.example.com", Endpoint: Endpoint{CA: "none"}}}})
 		table, _ := hostsOf(t, in, "a.example.com")
@@ -159,7 +159,8 @@ func TestRegistries(t *testing.T) {
 
 func TestOnlyAllowedRegistries(t *testing.T) {
 	in := withRegistries(
-		Registry{Host: "allowed.example.com", Allowed: true}, Registry{Host: "blocked.example.com", Allowed: true, Blocked: true},
+		Registry{Host: "allowed.example.com", Allowed: true}, Registry{Host: "blocked.example.com",
+			Allowed: true, Blocked: true},
 		Registry{Host: "mirrored.example.com", Mirrors: []Mirror{{Host: "m.example.com"}}},
 	)
 	in.Cluster.Registries.OnlyAllowed = true
@@ -192,7 +193,7 @@ func TestOnlyAllowedRegistries(t *testing.T) {
 	})
 }
 
-// settledRegistries are those of a cluster with every setting that there is.
+// settledRegistries returns the registries of a cluster with every setting that there is.
 func settledRegistries() Inputs {
 	in := testInputs()
 	in.Cluster.Registries = Registries{
@@ -203,19 +204,24 @@ func settledRegistries() Inputs {
 			{Host: "insecure.example.com:5000", Allowed: true, Endpoint: Endpoint{Insecure: true}},
 			{Host: "private.example.com", Allowed: true, Endpoint: Endpoint{CA: testCertificate}},
 			{Host: "quay.io", Allowed: true, Mirrors: []Mirror{
-				{Host: "second.example.com:5000", Path: "mirrors/quay", Authorization: "bWlycm9yOnNlY3JldA==", Endpoint: Endpoint{CA: testCertificate}},
+				{Host: "second.example.com:5000", Path: "mirrors/quay", Authorization: "bWlycm9yOnNlY3JldA==",
+					Endpoint: Endpoint{CA: testCertificate}},
 				{Host: "first.example.com", Tags: true},
 				{Host: "plain.example.com:8080", Path: "q", Endpoint: Endpoint{Insecure: true}},
 			}},
-			{Host: "registry.example.com:5000", Allowed: true, NeverContact: true, Mirrors: []Mirror{{Host: "first.example.com", Path: "x"}}},
+			{Host: "registry.example.com:5000", Allowed: true, NeverContact: true,
+				Mirrors: []Mirror{{Host: "first.example.com", Path: "x"}}},
 		},
-		Credentials: []Credential{{Registry: "quay.io", Auth: "cXVheTpzZWNyZXQ="}, {Registry: "quay.io/org", Auth: "b3JnOnBhc3M="},
-			{Registry: "parts.example.com/org", Auth: "b3JnOnBhc3M="}, {Registry: "private.example.com:5000", Auth: "dXNlcjpwYXNzd29yZA=="}},
+		Credentials: []Credential{{Registry: "quay.io", Auth: "cXVheTpzZWNyZXQ="},
+			{Registry: "quay.io/org", Auth: "b3JnOnBhc3M="},
+			{Registry: "parts.example.com/org", Auth: "b3JnOnBhc3M="}, {Registry: "private.example.com:5000",
+				Auth: "dXNlcjpwYXNzd29yZA=="}},
 	}
 	return in
 }
 
-// What lands on a host is pinned byte by byte; payload/containerd and lab/controlplane/kubelet read these files with the programs' own loaders.
+// What lands on a host is pinned byte by byte; payload/containerd and lab/controlplane/kubelet read these files with
+// the programs' own loaders.
 func TestGoldenRegistries(t *testing.T) {
 	root := filepath.Join("testdata", "registries")
 	for _, file := range registryFiles(settledRegistries()) {
@@ -229,9 +235,11 @@ func TestKubeletCredentials(t *testing.T) {
 	in := testInputs()
 	in.Cluster.Registries.Credentials = []Credential{
 		{Registry: "never.example.com/org", Auth: "dXNlcjpwYXNz"}, {Registry: "blocked.example.com", Auth: "dXNlcjpwYXNz"},
-		{Registry: "quay.io", Auth: "dXNlcjpwYXNz"}, {Registry: "registry.example.com:5000/org", Auth: "b3RoZXI6cGFzcw=="}, {Registry: "broken.example.com", Auth: "{"},
+		{Registry: "quay.io", Auth: "dXNlcjpwYXNz"}, {Registry: "registry.example.com:5000/org", Auth: "b3RoZXI6cGFzcw=="},
+		{Registry: "broken.example.com", Auth: "{"},
 	}
-	in.Cluster.Registries.Hosts = []Registry{{Host: "blocked.example.com", Blocked: true}, {Host: "never.example.com", NeverContact: true}}
+	in.Cluster.Registries.Hosts = []Registry{{Host: "blocked.example.com", Blocked: true},
+		{Host: "never.example.com", NeverContact: true}}
 	files := containerdFiles(in)
 	file := files[len(files)-1]
 	if file.Path != `C:\var\lib\kubelet\config.json` || file.Access != host.AccessAdministrators || file.Content != "" {
@@ -243,19 +251,23 @@ func TestKubeletCredentials(t *testing.T) {
 	if err := json.Unmarshal(file.Bytes(), &config); err != nil {
 		t.Fatal(err)
 	}
-	if len(config.Auths) != 2 || config.Auths["quay.io"].Auth != "dXNlcjpwYXNz" || config.Auths["registry.example.com:5000/org"].Auth == "" {
+	if len(config.Auths) != 2 || config.Auths["quay.io"].Auth != "dXNlcjpwYXNz" ||
+		config.Auths["registry.example.com:5000/org"].Auth == "" {
 		t.Errorf("%d registries", len(config.Auths))
 	}
 }
 
 // containerd would give what the kubelet has for a registry to its mirrors too.
 func TestTheCredentialsOfARegistryWithMirrorsAreForItAlone(t *testing.T) {
-	for name, registry := range map[string]string{"quay.io": "quay.io", "index.docker.io": "docker.io", "registry.example.com:5000": "registry.example.com:5000"} {
+	for name, registry := range map[string]string{"quay.io": "quay.io", "index.docker.io": "docker.io",
+		"registry.example.com:5000": "registry.example.com:5000"} {
 		t.Run(name, func(t *testing.T) {
 			in := withRegistries(Registry{Host: registry, Mirrors: []Mirror{{Host: "m.example.com"}}})
-			in.Cluster.Registries.Credentials = []Credential{{Registry: name + "/part", Auth: "b3JnOnBhc3M="}, {Registry: name, Auth: "dXNlcjpwYXNz"}}
+			in.Cluster.Registries.Credentials = []Credential{{Registry: name + "/part", Auth: "b3JnOnBhc3M="},
+				{Registry: name, Auth: "dXNlcjpwYXNz"}}
 			table, file := hostsOf(t, in, registryFolder(registry))
-			if table.Header["Authorization"] != "Basic dXNlcjpwYXNz" || table.Hosts["https://m.example.com/v2"].Header != nil || file.Access != host.AccessAdministrators {
+			if table.Header["Authorization"] != "Basic dXNlcjpwYXNz" || table.Hosts["https://m.example.com/v2"].Header != nil ||
+				file.Access != host.AccessAdministrators {
 				t.Errorf("%+v", table)
 			}
 			for _, file := range registryFiles(in) {
@@ -277,7 +289,8 @@ func TestExpressMirror(t *testing.T) {
 		sourceHost, host, path string
 		ok                     bool
 	}{
-		{"registry.example.com/org/repo", "mirror.local:5000/x/org/repo", "registry.example.com", "mirror.local:5000", "x", true},
+		{"registry.example.com/org/repo", "mirror.local:5000/x/org/repo", "registry.example.com",
+			"mirror.local:5000", "x", true},
 		{"registry.example.com/org", "mirror.local/org", "registry.example.com", "mirror.local", "", true},
 		{"registry.example.com", "mirror.local/a/b", "registry.example.com", "mirror.local", "a/b", true},
 		{"registry.example.com:5000", "10.0.0.1:5000", "registry.example.com:5000", "10.0.0.1:5000", "", true},
@@ -304,10 +317,14 @@ func TestExpressMirror(t *testing.T) {
 
 func TestRegistryHosts(t *testing.T) {
 	for host, want := range map[string]bool{
-		"quay.io": true, "localhost:5000": true, "10.0.0.1": true, "a-b.example.com:443": true, "con:5000": true, "console.example.com": true,
-		"": false, "*.example.com": false, "CON": false, "con": false, "con.example.com": false, "con.example.com:5000": false, "nul": false,
-		"lpt9.x": false, "com0": false, "a.": false, "a..b": false, "a b": false, "-a": false, `a\b`: false, "a/b": false, "a:0": false,
-		"a:65536": false, "a:": false, "a:5000:1": false, "a:05": false, "[fd00::1]": false, "_default": false, "A.example.com": false,
+		"quay.io": true, "localhost:5000": true, "10.0.0.1": true, "a-b.example.com:443": true, "con:5000": true,
+		"console.example.com": true,
+		"":                    false, "*.example.com": false, "CON": false, "con": false, "con.example.com": false,
+		"con.example.com:5000": false, "nul": false,
+		"lpt9.x": false, "com0": false, "a.": false, "a..b": false, "a b": false, "-a": false, `a\b`: false,
+		"a/b": false, "a:0": false,
+		"a:65536": false, "a:": false, "a:5000:1": false, "a:05": false, "[fd00::1]": false, "_default": false,
+		"A.example.com":                      false,
 		strings.Repeat("a.", 124) + "b:5000": true, strings.Repeat("a.", 125) + "b:5000": false, // NTFS: 255 characters
 		strings.Repeat("a", 64): false, "ä.example.com": false,
 	} {
@@ -322,7 +339,8 @@ func TestMatchesWildcard(t *testing.T) {
 		pattern, host string
 		want          bool
 	}{
-		{"*.example.com", "a.example.com", true}, {"*.example.com", "a.b.example.com:5000", true}, {"*.example.com", "example.com", false},
+		{"*.example.com", "a.example.com", true}, {"*.example.com", "a.b.example.com:5000", true},
+		{"*.example.com", "example.com", false},
 		{"*.example.com", "badexample.com", false}, {"a.example.com", "a.example.com", false}, {"*.", "a.", false},
 	} {
 		if got := MatchesWildcard(test.pattern, test.host); got != test.want {
@@ -331,7 +349,8 @@ func TestMatchesWildcard(t *testing.T) {
 	}
 }
 
-// registryFile is a legal path below the folder of the registries: no device, no part that ends in a dot, nothing that leads elsewhere.
+// registryFile is a legal path below the folder of the registries: no device, no part that ends in a dot, nothing that
+// leads elsewhere.
 var registryFile = regexp.MustCompile(`^C:\\k\\containerd\\registries\\(_default|[a-z0-9]([a-z0-9.-]*[a-z0-9])?(_[0-9]+_)?)\\(hosts\.toml|ca-[0-9a-f]{12}\.pem)$`)
 
 // checkRegistryFiles checks what must hold whatever the cluster says.
@@ -357,7 +376,8 @@ func checkRegistryFiles(t interface{ Fatalf(string, ...any) }, in Inputs) {
 		}
 		name := strings.TrimPrefix(file.Path, registriesDirectory+`\`)
 		device, _, _ := strings.Cut(strings.ToLower(name), ".")
-		if !registryFile.MatchString(file.Path) || slices.Contains([]string{"con", "nul", "aux", "prn", "com1", "lpt1"}, device) {
+		if !registryFile.MatchString(file.Path) || slices.Contains([]string{"con", "nul", "aux", "prn", "com1", "lpt1"},
+			device) {
 			t.Fatalf("%q is no legal path", file.Path)
 		}
 		if !folders[strings.ToLower(file.Path[:strings.LastIndexByte(file.Path, '\\')])] {
@@ -376,7 +396,8 @@ func checkHosts(t interface{ Fatalf(string, ...any) }, file File) {
 		t.Fatalf("%s: %v\n%s", file.Path, err, file.Bytes())
 	}
 	for url := range table.Hosts {
-		if !regexp.MustCompile(`^https?://[a-z0-9.:\[\]-]+/v2(/[a-z0-9._-]+)*$`).MatchString(url) || strings.Contains(url, "/..") {
+		if !regexp.MustCompile(`^https?://[a-z0-9.:\[\]-]+/v2(/[a-z0-9._-]+)*$`).MatchString(url) ||
+			strings.Contains(url, "/..") {
 			t.Fatalf("%s asks %q", file.Path, url)
 		}
 	}
@@ -388,20 +409,26 @@ func checkHosts(t interface{ Fatalf(string, ...any) }, file File) {
 // Whatever the cluster says, the paths are legal on Windows and the files are TOML that says no more than they should.
 func TestRegistriesNeverEscapeTheirFiles(t *testing.T) {
 	text := rapid.OneOf(
-		rapid.SampledFrom([]string{"quay.io", "con", "NUL.example.com", "a.", "a b", `..\..\x`, "../x", "a:5000", "[::1]:80", "*.example.com", "a\"]\nserver=\"x",
-			"mcr.microsoft.com", "_default", "registry.example.com", "x/../y", "org/repo", "org//repo", "a\x00b", "é", "dXNlcjpwYXNz", testCertificate}),
-		rapid.String(), rapid.StringMatching(`[a-z0-9.:_-]{0,20}`), rapid.StringMatching(`[a-z]{1,8}(\.[a-z]{1,8}){0,3}(:[0-9]{1,6})?`),
+		rapid.SampledFrom([]string{"quay.io", "con", "NUL.example.com", "a.", "a b", `..\..\x`, "../x", "a:5000", "[::1]:80",
+			"*.example.com", "a\"]\nserver=\"x",
+			"mcr.microsoft.com", "_default", "registry.example.com", "x/../y", "org/repo", "org//repo", "a\x00b", "é",
+			"dXNlcjpwYXNz", testCertificate}),
+		rapid.String(), rapid.StringMatching(`[a-z0-9.:_-]{0,20}`),
+		rapid.StringMatching(`[a-z]{1,8}(\.[a-z]{1,8}){0,3}(:[0-9]{1,6})?`),
 	)
 	endpoint := rapid.Custom(func(r *rapid.T) Endpoint {
 		return Endpoint{Insecure: rapid.Bool().Draw(r, "insecure"), CA: text.Draw(r, "ca")}
 	})
 	mirror := rapid.Custom(func(r *rapid.T) Mirror {
-		return Mirror{Host: text.Draw(r, "host"), Path: text.Draw(r, "path"), Tags: rapid.Bool().Draw(r, "tags"), Authorization: Secret(text.Draw(r, "authorization")), Endpoint: endpoint.Draw(r, "endpoint")}
+		return Mirror{Host: text.Draw(r, "host"), Path: text.Draw(r, "path"), Tags: rapid.Bool().Draw(r, "tags"),
+			Authorization: Secret(text.Draw(r, "authorization")), Endpoint: endpoint.Draw(r, "endpoint")}
 	})
 	registry := rapid.Custom(func(r *rapid.T) Registry {
 		return Registry{
-			Host: text.Draw(r, "host"), Mirrors: rapid.SliceOfN(mirror, 0, 4).Draw(r, "mirrors"), NeverContact: rapid.Bool().Draw(r, "never"),
-			Blocked: rapid.Bool().Draw(r, "blocked"), Allowed: rapid.Bool().Draw(r, "allowed"), Endpoint: endpoint.Draw(r, "endpoint"),
+			Host: text.Draw(r, "host"), Mirrors: rapid.SliceOfN(mirror, 0, 4).Draw(r, "mirrors"),
+			NeverContact: rapid.Bool().Draw(r, "never"),
+			Blocked:      rapid.Bool().Draw(r, "blocked"), Allowed: rapid.Bool().Draw(r, "allowed"),
+			Endpoint: endpoint.Draw(r, "endpoint"),
 		}
 	})
 	rapid.Check(t, func(r *rapid.T) {

@@ -2,8 +2,9 @@ package nodespec
 
 import "strings"
 
-// ConditionConfiguration is the type of the Node condition in which the agent says whether its host matches the NodeSpec. The agent writes it
-// with the kubelet's certificate; the operator writes it only when the agent is silent. Nothing rests on it: whoever controls a host controls it.
+// ConditionConfiguration is the type of the Node condition in which the agent says whether its host matches the
+// NodeSpec. The agent writes it with the kubelet's certificate; the operator writes it only when the agent is silent.
+// Nothing depends on it, because whoever controls a host controls it.
 const ConditionConfiguration = "WindowsConfiguration"
 
 // Reasons of the condition.

@@ -11,7 +11,8 @@ func TestReporting(t *testing.T) {
 		for _, server := range []string{"https://api-int.lab.example.com:6443", "https://api-int.lab.example.com:6443/"} {
 			in := in
 			in.Cluster.APIServerInternalURL = server
-			if got, want := mustMake(t, in).Reporting.URL, "https://api-int.lab.example.com:6443/api/v1/nodes/win-a"; got != want {
+			if got, want := mustMake(t, in).Reporting.URL,
+				"https://api-int.lab.example.com:6443/api/v1/nodes/win-a"; got != want {
 				t.Errorf("%s, want %s", got, want)
 			}
 		}

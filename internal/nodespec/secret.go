@@ -1,6 +1,6 @@
 package nodespec
 
-// Secret is a text that prints as redacted, whatever the verb. Only its JSON form has the text: that is how it travels to the host.
+// Secret is a text that prints as redacted, with any verb. Only its JSON form, which is sent to the host, has the text.
 type Secret string
 
 const redacted = "[redacted]"
@@ -11,7 +11,7 @@ func (Secret) String() string { return redacted }
 // GoString hides the text from %#v.
 func (Secret) GoString() string { return redacted }
 
-// Bytes are the content of the file.
+// Bytes returns the content of the file.
 func (f File) Bytes() []byte {
 	if f.Secret != "" {
 		return []byte(string(f.Secret))

@@ -11,11 +11,12 @@ var restartDelays = []time.Duration{10 * time.Second, 30 * time.Second, time.Min
 
 const restartReset = 5 * time.Minute
 
-// startAfterBoot is the start type of the kubelet and of all that depend on it, which would make Windows start it: after a boot the agent
-// starts them, when it has taken away what must not be there before the pods' network is.
+// startAfterBoot is the start type of the kubelet and of all that depend on it, which would make Windows start it:
+// after a boot the agent starts them, when it has taken away what must not be there before the pods' network is.
 const startAfterBoot = host.StartManual
 
-// services are all services of a node, in the order in which they start. Their command lines stand in this package and nowhere else.
+// services returns all services of a node, in the order in which they start. Their command lines stand in this package
+// and nowhere else.
 func services(in Inputs, p *programs) []Service {
 	list := []Service{
 		containerd(in, p),
@@ -39,7 +40,7 @@ func service(name string, commandLine []string, dependencies ...string) Service 
 	}}
 }
 
-// verbosity is the klog level of Kubernetes components.
+// verbosity returns the klog level of Kubernetes components.
 func verbosity(in Inputs) string {
 	if in.Debug {
 		return "--v=4"
@@ -47,7 +48,7 @@ func verbosity(in Inputs) string {
 	return "--v=2"
 }
 
-// agent is the agent itself as a service. It depends on none: it repairs them all.
+// agent returns the agent itself as a service. It depends on none: it repairs them all.
 func agent(in Inputs) Service {
 	return service(ServiceAgent, []string{AgentPath(in.Agent.SHA256), "service"})
 }

@@ -21,11 +21,12 @@ func fileAt(t testing.TB, spec NodeSpec, path string) File {
 	return spec.Files[i]
 }
 
-// everything is the inputs with every setting that a cluster may have.
+// everything returns the inputs with every setting that a cluster may have.
 func everything() Inputs {
 	in := azureInputs()
 	in.Cluster.Registries = settledRegistries().Cluster.Registries
-	in.Cluster.Registries.Credentials = append(in.Cluster.Registries.Credentials, Credential{Registry: "private.example.com", Auth: "c2VjcmV0OnNlY3JldA=="})
+	in.Cluster.Registries.Credentials = append(in.Cluster.Registries.Credentials,
+		Credential{Registry: "private.example.com", Auth: "c2VjcmV0OnNlY3JldA=="})
 	in.PauseImage = "registry.example.com/pause:3.10"
 	return in
 }
@@ -70,7 +71,7 @@ func TestExporter(t *testing.T) {
 		in.Cluster.MetricsServing.Key = "-----BEGIN PRIVATE KEY-----\nbmV3\n-----END PRIVATE KEY-----\n"
 		after := mustMake(t, in)
 		if before.Digest() == after.Digest() || fmt.Sprint(before.Services) != fmt.Sprint(after.Services) {
-			t.Error("it is not told, or a service is another")
+			t.Error("it is not reported, or a service is another")
 		}
 		for _, service := range after.Services {
 			if slices.ContainsFunc(service.RestartOn, func(path string) bool { return Within(path, tlsDirectory) }) {
@@ -86,7 +87,8 @@ func TestCredentialProvider(t *testing.T) {
 		words := wordsOf(t, spec, ServiceKubelet)
 		i := slices.IndexFunc(spec.Releases, func(r Release) bool { return r.Component == "ecr-credential-provider" })
 		for _, want := range []string{
-			`--image-credential-provider-config=C:\k\credential-provider-config.yaml`, "--image-credential-provider-bin-dir=" + spec.Releases[i].Directory,
+			`--image-credential-provider-config=C:\k\credential-provider-config.yaml`, "--image-credential-provider-bin-dir=" +
+				spec.Releases[i].Directory,
 		} {
 			if !slices.Contains(words, want) {
 				t.Errorf("%s is missing in %q", want, words)
@@ -134,7 +136,8 @@ func TestSecretsStandOnlyWhereTheyMust(t *testing.T) {
 			}
 		}
 	}
-	if text := fmt.Sprintf("%v %+v %#v", spec.Files, spec.Files, spec.Files); strings.Contains(text, "c2VjcmV0LW9mLWV4cG9ydGVy") {
+	if text := fmt.Sprintf("%v %+v %#v", spec.Files, spec.Files, spec.Files); strings.Contains(text,
+		"c2VjcmV0LW9mLWV4cG9ydGVy") {
 		t.Error("files print the secret")
 	}
 }
@@ -160,14 +163,16 @@ func TestCommandLines(t *testing.T) {
 	}
 }
 
-// csi-proxy goes on after it said that it stopped; Windows ends the process that it started as the service, not that process's children.
+// csi-proxy goes on after it said that it stopped; Windows ends the process that it started as the service, not that
+// process's children.
 func TestCSIProxyIsTheProcessOfItsService(t *testing.T) {
 	words := wordsOf(t, mustMake(t, testInputs()), ServiceCSIProxy)
 	if !strings.HasSuffix(words[0], `\csi-proxy.exe`) {
 		t.Errorf("the service's process is %s", words[0])
 	}
 	// klog empties a log file of 1800 MiB by itself, before it would be rotated by a larger size.
-	for _, want := range []string{"-windows-service", "-logtostderr=false", `-log_file=C:\var\log\csi-proxy\csi-proxy.log`, "-log_file_max_size=0"} {
+	for _, want := range []string{"-windows-service", "-logtostderr=false", `-log_file=C:\var\log\csi-proxy\csi-proxy.log`,
+		"-log_file_max_size=0"} {
 		if !slices.Contains(words, want) {
 			t.Errorf("%s is missing in %q", want, words)
 		}
@@ -178,13 +183,15 @@ func TestChecks(t *testing.T) {
 	checks := mustMake(t, azureInputs()).Checks
 	byName := map[string]Check{}
 	for _, check := range checks {
-		if byName[check.Name].Name != "" || check.Hint == "" || !strings.HasSuffix(check.Hint, ".") || strings.Contains(check.Hint, "\n") {
+		if byName[check.Name].Name != "" || check.Hint == "" || !strings.HasSuffix(check.Hint, ".") ||
+			strings.Contains(check.Hint, "\n") {
 			t.Errorf("%+v: it is there twice, or its hint is no sentence", check)
 		}
 		byName[check.Name] = check
 	}
 	t.Run("pods reach Services and DNS at the cluster's own addresses, and hold up nothing", func(t *testing.T) {
-		for name, target := range map[string]string{"PodReachesServices": "172.30.0.1:443", "PodReachesDNS": "172.30.0.10:53"} {
+		for name, target := range map[string]string{"PodReachesServices": "172.30.0.1:443",
+			"PodReachesDNS": "172.30.0.10:53"} {
 			if check := byName[name]; check.Kind != CheckPodConnects || check.Target != target || !check.Advisory {
 				t.Errorf("%+v", check)
 			}

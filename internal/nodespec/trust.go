@@ -12,7 +12,8 @@ import (
 	"unicode"
 )
 
-// trustedCertificates are the authorities that the cluster's administrators have all nodes trust, sorted and without doubles.
+// trustedCertificates returns the authorities that the cluster's administrators have all nodes trust, sorted and
+// without doubles.
 func trustedCertificates(authorities []string) ([]TrustedCertificate, error) {
 	var list []TrustedCertificate
 	for i, text := range authorities {

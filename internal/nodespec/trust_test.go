@@ -19,7 +19,8 @@ func TestTrustedCertificates(t *testing.T) {
 		}
 		block, _ := pem.Decode([]byte(testCertificate))
 		sum := sha256.Sum256(block.Bytes)
-		if trusted[0].Fingerprint != hex.EncodeToString(sum[:]) || trusted[0].Subject != "CN=mirror-ca" || string(trusted[0].DER) != string(block.Bytes) {
+		if trusted[0].Fingerprint != hex.EncodeToString(sum[:]) || trusted[0].Subject != "CN=mirror-ca" ||
+			string(trusted[0].DER) != string(block.Bytes) {
 			t.Errorf("%+v", trusted[0])
 		}
 	})
@@ -29,16 +30,19 @@ func TestTrustedCertificates(t *testing.T) {
 		}
 	})
 	t.Run("a subject of any length and letters is one short line", func(t *testing.T) {
-		if got := printable("CN=a\nb\x1b" + strings.Repeat("ü", 200)); len([]rune(got)) != 100 || !strings.HasPrefix(got, "CN=a?b?ü") {
+		if got := printable("CN=a\nb\x1b" + strings.Repeat("ü", 200)); len([]rune(got)) != 100 ||
+			!strings.HasPrefix(got, "CN=a?b?ü") {
 			t.Errorf("%q", got)
 		}
 	})
 	for name, test := range map[string]struct{ text, want string }{
-		"no PEM":                        {"CA", "not PEM"},
-		"a private key":                 {"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", "not a certificate"},
-		"a certificate that is none":    {"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "x509"},
-		"a second one that is cut off":  {testCertificate + testCertificate[:200], "incomplete"},
-		"a second one without its text": {testCertificate + "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n", "x509"},
+		"no PEM": {"CA", "not PEM"},
+		"a private key": {"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
+			"not a certificate"},
+		"an invalid certificate":       {"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "x509"},
+		"a second one that is cut off": {testCertificate + testCertificate[:200], "incomplete"},
+		"a second one without its text": {testCertificate + "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n",
+			"x509"},
 	} {
 		t.Run(name+" is refused", func(t *testing.T) {
 			in := testInputs()
@@ -60,10 +64,11 @@ func FuzzTrustedCertificates(f *testing.F) {
 			return
 		}
 		if len(trusted) == 0 {
-			t.Error("nothing is trusted, and nobody is told")
+			t.Error("nothing is trusted, and no event says so")
 		}
 		for _, certificate := range trusted {
-			if _, err := x509.ParseCertificate(certificate.DER); err != nil || len(certificate.Fingerprint) != 64 || strings.ContainsAny(certificate.Subject, "\r\n\x00") {
+			if _, err := x509.ParseCertificate(certificate.DER); err != nil || len(certificate.Fingerprint) != 64 ||
+				strings.ContainsAny(certificate.Subject, "\r\n\x00") {
 				t.Errorf("%+v", certificate)
 			}
 		}

@@ -27,7 +27,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// addControllers adds all controllers to the manager: those of every cluster at once, those of the Machine API once there is one.
+// addControllers adds all controllers to the manager: those of every cluster at once, those of the Machine API once
+// there is one.
 func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 	clientset, err := kubernetes.NewForConfig(c.RESTConfig)
 	if err != nil {
@@ -102,18 +103,21 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 }
 
 // addMachineControllers adds the controllers that work with Machines.
-func (c Config) addMachineControllers(mgr ctrl.Manager, kept cache.Cache, gate disruption.Gate, eventRecorder events.EventRecorder, facts *clusterconfig.Source, changed <-chan event.GenericEvent) error {
-	machines := &machine.Reconciler{Client: mgr.GetClient(), Machines: kept, Live: mgr.GetAPIReader(), Namespace: c.Namespace, Events: eventRecorder, Cluster: facts.Current}
+func (c Config) addMachineControllers(mgr ctrl.Manager, kept cache.Cache, gate disruption.Gate,
+	eventRecorder events.EventRecorder, facts *clusterconfig.Source, changed <-chan event.GenericEvent) error {
+	machines := &machine.Reconciler{Client: mgr.GetClient(), Machines: kept, Live: mgr.GetAPIReader(),
+		Namespace: c.Namespace, Events: eventRecorder, Cluster: facts.Current}
 	if err := machines.SetupWithManager(mgr, kept, changed); err != nil {
 		return err
 	}
 	replacements := &replacement.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Version: c.Version, Gate: gate, Events: eventRecorder, Clock: c.Clock,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Version: c.Version, Gate: gate,
+		Events: eventRecorder, Clock: c.Clock,
 	}
 	return replacements.SetupWithManager(mgr, kept)
 }
 
-// openPayload opens what is brought to hosts. What is missing in it is told; it is for the hosts to do without, or to wait.
+// openPayload opens what is brought to hosts. What is missing in it is logged; the hosts do without, or wait.
 func (c Config) openPayload() (*payload.Payload, *payload.Packer, error) {
 	files, err := payload.Load(c.PayloadDirectory)
 	if err != nil {

@@ -72,7 +72,8 @@ func (p probes) leader(other string) (holder string) {
 	p.Helper()
 	await(p.T, "there is a leader", func(ctx context.Context) (bool, error) {
 		lease := &coordinationv1.Lease{}
-		err := p.rig.Client.Get(ctx, client.ObjectKey{Namespace: rig.Namespace, Name: "windows-machine-config-operator"}, lease)
+		err := p.rig.Client.Get(ctx, client.ObjectKey{Namespace: rig.Namespace, Name: "windows-machine-config-operator"},
+			lease)
 		holder = ptr.Deref(lease.Spec.HolderIdentity, "")
 		return holder != "" && holder != other, client.IgnoreNotFound(err)
 	})
@@ -119,7 +120,8 @@ func TestASecondOperatorWaitsAndTakesOver(t *testing.T) {
 		t.Errorf("the leader is still %s", now)
 	}
 	const next = "10.1.42.8"
-	if err := r.SetInstances(t.Context(), map[string]string{host: "username=Administrator", next: "username=Administrator"}); err != nil {
+	if err := r.SetInstances(t.Context(), map[string]string{host: "username=Administrator",
+		next: "username=Administrator"}); err != nil {
 		t.Fatal(err)
 	}
 	awaitInstance(t, r.Client, hostlist.InstanceName(next))

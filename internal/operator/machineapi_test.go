@@ -106,7 +106,8 @@ func (i installation) servesListedHosts() {
 // servesMachines checks that a Machine becomes an instance.
 func (i installation) servesMachines() {
 	i.Helper()
-	machine := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: "win-abcde",
+	machine := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace,
+		Name:   "win-abcde",
 		Labels: map[string]string{v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows}}}
 	await(i.T, "a Machine can be made", func(ctx context.Context) (bool, error) {
 		return i.admin.Create(ctx, machine) == nil, nil // served a moment after its definition
@@ -126,8 +127,8 @@ func (i installation) servesMachines() {
 	awaitInstance(i.T, i.admin, machine.Name)
 }
 
-// an operator on a cluster without the Machine API starts and serves hosts of the ConfigMap; when the Machine API comes, its
-// Machines become instances, without a restart.
+// an operator on a cluster without the Machine API starts and serves hosts of the ConfigMap; when the Machine
+// API comes, its Machines become instances, without a restart.
 func TestAClusterWithoutTheMachineAPI(t *testing.T) {
 	i := install(t)
 	definition := takeAway(t, i.admin, "machines.machine.openshift.io")
@@ -139,7 +140,8 @@ func TestAClusterWithoutTheMachineAPI(t *testing.T) {
 	i.servesMachines()
 }
 
-// a Machine API that goes away while the operator starts holds up nothing else, and its Machines become instances when it comes back.
+// a Machine API that goes away while the operator starts holds up nothing else, and its Machines become
+// instances when it comes back.
 func TestMachinesThatCannotBeReadHoldUpNothingElse(t *testing.T) {
 	i := install(t)
 	var readable atomic.Bool
@@ -166,7 +168,8 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 func takeAway(t *testing.T, admin client.Client, name string) *unstructured.Unstructured {
 	t.Helper()
 	definition := &unstructured.Unstructured{}
-	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1",
+		Kind: "CustomResourceDefinition"})
 	if err := admin.Get(t.Context(), client.ObjectKey{Name: name}, definition); err != nil {
 		t.Fatal(err)
 	}

@@ -27,13 +27,15 @@ import (
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=system,resources=leases,resourceNames=windows-machine-config-operator,verbs=get;update
 // +kubebuilder:rbac:groups="",namespace=system,resources=events,verbs=create
 
-// leaderElectionID names the Lease by which one operator of several works. Its elections are events of the core API; all others are of events.k8s.io.
+// leaderElectionID names the Lease by which one operator of several works. Its elections are events of the core API;
+// all others are of events.k8s.io.
 const leaderElectionID = "windows-machine-config-operator"
 
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, cluster.AddToScheme, machinev1beta1.Install, operatorcondition.AddToScheme,
+		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, cluster.AddToScheme, machinev1beta1.Install,
+		operatorcondition.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("register API types: %w", err)
@@ -54,8 +56,9 @@ func (c Config) managerOptions(scheme *runtime.Scheme) manager.Options {
 	}
 }
 
-// cacheOptions keep in memory only what the operator works with: its own namespace, user data, Windows nodes, and of certificate requests what
-// those of kubelets are judged by. A kind that the API server need not have is none of these: see package optional.
+// cacheOptions keep in memory only what the operator works with: its own namespace, user data, Windows nodes, and of
+// certificate requests what those of kubelets are judged by. A kind that the API server may not have is not among them:
+// see package optional.
 func (c Config) cacheOptions() cache.Options {
 	return cache.Options{
 		DefaultNamespaces: map[string]cache.Config{c.Namespace: {}},

@@ -30,8 +30,8 @@ func (c Config) metricsOptions() metricsserver.Options {
 	}
 }
 
-// servingCertificate is the one in a folder, as a mounted Secret has it, and follows its rotation. The Secret may come after the operator
-// has started, or never, where no service CA makes one: until then the certificate is self-signed.
+// servingCertificate is the one in a folder, as a mounted Secret has it, and follows its rotation. The Secret may come
+// after the operator has started, or never, where no service CA makes one: until then the certificate is self-signed.
 type servingCertificate struct {
 	directory  string
 	selfSigned func() (*tls.Certificate, error)
@@ -69,7 +69,8 @@ func (s *servingCertificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error)
 }
 
 func selfSigned() (*tls.Certificate, error) {
-	certificate, key, err := cert.GenerateSelfSignedCertKeyWithFixtures("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil, "")
+	certificate, key, err := cert.GenerateSelfSignedCertKeyWithFixtures("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil,
+		"")
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate for the metrics server: %w", err)
 	}

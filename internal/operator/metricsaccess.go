@@ -23,8 +23,8 @@ import (
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
-// How long the API server's word about a token is good for, how long its answer is waited for, how many tokens are remembered, and how many
-// are asked about at a time: whoever reaches the port can make tokens up.
+// How long the API server's word about a token is good for, how long its answer is waited for, how many tokens are
+// remembered, and how many are asked about at a time: whoever reaches the port can make tokens up.
 const (
 	allowedFor    = time.Minute
 	refusedFor    = 10 * time.Second
@@ -33,8 +33,8 @@ const (
 	reviewsAtOnce = 4
 )
 
-// reviewedAccess lets read who presents a token that the API server knows, of somebody who may get the path: a Prometheus whose
-// ServiceAccount has a ClusterRole with nonResourceURLs /metrics, as OpenShift's has.
+// reviewedAccess lets read who presents a token that the API server knows, of somebody who may get the path: a
+// Prometheus whose ServiceAccount has a ClusterRole with nonResourceURLs /metrics, as OpenShift's has.
 func reviewedAccess(c clock.PassiveClock) func(*rest.Config, *http.Client) (metricsserver.Filter, error) {
 	return func(config *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {
 		clients, err := kubernetes.NewForConfigAndClient(config, httpClient)
@@ -74,7 +74,8 @@ type verdict struct {
 
 func newAccess(r reviewer, c clock.PassiveClock, log logr.Logger, next http.Handler) *access {
 	return &access{
-		reviewer: r, clock: c, log: log, next: next, slots: make(chan struct{}, reviewsAtOnce), known: map[[sha256.Size]byte]verdict{},
+		reviewer: r, clock: c, log: log, next: next, slots: make(chan struct{}, reviewsAtOnce),
+		known: map[[sha256.Size]byte]verdict{},
 	}
 }
 
@@ -157,7 +158,9 @@ func (a *access) remember(key [sha256.Size]byte, status int) {
 	defer a.mu.Unlock()
 	now := a.clock.Now()
 	if len(a.known) >= tokensKnown {
-		maps.DeleteFunc(a.known, func(_ [sha256.Size]byte, v verdict) bool { return !now.Before(v.until) || v.status != http.StatusOK })
+		maps.DeleteFunc(a.known, func(_ [sha256.Size]byte, v verdict) bool {
+			return !now.Before(v.until) || v.status != http.StatusOK
+		})
 	}
 	if len(a.known) >= tokensKnown {
 		return // So many that may read: each is asked about again.

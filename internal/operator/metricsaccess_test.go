@@ -46,7 +46,8 @@ func (s *apiServer) mayGet(_ context.Context, user *authenticationv1.UserInfo, p
 }
 
 func newAPIServer() *apiServer {
-	return &apiServer{users: map[string]string{"good": "prometheus", "other": "somebody"}, readers: map[string]bool{"prometheus": true}}
+	return &apiServer{users: map[string]string{"good": "prometheus", "other": "somebody"},
+		readers: map[string]bool{"prometheus": true}}
 }
 
 func pages() http.Handler {
@@ -136,7 +137,8 @@ func TestMadeUpTokens(t *testing.T) {
 		handler := newAccess(server, clocktesting.NewFakePassiveClock(time.Now()), logr.Discard(), pages())
 		answer(t, handler, "GET", "/metrics", "Bearer good")
 		for i := range 3 * tokensKnown {
-			if got := answer(t, handler, "GET", "/metrics", fmt.Sprintf("Bearer made-up-%d", i)); got != http.StatusUnauthorized {
+			if got := answer(t, handler, "GET", "/metrics", fmt.Sprintf("Bearer made-up-%d",
+				i)); got != http.StatusUnauthorized {
 				t.Fatalf("the status is %d", got)
 			}
 		}

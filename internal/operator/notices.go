@@ -6,8 +6,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
-// notices hands each notice on to all its readers. A notice says only that something is to be looked at, so that a reader which has one
-// in front of it needs no second. It is a Runnable of the manager.
+// notices hands each notice on to all its readers. A notice says only that something is to be looked at, so that a
+// reader which has one in front of it needs no second. It is a Runnable of the manager.
 type notices struct {
 	incoming chan event.GenericEvent
 	readers  []chan event.GenericEvent

@@ -17,7 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
-// Config is everything that the operator is told from outside.
+// Config is everything that the operator gets from outside.
 type Config struct {
 	RESTConfig *rest.Config
 	// Namespace is the operator's own: Secret, ConfigMap and WindowsInstances are there and nowhere else.
@@ -32,10 +32,12 @@ type Config struct {
 	Clock clock.WithTicker
 	// MetricsAddress and ProbeAddress are host:port; "0" turns the server off.
 	MetricsAddress, ProbeAddress string
-	// MetricsCertificateDirectory holds tls.crt and tls.key, now or later; until then metrics are served with a self-signed certificate.
+	// MetricsCertificateDirectory holds tls.crt and tls.key, now or later; until then metrics are served with a
+	// self-signed certificate.
 	MetricsCertificateDirectory string
 	LeaderElection              bool
-	// OperatorCondition names the object by which OLM is told how the operator is; empty where OLM did not install it.
+	// OperatorCondition names the object in which the operator reports its state to OLM; empty where OLM did not install
+	// it.
 	OperatorCondition string
 	Debug             bool
 	Log               nodespec.LogSettings
@@ -48,7 +50,7 @@ type Config struct {
 	SkipNameValidation bool
 }
 
-// Run runs the operator until the context ends or something fails that it cannot go on without.
+// Run runs the operator until the context ends or an essential part fails.
 func Run(ctx context.Context, c Config) error {
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}
@@ -66,8 +68,8 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	if c.RESTConfig.QPS == 0 {
-		// The API server's priority and fairness protects it. A limit here would make the progress of many hosts at once hold up the
-		// work on each of them.
+		// The API server's priority and fairness protects it. A limit here would make the progress of many hosts at once hold
+		// up the work on each of them.
 		c.RESTConfig = rest.CopyConfig(c.RESTConfig)
 		c.RESTConfig.QPS = -1
 	}

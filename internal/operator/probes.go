@@ -14,8 +14,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
-// stuckLimit is how long one pass over one object may take before the operator counts as stuck, and is started anew. All that a pass waits for has
-// a limit of its own but the transfer of a payload, which goes on where it was: hours mean a pass that waits for nothing.
+// stuckLimit is how long one pass over one object may take before the operator counts as stuck, and is started again.
+// All that a pass waits for has a limit of its own but the transfer of a payload, which goes on where it was: hours
+// mean a pass that waits for nothing.
 const stuckLimit = 6 * time.Hour
 
 // syncLimit is how long one readiness probe waits for the caches.
@@ -24,8 +25,8 @@ const syncLimit = time.Second
 // longestPass is the metric that tells of each controller how long its oldest pass has been going on.
 const longestPass = "workqueue_longest_running_processor_seconds"
 
-// addProbes tells Kubernetes how the operator is. One that has lost the Lease of the leader, or cannot renew it, ends by itself. One that
-// waits to become the leader is alive and ready: it has nothing to do yet.
+// addProbes tells Kubernetes how the operator is. One that has lost the Lease of the leader, or cannot renew it, ends
+// by itself. One that waits to become the leader is alive and ready: it has nothing to do yet.
 func (c Config) addProbes(mgr ctrl.Manager) error {
 	return errors.Join(
 		mgr.AddHealthzCheck("controllers", func(*http.Request) error { return checkPasses(metrics.Registry) }),
@@ -44,8 +45,8 @@ func (c Config) addProbes(mgr ctrl.Manager) error {
 	)
 }
 
-// checkPasses fails when a controller's pass has been going on for longer than stuckLimit. A metric that cannot be read is no reason to start
-// the operator anew: the others are there all the same.
+// checkPasses fails when a controller's pass has been going on for longer than stuckLimit. A metric that cannot be read
+// is no reason to start the operator again: the others are there all the same.
 func checkPasses(gatherer prometheus.Gatherer) error {
 	families, _ := gatherer.Gather()
 	for _, family := range families {
@@ -63,7 +64,8 @@ func checkPasses(gatherer prometheus.Gatherer) error {
 					controller = label.GetValue()
 				}
 			}
-			return fmt.Errorf("controller %s has worked on one object for %s, longer than %s: the operator must be restarted", controller, lasts, stuckLimit)
+			return fmt.Errorf("controller %s has worked on one object for %s, longer than %s: the operator must be restarted",
+				controller, lasts, stuckLimit)
 		}
 	}
 	return nil

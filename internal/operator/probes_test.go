@@ -13,7 +13,10 @@ func TestAPassThatDoesNotEnd(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	longest := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: longestPass}, []string{"name", "controller"})
 	registry.MustRegister(longest)
-	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "workqueue_unfinished_work_seconds"}, func() float64 { return 1e9 }))
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "workqueue_unfinished_work_seconds"},
+		func() float64 {
+			return 1e9
+		}))
 	if err := checkPasses(registry); err != nil {
 		t.Errorf("without a controller: %v", err)
 	}
@@ -45,5 +48,6 @@ func (unreadable) Describe(descriptions chan<- *prometheus.Desc) {
 }
 
 func (unreadable) Collect(found chan<- prometheus.Metric) {
-	found <- prometheus.NewInvalidMetric(prometheus.NewDesc("unreadable", "Cannot be read.", nil, nil), errors.New("no such file"))
+	found <- prometheus.NewInvalidMetric(prometheus.NewDesc("unreadable", "Cannot be read.", nil, nil),
+		errors.New("no such file"))
 }

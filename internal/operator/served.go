@@ -22,15 +22,17 @@ var machineResource = machinev1beta1.GroupVersion.WithResource("machines")
 // servedInterval is how often the API server is asked for a resource that it did not have.
 const servedInterval = time.Minute
 
-// whenServed starts what works with a resource that a cluster need not have, once the API server has it: at the start of the operator
-// or at any time after. It is a Runnable of the manager to which start adds controllers. R-052
+// whenServed starts what works with a resource that a cluster need not have, once the API server has it: at the start
+// of the operator or at any time after. It is a Runnable of the manager to which start adds controllers. R-052
 type whenServed struct {
 	resource schema.GroupVersionResource
 	// served asks the API server.
 	served func(ctx context.Context, resource schema.GroupVersionResource) (bool, error)
-	// missing is called when the API server says that it does not have the resource, until it has once gone well; nil for nothing.
+	// missing is called when the API server says that it does not have the resource, until it has once gone well; nil for
+	// nothing.
 	missing func(ctx context.Context) error
-	// start is called until it finds the resource. An error other than that the API server has it no longer ends the operator.
+	// start is called until it finds the resource. An error other than that the API server has it no longer ends the
+	// operator.
 	start func() error
 	clock clock.WithTicker
 	log   logr.Logger
@@ -64,7 +66,8 @@ func (w *whenServed) Start(ctx context.Context) error {
 			why = err.Error()
 		}
 		if why != told {
-			log.Info("what depends on the resource waits for it; the rest of the operator works", "why", why, "askedEach", servedInterval.String())
+			log.Info("what depends on the resource waits for it; the rest of the operator works", "why", why, "askedEach",
+				servedInterval.String())
 			told = why
 		}
 		select {
@@ -87,7 +90,8 @@ func (w *whenServed) without(ctx context.Context) error {
 	return nil
 }
 
-// servedBy asks the API server whether it has a resource. One that has not the group and version does not have the resource.
+// servedBy asks the API server whether it has a resource. One that has not the group and version does not have the
+// resource.
 func servedBy(api rest.Interface) func(context.Context, schema.GroupVersionResource) (bool, error) {
 	return func(ctx context.Context, resource schema.GroupVersionResource) (bool, error) {
 		list := &metav1.APIResourceList{}
@@ -98,6 +102,8 @@ func servedBy(api rest.Interface) func(context.Context, schema.GroupVersionResou
 		if err != nil {
 			return false, fmt.Errorf("ask the API server for %s: %w", resource.GroupVersion(), err)
 		}
-		return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource }), nil
+		return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool {
+			return r.Name == resource.Resource
+		}), nil
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// answers are what the API server says when it is asked, one after the other; the last one is said for ever.
+// answers are what the API server says when it is asked, one after the other; the last one is repeated forever.
 type answers []func() (bool, error)
 
 func no() (bool, error)      { return false, nil }
@@ -139,11 +139,14 @@ func TestServedBy(t *testing.T) {
 		want   bool
 		fails  bool
 	}{
-		"an API server with the resource has it":          {200, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"machine.openshift.io/v1beta1","resources":[{"name":"machinesets"},{"name":"machines"}]}`, true, false},
-		"one that has others of the group has it not":     {200, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"machine.openshift.io/v1beta1","resources":[{"name":"machinesets"}]}`, false, false},
-		"one without the group has it not":                {404, `404 page not found`, false, false},
-		"one that cannot answer says nothing about it":    {500, `broken`, false, true},
-		"one that is not to be asked says nothing either": {403, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`, false, true},
+		"an API server with the resource has it": {200,
+			`{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"machine.openshift.io/v1beta1","resources":[{"name":"machinesets"},{"name":"machines"}]}`, true, false},
+		"one that has others of the group has it not": {200,
+			`{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"machine.openshift.io/v1beta1","resources":[{"name":"machinesets"}]}`, false, false},
+		"one without the group has it not":             {404, `404 page not found`, false, false},
+		"one that cannot answer says nothing about it": {500, `broken`, false, true},
+		"one that is not to be asked says nothing either": {403,
+			`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

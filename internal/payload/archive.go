@@ -25,22 +25,24 @@ const (
 )
 
 const (
-	// DefaultWindowBytes lets kubelet and kube-proxy share what they have in common; unpacking needs about that much memory.
+	// DefaultWindowBytes lets kubelet and kube-proxy share what they have in common; unpacking needs about that much
+	// memory.
 	DefaultWindowBytes = 64 << 20
 	minWindowBytes     = 64 << 10
 	maxWindowBytes     = 128 << 20
 	maxFileBytes       = 4 << 30
 )
 
-// Pack writes an archive of the files and patches with the given digests and returns its size in bytes. The order of the digests and
-// repetitions do not matter: the same set gives the same bytes.
+// Pack writes an archive of the files and patches with the given digests and returns its size in bytes. The order of
+// the digests and repetitions do not matter: the same set gives the same bytes.
 func (p *Payload) Pack(w io.Writer, sums []string) (int64, error) {
 	items, err := p.selectItems(sums)
 	if err != nil {
 		return 0, fmt.Errorf("pack the payload: %w", err)
 	}
 	counter := &countingWriter{w: w}
-	encoder, err := zstd.NewWriter(counter, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1),
+	encoder, err := zstd.NewWriter(counter, zstd.WithEncoderLevel(zstd.SpeedBestCompression),
+		zstd.WithEncoderConcurrency(1),
 		zstd.WithWindowSize(windowFor(items, p.manifest.WindowBytes)), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		return 0, fmt.Errorf("pack the payload: %w", err)
@@ -77,7 +79,9 @@ func (p *Payload) selectItems(sums []string) ([]item, error) {
 	}
 	for _, patch := range p.manifest.Patches {
 		if wanted[patch.SHA256] {
-			items = append(items, item{"patch to " + patch.To, patch.SHA256, patch.Size, func() (io.ReadCloser, error) { return p.OpenPatch(patch) }})
+			items = append(items, item{"patch to " + patch.To, patch.SHA256, patch.Size, func() (io.ReadCloser, error) {
+				return p.OpenPatch(patch)
+			}})
 			delete(wanted, patch.SHA256)
 		}
 	}
@@ -131,9 +135,10 @@ func (i item) write(w io.Writer) error {
 	return err
 }
 
-// Unpack reads an archive and hands each file to put. The content that put reads ends in io.EOF only if size and digest are right,
-// and in ErrDamaged if not: put must keep nothing of a file whose content it could not read to its end. What put leaves unread is
-// checked all the same. An archive that was cut off or changed gives ErrDamaged. Memory does not grow with the archive.
+// Unpack reads an archive and hands each file to put. The content that put reads ends in io.EOF only if size and digest
+// are right, and in ErrDamaged if not: put must keep nothing of a file whose content it could not read to its end. What
+// put leaves unread is checked all the same. An archive that was cut off or changed gives ErrDamaged. Memory does not
+// grow with the archive.
 func Unpack(r io.Reader, put func(sum string, size int64, content io.Reader) error) error {
 	decoder, err := newDecoder(r)
 	if err != nil {

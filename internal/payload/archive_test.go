@@ -176,15 +176,16 @@ func TestUnpackRefusesWrongInsides(t *testing.T) {
 		inside []byte
 		want   string
 	}{
-		"another kind of stream":          {[]byte("hello, world"), "not a payload archive"},
-		"an empty stream":                 {nil, "ends too early"},
-		"no end":                          {slices.Concat(magic, file), "ends too early"},
-		"a file less than the end says":   {slices.Concat(magic, file, end(2)), "should contain 2 files"},
-		"a file more than the end says":   {slices.Concat(magic, file, end(0)), "should contain 0 files"},
-		"a file twice":                    {slices.Concat(magic, file, file, end(2)), " twice"},
-		"an unknown tag":                  {slices.Concat(magic, []byte("X")), "byte 0x58"},
-		"something after the end":         {slices.Concat(magic, file, end(1), []byte("x")), "data follows its end"},
-		"a size beyond all reason":        {slices.Concat(magic, []byte{'F'}, digest, []byte{255, 0, 0, 0, 0, 0, 0, 7}), "is declared with"},
+		"another kind of stream":        {[]byte("hello, world"), "not a payload archive"},
+		"an empty stream":               {nil, "ends too early"},
+		"no end":                        {slices.Concat(magic, file), "ends too early"},
+		"a file less than the end says": {slices.Concat(magic, file, end(2)), "should contain 2 files"},
+		"a file more than the end says": {slices.Concat(magic, file, end(0)), "should contain 0 files"},
+		"a file twice":                  {slices.Concat(magic, file, file, end(2)), " twice"},
+		"an unknown tag":                {slices.Concat(magic, []byte("X")), "byte 0x58"},
+		"something after the end":       {slices.Concat(magic, file, end(1), []byte("x")), "data follows its end"},
+		"a size beyond all reason": {slices.Concat(magic, []byte{'F'}, digest, []byte{255, 0, 0, 0, 0, 0, 0, 7}),
+			"is declared with"},
 		"content of another digest":       {slices.Concat(magic, file[:len(file)-1], []byte("T"), end(1)), "has sha256"},
 		"content shorter than its header": {slices.Concat(magic, file[:len(file)-3]), "content ends after 4 of 7 bytes"},
 	}
@@ -249,7 +250,8 @@ func FuzzUnpack(f *testing.F) {
 // FuzzUnpackInside changes what is inside the compressed stream, which a checksum would else hide.
 func FuzzUnpackInside(f *testing.F) {
 	f.Add([]byte(archiveMagic + "E\x00\x00\x00\x00"))
-	f.Add(slices.Concat([]byte(archiveMagic), []byte{'F'}, mustHex(sumOf(empty)), make([]byte, 8), []byte("E\x00\x00\x00\x01")))
+	f.Add(slices.Concat([]byte(archiveMagic), []byte{'F'}, mustHex(sumOf(empty)), make([]byte, 8),
+		[]byte("E\x00\x00\x00\x01")))
 	f.Fuzz(func(t *testing.T, inside []byte) {
 		got, err := unpack(bytes.NewReader(compressed(t, inside)))
 		if err != nil && !errors.Is(err, ErrDamaged) {

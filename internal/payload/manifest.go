@@ -1,5 +1,5 @@
-// Package payload holds the executables that hosts get: a manifest that names them, a store in which each lies under the digest of
-// its content, and an archive in which the ones that a host lacks travel to it as one compressed stream.
+// Package payload holds the executables that hosts get: a manifest that names them, a store in which each lies under
+// the digest of its content, and an archive in which the ones that a host lacks travel to it as one compressed stream.
 package payload
 
 import (
@@ -22,8 +22,8 @@ const ComponentAgent = "wicd"
 type Manifest struct {
 	Schema  int    `json:"schema"`
 	Version string `json:"version"` // of the operator that the payload was made for
-	// WindowBytes is how far back the archive's compression looks for repetitions, and so roughly what unpacking needs in memory.
-	// Zero takes DefaultWindowBytes.
+	// WindowBytes is how far back the archive's compression looks for repetitions, and so roughly what unpacking needs in
+	// memory. Zero takes DefaultWindowBytes.
 	WindowBytes int64       `json:"windowBytes,omitempty"`
 	Components  []Component `json:"components"`
 	// Absent are the components that the payload should have had. Payload.Missing tells of them.
@@ -89,7 +89,7 @@ func (m Manifest) files() []File {
 	return files
 }
 
-// ParseManifest reads the JSON form and refuses what is not valid.
+// ParseManifest reads the JSON form and refuses an invalid one.
 func ParseManifest(data []byte) (Manifest, error) {
 	var m Manifest
 	decoder := json.NewDecoder(bytes.NewReader(data))
@@ -108,17 +108,20 @@ var (
 	digestPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-// Validate reports everything that is wrong with the manifest.
+// Validate reports all faults of the manifest.
 func (m Manifest) Validate() error {
 	var faults []error
 	if m.Schema != SchemaVersion {
-		return fmt.Errorf("it has schema version %d, but this program supports %d: use the payload of the same release", m.Schema, SchemaVersion)
+		return fmt.Errorf("it has schema version %d, but this program supports %d: use the payload of the same release",
+			m.Schema, SchemaVersion)
 	}
 	if m.Version == "" {
 		faults = append(faults, errors.New("it has no version"))
 	}
-	if m.WindowBytes != 0 && (m.WindowBytes < minWindowBytes || m.WindowBytes > maxWindowBytes || m.WindowBytes&(m.WindowBytes-1) != 0) {
-		faults = append(faults, fmt.Errorf("windowBytes %d is not a power of two from %d to %d", m.WindowBytes, minWindowBytes, maxWindowBytes))
+	if m.WindowBytes != 0 && (m.WindowBytes < minWindowBytes || m.WindowBytes > maxWindowBytes ||
+		m.WindowBytes&(m.WindowBytes-1) != 0) {
+		faults = append(faults, fmt.Errorf("windowBytes %d is not a power of two from %d to %d", m.WindowBytes,
+			minWindowBytes, maxWindowBytes))
 	}
 	names, sizes := map[string]bool{}, map[string]int64{}
 	for _, c := range m.Components {
@@ -130,7 +133,8 @@ func (m Manifest) Validate() error {
 	}
 	for _, absent := range m.Absent {
 		if names[absent.Name] || !componentName.MatchString(absent.Name) || absent.Reason == "" {
-			faults = append(faults, fmt.Errorf("the absent component %q is present, listed twice, has no reason or no valid name", absent.Name))
+			faults = append(faults,
+				fmt.Errorf("the absent component %q is present, listed twice, has no reason or no valid name", absent.Name))
 		}
 		names[absent.Name] = true
 	}

@@ -8,8 +8,10 @@ import (
 
 func validManifest() Manifest {
 	return Manifest{Schema: SchemaVersion, Version: "v10.0.0", Components: []Component{
-		{Name: "wicd", Version: "v10.0.0", Source: "here", Required: true, Files: []File{{Path: "wicd.exe", Size: 1, SHA256: strings.Repeat("a", 64)}}},
-		{Name: "cni", Version: "v1", Source: "there", Files: []File{{Path: `bin\win-overlay.exe`, Size: 2, SHA256: strings.Repeat("b", 64)}}},
+		{Name: "wicd", Version: "v10.0.0", Source: "here", Required: true,
+			Files: []File{{Path: "wicd.exe", Size: 1, SHA256: strings.Repeat("a", 64)}}},
+		{Name: "cni", Version: "v1", Source: "there",
+			Files: []File{{Path: `bin\win-overlay.exe`, Size: 2, SHA256: strings.Repeat("b", 64)}}},
 	}}
 }
 
@@ -21,25 +23,37 @@ func TestManifestValidate(t *testing.T) {
 		change func(*Manifest)
 		want   string
 	}{
-		"another schema version":      {func(m *Manifest) { m.Schema = 2 }, "schema version 2"},
-		"no version":                  {func(m *Manifest) { m.Version = "" }, "no version"},
-		"an odd window":               {func(m *Manifest) { m.WindowBytes = 3 << 20 }, "not a power of two"},
-		"a huge window":               {func(m *Manifest) { m.WindowBytes = 1 << 40 }, "not a power of two"},
-		"a component twice":           {func(m *Manifest) { m.Components[1].Name = "wicd" }, `component "wicd" is listed twice`},
+		"another schema version": {func(m *Manifest) { m.Schema = 2 }, "schema version 2"},
+		"no version":             {func(m *Manifest) { m.Version = "" }, "no version"},
+		"an odd window":          {func(m *Manifest) { m.WindowBytes = 3 << 20 }, "not a power of two"},
+		"a huge window":          {func(m *Manifest) { m.WindowBytes = 1 << 40 }, "not a power of two"},
+		"a component twice": {func(m *Manifest) {
+			m.Components[1].Name = "wicd"
+		}, `component "wicd" is listed twice`},
 		"a component name with path":  {func(m *Manifest) { m.Components[1].Name = `..\x` }, "the name is not made of"},
 		"a component without version": {func(m *Manifest) { m.Components[1].Version = "" }, "version or source"},
 		"a component without files":   {func(m *Manifest) { m.Components[1].Files = nil }, "it has no files"},
-		"an empty platform":           {func(m *Manifest) { m.Components[1].Platforms = []string{""} }, "a platform is empty"},
-		"an agent of another name":    {func(m *Manifest) { m.Components[0].Files[0].Path = "agent.exe" }, "the one file wicd.exe"},
-		"a digest in capitals":        {func(m *Manifest) { m.Components[1].Files[0].SHA256 = strings.Repeat("B", 64) }, "not a digest"},
-		"a negative size":             {func(m *Manifest) { m.Components[1].Files[0].Size = -1 }, "size -1"},
-		"one content of two sizes":    {func(m *Manifest) { m.Components[1].Files[0].SHA256 = strings.Repeat("a", 64) }, "two sizes"},
+		"an empty platform": {func(m *Manifest) {
+			m.Components[1].Platforms = []string{""}
+		}, "a platform is empty"},
+		"an agent of another name": {func(m *Manifest) {
+			m.Components[0].Files[0].Path = "agent.exe"
+		}, "the one file wicd.exe"},
+		"a digest in capitals": {func(m *Manifest) {
+			m.Components[1].Files[0].SHA256 = strings.Repeat("B", 64)
+		}, "not a digest"},
+		"a negative size": {func(m *Manifest) { m.Components[1].Files[0].Size = -1 }, "size -1"},
+		"one content of two sizes": {func(m *Manifest) {
+			m.Components[1].Files[0].SHA256 = strings.Repeat("a", 64)
+		}, "two sizes"},
 		"a file twice but for its case": {func(m *Manifest) {
 			f := m.Components[1].Files[0]
 			f.Path = strings.ToUpper(f.Path)
 			m.Components[1].Files = append(m.Components[1].Files, f)
 		}, "is listed twice"},
-		"a path out of its folder": {func(m *Manifest) { m.Components[1].Files[0].Path = `..\evil.exe` }, "leaves its folder"},
+		"a path out of its folder": {func(m *Manifest) {
+			m.Components[1].Files[0].Path = `..\evil.exe`
+		}, "leaves its folder"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -57,14 +71,17 @@ func TestManifestValidate(t *testing.T) {
 }
 
 func TestValidatePath(t *testing.T) {
-	for _, path := range []string{"kubelet.exe", `bin\a b.exe`, `a\b\c.d.e`, "console.exe", "com10", "COM", ".hidden", "..x"} {
+	for _, path := range []string{"kubelet.exe", `bin\a b.exe`, `a\b\c.d.e`, "console.exe", "com10",
+		"COM", ".hidden", "..x"} {
 		if err := validatePath(path); err != nil {
 			t.Errorf("%q: %v", path, err)
 		}
 	}
 	for _, path := range []string{
-		"", `\a`, `C:\a`, "C:a", "a/b", `a\\b`, `a\`, `..`, `a\..\b`, `.\a`, `\\server\share`, "a.", "a ", "nul", "NUL.txt", "nul .txt", `x\con`,
-		"Com1.exe", "lpt9", "conin$", "a\x00b", "a\nb", "a*", "a?", `a"b`, "a|b", "a<b", "ä.exe", "a:stream", strings.Repeat("x", 181),
+		"", `\a`, `C:\a`, "C:a", "a/b", `a\\b`, `a\`, `..`, `a\..\b`, `.\a`, `\\server\share`, "a.", "a ", "nul", "NUL.txt",
+		"nul .txt", `x\con`,
+		"Com1.exe", "lpt9", "conin$", "a\x00b", "a\nb", "a*", "a?", `a"b`, "a|b", "a<b", "ä.exe", "a:stream",
+		strings.Repeat("x", 181),
 	} {
 		if err := validatePath(path); err == nil {
 			t.Errorf("%q was accepted", path)
@@ -86,7 +103,8 @@ func FuzzParseManifest(f *testing.F) {
 		}
 		for _, c := range m.Components {
 			for _, file := range c.Files {
-				if strings.Contains(file.Path, `..\`) || strings.HasPrefix(file.Path, `\`) || strings.ContainsAny(file.Path, "/:\x00") {
+				if strings.Contains(file.Path, `..\`) || strings.HasPrefix(file.Path, `\`) ||
+					strings.ContainsAny(file.Path, "/:\x00") {
 					t.Errorf("path %q was accepted", file.Path)
 				}
 			}

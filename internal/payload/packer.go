@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// keptArchives bounds the disk that archives take: what a host says it has decides which set it is sent, and a host is not trusted
-// to choose how much the operator stores.
+// keptArchives bounds the disk that archives take: what a host says it has decides which set it is sent, and a host is
+// not trusted to choose how much the operator stores.
 const keptArchives = 8
 
 // Packer packs each set of files once, however many hosts need it.
@@ -50,8 +50,8 @@ func NewPacker(p *Payload, directory string) (*Packer, error) {
 	return &Packer{payload: p, directory: directory, packing: make(chan struct{}, 1), recent: list.New()}, nil
 }
 
-// Packed returns the archive of the files with the given digests; see Payload.Pack. Callers that need the same set at the same time
-// wait for one packing, each at most as long as its context lasts.
+// Packed returns the archive of the files with the given digests; see Payload.Pack. Callers that need the same set at
+// the same time wait for one packing, each at most as long as its context lasts.
 func (k *Packer) Packed(ctx context.Context, sums []string) (*Archive, error) {
 	set := setDigest(sums)
 	if archive := k.kept(set); archive != nil {
@@ -112,7 +112,8 @@ func (k *Packer) keep(archive *Archive) {
 	}
 }
 
-// pack writes the archive to a file that loses its name at once, so that nothing is left behind however the program ends.
+// pack writes the archive to a file that loses its name at once, so that nothing is left behind however the program
+// ends.
 func (k *Packer) pack(set string, sums []string) (*Archive, error) {
 	file, err := os.CreateTemp(k.directory, "archive-*"+zstdSuffix)
 	if err != nil {

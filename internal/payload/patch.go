@@ -21,8 +21,8 @@ import (
 //	the new file's sha256 and size
 //	one zstd frame: the new file, compressed with the whole old file as its raw dictionary
 //
-// Executables of two patch releases differ in addresses nearly everywhere, so that little of them is equal in blocks or chunks, but
-// between the addresses nearly everything is: a dictionary as large as the file finds it.
+// Executables of two patch releases differ in addresses nearly everywhere, so that little of them is equal in blocks or
+// chunks, but between the addresses nearly everything is: a dictionary as large as the file finds it.
 const (
 	patchMagic  = "WMCOPAT1"
 	patchHeader = len(patchMagic) + 2*(32+8)
@@ -38,7 +38,7 @@ type Patch struct {
 	SHA256 string `json:"sha256"` // of the patch
 }
 
-// PatchHeader says what a patch is applied to and what comes of it.
+// PatchHeader describes the old and the new file of a patch.
 type PatchHeader struct {
 	FromSHA256 string
 	FromSize   int64 // in bytes
@@ -46,10 +46,11 @@ type PatchHeader struct {
 	ToSize     int64
 }
 
-// MakePatch writes a patch that makes one content of another. Equal input gives equal bytes. It needs about three times as much memory
-// as the contents are large.
+// MakePatch writes a patch that turns one content into another. Equal input gives equal bytes. It needs about three
+// times as much memory as the contents are large.
 func MakePatch(w io.Writer, from, to []byte) error {
-	header := PatchHeader{FromSHA256: digestOf(from), FromSize: int64(len(from)), ToSHA256: digestOf(to), ToSize: int64(len(to))}
+	header := PatchHeader{FromSHA256: digestOf(from), FromSize: int64(len(from)), ToSHA256: digestOf(to),
+		ToSize: int64(len(to))}
 	if len(from) == 0 || len(to) == 0 {
 		return errors.New("make a patch: the old or the new file is empty: a patch would save nothing")
 	}
@@ -69,13 +70,14 @@ func MakePatch(w io.Writer, from, to []byte) error {
 	return nil
 }
 
-// patchWindow lets the whole old file be in reach of the end of the new one, up to the largest window that is taken anywhere.
+// patchWindow lets the whole old file be in reach of the end of the new one, up to the largest window that is taken
+// anywhere.
 func patchWindow(h PatchHeader) int {
 	window := int64(1) << bits.Len64(uint64(h.FromSize+h.ToSize-1)) //nolint:gosec // G115: no size is negative
 	return int(min(max(window, minWindowBytes), maxWindowBytes))
 }
 
-// ReadPatchHeader reads the beginning of a patch; the rest is for Apply. What is no patch gives ErrDamaged.
+// ReadPatchHeader reads the beginning of a patch; the rest is for Apply. Anything but a patch gives ErrDamaged.
 func ReadPatchHeader(r io.Reader) (PatchHeader, error) {
 	data := make([]byte, patchHeader)
 	if _, err := io.ReadFull(r, data); err != nil {
@@ -95,7 +97,8 @@ func ReadPatchHeader(r io.Reader) (PatchHeader, error) {
 	}, nil
 }
 
-// AsPatch reports whether content that an archive hands out is a patch, and gives what reads it from its beginning again.
+// AsPatch reports whether content that an archive hands out is a patch, and gives what reads it from its beginning
+// again.
 func AsPatch(content io.Reader) (whole io.Reader, patch bool, err error) {
 	r := bufio.NewReader(content)
 	start, err := r.Peek(len(patchMagic))
@@ -120,10 +123,10 @@ func (h PatchHeader) encode() []byte {
 	return data
 }
 
-// Apply reads the new file from the rest of a patch whose header was read, and the old file. When the old file is not the one that the
-// patch was made for, it gives ErrNotPatchable. The content ends in io.EOF only if size and digest of the new file are right, and in
-// ErrDamaged if not: the caller must keep nothing of what it could not read to its end. The old file must not change meanwhile. The
-// caller closes the content.
+// Apply reads the new file from the rest of a patch whose header was read, and the old file. When the old file is not
+// the one that the patch was made for, it gives ErrNotPatchable. The content ends in io.EOF only if size and digest of
+// the new file are right, and in ErrDamaged if not: the caller must keep nothing of what it could not read to its end.
+// The old file must not change meanwhile. The caller closes the content.
 func (h PatchHeader) Apply(patch io.Reader, from []byte) (io.ReadCloser, error) {
 	if int64(len(from)) != h.FromSize {
 		return nil, fmt.Errorf("%w: it has %d bytes, and %d were expected", ErrNotPatchable, len(from), h.FromSize)
@@ -141,7 +144,7 @@ func (h PatchHeader) Apply(patch io.Reader, from []byte) (io.ReadCloser, error) 
 	}, nil
 }
 
-// ErrNotPatchable means that a patch was made for another old file: the new one has to be sent whole.
+// ErrNotPatchable means that a patch was made for another old file: the new file must be sent whole.
 var ErrNotPatchable = errors.New("the patch was made for another old file")
 
 // ApplyPatch writes the new file that a patch makes of an old one; see Apply for its errors.

@@ -58,7 +58,8 @@ func TestPatch(t *testing.T) {
 	t.Run("files of very different size are no problem", func(t *testing.T) {
 		for _, pair := range [][2][]byte{{from[:1], to}, {from, to[:1]}, {from, from}} {
 			var got bytes.Buffer
-			if _, err := ApplyPatch(&got, pair[0], bytes.NewReader(makePatch(t, pair[0], pair[1]))); err != nil || !bytes.Equal(got.Bytes(), pair[1]) {
+			if _, err := ApplyPatch(&got, pair[0], bytes.NewReader(makePatch(t, pair[0], pair[1]))); err != nil ||
+				!bytes.Equal(got.Bytes(), pair[1]) {
 				t.Errorf("from %d to %d bytes: got %d, error %v", len(pair[0]), len(pair[1]), got.Len(), err)
 			}
 		}
@@ -89,7 +90,9 @@ func TestPatch(t *testing.T) {
 	})
 	t.Run("an error of the writer is passed on", func(t *testing.T) {
 		full := errors.New("the disk is full")
-		if _, err := ApplyPatch(writerFunc(func([]byte) (int, error) { return 0, full }), from, bytes.NewReader(patch)); !errors.Is(err, full) {
+		if _, err := ApplyPatch(writerFunc(func([]byte) (int, error) {
+			return 0, full
+		}), from, bytes.NewReader(patch)); !errors.Is(err, full) {
 			t.Errorf("got error %v", err)
 		}
 	})
@@ -156,7 +159,8 @@ func FuzzPatchRoundTrip(f *testing.F) {
 			return
 		}
 		var got bytes.Buffer
-		if _, err := ApplyPatch(&got, from, bytes.NewReader(makePatch(t, from, to))); err != nil || !bytes.Equal(got.Bytes(), to) {
+		if _, err := ApplyPatch(&got, from, bytes.NewReader(makePatch(t, from, to))); err != nil ||
+			!bytes.Equal(got.Bytes(), to) {
 			t.Errorf("got %s, error %v", hex.EncodeToString(got.Bytes()), err)
 		}
 	})

@@ -13,11 +13,11 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Patches are the patches that make a file of this payload of others, the smallest first.
+// Patches returns the patches that turn other files into a file of this payload, the smallest first.
 func (p *Payload) Patches(to string) []Patch { return slices.Clone(p.patches[to]) }
 
-// OpenPatch reads a patch of the payload. When the content is not what its digest says, the last Read gives ErrDamaged and not io.EOF.
-// The caller closes it.
+// OpenPatch reads a patch of the payload. When the content is not what its digest says, the last Read gives ErrDamaged
+// and not io.EOF. The caller closes it.
 func (p *Payload) OpenPatch(patch Patch) (io.ReadCloser, error) {
 	if !slices.Contains(p.patches[patch.To], patch) {
 		return nil, fmt.Errorf("the payload in %s has no patch from %s to %s", p.directory, patch.From, patch.To)
@@ -45,8 +45,8 @@ func (p *Payload) storedPatches() map[string][]Patch {
 	return patches
 }
 
-// writePatches makes patches from the files of earlier payloads to the changed ones of this, where a patch is smaller than the
-// compressed file.
+// writePatches makes patches from the files of earlier payloads to the changed ones of this, where a patch is smaller
+// than the compressed file.
 func writePatches(directory string, manifest Manifest, earlier []*Payload) ([]Patch, error) {
 	p := &Payload{directory: directory, manifest: manifest, bySum: map[string]File{}}
 	for _, f := range manifest.files() {
@@ -75,8 +75,9 @@ func writePatches(directory string, manifest Manifest, earlier []*Payload) ([]Pa
 
 type change struct{ from, to File }
 
-// changes pairs the files that have the same place in the same component and other content, if hosts with the earlier payload do not
-// have the new content for another reason. The agent is not among them: it is what makes files of patches, and is sent as it is.
+// changes pairs the files that have the same place in the same component and other content, if hosts with the earlier
+// payload do not have the new content for another reason. The agent is not among them: it is what makes files of
+// patches, and is sent as it is.
 func changes(earlier, now Manifest) []change {
 	known := map[string]bool{}
 	for _, f := range earlier.files() {

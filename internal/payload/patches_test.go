@@ -11,13 +11,15 @@ import (
 	"testing"
 )
 
-// writeRelease writes a payload of a kubelet, of which releases differ little, and of an agent, which is the same in all.
+// writeRelease writes a payload of a kubelet, of which releases differ little, and of an agent, which is the same in
+// all.
 func writeRelease(t *testing.T, number byte, earlier ...*Payload) (string, *Payload) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "payload")
 	p, err := Write(dir, Build{Version: "v10.0.0", Compress: true, Earlier: earlier, Components: []Source{
 		source("wicd", true, map[string][]byte{"wicd.exe": agent}, "wicd.exe"),
-		source("kubelet", true, map[string][]byte{"kubelet.exe": release(number, 200_000), "new.exe": noise(uint64(number)+50, 5000)}, "kubelet.exe", "new.exe"),
+		source("kubelet", true, map[string][]byte{"kubelet.exe": release(number, 200_000), "new.exe": noise(uint64(number)+50,
+			5000)}, "kubelet.exe", "new.exe"),
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +105,8 @@ func TestPatchesOfAPayload(t *testing.T) {
 func TestPrune(t *testing.T) {
 	_, first := writeRelease(t, 1)
 	dir, p := writeRelease(t, 2, first)
-	for _, name := range []string{sumOf(release(1, 200_000)) + ".zst", sumOf(azure), strings.Repeat("a", 64) + ".patch", ".partial-1"} {
+	for _, name := range []string{sumOf(release(1, 200_000)) + ".zst", sumOf(azure), strings.Repeat("a", 64) + ".patch",
+		".partial-1"} {
 		if err := os.WriteFile(filepath.Join(dir, "store", name), azure, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +147,8 @@ func TestAbsentComponents(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Run("what the payload lacks it says, with the reason", func(t *testing.T) {
-		if err := p.Missing("hybrid-overlay-node"); err == nil || !strings.Contains(err.Error(), "hybrid-overlay-node: nobody brought it") {
+		if err := p.Missing("hybrid-overlay-node"); err == nil || !strings.Contains(err.Error(),
+			"hybrid-overlay-node: nobody brought it") {
 			t.Errorf("got error %v", err)
 		}
 		if p.Missing("kubelet") != nil {
@@ -159,12 +163,14 @@ func TestAbsentComponents(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if gaps := p.Gaps(); len(gaps) != 2 || !strings.Contains(gaps[0].Error(), "azure") || !strings.Contains(gaps[1].Error(), "hybrid") {
+		if gaps := p.Gaps(); len(gaps) != 2 || !strings.Contains(gaps[0].Error(), "azure") ||
+			!strings.Contains(gaps[1].Error(), "hybrid") {
 			t.Errorf("got %v", gaps)
 		}
 	})
 	t.Run("a component that is there cannot be absent, nor one without a reason", func(t *testing.T) {
-		for _, absent := range []Absent{{Name: "kubelet", Reason: "why"}, {Name: "other"}, {Name: "Bad Name", Reason: "why"}} {
+		for _, absent := range []Absent{{Name: "kubelet", Reason: "why"}, {Name: "other"},
+			{Name: "Bad Name", Reason: "why"}} {
 			build.Absent = []Absent{absent}
 			if _, err := Write(t.TempDir(), build); err == nil || !strings.Contains(err.Error(), absent.Name) {
 				t.Errorf("%+v: got error %v", absent, err)
@@ -181,8 +187,10 @@ func TestValidatePatches(t *testing.T) {
 		change func(*Patch)
 		want   string
 	}{
-		"a digest that is none":        {func(p *Patch) { p.From = "beef" }, "not a digest"},
-		"a file that is not there":     {func(p *Patch) { p.To = strings.Repeat("0", 64) }, "does not make a file of the payload"},
+		"an invalid digest": {func(p *Patch) { p.From = "beef" }, "not a digest"},
+		"a file that is not there": {func(p *Patch) {
+			p.To = strings.Repeat("0", 64)
+		}, "does not make a file of the payload"},
 		"a patch to the same file":     {func(p *Patch) { p.From = p.To }, "changes nothing"},
 		"a patch without content":      {func(p *Patch) { p.Size = 10 }, "size 10"},
 		"a patch that is listed twice": {func(*Patch) {}, "twice"},

@@ -34,7 +34,9 @@ func refuseName(name string) string {
 		return "the path leaves its folder or is not in its shortest form"
 	case strings.HasSuffix(name, ".") || strings.HasSuffix(name, " "):
 		return "Windows drops a full stop or space at the end of a name"
-	case strings.ContainsFunc(name, func(r rune) bool { return r < 0x20 || r > 0x7e || strings.ContainsRune(`<>:"/|?*`, r) }):
+	case strings.ContainsFunc(name, func(r rune) bool {
+		return r < 0x20 || r > 0x7e || strings.ContainsRune(`<>:"/|?*`, r)
+	}):
 		return "the path contains a character that is not allowed"
 	case reservedName(name):
 		return "the path contains a device name of Windows"
@@ -50,5 +52,6 @@ func reservedName(name string) bool {
 	case "CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$":
 		return true
 	}
-	return len(base) == 4 && (strings.HasPrefix(base, "COM") || strings.HasPrefix(base, "LPT")) && base[3] >= '0' && base[3] <= '9'
+	return len(base) == 4 && (strings.HasPrefix(base, "COM") || strings.HasPrefix(base, "LPT")) &&
+		base[3] >= '0' && base[3] <= '9'
 }

@@ -51,7 +51,8 @@ func testBuild(compress bool) Build {
 	return Build{Version: "v10.0.0", Compress: compress, Components: []Source{
 		source("wicd", true, map[string][]byte{"wicd.exe": agent}, "wicd.exe"),
 		source("kubelet", true, map[string][]byte{"kubelet.exe": kubelet}, "kubelet.exe"),
-		source("cni", true, map[string][]byte{`bin\shared.exe`: shared, `bin\empty.txt`: empty}, `bin\shared.exe`, `bin\empty.txt`),
+		source("cni", true, map[string][]byte{`bin\shared.exe`: shared, `bin\empty.txt`: empty},
+			`bin\shared.exe`, `bin\empty.txt`),
 		azureSource,
 	}}
 }
@@ -169,7 +170,7 @@ func TestLoadRefuses(t *testing.T) {
 			break_: func(dir string) error { return os.Truncate(store(dir, kubelet, ""), 7) },
 			want:   "it has 7 bytes, the manifest says 300000",
 		},
-		"a compressed file that is none": {
+		"an invalid compressed file": {
 			compress: true,
 			break_:   func(dir string) error { return os.WriteFile(store(dir, kubelet, ".zst"), kubelet, 0o600) },
 			want:     "it is not a zstd file",

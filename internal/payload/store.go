@@ -34,8 +34,8 @@ type Payload struct {
 	patches   map[string][]Patch // by the digest of the new file, the smallest first
 }
 
-// Load reads the manifest in a folder and checks that all files of all required components are in the store with the right size.
-// Content is checked against its digest whenever it is read.
+// Load reads the manifest in a folder and checks that all files of all required components are in the store with the
+// right size. Content is checked against its digest whenever it is read.
 func Load(directory string) (*Payload, error) {
 	data, err := os.ReadFile(filepath.Join(directory, manifestName)) //nolint:gosec // G304: the folder is the operator's own setting
 	if err != nil {
@@ -71,8 +71,8 @@ func Load(directory string) (*Payload, error) {
 // Manifest is what the payload consists of.
 func (p *Payload) Manifest() Manifest { return p.manifest }
 
-// Missing says why a component cannot be installed: it was not put into the payload, or is optional and not complete. It is nil when the
-// component can be installed.
+// Missing returns the reason why a component cannot be installed: it is not in the payload, or is optional and
+// incomplete. It is nil when the component can be installed.
 func (p *Payload) Missing(component string) error { return p.missing[component] }
 
 // Gaps says of each component that cannot be installed why, in the manifest's order.
@@ -89,8 +89,8 @@ func (p *Payload) Gaps() []error {
 	return gaps
 }
 
-// Components are the components that hosts of an Infrastructure platform type get, the agent included, in the manifest's order.
-// Optional ones that are not complete are left out.
+// Components returns the components that hosts of an Infrastructure platform type get, the agent included, in the
+// manifest's order. Optional ones that are not complete are left out.
 func (p *Payload) Components(platform string) []Component {
 	var components []Component
 	for _, c := range p.manifest.Components {
@@ -101,7 +101,7 @@ func (p *Payload) Components(platform string) []Component {
 	return components
 }
 
-// Agent is the agent's executable.
+// Agent returns the agent's executable.
 func (p *Payload) Agent() (File, error) {
 	c, ok := p.manifest.Component(ComponentAgent)
 	if !ok {
@@ -117,8 +117,9 @@ func (p *Payload) checkComponent(c Component) error {
 	var faults []error
 	for _, f := range c.Files {
 		if err := p.checkFile(f); err != nil {
-			faults = append(faults, fmt.Errorf("component %s: file %s: %w; build the payload again, or put the file in place as %s",
-				c.Name, f.Path, err, p.storePath(f.SHA256)))
+			faults = append(faults,
+				fmt.Errorf("component %s: file %s: %w; build the payload again, or put the file in place as %s",
+					c.Name, f.Path, err, p.storePath(f.SHA256)))
 		}
 	}
 	return errors.Join(faults...)
@@ -184,8 +185,8 @@ func (p *Payload) openStored(sum string) (file *os.File, compressed bool, err er
 	return file, false, err
 }
 
-// Open reads a file of the payload. When the content is not what its digest says, the last Read gives ErrDamaged and not io.EOF.
-// The caller closes it.
+// Open reads a file of the payload. When the content is not what its digest says, the last Read gives ErrDamaged and
+// not io.EOF. The caller closes it.
 func (p *Payload) Open(sum string) (io.ReadCloser, error) {
 	f, known := p.bySum[sum]
 	if !known {
@@ -209,7 +210,7 @@ func (p *Payload) Open(sum string) (io.ReadCloser, error) {
 	return &contentReader{verifiedReader: newVerifiedReader(source, f.Size, sum), close: closeAll}, nil
 }
 
-// StoredBytes is the size of all files and patches of the store, as they lie there.
+// StoredBytes returns the size of all files and patches of the store, as they lie there.
 func (p *Payload) StoredBytes() (int64, error) {
 	entries, err := os.ReadDir(filepath.Join(p.directory, storeName))
 	if err != nil {
@@ -226,7 +227,8 @@ func (p *Payload) StoredBytes() (int64, error) {
 	return total, nil
 }
 
-// Prune deletes from the store of a payload what its manifest does not name: files and patches of builds that were there before.
+// Prune deletes files and patches of earlier builds from the store of a payload: everything that its manifest does not
+// name.
 func Prune(directory string) error {
 	p, err := Load(directory)
 	if err != nil {

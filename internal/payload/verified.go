@@ -83,8 +83,10 @@ type decoder struct {
 
 func newDecoder(r io.Reader, more ...zstd.DOption) (*decoder, error) {
 	source := &sourceErrors{r: r}
-	// One goroutine and little memory: many hosts of the lab unpack in one process, and a real host has better uses for both.
-	options := []zstd.DOption{zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindowBytes)}
+	// One goroutine and little memory: many hosts of the lab unpack in one process, and a real host has better uses for
+	// both.
+	options := []zstd.DOption{zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(maxWindowBytes)}
 	d, err := zstd.NewReader(source, append(options, more...)...)
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Build is what a payload is written from.
+// Build holds the inputs of a payload.
 type Build struct {
 	Version string // of the operator
 	// WindowBytes is Manifest.WindowBytes; zero takes DefaultWindowBytes.
@@ -25,22 +25,24 @@ type Build struct {
 	Components []Source
 	// Absent is Manifest.Absent.
 	Absent []Absent
-	// Earlier are payloads that hosts may have. Patches are made from their files to the changed ones of this, where that is smaller
-	// than the compressed file.
+	// Earlier are payloads that hosts may have. Patches are made from their files to the changed ones of this, where that
+	// is smaller than the compressed file.
 	Earlier []*Payload
 }
 
-// Source is a component to be written. Size and SHA256 of its Files are not set; Content has one entry for each of them.
+// Source is a component to be written. Size and SHA256 of its Files are not set; Content has one entry for each of
+// them.
 type Source struct {
 	Component
 	// Content opens the content of each file.
 	Content []func() (io.ReadCloser, error)
 }
 
-// Write writes a payload into a folder, which it makes if need be: first the files, at last the manifest. Files that are in the
-// store already are not written again. Equal input gives equal bytes.
+// Write writes a payload into a folder, which it makes if need be: first the files, at last the manifest. Files that
+// are in the store already are not written again. Equal input gives equal bytes.
 func Write(directory string, build Build) (*Payload, error) {
-	manifest := Manifest{Schema: SchemaVersion, Version: build.Version, WindowBytes: build.WindowBytes, Absent: build.Absent}
+	manifest := Manifest{Schema: SchemaVersion, Version: build.Version, WindowBytes: build.WindowBytes,
+		Absent: build.Absent}
 	store := filepath.Join(directory, storeName)
 	if err := os.MkdirAll(store, 0o755); err != nil { //nolint:gosec // G301: part of an image, for whatever user its container has
 		return nil, fmt.Errorf("write the payload: %w", err)

@@ -9,8 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// restorer plans how things get back to what the ledger says. A removal uses it for everything, an installation for what the spec no
-// longer names.
+// restorer plans how things get back to what the ledger says. A removal uses it for everything, an installation for
+// what the spec no longer names.
 type restorer struct {
 	facts Facts
 	why   string // "the host is given back"
@@ -21,7 +21,7 @@ func (r *restorer) add(operation Operation, disturbs bool) {
 	r.steps = append(r.steps, Step{Name: Name(operation), Operation: operation, Reason: r.why, DisturbsPods: disturbs})
 }
 
-// services are the names of the ledger's services, each after what it depends on.
+// services returns the names of the ledger's services, each after what it depends on.
 func (r *restorer) services() []string {
 	names := slices.Sorted(maps.Keys(r.facts.Ledger.Services))
 	return inOrder(names, func(name string) []string {
@@ -99,7 +99,8 @@ func (r *restorer) path(path string) {
 		if fact.LinkTarget != before.LinkTarget {
 			r.add(MakeLink{Link: nodespec.Link{Path: path, Target: before.LinkTarget}}, false)
 		}
-	case !there || fact.LinkTarget != "" || fact.SHA256 != Digest(before.Content) || !sameAccess(fact.Access, before.Access):
+	case !there || fact.LinkTarget != "" || fact.SHA256 != Digest(before.Content) ||
+		!sameAccess(fact.Access, before.Access):
 		r.add(WriteFile{File: nodespec.File{Path: path, Content: string(before.Content), Access: before.Access}}, false)
 	}
 }
@@ -115,8 +116,8 @@ func (r *restorer) directory(path string, before PathBefore, fact FileFact, ther
 	}
 }
 
-// foreign are the entries of a shared folder that neither we nor the node's programs have made. Others may put there what they like, also
-// while the host is a node.
+// foreign returns the entries of a shared folder that neither we nor the node's programs have made. Others may put
+// there what they like, also while the host is a node.
 func (r *restorer) foreign(folder string, fact FileFact) []string {
 	var names []string
 	for _, name := range fact.Entries {

@@ -99,17 +99,23 @@ func (o *operator) do(steps []plan.Step) {
 		if o.m.disturbed && !step.DisturbsPods {
 			o.t.Fatalf("%s disturbs pods without saying so", step.Name)
 		}
-		if await, ok := step.Operation.(plan.AwaitNetwork); ok && !slices.ContainsFunc(o.m.Networks, func(n host.HNSNetwork) bool { return n.Name == await.Network }) {
+		if await, ok := step.Operation.(plan.AwaitNetwork); ok && !slices.ContainsFunc(o.m.Networks,
+			func(n host.HNSNetwork) bool {
+				return n.Name == await.Network
+			}) {
 			o.t.Fatalf("nothing makes the network that is waited for")
 		}
 		o.steps = append(o.steps, step)
 	}
 }
 
-// guarded looks at the host before a step: no kubelet starts while the plugin is configured and the pods' network is not there.
+// guarded looks at the host before a step: no kubelet starts while the plugin is configured and the pods' network is
+// not there.
 func guarded(t fataler, m *model, spec nodespec.NodeSpec, step plan.Step) {
 	t.Helper()
-	if slices.ContainsFunc(m.Networks, func(n host.HNSNetwork) bool { return n.Name == m.network && n.Subnet == m.subnet }) {
+	if slices.ContainsFunc(m.Networks, func(n host.HNSNetwork) bool {
+		return n.Name == m.network && n.Subnet == m.subnet
+	}) {
 		return
 	}
 	if _, writes := step.Operation.(plan.WriteFile); writes && plan.IsForNetwork(step, spec) {
@@ -131,7 +137,7 @@ func names(steps []plan.Step) []string {
 	return result
 }
 
-// text is a plan for a golden file.
+// text returns a plan for a golden file.
 func text(p plan.Plan) string {
 	var b strings.Builder
 	for _, step := range p.Steps {

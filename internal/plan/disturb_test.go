@@ -11,15 +11,18 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// clusterInputs are those of a node of a cluster with all settings.
+// clusterInputs returns the inputs of a node of a cluster with all settings.
 func clusterInputs() nodespec.Inputs {
 	in := nodespec.Inputs{
 		Cluster: nodespec.Cluster{
-			Platform: "AWS", InfrastructureName: "lab", Version: "5.0.1", APIServerInternalURL: "https://api-int.lab.example.com:6443",
-			APIServerCA: authorityPEM(), KubeletClientCA: authorityPEM(), ServiceCIDRs: []string{"172.30.0.0/16"},
-			Kubelet: nodespec.WorkerKubelet{ClusterDNS: []string{"172.30.0.10"}, ClusterDomain: "cluster.local", CloudProvider: "external"},
-			Network: nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true, HybridClusterNetworks: []string{"10.132.0.0/14"}},
-			Proxy:   nodespec.Proxy{HTTPS: "http://proxy.example.com:3128", NoProxy: ".example.com"},
+			Platform: "AWS", InfrastructureName: "lab", Version: "5.0.1",
+			APIServerInternalURL: "https://api-int.lab.example.com:6443",
+			APIServerCA:          authorityPEM(), KubeletClientCA: authorityPEM(), ServiceCIDRs: []string{"172.30.0.0/16"},
+			Kubelet: nodespec.WorkerKubelet{ClusterDNS: []string{"172.30.0.10"}, ClusterDomain: "cluster.local",
+				CloudProvider: "external"},
+			Network: nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true,
+				HybridClusterNetworks: []string{"10.132.0.0/14"}},
+			Proxy: nodespec.Proxy{HTTPS: "http://proxy.example.com:3128", NoProxy: ".example.com"},
 			Registries: nodespec.Registries{
 				Hosts:       []nodespec.Registry{{Host: "quay.io", Mirrors: []nodespec.Mirror{{Host: "mirror.example.com:5000"}}}},
 				Credentials: []nodespec.Credential{{Registry: "private.example.com", Auth: "dXNlcjpwYXNzd29yZA=="}},
@@ -30,13 +33,17 @@ func clusterInputs() nodespec.Inputs {
 		Agent: nodespec.PayloadFile{Name: "wicd.exe", SHA256: strings.Repeat("0", 64)}, PodSubnet: "10.132.1.0/24",
 	}
 	for _, names := range [][]string{
-		{"containerd", "containerd.exe", "containerd-shim-runhcs-v1.exe"}, {"kubelet", "kubelet.exe"}, {"kube-proxy", "kube-proxy.exe"},
-		{"kube-log-runner", "kube-log-runner.exe"}, {"cni", "win-overlay.exe", "host-local.exe"}, {"hybrid-overlay-node", "hybrid-overlay-node.exe"},
-		{"windows_exporter", "windows_exporter.exe"}, {"csi-proxy", "csi-proxy.exe"}, {"ecr-credential-provider", "ecr-credential-provider.exe"},
+		{"containerd", "containerd.exe", "containerd-shim-runhcs-v1.exe"}, {"kubelet", "kubelet.exe"},
+		{"kube-proxy", "kube-proxy.exe"},
+		{"kube-log-runner", "kube-log-runner.exe"}, {"cni", "win-overlay.exe", "host-local.exe"},
+		{"hybrid-overlay-node", "hybrid-overlay-node.exe"},
+		{"windows_exporter", "windows_exporter.exe"}, {"csi-proxy", "csi-proxy.exe"},
+		{"ecr-credential-provider", "ecr-credential-provider.exe"},
 	} {
 		component := nodespec.Component{Name: names[0], Version: "v1"}
 		for _, name := range names[1:] {
-			component.Files = append(component.Files, nodespec.PayloadFile{Name: name, SHA256: plan.Digest([]byte(name)), Size: 1})
+			component.Files = append(component.Files, nodespec.PayloadFile{Name: name,
+				SHA256: plan.Digest([]byte(name)), Size: 1})
 		}
 		in.Payload = append(in.Payload, component)
 	}
@@ -61,7 +68,7 @@ func made(t *testing.T, in nodespec.Inputs) nodespec.NodeSpec {
 	return spec
 }
 
-// settled is a host that was brought to a spec of package nodespec.
+// settled returns a host that was brought to a spec of package nodespec.
 func settled(t *testing.T, spec nodespec.NodeSpec) *model {
 	t.Helper()
 	m := fresh()
@@ -73,8 +80,8 @@ func settled(t *testing.T, spec nodespec.NodeSpec) *model {
 	return m
 }
 
-// What a change of the cluster's settings does to a node in service: which services restart, and whether pods feel it, which is what goes
-// through the gate. All else is done at once. Back again is the same the other way around.
+// What a change of the cluster's settings does to a node in service: which services restart, and whether pods feel it,
+// which is what goes through the gate. All else is done at once. Back again is the same the other way around.
 func TestWhatAChangeDoesToANode(t *testing.T) {
 	everything := []string{"containerd", nodespec.ServiceKubelet, nodespec.ServiceHybridOverlay, nodespec.ServiceKubeProxy}
 	for what, test := range map[string]struct {

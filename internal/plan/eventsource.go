@@ -10,8 +10,8 @@ import (
 // EventSource is the name under which the agent's service writes to Windows' event log.
 const EventSource = nodespec.ServiceAgent
 
-// The event source comes with the agent's service, before which it must be there, and goes with the removal. It is no part of the spec:
-// no cluster wants another.
+// The event source comes with the agent's service, before which it must be there, and goes with the removal. It is no
+// part of the spec: no cluster wants another.
 
 func hasAgent(spec nodespec.NodeSpec) bool {
 	return slices.ContainsFunc(spec.Services, func(service nodespec.Service) bool {

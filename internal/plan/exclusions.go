@@ -7,9 +7,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// The exclusions of Microsoft Defender Antivirus are there before containerd starts, and made before it is stopped for a change. Where
-// Defender is not at work, there is nothing to exclude anything from; when it begins to work, they are drift. A Defender that refuses keeps
-// no host from becoming a node or from being given back: the refusal is noted in the ledger, and Defender is not asked again at once.
+// The exclusions of Microsoft Defender Antivirus are there before containerd starts, and made before it is stopped for
+// a change. Where Defender is not at work, there is nothing to exclude anything from; when it begins to work, they are
+// drift. A Defender that refuses keeps no host from becoming a node or from being given back: the refusal is noted in
+// the ledger, and Defender is not asked again at once.
 
 func (m *maker) addExclusions() {
 	if !m.facts.exclusionsCanChange() {
@@ -41,12 +42,15 @@ func excluded(list []host.Exclusion, exclusion host.Exclusion) bool {
 	return slices.ContainsFunc(list, exclusion.Is)
 }
 
-// runs reports whether a process runs from what is excluded, such as a shim of a former release, which lives as long as its container.
+// runs reports whether a process runs from what is excluded, such as a shim of a former release, which lives as long as
+// its container.
 func runs(facts Facts, exclusion host.Exclusion) bool {
-	return slices.ContainsFunc(facts.Processes, func(process host.Process) bool { return nodespec.SamePath(process.Path, exclusion.Value) })
+	return slices.ContainsFunc(facts.Processes, func(process host.Process) bool {
+		return nodespec.SamePath(process.Path, exclusion.Value)
+	})
 }
 
-// WithExclusion is the ledger with an exclusion that we are about to add. It was not there, or we would not.
+// WithExclusion returns the ledger with an exclusion that we are about to add, because it was absent.
 func (l Ledger) WithExclusion(exclusion host.Exclusion) Ledger {
 	if !excluded(l.Exclusions, exclusion) {
 		l.Exclusions = append(slices.Clip(l.Exclusions), exclusion)
@@ -54,7 +58,7 @@ func (l Ledger) WithExclusion(exclusion host.Exclusion) Ledger {
 	return l
 }
 
-// NamedExclusions are those of a list that the spec or the ledger names: others are not our business.
+// NamedExclusions returns the exclusions of a list that the spec or the ledger names: others do not concern us.
 func NamedExclusions(list []host.Exclusion, ledger Ledger, spec nodespec.NodeSpec) []host.Exclusion {
 	named := slices.Concat(spec.Exclusions, ledger.Exclusions)
 	var result []host.Exclusion

@@ -1,5 +1,5 @@
-// Package plan compares what a host is with what it should be and says what to do. It is pure: the same facts and the same spec
-// always give the same steps, and after the steps were done there are none.
+// Package plan compares the facts of a host with its spec and returns the steps to take. It is pure: the same facts and
+// the same spec always give the same steps, and after the steps no more are needed.
 package plan
 
 import (
@@ -8,8 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Facts are what the agent found on the host. Gathered without a spec, only System, Agent, Time, Payload, Ledger, Applied,
-// Fallback and Kept are set.
+// Facts are the agent's findings on the host. Gathered without a spec, only System, Agent, Time, Payload, Ledger,
+// Applied, Fallback and Kept are set.
 type Facts struct {
 	Time   time.Time       `json:"time"` // the host's clock
 	System host.SystemInfo `json:"system"`
@@ -22,7 +22,7 @@ type Facts struct {
 	Kept []string `json:"kept,omitempty"`
 	// Payload are the payload files that lie complete on the host, sha256 to path.
 	Payload map[string]string `json:"payload,omitempty"`
-	// PodSubnet is that of the spec that the host was to become last, from which its pods have their addresses; empty when it had none.
+	// PodSubnet is the subnet in the last spec, from which the host's pods have their addresses; empty when it had none.
 	PodSubnet string `json:"podSubnet,omitempty"`
 	// Ledger is what the host was like before we changed it.
 	Ledger Ledger `json:"ledger"`
@@ -36,13 +36,15 @@ type Facts struct {
 	Endpoints   []host.HNSEndpoint           `json:"endpoints,omitempty"`
 	Processes   []host.Process               `json:"processes,omitempty"` // that run from our folders
 	Identity    IdentityFacts                `json:"identity"`
-	// Identities are those of the spec's further identities, by the identity's name.
+	// Identities are the facts of the spec's further identities, by the identity's name.
 	Identities map[string]IdentityFacts `json:"identities,omitempty"`
-	// TrustedCertificates are the fingerprints that the spec, the ledger or an older operator names and that are in the store of roots.
+	// TrustedCertificates are the fingerprints that the spec, the ledger or an older operator names and that are in the
+	// store of roots.
 	TrustedCertificates []string `json:"trustedCertificates,omitempty"`
 	// ImportedCertificates are the fingerprints of those that an older operator says it has put there.
 	ImportedCertificates []string `json:"importedCertificates,omitempty"`
-	// Routes are the destinations that the spec or the ledger names and that are reached through the default route's adapter.
+	// Routes are the destinations that the spec or the ledger names and that are reached through the default route's
+	// adapter.
 	Routes []string `json:"routes,omitempty"`
 	// NoDefaultRoute is true when there is no such adapter. It is known only where a route is named.
 	NoDefaultRoute bool `json:"noDefaultRoute,omitempty"`
@@ -56,7 +58,7 @@ type Facts struct {
 	CloudName *CloudNameFacts `json:"cloudName,omitempty"`
 }
 
-// CloudNameFacts are what the cloud's metadata service has answered when it was asked for the machine's name.
+// CloudNameFacts are the answer of the cloud's metadata service to the request for the machine's name.
 type CloudNameFacts struct {
 	Platform string `json:"platform"` // "AWS"
 	Name     string `json:"name,omitempty"`
@@ -64,16 +66,17 @@ type CloudNameFacts struct {
 	Error string `json:"error,omitempty"`
 }
 
-// APIServerFacts are what came of an attempt to connect from the host to the API server.
+// APIServerFacts are the result of an attempt to connect from the host to the API server.
 type APIServerFacts struct {
 	URL string `json:"url"` // as it was asked: https://api-int.<cluster>.<domain>:6443
 	// Resolved are the addresses of its host on this machine, IPv4 first; none when the name does not resolve.
 	Resolved []string `json:"resolved,omitempty"`
-	// Error is, in words for an administrator, why it cannot be reached; empty when it was resolved and a TCP connection was made.
+	// Error is, in words for an administrator, why it cannot be reached; empty when it was resolved and a TCP connection
+	// was made.
 	Error string `json:"error,omitempty"`
 }
 
-// AntivirusFacts are how Microsoft Defender Antivirus stands.
+// AntivirusFacts are the state of Microsoft Defender Antivirus.
 type AntivirusFacts struct {
 	// AtWork is true when it scans. Only then the rest is known.
 	AtWork bool `json:"atWork,omitempty"`
@@ -90,7 +93,7 @@ type Agent struct {
 	SHA256  string `json:"sha256"`
 }
 
-// FileFact is what lies at a path.
+// FileFact describes the file at a path.
 type FileFact struct {
 	Directory  bool        `json:"directory,omitempty"`
 	SHA256     string      `json:"sha256,omitempty"` // of files
@@ -107,7 +110,8 @@ type FileFact struct {
 
 // IdentityFacts are the key and the certificate of an identity on the host. The private key is never part of facts.
 type IdentityFacts struct {
-	// Request is the PEM certificate request for the key that waits on the host for its certificate; empty when none waits.
+	// Request is the PEM certificate request for the key that waits on the host for its certificate; empty when none
+	// waits.
 	Request string `json:"request,omitempty"`
 	// Current is the certificate in use; nil when there is none or it does not match its key.
 	Current *CertificateFacts `json:"current,omitempty"`

@@ -59,13 +59,14 @@ func settle(t fataler, m *model, spec nodespec.NodeSpec, kill int) {
 	t.Fatalf("no end: %v", names(o.steps))
 }
 
-// answered is a spec with all that it needs.
+// answered returns a spec with all that it needs.
 func answered(spec nodespec.NodeSpec) nodespec.NodeSpec {
 	spec.Identity.Certificate, spec.Network.PodSubnet = nodeCertificate(), "10.132.1.0/24"
 	return spec
 }
 
-// twoSpecs are of one host, one after the other. What stays when a spec does not name it any more is the same in both: see giveBackStale.
+// twoSpecs are of one host, one after the other. What stays when a spec does not name it any more is the same in both:
+// see giveBackStale.
 func twoSpecs(t *rapid.T) (a, b nodespec.NodeSpec) {
 	a, b = answered(wanted(t, "first ")), answered(wanted(t, "next "))
 	b.HostName, b.Features = a.HostName, a.Features
@@ -86,7 +87,8 @@ func sameHost(t *rapid.T, got, want *model) {
 	}
 }
 
-// A rollback, from wherever the upgrade has come to and when it is killed itself, gives back the host as it was before the upgrade.
+// A rollback, from wherever the upgrade has come to and when it is killed itself, gives back the host as it was before
+// the upgrade.
 func TestRollbackBringsBackTheFormerSpec(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := before(t)
@@ -174,7 +176,8 @@ func TestWhatANewOperatorAloneChanges(t *testing.T) {
 		next.Services = slices.Clone(spec.Services)
 		next.Services[len(next.Services)-1].CommandLine = `C:\k\wicd\ba9876543210\wicd.exe service`
 		p := plan.Make(m.Facts, next)
-		want := []string{"StopService " + nodespec.ServiceAgent, "ConfigureService " + nodespec.ServiceAgent, "StartService " + nodespec.ServiceAgent}
+		want := []string{"StopService " + nodespec.ServiceAgent, "ConfigureService " + nodespec.ServiceAgent,
+			"StartService " + nodespec.ServiceAgent}
 		if !slices.Equal(names(p.Steps), want) {
 			t.Errorf("got %q", names(p.Steps))
 		}

@@ -11,18 +11,19 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Digest is the sha256 of a content in hex.
+// Digest returns the sha256 of a content in hex.
 func Digest(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])
 }
 
-// TextDigest is the sha256 of a text with every CRLF made LF: line ends alone are no difference of a configuration file.
+// TextDigest returns the sha256 of a text with every CRLF made LF: line ends alone are no difference of a configuration
+// file.
 func TextDigest(text []byte) string {
 	return Digest(bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")))
 }
 
-// differingFiles are the files that must be written and whose needs are met.
+// differingFiles returns the files that must be written and whose needs are met.
 func (m *maker) differingFiles() []nodespec.File {
 	var files []nodespec.File
 	for _, file := range m.spec.Files {
@@ -54,7 +55,7 @@ func (m *maker) fileReason(file nodespec.File) string {
 	return ""
 }
 
-// FileAccess is who may use a file. A secret is for SYSTEM and administrators only, whatever the spec says.
+// FileAccess returns who may use a file. A secret is for SYSTEM and administrators only, whatever the spec says.
 func FileAccess(file nodespec.File) host.Access {
 	if file.Secret != "" {
 		return host.AccessAdministrators
@@ -78,7 +79,7 @@ func (m *maker) makeLinks() {
 	}
 }
 
-// incompleteReleases are the releases that are not on the host as they should be.
+// incompleteReleases returns the releases that are not on the host as they should be.
 func (m *maker) incompleteReleases() []nodespec.Release {
 	var releases []nodespec.Release
 	for _, release := range m.spec.Releases {

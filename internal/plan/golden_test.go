@@ -27,11 +27,12 @@ func golden(t *testing.T, name, got string) {
 		t.Fatalf("%v; `go test ./internal/plan -update` writes it", err)
 	}
 	if got != string(want) {
-		t.Errorf("%s differs; if that is meant, run `go test ./internal/plan -update` and read the difference. Got:\n%s", path, got)
+		t.Errorf("%s differs; if that is meant, run `go test ./internal/plan -update` and read the difference. Got:\n%s",
+			path, got)
 	}
 }
 
-// configured is a host that was brought to the small node.
+// configured returns a host that was brought to the small node.
 func configured(t *testing.T) (*model, nodespec.NodeSpec) {
 	t.Helper()
 	m := fresh()
@@ -92,7 +93,8 @@ func TestGoldenDriftedService(t *testing.T) {
 func TestGoldenRemoval(t *testing.T) {
 	m := fresh()
 	m.Services["kube-proxy"] = host.Service{
-		ServiceConfig: host.ServiceConfig{Name: "kube-proxy", CommandLine: "own.exe", StartType: host.StartAutomatic}, State: host.ServiceStopped,
+		ServiceConfig: host.ServiceConfig{Name: "kube-proxy", CommandLine: "own.exe", StartType: host.StartAutomatic},
+		State:         host.ServiceStopped,
 	}
 	converge(t, m, node(), -1)
 	m.Processes = []host.Process{

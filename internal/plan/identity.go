@@ -18,7 +18,7 @@ type certificateState struct {
 	reason      string // why it is not usable
 }
 
-// IdentityOf are the facts of an identity; the name is empty for the kubelet's.
+// IdentityOf returns the facts of an identity; the name is empty for the kubelet's.
 func (f Facts) IdentityOf(name string) IdentityFacts {
 	if name == "" {
 		return f.Identity
@@ -34,7 +34,7 @@ func judgeCertificate(facts Facts, identity nodespec.Identity) certificateState 
 	return judgeRequest(facts, identity, reason)
 }
 
-// judgeRequest is how it stands with a certificate that is to be had for the reason.
+// judgeRequest returns the state of a certificate that is needed for the reason.
 func judgeRequest(facts Facts, identity nodespec.Identity, reason string) certificateState {
 	s := certificateState{reason: reason}
 	request := parseRequest(facts.IdentityOf(identity.Name).Request)
@@ -102,7 +102,7 @@ func (m *maker) judgeCertificates() {
 	}
 }
 
-// certificateNeeds are those for the certificates of all identities, met or not, in the order of the spec.
+// certificateNeeds returns those for the certificates of all identities, met or not, in the order of the spec.
 func (m *maker) certificateNeeds() []nodespec.Need {
 	needs := []nodespec.Need{nodespec.NeedCertificate}
 	for _, identity := range m.spec.Identities {
@@ -127,9 +127,10 @@ func (m *maker) installCertificates() {
 	}
 }
 
-// Renew says what must be done to give the named identities of the spec another certificate while they go on with the one that they have:
-// a key and a request are made, or, where the spec brings the certificate for a key that waits, it is put in its place. What is still
-// needed is named. No service is restarted: programs of client-go read their certificate again by themselves. The kubelet renews its own.
+// Renew returns the plan that gives the named identities of the spec another certificate while they continue with the
+// present one: it makes a key and a request, or, if the spec has the certificate for a waiting key, installs it. The
+// plan names what it still needs. No service is restarted: programs of client-go reread their certificate. The kubelet
+// renews its own.
 func Renew(facts Facts, spec nodespec.NodeSpec, names []string) Plan {
 	m := &maker{facts: facts, spec: spec}
 	var needs []nodespec.Need
@@ -150,7 +151,7 @@ func Renew(facts Facts, spec nodespec.NodeSpec, names []string) Plan {
 	return Plan{Steps: m.steps, Needs: needs}
 }
 
-// identityDirectories are the folders of all identities.
+// identityDirectories returns the folders of all identities.
 func identityDirectories(spec nodespec.NodeSpec) []string {
 	directories := []string{spec.Identity.Directory}
 	for _, identity := range spec.Identities {

@@ -24,7 +24,7 @@ var cloud = nodespec.Identity{
 	CommonName: "system:cloud-node-manager:node-a", Organization: "system:cloud-node-managers",
 }
 
-// signed is a request for an identity, and a certificate for its key.
+// signed returns a request for an identity, and a certificate for its key.
 func signed(t *testing.T, identity nodespec.Identity) (request, certificate string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -36,7 +36,8 @@ func signed(t *testing.T, identity nodespec.Identity) (request, certificate stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: subject, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: subject, NotBefore: now.Add(-time.Hour),
+		NotAfter: now.Add(24 * time.Hour)}
 	issued, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
@@ -49,20 +50,25 @@ func signed(t *testing.T, identity nodespec.Identity) (request, certificate stri
 
 func current(identity nodespec.Identity, notAfter time.Time) *plan.CertificateFacts {
 	return &plan.CertificateFacts{
-		CommonName: identity.CommonName, Organization: []string{identity.Organization}, NotBefore: notAfter.Add(-24 * time.Hour), NotAfter: notAfter,
+		CommonName: identity.CommonName, Organization: []string{identity.Organization},
+		NotBefore: notAfter.Add(-24 * time.Hour), NotAfter: notAfter,
 	}
 }
 
-// withCloud is a spec of a service that needs its own certificate, and facts of a host on which nothing else is to be done.
+// withCloud returns a spec of a service that needs its own certificate, and facts of a host on which nothing else is to
+// be done.
 func withCloud() (nodespec.NodeSpec, plan.Facts) {
-	service := host.ServiceConfig{Name: "cloud-node-manager", CommandLine: `C:\k\cloud-node-manager.exe`, StartType: host.StartManual}
+	service := host.ServiceConfig{Name: "cloud-node-manager", CommandLine: `C:\k\cloud-node-manager.exe`,
+		StartType: host.StartManual}
 	spec := nodespec.NodeSpec{
 		Schema: nodespec.SchemaVersion, NodeName: "node-a", Identities: []nodespec.Identity{cloud},
-		Services: []nodespec.Service{{ServiceConfig: service, Needs: []nodespec.Need{nodespec.NeedCertificateOf(cloud.Name)}}},
+		Services: []nodespec.Service{{ServiceConfig: service,
+			Needs: []nodespec.Need{nodespec.NeedCertificateOf(cloud.Name)}}},
 	}
 	facts := plan.Facts{
 		Time: now, EventSource: true,
-		Services: map[string]host.Service{"cloud-node-manager": {ServiceConfig: service, State: host.ServiceRunning, RunningCommandLine: service.CommandLine}},
+		Services: map[string]host.Service{"cloud-node-manager": {ServiceConfig: service, State: host.ServiceRunning,
+			RunningCommandLine: service.CommandLine}},
 	}
 	return spec, facts
 }
@@ -87,15 +93,24 @@ func TestAServiceWithAnIdentityOfItsOwn(t *testing.T) {
 		want        string
 		needs       bool
 	}{
-		"asks for its certificate when it has none":                     {want: "RequestCertificate " + cloud.CommonName, needs: true},
-		"waits while its key waits, and does not start":                 {facts: plan.IdentityFacts{Request: request}, stopped: true, needs: true},
-		"gets what was signed for its key, and starts":                  {facts: plan.IdentityFacts{Request: request}, certificate: certificate, stopped: true, want: "InstallCertificate " + cloud.CommonName + ", StartService cloud-node-manager"},
-		"does not get what was signed for another key":                  {facts: plan.IdentityFacts{Request: otherRequest}, certificate: certificate, needs: true},
-		"asks again when its certificate has expired":                   {facts: plan.IdentityFacts{Current: current(cloud, now)}, want: "RequestCertificate " + cloud.CommonName, needs: true},
-		"gets another for one that has expired, and is not restarted":   {facts: plan.IdentityFacts{Current: current(cloud, now), Request: request}, certificate: certificate, want: "InstallCertificate " + cloud.CommonName},
-		"keeps a certificate that is good, however soon it expires":     {facts: plan.IdentityFacts{Current: current(cloud, now.Add(time.Minute))}, certificate: certificate},
-		"asks anew when its certificate is for another node":            {facts: plan.IdentityFacts{Current: &plan.CertificateFacts{CommonName: "system:cloud-node-manager:b", NotAfter: now.Add(time.Hour)}}, want: "RequestCertificate " + cloud.CommonName, needs: true},
-		"asks anew when the request that waits is for another identity": {facts: plan.IdentityFacts{Request: requestOf(t, "system:cloud-node-manager:b")}, want: "RequestCertificate " + cloud.CommonName, needs: true},
+		"asks for its certificate when it has none": {want: "RequestCertificate " + cloud.CommonName,
+			needs: true},
+		"waits while its key waits, and does not start": {facts: plan.IdentityFacts{Request: request},
+			stopped: true, needs: true},
+		"gets what was signed for its key, and starts": {facts: plan.IdentityFacts{Request: request},
+			certificate: certificate, stopped: true, want: "InstallCertificate " + cloud.CommonName +
+				", StartService cloud-node-manager"},
+		"does not get what was signed for another key": {facts: plan.IdentityFacts{Request: otherRequest},
+			certificate: certificate, needs: true},
+		"asks again when its certificate has expired": {facts: plan.IdentityFacts{Current: current(cloud,
+			now)}, want: "RequestCertificate " + cloud.CommonName, needs: true},
+		"gets another for one that has expired, and is not restarted": {facts: plan.IdentityFacts{Current: current(cloud,
+			now), Request: request}, certificate: certificate, want: "InstallCertificate " + cloud.CommonName},
+		"keeps a certificate that is good, however soon it expires": {facts: plan.IdentityFacts{Current: current(cloud,
+			now.Add(time.Minute))}, certificate: certificate},
+		"asks anew when its certificate is for another node": {facts: plan.IdentityFacts{Current: &plan.CertificateFacts{CommonName: "system:cloud-node-manager:b", NotAfter: now.Add(time.Hour)}}, want: "RequestCertificate " + cloud.CommonName, needs: true},
+		"asks anew when the request that waits is for another identity": {facts: plan.IdentityFacts{Request: requestOf(t,
+			"system:cloud-node-manager:b")}, want: "RequestCertificate " + cloud.CommonName, needs: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec, facts := withCloud()
@@ -137,12 +152,20 @@ func TestRenewal(t *testing.T) {
 		want        string
 		needs       []nodespec.Need
 	}{
-		"makes a key while the present certificate is good":         {facts: plan.IdentityFacts{Current: good}, asked: []string{cloud.Name}, want: "RequestCertificate " + cloud.CommonName, needs: []nodespec.Need{need}},
-		"keeps a key that waits":                                    {facts: plan.IdentityFacts{Current: good, Request: request}, asked: []string{cloud.Name}, needs: []nodespec.Need{need}},
-		"puts the new certificate in place":                         {facts: plan.IdentityFacts{Current: good, Request: request}, certificate: certificate, asked: []string{cloud.Name}, want: "InstallCertificate " + cloud.CommonName},
-		"does not take a certificate for a key that is gone":        {facts: plan.IdentityFacts{Current: good}, certificate: certificate, asked: []string{cloud.Name}, want: "RequestCertificate " + cloud.CommonName, needs: []nodespec.Need{need}},
-		"does nothing for an identity that was not named":           {facts: plan.IdentityFacts{Current: good}, asked: []string{"another"}},
-		"and nothing else that the host lacks, nor for the kubelet": {facts: plan.IdentityFacts{Current: good}, asked: []string{"kubelet", ""}},
+		"makes a key while the present certificate is good": {facts: plan.IdentityFacts{Current: good},
+			asked: []string{cloud.Name}, want: "RequestCertificate " + cloud.CommonName, needs: []nodespec.Need{need}},
+		"keeps a key that waits": {facts: plan.IdentityFacts{Current: good,
+			Request: request}, asked: []string{cloud.Name}, needs: []nodespec.Need{need}},
+		"puts the new certificate in place": {facts: plan.IdentityFacts{Current: good,
+			Request: request}, certificate: certificate, asked: []string{cloud.Name},
+			want: "InstallCertificate " + cloud.CommonName},
+		"does not take a certificate for a key that is gone": {facts: plan.IdentityFacts{Current: good},
+			certificate: certificate, asked: []string{cloud.Name}, want: "RequestCertificate " + cloud.CommonName,
+			needs: []nodespec.Need{need}},
+		"does nothing for an identity that was not named": {facts: plan.IdentityFacts{Current: good},
+			asked: []string{"another"}},
+		"and nothing else that the host lacks, nor for the kubelet": {facts: plan.IdentityFacts{Current: good},
+			asked: []string{"kubelet", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec, facts := withCloud()

@@ -2,8 +2,8 @@ package plan
 
 import "github.com/windows-machine-config/wmco/internal/host"
 
-// Ledger is what the host was like before our first change of each thing. The agent writes an entry before it makes the change, so
-// that a removal at any moment can give the host back as it was. Keys are names as on Windows.
+// Ledger is the state of each thing on the host before our first change of it. The agent writes an entry before it
+// makes the change, so that a removal at any moment can give the host back as it was. Keys are names as on Windows.
 type Ledger struct {
 	// Removing is true from the begin of a removal on: nothing on the host is repaired any more.
 	Removing bool `json:"removing,omitempty"`
@@ -33,14 +33,14 @@ type Ledger struct {
 	Networks []string `json:"networks,omitempty"`
 }
 
-// Refusal is that Microsoft Defender Antivirus does not let us change its exclusions. The node goes on without; Defender is asked again
-// after the next restart of the host and with the next verb that changes it.
+// Refusal means that Microsoft Defender Antivirus does not let us change its exclusions. The node continues without;
+// Defender is asked again after the next restart of the host and with the next verb that changes it.
 type Refusal struct {
 	BootID string `json:"bootID"`
 	Reason string `json:"reason"`
 }
 
-// PathBefore is what lay at a path before we wrote there.
+// PathBefore is the former content of a path that we wrote to.
 type PathBefore struct {
 	Existed bool `json:"existed"`
 	// Directory is true for a folder that existed.

@@ -8,9 +8,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// leftovers are what an older operator has left on a host that it did not give back, without a ledger: services of a node that run
-// from C:\k, and their programs and configuration. The node takes their place, and a removal takes them away: without their operator
-// they are of no use, and their programs would be too large to keep.
+// leftovers are what an older operator has left on a host that it did not give back, without a ledger: services of a
+// node that run from C:\k, and their programs and configuration. The node takes their place, and a removal takes them
+// away: without their operator they are of no use, and their programs would be too large to keep.
 type leftovers struct {
 	there   bool
 	daemon  bool     // WICD held the environment
@@ -18,11 +18,12 @@ type leftovers struct {
 	folders []string // where none but a node puts such places
 }
 
-// findLeftovers looks for a service that is of a node by its name and runs from C:\k, and that the ledger does not know, or for a file that
-// only an older operator has.
+// findLeftovers looks for a service that is of a node by its name and runs from C:\k, and that the ledger does not
+// know, or for a file that only an older operator has.
 func findLeftovers(facts Facts, spec nodespec.NodeSpec) leftovers {
 	l := leftovers{known: slices.Concat(recordedPaths(spec), OlderPaths())}
-	l.folders = append([]string{nodespec.Root, nodespec.LogRoot, `C:\var\lib\kubelet`, `C:\var\lib\cni`}, identityDirectories(spec)...)
+	l.folders = append([]string{nodespec.Root, nodespec.LogRoot, `C:\var\lib\kubelet`, `C:\var\lib\cni`},
+		identityDirectories(spec)...)
 	for _, service := range spec.Services {
 		fact, there := facts.service(service.Name)
 		if !there || !leftover(fact) || recordedService(facts.Ledger, service.Name) {
@@ -53,11 +54,13 @@ func recordedService(ledger Ledger, name string) bool {
 	return false
 }
 
-// services are those that an older operator made and the spec does not name.
+// services returns those that an older operator made and the spec does not name.
 func (l leftovers) services(facts Facts, spec nodespec.NodeSpec) []string {
 	var names []string
 	for name, service := range facts.Services {
-		named := slices.ContainsFunc(spec.Services, func(wanted nodespec.Service) bool { return strings.EqualFold(wanted.Name, name) })
+		named := slices.ContainsFunc(spec.Services, func(wanted nodespec.Service) bool {
+			return strings.EqualFold(wanted.Name, name)
+		})
 		if !named && strings.HasPrefix(service.Description, nodespec.DescriptionPrefix) {
 			names = append(names, name)
 		}
@@ -74,7 +77,7 @@ func (l leftovers) service(facts Facts, name string) *host.Service {
 	return before
 }
 
-// paths are those that older operators have left, whatever the spec names.
+// paths returns those that older operators have left, whatever the spec names.
 func (l leftovers) paths(facts Facts) []string {
 	var paths []string
 	if !l.there {
@@ -101,7 +104,9 @@ func (l leftovers) path(facts Facts, path string) PathBefore {
 	if !before.Directory || !shared && !nodespec.SamePath(path, nodespec.Root) {
 		return before
 	}
-	before.Entries = slices.DeleteFunc(slices.Clone(before.Entries), func(name string) bool { return l.goes(facts, path, name) })
+	before.Entries = slices.DeleteFunc(slices.Clone(before.Entries), func(name string) bool {
+		return l.goes(facts, path, name)
+	})
 	if len(before.Entries) == 0 {
 		return PathBefore{}
 	}
@@ -119,7 +124,8 @@ func (l leftovers) goes(facts Facts, folder, name string) bool {
 	return shared && there && !l.path(facts, path).Existed
 }
 
-// theirs reports whether what lies at a path is a leftover: it is, or holds, a place of a node, where none but older operators put anything.
+// theirs reports whether what lies at a path is a leftover: it is, or holds, a place of a node, where none but older
+// operators put anything.
 func (l leftovers) theirs(path string) bool {
 	if isOlder(path) || isOlderMirror(path) {
 		return true
@@ -127,16 +133,21 @@ func (l leftovers) theirs(path string) bool {
 	if _, shared := nodespec.NodesOwn(path, ""); shared || nodespec.SamePath(path, nodespec.Root) {
 		return false
 	}
-	place := slices.ContainsFunc(l.folders, func(folder string) bool { return folder != "" && nodespec.Within(path, folder) })
+	place := slices.ContainsFunc(l.folders, func(folder string) bool {
+		return folder != "" && nodespec.Within(path, folder)
+	})
 	return place && slices.ContainsFunc(l.known, func(known string) bool { return nodespec.Within(known, path) })
 }
 
-// variables are those that WICD has set.
+// variables returns those that WICD has set.
 func (l leftovers) variables(facts Facts) []string {
 	if !l.daemon {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(olderVariables), func(name string) bool { _, there := facts.Environment[name]; return !there })
+	return slices.DeleteFunc(slices.Clone(olderVariables), func(name string) bool {
+		_, there := facts.Environment[name]
+		return !there
+	})
 }
 
 // variable is what is remembered of a variable.
@@ -147,8 +158,8 @@ func (l leftovers) variable(facts Facts, name string) *string {
 	return pointer(facts.Environment, name)
 }
 
-// addReplaced adds the running services whose program a link takes the place of: a running program cannot be replaced. It does not
-// matter that they cannot start again before the node has its certificate.
+// addReplaced adds the running services whose program a link takes the place of: a running program cannot be replaced.
+// It does not matter that they cannot start again before the node has its certificate.
 func (m *maker) addReplaced(stops map[string]string) {
 	for _, link := range m.links {
 		if fact, there := m.facts.Files[link.Path]; !there || fact.LinkTarget != "" {

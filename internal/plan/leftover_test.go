@@ -16,7 +16,8 @@ import (
 func (m *model) lay(paths ...string) {
 	for _, path := range paths {
 		m.Files[path] = plan.FileFact{SHA256: "old " + path, Text: "old", Size: 60 << 20, Access: host.AccessInherited}
-		for folder := path[:strings.LastIndexByte(path, '\\')]; folder != "C:"; folder = folder[:strings.LastIndexByte(folder, '\\')] {
+		for folder := path[:strings.LastIndexByte(path, '\\')]; folder != "C:"; folder = folder[:strings.LastIndexByte(folder,
+			'\\')] {
 			if _, there := m.Files[folder]; !there {
 				m.Files[folder] = plan.FileFact{Directory: true, Access: host.AccessInherited}
 			}
@@ -32,34 +33,41 @@ func (m *model) lay(paths ...string) {
 
 // run makes a service that runs.
 func (m *model) run(config host.ServiceConfig) {
-	m.Services[config.Name] = host.Service{ServiceConfig: config, State: host.ServiceRunning, RunningCommandLine: config.CommandLine, PID: 100 + len(m.Services)}
+	m.Services[config.Name] = host.Service{ServiceConfig: config, State: host.ServiceRunning,
+		RunningCommandLine: config.CommandLine, PID: 100 + len(m.Services)}
 }
 
-// withWMCB is a host that an operator of the time before WICD configured: with Docker, and without an agent.
+// withWMCB returns a host that an operator of the time before WICD configured: with Docker, and without an agent.
 func withWMCB() *model {
 	m := fresh()
 	m.Features["Containers"] = host.FeatureEnabled
-	m.run(host.ServiceConfig{Name: "docker", CommandLine: `"C:\Program Files\Docker\dockerd.exe"`, StartType: host.StartAutomatic})
+	m.run(host.ServiceConfig{Name: "docker", CommandLine: `"C:\Program Files\Docker\dockerd.exe"`,
+		StartType: host.StartAutomatic})
 	for name, dependency := range map[string]string{"kubelet": "docker", "overlay": "kubelet", "kube-proxy": "overlay"} {
 		m.run(host.ServiceConfig{
-			Name: name, CommandLine: `"C:\k\` + name + `.exe" --windows-service`, StartType: host.StartAutomatic, Dependencies: []string{dependency},
+			Name: name, CommandLine: `"C:\k\` + name + `.exe" --windows-service`, StartType: host.StartAutomatic,
+			Dependencies: []string{dependency},
 		})
 		m.lay(`C:\k\` + name + ".exe")
 	}
-	m.lay(`C:\k\kubelet.conf`, `C:\k\wmcb.exe`, `C:\k\bootstrap-kubeconfig`, `C:\k\cni\flannel.exe`, `C:\Temp\hns.psm1`, `C:\Temp\mine.ps1`,
+	m.lay(`C:\k\kubelet.conf`, `C:\k\wmcb.exe`, `C:\k\bootstrap-kubeconfig`, `C:\k\cni\flannel.exe`,
+		`C:\Temp\hns.psm1`, `C:\Temp\mine.ps1`,
 		`C:\Windows\Temp\worker.ign`, `C:\k\notes`, `C:\var\log\hybrid-overlay\hybrid-overlay.log`, `C:\k\wicd\a`)
 	m.Networks = []host.HNSNetwork{{Name: "OVN", Type: "Overlay", Subnet: "10.132.9.0/24"}}
-	m.Identity.Current = &plan.CertificateFacts{CommonName: "system:node:a", Organization: []string{"system:nodes"}, NotAfter: now.Add(-time.Hour)}
+	m.Identity.Current = &plan.CertificateFacts{CommonName: "system:node:a", Organization: []string{"system:nodes"},
+		NotAfter: now.Add(-time.Hour)}
 	return m
 }
 
-// withWICD is a host that an operator of the last releases before this one configured, with its agent at work.
+// withWICD returns a host that an operator of the last releases before this one configured, with its agent at work.
 func withWICD() *model {
 	m := fresh()
 	m.Features["Containers"] = host.FeatureEnabled
-	for name, dependency := range map[string]string{"containerd": "", "kubelet": "containerd", "overlay": "kubelet", "kube-proxy": "overlay"} {
+	for name, dependency := range map[string]string{"containerd": "", "kubelet": "containerd", "overlay": "kubelet",
+		"kube-proxy": "overlay"} {
 		config := host.ServiceConfig{
-			Name: name, CommandLine: `C:\k\kube-log-runner.exe C:\k\` + name + `.exe --windows-service`, StartType: host.StartManual,
+			Name: name, CommandLine: `C:\k\kube-log-runner.exe C:\k\` + name + `.exe --windows-service`,
+			StartType:   host.StartManual,
 			Description: nodespec.DescriptionPrefix + " " + name,
 		}
 		if dependency != "" {
@@ -68,22 +76,28 @@ func withWICD() *model {
 		m.run(config)
 		m.lay(`C:\k\` + name + ".exe")
 	}
-	m.run(host.ServiceConfig{Name: "cloud-node-manager", CommandLine: `C:\k\azure-cloud-node-manager.exe --windows-service`,
+	m.run(host.ServiceConfig{Name: "cloud-node-manager",
+		CommandLine: `C:\k\azure-cloud-node-manager.exe --windows-service`,
 		Description: nodespec.DescriptionPrefix + " cloud-node-manager", StartType: host.StartManual})
 	m.run(host.ServiceConfig{Name: nodespec.ServiceAgent, StartType: host.StartAutomatic,
 		CommandLine: `C:\k\windows-instance-config-daemon.exe controller --windows-service --log-dir C:\var\log\wicd --kubeconfig C:\k\wicd-kubeconfig`})
-	m.lay(`C:\k\windows-instance-config-daemon.exe`, `C:\k\kube-log-runner.exe`, `C:\k\azure-cloud-node-manager.exe`, `C:\k\kubelet.conf`,
-		`C:\k\bootstrap-kubeconfig`, `C:\k\wicd-kubeconfig`, `C:\k\wicd-certs\wicd-client-current.pem`, `C:\k\imported-certs.pem`,
-		`C:\k\tls\certs\tls.key`, `C:\k\cni\config\ovnkube-client-2026-01-01.pem`, `C:\Temp\network-conf.ps1`, `C:\Temp\mine.ps1`, `C:\k\notes`,
+	m.lay(`C:\k\windows-instance-config-daemon.exe`, `C:\k\kube-log-runner.exe`, `C:\k\azure-cloud-node-manager.exe`,
+		`C:\k\kubelet.conf`,
+		`C:\k\bootstrap-kubeconfig`, `C:\k\wicd-kubeconfig`, `C:\k\wicd-certs\wicd-client-current.pem`,
+		`C:\k\imported-certs.pem`,
+		`C:\k\tls\certs\tls.key`, `C:\k\cni\config\ovnkube-client-2026-01-01.pem`, `C:\Temp\network-conf.ps1`,
+		`C:\Temp\mine.ps1`, `C:\k\notes`,
 		`C:\var\log\wicd\wicd.log`, `C:\var\pki\kubelet-client-current.pem`, `C:\k\wicd\a`)
 	m.Environment["HTTPS_PROXY"], m.Environment["HTTP_PROXY"] = "http://old:1", "http://old:1"
 	m.Processes = []host.Process{
 		{PID: m.Services["kubelet"].PID, Name: "kubelet.exe", Path: `C:\k\kubelet.exe`},
-		{PID: m.Services[nodespec.ServiceAgent].PID, Name: "windows-instance-config-daemon.exe", Path: `C:\k\windows-instance-config-daemon.exe`},
+		{PID: m.Services[nodespec.ServiceAgent].PID, Name: "windows-instance-config-daemon.exe",
+			Path: `C:\k\windows-instance-config-daemon.exe`},
 		{PID: 7, Name: "containerd.exe", Path: `C:\k\containerd.exe`}, // as a shim, which outlives its service
 	}
 	m.Networks = []host.HNSNetwork{{Name: "OVN", Type: "Overlay", Subnet: "10.132.1.0/24"}}
-	m.Identity.Current = &plan.CertificateFacts{CommonName: "system:node:a", Organization: []string{"system:nodes"}, NotAfter: now.Add(time.Hour)}
+	m.Identity.Current = &plan.CertificateFacts{CommonName: "system:node:a", Organization: []string{"system:nodes"},
+		NotAfter: now.Add(time.Hour)}
 	return m
 }
 
@@ -91,7 +105,9 @@ func withWICD() *model {
 func stops(m *model, step plan.Step) {
 	if stop, ok := step.Operation.(plan.StopService); ok {
 		pid := m.Services[stop.Service].PID
-		m.Processes = slices.DeleteFunc(slices.Clone(m.Processes), func(process host.Process) bool { return process.PID == pid })
+		m.Processes = slices.DeleteFunc(slices.Clone(m.Processes), func(process host.Process) bool {
+			return process.PID == pid
+		})
 	}
 }
 
@@ -108,7 +124,8 @@ func TestAHostThatAnOlderOperatorLeftBecomesANode(t *testing.T) {
 				steps := converge(t, m, node(), kill)
 				m.before = nil
 				taken(t, m)
-				if got, want := slices.Contains(names(steps), "RequestCertificate system:node:a"), generation == "WMCB"; got != want {
+				if got, want := slices.Contains(names(steps), "RequestCertificate system:node:a"),
+					generation == "WMCB"; got != want {
 					t.Errorf("a new certificate was asked for: %t; that of the host is of use: %t", got, !want)
 				}
 				giveBack(t, m, -1)
@@ -121,9 +138,11 @@ func TestAHostThatAnOlderOperatorLeftBecomesANode(t *testing.T) {
 		m.Files[`C:\k\kubelet.exe`] = plan.FileFact{SHA256: "own"}
 		m.Files[`C:\Temp\hns.psm1`] = plan.FileFact{SHA256: "own"}
 		m.Environment["HTTPS_PROXY"] = "own"
-		m.Services["kube-proxy"] = host.Service{ServiceConfig: host.ServiceConfig{Name: "kube-proxy", CommandLine: `D:\own.exe`}}
+		m.Services["kube-proxy"] = host.Service{ServiceConfig: host.ServiceConfig{Name: "kube-proxy",
+			CommandLine: `D:\own.exe`}}
 		ledger := plan.Record(m.Facts, node())
-		if !ledger.Paths[`C:\k\kubelet.exe`].Existed || ledger.Services["kube-proxy"] == nil || ledger.Environment["HTTPS_PROXY"] == nil {
+		if !ledger.Paths[`C:\k\kubelet.exe`].Existed || ledger.Services["kube-proxy"] == nil ||
+			ledger.Environment["HTTPS_PROXY"] == nil {
 			t.Errorf("%+v", ledger)
 		}
 		if _, there := ledger.Paths[`C:\Temp\hns.psm1`]; there {
@@ -135,7 +154,8 @@ func TestAHostThatAnOlderOperatorLeftBecomesANode(t *testing.T) {
 // watchTakeover looks at the host before each step of a take-over.
 func watchTakeover(t *testing.T, m *model, step plan.Step) {
 	t.Helper()
-	foreign := strings.HasPrefix(m.Services[nodespec.ServiceAgent].RunningCommandLine, `C:\k\windows-instance-config-daemon.exe`)
+	foreign := strings.HasPrefix(m.Services[nodespec.ServiceAgent].RunningCommandLine,
+		`C:\k\windows-instance-config-daemon.exe`)
 	if foreign && step.Name != "StopService "+nodespec.ServiceAgent {
 		t.Errorf("%s comes before the older agent is stopped", step.Name)
 	}
@@ -149,13 +169,15 @@ func watchTakeover(t *testing.T, m *model, step plan.Step) {
 			t.Error("C:\\k is removed")
 		}
 		for _, service := range node().Services {
-			if fact := m.Services[service.Name]; fact.State != host.ServiceRunning || fact.RunningCommandLine != service.CommandLine {
+			if fact := m.Services[service.Name]; fact.State != host.ServiceRunning ||
+				fact.RunningCommandLine != service.CommandLine {
 				t.Errorf("%s comes before service %s runs", step.Name, service.Name)
 			}
 		}
 	}
 	for _, service := range m.Services {
-		if path != "" && strings.Contains(strings.ToLower(service.RunningCommandLine), strings.ToLower(path)) && strings.HasSuffix(path, ".exe") {
+		if path != "" && strings.Contains(strings.ToLower(service.RunningCommandLine), strings.ToLower(path)) &&
+			strings.HasSuffix(path, ".exe") {
 			t.Errorf("%s touches a program that service %s runs", step.Name, service.Name)
 		}
 	}
@@ -170,12 +192,14 @@ func watchTakeover(t *testing.T, m *model, step plan.Step) {
 func taken(t *testing.T, m *model) {
 	t.Helper()
 	for _, service := range node().Services {
-		if fact := m.Services[service.Name]; fact.State != host.ServiceRunning || fact.RunningCommandLine != service.CommandLine {
+		if fact := m.Services[service.Name]; fact.State != host.ServiceRunning ||
+			fact.RunningCommandLine != service.CommandLine {
 			t.Errorf("service %s is %+v", service.Name, fact)
 		}
 	}
 	for path, fact := range m.Files {
-		if strings.HasPrefix(fact.SHA256, "old ") && !strings.HasPrefix(path, nodespec.LogRoot) && path != `C:\Temp\mine.ps1` && path != `C:\k\notes` &&
+		if strings.HasPrefix(fact.SHA256, "old ") && !strings.HasPrefix(path, nodespec.LogRoot) &&
+			path != `C:\Temp\mine.ps1` && path != `C:\k\notes` &&
 			!strings.HasPrefix(path, `C:\var\pki`) && !nodespec.Within(path, nodespec.AgentRoot) {
 			t.Errorf("%s is left", path)
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Make says what must be done so that a host with these facts becomes what the spec wants. What restarts the host ends the plan: the
-// rest is planned with the facts after the restart. Steps whose needs are unmet are left out, and the needs are named.
+// Make returns the plan that brings a host with these facts to the spec. A restart of the host ends the plan: the rest
+// is planned with the facts after the restart. Steps with unmet needs are left out, and the plan names the needs.
 func Make(facts Facts, spec nodespec.NodeSpec) Plan {
 	m := newMaker(facts, spec)
 	m.makeAll()
@@ -48,14 +48,14 @@ func (m *maker) makeAll() {
 	}
 }
 
-// Settle says what must be taken away so that nothing is left on the host that only earlier specs needed.
+// Settle returns the plan that removes everything that only earlier specs needed.
 func Settle(facts Facts, spec nodespec.NodeSpec) Plan {
 	m := newMaker(facts, spec)
 	m.giveBackStale()
 	return Plan{Steps: m.steps}
 }
 
-// Restart is the plan that restarts the host and does nothing else.
+// Restart returns the plan that restarts the host and does nothing else.
 func Restart(reason string) Plan {
 	return Plan{Steps: []Step{{
 		Name: Name(Reboot{}), Operation: Reboot{Reason: reason}, Reason: reason, Reboots: true, DisturbsPods: true,
@@ -108,7 +108,7 @@ func (m *maker) plan() Plan {
 	return Plan{Steps: m.steps, Needs: m.needs()}
 }
 
-// needs are the unmet needs of all that the spec wants, in a fixed order.
+// needs returns the unmet needs of all that the spec wants, in a fixed order.
 func (m *maker) needs() []nodespec.Need {
 	wanted := map[nodespec.Need]bool{}
 	for _, file := range m.spec.Files {
@@ -177,7 +177,8 @@ func (m *maker) setFirewall() {
 		case !there:
 			m.add(SetFirewallRule{Rule: rule}, "firewall rule %s is not there", rule.Name)
 		case !sameRule(fact, rule):
-			m.add(SetFirewallRule{Rule: rule}, "firewall rule %s does not allow %s port %d as it should", rule.Name, rule.Protocol, rule.LocalPort)
+			m.add(SetFirewallRule{Rule: rule}, "firewall rule %s does not allow %s port %d as it should", rule.Name,
+				rule.Protocol, rule.LocalPort)
 		}
 	}
 }
@@ -219,7 +220,7 @@ func (m *maker) setHostName() {
 	}
 }
 
-// nextHostName is the computer name after the next restart.
+// nextHostName returns the computer name after the next restart.
 func nextHostName(facts Facts) string {
 	if facts.System.PendingHostName != "" {
 		return facts.System.PendingHostName
@@ -227,15 +228,16 @@ func nextHostName(facts Facts) string {
 	return facts.System.HostName
 }
 
-// rebootReason says why the host must restart before services can be started. Whether a feature really needs it shows only when it was
-// enabled: the agent plans anew before it restarts the host.
+// rebootReason says why the host must restart before services can be started. Whether a feature really needs it shows
+// only when it was enabled: the agent plans again before it restarts the host.
 func rebootReason(facts Facts, spec nodespec.NodeSpec) string {
 	for _, feature := range spec.Features {
 		if facts.Features[feature] != host.FeatureEnabled {
 			return "the Windows feature " + feature + " takes effect only after a restart"
 		}
 	}
-	if spec.HostName != "" && (!strings.EqualFold(facts.System.HostName, spec.HostName) || facts.System.PendingHostName != "") {
+	if spec.HostName != "" && (!strings.EqualFold(facts.System.HostName, spec.HostName) ||
+		facts.System.PendingHostName != "") {
 		return "the computer name " + spec.HostName + " takes effect only after a restart"
 	}
 	return ""

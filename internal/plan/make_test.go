@@ -190,14 +190,17 @@ func TestNames(t *testing.T) {
 	if name := plan.Name(plan.WriteFile{File: secret}); name != `WriteFile C:\k\f` {
 		t.Error(name)
 	}
-	authority := nodespec.TrustedCertificate{Fingerprint: strings.Repeat("ab", 32), Subject: "CN=a\r\nb\u202e" + strings.Repeat("c", 200)}
-	if name, want := plan.Name(plan.TrustCertificate{Certificate: authority}), "TrustCertificate CN=ab"+strings.Repeat("c", 95)+"... (abababababab)"; name != want {
+	authority := nodespec.TrustedCertificate{Fingerprint: strings.Repeat("ab", 32),
+		Subject: "CN=a\r\nb\u202e" + strings.Repeat("c", 200)}
+	if name, want := plan.Name(plan.TrustCertificate{Certificate: authority}), "TrustCertificate CN=ab"+strings.Repeat("c",
+		95)+"... (abababababab)"; name != want {
 		t.Errorf("got %q, want %q", name, want)
 	}
 	if name := plan.Name(plan.DistrustCertificate{Fingerprint: authority.Fingerprint}); name != "DistrustCertificate abababababab" {
 		t.Error(name)
 	}
-	if name := plan.Name(plan.SetEnvironment{Name: "HTTPS_PROXY", Value: "http://user:secret@proxy"}); strings.Contains(name, "secret") {
+	if name := plan.Name(plan.SetEnvironment{Name: "HTTPS_PROXY",
+		Value: "http://user:secret@proxy"}); strings.Contains(name, "secret") {
 		t.Error(name)
 	}
 }

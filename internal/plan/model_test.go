@@ -34,7 +34,7 @@ type model struct {
 	before    func(plan.Step) // looks at the host before each step; may be nil
 }
 
-// fresh is a host before us. The operator has made C:\k\wicd.
+// fresh returns a host before us. The operator has made C:\k\wicd.
 func fresh() *model {
 	return &model{overlay: "overlay", network: "OVN", disturbs: map[string]bool{}, Facts: plan.Facts{
 		Time:     now,
@@ -75,7 +75,7 @@ func (m *model) do(step plan.Step) {
 	}
 }
 
-// entries are the names in a folder.
+// entries returns the names in a folder.
 func (m *model) entries(folder string) []string {
 	names := map[string]bool{}
 	for path := range m.Files {
@@ -182,7 +182,8 @@ func (m *model) doFile(operation plan.Operation) {
 		m.Files[o.Directory.Path] = fact
 	case plan.WriteFile:
 		content := o.File.Bytes()
-		m.Files[o.File.Path] = plan.FileFact{SHA256: plan.Digest(content), Text: plan.TextDigest(content), Access: plan.FileAccess(o.File)}
+		m.Files[o.File.Path] = plan.FileFact{SHA256: plan.Digest(content), Text: plan.TextDigest(content),
+			Access: plan.FileAccess(o.File)}
 	case plan.MakeLink:
 		m.Files[o.Link.Path] = plan.FileFact{LinkTarget: o.Link.Target}
 	case plan.InstallRelease:

@@ -7,8 +7,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// setUpNetwork waits for the HNS network and makes kube-proxy's endpoint on it, as soon as nothing keeps hybrid-overlay-node from
-// making the network. What needs the endpoint's address is planned when it has one.
+// setUpNetwork waits for the HNS network and makes kube-proxy's endpoint on it, as soon as nothing keeps
+// hybrid-overlay-node from making the network. What needs the endpoint's address is planned when it has one.
 func (m *maker) setUpNetwork() {
 	network := m.spec.Network
 	if network.HNSNetwork == "" || network.PodSubnet == "" || m.startsLater() {
@@ -23,8 +23,9 @@ func (m *maker) setUpNetwork() {
 	}
 }
 
-// takeAwayForNetwork takes away what is not to be there before the HNS network, before a service starts that would use it: a kubelet that
-// finds the configuration of the CNI plugin takes pods. It is written again when the network is there. R-089
+// takeAwayForNetwork takes away what is not to be there before the HNS network, before a service starts that would use
+// it: a kubelet that finds the configuration of the CNI plugin takes pods. It is written again when the network is
+// there. R-089
 func (m *maker) takeAwayForNetwork() {
 	for _, file := range m.spec.Files {
 		if _, there := m.facts.Files[file.Path]; there && needsNetwork(file) && m.unmet[nodespec.NeedHNSNetwork] {
@@ -37,7 +38,8 @@ func needsNetwork(file nodespec.File) bool {
 	return slices.Contains(file.Needs, nodespec.NeedHNSNetwork)
 }
 
-// IsForNetwork reports whether a step takes away or writes a file of the spec that is there only while the HNS network is.
+// IsForNetwork reports whether a step removes or writes a file of the spec that exists only together with the HNS
+// network.
 func IsForNetwork(step Step, spec nodespec.NodeSpec) bool {
 	path := ""
 	switch o := step.Operation.(type) {
@@ -46,11 +48,13 @@ func IsForNetwork(step Step, spec nodespec.NodeSpec) bool {
 	case WriteFile:
 		path = o.File.Path
 	}
-	return slices.ContainsFunc(spec.Files, func(file nodespec.File) bool { return needsNetwork(file) && nodespec.SamePath(file.Path, path) })
+	return slices.ContainsFunc(spec.Files, func(file nodespec.File) bool {
+		return needsNetwork(file) && nodespec.SamePath(file.Path, path)
+	})
 }
 
-// markSubnet says of the steps that bring another pod subnet that pods feel them: those that run have addresses of the former one, from where
-// nobody reaches them any more, and must come anew.
+// markSubnet says of the steps that bring another pod subnet that pods feel them: those that run have addresses of the
+// former one, from where nobody reaches them any more, and must come again.
 func (m *maker) markSubnet() {
 	if before, now := m.facts.PodSubnet, m.spec.Network.PodSubnet; before == "" || now == "" || before == now {
 		return
@@ -75,7 +79,8 @@ func (m *maker) startsLater() bool {
 	})
 }
 
-// networkReason says why the pods' network is not as it should be; empty when it is. As long as the node has no pod subnet, any will do.
+// networkReason says why the pods' network is not as it should be; empty when it is. As long as the node has no pod
+// subnet, any will do.
 func (m *maker) networkReason() string {
 	wanted := m.spec.Network
 	if wanted.HNSNetwork == "" {

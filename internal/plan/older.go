@@ -9,15 +9,18 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// What operators before version 12 have put on hosts, of both generations: WICD with containerd, and before it WMCB with Docker. Nothing
-// else is theirs for certain. Docker itself is none of it: it came with the image.
+// What operators before version 12 have put on hosts, of both generations: WICD with containerd, and before it WMCB
+// with Docker. Nothing else is theirs for certain. Docker itself is not: it came with the image.
 
-// olderFiles are their files, those that hold credentials among them. What the spec names too is replaced and not removed.
+// olderFiles are their files, those that hold credentials among them. What the spec names too is replaced and not
+// removed.
 var olderFiles = below(map[string][]string{
 	nodespec.Root: {
-		"kubelet.exe", "kube-proxy.exe", "kube-log-runner.exe", "csi-proxy.exe", "hybrid-overlay-node.exe", "windows_exporter.exe",
+		"kubelet.exe", "kube-proxy.exe", "kube-log-runner.exe", "csi-proxy.exe", "hybrid-overlay-node.exe",
+		"windows_exporter.exe",
 		"windows-instance-config-daemon.exe", "azure-cloud-node-manager.exe", "ecr-credential-provider.exe", "wmcb.exe",
-		"kubelet.conf", "kube-proxy.conf", "kubelet-ca.crt", "bootstrap-ca.crt", "bootstrap-kubeconfig", "kubeconfig", "wicd-kubeconfig",
+		"kubelet.conf", "kube-proxy.conf", "kubelet-ca.crt", "bootstrap-ca.crt", "bootstrap-kubeconfig",
+		"kubeconfig", "wicd-kubeconfig",
 		"ca-bundle.crt", "imported-certs.pem", "cloud.conf", "credential-provider-config.yaml",
 	},
 	`C:\k\cni`:        {"host-local.exe", "win-bridge.exe", "win-overlay.exe", "flannel.exe"},
@@ -25,17 +28,20 @@ var olderFiles = below(map[string][]string{
 	`C:\k\containerd`: {"containerd.exe", "containerd-shim-runhcs-v1.exe", "containerd_conf.toml"},
 	`C:\k\tls`:        {"windows-exporter-webconfig.yaml"},
 	`C:\k\tls\certs`:  {"tls.crt", "tls.key"},
-	`C:\Temp`:         {"gcp-get-hostname.ps1", "windows-defender-exclusion.ps1", "hns.psm1", "network-conf.ps1", "wget-ignore-cert.ps1"},
+	`C:\Temp`: {"gcp-get-hostname.ps1", "windows-defender-exclusion.ps1", "hns.psm1", "network-conf.ps1",
+		"wget-ignore-cert.ps1"},
 	`C:\Windows\Temp`: {"worker.ign"},
 })
 
 // olderFolders are folders of theirs that hold nothing but what they made, parents after children.
 var olderFolders = []string{`C:\k\wicd-certs`, `C:\k\tls\certs`, `C:\k\tls`}
 
-// olderLogs are folders of logs that our services do not write to. They stay while the host is a node: somebody may want to read them.
+// olderLogs are folders of logs that our services do not write to. They stay while the host is a node: somebody may
+// want to read them.
 var olderLogs = []string{`C:\k\log`, nodespec.LogDirectory("hybrid-overlay"), nodespec.LogDirectory("wicd")}
 
-// olderCertificates are the hybrid overlay's client certificates with their keys, a file for each time that it asked for one.
+// olderCertificates are the hybrid overlay's client certificates with their keys, a file for each time that it asked
+// for one.
 const olderCertificates = `C:\k\cni\config`
 
 // olderMirrors is where WICD's operator put a folder with a file hosts.toml for each registry that has mirrors.
@@ -47,7 +53,8 @@ const OlderImported = `C:\k\imported-certs.pem`
 // olderSigns are files that no other program has: where one of them lies, an older operator has been.
 var olderSigns = []string{`C:\k\windows-instance-config-daemon.exe`, `C:\k\wicd-kubeconfig`, `C:\k\wmcb.exe`}
 
-// olderVariables are the variables that WICD set, and took away where the cluster had no proxy: their values are its own.
+// olderVariables are the variables that WICD set, and took away where the cluster had no proxy: their values are its
+// own.
 var olderVariables = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"}
 
 func below(names map[string][]string) []string {
@@ -60,13 +67,14 @@ func below(names map[string][]string) []string {
 	return paths
 }
 
-// OlderPaths are all places where an older operator may have left something, but for those of OlderEntries.
+// OlderPaths returns all paths where an older operator may have left something, except those of OlderEntries.
 func OlderPaths() []string { return slices.Concat(olderFiles, olderFolders, olderLogs) }
 
-// OlderListings are the folders in which an older operator left entries with names that differ from host to host.
+// OlderListings returns the folders in which an older operator left entries with names that differ from host to host.
 func OlderListings() []string { return []string{olderCertificates, olderMirrors} }
 
-// OlderEntries are the places that an older operator has made, if it was here, where one of those folders has an entry.
+// OlderEntries returns the paths that an older operator, if it was here, has made where one of those folders has an
+// entry.
 func OlderEntries(folder, name string) []string {
 	path := folder + `\` + name
 	switch {
@@ -83,13 +91,13 @@ func isOlderCertificate(name string) bool {
 	return strings.HasPrefix(name, "ovnkube-client-") && strings.HasSuffix(name, ".pem")
 }
 
-// isOlderMirror reports whether a path is one of a registry's mirrors. Unlike the other places this is one of ours too: what the node does not
-// use of it goes as all else that no spec names any more.
+// isOlderMirror reports whether a path is one of a registry's mirrors. Unlike the other places this is one of ours too:
+// what the node does not use of it goes as all else that no spec names any more.
 func isOlderMirror(path string) bool {
 	return nodespec.Within(path, olderMirrors) && !nodespec.SamePath(path, olderMirrors)
 }
 
-// OlderVariables are the environment variables that an older operator may have left.
+// OlderVariables returns the environment variables that an older operator may have left.
 func OlderVariables() []string { return olderVariables }
 
 func isOlder(path string) bool {
@@ -111,19 +119,22 @@ func samePathIn(paths []string, path string) bool {
 	return slices.ContainsFunc(paths, func(each string) bool { return nodespec.SamePath(each, path) })
 }
 
-// OlderNode is what of a node an older operator made, in the words of a spec: services by their names alone, folders and networks. No host is
-// brought to it; it is for a host that leaves before it was taken over.
+// OlderNode describes the parts of a node that an older operator made, as a spec: services by their names alone,
+// folders and networks. No host is brought to it; it is for a host that leaves before it was taken over.
 func OlderNode() nodespec.NodeSpec {
 	spec := nodespec.NodeSpec{
 		Identity: nodespec.Identity{Directory: `C:\var\lib\kubelet\pki`},
-		Network:  nodespec.Network{OwnedNetworks: []string{"BaseOVNKubernetesHybridOverlayNetwork", "OVNKubernetesHybridOverlayNetwork"}},
+		Network: nodespec.Network{OwnedNetworks: []string{"BaseOVNKubernetesHybridOverlayNetwork",
+			"OVNKubernetesHybridOverlayNetwork"}},
 	}
 	folders := []string{
-		nodespec.Root, `C:\k\cni`, `C:\k\cni\config`, `C:\k\containerd`, olderMirrors, `C:\k\etc`, `C:\k\tls`, `C:\k\wicd-certs`,
+		nodespec.Root, `C:\k\cni`, `C:\k\cni\config`, `C:\k\containerd`, olderMirrors, `C:\k\etc`,
+		`C:\k\tls`, `C:\k\wicd-certs`,
 		`C:\var`, `C:\var\lib`, nodespec.LogRoot, `C:\var\lib\kubelet`, `C:\var\lib\cni`, `C:\ProgramData\containerd`,
 	}
 	for _, name := range []string{
-		"containerd", nodespec.ServiceKubelet, "hybrid-overlay-node", "kube-proxy", "windows_exporter", "csi-proxy", "cloud-node-manager",
+		"containerd", nodespec.ServiceKubelet, "hybrid-overlay-node", "kube-proxy", "windows_exporter", "csi-proxy",
+		"cloud-node-manager",
 		nodespec.ServiceAgent,
 	} {
 		spec.Services = append(spec.Services, nodespec.Service{ServiceConfig: host.ServiceConfig{Name: name}})
@@ -135,8 +146,8 @@ func OlderNode() nodespec.NodeSpec {
 	return spec
 }
 
-// RecordOlder is the ledger of a host that nobody but an older operator has changed, from facts that were gathered for OlderNode. ok is false
-// when no older operator has been there.
+// RecordOlder returns the ledger of a host that only an older operator has changed, from facts that were gathered for
+// OlderNode. ok is false without traces of an older operator.
 func RecordOlder(facts Facts) (ledger Ledger, ok bool) {
 	spec := OlderNode()
 	if !findLeftovers(facts, spec).there {
@@ -163,7 +174,8 @@ func (m *maker) stopForeignAgent() {
 	m.add(StopService{Service: nodespec.ServiceAgent}, "the agent of an older operator would undo the changes")
 }
 
-// killReplaced ends what runs from a program that a link takes the place of and that no service stops with it: shims of containers.
+// killReplaced ends what runs from a program that a link takes the place of and that no service stops with it: shims of
+// containers.
 func (m *maker) killReplaced() {
 	ofServices := map[int]bool{}
 	for _, service := range m.facts.Services {
@@ -175,13 +187,15 @@ func (m *maker) killReplaced() {
 		}
 		for _, process := range m.facts.Processes {
 			if nodespec.SamePath(process.Path, link.Path) && !ofServices[process.PID] {
-				m.addStep(Step{Operation: KillProcess{Process: process}, Reason: "its program " + link.Path + " is replaced", DisturbsPods: true})
+				m.addStep(Step{Operation: KillProcess{Process: process}, Reason: "its program " + link.Path + " is replaced",
+					DisturbsPods: true})
 			}
 		}
 	}
 }
 
-// removeOlder removes what an older operator has left and the node does not use, once all of the node's own services run.
+// removeOlder removes what an older operator has left and the node does not use, once all of the node's own services
+// run.
 func (m *maker) removeOlder(r *restorer, path string) {
 	used := func(other string) bool { return nodespec.Within(other, path) }
 	switch {

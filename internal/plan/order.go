@@ -6,8 +6,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// inOrder sorts names so that each comes after what it depends on, and else as given. Dependencies outside of the names do not
-// matter; of a circle, which no service control manager starts anyway, the first named comes first.
+// inOrder sorts names so that each comes after what it depends on, and else as given. Dependencies outside of the names
+// do not matter; of a circle, which no service control manager starts anyway, the first named comes first.
 func inOrder(names []string, dependencies func(name string) []string) []string {
 	var ordered []string
 	given := map[string]string{}

@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// before is a host on which others may have put anything where the node will be.
+// before returns a host on which others may have put anything where the node will be.
 func before(t *rapid.T) *model {
 	m := fresh()
 	some := rapid.Bool()
@@ -26,7 +26,8 @@ func before(t *rapid.T) *model {
 	m.Antivirus.AtWork, m.refuses = some.Draw(t, "Defender at work"), some.Draw(t, "Defender refuses")
 	if some.Draw(t, "own exclusions") {
 		m.Antivirus.Exclusions = []host.Exclusion{
-			{Kind: host.ExcludePath, Value: `D:\data`}, {Kind: host.ExcludeProcess, Value: `C:\K\Releases\containerd-v1\containerd.exe`},
+			{Kind: host.ExcludePath, Value: `D:\data`},
+			{Kind: host.ExcludeProcess, Value: `C:\K\Releases\containerd-v1\containerd.exe`},
 		}
 	}
 	if some.Draw(t, "own authority") {
@@ -42,12 +43,14 @@ func before(t *rapid.T) *model {
 		}
 	}
 	if some.Draw(t, "own files in C:\\k") {
-		m.Files[nodespec.Root] = plan.FileFact{Directory: true, Entries: []string{"notes", "wicd"}, Access: host.AccessInherited}
+		m.Files[nodespec.Root] = plan.FileFact{Directory: true, Entries: []string{"notes", "wicd"},
+			Access: host.AccessInherited}
 		m.Files[`C:\k\notes`] = plan.FileFact{SHA256: "notes", Access: host.AccessInherited}
 	}
 	if some.Draw(t, "own log folder") {
 		m.Files[`C:\var`] = plan.FileFact{Directory: true, Entries: []string{"log"}, Access: host.AccessInherited}
-		m.Files[`C:\var\log`] = plan.FileFact{Directory: true, Entries: []string{"own.log"}, Access: host.AccessAdministrators}
+		m.Files[`C:\var\log`] = plan.FileFact{Directory: true, Entries: []string{"own.log"},
+			Access: host.AccessAdministrators}
 		m.Files[`C:\var\log\own.log`] = plan.FileFact{SHA256: "own", Access: host.AccessInherited}
 	}
 	if some.Draw(t, "Containers enabled") {
@@ -56,7 +59,7 @@ func before(t *rapid.T) *model {
 	return m
 }
 
-// wanted is a node in one of many shapes.
+// wanted returns a node in one of many shapes.
 func wanted(t *rapid.T, label string) nodespec.NodeSpec {
 	spec := node()
 	for _, component := range []string{"containerd", "kubelet", "overlay", "kube-proxy"} {
@@ -75,7 +78,8 @@ func wanted(t *rapid.T, label string) nodespec.NodeSpec {
 	spec.TrustedCertificates = nil
 	for _, fingerprint := range []string{"aa01", "bb02"} {
 		if rapid.Bool().Draw(t, label+"authority "+fingerprint) {
-			spec.TrustedCertificates = append(spec.TrustedCertificates, nodespec.TrustedCertificate{Fingerprint: fingerprint, Subject: "CN=" + fingerprint})
+			spec.TrustedCertificates = append(spec.TrustedCertificates, nodespec.TrustedCertificate{Fingerprint: fingerprint,
+				Subject: "CN=" + fingerprint})
 		}
 	}
 	if rapid.Bool().Draw(t, label+"no route") {
@@ -153,8 +157,8 @@ func TestSameInputsSamePlan(t *testing.T) {
 	})
 }
 
-// After a successful apply the plan is empty, from every state of the host, to every spec, and when the agent is killed on the way. No
-// step disturbs pods without saying so: converge looks at each. R-092, R-107
+// After a successful apply the plan is empty, from every state of the host, to every spec, and when the agent is killed
+// on the way. No step disturbs pods without saying so: converge looks at each. R-092, R-107
 func TestPlanAfterApplyIsEmpty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := before(t)
@@ -191,7 +195,8 @@ func TestRemoveBringsBackWhatWasThere(t *testing.T) {
 		operatorLeaves(m)
 		operatorLeaves(want)
 		// A route is not for more than one boot: what counts is whether it was there when it became our business.
-		if before, named := m.Ledger.Routes["169.254.169.254/32"]; named && before != (len(m.Routes) > 0) || !named && len(m.Routes) > len(want.Routes) {
+		if before, named := m.Ledger.Routes["169.254.169.254/32"]; named && before != (len(m.Routes) > 0) || !named &&
+			len(m.Routes) > len(want.Routes) {
 			t.Fatalf("routes %v, before %v, ledger %v", m.Routes, want.Routes, m.Ledger.Routes)
 		}
 		m.Routes, m.TrustedCertificates = want.Routes, orNil(m.TrustedCertificates)

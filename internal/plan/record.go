@@ -9,8 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Record completes the ledger with all that the spec names and the ledger does not know yet, as the facts say it is now. The content of
-// files that were there is left for the agent to fill in.
+// Record adds everything to the ledger that the spec names and the ledger lacks, in its present state as in the facts.
+// The agent fills in the content of existing files.
 func Record(facts Facts, spec nodespec.NodeSpec) Ledger {
 	l, left := facts.Ledger, findLeftovers(facts, spec)
 	l.Removing, l.Refusal = false, nil
@@ -67,7 +67,7 @@ func pointer[V any](facts map[string]V, name string) *V {
 	return nil
 }
 
-// recordedPaths are the spec's places but those of the agent, which the operator deletes.
+// recordedPaths returns the spec's places but those of the agent, which the operator deletes.
 func recordedPaths(spec nodespec.NodeSpec) []string {
 	return slices.DeleteFunc(specPaths(spec), func(path string) bool { return nodespec.Within(path, nodespec.AgentRoot) })
 }
@@ -77,11 +77,14 @@ func pathBefore(facts Facts, path string) PathBefore {
 	if !there {
 		return PathBefore{}
 	}
-	before := PathBefore{Existed: true, Directory: fact.Directory, Access: fact.Access, LinkTarget: fact.LinkTarget, Entries: fact.Entries}
+	before := PathBefore{Existed: true, Directory: fact.Directory, Access: fact.Access, LinkTarget: fact.LinkTarget,
+		Entries: fact.Entries}
 	if nodespec.SamePath(path, nodespec.Root) {
 		// The operator made it to put the agent there, unless it holds something else.
 		agent := strings.TrimPrefix(nodespec.AgentRoot, nodespec.Root+`\`)
-		before.Entries = slices.DeleteFunc(slices.Clone(fact.Entries), func(entry string) bool { return strings.EqualFold(entry, agent) })
+		before.Entries = slices.DeleteFunc(slices.Clone(fact.Entries), func(entry string) bool {
+			return strings.EqualFold(entry, agent)
+		})
 		if len(before.Entries) == 0 {
 			return PathBefore{}
 		}
@@ -89,8 +92,8 @@ func pathBefore(facts Facts, path string) PathBefore {
 	return before
 }
 
-// rememberNetworks adds the networks of the spec that are not there yet: what is there before our services run is not ours, unless an older
-// operator has left it.
+// rememberNetworks adds the networks of the spec that are not there yet: what is there before our services run is not
+// ours, unless an older operator has left it.
 func rememberNetworks(facts Facts, spec nodespec.NodeSpec, left bool) []string {
 	networks := slices.Clone(facts.Ledger.Networks)
 	for _, name := range spec.Network.OwnedNetworks {

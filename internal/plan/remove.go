@@ -9,9 +9,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Remove says what must be done to give the host back as the ledger says it was. The agent's own folder stays, and C:\k with it: the
-// operator deletes them when the plan is empty. What services have started shows only when they are stopped: until then containerd may
-// start one more shim, which would hold its files. So the stops are a plan of their own.
+// Remove returns the plan that restores the host as the ledger says. The agent's own folder stays, and C:\k with it:
+// the operator deletes them when the plan is empty. Processes of services are known only after the services have
+// stopped: until then containerd may start one more shim, which would hold its files. So the stops are a plan of their
+// own.
 func Remove(facts Facts) Plan {
 	r := &remover{restorer{facts: facts, why: "the host is restored to its original state"}}
 	r.endServices()
@@ -49,7 +50,8 @@ func Remove(facts Facts) Plan {
 // remover plans a removal.
 type remover struct{ restorer }
 
-// endServices ends the agent's own service first, so that it repairs nothing, then the others, dependents before what they need.
+// endServices ends the agent's own service first, so that it repairs nothing, then the others, dependents before what
+// they need.
 func (r *remover) endServices() {
 	names := r.services()
 	isAgent := func(name string) bool { return strings.EqualFold(name, nodespec.ServiceAgent) }
@@ -62,7 +64,7 @@ func (r *remover) endServices() {
 	}
 }
 
-// killProcesses ends what outlives its service, such as container shims. The agent itself is none of it.
+// killProcesses ends processes that outlive their service, such as container shims. It does not end the agent.
 func (r *remover) killProcesses() {
 	ofServices := map[int]bool{}
 	for _, service := range r.facts.Services {
@@ -159,13 +161,15 @@ func (r *remover) hostName() {
 	}
 }
 
-// restart ends the plan with a restart when something needs it. As with an installation, the agent looks again before it restarts.
+// restart ends the plan with a restart when something needs it. As with an installation, the agent looks again before
+// it restarts.
 func (r *remover) restart() {
 	reason := r.restartReason()
 	if reason == "" {
 		return
 	}
-	r.steps = append(r.steps, Step{Name: Name(Reboot{}), Operation: Reboot{Reason: reason}, Reason: reason, Reboots: true, DisturbsPods: true})
+	r.steps = append(r.steps, Step{Name: Name(Reboot{}), Operation: Reboot{Reason: reason}, Reason: reason, Reboots: true,
+		DisturbsPods: true})
 }
 
 func (r *remover) restartReason() string {

@@ -8,9 +8,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Repair is what can be done of a plan without the operator: nothing that needs files which are nowhere on the host, or releases (their
-// folders) that could not be installed, and next to nothing while the host waits for a restart. What runs goes on running as it is until the
-// files come, and what stands still starts with the command line that it has. left says what only the operator can do; empty for nothing.
+// Repair returns the part of a plan that needs no operator: no step that needs missing files, or releases (their
+// folders) that could not be installed, and almost none while the host waits for a restart. Running services continue
+// until the files come, and stopped services start with their present command line. left names what only the operator
+// can do; empty for nothing.
 func Repair(facts Facts, spec nodespec.NodeSpec, failed ...string) (p Plan, left string) {
 	m := newMaker(facts, spec)
 	left = m.holdBack(failed)
@@ -38,7 +39,9 @@ func (m *maker) holdBack(failed []string) (left string) {
 		return ""
 	}
 	m.releases = slices.DeleteFunc(m.releases, func(release nodespec.Release) bool {
-		return slices.ContainsFunc(m.lacking, func(lacking nodespec.Release) bool { return lacking.Directory == release.Directory })
+		return slices.ContainsFunc(m.lacking, func(lacking nodespec.Release) bool {
+			return lacking.Directory == release.Directory
+		})
 	})
 	m.links = slices.DeleteFunc(slices.Clone(m.links), func(link nodespec.Link) bool { return m.ofLacking(link.Target) })
 	m.holdServices()
@@ -47,7 +50,7 @@ func (m *maker) holdBack(failed []string) (left string) {
 	return strings.Join(lacks, "; ")
 }
 
-// nowhere is a file of a release that is nowhere on the host.
+// nowhere returns a file of a release that is nowhere on the host.
 func (m *maker) nowhere(release nodespec.Release) string {
 	for _, file := range release.Files {
 		if _, there := m.facts.Payload[file.SHA256]; !there {
@@ -59,18 +62,21 @@ func (m *maker) nowhere(release nodespec.Release) string {
 
 // ofLacking reports whether a command line or a path names something in the folder of a release that lacks files.
 func (m *maker) ofLacking(commandLine string) bool {
-	return slices.ContainsFunc(m.lacking, func(release nodespec.Release) bool { return Mentions(commandLine, release.Directory) })
+	return slices.ContainsFunc(m.lacking, func(release nodespec.Release) bool {
+		return Mentions(commandLine, release.Directory)
+	})
 }
 
-// holdServices marks the services that stay as they are: those that run or are to run from a release that lacks files, and those with
-// which one would stop that could not start again.
+// holdServices marks the services that stay as they are: those that run or are to run from a release that lacks files,
+// and those with which one would stop that could not start again.
 func (m *maker) holdServices() {
 	m.held = map[string]bool{}
 	pinned := map[string]bool{}
 	for _, service := range slices.Backward(m.ordered()) {
 		name := strings.ToLower(service.Name)
 		fact, runs := m.running(service.Name)
-		m.held[name] = pinned[name] || m.ofLacking(service.CommandLine) || m.ofLacking(fact.CommandLine) || m.ofLacking(fact.RunningCommandLine)
+		m.held[name] = pinned[name] || m.ofLacking(service.CommandLine) || m.ofLacking(fact.CommandLine) ||
+			m.ofLacking(fact.RunningCommandLine)
 		if !runs || !pinned[name] && m.canStart(fact) {
 			continue
 		}
@@ -80,8 +86,9 @@ func (m *maker) holdServices() {
 	}
 }
 
-// holdsFile reports whether a file stays as it is, because a service uses it that does: one that runs would not notice the change, nor
-// anybody later, and one of another version may not understand it. What follows the network must follow it.
+// holdsFile reports whether a file stays as it is, because a service uses it that does: one that runs would not notice
+// the change, nor anybody later, and one of another version may not understand it. What follows the network must follow
+// it.
 func (m *maker) holdsFile(file nodespec.File) bool {
 	if _, there := m.facts.Files[file.Path]; !there {
 		return false
@@ -92,7 +99,8 @@ func (m *maker) holdsFile(file nodespec.File) bool {
 		}
 		fact, there := m.facts.service(service.Name)
 		_, runs := m.running(service.Name)
-		return runs || there && fact.CommandLine != service.CommandLine && !slices.Contains(file.Needs, nodespec.NeedSourceVIP)
+		return runs || there && fact.CommandLine != service.CommandLine &&
+			!slices.Contains(file.Needs, nodespec.NeedSourceVIP)
 	})
 }
 
@@ -101,7 +109,8 @@ func (m *maker) canStart(fact host.Service) bool {
 	for _, release := range m.lacking {
 		for _, file := range release.Files {
 			path := release.Path(file)
-			if m.facts.Files[path].SHA256 != file.SHA256 && strings.Contains(strings.ToLower(fact.CommandLine), strings.ToLower(path)) {
+			if m.facts.Files[path].SHA256 != file.SHA256 && strings.Contains(strings.ToLower(fact.CommandLine),
+				strings.ToLower(path)) {
 				return false
 			}
 		}
@@ -115,8 +124,8 @@ func (m *maker) cannotStart(service nodespec.Service) bool {
 	return m.held[strings.ToLower(service.Name)] && !runs && !m.canStart(fact)
 }
 
-// repairBeforeRestart is for a host that waits for a restart, which the operator decides: a node that was one comes up all the same after a
-// boot for another reason. No pod starts before the network is there.
+// repairBeforeRestart is for a host that waits for a restart, which the operator decides: a node that was one comes up
+// all the same after a boot for another reason. No pod starts before the network is there.
 func (m *maker) repairBeforeRestart() {
 	m.stops = nil
 	m.files = slices.DeleteFunc(m.files, func(file nodespec.File) bool {
@@ -146,7 +155,8 @@ func (m *maker) startConfigured() {
 		if runs {
 			continue
 		}
-		away[name] = away[name] || configureReason(service.ServiceConfig, fact, there) != "" || !m.canStart(fact) || m.differs(service) ||
+		away[name] = away[name] || configureReason(service.ServiceConfig, fact, there) != "" || !m.canStart(fact) ||
+			m.differs(service) ||
 			slices.ContainsFunc(service.Dependencies, func(dependency string) bool { return away[strings.ToLower(dependency)] })
 		if !away[name] && service.StartType == host.StartManual {
 			m.add(StartService{Service: service.Name}, "service %s does not run", service.Name)
@@ -154,7 +164,8 @@ func (m *maker) startConfigured() {
 	}
 }
 
-// differs reports whether a file that a service reads at its start is another than it should be, and is not written now.
+// differs reports whether a file that a service reads at its start is another than it should be, and is not written
+// now.
 func (m *maker) differs(service nodespec.Service) bool {
 	return slices.ContainsFunc(m.spec.Files, func(file nodespec.File) bool {
 		return restartsOn(service, file) && !m.changes(file.Path) && m.fileReason(file) != ""

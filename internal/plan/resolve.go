@@ -7,7 +7,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Resolve puts what is known of the host in the place of the spec's placeholders. The spec given is left as it is.
+// Resolve replaces the spec's placeholders with facts of the host. The given spec is not changed.
 func Resolve(facts Facts, spec nodespec.NodeSpec) nodespec.NodeSpec {
 	var known []string
 	if spec.Network.PodSubnet != "" {
@@ -28,13 +28,15 @@ func Resolve(facts Facts, spec nodespec.NodeSpec) nodespec.NodeSpec {
 	return spec
 }
 
-// sourceVIP is the address of kube-proxy's endpoint; empty as long as the node has no pod subnet or there is no such endpoint.
+// sourceVIP returns the address of kube-proxy's endpoint; empty as long as the node has no pod subnet or there is no
+// such endpoint.
 func sourceVIP(facts Facts, network nodespec.Network) string {
 	if network.PodSubnet == "" {
 		return ""
 	}
 	for _, endpoint := range facts.Endpoints {
-		if strings.EqualFold(endpoint.Name, network.SourceVIPEndpoint) && strings.EqualFold(endpoint.Network, network.HNSNetwork) {
+		if strings.EqualFold(endpoint.Name, network.SourceVIPEndpoint) && strings.EqualFold(endpoint.Network,
+			network.HNSNetwork) {
 			return endpoint.Address
 		}
 	}

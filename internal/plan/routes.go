@@ -7,14 +7,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Routes through the adapter of the default route, such as the one to a cloud's metadata service. Windows loses them at each boot, and when
-// the HNS network takes that adapter or gives it back: so they are looked for like all else. Without a default route there is nothing to
-// lead them through, and they wait for it.
+// Routes through the adapter of the default route, such as the one to a cloud's metadata service. Windows loses them at
+// each boot, and when the HNS network takes that adapter or gives it back: so they are looked for like all else.
+// Without a default route there is nothing to lead them through, and they wait for it.
 
 func (m *maker) addRoutes() {
 	for _, destination := range m.spec.Routes {
 		if !m.facts.NoDefaultRoute && !m.facts.hasRoute(destination) {
-			m.add(AddRoute{Destination: destination}, "there is no route to %s through the adapter of the default route", destination)
+			m.add(AddRoute{Destination: destination}, "there is no route to %s through the adapter of the default route",
+				destination)
 		}
 	}
 }
@@ -32,7 +33,7 @@ func (r *restorer) route(destination string) {
 
 func (f Facts) hasRoute(destination string) bool { return slices.Contains(f.Routes, destination) }
 
-// NamedRoutes are the destinations that concern us.
+// NamedRoutes returns the destinations that concern us.
 func NamedRoutes(ledger Ledger, spec nodespec.NodeSpec) []string {
 	names := slices.Concat(spec.Routes, slices.Collect(maps.Keys(ledger.Routes)))
 	slices.Sort(names)

@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// ordered are the spec's services, each after what it depends on.
+// ordered returns the spec's services, each after what it depends on.
 func (m *maker) ordered() []nodespec.Service {
 	byName := map[string]nodespec.Service{}
 	names := make([]string, len(m.spec.Services))
@@ -29,7 +29,7 @@ func (m *maker) running(name string) (host.Service, bool) {
 	return fact, there && fact.State != host.ServiceStopped
 }
 
-// servicesToStop are the running services that a change needs to stand still, and those that depend on them.
+// servicesToStop returns the running services that a change needs to stand still, and those that depend on them.
 func (m *maker) servicesToStop() map[string]string {
 	stops := map[string]string{}
 	waiting := m.waiting()
@@ -94,9 +94,9 @@ func (m *maker) restartReason(service nodespec.Service, fact host.Service) strin
 	return ""
 }
 
-// stopServices stops what a change needs to stand still before anything is changed: when the agent is killed in between, the next plan
-// finds a stopped service and starts it.
-// Dependents stop first, each in a step of its own, so that the plan says of each what it means for pods. The second call does nothing.
+// stopServices stops what a change needs to stand still before anything is changed: when the agent is killed in
+// between, the next plan finds a stopped service and starts it. Dependents stop first, each in a step of its own, so
+// that the plan says of each what it means for pods. The second call does nothing.
 func (m *maker) stopServices() {
 	if m.stopped {
 		return
@@ -110,13 +110,15 @@ func (m *maker) stopServices() {
 	}
 }
 
-// waiting are the services, in lower case, that cannot start yet: a need of theirs is unmet, or they depend on one that waits.
+// waiting returns the services, in lower case, that cannot start yet: a need of theirs is unmet, or they depend on one
+// that waits.
 func (m *maker) waiting() map[string]bool {
 	waiting := map[string]bool{}
 	for _, service := range m.ordered() {
-		waits := m.lacks(service.Needs) || m.cannotStart(service) || slices.ContainsFunc(service.Dependencies, func(dependency string) bool {
-			return waiting[strings.ToLower(dependency)]
-		})
+		waits := m.lacks(service.Needs) || m.cannotStart(service) || slices.ContainsFunc(service.Dependencies,
+			func(dependency string) bool {
+				return waiting[strings.ToLower(dependency)]
+			})
 		waiting[strings.ToLower(service.Name)] = waits
 	}
 	return waiting

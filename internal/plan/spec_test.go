@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// node is a small node: everything that a plan knows is in it.
+// node returns a small node: everything that a plan knows is in it.
 func node() nodespec.NodeSpec {
 	spec := nodespec.NodeSpec{
 		Schema: 1, Instance: "a", HostName: "a", NodeName: "a", Features: []string{"Containers"},
@@ -20,13 +20,16 @@ func node() nodespec.NodeSpec {
 		},
 		Files: []nodespec.File{
 			{Path: `C:\k\kubelet.conf`, Content: "kind: KubeletConfiguration\n"},
-			{Path: `C:\k\cni\cni.conf`, Content: "${POD_SUBNET}\n", Needs: []nodespec.Need{nodespec.NeedPodSubnet, nodespec.NeedHNSNetwork}},
+			{Path: `C:\k\cni\cni.conf`, Content: "${POD_SUBNET}\n", Needs: []nodespec.Need{nodespec.NeedPodSubnet,
+				nodespec.NeedHNSNetwork}},
 			{Path: `C:\k\config.json`, Secret: "credentials\n"},
-			{Path: `C:\k\kube-proxy.conf`, Content: "${SOURCE_VIP}\n", Needs: []nodespec.Need{nodespec.NeedPodSubnet, nodespec.NeedSourceVIP}},
+			{Path: `C:\k\kube-proxy.conf`, Content: "${SOURCE_VIP}\n", Needs: []nodespec.Need{nodespec.NeedPodSubnet,
+				nodespec.NeedSourceVIP}},
 		},
-		TrustedCertificates: []nodespec.TrustedCertificate{{Fingerprint: "aa01", Subject: "CN=Example CA", DER: []byte("der")}},
-		Routes:              []string{"169.254.169.254/32"},
-		Environment:         map[string]string{"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": ".svc"},
+		TrustedCertificates: []nodespec.TrustedCertificate{{Fingerprint: "aa01", Subject: "CN=Example CA",
+			DER: []byte("der")}},
+		Routes:      []string{"169.254.169.254/32"},
+		Environment: map[string]string{"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": ".svc"},
 		Firewall: []host.FirewallRule{
 			{Name: "Logs", DisplayName: "Logs", Protocol: "TCP", LocalPort: 10250, Enabled: true, Allow: true},
 		},
@@ -55,7 +58,8 @@ func addMirrors(spec *nodespec.NodeSpec, registry, mirror string) {
 			spec.Directories = append(spec.Directories, nodespec.Directory{Path: path, Access: host.AccessInherited})
 		}
 	}
-	spec.Files = append(spec.Files, nodespec.File{Path: `C:\k\registries\` + registry + `\hosts.toml`, Secret: nodespec.Secret(mirror + "\n")})
+	spec.Files = append(spec.Files, nodespec.File{Path: `C:\k\registries\` + registry + `\hosts.toml`,
+		Secret: nodespec.Secret(mirror + "\n")})
 }
 
 // addRelease adds a component with one program, or replaces its release by another version.

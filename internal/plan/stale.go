@@ -9,8 +9,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// giveBackStale takes away what we put on the host for an earlier spec and this one does not name. Folders other than releases stay
-// until the removal, if they hold something that we did not make: it may be pods' data. Features and the host name stay too: a change of them restarts the host.
+// giveBackStale takes away what we put on the host for an earlier spec and this one does not name. Folders other than
+// releases stay until the removal, if they hold something that we did not make: it may be pods' data. Features and the
+// host name stay too: a change of them restarts the host.
 func (m *maker) giveBackStale() {
 	r := &restorer{facts: m.facts, why: "the node does not need it any more"}
 	stale := m.stale()
@@ -59,8 +60,9 @@ func (m *maker) giveBackStale() {
 // draftSuffix ends the name of a file that is being written: what a host's Files leave where a write was cut off.
 const draftSuffix = ".wmco-tmp"
 
-// goesWhole reports whether a folder of ours below C:\k holds nothing but what is stale too, such as that of a registry without mirrors. It goes
-// in one step: containerd takes an empty folder for a registry about which there is nothing to be said, blocked or not.
+// goesWhole reports whether a folder of ours below C:\k holds nothing but what is stale too, such as that of a registry
+// without mirrors. It goes in one step: containerd takes an empty folder for a registry about which there is nothing to
+// be said, blocked or not.
 func (m *maker) goesWhole(path string, stale map[string]bool) bool {
 	fact := m.facts.Files[path]
 	// A write that was cut off leaves a draft beside the file.
@@ -73,11 +75,13 @@ func (m *maker) goesWhole(path string, stale map[string]bool) bool {
 	case !fact.Directory || fact.LinkTarget != "":
 		return true
 	}
-	return fact.Listed && !slices.ContainsFunc(fact.Entries, func(name string) bool { return !m.goesWhole(path+`\`+name, stale) })
+	return fact.Listed && !slices.ContainsFunc(fact.Entries, func(name string) bool {
+		return !m.goesWhole(path+`\`+name, stale)
+	})
 }
 
-// removeRelease removes the folder of a former release when nothing runs from it and the fallback does not need it. Containers hold on to
-// the shim that they were started with, so this can be long after an upgrade.
+// removeRelease removes the folder of a former release when nothing runs from it and the fallback does not need it.
+// Containers hold on to the shim that they were started with, so this can be long after an upgrade.
 func (m *maker) removeRelease(r *restorer, directory string) {
 	if slices.ContainsFunc(m.facts.Kept, func(kept string) bool { return nodespec.SamePath(kept, directory) }) {
 		return
@@ -94,7 +98,8 @@ func (m *maker) removeRelease(r *restorer, directory string) {
 	}
 	if _, there := m.facts.Files[directory]; there {
 		r.steps = append(r.steps, Step{
-			Name: Name(RemovePath{Path: directory}), Operation: RemovePath{Path: directory}, Reason: "nothing runs from this former release",
+			Name: Name(RemovePath{Path: directory}), Operation: RemovePath{Path: directory},
+			Reason: "nothing runs from this former release",
 		})
 	}
 }
@@ -102,7 +107,7 @@ func (m *maker) removeRelease(r *restorer, directory string) {
 // named are names in the ledger.
 type named struct{ services, firewall, environment, certificates, routes, paths map[string]bool }
 
-// stale are the ledger's entries that the spec does not name. Our own folders are not among them.
+// stale returns the ledger's entries that the spec does not name. Our own folders are not among them.
 func (m *maker) stale() named { return unnamed(m.facts.Ledger, m.spec) }
 
 func unnamed(ledger Ledger, spec nodespec.NodeSpec) named {
@@ -146,9 +151,10 @@ func without[V any](entries map[string]V, kind string, wanted map[string]bool) m
 	return left
 }
 
-// specPaths are all places that a spec names, and the ones that come with every spec.
+// specPaths returns all places that a spec names, and the ones that come with every spec.
 func specPaths(spec nodespec.NodeSpec) []string {
-	paths := append([]string{nodespec.Root, nodespec.AgentRoot, nodespec.ReleasesRoot, nodespec.IncomingRoot}, identityDirectories(spec)...)
+	paths := append([]string{nodespec.Root, nodespec.AgentRoot, nodespec.ReleasesRoot, nodespec.IncomingRoot},
+		identityDirectories(spec)...)
 	for _, directory := range spec.Directories {
 		paths = append(paths, directory.Path)
 	}
@@ -167,8 +173,8 @@ func specPaths(spec nodespec.NodeSpec) []string {
 // IsNamed reports whether a spec names a place.
 func IsNamed(path string, spec nodespec.NodeSpec) bool { return samePathIn(specPaths(spec), path) }
 
-// Paths are all places that the ledger or the spec names, without repetition and in a fixed order. Those of the agent and the files of
-// releases are not among them.
+// Paths returns all paths that the ledger or the spec names, without repetition and in a fixed order, except those of
+// the agent and the files of releases.
 func Paths(ledger Ledger, spec nodespec.NodeSpec) []string {
 	names := map[string]bool{}
 	for _, path := range slices.Concat(recordedPaths(spec), slices.Collect(maps.Keys(ledger.Paths))) {
@@ -179,7 +185,8 @@ func Paths(ledger Ledger, spec nodespec.NodeSpec) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Prune drops the ledger's entries that the spec does not name and that were given back: what somebody else puts there later is not ours.
+// Prune drops the ledger's entries that the spec does not name and that were restored: what others put there later is
+// not ours.
 func Prune(facts Facts, spec nodespec.NodeSpec) Ledger {
 	ledger, stale := facts.Ledger, unnamed(facts.Ledger, spec)
 	ledger.Services = maps.Clone(ledger.Services)
@@ -203,7 +210,8 @@ func Prune(facts Facts, spec nodespec.NodeSpec) Ledger {
 		return stale.routes[destination] && restored(facts, func(r *restorer) { r.route(destination) })
 	})
 	ledger.Exclusions = slices.DeleteFunc(slices.Clone(ledger.Exclusions), func(exclusion host.Exclusion) bool {
-		return !excluded(spec.Exclusions, exclusion) && facts.Antivirus.known() && !excluded(facts.Antivirus.Exclusions, exclusion)
+		return !excluded(spec.Exclusions, exclusion) && facts.Antivirus.known() &&
+			!excluded(facts.Antivirus.Exclusions, exclusion)
 	})
 	ledger.Paths = maps.Clone(ledger.Paths)
 	maps.DeleteFunc(ledger.Paths, func(path string, _ PathBefore) bool {

@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Plan is what must be done, in order, and what must become known before the rest can be planned.
+// Plan is the ordered list of steps, and the needs that must be met before the rest can be planned.
 type Plan struct {
 	Steps []Step          `json:"steps"`
 	Needs []nodespec.Need `json:"needs,omitempty"`
@@ -32,7 +32,7 @@ type Operation interface {
 	target() string
 }
 
-// Name is the name of the step that does an operation: its kind and its target.
+// Name returns the name of the step that does an operation: its kind and its target.
 func Name(operation Operation) string {
 	return strings.TrimSpace(strings.TrimPrefix(fmt.Sprintf("%T", operation), "plan.") + " " + operation.target())
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// The authorities that the whole machine trusts. Programs that run see a change of Windows' store of roots: none is restarted for one.
+// The authorities that the whole machine trusts. Programs that run see a change of Windows' store of roots: none is
+// restarted for one.
 
 func (m *maker) trustCertificates() {
 	for _, certificate := range m.spec.TrustedCertificates {
@@ -26,8 +27,8 @@ func (r *restorer) trustedCertificate(fingerprint string) {
 	}
 }
 
-// WithForeignCertificate notes that others have the machine trust an authority too: it stays when we do not need it any more, as if it had been
-// there before us.
+// WithForeignCertificate records that others also make the machine trust an authority: it stays when we no longer need
+// it, like one that existed before us.
 func (l Ledger) WithForeignCertificate(fingerprint string) Ledger {
 	l.TrustedCertificates = maps.Clone(l.TrustedCertificates)
 	if l.TrustedCertificates == nil {
@@ -41,7 +42,8 @@ func (f Facts) trusts(fingerprint string) bool {
 	return containsFold(f.TrustedCertificates, fingerprint)
 }
 
-// rememberCertificates adds those of the spec, and those that an older operator has put into the store: they are as if not there before.
+// rememberCertificates adds those of the spec, and those that an older operator has put into the store: they are as if
+// not there before.
 func rememberCertificates(facts Facts, spec nodespec.NodeSpec, left leftovers) map[string]bool {
 	var names []string
 	for _, certificate := range spec.TrustedCertificates {
@@ -56,7 +58,7 @@ func rememberCertificates(facts Facts, spec nodespec.NodeSpec, left leftovers) m
 	})
 }
 
-// NamedCertificates are the fingerprints that concern us, those that an older operator has imported among them.
+// NamedCertificates returns the fingerprints that concern us, those that an older operator has imported among them.
 func NamedCertificates(ledger Ledger, spec nodespec.NodeSpec, imported []string) []string {
 	names := slices.Concat(imported, slices.Collect(maps.Keys(ledger.TrustedCertificates)))
 	for _, certificate := range spec.TrustedCertificates {
@@ -72,8 +74,8 @@ const (
 	shortFingerprint = 12
 )
 
-// authority names a certificate for people: by its subject, and by a part of the fingerprint, because an authority that renews its
-// certificate has two of one subject.
+// authority names a certificate for people: by its subject, and by a part of the fingerprint, because an authority that
+// renews its certificate has two of one subject.
 func authority(fingerprint, subject string) string {
 	short := fingerprint[:min(shortFingerprint, len(fingerprint))]
 	printable := strings.Map(func(r rune) rune {

@@ -1,9 +1,9 @@
-// Package policy is what all decisions of the operator have in common: a chain of named checks, which reads as a
-// specification, and what came of it. Each subject has a package of its own below this one. All are pure functions:
-// they are given facts and the time, read nothing, and change nothing.
+// Package policy is the common part of all decisions of the operator: a chain of named checks, which reads as a
+// specification, and its result. Each subject has a package of its own below this one. All are pure functions: they get
+// facts and the time, read nothing, and change nothing.
 package policy
 
-// Decision is what a chain of checks came to.
+// Decision is the result of a chain of checks.
 type Decision struct {
 	Allowed bool
 	// Check is the name of the check that decided; empty when all passed.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Enumerate writes a list as a sentence has it: "a, b and c".
+// Enumerate writes a list as in a sentence: "a, b and c".
 func Enumerate(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")

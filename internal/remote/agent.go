@@ -22,10 +22,11 @@ type Agent struct {
 
 var hexDigest = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// EnsureAgent brings the agent to the host, to the folder in which it lands, if it is not there with its size, and returns its path and
-// whether it was sent. Only administrators can write there, so that what is there under its name was sent by an operator. progress may be
-// nil; see Upload.
-func (c *Connection) EnsureAgent(ctx context.Context, agent Agent, progress func(done, total int64)) (path string, sent bool, err error) {
+// EnsureAgent brings the agent to the host, to the folder in which it lands, if it is not there with its size, and
+// returns its path and whether it was sent. Only administrators can write there, so a file with its name was sent by an
+// operator. progress may be nil; see Upload.
+func (c *Connection) EnsureAgent(ctx context.Context, agent Agent, progress func(done, total int64)) (path string,
+	sent bool, err error) {
 	if !hexDigest.MatchString(agent.SHA256) {
 		return "", false, fmt.Errorf("%q is not a SHA-256 digest", agent.SHA256)
 	}

@@ -8,10 +8,12 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// legacyAlgorithms are what old SSH servers need and an administrator may allow: their weaknesses are known, and still cost an attacker on
-// the way some work. What is broken outright (arcfour, ssh-dss, 3des-cbc, diffie-hellman-group1-sha1) cannot be allowed.
+// legacyAlgorithms are what old SSH servers need and an administrator may allow: their weaknesses are known, and still
+// cost an attacker on the way some work. What is broken outright (arcfour, ssh-dss, 3des-cbc,
+// diffie-hellman-group1-sha1) cannot be allowed.
 var legacyAlgorithms = []string{
-	ssh.InsecureKeyExchangeDH14SHA1, ssh.InsecureKeyExchangeDHGEXSHA1, ssh.InsecureCipherAES128CBC, ssh.HMACSHA1, ssh.InsecureHMACSHA196, ssh.KeyAlgoRSA,
+	ssh.InsecureKeyExchangeDH14SHA1, ssh.InsecureKeyExchangeDHGEXSHA1, ssh.InsecureCipherAES128CBC, ssh.HMACSHA1,
+	ssh.InsecureHMACSHA196, ssh.KeyAlgoRSA,
 }
 
 // ParseLegacyAlgorithms reads names of algorithms, separated by commas, for Dialer.LegacyAlgorithms.
@@ -36,17 +38,20 @@ type algorithms struct {
 	keyExchanges, ciphers, macs, hostKeys, signatures []string
 }
 
-// offeredAlgorithms are those without known weaknesses, then those of legacy that may be allowed. The host-key algorithms of the pinned key
-// come first: a server with several keys must present the one that was seen before. In FIPS mode the SSH library leaves out what is not
-// approved.
+// offeredAlgorithms are those without known weaknesses, then those of legacy that may be allowed. The host-key
+// algorithms of the pinned key come first: a server with several keys must present the one that was seen before. In
+// FIPS mode the SSH library leaves out what is not approved.
 func offeredAlgorithms(legacy []string, pinned *HostKey) algorithms {
 	modern, insecure := ssh.SupportedAlgorithms(), ssh.InsecureAlgorithms()
 	allowed := func(known []string) []string {
 		return slices.DeleteFunc(slices.Clone(known), func(name string) bool { return !isAllowed(legacy, name) })
 	}
-	macs := slices.DeleteFunc(modern.MACs, func(name string) bool { return name == ssh.HMACSHA1 && !isAllowed(legacy, name) })
+	macs := slices.DeleteFunc(modern.MACs, func(name string) bool {
+		return name == ssh.HMACSHA1 && !isAllowed(legacy, name)
+	})
 	hostKeys := append([]string{
-		ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256,
+		ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoRSASHA512,
+		ssh.KeyAlgoRSASHA256,
 	}, allowed([]string{ssh.KeyAlgoRSA})...)
 	if pinned != nil {
 		first := algorithmsOfKey(pinned.Type)
@@ -74,7 +79,7 @@ func rank(first []string, name string) int {
 	return 1
 }
 
-// algorithmsOfKey are the signature algorithms for a type of key.
+// algorithmsOfKey returns the signature algorithms for a type of key.
 func algorithmsOfKey(keyType string) []string {
 	if keyType == ssh.KeyAlgoRSA {
 		return []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256, ssh.KeyAlgoRSA}
@@ -91,8 +96,8 @@ func (a algorithms) loginSigner(signer ssh.Signer) (ssh.Signer, error) {
 	return ssh.NewSignerWithAlgorithms(rsaSigner, a.signatures)
 }
 
-// allowHint says how an administrator lets the operator speak with a server that has nothing better; empty when nothing that the server
-// offers may be allowed.
+// allowHint says how an administrator lets the operator speak with a server that has nothing better; empty when nothing
+// that the server offers may be allowed.
 func allowHint(offered []string) string {
 	var names []string
 	for _, name := range offered {

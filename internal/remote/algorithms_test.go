@@ -15,7 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// offered are the names of algorithms in the operator's first packet (SSH_MSG_KEXINIT, RFC 4253, 7.1), as an attacker on the way reads it.
+// offered returns the names of algorithms in the operator's first packet (SSH_MSG_KEXINIT, RFC 4253, 7.1), as an
+// attacker on the way reads it.
 func offered(t *testing.T, d *remote.Dialer) []string {
 	t.Helper()
 	var names []string
@@ -61,7 +62,8 @@ func readOffer(r *bufio.Reader) ([]string, error) {
 }
 
 func isWeak(name string) bool {
-	return name == "ssh-rsa" || name == "ssh-dss" || slices.ContainsFunc([]string{"sha1", "md5", "cbc", "3des", "arcfour", "rc4", "-96", "none"},
+	return name == "ssh-rsa" || name == "ssh-dss" || slices.ContainsFunc([]string{"sha1", "md5", "cbc", "3des", "arcfour",
+		"rc4", "-96", "none"},
 		func(part string) bool { return strings.Contains(name, part) })
 }
 
@@ -71,7 +73,8 @@ func TestAlgorithmsThatAreOffered(t *testing.T) {
 		if i := slices.IndexFunc(names, isWeak); i >= 0 {
 			t.Errorf("%s is offered", names[i])
 		}
-		for _, want := range []string{"curve25519-sha256", "ssh-ed25519", "rsa-sha2-512", "aes256-gcm@openssh.com", "hmac-sha2-256-etm@openssh.com"} {
+		for _, want := range []string{"curve25519-sha256", "ssh-ed25519", "rsa-sha2-512", "aes256-gcm@openssh.com",
+			"hmac-sha2-256-etm@openssh.com"} {
 			if !slices.Contains(names, want) {
 				t.Errorf("%s is not offered, and so not looked at", want)
 			}
@@ -94,7 +97,8 @@ func TestAlgorithmsThatAreOffered(t *testing.T) {
 			}
 		}
 		for modern, weak := range map[string]string{
-			"aes256-ctr": "aes128-cbc", "hmac-sha2-512": "hmac-sha1", "rsa-sha2-256": "ssh-rsa", "ecdh-sha2-nistp256": "diffie-hellman-group14-sha1",
+			"aes256-ctr": "aes128-cbc", "hmac-sha2-512": "hmac-sha1", "rsa-sha2-256": "ssh-rsa",
+			"ecdh-sha2-nistp256": "diffie-hellman-group14-sha1",
 		} {
 			if slices.Index(names, modern) > slices.Index(names, weak) {
 				t.Errorf("%s comes before %s", weak, modern)
@@ -102,7 +106,8 @@ func TestAlgorithmsThatAreOffered(t *testing.T) {
 		}
 	})
 	t.Run("are never those that are broken", func(t *testing.T) {
-		names := offered(t, &remote.Dialer{LegacyAlgorithms: []string{"arcfour", "arcfour128", "3des-cbc", "ssh-dss", "diffie-hellman-group1-sha1"}})
+		names := offered(t, &remote.Dialer{LegacyAlgorithms: []string{"arcfour", "arcfour128", "3des-cbc", "ssh-dss",
+			"diffie-hellman-group1-sha1"}})
 		if i := slices.IndexFunc(names, isWeak); i >= 0 {
 			t.Errorf("%s is offered", names[i])
 		}
@@ -118,10 +123,12 @@ func TestParseLegacyAlgorithms(t *testing.T) {
 		}
 	}
 	for list, unknown := range map[string]string{
-		"ssh-rsa,hmac-md5": "hmac-md5", "arcfour": "arcfour", "3des-cbc": "3des-cbc", "ssh-dss": "ssh-dss", "all": "all", "SSH-RSA": "SSH-RSA", "ssh-rsa hmac-sha1": "ssh-rsa hmac-sha1",
+		"ssh-rsa,hmac-md5": "hmac-md5", "arcfour": "arcfour", "3des-cbc": "3des-cbc", "ssh-dss": "ssh-dss", "all": "all",
+		"SSH-RSA": "SSH-RSA", "ssh-rsa hmac-sha1": "ssh-rsa hmac-sha1",
 	} {
 		_, err := remote.ParseLegacyAlgorithms(list)
-		if err == nil || !strings.Contains(err.Error(), `"`+unknown+`"`) || !strings.Contains(err.Error(), "diffie-hellman-group14-sha1, ") {
+		if err == nil || !strings.Contains(err.Error(), `"`+unknown+`"`) || !strings.Contains(err.Error(),
+			"diffie-hellman-group14-sha1, ") {
 			t.Errorf("%q: the error names neither %q nor what can be allowed: %v", list, unknown, err)
 		}
 	}
@@ -132,8 +139,12 @@ func TestAServerWithOldAlgorithmsSaysWhichFlagAllowsThem(t *testing.T) {
 		configure func(*ssh.ServerConfig)
 		allowed   string // in the hint; empty: there is none
 	}{
-		"one that may be allowed": {func(c *ssh.ServerConfig) { c.KeyExchanges = []string{ssh.InsecureKeyExchangeDH14SHA1} }, "can allow diffie-hellman-group14-sha1"},
-		"one that is broken":      {func(c *ssh.ServerConfig) { c.KeyExchanges = []string{ssh.InsecureKeyExchangeDH1SHA1} }, ""},
+		"one that may be allowed": {func(c *ssh.ServerConfig) {
+			c.KeyExchanges = []string{ssh.InsecureKeyExchangeDH14SHA1}
+		}, "can allow diffie-hellman-group14-sha1"},
+		"one that is broken": {func(c *ssh.ServerConfig) {
+			c.KeyExchanges = []string{ssh.InsecureKeyExchangeDH1SHA1}
+		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			key := newKey(t)
@@ -141,7 +152,8 @@ func TestAServerWithOldAlgorithmsSaysWhichFlagAllowsThem(t *testing.T) {
 			c.configure(s.config)
 			_, err := (&remote.Dialer{}).Connect(t.Context(), s.target(key))
 			expectError(t, err, remote.ReasonNoCommonAlgorithm, "update OpenSSH", c.allowed)
-			hinted := strings.Contains(err.Error(), "--ssh-legacy-algorithms") && strings.Contains(err.Error(), "SSH_LEGACY_ALGORITHMS")
+			hinted := strings.Contains(err.Error(), "--ssh-legacy-algorithms") &&
+				strings.Contains(err.Error(), "SSH_LEGACY_ALGORITHMS")
 			if hinted != (c.allowed != "") {
 				t.Errorf("the flag is named: %t: %v", hinted, err)
 			}

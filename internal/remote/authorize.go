@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// administratorsKeys is the file that OpenSSH for Windows reads for members of the group Administrators, as its own configuration has it.
+	// administratorsKeys is the file that OpenSSH for Windows reads for members of the group Administrators, as its own
+	// configuration has it.
 	administratorsKeys = "/C:/ProgramData/ssh/administrators_authorized_keys"
 	// ownKeys is the file for all others, below their profile.
 	ownKeys = ".ssh/authorized_keys"
@@ -24,16 +25,18 @@ const (
 )
 
 // Authorize makes a host accept a public key for the user, who is logged in with another one: the key is added to
-// C:\ProgramData\ssh\administrators_authorized_keys or to the user's own .ssh\authorized_keys, whichever has let the user in. The file is
-// written in place, so that it keeps its access list, without which sshd refuses it. Keys that are there already stay, and nothing is written
-// if the key is among them. The file is read again before success is told.
+// C:\ProgramData\ssh\administrators_authorized_keys or to the user's own .ssh\authorized_keys, whichever has let the
+// user in. The file is written in place, so that it keeps its access list, without which sshd refuses it. Keys that are
+// there already stay, and nothing is written if the key is among them. The file is read again before success is
+// reported.
 func Authorize(ctx context.Context, connection *Connection, publicKey ssh.PublicKey, user string) error {
 	if publicKey == nil {
 		return errors.New("authorize a public key: there is none")
 	}
-	err := connection.operate(ctx, "an answer while the public key is authorized", func(_ context.Context, s *fileSession) error {
-		return authorize(s, publicKey, user, connection.target.Key.Signer().PublicKey())
-	})
+	err := connection.operate(ctx, "an answer while the public key is authorized",
+		func(_ context.Context, s *fileSession) error {
+			return authorize(s, publicKey, user, connection.target.Key.Signer().PublicKey())
+		})
 	return connection.verdict(ctx, err, func(err error) error {
 		return connection.transferFailed("authorize the operator's new public key for user "+user, err)
 	})
@@ -57,8 +60,8 @@ func authorize(s *fileSession, key ssh.PublicKey, user string, loggedInWith ssh.
 	return nil
 }
 
-// authorizedKeys finds the file by which the user is let in, and reads it: the first that accepts the key which the user is logged in with, or
-// else the first that is there.
+// authorizedKeys finds the file by which the user is let in, and reads it: the first that accepts the key which the
+// user is logged in with, or else the first that is there.
 func authorizedKeys(s *fileSession, user string, loggedInWith ssh.PublicKey) (name string, content []byte, err error) {
 	candidates := []string{administratorsKeys, path.Join(profile(s, user), ownKeys)}
 	for _, candidate := range candidates {
@@ -82,7 +85,7 @@ func authorizedKeys(s *fileSession, user string, loggedInWith ssh.PublicKey) (na
 		windowsPath(candidates[0]), windowsPath(candidates[1]))
 }
 
-// profile is the user's home, where an SFTP session begins.
+// profile returns the user's home, where an SFTP session begins.
 func profile(s *fileSession, user string) string {
 	if home, err := s.RealPath("."); err == nil {
 		if _, err := sftpPath(windowsPath(home)); err == nil && strings.Count(home, "/") > 2 {
@@ -132,7 +135,7 @@ func addition(content []byte, key ssh.PublicKey) []byte {
 	return []byte(line)
 }
 
-// appendTo writes behind the end of a file that is there, without making it anew.
+// appendTo writes behind the end of a file that is there, without making it again.
 func appendTo(s *fileSession, name string, size int64, data []byte) error {
 	file, err := s.OpenFile(name, os.O_WRONLY)
 	if err != nil {

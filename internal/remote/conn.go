@@ -30,7 +30,7 @@ func (c *monitoredConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// count is the number of bytes received so far.
+// count returns the number of bytes received so far.
 func (c *monitoredConn) count() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -156,14 +156,16 @@ func TestServersThatAreNotSSH(t *testing.T) {
 		reason remote.Reason
 		text   string
 	}{
-		"a web server":             {"HTTP/1.1 400 Bad Request\r\n\r\n", remote.ReasonNotSSH, "not an SSH server"},
-		"a mail server":            {"220 mail.example ESMTP\r\n", remote.ReasonNotSSH, "not an SSH server"},
-		"a stream without lines":   {strings.Repeat("x", 5000), remote.ReasonNotSSH, "not an SSH server"},
-		"a TLS alert":              {"\x15\x03\x01\x00\x02\x02\x46", remote.ReasonNotSSH, "not an SSH server"},
-		"an SSH 1 server":          {"SSH-1.5-old\r\n", remote.ReasonNotSSH, "version 1"},
-		"garbage after the hello":  {"SSH-2.0-x\r\n\xff\xff\xff\xff\xff\xff\xff\xff", remote.ReasonNotSSH, "breaks the SSH protocol"},
-		"nothing at all":           {"", remote.ReasonConnectionLost, "ended the connection"},
-		"an SSH hello and nothing": {"SSH-2.0-OpenSSH_for_Windows_8.1\r\n", remote.ReasonConnectionLost, "ended the connection"},
+		"a web server":           {"HTTP/1.1 400 Bad Request\r\n\r\n", remote.ReasonNotSSH, "not an SSH server"},
+		"a mail server":          {"220 mail.example ESMTP\r\n", remote.ReasonNotSSH, "not an SSH server"},
+		"a stream without lines": {strings.Repeat("x", 5000), remote.ReasonNotSSH, "not an SSH server"},
+		"a TLS alert":            {"\x15\x03\x01\x00\x02\x02\x46", remote.ReasonNotSSH, "not an SSH server"},
+		"an SSH 1 server":        {"SSH-1.5-old\r\n", remote.ReasonNotSSH, "version 1"},
+		"garbage after the hello": {"SSH-2.0-x\r\n\xff\xff\xff\xff\xff\xff\xff\xff", remote.ReasonNotSSH,
+			"breaks the SSH protocol"},
+		"nothing at all": {"", remote.ReasonConnectionLost, "ended the connection"},
+		"an SSH hello and nothing": {"SSH-2.0-OpenSSH_for_Windows_8.1\r\n", remote.ReasonConnectionLost,
+			"ended the connection"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			noLeaks(t)
@@ -268,7 +270,8 @@ func TestLoginsThatAreRefused(t *testing.T) {
 		s.config.PublicKeyCallback = nil
 		s.config.PasswordCallback = func(ssh.ConnMetadata, []byte) (*ssh.Permissions, error) { return nil, errors.New("no") }
 		_, err := (&remote.Dialer{}).Connect(t.Context(), s.target(key))
-		expectError(t, err, remote.ReasonAuthenticationFailed, "does not allow user Administrator to log in with a key", "PubkeyAuthentication")
+		expectError(t, err, remote.ReasonAuthenticationFailed, "does not allow user Administrator to log in with a key",
+			"PubkeyAuthentication")
 	})
 	t.Run("a server that takes RSA keys only with SHA-1", func(t *testing.T) {
 		key := newRSAKey(t)
@@ -293,7 +296,8 @@ func TestAHostKeyThatChanged(t *testing.T) {
 			target.HostKey = &remote.HostKey{Type: pinned.Type(), Data: pinned.Marshal()}
 			_, err := (&remote.Dialer{}).Connect(t.Context(), target)
 			expectError(t, err, remote.ReasonHostKeyChanged, presented.Fingerprint(), ssh.FingerprintSHA256(pinned),
-				"kubectl annotate windowsinstance win-1 -n wmco", "windowsmachineconfig.openshift.io/accept-host-key="+presented.Fingerprint())
+				"kubectl annotate windowsinstance win-1 -n wmco", "windowsmachineconfig.openshift.io/accept-host-key="+
+					presented.Fingerprint())
 			var changed *remote.HostKeyChangedError
 			if !errors.As(err, &changed) || !changed.Presented.Equal(presented) {
 				t.Errorf("the error does not carry the new key: %#v", changed)
@@ -304,8 +308,10 @@ func TestAHostKeyThatChanged(t *testing.T) {
 
 func TestServersWithOldAlgorithms(t *testing.T) {
 	for name, configure := range map[string]func(*ssh.ServerConfig){
-		ssh.InsecureKeyExchangeDH14SHA1: func(c *ssh.ServerConfig) { c.KeyExchanges = []string{ssh.InsecureKeyExchangeDH14SHA1} },
-		ssh.InsecureCipherAES128CBC:     func(c *ssh.ServerConfig) { c.Ciphers = []string{ssh.InsecureCipherAES128CBC} },
+		ssh.InsecureKeyExchangeDH14SHA1: func(c *ssh.ServerConfig) {
+			c.KeyExchanges = []string{ssh.InsecureKeyExchangeDH14SHA1}
+		},
+		ssh.InsecureCipherAES128CBC: func(c *ssh.ServerConfig) { c.Ciphers = []string{ssh.InsecureCipherAES128CBC} },
 		ssh.HMACSHA1: func(c *ssh.ServerConfig) {
 			c.Ciphers, c.MACs = []string{ssh.CipherAES128CTR}, []string{ssh.HMACSHA1}
 		},

@@ -43,10 +43,10 @@ func newConnection(d *Dialer, target Target, conn *monitoredConn, client *ssh.Cl
 	return c
 }
 
-// HostKey is what the host presented.
+// HostKey is the key that the host presented.
 func (c *Connection) HostKey() HostKey { return c.hostKey }
 
-// Address is the IP address of the other end.
+// Address returns the IP address of the other end.
 func (c *Connection) Address() string {
 	address := c.client.RemoteAddr().String()
 	if host, _, err := net.SplitHostPort(address); err == nil {
@@ -70,7 +70,7 @@ func (c *Connection) Err() error {
 	return c.cause
 }
 
-// Close ends the connection with all that runs on it, and waits for its goroutines. It may be called again.
+// Close ends the connection and everything that runs on it, and waits for its goroutines. It may be called again.
 func (c *Connection) Close() {
 	c.abort(ErrClosed)
 	<-c.done
@@ -100,7 +100,7 @@ func (c *Connection) awaitEnd() {
 	close(c.done)
 }
 
-// lost is the error for a connection that ended by itself.
+// lost returns the error for a connection that ended by itself.
 func (c *Connection) lost(err error) *Error {
 	message := "the SSH connection was lost"
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -153,9 +153,9 @@ func (c *Connection) ping() error {
 	return err
 }
 
-// do runs work, which waits for the host, and limits it: when w's limit passes, the host counts as hung and the connection is
-// closed. When ctx ends, soft (if any) asks the work to end; if that does not help soon, the connection is closed. Either way the
-// work has ended when do returns.
+// do runs work, which waits for the host, and limits it: when w's limit passes, the host counts as hung and the
+// connection is closed. When ctx ends, soft (if any) asks the work to end; if that does not help soon, the connection
+// is closed. Either way the work has ended when do returns.
 func (c *Connection) do(ctx context.Context, w *watch, soft func(), work func() error) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
@@ -174,7 +174,7 @@ func (c *Connection) do(ctx context.Context, w *watch, soft func(), work func() 
 		if soft != nil {
 			soft()
 		}
-		// The work is told to end and gets a moment for it, whatever ctx says.
+		// The work gets a request to end and a moment for it, whatever ctx says.
 		end := newWatch(c.clock, "the canceled work to end", c.limits.End)
 		if end.until(context.WithoutCancel(ctx), done) == nil {
 			return err
@@ -188,8 +188,8 @@ func (c *Connection) do(ctx context.Context, w *watch, soft func(), work func() 
 	return err
 }
 
-// verdict turns an error of work into what the caller gets: the context's cause and time-outs as they are, the loss of the
-// connection if that is behind it, and otherwise what explain makes of it.
+// verdict turns an error of work into what the caller gets: the context's cause and time-outs as they are, the loss of
+// the connection if that is behind it, and otherwise what explain makes of it.
 func (c *Connection) verdict(ctx context.Context, err error, explain func(error) error) error {
 	var timeout *TimeoutError
 	switch {

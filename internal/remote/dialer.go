@@ -1,6 +1,6 @@
-// Package remote speaks SSH with Windows hosts: it connects under time limits and with pinned host keys, brings the agent and
-// its inputs over SFTP, and runs the agent's verbs. The only command line that it ever sends is the agent's path and plain words
-// that mean the same to cmd.exe and to PowerShell.
+// Package remote speaks SSH with Windows hosts: it connects under time limits and with pinned host keys, brings the
+// agent and its inputs over SFTP, and runs the agent's verbs. The only command line that it ever sends is the agent's
+// path and plain words that mean the same to cmd.exe and to PowerShell.
 package remote
 
 import (
@@ -39,11 +39,11 @@ type Target struct {
 	Key sshkey.Key
 	// HostKey is the pinned host key; nil at the first contact.
 	HostKey *HostKey
-	// Expected are the fingerprints of which the host must show one at the first contact. Without any, whatever it shows is taken (and then
-	// pinned by the caller).
+	// Expected are the fingerprints of which the host must show one at the first contact. Without any, whatever it shows
+	// is taken (and then pinned by the caller).
 	Expected []string
-	// NoHostAt says what an address is at which no host can be; empty when one can. Nothing is sent to such an address, also where a name
-	// leads there. Nil excludes none.
+	// NoHostAt says what an address is at which no host can be; empty when one can. Nothing is sent to such an address,
+	// also where a name leads there. Nil excludes none.
 	NoHostAt func(netip.Addr) string
 }
 
@@ -55,7 +55,8 @@ type Dialer struct {
 	Clock clock.WithTicker
 	// Limits are how long a host may take.
 	Limits Limits
-	// LegacyAlgorithms are SSH algorithms that are allowed besides the modern ones, as ParseLegacyAlgorithms reads them. Others are ignored.
+	// LegacyAlgorithms are SSH algorithms that are allowed besides the modern ones, as ParseLegacyAlgorithms reads them.
+	// Others are ignored.
 	LegacyAlgorithms []string
 	// Rand makes names of temporary files; nil means crypto/rand.
 	Rand io.Reader
@@ -164,7 +165,8 @@ func dialError(target Target, err error) error {
 		return err
 	case errors.As(err, &unresolved):
 		e.Reason = ReasonNameNotResolved
-		e.Message = fmt.Sprintf("the DNS name %s does not resolve to an address (%s)", target.Address, lastPart(unresolved.Err))
+		e.Message = fmt.Sprintf("the DNS name %s does not resolve to an address (%s)", target.Address,
+			lastPart(unresolved.Err))
 		e.Next = "correct the name, or its DNS record as the cluster's nodes see it"
 	case errors.As(err, &timeout) && timeout.Timeout():
 		e.Reason = ReasonConnectionTimedOut
@@ -178,7 +180,7 @@ func dialError(target Target, err error) error {
 	return e
 }
 
-// causeOf is the innermost text of a network error, without addresses and operations.
+// causeOf returns the innermost text of a network error, without addresses and operations.
 func causeOf(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Err != nil {
@@ -209,7 +211,8 @@ func (h *handshake) run(ctx context.Context, d *Dialer) (*ssh.Client, error) {
 	config, err := h.config(d)
 	if err != nil {
 		return nil, &Error{Reason: ReasonAuthenticationFailed, Host: h.target.Address, Err: err,
-			Message: fmt.Sprintf("the private key cannot sign a login: %v", err), Next: "replace the key in Secret cloud-private-key"}
+			Message: fmt.Sprintf("the private key cannot sign a login: %v", err),
+			Next:    "replace the key in Secret cloud-private-key"}
 	}
 	var client *ssh.Client
 	var sshErr error

@@ -17,13 +17,16 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// R-058: what stands in the list of hosts is an address to dial and a name to log in with, and can become nothing else: no option, no
-// port, no path.
+// R-058: what stands in the list of hosts is an address to dial and a name to log in with, and can become nothing else:
+// no option, no port, no path.
 func FuzzEntriesAreAddressesAndUsersAndNothingElse(f *testing.F) {
 	for key, value := range map[string]string{
-		"10.1.42.1": "username=Administrator", "win.example.com": "username=-oProxyCommand=calc", "-oProxyCommand": "username=core", "10.0.0.1:2222": "username=a",
-		"fe80::1%eth0": "username=a", "..": "username=..", "a": "username=../../Windows", "b": `username=..\..\x`, "c": "username=$(calc)", "d": "username=%TEMP%",
-		"e": "username=a\nb", "f": "username=a\x00b", "g": "username=a\u202eb", "xn--pple-43d.com": "username=\u0430dmin", "h": "username=.", "i": "username=a/b", "j": "username=`id`",
+		"10.1.42.1": "username=Administrator", "win.example.com": "username=-oProxyCommand=calc",
+		"-oProxyCommand": "username=core", "10.0.0.1:2222": "username=a",
+		"fe80::1%eth0": "username=a", "..": "username=..", "a": "username=../../Windows", "b": `username=..\..\x`,
+		"c": "username=$(calc)", "d": "username=%TEMP%",
+		"e": "username=a\nb", "f": "username=a\x00b", "g": "username=a\u202eb", "xn--pple-43d.com": "username=\u0430dmin",
+		"h": "username=.", "i": "username=a/b", "j": "username=`id`",
 	} {
 		f.Add(key, value)
 	}
@@ -39,12 +42,14 @@ func FuzzEntriesAreAddressesAndUsersAndNothingElse(f *testing.F) {
 			return nil, errors.New("refused")
 		}}
 		_, err = dialer.Connect(t.Context(), remote.Target{Address: entry.Address, User: entry.Username, Key: login})
-		if host, port, splitErr := net.SplitHostPort(dialed); splitErr != nil || host != key || port != "22" || strings.HasPrefix(host, "-") {
+		if host, port, splitErr := net.SplitHostPort(dialed); splitErr != nil || host != key || port != "22" ||
+			strings.HasPrefix(host, "-") {
 			t.Errorf("%q is dialed as %q", key, dialed)
 		}
 		fitForStatus(t, err)
 		user := entry.Username
-		if strings.HasPrefix(user, "-") || strings.ContainsAny(user, `/\:`) || strings.HasSuffix(user, ".") || user != text.Printable(user) {
+		if strings.HasPrefix(user, "-") || strings.ContainsAny(user, `/\:`) || strings.HasSuffix(user, ".") ||
+			user != text.Printable(user) {
 			t.Errorf("user %q", user)
 		}
 	})
@@ -52,7 +57,8 @@ func FuzzEntriesAreAddressesAndUsersAndNothingElse(f *testing.F) {
 
 // R-061: names that Windows allows, and a shell or a path would not leave alone.
 func TestUserNamesGetNoFurtherThanTheLogin(t *testing.T) {
-	for _, user := range []string{"Administrator", "Jane Doe", "администратор", "$(calc)", "%USERNAME%", "`id`", "a'b", "a&calc", "!x!", "^", "~", "...x", "a b.c", "{0}"} {
+	for _, user := range []string{"Administrator", "Jane Doe", "администратор", "$(calc)", "%USERNAME%", "`id`", "a'b",
+		"a&calc", "!x!", "^", "~", "...x", "a b.c", "{0}"} {
 		t.Run(user, func(t *testing.T) {
 			if err := hostlist.ValidateUsername(user); err != nil {
 				t.Fatal(err)
@@ -86,7 +92,8 @@ func TestUserNamesGetNoFurtherThanTheLogin(t *testing.T) {
 			if want := fmt.Sprint([]string{agentPath + " facts"}); fmt.Sprint(s.ran()) != want {
 				t.Errorf("commands %q", s.ran())
 			}
-			if err := remote.Authorize(t.Context(), c, key.Signer().PublicKey(), user); err != nil || !strings.Contains(string(s.disk.content(keys)), key.AuthorizedKey()) {
+			if err := remote.Authorize(t.Context(), c, key.Signer().PublicKey(), user); err != nil ||
+				!strings.Contains(string(s.disk.content(keys)), key.AuthorizedKey()) {
 				t.Errorf("the key is not where that user's keys are: %v", err)
 			}
 		})

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Reason is why something with a host failed, in the form of a condition's reason.
+// Reason is the reason of a failure with a host, in the form of a condition's reason.
 type Reason string
 
 // Reasons.
@@ -18,7 +18,7 @@ const (
 	ReasonNotSSH               Reason = "NotSSH"               // something else than an SSH server answers
 	ReasonNoCommonAlgorithm    Reason = "NoCommonAlgorithm"    // the SSH server knows only algorithms that are not allowed
 	ReasonHostKeyChanged       Reason = "HostKeyChanged"       // the host key is not the pinned one
-	ReasonHostKeyUnexpected    Reason = "HostKeyUnexpected"    // at the first contact the host key is none of those that were announced
+	ReasonHostKeyUnexpected    Reason = "HostKeyUnexpected"    // at the first contact the host key is not among the announced ones
 	ReasonAddressForbidden     Reason = "AddressForbidden"     // the address is in a network in which no host can be
 	ReasonAuthenticationFailed Reason = "AuthenticationFailed" // the host does not accept the operator's key for the user
 	ReasonConnectionLost       Reason = "ConnectionLost"       // an established connection ended
@@ -33,7 +33,7 @@ const (
 	ReasonRemovalIncomplete    Reason = "RemovalIncomplete"    // some files could not be deleted
 )
 
-// Error is what went wrong with one host, in words for an administrator. Failures of the agent carry the agent's own reasons
+// Error is a failure with one host, in words for an administrator. Failures of the agent carry the agent's own reasons
 // (verb.Reason). A canceled context is no Error.
 type Error struct {
 	Reason Reason
@@ -72,7 +72,7 @@ func ReasonOf(err error) Reason {
 	return ""
 }
 
-// TimeoutError says what was waited for in vain.
+// TimeoutError names the wait that ran out of time.
 type TimeoutError struct {
 	Waiting string // "the SSH key exchange"
 	Limit   time.Duration
@@ -111,17 +111,19 @@ func (e *HostKeyUnexpectedError) Error() string {
 	if more := len(e.Expected) - mostExpected; more > 0 {
 		expected += fmt.Sprintf(" or one of %d more", more)
 	}
-	return fmt.Sprintf("at the first contact the host presented the SSH host key %s (%s), but the expected key is %s", e.Presented.Fingerprint(), e.Presented.Type, expected)
+	return fmt.Sprintf("at the first contact the host presented the SSH host key %s (%s), but the expected key is %s",
+		e.Presented.Fingerprint(), e.Presented.Type, expected)
 }
 
-// HostKeyWeakError is a host key that is too short to prove anything.
+// HostKeyWeakError is a host key that is too short to be safe.
 type HostKeyWeakError struct {
 	Presented HostKey
 	Bits      int
 }
 
 func (e *HostKeyWeakError) Error() string {
-	return fmt.Sprintf("the SSH host key %s is an RSA key of %d bits, and RSA keys of less than %d bits can be forged", e.Presented.Fingerprint(), e.Bits, shortestRSA)
+	return fmt.Sprintf("the SSH host key %s is an RSA key of %d bits, and RSA keys of less than %d bits can be forged",
+		e.Presented.Fingerprint(), e.Bits, shortestRSA)
 }
 
 // LeftBehindError lists what could not be deleted; the cause of ReasonRemovalIncomplete.

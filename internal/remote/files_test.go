@@ -38,7 +38,7 @@ func (c *cutConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// content is a program of n bytes that do not repeat.
+// content returns a program of n bytes that do not repeat.
 func content(n int) []byte {
 	data := make([]byte, n)
 	state := uint32(1)
@@ -51,9 +51,10 @@ func content(n int) []byte {
 
 func agentOf(program []byte) remote.Agent {
 	sum := sha256.Sum256(program)
-	return remote.Agent{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(program)), Open: func() (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(program)), nil
-	}}
+	return remote.Agent{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(program)),
+		Open: func() (io.ReadCloser, error) {
+			return io.NopCloser(bytes.NewReader(program)), nil
+		}}
 }
 
 // sftpForm is where a Windows path lies on the test's disk.
@@ -124,7 +125,7 @@ func TestEnsureAgent(t *testing.T) {
 			t.Errorf("%v, %v", sent, s.disk.names("C:/ProgramData/ssh/wicd/000000000000"))
 		}
 	})
-	t.Run("a digest that is none is refused", func(t *testing.T) {
+	t.Run("an invalid digest is refused", func(t *testing.T) {
 		_, c := hostWith(t, nil)
 		if _, _, err := c.EnsureAgent(t.Context(), remote.Agent{SHA256: `..\..\x`}, nil); err == nil {
 			t.Error("it was accepted")
@@ -327,7 +328,8 @@ func TestExists(t *testing.T) {
 		s.disk.put("C:/k/file", "x")
 		s.disk.failures["Stat /C:/secret"] = sftp.ErrSSHFxPermissionDenied
 	})
-	for path, want := range map[string]bool{`C:\k`: true, `C:\k\file`: true, `C:\k\missing`: false, `C:\no\folder`: false} {
+	for path, want := range map[string]bool{`C:\k`: true, `C:\k\file`: true, `C:\k\missing`: false,
+		`C:\no\folder`: false} {
 		if got, err := c.Exists(t.Context(), path); err != nil || got != want {
 			t.Errorf("%s: %v, %v", path, got, err)
 		}
@@ -351,7 +353,8 @@ func TestRemove(t *testing.T) {
 		if err := c.Remove(t.Context(), `C:\k`, `C:\var\log\kubelet\d`, `C:\not\there`); err != nil {
 			t.Fatal(err)
 		}
-		if s.disk.has("C:/k") || s.disk.has("C:/var/log/kubelet/d") || !s.disk.has("C:/var/log/kubelet") || !s.disk.has("C:/Windows/e") {
+		if s.disk.has("C:/k") || s.disk.has("C:/var/log/kubelet/d") || !s.disk.has("C:/var/log/kubelet") ||
+			!s.disk.has("C:/Windows/e") {
 			t.Errorf("left are %v", s.disk.names("C:"))
 		}
 	})
@@ -380,7 +383,7 @@ func TestRemove(t *testing.T) {
 			t.Error("something was deleted")
 		}
 	})
-	t.Run("a lost connection is told as such", func(t *testing.T) {
+	t.Run("a lost connection is reported as such", func(t *testing.T) {
 		s, c := hostWith(t, nil)
 		fill(s)
 		s.cut()

@@ -31,8 +31,10 @@ func (h *handshake) failure(err error) error {
 		return h.dropped(err)
 	case h.trusted && strings.Contains(err.Error(), "no common public key signature algorithm"):
 		return &Error{Reason: ReasonNoCommonAlgorithm, Host: h.target.Address, Err: err,
-			Message: fmt.Sprintf("the SSH server accepts logins with a key of type %s only with algorithms that are not safe", h.target.Key.Algorithm),
-			Next:    "update OpenSSH on the host, or use an Ed25519 or ECDSA key in Secret cloud-private-key" + allowHint([]string{ssh.KeyAlgoRSA})}
+			Message: fmt.Sprintf("the SSH server accepts logins with a key of type %s only with algorithms that are not safe",
+				h.target.Key.Algorithm),
+			Next: "update OpenSSH on the host, or use an Ed25519 or ECDSA key in Secret cloud-private-key" +
+				allowHint([]string{ssh.KeyAlgoRSA})}
 	case h.trusted:
 		return authenticationFailed(h.target, h.offered, err)
 	}
@@ -43,7 +45,8 @@ func (h *handshake) failure(err error) error {
 
 // isDropped reports whether the connection ended, in contrast to a refusal.
 func isDropped(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe) ||
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, io.ErrClosedPipe) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
@@ -113,7 +116,8 @@ func noCommonAlgorithm(target Target, negotiation *ssh.AlgorithmNegotiationError
 	return &Error{Reason: ReasonNoCommonAlgorithm, Host: target.Address, Err: negotiation,
 		Message: fmt.Sprintf("the SSH server offers no %s that is safe, only %s", negotiation.What,
 			sanitize(strings.Join(negotiation.RequestedAlgorithms, ", "))),
-		Next: "update OpenSSH on the host, or allow its algorithms in C:\\ProgramData\\ssh\\sshd_config" + allowHint(negotiation.RequestedAlgorithms)}
+		Next: "update OpenSSH on the host, or allow its algorithms in C:\\ProgramData\\ssh\\sshd_config" +
+			allowHint(negotiation.RequestedAlgorithms)}
 }
 
 func notSSH(target Target, greeting greetingKind, err error) error {

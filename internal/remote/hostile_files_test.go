@@ -66,7 +66,7 @@ func (e entry) ListAt(into []os.FileInfo, offset int64) (int, error) {
 	return n, nil
 }
 
-// hostThatLies is a connection to a host whose file server says of everything what the test has it say.
+// hostThatLies returns a connection to a host whose file server says of everything what the test has it say.
 func hostThatLies(t *testing.T, is entry) *remote.Connection {
 	t.Helper()
 	noLeaks(t)

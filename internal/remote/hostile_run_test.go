@@ -17,7 +17,9 @@ import (
 // fitForStatus checks that an error about a host has nothing in it that fills a status, or that a terminal obeys.
 func fitForStatus(t *testing.T, err error) {
 	t.Helper()
-	if text := err.Error(); len(text) > 2500 || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }) {
+	if text := err.Error(); len(text) > 2500 || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool {
+		return !unicode.IsPrint(r) || r == utf8.RuneError
+	}) {
 		t.Errorf("the error is not fit for a status: %d bytes, %.300q", len(text), text)
 	}
 }
@@ -42,9 +44,11 @@ func members(n int) string {
 	return strings.TrimSuffix(text.String(), ",")
 }
 
-// A host may be in the hands of somebody else, and then says what they like. Each is held by a bound, named, and costs nothing but itself.
+// A host may be in the hands of somebody else, and then says what they like. Each is held by a bound, named, and costs
+// nothing but itself.
 func TestWhatAHostileHostAnswers(t *testing.T) {
-	longStep := verb.Line{Type: verb.TypeStep, Step: &verb.Step{Name: strings.Repeat("s", 1<<20), State: verb.StepProgress}}
+	longStep := verb.Line{Type: verb.TypeStep, Step: &verb.Step{Name: strings.Repeat("s", 1<<20),
+		State: verb.StepProgress}}
 	for name, c := range map[string]struct {
 		agent  func(p *process) int
 		reason remote.Reason
@@ -80,17 +84,20 @@ func TestWhatAHostileHostAnswers(t *testing.T) {
 		}, remote.ReasonAgentStopped, []string{"more than 250000 values"}},
 		"a list of empty objects, which are small only on the wire": {func(p *process) int {
 			p.say(hello())
-			_, _ = io.WriteString(p.out, `{"wicd":"v1","type":"result","result":{"facts":{"processes":[`+strings.Repeat("{},", 1_000_000)+"{}]}}}\n")
+			_, _ = io.WriteString(p.out, `{"wicd":"v1","type":"result","result":{"facts":{"processes":[`+strings.Repeat("{},",
+				1_000_000)+"{}]}}}\n")
 			return 0
 		}, remote.ReasonAgentStopped, []string{"more than 250000 values"}},
 		"objects in objects": {func(p *process) int {
 			p.say(hello())
-			_, _ = io.WriteString(p.out, `{"wicd":"v1","type":"result","result":`+strings.Repeat(`{"a":`, 100_000)+"1"+strings.Repeat("}", 100_001)+"\n")
+			_, _ = io.WriteString(p.out, `{"wicd":"v1","type":"result","result":`+strings.Repeat(`{"a":`, 100_000)+"1"+
+				strings.Repeat("}", 100_001)+"\n")
 			return 0
 		}, remote.ReasonAgentStopped, []string{"without a result"}},
 		"a failure with control characters, and what is no text": {func(p *process) int {
 			p.say(hello())
-			_, _ = io.WriteString(p.out, `{"wicd":"v1","type":"failure","failure":{"reason":"StepFailed","message":"a\u001b[2J\u0000\u202e`+"\xff\xfe"+`b`+strings.Repeat("c", 1<<20)+`"}}`+"\n")
+			_, _ = io.WriteString(p.out,
+				`{"wicd":"v1","type":"failure","failure":{"reason":"StepFailed","message":"a\u001b[2J\u0000\u202e`+"\xff\xfe"+`b`+strings.Repeat("c", 1<<20)+`"}}`+"\n")
 			return 1
 		}, remote.Reason(verb.ReasonStepFailed), []string{"a[2J"}},
 	} {

@@ -41,7 +41,8 @@ func checkHostKey(pinned *HostKey, presented HostKey) error {
 	return &HostKeyChangedError{Pinned: *pinned, Presented: presented}
 }
 
-// checkExpected compares what a host presents at the first contact with the fingerprints that were announced; none announce nothing.
+// checkExpected compares what a host presents at the first contact with the fingerprints that were announced; none
+// announce nothing.
 func checkExpected(expected []string, presented HostKey) error {
 	if len(expected) == 0 || slices.Contains(expected, presented.Fingerprint()) {
 		return nil
@@ -57,8 +58,8 @@ func (t Target) admits(presented HostKey) error {
 	return checkExpected(t.Expected, presented)
 }
 
-// shortestRSA is the length from which an RSA host key is believed, in bits. Source: NIST SP 800-131A. OpenSSH for Windows has never made
-// shorter ones.
+// shortestRSA is the length from which an RSA host key is believed, in bits. Source: NIST SP 800-131A. OpenSSH for
+// Windows has never made shorter ones.
 const shortestRSA = 2048
 
 // checkStrength refuses host keys that can be forged with enough money.

@@ -62,14 +62,17 @@ func TestAnAnnouncedHostKey(t *testing.T) {
 		return err
 	}
 	t.Run("lets in the host that shows one of those that were announced", func(t *testing.T) {
-		if err := connect(t, func(target *remote.Target) { target.Expected = []string{other, shown.Fingerprint()} }); err != nil {
+		if err := connect(t, func(target *remote.Target) {
+			target.Expected = []string{other, shown.Fingerprint()}
+		}); err != nil {
 			t.Error(err)
 		}
 	})
 	t.Run("keeps away every other one, before any login", func(t *testing.T) {
 		before := tried.Load()
 		err := connect(t, func(target *remote.Target) { target.Expected = []string{other} })
-		expectError(t, err, remote.ReasonHostKeyUnexpected, shown.Fingerprint(), other, "ssh-ed25519", "windowsmachineconfig.openshift.io/expected-host-key")
+		expectError(t, err, remote.ReasonHostKeyUnexpected, shown.Fingerprint(), other, "ssh-ed25519",
+			"windowsmachineconfig.openshift.io/expected-host-key")
 		var unexpected *remote.HostKeyUnexpectedError
 		if !errors.As(err, &unexpected) || !unexpected.Presented.Equal(shown) {
 			t.Errorf("the error does not carry the key: %v", err)
@@ -78,7 +81,7 @@ func TestAnAnnouncedHostKey(t *testing.T) {
 			t.Error("the operator has tried to log in")
 		}
 	})
-	t.Run("is told in bounded words, however many there are", func(t *testing.T) {
+	t.Run("is reported in bounded words, however many there are", func(t *testing.T) {
 		err := connect(t, func(target *remote.Target) {
 			target.Expected = strings.Split(strings.Repeat(other+" ", 1000)+other, " ")
 		})
@@ -118,7 +121,8 @@ func TestAHostKeyThatCanBeForgedIsNotBelieved(t *testing.T) {
 	s.config = &ssh.ServerConfig{PublicKeyCallback: s.config.PublicKeyCallback}
 	s.config.AddHostKey(signer)
 	tried := s.countLogins()
-	for name, pinned := range map[string]*remote.HostKey{"at the first contact": nil, "nor one that was pinned before": hostKey(signer.PublicKey())} {
+	for name, pinned := range map[string]*remote.HostKey{"at the first contact": nil,
+		"nor one that was pinned before": hostKey(signer.PublicKey())} {
 		t.Run(name, func(t *testing.T) {
 			target := s.target(key)
 			target.HostKey = pinned
@@ -169,7 +173,8 @@ func TestNothingIsSentWhereNoHostCanBe(t *testing.T) {
 				}()
 				return elsewhere{ours, c.end}, nil
 			}}
-			_, err := d.Connect(t.Context(), remote.Target{Address: c.address, User: "Administrator", Key: newKey(t), NoHostAt: none})
+			_, err := d.Connect(t.Context(), remote.Target{Address: c.address, User: "Administrator",
+				Key: newKey(t), NoHostAt: none})
 			expectError(t, err, remote.ReasonAddressForbidden, "host "+c.address, "cannot be a Windows host", "Services")
 			if dialed != c.dialed {
 				t.Errorf("dialed: %t", dialed)

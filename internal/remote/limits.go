@@ -35,7 +35,8 @@ type Limits struct {
 	Verb time.Duration
 	// SFTPStall is the longest time without an answer during a file operation or transfer.
 	SFTPStall time.Duration
-	// Keepalive is the interval between two keepalives; the connection is lost when KeepaliveMisses in a row bring no answer.
+	// Keepalive is the interval between two keepalives; the connection is lost when KeepaliveMisses in a row bring no
+	// answer.
 	Keepalive       time.Duration
 	KeepaliveMisses int
 	// End is how long a session may take to end after the agent's last line, or after it was told to.
@@ -44,8 +45,8 @@ type Limits struct {
 	Reboot time.Duration
 	// Idle is how long a Pool keeps a connection that nobody uses.
 	Idle time.Duration
-	// Connections is how many connections a Pool has at most, those that are being made among them. It is as many as there are hosts that the
-	// operator works on at once: with fewer, hosts that do not answer would hold up those that do.
+	// Connections is how many connections a Pool has at most, those that are being made among them. It is as many as there
+	// are hosts that the operator works on at once: with fewer, hosts that do not answer would hold up those that do.
 	Connections int
 }
 

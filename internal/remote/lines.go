@@ -10,7 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// What a host may send as the answer to one verb. Facts of a host with many files take some 100 KiB, and a run of an hour some more.
+// What a host may send as the answer to one verb. Facts of a host with many files take some 100 KiB, and a run of an
+// hour some more.
 const (
 	// lineLimit bounds one line, in bytes.
 	lineLimit = 8 << 20
@@ -36,7 +37,8 @@ type overrunError struct{ limit time.Duration }
 
 func (e *overrunError) Error() string { return fmt.Sprintf("it has taken %s", e.limit) }
 
-// readLine reads up to the next newline, without it. What stands before the end of the input without a newline is a line too.
+// readLine reads up to the next newline, without it. What stands before the end of the input without a newline is a
+// line too.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {
@@ -58,8 +60,8 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 // lineStart is how every line of the agent begins.
 var lineStart = []byte(`{"wicd":`)
 
-// decodeLine finds the agent's line in a line of output; ok is false when it is noise. Terminal sequences of a shell or a byte
-// order mark may stand before it.
+// decodeLine finds the agent's line in a line of output; ok is false when it is noise. Terminal sequences of a shell or
+// a byte order mark may stand before it.
 func decodeLine(data []byte) (line verb.Line, ok bool, err error) {
 	at := bytes.Index(data, lineStart)
 	if at < 0 {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Pool keeps connections by instance, so that one reconcile after another uses the same. Different instances do not wait for each
-// other, unless there are Limits.Connections in use. Make it with NewPool.
+// Pool keeps connections by instance, so that one reconcile after another uses the same. Different instances do not
+// wait for each other, unless there are Limits.Connections in use. Make it with NewPool.
 type Pool struct {
 	dialer *Dialer
 	places *semaphore.Weighted // one for each connection, until its end
@@ -33,11 +33,13 @@ type entry struct {
 // NewPool makes a pool of connections that dialer makes.
 func NewPool(dialer *Dialer) *Pool {
 	dialer = dialer.withDefaults()
-	return &Pool{dialer: dialer, places: semaphore.NewWeighted(int64(dialer.Limits.Connections)), entries: map[string]*entry{}}
+	return &Pool{dialer: dialer, places: semaphore.NewWeighted(int64(dialer.Limits.Connections)),
+		entries: map[string]*entry{}}
 }
 
-// Get returns the living connection of target's instance, or dials. A connection with another address, user, key or host key than
-// the target's is closed first, also under others that use it. Every Get that brings a connection is followed by a Release.
+// Get returns the living connection of target's instance, or dials. A connection with another address, user, key or
+// host key than the target's is closed first, also under others that use it. Every Get that brings a connection is
+// followed by a Release.
 func (p *Pool) Get(ctx context.Context, target Target) (*Connection, error) {
 	e, err := p.claim(ctx, target.Instance)
 	if err != nil {
@@ -100,8 +102,8 @@ func (p *Pool) takePlace(ctx context.Context) error {
 	return nil
 }
 
-// evictOne closes a connection that nobody uses, if there is one. Those that were lost have given their places back already. It is called with p
-// locked.
+// evictOne closes a connection that nobody uses, if there is one. Those that were lost have given their places back
+// already. It is called with p locked.
 func (p *Pool) evictOne() {
 	for instance, e := range p.entries {
 		if e.idle == nil {
@@ -129,7 +131,8 @@ func (c *Connection) serves(target Target) bool {
 	if target.Port == 0 {
 		target.Port = DefaultPort
 	}
-	return c.alive() && c.target.Address == target.Address && c.target.Port == target.Port && c.target.User == target.User &&
+	return c.alive() && c.target.Address == target.Address && c.target.Port == target.Port &&
+		c.target.User == target.User &&
 		c.target.Key.Hash() == target.Key.Hash() && target.admits(c.hostKey) == nil
 }
 
@@ -140,8 +143,8 @@ func (c *Connection) alive() bool {
 	return c.cause == nil
 }
 
-// Release says that a connection from Get is not needed for now. When nobody else uses it, it stays for Limits.Idle, unless its place is
-// waited for.
+// Release gives a connection from Get back. When nobody else uses it, it stays for Limits.Idle, unless another host
+// waits for its place.
 func (p *Pool) Release(c *Connection) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -202,7 +205,7 @@ func (p *Pool) CloseAll() {
 	}
 }
 
-// Len is the number of open connections.
+// Len returns the number of open connections.
 func (p *Pool) Len() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

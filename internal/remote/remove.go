@@ -21,8 +21,8 @@ func (e *LeftBehindError) Error() string {
 	return "left behind: " + strings.Join(parts, ", ")
 }
 
-// Remove deletes files and whole folders. Symbolic links are deleted, not followed. What is not there is no error. It goes on after
-// a failure, and then returns ReasonRemovalIncomplete with a *LeftBehindError that lists what is left.
+// Remove deletes files and whole folders. Symbolic links are deleted, not followed. A missing file is no error. It
+// continues after a failure, and then returns ReasonRemovalIncomplete with a *LeftBehindError that lists the rest.
 func (c *Connection) Remove(ctx context.Context, windows ...string) error {
 	r := &remover{left: map[string]error{}}
 	for _, name := range windows {
@@ -92,11 +92,12 @@ func (r *remover) run(ctx context.Context, s *fileSession) error {
 	return nil
 }
 
-// deepest is how many folders may lie in each other. Windows has longer paths only for who asks for them, and a host may tell of folders
-// without an end.
+// deepest is how many folders may lie in each other. Windows has longer paths only for who asks for them, and a host
+// may tell of folders without an end.
 const deepest = 64
 
-// remove deletes one entry; a folder with all in it. Its error ends the whole removal; what merely cannot be deleted is noted.
+// remove deletes one entry; a folder with all in it. Its error ends the whole removal; what merely cannot be deleted is
+// noted.
 func (r *remover) remove(ctx context.Context, s *fileSession, name string, folder bool, depth int) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -40,11 +40,19 @@ func TestAnArchiveThatIsCutGoesOnWhereItStopped(t *testing.T) {
 		mostSent int64
 		spoilt   bool
 	}{
-		"near its beginning":                       {cut: 1 << 20, mostSent: 13 << 20},
-		"near its end":                             {cut: 11 << 20, mostSent: tail},
-		"and what was under way is sent again":     {cut: 11 << 20, tamper: func(b []byte) []byte { clear(b[len(b)-1<<20:]); return b }, mostSent: tail},
-		"unless what lies there is too long":       {cut: 11 << 20, tamper: func([]byte) []byte { return make([]byte, 13<<20) }, mostSent: 13 << 20},
-		"and the receiver must check what it gets": {cut: 11 << 20, tamper: func(b []byte) []byte { clear(b[:100]); return b }, mostSent: tail, spoilt: true},
+		"near its beginning": {cut: 1 << 20, mostSent: 13 << 20},
+		"near its end":       {cut: 11 << 20, mostSent: tail},
+		"and what was under way is sent again": {cut: 11 << 20, tamper: func(b []byte) []byte {
+			clear(b[len(b)-1<<20:])
+			return b
+		}, mostSent: tail},
+		"unless what lies there is too long": {cut: 11 << 20, tamper: func([]byte) []byte {
+			return make([]byte, 13<<20)
+		}, mostSent: 13 << 20},
+		"and the receiver must check what it gets": {cut: 11 << 20, tamper: func(b []byte) []byte {
+			clear(b[:100])
+			return b
+		}, mostSent: tail, spoilt: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			noLeaks(t)
@@ -107,7 +115,8 @@ func TestAnArchiveIsSentAnewWhenWhatIsThereIsHeld(t *testing.T) {
 				s.disk.failures[request] = sftp.ErrSSHFxPermissionDenied
 			}
 			var last int64
-			err := s.connect(&remote.Dialer{}, key).Send(t.Context(), target, io.NewSectionReader(bytes.NewReader(archive), 0, int64(len(archive))),
+			err := s.connect(&remote.Dialer{}, key).Send(t.Context(), target, io.NewSectionReader(bytes.NewReader(archive), 0,
+				int64(len(archive))),
 				func(done, _ int64) { last = done })
 			if err != nil {
 				t.Fatal(err)
@@ -128,7 +137,8 @@ func TestACutArchiveGoesWhenAnotherIsSent(t *testing.T) {
 	s.disk.put(inbox+"payload-old.zst.partial-resume", "half")
 	s.disk.put(inbox+"spec-0123.json", "{}")
 	send := io.NewSectionReader(strings.NewReader("new"), 0, 3)
-	if err := s.connect(&remote.Dialer{}, key).Send(t.Context(), `C:\k\wicd\inbox\payload-new.zst`, send, nil); err != nil {
+	if err := s.connect(&remote.Dialer{}, key).Send(t.Context(), `C:\k\wicd\inbox\payload-new.zst`,
+		send, nil); err != nil {
 		t.Fatal(err)
 	}
 	if names := s.disk.names(inbox); !slices.Equal(names, []string{"payload-new.zst", "spec-0123.json"}) {
@@ -136,7 +146,7 @@ func TestACutArchiveGoesWhenAnotherIsSent(t *testing.T) {
 	}
 }
 
-// Who ends an operator may give a reason.
+// An operator may be ended with a reason.
 func TestAnArchiveThatIsLetGoOfWithAReasonStays(t *testing.T) {
 	noLeaks(t)
 	key := newKey(t)

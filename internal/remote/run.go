@@ -11,13 +11,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// Run runs one verb of the agent and waits for its end. The arguments must be plain words: letters, digits and . : \ _ -, beginning
-// with a letter or a dash, or an IPv4 network. Each line of the answer goes to onLine (which may be nil); the last one, a result or a notice that the
-// host restarts, is returned. After such a notice the connection is closed when the host has ended the session.
+// Run runs one verb of the agent and waits for its end. The arguments must be plain words: letters, digits and . : \ _
+// -, beginning with a letter or a dash, or an IPv4 network. Each line of the answer goes to onLine (which may be nil);
+// the last one, a result or a notice that the host restarts, is returned. After such a notice the connection is closed
+// when the host has ended the session.
 //
-// A failure that the agent reports is an *Error with the agent's reason that wraps *verb.Failure. When ctx ends, the session is
-// closed; the agent may live on.
-func (c *Connection) Run(ctx context.Context, agentPath string, name verb.Name, args []string, onLine func(verb.Line)) (verb.Line, error) {
+// A failure that the agent reports is an *Error with the agent's reason that wraps *verb.Failure. When ctx ends, the
+// session is closed; the agent may live on.
+func (c *Connection) Run(ctx context.Context, agentPath string, name verb.Name, args []string,
+	onLine func(verb.Line)) (verb.Line, error) {
 	command, err := commandLine(agentPath, name, args)
 	if err != nil {
 		return verb.Line{}, err
@@ -124,7 +126,8 @@ func (x *execution) conclude(ctx context.Context, s *session) (verb.Line, error)
 		if failure == nil {
 			failure = &verb.Failure{Reason: verb.ReasonAgentError, Message: "the agent failed without saying why"}
 		}
-		return x.last, &Error{Reason: Reason(failure.Reason), Host: c.target.Address, Message: sanitize(failure.Error()), Err: failure}
+		return x.last, &Error{Reason: Reason(failure.Reason), Host: c.target.Address, Message: sanitize(failure.Error()),
+			Err: failure}
 	}
 	return x.last, nil
 }
@@ -159,7 +162,7 @@ func (x *execution) explain(ctx context.Context, s *session, err error) error {
 	return e
 }
 
-// quote is the end of what was printed besides the answer, for a message.
+// quote returns the end of what was printed besides the answer, for a message.
 func (x *execution) quote(s *session) string {
 	var texts []string
 	for _, text := range []string{s.stderr.String(), x.noise.String()} {

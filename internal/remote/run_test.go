@@ -38,18 +38,21 @@ func step(name string) verb.Line {
 }
 
 func result() verb.Line {
-	return verb.Line{Type: verb.TypeResult, Result: &verb.Result{Facts: &plan.Facts{System: host.SystemInfo{HostName: "win-1"}}}}
+	return verb.Line{Type: verb.TypeResult,
+		Result: &verb.Result{Facts: &plan.Facts{System: host.SystemInfo{HostName: "win-1"}}}}
 }
 
 // run runs a verb and returns its last line and the types of all lines.
 func run(t *testing.T, c *remote.Connection) (verb.Line, []verb.Type, error) {
 	t.Helper()
 	var types []verb.Type
-	line, err := c.Run(t.Context(), agentPath, verb.Apply, []string{"--spec", `C:\k\spec.json`}, func(l verb.Line) { types = append(types, l.Type) })
+	line, err := c.Run(t.Context(), agentPath, verb.Apply, []string{"--spec", `C:\k\spec.json`}, func(l verb.Line) {
+		types = append(types, l.Type)
+	})
 	return line, types, err
 }
 
-// hostWith is a connection to a host with this agent.
+// hostWith returns a connection to a host with this agent.
 func hostWith(t *testing.T, agent func(p *process) int, configure ...func(*server)) (*server, *remote.Connection) {
 	t.Helper()
 	key := newKey(t)
@@ -156,7 +159,8 @@ func TestVerbsThatAnswer(t *testing.T) {
 func TestVerbsThatFail(t *testing.T) {
 	t.Run("a failure of the agent keeps its reason", func(t *testing.T) {
 		_, c := hostWith(t, func(p *process) int {
-			p.say(hello(), verb.Line{Type: verb.TypeFailure, Failure: &verb.Failure{Reason: verb.ReasonServiceFailed, Step: "start kubelet", Message: "it stopped\x07"}})
+			p.say(hello(), verb.Line{Type: verb.TypeFailure, Failure: &verb.Failure{Reason: verb.ReasonServiceFailed,
+				Step: "start kubelet", Message: "it stopped\x07"}})
 			return 1
 		})
 		line, _, err := run(t, c)
@@ -418,7 +422,8 @@ func TestVerbsOnAHostThatHangs(t *testing.T) {
 // R-069, L-20: one question tells the shell, and only when the agent does not answer.
 func TestAgentsThatDoNotStart(t *testing.T) {
 	notFound := func(p *process) int {
-		_, _ = io.WriteString(p.err, "'"+p.args[0]+"' is not recognized as an internal or external command,\r\noperable program or batch file.\r\n")
+		_, _ = io.WriteString(p.err,
+			"'"+p.args[0]+"' is not recognized as an internal or external command,\r\noperable program or batch file.\r\n")
 		return 1
 	}
 	for name, c := range map[string]struct {
@@ -431,10 +436,14 @@ func TestAgentsThatDoNotStart(t *testing.T) {
 		"in a foreign shell": {"bash", notFound, true, remote.ReasonShellUnsupported,
 			[]string{"neither cmd.exe nor PowerShell", "it answered: %OS%", `HKLM:\SOFTWARE\OpenSSH`, "Restart-Service sshd"}},
 		"where the shell itself does not start": {"broken", nil, true, remote.ReasonSessionRefused, []string{"DefaultShell"}},
-		"in a shell that says nothing":          {"mute", notFound, true, remote.ReasonShellUnsupported, []string{"it answered: nothing"}},
-		"in cmd.exe, though it is there":        {"cmd", notFound, true, remote.ReasonAgentDidNotStart, []string{"exit code 1", "is not recognized"}},
-		"in PowerShell, though it is there":     {"powershell", notFound, true, remote.ReasonAgentDidNotStart, []string{agentPath}},
-		"because something deleted it":          {"cmd", notFound, false, remote.ReasonAgentBlocked, []string{"no longer on the host", "antivirus"}},
+		"in a shell that says nothing": {"mute", notFound, true, remote.ReasonShellUnsupported,
+			[]string{"it answered: nothing"}},
+		"in cmd.exe, though it is there": {"cmd", notFound, true, remote.ReasonAgentDidNotStart,
+			[]string{"exit code 1", "is not recognized"}},
+		"in PowerShell, though it is there": {"powershell", notFound, true, remote.ReasonAgentDidNotStart,
+			[]string{agentPath}},
+		"because something deleted it": {"cmd", notFound, false, remote.ReasonAgentBlocked,
+			[]string{"no longer on the host", "antivirus"}},
 		"because a policy forbids it": {"cmd", func(p *process) int {
 			_, _ = io.WriteString(p.err, "This program is blocked by group policy.\r\n")
 			return 1

@@ -69,7 +69,8 @@ func newServer(t testing.TB, login sshkey.Key) *server {
 	t.Helper()
 	s := &server{t: t, shell: "cmd", disk: newDisk(t), hung: make(chan string, 16), stopped: make(chan struct{}),
 		authenticated: login.Signer().PublicKey()}
-	s.config = &ssh.ServerConfig{PublicKeyCallback: func(meta ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+	s.config = &ssh.ServerConfig{PublicKeyCallback: func(meta ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions,
+		error) {
 		if meta.User() != "Administrator" || string(key.Marshal()) != string(s.authenticated.Marshal()) {
 			return nil, errors.New("not authorized")
 		}
@@ -215,7 +216,8 @@ func (s *server) session(conn net.Conn, channel ssh.Channel, requests <-chan *ss
 				continue
 			}
 			running.Go(func() {
-				code := s.exec(payload.Command, &process{server: s, out: channel, err: channel.Stderr(), closed: closed, conn: conn})
+				code := s.exec(payload.Command, &process{server: s, out: channel, err: channel.Stderr(),
+					closed: closed, conn: conn})
 				_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Code uint32 }{uint32(code)})) // exit codes are small
 				_ = channel.Close()
 			})
@@ -228,7 +230,7 @@ func (s *server) session(conn net.Conn, channel ssh.Channel, requests <-chan *ss
 	running.Wait()
 }
 
-// exec is the shell.
+// exec returns the shell.
 func (s *server) exec(command string, p *process) int {
 	if command == "echo %OS% $PSHOME" {
 		answer := map[string]string{
@@ -243,10 +245,11 @@ func (s *server) exec(command string, p *process) int {
 	return s.agent(p)
 }
 
-// target is the server as a host to connect to.
+// target returns the server as a host to connect to.
 func (s *server) target(key sshkey.Key) remote.Target {
 	s.started.Do(func() { s.serving.Go(s.accept) })
-	return remote.Target{Instance: "win-1", Namespace: "wmco", Address: "127.0.0.1", Port: s.port, User: "Administrator", Key: key}
+	return remote.Target{Instance: "win-1", Namespace: "wmco", Address: "127.0.0.1", Port: s.port,
+		User: "Administrator", Key: key}
 }
 
 // connect connects and closes at the end of the test.
@@ -419,7 +422,8 @@ func expectError(t *testing.T, err error, reason remote.Reason, texts ...string)
 func expectTimeout(t *testing.T, err error, reason remote.Reason, waiting string) {
 	t.Helper()
 	var timeout *remote.TimeoutError
-	if e := expectError(t, err, reason, waiting); !e.Timeout() || !errors.As(err, &timeout) || !strings.Contains(timeout.Waiting, waiting) {
+	if e := expectError(t, err, reason, waiting); !e.Timeout() || !errors.As(err, &timeout) ||
+		!strings.Contains(timeout.Waiting, waiting) {
 		t.Errorf("it is not a time-out while waiting for %s: %v", waiting, err)
 	}
 }

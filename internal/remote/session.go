@@ -50,7 +50,7 @@ func (c *Connection) start(ctx context.Context, s *session, request func() error
 	return c.verdict(ctx, err, c.refused)
 }
 
-// refused is the error for a session that the SSH server does not give.
+// refused returns the error for a session that the SSH server does not give.
 func (c *Connection) refused(err error) error {
 	e := &Error{Reason: ReasonSessionRefused, Host: c.target.Address, Err: err,
 		Message: fmt.Sprintf("the SSH server does not start a session (%s)", sanitize(err.Error())),
@@ -63,8 +63,8 @@ func (c *Connection) refused(err error) error {
 	return e
 }
 
-// finish waits until a session has ended, and closes it when that takes too long; a nil watch closes it at once. A session that does
-// not even end then takes the connection with it.
+// finish waits until a session has ended, and closes it when that takes too long; a nil watch closes it at once. A
+// session that does not even end then takes the connection with it.
 func (c *Connection) finish(ctx context.Context, s *session, w *watch) {
 	done := make(chan struct{})
 	go func() {

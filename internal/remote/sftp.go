@@ -52,8 +52,8 @@ type fileSession struct {
 	flooded bool
 }
 
-// operationLimit is how much a host may answer to one file operation, in bytes. A list of a folder takes some KiB, and what acknowledges a
-// transfer a thousandth of it.
+// operationLimit is how much a host may answer to one file operation, in bytes. A list of a folder takes some KiB, and
+// what acknowledges a transfer a thousandth of it.
 const operationLimit = 32 << 20
 
 // errFlood ends a session whose host sends without an end.
@@ -68,7 +68,8 @@ func (s *fileSession) ended() bool {
 	}
 }
 
-// observe is the session's output on its way to the SFTP client: every answer is a sign of life for what is under way.
+// observe returns the session's output on its way to the SFTP client: every answer is a sign of life for what is under
+// way.
 func (s *fileSession) observe(r io.Reader) io.Reader {
 	return readerFunc(func(p []byte) (int, error) {
 		n, err := r.Read(p)
@@ -128,7 +129,8 @@ func (c *Connection) sftp(ctx context.Context) (*fileSession, error) {
 	return s, err
 }
 
-// openFiles opens an SFTP session: 32 KiB packets, which every server takes, and up to 64 of them under way: a channel's window.
+// openFiles opens an SFTP session: 32 KiB packets, which every server takes, and up to 64 of them under way: a
+// channel's window.
 func (c *Connection) openFiles(ctx context.Context) (*fileSession, error) {
 	raw, err := c.open(ctx)
 	if err != nil {
@@ -165,7 +167,8 @@ func (c *Connection) openFiles(ctx context.Context) (*fileSession, error) {
 }
 
 // operate does file work on the SFTP session under the stall limit. waiting says what is waited for.
-func (c *Connection) operate(ctx context.Context, waiting string, work func(ctx context.Context, s *fileSession) error) error {
+func (c *Connection) operate(ctx context.Context, waiting string, work func(ctx context.Context,
+	s *fileSession) error) error {
 	s, err := c.sftp(ctx)
 	if err != nil {
 		return err
@@ -180,18 +183,19 @@ func (c *Connection) operate(ctx context.Context, waiting string, work func(ctx 
 	return err
 }
 
-// sftpPath is the SFTP form (/C:/k/x) of an absolute Windows path (C:\k\x). It refuses paths that are not plain.
+// sftpPath returns the SFTP form (/C:/k/x) of an absolute Windows path (C:\k\x). It refuses paths that are not plain.
 func sftpPath(windows string) (string, error) {
 	slashed := strings.ReplaceAll(windows, `\`, "/")
 	drive, rest, ok := strings.Cut(slashed, ":")
 	letter := len(drive) == 1 && strings.Contains("abcdefghijklmnopqrstuvwxyz", strings.ToLower(drive))
-	if !ok || !letter || !strings.HasPrefix(rest, "/") || strings.ContainsAny(rest, "\x00:*?\"<>|") || path.Clean(rest) != rest {
+	if !ok || !letter || !strings.HasPrefix(rest, "/") || strings.ContainsAny(rest, "\x00:*?\"<>|") ||
+		path.Clean(rest) != rest {
 		return "", fmt.Errorf("%q is not a plain absolute Windows path", windows)
 	}
 	return "/" + drive + ":" + rest, nil
 }
 
-// windowsPath is the Windows form of an SFTP path.
+// windowsPath returns the Windows form of an SFTP path.
 func windowsPath(sftpPath string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(sftpPath, "/"), "/", `\`)
 }
@@ -202,8 +206,8 @@ func (c *Connection) Exists(ctx context.Context, windows string) (bool, error) {
 	return info != nil, err
 }
 
-// Has reports whether there is a file of this size in bytes at a Windows path. Since Upload puts only whole files in place, one whose name
-// follows from its content need not be sent again then.
+// Has reports whether there is a file of this size in bytes at a Windows path. Since Upload puts only whole files in
+// place, one whose name follows from its content need not be sent again then.
 func (c *Connection) Has(ctx context.Context, windows string, size int64) (bool, error) {
 	info, err := c.stat(ctx, windows)
 	return info != nil && !info.IsDir() && info.Size() == size, err
@@ -229,8 +233,9 @@ func (c *Connection) stat(ctx context.Context, windows string) (fs.FileInfo, err
 	return info, nil
 }
 
-// makeFolders makes a folder with all above it. The drive's root is always there. All are asked for at the same time, again as long as
-// that brings one more: a server that answers in turn has then made them after one round trip, and any after as many as there are folders.
+// makeFolders makes a folder with all above it. The drive's root is always there. All are asked for at the same time,
+// again as long as that brings one more: a server that answers in turn has then made them after one round trip, and any
+// after as many as there are folders.
 func makeFolders(s *fileSession, folder string) error {
 	var folders []string // the deepest last
 	for f := folder; strings.Count(f, "/") >= 2; f = path.Dir(f) {

@@ -10,7 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// shellQuestion is answered differently by each shell: cmd.exe knows %OS%, PowerShell knows $PSHOME, others know neither.
+// shellQuestion is answered differently by each shell: cmd.exe knows %OS%, PowerShell knows $PSHOME, others know
+// neither.
 const shellQuestion = "echo %OS% $PSHOME"
 
 // shellAnswerLimit bounds what is read of the answer, in bytes.
@@ -57,7 +58,8 @@ func (x *execution) notStarted(ctx context.Context, s *session) error {
 	if gone || isBlocked(x.quote(s)) {
 		e.Reason = ReasonAgentBlocked
 		e.Message = fmt.Sprintf("the agent %s is blocked%s", x.agent, x.quote(s))
-		e.Next = "allow " + nodespec.AgentRoot + " and " + nodespec.LandingRoot + ` in the host's antivirus and application control (Defender, AppLocker, WDAC)`
+		e.Next = "allow " + nodespec.AgentRoot + " and " + nodespec.LandingRoot +
+			` in the host's antivirus and application control (Defender, AppLocker, WDAC)`
 	}
 	if gone {
 		e.Message = fmt.Sprintf("the agent %s is no longer on the host: something deleted it", x.agent)
@@ -65,11 +67,12 @@ func (x *execution) notStarted(ctx context.Context, s *session) error {
 	return e
 }
 
-// blockedTexts are what English Windows says when a policy or an antivirus stops a program. In other languages the reason is
-// AgentDidNotStart, and the message quotes Windows. Access is denied counts: the user could write the program, so something else
-// keeps him from running it.
+// blockedTexts are what English Windows says when a policy or an antivirus stops a program. In other languages the
+// reason is AgentDidNotStart, and the message quotes Windows. Access is denied counts: the user could write the
+// program, so something else keeps him from running it.
 var blockedTexts = []string{
-	"access is denied", "blocked by group policy", "virus or potentially unwanted", "blocked by your administrator", "has been blocked", "application control policy",
+	"access is denied", "blocked by group policy", "virus or potentially unwanted", "blocked by your administrator",
+	"has been blocked", "application control policy",
 }
 
 func isBlocked(output string) bool {
@@ -112,7 +115,8 @@ func (c *Connection) shellUnsupported(answer string) error {
 		said = "nothing"
 	}
 	return &Error{Reason: ReasonShellUnsupported, Host: c.target.Address,
-		Message: fmt.Sprintf("the default shell of the SSH server is neither cmd.exe nor PowerShell (to %q it answered: %s)", shellQuestion, said),
+		Message: fmt.Sprintf("the default shell of the SSH server is neither cmd.exe nor PowerShell (to %q it answered: %s)",
+			shellQuestion, said),
 		Next: `make cmd.exe the default shell again: in an elevated PowerShell on the host run ` +
 			`Remove-ItemProperty -Path HKLM:\SOFTWARE\OpenSSH -Name DefaultShell, then Restart-Service sshd`}
 }

@@ -15,16 +15,19 @@ import (
 	"github.com/pkg/sftp"
 )
 
-// packetsUnderWay is how many write requests are sent before the first is answered: 64 of 32 KiB fill an SSH channel's window.
+// packetsUnderWay is how many write requests are sent before the first is answered: 64 of 32 KiB fill an SSH channel's
+// window.
 const packetsUnderWay = 64
 
 // partialSuffix marks files that are being uploaded; random characters follow.
 const partialSuffix = ".partial-"
 
-// Upload writes a file of the given size in bytes: to a temporary name in the same folder first, which is then renamed, so that
-// nobody sees half a file. Folders are made on the way, a file that is there is replaced, leftovers of broken uploads of this file
-// are removed. progress (may be nil) is called with the bytes handed to the connection, which run at most 2 MiB ahead.
-func (c *Connection) Upload(ctx context.Context, windows string, size int64, r io.Reader, progress func(done, total int64)) error {
+// Upload writes a file of the given size in bytes: to a temporary name in the same folder first, which is then renamed,
+// so that nobody sees half a file. Folders are made on the way, a file that is there is replaced, leftovers of broken
+// uploads of this file are removed. progress (may be nil) is called with the bytes handed to the connection, which run
+// at most 2 MiB ahead.
+func (c *Connection) Upload(ctx context.Context, windows string, size int64, r io.Reader,
+	progress func(done, total int64)) error {
 	target, err := sftpPath(windows)
 	if err != nil {
 		return err
@@ -44,14 +47,15 @@ func (c *Connection) Upload(ctx context.Context, windows string, size int64, r i
 // resumeSuffix marks files whose upload can go on where it was cut: their content follows from their name.
 const resumeSuffix = partialSuffix + "resume"
 
-// holes is how much of the end of a cut upload, in bytes, may not have arrived although what follows it has: the packets that were under
-// way. It is sent again.
+// holes is how much of the end of a cut upload, in bytes, may not have arrived although what follows it has: the
+// packets that were under way. It is sent again.
 const holes = packetsUnderWay * 32 << 10
 
-// Send is Upload of a file whose content follows from its name: what an earlier Send has brought before it was cut off is not sent again.
-// The receiver must check the content, for the beginning may be another's. What cut Sends of other files have left in the folder is
-// removed: nobody goes on with two.
-func (c *Connection) Send(ctx context.Context, windows string, content *io.SectionReader, progress func(done, total int64)) error {
+// Send is Upload of a file whose content follows from its name: it resumes an interrupted Send. The receiver must check
+// the content, because the beginning may come from elsewhere. Leftovers of interrupted Sends of other files in the
+// folder are removed: nobody resumes two.
+func (c *Connection) Send(ctx context.Context, windows string, content *io.SectionReader,
+	progress func(done, total int64)) error {
 	target, err := sftpPath(windows)
 	if err != nil {
 		return err
@@ -72,7 +76,7 @@ func (c *Connection) Send(ctx context.Context, windows string, content *io.Secti
 	return c.verdict(ctx, err, func(err error) error { return u.explain(ctx, windows, err) })
 }
 
-// partialName is a new temporary name beside target.
+// partialName returns a new temporary name beside target.
 func (c *Connection) partialName(target string) (string, error) {
 	var random [4]byte
 	if _, err := io.ReadFull(c.rand, random[:]); err != nil {
@@ -151,8 +155,8 @@ func (u *upload) run(s *fileSession) error {
 	return u.place(s)
 }
 
-// open opens the temporary file where the upload begins, makes its folder, and clears that of leftovers when it was there. What needs no
-// answer of the other is asked for at the same time: a host may be far.
+// open opens the temporary file where the upload begins, makes its folder, and clears that of leftovers when it was
+// there. What needs no answer of the other is asked for at the same time: a host may be far.
 func (u *upload) open(s *fileSession) (*sftp.File, error) {
 	folder, flags := path.Dir(u.target), os.O_WRONLY|os.O_CREATE
 	if u.resume == nil {
@@ -242,8 +246,8 @@ func (u *upload) begin(s *fileSession, file *sftp.File, before fs.FileInfo) (*sf
 	return file, nil
 }
 
-// write sends the content and checks that all of it has arrived. Servers that answer in turn tell the size after they have closed the file;
-// of others it is asked again, for Windows may tell an old size of an open file.
+// write sends the content and checks that all of it has arrived. Servers that answer in turn tell the size after they
+// have closed the file; of others it is asked again, for Windows may tell an old size of an open file.
 func (u *upload) write(s *fileSession, file *sftp.File) error {
 	_, err := file.ReadFromWithConcurrency(u.source, packetsUnderWay)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// delayedConn is a connection on which what is written arrives later. It does not limit how much is under way, so that the SSH
-// channel's window is what is measured.
+// delayedConn is a connection on which what is written arrives later. It does not limit how much is under way, so that
+// the SSH channel's window is what is measured.
 type delayedConn struct {
 	net.Conn
 	delay time.Duration
@@ -86,7 +86,8 @@ func BenchmarkUpload(b *testing.B) {
 			defer c.Close()
 			b.SetBytes(int64(len(data)))
 			for i := 0; b.Loop(); i++ {
-				if err := c.Upload(b.Context(), fmt.Sprintf(`C:\k\file-%d`, i), int64(len(data)), bytes.NewReader(data), nil); err != nil {
+				if err := c.Upload(b.Context(), fmt.Sprintf(`C:\k\file-%d`, i), int64(len(data)),
+					bytes.NewReader(data), nil); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -36,7 +36,8 @@ func isDiskFull(err error) bool {
 		return false
 	}
 	text := strings.ToLower(status.Error())
-	return status.Code == sftpNoSpace || strings.Contains(text, "not enough space") || strings.Contains(text, "no space left")
+	return status.Code == sftpNoSpace || strings.Contains(text, "not enough space") ||
+		strings.Contains(text, "no space left")
 }
 
 // isUnexplained recognizes SSH_FX_FAILURE: OpenSSH says nothing more when a disk is full.
@@ -64,7 +65,7 @@ func (c *Connection) isFull(ctx context.Context, u *upload) bool {
 	return err == nil && full
 }
 
-// transferFailed is the error for file work that failed on a connection that works.
+// transferFailed returns the error for file work that failed on a connection that works.
 func (c *Connection) transferFailed(action string, err error) error {
 	e := &Error{Reason: ReasonTransferFailed, Host: c.target.Address, Err: err,
 		Message: fmt.Sprintf("could not %s (%s)", action, sanitize(err.Error())), Next: "the operator tries again"}

@@ -8,7 +8,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// watch limits how long nothing may happen while something is waited for. Its time is the injected clock's, not the network's.
+// watch limits how long nothing may happen while something is waited for. Its time is the injected clock's, not the
+// network's.
 type watch struct {
 	clock   clock.WithTicker
 	changed chan struct{} // the limit is another
@@ -47,7 +48,7 @@ func (w *watch) expect(waiting string, limit time.Duration) {
 	}
 }
 
-// left is the time until the limit passes, and the error when it has passed.
+// left returns the time until the limit passes, and the error when it has passed.
 func (w *watch) left() (time.Duration, *TimeoutError) {
 	now := w.clock.Now()
 	w.mu.Lock()
@@ -58,8 +59,8 @@ func (w *watch) left() (time.Duration, *TimeoutError) {
 	return 0, &TimeoutError{Waiting: w.waiting, Limit: w.limit}
 }
 
-// until waits for done. It returns nil when done was closed, the context's cause when it ended first, and a TimeoutError when
-// the limit passed.
+// until waits for done. It returns nil when done was closed, the context's cause when it ended first, and a
+// TimeoutError when the limit passed.
 func (w *watch) until(ctx context.Context, done <-chan struct{}) error {
 	left, _ := w.left()
 	timer := w.clock.NewTimer(left)

@@ -8,8 +8,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// What may stand in a command line. Both cmd.exe and PowerShell pass such words on unchanged: nothing is quoted, expanded, split
-// or interpreted. PowerShell splits a word that begins with a dash at the first dot or colon, so flags are letters and dashes.
+// What may stand in a command line. Both cmd.exe and PowerShell pass such words on unchanged: nothing is quoted,
+// expanded, split or interpreted. PowerShell splits a word that begins with a dash at the first dot or colon, so flags
+// are letters and dashes.
 var (
 	programWord  = regexp.MustCompile(`^[A-Za-z]:(\\[A-Za-z0-9][A-Za-z0-9_.-]*)+\.exe$`)
 	flagWord     = regexp.MustCompile(`^--?[A-Za-z][A-Za-z0-9-]*$`)
@@ -20,8 +21,8 @@ var (
 // commandLimit is shorter than what any Windows shell takes (cmd.exe: 8191 characters).
 const commandLimit = 4000
 
-// commandLine joins the agent's path, a verb and plain words. It refuses everything that a shell could understand as more than a
-// plain word.
+// commandLine joins the agent's path, a verb and plain words. It refuses everything that a shell could understand as
+// more than a plain word.
 func commandLine(program string, name verb.Name, args []string) (string, error) {
 	if !programWord.MatchString(program) {
 		return "", fmt.Errorf("%q is not a plain path of a Windows program", program)
@@ -40,7 +41,8 @@ func commandLine(program string, name verb.Name, args []string) (string, error) 
 	}
 	line := strings.Join(words, " ")
 	if len(line) > commandLimit {
-		return "", fmt.Errorf("the command line of the agent's verb %s has %d characters; at most %d are allowed", name, len(line), commandLimit)
+		return "", fmt.Errorf("the command line of the agent's verb %s has %d characters; at most %d are allowed", name,
+			len(line), commandLimit)
 	}
 	return line, nil
 }

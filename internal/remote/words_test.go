@@ -16,7 +16,8 @@ func TestCommandLinesThatAreSent(t *testing.T) {
 	}{
 		agentPath + ` facts`: {verb.Facts, nil},
 		agentPath + ` apply --spec C:\k\wicd\inbox\spec-0123456789ab.json --payload C:\k\wicd\inbox\payload-ba9876543210.zst`: {
-			verb.Apply, []string{"--spec", `C:\k\wicd\inbox\spec-0123456789ab.json`, "--payload", `C:\k\wicd\inbox\payload-ba9876543210.zst`}},
+			verb.Apply, []string{"--spec", `C:\k\wicd\inbox\spec-0123456789ab.json`, "--payload",
+				`C:\k\wicd\inbox\payload-ba9876543210.zst`}},
 		agentPath + ` renew --identity cloud-node-manager --identity-certificate cloud-node-manager:MIIB_-x`: {
 			verb.Renew, []string{"--identity", "cloud-node-manager", "--identity-certificate", "cloud-node-manager:MIIB_-x"}},
 		agentPath + ` facts --api-server https://api-int.lab.example.com:6443`: {
@@ -37,21 +38,26 @@ func TestCommandLinesThatAreSent(t *testing.T) {
 func TestWordsThatAreNotSent(t *testing.T) {
 	words := []string{
 		"", " ", "-", "--", "---x", "a b", "a\tb", "a\nb", "a\rb", "a\x00b", "ä", "a\u00a0b", "a\u2028b", "a–b", "a”b",
-		"--spec=x", "-a.b", "-a:b", "--%", "@splat", "#comment", "1..2", "~", "1", "10.0.0.1", "10.0.0.0/8/8", "/8", "10.0.0.0/", "1.2.3/8",
-		"http://a:1", "https://a", "https://a:1/", "https://:1", "https://-a:1", "https://a&b:1", "https://u@a:1", "//a:1", "https://a:123456",
+		"--spec=x", "-a.b", "-a:b", "--%", "@splat", "#comment", "1..2", "~", "1", "10.0.0.1", "10.0.0.0/8/8", "/8",
+		"10.0.0.0/", "1.2.3/8",
+		"http://a:1", "https://a", "https://a:1/", "https://:1", "https://-a:1", "https://a&b:1", "https://u@a:1",
+		"//a:1", "https://a:123456",
 	}
 	for _, special := range "'\"%^&|<>$`(){}[],;*?!=+@#~/" {
-		words = append(words, string(special), "a"+string(special), string(special)+"a", "a"+string(special)+"b", `C:\a`+string(special))
+		words = append(words, string(special), "a"+string(special), string(special)+"a", "a"+string(special)+"b",
+			`C:\a`+string(special))
 	}
 	for _, word := range words {
 		if line, err := commandLine(agentPath, verb.Facts, []string{word}); err == nil {
 			t.Errorf("argument %q was let through: %s", word, line)
 		}
-		if line, err := commandLine(`C:\k\`+word+`\wicd.exe`, verb.Facts, nil); err == nil && !argumentWord.MatchString(word) && !strings.HasPrefix(word, "1") {
+		if line, err := commandLine(`C:\k\`+word+`\wicd.exe`, verb.Facts, nil); err == nil &&
+			!argumentWord.MatchString(word) && !strings.HasPrefix(word, "1") {
 			t.Errorf("path with %q was let through: %s", word, line)
 		}
 	}
-	for _, path := range []string{"", "wicd.exe", `\\server\share\wicd.exe`, `C:wicd.exe`, `C:\k\wicd`, `C:\..\wicd.exe`, `C:\k\\wicd.exe`, `C:\Program Files\wicd.exe`} {
+	for _, path := range []string{"", "wicd.exe", `\\server\share\wicd.exe`, `C:wicd.exe`, `C:\k\wicd`, `C:\..\wicd.exe`,
+		`C:\k\\wicd.exe`, `C:\Program Files\wicd.exe`} {
 		if line, err := commandLine(path, verb.Facts, nil); err == nil {
 			t.Errorf("path %q was let through: %s", path, line)
 		}
@@ -85,9 +91,10 @@ func TestShells(t *testing.T) {
 		answer string
 		want   shell
 	}{
-		"cmd.exe":                              {"Windows_NT $PSHOME\r\n", shellCmd},
-		"cmd.exe with an AutoRun that talks":   {"Welcome\r\nWindows_NT $PSHOME\r\n", shellCmd},
-		"Windows PowerShell":                   {"%OS%\r\nC:\\Windows\\System32\\WindowsPowerShell\\v1.0\r\n", shellPowerShell},
+		"cmd.exe":                            {"Windows_NT $PSHOME\r\n", shellCmd},
+		"cmd.exe with an AutoRun that talks": {"Welcome\r\nWindows_NT $PSHOME\r\n", shellCmd},
+		"Windows PowerShell": {"%OS%\r\nC:\\Windows\\System32\\WindowsPowerShell\\v1.0\r\n",
+			shellPowerShell},
 		"PowerShell 7":                         {"\x1b[?1h%OS%\r\nC:\\Program Files\\PowerShell\\7\r\n", shellPowerShell},
 		"PowerShell with a profile that talks": {"Loading…\r\n%OS%\r\nc:\\program files\\powershell\\7\r\n", shellPowerShell},
 		"bash of Git":                          {"%OS%\n", shellOther},
@@ -142,7 +149,8 @@ func TestSFTPPaths(t *testing.T) {
 		}
 	}
 	for _, windows := range []string{
-		"", "k", `\k`, "C:", "C:k", `CC:\k`, `1:\k`, `C:\k\`, `C:\k\..\x`, `C:\k\.\x`, `C:\\k`, `C:\k:stream`, "C:\\k\x00", `C:\k*`, `\\server\share`,
+		"", "k", `\k`, "C:", "C:k", `CC:\k`, `1:\k`, `C:\k\`, `C:\k\..\x`, `C:\k\.\x`, `C:\\k`, `C:\k:stream`, "C:\\k\x00",
+		`C:\k*`, `\\server\share`,
 	} {
 		if got, err := sftpPath(windows); err == nil {
 			t.Errorf("%q became %s", windows, got)

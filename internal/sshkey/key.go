@@ -1,4 +1,5 @@
-// Package sshkey reads the private key by which the operator logs in to Windows hosts, and keeps it out of logs and messages.
+// Package sshkey reads the private key by which the operator logs in to Windows hosts, and keeps it out of logs and
+// messages.
 package sshkey
 
 import (
@@ -15,7 +16,7 @@ import (
 // redacted stands wherever a Key would be printed.
 const redacted = "[redacted SSH private key]"
 
-// Key is a private key. However it is printed or encoded, the key itself does not show. The zero Key signs nothing.
+// Key is a private key. No way of printing or encoding it shows the key itself. The zero Key signs nothing.
 type Key struct {
 	// Algorithm is the SSH name of the key's type: "ssh-rsa", "ssh-ed25519", "ecdsa-sha2-nistp256", …
 	Algorithm string
@@ -41,16 +42,16 @@ func newKey(private any) (Key, error) {
 // Signer signs logins; nil for the zero Key.
 func (k Key) Signer() ssh.Signer { return k.signer }
 
-// AuthorizedKey is the line for a host's authorized_keys file, without comment and without newline.
+// AuthorizedKey returns the line for a host's authorized_keys file, without comment and without newline.
 func (k Key) AuthorizedKey() string { return k.authorizedKey }
 
-// Hash is the lowercase hex SHA-256 of AuthorizedKey, as it stands in the annotation pub-key-hash of Nodes.
+// Hash returns the lowercase hex SHA-256 of AuthorizedKey, as it stands in the annotation pub-key-hash of Nodes.
 func (k Key) Hash() string {
 	sum := sha256.Sum256([]byte(k.authorizedKey))
 	return hex.EncodeToString(sum[:])
 }
 
-// Fingerprint is the public half's fingerprint as ssh-keygen -l prints it, "SHA256:…"; empty for the zero Key.
+// Fingerprint returns the public half's fingerprint as ssh-keygen -l prints it, "SHA256:…"; empty for the zero Key.
 func (k Key) Fingerprint() string {
 	if k.signer == nil {
 		return ""

@@ -40,8 +40,9 @@ var publicLine = regexp.MustCompile(`^(ssh-(rsa|dss|ed25519)|ecdsa-sha2-\S+|sk-\
 // certificateLine is the content of a *-cert.pub file.
 var certificateLine = regexp.MustCompile(`^\S+-cert-v0[01]@openssh\.com `)
 
-// Parse reads one unencrypted private key: RSA of at least 2048 bits, ECDSA or Ed25519 in PKCS#1, SEC 1, PKCS#8 or OpenSSH form.
-// Its errors are among the ones above; they read well after "Secret X, key Y cannot be used: " and contain none of the input.
+// Parse reads one unencrypted private key: RSA of at least 2048 bits, ECDSA or Ed25519 in PKCS#1, SEC 1, PKCS#8 or
+// OpenSSH form. Its errors are among the ones above; they read well after "Secret X, key Y cannot be used: " and
+// contain none of the input.
 func Parse(data []byte) (Key, error) {
 	block, err := privateKeyBlock(data)
 	if err != nil {

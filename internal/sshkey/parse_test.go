@@ -98,19 +98,26 @@ func TestKeysThatAreAccepted(t *testing.T) {
 		public    any
 		algorithm string
 	}{
-		"an RSA key in PKCS#1 form":                       {pkcs1(k.rsa), &k.rsa.PublicKey, "ssh-rsa"},
-		"an RSA key in PKCS#8 form":                       {pkcs8(t, k.rsa), &k.rsa.PublicKey, "ssh-rsa"},
-		"an RSA key in OpenSSH form":                      {openSSH(t, k.rsa), &k.rsa.PublicKey, "ssh-rsa"},
-		"an Ed25519 key in PKCS#8 form":                   {pkcs8(t, k.ed25519), k.ed25519.Public(), "ssh-ed25519"},
-		"an Ed25519 key in OpenSSH form":                  {openSSH(t, k.ed25519), k.ed25519.Public(), "ssh-ed25519"},
-		"an ECDSA P-256 key in SEC 1 form":                {sec1(t, k.ecdsa["P-256"]), k.ecdsa["P-256"].Public(), "ecdsa-sha2-nistp256"},
-		"an ECDSA P-256 key with its parameters before":   {append(parameters, sec1(t, k.ecdsa["P-256"])...), k.ecdsa["P-256"].Public(), "ecdsa-sha2-nistp256"},
-		"an ECDSA P-384 key in PKCS#8 form":               {pkcs8(t, k.ecdsa["P-384"]), k.ecdsa["P-384"].Public(), "ecdsa-sha2-nistp384"},
-		"an ECDSA P-521 key in OpenSSH form":              {openSSH(t, k.ecdsa["P-521"]), k.ecdsa["P-521"].Public(), "ecdsa-sha2-nistp521"},
-		"a key with the line ends of Windows":             {crlf(pkcs1(k.rsa)), &k.rsa.PublicKey, "ssh-rsa"},
-		"a key between blank lines":                       {[]byte("\n \n" + string(pkcs1(k.rsa)) + "\n\n"), &k.rsa.PublicKey, "ssh-rsa"},
-		"a key without the last newline":                  {bytes.TrimSpace(openSSH(t, k.ed25519)), k.ed25519.Public(), "ssh-ed25519"},
-		"a key after a byte order mark and Windows lines": {append([]byte("\xef\xbb\xbf\r\n"), crlf(pkcs1(k.rsa))...), &k.rsa.PublicKey, "ssh-rsa"},
+		"an RSA key in PKCS#1 form":      {pkcs1(k.rsa), &k.rsa.PublicKey, "ssh-rsa"},
+		"an RSA key in PKCS#8 form":      {pkcs8(t, k.rsa), &k.rsa.PublicKey, "ssh-rsa"},
+		"an RSA key in OpenSSH form":     {openSSH(t, k.rsa), &k.rsa.PublicKey, "ssh-rsa"},
+		"an Ed25519 key in PKCS#8 form":  {pkcs8(t, k.ed25519), k.ed25519.Public(), "ssh-ed25519"},
+		"an Ed25519 key in OpenSSH form": {openSSH(t, k.ed25519), k.ed25519.Public(), "ssh-ed25519"},
+		"an ECDSA P-256 key in SEC 1 form": {sec1(t, k.ecdsa["P-256"]), k.ecdsa["P-256"].Public(),
+			"ecdsa-sha2-nistp256"},
+		"an ECDSA P-256 key with its parameters before": {append(parameters, sec1(t, k.ecdsa["P-256"])...),
+			k.ecdsa["P-256"].Public(), "ecdsa-sha2-nistp256"},
+		"an ECDSA P-384 key in PKCS#8 form": {pkcs8(t, k.ecdsa["P-384"]), k.ecdsa["P-384"].Public(),
+			"ecdsa-sha2-nistp384"},
+		"an ECDSA P-521 key in OpenSSH form": {openSSH(t, k.ecdsa["P-521"]), k.ecdsa["P-521"].Public(),
+			"ecdsa-sha2-nistp521"},
+		"a key with the line ends of Windows": {crlf(pkcs1(k.rsa)), &k.rsa.PublicKey, "ssh-rsa"},
+		"a key between blank lines": {[]byte("\n \n" + string(pkcs1(k.rsa)) + "\n\n"),
+			&k.rsa.PublicKey, "ssh-rsa"},
+		"a key without the last newline": {bytes.TrimSpace(openSSH(t, k.ed25519)),
+			k.ed25519.Public(), "ssh-ed25519"},
+		"a key after a byte order mark and Windows lines": {append([]byte("\xef\xbb\xbf\r\n"), crlf(pkcs1(k.rsa))...),
+			&k.rsa.PublicKey, "ssh-rsa"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			key, err := sshkey.Parse(c.pem)
@@ -125,7 +132,7 @@ func TestKeysThatAreAccepted(t *testing.T) {
 			if key.AuthorizedKey() != want {
 				t.Errorf("authorized key %q, want %q", key.AuthorizedKey(), want)
 			}
-			// The hash is that of the line without its newline.
+			// The hash is taken of the line without its newline.
 			if sum := sha256.Sum256([]byte(want)); key.Hash() != hex.EncodeToString(sum[:]) {
 				t.Errorf("hash %s is not that of the authorized-keys line", key.Hash())
 			}
@@ -159,20 +166,22 @@ func TestKeysThatAreRefused(t *testing.T) {
 		content []byte
 		want    error
 	}{
-		"nothing":                                {nil, sshkey.ErrEmpty},
-		"only white space":                       {[]byte(" \r\n\t"), sshkey.ErrEmpty},
-		"a sentence":                             {[]byte("paste your key here"), sshkey.ErrNotPEM},
-		"a JSON object":                          {[]byte(`{"key":"value"}`), sshkey.ErrNotPEM},
-		"base64 of a key":                        {[]byte(base64.StdEncoding.EncodeToString(good)), sshkey.ErrEncodedTwice},
-		"an authorized_keys line":                {ssh.MarshalAuthorizedKey(public), sshkey.ErrPublicKey},
-		"a public key in PEM form":               {block("PUBLIC KEY", []byte("x")), sshkey.ErrPublicKey},
-		"a public key in RFC 4716 form":          {[]byte("---- BEGIN SSH2 PUBLIC KEY ----\nAAAA\n---- END SSH2 PUBLIC KEY ----"), sshkey.ErrPublicKey},
-		"an SSH certificate":                     {[]byte("ssh-rsa-cert-v01@openssh.com AAAAB3 user"), sshkey.ErrCertificate},
-		"an X.509 certificate":                   {block("CERTIFICATE", []byte("x")), sshkey.ErrCertificate},
-		"a PKCS#1 key with passphrase":           {encryptedPKCS1(), sshkey.ErrEncrypted},
-		"a PKCS#8 key with passphrase":           {block("ENCRYPTED PRIVATE KEY", []byte("x")), sshkey.ErrEncrypted},
-		"an OpenSSH key with passphrase":         {encryptedOpenSSH(t, k.ed25519), sshkey.ErrEncrypted},
-		"a PuTTY key":                            {[]byte("PuTTY-User-Key-File-3: ssh-rsa\r\nEncryption: none\r\n"), sshkey.ErrPuTTY},
+		"nothing":                  {nil, sshkey.ErrEmpty},
+		"only white space":         {[]byte(" \r\n\t"), sshkey.ErrEmpty},
+		"a sentence":               {[]byte("paste your key here"), sshkey.ErrNotPEM},
+		"a JSON object":            {[]byte(`{"key":"value"}`), sshkey.ErrNotPEM},
+		"base64 of a key":          {[]byte(base64.StdEncoding.EncodeToString(good)), sshkey.ErrEncodedTwice},
+		"an authorized_keys line":  {ssh.MarshalAuthorizedKey(public), sshkey.ErrPublicKey},
+		"a public key in PEM form": {block("PUBLIC KEY", []byte("x")), sshkey.ErrPublicKey},
+		"a public key in RFC 4716 form": {[]byte("---- BEGIN SSH2 PUBLIC KEY ----\nAAAA\n---- END SSH2 PUBLIC KEY ----"),
+			sshkey.ErrPublicKey},
+		"an SSH certificate":             {[]byte("ssh-rsa-cert-v01@openssh.com AAAAB3 user"), sshkey.ErrCertificate},
+		"an X.509 certificate":           {block("CERTIFICATE", []byte("x")), sshkey.ErrCertificate},
+		"a PKCS#1 key with passphrase":   {encryptedPKCS1(), sshkey.ErrEncrypted},
+		"a PKCS#8 key with passphrase":   {block("ENCRYPTED PRIVATE KEY", []byte("x")), sshkey.ErrEncrypted},
+		"an OpenSSH key with passphrase": {encryptedOpenSSH(t, k.ed25519), sshkey.ErrEncrypted},
+		"a PuTTY key": {[]byte("PuTTY-User-Key-File-3: ssh-rsa\r\nEncryption: none\r\n"),
+			sshkey.ErrPuTTY},
 		"a DSA key":                              {block("DSA PRIVATE KEY", []byte("x")), sshkey.ErrDSA},
 		"a DSA key in PKCS#8 form":               {dsaInPKCS8(t), sshkey.ErrDSA},
 		"an RSA key of 1024 bits":                {pkcs1(shortRSA(t)), sshkey.ErrShortRSA},
@@ -183,9 +192,10 @@ func TestKeysThatAreRefused(t *testing.T) {
 		"a PGP key":                              {block("PGP PRIVATE KEY BLOCK", []byte("x")), sshkey.ErrUnsupported},
 		"a key cut in its middle":                {good[:len(good)/2], sshkey.ErrDamaged},
 		"a key with damaged content":             {block("RSA PRIVATE KEY", []byte("not DER")), sshkey.ErrDamaged},
-		"a damaged OpenSSH key":                  {block("OPENSSH PRIVATE KEY", []byte("openssh-key-v1\x00")), sshkey.ErrDamaged},
-		"two keys":                               {append(bytes.Clone(good), good...), sshkey.ErrTrailing},
-		"a key and something after it":           {append(bytes.Clone(good), "rest"...), sshkey.ErrTrailing},
+		"a damaged OpenSSH key": {block("OPENSSH PRIVATE KEY", []byte("openssh-key-v1\x00")),
+			sshkey.ErrDamaged},
+		"two keys":                     {append(bytes.Clone(good), good...), sshkey.ErrTrailing},
+		"a key and something after it": {append(bytes.Clone(good), "rest"...), sshkey.ErrTrailing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			key, err := sshkey.Parse(c.content)
@@ -219,7 +229,8 @@ func dsaInPKCS8(t *testing.T) []byte {
 		Version   int
 		Algorithm struct{ Algorithm asn1.ObjectIdentifier }
 		Key       []byte
-	}{Algorithm: struct{ Algorithm asn1.ObjectIdentifier }{asn1.ObjectIdentifier{1, 2, 840, 10040, 4, 1}}, Key: []byte{2, 1, 5}})
+	}{Algorithm: struct{ Algorithm asn1.ObjectIdentifier }{asn1.ObjectIdentifier{1, 2, 840, 10040, 4, 1}},
+		Key: []byte{2, 1, 5}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +246,7 @@ func shortRSA(t *testing.T) *rsa.PrivateKey {
 	return key
 }
 
-// tinyRSA is a key so short that the standard library refuses to read it. Its numbers are not a real pair.
+// tinyRSA returns a key so short that the standard library refuses to read it. Its numbers are not a real pair.
 func tinyRSA(t *testing.T) []byte {
 	t.Helper()
 	n := shortRSA(t).N
@@ -291,9 +302,11 @@ func TestErrorsContainNothingOfTheInput(t *testing.T) {
 		[]byte(canary + "-cert-v01@openssh.com AAAA"),
 		append(block("RSA PRIVATE KEY", []byte(canary)), canary...),
 		[]byte(base64.StdEncoding.EncodeToString(block("PRIVATE KEY", []byte(canary)))),
-		pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Headers: map[string]string{canary: canary}, Bytes: []byte(canary)}),
+		pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Headers: map[string]string{canary: canary},
+			Bytes: []byte(canary)}),
 	}
-	for _, kind := range []string{"RSA PRIVATE KEY", "EC PRIVATE KEY", "PRIVATE KEY", "OPENSSH PRIVATE KEY", "DSA PRIVATE KEY"} {
+	for _, kind := range []string{"RSA PRIVATE KEY", "EC PRIVATE KEY", "PRIVATE KEY", "OPENSSH PRIVATE KEY",
+		"DSA PRIVATE KEY"} {
 		inputs = append(inputs, block(kind, []byte(canary)), block(kind, []byte("openssh-key-v1\x00"+canary)))
 	}
 	for _, input := range inputs {
@@ -311,12 +324,14 @@ func FuzzParse(f *testing.F) {
 	k := makeKeys(f)
 	for _, seed := range [][]byte{
 		nil, []byte(canary), pkcs1(k.rsa), pkcs8(f, k.ed25519), openSSH(f, k.ed25519), sec1(f, k.ecdsa["P-256"]),
-		encryptedPKCS1(), []byte("PuTTY-User-Key-File-3: x"), []byte("ssh-rsa AAAA"), block("DSA PRIVATE KEY", []byte{0x30, 0}),
+		encryptedPKCS1(), []byte("PuTTY-User-Key-File-3: x"), []byte("ssh-rsa AAAA"),
+		block("DSA PRIVATE KEY", []byte{0x30, 0}),
 	} {
 		f.Add(seed)
 	}
 	known := []error{
-		sshkey.ErrEmpty, sshkey.ErrNotPEM, sshkey.ErrEncodedTwice, sshkey.ErrPublicKey, sshkey.ErrCertificate, sshkey.ErrEncrypted,
+		sshkey.ErrEmpty, sshkey.ErrNotPEM, sshkey.ErrEncodedTwice, sshkey.ErrPublicKey, sshkey.ErrCertificate,
+		sshkey.ErrEncrypted,
 		sshkey.ErrPuTTY, sshkey.ErrDSA, sshkey.ErrShortRSA, sshkey.ErrTrailing, sshkey.ErrUnsupported, sshkey.ErrDamaged,
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -1,4 +1,4 @@
-// Package text makes texts of foreign origin, such as a host's, fit for people and for the API.
+// Package text makes texts from outside, such as a host's, safe for people and for the API.
 package text
 
 import (
@@ -6,7 +6,8 @@ import (
 	"unicode"
 )
 
-// Printable returns a text as one line of printable characters: terminals obey control characters, and others turn text around.
+// Printable returns a text as one line of printable characters: terminals obey control characters, and others turn text
+// around.
 func Printable(text string) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {
@@ -33,7 +34,8 @@ func Shortened(text string, most int) string {
 	return text[:cut] + more
 }
 
-// Plain returns a foreign text as people may read it in a terminal: one line without control characters, of at most so many bytes.
+// Plain returns a text from outside in a form that is safe in a terminal: one line without control characters, of at
+// most so many bytes.
 func Plain(foreign string, most int) string { return Shortened(Printable(foreign), most) }
 
 // Sentence ends a text with a period, so that another one can follow.

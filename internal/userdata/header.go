@@ -21,8 +21,8 @@ var wrappers = []string{"<powershell>", "#ps1_sysnative"}
 // userName is one that needs no quoting anywhere.
 var userName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]{0,19}$`)
 
-// ParseHeader reads what a script made by Generate brings about. It takes nothing but the header as Generate writes it: who acts on it in
-// the place of the script must not do what the script would not.
+// ParseHeader reads the effects of a script made by Generate. It accepts only a header as Generate writes it: a program
+// that acts in the script's place must not do anything else.
 func ParseHeader(script []byte) (Settings, error) {
 	settings, err := parseHeader(script)
 	if err != nil {
@@ -77,7 +77,7 @@ func parseHeader(script []byte) (s Settings, err error) {
 // header is what is left of the lines of a script.
 type header struct{ rest []byte }
 
-// peek is the next line, without its end.
+// peek returns the next line, without its end.
 func (h *header) peek() string {
 	line, _, _ := bytes.Cut(h.rest, []byte("\n"))
 	return string(line)

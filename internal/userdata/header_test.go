@@ -7,36 +7,39 @@ import (
 	"testing"
 )
 
-const header1 = "# windows-user-data 1\n# user: capi\n# public-key: " + publicLine + "\n# ports: 22 10250\n# end of header\n"
+const header1 = "# windows-user-data 1\n# user: capi\n# public-key: " + publicLine +
+	"\n# ports: 22 10250\n# end of header\n"
 
 func TestParseHeader(t *testing.T) {
 	for _, wrapper := range []string{"", "<powershell>\n", "#ps1_sysnative\n"} {
 		t.Run(fmt.Sprintf("behind %q", wrapper), func(t *testing.T) {
 			settings, err := ParseHeader([]byte(wrapper + header1 + "\nexit 1\n"))
-			if err != nil || settings.User != "capi" || settings.PublicKey != publicLine || fmt.Sprint(settings.Ports) != "[22 10250]" {
+			if err != nil || settings.User != "capi" || settings.PublicKey != publicLine ||
+				fmt.Sprint(settings.Ports) != "[22 10250]" {
 				t.Errorf("got %+v, %v", settings, err)
 			}
 		})
 	}
 	replaced := func(old, with string) string { return strings.Replace(header1, old, with, 1) }
 	for name, script := range map[string]string{
-		"nothing":                              "",
-		"another's script":                     "<powershell>\nInstall-WindowsFeature Web-Server\n</powershell>\n",
-		"Ignition's":                           `{"ignition":{"version":"3.2.0"}}`,
-		"text before the header":               "# a comment\n" + header1,
-		"two wrappers":                         "<powershell>\n#ps1_sysnative\n" + header1,
-		"a version of later days":              replaced("data 1", "data 2"),
-		"a version that is no number":          replaced("data 1", "data one"),
-		"a version with a zero before it":      replaced("data 1", "data 01"),
-		"no user":                              replaced("# user: capi\n", ""),
-		"an empty user":                        replaced("capi", ""),
-		"a user that ends the string":          replaced("capi", "a'; exit; '"),
-		"a user of a domain":                   replaced("capi", `CORP\jane`),
-		"a key that is none":                   replaced("AAAAC3", "BBBB"),
-		"a key with a comment":                 replaced(publicLine, publicLine+" me@there"),
-		"a key with options":                   replaced(publicLine, `command="cmd" `+publicLine),
-		"no key":                               replaced(publicLine, ""),
-		"two keys":                             replaced("# public-key: "+publicLine+"\n", strings.Repeat("# public-key: "+publicLine+"\n", 2)),
+		"nothing":                         "",
+		"another's script":                "<powershell>\nInstall-WindowsFeature Web-Server\n</powershell>\n",
+		"Ignition's":                      `{"ignition":{"version":"3.2.0"}}`,
+		"text before the header":          "# a comment\n" + header1,
+		"two wrappers":                    "<powershell>\n#ps1_sysnative\n" + header1,
+		"a version of later days":         replaced("data 1", "data 2"),
+		"a version that is no number":     replaced("data 1", "data one"),
+		"a version with a zero before it": replaced("data 1", "data 01"),
+		"no user":                         replaced("# user: capi\n", ""),
+		"an empty user":                   replaced("capi", ""),
+		"a user that ends the string":     replaced("capi", "a'; exit; '"),
+		"a user of a domain":              replaced("capi", `CORP\jane`),
+		"an invalid key":                  replaced("AAAAC3", "BBBB"),
+		"a key with a comment":            replaced(publicLine, publicLine+" me@there"),
+		"a key with options":              replaced(publicLine, `command="cmd" `+publicLine),
+		"no key":                          replaced(publicLine, ""),
+		"two keys": replaced("# public-key: "+publicLine+"\n",
+			strings.Repeat("# public-key: "+publicLine+"\n", 2)),
 		"no ports":                             replaced("# ports: 22 10250", "# ports:"),
 		"a port that is too high":              replaced("10250", "65536"),
 		"a port twice":                         replaced("22 10250", "22 22"),
@@ -72,7 +75,8 @@ func FuzzParseHeader(f *testing.F) {
 			return
 		}
 		ports := strings.Trim(fmt.Sprint(settings.Ports), "[]")
-		again := fmt.Sprintf("# windows-user-data %d\n# user: %s\n# public-key: %s\n# ports: %s\n# end of header\n", settings.Version, settings.User, settings.PublicKey, ports)
+		again := fmt.Sprintf("# windows-user-data %d\n# user: %s\n# public-key: %s\n# ports: %s\n# end of header\n",
+			settings.Version, settings.User, settings.PublicKey, ports)
 		at := bytes.Index(script, []byte(again))
 		if at != 0 && (at < 0 || !bytes.Contains([]byte("<powershell>\n#ps1_sysnative\n"), script[:at])) {
 			t.Errorf("%+v is not what stands there", settings)

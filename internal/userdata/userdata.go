@@ -1,9 +1,11 @@
-// Package userdata makes the script that a cloud hands to a new Windows machine, so that the operator can log in to it: an SSH server
-// on port 22 that accepts the operator's key, and the ports of a node open. Nothing in the script is secret.
+// Package userdata makes the script that a cloud hands to a new Windows machine, so that the operator can log in to it:
+// an SSH server on port 22 that accepts the operator's key, and the ports of a node open. Nothing in the script is
+// secret.
 //
-// templates/script.tmpl is the script; beside it is one file for each form in which platforms run it, which says who runs it, when and as
-// whom. Scripts are ASCII, since Windows PowerShell 5.1 takes a file without byte order mark for the machine's code page, and have LF at the
-// ends of lines: PowerShell and all agents take it, Secrets and golden files stay readable, and it saves room where 16 KiB are the limit.
+// templates/script.tmpl is the script; beside it is one file for each form in which platforms run it, which says which
+// program runs it, when and as which user. Scripts are ASCII, since Windows PowerShell 5.1 takes a file without byte
+// order mark for the machine's code page, and have LF at the ends of lines: PowerShell and all agents take it, Secrets
+// and golden files stay readable, and it saves room where 16 KiB are the limit.
 package userdata
 
 import (
@@ -25,13 +27,13 @@ const (
 	SecretKey = "userData"
 )
 
-// Version is that of the header which Generate writes.
+// Version is the version of the header that Generate writes.
 const Version = 1
 
 // ports are what a node must be reached on: SSH, and the kubelet.
 var ports = [...]int{22, 10250}
 
-// Settings are what a script brings about. They stand as comments at the beginning of it.
+// Settings are the effects of a script. They are comments at its beginning.
 type Settings struct {
 	// Version of the header. ParseHeader refuses versions that it does not know.
 	Version int
@@ -57,8 +59,8 @@ var forms = map[configv1.PlatformType]string{
 
 const plainForm = "plain.ps1.tmpl"
 
-// User is the administrator whom the operator logs in as on Machines of a platform. The Machine API's provider for Azure makes one of its
-// own.
+// User returns the administrator account that the operator uses on Machines of a platform. The Machine API's provider
+// for Azure makes one of its own.
 func User(platform string) string {
 	if configv1.PlatformType(platform) == configv1.AzurePlatformType {
 		return "capi"
@@ -66,8 +68,9 @@ func User(platform string) string {
 	return "Administrator"
 }
 
-// Generate makes the user data for Windows machines of a platform, as it stands under SecretKey of Secret SecretName. The platform is an
-// Infrastructure platform type: AWS, Azure, GCP, …; those without a form of their own get that of None. Equal inputs give equal scripts.
+// Generate makes the user data for Windows machines of a platform, as it stands under SecretKey of Secret SecretName.
+// The platform is an Infrastructure platform type: AWS, Azure, GCP, …; platforms without their own form get the form of
+// None. Equal inputs give equal scripts.
 func Generate(platform string, publicKey ssh.PublicKey) ([]byte, error) {
 	if publicKey == nil {
 		return nil, errors.New("make the user data: there is no public key")

@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // publicLine is a public key whose private one was thrown away.
 const publicLine = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPwR8Rz6xlBy/9Ow9z7Rsd/mN7N/NvVlDcHzGDFdCPgR"
 
-// longestKey is the longest RSA key that OpenSSH accepts: 16384 bits.
+// longestKey returns the longest RSA key that OpenSSH accepts: 16384 bits.
 func longestKey() ssh.PublicKey {
 	modulus := slices.Concat([]byte{0, 0x80}, make([]byte, 2046), []byte{1})
 	blob := ssh.Marshal(struct {
@@ -52,8 +52,8 @@ func generate(t testing.TB, platform string) string {
 
 var platforms = []string{"AWS", "Azure", "GCP", "Nutanix", "VSphere", "None"}
 
-// What a machine is handed is pinned byte by byte. After a wanted change: go test ./internal/userdata -update, and read the difference.
-// hack/powershell parses these files. R-024
+// What a machine is handed is pinned byte by byte. After a wanted change: go test ./internal/userdata -update, and read
+// the difference. hack/powershell parses these files. R-024
 func TestGoldenScripts(t *testing.T) {
 	scripts := map[string]string{}
 	for _, platform := range platforms {
@@ -134,7 +134,7 @@ func TestScripts(t *testing.T) {
 			t.Error("it is not there")
 		}
 	})
-	t.Run("the user is that of the platform", func(t *testing.T) {
+	t.Run("the user belongs to the platform", func(t *testing.T) {
 		if User("Azure") != "capi" || User("AWS") != "Administrator" || User("None") != "Administrator" || User("") != "Administrator" {
 			t.Error("it is another")
 		}

@@ -1,5 +1,5 @@
-// Package verb is the language between the operator and the agent: the verbs that the operator runs over SSH, and the JSON lines
-// that they answer with. Lines are ASCII; whatever is printed before the first one (login scripts, AutoRun) is noise.
+// Package verb is the language between the operator and the agent: the verbs that the operator runs over SSH, and the
+// JSON lines that they answer with. Lines are ASCII; any output before the first one (login scripts, AutoRun) is noise.
 package verb
 
 import (
@@ -65,7 +65,7 @@ type Hello struct {
 	PID     int    `json:"pid"`
 }
 
-// StepState is how far a step is.
+// StepState is the progress of a step.
 type StepState string
 
 // States of a step.
@@ -75,7 +75,7 @@ const (
 	StepDone     StepState = "done"
 )
 
-// Step tells about one step of the plan.
+// Step reports one step of the plan.
 type Step struct {
 	Name   string    `json:"name"`
 	Reason string    `json:"reason,omitempty"`
@@ -91,14 +91,14 @@ type Result struct {
 	Plan  *plan.Plan  `json:"plan,omitempty"`  // plan: what would be done; apply, rollback, settle and remove: what is left, with what it needs
 	// Checks are the results of verify.
 	Checks []CheckResult `json:"checks,omitempty"`
-	// KubeletStarted is when the kubelet began that was checked, by the host's clock: what its Node said before is not its word. Of verify, and
-	// zero where that is not known.
+	// KubeletStarted is when the kubelet began that was checked, by the host's clock: what its Node said before is not its
+	// word. Of verify, and zero where that is not known.
 	KubeletStarted time.Time `json:"kubeletStarted,omitzero"`
 	// Removed is true when remove has nothing left to do but its own files, which the operator deletes.
 	Removed bool `json:"removed,omitempty"`
 }
 
-// CheckResult is what one check found.
+// CheckResult is the finding of one check.
 type CheckResult struct {
 	Name     string `json:"name"`
 	Passed   bool   `json:"passed"`
@@ -117,7 +117,7 @@ const (
 	ReasonDiskFull       Reason = "DiskFull"       // the system volume is full
 	ReasonServiceFailed  Reason = "ServiceFailed"  // a service does not start
 	ReasonPayloadDamaged Reason = "PayloadDamaged" // a transferred file is not what it should be
-	ReasonSpecUnknown    Reason = "SpecUnknown"    // the host has not the NodeSpec that the verb goes on with or back to: send it whole
+	ReasonSpecUnknown    Reason = "SpecUnknown"    // the host lacks the NodeSpec that the verb needs
 	ReasonAgentError     Reason = "AgentError"     // a fault of the agent
 )
 

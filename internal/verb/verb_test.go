@@ -15,7 +15,8 @@ import (
 func TestLine(t *testing.T) {
 	line := verb.Line{
 		Type: verb.TypeFailure, Time: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
-		Failure: &verb.Failure{Reason: verb.ReasonStepFailed, Step: "WriteFile C:\\k\\f", Message: "Zugriff verweigert: Prüfung 🔒"},
+		Failure: &verb.Failure{Reason: verb.ReasonStepFailed, Step: "WriteFile C:\\k\\f",
+			Message: "Zugriff verweigert: Prüfung 🔒"},
 	}
 	data, err := line.Encode()
 	if err != nil {
@@ -41,7 +42,8 @@ func TestLine(t *testing.T) {
 		}
 	})
 	t.Run("of a plan does not hold the operations, which may hold file contents", func(t *testing.T) {
-		p := plan.Plan{Steps: []plan.Step{{Name: "n", Reason: "r", Operation: plan.SetEnvironment{Name: "P", Value: "canary"}}}}
+		p := plan.Plan{Steps: []plan.Step{{Name: "n", Reason: "r",
+			Operation: plan.SetEnvironment{Name: "P", Value: "canary"}}}}
 		data, err := verb.Line{Type: verb.TypePlan, Plan: &p}.Encode()
 		if err != nil || strings.Contains(string(data), "canary") {
 			t.Errorf("%v %s", err, data)

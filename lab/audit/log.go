@@ -1,5 +1,5 @@
-// Package audit reads what the lab's API server writes down of each request: who did what, and whether he might. It compares that with the
-// rules of RBAC.
+// Package audit reads the audit log of the lab's API server: who did what, and whether it was allowed. It compares that
+// with the rules of RBAC.
 package audit
 
 import (
@@ -16,7 +16,7 @@ const IDHeader = "Audit-Id"
 
 // Event is a request that was answered.
 type Event struct {
-	// ID is that of the request, which its answer has in IDHeader.
+	// ID is the request's ID, which its answer has in IDHeader.
 	ID   string `json:"auditID"`
 	Verb string `json:"verb"`
 	User struct {
@@ -38,7 +38,7 @@ type Event struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// Resource is the resource with its subresource, as rules of RBAC name it.
+// Resource returns the resource with its subresource, as rules of RBAC name it.
 func (e Event) Resource() string {
 	if e.Object.Subresource == "" {
 		return e.Object.Resource
@@ -46,7 +46,8 @@ func (e Event) Resource() string {
 	return e.Object.Resource + "/" + e.Object.Subresource
 }
 
-// Forbidden reports whether RBAC had no rule for the request, or a check that comes after it found that one was missing.
+// Forbidden reports whether RBAC had no rule for the request, or a check that comes after it found that one was
+// missing.
 func (e Event) Forbidden() bool {
 	return e.Annotations["authorization.k8s.io/decision"] == "forbid" || e.Response.Code == 403
 }
@@ -84,7 +85,7 @@ func OpenAtEnd(path string) (*Log, error) {
 	return &Log{path: path, offset: info.Size() - last + int64(bytes.LastIndexByte(end, '\n')) + 1}, nil
 }
 
-// Next are the events since the last call.
+// Next returns the events since the last call.
 func (l *Log) Next() ([]Event, error) {
 	file, err := os.Open(l.path)
 	if err != nil {
@@ -124,7 +125,7 @@ func (l *Log) take(data []byte) ([]Event, error) {
 	}
 }
 
-// ServiceAccount is the name by which the API server knows a ServiceAccount.
+// ServiceAccount returns the name by which the API server knows a ServiceAccount.
 func ServiceAccount(namespace, name string) string {
 	return "system:serviceaccount:" + namespace + ":" + name
 }

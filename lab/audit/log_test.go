@@ -76,7 +76,7 @@ func TestLog(t *testing.T) {
 			t.Errorf("error is %v", err)
 		}
 	})
-	t.Run("a log that is none is an error", func(t *testing.T) {
+	t.Run("an invalid log is an error", func(t *testing.T) {
 		if _, err := Open(path).take([]byte("x\n")); err == nil {
 			t.Error("it is not")
 		}

@@ -33,7 +33,8 @@ func (r Right) String() string {
 	return b.String()
 }
 
-// Rights are what rules give. namespace is "" for those of a ClusterRole. A rule that is for no resource, such as a path, gives none.
+// Rights are what rules give. namespace is "" for those of a ClusterRole. A rule that is for no resource, such as a
+// path, gives none.
 func Rights(namespace string, rules []rbacv1.PolicyRule) []Right {
 	var rights []Right
 	for _, rule := range rules {
@@ -54,7 +55,8 @@ func Rights(namespace string, rules []rbacv1.PolicyRule) []Right {
 	return rights
 }
 
-// allows reports whether the right is enough for a request. Rules with a wildcard are not understood: no Role of ours has one.
+// allows reports whether the right is enough for a request. Rules with a wildcard are not understood: no Role of ours
+// has one.
 func (r Right) allows(e Event) bool {
 	return r.Verb == e.Verb && r.Group == e.Object.APIGroup && r.Resource == e.Resource() &&
 		(r.Name == "" || r.Name == e.Object.Name) && (r.Namespace == "" || r.Namespace == e.Object.Namespace)
@@ -72,7 +74,8 @@ func (r Right) narrowness() int {
 	return n
 }
 
-// Implied are what RBAC was asked besides: whoever makes an object by a patch, as an apply does, must be allowed to create it.
+// Implied returns further rights that RBAC checks: a client that makes an object by a patch, as an apply does, must be
+// allowed to create it.
 func Implied(events []Event) []Event {
 	var implied []Event
 	for _, event := range events {
@@ -84,8 +87,8 @@ func Implied(events []Event) []Event {
 	return implied
 }
 
-// Uses counts for each right the requests that needed it. A request needs the narrowest right that is enough for it: one for the whole cluster
-// is not used by what a Role allows already.
+// Uses counts for each right the requests that needed it. A request needs the narrowest sufficient right: a request
+// that a Role allows does not use a right for the whole cluster.
 func Uses(rights []Right, events []Event) map[Right]int {
 	uses := map[Right]int{}
 	for _, right := range rights {

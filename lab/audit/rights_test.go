@@ -15,7 +15,8 @@ func event(verb, group, resource, subresource, namespace, name string) Event {
 
 func TestRightsAreTheSmallestPartsOfRules(t *testing.T) {
 	rights := Rights("ns", []rbacv1.PolicyRule{
-		{APIGroups: []string{"", "apps"}, Resources: []string{"a", "b/status"}, Verbs: []string{"get", "list"}, ResourceNames: []string{"x", "y"}},
+		{APIGroups: []string{"", "apps"}, Resources: []string{"a", "b/status"}, Verbs: []string{"get", "list"},
+			ResourceNames: []string{"x", "y"}},
 		{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}},
 		{APIGroups: []string{""}, Resources: []string{"c"}, Verbs: []string{"create"}},
 	})
@@ -23,7 +24,8 @@ func TestRightsAreTheSmallestPartsOfRules(t *testing.T) {
 		t.Fatalf("there are %d: %v", len(rights), rights)
 	}
 	for i, want := range map[int]string{
-		0: "get a named x in its own namespace", 15: "list b/status.apps named y in its own namespace", 16: "create c in its own namespace",
+		0: "get a named x in its own namespace", 15: "list b/status.apps named y in its own namespace",
+		16: "create c in its own namespace",
 	} {
 		if got := rights[i].String(); got != want {
 			t.Errorf("right %d is %q, want %q", i, got, want)
@@ -38,19 +40,28 @@ func TestUses(t *testing.T) {
 		event Event
 		want  int
 	}{
-		"the same verb on the same resource uses it":          {all, event("get", "", "secrets", "", "a", "b"), 1},
-		"another verb does not":                               {all, event("list", "", "secrets", "", "a", ""), 0},
-		"another group does not":                              {all, event("get", "apps", "secrets", "", "a", "b"), 0},
-		"a subresource does not":                              {all, event("get", "", "secrets", "status", "a", "b"), 0},
-		"a right on a subresource is used by it":              {Right{Resource: "pods/eviction", Verb: "create"}, event("create", "", "pods", "eviction", "a", "b"), 1},
-		"a right on a subresource is not used by the object":  {Right{Resource: "pods/eviction", Verb: "create"}, event("create", "", "pods", "", "a", "b"), 0},
-		"a named one is used by that name":                    {Right{Resource: "secrets", Verb: "get", Name: "b"}, event("get", "", "secrets", "", "a", "b"), 1},
-		"and not by another":                                  {Right{Resource: "secrets", Verb: "get", Name: "b"}, event("get", "", "secrets", "", "a", "c"), 0},
-		"and not by a list of all":                            {Right{Resource: "secrets", Verb: "list", Name: "b"}, event("list", "", "secrets", "", "a", ""), 0},
-		"a list by that name, which a selector makes, is one": {Right{Resource: "secrets", Verb: "list", Name: "b"}, event("list", "", "secrets", "", "a", "b"), 1},
-		"a Role's is used in its namespace":                   {Right{Namespace: "a", Resource: "secrets", Verb: "get"}, event("get", "", "secrets", "", "a", "b"), 1},
-		"and not in another":                                  {Right{Namespace: "a", Resource: "secrets", Verb: "get"}, event("get", "", "secrets", "", "c", "b"), 0},
-		"and not in the whole cluster":                        {Right{Namespace: "a", Resource: "nodes", Verb: "get"}, event("get", "", "nodes", "", "", "b"), 0},
+		"the same verb on the same resource uses it": {all, event("get", "", "secrets", "", "a", "b"), 1},
+		"another verb does not":                      {all, event("list", "", "secrets", "", "a", ""), 0},
+		"another group does not":                     {all, event("get", "apps", "secrets", "", "a", "b"), 0},
+		"a subresource does not":                     {all, event("get", "", "secrets", "status", "a", "b"), 0},
+		"a right on a subresource is used by it": {Right{Resource: "pods/eviction", Verb: "create"},
+			event("create", "", "pods", "eviction", "a", "b"), 1},
+		"a right on a subresource is not used by the object": {Right{Resource: "pods/eviction", Verb: "create"},
+			event("create", "", "pods", "", "a", "b"), 0},
+		"a named one is used by that name": {Right{Resource: "secrets", Verb: "get", Name: "b"},
+			event("get", "", "secrets", "", "a", "b"), 1},
+		"and not by another": {Right{Resource: "secrets", Verb: "get", Name: "b"},
+			event("get", "", "secrets", "", "a", "c"), 0},
+		"and not by a list of all": {Right{Resource: "secrets", Verb: "list", Name: "b"},
+			event("list", "", "secrets", "", "a", ""), 0},
+		"a list by that name, which a selector makes, is one": {Right{Resource: "secrets", Verb: "list", Name: "b"},
+			event("list", "", "secrets", "", "a", "b"), 1},
+		"a Role's is used in its namespace": {Right{Namespace: "a", Resource: "secrets", Verb: "get"},
+			event("get", "", "secrets", "", "a", "b"), 1},
+		"and not in another": {Right{Namespace: "a", Resource: "secrets", Verb: "get"},
+			event("get", "", "secrets", "", "c", "b"), 0},
+		"and not in the whole cluster": {Right{Namespace: "a", Resource: "nodes", Verb: "get"},
+			event("get", "", "nodes", "", "", "b"), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Uses([]Right{test.right}, []Event{test.event})[test.right]; got != test.want {
@@ -64,9 +75,11 @@ func TestUses(t *testing.T) {
 		}
 	})
 	t.Run("a request needs the narrowest right, so that a wide one beside it is unused", func(t *testing.T) {
-		own, named := Right{Namespace: "a", Resource: "secrets", Verb: "get"}, Right{Resource: "secrets", Verb: "get", Name: "b"}
+		own, named := Right{Namespace: "a", Resource: "secrets", Verb: "get"},
+			Right{Resource: "secrets", Verb: "get", Name: "b"}
 		uses := Uses([]Right{all, own, named}, []Event{
-			event("get", "", "secrets", "", "a", "b"), event("get", "", "secrets", "", "c", "b"), event("get", "", "secrets", "", "a", "c"),
+			event("get", "", "secrets", "", "a", "b"), event("get", "", "secrets", "", "c", "b"),
+			event("get", "", "secrets", "", "a", "c"),
 		})
 		if uses[all] != 0 || uses[own] != 2 || uses[named] != 1 {
 			t.Errorf("got %v", uses)

@@ -21,7 +21,8 @@ const (
 )
 
 var arrivalVM = rig.VMOptions{
-	UserDataDelay: 2 * time.Minute, FeatureDuration: 90 * time.Second, RebootDuration: 110 * time.Second, SSHDelay: 10 * time.Second,
+	UserDataDelay: 2 * time.Minute, FeatureDuration: 90 * time.Second, RebootDuration: 110 * time.Second,
+	SSHDelay: 10 * time.Second,
 }
 
 // arrive has a Machine become a node in virtual time: no part of it is how fast this computer is.

@@ -56,7 +56,8 @@ func TestRequests(t *testing.T) {
 			add(request(operatorUser, verb, "", "nodes", ""))
 		}
 		expect(1, 5)
-		want := map[string]int{"patch nodes/status": 1, "create events": 1, "update nodes": 1, "delete nodes": 1, "deletecollection nodes": 1}
+		want := map[string]int{"patch nodes/status": 1, "create events": 1, "update nodes": 1, "delete nodes": 1,
+			"deletecollection nodes": 1}
 		if !maps.Equal(a.kinds, want) {
 			t.Errorf("got %v", a.kinds)
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// Verdict is what became of a budget.
+// Verdict is the outcome of a budget.
 type Verdict string
 
 // Verdicts. Only Over fails a run: times depend on the machine.
@@ -18,7 +18,7 @@ const (
 	NotMeasured Verdict = "not measured"
 )
 
-// Line is one budget with what was measured.
+// Line is one budget with its measurement.
 type Line struct {
 	Subject  string  `json:"subject"`
 	What     string  `json:"what"`
@@ -41,7 +41,8 @@ const (
 	maxAddedSeconds    = 10
 	maxPatchPercent    = 10
 	maxArrivalSeconds  = 600
-	// maxOwnArrivalSeconds is for the last look at a host whose user data is at work, the last one at a host that restarts, and round trips.
+	// maxOwnArrivalSeconds is for the last look at a host whose user data is at work, the last one at a host that
+	// restarts, and round trips.
 	maxOwnArrivalSeconds = 28
 
 	// distant is the round trip at which the time that is added by us has a budget.
@@ -62,10 +63,10 @@ func Evaluate(r Result) []Line {
 	return append(lines, timeLines(r)...)
 }
 
-// Failed are the lines that are over their budget.
+// Failed returns the lines that are over their budget.
 func Failed(lines []Line) []Line { return with(lines, Over) }
 
-// with are the lines of a verdict.
+// with returns the lines of a verdict.
 func with(lines []Line, verdict Verdict) []Line {
 	var chosen []Line
 	for _, line := range lines {
@@ -124,7 +125,8 @@ func joinLines(r Result) []Line {
 
 // wireLine judges all bytes that a host received until it was Ready, not only those of the archive.
 func wireLine(r Result) Line {
-	line := Line{Subject: "payload, first time", What: "bytes on the wire", Budget: fmt.Sprintf("≤ %d %% of the raw size", maxWirePercent), Verdict: NotMeasured}
+	line := Line{Subject: "payload, first time", What: "bytes on the wire", Budget: fmt.Sprintf("≤ %d %% of the raw size",
+		maxWirePercent), Verdict: NotMeasured}
 	if r.Whole == nil {
 		return line
 	}
@@ -141,8 +143,9 @@ func patchLines(r Result) []Line {
 	var lines []Line
 	for _, patch := range r.Patches {
 		line := Line{
-			Subject: "another version of " + patch.File, What: "size of its patch", Measured: percent(patch.PatchBytes, patch.FileBytes),
-			Budget: fmt.Sprintf("≤ %d %% of the file", maxPatchPercent), Verdict: Kept,
+			Subject: "another version of " + patch.File, What: "size of its patch",
+			Measured: percent(patch.PatchBytes, patch.FileBytes),
+			Budget:   fmt.Sprintf("≤ %d %% of the file", maxPatchPercent), Verdict: Kept,
 		}
 		if patch.PatchBytes*100 > patch.FileBytes*maxPatchPercent {
 			line.Verdict = Over
@@ -152,7 +155,7 @@ func patchLines(r Result) []Line {
 	return lines
 }
 
-// quiets are all of an occasion, together.
+// quiets returns all of an occasion, together.
 func quiets(r Result, occasion Occasion) (cost Cost, writes int, known bool) {
 	for _, quiet := range r.Quiets {
 		if quiet.Occasion == occasion {
@@ -182,7 +185,8 @@ func restartLines(r Result) []Line {
 	}
 }
 
-// arrivalLines are of virtual time, which is the same on every machine: who is late is over its budget, and not only slow.
+// arrivalLines are of virtual time, which is the same on every machine: who is late is over its budget, and not only
+// slow.
 func arrivalLines(r Result) []Line {
 	const subject = "1 new Machine, 50 ms round trip, 100 Mbit/s"
 	var a rig.Arrival
@@ -211,10 +215,12 @@ func timeLines(r Result) []Line {
 		duration("1 host that costs nothing", "ConfigMap to Ready", one.Seconds, maxOwnSeconds, hasOne),
 		duration("10 hosts that cost nothing", "ConfigMap to all Ready", ten.Seconds, maxTenSeconds, hasTen),
 		duration("50 hosts that cost nothing", "ConfigMap to all Ready", fifty.Seconds, maxFiftySeconds, hasFifty),
-		duration("1 host, 50 ms round trip", "time beyond that without it", far.Seconds-one.Seconds, maxAddedSeconds, hasOne && hasFar),
+		duration("1 host, 50 ms round trip", "time beyond that without it", far.Seconds-one.Seconds,
+			maxAddedSeconds, hasOne && hasFar),
 	}
 	if hasArchive {
-		lines = append(lines, duration("the real payload, 50 ms round trip", "transfer of its archive", archive, maxTransferSeconds, true))
+		lines = append(lines, duration("the real payload, 50 ms round trip", "transfer of its archive", archive,
+			maxTransferSeconds, true))
 	}
 	return lines
 }

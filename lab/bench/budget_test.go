@@ -9,11 +9,12 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// good is a whole run that keeps all budgets, and only just.
+// good returns a whole run that keeps all budgets, and only just.
 func good() Result {
 	cost := Cost{Connections: 2, Execs: 8, SFTPSessions: 2, Reboots: 1, Processes: 40, Services: 20, Received: 25}
 	join := func(hosts int, roundTrip time.Duration, seconds float64) Join {
-		return Join{Hosts: hosts, RoundTrip: roundTrip, Seconds: seconds, Worst: cost, All: cost, Steps: 30 * hosts, Writes: 20 * hosts}
+		return Join{Hosts: hosts, RoundTrip: roundTrip, Seconds: seconds, Worst: cost, All: cost,
+			Steps: 30 * hosts, Writes: 20 * hosts}
 	}
 	return Result{
 		Payload: Payload{Files: 13, RawBytes: 100, AgentBytes: 10, ArchiveBytes: 20},
@@ -25,7 +26,8 @@ func good() Result {
 			{Occasion: Restarted, Hosts: 1, Reconciles: 1, Writes: 3, All: Cost{Processes: 1}},
 		},
 		Arrival: &rig.Arrival{
-			UserData: 70 * time.Second, Noticed: 15 * time.Second, Windows: 210 * time.Second, Returned: 6 * time.Second, Line: time.Second,
+			UserData: 70 * time.Second, Noticed: 15 * time.Second, Windows: 210 * time.Second,
+			Returned: 6 * time.Second, Line: time.Second,
 			Between: 6900 * time.Millisecond,
 		},
 		Transfers: []Transfer{{RoundTrip: distant, PlainSeconds: 30, AgentSeconds: 0.5, ArchiveSeconds: 1.5}},
@@ -45,27 +47,35 @@ func TestBudgets(t *testing.T) {
 		what    string
 		verdict Verdict
 	}{
-		"a third connection":                         {func(r *Result) { r.Joins[0].Worst.Connections = 3 }, "SSH connections", Over},
-		"a ninth exec":                               {func(r *Result) { r.Joins[1].Worst.Execs = 9 }, "execs", Over},
-		"one PowerShell":                             {func(r *Result) { r.Joins[2].Worst.PowerShell = 1 }, "PowerShell starts", Over},
-		"a third SFTP session":                       {func(r *Result) { r.Joins[3].Worst.SFTPSessions = 3 }, "SFTP sessions", Over},
-		"a second reboot":                            {func(r *Result) { r.Joins[0].Worst.Reboots = 2 }, "reboots", Over},
-		"one byte too many":                          {func(r *Result) { r.Whole.Join.Worst.Received = 26 }, "bytes on the wire", Over},
-		"a connection while left alone":              {func(r *Result) { r.Quiets[0].All.Connections = 1 }, "SSH connections", Over},
-		"a write while left alone":                   {func(r *Result) { r.Quiets[0].Writes = 1 }, "API writes", Over},
-		"a process started while left alone":         {func(r *Result) { r.Quiets[0].All.Processes = 1 }, "process starts on hosts", Over},
-		"an exec when made to look again":            {func(r *Result) { r.Quiets[1].All.Execs = 1 }, "execs", Over},
-		"a write when made to look again":            {func(r *Result) { r.Quiets[1].Writes = 1 }, "API writes", Over},
-		"a connection of a restarted operator":       {func(r *Result) { r.Quiets[2].All.Connections = 1 }, "SSH connections", Over},
-		"a service stopped by a restarted operator":  {func(r *Result) { r.Quiets[2].All.Services = 1 }, "service operations on hosts", Over},
-		"a slow host":                                {func(r *Result) { r.Joins[0].Seconds = 3; r.Joins[1].Seconds = 12 }, "ConfigMap to Ready", Slow},
-		"ten slow hosts":                             {func(r *Result) { r.Joins[2].Seconds = 10 }, "ConfigMap to all Ready", Slow},
-		"fifty slow hosts":                           {func(r *Result) { r.Joins[3].Seconds = 60 }, "ConfigMap to all Ready", Slow},
+		"a third connection": {func(r *Result) {
+			r.Joins[0].Worst.Connections = 3
+		}, "SSH connections", Over},
+		"a ninth exec": {func(r *Result) { r.Joins[1].Worst.Execs = 9 }, "execs", Over},
+		"one PowerShell": {func(r *Result) {
+			r.Joins[2].Worst.PowerShell = 1
+		}, "PowerShell starts", Over},
+		"a third SFTP session": {func(r *Result) {
+			r.Joins[3].Worst.SFTPSessions = 3
+		}, "SFTP sessions", Over},
+		"a second reboot": {func(r *Result) { r.Joins[0].Worst.Reboots = 2 }, "reboots", Over},
+		"one byte too many": {func(r *Result) {
+			r.Whole.Join.Worst.Received = 26
+		}, "bytes on the wire", Over},
+		"a connection while left alone":             {func(r *Result) { r.Quiets[0].All.Connections = 1 }, "SSH connections", Over},
+		"a write while left alone":                  {func(r *Result) { r.Quiets[0].Writes = 1 }, "API writes", Over},
+		"a process started while left alone":        {func(r *Result) { r.Quiets[0].All.Processes = 1 }, "process starts on hosts", Over},
+		"an exec when made to look again":           {func(r *Result) { r.Quiets[1].All.Execs = 1 }, "execs", Over},
+		"a write when made to look again":           {func(r *Result) { r.Quiets[1].Writes = 1 }, "API writes", Over},
+		"a connection of a restarted operator":      {func(r *Result) { r.Quiets[2].All.Connections = 1 }, "SSH connections", Over},
+		"a service stopped by a restarted operator": {func(r *Result) { r.Quiets[2].All.Services = 1 }, "service operations on hosts", Over},
+		"a slow host":      {func(r *Result) { r.Joins[0].Seconds = 3; r.Joins[1].Seconds = 12 }, "ConfigMap to Ready", Slow},
+		"ten slow hosts":   {func(r *Result) { r.Joins[2].Seconds = 10 }, "ConfigMap to all Ready", Slow},
+		"fifty slow hosts": {func(r *Result) { r.Joins[3].Seconds = 60 }, "ConfigMap to all Ready", Slow},
 		"a Machine that is a node after ten minutes": {func(r *Result) { r.Arrival.Windows = 9 * time.Minute }, "port 22 open to Ready", Over},
 		"an operator that looks less often":          {func(r *Result) { r.Arrival.Returned += 200 * time.Millisecond }, "of that, the operator's own time", Over},
 		"a host that is slow because it is far away": {func(r *Result) { r.Joins[1].Seconds = 12.9 + 0.1 }, "time beyond that without it", Slow},
 	} {
-		t.Run(name+" is told of, and nothing else", func(t *testing.T) {
+		t.Run(name+" is reported, and nothing else", func(t *testing.T) {
 			r := good()
 			c.spoil(&r)
 			others := slices.DeleteFunc(Evaluate(r), func(l Line) bool { return l.Verdict == Kept })
@@ -94,8 +104,10 @@ func TestBudgets(t *testing.T) {
 }
 
 func TestCosts(t *testing.T) {
-	a, b := Cost{Connections: 2, Execs: 1, Received: 5, Sent: 1}, Cost{Connections: 1, Execs: 8, Processes: 3, Services: 4, Reboots: 1, SFTPSessions: 1, PowerShell: 1}
-	if got := worst([]Cost{a, b}); got != (Cost{Connections: 2, Execs: 8, Processes: 3, Services: 4, Reboots: 1, SFTPSessions: 1, PowerShell: 1, Received: 5, Sent: 1}) {
+	a, b := Cost{Connections: 2, Execs: 1, Received: 5, Sent: 1}, Cost{Connections: 1, Execs: 8, Processes: 3, Services: 4,
+		Reboots: 1, SFTPSessions: 1, PowerShell: 1}
+	if got := worst([]Cost{a, b}); got != (Cost{Connections: 2, Execs: 8, Processes: 3, Services: 4, Reboots: 1,
+		SFTPSessions: 1, PowerShell: 1, Received: 5, Sent: 1}) {
 		t.Errorf("worst is %+v", got)
 	}
 	total := sum([]Cost{a, b})
@@ -105,12 +117,17 @@ func TestCosts(t *testing.T) {
 }
 
 func TestAMeasurementThatSawNothingIsRefused(t *testing.T) {
-	whole := Join{Hosts: 2, Steps: 2, Writes: 2, All: Cost{Connections: 2, Execs: 2, SFTPSessions: 2, Processes: 2, Services: 2}}
+	whole := Join{Hosts: 2, Steps: 2, Writes: 2, All: Cost{Connections: 2, Execs: 2, SFTPSessions: 2,
+		Processes: 2, Services: 2}}
 	if err := whole.check(); err != nil {
 		t.Error(err)
 	}
 	for what, blind := range map[string]func(*Join){
-		"API writes": func(j *Join) { j.Writes = 0 }, "steps": func(j *Join) { j.Steps = 1 }, "SSH connections": func(j *Join) { j.All.Connections = 1 },
+		"API writes": func(j *Join) {
+			j.Writes = 0
+		}, "steps": func(j *Join) { j.Steps = 1 }, "SSH connections": func(j *Join) {
+			j.All.Connections = 1
+		},
 		"process starts": func(j *Join) { j.All.Processes = 0 }, "service operations": func(j *Join) { j.All.Services = 0 },
 	} {
 		t.Run("without "+what, func(t *testing.T) {

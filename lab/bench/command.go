@@ -36,7 +36,8 @@ const (
 	noPayload = "none"
 )
 
-// Command is the subcommand bench. Its error, when a budget is passed, is the summary of the run, which is the last line in any case.
+// Command returns the subcommand bench. Its error, when a budget is passed, is the summary of the run, which is the
+// last line in any case.
 func Command() *cobra.Command {
 	o := &options{clock: clock.RealClock{}}
 	command := &cobra.Command{
@@ -59,12 +60,14 @@ func Command() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.IntSliceVar(&o.hosts, "hosts", []int{1, 10, 50}, "numbers of hosts")
-	flags.DurationSliceVar(&o.latencies, "latencies", []time.Duration{0, 20 * time.Millisecond, 50 * time.Millisecond}, "round-trip times to the hosts")
+	flags.DurationSliceVar(&o.latencies, "latencies", []time.Duration{0, 20 * time.Millisecond, 50 * time.Millisecond},
+		"round-trip times to the hosts")
 	flags.BoolVar(&o.quick, "quick", false, "1 and 10 hosts, at 0 and 50 ms, and a short idle time; writes "+quickMarkdown)
 	flags.DurationVar(&o.idle, "idle", 20*time.Second, "how long the operator is left alone")
 	flags.DurationVar(&o.limit, "limit", 5*time.Minute, "how long each number of hosts may take at each round trip")
 	flags.StringVar(&o.agent, "agent", "build/wicd.exe", "the agent, built for Windows")
-	flags.StringVar(&o.payload, "payload", "build/payload", "a payload of `make payload` to transfer; stand-ins are taken when there is none, or for "+noPayload)
+	flags.StringVar(&o.payload, "payload", "build/payload",
+		"a payload of `make payload` to transfer; stand-ins are taken when there is none, or for "+noPayload)
 	flags.StringVar(&o.markdown, "report", defaultMarkdown, "file for the tables")
 	flags.StringVar(&o.json, "json", "build/bench.json", "file for all numbers")
 	return command
@@ -105,10 +108,12 @@ func (o *options) complete(given func(flag string) bool) error {
 		faults = append(faults, errors.New("--idle and --limit must be above zero"))
 	}
 	if _, err := os.Stat(o.agent); err != nil {
-		faults = append(faults, fmt.Errorf("the agent is not built: %w: run `make build`, and start this at the root of the repository", err))
+		faults = append(faults,
+			fmt.Errorf("the agent is not built: %w: run `make build`, and start this at the root of the repository", err))
 	}
 	if given("payload") && o.payload != noPayload && !o.realPayload() {
-		faults = append(faults, fmt.Errorf("--payload=%s: there is no payload: run `make payload`, or say %s", o.payload, noPayload))
+		faults = append(faults, fmt.Errorf("--payload=%s: there is no payload: run `make payload`, or say %s",
+			o.payload, noPayload))
 	}
 	return errors.Join(faults...)
 }

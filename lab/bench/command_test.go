@@ -23,7 +23,8 @@ func TestFlags(t *testing.T) {
 	}
 	usual := func() *options {
 		return &options{
-			hosts: []int{1, 10, 50}, latencies: []time.Duration{0}, idle: time.Second, limit: time.Minute, agent: agent, markdown: defaultMarkdown,
+			hosts: []int{1, 10, 50}, latencies: []time.Duration{0}, idle: time.Second, limit: time.Minute, agent: agent,
+			markdown: defaultMarkdown,
 		}
 	}
 	t.Run("a quick run does less, and leaves the report of a whole one alone", func(t *testing.T) {
@@ -32,7 +33,8 @@ func TestFlags(t *testing.T) {
 		if err := o.complete(func(string) bool { return false }); err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(o.hosts, []int{1, 10}) || !slices.Equal(o.latencies, []time.Duration{0, distant}) || o.markdown != quickMarkdown {
+		if !slices.Equal(o.hosts, []int{1, 10}) || !slices.Equal(o.latencies, []time.Duration{0, distant}) ||
+			o.markdown != quickMarkdown {
 			t.Errorf("%+v", o)
 		}
 	})
@@ -149,7 +151,8 @@ func TestTransfer(t *testing.T) {
 	}
 	// Each packet of the plain way waits for its answer.
 	if least := float64(raw/packet) * 0.005; got.PlainSeconds < least || got.AgentSeconds <= 0 || got.ArchiveSeconds <= 0 {
-		t.Errorf("the plain way took %.3f s and cannot have taken less than %.3f s; ours took %.3f s", got.PlainSeconds, least, got.OwnSeconds())
+		t.Errorf("the plain way took %.3f s and cannot have taken less than %.3f s; ours took %.3f s", got.PlainSeconds,
+			least, got.OwnSeconds())
 	}
 }
 
@@ -162,7 +165,8 @@ func TestBench(t *testing.T) {
 	command.SetOut(&output)
 	command.SilenceErrors, command.SilenceUsage = true, true
 	jsonFile, markdown := filepath.Join(dir, "out", "bench.json"), filepath.Join(dir, "benchmarks.md")
-	command.SetArgs([]string{"--quick", "--payload=none", "--hosts=1", "--latencies=0", "--idle=1s", "--json=" + jsonFile, "--report=" + markdown})
+	command.SetArgs([]string{"--quick", "--payload=none", "--hosts=1", "--latencies=0", "--idle=1s", "--json=" + jsonFile,
+		"--report=" + markdown})
 	err := command.ExecuteContext(t.Context())
 
 	data, readErr := os.ReadFile(jsonFile)
@@ -173,7 +177,7 @@ func TestBench(t *testing.T) {
 	if err := json.Unmarshal(data, &result); err != nil {
 		t.Fatal(err)
 	}
-	t.Run("the status tells whether a budget is passed, and the last line is the summary", func(t *testing.T) {
+	t.Run("the status says whether a budget is passed, and the last line is the summary", func(t *testing.T) {
 		last := ""
 		for line := range strings.Lines(output.String()) {
 			last = strings.TrimSuffix(line, "\n")

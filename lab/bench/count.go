@@ -25,8 +25,9 @@ func costsOf(hosts []*rig.Host) []Cost {
 // costOf counts in a journal, all but the bytes. Execs are the commands that were asked for, whether or not they ran.
 func costOf(journal *fake.Journal) Cost {
 	c := Cost{
-		Connections: journal.Count(fake.KindConnection), Execs: journal.Count(winhost.KindCommand), SFTPSessions: journal.Count(fake.KindSFTP),
-		Reboots: journal.Count(fake.KindReboot), Services: journal.Count(fake.KindService),
+		Connections: journal.Count(fake.KindConnection), Execs: journal.Count(winhost.KindCommand),
+		SFTPSessions: journal.Count(fake.KindSFTP),
+		Reboots:      journal.Count(fake.KindReboot), Services: journal.Count(fake.KindService),
 	}
 	for _, e := range journal.Entries(nil) {
 		if e.Kind == fake.KindProcess && strings.HasPrefix(e.Detail, "start ") {
@@ -61,7 +62,7 @@ const (
 	reconcilesCounter = "controller_runtime_reconcile_total"
 )
 
-// counter is the sum of a counter's series; label, if not empty, chooses those with its value.
+// counter returns the sum of a counter's series; label, if not empty, chooses those with its value.
 func counter(name, label, value string) (int, error) {
 	families, err := metrics.Registry.Gather()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Machine is what was measured on. Times mean nothing without it.
+// Machine describes the machine of the measurement. Times mean nothing without it.
 type Machine struct {
 	CPU       string `json:"cpu"`
 	Cores     int    `json:"cores"`
@@ -19,7 +19,8 @@ type Machine struct {
 }
 
 func thisMachine() Machine {
-	m := Machine{CPU: "unknown CPU", Cores: runtime.NumCPU(), GoVersion: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
+	m := Machine{CPU: "unknown CPU", Cores: runtime.NumCPU(), GoVersion: runtime.Version(),
+		System: runtime.GOOS + "/" + runtime.GOARCH}
 	if file, err := os.Open("/proc/cpuinfo"); err == nil {
 		defer file.Close()
 		if model := cpuModel(file); model != "" {

@@ -16,14 +16,16 @@ func Markdown(r Result) string {
 		"and the agent are real. Counts and bytes are the same on every machine, and the run fails when one is over its budget. Times are of\n" +
 		"this machine, where control plane, operator and all hosts share the cores; they only warn. Those of a new Machine are virtual: they are what was\n" +
 		"waited for, the same on every machine, and a budget that they miss fails the run.\n\n")
-	fmt.Fprintf(&b, "Machine: %s, %d cores, %s, %s.", r.Machine.CPU, r.Machine.Cores, r.Machine.System, r.Machine.GoVersion)
+	fmt.Fprintf(&b, "Machine: %s, %d cores, %s, %s.", r.Machine.CPU, r.Machine.Cores, r.Machine.System,
+		r.Machine.GoVersion)
 	if r.Machine.Load != "" {
 		fmt.Fprintf(&b, " Load when the run began: %s.", r.Machine.Load)
 	}
 	b.WriteString("\n\n" + payloadText("Payload", r.Payload))
 	if r.Whole != nil {
 		b.WriteString(payloadText("Payload of the real size, with which the bytes on the wire are measured", r.Whole.Payload))
-		fmt.Fprintf(&b, "One host with it was Ready after %.1f s, with packing, and received %s.\n", r.Whole.Join.Seconds, megabytes(r.Whole.Join.Worst.Received))
+		fmt.Fprintf(&b, "One host with it was Ready after %.1f s, with packing, and received %s.\n", r.Whole.Join.Seconds,
+			megabytes(r.Whole.Join.Worst.Received))
 	}
 	b.WriteString("\nAll but the agent are stand-ins: they compress as the real executables do together (55 to 62 of 308 MB), and are a twelfth of their\n" +
 		"size where it is not said otherwise.\n")
@@ -38,7 +40,8 @@ func Markdown(r Result) string {
 
 func payloadText(what string, p Payload) string {
 	return fmt.Sprintf("%s: %d files, %s raw with the agent (%s); the other files take %s packed (%s), which took %.1f s once for all hosts.\n",
-		what, p.Files, megabytes(p.RawBytes), megabytes(p.AgentBytes), megabytes(p.ArchiveBytes), percent(p.ArchiveBytes, p.RawBytes-p.AgentBytes), p.PackSeconds)
+		what, p.Files, megabytes(p.RawBytes), megabytes(p.AgentBytes), megabytes(p.ArchiveBytes),
+		percent(p.ArchiveBytes, p.RawBytes-p.AgentBytes), p.PackSeconds)
 }
 
 const notHere = `
@@ -48,7 +51,7 @@ The upgrade of a node, and an operator that knows 1,000 instances, have budgets 
 one component is measured where the payload was made with PREVIOUS.
 `
 
-// Summary is the run in one line.
+// Summary returns the run in one line.
 func Summary(r Result) string {
 	missed := Failed(r.Lines)
 	s := fmt.Sprintf("bench: %d of %d budgets kept", len(with(r.Lines, Kept)), len(r.Lines))
@@ -80,16 +83,19 @@ func budgetTable(lines []Line) string {
 }
 
 func joinTable(r Result) string {
-	rows := [][]string{{"hosts", "round trip", "to all Ready", "connections", "execs", "PowerShell", "SFTP sessions", "reboots", "steps", "to the host", "from the host", "API writes"}}
+	rows := [][]string{{"hosts", "round trip", "to all Ready", "connections", "execs", "PowerShell", "SFTP sessions",
+		"reboots", "steps", "to the host", "from the host", "API writes"}}
 	for _, j := range r.Joins {
 		rows = append(rows, []string{
-			fmt.Sprint(j.Hosts), milliseconds(j.RoundTrip), fmt.Sprintf("%.1f s", j.Seconds), fmt.Sprint(j.Worst.Connections), fmt.Sprint(j.Worst.Execs),
-			fmt.Sprint(j.Worst.PowerShell), fmt.Sprint(j.Worst.SFTPSessions), fmt.Sprint(j.Worst.Reboots), perHost(j.Steps, j.Hosts),
+			fmt.Sprint(j.Hosts), milliseconds(j.RoundTrip), fmt.Sprintf("%.1f s", j.Seconds), fmt.Sprint(j.Worst.Connections),
+			fmt.Sprint(j.Worst.Execs),
+			fmt.Sprint(j.Worst.PowerShell), fmt.Sprint(j.Worst.SFTPSessions), fmt.Sprint(j.Worst.Reboots),
+			perHost(j.Steps, j.Hosts),
 			megabytes(j.Worst.Received), megabytes(j.Worst.Sent), perHost(j.Writes, j.Hosts),
 		})
 	}
 	return "\n## From the ConfigMap to Ready\n\nThe operator runs before the ConfigMap is made. It packs the payload in this time. " +
-		"Counts and bytes are those of the\nworst host, kind by kind; steps and the operator's writes to the API server are per host.\n\n" + table(rows)
+		"Counts and bytes are for the\nworst host, kind by kind; steps and the operator's writes to the API server are per host.\n\n" + table(rows)
 }
 
 func arrivalTable(r Result) string {
@@ -111,14 +117,16 @@ func arrivalTable(r Result) string {
 }
 
 func quietTable(r Result) string {
-	rows := [][]string{{"hosts", "the operator was", "for", "reconciles", "connections", "execs", "process starts", "service operations", "API writes"}}
+	rows := [][]string{{"hosts", "the operator was", "for", "reconciles", "connections", "execs", "process starts",
+		"service operations", "API writes"}}
 	for _, q := range r.Quiets {
 		writes := fmt.Sprint(q.Writes)
 		for _, kind := range slices.Sorted(maps.Keys(q.WriteKinds)) {
 			writes += fmt.Sprintf("; %d × %s", q.WriteKinds[kind], kind)
 		}
 		rows = append(rows, []string{
-			fmt.Sprint(q.Hosts), string(q.Occasion), fmt.Sprintf("%.0f s", q.Seconds), fmt.Sprint(q.Reconciles), fmt.Sprint(q.All.Connections),
+			fmt.Sprint(q.Hosts), string(q.Occasion), fmt.Sprintf("%.0f s", q.Seconds), fmt.Sprint(q.Reconciles),
+			fmt.Sprint(q.All.Connections),
 			fmt.Sprint(q.All.Execs), fmt.Sprint(q.All.Processes), fmt.Sprint(q.All.Services), writes,
 		})
 	}
@@ -144,15 +152,17 @@ func transferTable(r Result) string {
 			ratio = fmt.Sprintf("%.1f", t.PlainSeconds/t.OwnSeconds())
 		}
 		rows = append(rows, []string{
-			milliseconds(t.RoundTrip), about + fmt.Sprintf("%.2f s", t.PlainSeconds), fmt.Sprintf("%.2f s", t.AgentSeconds), fmt.Sprintf("%.2f s", t.ArchiveSeconds), ratio,
+			milliseconds(t.RoundTrip), about + fmt.Sprintf("%.2f s", t.PlainSeconds), fmt.Sprintf("%.2f s", t.AgentSeconds),
+			fmt.Sprintf("%.2f s", t.ArchiveSeconds), ratio,
 			about + megabytes(t.PlainBytes), megabytes(t.OwnBytes),
 		})
 	}
-	return "\n## The same payload in two ways\n\n" + what + " Plain is SFTP of the raw files one after the other, 32 KiB for each round trip. Ours is the agent as it is, and " +
+	return "\n## The same payload in two ways\n\n" + what +
+		" Plain is SFTP of the raw files one after the other, 32 KiB for each round trip. Ours is the agent as it is, and " +
 		"then all the others in one packed archive, sent ahead.\nBoth begin after the login, over the same line, to one host; packing is not in the time. ≈ is extrapolated from a part of the files:\neach packet waits for the answer to the one before.\n\n" + table(rows)
 }
 
-// table is a Markdown table; the first row is its head.
+// table returns a Markdown table; the first row is its head.
 func table(rows [][]string) string {
 	var b strings.Builder
 	for i, row := range rows {
@@ -169,7 +179,7 @@ func table(rows [][]string) string {
 
 func megabytes(n int64) string { return fmt.Sprintf("%.2f MB", float64(n)/1e6) }
 
-// percent is a share of a whole; empty when there is none.
+// percent returns a share of a whole; empty when there is none.
 func percent(part, whole int64) string {
 	if whole <= 0 {
 		return ""

@@ -15,7 +15,7 @@ func reported() Result {
 }
 
 func TestReport(t *testing.T) {
-	t.Run("machine, verdicts and ratio are told", func(t *testing.T) {
+	t.Run("machine, verdicts and ratio are reported", func(t *testing.T) {
 		text := Markdown(reported())
 		for _, want := range []string{
 			"Example CPU 3000, 2 cores, linux/amd64, go1.26.", "Load when the run began: 0.50.",
@@ -33,7 +33,8 @@ func TestReport(t *testing.T) {
 		r := reported()
 		r.Joins[0].Worst.Execs, r.Joins[0].Seconds = 9, 4
 		r.Lines = Evaluate(r)
-		if text := Markdown(r); !strings.Contains(text, "| 9 | ≤ 8 | **OVER** |") || !strings.Contains(text, "| 4.0 s | < 3 s | **slow** |") {
+		if text := Markdown(r); !strings.Contains(text, "| 9 | ≤ 8 | **OVER** |") ||
+			!strings.Contains(text, "| 4.0 s | < 3 s | **slow** |") {
 			t.Error(text)
 		}
 	})
@@ -53,12 +54,14 @@ func TestReport(t *testing.T) {
 	})
 	t.Run("a run that measured nothing says so", func(t *testing.T) {
 		text := Markdown(Result{Lines: Evaluate(Result{})})
-		if strings.Count(text, "Not measured in this run.") != 4 || strings.Contains(text, "| kept |") || strings.Contains(text, "NaN") {
+		if strings.Count(text, "Not measured in this run.") != 4 || strings.Contains(text, "| kept |") ||
+			strings.Contains(text, "NaN") {
 			t.Error(text)
 		}
 	})
 	t.Run("a transfer that took no time has no ratio", func(t *testing.T) {
-		if text := Markdown(Result{Transfers: []Transfer{{RoundTrip: time.Millisecond}}}); strings.Contains(text, "NaN") || strings.Contains(text, "+Inf") {
+		if text := Markdown(Result{Transfers: []Transfer{{RoundTrip: time.Millisecond}}}); strings.Contains(text, "NaN") ||
+			strings.Contains(text, "+Inf") {
 			t.Error(text)
 		}
 	})

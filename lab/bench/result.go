@@ -1,5 +1,5 @@
-// Package bench measures in the lab what configuring hosts costs, and compares it with the budgets: what crosses the network, what
-// is started on hosts, what is written to the API server, and how long it takes with hosts that cost nothing themselves.
+// Package bench measures the cost of configuring hosts in the lab, and compares it with the budgets: traffic, process
+// starts on hosts, writes to the API server, and the time with hosts that cost nothing themselves.
 package bench
 
 import (
@@ -25,7 +25,7 @@ type Result struct {
 	Lines       []Line  `json:"budgets"`
 }
 
-// Payload is what each host gets.
+// Payload describes the payload of each host.
 type Payload struct {
 	Files int `json:"files"`
 	// RawBytes is the size of all files with the agent; ArchiveBytes what the others take packed.
@@ -36,13 +36,13 @@ type Payload struct {
 	PackSeconds float64 `json:"packSeconds"`
 }
 
-// Whole is the way of one host whose payload is as large as the real one, beside which the agent is as small as in life.
+// Whole describes one host with a payload of the real size, next to which the agent is as small as in reality.
 type Whole struct {
 	Payload Payload `json:"payload"`
 	Join    Join    `json:"join"`
 }
 
-// Cost is what happened on a host, or between it and the operator.
+// Cost counts the work on a host, and between it and the operator.
 type Cost struct {
 	Connections  int   `json:"connections"`
 	Execs        int   `json:"execs"`
@@ -57,20 +57,24 @@ type Cost struct {
 
 func (c Cost) minus(before Cost) Cost {
 	return Cost{
-		Connections: c.Connections - before.Connections, Execs: c.Execs - before.Execs, PowerShell: c.PowerShell - before.PowerShell,
-		SFTPSessions: c.SFTPSessions - before.SFTPSessions, Reboots: c.Reboots - before.Reboots, Processes: c.Processes - before.Processes,
-		Services: c.Services - before.Services, Received: c.Received - before.Received, Sent: c.Sent - before.Sent,
+		Connections: c.Connections - before.Connections, Execs: c.Execs - before.Execs,
+		PowerShell:   c.PowerShell - before.PowerShell,
+		SFTPSessions: c.SFTPSessions - before.SFTPSessions, Reboots: c.Reboots - before.Reboots,
+		Processes: c.Processes - before.Processes,
+		Services:  c.Services - before.Services, Received: c.Received - before.Received, Sent: c.Sent - before.Sent,
 	}
 }
 
-// worst is the largest of each kind, which need not all be of one host.
+// worst returns the largest of each kind, which need not all be of one host.
 func worst(costs []Cost) Cost {
 	var w Cost
 	for _, c := range costs {
 		w = Cost{
-			Connections: max(w.Connections, c.Connections), Execs: max(w.Execs, c.Execs), PowerShell: max(w.PowerShell, c.PowerShell),
-			SFTPSessions: max(w.SFTPSessions, c.SFTPSessions), Reboots: max(w.Reboots, c.Reboots), Processes: max(w.Processes, c.Processes),
-			Services: max(w.Services, c.Services), Received: max(w.Received, c.Received), Sent: max(w.Sent, c.Sent),
+			Connections: max(w.Connections, c.Connections), Execs: max(w.Execs, c.Execs),
+			PowerShell:   max(w.PowerShell, c.PowerShell),
+			SFTPSessions: max(w.SFTPSessions, c.SFTPSessions), Reboots: max(w.Reboots, c.Reboots),
+			Processes: max(w.Processes, c.Processes),
+			Services:  max(w.Services, c.Services), Received: max(w.Received, c.Received), Sent: max(w.Sent, c.Sent),
 		}
 	}
 	return w
@@ -85,12 +89,12 @@ func sum(costs []Cost) Cost {
 	return s
 }
 
-// Join is the way of hosts from the ConfigMap to Ready.
+// Join measures hosts from the ConfigMap to Ready.
 type Join struct {
 	Hosts     int           `json:"hosts"`
 	RoundTrip time.Duration `json:"roundTripNanoseconds"`
 	Seconds   float64       `json:"seconds"`
-	// Worst is the largest cost of any one host, kind by kind; All is that of all together.
+	// Worst is the largest cost of any one host, kind by kind; All is the cost of all together.
 	Worst Cost `json:"worstHost"`
 	All   Cost `json:"allHosts"`
 	// Steps are those that agents have done on all hosts.
@@ -99,7 +103,7 @@ type Join struct {
 	Writes int `json:"apiWrites"`
 }
 
-// Occasion is why the operator might have something to do when it has nothing to do.
+// Occasion is a reason why an idle operator might do something.
 type Occasion string
 
 // Occasions.
@@ -109,7 +113,7 @@ const (
 	Restarted Occasion = "restarted"
 )
 
-// Quiet is a time in which all hosts were as they should be.
+// Quiet is a time in which no host needed a change.
 type Quiet struct {
 	Occasion Occasion `json:"occasion"`
 	Hosts    int      `json:"hosts"`
@@ -122,7 +126,7 @@ type Quiet struct {
 	WriteKinds map[string]int `json:"apiWriteKinds,omitempty"`
 }
 
-// Patch is what a new version of one file costs a host that has another.
+// Patch is the cost of a new version of one file for a host with another version.
 type Patch struct {
 	File       string `json:"file"` // "kubelet.exe"
 	FileBytes  int64  `json:"fileBytes"`
@@ -132,14 +136,14 @@ type Patch struct {
 // Transfer compares two ways to bring the same payload to one host, from login to the last byte.
 type Transfer struct {
 	RoundTrip time.Duration `json:"roundTripNanoseconds"`
-	// PlainSeconds is the raw files one after the other, 32 KiB for each round trip. In our way the agent comes first, as it is, and
-	// then all the others in an archive.
+	// PlainSeconds is the raw files one after the other, 32 KiB for each round trip. In our way the agent comes first, as
+	// it is, and then all the others in an archive.
 	PlainSeconds   float64 `json:"plainSeconds"`
 	AgentSeconds   float64 `json:"agentSeconds"`
 	ArchiveSeconds float64 `json:"archiveSeconds"`
 	PlainBytes     int64   `json:"plainBytes"` // received by the host
-	// PlainPart is the share of the files that plain was measured with, when that would take too long with all; 1 for all. Its seconds
-	// and bytes are extrapolated: each packet waits for the one before.
+	// PlainPart is the share of the files that plain was measured with, when that would take too long with all; 1 for all.
+	// Its seconds and bytes are extrapolated: each packet waits for the one before.
 	PlainPart float64 `json:"plainPart"`
 	OwnBytes  int64   `json:"ownBytes"`
 }

@@ -65,7 +65,8 @@ func (o *options) measure(ctx context.Context, dir string) (Result, error) {
 	for _, hosts := range o.hosts {
 		for i, latency := range o.latencies {
 			s := &scenario{
-				clock: o.clock, hosts: hosts, roundTrip: latency, payloadDir: filepath.Join(dir, "payload"), agent: o.agent, idle: o.idle,
+				clock: o.clock, hosts: hosts, roundTrip: latency, payloadDir: filepath.Join(dir, "payload"),
+				agent: o.agent, idle: o.idle,
 			}
 			// What must cost nothing costs nothing at any distance: it is measured once for each number of hosts.
 			if err := o.play(ctx, s, i == 0, &result); err != nil {
@@ -86,7 +87,8 @@ func (o *options) prepare(ctx context.Context, dir string, payloadOptions labpay
 }
 
 // pack packs components as for a host that has none of them.
-func (o *options) pack(ctx context.Context, files *payload.Payload, components []payload.Component, dir string) (g goods, described Payload, err error) {
+func (o *options) pack(ctx context.Context, files *payload.Payload, components []payload.Component,
+	dir string) (g goods, described Payload, err error) {
 	g.payload = files
 	if g.agent, err = files.Agent(); err != nil {
 		return goods{}, Payload{}, err
@@ -140,12 +142,14 @@ func (o *options) transfers(ctx context.Context, dir string, g goods, result *Re
 	return nil
 }
 
-// complete are the components of a payload that it has all files of, for whatever platform.
+// complete returns the components of a payload that it has all files of, for whatever platform.
 func complete(files *payload.Payload) []payload.Component {
-	return slices.DeleteFunc(slices.Clone(files.Manifest().Components), func(c payload.Component) bool { return files.Missing(c.Name) != nil })
+	return slices.DeleteFunc(slices.Clone(files.Manifest().Components), func(c payload.Component) bool {
+		return files.Missing(c.Name) != nil
+	})
 }
 
-// patchesOf are the patches of a payload with the files that they make.
+// patchesOf returns the patches of a payload with the files that they make.
 func patchesOf(manifest payload.Manifest) []Patch {
 	var patches []Patch
 	for _, patch := range manifest.Patches {
@@ -177,7 +181,8 @@ func (o *options) whole(ctx context.Context, dir string) (*Whole, error) {
 
 // play measures one scenario.
 func (o *options) play(ctx context.Context, s *scenario, quiet bool, result *Result) (err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, o.limit+o.idle, fmt.Errorf("it took longer than %s; --limit may be raised", o.limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, o.limit+o.idle,
+		fmt.Errorf("it took longer than %s; --limit may be raised", o.limit))
 	defer cancel()
 	o.say("%s", s)
 	defer func() { err = errors.Join(err, s.close()) }()

@@ -112,11 +112,13 @@ func (s *scenario) join(ctx context.Context) (Join, error) {
 func (j Join) check() error {
 	var faults []error
 	for what, n := range map[string]int{
-		"SSH connections": j.All.Connections, "execs": j.All.Execs, "SFTP sessions": j.All.SFTPSessions, "process starts": j.All.Processes,
+		"SSH connections": j.All.Connections, "execs": j.All.Execs, "SFTP sessions": j.All.SFTPSessions,
+		"process starts":     j.All.Processes,
 		"service operations": j.All.Services, "steps": j.Steps, "API writes": j.Writes,
 	} {
 		if n < j.Hosts {
-			faults = append(faults, fmt.Errorf("%d %s were seen for %d hosts that became Ready: the measurement is broken", n, what, j.Hosts))
+			faults = append(faults, fmt.Errorf("%d %s were seen for %d hosts that became Ready: the measurement is broken", n,
+				what, j.Hosts))
 		}
 	}
 	return errors.Join(faults...)
@@ -127,7 +129,8 @@ func (s *scenario) leftAlone(ctx context.Context) (Quiet, error) {
 	return s.quiet(LeftAlone, func() error { return s.wait(ctx, s.idle) })
 }
 
-// lookAgain cuts the operator's connections to the API server and touches all that it watches, so that it looks at each instance.
+// lookAgain cuts the operator's connections to the API server and touches all that it watches, so that it looks at each
+// instance.
 func (s *scenario) lookAgain(ctx context.Context) (Quiet, error) {
 	return s.quiet(LookAgain, func() error {
 		looked, err := s.awaitReconciles()
@@ -197,7 +200,8 @@ func (s *scenario) touch(ctx context.Context) error {
 		return fmt.Errorf("list instances: %w", err)
 	}
 	infrastructure := &unstructured.Unstructured{}
-	infrastructure.SetGroupVersionKind(schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "Infrastructure"})
+	infrastructure.SetGroupVersionKind(schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1",
+		Kind: "Infrastructure"})
 	infrastructure.SetName("cluster")
 	objects := []client.Object{
 		infrastructure,

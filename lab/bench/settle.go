@@ -8,7 +8,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// How long nothing must have happened until the operator counts as quiet, how long that may take, and how often to look.
+// How long nothing must have happened until the operator counts as quiet, how long that may take, and how often to
+// look.
 const (
 	quietFor    = 3 * time.Second
 	settleLimit = time.Minute
@@ -73,14 +74,16 @@ func settle(ctx context.Context, clock clock.WithTicker, look func() (activity, 
 	return nil
 }
 
-// awaitReconciles returns a function that waits until each instance was looked at once more since, and the operator is quiet again.
+// awaitReconciles returns a function that waits until each instance was looked at once more since, and the operator is
+// quiet again.
 func (s *scenario) awaitReconciles() (func(context.Context) error, error) {
 	before, err := counter(reconcilesCounter, "controller", "instance")
 	if err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeoutCause(ctx, settleLimit, fmt.Errorf("the operator did not look at %d instances within %s", s.hosts, settleLimit))
+		ctx, cancel := context.WithTimeoutCause(ctx, settleLimit,
+			fmt.Errorf("the operator did not look at %d instances within %s", s.hosts, settleLimit))
 		defer cancel()
 		ticker := s.clock.NewTicker(lookEvery)
 		defer ticker.Stop()

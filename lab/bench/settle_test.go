@@ -15,7 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// settled runs settle in a bubble, whose time passes only when nothing is left to do, and returns how much of it passed.
+// settled runs settle in a bubble, whose time passes only when nothing is left to do, and returns how much of it
+// passed.
 func settled(t *testing.T, look func(passed time.Duration) (activity, error)) (passed time.Duration, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -51,7 +52,9 @@ func TestSettle(t *testing.T) {
 	})
 	t.Run("counts that cannot be read are an error", func(t *testing.T) {
 		broken := errors.New("broken")
-		if _, err := settled(t, func(time.Duration) (activity, error) { return activity{}, broken }); !errors.Is(err, broken) {
+		if _, err := settled(t, func(time.Duration) (activity, error) {
+			return activity{}, broken
+		}); !errors.Is(err, broken) {
 			t.Errorf("error is %v", err)
 		}
 	})
@@ -72,15 +75,18 @@ func TestCostOfAJournal(t *testing.T) {
 		kind   fake.Kind
 		detail string
 	}{
-		{fake.KindConnection, "from a"}, {winhost.KindCommand, `C:\k\wicd\a\wicd.exe facts`}, {fake.KindExec, `C:\k\wicd\a\wicd.exe facts`},
-		{winhost.KindCommand, `PowerShell.exe -Command x`}, {winhost.KindForbidden, `powershell.exe: PowerShell.exe -Command x`},
+		{fake.KindConnection, "from a"}, {winhost.KindCommand, `C:\k\wicd\a\wicd.exe facts`},
+		{fake.KindExec, `C:\k\wicd\a\wicd.exe facts`},
+		{winhost.KindCommand, `PowerShell.exe -Command x`},
+		{winhost.KindForbidden, `powershell.exe: PowerShell.exe -Command x`},
 		{fake.KindProcess, `start C:\k\kubelet.exe`}, {fake.KindProcess, `end C:\k\kubelet.exe`}, {fake.KindSFTP, "a"},
 		{fake.KindService, "start kubelet"}, {fake.KindReboot, ""},
 	} {
 		journal.Append(e.kind, e.detail, 0)
 	}
 	got := costOf(journal).minus(before)
-	if want := (Cost{Connections: 1, Execs: 2, PowerShell: 1, SFTPSessions: 1, Reboots: 1, Processes: 1, Services: 1}); got != want {
+	if want := (Cost{Connections: 1, Execs: 2, PowerShell: 1, SFTPSessions: 1, Reboots: 1, Processes: 1,
+		Services: 1}); got != want {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }
@@ -116,7 +122,9 @@ func TestCutWires(t *testing.T) {
 	}
 	t.Run("a dial that fails is passed on", func(t *testing.T) {
 		broken := errors.New("refused")
-		_, err := w.dialer(func(context.Context, string, string) (net.Conn, error) { return nil, broken })(t.Context(), "", "")
+		_, err := w.dialer(func(context.Context, string, string) (net.Conn, error) {
+			return nil, broken
+		})(t.Context(), "", "")
 		if !errors.Is(err, broken) {
 			t.Errorf("error is %v", err)
 		}

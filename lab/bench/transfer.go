@@ -57,9 +57,11 @@ func startReceiver(ctx context.Context, clock clock.WithTicker, roundTrip time.D
 		return nil, err
 	}
 	r := &receiver{roundTrip: roundTrip, clock: clock, key: key, network: winhost.NewNetwork()}
-	r.machine = fake.New(fake.Options{Name: "receiver", Addresses: []string{transferAddress}, System: fake.WindowsServer2022(), Clock: clock})
+	r.machine = fake.New(fake.Options{Name: "receiver", Addresses: []string{transferAddress},
+		System: fake.WindowsServer2022(), Clock: clock})
 	r.host = winhost.New(winhost.Options{
-		Machine: r.machine, Clock: clock, Rand: rand.Reader, Link: winhost.NewLink(clock, winhost.LinkProperties{RoundTrip: roundTrip}),
+		Machine: r.machine, Clock: clock, Rand: rand.Reader,
+		Link:           winhost.NewLink(clock, winhost.LinkProperties{RoundTrip: roundTrip}),
 		Listen:         func(context.Context) (net.Listener, error) { return r.network.Listen(transferAddress, sshPort) },
 		AuthorizedKeys: map[string][]ssh.PublicKey{transferUser: {key.Signer().PublicKey()}},
 	})
@@ -122,7 +124,8 @@ func transfer(ctx context.Context, clock clock.WithTicker, roundTrip time.Durati
 // plainLimit is about how long the plain way may take.
 const plainLimit = 40 * time.Second
 
-// plainPart is the share of the files that the plain way is measured with: each packet takes at least a round trip.
+// plainPart returns the share of the files that the plain way is measured with: each packet takes at least a round
+// trip.
 func plainPart(g goods, roundTrip time.Duration) float64 {
 	packets := int64(0)
 	for _, file := range g.files {
@@ -137,14 +140,17 @@ func plainPart(g goods, roundTrip time.Duration) float64 {
 // asTheOperator sends the agent, and then the archive, with the product's own client.
 func asTheOperator(ctx context.Context, r *receiver, g goods, t *Transfer) error {
 	dial := &remote.Dialer{Dial: r.network.DialContext, Clock: r.clock}
-	connection, err := dial.Connect(ctx, remote.Target{Instance: "receiver", Address: transferAddress, User: transferUser, Key: r.key})
+	connection, err := dial.Connect(ctx, remote.Target{Instance: "receiver", Address: transferAddress,
+		User: transferUser, Key: r.key})
 	if err != nil {
 		return err
 	}
 	defer connection.Close()
 	var agentBytes, archiveBytes int64
 	t.AgentSeconds, agentBytes, err = r.measure(func() error {
-		agent := remote.Agent{SHA256: g.agent.SHA256, Size: g.agent.Size, Open: func() (io.ReadCloser, error) { return g.payload.Open(g.agent.SHA256) }}
+		agent := remote.Agent{SHA256: g.agent.SHA256, Size: g.agent.Size, Open: func() (io.ReadCloser, error) {
+			return g.payload.Open(g.agent.SHA256)
+		}}
 		_, _, err := connection.EnsureAgent(ctx, agent, nil)
 		return err
 	})
@@ -203,6 +209,7 @@ func sendPlainly(client *sftp.Client, source *payload.Payload, file payload.File
 	}
 	defer func() { err = errors.Join(err, target.Close()) }()
 	// Only Write, for ReadFrom might send ahead.
-	_, err = io.CopyBuffer(struct{ io.Writer }{target}, struct{ io.Reader }{io.LimitReader(content, size)}, make([]byte, packet))
+	_, err = io.CopyBuffer(struct{ io.Writer }{target}, struct{ io.Reader }{io.LimitReader(content, size)},
+		make([]byte, packet))
 	return err
 }

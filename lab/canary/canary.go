@@ -1,4 +1,4 @@
-// Package canary looks for secrets where nobody may find them.
+// Package canary looks for secrets in places where they must not be.
 package canary
 
 import (
@@ -18,14 +18,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Secrets are values that nobody may see, by what they are.
+// Secrets are values that nobody may see, by their kind.
 type Secrets map[string][]string
 
 // shortest is the length in characters from which a part of a key is no chance.
 const shortest = 32
 
-// AddKey enters a private key in PEM form: its lines but the first, which is the same for all keys of a kind, and the whole as a Secret
-// holds it.
+// AddKey enters a private key in PEM form: its lines but the first, which is the same for all keys of a kind, and the
+// whole as a Secret holds it.
 func (s Secrets) AddKey(what string, key []byte) {
 	first := true
 	for line := range strings.Lines(string(key)) {
@@ -52,7 +52,7 @@ func (s Secrets) AddPair(what string, pair []byte) error {
 	return nil
 }
 
-// In says which of the secrets a text holds.
+// In returns the secrets that a text holds.
 func (s Secrets) In(text []byte) (found []string) {
 	for what, values := range s {
 		if slices.ContainsFunc(values, func(value string) bool { return bytes.Contains(text, []byte(value)) }) {

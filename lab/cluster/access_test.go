@@ -23,7 +23,8 @@ func TestAccess(t *testing.T) {
 	admin := clientset(t, c.Config)
 
 	t.Run("nobody reads secrets", func(t *testing.T) {
-		_, err := clientset(t, rest.AnonymousClientConfig(c.Config)).CoreV1().Secrets("kube-system").List(t.Context(), metav1.ListOptions{})
+		_, err := clientset(t, rest.AnonymousClientConfig(c.Config)).CoreV1().Secrets("kube-system").List(t.Context(),
+			metav1.ListOptions{})
 		if !apierrors.IsForbidden(err) {
 			t.Errorf("got %v, want forbidden", err)
 		}
@@ -88,7 +89,8 @@ func TestAccess(t *testing.T) {
 func makeReaderOfNodes(t *testing.T, admin kubernetes.Interface, namespace string) {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "reader"}}
-	if _, err := admin.CoreV1().ServiceAccounts(namespace).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
+	if _, err := admin.CoreV1().ServiceAccounts(namespace).Create(t.Context(), account,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	role := &rbacv1.ClusterRole{

@@ -57,7 +57,8 @@ func TestCertificateSigningRequests(t *testing.T) {
 	})
 
 	t.Run("a node does not ask for the certificate of another", func(t *testing.T) {
-		_, err := tryRequest(t, plain.Cluster(t), "system:node:other", certificatesv1.KubeAPIServerClientKubeletSignerName, "winhost")
+		_, err := tryRequest(t, plain.Cluster(t), "system:node:other", certificatesv1.KubeAPIServerClientKubeletSignerName,
+			"winhost")
 		if !apierrors.IsForbidden(err) {
 			t.Errorf("got %v, want forbidden", err)
 		}
@@ -125,7 +126,8 @@ func makeRunningPod(t *testing.T, admin kubernetes.Interface, nodeName string, p
 	makeNode(t, admin, nodeName)
 	const status = `{"status":{"addresses":[{"type":"InternalIP","address":"127.0.0.1"}],"daemonEndpoints":{"kubeletEndpoint":{"Port":%d}}}}`
 	patch := fmt.Appendf(nil, status, port)
-	if _, err := admin.CoreV1().Nodes().Patch(t.Context(), nodeName, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+	if _, err := admin.CoreV1().Nodes().Patch(t.Context(), nodeName, types.MergePatchType, patch, metav1.PatchOptions{},
+		"status"); err != nil {
 		t.Fatal(err)
 	}
 	pod := &corev1.Pod{
@@ -159,7 +161,8 @@ func tryRequest(t *testing.T, c *cluster.Cluster, user, signer, node string) (*c
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}}
+	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + node,
+		Organization: []string{"system:nodes"}}}
 	usage := certificatesv1.UsageClientAuth
 	if signer == certificatesv1.KubeletServingSignerName {
 		template.IPAddresses, template.DNSNames = []net.IP{net.ParseIP("127.0.0.1")}, []string{node}
@@ -175,14 +178,15 @@ func tryRequest(t *testing.T, c *cluster.Cluster, user, signer, node string) (*c
 	}
 	config := rest.CopyConfig(c.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated", groupOf(user)}}
-	object, err := clientset(t, config).CertificatesV1().CertificateSigningRequests().Create(t.Context(), &certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"},
-		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
-			SignerName: signer,
-			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, usage},
-		},
-	}, metav1.CreateOptions{})
+	object, err := clientset(t, config).CertificatesV1().CertificateSigningRequests().Create(t.Context(),
+		&certificatesv1.CertificateSigningRequest{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"},
+			Spec: certificatesv1.CertificateSigningRequestSpec{
+				Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+				SignerName: signer,
+				Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, usage},
+			},
+		}, metav1.CreateOptions{})
 	if err != nil {
 		return nil, err
 	}

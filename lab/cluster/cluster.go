@@ -1,9 +1,9 @@
 // Package cluster runs the lab's control plane, a process of its own, for the time of a test or
 // of the demo.
 //
-// The process ends with the one that started it, however that one ends, and what it wrote lies
-// in one directory. It is a real Kubernetes control plane: RBAC, the node authorizer and
-// NodeRestriction are on, and no certificate signing request is approved by itself.
+// The process always ends with the one that started it, and its files are in one directory. It is a real Kubernetes
+// control plane: RBAC, the node authorizer and NodeRestriction are on, and no certificate signing request is approved
+// by itself.
 package cluster
 
 import (
@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Profile says what is installed in the cluster.
+// Profile names the objects that are installed in the cluster.
 type Profile string
 
 const (
@@ -32,7 +32,7 @@ const (
 	OpenShift Profile = "openshift"
 )
 
-// Options are what a cluster is started with. The zero value is a plain one.
+// Options configure a cluster. The zero value is a plain one.
 type Options struct {
 	// Dir holds all data. It is kept, and a cluster started in it again has the objects it had.
 	// "" is a temporary one, which Stop removes.
@@ -55,10 +55,11 @@ type Options struct {
 	Audit bool
 	// ExternalSigner leaves certificate signing requests that were approved to somebody else to sign, with CSRSigner.
 	ExternalSigner bool
-	// NoRenewalApproval has the control plane approve no renewals of nodes. With the profile OpenShift it does so otherwise.
+	// NoRenewalApproval has the control plane approve no renewals of nodes. With the profile OpenShift it does so
+	// otherwise.
 	NoRenewalApproval bool
-	// NodeGracePeriod is how long a node may be silent until the cluster takes it for unreachable; Kubernetes' default when 0. Tests whose
-	// nodes are nobody's need more.
+	// NodeGracePeriod is how long a node may be silent until the cluster takes it for unreachable; Kubernetes' default
+	// when 0. Tests whose nodes are nobody's need more.
 	NodeGracePeriod time.Duration
 	// BootLimit is how long the start may take; 2 minutes when 0.
 	BootLimit time.Duration
@@ -141,7 +142,7 @@ func (c *Cluster) boot(ctx context.Context, o Options) error {
 	return p.waitForFile(ctx, ready)
 }
 
-// follow makes p the process, whose end is that of the control plane unless it is restarted.
+// follow makes p the process. Its end is the end of the control plane unless it is restarted.
 func (c *Cluster) follow(p *process) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,7 +157,7 @@ func (c *Cluster) follow(p *process) {
 	}()
 }
 
-// arguments are the flags of the process, and the files it inherits.
+// arguments returns the flags of the process, and the files it inherits.
 func (c *Cluster) arguments(o Options, ready string) ([]string, []*os.File, error) {
 	c.Kubeconfig = c.path("admin.kubeconfig")
 	args := []string{
@@ -180,7 +181,8 @@ func (c *Cluster) arguments(o Options, ready string) ([]string, []*os.File, erro
 			args = append(args, "--"+flag.name+"="+flag.value)
 		}
 	}
-	for name, set := range map[string]bool{"external-signer": o.ExternalSigner, "no-renewal-approval": o.NoRenewalApproval} {
+	for name, set := range map[string]bool{"external-signer": o.ExternalSigner,
+		"no-renewal-approval": o.NoRenewalApproval} {
 		if set {
 			args = append(args, "--"+name)
 		}
@@ -200,17 +202,17 @@ func (c *Cluster) arguments(o Options, ready string) ([]string, []*os.File, erro
 	return append(args, "--listen-fd=3", "--listen-fd-kubeconfig="+c.ExternalKubeconfig), []*os.File{file}, nil
 }
 
-// PID is the process id of the control plane.
+// PID returns the process id of the control plane.
 func (c *Cluster) PID() int { return c.current().command.Process.Pid }
 
-// current is the process that there is now; nil before the first.
+// current returns the process that there is now; nil before the first.
 func (c *Cluster) current() *process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.process
 }
 
-// Done is closed when the process has ended, which it does not do by itself unless it fails. A restart is no end.
+// Done is closed when the process has ended, which without Stop is a failure. A restart is not an end.
 func (c *Cluster) Done() <-chan struct{} { return c.done }
 
 // Stop kills the control plane, waits for its end, and removes the directory if it was a

@@ -23,7 +23,8 @@ func TestTheDefinitionsAreThoseThatAnAPIServerWouldHaveStored(t *testing.T) {
 		t.Fatal("there is no definition")
 	}
 	elsewhere := apiextensions.NewForConfigOrDie(plain.Cluster(t).Config).ApiextensionsV1().CustomResourceDefinitions()
-	notComparable := cmpopts.IgnoreFields(metav1.ObjectMeta{}, "UID", "CreationTimestamp", "ResourceVersion", "ManagedFields")
+	notComparable := cmpopts.IgnoreFields(metav1.ObjectMeta{}, "UID", "CreationTimestamp",
+		"ResourceVersion", "ManagedFields")
 	given := func(crd apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 		return &apiextensionsv1.CustomResourceDefinition{
 			ObjectMeta: metav1.ObjectMeta{Name: crd.Name, Labels: crd.Labels, Annotations: crd.Annotations}, Spec: crd.Spec,
@@ -31,11 +32,13 @@ func TestTheDefinitionsAreThoseThatAnAPIServerWouldHaveStored(t *testing.T) {
 	}
 	for _, crd := range stored.Items {
 		t.Run(crd.Name, func(t *testing.T) {
-			accepted, err := elsewhere.Create(ctx, given(crd), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
+			accepted, err := elsewhere.Create(ctx, given(crd), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll},
+				FieldValidation: metav1.FieldValidationStrict})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(accepted, &crd, notComparable, cmpopts.IgnoreFields(apiextensionsv1.CustomResourceDefinitionStatus{}, "Conditions", "AcceptedNames")); diff != "" {
+			if diff := cmp.Diff(accepted, &crd, notComparable,
+				cmpopts.IgnoreFields(apiextensionsv1.CustomResourceDefinitionStatus{}, "Conditions", "AcceptedNames")); diff != "" {
 				t.Errorf("(-accepted +stored):\n%s", diff)
 			}
 		})
@@ -55,9 +58,10 @@ func TestTheDefinitionsAreThoseThatAnAPIServerWouldHaveStored(t *testing.T) {
 		eventually(t, "wait for it to be established", func(ctx context.Context) (done bool, err error) {
 			established, err = elsewhere.Get(ctx, crd.Name, metav1.GetOptions{})
 			// The API server writes both conditions at once, and Established is False in the first of its two writes.
-			return err == nil && slices.ContainsFunc(established.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
-				return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
-			}), err
+			return err == nil && slices.ContainsFunc(established.Status.Conditions,
+				func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+					return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+				}), err
 		})
 		if diff := cmp.Diff(established.Status, crd.Status, cmpopts.IgnoreTypes(metav1.Time{})); diff != "" {
 			t.Errorf("(-established +stored):\n%s", diff)

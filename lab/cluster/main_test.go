@@ -16,7 +16,8 @@ import (
 
 var (
 	plain     = clustertest.New(cluster.Options{Audit: true})
-	openshift = clustertest.New(cluster.Options{Profile: cluster.OpenShift, Platform: "Azure", APIIntURL: "https://127.0.0.1"})
+	openshift = clustertest.New(cluster.Options{Profile: cluster.OpenShift, Platform: "Azure",
+		APIIntURL: "https://127.0.0.1"})
 )
 
 func TestMain(m *testing.M) {

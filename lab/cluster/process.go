@@ -85,7 +85,7 @@ func (p *process) kill() {
 
 const tailLines = 15
 
-// tail is the end of the log, without the informational lines.
+// tail returns the end of the log, without the informational lines.
 func (p *process) tail() string {
 	data, err := os.ReadFile(p.log)
 	if err != nil {

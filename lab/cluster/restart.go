@@ -7,8 +7,8 @@ import (
 	"net/url"
 )
 
-// Restart kills the control plane, all of it, and starts it again with the data and at the address that it had. Clients go on with the
-// configuration they have; their connections and watches break. It returns when the control plane is ready to be used.
+// Restart kills the whole control plane, and starts it again with the same data and address. Clients continue with
+// their configuration; their connections and watches break. It returns when the control plane is ready to be used.
 func (c *Cluster) Restart(ctx context.Context) error {
 	c.life.Lock()
 	defer c.life.Unlock()

@@ -30,12 +30,14 @@ func TestScheduling(t *testing.T) {
 	makeNode(t, admin, "roomy")
 	nodes := admin.CoreV1().Nodes()
 	const label = `{"metadata":{"labels":{"test":"scheduling"}}}`
-	if _, err := nodes.Patch(t.Context(), "roomy", types.MergePatchType, []byte(label), metav1.PatchOptions{}); err != nil {
+	if _, err := nodes.Patch(t.Context(), "roomy", types.MergePatchType, []byte(label),
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	const ready = `{"status":{"allocatable":{"cpu":"1","memory":"1Gi","pods":"10"},"capacity":{"cpu":"1","memory":"1Gi","pods":"10"},` +
 		`"conditions":[{"type":"Ready","status":"True","reason":"Test","message":""}]}}`
-	if _, err := nodes.Patch(t.Context(), "roomy", types.MergePatchType, []byte(ready), metav1.PatchOptions{}, "status"); err != nil {
+	if _, err := nodes.Patch(t.Context(), "roomy", types.MergePatchType, []byte(ready), metav1.PatchOptions{},
+		"status"); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "wait for the pod to get the node", func(ctx context.Context) (bool, error) {

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// CSRSigner is the authority that signs what CertificateSigningRequests ask for: clients with its certificates are let in by the API server,
-// and kubelets with them are believed.
+// CSRSigner returns the authority that signs CertificateSigningRequests: the API server admits clients with its
+// certificates and trusts kubelets with them.
 func (c *Cluster) CSRSigner() (tls.Certificate, error) {
 	path := filepath.Join(c.Dir, "pki", "kube-csr-signer")
 	signer, err := tls.LoadX509KeyPair(path+".crt", path+".key")

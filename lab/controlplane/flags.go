@@ -35,21 +35,31 @@ type flags struct {
 
 func (f *flags) parse(args []string) error {
 	set := pflag.NewFlagSet("lab-controlplane", pflag.ContinueOnError)
-	set.StringVar(&f.dir, "dir", "", "directory for data, certificates and logs; made when missing, used again when there (required)")
+	set.StringVar(&f.dir, "dir", "",
+		"directory for data, certificates and logs; made when missing, used again when there (required)")
 	set.StringVar(&f.kubeconfig, "kubeconfig", "", "file to write the administrator's kubeconfig to")
 	set.StringVar(&f.readyFile, "ready-file", "", "file to write, with the API server's URL, when everything is ready")
 	set.StringVar(&f.auditLog, "audit-log", "", "file to write a line of JSON to for each request that was answered")
 	set.StringVar(&f.listen, "listen", "127.0.0.1:0", "address for the API server to listen on; port 0 is a free one")
-	set.IntVar(&f.listenFD, "listen-fd", 0, "file descriptor of an inherited, listening TCP socket to serve the API on as well, from another network namespace perhaps")
-	set.StringVar(&f.listenFDKubeconfig, "listen-fd-kubeconfig", "", "file to write the administrator's kubeconfig for the address of --listen-fd to")
-	set.StringVar(&f.profile, "profile", profilePlain, "plain, or openshift: with the definitions and objects of an OpenShift cluster")
-	set.StringVar(&f.platform, "platform", "None", "platform of the OpenShift cluster: None, AWS, Azure, GCP, Nutanix or VSphere")
+	set.IntVar(&f.listenFD, "listen-fd", 0,
+		"file descriptor of an inherited, listening TCP socket to serve the API on as well, from another network namespace perhaps")
+	set.StringVar(&f.listenFDKubeconfig, "listen-fd-kubeconfig", "",
+		"file to write the administrator's kubeconfig for the address of --listen-fd to")
+	set.StringVar(&f.profile, "profile", profilePlain,
+		"plain, or openshift: with the definitions and objects of an OpenShift cluster")
+	set.StringVar(&f.platform, "platform", "None",
+		"platform of the OpenShift cluster: None, AWS, Azure, GCP, Nutanix or VSphere")
 	set.StringVar(&f.domain, "domain", "lab.example.com", "name and base domain of the OpenShift cluster")
-	set.StringVar(&f.apiIntURL, "api-int-url", "", "URL at which nodes reach the API server; the listener's port is added when it has none (default https://api-int.<domain>)")
-	set.BoolVar(&f.externalSigner, "external-signer", false, "leave the certificate signing requests that were approved to somebody else to sign")
-	set.BoolVar(&f.noRenewalApproval, "no-renewal-approval", false, "have the controller manager approve no renewals of nodes, which it does with the profile openshift")
-	set.DurationVar(&f.nodeGracePeriod, "node-grace-period", 0, "how long a node may be silent until the controller manager takes it for unreachable (default: its own)")
-	set.IntVar(&f.parent, "parent", 0, "process id of the parent, which this process is killed with (default: the present parent)")
+	set.StringVar(&f.apiIntURL, "api-int-url", "",
+		"URL at which nodes reach the API server; the listener's port is added when it has none (default https://api-int.<domain>)")
+	set.BoolVar(&f.externalSigner, "external-signer", false,
+		"leave the certificate signing requests that were approved to somebody else to sign")
+	set.BoolVar(&f.noRenewalApproval, "no-renewal-approval", false,
+		"have the controller manager approve no renewals of nodes, which it does with the profile openshift")
+	set.DurationVar(&f.nodeGracePeriod, "node-grace-period", 0,
+		"how long a node may be silent until the controller manager takes it for unreachable (default: its own)")
+	set.IntVar(&f.parent, "parent", 0,
+		"process id of the parent, which this process is killed with (default: the present parent)")
 	if err := set.Parse(args); err != nil {
 		return err
 	}
@@ -80,7 +90,8 @@ func (f *flags) config() (*boot.Config, error) {
 	if err := os.Chdir(f.dir); err != nil {
 		return nil, fmt.Errorf("change to --dir: %w", err)
 	}
-	config := &boot.Config{Dir: f.dir, AuditLog: f.auditLog, ExternalSigner: f.externalSigner, NodeGracePeriod: f.nodeGracePeriod}
+	config := &boot.Config{Dir: f.dir, AuditLog: f.auditLog, ExternalSigner: f.externalSigner,
+		NodeGracePeriod: f.nodeGracePeriod}
 	if err := f.openListeners(config); err != nil {
 		return nil, err
 	}
@@ -109,8 +120,8 @@ func (f *flags) openListeners(config *boot.Config) error {
 // portWait is how long a port may be somebody else's that is to be listened on.
 const portWait = 30 * time.Second
 
-// listen waits for a port that is in use: between the end of a control plane and its next start at the same address, any program may be given
-// the port for one of its connections.
+// listen waits for a port that is in use: between the end of a control plane and its next start at the same address,
+// any program may be given the port for one of its connections.
 func listen(address string, limit time.Duration) (net.Listener, error) {
 	for deadline := time.Now().Add(limit); ; time.Sleep(100 * time.Millisecond) {
 		listener, err := net.Listen("tcp", address)

@@ -89,7 +89,8 @@ func (f *flags) writeKubeconfigs(config *boot.Config, creds *boot.Credentials) e
 	return creds.WriteKubeconfig(f.listenFDKubeconfig, "https://"+config.Inherited.Addr().String(), creds.Admin)
 }
 
-func (f *flags) installOpenShift(ctx context.Context, config *boot.Config, creds *boot.Credentials, cp *boot.ControlPlane) error {
+func (f *flags) installOpenShift(ctx context.Context, config *boot.Config, creds *boot.Credentials,
+	cp *boot.ControlPlane) error {
 	internal, err := f.internalURI(config)
 	if err != nil {
 		return err

@@ -29,7 +29,8 @@ const (
 	maxMachines = rig.MachineAddresses / 2
 )
 
-// How long hosts may take when nothing else is said: two processor cores are shared by all of them, and by the control plane.
+// How long hosts may take when nothing else is said: two processor cores are shared by all of them, and by the control
+// plane.
 const (
 	fakeLimit = 5 * time.Minute
 	wineLimit = 15 * time.Minute
@@ -70,10 +71,13 @@ func newDemoCommand() *cobra.Command {
 	flags := command.Flags()
 	flags.IntVar(&o.hosts, "hosts", 2, "how many hosts become nodes")
 	flags.IntVar(&o.machines, "machines", 3, "how many Machines the Windows MachineSet is scaled to; simulated hosts only")
-	flags.StringVar(&o.host, "host", hostFake, "kind of the hosts: "+hostFake+" is simulated in this process, "+hostWine+" is Wine, which needs root")
+	flags.StringVar(&o.host, "host", hostFake, "kind of the hosts: "+hostFake+" is simulated in this process, "+hostWine+
+		" is Wine, which needs root")
 	flags.BoolVar(&o.once, "once", false, "leave when all hosts are Ready, or with status 1 when they are not in time")
-	flags.DurationVar(&o.limit, "limit", 0, fmt.Sprintf("how long --once waits for the hosts (default: %v, for Wine hosts %v)", fakeLimit, wineLimit))
-	flags.StringVar(&o.log, "operator-log", "", "file for the operator's log (default: demo-operator.log beside this program)")
+	flags.DurationVar(&o.limit, "limit", 0,
+		fmt.Sprintf("how long --once waits for the hosts (default: %v, for Wine hosts %v)", fakeLimit, wineLimit))
+	flags.StringVar(&o.log, "operator-log", "",
+		"file for the operator's log (default: demo-operator.log beside this program)")
 	return command
 }
 
@@ -100,7 +104,8 @@ func (o *demoOptions) complete() error {
 		return fmt.Errorf("find this program: %w", err)
 	}
 	beside := func(name string) string { return filepath.Join(filepath.Dir(self), name) }
-	o.programs = programs{operator: beside("wmco"), agent: beside("wicd.exe"), controlPlane: beside("lab-controlplane"), kubectl: beside("kubectl"), wineNode: beside("wine-node.exe")}
+	o.programs = programs{operator: beside("wmco"), agent: beside("wicd.exe"), controlPlane: beside("lab-controlplane"),
+		kubectl: beside("kubectl"), wineNode: beside("wine-node.exe")}
 	for _, path := range []string{o.programs.operator, o.programs.agent, o.programs.controlPlane} {
 		if _, err := os.Stat(path); err != nil {
 			return fmt.Errorf("%w: run `make build`", err)
@@ -121,8 +126,8 @@ func (o *demoOptions) defaultLimit() time.Duration {
 	return cmp.Or(o.limit, fakeLimit)
 }
 
-// enter runs the demo in namespaces of its own. The ports for users are opened before, so that they are this machine's; what is fetched
-// and built is so before, as there is no Internet inside.
+// enter runs the demo in namespaces of its own. The ports for users are opened before, so that they are this machine's;
+// what is fetched and built is so before, as there is no Internet inside.
 func (o *demoOptions) enter() error {
 	config, outside := o.namespace(), !namespace.Inside()
 	if outside {
@@ -193,7 +198,7 @@ func (o *demoOptions) namespace() namespace.Config {
 	return config
 }
 
-// inside is the demo in its namespaces.
+// inside returns the demo in its namespaces.
 func (o *demoOptions) inside(ctx context.Context, environment *namespace.Environment) (exitCode int) {
 	d := &demo{demoOptions: o, dir: environment.Dir, output: newOutput(os.Stdout), board: newBoard()}
 	err := d.listen(environment)

@@ -30,7 +30,9 @@ func TestComplete(t *testing.T) {
 	}
 	t.Run("where there can be no Wine hosts it is said why, in one line", func(t *testing.T) {
 		want := errors.New("no root")
-		if err := (&demoOptions{host: hostWine, hosts: 2, wineHosts: func() error { return want }}).complete(); !errors.Is(err, want) {
+		if err := (&demoOptions{host: hostWine, hosts: 2, wineHosts: func() error {
+			return want
+		}}).complete(); !errors.Is(err, want) {
 			t.Errorf("got %v, want %v", err, want)
 		}
 	})
@@ -64,7 +66,8 @@ func TestNamespace(t *testing.T) {
 	}{
 		{"simulated hosts listen on addresses of the loopback interface", demoOptions{host: hostFake, hosts: 2}, 3, true},
 		{"Wine hosts have interfaces of their own", demoOptions{host: hostWine, hosts: 2}, 3, false},
-		{"nobody adds a Wine host later when the demo does not stay", demoOptions{host: hostWine, hosts: 2, once: true}, 2, false},
+		{"nobody adds a Wine host later when the demo does not stay", demoOptions{host: hostWine, hosts: 2, once: true}, 2,
+			false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			config := c.options.namespace()
@@ -101,7 +104,8 @@ func TestListed(t *testing.T) {
 func TestPreparationStage(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct{ folder, want string }{
-		{"bin", "programs"}, {"hosts/base-1", "installing Windows"}, {".standin-1", "what Wine lacks"}, {".wine-root-1", "chroot"},
+		{"bin", "programs"}, {"hosts/base-1", "installing Windows"}, {".standin-1", "what Wine lacks"},
+		{".wine-root-1", "chroot"},
 	} {
 		if err := os.MkdirAll(filepath.Join(dir, c.folder), 0o755); err != nil {
 			t.Fatal(err)

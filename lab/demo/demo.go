@@ -114,7 +114,8 @@ func (d *demo) boot(ctx context.Context) error {
 	return err
 }
 
-// install installs the operator, makes Secret and ConfigMap, and starts the operator with the rights of its ServiceAccount.
+// install installs the operator, makes Secret and ConfigMap, and starts the operator with the rights of its
+// ServiceAccount.
 func (d *demo) install(ctx context.Context) error {
 	d.output.step("oc apply -f examples/wmco-namespace.yaml")
 	object, err := rig.Example("wmco-namespace.yaml")
@@ -129,7 +130,8 @@ func (d *demo) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.output.step("oc create secret generic cloud-private-key --from-file=private-key.pem=<a new key> -n %s", rig.Namespace)
+	d.output.step("oc create secret generic cloud-private-key --from-file=private-key.pem=<a new key> -n %s",
+		rig.Namespace)
 	if err := d.rig.CreateKey(ctx); err != nil {
 		return err
 	}
@@ -145,7 +147,8 @@ func (d *demo) install(ctx context.Context) error {
 		return fmt.Errorf("take away the log of the demo before: %w: choose another file with --operator-log", err)
 	}
 	d.operator, err = startOperator(operatorOptions{
-		program: d.programs.operator, kubeconfig: kubeconfig, payload: d.rig.PayloadDir(), cache: filepath.Join(d.dir, "operator-cache"),
+		program: d.programs.operator, kubeconfig: kubeconfig, payload: d.rig.PayloadDir(),
+		cache:     filepath.Join(d.dir, "operator-cache"),
 		namespace: rig.Namespace, log: d.log,
 	})
 	if err != nil {

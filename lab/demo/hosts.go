@@ -23,8 +23,8 @@ func entryOf(h rig.HostOptions) entry {
 	return entry{address, value}
 }
 
-// hostOptions are those of all hosts: one more than become nodes, for the user to add. With --once nobody could, and a Wine host takes its
-// time and memory.
+// hostOptions returns the options of all hosts: one more than become nodes, for the user to add. With --once nobody
+// could, and a Wine host takes its time and memory.
 func (o *demoOptions) hostOptions() []rig.HostOptions {
 	n := o.hosts + 1
 	if o.once && o.host == hostWine {
@@ -39,7 +39,7 @@ func (o *demoOptions) hostOptions() []rig.HostOptions {
 	return hosts
 }
 
-// listed are the entries of the hosts that become nodes: the first ones.
+// listed returns the entries of the hosts that become nodes: the first ones.
 func (d *demo) listed() map[string]string {
 	entries := map[string]string{}
 	for _, h := range d.hostOptions()[:d.hosts] {

@@ -91,13 +91,14 @@ func (d *demo) generateMachineSet(ctx context.Context) (*machinev1.MachineSet, e
 		return nil, fmt.Errorf("the cluster has no MachineSet of Linux workers to make one for Windows from")
 	}
 	return machineset.Generate(machineset.Options{
-		Platform: platform, InfrastructureName: infrastructure.Status.InfrastructureName, Version: "2022", Image: windowsImage,
+		Platform: platform, InfrastructureName: infrastructure.Status.InfrastructureName, Version: "2022",
+		Image:  windowsImage,
 		Worker: sets.Items[0].Spec.Template.Spec.ProviderSpec.Value,
 	})
 }
 
-// updateMachine takes an event of a Windows Machine, and reports whether what is shown of it has changed. It is shown by itself as long as
-// there is no instance of its name.
+// updateMachine takes an event of a Windows Machine, and reports whether what is shown of it has changed. It is shown
+// by itself as long as there is no instance of its name.
 func (b *board) updateMachine(kind watch.EventType, machine *machinev1.Machine, now time.Time) (row, bool) {
 	before, known := b.machines[machine.Name]
 	if kind == watch.Deleted {
@@ -133,7 +134,8 @@ func (d *demo) watchMachines(ctx context.Context) (watch.Interface, error) {
 	if d.wantedMachines() == 0 {
 		return silence{}, nil
 	}
-	watcher, err := d.rig.Client.Watch(ctx, &machinev1.MachineList{}, client.InNamespace(machineAPI), client.MatchingLabels{v1alpha1.LabelMachineOSID: "Windows"})
+	watcher, err := d.rig.Client.Watch(ctx, &machinev1.MachineList{}, client.InNamespace(machineAPI),
+		client.MatchingLabels{v1alpha1.LabelMachineOSID: "Windows"})
 	if err != nil {
 		return nil, fmt.Errorf("watch the Machines: %w", err)
 	}
@@ -151,7 +153,8 @@ func (d *demo) showTables(ctx context.Context) error {
 		return err
 	}
 	for _, t := range []struct{ command, path string }{
-		{"kubectl get machineset -n " + machineAPI, "/apis/machine.openshift.io/v1beta1/namespaces/" + machineAPI + "/machinesets"},
+		{"kubectl get machineset -n " + machineAPI, "/apis/machine.openshift.io/v1beta1/namespaces/" +
+			machineAPI + "/machinesets"},
 		{"kubectl get machine -n " + machineAPI, "/apis/machine.openshift.io/v1beta1/namespaces/" + machineAPI + "/machines"},
 		{"kubectl get nodes", "/api/v1/nodes"},
 	} {

@@ -41,7 +41,8 @@ func startOperator(o operatorOptions) (*operatorProcess, error) {
 	}
 	defer log.Close() // the process has its own
 	p := &operatorProcess{options: o, started: time.Now(), done: make(chan struct{})}
-	p.command = exec.Command(o.program, "--kubeconfig="+o.kubeconfig, "--payload-dir="+o.payload, "--cache-dir="+o.cache, "--health-probe-bind-address=:8081")
+	p.command = exec.Command(o.program, "--kubeconfig="+o.kubeconfig, "--payload-dir="+o.payload, "--cache-dir="+o.cache,
+		"--health-probe-bind-address=:8081")
 	p.command.Env = append(os.Environ(), "WATCH_NAMESPACE="+o.namespace)
 	p.command.Stdout, p.command.Stderr = log, log
 	if err := p.command.Start(); err != nil {
@@ -64,13 +65,15 @@ func (p *operatorProcess) failure() error {
 		return fmt.Errorf("the operator ended (%w), and its log cannot be read: %w", p.err, err)
 	}
 	all := bytes.SplitAfter(bytes.TrimSpace(data), []byte("\n"))
-	return fmt.Errorf("the operator ended (%w); its log %s ends with:\n%s", p.err, p.options.log, bytes.Join(all[max(0, len(all)-lines):], nil))
+	return fmt.Errorf("the operator ended (%w); its log %s ends with:\n%s", p.err, p.options.log,
+		bytes.Join(all[max(0, len(all)-lines):], nil))
 }
 
 // leastLife is how long an operator must have lived to be started again: one that ends at once does so again.
 const leastLife = 5 * time.Second
 
-// restartOperator starts an operator that has ended anew, as its Deployment would: who kills it sees that nothing is lost.
+// restartOperator starts an operator that has ended again, as its Deployment would: who kills it sees that nothing is
+// lost.
 func (d *demo) restartOperator() error {
 	ended := d.operator
 	if d.once || time.Since(ended.started) < leastLife {

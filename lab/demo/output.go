@@ -29,7 +29,7 @@ func newOutput(file *os.File) *output {
 // interactive reports whether a view can be redrawn.
 func (o *output) interactive() bool { return o.terminal >= 0 }
 
-// screen is the size of the terminal now.
+// screen returns the size of the terminal now.
 func (o *output) screen() screen {
 	width, height, err := term.GetSize(o.terminal)
 	if err != nil || width <= 0 || height <= 0 {

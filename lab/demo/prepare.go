@@ -6,8 +6,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
-// newPrepareWineCommand makes what Wine hosts are made of. The tests and the demo do so themselves when it is not there; made before, while
-// something else is compiled, it costs nobody a wait: most of it is Debian's archive.
+// newPrepareWineCommand makes what Wine hosts are made of. The tests and the demo do so themselves when it is not
+// there; made before, while something else is compiled, it costs nobody a wait: most of it is Debian's archive.
 func newPrepareWineCommand() *cobra.Command {
 	var dir string
 	command := &cobra.Command{

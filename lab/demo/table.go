@@ -39,7 +39,7 @@ func (d *demo) table(ctx context.Context, path string) ([]string, error) {
 	return tableLines(table), nil
 }
 
-// tableLines are the columns that kubectl shows without -o wide.
+// tableLines returns the columns that kubectl shows without -o wide.
 func tableLines(table *metav1.Table) []string {
 	cells := make([][]string, len(table.Rows)+1)
 	for i, column := range table.ColumnDefinitions {

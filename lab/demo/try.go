@@ -46,10 +46,12 @@ func (d *demo) tries() []try {
 		{"kubectl get nodes -L node.openshift.io/os_id,node.kubernetes.io/windows-build", ""},
 		{"kubectl describe winst -A", "conditions, facts, events"},
 		{"kubectl apply -f examples/windows-pod.yaml && kubectl wait --for=condition=Ready pod/windows-sample && kubectl logs windows-sample", noContainer},
-		{"kubectl -n " + rig.Namespace + " edit configmap windows-instances", fmt.Sprintf("add `%s: %s`: it joins; remove %s: it is given back", spare.address, spare.value, first.address)},
+		{"kubectl -n " + rig.Namespace + " edit configmap windows-instances",
+			fmt.Sprintf("add `%s: %s`: it joins; remove %s: it is given back", spare.address, spare.value, first.address)},
 	}
 	tries = append(tries, try{
-		"kubectl annotate node -l " + v1alpha1.LabelBYOH + "=true " + v1alpha1.AnnotationRebootRequired + "= && kubectl get winst,windp -A",
+		"kubectl annotate node -l " + v1alpha1.LabelBYOH + "=true " + v1alpha1.AnnotationRebootRequired +
+			"= && kubectl get winst,windp -A",
 		"the listed hosts are drained, restarted and checked, one after the other",
 	})
 	if d.machineSet != "" {
@@ -65,8 +67,10 @@ func (d *demo) tries() []try {
 func (d *demo) machineTries() []try {
 	inNamespace := " -n " + machineAPI
 	return []try{
-		{"kubectl get machineset,machine" + inNamespace, "beside those of Windows, the Linux ones, which the operator leaves alone"},
-		{fmt.Sprintf("kubectl scale machineset %s%s --replicas=%d", d.machineSet, inNamespace, d.wantedMachines()+2), "two more nodes; with fewer replicas, nodes are drained and deleted"},
+		{"kubectl get machineset,machine" + inNamespace,
+			"beside those of Windows, the Linux ones, which the operator leaves alone"},
+		{fmt.Sprintf("kubectl scale machineset %s%s --replicas=%d", d.machineSet, inNamespace, d.wantedMachines()+2),
+			"two more nodes; with fewer replicas, nodes are drained and deleted"},
 		{fmt.Sprintf("kubectl delete machine%s $(kubectl get machine%[1]s -l machine.openshift.io/os-id=Windows -o name | head -1 | cut -d/ -f2)", inNamespace), "the node is drained, the virtual machine deleted, and another one takes its place"},
 	}
 }

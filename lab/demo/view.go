@@ -28,7 +28,8 @@ func (r row) elapsed(now time.Time) time.Duration {
 // screen is how much fits on the terminal.
 type screen struct{ width, height int }
 
-// render is the view: a heading, one line for each host as far as they fit, those that are not Ready first, and a line that counts.
+// render returns the view: a heading, one line for each host as far as they fit, those that are not Ready first, and a
+// line that counts.
 func render(rows []row, expected int, now time.Time, size screen) []string {
 	rows = slices.Clone(rows)
 	slices.SortFunc(rows, func(a, b row) int {

@@ -17,8 +17,10 @@ var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func TestRender(t *testing.T) {
 	rows := []row{
-		{name: "a", address: "10.9.0.1", status: "Ready", ready: true, detail: "node instance-1", started: start, ended: start.Add(9 * time.Second)},
-		{name: "b", address: "instance-2.example.com", status: "InProgress", step: "3/12", detail: "Install containerd: 2 MiB", started: start},
+		{name: "a", address: "10.9.0.1", status: "Ready", ready: true, detail: "node instance-1", started: start,
+			ended: start.Add(9 * time.Second)},
+		{name: "b", address: "instance-2.example.com", status: "InProgress", step: "3/12",
+			detail: "Install containerd: 2 MiB", started: start},
 	}
 	t.Run("hosts that are not Ready come first, and time goes on for them only", func(t *testing.T) {
 		got := render(rows, 3, start.Add(12*time.Second), screen{width: 100, height: 24})
@@ -58,7 +60,8 @@ func TestRender(t *testing.T) {
 
 func TestBoard(t *testing.T) {
 	instance := func(change func(*v1alpha1.WindowsInstance)) *v1alpha1.WindowsInstance {
-		i := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.WindowsInstanceSpec{Address: "10.9.0.1"}}
+		i := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Name: "a"},
+			Spec: v1alpha1.WindowsInstanceSpec{Address: "10.9.0.1"}}
 		change(i)
 		return i
 	}
@@ -120,7 +123,8 @@ func TestBoardOfMachines(t *testing.T) {
 	}
 	b := newBoard()
 	t.Run("a Machine is shown as long as it has no instance", func(t *testing.T) {
-		if r, changed := b.updateMachine(watch.Added, machine("Provisioning"), start); !changed || r.status != "Machine Provisioning" {
+		if r, changed := b.updateMachine(watch.Added, machine("Provisioning"), start); !changed ||
+			r.status != "Machine Provisioning" {
 			t.Errorf("got %+v, changed %t", r, changed)
 		}
 		if _, changed := b.updateMachine(watch.Modified, machine("Provisioning"), start); changed {
@@ -141,7 +145,8 @@ func TestBoardOfMachines(t *testing.T) {
 		if r, _ := b.update(watch.Deleted, gone, start); r.detail != "its Machine is gone" {
 			t.Errorf("got %+v", r)
 		}
-		if r, changed := b.updateMachine(watch.Deleted, machine("Deleting"), start); !changed || r.status != "deleted" || len(b.list()) != 0 {
+		if r, changed := b.updateMachine(watch.Deleted, machine("Deleting"), start); !changed || r.status != "deleted" ||
+			len(b.list()) != 0 {
 			t.Errorf("got %+v, changed %t, and %v", r, changed, b.list())
 		}
 	})
@@ -149,8 +154,9 @@ func TestBoardOfMachines(t *testing.T) {
 
 func TestTableLines(t *testing.T) {
 	table := &metav1.Table{
-		ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name"}, {Name: "Desired"}, {Name: "Selector", Priority: 1}, {Name: "Age"}},
-		Rows:              []metav1.TableRow{{Cells: []any{"windows", 3, "x=y", "5s"}}, {Cells: []any{"w", nil, "", "10m"}}},
+		ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name"}, {Name: "Desired"},
+			{Name: "Selector", Priority: 1}, {Name: "Age"}},
+		Rows: []metav1.TableRow{{Cells: []any{"windows", 3, "x=y", "5s"}}, {Cells: []any{"w", nil, "", "10m"}}},
 	}
 	want := []string{"NAME     DESIRED  AGE", "windows  3        5s", "w                 10m"}
 	if got := tableLines(table); !slices.Equal(got, want) {

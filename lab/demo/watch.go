@@ -129,7 +129,8 @@ func newBoard() *board {
 	return &board{rows: map[string]row{}, instances: map[string]*v1alpha1.WindowsInstance{}, machines: map[string]row{}}
 }
 
-// watch shows how far the hosts are until all are Ready. With --once it ends after the limit as well, and says what is missing.
+// watch shows how far the hosts are until all are Ready. With --once it ends after the limit as well, and says what is
+// missing.
 func (d *demo) watch(ctx context.Context) error {
 	b := d.board
 	var limit <-chan time.Time
@@ -259,7 +260,7 @@ func (d *demo) showMachine(b *board, kind watch.EventType, machine *machinev1.Ma
 	}
 }
 
-// line is a row where there are no columns.
+// line returns a row where there are no columns.
 func line(r row) string {
 	text := fmt.Sprintf("%s (%s): %s", r.name, cmp.Or(r.address, "no address yet"), r.status)
 	if r.step != "" {

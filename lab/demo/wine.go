@@ -84,7 +84,8 @@ func preparationStage(dir string) string {
 	return "compiling the programs of the hosts"
 }
 
-// makeWinePayload makes the payload for Wine hosts. What they are made of is there, but for locks, which are this process's own.
+// makeWinePayload makes the payload for Wine hosts. What they are made of is there, but for locks, which are this
+// process's own.
 func (d *demo) makeWinePayload(ctx context.Context, version string) (dir string, err error) {
 	if d.kit, err = winerig.Prepare(ctx, d.wineDir(), d.programs.wineNode); err != nil {
 		return "", err
@@ -96,7 +97,8 @@ func (d *demo) makeWinePayload(ctx context.Context, version string) (dir string,
 // bootWine boots the Wine hosts, at once, and lets users log in to the first.
 func (d *demo) bootWine(ctx context.Context) error {
 	all := d.hostOptions()
-	d.output.step("booting %d Wine hosts%s", len(all), map[bool]string{true: ", one of them to add later"}[len(all) > d.hosts])
+	d.output.step("booting %d Wine hosts%s", len(all),
+		map[bool]string{true: ", one of them to add later"}[len(all) > d.hosts])
 	d.wine = make([]*wine.Host, len(all))
 	err := inParallel(all, func(i int, h rig.HostOptions) (err error) {
 		d.wine[i], err = d.kit.AddHost(ctx, d.rig, wine.Options{
@@ -119,7 +121,8 @@ func (d *demo) keyFile() string { return filepath.Join(d.dir, "private-key.pem")
 
 // wineTries are for hosts that can be logged in to.
 func (d *demo) wineTries(first rig.HostOptions) []try {
-	login := fmt.Sprintf("ssh -i %s -p %s -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null %s@127.0.0.1", d.keyFile(), portOf(d.ssh), first.Username)
+	login := fmt.Sprintf("ssh -i %s -p %s -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null %s@127.0.0.1",
+		d.keyFile(), portOf(d.ssh), first.Username)
 	return []try{
 		{login + ` 'dir C:\k & tasklist'`, "any command on " + first.Name + ", as the operator runs them: cmd.exe reads it"},
 		{login + ` 'del C:\k\kubelet.conf'`, "drift: the agent puts the file back within seconds"},

@@ -20,14 +20,14 @@ type base struct {
 
 func uncached() []client.Object { return []client.Object{&corev1.Secret{}} }
 
-// machines are the Machines as the cache has them, with the labels that the options select.
+// machines returns the Machines as the cache has them, with the labels that the options select.
 func (b base) machines(ctx context.Context, options ...client.ListOption) ([]machinev1.Machine, error) {
 	list := &machinev1.MachineList{}
 	err := b.List(ctx, list, append(options, client.InNamespace(b.Namespace))...)
 	return list.Items, err
 }
 
-// nodeOf is the Node that a Machine is linked to, nil when it is linked to none or that one is gone.
+// nodeOf returns the Node that a Machine is linked to, nil when it is linked to none or that one is gone.
 func (b base) nodeOf(ctx context.Context, m *machinev1.Machine) (*corev1.Node, error) {
 	if m.Status.NodeRef == nil {
 		return nil, nil

@@ -34,7 +34,8 @@ func (f *fixture) pod(name string, node *corev1.Node, edit ...func(*corev1.Pod))
 		Spec: corev1.PodSpec{
 			NodeName: node.Name, AutomountServiceAccountToken: ptr.To(false),
 			Containers: []corev1.Container{{Name: "c", Image: "example.com/app"}},
-			Volumes:    []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+			Volumes: []corev1.Volume{{Name: "scratch",
+				VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
 		},
 	}
 	for _, e := range edit {
@@ -48,7 +49,8 @@ func (f *fixture) pod(name string, node *corev1.Node, edit ...func(*corev1.Pod))
 		return err == nil, err
 	})
 	f.must(f.Get(f.t.Context(), client.ObjectKeyFromObject(pod), pod)) // Nobody else writes to it before it runs.
-	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
+	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning,
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
 	f.must(f.Status().Update(f.t.Context(), pod))
 	return pod
 }
@@ -67,7 +69,8 @@ func (f *fixture) awaitTerminating(pod *corev1.Pod) {
 	})
 }
 
-func (f *fixture) awaitCondition(name string, kind machinev1.ConditionType, status corev1.ConditionStatus) machinev1.Condition {
+func (f *fixture) awaitCondition(name string, kind machinev1.ConditionType,
+	status corev1.ConditionStatus) machinev1.Condition {
 	f.t.Helper()
 	is := func(c machinev1.Condition) bool { return c.Type == kind && c.Status == status }
 	m := f.awaitMachine(string(kind)+" of Machine "+name+" is "+string(status), name, func(m *machinev1.Machine) bool {
@@ -84,7 +87,8 @@ func TestDeletionDrains(t *testing.T) {
 	budget := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: "guarded", Namespace: f.namespace},
 		Spec: policyv1.PodDisruptionBudgetSpec{
-			MinAvailable: ptr.To(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "guarded"}}},
+			MinAvailable: ptr.To(intstr.FromInt32(1)),
+			Selector:     &metav1.LabelSelector{MatchLabels: map[string]string{"app": "guarded"}}},
 	}
 	f.must(f.Create(t.Context(), budget))
 	f.await("the budget is known", func(ctx context.Context) (bool, error) {
@@ -99,7 +103,8 @@ func TestDeletionDrains(t *testing.T) {
 	f.must(f.Get(t.Context(), client.ObjectKeyFromObject(guarded), guarded))
 	f.must(f.Get(t.Context(), client.ObjectKeyFromObject(node), node))
 	if !guarded.DeletionTimestamp.IsZero() || !node.Spec.Unschedulable || f.memory.count() != 1 {
-		t.Errorf("guarded pod deleted at %v, unschedulable %v, virtual machines %d", guarded.DeletionTimestamp, node.Spec.Unschedulable, f.memory.count())
+		t.Errorf("guarded pod deleted at %v, unschedulable %v, virtual machines %d", guarded.DeletionTimestamp,
+			node.Spec.Unschedulable, f.memory.count())
 	}
 
 	f.must(f.Delete(t.Context(), budget))
@@ -122,10 +127,11 @@ func TestDeletionOfDaemonPodsIsNotAwaited(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "daemon", Namespace: f.namespace},
 		Spec: appsv1.DaemonSetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "daemon"}},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "daemon"}}, Spec: corev1.PodSpec{
-				Tolerations:  []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-				NodeSelector: map[string]string{"for": f.namespace},
-				Containers:   []corev1.Container{{Name: "c", Image: "example.com/app"}}}},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "daemon"}},
+				Spec: corev1.PodSpec{
+					Tolerations:  []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+					NodeSelector: map[string]string{"for": f.namespace},
+					Containers:   []corev1.Container{{Name: "c", Image: "example.com/app"}}}},
 		},
 	}
 	f.must(f.Create(t.Context(), daemons))
@@ -142,7 +148,9 @@ func TestDeletionOfDaemonPodsIsNotAwaited(t *testing.T) {
 //
 func TestDeletionWithoutDraining(t *testing.T) {
 	f := start(t)
-	m, node := f.running("win", func(m *machinev1.Machine) { m.Annotations = map[string]string{annotationExcludeDraining: ""} })
+	m, node := f.running("win", func(m *machinev1.Machine) {
+		m.Annotations = map[string]string{annotationExcludeDraining: ""}
+	})
 	pod := f.pod("app", node)
 	f.must(f.Delete(t.Context(), m))
 	f.awaitGone(m)
@@ -160,7 +168,8 @@ func TestDeletionHooks(t *testing.T) {
 	})
 	pod := f.pod("app", node)
 	f.must(f.Delete(t.Context(), m))
-	if c := f.awaitCondition("win", machinev1.MachineDrainable, corev1.ConditionFalse); c.Reason != machinev1.MachineHookPresent {
+	if c := f.awaitCondition("win", machinev1.MachineDrainable,
+		corev1.ConditionFalse); c.Reason != machinev1.MachineHookPresent {
 		t.Errorf("reason %s", c.Reason)
 	}
 	f.must(f.Get(t.Context(), client.ObjectKeyFromObject(pod), pod))

@@ -22,8 +22,8 @@ const (
 	unreachableGraceSeconds = 1
 )
 
-// drain empties the Node of a Machine that is deleted; true when it is empty, or need not be. Each call evicts what may be evicted and waits
-// for nothing, so that no Machine holds up another.
+// drain empties the Node of a Machine that is deleted; true when it is empty, or need not be. Each call evicts what may
+// be evicted and waits for nothing, so that no Machine holds up another.
 func (r *machineReconciler) drain(ctx context.Context, m *machinev1.Machine) (bool, error) {
 	if conditionTrue(m.Status.Conditions, machinev1.MachineDrained) {
 		return true, nil
@@ -31,7 +31,8 @@ func (r *machineReconciler) drain(ctx context.Context, m *machinev1.Machine) (bo
 	if _, excluded := m.Annotations[annotationExcludeDraining]; excluded || m.Status.NodeRef == nil {
 		return true, r.drained(ctx, m, isTrue(machinev1.MachineDrained, "Node drain skipped"))
 	}
-	if free, err := r.unhooked(ctx, m, machinev1.MachineDrainable, "pre-drain", m.Spec.LifecycleHooks.PreDrain); err != nil || !free {
+	if free, err := r.unhooked(ctx, m, machinev1.MachineDrainable, "pre-drain",
+		m.Spec.LifecycleHooks.PreDrain); err != nil || !free {
 		return false, err
 	}
 	node := &corev1.Node{}
@@ -45,7 +46,8 @@ func (r *machineReconciler) drain(ctx context.Context, m *machinev1.Machine) (bo
 		left = err.Error()
 	}
 	if left != "" {
-		return false, r.drained(ctx, m, isFalse(machinev1.MachineDrained, machinev1.ConditionSeverityWarning, machinev1.MachineDrainError,
+		return false, r.drained(ctx, m, isFalse(machinev1.MachineDrained, machinev1.ConditionSeverityWarning,
+			machinev1.MachineDrainError,
 			"could not drain machine: "+left))
 	}
 	return true, r.drained(ctx, m, isTrue(machinev1.MachineDrained, "Drain finished successfully"))
@@ -68,8 +70,9 @@ func (r *machineReconciler) drained(ctx context.Context, m *machinev1.Machine, c
 // evict makes the Node unschedulable and evicts its pods, and tells which are left and why.
 func (r *machineReconciler) evict(ctx context.Context, node *corev1.Node) (string, error) {
 	helper := &drain.Helper{
-		Ctx: ctx, Client: r.clientset, Force: true, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true,
-		Out: io.Discard, ErrOut: io.Discard,
+		Ctx: ctx, Client: r.clientset, Force: true, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true,
+		DeleteEmptyDirData: true,
+		Out:                io.Discard, ErrOut: io.Discard,
 	}
 	if unreachable(node) {
 		helper.GracePeriodSeconds = unreachableGraceSeconds

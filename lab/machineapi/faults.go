@@ -16,7 +16,7 @@ const (
 	Delete   Call = "Delete"
 )
 
-// Faults is a [Cloud] that fails as it is told to, and else does what the one below it does.
+// Faults is a [Cloud] that fails on request, and otherwise does what the one below it does.
 type Faults struct {
 	cloud Cloud
 
@@ -35,8 +35,8 @@ type fault struct {
 // NewFaults returns a Cloud that fails at nothing yet.
 func NewFaults(cloud Cloud) *Faults { return &Faults{cloud: cloud, names: map[string]string{}} }
 
-// Fail makes a call fail for the Machines whose name fits the pattern (see [path.Match]), until Heal. [Permanent] errors of Create make
-// Machines Failed; Describe is told apart by Machine only after Create was called for it.
+// Fail makes a call fail for the Machines whose name fits the pattern (see [path.Match]), until Heal. [Permanent]
+// errors of Create make Machines Failed; Describe distinguishes Machines only after Create was called for it.
 func (f *Faults) Fail(call Call, machine string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

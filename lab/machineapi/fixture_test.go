@@ -61,7 +61,8 @@ func (c *memoryCloud) Create(_ context.Context, vm VirtualMachine) error {
 func (c *memoryCloud) boot(id string) {
 	vm := c.vms[id]
 	n := lastAddress.Add(1)
-	vm.State, vm.Addresses = Running, []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.77.%d.%d", n/250, 1+n%250)}}
+	vm.State, vm.Addresses = Running,
+		[]corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.77.%d.%d", n/250, 1+n%250)}}
 	c.vms[id] = vm
 }
 
@@ -131,7 +132,8 @@ func start(t *testing.T, options ...func(*Options, *fixture)) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{WithWatch: admin, t: t, namespace: clustertest.Namespace(t, c), memory: &memoryCloud{vms: map[string]VirtualMachineStatus{}}}
+	f := &fixture{WithWatch: admin, t: t, namespace: clustertest.Namespace(t, c),
+		memory: &memoryCloud{vms: map[string]VirtualMachineStatus{}}}
 	f.faults = NewFaults(f.memory)
 	f.run(options...)
 	return f
@@ -167,12 +169,13 @@ func platform(name string) func(*Options, *fixture) {
 
 func (f *fixture) await(what string, condition func(context.Context) (bool, error)) {
 	f.t.Helper()
-	err := wait.PollUntilContextTimeout(f.t.Context(), 20*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
-		if f.clock != nil {
-			f.clock.Step(5 * time.Second)
-		}
-		return condition(ctx)
-	})
+	err := wait.PollUntilContextTimeout(f.t.Context(), 20*time.Millisecond, 3*time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			if f.clock != nil {
+				f.clock.Step(5 * time.Second)
+			}
+			return condition(ctx)
+		})
 	if err != nil {
 		f.t.Fatalf("%s: %v", what, err)
 	}
@@ -265,6 +268,8 @@ func (f *fixture) awaitEvent(reason, about string) {
 	f.await("an event "+reason, func(ctx context.Context) (bool, error) {
 		list := &corev1.EventList{}
 		err := f.List(ctx, list, client.InNamespace(f.namespace))
-		return slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return e.Reason == reason && e.InvolvedObject.Name == about }), err
+		return slices.ContainsFunc(list.Items, func(e corev1.Event) bool {
+			return e.Reason == reason && e.InvolvedObject.Name == about
+		}), err
 	})
 }

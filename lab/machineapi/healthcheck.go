@@ -49,7 +49,8 @@ func (r *healthCheckReconciler) Reconcile(ctx context.Context, request reconcile
 	}
 	selector, err := metav1.LabelSelectorAsSelector(&check.Spec.Selector)
 	if err != nil {
-		r.events.Eventf(check, nil, corev1.EventTypeWarning, "ReconcileError", "Reconcile", "spec.selector is invalid: %s", err)
+		r.events.Eventf(check, nil, corev1.EventTypeWarning, "ReconcileError", "Reconcile",
+			"spec.selector is invalid: %s", err)
 		return reconcile.Result{}, nil
 	}
 	machines, err := r.machines(ctx, client.MatchingLabelsSelector{Selector: selector})
@@ -83,7 +84,8 @@ type findings struct {
 	next time.Duration
 }
 
-func (r *healthCheckReconciler) examine(ctx context.Context, check *machinev1.MachineHealthCheck, machines []machinev1.Machine) (findings, error) {
+func (r *healthCheckReconciler) examine(ctx context.Context, check *machinev1.MachineHealthCheck,
+	machines []machinev1.Machine) (findings, error) {
 	var found findings
 	for i := range machines {
 		m := &machines[i]
@@ -97,7 +99,8 @@ func (r *healthCheckReconciler) examine(ctx context.Context, check *machinev1.Ma
 			found.unhealthy = append(found.unhealthy, m)
 			r.Logger.Info("a Machine is unhealthy", "check", check.Name, "machine", m.Name, "why", why)
 		case wait > 0 && m.Status.NodeRef != nil:
-			r.events.Eventf(m, nil, corev1.EventTypeNormal, "DetectedUnhealthy", "Examine", "Machine %s has unhealthy node %s", m.Name, m.Status.NodeRef.Name)
+			r.events.Eventf(m, nil, corev1.EventTypeNormal, "DetectedUnhealthy", "Examine", "Machine %s has unhealthy node %s",
+				m.Name, m.Status.NodeRef.Name)
 		case wait == 0 && m.DeletionTimestamp.IsZero():
 			found.healthy++
 		}
@@ -109,7 +112,8 @@ func (r *healthCheckReconciler) examine(ctx context.Context, check *machinev1.Ma
 }
 
 // report writes the status, and reports whether Machines may be remediated.
-func (r *healthCheckReconciler) report(ctx context.Context, check *machinev1.MachineHealthCheck, expected, healthy int) (bool, error) {
+func (r *healthCheckReconciler) report(ctx context.Context, check *machinev1.MachineHealthCheck, expected,
+	healthy int) (bool, error) {
 	before := check.DeepCopy()
 	limit, err := maxUnhealthy(check.Spec.MaxUnhealthy, expected)
 	left := limit - (expected - healthy)
@@ -123,7 +127,8 @@ func (r *healthCheckReconciler) report(ctx context.Context, check *machinev1.Mac
 		if err != nil {
 			message = err.Error()
 		}
-		condition = isFalse(machinev1.RemediationAllowedCondition, machinev1.ConditionSeverityWarning, machinev1.TooManyUnhealthyReason, message)
+		condition = isFalse(machinev1.RemediationAllowedCondition, machinev1.ConditionSeverityWarning,
+			machinev1.TooManyUnhealthyReason, message)
 		r.events.Eventf(check, nil, corev1.EventTypeWarning, "RemediationRestricted", "Remediate", "%s", message)
 	}
 	setCondition(&check.Status.Conditions, r.Clock.Now(), condition)
@@ -134,21 +139,25 @@ func (r *healthCheckReconciler) report(ctx context.Context, check *machinev1.Mac
 }
 
 // remediate deletes a Machine if somebody will make another one in its place.
-func (r *healthCheckReconciler) remediate(ctx context.Context, check *machinev1.MachineHealthCheck, m *machinev1.Machine) error {
+func (r *healthCheckReconciler) remediate(ctx context.Context, check *machinev1.MachineHealthCheck,
+	m *machinev1.Machine) error {
 	if !m.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	if check.Spec.RemediationTemplate != nil {
-		r.events.Eventf(check, nil, corev1.EventTypeWarning, "RemediationSkipped", "Remediate", "remediation by a template is not simulated")
+		r.events.Eventf(check, nil, corev1.EventTypeWarning, "RemediationSkipped", "Remediate",
+			"remediation by a template is not simulated")
 		return nil
 	}
 	if metav1.GetControllerOf(m) == nil {
-		r.events.Eventf(m, nil, corev1.EventTypeNormal, "SkippedNoController", "Remediate", "Machine %s has no controller owner, skipping remediation", m.Name)
+		r.events.Eventf(m, nil, corev1.EventTypeNormal, "SkippedNoController", "Remediate",
+			"Machine %s has no controller owner, skipping remediation", m.Name)
 		return nil
 	}
 	if err := ignoreGone(r.Delete(ctx, m, client.Preconditions{UID: &m.UID})); err != nil {
 		return fmt.Errorf("delete the unhealthy Machine %s: %w", m.Name, err)
 	}
-	r.events.Eventf(m, nil, corev1.EventTypeNormal, "MachineDeleted", "Remediate", "Machine %s has been remediated by requesting to delete Machine object", m.Name)
+	r.events.Eventf(m, nil, corev1.EventTypeNormal, "MachineDeleted", "Remediate",
+		"Machine %s has been remediated by requesting to delete Machine object", m.Name)
 	return nil
 }

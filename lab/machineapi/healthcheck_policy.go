@@ -13,9 +13,10 @@ import (
 
 const defaultNodeStartupTimeout = 10 * time.Minute
 
-// unhealthy tells why a Machine is unhealthy, or else after how long it will be if nothing changes; "" and 0 for a healthy one. The Node is
-// nil when the Machine has none, or has one that is gone.
-func unhealthy(check *machinev1.MachineHealthCheck, m *machinev1.Machine, node *corev1.Node, now time.Time) (string, time.Duration) {
+// unhealthy tells why a Machine is unhealthy, or else after how long it will be if nothing changes; "" and 0 for a
+// healthy one. The Node is nil when the Machine has none, or has one that is gone.
+func unhealthy(check *machinev1.MachineHealthCheck, m *machinev1.Machine, node *corev1.Node,
+	now time.Time) (string, time.Duration) {
 	if phase(m) == machinev1.PhaseFailed {
 		return "its phase is Failed", 0
 	}
@@ -70,7 +71,8 @@ func maxUnhealthy(limit *intstr.IntOrString, machines int) (int, error) {
 	number, percent := strings.CutSuffix(limit.StrVal, "%")
 	value, err := strconv.Atoi(number)
 	if err != nil || value < 0 {
-		return 0, fmt.Errorf("spec.maxUnhealthy %q is neither a number nor a percentage: no Machine is remediated", limit.StrVal)
+		return 0, fmt.Errorf("spec.maxUnhealthy %q is neither a number nor a percentage: no Machine is remediated",
+			limit.StrVal)
 	}
 	if percent {
 		value = value * machines / 100

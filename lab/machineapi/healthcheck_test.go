@@ -98,10 +98,12 @@ func TestHealthCheckLeavesMachinesThatNobodyReplaces(t *testing.T) {
 	f.awaitPhase("alone", machinev1.PhaseFailed)
 }
 
-func (f *fixture) checkStatus(check *machinev1.MachineHealthCheck, expected, healthy int) func(context.Context) (bool, error) {
+func (f *fixture) checkStatus(check *machinev1.MachineHealthCheck, expected, healthy int) func(context.Context) (bool,
+	error) {
 	return func(ctx context.Context) (bool, error) {
 		err := f.Get(ctx, client.ObjectKeyFromObject(check), check)
-		return ptr.Deref(check.Status.ExpectedMachines, -1) == expected && ptr.Deref(check.Status.CurrentHealthy, -1) == healthy, err
+		return ptr.Deref(check.Status.ExpectedMachines, -1) == expected &&
+			ptr.Deref(check.Status.CurrentHealthy, -1) == healthy, err
 	}
 }
 
@@ -109,7 +111,8 @@ func TestUnhealthy(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 	node := func(status corev1.ConditionStatus, since time.Duration) *corev1.Node {
-		return &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: ago(since)}}}}
+		return &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady,
+			Status: status, LastTransitionTime: ago(since)}}}}
 	}
 	linked := machinev1.MachineStatus{NodeRef: &corev1.ObjectReference{Name: "node"}}
 	for name, c := range map[string]struct {
@@ -120,18 +123,28 @@ func TestUnhealthy(t *testing.T) {
 		why     string
 		wait    time.Duration
 	}{
-		"a Machine with a ready Node is healthy":                       {0, linked, node(corev1.ConditionTrue, time.Hour), nil, "", 0},
-		"a failed Machine is unhealthy":                                {0, machinev1.MachineStatus{Phase: ptr.To(machinev1.PhaseFailed)}, nil, nil, "Failed", 0},
-		"a new Machine has 10 minutes to get a Node":                   {time.Minute, machinev1.MachineStatus{}, nil, nil, "", 9*time.Minute + time.Second},
-		"an old Machine without a Node is unhealthy":                   {time.Hour, machinev1.MachineStatus{}, nil, nil, "no Node", 0},
-		"without a start-up timeout a Machine may wait for ever":       {time.Hour, machinev1.MachineStatus{}, nil, &metav1.Duration{}, "", 0},
-		"a Machine whose Node was deleted is unhealthy at once":        {0, linked, nil, nil, "is gone", 0},
-		"a Node that is not ready has its time":                        {0, linked, node(corev1.ConditionFalse, time.Minute), nil, "", 7*time.Minute + time.Second},
-		"a Node that is not ready for too long makes it unhealthy":     {0, linked, node(corev1.ConditionFalse, time.Hour), nil, "Ready is False", 0},
-		"a Node that is unreachable for too long makes it unhealthy":   {0, linked, node(corev1.ConditionUnknown, 6*time.Minute), nil, "Ready is Unknown", 0},
-		"a Node whose kubelet has not reported yet makes it not so":    {0, linked, &corev1.Node{}, nil, "", 0},
-		"a Node that is unreachable for exactly its time is healthy":   {0, linked, node(corev1.ConditionUnknown, 5*time.Minute), nil, "", time.Second},
-		"a start-up timeout of one's own is followed while it may end": {time.Minute, machinev1.MachineStatus{}, nil, &metav1.Duration{Duration: 20 * time.Minute}, "", 19*time.Minute + time.Second},
+		"a Machine with a ready Node is healthy": {0, linked, node(corev1.ConditionTrue, time.Hour),
+			nil, "", 0},
+		"a failed Machine is unhealthy": {0,
+			machinev1.MachineStatus{Phase: ptr.To(machinev1.PhaseFailed)}, nil, nil, "Failed", 0},
+		"a new Machine has 10 minutes to get a Node": {time.Minute, machinev1.MachineStatus{}, nil, nil, "",
+			9*time.Minute + time.Second},
+		"an old Machine without a Node is unhealthy": {time.Hour, machinev1.MachineStatus{},
+			nil, nil, "no Node", 0},
+		"without a start-up timeout a Machine may wait forever": {time.Hour, machinev1.MachineStatus{}, nil,
+			&metav1.Duration{}, "", 0},
+		"a Machine whose Node was deleted is unhealthy at once": {0, linked, nil, nil, "is gone", 0},
+		"a Node that is not ready has its time": {0, linked, node(corev1.ConditionFalse, time.Minute),
+			nil, "", 7*time.Minute + time.Second},
+		"a Node that is not ready for too long makes it unhealthy": {0, linked, node(corev1.ConditionFalse, time.Hour),
+			nil, "Ready is False", 0},
+		"a Node that is unreachable for too long makes it unhealthy": {0, linked,
+			node(corev1.ConditionUnknown, 6*time.Minute), nil, "Ready is Unknown", 0},
+		"a Node whose kubelet has not reported yet makes it not so": {0, linked, &corev1.Node{}, nil, "", 0},
+		"a Node that is unreachable for exactly its time is healthy": {0, linked,
+			node(corev1.ConditionUnknown, 5*time.Minute), nil, "", time.Second},
+		"a start-up timeout of one's own is followed while it may end": {time.Minute, machinev1.MachineStatus{}, nil,
+			&metav1.Duration{Duration: 20 * time.Minute}, "", 19*time.Minute + time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			check := healthCheck("n", func(check *machinev1.MachineHealthCheck) { check.Spec.NodeStartupTimeout = c.startup })

@@ -7,8 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// instanceID is the ID of a Machine's virtual machine. It follows from the UID, so that a controller that was killed between making the
-// virtual machine and noting it down finds it again, and a later Machine of the same name gets another one.
+// instanceID returns the ID of a Machine's virtual machine. It follows from the UID, so that a controller that was
+// killed between making the virtual machine and noting it down finds it again, and a later Machine of the same name
+// gets another one.
 func instanceID(platform string, uid types.UID) string {
 	sum := sha256.Sum256([]byte(uid))
 	if platform == "AWS" {
@@ -23,7 +24,8 @@ func providerID(platform, machine, id string, spec providerSpec) string {
 	case "AWS":
 		return "aws:///" + spec.Zone + "/" + id
 	case "Azure":
-		return "azure:///subscriptions/" + id + "/resourceGroups/" + spec.Group + "/providers/Microsoft.Compute/virtualMachines/" + machine
+		return "azure:///subscriptions/" + id + "/resourceGroups/" + spec.Group +
+			"/providers/Microsoft.Compute/virtualMachines/" + machine
 	case "GCP":
 		return "gce://" + spec.Group + "/" + spec.Zone + "/" + machine
 	case "VSphere":

@@ -57,7 +57,8 @@ func (r *machineReconciler) Reconcile(ctx context.Context, request reconcile.Req
 }
 
 // actuate makes the virtual machine unless it is there, and notes down how it is.
-func (r *machineReconciler) actuate(ctx context.Context, m *machinev1.Machine, spec providerSpec) (reconcile.Result, error) {
+func (r *machineReconciler) actuate(ctx context.Context, m *machinev1.Machine, spec providerSpec) (reconcile.Result,
+	error) {
 	id := instanceID(r.Platform, m.UID)
 	vm, found, err := r.Cloud.Describe(ctx, id)
 	if err != nil {
@@ -83,8 +84,9 @@ func (r *machineReconciler) actuate(ctx context.Context, m *machinev1.Machine, s
 	return r.observe(ctx, m, spec, id, vm)
 }
 
-// isOutdated asks the API server itself whether the Machine is to get a virtual machine no more: the cache may still show one that is gone, whose
-// virtual machine nobody would ever delete, or one from before its virtual machine was seen, which is not made again.
+// isOutdated asks the API server itself whether the Machine is to get a virtual machine no more: the cache may still
+// show one that is gone, whose virtual machine nobody would ever delete, or one from before its virtual machine was
+// seen, which is not made again.
 func (r *machineReconciler) isOutdated(ctx context.Context, m *machinev1.Machine) (bool, error) {
 	now := &machinev1.Machine{}
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(m), now)
@@ -132,7 +134,7 @@ func (r *machineReconciler) observe(
 	return reconcile.Result{RequeueAfter: settledPeriod}, nil
 }
 
-// phaseOf is the phase of a Machine whose virtual machine exists.
+// phaseOf returns the phase of a Machine whose virtual machine exists.
 func phaseOf(m *machinev1.Machine) string {
 	switch {
 	case m.Status.NodeRef != nil:
@@ -158,7 +160,8 @@ func (r *machineReconciler) lost(ctx context.Context, m *machinev1.Machine) erro
 
 // fail makes a Machine Failed for good.
 func (r *machineReconciler) fail(
-	ctx context.Context, m *machinev1.Machine, reason machinev1.MachineStatusError, message string, conditions ...machinev1.Condition,
+	ctx context.Context, m *machinev1.Machine, reason machinev1.MachineStatusError, message string,
+	conditions ...machinev1.Condition,
 ) error {
 	before := m.DeepCopy()
 	for _, c := range conditions {

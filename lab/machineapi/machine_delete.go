@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// delete lets a Machine go: first the pods of its Node, then the virtual machine, then the Node, and the Machine itself last.
+// delete lets a Machine go: first the pods of its Node, then the virtual machine, then the Node, and the Machine itself
+// last.
 func (r *machineReconciler) delete(ctx context.Context, m *machinev1.Machine) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(m, machinev1.MachineFinalizer) {
 		return reconcile.Result{}, nil

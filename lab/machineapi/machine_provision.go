@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// provision asks the cloud for the Machine's virtual machine. An error means that it is to be tried again; a Machine that cannot ever get
-// one is Failed afterwards.
+// provision asks the cloud for the Machine's virtual machine. An error means that it is to be tried again; a Machine
+// that cannot ever get one is Failed afterwards.
 func (r *machineReconciler) provision(ctx context.Context, m *machinev1.Machine, spec providerSpec, id string) error {
 	before := m.DeepCopy()
 	m.Status.Phase = ptr.To(machinev1.PhaseProvisioning)
@@ -28,7 +28,8 @@ func (r *machineReconciler) provision(ctx context.Context, m *machinev1.Machine,
 	data, err := r.userData(ctx, spec)
 	if err == nil {
 		err = r.Cloud.Create(ctx, VirtualMachine{
-			ID: id, MachineName: m.Name, Platform: r.Platform, OperatingSystem: operatingSystem(m), Image: spec.Image, Zone: spec.Zone, Subnet: spec.Subnet,
+			ID: id, MachineName: m.Name, Platform: r.Platform, OperatingSystem: operatingSystem(m), Image: spec.Image,
+			Zone: spec.Zone, Subnet: spec.Subnet,
 			ProviderID: providerID(r.Platform, m.Name, id, spec), UserData: data,
 		})
 	}
@@ -36,7 +37,8 @@ func (r *machineReconciler) provision(ctx context.Context, m *machinev1.Machine,
 		r.events.Eventf(m, nil, corev1.EventTypeNormal, "Create", "Create", "Created Machine %s", m.Name)
 		return nil
 	}
-	failure := isFalse(machinev1.MachineCreation, machinev1.ConditionSeverityError, machinev1.MachineCreationFailedConditionReason, err.Error())
+	failure := isFalse(machinev1.MachineCreation, machinev1.ConditionSeverityError,
+		machinev1.MachineCreationFailedConditionReason, err.Error())
 	if isPermanent(err) {
 		return r.fail(ctx, m, machinev1.CreateMachineError, err.Error(), failure)
 	}
@@ -68,7 +70,8 @@ func (r *machineReconciler) userData(ctx context.Context, spec providerSpec) ([]
 // describe notes down in m how its virtual machine is.
 func (r *machineReconciler) describe(m *machinev1.Machine, spec providerSpec, id string, vm VirtualMachineStatus) {
 	labels := map[string]string{}
-	for key, value := range map[string]string{labelInstanceType: spec.InstanceType, labelRegion: spec.Region, labelZone: spec.Zone} {
+	for key, value := range map[string]string{labelInstanceType: spec.InstanceType, labelRegion: spec.Region,
+		labelZone: spec.Zone} {
 		if value != "" {
 			labels[key] = value
 		}
@@ -101,8 +104,8 @@ func merged(a, b map[string]string) map[string]string {
 	return all
 }
 
-// save writes what differs between before and m, and nothing when nothing does. Of metadata and spec others are writers too, so there a
-// change in between is a conflict; of the status nobody is.
+// save writes what differs between before and m, and nothing when nothing does. Of metadata and spec others are writers
+// too, so there a change in between is a conflict; of the status nobody is.
 func (r *machineReconciler) save(ctx context.Context, before, m *machinev1.Machine) error {
 	status := m.Status.DeepCopy()
 	if !equality.Semantic.DeepEqual(before.ObjectMeta, m.ObjectMeta) || !equality.Semantic.DeepEqual(before.Spec, m.Spec) {

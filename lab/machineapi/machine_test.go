@@ -20,7 +20,8 @@ func TestMachinePhases(t *testing.T) {
 	f.memory.holdBack()
 	taint := corev1.Taint{Key: "team", Value: "blue", Effect: corev1.TaintEffectNoSchedule}
 	f.must(f.Create(t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "windows-user-data", Namespace: f.namespace}, Data: map[string][]byte{userDataKey: []byte("<powershell>")}}))
+		ObjectMeta: metav1.ObjectMeta{Name: "windows-user-data", Namespace: f.namespace},
+		Data:       map[string][]byte{userDataKey: []byte("<powershell>")}}))
 	f.newMachine("win", func(m *machinev1.Machine) {
 		m.Spec.ProviderSpec = awsSpec("ami-7", "windows-user-data")
 		m.Spec.Labels = map[string]string{"node-role.kubernetes.io/worker": ""}
@@ -28,32 +29,39 @@ func TestMachinePhases(t *testing.T) {
 	})
 
 	m := f.awaitMachine("it has a provider ID", "win", func(m *machinev1.Machine) bool { return m.Spec.ProviderID != nil })
-	if phase(m) != machinev1.PhaseProvisioning || len(m.Status.Addresses) != 0 || !slices.Contains(m.Finalizers, machinev1.MachineFinalizer) {
-		t.Errorf("a Machine whose virtual machine boots: phase %s, addresses %v, finalizers %v", phase(m), m.Status.Addresses, m.Finalizers)
+	if phase(m) != machinev1.PhaseProvisioning || len(m.Status.Addresses) != 0 || !slices.Contains(m.Finalizers,
+		machinev1.MachineFinalizer) {
+		t.Errorf("a Machine whose virtual machine boots: phase %s, addresses %v, finalizers %v", phase(m),
+			m.Status.Addresses, m.Finalizers)
 	}
 	made := f.memory.madeFor("win")
-	if len(made) != 1 || made[0].OperatingSystem != Windows || made[0].Image != "ami-7" || made[0].Zone != "us-east-1b" || string(made[0].UserData) != "<powershell>" {
+	if len(made) != 1 || made[0].OperatingSystem != Windows || made[0].Image != "ami-7" || made[0].Zone != "us-east-1b" ||
+		string(made[0].UserData) != "<powershell>" {
 		t.Fatalf("the cloud was asked for %+v", made)
 	}
-	if made[0].Platform != "AWS" || *m.Spec.ProviderID != "aws:///us-east-1b/"+made[0].ID || made[0].ID != instanceID("AWS", m.UID) {
+	if made[0].Platform != "AWS" || *m.Spec.ProviderID != "aws:///us-east-1b/"+made[0].ID ||
+		made[0].ID != instanceID("AWS", m.UID) {
 		t.Errorf("platform %s, provider ID %s, instance %s", made[0].Platform, *m.Spec.ProviderID, made[0].ID)
 	}
 
 	f.memory.bootAll()
 	m = f.awaitPhase("win", machinev1.PhaseProvisioned)
-	if len(m.Status.Addresses) != 1 || m.Status.NodeRef != nil || m.Status.LastUpdated == nil || !strings.Contains(string(m.Status.ProviderStatus.Raw), made[0].ID) {
+	if len(m.Status.Addresses) != 1 || m.Status.NodeRef != nil || m.Status.LastUpdated == nil ||
+		!strings.Contains(string(m.Status.ProviderStatus.Raw), made[0].ID) {
 		t.Errorf("a provisioned Machine has status %+v", m.Status)
 	}
 
 	node := f.join(m, corev1.ConditionTrue)
 	m = f.awaitPhase("win", machinev1.PhaseRunning)
-	if m.Status.NodeRef.Name != node.Name || m.Status.NodeRef.UID != node.UID || m.Annotations[annotationInstanceState] != Running {
+	if m.Status.NodeRef.Name != node.Name || m.Status.NodeRef.UID != node.UID ||
+		m.Annotations[annotationInstanceState] != Running {
 		t.Errorf("a running Machine has nodeRef %v, annotations %v", m.Status.NodeRef, m.Annotations)
 	}
 	dressed := func(ctx context.Context) (bool, error) {
 		err := f.Get(ctx, client.ObjectKeyFromObject(node), node)
 		_, worker := node.Labels["node-role.kubernetes.io/worker"]
-		return worker && slices.Contains(node.Spec.Taints, taint) && node.Annotations[annotationMachine] == f.namespace+"/win", err
+		return worker && slices.Contains(node.Spec.Taints, taint) &&
+			node.Annotations[annotationMachine] == f.namespace+"/win", err
 	}
 	f.await("the Node has labels, taints and annotation of its Machine", dressed)
 	change(f, node, func(n *corev1.Node) {
@@ -72,7 +80,9 @@ func TestMachineAddressChange(t *testing.T) {
 	f.newMachine("win")
 	before := f.awaitPhase("win", machinev1.PhaseProvisioned).Status.Addresses[0]
 	f.memory.bootAll()
-	f.awaitMachine("the new address is in its status", "win", func(m *machinev1.Machine) bool { return m.Status.Addresses[0] != before })
+	f.awaitMachine("the new address is in its status", "win", func(m *machinev1.Machine) bool {
+		return m.Status.Addresses[0] != before
+	})
 }
 
 func TestNodeIsFoundByAddressWithoutCloud(t *testing.T) {
@@ -97,7 +107,8 @@ func TestMachineWaitsForUserData(t *testing.T) {
 		t.Errorf("failed: %v, virtual machines: %d", failed(m), f.memory.count())
 	}
 	f.must(f.Create(t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "late", Namespace: f.namespace}, Data: map[string][]byte{userDataKey: []byte("data")}}))
+		ObjectMeta: metav1.ObjectMeta{Name: "late", Namespace: f.namespace},
+		Data:       map[string][]byte{userDataKey: []byte("data")}}))
 	f.awaitPhase("win", machinev1.PhaseProvisioned)
 }
 
@@ -109,7 +120,8 @@ func TestFailedMachines(t *testing.T) {
 			m.Spec.ProviderSpec = rawSpec(map[string]any{"template": "of another platform"})
 		})
 		m := f.awaitPhase("invalid", machinev1.PhaseFailed)
-		if *m.Status.ErrorReason != machinev1.InvalidConfigurationMachineError || !strings.Contains(*m.Status.ErrorMessage, "ami.id") {
+		if *m.Status.ErrorReason != machinev1.InvalidConfigurationMachineError ||
+			!strings.Contains(*m.Status.ErrorMessage, "ami.id") {
 			t.Errorf("%s: %s", *m.Status.ErrorReason, *m.Status.ErrorMessage)
 		}
 		change(f, m, func(m *machinev1.Machine) { m.Spec.ProviderSpec = awsSpec("ami-1", "") })
@@ -150,7 +162,7 @@ func TestFailedMachines(t *testing.T) {
 	})
 }
 
-// with is the fixture for a subtest.
+// with returns the fixture for a subtest.
 func (f *fixture) with(t *testing.T) *fixture {
 	g := *f
 	g.t = t

@@ -1,7 +1,8 @@
-// Package machineapi stands in for OpenShift's Machine API: it makes virtual machines of Machines, and Machines of MachineSets, links
-// Machines to their Nodes, and replaces what is unhealthy. It works against a real API server, and a [Cloud] makes the virtual machines.
+// Package machineapi stands in for OpenShift's Machine API: it makes virtual machines for Machines, and Machines for
+// MachineSets, links Machines to their Nodes, and replaces unhealthy ones. It works against a real API server, and a
+// [Cloud] makes the virtual machines.
 //
-// It behaves as the Machine API's documentation says, but for this:
+// It behaves as the Machine API's documentation says, except:
 //   - Nothing is admitted or defaulted by webhooks: a configuration that they would refuse makes its Machine Failed instead.
 //   - The platforms' configurations are read without their types: image, type, region, zone, the subnet's name and the
 //     Secret of the user data count.
@@ -53,20 +54,23 @@ type Options struct {
 	Logger *slog.Logger
 	// Workers is how many Machines are worked on at once. Default: 10.
 	Workers int
-	// BareNodes leaves it to others to give Nodes the labels and taints of their Machines, so that a test can tell who does.
+	// BareNodes leaves it to others to give Nodes the labels and taints of their Machines, so that a test can tell who
+	// does.
 	BareNodes bool
 }
 
 const (
 	defaultWorkers = 10
-	// pendingPeriod is the time between two looks at a virtual machine from which news is awaited, settledPeriod at any other.
+	// pendingPeriod is the time between two looks at a virtual machine from which news is awaited, settledPeriod at any
+	// other.
 	pendingPeriod = 500 * time.Millisecond
 	settledPeriod = 5 * time.Second
 	// retryBase and retryLimit are the waits after the first and after many errors.
 	retryBase, retryLimit = 50 * time.Millisecond, 3 * time.Second
 )
 
-// Run runs the Machine API with an administrator's configuration until ctx is done. An error means that it could not start.
+// Run runs the Machine API with an administrator's configuration until ctx is done. An error means that it could not
+// start.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if err := run(ctx, config, o); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("run the Machine API: %w", err)
@@ -123,7 +127,7 @@ func newManager(restConfig *rest.Config, o Options) (manager.Manager, error) {
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{o.Namespace: {}}},
-		// The cluster's Secrets are none of the cache's business.
+		// The cluster's Secrets do not belong into the cache.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: uncached()}},
 	})
 }
@@ -139,12 +143,14 @@ func readPlatform(ctx context.Context, live client.Reader) (string, error) {
 	return string(configv1.NonePlatformType), nil
 }
 
-// queues are the options of a controller whose queue goes by the clock of o.
+// queues returns the options of a controller whose queue goes by the clock of o.
 func (o Options) queues(workers int) controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: workers,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryBase, retryLimit),
-		NewQueue: func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryBase,
+			retryLimit),
+		NewQueue: func(name string,
+			limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 			return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
 				workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: o.Clock})
 		},

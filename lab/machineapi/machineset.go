@@ -46,7 +46,8 @@ func (r *machineSetReconciler) Reconcile(ctx context.Context, request reconcile.
 	}
 	// The cache may not yet know the Machines of the pass before.
 	list := &machinev1.MachineList{}
-	if err := r.live.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+	if err := r.live.List(ctx, list, client.InNamespace(set.Namespace),
+		client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return reconcile.Result{}, err
 	}
 	machines, err := r.claim(ctx, set, list.Items)
@@ -67,7 +68,8 @@ func (r *machineSetReconciler) Reconcile(ctx context.Context, request reconcile.
 	return reconcile.Result{RequeueAfter: waiting}, nil
 }
 
-// selectorOf is a set's selector. One that does not select what the template makes would make Machines without end.
+// selectorOf returns a set's selector. One that does not select what the template makes would make Machines without
+// end.
 func selectorOf(set *machinev1.MachineSet) (labels.Selector, error) {
 	selector, err := metav1.LabelSelectorAsSelector(&set.Spec.Selector)
 	if err != nil {
@@ -88,8 +90,9 @@ func (r *machineSetReconciler) refuse(ctx context.Context, set *machinev1.Machin
 	return r.saveStatus(ctx, before, set)
 }
 
-// claim is the set's Machines but for those that are being deleted, after it has adopted those that are nobody's.
-func (r *machineSetReconciler) claim(ctx context.Context, set *machinev1.MachineSet, all []machinev1.Machine) ([]*machinev1.Machine, error) {
+// claim returns the set's Machines but for those that are being deleted, after it has adopted those that are nobody's.
+func (r *machineSetReconciler) claim(ctx context.Context, set *machinev1.MachineSet,
+	all []machinev1.Machine) ([]*machinev1.Machine, error) {
 	var machines []*machinev1.Machine
 	for i := range all {
 		m := &all[i]
@@ -117,9 +120,10 @@ func controllerReference(set *machinev1.MachineSet) *metav1.OwnerReference {
 	return metav1.NewControllerRef(set, machinev1.GroupVersion.WithKind("MachineSet"))
 }
 
-// scale makes or deletes the Machines by which the set has too few or too many. Those that are being deleted do not count: they are replaced
-// at once. R-042 R-044
-func (r *machineSetReconciler) scale(ctx context.Context, set *machinev1.MachineSet, machines []*machinev1.Machine) error {
+// scale makes or deletes the Machines by which the set has too few or too many. Those that are being deleted do not
+// count: they are replaced at once. R-042 R-044
+func (r *machineSetReconciler) scale(ctx context.Context, set *machinev1.MachineSet,
+	machines []*machinev1.Machine) error {
 	surplus := len(machines) - int(ptr.Deref(set.Spec.Replicas, 1))
 	if surplus < 0 {
 		if gone, err := r.isGone(ctx, set); err != nil || gone {
@@ -145,7 +149,8 @@ func (r *machineSetReconciler) scale(ctx context.Context, set *machinev1.Machine
 	return nil
 }
 
-// isGone asks the API server itself: the cache may still show a set that is gone, while the garbage collector deletes its Machines.
+// isGone asks the API server itself: the cache may still show a set that is gone, while the garbage collector deletes
+// its Machines.
 func (r *machineSetReconciler) isGone(ctx context.Context, set *machinev1.MachineSet) (bool, error) {
 	now := &machinev1.MachineSet{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(set), now); err != nil {
@@ -159,14 +164,15 @@ func newMachine(set *machinev1.MachineSet) *machinev1.Machine {
 	template := set.Spec.Template.DeepCopy()
 	return &machinev1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
-			GenerateName: set.Name + "-", Namespace: set.Namespace, Labels: template.Labels, Annotations: maps.Clone(template.Annotations),
+			GenerateName: set.Name + "-", Namespace: set.Namespace, Labels: template.Labels,
+			Annotations:     maps.Clone(template.Annotations),
 			OwnerReferences: []metav1.OwnerReference{*controllerReference(set)},
 		},
 		Spec: template.Spec,
 	}
 }
 
-// setsOf are the sets for which a change of a Machine matters: its own, and those that may adopt it.
+// setsOf returns the sets for which a change of a Machine matters: its own, and those that may adopt it.
 func (r *machineSetReconciler) setsOf(ctx context.Context, object client.Object) []reconcile.Request {
 	if owner := metav1.GetControllerOf(object); owner != nil {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: owner.Name}}}

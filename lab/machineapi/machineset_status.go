@@ -9,13 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// report counts the set's Machines, and returns after how long a Node that is ready becomes available; 0 when there is none such.
+// report counts the set's Machines, and returns after how long a Node that is ready becomes available; 0 when there is
+// none such.
 func (r *machineSetReconciler) report(
 	ctx context.Context, set *machinev1.MachineSet, selector labels.Selector, machines []*machinev1.Machine,
 ) (time.Duration, error) {
 	before := set.DeepCopy()
 	status := &set.Status
-	status.Replicas, status.FullyLabeledReplicas, status.ReadyReplicas, status.AvailableReplicas = int32(len(machines)), 0, 0, 0
+	status.Replicas, status.FullyLabeledReplicas, status.ReadyReplicas, status.AvailableReplicas = int32(len(machines)), 0,
+		0, 0
 	status.ObservedGeneration = set.Generation
 	status.LabelSelector = selector.String()
 	status.ErrorReason, status.ErrorMessage = nil, nil

@@ -30,7 +30,8 @@ func (f *fixture) newSet(name string, replicas int32, edit ...func(*machinev1.Ma
 			Template: machinev1.MachineTemplateSpec{
 				ObjectMeta: machinev1.ObjectMeta{Labels: merged(labels, map[string]string{labelOS: Windows})},
 				Spec: machinev1.MachineSpec{
-					ObjectMeta: machinev1.ObjectMeta{Labels: map[string]string{"node-role.kubernetes.io/worker": ""}}, ProviderSpec: awsSpec("ami-1", "")},
+					ObjectMeta:   machinev1.ObjectMeta{Labels: map[string]string{"node-role.kubernetes.io/worker": ""}},
+					ProviderSpec: awsSpec("ami-1", "")},
 			},
 		},
 	}
@@ -41,10 +42,11 @@ func (f *fixture) newSet(name string, replicas int32, edit ...func(*machinev1.Ma
 	return set
 }
 
-// of are the Machines of a set that are not being deleted.
+// of returns the Machines of a set that are not being deleted.
 func (f *fixture) of(ctx context.Context, set string) ([]machinev1.Machine, error) {
 	list := &machinev1.MachineList{}
-	err := f.List(ctx, list, client.InNamespace(f.namespace), client.MatchingLabels{"machine.openshift.io/cluster-api-machineset": set})
+	err := f.List(ctx, list, client.InNamespace(f.namespace),
+		client.MatchingLabels{"machine.openshift.io/cluster-api-machineset": set})
 	return slices.DeleteFunc(list.Items, func(m machinev1.Machine) bool { return !m.DeletionTimestamp.IsZero() }), err
 }
 
@@ -54,7 +56,9 @@ func (f *fixture) awaitMachines(set string, n int, phases ...string) []machinev1
 	f.await(fmt.Sprintf("MachineSet %s has %d Machines %v", set, n, phases), func(ctx context.Context) (bool, error) {
 		var err error
 		machines, err = f.of(ctx, set)
-		ok := !slices.ContainsFunc(machines, func(m machinev1.Machine) bool { return len(phases) > 0 && !slices.Contains(phases, phase(&m)) })
+		ok := !slices.ContainsFunc(machines, func(m machinev1.Machine) bool {
+			return len(phases) > 0 && !slices.Contains(phases, phase(&m))
+		})
 		return len(machines) == n && ok, err
 	})
 	return machines
@@ -84,7 +88,8 @@ func TestMachineSet(t *testing.T) {
 	set := f.newSet("lab-win-us-east-1b", 2)
 	machines := f.awaitMachines(set.Name, 2, machinev1.PhaseProvisioned)
 	for _, m := range machines {
-		if !regexp.MustCompile(`^lab-win-us-east-1b-[bcdfghjklmnpqrstvwxz2456789]{5}$`).MatchString(m.Name) || !metav1.IsControlledBy(&m, set) {
+		if !regexp.MustCompile(`^lab-win-us-east-1b-[bcdfghjklmnpqrstvwxz2456789]{5}$`).MatchString(m.Name) ||
+			!metav1.IsControlledBy(&m, set) {
 			t.Errorf("Machine %s, owners %v", m.Name, m.OwnerReferences)
 		}
 		if _, worker := m.Spec.Labels["node-role.kubernetes.io/worker"]; !worker || m.Labels[labelOS] != Windows {
@@ -94,8 +99,11 @@ func TestMachineSet(t *testing.T) {
 	for i := range machines {
 		f.join(&machines[i], corev1.ConditionTrue)
 	}
-	s := f.awaitStatus("both are available", set.Name, func(s machinev1.MachineSetStatus) bool { return s.AvailableReplicas == 2 })
-	if s.Status.Replicas != 2 || s.Status.FullyLabeledReplicas != 2 || s.Status.ReadyReplicas != 2 || s.Status.ObservedGeneration != s.Generation {
+	s := f.awaitStatus("both are available", set.Name, func(s machinev1.MachineSetStatus) bool {
+		return s.AvailableReplicas == 2
+	})
+	if s.Status.Replicas != 2 || s.Status.FullyLabeledReplicas != 2 || s.Status.ReadyReplicas != 2 ||
+		s.Status.ObservedGeneration != s.Generation {
 		t.Errorf("status %+v", s.Status)
 	}
 	columns(t, f)
@@ -104,7 +112,9 @@ func TestMachineSet(t *testing.T) {
 	change(f, set, func(s *machinev1.MachineSet) { s.Spec.Template.Spec.ProviderSpec = awsSpec("ami-2", "") })
 	var changed machinev1.MachineSet
 	f.must(f.Get(t.Context(), client.ObjectKeyFromObject(set), &changed))
-	f.awaitStatus("the new template is known", set.Name, func(s machinev1.MachineSetStatus) bool { return s.ObservedGeneration == changed.Generation })
+	f.awaitStatus("the new template is known", set.Name, func(s machinev1.MachineSetStatus) bool {
+		return s.ObservedGeneration == changed.Generation
+	})
 	f.must(f.Delete(t.Context(), &machines[0]))
 	f.awaitGone(&machines[0])
 	now := f.awaitMachines(set.Name, 2, machinev1.PhaseProvisioned, machinev1.PhaseRunning)
@@ -145,13 +155,14 @@ func columns(t *testing.T, f *fixture) {
 		"machinesets": "NAME DESIRED CURRENT READY AVAILABLE AGE | lab-win-us-east-1b 2 2 2 2",
 		"machines":    "NAME PHASE TYPE REGION ZONE AGE | Running m5a.large us-east-1 us-east-1b",
 	} {
-		if got := table(t, plain, config.Host+"/apis/machine.openshift.io/v1beta1/namespaces/"+f.namespace+"/"+resource); !strings.HasPrefix(got, want) {
+		if got := table(t, plain, config.Host+"/apis/machine.openshift.io/v1beta1/namespaces/"+f.namespace+"/"+
+			resource); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %s, want %s", resource, got, want)
 		}
 	}
 }
 
-// table is the head of a table and its first row, but for names with random characters and ages.
+// table returns the head of a table and its first row, but for names with random characters and ages.
 func table(t *testing.T, c *http.Client, url string) string {
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -175,7 +186,8 @@ func table(t *testing.T, c *http.Client, url string) string {
 	}
 	words = append(words, "|")
 	for i, cell := range result.Rows[0].Cells {
-		if text := fmt.Sprint(cell); result.ColumnDefinitions[i].Priority == 0 && !regexp.MustCompile(`-[a-z0-9]{5}$`).MatchString(text) {
+		if text := fmt.Sprint(cell); result.ColumnDefinitions[i].Priority == 0 &&
+			!regexp.MustCompile(`-[a-z0-9]{5}$`).MatchString(text) {
 			words = append(words, text)
 		}
 	}
@@ -188,7 +200,8 @@ func TestMachineSetsOfSeveralZones(t *testing.T) {
 	for _, zone := range []string{"a", "b", "c"} {
 		f.newSet("win-"+zone, 1, func(s *machinev1.MachineSet) {
 			s.Spec.Template.Spec.ProviderSpec = rawSpec(map[string]any{
-				"ami": map[string]any{"id": "ami-1"}, "placement": map[string]any{"region": "us-east-1", "availabilityZone": "us-east-1" + zone}})
+				"ami": map[string]any{"id": "ami-1"}, "placement": map[string]any{"region": "us-east-1",
+					"availabilityZone": "us-east-1" + zone}})
 		})
 	}
 	for _, zone := range []string{"a", "b", "c"} {
@@ -201,9 +214,14 @@ func TestMachineSetsOfSeveralZones(t *testing.T) {
 
 func TestMachineSetRefusesAForeignSelector(t *testing.T) {
 	f := start(t)
-	set := f.newSet("wrong", 1, func(s *machinev1.MachineSet) { s.Spec.Template.Labels = map[string]string{"other": "label"} })
-	s := f.awaitStatus("it has an error", set.Name, func(s machinev1.MachineSetStatus) bool { return s.ErrorReason != nil })
-	if *s.Status.ErrorReason != machinev1.InvalidConfigurationMachineSetError || !strings.Contains(*s.Status.ErrorMessage, "spec.selector") {
+	set := f.newSet("wrong", 1, func(s *machinev1.MachineSet) {
+		s.Spec.Template.Labels = map[string]string{"other": "label"}
+	})
+	s := f.awaitStatus("it has an error", set.Name, func(s machinev1.MachineSetStatus) bool {
+		return s.ErrorReason != nil
+	})
+	if *s.Status.ErrorReason != machinev1.InvalidConfigurationMachineSetError ||
+		!strings.Contains(*s.Status.ErrorMessage, "spec.selector") {
 		t.Errorf("%s: %s", *s.Status.ErrorReason, *s.Status.ErrorMessage)
 	}
 	f.awaitEvent("ReconcileError", set.Name)
@@ -221,8 +239,12 @@ func TestMachineSetAdopts(t *testing.T) {
 		m.Labels = map[string]string{"machine.openshift.io/cluster-api-machineset": "set"}
 	})
 	set := f.newSet("set", 1)
-	f.awaitMachine("it is the set's", orphan.Name, func(m *machinev1.Machine) bool { return metav1.IsControlledBy(m, set) })
-	f.awaitStatus("the set counts it", "set", func(s machinev1.MachineSetStatus) bool { return s.Replicas == 1 && s.FullyLabeledReplicas == 0 })
+	f.awaitMachine("it is the set's", orphan.Name, func(m *machinev1.Machine) bool {
+		return metav1.IsControlledBy(m, set)
+	})
+	f.awaitStatus("the set counts it", "set", func(s machinev1.MachineSetStatus) bool {
+		return s.Replicas == 1 && s.FullyLabeledReplicas == 0
+	})
 	f.awaitMachines("set", 1)
 }
 

@@ -19,10 +19,12 @@ func (f *fixture) join(m *machinev1.Machine, ready corev1.ConditionStatus) *core
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: f.namespace + "-" + m.Name}}
 	node.Spec.ProviderID = ptr.Deref(m.Spec.ProviderID, "")
 	node.Status.Addresses = m.Status.Addresses
-	node.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourcePods: resource.MustParse("100")}
+	node.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"),
+		corev1.ResourcePods: resource.MustParse("100")}
 	node.Status.Capacity = node.Status.Allocatable
 	now := metav1.Now()
-	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastTransitionTime: now, LastHeartbeatTime: now}}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastTransitionTime: now,
+		LastHeartbeatTime: now}}
 	f.must(f.Create(f.t.Context(), node))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -74,7 +76,8 @@ func (f *fixture) report(node *corev1.Node, ready corev1.ConditionStatus) {
 		if f.clock != nil {
 			now = metav1.NewTime(f.clock.Now())
 		}
-		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastTransitionTime: now, LastHeartbeatTime: now}}
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastTransitionTime: now,
+			LastHeartbeatTime: now}}
 		err := f.Status().Update(ctx, node)
 		return err == nil, ignoreConflict(err)
 	})

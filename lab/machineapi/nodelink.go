@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// findNode is the Node of a Machine: the one with its provider ID, else the one with its internal address. Two with the same are an error.
+// findNode returns the Node of a Machine: the one with its provider ID, else the one with its internal address. Two
+// with the same are an error.
 func (r *machineReconciler) findNode(ctx context.Context, m *machinev1.Machine) (*corev1.Node, error) {
 	nodes := &corev1.NodeList{}
 	if err := r.List(ctx, nodes); err != nil {
@@ -27,7 +28,8 @@ func (r *machineReconciler) findNode(ctx context.Context, m *machinev1.Machine) 
 			}
 		}
 		if len(found) > 1 {
-			return nil, fmt.Errorf("link Machine %s to its Node: %s and %s both have its provider ID or address", m.Name, found[0].Name, found[1].Name)
+			return nil, fmt.Errorf("link Machine %s to its Node: %s and %s both have its provider ID or address", m.Name,
+				found[0].Name, found[1].Name)
 		}
 		if len(found) == 1 && found[0].DeletionTimestamp.IsZero() {
 			return found[0], nil
@@ -46,7 +48,8 @@ func sameAddress(m *machinev1.Machine, node *corev1.Node) bool {
 	})
 }
 
-// dress gives a Node what its Machine's spec has for it. What others put on the Node stays, and what it loses it gets again.
+// dress gives a Node what its Machine's spec has for it. What others put on the Node stays, and what it loses it gets
+// again.
 func (r *machineReconciler) dress(ctx context.Context, m *machinev1.Machine, node *corev1.Node) error {
 	after := node.DeepCopy()
 	after.Annotations = merged(after.Annotations, map[string]string{annotationMachine: m.Namespace + "/" + m.Name})
@@ -66,18 +69,19 @@ func (r *machineReconciler) dress(ctx context.Context, m *machinev1.Machine, nod
 	return client.IgnoreNotFound(err)
 }
 
-// machinesOf are the Machines for which a change of a Node matters.
+// machinesOf returns the Machines for which a change of a Node matters.
 func (r *machineReconciler) machinesOf(ctx context.Context, object client.Object) []reconcile.Request {
 	node, ok := object.(*corev1.Node)
 	if !ok {
 		return nil
 	}
 	return r.requests(ctx, func(m *machinev1.Machine) bool {
-		return m.Status.NodeRef != nil && m.Status.NodeRef.Name == node.Name || sameProviderID(m, node) || sameAddress(m, node)
+		return m.Status.NodeRef != nil && m.Status.NodeRef.Name == node.Name || sameProviderID(m, node) ||
+			sameAddress(m, node)
 	})
 }
 
-// requests are those of the Machines that matter.
+// requests returns the requests of the Machines that matter.
 func (r *machineReconciler) requests(ctx context.Context, matter func(*machinev1.Machine) bool) []reconcile.Request {
 	machines, err := r.machines(ctx)
 	if err != nil {

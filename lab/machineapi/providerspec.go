@@ -19,8 +19,8 @@ type providerSpec struct {
 	UserDataSecret string
 }
 
-// readProviderSpec reads the platforms' fields without their types, and what it does not know it leaves alone. An error means that no
-// virtual machine can be made from it. A platform without a cloud takes every form.
+// readProviderSpec reads the platforms' fields without their types, and what it does not know it leaves alone. An error
+// means that no virtual machine can be made from it. A platform without a cloud takes every form.
 func readProviderSpec(platform string, raw *runtime.RawExtension) (providerSpec, error) {
 	if raw == nil || len(raw.Raw) == 0 {
 		return providerSpec{}, errors.New("spec.providerSpec.value is missing")
@@ -46,10 +46,12 @@ func readProviderSpec(platform string, raw *runtime.RawExtension) (providerSpec,
 	case "VSphere":
 		spec.Image = at("template")
 	default:
-		spec.Image = cmp.Or(at("ami", "id"), azureImage(value), at("image", "name"), at("image", "uuid"), at("template"), at("disks", "0", "image"))
+		spec.Image = cmp.Or(at("ami", "id"), azureImage(value), at("image", "name"), at("image", "uuid"), at("template"),
+			at("disks", "0", "image"))
 	}
 	if spec.Image == "" {
-		return providerSpec{}, fmt.Errorf("spec.providerSpec.value names no image as %s has it: set %s", cmp.Or(platform, "the platform"), imageField(platform))
+		return providerSpec{}, fmt.Errorf("spec.providerSpec.value names no image as %s has it: set %s",
+			cmp.Or(platform, "the platform"), imageField(platform))
 	}
 	spec.InstanceType = cmp.Or(at("instanceType"), at("vmSize"), at("machineType"))
 	spec.Region = cmp.Or(at("placement", "region"), at("region"), at("location"))
@@ -86,7 +88,7 @@ func imageField(platform string) string {
 	}
 }
 
-// text is the string at the path, "" when there is none. A number in the path is an index.
+// text returns the string at the path, "" when there is none. A number in the path is an index.
 func text(value any, path ...string) string {
 	for _, step := range path {
 		switch container := value.(type) {

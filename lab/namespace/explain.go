@@ -14,10 +14,11 @@ var settings = []struct {
 }{
 	{"/proc/sys/kernel/unprivileged_userns_clone", "0", "sudo sysctl kernel.unprivileged_userns_clone=1"},
 	{"/proc/sys/user/max_user_namespaces", "0", "sudo sysctl user.max_user_namespaces=10000"},
-	{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"},
+	{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1",
+		"sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"},
 }
 
-// forbidding is the remedy for each setting of this machine that forbids user namespaces.
+// forbidding returns the remedy for each setting of this machine that forbids user namespaces.
 func forbidding(read func(path string) ([]byte, error)) []string {
 	var remedies []string
 	for _, setting := range settings {
@@ -34,8 +35,10 @@ func forbidding(read func(path string) ([]byte, error)) []string {
 func explainStart(err error, read func(path string) ([]byte, error)) error {
 	switch {
 	case errors.Is(err, syscall.EINVAL):
-		return fmt.Errorf("%w: %w: the kernel is built without one of user, network, mount, UTS and PID namespaces", ErrUnavailable, err)
-	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EUSERS), errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("%w: %w: the kernel is built without one of user, network, mount, UTS and PID namespaces",
+			ErrUnavailable, err)
+	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EUSERS),
+		errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("%w: %w", ErrUnavailable, explainForbidden(err, read))
 	}
 	return fmt.Errorf("start the program in a namespace: %w", err)

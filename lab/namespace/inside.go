@@ -19,20 +19,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Environment is what the program finds inside.
+// Environment describes the inside to the program.
 type Environment struct {
 	// Dir is an empty directory that is removed at the end, also when the program does not end well.
 	Dir string
-	// Files are those of Config.Files.
+	// Files are the files of Config.Files.
 	Files []*os.File
 }
 
 // errOutside is why the context of the inside ends.
 var errOutside = errors.New("the program outside of the namespace has ended, or asked for the end")
 
-// Enter sets up the inside and tells the outside how that went, so that a failure needs no other report. The context ends with the
-// program outside, or when Stop is called there; the process exits Config.Grace later, if it still lives, and all other processes
-// inside end with it.
+// Enter sets up the inside and reports the result to the outside, so that a failure needs no other report. The context
+// ends with the program outside, or when Stop is called there; the process exits Config.Grace later, if it still lives,
+// and all other processes inside end with it.
 func Enter(parent context.Context) (context.Context, *Environment, error) {
 	config, err := decode(os.Getenv(variable))
 	if err == nil {
@@ -76,7 +76,7 @@ func (i inherited) watchOutside(cancel context.CancelCauseFunc) {
 }
 
 func (i inherited) setUp() error {
-	if err := os.Unsetenv(variable); err != nil { // Children are not told that they are the inside.
+	if err := os.Unsetenv(variable); err != nil { // Children do not learn that they are the inside.
 		return err
 	}
 	syscall.CloseOnExec(lifelineFD)
@@ -93,7 +93,8 @@ func (i inherited) setUp() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make all mounts private: %w", err)
 	}
-	// Without it, /proc/<pid> tells of other processes. Where the machine is a container this may be forbidden; nothing depends on it.
+	// Without it, /proc/<pid> tells of other processes. Where the machine is a container this may be forbidden; nothing
+	// depends on it.
 	_ = unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 	for path, content := range map[string]string{
 		"/etc/hosts":       hostsFile(i.Names),

@@ -1,9 +1,10 @@
-// Package namespace runs the own program again in Linux namespaces of its own, for which no root is needed: with addresses, ports
-// and names that are nobody else's, and processes that all end with it.
+// Package namespace runs the present program again in its own Linux namespaces, without root: with its own addresses,
+// ports and names, and with processes that all end with it.
 //
-// Inside, the program is process 1 and may do what root may: its network has the loopback interface with the addresses that were
-// asked for, on which any port can be listened to; /etc/hosts holds the names that were asked for, and no DNS server answers.
-// Files that are handed in keep what they are: a listening socket from outside still accepts connections from outside.
+// Inside, the program is process 1 and may do what root may: its network has the loopback interface with the addresses
+// that were asked for, on which any port can be listened to; /etc/hosts holds the names that were asked for, and no DNS
+// server answers. Files that are passed in keep their nature: a listening socket from outside still accepts connections
+// from outside.
 package namespace
 
 import (
@@ -15,7 +16,7 @@ import (
 	"time"
 )
 
-// Config says what the inside is like.
+// Config describes the inside.
 type Config struct {
 	// Addresses are IPv4 addresses on the loopback interface, besides 127.0.0.1.
 	Addresses []netip.Addr `json:"addresses"`
@@ -43,7 +44,8 @@ const (
 
 const defaultGrace = 10 * time.Second
 
-// ErrUnavailable says that this machine does not let the program make namespaces. The error around it names the setting.
+// ErrUnavailable says that this machine does not let the program make namespaces. The error around it names the
+// setting.
 var ErrUnavailable = errors.New("this machine lets this user make no namespaces")
 
 // inherited is what the inside needs to know.

@@ -84,7 +84,8 @@ func greet(address string) {
 	}
 }
 
-// playNested is a program that goes into namespaces, starts a process there that never ends, and waits for its own end.
+// playNested returns a program that goes into namespaces, starts a process there that never ends, and waits for its own
+// end.
 func playNested() int {
 	code, err := Main(Config{Grace: 30 * time.Second}, func(ctx context.Context, e *Environment) int {
 		sleeper := exec.Command(os.Args[0])
@@ -226,10 +227,15 @@ func TestExplain(t *testing.T) {
 		values map[string]string
 		want   string
 	}{
-		{"Debian's switch", syscall.EPERM, map[string]string{"/proc/sys/kernel/unprivileged_userns_clone": "0"}, "kernel.unprivileged_userns_clone=1"},
-		{"no namespaces at all", syscall.ENOSPC, map[string]string{"/proc/sys/user/max_user_namespaces": "0"}, "user.max_user_namespaces=10000"},
-		{"Ubuntu's AppArmor", syscall.EACCES, map[string]string{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1"}, "kernel.apparmor_restrict_unprivileged_userns=0"},
-		{"a container", syscall.EPERM, map[string]string{"/proc/sys/user/max_user_namespaces": strconv.Itoa(1000)}, "--cap-add SYS_ADMIN"},
+		{"Debian's switch", syscall.EPERM, map[string]string{"/proc/sys/kernel/unprivileged_userns_clone": "0"},
+			"kernel.unprivileged_userns_clone=1"},
+		{"no namespaces at all", syscall.ENOSPC, map[string]string{"/proc/sys/user/max_user_namespaces": "0"},
+			"user.max_user_namespaces=10000"},
+		{"Ubuntu's AppArmor", syscall.EACCES,
+			map[string]string{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1"},
+			"kernel.apparmor_restrict_unprivileged_userns=0"},
+		{"a container", syscall.EPERM, map[string]string{"/proc/sys/user/max_user_namespaces": strconv.Itoa(1000)},
+			"--cap-add SYS_ADMIN"},
 		{"a kernel without them", syscall.EINVAL, nil, "the kernel is built without"},
 	} {
 		t.Run(test.name+" is named with its remedy", func(t *testing.T) {

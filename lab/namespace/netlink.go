@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// addAddresses brings the loopback interface up and gives it the addresses, each for itself alone. It speaks rtnetlink: a
-// program to call, such as ip, may not be there.
+// addAddresses brings the loopback interface up and gives it the addresses, each for itself alone. It speaks rtnetlink:
+// a program to call, such as ip, may not be there.
 func addAddresses(addresses []netip.Addr) error {
 	loopback, err := net.InterfaceByName("lo")
 	if err != nil {
@@ -31,7 +31,8 @@ func addAddresses(addresses []netip.Addr) error {
 		if !address.Is4() {
 			return fmt.Errorf("add %s to the loopback interface: it is no IPv4 address", address)
 		}
-		message := encode(unix.IfAddrmsg{Family: unix.AF_INET, Prefixlen: 32, Scope: unix.RT_SCOPE_UNIVERSE, Index: uint32(loopback.Index)})
+		message := encode(unix.IfAddrmsg{Family: unix.AF_INET, Prefixlen: 32, Scope: unix.RT_SCOPE_UNIVERSE,
+			Index: uint32(loopback.Index)})
 		message = append(message, attribute(unix.IFA_LOCAL, address.AsSlice())...)
 		message = append(message, attribute(unix.IFA_ADDRESS, address.AsSlice())...)
 		if err := request(socket, unix.RTM_NEWADDR, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, message); err != nil {

@@ -23,8 +23,8 @@ type Process struct {
 	release  sync.Once
 }
 
-// Start runs the own program again with the same arguments and standard files, and returns when its namespaces are set up. The
-// program must call Enter early. An error that matches ErrUnavailable names what the machine forbids.
+// Start runs the present program again with the same arguments and standard files, and returns when its namespaces are
+// set up. The program must call Enter early. An error that matches ErrUnavailable names what the machine forbids.
 func Start(config Config) (*Process, error) {
 	if config.Grace == 0 {
 		config.Grace = defaultGrace
@@ -104,8 +104,8 @@ func (p *Process) launch(config Config, userNamespace bool) (report *os.File, er
 	return report, nil
 }
 
-// attributes put the process into namespaces, and into a process group of its own: an interrupt from the terminal is for the
-// outside, which asks the inside to end.
+// attributes put the process into namespaces, and into a process group of its own: an interrupt from the terminal is
+// for the outside, which asks the inside to end.
 func attributes(userNamespace bool) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{
 		Setpgid:    true,
@@ -143,8 +143,8 @@ func (p *Process) Kill() {
 	_ = p.command.Process.Kill() // fails only when it has ended
 }
 
-// Wait waits for the end, removes the directory of the inside and returns the exit code. When ctx is done it asks the inside to
-// end, and kills it when that takes longer than Config.Grace.
+// Wait waits for the end, removes the directory of the inside and returns the exit code. When ctx is done it asks the
+// inside to end, and kills it when that takes longer than Config.Grace.
 func (p *Process) Wait(ctx context.Context) (exitCode int, err error) {
 	ended := make(chan error, 1)
 	go func() { ended <- p.command.Wait() }()

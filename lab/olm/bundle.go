@@ -1,4 +1,4 @@
-// Package olm does with a bundle what the Operator Lifecycle Manager does: it makes objects of it.
+// Package olm plays the Operator Lifecycle Manager: it makes objects from a bundle.
 package olm
 
 import (
@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Bundle is what a release brings.
+// Bundle holds the manifests of a release.
 type Bundle struct {
 	// Version says what OLM makes, and with which rights.
 	Version *v1alpha1.ClusterServiceVersion
@@ -27,7 +27,8 @@ type Bundle struct {
 	clusterWide, namespaced []*unstructured.Unstructured // besides it
 }
 
-// namespacedKinds are kinds in a bundle that OLM puts into the operator's namespace, with the ClusterServiceVersion as their owner.
+// namespacedKinds are kinds in a bundle that OLM puts into the operator's namespace, with the ClusterServiceVersion as
+// their owner.
 var namespacedKinds = map[string]bool{"Service": true, "Role": true, "RoleBinding": true, "ServiceAccount": true}
 
 // Read reads the folder with a bundle's manifests.
@@ -69,12 +70,12 @@ func (b *Bundle) read(path string) error {
 	return nil
 }
 
-// Definition is that of the kind ClusterServiceVersion.
+// Definition returns the definition of the kind ClusterServiceVersion.
 func Definition() (*unstructured.Unstructured, error) {
 	return plain(crds.ClusterServiceVersion(), "apiextensions.k8s.io/v1", "CustomResourceDefinition")
 }
 
-// ClusterServiceVersion is the one that OLM makes in a namespace.
+// ClusterServiceVersion returns the one that OLM makes in a namespace.
 func (b *Bundle) ClusterServiceVersion(namespace string) (*unstructured.Unstructured, error) {
 	object, err := plain(b.Version, "operators.coreos.com/v1alpha1", "ClusterServiceVersion")
 	if err == nil {
@@ -83,11 +84,12 @@ func (b *Bundle) ClusterServiceVersion(namespace string) (*unstructured.Unstruct
 	return object, err
 }
 
-// ClusterWide are the bundle's objects that OLM leaves when the operator is uninstalled: definitions, and the rights of the nodes' programs.
+// ClusterWide returns the bundle's objects that OLM leaves when the operator is uninstalled: definitions, and the
+// rights of the nodes' programs.
 func (b *Bundle) ClusterWide() []*unstructured.Unstructured { return b.clusterWide }
 
-// Objects are what OLM makes, and takes away with the ClusterServiceVersion: Deployment, ServiceAccount, rights, OperatorCondition, and the
-// bundle's objects in the operator's namespace.
+// Objects are the objects that OLM makes, and deletes with the ClusterServiceVersion: Deployment, ServiceAccount,
+// rights, OperatorCondition, and the bundle's objects in the operator's namespace.
 func (b *Bundle) Objects(namespace string) ([]*unstructured.Unstructured, error) {
 	list := &objectList{}
 	strategy := b.Version.Spec.InstallStrategy.StrategySpec
@@ -112,13 +114,15 @@ func (b *Bundle) Objects(namespace string) ([]*unstructured.Unstructured, error)
 		meta := metav1.ObjectMeta{Name: name, Namespace: namespace}
 		list.add(&rbacv1.Role{ObjectMeta: meta, Rules: p.Rules}, rbac, "Role")
 		subjects := account(p.ServiceAccountName, namespace)
-		list.add(&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: roleRef("Role", name), Subjects: subjects}, rbac, "RoleBinding")
+		list.add(&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: roleRef("Role", name), Subjects: subjects},
+			rbac, "RoleBinding")
 	}
 	for _, p := range strategy.ClusterPermissions {
 		meta := metav1.ObjectMeta{Name: name}
 		list.add(&rbacv1.ClusterRole{ObjectMeta: meta, Rules: p.Rules}, rbac, "ClusterRole")
 		subjects := account(p.ServiceAccountName, namespace)
-		list.add(&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: roleRef("ClusterRole", name), Subjects: subjects}, rbac, "ClusterRoleBinding")
+		list.add(&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: roleRef("ClusterRole", name), Subjects: subjects},
+			rbac, "ClusterRoleBinding")
 	}
 	return list.objects, errors.Join(list.errs...)
 }
@@ -144,7 +148,7 @@ func (l *objectList) add(object client.Object, apiVersion, kind string) {
 	l.objects, l.errs = append(l.objects, u), append(l.errs, err)
 }
 
-// deployment is told by OLM what to watch, and by which OperatorCondition it reports.
+// deployment gets from OLM what to watch, and by which OperatorCondition it reports.
 func (l *objectList) deployment(d v1alpha1.StrategyDeploymentSpec, namespace, condition string) {
 	template := d.Spec.Template.DeepCopy()
 	metav1.SetMetaDataAnnotation(&template.ObjectMeta, "olm.targetNamespaces", namespace)
@@ -165,7 +169,7 @@ func (l *objectList) deployment(d v1alpha1.StrategyDeploymentSpec, namespace, co
 	l.objects = append(l.objects, deployment)
 }
 
-// plain is a typed object as the API has it, without what only a server writes.
+// plain returns a typed object as the API has it, without what only a server writes.
 func plain(object client.Object, apiVersion, kind string) (*unstructured.Unstructured, error) {
 	data, err := json.Marshal(object)
 	if err != nil {

@@ -31,10 +31,11 @@ func installations(t *testing.T) map[string][]*unstructured.Unstructured {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return map[string][]*unstructured.Unstructured{"from the manifests": manifests, "by OLM": append(made, bundle.ClusterWide()...)}
+	return map[string][]*unstructured.Unstructured{"from the manifests": manifests,
+		"by OLM": append(made, bundle.ClusterWide()...)}
 }
 
-// the is the one object of a kind whose name begins so.
+// the returns the one object of a kind whose name begins so.
 func the[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name string) T {
 	t.Helper()
 	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool {
@@ -44,7 +45,8 @@ func the[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name s
 		t.Fatalf("there is no %s %s", kind, name)
 	}
 	var typed T
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(objects[i].Object, &typed, true); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(objects[i].Object,
+		&typed, true); err != nil {
 		t.Fatal(err)
 	}
 	return typed
@@ -60,7 +62,8 @@ func TestTheOperatorsPodCanDoNoMoreThanItMust(t *testing.T) {
 			}
 			container := pod.Containers[0]
 			restricted(t, pod, container)
-			for _, resource := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
+			for _, resource := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory,
+				corev1.ResourceEphemeralStorage} {
 				if quantity := container.Resources.Requests[resource]; quantity.IsZero() {
 					t.Errorf("it asks for no %s", resource)
 				}
@@ -82,12 +85,14 @@ func restricted(t *testing.T, pod corev1.PodSpec, container corev1.Container) {
 		t.Fatal("pod or container has no security context")
 	}
 	for what, holds := range map[string]bool{
-		"it may run as root":                   of.RunAsNonRoot != nil && *of.RunAsNonRoot,
-		"it has no seccomp profile":            of.SeccompProfile != nil && of.SeccompProfile.Type == corev1.SeccompProfileTypeRuntimeDefault,
-		"it may gain privileges":               in.AllowPrivilegeEscalation != nil && !*in.AllowPrivilegeEscalation,
-		"it is privileged":                     in.Privileged == nil || !*in.Privileged,
-		"its root file system can be written":  in.ReadOnlyRootFilesystem != nil && *in.ReadOnlyRootFilesystem,
-		"it has capabilities":                  in.Capabilities != nil && slices.Equal(in.Capabilities.Drop, []corev1.Capability{"ALL"}) && len(in.Capabilities.Add) == 0,
+		"it may run as root": of.RunAsNonRoot != nil && *of.RunAsNonRoot,
+		"it has no seccomp profile": of.SeccompProfile != nil &&
+			of.SeccompProfile.Type == corev1.SeccompProfileTypeRuntimeDefault,
+		"it may gain privileges":              in.AllowPrivilegeEscalation != nil && !*in.AllowPrivilegeEscalation,
+		"it is privileged":                    in.Privileged == nil || !*in.Privileged,
+		"its root file system can be written": in.ReadOnlyRootFilesystem != nil && *in.ReadOnlyRootFilesystem,
+		"it has capabilities": in.Capabilities != nil && slices.Equal(in.Capabilities.Drop,
+			[]corev1.Capability{"ALL"}) && len(in.Capabilities.Add) == 0,
 		"it sees the node's processes":         !pod.HostPID && !pod.HostIPC,
 		"it uses the node's network":           !pod.HostNetwork,
 		"a container undoes what the pod says": in.RunAsNonRoot == nil && in.SeccompProfile == nil && in.RunAsUser == nil,
@@ -114,8 +119,10 @@ func TestTheOperatorIsProbedAndMeasured(t *testing.T) {
 			deployment := the[appsv1.Deployment](t, objects, "Deployment", "windows-machine-config-operator")
 			pod := deployment.Spec.Template.Spec
 			container := pod.Containers[0]
-			for path, probe := range map[string]*corev1.Probe{"/healthz": container.LivenessProbe, "/readyz": container.ReadinessProbe} {
-				if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Path != path || probe.HTTPGet.Port.String() != "probes" || probe.TimeoutSeconds < 2 {
+			for path, probe := range map[string]*corev1.Probe{"/healthz": container.LivenessProbe,
+				"/readyz": container.ReadinessProbe} {
+				if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Path != path || probe.HTTPGet.Port.String() != "probes" ||
+					probe.TimeoutSeconds < 2 {
 					t.Errorf("the probe of %s is %+v", path, probe)
 				}
 			}
@@ -130,18 +137,20 @@ func TestTheOperatorIsProbedAndMeasured(t *testing.T) {
 			}
 			to := service.Spec.Ports[0]
 			i := slices.IndexFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.Name == to.TargetPort.StrVal })
-			if i < 0 || container.Ports[i].ContainerPort != to.Port || !slices.Contains(container.Args, "--metrics-bind-address=:8443") || to.Port != 8443 {
+			if i < 0 || container.Ports[i].ContainerPort != to.Port || !slices.Contains(container.Args,
+				"--metrics-bind-address=:8443") || to.Port != 8443 {
 				t.Errorf("the Service has %+v, the container %+v and %v", to, container.Ports, container.Args)
 			}
 			secret := service.Annotations["service.beta.openshift.io/serving-cert-secret-name"]
 			if mounted(pod, container, "--metrics-cert-dir=") != secret || secret == "" {
-				t.Errorf("the certificate is in Secret %q, and %q is mounted", secret, mounted(pod, container, "--metrics-cert-dir="))
+				t.Errorf("the certificate is in Secret %q, and %q is mounted", secret,
+					mounted(pod, container, "--metrics-cert-dir="))
 			}
 		})
 	}
 }
 
-// mounted is the Secret in the folder that an argument names, if it need not exist.
+// mounted returns the Secret in the folder that an argument names, if it need not exist.
 func mounted(pod corev1.PodSpec, container corev1.Container, argument string) string {
 	for _, mount := range container.VolumeMounts {
 		if !slices.Contains(container.Args, argument+mount.MountPath) || !mount.ReadOnly {
@@ -156,7 +165,8 @@ func mounted(pod corev1.PodSpec, container corev1.Container, argument string) st
 	return ""
 }
 
-// There is no webhook: nothing of the operator's stands between a user and the API server, and none needs a certificate.
+// There is no webhook: nothing of the operator's stands between a user and the API server, and none needs a
+// certificate.
 func TestThereIsNoWebhook(t *testing.T) {
 	for way, objects := range installations(t) {
 		for _, object := range objects {

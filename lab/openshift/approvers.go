@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// approveServing approves the serving certificates of nodes that have a Machine with the addresses asked for, as the cluster machine
-// approver does. A node without Machine, such as one of bring-your-own hosts, is none of its business.
+// approveServing approves the serving certificates of nodes that have a Machine with the addresses asked for, as the
+// cluster machine approver does. A node without Machine, such as one of bring-your-own hosts, does not concern it.
 func (s *standIns) approveServing(ctx context.Context, name string) error {
 	request, err := s.requests.Get(name)
 	if err != nil || !pending(request) || request.Spec.SignerName != certificatesv1.KubeletServingSignerName {
@@ -38,21 +38,25 @@ func (s *standIns) approveServing(ctx context.Context, name string) error {
 	if err != nil {
 		return nil //nolint:nilerr // Nothing that the approver could do about it.
 	}
-	if csr.Subject.CommonName != request.Spec.Username || !slices.Equal(csr.Subject.Organization, []string{"system:nodes"}) {
+	if csr.Subject.CommonName != request.Spec.Username || !slices.Equal(csr.Subject.Organization,
+		[]string{"system:nodes"}) {
 		return nil
 	}
 	known := machineAddresses(machine)
 	for _, ip := range csr.IPAddresses {
 		if !known[ip.String()] {
-			return fmt.Errorf("machine %s has no address %s, which the certificate of node %s is to have", machine.GetName(), ip, node)
+			return fmt.Errorf("machine %s has no address %s, which the certificate of node %s is to have",
+				machine.GetName(), ip, node)
 		}
 	}
 	for _, dns := range csr.DNSNames {
 		if dns != node && !known[dns] {
-			return fmt.Errorf("machine %s has no name %s, which the certificate of node %s is to have", machine.GetName(), dns, node)
+			return fmt.Errorf("machine %s has no name %s, which the certificate of node %s is to have",
+				machine.GetName(), dns, node)
 		}
 	}
-	return s.approve(ctx, request, "NodeCSRApprove", "This CSR was approved by the Node CSR Approver (cluster-machine-approver)")
+	return s.approve(ctx, request, "NodeCSRApprove",
+		"This CSR was approved by the Node CSR Approver (cluster-machine-approver)")
 }
 
 // approveOVN approves the client certificates by which OVN-Kubernetes acts on a node, as its identity approver does.
@@ -75,12 +79,14 @@ func (s *standIns) approveOVN(ctx context.Context, name string) error {
 	return s.approve(ctx, request, "AutoApproved", "Auto-approved CSR "+name)
 }
 
-func (s *standIns) approve(ctx context.Context, request *certificatesv1.CertificateSigningRequest, reason, message string) error {
+func (s *standIns) approve(ctx context.Context, request *certificatesv1.CertificateSigningRequest, reason,
+	message string) error {
 	request = request.DeepCopy()
 	request.Status.Conditions = append(request.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: reason, Message: message,
 	})
-	_, err := s.client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, request.Name, request, metav1.UpdateOptions{})
+	_, err := s.client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, request.Name, request,
+		metav1.UpdateOptions{})
 	if err == nil {
 		s.log.Info("approved", "request", request.Name, "user", request.Spec.Username, "signer", request.Spec.SignerName)
 	}

@@ -13,9 +13,9 @@ import (
 
 const uninitializedTaint = "node.cloudprovider.kubernetes.io/uninitialized"
 
-// initialize does for a new node what the platform's cloud controller does: it sets the provider ID, and the labels of region and zone where
-// that names them, and takes away the taint. On Azure that is done by cloud-node-manager on the node itself, which Linux nodes of the lab do not
-// have.
+// initialize does for a new node what the platform's cloud controller does: it sets the provider ID, and the labels of
+// region and zone where that names them, and takes away the taint. On Azure that is done by cloud-node-manager on the
+// node itself, which Linux nodes of the lab do not have.
 func (s *standIns) initialize(ctx context.Context, name string) error {
 	node, err := s.nodes.Get(name)
 	if err != nil {
@@ -57,7 +57,8 @@ func (s *standIns) initialize(ctx context.Context, name string) error {
 	return nil
 }
 
-// place is the region and the zone that a provider ID of AWS or GCP names: aws:///us-east-1a/i-0123, gce://project/us-central1-a/name.
+// place returns the region and the zone that a provider ID of AWS or GCP names: aws:///us-east-1a/i-0123,
+// gce://project/us-central1-a/name.
 func place(providerID string) (region, zone string) {
 	if rest, aws := strings.CutPrefix(providerID, "aws:///"); aws {
 		zone, _, _ = strings.Cut(rest, "/")
@@ -75,7 +76,7 @@ func hasCloud(platform string) bool {
 	return slices.Contains([]string{"AWS", "Azure", "GCP", "Nutanix", "VSphere"}, platform)
 }
 
-// ProviderID is the one of a virtual machine that has no Machine. It has the form of each cloud's.
+// ProviderID returns the one of a virtual machine that has no Machine. It has the form of each cloud's.
 func ProviderID(platform, name string) string {
 	sum := sha256.Sum256([]byte(name))
 	uuid := fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])

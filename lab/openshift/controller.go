@@ -19,7 +19,8 @@ type controller struct {
 
 func newController(name string, log *slog.Logger, sync func(context.Context, string) error) *controller {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, 3*time.Second)
-	return &controller{name: name, log: log.With("controller", name), sync: sync, queue: workqueue.NewTypedRateLimitingQueue(limiter)}
+	return &controller{name: name, log: log.With("controller", name), sync: sync,
+		queue: workqueue.NewTypedRateLimitingQueue(limiter)}
 }
 
 func (c *controller) handler() cache.ResourceEventHandler {

@@ -40,27 +40,33 @@ func newLinuxNodes(client kubernetes.Interface, o Options) *linuxNodes {
 
 func linuxNode(name, address string, now time.Time, roles []string) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
-		corev1.LabelHostname: name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64", "node.openshift.io/os_id": "rhel",
+		corev1.LabelHostname: name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
+		"node.openshift.io/os_id": "rhel",
 	}}}
 	// Nothing runs there, so nothing is to be scheduled there.
 	node.Spec.Taints = []corev1.Taint{{Key: "lab.windows-machine-config/simulated", Effect: corev1.TaintEffectNoSchedule}}
 	for _, role := range roles {
 		node.Labels["node-role.kubernetes.io/"+role] = ""
 		if role == "master" {
-			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: "node-role.kubernetes.io/master", Effect: corev1.TaintEffectNoSchedule})
+			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: "node-role.kubernetes.io/master",
+				Effect: corev1.TaintEffectNoSchedule})
 		}
 	}
 	node.Status = corev1.NodeStatus{
-		Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}, {Type: corev1.NodeHostName, Address: name}},
+		Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address},
+			{Type: corev1.NodeHostName, Address: name}},
 		Capacity: corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("32Gi"), corev1.ResourcePods: resource.MustParse("250"),
+			corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("32Gi"),
+			corev1.ResourcePods: resource.MustParse("250"),
 		},
 		NodeInfo: corev1.NodeSystemInfo{
-			OperatingSystem: "linux", Architecture: "amd64", KubeletVersion: "v1.36.3", ContainerRuntimeVersion: "cri-o://1.36.0",
-			OSImage: "Red Hat Enterprise Linux CoreOS (simulated)", KernelVersion: "5.14.0",
+			OperatingSystem: "linux", Architecture: "amd64", KubeletVersion: "v1.36.3",
+			ContainerRuntimeVersion: "cri-o://1.36.0",
+			OSImage:                 "Red Hat Enterprise Linux CoreOS (simulated)", KernelVersion: "5.14.0",
 		},
 		Conditions: []corev1.NodeCondition{{
-			Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status",
+			Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady",
+			Message:           "kubelet is posting ready status",
 			LastHeartbeatTime: metav1.NewTime(now), LastTransitionTime: metav1.NewTime(now),
 		}},
 	}
@@ -71,7 +77,8 @@ func linuxNode(name, address string, now time.Time, roles []string) *corev1.Node
 // create makes the nodes, or keeps those of an earlier run.
 func (l *linuxNodes) create(ctx context.Context) error {
 	for _, node := range l.nodes {
-		if _, err := l.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		if _, err := l.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil &&
+			!apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("make the Linux node %s: %w", node.Name, err)
 		}
 		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {

@@ -20,8 +20,8 @@ type LinuxNode struct {
 	Role string
 }
 
-// Run makes the node and keeps it ready until ctx is done. What becomes of the Node object then is up to who deletes the machine; its
-// lease ends with it.
+// Run makes the node and keeps it ready until ctx is done. What becomes of the Node object then is up to who deletes
+// the machine; its lease ends with it.
 func (n LinuxNode) Run(ctx context.Context, client kubernetes.Interface, clock clock.WithTicker) error {
 	roles := []string{n.Role}
 	if n.Role == "master" {
@@ -34,7 +34,8 @@ func (n LinuxNode) Run(ctx context.Context, client kubernetes.Interface, clock c
 		return err
 	}
 	l.keep(ctx, slog.New(slog.DiscardHandler))
-	err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Delete(context.WithoutCancel(ctx), n.Name, metav1.DeleteOptions{})
+	err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Delete(context.WithoutCancel(ctx), n.Name,
+		metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete the lease of the Linux node %s: %w", n.Name, err)
 	}

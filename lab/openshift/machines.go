@@ -14,10 +14,11 @@ import (
 
 const machineNamespace = "openshift-machine-api"
 
-var machineResource = schema.GroupVersionResource{Group: "machine.openshift.io", Version: "v1beta1", Resource: "machines"}
+var machineResource = schema.GroupVersionResource{Group: "machine.openshift.io", Version: "v1beta1",
+	Resource: "machines"}
 
-// machineOf is a node's Machine; nil when there is none. It is the one that refers to the node, else one without a reference that has the
-// node's provider ID, one of its internal addresses, or its name.
+// machineOf returns a node's Machine; nil when there is none. It is the one that refers to the node, else one without a
+// reference that has the node's provider ID, one of its internal addresses, or its name.
 func (s *standIns) machineOf(ctx context.Context, name string) (*unstructured.Unstructured, error) {
 	list, err := s.dynamic.Resource(machineResource).Namespace(machineNamespace).List(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {

@@ -1,6 +1,6 @@
-// Package openshift stands in for the parts of an OpenShift cluster that a Windows node meets, and that are no part of Kubernetes'
-// control plane: OVN-Kubernetes' hybrid overlay, the approvers of certificates, the cloud controller, the operators that bring the cluster's
-// settings to nodes, the service CA, and the Linux nodes.
+// Package openshift stands in for the parts of an OpenShift cluster that matter to a Windows node and are not part of
+// Kubernetes' control plane: OVN-Kubernetes' hybrid overlay, the approvers of certificates, the cloud controller, the
+// operators that bring the cluster's settings to nodes, the service CA, and the Linux nodes.
 package openshift
 
 import (
@@ -38,7 +38,8 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Run runs the stand-ins with an administrator's configuration until ctx is done. An error means that they could not start.
+// Run runs the stand-ins with an administrator's configuration until ctx is done. An error means that they could not
+// start.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
 	s, err := newStandIns(config, o)
 	if err != nil {
@@ -53,8 +54,10 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	s.nodes, s.requests = nodes.Lister(), requests.Lister()
 
 	controllers := []*controller{newController("ovn", s.log, s.assignSubnet), newController("cloud", s.log, s.initialize)}
-	approvers := []*controller{newController("machine-approver", s.log, s.approveServing), newController("ovn-identity-approver", s.log, s.approveOVN)}
-	for informer, handlers := range map[cache.SharedIndexInformer][]*controller{nodes.Informer(): controllers, requests.Informer(): approvers} {
+	approvers := []*controller{newController("machine-approver", s.log, s.approveServing),
+		newController("ovn-identity-approver", s.log, s.approveOVN)}
+	for informer, handlers := range map[cache.SharedIndexInformer][]*controller{nodes.Informer(): controllers,
+		requests.Informer(): approvers} {
 		for _, c := range handlers {
 			if _, err := informer.AddEventHandler(c.handler()); err != nil {
 				return fmt.Errorf("start the stand-ins of OpenShift: %w", err)

@@ -64,7 +64,8 @@ func (f fixture) node(name, system string, taints ...corev1.Taint) {
 // nodeAt makes a node with an internal address.
 func (f fixture) nodeAt(address, name, system string, taints ...corev1.Taint) {
 	f.t.Helper()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: system}}, Spec: corev1.NodeSpec{Taints: taints}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
+		Labels: map[string]string{corev1.LabelOSStable: system}}, Spec: corev1.NodeSpec{Taints: taints}}
 	if address != "" {
 		node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
 	}
@@ -80,7 +81,8 @@ func (f fixture) nodeAt(address, name, system string, taints ...corev1.Taint) {
 
 func (f fixture) await(what string, condition func(context.Context) (bool, error)) {
 	f.t.Helper()
-	if err := wait.PollUntilContextTimeout(f.t.Context(), 20*time.Millisecond, 3*time.Minute, true, condition); err != nil {
+	if err := wait.PollUntilContextTimeout(f.t.Context(), 20*time.Millisecond, 3*time.Minute, true,
+		condition); err != nil {
 		f.t.Fatalf("%s: %v", what, err)
 	}
 }
@@ -117,13 +119,14 @@ func (f fixture) request(user, signer string, subject pkix.Name, ip string, usag
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	made, err := client.CertificatesV1().CertificateSigningRequests().Create(f.t.Context(), &certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"},
-		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
-			SignerName: signer, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, usage},
-		},
-	}, metav1.CreateOptions{})
+	made, err := client.CertificatesV1().CertificateSigningRequests().Create(f.t.Context(),
+		&certificatesv1.CertificateSigningRequest{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"},
+			Spec: certificatesv1.CertificateSigningRequestSpec{
+				Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+				SignerName: signer, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, usage},
+			},
+		}, metav1.CreateOptions{})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -132,7 +135,8 @@ func (f fixture) request(user, signer string, subject pkix.Name, ip string, usag
 
 func (f fixture) serving(node, ip string) string {
 	return f.request("system:node:"+node, certificatesv1.KubeletServingSignerName,
-		pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}, ip, certificatesv1.UsageServerAuth)
+		pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}, ip,
+		certificatesv1.UsageServerAuth)
 }
 
 func (f fixture) approved(name string) (bool, error) {
@@ -176,10 +180,13 @@ func TestMachineApprover(t *testing.T) {
 	f.nodeAt("10.9.1.4", "ec2amaz-2", "windows")
 	f.machine("lab-win-us-east-1a-bcdfg", "10.9.1.4", "", "")
 
-	good, foreign, byoh := f.serving("win-machine", "10.9.1.1"), f.serving("win-machine", "10.9.1.2"), f.serving("win-byoh", "10.9.1.3")
+	good, foreign, byoh := f.serving("win-machine", "10.9.1.1"), f.serving("win-machine", "10.9.1.2"),
+		f.serving("win-byoh", "10.9.1.3")
 	f.await("the machine's request is approved", func(context.Context) (bool, error) { return f.approved(good) })
 	unlinked := f.serving("ec2amaz-2", "10.9.1.4")
-	f.await("the request of a machine that is known by its address is approved", func(context.Context) (bool, error) { return f.approved(unlinked) })
+	f.await("the request of a machine that is known by its address is approved", func(context.Context) (bool, error) {
+		return f.approved(unlinked)
+	})
 	for name, request := range map[string]string{"another address": foreign, "a node without Machine": byoh} {
 		if approved, err := f.approved(request); approved || err != nil {
 			t.Errorf("%s: approved %v, error %v", name, approved, err)
@@ -200,7 +207,8 @@ func (f fixture) machine(name, address, providerID, node string) {
 		spec["providerID"] = providerID
 	}
 	made, err := machines.Create(f.t.Context(), &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine", "metadata": map[string]any{"name": name}, "spec": spec,
+		"apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine", "metadata": map[string]any{"name": name},
+		"spec": spec,
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		f.t.Fatal(err)
@@ -219,7 +227,8 @@ func TestOVNIdentityApprover(t *testing.T) {
 	f := start(t, Options{})
 	ask := func(user, node string) string {
 		return f.request(user, certificatesv1.KubeAPIServerClientSignerName,
-			pkix.Name{CommonName: "system:ovn-node:" + node, Organization: []string{"system:ovn-nodes"}}, "", certificatesv1.UsageClientAuth)
+			pkix.Name{CommonName: "system:ovn-node:" + node, Organization: []string{"system:ovn-nodes"}}, "",
+			certificatesv1.UsageClientAuth)
 	}
 	own, foreign := ask("system:node:win-a", "win-a"), ask("system:node:win-a", "win-b")
 	f.await("a node's own identity is approved", func(context.Context) (bool, error) { return f.approved(own) })
@@ -244,7 +253,9 @@ func TestCloudController(t *testing.T) {
 	t.Run("on Azure a Windows node is left to its own cloud-node-manager", func(t *testing.T) {
 		f := start(t, Options{Platform: "Azure"})
 		f.node("win-azure", "windows", taint)
-		node := f.awaitNode("the overlay has seen it", "win-azure", func(n *corev1.Node) bool { return n.Annotations[subnetAnnotation] != "" })
+		node := f.awaitNode("the overlay has seen it", "win-azure", func(n *corev1.Node) bool {
+			return n.Annotations[subnetAnnotation] != ""
+		})
 		if initialized(node) {
 			t.Error("the taint is gone")
 		}
@@ -257,14 +268,17 @@ func TestCloudController(t *testing.T) {
 		if node.Spec.ProviderID != "aws:///us-east-1b/i-0123456789abcdef0" {
 			t.Errorf("provider ID %s", node.Spec.ProviderID)
 		}
-		if region, zone := node.Labels[corev1.LabelTopologyRegion], node.Labels[corev1.LabelTopologyZone]; region != "us-east-1" || zone != "us-east-1b" {
+		if region, zone := node.Labels[corev1.LabelTopologyRegion],
+			node.Labels[corev1.LabelTopologyZone]; region != "us-east-1" || zone != "us-east-1b" {
 			t.Errorf("region %q, zone %q", region, zone)
 		}
 	})
 	t.Run("without a cloud nothing happens", func(t *testing.T) {
 		f := start(t, Options{Platform: "None"})
 		f.node("win-none", "windows", taint)
-		node := f.awaitNode("the overlay has seen it", "win-none", func(n *corev1.Node) bool { return n.Annotations[subnetAnnotation] != "" })
+		node := f.awaitNode("the overlay has seen it", "win-none", func(n *corev1.Node) bool {
+			return n.Annotations[subnetAnnotation] != ""
+		})
 		if initialized(node) {
 			t.Error("the taint is gone")
 		}
@@ -284,7 +298,8 @@ func TestLinuxNodes(t *testing.T) {
 }
 
 func TestProviderID(t *testing.T) {
-	for platform, length := range map[string]int{"AWS": len("aws:///us-east-1a/i-0123456789abcdef0"), "VSphere": len("vsphere://") + 36, "Nutanix": len("nutanix://") + 36} {
+	for platform, length := range map[string]int{"AWS": len("aws:///us-east-1a/i-0123456789abcdef0"),
+		"VSphere": len("vsphere://") + 36, "Nutanix": len("nutanix://") + 36} {
 		if got := ProviderID(platform, "win"); len(got) != length {
 			t.Errorf("%s: %s", platform, got)
 		}

@@ -18,8 +18,8 @@ const subnetAnnotation = "k8s.ovn.org/hybrid-overlay-node-subnet"
 
 var networkResource = schema.GroupVersionResource{Group: "operator.openshift.io", Version: "v1", Resource: "networks"}
 
-// assignSubnet gives a Windows node its pod subnet, as OVN-Kubernetes' hybrid overlay does. (The node's side, hybrid-overlay-node,
-// answers with the address of its gateway.) R-122
+// assignSubnet gives a Windows node its pod subnet, as OVN-Kubernetes' hybrid overlay does. (The node's side,
+// hybrid-overlay-node, answers with the address of its gateway.) R-122
 func (s *standIns) assignSubnet(ctx context.Context, name string) error {
 	node, err := s.nodes.Get(name)
 	if apierrors.IsNotFound(err) {
@@ -54,13 +54,14 @@ func (s *standIns) assignSubnet(ctx context.Context, name string) error {
 	return err
 }
 
-// hybridNetwork is the network from which Windows nodes have their pod subnets.
+// hybridNetwork returns the network from which Windows nodes have their pod subnets.
 func (s *standIns) hybridNetwork(ctx context.Context) (netip.Prefix, int, error) {
 	network, err := s.dynamic.Resource(networkResource).Get(ctx, "cluster", metav1.GetOptions{})
 	if err != nil {
 		return netip.Prefix{}, 0, fmt.Errorf("read the cluster's network: %w", err)
 	}
-	entries, _, err := unstructured.NestedSlice(network.Object, "spec", "defaultNetwork", "ovnKubernetesConfig", "hybridOverlayConfig", "hybridClusterNetwork")
+	entries, _, err := unstructured.NestedSlice(network.Object, "spec", "defaultNetwork", "ovnKubernetesConfig",
+		"hybridOverlayConfig", "hybridClusterNetwork")
 	if err != nil {
 		return netip.Prefix{}, 0, fmt.Errorf("read the cluster's network: %w", err)
 	}
@@ -75,7 +76,8 @@ func (s *standIns) hybridNetwork(ctx context.Context) (netip.Prefix, int, error)
 		return netip.Prefix{}, 0, fmt.Errorf("hybridClusterNetwork: %w", err)
 	}
 	if !cidr.Addr().Is4() || int(length) < cidr.Bits() || length > 30 {
-		return netip.Prefix{}, 0, fmt.Errorf("hybridClusterNetwork %s cannot be cut into subnets with hostPrefix %d", cidr, length)
+		return netip.Prefix{}, 0, fmt.Errorf("hybridClusterNetwork %s cannot be cut into subnets with hostPrefix %d", cidr,
+			length)
 	}
 	return cidr.Masked(), int(length), nil
 }
@@ -85,8 +87,9 @@ type allocator struct {
 	given map[types.UID]netip.Prefix
 }
 
-// allocate is the lowest subnet that no node has.
-func (a *allocator) allocate(node *corev1.Node, nodes []*corev1.Node, cidr netip.Prefix, length int) (netip.Prefix, error) {
+// allocate returns the lowest subnet that no node has.
+func (a *allocator) allocate(node *corev1.Node, nodes []*corev1.Node, cidr netip.Prefix,
+	length int) (netip.Prefix, error) {
 	if subnet, ok := a.given[node.UID]; ok {
 		return subnet, nil
 	}

@@ -25,8 +25,8 @@ const servingSecret = "service.beta.openshift.io/serving-cert-secret-name"
 // servingLife is how long serving certificates are good for, as those of the service CA are.
 const servingLife = 2 * 365 * 24 * time.Hour
 
-// serveServices makes a Secret with a serving certificate for each Service that asks for one, as the service CA operator does. A Secret
-// that is there is left alone; one that is deleted is made again.
+// serveServices makes a Secret with a serving certificate for each Service that asks for one, as the service CA
+// operator does. A Secret that is there is left alone; one that is deleted is made again.
 func (s *standIns) serveServices(ctx context.Context) (*controller, error) {
 	ca, err := newServiceCA()
 	if err != nil {

@@ -42,8 +42,9 @@ var (
 	kubeletConfigResource    = machineconfigv1.SchemeGroupVersion.WithResource("kubeletconfigs")
 )
 
-// followSettings does what the cluster network operator and the machine config operator do with the cluster's settings, after each change
-// of what they read. What they write is not watched: who changes it by hand is not corrected before the next change of a setting.
+// followSettings does what the cluster network operator and the machine config operator do with the cluster's settings,
+// after each change of what they read. What they write is not watched: who changes it by hand is not corrected before
+// the next change of a setting.
 func (s *standIns) followSettings(ctx context.Context) (*controller, error) {
 	c := newController("settings", s.log, s.applySettings)
 	handler := cache.ResourceEventHandlerFuncs{
@@ -87,12 +88,14 @@ func (s *standIns) read(ctx context.Context, resource schema.GroupVersionResourc
 }
 
 // patch changes fields of an object that is not of a namespace. One that is gone is no error.
-func (s *standIns) patch(ctx context.Context, resource schema.GroupVersionResource, name string, change any, subresource ...string) error {
+func (s *standIns) patch(ctx context.Context, resource schema.GroupVersionResource, name string, change any,
+	subresource ...string) error {
 	data, err := json.Marshal(change)
 	if err != nil {
 		return err
 	}
-	_, err = s.dynamic.Resource(resource).Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{}, subresource...)
+	_, err = s.dynamic.Resource(resource).Patch(ctx, name, types.MergePatchType, data,
+		metav1.PatchOptions{}, subresource...)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("change %s %s: %w", resource.Resource, name, err)
 	}
@@ -102,7 +105,7 @@ func (s *standIns) patch(ctx context.Context, resource schema.GroupVersionResour
 	return nil
 }
 
-// configMap is the data of a ConfigMap; nil when it is not there.
+// configMap returns the data of a ConfigMap; nil when it is not there.
 func (s *standIns) configMap(ctx context.Context, namespace, name string) (map[string]string, error) {
 	object, err := s.client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

@@ -23,7 +23,8 @@ import (
 
 const (
 	renderedPrefix = "rendered-worker-"
-	// renderedFrom is on the rendered configurations that are made here: the one of the installation, that they were made from.
+	// renderedFrom is on the rendered configurations that are made here: the one of the installation, that they were made
+	// from.
 	renderedFrom     = "lab.windows-machine-config/rendered-from"
 	kubeletConfigAt  = "/etc/kubernetes/kubelet.conf"
 	dataURLBase64    = "data:text/plain;charset=utf-8;base64,"
@@ -31,8 +32,8 @@ const (
 	poolUpdatedTrue  = "True"
 )
 
-// renderWorkers makes a new rendered configuration of the workers when administrators change the kubelets' settings, and has the pool
-// name it. The workers have it at once, unless the pool is paused.
+// renderWorkers makes a new rendered configuration of the workers when administrators change the kubelets' settings,
+// and has the pool name it. The workers have it at once, unless the pool is paused.
 func (s *standIns) renderWorkers(ctx context.Context) error {
 	var pool machineconfigv1.MachineConfigPool
 	if err := s.read(ctx, poolResource, workerPool, &pool); err != nil {
@@ -59,7 +60,7 @@ func (s *standIns) renderWorkers(ctx context.Context) error {
 	return s.rollOut(ctx, &pool, rendered.GetName())
 }
 
-// installedWorkers is the rendered configuration of the installation, behind the one that the pool names.
+// installedWorkers returns the rendered configuration of the installation, behind the one that the pool names.
 func (s *standIns) installedWorkers(ctx context.Context, name string) (*unstructured.Unstructured, error) {
 	for {
 		config, err := s.dynamic.Resource(machineConfigResource).Get(ctx, name, metav1.GetOptions{})
@@ -74,8 +75,9 @@ func (s *standIns) installedWorkers(ctx context.Context, name string) (*unstruct
 	}
 }
 
-// kubeletSettings are those of all KubeletConfigs for the pool; later ones go before earlier ones.
-func (s *standIns) kubeletSettings(ctx context.Context, pool *machineconfigv1.MachineConfigPool) (map[string]any, error) {
+// kubeletSettings returns the settings of all KubeletConfigs for the pool; later ones go before earlier ones.
+func (s *standIns) kubeletSettings(ctx context.Context, pool *machineconfigv1.MachineConfigPool) (map[string]any,
+	error) {
 	list, err := s.dynamic.Resource(kubeletConfigResource).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list KubeletConfigs: %w", err)
@@ -109,7 +111,7 @@ func (s *standIns) kubeletSettings(ctx context.Context, pool *machineconfigv1.Ma
 	return all, nil
 }
 
-// withKubeletSettings is the configuration with settings in the kubelet's file; itself without any.
+// withKubeletSettings returns the configuration with settings in the kubelet's file; itself without any.
 func withKubeletSettings(base *unstructured.Unstructured, settings map[string]any) (*unstructured.Unstructured, error) {
 	if len(settings) == 0 {
 		return base, nil

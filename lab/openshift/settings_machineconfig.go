@@ -57,7 +57,8 @@ func (s *standIns) fillControllerConfig(ctx context.Context) error {
 		namespace, name, field string
 		now                    []machineconfigv1.ImageRegistryBundle
 	}{
-		{configNamespace, image.Spec.AdditionalTrustedCA.Name, "imageRegistryBundleUserData", config.Spec.ImageRegistryBundleUserData},
+		{configNamespace, image.Spec.AdditionalTrustedCA.Name, "imageRegistryBundleUserData",
+			config.Spec.ImageRegistryBundleUserData},
 		{managedConfigNamespace, imageRegistryCAs, "imageRegistryBundleData", config.Spec.ImageRegistryBundleData},
 	} {
 		wanted, err := s.registryBundles(ctx, from.namespace, from.name)
@@ -75,7 +76,8 @@ func (s *standIns) fillControllerConfig(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.dynamic.Resource(controllerConfigResource).Patch(ctx, controllerConfig, types.JSONPatchType, data, metav1.PatchOptions{})
+	_, err = s.dynamic.Resource(controllerConfigResource).Patch(ctx, controllerConfig, types.JSONPatchType, data,
+		metav1.PatchOptions{})
 	if err != nil {
 		return fmt.Errorf("change ControllerConfig %s: %w", controllerConfig, err)
 	}
@@ -83,14 +85,16 @@ func (s *standIns) fillControllerConfig(ctx context.Context) error {
 	return nil
 }
 
-// fieldChange is an operation of a JSON patch. Fields of ControllerConfig must be there, be they null, which a merge patch cannot do.
+// fieldChange is an operation of a JSON patch. Fields of ControllerConfig must be there, be they null, which a merge
+// patch cannot do.
 type fieldChange struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value"`
 }
 
-// trustBundle is what the cluster's administrators trust: the bundle of the installation, and the proxy's where it is another.
+// trustBundle is what the cluster's administrators trust: the bundle of the installation, and the proxy's where it is
+// another.
 func (s *standIns) trustBundle(ctx context.Context, proxyBundle string) (bundle []byte, err error) {
 	names := []string{userBundle}
 	if proxyBundle != "" && proxyBundle != userBundle {
@@ -106,15 +110,17 @@ func (s *standIns) trustBundle(ctx context.Context, proxyBundle string) (bundle 
 			continue
 		}
 		if !x509.NewCertPool().AppendCertsFromPEM([]byte(text)) {
-			return nil, fmt.Errorf("ConfigMap %s/%s: key %s holds no certificate: it is not followed", configNamespace, name, bundleKey)
+			return nil, fmt.Errorf("ConfigMap %s/%s: key %s holds no certificate: it is not followed",
+				configNamespace, name, bundleKey)
 		}
 		bundle = append(bundle, text...)
 	}
 	return bundle, nil
 }
 
-// registryBundles are the authorities for image registries, a key for each, in order.
-func (s *standIns) registryBundles(ctx context.Context, namespace, name string) (bundles []machineconfigv1.ImageRegistryBundle, err error) {
+// registryBundles returns the authorities for image registries, a key for each, in order.
+func (s *standIns) registryBundles(ctx context.Context, namespace,
+	name string) (bundles []machineconfigv1.ImageRegistryBundle, err error) {
 	bundles = []machineconfigv1.ImageRegistryBundle{} // An empty list is not null.
 	if name == "" {
 		return bundles, nil

@@ -11,8 +11,8 @@ import (
 	operatorv1 "github.com/openshift/api/operator/v1"
 )
 
-// mergeProxy writes the proxy in force into the Proxy's status: as the cluster network operator, with the cluster's own networks and
-// names among those that are reached directly.
+// mergeProxy writes the proxy in force into the Proxy's status: as the cluster network operator, with the cluster's own
+// networks and names among those that are reached directly.
 func (s *standIns) mergeProxy(ctx context.Context) error {
 	var proxy configv1.Proxy
 	var infrastructure configv1.Infrastructure
@@ -38,7 +38,8 @@ func (s *standIns) mergeProxy(ctx context.Context) error {
 		return nil
 	}
 	// Empty fields are given, so that they are taken away.
-	status := map[string]any{"httpProxy": orNull(wanted.HTTPProxy), "httpsProxy": orNull(wanted.HTTPSProxy), "noProxy": orNull(wanted.NoProxy)}
+	status := map[string]any{"httpProxy": orNull(wanted.HTTPProxy), "httpsProxy": orNull(wanted.HTTPSProxy),
+		"noProxy": orNull(wanted.NoProxy)}
 	return s.patch(ctx, proxyResource, theCluster, map[string]any{"status": status}, "status")
 }
 
@@ -51,7 +52,8 @@ func orNull(text string) any {
 
 // notProxied merges what administrators ask for with what every cluster needs.
 // Source: pkg/util/proxyconfig/no_proxy.go of the cluster network operator.
-func notProxied(wanted string, infrastructure *configv1.InfrastructureStatus, network *configv1.NetworkStatus) (string, error) {
+func notProxied(wanted string, infrastructure *configv1.InfrastructureStatus, network *configv1.NetworkStatus) (string,
+	error) {
 	internal, err := url.Parse(infrastructure.APIServerInternalURL)
 	if err != nil {
 		return "", fmt.Errorf("the Infrastructure's internal address of the API server: %w", err)
@@ -94,5 +96,6 @@ func (s *standIns) reportMTU(ctx context.Context) error {
 	if ovn == nil || ovn.MTU == nil || int(*ovn.MTU) == network.Status.ClusterNetworkMTU {
 		return nil
 	}
-	return s.patch(ctx, configNetworkResource, theCluster, map[string]any{"status": map[string]any{"clusterNetworkMTU": *ovn.MTU}})
+	return s.patch(ctx, configNetworkResource, theCluster,
+		map[string]any{"status": map[string]any{"clusterNetworkMTU": *ovn.MTU}})
 }

@@ -39,7 +39,8 @@ func startSettings(t *testing.T) settings {
 func (s settings) change(resource schema.GroupVersionResource, name, patch, back string) {
 	s.t.Helper()
 	do := func(ctx context.Context, patch string) {
-		if _, err := s.dynamic.Resource(resource).Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		if _, err := s.dynamic.Resource(resource).Patch(ctx, name, types.MergePatchType, []byte(patch),
+			metav1.PatchOptions{}); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -59,7 +60,8 @@ func (s settings) configMap(namespace, name string, data map[string]string) {
 }
 
 // becomes waits until an object is as wanted.
-func becomes[T any](s settings, what string, resource schema.GroupVersionResource, name string, condition func(*T) bool) {
+func becomes[T any](s settings, what string, resource schema.GroupVersionResource, name string,
+	condition func(*T) bool) {
 	s.t.Helper()
 	s.await(what, func(ctx context.Context) (bool, error) {
 		object, err := s.dynamic.Resource(resource).Get(ctx, name, metav1.GetOptions{})
@@ -83,7 +85,9 @@ func TestTheProxyInForceIsMergedIntoTheStatus(t *testing.T) {
 			p.Status.NoProxy == ".cluster.local,.svc,10.0.0.0/16,10.128.0.0/14,127.0.0.1,172.30.0.0/16,api-int.lab.example.com,corp.example.com,localhost"
 	})
 	s.change(proxyResource, theCluster, `{"spec":{"httpProxy":null,"httpsProxy":null}}`, `{}`)
-	becomes(s, "the status has none", proxyResource, theCluster, func(p *configv1.Proxy) bool { return p.Status == configv1.ProxyStatus{} })
+	becomes(s, "the status has none", proxyResource, theCluster, func(p *configv1.Proxy) bool {
+		return p.Status == configv1.ProxyStatus{}
+	})
 }
 
 // L-01, L-02
@@ -98,28 +102,35 @@ func TestWhatAdministratorsTrustComesToControllerConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.configMap(configNamespace, userBundle, map[string]string{bundleKey: string(bundle)})
-	becomes(s, "the bundle is there", controllerConfigResource, controllerConfig, func(c *machineconfigv1.ControllerConfig) bool {
-		return string(c.Spec.AdditionalTrustBundle) == string(bundle)
-	})
+	becomes(s, "the bundle is there", controllerConfigResource, controllerConfig,
+		func(c *machineconfigv1.ControllerConfig) bool {
+			return string(c.Spec.AdditionalTrustBundle) == string(bundle)
+		})
 	s.configMap(configNamespace, "proxy-ca", map[string]string{bundleKey: string(bundle)})
 	s.change(proxyResource, theCluster, `{"spec":{"trustedCA":{"name":"proxy-ca"}}}`, `{"spec":{"trustedCA":{"name":""}}}`)
-	becomes(s, "both are there", controllerConfigResource, controllerConfig, func(c *machineconfigv1.ControllerConfig) bool {
-		return string(c.Spec.AdditionalTrustBundle) == string(bundle)+string(bundle)
-	})
-	s.configMap(configNamespace, "registries", map[string]string{"registry.example.com..5000": "b", "quay.example.com": "a"})
-	s.change(imageResource, theCluster, `{"spec":{"additionalTrustedCA":{"name":"registries"}}}`, `{"spec":{"additionalTrustedCA":null}}`)
-	becomes(s, "the registries' are there", controllerConfigResource, controllerConfig, func(c *machineconfigv1.ControllerConfig) bool {
-		b := c.Spec.ImageRegistryBundleUserData
-		return len(b) == 2 && b[0].File == "quay.example.com" && b[1].File == "registry.example.com..5000" && string(b[1].Data) == "b"
-	})
+	becomes(s, "both are there", controllerConfigResource, controllerConfig,
+		func(c *machineconfigv1.ControllerConfig) bool {
+			return string(c.Spec.AdditionalTrustBundle) == string(bundle)+string(bundle)
+		})
+	s.configMap(configNamespace, "registries", map[string]string{"registry.example.com..5000": "b",
+		"quay.example.com": "a"})
+	s.change(imageResource, theCluster, `{"spec":{"additionalTrustedCA":{"name":"registries"}}}`,
+		`{"spec":{"additionalTrustedCA":null}}`)
+	becomes(s, "the registries' are there", controllerConfigResource, controllerConfig,
+		func(c *machineconfigv1.ControllerConfig) bool {
+			b := c.Spec.ImageRegistryBundleUserData
+			return len(b) == 2 && b[0].File == "quay.example.com" && b[1].File == "registry.example.com..5000" &&
+				string(b[1].Data) == "b"
+		})
 	for _, name := range []string{userBundle, "proxy-ca", "registries"} {
 		if err := s.admin.CoreV1().ConfigMaps(configNamespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	becomes(s, "nothing is left", controllerConfigResource, controllerConfig, func(c *machineconfigv1.ControllerConfig) bool {
-		return len(c.Spec.AdditionalTrustBundle)+len(c.Spec.ImageRegistryBundleUserData) == 0
-	})
+	becomes(s, "nothing is left", controllerConfigResource, controllerConfig,
+		func(c *machineconfigv1.ControllerConfig) bool {
+			return len(c.Spec.AdditionalTrustBundle)+len(c.Spec.ImageRegistryBundleUserData) == 0
+		})
 }
 
 func TestTheMTUInForceIsReported(t *testing.T) {
@@ -128,7 +139,9 @@ func TestTheMTUInForceIsReported(t *testing.T) {
 		return `{"spec":{"defaultNetwork":{"ovnKubernetesConfig":{"mtu":` + mtu + `}}}}`
 	}
 	s.change(operatorNetworkResource, theCluster, patch("1300"), patch("1400"))
-	becomes(s, "it is the new one", configNetworkResource, theCluster, func(n *configv1.Network) bool { return n.Status.ClusterNetworkMTU == 1300 })
+	becomes(s, "it is the new one", configNetworkResource, theCluster, func(n *configv1.Network) bool {
+		return n.Status.ClusterNetworkMTU == 1300
+	})
 }
 
 // R-084
@@ -140,13 +153,15 @@ func TestKubeletSettingsComeToTheWorkersThroughAnotherRenderedConfiguration(t *t
 		return installed != ""
 	})
 	config := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": machineconfigv1.SchemeGroupVersion.String(), "kind": "KubeletConfig", "metadata": map[string]any{"name": "more-pods"},
+		"apiVersion": machineconfigv1.SchemeGroupVersion.String(), "kind": "KubeletConfig",
+		"metadata": map[string]any{"name": "more-pods"},
 		"spec": map[string]any{
 			"machineConfigPoolSelector": map[string]any{"matchLabels": map[string]any{"pools.operator.machineconfiguration.openshift.io/worker": ""}},
 			"kubeletConfig":             map[string]any{"maxPods": int64(300)},
 		},
 	}}
-	if _, err := s.dynamic.Resource(kubeletConfigResource).Create(t.Context(), config, metav1.CreateOptions{}); err != nil {
+	if _, err := s.dynamic.Resource(kubeletConfigResource).Create(t.Context(), config,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	s.change(poolResource, workerPool, `{"spec":{"paused":true}}`, `{"spec":{"paused":false}}`)
@@ -158,18 +173,21 @@ func TestKubeletSettingsComeToTheWorkersThroughAnotherRenderedConfiguration(t *t
 		name = p.Status.Configuration.Name
 		return isOther(p) && name == p.Spec.Configuration.Name
 	})
-	if kubelet := s.kubeletOf(name); !strings.Contains(kubelet, "maxPods: 300") || !strings.Contains(kubelet, "clusterDomain: cluster.local") {
+	if kubelet := s.kubeletOf(name); !strings.Contains(kubelet, "maxPods: 300") ||
+		!strings.Contains(kubelet, "clusterDomain: cluster.local") {
 		t.Errorf("the kubelet's configuration is\n%s", kubelet)
 	}
-	if err := s.dynamic.Resource(kubeletConfigResource).Delete(t.Context(), "more-pods", metav1.DeleteOptions{}); err != nil {
+	if err := s.dynamic.Resource(kubeletConfigResource).Delete(t.Context(), "more-pods",
+		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	becomes(s, "the workers have the first again", poolResource, workerPool, func(p *machineconfigv1.MachineConfigPool) bool {
-		return p.Status.Configuration.Name == installed && !isOther(p)
-	})
+	becomes(s, "the workers have the first again", poolResource, workerPool,
+		func(p *machineconfigv1.MachineConfigPool) bool {
+			return p.Status.Configuration.Name == installed && !isOther(p)
+		})
 }
 
-// kubeletOf is the kubelet's configuration in a rendered one.
+// kubeletOf returns the kubelet's configuration in a rendered one.
 func (s settings) kubeletOf(name string) string {
 	s.t.Helper()
 	object, err := s.dynamic.Resource(machineConfigResource).Get(s.t.Context(), name, metav1.GetOptions{})

@@ -29,7 +29,7 @@ type Validity struct{ NotBefore, NotAfter time.Time }
 
 // Signed is a certificate that was issued.
 type Signed struct {
-	// User is whom it names, and SignerName what was asked for it.
+	// User is the user that it names, and SignerName the signer that was asked.
 	User, SignerName string
 	// Requester has made the request.
 	Requester string
@@ -38,8 +38,9 @@ type Signed struct {
 	At time.Time
 }
 
-// Signer signs what was approved, in place of the controller manager, for control planes that leave it to somebody else: the controller
-// manager signs everything from now on and for the same time, so that a test of renewals would take that long.
+// Signer signs approved requests in place of the controller manager, for control planes that leave it to somebody else:
+// the controller manager signs everything from now on and for the same time, so that a test of renewals would take that
+// long.
 type Signer struct {
 	authority tls.Certificate
 	clock     clock.PassiveClock
@@ -53,7 +54,8 @@ type Signer struct {
 }
 
 // NewSigner makes a signer that gives certificates the validity that the function says for the user that they name.
-func NewSigner(authority tls.Certificate, now clock.PassiveClock, validity func(user string, now time.Time) Validity) *Signer {
+func NewSigner(authority tls.Certificate, now clock.PassiveClock,
+	validity func(user string, now time.Time) Validity) *Signer {
 	return &Signer{authority: authority, clock: now, validity: validity}
 }
 
@@ -64,7 +66,7 @@ func (s *Signer) SetValidity(validity func(user string, now time.Time) Validity)
 	s.validity = validity
 }
 
-// Signed are the certificates that were signed so far, oldest first.
+// Signed returns the certificates that were signed so far, oldest first.
 func (s *Signer) Signed() []Signed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,13 +114,15 @@ func (s *Signer) sign(ctx context.Context, name string) error {
 	}
 	request = request.DeepCopy()
 	request.Status.Certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw})
-	if _, err := s.client.CertificatesV1().CertificateSigningRequests().UpdateStatus(ctx, request, metav1.UpdateOptions{}); err != nil {
+	if _, err := s.client.CertificatesV1().CertificateSigningRequests().UpdateStatus(ctx, request,
+		metav1.UpdateOptions{}); err != nil {
 		return ignoreGone(err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.signed = append(s.signed, Signed{
-		User: asked.Subject.CommonName, SignerName: request.Spec.SignerName, Requester: request.Spec.Username, Leaf: certificate, At: now,
+		User: asked.Subject.CommonName, SignerName: request.Spec.SignerName, Requester: request.Spec.Username,
+		Leaf: certificate, At: now,
 	})
 	return nil
 }
@@ -129,7 +133,8 @@ func (s *Signer) validityOf(user string, now time.Time) Validity {
 	return s.validity(user, now)
 }
 
-func (s *Signer) issue(asked *x509.CertificateRequest, usage x509.ExtKeyUsage, validity Validity) (*x509.Certificate, error) {
+func (s *Signer) issue(asked *x509.CertificateRequest, usage x509.ExtKeyUsage, validity Validity) (*x509.Certificate,
+	error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 128))
 	if err != nil {
 		return nil, fmt.Errorf("make a serial number: %w", err)
@@ -147,11 +152,13 @@ func (s *Signer) issue(asked *x509.CertificateRequest, usage x509.ExtKeyUsage, v
 }
 
 // usageFor is what a certificate of the request's signer is for, or why that signer gives none.
-func usageFor(request *certificatesv1.CertificateSigningRequest, asked *x509.CertificateRequest) (x509.ExtKeyUsage, error) {
+func usageFor(request *certificatesv1.CertificateSigningRequest, asked *x509.CertificateRequest) (x509.ExtKeyUsage,
+	error) {
 	if err := asked.CheckSignature(); err != nil {
 		return 0, fmt.Errorf("it is not signed with its own key: %w", err)
 	}
-	node := strings.HasPrefix(asked.Subject.CommonName, "system:node:") && slices.Equal(asked.Subject.Organization, []string{"system:nodes"})
+	node := strings.HasPrefix(asked.Subject.CommonName, "system:node:") && slices.Equal(asked.Subject.Organization,
+		[]string{"system:nodes"})
 	usage, needed := x509.ExtKeyUsageClientAuth, certificatesv1.UsageClientAuth
 	switch request.Spec.SignerName {
 	case certificatesv1.KubeAPIServerClientSignerName:

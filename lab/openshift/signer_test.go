@@ -82,21 +82,24 @@ func TestSigner(t *testing.T) {
 	f, s := signing(t, Validity{NotBefore: noon, NotAfter: noon.Add(time.Hour)})
 	kubelet := pkix.Name{CommonName: "system:node:a", Organization: []string{"system:nodes"}}
 	client := func(subject pkix.Name, ip string) string {
-		return f.request("system:node:a", certificatesv1.KubeAPIServerClientKubeletSignerName, subject, ip, certificatesv1.UsageClientAuth)
+		return f.request("system:node:a", certificatesv1.KubeAPIServerClientKubeletSignerName, subject, ip,
+			certificatesv1.UsageClientAuth)
 	}
 	pending, withAddress, serving, renewal := client(kubelet, ""), "", f.serving("a", "10.0.0.8"), client(kubelet, "")
-	t.Run("what is approved is signed for the time that it is told, and the kubelet's usage", func(t *testing.T) {
-		for name, usage := range map[string]x509.ExtKeyUsage{serving: x509.ExtKeyUsageServerAuth, renewal: x509.ExtKeyUsageClientAuth} {
+	t.Run("what is approved is signed for the time that it was given, and the kubelet's usage", func(t *testing.T) {
+		for name, usage := range map[string]x509.ExtKeyUsage{serving: x509.ExtKeyUsageServerAuth,
+			renewal: x509.ExtKeyUsageClientAuth} {
 			f.approve(name)
 			block, _ := pem.Decode(f.issued(name))
 			leaf, err := x509.ParseCertificate(block.Bytes)
-			if err != nil || !leaf.NotBefore.Equal(noon) || !leaf.NotAfter.Equal(noon.Add(time.Hour)) || leaf.Subject.CommonName != kubelet.CommonName ||
+			if err != nil || !leaf.NotBefore.Equal(noon) || !leaf.NotAfter.Equal(noon.Add(time.Hour)) ||
+				leaf.Subject.CommonName != kubelet.CommonName ||
 				len(leaf.ExtKeyUsage) != 1 || leaf.ExtKeyUsage[0] != usage {
 				t.Errorf("it is %+v (%v)", leaf, err)
 			}
 		}
 	})
-	t.Run("it remembers what it has signed for whom", func(t *testing.T) {
+	t.Run("it remembers what it has signed for each user", func(t *testing.T) {
 		f.await("both", func(context.Context) (bool, error) { return len(s.Signed()) == 2, nil })
 		for _, signed := range s.Signed() {
 			if signed.User != kubelet.CommonName || signed.Requester != "system:node:a" || signed.Leaf == nil {
@@ -105,7 +108,8 @@ func TestSigner(t *testing.T) {
 		}
 	})
 	t.Run("a renewal that nobody has approved waits, and so does what its signer does not give", func(t *testing.T) {
-		withAddress = f.request("system:node:b", certificatesv1.KubeAPIServerClientSignerName, kubelet, "10.0.0.8", certificatesv1.UsageServerAuth)
+		withAddress = f.request("system:node:b", certificatesv1.KubeAPIServerClientSignerName, kubelet, "10.0.0.8",
+			certificatesv1.UsageServerAuth)
 		f.approve(withAddress)
 		last := client(kubelet, "")
 		f.approve(last)

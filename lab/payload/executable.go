@@ -1,4 +1,5 @@
-// Package payload makes the lab's payload: the real agent, and small stand-ins for everything else that a Windows node runs.
+// Package payload makes the lab's payload: the real agent, and small stand-ins for everything else that a Windows node
+// runs.
 package payload
 
 import (
@@ -12,7 +13,7 @@ import (
 // executableMagic begins a stand-in: the two letters of every Windows executable, and a line that says what it is.
 const executableMagic = "MZwmco-lab-stand-in\n"
 
-// Executable says what a stand-in stands for. It is the second line of the file.
+// Executable describes the program that a stand-in replaces. It is the second line of the file.
 type Executable struct {
 	Component string `json:"component"` // "kubelet"
 	File      string `json:"file"`      // "kubelet.exe"
@@ -21,7 +22,7 @@ type Executable struct {
 	Defect    Defect `json:"defect,omitempty"`
 }
 
-// Defect is what is wrong with a program; "" for one that works. Only the kubelet has others than Exits.
+// Defect is the fault of a program; "" for none. Only the kubelet has others than Exits.
 type Defect string
 
 // Defects.
@@ -34,7 +35,7 @@ const (
 	DefectNotReady Defect = "not-ready"
 )
 
-// ReadExecutable tells what a file stands for. It is an error when it is no stand-in, or not a whole one.
+// ReadExecutable reads the description from a file. A file that is no stand-in, or incomplete, is an error.
 func ReadExecutable(content []byte) (Executable, error) {
 	rest, ok := bytes.CutPrefix(content, []byte(executableMagic))
 	if !ok {
@@ -54,15 +55,15 @@ func ReadExecutable(content []byte) (Executable, error) {
 	return e, nil
 }
 
-// blockBytes is the unit of filler: noiseBytes of noise and the rest text, which makes the ratio of compression that the real executables
-// have together: 55 to 62 of 308 MB.
+// blockBytes is the unit of filler: noiseBytes of noise and the rest text, which makes the ratio of compression that
+// the real executables have together: 55 to 62 of 308 MB.
 const (
 	blockBytes = 4096
 	noiseBytes = 780
 )
 
-// Content makes the file. The same Executable gives the same bytes; another version differs in its header and one block of eight, as
-// a patch release does.
+// Content makes the file. The same Executable gives the same bytes; another version differs in its header and one block
+// of eight, as a patch release does.
 func (e Executable) Content() []byte {
 	header, err := json.Marshal(e)
 	if err != nil {

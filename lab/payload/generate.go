@@ -34,7 +34,8 @@ type Options struct {
 	AgentBytes int
 	// Earlier are payloads that hosts may have: patches are made from them.
 	Earlier []*payload.Payload
-	// Program is the Windows program that every stand-in begins with, for hosts that really run them. Nil: for simulated hosts.
+	// Program is the Windows program that every stand-in begins with, for hosts that really run them. Nil: for simulated
+	// hosts.
 	Program []byte
 }
 
@@ -55,7 +56,8 @@ var components = []component{
 	{"kubelet", "v1.36.3", nil, []file{{"kubelet.exe", 4000 * kib}}},
 	{"kube-proxy", "v1.36.3", nil, []file{{"kube-proxy.exe", 3000 * kib}}},
 	{"kube-log-runner", "v0.36.3", nil, []file{{"kube-log-runner.exe", 250 * kib}}},
-	{"cni", "v1.9.1", nil, []file{{"win-overlay.exe", 600 * kib}, {"host-local.exe", 250 * kib}, {"win-bridge.exe", 600 * kib}}},
+	{"cni", "v1.9.1", nil, []file{{"win-overlay.exe", 600 * kib}, {"host-local.exe", 250 * kib},
+		{"win-bridge.exe", 600 * kib}}},
 	{"hybrid-overlay-node", "v1.0.0", nil, []file{{"hybrid-overlay-node.exe", 2000 * kib}}},
 	{"windows_exporter", "v0.31.8", nil, []file{{"windows_exporter.exe", 1500 * kib}}},
 	{"csi-proxy", "v1.3.0", nil, []file{{"csi-proxy.exe", 1500 * kib}}},
@@ -63,15 +65,16 @@ var components = []component{
 	{"ecr-credential-provider", "v1.36.0", []string{"AWS"}, []file{{"ecr-credential-provider.exe", 1000 * kib}}},
 }
 
-// Generate writes the lab's payload into a folder. wicdExe is the agent, built for Windows; empty takes a stand-in for it too.
-// version is the operator's. Equal arguments give equal files.
+// Generate writes the lab's payload into a folder. wicdExe is the agent, built for Windows; empty takes a stand-in for
+// it too. version is the operator's. Equal arguments give equal files.
 func Generate(directory, wicdExe, version string, options Options) (*payload.Payload, error) {
 	agent, err := options.agent(wicdExe, version)
 	if err != nil {
 		return nil, fmt.Errorf("make the lab's payload: %w", err)
 	}
 	build := payload.Build{
-		Version: version, WindowBytes: windowBytes, Compress: true, Components: []payload.Source{agent}, Earlier: options.Earlier,
+		Version: version, WindowBytes: windowBytes, Compress: true, Components: []payload.Source{agent},
+		Earlier: options.Earlier,
 	}
 	for _, c := range components {
 		build.Components = append(build.Components, options.source(c))
@@ -115,7 +118,7 @@ func addFile(source *payload.Source, e Executable, program []byte) {
 	})
 }
 
-// agent is the agent built for Windows, or a stand-in. A version of its own among Versions is for stand-ins alone.
+// agent returns the agent built for Windows, or a stand-in. A version of its own among Versions is for stand-ins alone.
 func (o Options) agent(wicdExe, version string) (payload.Source, error) {
 	if wicdExe == "" {
 		version = cmp.Or(o.Versions[payload.ComponentAgent], version)
@@ -128,7 +131,8 @@ func (o Options) agent(wicdExe, version string) (payload.Source, error) {
 	}
 	info, err := buildinfo.ReadFile(wicdExe)
 	if err != nil {
-		return payload.Source{}, fmt.Errorf("the agent %s is no Go program: %w; build it with GOOS=windows go build %s", wicdExe, err, AgentPackage)
+		return payload.Source{}, fmt.Errorf("the agent %s is no Go program: %w; build it with GOOS=windows go build %s",
+			wicdExe, err, AgentPackage)
 	}
 	if info.Path != AgentPackage {
 		return payload.Source{}, fmt.Errorf("%s is %s and not the agent %s", wicdExe, info.Path, AgentPackage)

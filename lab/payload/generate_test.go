@@ -21,7 +21,8 @@ func TestExecutable(t *testing.T) {
 	})
 	t.Run("the smallest one has its header", func(t *testing.T) {
 		small := e
-		small.Size = len(executableMagic) + len(`{"component":"kubelet","file":"kubelet.exe","version":"v1.36.3","size":87}`) + 1
+		small.Size = len(executableMagic) +
+			len(`{"component":"kubelet","file":"kubelet.exe","version":"v1.36.3","size":87}`) + 1
 		if len(small.Content()) != small.Size {
 			t.Fatalf("got %d bytes, want %d", len(small.Content()), small.Size)
 		}
@@ -128,7 +129,8 @@ func TestGenerateRefusesAnotherAgent(t *testing.T) {
 		if err := os.WriteFile(path, []byte("MZ"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Generate(t.TempDir(), path, "v10.0.0", Options{}); err == nil || !strings.Contains(err.Error(), "GOOS=windows") {
+		if _, err := Generate(t.TempDir(), path, "v10.0.0", Options{}); err == nil ||
+			!strings.Contains(err.Error(), "GOOS=windows") {
 			t.Errorf("got error %v", err)
 		}
 	})
@@ -137,7 +139,8 @@ func TestGenerateRefusesAnotherAgent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Generate(t.TempDir(), self, "v10.0.0", Options{}); err == nil || !strings.Contains(err.Error(), "and not the agent") {
+		if _, err := Generate(t.TempDir(), self, "v10.0.0", Options{}); err == nil || !strings.Contains(err.Error(),
+			"and not the agent") {
 			t.Errorf("got error %v", err)
 		}
 	})

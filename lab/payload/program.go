@@ -15,8 +15,8 @@ const programMark = "\nwmco-lab-stand-in "
 // programLimit is how many bytes that line has at most.
 const programLimit = 1 << 10
 
-// Program makes the file of a program that runs on a real Windows and stands for e: the program, filler up to e.Size if there is room,
-// and what it stands for. Windows and Wine ignore what follows an image.
+// Program makes the file of a program that runs on a real Windows and stands for e: the program, filler up to e.Size if
+// there is room, and what it stands for. Windows and Wine ignore what follows an image.
 func (e Executable) Program(program []byte) ([]byte, error) {
 	line, err := json.Marshal(e)
 	if err != nil {
@@ -24,7 +24,8 @@ func (e Executable) Program(program []byte) ([]byte, error) {
 	}
 	end := append(append([]byte(programMark), line...), '\n')
 	if len(end) > programLimit {
-		return nil, fmt.Errorf("make the program for %s: its names and version are longer than %d bytes", e.File, programLimit)
+		return nil, fmt.Errorf("make the program for %s: its names and version are longer than %d bytes",
+			e.File, programLimit)
 	}
 	content := bytes.Clone(program)
 	for block := 0; len(content)+len(end) < e.Size; block++ {
@@ -34,7 +35,7 @@ func (e Executable) Program(program []byte) ([]byte, error) {
 	return append(content, end...), nil
 }
 
-// ReadProgram tells what the program at a path stands for.
+// ReadProgram reads the description from the program at a path.
 func ReadProgram(path string) (Executable, error) {
 	e, err := readProgram(path)
 	if err != nil {

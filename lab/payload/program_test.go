@@ -9,7 +9,8 @@ import (
 
 func TestProgram(t *testing.T) {
 	program := bytes.Repeat([]byte("MZ program "), 1000)
-	for name, size := range map[string]int{"with filler": 1 << 20, "without room for filler": 100, "with little room": len(program) + 300} {
+	for name, size := range map[string]int{"with filler": 1 << 20, "without room for filler": 100,
+		"with little room": len(program) + 300} {
 		t.Run("a program "+name+" is recognized and begins as it was", func(t *testing.T) {
 			e := Executable{Component: "kubelet", File: "kubelet.exe", Version: "v1.36.3", Size: size}
 			content, err := e.Program(program)

@@ -14,10 +14,11 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// Arrival is how a new virtual machine became a node, from the moment when its port 22 was open until its instance was Ready. With virtual
-// time, no part of it is computing.
+// Arrival measures how a new virtual machine became a node, from the moment when its port 22 was open until its
+// instance was Ready. With virtual time, no part of it is computing.
 type Arrival struct {
-	// UserData is what was left for it to do until the host accepted the operator's key, and Noticed the time until the operator connected.
+	// UserData is what was left for it to do until the host accepted the operator's key, and Noticed the time until the
+	// operator connected.
 	UserData, Noticed time.Duration
 	// Windows is what Windows took for features and the restart, and Returned the time until the operator connected again.
 	Windows, Returned time.Duration
@@ -27,10 +28,10 @@ type Arrival struct {
 	Between time.Duration
 }
 
-// Total is all of it.
+// Total returns all of it.
 func (a Arrival) Total() time.Duration { return a.Own() + a.UserData + a.Windows + a.Line }
 
-// Own is what the operator adds to what host and line take.
+// Own is the operator's share beside the time of host and line.
 func (a Arrival) Own() time.Duration { return a.Noticed + a.Returned + a.Between }
 
 // ArrivalOf measures the arrival of the virtual machine that was made for a Machine, and that has restarted once.
@@ -42,7 +43,8 @@ func (r *Rig) ArrivalOf(ctx context.Context, machine string) (Arrival, error) {
 	if !IsReady(instance) {
 		return Arrival{}, fmt.Errorf("the instance of Machine %s is not Ready", machine)
 	}
-	ready := meta.FindStatusCondition(instance.Status.Conditions, v1alpha1.ConditionReady).LastTransitionTime.Add(time.Second)
+	ready := meta.FindStatusCondition(instance.Status.Conditions,
+		v1alpha1.ConditionReady).LastTransitionTime.Add(time.Second)
 	h := r.MachineHost(machine)
 	if h == nil {
 		return Arrival{}, fmt.Errorf("machine %s has no virtual machine", machine)
@@ -50,7 +52,8 @@ func (r *Rig) ArrivalOf(ctx context.Context, machine string) (Arrival, error) {
 	open, accepted := h.entries(winhost.KindSSHD, "listens"), h.entries(KindUserData, "has run")
 	connections := h.entries(fake.KindConnection, "")
 	if len(open) != 2 || len(accepted) == 0 {
-		return Arrival{}, fmt.Errorf("the virtual machine of %s has opened its port %d times, and run its user data %d times", machine, len(open), len(accepted))
+		return Arrival{}, fmt.Errorf("the virtual machine of %s has opened its port %d times, and run its user data %d times",
+			machine, len(open), len(accepted))
 	}
 	until := func(began fake.Entry) time.Duration { // the first connection from then on
 		for _, connection := range connections {
@@ -74,7 +77,9 @@ func (r *Rig) ArrivalOf(ctx context.Context, machine string) (Arrival, error) {
 	return a, nil
 }
 
-// entries are those of a kind in the machine's journal whose detail begins so.
+// entries returns the entries of a kind in the machine's journal whose detail begins so.
 func (h *Host) entries(kind fake.Kind, detail string) []fake.Entry {
-	return h.Machine().Journal().Entries(func(e fake.Entry) bool { return e.Kind == kind && strings.HasPrefix(e.Detail, detail) })
+	return h.Machine().Journal().Entries(func(e fake.Entry) bool {
+		return e.Kind == kind && strings.HasPrefix(e.Detail, detail)
+	})
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// AvailabilityOptions say what is followed beside nodes.
+// AvailabilityOptions select what is followed beside nodes.
 type AvailabilityOptions struct {
 	// PodNamespace and PodLabels select pods whose healthy number is followed; none without labels.
 	PodNamespace string
@@ -24,8 +24,8 @@ type AvailabilityOptions struct {
 	Except []string
 }
 
-// Availability follows Nodes, Machines, pods, what the operator says that it disturbs, and the journals of hosts, each change in its
-// order, from WatchAvailability to Report.
+// Availability follows Nodes, Machines, pods, the operator's list of disruptions, and the journals of hosts, each
+// change in its order, from WatchAvailability to Report.
 type Availability struct {
 	rig     *Rig
 	options AvailabilityOptions
@@ -53,14 +53,17 @@ type change struct {
 // WatchAvailability begins to follow. It returns when the present is known.
 func (r *Rig) WatchAvailability(ctx context.Context, options AvailabilityOptions) (*Availability, error) {
 	following, stop := context.WithCancel(r.running)
-	a := &Availability{rig: r, options: options, stop: stop, started: r.options.Clock.Now(), wakeAfter: make(chan struct{})}
+	a := &Availability{rig: r, options: options, stop: stop, started: r.options.Clock.Now(),
+		wakeAfter: make(chan struct{})}
 	a.kinds = []*followedKind{
 		{name: kindNode, list: func() client.ObjectList { return &corev1.NodeList{} }},
 		{name: kindPolicy, list: func() client.ObjectList { return &v1alpha1.WindowsDisruptionPolicyList{} },
 			options: []client.ListOption{client.InNamespace(r.Namespace())}},
 	}
 	if r.options.MachineAPI {
-		a.kinds = append(a.kinds, &followedKind{name: kindMachine, list: func() client.ObjectList { return &machinev1.MachineList{} },
+		a.kinds = append(a.kinds, &followedKind{name: kindMachine, list: func() client.ObjectList {
+			return &machinev1.MachineList{}
+		},
 			options: []client.ListOption{
 				client.InNamespace(v1alpha1.MachineNamespace), client.MatchingLabels{v1alpha1.LabelMachineOSID: osWindows},
 			}})
@@ -127,7 +130,7 @@ func (a *Availability) add(c change) {
 
 func (a *Availability) now() time.Time { return a.rig.options.Clock.Now() }
 
-// Report tells what has happened until now, and goes on following. It waits until everything that the API server has was told.
+// Report returns the events until now, and continues to follow. It first waits for everything that the API server has.
 func (a *Availability) Report(ctx context.Context) (AvailabilityReport, error) {
 	for _, kind := range a.kinds {
 		if err := a.catchUp(ctx, kind); err != nil {

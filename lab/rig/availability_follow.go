@@ -24,8 +24,8 @@ type followedKind struct {
 	revisions map[string]uint64 // of each object, as last seen
 }
 
-// catchLost records each state that a kind went through after the revision from, which a watch does not tell any more: the API server's store
-// still has them. It returns the revision to watch from.
+// catchLost records each state that a kind went through after the revision from, which a watch does not tell any more:
+// the API server's store still has them. It returns the revision to watch from.
 func (a *Availability) catchLost(ctx context.Context, kind *followedKind, from string) (string, error) {
 	list := kind.list()
 	if err := a.rig.Client.List(ctx, list, kind.options...); err != nil {

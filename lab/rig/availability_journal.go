@@ -27,7 +27,7 @@ func hostKey(h *Host) string {
 // nodeServices are those without which a node runs no pods.
 var nodeServices = []string{"kubelet", "containerd"}
 
-// journals are the starts and ends of services on all hosts since the beginning, by time.
+// journals returns the starts and ends of services on all hosts since the beginning, by time.
 func (a *Availability) journals() []serviceChange {
 	var all []serviceChange
 	for _, h := range append(a.rig.Hosts(), a.rig.MachineHosts()...) {
@@ -44,7 +44,8 @@ func (a *Availability) journals() []serviceChange {
 	return all
 }
 
-// serviceState reads from a journal's entry that a service of nodeServices, or the machine with all of them, starts or ends.
+// serviceState reads from a journal's entry that a service of nodeServices, or the machine with all of them, starts or
+// ends.
 func serviceState(entry fake.Entry) (service string, running, ok bool) {
 	if entry.Kind == fake.KindPower {
 		return "", false, entry.Detail == "power off"

@@ -13,24 +13,27 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// AvailabilityReport tells how many nodes were unavailable.
+// AvailabilityReport counts the unavailable nodes.
 type AvailabilityReport struct {
-	// MaxUnavailable is how many Windows nodes were unavailable at the worst moment, of Machines and bring-your-own hosts together, and
-	// MaxByPool how many of each MachineSet, and of the bring-your-own hosts under "". A node is unavailable while it is missing, not
-	// Ready, unschedulable, tainted as not proven, or its kubelet or containerd does not run.
+	// MaxUnavailable is how many Windows nodes were unavailable at the worst moment, of Machines and bring-your-own hosts
+	// together, and MaxByPool how many of each MachineSet, and of the bring-your-own hosts under "". A node is unavailable
+	// while it is missing, not Ready, unschedulable, tainted as not proven, or its kubelet or containerd does not run.
 	MaxUnavailable int
 	MaxByPool      map[string]int
 	// MaxDisruptions is how many entries the WindowsDisruptionPolicy had at once.
 	MaxDisruptions int
-	// Ungated are the nodes that the operator made unschedulable, and Machines that were deleted, without an entry there at that moment.
+	// Ungated are the nodes that the operator made unschedulable, and Machines that were deleted, without an entry there
+	// at that moment.
 	Ungated []string
-	// MinHealthy is how many of the selected pods were Ready and not to end, at the worst moment; -1 when no pods are followed.
+	// MinHealthy is how many of the selected pods were Ready and not to end, at the worst moment; -1 when no pods are
+	// followed.
 	MinHealthy int
 	// Disturbed are the nodes that were unavailable, in the order in which they first were.
 	Disturbed []string
 	// Timeline is a line for each time the set of unavailable nodes, or the number of healthy pods, has changed.
 	Timeline []string
-	// Lost is how often a watch could not go on where it had ended. What it has missed was read from the API server's history.
+	// Lost is how often a watch could not go on where it had ended. What it has missed was read from the API server's
+	// history.
 	Lost int
 }
 
@@ -160,9 +163,10 @@ func (r *replay) gated(c change) {
 	switch object := c.object.(type) {
 	case *corev1.Node:
 		before := r.nodes[object.Name]
-		if cordonedByOperator(object) && (before == nil || !cordonedByOperator(before)) && !r.disrupts(func(d v1alpha1.Disruption) bool {
-			return d.Node == object.Name
-		}) {
+		if cordonedByOperator(object) && (before == nil || !cordonedByOperator(before)) &&
+			!r.disrupts(func(d v1alpha1.Disruption) bool {
+				return d.Node == object.Name
+			}) {
 			r.report.Ungated = append(r.report.Ungated, "node "+object.Name+" was made unschedulable at "+r.moment(c.at))
 		}
 	case *machinev1.Machine:

@@ -22,8 +22,8 @@ import (
 
 var errClosed = errors.New("the lab was closed")
 
-// Close ends the lab: operators that run in this process, hosts, control plane, files. A shared control plane is left without what
-// the rig put there.
+// Close ends the lab: operators that run in this process, hosts, control plane, files. The rig removes its objects from
+// a shared control plane.
 func (r *Rig) Close() error {
 	r.stop(errClosed) // operators and stand-ins
 	var group sync.WaitGroup
@@ -52,7 +52,8 @@ func (r *Rig) emptyCluster() error {
 	inNamespace := client.InNamespace(r.Namespace())
 	var errs []error
 	for _, kind := range []client.Object{
-		&v1alpha1.WindowsInstance{}, &v1alpha1.WindowsDisruptionPolicy{}, &corev1.Secret{}, &corev1.ConfigMap{}, &coordinationv1.Lease{},
+		&v1alpha1.WindowsInstance{}, &v1alpha1.WindowsDisruptionPolicy{}, &corev1.Secret{}, &corev1.ConfigMap{},
+		&coordinationv1.Lease{},
 	} {
 		err := r.Client.DeleteAllOf(ctx, kind, inNamespace)
 		if !meta.IsNoMatchError(err) { // Nothing was installed.
@@ -73,9 +74,11 @@ func (r *Rig) emptyCluster() error {
 // removeMachines deletes all Machines, with their nodes, and the MachineSets that are not the installation's.
 func (r *Rig) removeMachines(ctx context.Context) error {
 	inNamespace := client.InNamespace(v1alpha1.MachineNamespace)
-	userData := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: userdata.SecretName}}
+	userData := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace,
+		Name: userdata.SecretName}}
 	errs := []error{
-		r.Client.DeleteAllOf(ctx, &machinev1.MachineHealthCheck{}, inNamespace), client.IgnoreNotFound(r.Client.Delete(ctx, userData)),
+		r.Client.DeleteAllOf(ctx, &machinev1.MachineHealthCheck{}, inNamespace),
+		client.IgnoreNotFound(r.Client.Delete(ctx, userData)),
 	}
 	var sets machinev1.MachineSetList
 	errs = append(errs, r.Client.List(ctx, &sets, inNamespace))
@@ -90,7 +93,8 @@ func (r *Rig) removeMachines(ctx context.Context) error {
 		machine := &machines.Items[i]
 		// Nobody is left who would take the finalizers away.
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-		errs = append(errs, client.IgnoreNotFound(r.Client.Delete(ctx, machine)), client.IgnoreNotFound(r.Client.Patch(ctx, machine, patch)))
+		errs = append(errs, client.IgnoreNotFound(r.Client.Delete(ctx, machine)),
+			client.IgnoreNotFound(r.Client.Patch(ctx, machine, patch)))
 	}
 	return errors.Join(append(errs, r.Client.DeleteAllOf(ctx, &corev1.Node{}))...)
 }

@@ -25,7 +25,8 @@ type VMOptions struct {
 	FeatureDuration time.Duration
 }
 
-// cloud is the platform's API: virtual machines that are simulated Windows hosts, and Linux nodes of which there is but the Node object.
+// cloud is the platform's API: virtual machines that are simulated Windows hosts, and Linux nodes of which there is but
+// the Node object.
 type cloud struct {
 	rig     *Rig
 	clients kubernetes.Interface // for Linux nodes
@@ -82,7 +83,8 @@ func (c *cloud) Create(_ context.Context, spec machineapi.VirtualMachine) error 
 func checkVM(spec machineapi.VirtualMachine) error {
 	const longest = 15 // characters of a NetBIOS name
 	if spec.Platform == platformAzure && spec.OperatingSystem == machineapi.Windows && len(spec.MachineName) > longest {
-		return fmt.Errorf("InvalidParameter: Windows computer name %q cannot be more than %d characters long", spec.MachineName, longest)
+		return fmt.Errorf("InvalidParameter: Windows computer name %q cannot be more than %d characters long",
+			spec.MachineName, longest)
 	}
 	return checkSubnet(spec)
 }
@@ -123,7 +125,8 @@ func (c *cloud) Describe(_ context.Context, id string) (machineapi.VirtualMachin
 	return status, true, nil
 }
 
-// providerID is what a machine learns of itself from the platform: the virtual machine's at the address, else that of one without Machine.
+// providerID is what a machine learns of itself from the platform: the virtual machine's at the address, else that of
+// one without Machine.
 func (r *Rig) providerID(name, address string) string {
 	r.cloud.mu.Lock()
 	defer r.cloud.mu.Unlock()
@@ -155,7 +158,7 @@ func (c *cloud) Delete(_ context.Context, id string) error {
 	return nil
 }
 
-// addresses are those that the platform tells.
+// addresses returns those that the platform tells.
 func (v *vm) addresses() []corev1.NodeAddress {
 	addresses := []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: v.address}}
 	name := v.spec.MachineName

@@ -46,7 +46,7 @@ func newCloudLab(t *testing.T, options VMOptions) *cloudLab {
 	return l
 }
 
-// windows is a virtual machine with the operator's user data.
+// windows returns a virtual machine with the operator's user data.
 func (l *cloudLab) windows(platform, name string) machineapi.VirtualMachine {
 	l.Helper()
 	data, err := userdata.Generate(platform, l.signer.PublicKey())
@@ -118,11 +118,13 @@ func (l *cloudLab) accepts(h *Host, user string, signer ssh.Signer) bool {
 
 // R-026
 func TestUserDataOpensTheHost(t *testing.T) {
-	for platform, user := range map[string]string{platformAWS: "Administrator", platformAzure: "capi", platformGCP: "Administrator"} {
+	for platform, user := range map[string]string{platformAWS: "Administrator", platformAzure: "capi",
+		platformGCP: "Administrator"} {
 		t.Run(platform, func(t *testing.T) {
 			l := newCloudLab(t, VMOptions{UserDataDelay: time.Minute})
 			h := l.run(l.windows(platform, "win-a"))
-			if err := l.login(h.at(), user, l.signer); err == nil || !strings.Contains(err.Error(), "refused") && !strings.Contains(err.Error(), "no route") {
+			if err := l.login(h.at(), user, l.signer); err == nil || !strings.Contains(err.Error(), "refused") &&
+				!strings.Contains(err.Error(), "no route") {
 				t.Fatalf("before the user data has run: %v", err)
 			}
 			l.after(time.Minute)
@@ -139,7 +141,8 @@ func TestUserDataOpensTheHost(t *testing.T) {
 
 func TestUserDataThatNoAgentRuns(t *testing.T) {
 	for name, data := range map[string]string{
-		"a script without tags on AWS": "# nothing\n", "a script whose tag does not end": "<powershell>\n", "user data for Linux": `{"ignition":{}}`, "none": "",
+		"a script without tags on AWS": "# nothing\n", "a script whose tag does not end": "<powershell>\n",
+		"user data for Linux": `{"ignition":{}}`, "none": "",
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newCloudLab(t, VMOptions{})
@@ -174,7 +177,8 @@ func TestASubnetOfAnotherZoneIsNotFound(t *testing.T) {
 	l := newCloudLab(t, VMOptions{})
 	vm := l.windows(platformAWS, "win-a")
 	vm.Zone, vm.Subnet = "us-east-1b", "lab-subnet-private-us-east-1a"
-	if err := l.rig.cloud.Create(t.Context(), vm); err == nil || !strings.Contains(err.Error(), "no subnet IDs were found") {
+	if err := l.rig.cloud.Create(t.Context(), vm); err == nil || !strings.Contains(err.Error(),
+		"no subnet IDs were found") {
 		t.Errorf("error %v", err)
 	}
 	vm.Subnet = "lab-subnet-private-us-east-1b"
@@ -273,7 +277,8 @@ func TestVMFaults(t *testing.T) {
 	})
 	t.Run("a computer name that is too long on Azure", func(t *testing.T) {
 		l := newCloudLab(t, VMOptions{})
-		if err := l.rig.cloud.Create(t.Context(), l.windows(platformAzure, "a-very-long-name")); err == nil || !strings.Contains(err.Error(), "15 characters") {
+		if err := l.rig.cloud.Create(t.Context(), l.windows(platformAzure, "a-very-long-name")); err == nil ||
+			!strings.Contains(err.Error(), "15 characters") {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -281,14 +286,16 @@ func TestVMFaults(t *testing.T) {
 
 func TestComputerNameAndImage(t *testing.T) {
 	for _, c := range []struct{ platform, want string }{
-		{platformAWS, "EC2AMAZ-"}, {platformAzure, "win-a"}, {platformGCP, "win-a"}, {platformVSphere, "WIN-"}, {platformNutanix, "WIN-"},
+		{platformAWS, "EC2AMAZ-"}, {platformAzure, "win-a"}, {platformGCP, "win-a"}, {platformVSphere, "WIN-"},
+		{platformNutanix, "WIN-"},
 	} {
 		name := computerName(machineapi.VirtualMachine{ID: "1", MachineName: "win-a", Platform: c.platform})
 		if !strings.HasPrefix(name, c.want) || len(name) > 15 {
 			t.Errorf("on %s the computer name is %s", c.platform, name)
 		}
 	}
-	for image, want := range map[string]string{"ami-2019": "10.0.17763", "ami-0123": "10.0.20348", "2025-datacenter": "10.0.26100"} {
+	for image, want := range map[string]string{"ami-2019": "10.0.17763", "ami-0123": "10.0.20348",
+		"2025-datacenter": "10.0.26100"} {
 		if got := imageSystem(image).Version; got != want {
 			t.Errorf("image %s has Windows %s, want %s", image, got, want)
 		}

@@ -15,14 +15,14 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// KindUserData are entries of a virtual machine's journal: what became of its user data.
+// KindUserData are entries of a virtual machine's journal about its user data.
 const KindUserData fake.Kind = "user-data"
 
 // sshRule is the firewall rule that comes with the SSH server of Windows.
 const sshRule = "OpenSSH-Server-In-TCP"
 
-// guest is the platform's agent inside of a virtual machine, such as EC2Launch. It finds the user data as that agent does. Instead of
-// running the script it does what the script's header declares.
+// guest is the platform's agent inside of a virtual machine, such as EC2Launch. It finds the user data as that agent
+// does. Instead of running the script it does what the script's header declares.
 type guest struct {
 	vm     *vm
 	host   *Host
@@ -42,7 +42,8 @@ func newGuest(alive context.Context, v *vm, h *Host) *guest {
 	return g
 }
 
-// runnable is the script in the user data that the platform's agent runs, nil when there is none, and whether it runs at each boot.
+// runnable returns the script in the user data that the platform's agent runs, nil when there is none, and whether it
+// runs at each boot.
 func runnable(platform string, userData []byte) (script []byte, always bool) {
 	switch platform {
 	case platformAWS: // EC2Launch runs what is between tags.
@@ -64,7 +65,7 @@ func runnable(platform string, userData []byte) (script []byte, always bool) {
 	return nil, false // The Machine API hands it over as Ignition does, which nothing in a Windows template looks for.
 }
 
-// untagged is a script, nil when it is not PowerShell: tags are a syntax error there.
+// untagged returns a script, nil when it is not PowerShell: tags are a syntax error there.
 func untagged(script []byte) []byte {
 	if bytes.HasPrefix(bytes.TrimSpace(script), []byte("<")) || bytes.HasPrefix(bytes.TrimSpace(script), []byte("{")) {
 		return nil
@@ -72,8 +73,8 @@ func untagged(script []byte) []byte {
 	return script
 }
 
-// image makes the SSH server what the platform's images have: none, or one that knows the key that was the operator's when the image
-// was made.
+// image makes the SSH server what the platform's images have: none, or one that knows the key that was the operator's
+// when the image was made.
 func (g *guest) image(options *winhost.Options) {
 	user := g.host.Options.Username
 	if imageHoldsKey(g.vm.spec.Platform) {
@@ -90,7 +91,8 @@ func (g *guest) booted() {
 	ctx, cancel := context.WithCancel(g.alive)
 	g.down = cancel
 	if !g.clean && !imageHoldsKey(g.vm.spec.Platform) {
-		// An image without SSH server has no rule for it. An error means that the machine went down, and then nothing can listen.
+		// An image without SSH server has no rule for it. An error means that the machine went down, and then nothing can
+		// listen.
 		g.clean = g.host.Machine().Host().Firewall.DeleteRule(ctx, sshRule) == nil
 	}
 	if g.script == nil || g.ran && !g.always {

@@ -18,14 +18,15 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// HostOptions describe one host. The zero value of a field means its default; defaults differ with the host's number, from 1.
+// HostOptions describe one host. The zero value of a field means its default; defaults differ with the host's number,
+// from 1.
 type HostOptions struct {
 	// Name is the computer name. Default: instance-<number>.
 	Name string
 	// Address is the IPv4 address. Default: Address(number).
 	Address string
-	// DNSName is what windows-instances lists the host by; "" with Address listed. Hosts that are made by number have one when
-	// their number is even.
+	// DNSName is what windows-instances lists the host by; "" with Address listed. Hosts that are made by number have one
+	// when their number is even.
 	DNSName string
 	// Username is the administrator to log in as. Default: Administrator.
 	Username string
@@ -34,12 +35,12 @@ type HostOptions struct {
 	// Services and Features are what was there before; see fake.Options.
 	Services []host.ServiceConfig
 	Features map[string]host.FeatureState
-	// CloudName is the name by which the metadata service of AWS or GCP knows the machine. Default: the private DNS name of the address on
-	// AWS, the computer name on GCP. NoMetadata is a machine that gets no answer from it.
+	// CloudName is the name by which the metadata service of AWS or GCP knows the machine. Default: the private DNS name
+	// of the address on AWS, the computer name on GCP. NoMetadata is a machine that gets no answer from it.
 	CloudName  string
 	NoMetadata bool
-	// ShutdownDelay is how long the host works on after it has accepted a reboot, RebootDuration how long it is down then, and BootDelay the
-	// SSH server's start after that.
+	// ShutdownDelay is how long the host works on after it has accepted a reboot, RebootDuration how long it is down then,
+	// and BootDelay the SSH server's start after that.
 	ShutdownDelay, RebootDuration, BootDelay time.Duration
 	// FeatureDuration is how long it takes to switch an optional feature of Windows.
 	FeatureDuration time.Duration
@@ -81,12 +82,12 @@ type Host struct {
 	guest *guest
 }
 
-// Entry is the host's key and value in the ConfigMap windows-instances.
+// Entry returns the host's key and value in the ConfigMap windows-instances.
 func (h *Host) Entry() (address, value string) {
 	return cmp.Or(h.Options.DNSName, h.Options.Address), "username=" + h.Options.Username
 }
 
-// NodeName is what the host's Node is called, unless its Node had another name before.
+// NodeName returns the name of the host's Node, unless its Node had another name before.
 func (h *Host) NodeName() string { return strings.ToLower(cmp.Or(h.Options.CloudName, h.Options.Name)) }
 
 // kubeletPKI is where the kubelet's certificate store is: it needs real files.
@@ -109,7 +110,8 @@ func (r *Rig) enter(options HostOptions) (*Host, error) {
 	options.CloudName = cmp.Or(options.CloudName, cloudName(r.platform, options.Name, options.Address))
 	for _, other := range r.hosts {
 		if other.Options.Name == options.Name || other.Options.Address == options.Address {
-			return nil, fmt.Errorf("add host %s at %s: there is host %s at %s", options.Name, options.Address, other.Options.Name, other.Options.Address)
+			return nil, fmt.Errorf("add host %s at %s: there is host %s at %s", options.Name, options.Address,
+				other.Options.Name, other.Options.Address)
 		}
 	}
 	h := &Host{Options: options}
@@ -118,7 +120,7 @@ func (r *Rig) enter(options HostOptions) (*Host, error) {
 	return h, nil
 }
 
-// at is the host's present address.
+// at returns the host's present address.
 func (h *Host) at() string {
 	address, _ := h.address.Load().(string) // nothing else is stored
 	return address
@@ -127,8 +129,9 @@ func (h *Host) at() string {
 func (r *Rig) bootHost(ctx context.Context, h *Host) error {
 	options := h.Options
 	created := fake.Options{
-		Name: options.Name, Addresses: []string{options.Address}, System: *options.System, Clock: r.options.Clock, ProgramClock: r.programClock(),
-		Programs: r.programs, Contents: r.contents, ShutdownDelay: options.ShutdownDelay,
+		Name: options.Name, Addresses: []string{options.Address}, System: *options.System, Clock: r.options.Clock,
+		ProgramClock: r.programClock(),
+		Programs:     r.programs, Contents: r.contents, ShutdownDelay: options.ShutdownDelay,
 		RebootDuration: options.RebootDuration, FeatureDuration: options.FeatureDuration,
 		Services: options.Services, Features: options.Features, Network: hostNetwork{r},
 		Listen: func(_ context.Context, port int) (net.Listener, error) {
@@ -194,7 +197,8 @@ func (r *Rig) MoveHost(ctx context.Context, h *Host, address string) error {
 	return nil
 }
 
-// Host is the bring-your-own host with the computer name it was made with. It panics when there is none: the name is the test's own.
+// Host returns the bring-your-own host with the computer name it was made with. It panics when there is none: the name
+// is the test's own.
 func (r *Rig) Host(name string) *Host {
 	for _, h := range r.Hosts() {
 		if h.Options.Name == name {
@@ -204,7 +208,7 @@ func (r *Rig) Host(name string) *Host {
 	panic(fmt.Sprintf("the rig has no host %q", name))
 }
 
-// Hosts are all bring-your-own hosts, in the order they were added.
+// Hosts returns all bring-your-own hosts, in the order they were added.
 func (r *Rig) Hosts() []*Host {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,15 +12,15 @@ import (
 // words are what somebody who controls a host puts in place of each line of its agent.
 type words func(line []byte) []byte
 
-// Speak makes a host hostile: each line that its agent would answer over SSH is handed to change, without its end, and what that returns is
-// answered in its place, to the byte. It is so until honest is called. Of one host the last call counts.
+// Speak makes a host hostile: change gets each line that its agent would answer over SSH, without its end, and the host
+// answers exactly what change returns. That lasts until honest is called. The last call for a host counts.
 func (r *Rig) Speak(h *Host, change func(line []byte) []byte) (honest func()) {
 	machine := h.Machine()
 	r.spoken.Store(machine, words(change))
 	return func() { r.spoken.Delete(machine) }
 }
 
-// Lie is Speak for one who keeps to the agent's language: lie changes the facts that the host tells.
+// Lie is Speak within the agent's language: lie changes the facts that the host reports.
 func (r *Rig) Lie(h *Host, lie func(facts *plan.Facts)) (honest func()) {
 	return r.Speak(h, func(text []byte) []byte {
 		line, ok := verb.Decode(text)
@@ -62,7 +62,7 @@ func (m *mouth) Write(data []byte) (int, error) {
 			return len(data), nil
 		}
 		m.line = rest
-		// Who controls the host does not care whether anybody listens.
+		// An attacker on the host does not care whether anyone listens.
 		_, _ = m.process.Stdout.Write(change(bytes.Clone(line)))
 	}
 }

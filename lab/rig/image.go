@@ -29,7 +29,7 @@ func windowsServer2025() host.SystemInfo {
 	}
 }
 
-// imageSystem is the Windows version of an image, which its name tells: 2019 or 2025, else 2022.
+// imageSystem returns the Windows version of an image, which its name tells: 2019 or 2025, else 2022.
 func imageSystem(image string) host.SystemInfo {
 	switch {
 	case strings.Contains(image, "2019"):
@@ -40,8 +40,8 @@ func imageSystem(image string) host.SystemInfo {
 	return fake.WindowsServer2022()
 }
 
-// imageHoldsKey reports whether administrators of the platform make their own image, with an SSH server that accepts the operator's key.
-// Elsewhere the image is the vendor's, and all of that comes with the user data.
+// imageHoldsKey reports whether administrators of the platform make their own image, with an SSH server that accepts
+// the operator's key. Elsewhere the image is the vendor's, and all of that comes with the user data.
 func imageHoldsKey(platform string) bool {
 	return platform == platformVSphere || platform == platformNutanix
 }
@@ -63,7 +63,7 @@ func identifier(id string, n int) string {
 	return base32.StdEncoding.EncodeToString(sum[:])[:n]
 }
 
-// machineUser is the administrator of the platform's images.
+// machineUser returns the administrator of the platform's images.
 func machineUser(platform string) string {
 	if platform == platformAzure {
 		return "capi"
@@ -74,13 +74,13 @@ func machineUser(platform string) string {
 // MachineAddresses is how many Windows Machines there can be at once.
 const MachineAddresses = 250
 
-// MachineAddress is the IPv4 address of the n-th virtual machine with Windows, from 1 to MachineAddresses.
+// MachineAddress returns the IPv4 address of the n-th virtual machine with Windows, from 1 to MachineAddresses.
 func MachineAddress(n int) string { return fmt.Sprintf("10.9.128.%d", n) }
 
-// linuxAddress is the address of the n-th virtual machine with Linux, from 1. Nothing listens there.
+// linuxAddress returns the address of the n-th virtual machine with Linux, from 1. Nothing listens there.
 func linuxAddress(n int) string { return fmt.Sprintf("10.0.%d.%d", (n-1)/250, (n-1)%250+1) }
 
-// internalDNS is the name that the platform's DNS has for a virtual machine; "" where it has none.
+// internalDNS returns the name that the platform's DNS has for a virtual machine; "" where it has none.
 func internalDNS(platform, machine, address string) string {
 	switch platform {
 	case platformAWS:
@@ -93,7 +93,8 @@ func internalDNS(platform, machine, address string) string {
 	return ""
 }
 
-// cloudName is the name by which the platform's metadata service knows a virtual machine; "" where nobody is asked for it.
+// cloudName returns the name by which the platform's metadata service knows a virtual machine; "" where nobody is asked
+// for it.
 func cloudName(platform, machine, address string) string {
 	switch platform {
 	case platformAWS:
@@ -104,7 +105,8 @@ func cloudName(platform, machine, address string) string {
 	return ""
 }
 
-// MachineDNSName is the name of an address in the DNS of a platform whose names follow from addresses; "" for others.
+// MachineDNSName returns the name of an address in the DNS of a platform whose names follow from addresses; "" for
+// others.
 func MachineDNSName(platform, address string) string {
 	if platform != platformAWS {
 		return ""

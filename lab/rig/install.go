@@ -20,8 +20,8 @@ const (
 	exampleInstancesFile = "windows-instances.yaml"
 )
 
-// InstallOperator applies deploy/ for the namespace, "" for the usual one, and returns a configuration with the rights of the
-// operator's ServiceAccount. The Deployment is scaled to 0: no node of the lab could run it.
+// InstallOperator applies deploy/ for the namespace, "" for the usual one, and returns a configuration with the rights
+// of the operator's ServiceAccount. The Deployment is scaled to 0: no node of the lab could run it.
 func (r *Rig) InstallOperator(ctx context.Context, namespace string) (*rest.Config, error) {
 	if namespace == "" {
 		namespace = Namespace
@@ -33,8 +33,10 @@ func (r *Rig) InstallOperator(ctx context.Context, namespace string) (*rest.Conf
 	return r.InstallObjects(ctx, namespace, objects)
 }
 
-// InstallObjects applies the objects of an operator that comes another way than as deploy/. Its ServiceAccount must have the usual name.
-func (r *Rig) InstallObjects(ctx context.Context, namespace string, objects []*unstructured.Unstructured) (*rest.Config, error) {
+// InstallObjects applies the objects of an operator that is not installed from deploy/. Its ServiceAccount must have
+// the usual name.
+func (r *Rig) InstallObjects(ctx context.Context, namespace string, objects []*unstructured.Unstructured) (*rest.Config,
+	error) {
 	for _, object := range objects {
 		if err := r.install(ctx, object); err != nil {
 			return nil, fmt.Errorf("install the operator: %w", err)
@@ -91,11 +93,12 @@ func (r *Rig) setKeys(ctx context.Context, data map[string][]byte) error {
 
 // DeleteKey deletes the Secret.
 func (r *Rig) DeleteKey(ctx context.Context) error {
-	return r.Client.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace(), Name: privateKeySecret}})
+	return r.Client.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace(),
+		Name: privateKeySecret}})
 }
 
-// SetInstances makes the ConfigMap windows-instances, as the example has it, with these entries; those that are not among them are
-// removed from it.
+// SetInstances makes the ConfigMap windows-instances, as the example has it, with these entries; those that are not
+// among them are removed from it.
 func (r *Rig) SetInstances(ctx context.Context, entries map[string]string) error {
 	example, err := Example(exampleInstancesFile)
 	if err != nil {
@@ -115,7 +118,7 @@ func (r *Rig) ListHosts(ctx context.Context, names ...string) error {
 	return r.SetInstances(ctx, r.Entries(names...))
 }
 
-// Entries are the entries of windows-instances for hosts by computer name; for all when none is named.
+// Entries returns the entries of windows-instances for hosts by computer name; for all when none is named.
 func (r *Rig) Entries(names ...string) map[string]string {
 	hosts := r.Hosts()
 	if len(names) > 0 {
@@ -134,5 +137,6 @@ func (r *Rig) Entries(names ...string) map[string]string {
 
 // DeleteInstances deletes the ConfigMap windows-instances.
 func (r *Rig) DeleteInstances(ctx context.Context) error {
-	return r.Client.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace(), Name: instancesConfigMap}})
+	return r.Client.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace(),
+		Name: instancesConfigMap}})
 }

@@ -39,32 +39,33 @@ func (r *Rig) newKey() ([]byte, sshkey.Key, error) {
 	return data, key, nil
 }
 
-// publicKey is the key that administrators put on new hosts now.
+// publicKey returns the key that administrators put on new hosts now.
 func (r *Rig) publicKey() ssh.PublicKey {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.key.Signer().PublicKey()
 }
 
-// imageKey is the key in the templates that administrators made.
+// imageKey returns the key in the templates that administrators made.
 func (r *Rig) imageKey() ssh.PublicKey {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.templateKey.Signer().PublicKey()
 }
 
-// PublicKey is the key that the operator's private key belongs to.
+// PublicKey returns the key that the operator's private key belongs to.
 func (r *Rig) PublicKey() ssh.PublicKey { return r.publicKey() }
 
-// PrivateKey is the key that new hosts know, in OpenSSH form.
+// PrivateKey returns the key that new hosts know, in OpenSSH form.
 func (r *Rig) PrivateKey() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.privateKey
 }
 
-// RotateKey replaces the key by a new one, in the Secret and for bring-your-own hosts that are added later; those that are there, and the
-// templates of vSphere and Nutanix, know the old one only. With keepPrevious, the Secret holds that one as well.
+// RotateKey replaces the key by a new one, in the Secret and for bring-your-own hosts that are added later; existing
+// hosts, and the templates of vSphere and Nutanix, know only the old one. With keepPrevious, the Secret holds that one
+// as well.
 func (r *Rig) RotateKey(ctx context.Context, keepPrevious bool) error {
 	private, key, err := r.newKey()
 	if err != nil {
@@ -90,7 +91,7 @@ func (r *Rig) UpdateTemplates() {
 	r.templateKey = r.key
 }
 
-// KeyHash is what the annotation pub-key-hash of a Node that is reached with the present key has.
+// KeyHash returns the annotation pub-key-hash of a Node that is reached with the present key.
 func (r *Rig) KeyHash() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

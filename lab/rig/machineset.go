@@ -36,11 +36,11 @@ const (
 
 // MachineSetOptions describe a Windows MachineSet. The zero value is one for Windows Server 2022.
 type MachineSetOptions struct {
-	// Image is what the platform's providerSpec names: the id of an AMI, the SKU of an image, the name of a template, or the image of a disk.
-	// Its text tells the Windows version: 2019, 2022 or 2025. Default: one with 2022.
+	// Image is what the platform's providerSpec names: the id of an AMI, the SKU of an image, the name of a template, or
+	// the image of a disk. Its text tells the Windows version: 2019, 2022 or 2025. Default: one with 2022.
 	Image string
-	// Zone is where the Machines are to be, as the platform names it: us-east-1b on AWS, 2 on Azure, us-central1-b on GCP. Default: the zone
-	// of the Linux workers. vSphere and Nutanix have no field for it.
+	// Zone is where the Machines are to be, as the platform names it: us-east-1b on AWS, 2 on Azure, us-central1-b on GCP.
+	// Default: the zone of the Linux workers. vSphere and Nutanix have no field for it.
 	Zone string
 	// UserDataSecret is the Secret with the user data. Default: windows-user-data.
 	UserDataSecret string
@@ -83,7 +83,7 @@ func (r *Rig) CreateMachineSet(ctx context.Context, name string, replicas int32,
 	return nil
 }
 
-// workerMachineSet is the MachineSet that the installation made.
+// workerMachineSet returns the MachineSet that the installation made.
 func (r *Rig) workerMachineSet(ctx context.Context) (*machinev1.MachineSet, error) {
 	var sets machinev1.MachineSetList
 	if err := r.Client.List(ctx, &sets, client.InNamespace(v1alpha1.MachineNamespace)); err != nil {
@@ -176,7 +176,7 @@ func (r *Rig) DeleteMachine(ctx context.Context, name string) error {
 	return nil
 }
 
-// Machine is a Machine as the API server has it now; nil when there is none.
+// Machine returns a Machine as the API server has it now; nil when there is none.
 func (r *Rig) Machine(ctx context.Context, name string) (*machinev1.Machine, error) {
 	machine := &machinev1.Machine{}
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: name}, machine)
@@ -189,7 +189,7 @@ func (r *Rig) Machine(ctx context.Context, name string) (*machinev1.Machine, err
 	return machine, nil
 }
 
-// Machines are the Windows Machines, by name: those of a MachineSet, or all when its name is "".
+// Machines returns the Windows Machines, by name: those of a MachineSet, or all when its name is "".
 func (r *Rig) Machines(ctx context.Context, machineSet string) ([]machinev1.Machine, error) {
 	return machinesOf(ctx, r.Client, machineSet)
 }
@@ -246,5 +246,5 @@ func (r *Rig) readPlatform(ctx context.Context) error {
 	return nil
 }
 
-// Platform is the cluster's, as Infrastructure has it.
+// Platform returns the cluster's, as Infrastructure has it.
 func (r *Rig) Platform() string { return r.platform }

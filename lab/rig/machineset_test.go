@@ -13,7 +13,8 @@ import (
 //
 func TestMachineSetFromZeroToReady(t *testing.T) {
 	r, err := New(t.Context(), Options{
-		MachineAPI: true, LinuxNodes: 1, ControlPlane: cluster.Options{Platform: platformAWS}, VM: VMOptions{UserDataDelay: time.Second},
+		MachineAPI: true, LinuxNodes: 1, ControlPlane: cluster.Options{Platform: platformAWS},
+		VM: VMOptions{UserDataDelay: time.Second},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +49,8 @@ func TestMachineSetFromZeroToReady(t *testing.T) {
 	}
 	t.Run("the Linux nodes have their Machines beside them", func(t *testing.T) {
 		var nodes corev1.NodeList
-		if err := r.Client.List(ctx, &nodes, client.MatchingLabels{corev1.LabelOSStable: "linux"}); err != nil || len(nodes.Items) != 3 {
+		if err := r.Client.List(ctx, &nodes, client.MatchingLabels{corev1.LabelOSStable: "linux"}); err != nil ||
+			len(nodes.Items) != 3 {
 			t.Errorf("%d Linux nodes, %v; want a control-plane node and two workers", len(nodes.Items), err)
 		}
 	})

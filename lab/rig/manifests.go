@@ -18,7 +18,7 @@ import (
 	"github.com/windows-machine-config/wmco/examples"
 )
 
-// Manifests are the objects of deploy/ for a namespace, as an overlay that sets it gives them.
+// Manifests returns the objects of deploy/ for a namespace, as an overlay that sets it gives them.
 func Manifests(namespace string) ([]*unstructured.Unstructured, error) {
 	files := filesys.MakeFsInMemory()
 	err := fs.WalkDir(deploy.Files, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -60,7 +60,7 @@ func Manifests(namespace string) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// Example is the object in a file of examples/.
+// Example returns the object in a file of examples/.
 func Example(name string) (*unstructured.Unstructured, error) {
 	data, err := examples.Files.ReadFile(name)
 	if err != nil {
@@ -79,10 +79,11 @@ func Example(name string) (*unstructured.Unstructured, error) {
 // fieldOwner is who the lab's administrator is to the API server.
 const fieldOwner = client.FieldOwner("lab-administrator")
 
-// Apply makes or changes an object as an administrator does with kubectl apply. Fields that the API server does not know are an
-// error.
+// Apply makes or changes an object as an administrator does with kubectl apply. Fields that the API server does not
+// know are an error.
 func (r *Rig) Apply(ctx context.Context, object *unstructured.Unstructured) error {
-	err := r.strict.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), fieldOwner, client.ForceOwnership)
+	err := r.strict.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), fieldOwner,
+		client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
@@ -96,18 +97,20 @@ func (r *Rig) applyCRD(ctx context.Context, definition *unstructured.Unstructure
 	}
 	watched := &unstructured.Unstructured{}
 	watched.SetGroupVersionKind(definition.GroupVersionKind())
-	return r.WaitFor(ctx, "definition "+definition.GetName(), watched, func(ctx context.Context, reader client.Reader) (bool, error) {
-		if err := reader.Get(ctx, client.ObjectKeyFromObject(definition), watched); err != nil {
-			return false, client.IgnoreNotFound(err)
-		}
-		// They are null before the API server has looked at it.
-		value, _, err := unstructured.NestedFieldNoCopy(watched.Object, "status", "conditions")
-		conditions, _ := value.([]any)
-		for _, condition := range conditions {
-			if c, ok := condition.(map[string]any); ok && c["type"] == "Established" && c["status"] == string(metav1.ConditionTrue) {
-				return true, nil
+	return r.WaitFor(ctx, "definition "+definition.GetName(), watched,
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			if err := reader.Get(ctx, client.ObjectKeyFromObject(definition), watched); err != nil {
+				return false, client.IgnoreNotFound(err)
 			}
-		}
-		return false, err
-	})
+			// They are null before the API server has looked at it.
+			value, _, err := unstructured.NestedFieldNoCopy(watched.Object, "status", "conditions")
+			conditions, _ := value.([]any)
+			for _, condition := range conditions {
+				if c, ok := condition.(map[string]any); ok && c["type"] == "Established" &&
+					c["status"] == string(metav1.ConditionTrue) {
+					return true, nil
+				}
+			}
+			return false, err
+		})
 }

@@ -25,7 +25,8 @@ func manifests(t *testing.T, namespace string) []*unstructured.Unstructured {
 func convert[T any](t *testing.T, object *unstructured.Unstructured) T {
 	t.Helper()
 	var typed T
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, &typed, true); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object,
+		&typed, true); err != nil {
 		t.Fatalf("%s %s: %v", object.GetKind(), object.GetName(), err)
 	}
 	return typed
@@ -97,13 +98,14 @@ func TestDeployment(t *testing.T) {
 		}
 		taint := corev1.Taint{Key: "node-role.kubernetes.io/control-plane", Effect: corev1.TaintEffectNoSchedule}
 		tolerated := slices.ContainsFunc(pod.Tolerations, func(toleration corev1.Toleration) bool {
-			return toleration.Key == taint.Key && toleration.Effect == taint.Effect && toleration.Operator == corev1.TolerationOpExists
+			return toleration.Key == taint.Key && toleration.Effect == taint.Effect &&
+				toleration.Operator == corev1.TolerationOpExists
 		})
 		if !tolerated {
 			t.Errorf("the taint of control-plane nodes is not tolerated: %v", pod.Tolerations)
 		}
 	})
-	t.Run("it is told its own namespace", func(t *testing.T) {
+	t.Run("it is given its own namespace", func(t *testing.T) {
 		i := slices.IndexFunc(container.Env, func(e corev1.EnvVar) bool { return e.Name == "WATCH_NAMESPACE" })
 		if i < 0 || container.Env[i].ValueFrom.FieldRef.FieldPath != "metadata.namespace" {
 			t.Errorf("the environment is %v", container.Env)

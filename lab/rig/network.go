@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Network is where hosts listen, and how the operator reaches them. A winhost.Network is one within the process.
+// Network lets hosts listen, and the operator reach them. A winhost.Network is one within the process.
 type Network interface {
 	// Listen opens a port of a host's address.
 	Listen(address string, port int) (net.Listener, error)
@@ -34,13 +34,14 @@ func (RealNetwork) DialContext(ctx context.Context, network, address string) (ne
 // SetName does nothing: the namespace was given its names when it was made.
 func (RealNetwork) SetName(string, ...string) {}
 
-// Address is the IPv4 address of the n-th host, from 1.
+// Address returns the IPv4 address of the n-th host, from 1.
 func Address(n int) string { return fmt.Sprintf("10.9.%d.%d", (n-1)/250, (n-1)%250+1) }
 
-// DNSName is the name of the n-th host, where it has one.
+// DNSName returns the name of the n-th host, where it has one.
 func DNSName(n int) string { return fmt.Sprintf("instance-%d.example.com", n) }
 
-// dialAPI dials for programs on hosts, which reach the API server under its cluster-internal name, as they would in a cluster.
+// dialAPI dials for programs on hosts, which reach the API server under its cluster-internal name, as they would in a
+// cluster.
 func (r *Rig) dialAPI(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -52,7 +53,7 @@ func (r *Rig) dialAPI(ctx context.Context, network, address string) (net.Conn, e
 	return new(net.Dialer).DialContext(ctx, network, address)
 }
 
-// apiName is the cluster-internal name of the API server.
+// apiName returns the cluster-internal name of the API server.
 func (r *Rig) apiName() string { return "api-int." + r.domain() }
 
 // apiAddress is what the API server's internal name stands for on hosts: the address of the cluster's load balancer.

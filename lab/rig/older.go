@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// OlderKind is a generation of operators before version 12, by what they made of hosts.
+// OlderKind is a generation of operators before version 12, by how they configured hosts.
 type OlderKind string
 
 const (
@@ -25,7 +25,7 @@ const (
 	OlderContainerd OlderKind = "containerd"
 )
 
-// Version is one of that generation, in the form in which it named itself.
+// Version returns one of that generation, in the form in which it named itself.
 func (k OlderKind) Version() string {
 	switch k {
 	case OlderDocker:
@@ -48,7 +48,8 @@ const (
 	olderHostKeys     = "windows-ssh-host-keys"
 )
 
-// OlderClusterObjects are what an operator of the generation of WICD has in the cluster beside what a user made and what each version has.
+// OlderClusterObjects are the objects of an operator of the generation of WICD in the cluster, except those that a user
+// made or each version has.
 func OlderClusterObjects(namespace, version string) []client.Object {
 	here := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
 	account := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: olderAgentAccount}}
@@ -58,7 +59,8 @@ func OlderClusterObjects(namespace, version string) []client.Object {
 	rules := []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}},
 		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "patch", "update"}},
-		{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create", "get", "list", "watch"}},
+		{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"},
+			Verbs: []string{"create", "get", "list", "watch"}},
 	}
 	owner := map[string]string{"app.kubernetes.io/managed-by": "windows-machine-config-operator"}
 	hostKeys := &corev1.ConfigMap{ObjectMeta: here(olderHostKeys)}
@@ -70,7 +72,8 @@ func OlderClusterObjects(namespace, version string) []client.Object {
 		token,
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: olderAgentAccount}, Rules: rules},
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: olderAgentRights}, Rules: rules},
-		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: olderAgentAccount}, RoleRef: role(olderAgentAccount), Subjects: account},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: olderAgentAccount},
+			RoleRef: role(olderAgentAccount), Subjects: account},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: olderAgentRights}, RoleRef: role(olderAgentRights),
 			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: olderAgentGroup}}},
 		&rbacv1.RoleBinding{ObjectMeta: here(olderAgentAccount), RoleRef: role(olderAgentAccount), Subjects: account},
@@ -94,8 +97,8 @@ func olderServices(namespace, version string) *corev1.ConfigMap {
 	}
 }
 
-// SeedOlderCluster puts into the cluster what an operator of the generation of WICD has there, after InstallOperator. Close takes away what is
-// left of it.
+// SeedOlderCluster makes the objects of an operator of the generation of WICD in the cluster, after InstallOperator.
+// Close deletes what is left of them.
 func (r *Rig) SeedOlderCluster(ctx context.Context, version string) error {
 	for _, object := range OlderClusterObjects(r.Namespace(), cmp.Or(version, OlderContainerd.Version())) {
 		if err := r.Client.Create(ctx, object); err != nil {
@@ -106,7 +109,8 @@ func (r *Rig) SeedOlderCluster(ctx context.Context, version string) error {
 	return nil
 }
 
-// NoteOlderHostKeys writes host keys as an older operator notes them for hosts that are no nodes yet: base64 by address.
+// NoteOlderHostKeys writes host keys as an older operator notes them for hosts that are no nodes yet: base64 by
+// address.
 func (r *Rig) NoteOlderHostKeys(ctx context.Context, keys map[string]string) error {
 	noted := &corev1.ConfigMap{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace(), Name: olderHostKeys}, noted); err != nil {

@@ -14,13 +14,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// olderAgentMagic begins the stand-in for the agent of operators before version 12. What it is to configure follows, as JSON.
+// olderAgentMagic begins the stand-in for the agent of operators before version 12. What it is to configure follows, as
+// JSON.
 const olderAgentMagic = "MZwmco-lab-older-agent\n"
 
 // olderAgentPeriod is how often it looks. The real one does so at each change of its Node, and every two minutes.
 const olderAgentPeriod = time.Second
 
-// olderAgent is the executable of an agent that keeps services as they are given.
+// olderAgent returns the executable of an agent that keeps services as they are given.
 func olderAgent(services []host.ServiceConfig) ([]byte, error) {
 	data, err := json.Marshal(services)
 	if err != nil {

@@ -7,29 +7,38 @@ import (
 	"github.com/windows-machine-config/wmco/lab/payload"
 )
 
-// olderBootstrapperServices are those of version 6. Windows starts each of them at a boot.
+// olderBootstrapperServices returns the services of version 6. Windows starts each of them at a boot.
 func olderBootstrapperServices(in olderInputs) []host.ServiceConfig {
 	service := func(name, line string, dependencies ...string) host.ServiceConfig {
 		return host.ServiceConfig{Name: name, CommandLine: line, StartType: host.StartAutomatic, Dependencies: dependencies}
 	}
-	kubelet := service("kubelet", `C:\k\kubelet.exe --config=C:\k\kubelet.conf --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig `+
-		`--cert-dir=c:\var\lib\kubelet\pki\ --windows-service --logtostderr=false --log-file=C:\var\log\kubelet\kubelet.log `+
-		`--register-with-taints=os=Windows:NoSchedule --node-labels=node.openshift.io/os_id=Windows --container-runtime=remote `+
-		`--container-runtime-endpoint=npipe://./pipe/containerd-containerd --resolv-conf= --hostname-override=`+in.node+` --node-ip=`+in.address+` --v=3`, "containerd")
+	kubelet := service("kubelet",
+		`C:\k\kubelet.exe --config=C:\k\kubelet.conf --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig `+
+			`--cert-dir=c:\var\lib\kubelet\pki\ --windows-service --logtostderr=false --log-file=C:\var\log\kubelet\kubelet.log `+
+			`--register-with-taints=os=Windows:NoSchedule --node-labels=node.openshift.io/os_id=Windows --container-runtime=remote `+
+			`--container-runtime-endpoint=npipe://./pipe/containerd-containerd --resolv-conf= --hostname-override=`+in.node+
+			` --node-ip=`+in.address+` --v=3`, "containerd")
 	kubelet.Description = "OpenShift Kubelet"
 	return []host.ServiceConfig{
-		service("containerd", `C:\k\containerd\containerd.exe --config C:\k\containerd\containerd_conf.toml --log-file C:\var\log\containerd\containerd.log --run-service`),
+		service("containerd",
+			`C:\k\containerd\containerd.exe --config C:\k\containerd\containerd_conf.toml --log-file C:\var\log\containerd\containerd.log --run-service`),
 		kubelet,
-		service("windows_exporter", `C:\k\windows_exporter.exe --collectors.enabled cpu,cs,logical_disk,net,os,service,system,textfile,container,memory,cpu_info`),
-		service("hybrid-overlay-node", `C:\k\hybrid-overlay-node.exe --node `+in.node+` --k8s-kubeconfig C:\k\kubeconfig --windows-service `+
+		service("windows_exporter",
+			`C:\k\windows_exporter.exe --collectors.enabled cpu,cs,logical_disk,net,os,service,system,textfile,container,memory,cpu_info`),
+		service("hybrid-overlay-node", `C:\k\hybrid-overlay-node.exe --node `+in.node+
+			` --k8s-kubeconfig C:\k\kubeconfig --windows-service `+
 			`--logfile C:\var\log\hybrid-overlay\hybrid-overlay.log`, "kubelet"),
-		service("kube-proxy", `C:\k\kube-proxy.exe --windows-service --v=4 --proxy-mode=kernelspace --feature-gates=WinOverlay=true `+
-			`--hostname-override=`+in.node+` --kubeconfig=C:\k\kubeconfig --cluster-cidr=`+in.subnet+` --log-dir=C:\var\log\kube-proxy `+
-			`--logtostderr=false --network-name=`+olderNetwork+` --source-vip=10.132.9.2 --enable-dsr=false`, "hybrid-overlay-node"),
+		service("kube-proxy",
+			`C:\k\kube-proxy.exe --windows-service --v=4 --proxy-mode=kernelspace --feature-gates=WinOverlay=true `+
+				`--hostname-override=`+in.node+` --kubeconfig=C:\k\kubeconfig --cluster-cidr=`+in.subnet+
+				` --log-dir=C:\var\log\kube-proxy `+
+				`--logtostderr=false --network-name=`+olderNetwork+` --source-vip=10.132.9.2 --enable-dsr=false`,
+			"hybrid-overlay-node"),
 	}
 }
 
-// olderBootstrapperLayout is that of version 6: the bootstrapper and its files, and containerd in the place of Docker.
+// olderBootstrapperLayout returns the layout of version 6: the bootstrapper and its files, and containerd in the place
+// of Docker.
 func olderBootstrapperLayout(in olderInputs) olderLayout {
 	files := map[string]string{
 		`C:\k\wmcb.exe`:                          "MZ",
@@ -57,7 +66,8 @@ func olderBootstrapperLayout(in olderInputs) olderLayout {
 		payload.Executable{Component: "cni", File: "host-local.exe", Version: "v1.1.1"},
 	))
 	return olderLayout{
-		services: olderBootstrapperServices(in), files: files, folders: []string{`C:\var\log\containerd`, `C:\var\log\hybrid-overlay`, `C:\var\log\kube-proxy`},
+		services: olderBootstrapperServices(in), files: files, folders: []string{`C:\var\log\containerd`,
+			`C:\var\log\hybrid-overlay`, `C:\var\log\kube-proxy`},
 		started: []string{"kube-proxy", "windows_exporter"},
 	}
 }

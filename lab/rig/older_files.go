@@ -15,7 +15,7 @@ type olderLayout struct {
 	services []host.ServiceConfig // in the order of their dependencies, the agent's last
 	files    map[string]string
 	folders  []string
-	// variables are those of the machine.
+	// variables are the machine's variables.
 	variables map[string]string
 	// started is the service that is started, and with it what it depends on.
 	started []string
@@ -33,10 +33,11 @@ type olderInputs struct {
 
 const olderNetwork = "OVNKubernetesHybridOverlayNetwork"
 
-// kubeconfig is one with the kubelet's certificate, or with a token.
+// kubeconfig returns one with the kubelet's certificate, or with a token.
 func (in olderInputs) kubeconfig(user string) string {
 	return "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n" +
-		fmt.Sprintf("clusters: [{name: c, cluster: {server: %q, certificate-authority-data: %s}}]\n", in.server, base64.StdEncoding.EncodeToString(in.authority)) +
+		fmt.Sprintf("clusters: [{name: c, cluster: {server: %q, certificate-authority-data: %s}}]\n", in.server,
+			base64.StdEncoding.EncodeToString(in.authority)) +
 		"users: [{name: u, user: " + user + "}]\n"
 }
 
@@ -45,21 +46,25 @@ const (
 	olderTokenUser       = `{token: an-older-token}`
 )
 
-// olderDockerLayout is that of WMCB: it made the kubelet's service and the operator the others, all with programs directly in C:\k.
+// olderDockerLayout returns the layout of WMCB: it made the kubelet's service and the operator the others, all with
+// programs directly in C:\k.
 func olderDockerLayout(in olderInputs) olderLayout {
 	services := []host.ServiceConfig{
-		{Name: "docker", DisplayName: "Docker Engine", CommandLine: `"C:\Program Files\Docker\dockerd.exe" --run-service`, StartType: host.StartAutomatic},
+		{Name: "docker", DisplayName: "Docker Engine", CommandLine: `"C:\Program Files\Docker\dockerd.exe" --run-service`,
+			StartType: host.StartAutomatic},
 		{Name: "kubelet", Description: "OpenShift Kubelet", StartType: host.StartAutomatic, Dependencies: []string{"docker"},
 			CommandLine: `C:\k\kubelet.exe --config=C:\k\kubelet.conf --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig ` +
 				`--cert-dir=c:\var\lib\kubelet\pki\ --windows-service --logtostderr=false --log-file=C:\var\log\kubelet\kubelet.log ` +
 				`--register-with-taints=os=Windows:NoSchedule --node-labels=node.openshift.io/os_id=Windows --container-runtime=docker ` +
 				`--resolv-conf= --v=3`},
 		{Name: "hybrid-overlay-node", StartType: host.StartAutomatic, Dependencies: []string{"kubelet"},
-			CommandLine: `C:\k\hybrid-overlay-node.exe --node ` + in.node + ` --k8s-kubeconfig C:\k\kubeconfig --windows-service ` +
+			CommandLine: `C:\k\hybrid-overlay-node.exe --node ` + in.node +
+				` --k8s-kubeconfig C:\k\kubeconfig --windows-service ` +
 				`--logfile C:\var\log\hybrid-overlay\hybrid-overlay.log`},
 		{Name: "kube-proxy", StartType: host.StartAutomatic, Dependencies: []string{"hybrid-overlay-node"},
 			CommandLine: `C:\k\kube-proxy.exe --windows-service --v=4 --proxy-mode=kernelspace --feature-gates=WinOverlay=true ` +
-				`--hostname-override=` + in.node + ` --kubeconfig=C:\k\kubeconfig --cluster-cidr=` + in.subnet + ` --log-dir=C:\var\log\kube-proxy ` +
+				`--hostname-override=` + in.node + ` --kubeconfig=C:\k\kubeconfig --cluster-cidr=` + in.subnet +
+				` --log-dir=C:\var\log\kube-proxy ` +
 				`--logtostderr=false --network-name=` + olderNetwork + ` --source-vip=10.132.9.2 --enable-dsr=false`},
 	}
 	files := map[string]string{
@@ -96,27 +101,37 @@ func (k OlderKind) layout(in olderInputs) (olderLayout, error) {
 	return olderContainerdLayout(in)
 }
 
-// olderContainerdServices are those of WICD, all but its own.
+// olderContainerdServices returns the services of WICD, all but its own.
 func olderContainerdServices(in olderInputs) []host.ServiceConfig {
 	const runner = `C:\k\kube-log-runner.exe -log-file=C:\var\log\`
 	service := func(name, line string, dependencies ...string) host.ServiceConfig {
-		return host.ServiceConfig{Name: name, Description: "OpenShift managed " + name, CommandLine: line, StartType: host.StartManual, Dependencies: dependencies}
+		return host.ServiceConfig{Name: name, Description: "OpenShift managed " + name, CommandLine: line,
+			StartType: host.StartManual, Dependencies: dependencies}
 	}
 	return []host.ServiceConfig{
-		service("containerd", `C:\k\containerd\containerd.exe --config C:\k\containerd\containerd_conf.toml --log-file C:\var\log\containerd\containerd.log --run-service --log-level info`),
-		service("kubelet", runner+`kubelet\kubelet.log C:\k\kubelet.exe --config=C:\k\kubelet.conf --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig `+
+		service("containerd",
+			`C:\k\containerd\containerd.exe --config C:\k\containerd\containerd_conf.toml --log-file C:\var\log\containerd\containerd.log --run-service --log-level info`),
+		service("kubelet", runner+
+			`kubelet\kubelet.log C:\k\kubelet.exe --config=C:\k\kubelet.conf --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig `+
 			`--kubeconfig=C:\k\kubeconfig --cert-dir=c:\var\lib\kubelet\pki\ --windows-service --node-labels=node.openshift.io/os_id=Windows `+
-			`--windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS --v=2 --hostname-override=`+in.node+` --node-ip=`+in.address, "containerd"),
-		service("windows_exporter", `C:\k\windows_exporter.exe --collectors.enabled cpu,logical_disk,net,os,service,system,container,memory,cpu_info `+
-			`--web.config.file C:\k\tls\windows-exporter-webconfig.yaml`),
-		service("hybrid-overlay-node", `C:\k\hybrid-overlay-node.exe --node `+in.node+` --bootstrap-kubeconfig=C:\k\kubeconfig --cert-dir=C:\k\cni\config `+
-			`--cert-duration=24h --windows-service --logfile C:\var\log\hybrid-overlay\hybrid-overlay.log --k8s-apiserver=`+in.server+` --k8s-cacert C:\k\bootstrap-ca.crt`, "kubelet"),
-		service("csi-proxy", `C:\k\csi-proxy.exe -log_file=C:\var\log\csi-proxy\csi-proxy.log -logtostderr=false -windows-service --v=2`),
-		service("kube-proxy", runner+`kube-proxy\kube-proxy.log C:\k\kube-proxy.exe --config C:\k\kube-proxy.conf --windows-service`, "hybrid-overlay-node"),
+			`--windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS --v=2 --hostname-override=`+in.node+` --node-ip=`+in.address,
+			"containerd"),
+		service("windows_exporter",
+			`C:\k\windows_exporter.exe --collectors.enabled cpu,logical_disk,net,os,service,system,container,memory,cpu_info `+
+				`--web.config.file C:\k\tls\windows-exporter-webconfig.yaml`),
+		service("hybrid-overlay-node", `C:\k\hybrid-overlay-node.exe --node `+in.node+
+			` --bootstrap-kubeconfig=C:\k\kubeconfig --cert-dir=C:\k\cni\config `+
+			`--cert-duration=24h --windows-service --logfile C:\var\log\hybrid-overlay\hybrid-overlay.log --k8s-apiserver=`+
+			in.server+` --k8s-cacert C:\k\bootstrap-ca.crt`, "kubelet"),
+		service("csi-proxy",
+			`C:\k\csi-proxy.exe -log_file=C:\var\log\csi-proxy\csi-proxy.log -logtostderr=false -windows-service --v=2`),
+		service("kube-proxy",
+			runner+`kube-proxy\kube-proxy.log C:\k\kube-proxy.exe --config C:\k\kube-proxy.conf --windows-service`,
+			"hybrid-overlay-node"),
 	}
 }
 
-// olderContainerdLayout is that of WICD.
+// olderContainerdLayout returns the layout of WICD.
 func olderContainerdLayout(in olderInputs) (olderLayout, error) {
 	services := olderContainerdServices(in)
 	agent, err := olderAgent(services)
@@ -146,15 +161,16 @@ func olderContainerdLayout(in olderInputs) (olderLayout, error) {
 		`C:\k\tls\certs\tls.key`:                                     "a key\n",
 		`C:\k\containerd\containerd_conf.toml`:                       olderContainerdConf,
 		`C:\k\containerd\registries\registry.example.com\hosts.toml`: "server = \"https://registry.example.com/v2\"\n",
-		`C:\k\cni\config\cni.conf`:                                   `{"cniVersion":"0.2.0","name":"` + olderNetwork + `","type":"win-overlay","apiVersion":2}`,
-		`C:\k\cni\config\ovnkube-client-2026-10-31-00-00-00.pem`:     "a certificate and its key\n",
-		`C:\k\cni\config\ovnkube-client-current.pem`:                 "a certificate and its key\n",
-		`C:\Temp\network-conf.ps1`:                                   "# of an older operator\n",
-		`C:\Temp\hns.psm1`:                                           "# of an older operator\n",
-		`C:\Temp\windows-defender-exclusion.ps1`:                     "# of an older operator\n",
-		`C:\Temp\of-somebody-else.ps1`:                               "# not of an older operator\n",
-		`C:\var\log\wicd\windows-instance-config-daemon.exe.INFO`:    "I0101\n",
-		`C:\var\log\hybrid-overlay\hybrid-overlay.log`:               "I0101\n",
+		`C:\k\cni\config\cni.conf`: `{"cniVersion":"0.2.0","name":"` + olderNetwork +
+			`","type":"win-overlay","apiVersion":2}`,
+		`C:\k\cni\config\ovnkube-client-2026-10-31-00-00-00.pem`:  "a certificate and its key\n",
+		`C:\k\cni\config\ovnkube-client-current.pem`:              "a certificate and its key\n",
+		`C:\Temp\network-conf.ps1`:                                "# of an older operator\n",
+		`C:\Temp\hns.psm1`:                                        "# of an older operator\n",
+		`C:\Temp\windows-defender-exclusion.ps1`:                  "# of an older operator\n",
+		`C:\Temp\of-somebody-else.ps1`:                            "# not of an older operator\n",
+		`C:\var\log\wicd\windows-instance-config-daemon.exe.INFO`: "I0101\n",
+		`C:\var\log\hybrid-overlay\hybrid-overlay.log`:            "I0101\n",
 	}
 	maps.Copy(files, olderPrograms(
 		payload.Executable{Component: "containerd", File: "containerd.exe", Version: "v1.7.27"},
@@ -166,13 +182,16 @@ func olderContainerdLayout(in olderInputs) (olderLayout, error) {
 		payload.Executable{Component: "cni", File: "host-local.exe", Version: "v1.6.0"},
 	))
 	all := append(services, host.ServiceConfig{
-		Name: "windows-instance-config-daemon", Description: "OpenShift managed windows-instance-config-daemon", StartType: host.StartAutomatic,
+		Name: "windows-instance-config-daemon", Description: "OpenShift managed windows-instance-config-daemon",
+		StartType: host.StartAutomatic,
 		CommandLine: `C:\k\windows-instance-config-daemon.exe controller --windows-service --log-dir C:\var\log\wicd --namespace ` + in.namespace +
 			` --kubeconfig C:\k\wicd-kubeconfig --cert-dir C:\k\wicd-certs --cert-duration 1h --ca-bundle C:\k\ca-bundle.crt`,
 	})
 	return olderLayout{
-		services: all, files: files, folders: []string{`C:\k\etc\kubernetes\manifests`, `C:\var\log\containerd`, `C:\var\log\kubelet`, `C:\var\log\kube-proxy`, `C:\var\log\csi-proxy`},
-		variables: maps.Clone(olderVariables), started: []string{"kube-proxy", "windows_exporter", "csi-proxy", "windows-instance-config-daemon"},
+		services: all, files: files, folders: []string{`C:\k\etc\kubernetes\manifests`, `C:\var\log\containerd`,
+			`C:\var\log\kubelet`, `C:\var\log\kube-proxy`, `C:\var\log\csi-proxy`},
+		variables: maps.Clone(olderVariables), started: []string{"kube-proxy", "windows_exporter", "csi-proxy",
+			"windows-instance-config-daemon"},
 	}, nil
 }
 

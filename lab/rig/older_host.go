@@ -19,7 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// OlderOptions say what an older operator has made of a host.
+// OlderOptions describe how an older operator has configured a host.
 type OlderOptions struct {
 	Kind OlderKind
 	// Version is the operator's. Default: one of the kind.
@@ -39,8 +39,9 @@ const (
 	olderLimit = 3 * time.Minute
 )
 
-// SeedOlderHost makes of a new host one that an older operator has configured, with its node in service, and returns the Node. The namespace
-// must be there. A host of a Machine is one of those that the older operator had from the Machine API.
+// SeedOlderHost turns a new host into one that an older operator has configured, with its node in service, and returns
+// the Node. The namespace must exist. A host of a Machine is one of those that the older operator had from the Machine
+// API.
 func (r *Rig) SeedOlderHost(ctx context.Context, h *Host, options OlderOptions) (*corev1.Node, error) {
 	options.Version = cmp.Or(options.Version, options.Kind.Version())
 	options.NodeName = cmp.Or(options.NodeName, strings.ToLower(h.Machine().Name()))
@@ -48,7 +49,8 @@ func (r *Rig) SeedOlderHost(ctx context.Context, h *Host, options OlderOptions) 
 	defer cancel()
 	node, err := r.seedOlderHost(ctx, h, options)
 	if err != nil {
-		return nil, fmt.Errorf("make %s a host of an older operator: %w", h.Options.Name, errors.Join(err, context.Cause(ctx)))
+		return nil, fmt.Errorf("make %s a host of an older operator: %w", h.Options.Name,
+			errors.Join(err, context.Cause(ctx)))
 	}
 	return node, nil
 }
@@ -63,7 +65,8 @@ func (r *Rig) seedOlderHost(ctx context.Context, h *Host, options OlderOptions) 
 		return nil, err
 	}
 	in := olderInputs{
-		node: options.NodeName, address: m.Addresses()[0], subnet: "10.132.9.0/24", server: r.Config.Host, namespace: r.Namespace(),
+		node: options.NodeName, address: m.Addresses()[0], subnet: "10.132.9.0/24", server: r.Config.Host,
+		namespace: r.Namespace(),
 		authority: r.Config.CAData, idle: string(idle),
 	}
 	layout, err := options.Kind.layout(in)
@@ -90,7 +93,9 @@ func (r *Rig) seedOlderHost(ctx context.Context, h *Host, options OlderOptions) 
 	if options.WithoutNode {
 		return nil, layout.start(ctx, m)
 	}
-	node, err := r.awaitOlderNode(ctx, options.NodeName, func(node *corev1.Node) bool { return node.Annotations[v1alpha1.AnnotationPodSubnet] != "" })
+	node, err := r.awaitOlderNode(ctx, options.NodeName, func(node *corev1.Node) bool {
+		return node.Annotations[v1alpha1.AnnotationPodSubnet] != ""
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +189,8 @@ func (l olderLayout) start(ctx context.Context, m *fake.Machine) error {
 // makeOlderNetworks makes what the hybrid overlay and the script for kube-proxy have made.
 func makeOlderNetworks(ctx context.Context, m *fake.Machine, subnet string) error {
 	for _, network := range []host.HNSNetwork{
-		{Name: "Base" + olderNetwork, Type: "Overlay", Subnet: "100.64.0.0/30"}, {Name: olderNetwork, Type: "Overlay", Subnet: subnet},
+		{Name: "Base" + olderNetwork, Type: "Overlay", Subnet: "100.64.0.0/30"},
+		{Name: olderNetwork, Type: "Overlay", Subnet: subnet},
 	} {
 		if err := m.CreateNetwork(network); err != nil {
 			return fmt.Errorf("make HNS network %s: %w", network.Name, err)
@@ -197,7 +203,8 @@ func makeOlderNetworks(ctx context.Context, m *fake.Machine, subnet string) erro
 }
 
 // awaitOlderNode waits until a Node is as the condition wants it.
-func (r *Rig) awaitOlderNode(ctx context.Context, name string, condition func(*corev1.Node) bool) (*corev1.Node, error) {
+func (r *Rig) awaitOlderNode(ctx context.Context, name string, condition func(*corev1.Node) bool) (*corev1.Node,
+	error) {
 	node := &corev1.Node{}
 	err := wait.PollUntilContextCancel(ctx, olderPoll, true, func(ctx context.Context) (bool, error) {
 		err := r.Client.Get(ctx, client.ObjectKey{Name: name}, node)
@@ -213,7 +220,8 @@ const olderUsername = "wy4ECQMIVl3n2hJ0Yq/gJw5pXb8mQ1c7<wmcoMarker>Zk9kR0sXy2Fh0
 func (r *Rig) markOlderNode(ctx context.Context, h *Host, node *corev1.Node, options OlderOptions) error {
 	before := node.DeepCopy()
 	marks := map[string]string{
-		v1alpha1.AnnotationVersion: options.Version, v1alpha1.AnnotationPubKeyHash: r.KeyHash(), v1alpha1.AnnotationUsername: olderUsername,
+		v1alpha1.AnnotationVersion: options.Version, v1alpha1.AnnotationPubKeyHash: r.KeyHash(),
+		v1alpha1.AnnotationUsername: olderUsername,
 	}
 	if options.Kind == OlderContainerd {
 		marks[v1alpha1.AnnotationDesiredVersion] = options.Version
@@ -223,7 +231,8 @@ func (r *Rig) markOlderNode(ctx context.Context, h *Host, node *corev1.Node, opt
 		if err != nil {
 			return fmt.Errorf("read the host key: %w", err)
 		}
-		marks[v1alpha1.AnnotationHostKey], marks[v1alpha1.AnnotationHostKeyType] = base64.StdEncoding.EncodeToString(key.Marshal()), key.Type()
+		marks[v1alpha1.AnnotationHostKey],
+			marks[v1alpha1.AnnotationHostKeyType] = base64.StdEncoding.EncodeToString(key.Marshal()), key.Type()
 	}
 	for name, value := range marks {
 		node.Annotations[name] = value

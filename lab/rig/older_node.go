@@ -25,7 +25,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// giveOlderCertificate puts into the kubelet's store what it has got and renewed before: key and certificate in one file, and a link to it.
+// giveOlderCertificate puts into the kubelet's store what it has got and renewed before: key and certificate in one
+// file, and a link to it.
 func (r *Rig) giveOlderCertificate(ctx context.Context, m *fake.Machine, node string) error {
 	data, err := r.signOlder(ctx, node)
 	if err != nil {
@@ -98,7 +99,8 @@ func (r *Rig) approveOlder(ctx context.Context, csr *certificatesv1.CertificateS
 	})
 }
 
-// approveOlderServing waits for the kubelet's request for a serving certificate, and approves it unless the cluster has done so.
+// approveOlderServing waits for the kubelet's request for a serving certificate, and approves it unless the cluster has
+// done so.
 func (r *Rig) approveOlderServing(ctx context.Context, node string) error {
 	return wait.PollUntilContextCancel(ctx, olderPoll, true, func(ctx context.Context) (bool, error) {
 		var list certificatesv1.CertificateSigningRequestList
@@ -124,7 +126,8 @@ func (r *Rig) createOlderNode(ctx context.Context, m *fake.Machine, name string)
 	}
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{}, Labels: map[string]string{
-			corev1.LabelHostname: name, corev1.LabelOSStable: "windows", corev1.LabelArchStable: "amd64", corev1.LabelWindowsBuild: info.Version,
+			corev1.LabelHostname: name, corev1.LabelOSStable: "windows", corev1.LabelArchStable: "amd64",
+			corev1.LabelWindowsBuild:  info.Version,
 			"node.openshift.io/os_id": osWindows,
 		}},
 		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "os", Value: osWindows, Effect: corev1.TaintEffectNoSchedule}}},
@@ -134,16 +137,20 @@ func (r *Rig) createOlderNode(ctx context.Context, m *fake.Machine, name string)
 	}
 	now, before := metav1.NewTime(r.options.Clock.Now()), node.DeepCopy()
 	node.Status = corev1.NodeStatus{
-		Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: m.Addresses()[0]}, {Type: corev1.NodeHostName, Address: name}},
+		Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: m.Addresses()[0]},
+			{Type: corev1.NodeHostName, Address: name}},
 		Capacity: corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi"), corev1.ResourcePods: resource.MustParse("110"),
+			corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi"),
+			corev1.ResourcePods: resource.MustParse("110"),
 		},
 		NodeInfo: corev1.NodeSystemInfo{
-			OperatingSystem: "windows", Architecture: "amd64", KubeletVersion: "v1.21.1", ContainerRuntimeVersion: "docker://20.10.4",
-			OSImage: info.Product, KernelVersion: info.Version,
+			OperatingSystem: "windows", Architecture: "amd64", KubeletVersion: "v1.21.1",
+			ContainerRuntimeVersion: "docker://20.10.4",
+			OSImage:                 info.Product, KernelVersion: info.Version,
 		},
 		Conditions: []corev1.NodeCondition{{
-			Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status",
+			Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady",
+			Message:           "kubelet is posting ready status",
 			LastHeartbeatTime: now, LastTransitionTime: now,
 		}},
 	}

@@ -21,8 +21,8 @@ type Operator struct {
 	err   error
 }
 
-// RunOperator starts an operator with the rights of its ServiceAccount, after InstallOperator. adjust may change how. It ends with
-// the rig at the latest.
+// RunOperator starts an operator with the rights of its ServiceAccount, after InstallOperator. adjust may change how.
+// It ends with the rig at the latest.
 func (r *Rig) RunOperator(adjust ...func(*operator.Config)) (*Operator, error) {
 	r.mu.Lock()
 	config, namespace := r.operatorConfig, r.namespace
@@ -64,7 +64,7 @@ func (o *Operator) Stop() error {
 	return nil
 }
 
-// Kill ends the operator as SIGKILL does, as far as the world can tell: from this moment on, nothing that it does reaches the API
+// Kill ends the operator like SIGKILL, seen from outside: from this moment on, nothing that it does reaches the API
 // server or a host.
 func (o *Operator) Kill() {
 	o.wires.cut()

@@ -63,7 +63,7 @@ func (r *Rig) programTable() fake.ProgramTable {
 	}), r.options.Clock)
 }
 
-// agent is the real agent, in this process.
+// agent returns the real agent, in this process.
 func (r *Rig) agent(version string) fake.Program {
 	return func(ctx context.Context, p *fake.Process) int {
 		return agent.Main(ctx, agent.Process{

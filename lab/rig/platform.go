@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/machineapi"
 )
 
-// PlatformWindows is what a platform makes of a virtual machine with Windows, for clouds whose hosts are not simulated.
+// PlatformWindows describes a platform's virtual machine with Windows, for clouds whose hosts are not simulated.
 type PlatformWindows struct {
 	// ComputerName is what the platform calls the new Windows, and Username the administrator of its image.
 	ComputerName, Username string
@@ -18,12 +18,14 @@ type PlatformWindows struct {
 	Addresses []corev1.NodeAddress
 	// ImageKeys are the keys that the image's SSH server accepts: none where they come with the user data.
 	ImageKeys []ssh.PublicKey
-	// Script is what the platform's agent finds in the user data and runs, at each boot if EachBoot is set; nil when it runs nothing.
+	// Script is what the platform's agent finds in the user data and runs, at each boot if EachBoot is set; nil when it
+	// runs nothing.
 	Script   []byte
 	EachBoot bool
 }
 
-// PlatformWindows tells what the virtual machine's platform makes of it at an address, or why it refuses it for good.
+// PlatformWindows returns the platform's description of the virtual machine at an address, or why the platform refuses
+// it for good.
 func (r *Rig) PlatformWindows(spec machineapi.VirtualMachine, address string) (PlatformWindows, error) {
 	if err := checkVM(spec); err != nil {
 		return PlatformWindows{}, machineapi.Permanent(err)

@@ -19,7 +19,8 @@ func TestPlatformWindows(t *testing.T) {
 	}
 	t.Run("an image of AWS lets nobody in before the user data has run", func(t *testing.T) {
 		w := describe(platformAWS)
-		if !strings.HasPrefix(w.ComputerName, "EC2AMAZ-") || w.Username != "Administrator" || len(w.ImageKeys) > 0 || len(w.Script) == 0 {
+		if !strings.HasPrefix(w.ComputerName, "EC2AMAZ-") || w.Username != "Administrator" || len(w.ImageKeys) > 0 ||
+			len(w.Script) == 0 {
 			t.Errorf("got %+v", w)
 		}
 		if bytes.Contains(w.Script, []byte("<powershell>")) {
@@ -31,7 +32,8 @@ func TestPlatformWindows(t *testing.T) {
 	})
 	t.Run("a template of vSphere holds the key, and runs nothing", func(t *testing.T) {
 		w := describe(platformVSphere)
-		if len(w.ImageKeys) != 1 || !bytes.Equal(w.ImageKeys[0].Marshal(), l.signer.PublicKey().Marshal()) || w.Script != nil {
+		if len(w.ImageKeys) != 1 || !bytes.Equal(w.ImageKeys[0].Marshal(), l.signer.PublicKey().Marshal()) ||
+			w.Script != nil {
 			t.Errorf("got %+v", w)
 		}
 	})

@@ -1,6 +1,6 @@
-// Package rig puts a lab together for tests, the demo and benchmarks: a control plane, what an OpenShift cluster does besides, the
-// payload, and simulated Windows hosts with their SSH servers. It installs the operator as an administrator does, and runs it with
-// the rights that deploy/ gives to its ServiceAccount, and no others.
+// Package rig puts a lab together for tests, the demo and benchmarks: a control plane, the other parts of an OpenShift
+// cluster, the payload, and simulated Windows hosts with their SSH servers. It installs the operator as an
+// administrator does, and runs it with the rights that deploy/ gives to its ServiceAccount, and no others.
 package rig
 
 import (
@@ -43,15 +43,15 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// Namespace is where the operator is installed when nothing else is said.
+// Namespace is the operator's namespace by default.
 const Namespace = "openshift-windows-machine-config-operator"
 
-// Options are what a rig is made with. The zero value is a control plane of its own and no hosts.
+// Options configure a rig. The zero value is a control plane of its own and no hosts.
 type Options struct {
 	// Hosts are booted at the start. See Hosts for a number of usual ones.
 	Hosts []HostOptions
-	// Cluster is used instead of a control plane of the rig's own. It must have the profile openshift. Close removes what it made
-	// there, but for what each rig installs. Only one rig may use it at a time.
+	// Cluster is used instead of a control plane of the rig's own. It must have the profile openshift. Close removes what
+	// it made there, but for what each rig installs. Only one rig may use it at a time.
 	Cluster *cluster.Cluster
 	// ControlPlane are options of the rig's own control plane; its profile is openshift in any case.
 	ControlPlane cluster.Options
@@ -59,20 +59,21 @@ type Options struct {
 	Network Network
 	// LinuxNodes is how many Linux control-plane nodes the cluster appears to have. With MachineAPI they have Machines.
 	LinuxNodes int
-	// MachineAPI runs the Machine API, with a cloud that makes simulated Windows hosts. The platform must be one with Machines. The cluster
-	// has its MachineSet of Linux workers then.
+	// MachineAPI runs the Machine API, with a cloud that makes simulated Windows hosts. The platform must be one with
+	// Machines. The cluster has its MachineSet of Linux workers then.
 	MachineAPI bool
-	// BareNodes lets the Machine API put no labels and taints on Nodes: what a Node has of its Machine, the operator has given it.
+	// BareNodes lets the Machine API put no labels and taints on Nodes: what a Node has of its Machine, the operator has
+	// given it.
 	BareNodes bool
 	// ServiceCA makes serving certificates for Services that ask for one.
 	ServiceCA bool
 	// VM is how the cloud's virtual machines behave.
 	VM VMOptions
-	// Clock is that of hosts and operator. Default: the real one. The programs of the payload follow the real one always: a node
-	// whose heartbeats stand still is taken for dead.
+	// Clock is the clock of hosts and operator. Default: the real one. The programs of the payload follow the real one
+	// always: a node whose heartbeats stand still is taken for dead.
 	Clock clock.WithTicker
-	// VirtualTime is the clock of hosts, operator and programs instead. The rig lets its time pass whenever neither this process nor the
-	// control plane works. Only one rig of a process may have one.
+	// VirtualTime is the clock of hosts, operator and programs instead. The rig lets its time pass whenever neither this
+	// process nor the control plane works. Only one rig of a process may have one.
 	VirtualTime *virtualtime.Clock
 	// Rand gives keys. It must be safe for concurrent use. Default: crypto/rand.
 	Rand io.Reader
@@ -132,7 +133,8 @@ func New(ctx context.Context, options Options) (*Rig, error) {
 	r.network, r.dir, r.cloud = r.options.Network, r.options.Dir, newCloud(r)
 	r.running, r.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	for _, start := range []func(context.Context) error{
-		r.makeDir, r.makeKey, r.makePayload, r.startCluster, r.startTime, r.makeClients, r.readPlatform, r.startStandIns, r.startHosts,
+		r.makeDir, r.makeKey, r.makePayload, r.startCluster, r.startTime, r.makeClients, r.readPlatform,
+		r.startStandIns, r.startHosts,
 		r.makeControlPlaneMachines, r.startMachineAPI,
 	} {
 		if err := start(ctx); err != nil {
@@ -172,7 +174,8 @@ func (r *Rig) makeDir(context.Context) (err error) {
 	return nil
 }
 
-// partingTime is how long something may still be written for hosts that have ended: client-go's certificate managers do not wait for their own end.
+// partingTime is how long something may still be written for hosts that have ended: client-go's certificate managers do
+// not wait for their own end.
 const partingTime = 10 * time.Second
 
 func (r *Rig) removeDir() error {
@@ -202,7 +205,8 @@ func (r *Rig) startCluster(ctx context.Context) (err error) {
 
 func (r *Rig) makeClients(context.Context) (err error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), machinev1.Install(scheme), configv1.Install(scheme),
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), machinev1.Install(scheme),
+		configv1.Install(scheme),
 		operatorv1.Install(scheme), machineconfigv1.Install(scheme)); err != nil {
 		return err
 	}
@@ -221,7 +225,8 @@ func (r *Rig) makeClients(context.Context) (err error) {
 
 // startStandIns starts what an OpenShift cluster does besides Kubernetes.
 func (r *Rig) startStandIns(context.Context) error {
-	options := openshift.Options{Platform: r.platform, ControlPlaneNodes: r.options.LinuxNodes, ServiceCA: r.options.ServiceCA}
+	options := openshift.Options{Platform: r.platform, ControlPlaneNodes: r.options.LinuxNodes,
+		ServiceCA: r.options.ServiceCA}
 	if r.options.MachineAPI {
 		options.ControlPlaneNodes = 0 // Their Machines bring them.
 	}
@@ -244,7 +249,8 @@ func (r *Rig) startMachineAPI(context.Context) (err error) {
 	if r.cloud.clients, err = kubernetes.NewForConfig(config); err != nil {
 		return fmt.Errorf("make a client for Linux machines: %w", err)
 	}
-	options := machineapi.Options{Cloud: r.cloud, Platform: r.platform, Clock: r.options.Clock, BareNodes: r.options.BareNodes}
+	options := machineapi.Options{Cloud: r.cloud, Platform: r.platform, Clock: r.options.Clock,
+		BareNodes: r.options.BareNodes}
 	if r.options.Log.GetSink() != nil {
 		options.Logger = slog.New(logr.ToSlogHandler(r.options.Log.WithName("machine-api")))
 	}
@@ -273,19 +279,19 @@ func (r *Rig) startHosts(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Cluster is the control plane.
+// Cluster returns the control plane.
 func (r *Rig) Cluster() *cluster.Cluster { return r.cluster }
 
 // Network is where the hosts are.
 func (r *Rig) Network() Network { return r.network }
 
-// Dir holds what the rig writes.
+// Dir returns the folder of the rig's files.
 func (r *Rig) Dir() string { return r.dir }
 
-// PayloadDir is the payload that is brought to hosts.
+// PayloadDir returns the payload that is brought to hosts.
 func (r *Rig) PayloadDir() string { return r.payloadDir }
 
-// Namespace is the operator's.
+// Namespace returns the operator's.
 func (r *Rig) Namespace() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

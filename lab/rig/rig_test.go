@@ -54,7 +54,8 @@ func may(t *testing.T, config *rest.Config, attributes authorizationv1.ResourceA
 		t.Fatal(err)
 	}
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes}}
-	review, err = clientset.AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
+	review, err = clientset.AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), review,
+		metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,11 +120,13 @@ func TestExamples(t *testing.T) {
 		}
 		var instances corev1.ConfigMap
 		key := client.ObjectKey{Namespace: Namespace, Name: "windows-instances"}
-		if err := r.Client.Get(t.Context(), key, &instances); err != nil || len(instances.Data) != 1 || instances.Data["10.9.0.1"] != "username=core" {
+		if err := r.Client.Get(t.Context(), key, &instances); err != nil || len(instances.Data) != 1 ||
+			instances.Data["10.9.0.1"] != "username=core" {
 			t.Errorf("the ConfigMap has %v, %v", instances.Data, err)
 		}
 	})
-	if err := r.Client.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "windows-sample"}}); err != nil {
+	if err := r.Client.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default",
+		Name: "windows-sample"}}); err != nil {
 		t.Error(err)
 	}
 }
@@ -132,7 +135,8 @@ func TestHosts(t *testing.T) {
 	r := newRig(t, Options{Hosts: Hosts(4)})
 	t.Run("hosts are listed by address and by name in turn", func(t *testing.T) {
 		entries := r.Entries()
-		if len(entries) != 4 || entries["10.9.0.1"] != "username=Administrator" || entries["instance-4.example.com"] != "username=core" {
+		if len(entries) != 4 || entries["10.9.0.1"] != "username=Administrator" ||
+			entries["instance-4.example.com"] != "username=core" {
 			t.Errorf("the entries are %v", entries)
 		}
 	})

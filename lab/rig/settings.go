@@ -49,7 +49,8 @@ func (r *Rig) UpgradeCluster(ctx context.Context, version string, complete bool)
 		now := metav1.Now()
 		if history := object.Status.History; len(history) == 0 || history[0].Version != version {
 			object.Status.Desired.Version = version
-			begun := configv1.UpdateHistory{State: configv1.PartialUpdate, Version: version, Image: object.Status.Desired.Image, StartedTime: now}
+			begun := configv1.UpdateHistory{State: configv1.PartialUpdate, Version: version, Image: object.Status.Desired.Image,
+				StartedTime: now}
 			object.Status.History = append([]configv1.UpdateHistory{begun}, history...)
 		}
 		if complete {
@@ -82,7 +83,8 @@ func (r *Rig) SetKubeletClientCAs(ctx context.Context, bundle string) (before st
 	return object.Data[bundleKey], r.setConfigMap(ctx, managedNamespace, name, map[string]string{bundleKey: bundle})
 }
 
-// SetRegistryCAs sets the authorities, in PEM, of image registries by their host, with ".." before a port; none takes them away.
+// SetRegistryCAs sets the authorities, in PEM, of image registries by their host, with ".." before a port; none takes
+// them away.
 func (r *Rig) SetRegistryCAs(ctx context.Context, byHost map[string]string) error {
 	if err := r.setConfigMap(ctx, configNamespace, registryCAs, byHost); err != nil {
 		return err
@@ -125,7 +127,8 @@ func (r *Rig) SetPullSecret(ctx context.Context, content []byte) (before []byte,
 
 // SetExporterTLS sets the certificate that exporters serve with, and its key, both in PEM; none takes it away.
 func (r *Rig) SetExporterTLS(ctx context.Context, certificate, key []byte) error {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace(), Name: exporterSecret}, Type: corev1.SecretTypeTLS}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace(), Name: exporterSecret},
+		Type: corev1.SecretTypeTLS}
 	return r.makeOrDelete(ctx, secret, len(certificate) > 0, func() {
 		secret.Data = map[string][]byte{corev1.TLSCertKey: certificate, corev1.TLSPrivateKeyKey: key}
 	})

@@ -17,8 +17,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/operator"
 )
 
-// StaleWatches runs a proxy in front of the API server that holds back what watches tell for the delay; everything else passes at once. An
-// operator with the adjustment sees the cluster through it, with caches that are so much too old. The proxy ends with the rig.
+// StaleWatches runs a proxy in front of the API server that holds back what watches tell for the delay; everything else
+// passes at once. An operator with the adjustment sees the cluster through it, with caches that are so much too old.
+// The proxy ends with the rig.
 func (r *Rig) StaleWatches(delay time.Duration) (adjust func(*operator.Config), err error) {
 	target, err := url.Parse(r.Config.Host)
 	if err != nil {

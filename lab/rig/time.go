@@ -27,7 +27,7 @@ func (r *Rig) startTime(ctx context.Context) error {
 	return nil
 }
 
-// programClock is the clock of the programs of the payload.
+// programClock returns the clock of the programs of the payload.
 func (r *Rig) programClock() clock.WithTicker {
 	if r.options.VirtualTime != nil {
 		return r.options.VirtualTime

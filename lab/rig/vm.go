@@ -103,7 +103,8 @@ func (v *vm) scrap(h *Host) {
 	_ = os.RemoveAll(r.filesOf(h)) // the rig removes the rest at its end
 }
 
-// filesOf is the directory for what a host keeps in real files. Computer names may come back on other virtual machines.
+// filesOf returns the directory for what a host keeps in real files. Computer names may come back on other virtual
+// machines.
 func (r *Rig) filesOf(h *Host) string {
 	if h.vm != nil {
 		return filepath.Join(r.dir, "machines", h.vm.spec.ID)
@@ -118,11 +119,12 @@ func (v *vm) liveLinux(ctx context.Context) error {
 		name = internalDNS(v.spec.Platform, name, v.address)
 	}
 	v.set(func() { v.running = true })
-	node := openshift.LinuxNode{Name: name, Address: v.address, ProviderID: v.spec.ProviderID, Role: ignitionRole(v.spec.UserData)}
+	node := openshift.LinuxNode{Name: name, Address: v.address, ProviderID: v.spec.ProviderID,
+		Role: ignitionRole(v.spec.UserData)}
 	return node.Run(ctx, v.cloud.clients, v.cloud.rig.options.Clock)
 }
 
-// ignitionRole is the role whose configuration a Linux machine's user data tells it to fetch, such as worker.
+// ignitionRole returns the role whose configuration a Linux machine's user data tells it to fetch, such as worker.
 func ignitionRole(userData []byte) string {
 	var pointer struct {
 		Ignition struct {

@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// VMFault is what goes wrong with the virtual machines of some Machines.
+// VMFault is a fault of the virtual machines of some Machines.
 type VMFault struct {
 	// Machine is a pattern for the Machine's name, as path.Match has it.
 	Machine string
-	// CreateFails is what the platform says instead of making the virtual machine; see machineapi.Permanent. It says so until the fault is mended.
+	// CreateFails is what the platform says instead of making the virtual machine; see machineapi.Permanent. It says so
+	// until the fault is mended.
 	CreateFails error
 	// BootDuration is added to the time that a boot takes.
 	BootDuration time.Duration
@@ -20,7 +21,8 @@ type VMFault struct {
 	UserDataHangs bool
 	// RefusesKey is how long the SSH server already listens, and does not know the key yet.
 	RefusesKey time.Duration
-	// RefusesOnceMore has it refuse the operator once more after that, and know the key right then: the operator learns of it as late as it may.
+	// RefusesOnceMore has it refuse the operator once more after that, and know the key right then: the operator learns of
+	// it as late as it may.
 	RefusesOnceMore bool
 }
 
@@ -30,7 +32,8 @@ type activeVMFault struct {
 	mended chan struct{}
 }
 
-// InjectVM makes virtual machines go wrong until mend is called: those that are made from now on, and those that boot again.
+// InjectVM makes virtual machines go wrong until mend is called: those that are made from now on, and those that boot
+// again.
 func (r *Rig) InjectVM(fault VMFault) (mend func()) {
 	active := &activeVMFault{fault, make(chan struct{})}
 	c := r.cloud
@@ -47,7 +50,7 @@ func (r *Rig) InjectVM(fault VMFault) (mend func()) {
 	}
 }
 
-// faultsOf are the faults of a Machine's virtual machine now. The lock is held.
+// faultsOf returns the faults of a Machine's virtual machine now. The lock is held.
 func (c *cloud) faultsOf(machine string) []*activeVMFault {
 	var faults []*activeVMFault
 	for _, fault := range c.faults {

@@ -14,13 +14,14 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// lookAgain is how often WaitFor asks anew while no watched object changes.
+// lookAgain is how often WaitFor asks again while no watched object changes.
 const lookAgain = 500 * time.Millisecond
 
-// WaitFor waits until the condition holds. It is asked at once, again after each change of an object of the kind of watched, and from time to
-// time, since it may be about more than these objects; the reader is a cache that is as new as the last change. The error of a wait that ends
-// too early says how far each instance was.
-func (r *Rig) WaitFor(ctx context.Context, what string, watched client.Object, condition func(context.Context, client.Reader) (bool, error)) error {
+// WaitFor waits until the condition holds. It is checked at once, again after each change of an object of the kind of
+// watched, and from time to time, since it may be about more than these objects; the reader is a cache that is as new
+// as the last change. The error of a wait that ends too early shows the progress of each instance.
+func (r *Rig) WaitFor(ctx context.Context, what string, watched client.Object, condition func(context.Context,
+	client.Reader) (bool, error)) error {
 	informer, err := r.cache.GetInformer(ctx, watched)
 	if err != nil {
 		return fmt.Errorf("wait for %s: watch: %w", what, err)
@@ -62,12 +63,15 @@ func (r *Rig) WaitFor(ctx context.Context, what string, watched client.Object, c
 	}
 }
 
-// WaitForInstance waits until the instance of a host, which may be nil while there is none, is as the condition wants it.
-func (r *Rig) WaitForInstance(ctx context.Context, h *Host, what string, condition func(*v1alpha1.WindowsInstance) bool) error {
-	return r.WaitFor(ctx, h.Options.Name+" "+what, &v1alpha1.WindowsInstance{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-		instance, err := r.instance(ctx, reader, h)
-		return err == nil && condition(instance), err
-	})
+// WaitForInstance waits until the instance of a host, which may be nil while there is none, is as the condition wants
+// it.
+func (r *Rig) WaitForInstance(ctx context.Context, h *Host, what string,
+	condition func(*v1alpha1.WindowsInstance) bool) error {
+	return r.WaitFor(ctx, h.Options.Name+" "+what, &v1alpha1.WindowsInstance{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			instance, err := r.instance(ctx, reader, h)
+			return err == nil && condition(instance), err
+		})
 }
 
 // WaitReady waits until the instances of hosts, by computer name, are Ready; of all hosts when none is named.
@@ -87,9 +91,11 @@ func (r *Rig) WaitReady(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// WaitGone waits until there is no instance of the host any more.
+// WaitGone waits until the host no longer has an instance.
 func (r *Rig) WaitGone(ctx context.Context, name string) error {
-	return r.WaitForInstance(ctx, r.Host(name), "to be gone", func(instance *v1alpha1.WindowsInstance) bool { return instance == nil })
+	return r.WaitForInstance(ctx, r.Host(name), "to be gone", func(instance *v1alpha1.WindowsInstance) bool {
+		return instance == nil
+	})
 }
 
 // IsReady reports whether an instance, which may be nil, is Ready in its present generation.
@@ -98,7 +104,7 @@ func IsReady(instance *v1alpha1.WindowsInstance) bool {
 		meta.IsStatusConditionTrue(instance.Status.Conditions, v1alpha1.ConditionReady)
 }
 
-// Instance is the instance of a host as the API server has it now; nil when there is none.
+// Instance returns the instance of a host as the API server has it now; nil when there is none.
 func (r *Rig) Instance(ctx context.Context, name string) (*v1alpha1.WindowsInstance, error) {
 	return r.instance(ctx, r.Client, r.Host(name))
 }
@@ -133,7 +139,7 @@ func (r *Rig) describe() string {
 	return b.String()
 }
 
-// Explain says in lines of text what stands between an instance and Ready.
+// Explain lists what stands between an instance and Ready.
 func Explain(instance *v1alpha1.WindowsInstance) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s): %s\n", instance.Name, instance.Spec.Address, instance.Status.Summary)

@@ -16,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
-// MachineHost is the host of a Machine; nil while its virtual machine does not run, and when it is gone.
+// MachineHost returns the host of a Machine; nil while its virtual machine does not run, and when it is gone.
 func (r *Rig) MachineHost(machine string) *Host {
 	r.cloud.mu.Lock()
 	defer r.cloud.mu.Unlock()
@@ -28,14 +28,15 @@ func (r *Rig) MachineHost(machine string) *Host {
 	return nil
 }
 
-// MachineHosts are all hosts that were ever made for Machines, oldest first. Of those that are gone, the journals can still be read.
+// MachineHosts returns all hosts that were ever made for Machines, oldest first. Of those that are gone, the journals
+// can still be read.
 func (r *Rig) MachineHosts() []*Host {
 	r.cloud.mu.Lock()
 	defer r.cloud.mu.Unlock()
 	return slices.Clone(r.cloud.ever)
 }
 
-// MachineName is the name of the Machine that the host was made for, "" for one that somebody has brought.
+// MachineName returns the name of the Machine that the host was made for, "" for one that somebody has brought.
 func (h *Host) MachineName() string {
 	if h.vm == nil {
 		return ""
@@ -52,12 +53,13 @@ func (r *Rig) DestroyMachineHost(ctx context.Context, machine string) error {
 	return r.cloud.Delete(ctx, h.vm.spec.ID)
 }
 
-// MachineInstance is the instance of a Machine as the API server has it now; nil when there is none.
+// MachineInstance returns the instance of a Machine as the API server has it now; nil when there is none.
 func (r *Rig) MachineInstance(ctx context.Context, machine string) (*v1alpha1.WindowsInstance, error) {
 	return machineInstance(ctx, r.Client, r.Namespace(), machine)
 }
 
-func machineInstance(ctx context.Context, reader client.Reader, namespace, machine string) (*v1alpha1.WindowsInstance, error) {
+func machineInstance(ctx context.Context, reader client.Reader, namespace, machine string) (*v1alpha1.WindowsInstance,
+	error) {
 	instance := &v1alpha1.WindowsInstance{}
 	err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: machine}, instance)
 	if apierrors.IsNotFound(err) {
@@ -69,53 +71,61 @@ func machineInstance(ctx context.Context, reader client.Reader, namespace, machi
 	return instance, nil
 }
 
-// WaitForMachineInstance waits until the instance of a Machine, which may be nil while there is none, is as the condition wants it.
-func (r *Rig) WaitForMachineInstance(ctx context.Context, machine, what string, condition func(*v1alpha1.WindowsInstance) bool) error {
-	return r.WaitFor(ctx, machine+" "+what, &v1alpha1.WindowsInstance{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-		instance, err := machineInstance(ctx, reader, r.Namespace(), machine)
-		return err == nil && condition(instance), err
-	})
+// WaitForMachineInstance waits until the instance of a Machine, which may be nil while there is none, is as the
+// condition wants it.
+func (r *Rig) WaitForMachineInstance(ctx context.Context, machine, what string,
+	condition func(*v1alpha1.WindowsInstance) bool) error {
+	return r.WaitFor(ctx, machine+" "+what, &v1alpha1.WindowsInstance{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			instance, err := machineInstance(ctx, reader, r.Namespace(), machine)
+			return err == nil && condition(instance), err
+		})
 }
 
 // WaitForMachines waits until the Machines of a MachineSet are as the condition wants them.
-func (r *Rig) WaitForMachines(ctx context.Context, machineSet, what string, condition func([]machinev1.Machine) bool) error {
-	return r.WaitFor(ctx, "the Machines of "+machineSet+" "+what, &machinev1.Machine{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-		machines, err := machinesOf(ctx, reader, machineSet)
-		return err == nil && condition(machines), err
-	})
+func (r *Rig) WaitForMachines(ctx context.Context, machineSet, what string,
+	condition func([]machinev1.Machine) bool) error {
+	return r.WaitFor(ctx, "the Machines of "+machineSet+" "+what, &machinev1.Machine{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			machines, err := machinesOf(ctx, reader, machineSet)
+			return err == nil && condition(machines), err
+		})
 }
 
 // WaitUserData waits until the operator has made the user data that Machines name.
 func (r *Rig) WaitUserData(ctx context.Context) error {
 	key := client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: userdata.SecretName}
-	return r.WaitFor(ctx, "Secret "+key.String(), &corev1.Secret{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-		err := reader.Get(ctx, key, &corev1.Secret{})
-		return err == nil, client.IgnoreNotFound(err)
-	})
+	return r.WaitFor(ctx, "Secret "+key.String(), &corev1.Secret{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			err := reader.Get(ctx, key, &corev1.Secret{})
+			return err == nil, client.IgnoreNotFound(err)
+		})
 }
 
 // WaitMachineHost waits until the virtual machine of a Machine runs.
 func (r *Rig) WaitMachineHost(ctx context.Context, machine string) (h *Host, err error) {
-	err = r.WaitFor(ctx, "the virtual machine of "+machine, &machinev1.Machine{}, func(context.Context, client.Reader) (bool, error) {
-		h = r.MachineHost(machine)
-		return h != nil, nil
-	})
+	err = r.WaitFor(ctx, "the virtual machine of "+machine, &machinev1.Machine{},
+		func(context.Context, client.Reader) (bool, error) {
+			h = r.MachineHost(machine)
+			return h != nil, nil
+		})
 	return h, err
 }
 
-// WaitMachinesReady waits until a MachineSet has so many Machines, and all of them are Running with Ready instances and available nodes.
-// It returns the Machines' names.
+// WaitMachinesReady waits until a MachineSet has so many Machines, and all of them are Running with Ready instances and
+// available nodes. It returns the Machines' names.
 func (r *Rig) WaitMachinesReady(ctx context.Context, machineSet string, replicas int) (names []string, err error) {
-	err = r.WaitForMachines(ctx, machineSet, fmt.Sprintf("to be %d and Running", replicas), func(machines []machinev1.Machine) bool {
-		names = nil
-		for i := range machines {
-			if machines[i].DeletionTimestamp != nil || ptr.Deref(machines[i].Status.Phase, "") != machinev1.PhaseRunning {
-				return false
+	err = r.WaitForMachines(ctx, machineSet, fmt.Sprintf("to be %d and Running", replicas),
+		func(machines []machinev1.Machine) bool {
+			names = nil
+			for i := range machines {
+				if machines[i].DeletionTimestamp != nil || ptr.Deref(machines[i].Status.Phase, "") != machinev1.PhaseRunning {
+					return false
+				}
+				names = append(names, machines[i].Name)
 			}
-			names = append(names, machines[i].Name)
-		}
-		return len(machines) == replicas
-	})
+			return len(machines) == replicas
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -124,18 +134,20 @@ func (r *Rig) WaitMachinesReady(ctx context.Context, machineSet string, replicas
 			return nil, err
 		}
 	}
-	return names, r.WaitFor(ctx, fmt.Sprintf("MachineSet %s to have %d available", machineSet, replicas), &machinev1.MachineSet{},
+	return names, r.WaitFor(ctx, fmt.Sprintf("MachineSet %s to have %d available", machineSet, replicas),
+		&machinev1.MachineSet{},
 		func(ctx context.Context, reader client.Reader) (bool, error) {
 			set := &machinev1.MachineSet{}
-			if err := reader.Get(ctx, client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: machineSet}, set); err != nil {
+			if err := reader.Get(ctx, client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: machineSet},
+				set); err != nil {
 				return false, err
 			}
 			return int(set.Status.AvailableReplicas) == replicas, nil
 		})
 }
 
-// WaitMachineGone waits until there is nothing left of a Machine that was there: neither itself, nor its virtual machine, its instance,
-// or the Node that it had, "" for none.
+// WaitMachineGone waits until there is nothing left of a Machine that was there: neither itself, nor its virtual
+// machine, its instance, or the Node that it had, "" for none.
 func (r *Rig) WaitMachineGone(ctx context.Context, machine, node string) error {
 	for _, wait := range []struct {
 		what string
@@ -149,11 +161,12 @@ func (r *Rig) WaitMachineGone(ctx context.Context, machine, node string) error {
 		if wait.key.Name == "" {
 			continue
 		}
-		err := r.WaitFor(ctx, wait.what+" "+wait.key.Name+" to be gone", wait.kind, func(ctx context.Context, reader client.Reader) (bool, error) {
-			object, _ := wait.kind.DeepCopyObject().(client.Object) // what is copied is one
-			err := reader.Get(ctx, wait.key, object)
-			return err != nil, client.IgnoreNotFound(err)
-		})
+		err := r.WaitFor(ctx, wait.what+" "+wait.key.Name+" to be gone", wait.kind,
+			func(ctx context.Context, reader client.Reader) (bool, error) {
+				object, _ := wait.kind.DeepCopyObject().(client.Object) // what is copied is one
+				err := reader.Get(ctx, wait.key, object)
+				return err != nil, client.IgnoreNotFound(err)
+			})
 		if err != nil {
 			return err
 		}
@@ -175,7 +188,8 @@ func (r *Rig) describeMachines(ctx context.Context) string {
 	}
 	var b strings.Builder
 	for _, machine := range machines {
-		fmt.Fprintf(&b, "Machine %s: %s %s", machine.Name, ptr.Deref(machine.Status.Phase, "without phase"), ptr.Deref(machine.Status.ErrorMessage, ""))
+		fmt.Fprintf(&b, "Machine %s: %s %s", machine.Name, ptr.Deref(machine.Status.Phase, "without phase"),
+			ptr.Deref(machine.Status.ErrorMessage, ""))
 		if machine.DeletionTimestamp != nil {
 			b.WriteString(" (is being deleted)")
 		}

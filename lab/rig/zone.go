@@ -10,7 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/machineapi"
 )
 
-// Zone is where the virtual machine of the host is, "" for hosts that somebody has brought and for platforms without zones.
+// Zone is where the virtual machine of the host is, "" for hosts that somebody has brought and for platforms without
+// zones.
 func (h *Host) Zone() string {
 	if h.vm == nil {
 		return ""
@@ -60,10 +61,12 @@ func setSubnet(value map[string]any, zone string) error {
 	return unstructured.SetNestedSlice(value, filters, "subnet", "filters")
 }
 
-// checkSubnet refuses a subnet of another zone: AWS is asked for the subnets of the name in the zone, and there is none.
+// checkSubnet refuses a subnet of another zone: AWS is asked for the subnets of the name in the zone, and there is
+// none.
 func checkSubnet(spec machineapi.VirtualMachine) error {
 	if spec.Platform != platformAWS || spec.Subnet == "" || strings.HasSuffix(spec.Subnet, "-"+spec.Zone) {
 		return nil
 	}
-	return fmt.Errorf("error launching instance: no subnet IDs were found: subnet %s is not in zone %s", spec.Subnet, spec.Zone)
+	return fmt.Errorf("error launching instance: no subnet IDs were found: subnet %s is not in zone %s",
+		spec.Subnet, spec.Zone)
 }

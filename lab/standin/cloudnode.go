@@ -128,8 +128,10 @@ func (m *cloudNode) initialize(ctx context.Context, client kubernetes.Interface,
 	if addresses := m.p.Machine.Addresses(); len(addresses) > 0 {
 		address = addresses[0]
 	}
-	patch := fmt.Sprintf(`{"status":{"addresses":[{"type":"InternalIP","address":%q},{"type":"Hostname","address":%q}]}}`, address, m.node)
-	_, err := client.CoreV1().Nodes().Patch(ctx, m.node, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	patch := fmt.Sprintf(`{"status":{"addresses":[{"type":"InternalIP","address":%q},{"type":"Hostname","address":%q}]}}`,
+		address, m.node)
+	_, err := client.CoreV1().Nodes().Patch(ctx, m.node, types.StrategicMergePatchType, []byte(patch),
+		metav1.PatchOptions{}, "status")
 	if err != nil {
 		return fmt.Errorf("set the addresses of node %s: %w", m.node, err)
 	}
@@ -152,7 +154,7 @@ func (m *cloudNode) initialize(ctx context.Context, client kubernetes.Interface,
 	return nil
 }
 
-// azureProviderID is the ID of a virtual machine of which the lab's cloud tells nothing.
+// azureProviderID returns the ID of a virtual machine of which the lab's cloud tells nothing.
 func azureProviderID(name, _ string) string {
 	return "azure:///subscriptions/00000000-0000-0000-0000-000000000002/resourceGroups/lab-rg/providers/Microsoft.Compute/virtualMachines/" + name
 }

@@ -58,7 +58,8 @@ func joinable(t *testing.T, name string, options Options) *clusterHost {
 	}
 	h := &clusterHost{testHost: newHost(t, name, options), cluster: c, admin: admin, node: name}
 	h.identity()
-	ca, err := admin.CoreV1().ConfigMaps("openshift-config-managed").Get(t.Context(), "kube-apiserver-client-ca", metav1.GetOptions{})
+	ca, err := admin.CoreV1().ConfigMaps("openshift-config-managed").Get(t.Context(), "kube-apiserver-client-ca",
+		metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,9 +74,12 @@ contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
 `)
 	h.service("kubelet", `C:\k\kube-log-runner.exe`, `-log-file=C:\var\log\kubelet\kubelet.log`, `C:\k\kubelet.exe`,
-		`--config=C:\k\kubelet.conf`, `--kubeconfig=C:\k\kubeconfig`, `--cert-dir=C:\var\lib\kubelet\pki`, "--windows-service", "--v=2",
-		"--node-labels=node.openshift.io/os_id=Windows", "--node-ip=10.9.0.5", "--container-runtime-endpoint=npipe:////./pipe/containerd-containerd")
-	h.service("hybrid-overlay-node", `C:\k\hybrid-overlay-node.exe`, "--node="+name, `--k8s-kubeconfig=C:\k\kubeconfig`, "--windows-service",
+		`--config=C:\k\kubelet.conf`, `--kubeconfig=C:\k\kubeconfig`, `--cert-dir=C:\var\lib\kubelet\pki`,
+		"--windows-service", "--v=2",
+		"--node-labels=node.openshift.io/os_id=Windows", "--node-ip=10.9.0.5",
+		"--container-runtime-endpoint=npipe:////./pipe/containerd-containerd")
+	h.service("hybrid-overlay-node", `C:\k\hybrid-overlay-node.exe`, "--node="+name, `--k8s-kubeconfig=C:\k\kubeconfig`,
+		"--windows-service",
 		"--logfile", `C:\var\log\hybrid-overlay\hybrid-overlay.log`)
 	return h
 }
@@ -233,8 +237,12 @@ func (h *clusterHost) ready(subnet string) *corev1.Node {
 	h.annotateSubnet(subnet)
 	h.start("hybrid-overlay-node")
 	h.await("the HNS network", func() bool { return h.network(overlayNetwork) == subnet })
-	h.write(`C:\k\cni\config\cni.conf`, `{"cniVersion":"1.0.0","name":"OVNKubernetesHybridOverlayNetwork","type":"win-overlay"}`)
-	return h.awaitNode("the node is ready", func(n *corev1.Node) bool { status, _ := nodeReady(n); return status == corev1.ConditionTrue })
+	h.write(`C:\k\cni\config\cni.conf`,
+		`{"cniVersion":"1.0.0","name":"OVNKubernetesHybridOverlayNetwork","type":"win-overlay"}`)
+	return h.awaitNode("the node is ready", func(n *corev1.Node) bool {
+		status, _ := nodeReady(n)
+		return status == corev1.ConditionTrue
+	})
 }
 
 func (h *clusterHost) network(name string) string {

@@ -69,7 +69,7 @@ func (t *table) containerd(ctx context.Context, p *node.Process, e payload.Execu
 	return code
 }
 
-// noteProxy says through which proxy images are pulled: Go's HTTP client takes it from the environment once, so it is that of the start.
+// noteProxy logs the proxy for pulls of images: Go's HTTP client takes it from the environment once, at the start.
 func noteProxy(p *node.Process) {
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"} {
 		value := p.Environ[name]
@@ -102,7 +102,8 @@ func loadContainerdConfig(p *node.Process, path string) (containerdConfig, error
 func makeContent(p *node.Process, config containerdConfig) error {
 	drive := p.Machine
 	for _, folder := range []string{
-		config.Root + `\io.containerd.content.v1.content\blobs`, config.Root + `\io.containerd.snapshotter.v1.windows\snapshots`,
+		config.Root + `\io.containerd.content.v1.content\blobs`,
+		config.Root + `\io.containerd.snapshotter.v1.windows\snapshots`,
 		config.Root + `\io.containerd.metadata.v1.bolt`, config.State + `\io.containerd.runtime.v2.task`,
 	} {
 		if err := drive.MkdirAll(folder); err != nil {
@@ -119,7 +120,7 @@ func makeContent(p *node.Process, config containerdConfig) error {
 	return p.Machine.Hold(database)
 }
 
-// endpoint is the address in the form that clients use: \\.\pipe\name is npipe://./pipe/name.
+// endpoint returns the address in the form that clients use: \\.\pipe\name is npipe://./pipe/name.
 func (c containerdConfig) endpoint() string {
 	return "npipe:" + strings.ReplaceAll(c.GRPC.Address, `\`, "/")
 }

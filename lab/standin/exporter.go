@@ -85,14 +85,16 @@ func writeMetrics(ctx context.Context, w io.Writer, p *node.Process, version str
 	}
 	m := metrics{w}
 	m.head("windows_exporter_build_info", "gauge")
-	m.value("windows_exporter_build_info", fmt.Sprintf(`version=%q,goos="windows",goarch="amd64"`, strings.TrimPrefix(version, "v")), 1)
+	m.value("windows_exporter_build_info", fmt.Sprintf(`version=%q,goos="windows",goarch="amd64"`,
+		strings.TrimPrefix(version, "v")), 1)
 	m.head("windows_exporter_collector_success", "gauge")
 	for _, collector := range collectors {
 		m.value("windows_exporter_collector_success", fmt.Sprintf(`collector=%q`, collector), 1)
 	}
 	m.single("windows_os_info", "gauge", fmt.Sprintf(`product=%q,version=%q,build_number=%q,revision="%d"`,
 		info.Product, info.Version, info.Version[strings.LastIndexByte(info.Version, '.')+1:], info.Revision), 1)
-	m.single("windows_os_hostname", "gauge", fmt.Sprintf(`hostname=%q,domain=%q,fqdn=%q`, info.HostName, info.Domain, info.HostName), 1)
+	m.single("windows_os_hostname", "gauge", fmt.Sprintf(`hostname=%q,domain=%q,fqdn=%q`, info.HostName,
+		info.Domain, info.HostName), 1)
 	m.single("windows_cpu_logical_processor", "gauge", "", 4)
 	m.head("windows_cpu_time_total", "counter")
 	for core := range 4 {
@@ -135,12 +137,14 @@ func (m metrics) services(services []host.Service) {
 	states := map[host.ServiceState]string{host.ServiceRunning: "running", host.ServiceStopped: "stopped",
 		host.ServiceStartPending: "start pending", host.ServiceStopPending: "stop pending"}
 	for _, service := range services {
-		for _, state := range []host.ServiceState{host.ServiceRunning, host.ServiceStopped, host.ServiceStartPending, host.ServiceStopPending} {
+		for _, state := range []host.ServiceState{host.ServiceRunning, host.ServiceStopped, host.ServiceStartPending,
+			host.ServiceStopPending} {
 			value := 0.0
 			if service.State == state {
 				value = 1
 			}
-			m.value("windows_service_state", fmt.Sprintf(`name=%q,state=%q`, strings.ToLower(service.Name), states[state]), value)
+			m.value("windows_service_state", fmt.Sprintf(`name=%q,state=%q`, strings.ToLower(service.Name), states[state]),
+				value)
 		}
 	}
 }

@@ -79,7 +79,8 @@ func (s webServing) listener(plain net.Listener) net.Listener {
 	return tls.NewListener(plain, &tls.Config{GetCertificate: s.load, MinVersion: tls.VersionTLS12})
 }
 
-// only answers on the loopback address, where the simulated host carries requests without a connection, to the scheme that is served.
+// only answers on the loopback address, where the simulated host carries requests without a connection, to the scheme
+// that is served.
 func (s webServing) only(handler http.Handler) http.Handler {
 	scheme := "http"
 	if s.certificate != "" {
@@ -87,7 +88,8 @@ func (s webServing) only(handler http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Scheme != "" && r.URL.Scheme != scheme {
-			http.Error(w, "Client sent an "+strings.ToUpper(r.URL.Scheme)+" request to an "+strings.ToUpper(scheme)+" server.", http.StatusBadRequest)
+			http.Error(w, "Client sent an "+strings.ToUpper(r.URL.Scheme)+" request to an "+strings.ToUpper(scheme)+" server.",
+				http.StatusBadRequest)
 			return
 		}
 		handler.ServeHTTP(w, r)

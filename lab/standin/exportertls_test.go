@@ -19,14 +19,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// servingPair is a certificate for a name, signed by itself, and its key.
+// servingPair returns a certificate for a name, signed by itself, and its key.
 func servingPair(t *testing.T, name string) (certificate, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
+		NotAfter: time.Now().Add(time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +42,8 @@ func servingPair(t *testing.T, name string) (certificate, key string) {
 //
 func TestTheExporterServesTheCertificateThatIsOnTheDrive(t *testing.T) {
 	h := newHost(t, "win", Options{})
-	rule := host.FirewallRule{Name: "exporter", DisplayName: "exporter", Protocol: "TCP", LocalPort: 9182, Enabled: true, Allow: true}
+	rule := host.FirewallRule{Name: "exporter", DisplayName: "exporter", Protocol: "TCP", LocalPort: 9182,
+		Enabled: true, Allow: true}
 	if err := h.Host().Firewall.SetRule(t.Context(), rule); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +78,8 @@ func TestTheExporterServesTheCertificateThatIsOnTheDrive(t *testing.T) {
 	serves("first")
 	put("second")
 	serves("second")
-	for address, want := range map[string]int{"https://127.0.0.1:9182/metrics": http.StatusOK, "http://127.0.0.1:9182/metrics": http.StatusBadRequest} {
+	for address, want := range map[string]int{"https://127.0.0.1:9182/metrics": http.StatusOK,
+		"http://127.0.0.1:9182/metrics": http.StatusBadRequest} {
 		if status, _, err := h.Host().Probes.HTTPGet(t.Context(), address); status != want || err != nil {
 			t.Errorf("%s: status %d, error %v", address, status, err)
 		}

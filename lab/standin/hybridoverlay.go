@@ -80,8 +80,10 @@ func (t *table) hybridOverlay(ctx context.Context, p *node.Process, e payload.Ex
 	return 0
 }
 
-// overlayIdentity is its own of OVN-Kubernetes, where the command line says where to keep it; else that of the kubeconfig.
-func (t *table) overlayIdentity(ctx context.Context, p *node.Process, config, name string, id *ovnIdentity) (*rest.Config, func(), error) {
+// overlayIdentity is its own of OVN-Kubernetes, where the command line says where to keep it; else that of the
+// kubeconfig.
+func (t *table) overlayIdentity(ctx context.Context, p *node.Process, config, name string,
+	id *ovnIdentity) (*rest.Config, func(), error) {
 	if id.bootstrap == "" {
 		loaded, err := kubeconfig.Load(p.Machine, config, t.Dial)
 		return loaded, func() {}, err
@@ -159,14 +161,15 @@ func (o *overlay) sync(ctx context.Context, node *corev1.Node) error {
 	}
 	// The real one announces the address of the network's gateway, which other nodes send to.
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, gatewayAnnotation, gatewayMAC(o.p.Machine))
-	_, err := o.client.CoreV1().Nodes().Patch(ctx, o.node, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	_, err := o.client.CoreV1().Nodes().Patch(ctx, o.node, types.MergePatchType, []byte(patch),
+		metav1.PatchOptions{}, "status")
 	if err != nil {
 		return fmt.Errorf("annotate node %s: %w", o.node, err)
 	}
 	return nil
 }
 
-// ensure makes the network, anew when the subnet is another one.
+// ensure makes the network, again when the subnet is another one.
 func (o *overlay) ensure(ctx context.Context, wanted host.HNSNetwork) error {
 	networks, err := o.p.Host.Networks.Networks(ctx)
 	if err != nil {
@@ -187,7 +190,8 @@ func (o *overlay) ensure(ctx context.Context, wanted host.HNSNetwork) error {
 	return o.p.Machine.CreateNetwork(ctx, wanted)
 }
 
-// gatewayMAC is the address that Windows gives to the gateway of an overlay network, made of the host's IPv4 address.
+// gatewayMAC returns the address that Windows gives to the gateway of an overlay network, made of the host's IPv4
+// address.
 func gatewayMAC(machine node.Machine) string {
 	ip := net.IPv4(127, 0, 0, 1)
 	if addresses := machine.Addresses(); len(addresses) > 0 {

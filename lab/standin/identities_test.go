@@ -21,7 +21,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/payload"
 )
 
-// ovnRequests are the requests for the overlay's identity of the node.
+// ovnRequests returns the requests for the overlay's identity of the node.
 func (h *clusterHost) ovnRequests(ctx context.Context) ([]certificatesv1.CertificateSigningRequest, error) {
 	list, err := h.admin.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{
 		FieldSelector: "spec.signerName=" + certificatesv1.KubeAPIServerClientSignerName,
@@ -37,7 +37,8 @@ func (h *clusterHost) ovnRequests(ctx context.Context) ([]certificatesv1.Certifi
 // R-089
 func TestTheHybridOverlayGetsAnIdentityOfItsOwn(t *testing.T) {
 	h := joinable(t, "win-identity", Options{})
-	h.service("hybrid-overlay-node", `C:\k\hybrid-overlay-node.exe`, "--node="+h.node, `--bootstrap-kubeconfig=C:\k\kubeconfig`, `--cert-dir=C:\k\cni\config`,
+	h.service("hybrid-overlay-node", `C:\k\hybrid-overlay-node.exe`, "--node="+h.node,
+		`--bootstrap-kubeconfig=C:\k\kubeconfig`, `--cert-dir=C:\k\cni\config`,
 		"--cert-duration=24h", "--windows-service", "--logfile", `C:\var\log\hybrid-overlay\hybrid-overlay.log`)
 	h.containerd()
 	h.start("kubelet")
@@ -71,18 +72,24 @@ func TestTheHybridOverlayGetsAnIdentityOfItsOwn(t *testing.T) {
 
 // R-088
 func TestCloudNodeManagerInitializesItsNodeWithItsOwnRights(t *testing.T) {
-	h := joinable(t, "win-cloud", Options{ProviderID: func(name, address string) string { return "azure:///" + name + "/" + address }})
-	e := payload.Executable{Component: "azure-cloud-node-manager", File: "azure-cloud-node-manager.exe", Version: "v1.36.5", Size: 8 << 10}
+	h := joinable(t, "win-cloud", Options{ProviderID: func(name, address string) string {
+		return "azure:///" + name + "/" + address
+	}})
+	e := payload.Executable{Component: "azure-cloud-node-manager", File: "azure-cloud-node-manager.exe",
+		Version: "v1.36.5", Size: 8 << 10}
 	h.write(`C:\k\azure-cloud-node-manager.exe`, string(e.Content()))
 	h.write(`C:\k\cloud.pem`, h.clientCertificate("system:cloud-node-manager:win-cloud", "system:cloud-node-managers"))
-	h.write(`C:\k\cloud-kubeconfig`, strings.ReplaceAll(h.read(`C:\k\kubeconfig`), `C:\var\lib\kubelet\pki\kubelet-client-current.pem`, `C:\k\cloud.pem`))
+	h.write(`C:\k\cloud-kubeconfig`, strings.ReplaceAll(h.read(`C:\k\kubeconfig`),
+		`C:\var\lib\kubelet\pki\kubelet-client-current.pem`, `C:\k\cloud.pem`))
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: h.node}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{
-		{Key: uninitializedTaint, Effect: corev1.TaintEffectNoSchedule}, {Key: "os", Value: "Windows", Effect: corev1.TaintEffectNoSchedule},
+		{Key: uninitializedTaint, Effect: corev1.TaintEffectNoSchedule},
+		{Key: "os", Value: "Windows", Effect: corev1.TaintEffectNoSchedule},
 	}}}
 	if _, err := h.admin.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	h.service("cloud-node-manager", `C:\k\azure-cloud-node-manager.exe`, "--windows-service", "--node-name="+h.node, "--wait-routes=false",
+	h.service("cloud-node-manager", `C:\k\azure-cloud-node-manager.exe`, "--windows-service", "--node-name="+h.node,
+		"--wait-routes=false",
 		`--kubeconfig=C:\k\cloud-kubeconfig`)
 	h.start("cloud-node-manager")
 	initialized := func(n *corev1.Node) bool {
@@ -92,22 +99,26 @@ func TestCloudNodeManagerInitializesItsNodeWithItsOwnRights(t *testing.T) {
 		t.Error("it is initialized without rights")
 	}
 	h.grant("cloud-node-managers", "system:cloud-node-managers",
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch", "update", "patch"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch",
+			"update", "patch"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}})
-	done := h.awaitNode("the node is initialized, and has the taint of Windows alone", func(n *corev1.Node) bool { return initialized(n) && len(n.Spec.Taints) == 1 })
+	done := h.awaitNode("the node is initialized, and has the taint of Windows alone", func(n *corev1.Node) bool {
+		return initialized(n) && len(n.Spec.Taints) == 1
+	})
 	if done.Spec.ProviderID != "azure:///win-cloud/10.9.0.5" || len(done.Status.Addresses) != 2 {
 		t.Errorf("provider ID %s, taints %v, addresses %v", done.Spec.ProviderID, done.Spec.Taints, done.Status.Addresses)
 	}
 }
 
-// clientCertificate is a signed certificate with its key, in PEM.
+// clientCertificate returns a signed certificate with its key, in PEM.
 func (h *clusterHost) clientCertificate(name, group string) string {
 	h.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: name, Organization: []string{group}}}, key)
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: name,
+		Organization: []string{group}}}, key)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -139,7 +150,8 @@ func (h *clusterHost) clientCertificate(name, group string) string {
 func (h *clusterHost) grant(name, group string, rules ...rbacv1.PolicyRule) {
 	h.t.Helper()
 	meta := metav1.ObjectMeta{Name: name}
-	if _, err := h.admin.RbacV1().ClusterRoles().Create(h.t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{}); err != nil {
+	if _, err := h.admin.RbacV1().ClusterRoles().Create(h.t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules},
+		metav1.CreateOptions{}); err != nil {
 		h.t.Fatal(err)
 	}
 	_, err := h.admin.RbacV1().ClusterRoleBindings().Create(h.t.Context(), &rbacv1.ClusterRoleBinding{

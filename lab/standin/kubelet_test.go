@@ -24,7 +24,8 @@ func TestKubeletRegistersItsNode(t *testing.T) {
 
 	for label, want := range map[string]string{
 		"kubernetes.io/os": "windows", "kubernetes.io/arch": "amd64", "kubernetes.io/hostname": "win-registers",
-		"node.kubernetes.io/windows-build": "10.0.20348", "beta.kubernetes.io/os": "windows", "node.openshift.io/os_id": "Windows",
+		"node.kubernetes.io/windows-build": "10.0.20348", "beta.kubernetes.io/os": "windows",
+		"node.openshift.io/os_id": "Windows",
 	} {
 		if node.Labels[label] != want {
 			t.Errorf("label %s is %q, want %q", label, node.Labels[label], want)
@@ -37,10 +38,12 @@ func TestKubeletRegistersItsNode(t *testing.T) {
 	if !taints["os=Windows:NoSchedule"] || !taints["windowsmachineconfig.openshift.io/not-ready:NoSchedule"] {
 		t.Errorf("taints %v", node.Spec.Taints)
 	}
-	if info := node.Status.NodeInfo; info.KernelVersion != "10.0.20348.681" || info.KubeletVersion != "v1.36.3" || info.OperatingSystem != "windows" {
+	if info := node.Status.NodeInfo; info.KernelVersion != "10.0.20348.681" || info.KubeletVersion != "v1.36.3" ||
+		info.OperatingSystem != "windows" {
 		t.Errorf("node info %+v", info)
 	}
-	if status, message := nodeReady(node); status != corev1.ConditionFalse || !strings.Contains(message, "container runtime is down") {
+	if status, message := nodeReady(node); status != corev1.ConditionFalse ||
+		!strings.Contains(message, "container runtime is down") {
 		t.Errorf("without a runtime the node is ready=%s: %s", status, message)
 	}
 
@@ -52,7 +55,8 @@ func TestKubeletRegistersItsNode(t *testing.T) {
 	if got := node.Status.NodeInfo.ContainerRuntimeVersion; got != "containerd://2.4.2" {
 		t.Errorf("runtime version %q", got)
 	}
-	if status, message := nodeReady(node); status != corev1.ConditionFalse || !strings.Contains(message, "cni plugin not initialized") {
+	if status, message := nodeReady(node); status != corev1.ConditionFalse ||
+		!strings.Contains(message, "cni plugin not initialized") {
 		t.Errorf("without a pod network the node is ready=%s: %s", status, message)
 	}
 	h.poll("the lease", func(ctx context.Context) (bool, error) {
@@ -63,7 +67,9 @@ func TestKubeletRegistersItsNode(t *testing.T) {
 	if h.network(baseNetwork) == "" {
 		t.Error("the base network is not there")
 	}
-	h.awaitNode("the gateway's address", func(n *corev1.Node) bool { return n.Annotations[gatewayAnnotation] == "00:15:0a:09:00:05" })
+	h.awaitNode("the gateway's address", func(n *corev1.Node) bool {
+		return n.Annotations[gatewayAnnotation] == "00:15:0a:09:00:05"
+	})
 
 	t.Run("another subnet makes the network anew", func(t *testing.T) {
 		h.annotateSubnet("10.132.4.0/23")
@@ -89,7 +95,8 @@ func TestKubeletEndsWithAReason(t *testing.T) {
 	}
 	config, kubeconfig := `--config=C:\k\kubelet.conf`, `--kubeconfig=C:\k\kubeconfig`
 	refused("unknown flag: --register-schedulable", "--register-schedulable=false")
-	refused("unknown 'kubernetes.io' or 'k8s.io' labels", config, kubeconfig, "--node-labels=node-role.kubernetes.io/worker=")
+	refused("unknown 'kubernetes.io' or 'k8s.io' labels", config, kubeconfig,
+		"--node-labels=node-role.kubernetes.io/worker=")
 	refused("failed to load kubelet config file", `--config=C:\k\nothing.conf`, kubeconfig)
 	refused("invalid kubeconfig", config)
 	refused("unable to access path", config, kubeconfig, `--image-credential-provider-config=C:\k\nothing.yaml`)
@@ -106,7 +113,8 @@ func TestKubeletEndsWithAReason(t *testing.T) {
 // A kubelet that claims another name than its certificate's is refused by the API server and says so.
 func TestKubeletMayRegisterItsOwnNodeOnly(t *testing.T) {
 	h := joinable(t, "win-honest", Options{})
-	h.service("kubelet", `C:\k\kube-log-runner.exe`, `-log-file=C:\var\log\kubelet\kubelet.log`, `C:\k\kubelet.exe`, `--config=C:\k\kubelet.conf`,
+	h.service("kubelet", `C:\k\kube-log-runner.exe`, `-log-file=C:\var\log\kubelet\kubelet.log`, `C:\k\kubelet.exe`,
+		`--config=C:\k\kubelet.conf`,
 		`--kubeconfig=C:\k\kubeconfig`, "--windows-service", "--hostname-override=master-0")
 	h.start("kubelet")
 	h.poll("the refusal", func(context.Context) (bool, error) {

@@ -51,7 +51,8 @@ func (t *table) kubeProxy(ctx context.Context, p *node.Process, e payload.Execut
 	}
 	err = p.Machine.ServeLocal(10256, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"lastUpdated": %q,"currentTime": %[1]q,"nodeEligible": true}`, t.Clock.Now().Format("2006-01-02 15:04:05 -0700 MST"))
+		fmt.Fprintf(w, `{"lastUpdated": %q,"currentTime": %[1]q,"nodeEligible": true}`,
+			t.Clock.Now().Format("2006-01-02 15:04:05 -0700 MST"))
 	}))
 	if err != nil {
 		return fail(p, "E kube-proxy: %v", err)
@@ -99,7 +100,8 @@ func proxyFlags(p *node.Process) (config proxyConfig, service bool, err error) {
 		return config, service, fmt.Errorf("failed to load config %s: %w", *file, err)
 	}
 	if config.Kind != "KubeProxyConfiguration" || config.APIVersion != "kubeproxy.config.k8s.io/v1alpha1" {
-		return config, service, fmt.Errorf("failed to load config %s: no kind %q is registered for version %q", *file, config.Kind, config.APIVersion)
+		return config, service, fmt.Errorf("failed to load config %s: no kind %q is registered for version %q", *file,
+			config.Kind, config.APIVersion)
 	}
 	return config, service, nil
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
-// kubeLogRunner runs another program with its output in a log: kube-log-runner -log-file=FILE [flags] PROGRAM [arguments].
+// kubeLogRunner runs another program with its output in a log: kube-log-runner -log-file=FILE [flags] PROGRAM
+// [arguments].
 func (t *table) kubeLogRunner(ctx context.Context, p *node.Process, _ payload.Executable) int {
 	flags := flag.NewFlagSet("kube-log-runner", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)

@@ -91,7 +91,8 @@ func TestKubeletServesLogs(t *testing.T) {
 
 func (h *clusterHost) servingCA() *x509.CertPool {
 	h.t.Helper()
-	ca, err := h.admin.CoreV1().ConfigMaps("openshift-config-managed").Get(h.t.Context(), "kubelet-serving-ca", metav1.GetOptions{})
+	ca, err := h.admin.CoreV1().ConfigMaps("openshift-config-managed").Get(h.t.Context(), "kubelet-serving-ca",
+		metav1.GetOptions{})
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -24,8 +24,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
-// ovnIdentity is the certificate by which OVN-Kubernetes' program acts on a node. It asks for it as the kubelet, and keeps and renews it.
-// Source: StartNodeCertificateManager in go-controller/pkg/util/kube.go of ovn-kubernetes.
+// ovnIdentity is the certificate by which OVN-Kubernetes' program acts on a node. It asks for it as the kubelet, and
+// keeps and renews it. Source: StartNodeCertificateManager in go-controller/pkg/util/kube.go of ovn-kubernetes.
 type ovnIdentity struct {
 	p         *node.Process
 	node      string
@@ -40,13 +40,16 @@ type ovnIdentity struct {
 // certificateLimit is how long the real program waits for its first certificate before it ends.
 const certificateLimit = 2 * time.Minute
 
-// start waits until there is a certificate, and returns a client's configuration with whichever is the current one. stop ends renewals.
+// start waits until there is a certificate, and returns a client's configuration with whichever is the current one.
+// stop ends renewals.
 func (id *ovnIdentity) start(ctx context.Context) (config *rest.Config, stop func(), err error) {
 	config, err = kubeconfig.Load(id.p.Machine, id.bootstrap, id.dial)
 	if err != nil {
 		return nil, nil, err
 	}
-	ctx = klog.NewContext(ctx, funcr.New(func(prefix, args string) { fmt.Fprintf(id.p.Stderr, "I %s %s\r\n", prefix, args) }, funcr.Options{}))
+	ctx = klog.NewContext(ctx, funcr.New(func(prefix, args string) {
+		fmt.Fprintf(id.p.Stderr, "I %s %s\r\n", prefix, args)
+	}, funcr.Options{}))
 	id.manager, err = certificate.NewManager(&certificate.Config{
 		Ctx: &ctx,
 		Template: &x509.CertificateRequest{
@@ -54,8 +57,9 @@ func (id *ovnIdentity) start(ctx context.Context) (config *rest.Config, stop fun
 		},
 		RequestedCertificateLifetime: &id.life,
 		SignerName:                   certificatesv1.KubeAPIServerClientSignerName,
-		Usages:                       []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
-		CertificateStore:             &driveStore{id.p.Machine, id.directory, "ovnkube-client"},
+		Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature,
+			certificatesv1.UsageClientAuth},
+		CertificateStore: &driveStore{id.p.Machine, id.directory, "ovnkube-client"},
 		ClientsetFn: func(current *tls.Certificate) (kubernetes.Interface, error) {
 			if current == nil {
 				return kubernetes.NewForConfig(config)
@@ -71,9 +75,10 @@ func (id *ovnIdentity) start(ctx context.Context) (config *rest.Config, stop fun
 		return nil, nil, fmt.Errorf("failed to initialize the certificate manager: %w", err)
 	}
 	id.manager.Start()
-	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, certificateLimit, true, func(context.Context) (bool, error) {
-		return id.manager.Current() != nil, nil
-	})
+	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, certificateLimit, true,
+		func(context.Context) (bool, error) {
+			return id.manager.Current() != nil, nil
+		})
 	if err != nil {
 		id.manager.Stop()
 		return nil, nil, fmt.Errorf("certificate was not signed: %w", err)
@@ -82,7 +87,7 @@ func (id *ovnIdentity) start(ctx context.Context) (config *rest.Config, stop fun
 	return own, id.manager.Stop, err
 }
 
-// config is that of a client with the current certificate, whenever it makes a connection.
+// config returns the config of a client with the current certificate, whenever it makes a connection.
 func (id *ovnIdentity) config(bootstrap *rest.Config) (*rest.Config, error) {
 	own := rest.AnonymousClientConfig(bootstrap)
 	tlsConfig, err := rest.TLSConfigFor(own)
@@ -101,7 +106,8 @@ func (id *ovnIdentity) config(bootstrap *rest.Config) (*rest.Config, error) {
 	return own, nil
 }
 
-// driveStore is client-go's file store on the drive of a machine: the current certificate with its key, and those before it.
+// driveStore is client-go's file store on the drive of a machine: the current certificate with its key, and those
+// before it.
 type driveStore struct {
 	drive           node.Drive
 	directory, name string

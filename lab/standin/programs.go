@@ -1,5 +1,6 @@
-// Package standin holds the programs that simulated Windows hosts run instead of the executables of a Windows node: they read the
-// real command lines and configuration files, fail where the real ones fail, and answer what the real ones answer.
+// Package standin holds the programs that simulated Windows hosts run instead of the executables of a Windows node:
+// they read the real command lines and configuration files, fail where the real ones fail, and answer what the real
+// ones answer.
 package standin
 
 import (
@@ -20,7 +21,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
-// Options are what the programs need of their surroundings. The zero value of a field means its default.
+// Options describe the surroundings of the programs. The zero value of a field means its default.
 type Options struct {
 	// Clock is for heartbeats, grace periods and retries. Default: the real one. Certificates follow the real one always.
 	Clock clock.WithTicker
@@ -30,10 +31,11 @@ type Options struct {
 	Agent func(version string) fake.Program
 	// AgentVersion is the version of a wicd.exe that is not a stand-in.
 	AgentVersion string
-	// PodStopTime is how long containers take to end when they are asked to, at most the pod's grace period. Default: a second.
+	// PodStopTime is how long containers take to end when they are asked to, at most the pod's grace period. Default: a
+	// second.
 	PodStopTime time.Duration
-	// ProviderID is what a virtual machine is known by to its cloud, by its name and address, as the cloud's metadata service tells it.
-	// Default: one of Azure's form with the name.
+	// ProviderID is what a virtual machine is known by to its cloud, by its name and address, as the cloud's metadata
+	// service tells it. Default: one of Azure's form with the name.
 	ProviderID func(name, address string) string
 	// Separate means that the processes of a machine share no memory, as on a real one.
 	Separate bool
@@ -47,7 +49,8 @@ func Programs(options Options) fake.ProgramTable {
 	return newTable(options).find
 }
 
-// Run runs the stand-in for an executable in a process until it ends or ctx is done, and returns its exit code. The agent has none.
+// Run runs the stand-in for an executable in a process until it ends or ctx is done, and returns its exit code. The
+// agent has none.
 func Run(ctx context.Context, options Options, p *node.Process, e payload.Executable) int {
 	run, err := newTable(options).program(e)
 	if err != nil {
@@ -63,7 +66,8 @@ func newTable(options Options) *table {
 	if options.ProviderID == nil {
 		options.ProviderID = azureProviderID
 	}
-	t := &table{Options: options, seed: maphash.MakeSeed(), agents: map[uint64]error{}, runtimes: map[any]*containerRuntime{}}
+	t := &table{Options: options, seed: maphash.MakeSeed(), agents: map[uint64]error{},
+		runtimes: map[any]*containerRuntime{}}
 	t.programs = map[string]program{
 		"containerd.exe":                t.containerd,
 		"containerd-shim-runhcs-v1.exe": t.shim,
@@ -92,7 +96,7 @@ type table struct {
 	runtimes map[any]*containerRuntime // by the machine's ID
 }
 
-// find is the program table.
+// find returns the program table.
 func (t *table) find(content []byte) (fake.Program, error) {
 	e, err := payload.ReadExecutable(content)
 	if err != nil {
@@ -131,8 +135,8 @@ func (t *table) program(e payload.Executable) (program, error) {
 	}, nil
 }
 
-// isAgent reports whether an executable is the agent by its build information. The answer is kept, because fifty hosts run the same
-// file many times.
+// isAgent reports whether an executable is the agent by its build information. The answer is kept, because fifty hosts
+// run the same file many times.
 func (t *table) isAgent(content []byte) error {
 	sum := maphash.Bytes(t.seed, content)
 	t.mu.Lock()
@@ -168,6 +172,6 @@ func idle(ctx context.Context) int {
 	return 0
 }
 
-// serviceFlag reports whether a program that runs as a service was told so. Without it the real one never answers the service
-// control manager, which ends it (error 1053).
+// serviceFlag reports whether a program that runs as a service was told so. Without it the real one never answers the
+// service control manager, which ends it (error 1053).
 func serviceFlag(p *node.Process, given bool) bool { return given || !p.Service }

@@ -42,7 +42,8 @@ func TestContainerd(t *testing.T) {
 		if _, err := h.Host().Probes.ContainerRuntime(t.Context(), pipe); err == nil {
 			t.Error("a stopped containerd answers")
 		}
-		if log := h.read(`C:\var\log\containerd\containerd.log`); !strings.Contains(log, "successfully booted") || !strings.Contains(log, "stopped") {
+		if log := h.read(`C:\var\log\containerd\containerd.log`); !strings.Contains(log, "successfully booted") ||
+			!strings.Contains(log, "stopped") {
 			t.Errorf("log: %s", log)
 		}
 	})
@@ -66,7 +67,8 @@ func TestContainerd(t *testing.T) {
 	t.Run("it ends when the folder of its log is not there", func(t *testing.T) {
 		h := newHost(t, "win", Options{})
 		h.write(`C:\k\containerd\config.toml`, containerdConfigFile)
-		code, output := h.run(`C:\k\containerd\containerd.exe`, "--config", `C:\k\containerd\config.toml`, "--log-file", `C:\no\such.log`)
+		code, output := h.run(`C:\k\containerd\containerd.exe`, "--config", `C:\k\containerd\config.toml`,
+			"--log-file", `C:\no\such.log`)
 		if code == 0 || !strings.Contains(output, "open log file") {
 			t.Errorf("exit code %d, output %s", code, output)
 		}
@@ -126,10 +128,12 @@ func TestProgramTable(t *testing.T) {
 // R-087
 func TestExporter(t *testing.T) {
 	h := newHost(t, "win", Options{})
-	if err := h.Host().Firewall.SetRule(t.Context(), host.FirewallRule{Name: "exporter", DisplayName: "exporter", Protocol: "TCP", LocalPort: 9182, Enabled: true, Allow: true}); err != nil {
+	if err := h.Host().Firewall.SetRule(t.Context(), host.FirewallRule{Name: "exporter", DisplayName: "exporter",
+		Protocol: "TCP", LocalPort: 9182, Enabled: true, Allow: true}); err != nil {
 		t.Fatal(err)
 	}
-	h.service("windows_exporter", `C:\k\windows_exporter.exe`, "--collectors.enabled", "cpu,net", "--collector.net.enabled=x", "--web.listen-address", ":9182")
+	h.service("windows_exporter", `C:\k\windows_exporter.exe`, "--collectors.enabled", "cpu,net",
+		"--collector.net.enabled=x", "--web.listen-address", ":9182")
 	h.start("windows_exporter")
 	if err := h.until(func(context.Context) (bool, error) { return h.address(9182) != "", nil }); err != nil {
 		t.Fatal(err)
@@ -144,14 +148,16 @@ func TestExporter(t *testing.T) {
 	}
 	defer response.Body.Close()
 	all, err := io.ReadAll(response.Body)
-	for _, want := range []string{`windows_exporter_collector_success{collector="net"} 1`, "windows_cpu_time_total{", "windows_memory_physical_total_bytes",
+	for _, want := range []string{`windows_exporter_collector_success{collector="net"} 1`, "windows_cpu_time_total{",
+		"windows_memory_physical_total_bytes",
 		`windows_service_state{name="windows_exporter",state="running"} 1`, "windows_logical_disk_free_bytes"} {
 		if err != nil || !strings.Contains(string(all), want) {
 			t.Errorf("no %s (error %v)", want, err)
 		}
 	}
 	h.stop("windows_exporter")
-	if code, output := h.run(`C:\k\windows_exporter.exe`, "--no-such-flag"); code == 0 || !strings.Contains(output, "no-such-flag") {
+	if code, output := h.run(`C:\k\windows_exporter.exe`, "--no-such-flag"); code == 0 ||
+		!strings.Contains(output, "no-such-flag") {
 		t.Errorf("exit code %d, output %s", code, output)
 	}
 }
@@ -189,21 +195,24 @@ winkernel: {networkName: OVNKubernetesHybridOverlayNetwork, sourceVip: "` + vip 
 	refused(t, h, "read kubeconfig", file)
 	h.write(`C:\k\kubeconfig`, kubeconfigFile)
 	refused(t, h, "could not find the HNS network", file)
-	if err := h.CreateNetwork(host.HNSNetwork{Name: overlayNetwork, Type: "Overlay", Subnet: "10.132.0.0/23"}); err != nil {
+	if err := h.CreateNetwork(host.HNSNetwork{Name: overlayNetwork, Type: "Overlay",
+		Subnet: "10.132.0.0/23"}); err != nil {
 		t.Fatal(err)
 	}
 	refused(t, h, "source-vip flag not set", file)
 	h.write(`C:\k\kube-proxy.yaml`, config("10.132.0.9"))
 	refused(t, h, "belongs to no HNS endpoint", file)
 	refused(t, h, "unknown flag", "--no-such-flag")
-	refused(t, h, "source-vip flag not set", "--kubeconfig", `C:\k\kubeconfig`, "--network-name", overlayNetwork, "--enable-dsr", "--proxy-mode=kernelspace")
+	refused(t, h, "source-vip flag not set", "--kubeconfig", `C:\k\kubeconfig`, "--network-name", overlayNetwork,
+		"--enable-dsr", "--proxy-mode=kernelspace")
 
 	vip, err := h.Host().Networks.CreateEndpoint(t.Context(), overlayNetwork, "VIPEndpoint")
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.write(`C:\k\kube-proxy.yaml`, config(vip.Address))
-	h.service("kube-proxy", `C:\k\kube-log-runner.exe`, `-log-file=C:\var\log\kubelet\kube-proxy.log`, `C:\k\kube-proxy.exe`, file, "--windows-service")
+	h.service("kube-proxy", `C:\k\kube-log-runner.exe`, `-log-file=C:\var\log\kubelet\kube-proxy.log`,
+		`C:\k\kube-proxy.exe`, file, "--windows-service")
 	h.start("kube-proxy")
 	h.await("it is healthy", func() bool {
 		status, _, err := h.Host().Probes.HTTPGet(t.Context(), "http://127.0.0.1:10256/healthz")
@@ -214,7 +223,8 @@ winkernel: {networkName: OVNKubernetesHybridOverlayNetwork, sourceVip: "` + vip 
 func TestKubeLogRunner(t *testing.T) {
 	start := func(t *testing.T) *testHost {
 		h := newHost(t, "win", Options{})
-		h.service("csi-proxy", `C:\k\kube-log-runner.exe`, `-log-file=C:\var\log\kubelet\csi.log`, "-log-file-size=100M", `C:\k\csi-proxy.exe`, "-windows-service")
+		h.service("csi-proxy", `C:\k\kube-log-runner.exe`, `-log-file=C:\var\log\kubelet\csi.log`, "-log-file-size=100M",
+			`C:\k\csi-proxy.exe`, "-windows-service")
 		h.start("csi-proxy")
 		h.await("the child runs", func() bool { return h.process("csi-proxy.exe") != nil })
 		return h
@@ -236,14 +246,16 @@ func TestKubeLogRunner(t *testing.T) {
 	})
 	t.Run("what the program says is in the log", func(t *testing.T) {
 		h := newHost(t, "win", Options{})
-		code, _ := h.run(`C:\k\kube-log-runner.exe`, `-log-file=C:\var\log\kubelet\csi.log`, `C:\k\csi-proxy.exe`, "--no-such-flag")
+		code, _ := h.run(`C:\k\kube-log-runner.exe`, `-log-file=C:\var\log\kubelet\csi.log`,
+			`C:\k\csi-proxy.exe`, "--no-such-flag")
 		if log := h.read(`C:\var\log\kubelet\csi.log`); code != 1 || !strings.Contains(log, "no-such-flag") {
 			t.Errorf("exit code %d, log %s", code, log)
 		}
 	})
 	t.Run("a program that is not there is an error", func(t *testing.T) {
 		h := newHost(t, "win", Options{})
-		if code, output := h.run(`C:\k\kube-log-runner.exe`, `C:\k\nothing.exe`); code == 0 || !strings.Contains(output, "starting command") {
+		if code, output := h.run(`C:\k\kube-log-runner.exe`, `C:\k\nothing.exe`); code == 0 ||
+			!strings.Contains(output, "starting command") {
 			t.Errorf("exit code %d, output %s", code, output)
 		}
 	})

@@ -32,7 +32,8 @@ const rotationCheck = 5 * time.Second
 // age replaces the host's certificate by one that is due to be rotated.
 func (h *clusterHost) age() {
 	h.t.Helper()
-	signer, err := tls.LoadX509KeyPair(filepath.Join(h.cluster.Dir, "pki", "kube-csr-signer.crt"), filepath.Join(h.cluster.Dir, "pki", "kube-csr-signer.key"))
+	signer, err := tls.LoadX509KeyPair(filepath.Join(h.cluster.Dir, "pki", "kube-csr-signer.crt"),
+		filepath.Join(h.cluster.Dir, "pki", "kube-csr-signer.key"))
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -41,7 +42,8 @@ func (h *clusterHost) age() {
 		h.t.Fatal(err)
 	}
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(4711), Subject: pkix.Name{CommonName: "system:node:" + h.node, Organization: []string{"system:nodes"}},
+		SerialNumber: big.NewInt(4711), Subject: pkix.Name{CommonName: "system:node:" + h.node,
+			Organization: []string{"system:nodes"}},
 		NotBefore: time.Now().Add(-100 * time.Hour), NotAfter: time.Now().Add(time.Hour),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}, signer.Leaf, &key.PublicKey, signer.PrivateKey)
@@ -67,24 +69,25 @@ func (h *clusterHost) age() {
 	}
 }
 
-// requests are the node's requests for a new client certificate.
+// requests returns the node's requests for a new client certificate.
 func (h *clusterHost) requests(ctx context.Context) (count int) {
 	list, err := h.admin.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return 0
 	}
 	for _, request := range list.Items {
-		if request.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName && request.Spec.Username == "system:node:"+h.node {
+		if request.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName &&
+			request.Spec.Username == "system:node:"+h.node {
 			count++
 		}
 	}
 	return count
 }
 
-// link is the file store's.
+// link returns the file store's.
 func (h *clusterHost) link() string { return filepath.Join(h.pki, "kubelet-client-current.pem") }
 
-// current is the content behind the file store's link.
+// current returns the content behind the file store's link.
 func (h *clusterHost) current(t *testing.T) string {
 	t.Helper()
 	content, err := os.ReadFile(h.link())

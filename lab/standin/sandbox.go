@@ -15,7 +15,8 @@ import (
 
 const shimExecutable = "containerd-shim-runhcs-v1.exe"
 
-// containerRuntime is the container runtime of one machine. Its pods live on while containerd does not run, as on a real host.
+// containerRuntime is the container runtime of one machine. Its pods live on while containerd does not run, as on a
+// real host.
 type containerRuntime struct {
 	mu           sync.Mutex
 	process      *node.Process // nil: containerd does not run
@@ -129,7 +130,8 @@ func (r *containerRuntime) deleteEndpoint(ctx context.Context, s sandbox) error 
 	return err
 }
 
-// podNetwork is the name in the first configuration of the pod network, which the win-overlay plugin takes for the HNS network's.
+// podNetwork returns the name in the first configuration of the pod network, which the win-overlay plugin takes for the
+// HNS network's.
 func (r *containerRuntime) podNetwork() (string, error) {
 	drive := r.process.Machine
 	names, err := drive.List(r.cniDirectory)

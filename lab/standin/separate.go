@@ -12,8 +12,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
-// The kubelet of a machine whose processes share no memory runs pods itself, as long as containerd is in the process table. What it
-// knows of their shims is kept where containerd keeps it, so that pods outlive the kubelet.
+// The kubelet of a machine whose processes share no memory runs pods itself, as long as containerd is in the process
+// table. What it knows of their shims is kept where containerd keeps it, so that pods outlive the kubelet.
 
 const (
 	cniDirectory = `C:\k\cni\config`
@@ -27,7 +27,7 @@ func (r *containerRuntime) adopt(p *node.Process) {
 	r.process, r.cniDirectory, r.separate = p, cniDirectory, true
 }
 
-// executable is the path of the running containerd.
+// executable returns the path of the running containerd.
 func (r *containerRuntime) executable(ctx context.Context) (string, error) {
 	if r.process == nil || !r.process.Machine.Alive() {
 		return "", errRuntimeDown
@@ -70,7 +70,7 @@ func (s shimProcess) Exit(int) {
 	}
 }
 
-// known is a pod of which an earlier kubelet has left a shim that still runs.
+// known returns a pod of which an earlier kubelet has left a shim that still runs.
 func (r *containerRuntime) known(ctx context.Context, pod kubelet.Pod) (sandbox, bool) {
 	content, err := r.process.Machine.ReadFile(pidFile(pod.UID))
 	if !r.separate || err != nil {

@@ -24,7 +24,7 @@ func (m realMachine) Spawn(path string, args ...string) (node.Child, error) {
 	return realChild{child}, err
 }
 
-// kubeletProcess is the kubelet's process on a machine on which containerd runs too.
+// kubeletProcess returns the kubelet's process on a machine on which containerd runs too.
 func kubeletProcess(t *testing.T) *node.Process {
 	t.Helper()
 	processes := make(chan *fake.Process, 1)
@@ -40,7 +40,8 @@ func kubeletProcess(t *testing.T) *node.Process {
 		},
 	})
 	for path, content := range map[string]string{
-		`C:\k\kubelet.exe`: "MZ", `C:\k\containerd\containerd.exe`: "MZ", `C:\k\containerd\` + shimExecutable: "MZ", cniDirectory + `\cni.conf`: `{"name":"net"}`,
+		`C:\k\kubelet.exe`: "MZ", `C:\k\containerd\containerd.exe`: "MZ", `C:\k\containerd\` + shimExecutable: "MZ",
+		cniDirectory + `\cni.conf`: `{"name":"net"}`,
 	} {
 		if err := errors.Join(m.Drive().MkdirAll(folder(path)), m.Drive().WriteFile(path, []byte(content))); err != nil {
 			t.Fatal(err)
@@ -50,9 +51,11 @@ func kubeletProcess(t *testing.T) *node.Process {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Close)
-	for name, path := range map[string]string{"kubelet": `C:\k\kubelet.exe`, "containerd": `C:\k\containerd\containerd.exe`} {
+	for name, path := range map[string]string{"kubelet": `C:\k\kubelet.exe`,
+		"containerd": `C:\k\containerd\containerd.exe`} {
 		config := host.ServiceConfig{Name: name, CommandLine: path, StartType: host.StartManual}
-		if err := errors.Join(m.Host().Services.Configure(t.Context(), config), m.Host().Services.Start(t.Context(), name)); err != nil {
+		if err := errors.Join(m.Host().Services.Configure(t.Context(), config), m.Host().Services.Start(t.Context(),
+			name)); err != nil {
 			t.Fatal(err)
 		}
 	}

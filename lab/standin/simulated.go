@@ -21,10 +21,11 @@ type simulated struct {
 
 var _ node.Machine = simulated{}
 
-// process is a process of a simulated machine as the programs see it.
+// process returns a process of a simulated machine as the programs see it.
 func (t *table) process(p *fake.Process) *node.Process {
 	return &node.Process{
-		PID: p.PID, Path: p.Path, Args: p.Args, Service: p.Service != "", Environ: p.Environ, Stdout: p.Stdout, Stderr: p.Stderr, Host: p.Host,
+		PID: p.PID, Path: p.Path, Args: p.Args, Service: p.Service != "", Environ: p.Environ, Stdout: p.Stdout,
+		Stderr: p.Stderr, Host: p.Host,
 		Machine: simulated{t, p},
 	}
 }

@@ -53,13 +53,15 @@ func newHost(t *testing.T, name string, options Options) *testHost {
 		},
 	})
 	h.MountDirectory(`C:\var\lib\kubelet\pki`, h.pki)
-	for _, folder := range []string{`C:\k\cni\config`, `C:\k\containerd`, `C:\var\log\containerd`, `C:\var\log\kubelet`, `C:\var\log\hybrid-overlay`, `C:\var\lib\kubelet\pki`} {
+	for _, folder := range []string{`C:\k\cni\config`, `C:\k\containerd`, `C:\var\log\containerd`, `C:\var\log\kubelet`,
+		`C:\var\log\hybrid-overlay`, `C:\var\lib\kubelet\pki`} {
 		if err := h.Drive().MkdirAll(folder); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for path, version := range map[string]string{
-		`C:\k\containerd\containerd.exe`: "v2.4.2", `C:\k\containerd\containerd-shim-runhcs-v1.exe`: "v0.14.1", `C:\k\kubelet.exe`: "v1.36.3",
+		`C:\k\containerd\containerd.exe`: "v2.4.2", `C:\k\containerd\containerd-shim-runhcs-v1.exe`: "v0.14.1",
+		`C:\k\kubelet.exe`:    "v1.36.3",
 		`C:\k\kube-proxy.exe`: "v1.36.3", `C:\k\kube-log-runner.exe`: "v0.36.3", `C:\k\hybrid-overlay-node.exe`: "v1.0.0",
 		`C:\k\windows_exporter.exe`: "v0.31.8", `C:\k\csi-proxy.exe`: "v1.3.0",
 	} {

@@ -1,6 +1,6 @@
-// Package virtualtime is time that costs nothing. Its clock stands still while anybody works, however long that takes on a busy machine, and
-// leaps to its next timer when all are at rest. So it measures what is waited for, and not what is computed: a wait of ten minutes
-// is over at once, and a slow machine makes nothing longer.
+// Package virtualtime is time that costs nothing. Its clock stands still while anyone works, even on a busy machine,
+// and jumps to its next timer when all are at rest. So it measures waits and not computation: a wait of ten minutes is
+// over at once, and a slow machine makes nothing longer.
 package virtualtime
 
 import (
@@ -73,7 +73,7 @@ func (c *Clock) set(t *timer, d time.Duration) {
 	heap.Push(&c.timers, t)
 }
 
-// next is the time to the next timer; false when there is none.
+// next returns the time to the next timer; false when there is none.
 func (c *Clock) next() (time.Duration, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +86,8 @@ func (c *Clock) next() (time.Duration, bool) {
 // grain is how far apart timers may be due that a leap fires together: a transfer has thousands of them.
 const grain = 2 * time.Millisecond
 
-// leap goes to the next timer if that is at most so far away, and on to the last of those that are due within a grain from there.
+// leap goes to the next timer if that is at most so far away, and on to the last of those that are due within a grain
+// from there.
 func (c *Clock) leap(atMost time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

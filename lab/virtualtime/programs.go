@@ -8,11 +8,12 @@ import (
 	"runtime/metrics"
 )
 
-// Programs returns a function that reports whether this process, or any other of those with these IDs, works or is about to: one that waits
-// for a processor, or for a disk, works. What sleeps on the operating system's clock is at rest, so let nobody do that whose waits are
-// measured.
+// Programs returns a function that reports whether this process, or any other of those with these IDs, works or is
+// about to: one that waits for a processor, or for a disk, works. A process that sleeps on the operating system's clock
+// is at rest, so processes with measured waits must not do that.
 func Programs(others ...int) (busy func() bool) {
-	samples := []metrics.Sample{{Name: "/sched/goroutines/running:goroutines"}, {Name: "/sched/goroutines/runnable:goroutines"}}
+	samples := []metrics.Sample{{Name: "/sched/goroutines/running:goroutines"},
+		{Name: "/sched/goroutines/runnable:goroutines"}}
 	return func() bool {
 		// What another has just done for this one, it is now at work with: so this one is asked last.
 		for _, other := range others {
@@ -25,7 +26,8 @@ func Programs(others ...int) (busy func() bool) {
 	}
 }
 
-// works reports whether a thread of a process runs, waits for a processor, or for a disk. A process that is gone does not.
+// works reports whether a thread of a process runs, waits for a processor, or for a disk. A process that is gone does
+// not.
 func works(process int) bool {
 	tasks := fmt.Sprintf("/proc/%d/task", process)
 	folder, err := os.Open(tasks)
@@ -42,7 +44,8 @@ func works(process int) bool {
 			continue // it has ended
 		}
 		// The state follows the name, which is in parentheses and may hold others.
-		if end := bytes.LastIndexByte(stat, ')'); end >= 0 && end+2 < len(stat) && (stat[end+2] == 'R' || stat[end+2] == 'D') {
+		if end := bytes.LastIndexByte(stat, ')'); end >= 0 && end+2 < len(stat) &&
+			(stat[end+2] == 'R' || stat[end+2] == 'D') {
 			return true
 		}
 	}

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// The clock leaps when so many looks in a row have found nobody at work. A leap in error adds to what is measured at most its own length, so
-// the looks before a long one are further apart: by this part of it, between the shortest and the longest pause.
+// The clock leaps when so many looks in a row have found nobody at work. A leap in error adds to what is measured at
+// most its own length, so the looks before a long one are further apart: by this part of it, between the shortest and
+// the longest pause.
 const (
 	looks         = 4
 	part          = 400
@@ -14,8 +15,8 @@ const (
 	longestPause  = 10 * time.Millisecond
 )
 
-// Run lets the time pass until ctx is done: while busy reports that nobody works, the clock goes from timer to timer. See Programs for whom
-// busy may ask.
+// Run lets the time pass until ctx is done: while busy reports that nobody works, the clock goes from timer to timer.
+// See Programs for what busy may ask.
 func (c *Clock) Run(ctx context.Context, busy func() bool) {
 	for quiet := 0; ; {
 		next, waited := c.next()
@@ -36,5 +37,5 @@ func (c *Clock) Run(ctx context.Context, busy func() bool) {
 	}
 }
 
-// pause is the time between two looks before a leap.
+// pause returns the time between two looks before a leap.
 func pause(leap time.Duration) time.Duration { return min(max(leap/part, shortestPause), longestPause) }

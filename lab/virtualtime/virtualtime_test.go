@@ -66,7 +66,8 @@ func TestWorkThatBeginsAgainHoldsTheClock(t *testing.T) {
 func TestTimersFireInTheirOrderAndAtTheirTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New(noon)
-		late, early, stopped, moved := c.NewTimer(3*time.Second), c.NewTimer(time.Second), c.NewTimer(time.Second), c.NewTimer(time.Second)
+		late, early, stopped, moved := c.NewTimer(3*time.Second), c.NewTimer(time.Second), c.NewTimer(time.Second),
+			c.NewTimer(time.Second)
 		ticks := c.NewTicker(2 * time.Second)
 		if !stopped.Stop() || stopped.Stop() || !moved.Reset(5*time.Second) {
 			t.Error("a timer does not know whether it waits")

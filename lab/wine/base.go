@@ -17,7 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine/standin"
 )
 
-// Base is what all hosts share: a chroot with Wine, a Windows installation to clone, and the programs that make hosts.
+// Base is shared by all hosts: a chroot with Wine, a Windows installation to clone, and the programs that make hosts.
 type Base struct {
 	// Dir is where everything lies; hosts are cloned to hosts/ below it.
 	Dir string
@@ -33,11 +33,12 @@ type Base struct {
 	held                  []*os.File // locks that say that this process uses what is there
 }
 
-// Prepare makes in dir (default: build/wine of the repository) what hosts are made of, unless it is there already: about a minute the
-// first time, about a second later. It is cached by a digest of its inputs. Several processes may call it at once. Folders of hosts
-// whose makers were killed are removed.
+// Prepare makes in dir (default: build/wine of the repository) what hosts are made of, unless it is there already:
+// about a minute the first time, about a second later. It is cached by a digest of its inputs. Several processes may
+// call it at once. Folders of hosts whose makers were killed are removed.
 //
-// The first time needs Debian's archive and Go's modules: a program that goes into lab/namespace calls it before, and again inside.
+// The first time needs Debian's archive and Go's modules: a program that goes into lab/namespace calls it before, and
+// again inside.
 func Prepare(ctx context.Context, dir string) (*Base, error) {
 	base, err := prepare(ctx, dir)
 	if err != nil {

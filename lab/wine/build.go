@@ -34,7 +34,8 @@ func (b *Base) buildPrograms(ctx context.Context, repository string) error {
 	return nil
 }
 
-// buildProgram builds lab/wine/<name>. One that has changed takes the place of the old one, which may be running, at once.
+// buildProgram builds lab/wine/<name>. One that has changed takes the place of the old one, which may be running, at
+// once.
 func buildProgram(ctx context.Context, repository, system, name, dir string) (string, error) {
 	path := filepath.Join(dir, filepath.Base(name))
 	if system == "windows" {
@@ -46,9 +47,11 @@ func buildProgram(ctx context.Context, repository, system, name, dir string) (st
 	}
 	defer func() { _ = os.RemoveAll(aside) }()
 	built := filepath.Join(aside, filepath.Base(path))
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", built, "./lab/wine/"+name)
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o",
+		built, "./lab/wine/"+name)
 	command.Dir = repository
-	command.Env = append(os.Environ(), "GOOS="+system, "GOARCH=amd64", "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly")
+	command.Env = append(os.Environ(), "GOOS="+system, "GOARCH=amd64", "CGO_ENABLED=0", "GOWORK=off",
+		"GOFLAGS=-mod=readonly")
 	if output, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build lab/wine/%s: %w: %s", name, err, lastLines(string(output)))
 	}
@@ -62,7 +65,7 @@ func buildProgram(ctx context.Context, repository, system, name, dir string) (st
 	return path, os.Rename(built, path)
 }
 
-// digestFiles is a short digest of the files' contents.
+// digestFiles returns a short digest of the files' contents.
 func digestFiles(paths ...string) (string, error) {
 	hash := sha256.New()
 	for _, path := range paths {
@@ -76,7 +79,7 @@ func digestFiles(paths ...string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil))[:12], nil
 }
 
-// lastLines is the end of an output, for an error.
+// lastLines returns the end of an output, for an error.
 func lastLines(output string) string {
 	const limit = 1 << 10
 	output = strings.TrimSpace(output)

@@ -15,14 +15,14 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Result is how a command ended.
+// Result is the outcome of a command.
 type Result struct {
 	Stdout, Stderr string
 	ExitCode       int
 }
 
-// Connect logs in as the first of Options.Users, with a key of the lab's own that is always authorized. The caller closes the client;
-// the end of ctx ends only the attempt.
+// Connect logs in as the first of Options.Users, with a key of the lab's own that is always authorized. The caller
+// closes the client; the end of ctx ends only the attempt.
 func (h *Host) Connect(ctx context.Context) (*ssh.Client, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", h.Address())
 	if err != nil {
@@ -30,7 +30,8 @@ func (h *Host) Connect(ctx context.Context) (*ssh.Client, error) {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	connection, channels, requests, err := ssh.NewClientConn(conn, h.Address(), &ssh.ClientConfig{
-		User: h.options.Users[0], Auth: []ssh.AuthMethod{ssh.PublicKeys(h.labKey)}, HostKeyCallback: ssh.FixedHostKey(h.hostKey),
+		User: h.options.Users[0], Auth: []ssh.AuthMethod{ssh.PublicKeys(h.labKey)},
+		HostKeyCallback: ssh.FixedHostKey(h.hostKey),
 	})
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
@@ -42,8 +43,9 @@ func (h *Host) Connect(ctx context.Context) (*ssh.Client, error) {
 	return ssh.NewClient(connection, channels, requests), nil
 }
 
-// Exec runs one command line on a connection of its own, as `ssh host line` does: cmd.exe reads it. That the command failed is no
-// error, its exit code says so; an error means that it was not run to its end. The end of ctx ends the command.
+// Exec runs one command line on a connection of its own, as `ssh host line` does: cmd.exe reads it. A failing command
+// is no error, its exit code shows that; an error means that it did not run to its end. The end of ctx ends the
+// command.
 func (h *Host) Exec(ctx context.Context, line string) (Result, error) {
 	client, err := h.Connect(ctx)
 	if err != nil {
@@ -80,7 +82,8 @@ func Exec(client *ssh.Client, line string) (Result, error) {
 	return result, err
 }
 
-// Upload copies a file of this machine to a Windows path over SFTP. Folders are made on the way, a file that is there is replaced.
+// Upload copies a file of this machine to a Windows path over SFTP. Folders are made on the way, a file that is there
+// is replaced.
 func (h *Host) Upload(ctx context.Context, local, windows string) error {
 	if err := h.upload(ctx, local, windows); err != nil {
 		return fmt.Errorf("send %s to the Wine host %s: %w", windows, h.options.Name, err)

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// linkedFrom is the size in bytes from which files of the base are hard links in clones. They are Windows' own programs and
-// libraries, which nobody writes to; what is smaller, and the registry, may be written in place and is copied.
+// linkedFrom is the size in bytes from which files of the base are hard links in clones. They are Windows' own programs
+// and libraries, which nobody writes to; what is smaller, and the registry, may be written in place and is copied.
 const linkedFrom = 64 << 10
 
 // clonePrefix makes a Windows installation like another, at once.
@@ -56,7 +56,7 @@ func cloneEntry(from, to string, entry fs.DirEntry) error {
 	return os.Chtimes(to, info.ModTime(), info.ModTime()) // Wine compares times to know whether it was updated
 }
 
-// copyFile makes a file anew: one that is there is not written to, it may be a link to the base's.
+// copyFile makes a file again: one that is there is not written to, it may be a link to the base's.
 func copyFile(from, to string) error {
 	source, err := os.Open(from)
 	if err != nil {

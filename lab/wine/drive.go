@@ -23,8 +23,8 @@ const (
 	authorizedKeysPath = `C:\ProgramData\ssh\administrators_authorized_keys`
 )
 
-// drivePath is where a Windows path lies below a prefix. Windows' names have no case: what is there is found in any, the rest keeps
-// the case it is asked for.
+// drivePath is where a Windows path lies below a prefix. Windows' names have no case: what is there is found in any,
+// the rest keeps the case it is asked for.
 func drivePath(prefix, windows string) (string, error) {
 	rest, ok := cutDrive(windows)
 	if !ok || strings.ContainsAny(rest, `/:*?"<>|`) {
@@ -49,7 +49,7 @@ func cutDrive(windows string) (rest string, ok bool) {
 	return windows[3:], true
 }
 
-// present is the name as the folder has it.
+// present returns the name as the folder has it.
 func present(folder, name string) string {
 	if _, err := os.Lstat(filepath.Join(folder, name)); err == nil {
 		return name
@@ -66,7 +66,7 @@ func present(folder, name string) string {
 	return name
 }
 
-// Path is where a file of the host (C:\k\wicd.exe) lies on this machine.
+// Path returns the path on this machine of a file of the host (C:\k\wicd.exe).
 func (h *Host) Path(windows string) (string, error) {
 	return drivePath(filepath.Join(h.dir, wire.PrefixDir), windows)
 }
@@ -116,8 +116,8 @@ func writeFile(prefix, windows string, content []byte) error {
 	return os.WriteFile(path, content, 0o600)
 }
 
-// Refused are the command lines of programs that were called though they are only stubs: PowerShell, netsh, dism and so on. Product
-// code must never call one.
+// Refused returns the command lines of programs that were called though they are only stubs: PowerShell, netsh, dism
+// and so on. Product code must never call one.
 func (h *Host) Refused() ([]string, error) {
 	path, err := h.Path(refusedPath)
 	if err != nil {

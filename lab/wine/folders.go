@@ -19,7 +19,8 @@ const (
 	lockName = "lock"
 )
 
-// lock waits for a lock file, which is made if it is not there. The lock ends when the file is closed, or with the process.
+// lock waits for a lock file, which is made if it is not there. The lock ends when the file is closed, or with the
+// process.
 func lock(path string) (*os.File, error) { return flock(path, unix.LOCK_EX) }
 
 func flock(path string, how int) (*os.File, error) {

@@ -31,7 +31,8 @@ type Host struct {
 	closed  error
 }
 
-// New clones the base and sets the host up. It is off until Start; Close removes it. The host ends with this process in any case.
+// New clones the base and sets the host up. It is off until Start; Close removes it. The host ends with this process in
+// any case.
 func New(ctx context.Context, options Options) (*Host, error) {
 	options, err := options.withDefaults()
 	if err == nil {
@@ -126,9 +127,12 @@ func (h *Host) setUp(ctx context.Context) error {
 		return err
 	}
 	err = h.process.send(wire.Config{
-		Dir: h.dir, Root: h.options.Base.Root, Overlays: h.options.Base.overlays(), Name: h.options.Name, Interface: h.link.inside,
-		Address: netip.PrefixFrom(h.options.Address, h.options.Prefix), Gateway: h.options.Gateway, Hosts: hosts, Down: h.options.Down, Hang: h.options.Hang,
-		Program: []string{sshdPath, "-users", strings.Join(h.options.Users, ","), "-keys", authorizedKeysPath + "," + labKeysPath,
+		Dir: h.dir, Root: h.options.Base.Root, Overlays: h.options.Base.overlays(), Name: h.options.Name,
+		Interface: h.link.inside,
+		Address:   netip.PrefixFrom(h.options.Address, h.options.Prefix), Gateway: h.options.Gateway, Hosts: hosts,
+		Down: h.options.Down, Hang: h.options.Hang,
+		Program: []string{sshdPath, "-users", strings.Join(h.options.Users, ","), "-keys",
+			authorizedKeysPath + "," + labKeysPath,
 			"-host-key", hostKeyPath},
 	})
 	if err != nil {
@@ -137,7 +141,7 @@ func (h *Host) setUp(ctx context.Context) error {
 	return h.process.wait(ctx, func(s state) bool { return s.ready })
 }
 
-// hostsFile is the caller's, with Options.Names.
+// hostsFile returns the caller's, with Options.Names.
 func (h *Host) hostsFile() (string, error) {
 	hosts, err := os.ReadFile("/etc/hosts")
 	if err != nil {
@@ -163,8 +167,8 @@ func (h *Host) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop pulls the plug: all processes end at once. The drive stays as it is, without what Windows had not written yet. The host stays
-// off until Start.
+// Stop pulls the plug: all processes end at once. The drive stays as it is, without what Windows had not written yet.
+// The host stays off until Start.
 func (h *Host) Stop(ctx context.Context) error {
 	err := h.process.send(wire.Message{Do: wire.PowerOff})
 	if err == nil {
@@ -204,8 +208,8 @@ func (h *Host) Boots() int {
 	return h.process.state.boots
 }
 
-// WaitBoot waits until the host has come up n times in all and can be logged in to: with n = Boots()+1 taken before a restart is
-// asked for, until it is back from that.
+// WaitBoot waits until the host has come up n times in all and can be logged in to: with n = Boots()+1 taken before a
+// restart is asked for, until it is back from that.
 func (h *Host) WaitBoot(ctx context.Context, n int) error {
 	if err := h.process.wait(ctx, func(s state) bool { return s.up && s.boots >= n }); err != nil {
 		return fmt.Errorf("wait for boot %d of the Wine host %s: %w%s", n, h.options.Name, err, h.console())
@@ -213,13 +217,13 @@ func (h *Host) WaitBoot(ctx context.Context, n int) error {
 	return nil
 }
 
-// Name is the computer name that the host was made with.
+// Name returns the computer name that the host was made with.
 func (h *Host) Name() string { return h.options.Name }
 
 // Address is host:port of its SSH server.
 func (h *Host) Address() string { return net.JoinHostPort(h.options.Address.String(), "22") }
 
-// HostKey is that of its SSH server.
+// HostKey returns the host key of its SSH server.
 func (h *Host) HostKey() ssh.PublicKey { return h.hostKey }
 
 // Journal is what happened so far: boots, logins, commands and file sessions.
@@ -232,7 +236,7 @@ func (h *Host) Journal() []Entry {
 // consoleLimit is how many bytes of the console an error quotes.
 const consoleLimit = 2 << 10
 
-// console is the end of what Wine and the SSH server wrote to standard error, for errors.
+// console returns the end of what Wine and the SSH server wrote to standard error, for errors.
 func (h *Host) console() string { return console(h.dir) }
 
 func console(dir string) string {

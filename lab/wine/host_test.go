@@ -82,8 +82,10 @@ func TestIdentity(t *testing.T) {
 		options      Options
 		version, ubr string
 	}{
-		"Windows Server 2022 unless another is asked for": {Options{Name: "identity-2022", Address: address(50)}, "10.0.20348 type 3", "0x2a9"},
-		"Windows Server 2019":                             {Options{Name: "identity-2019", Address: address(51), System: WindowsServer2019()}, "10.0.17763 type 3", "0x1730"},
+		"Windows Server 2022 unless another is asked for": {Options{Name: "identity-2022", Address: address(50)},
+			"10.0.20348 type 3", "0x2a9"},
+		"Windows Server 2019": {Options{Name: "identity-2019", Address: address(51),
+			System: WindowsServer2019()}, "10.0.17763 type 3", "0x1730"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t, test.options)
@@ -99,7 +101,8 @@ func TestIdentity(t *testing.T) {
 
 func TestHostsOfOneNetwork(t *testing.T) {
 	other := newHost(t, Options{Name: "other", Address: address(61)})
-	h := newHost(t, Options{Name: "one", Address: address(60), Names: map[string]netip.Addr{"api-int.example.com": address(61)}})
+	h := newHost(t, Options{Name: "one", Address: address(60),
+		Names: map[string]netip.Addr{"api-int.example.com": address(61)}})
 	t.Run("reach each other, by address and by name", func(t *testing.T) {
 		for _, target := range []string{other.Address(), "api-int.example.com:22"} {
 			if got := run(t, h, `C:\guest.exe dial `+target); !strings.HasPrefix(got, "SSH-2.0-OpenSSH_for_Windows") {
@@ -108,7 +111,8 @@ func TestHostsOfOneNetwork(t *testing.T) {
 		}
 	})
 	t.Run("have different addresses", func(t *testing.T) {
-		if h, err := New(t.Context(), Options{Base: base, Name: "third", Address: address(61)}); err == nil || !strings.Contains(err.Error(), "in use") {
+		if h, err := New(t.Context(), Options{Base: base, Name: "third", Address: address(61)}); err == nil ||
+			!strings.Contains(err.Error(), "in use") {
 			t.Errorf("got %v", err)
 			_ = h.Close()
 		}
@@ -136,8 +140,10 @@ func TestHostsOfOneNetwork(t *testing.T) {
 // The operator's own way of connecting finds on a Wine host what it needs.
 func TestOperatorConnection(t *testing.T) {
 	key := newKey(t)
-	h := newHost(t, Options{Name: "operated", Address: address(70), AuthorizedKeys: []ssh.PublicKey{key.Signer().PublicKey()}})
-	c, err := new(remote.Dialer).Connect(t.Context(), remote.Target{Instance: "operated", Address: address(70).String(), User: "Administrator", Key: key})
+	h := newHost(t, Options{Name: "operated", Address: address(70),
+		AuthorizedKeys: []ssh.PublicKey{key.Signer().PublicKey()}})
+	c, err := new(remote.Dialer).Connect(t.Context(), remote.Target{Instance: "operated", Address: address(70).String(),
+		User: "Administrator", Key: key})
 	if err != nil {
 		t.Fatal(err)
 	}

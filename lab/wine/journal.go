@@ -2,7 +2,7 @@ package wine
 
 import "time"
 
-// Kind says what an entry of the journal is about.
+// Kind is the kind of an entry in the journal.
 type Kind string
 
 // Kinds of entries.

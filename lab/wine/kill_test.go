@@ -83,7 +83,7 @@ func TestKilledMaker(t *testing.T) {
 	}
 }
 
-// processesOf are the processes whose root is in the folder: their command lines by process id.
+// processesOf returns the processes whose root is in the folder: their command lines by process id.
 func processesOf(t *testing.T, folder string) map[int]string {
 	t.Helper()
 	roots, err := filepath.Glob("/proc/[0-9]*/root")

@@ -11,14 +11,16 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine/standin"
 )
 
-// standInRegistry is where the registry of the stand-ins lies in a prefix while it is made: at its top, outside of drive C:.
+// standInRegistry is where the registry of the stand-ins lies in a prefix while it is made: at its top, outside of
+// drive C:.
 const standInRegistry = "standin.reg"
 
 // patchedDir is below the folder of the stand-ins: a root with those of Wine's own libraries that lead to a stand-in.
 const patchedDir = "root"
 
-// buildLibraries builds the DLLs that stand in for what Wine lacks, unless they are built already. Wine's own libraries that must lead
-// to them are patched in a copy: the chroot is as Debian made it, and a Windows installation is made without stand-ins.
+// buildLibraries builds the DLLs that stand in for what Wine lacks, unless they are built already. Wine's own libraries
+// that must lead to them are patched in a copy: the chroot is as Debian made it, and a Windows installation is made
+// without stand-ins.
 func (b *Base) buildLibraries(ctx context.Context, repository string) error {
 	sources, err := filepath.Glob(filepath.Join(repository, "lab/wine/standin/c/*"))
 	if err != nil {
@@ -55,7 +57,7 @@ func (b *Base) buildLibraries(ctx context.Context, repository string) error {
 	return nil
 }
 
-// wineLibraries are the libraries of Wine's own below a root that are patched.
+// wineLibraries returns the libraries of Wine's own below a root that are patched.
 func wineLibraries(root string) []string {
 	var files []string
 	for _, name := range standin.PatchedLibraries() {
@@ -77,7 +79,7 @@ func (b *Base) patchWine(root string) error {
 	return standin.PatchWine(root)
 }
 
-// overlays are the files that hosts see in place of the chroot's, by path in the chroot.
+// overlays returns the files that hosts see in place of the chroot's, by path in the chroot.
 func (b *Base) overlays() map[string]string {
 	overlays := map[string]string{}
 	for i, inRoot := range wineLibraries("/") {
@@ -86,7 +88,7 @@ func (b *Base) overlays() map[string]string {
 	return overlays
 }
 
-// libraryFiles are the built libraries.
+// libraryFiles returns the built libraries.
 func (b *Base) libraryFiles() []string {
 	var files []string
 	for _, name := range standin.Libraries() {

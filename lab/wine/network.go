@@ -12,14 +12,14 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// link is the line between the maker's network namespace and a host's: a pair of virtual Ethernet devices. It is gone as soon as one
-// of the namespaces is.
+// link is the line between the maker's network namespace and a host's: a pair of virtual Ethernet devices. It is gone
+// as soon as one of the namespaces is.
 type link struct {
 	outside, inside string // the names of its ends
 }
 
-// newLink makes the line to the process's namespace, and the route to the host. The maker's end answers for all addresses that it
-// knows a route to: hosts reach each other through it as if on one segment.
+// newLink makes the line to the process's namespace, and the route to the host. The maker's end answers for all
+// addresses that it knows a route to: hosts reach each other through it as if on one segment.
 func newLink(pid int, address, gateway netip.Addr) (link, error) {
 	four := address.As4()
 	l := link{outside: fmt.Sprintf("wine-%x", four[:]), inside: "eth0"}
@@ -38,7 +38,8 @@ func newLink(pid int, address, gateway netip.Addr) (link, error) {
 	return l, nil
 }
 
-// partingTime is how long an interface may still be there of a host that has ended: the kernel takes it away some time after the host's namespace.
+// partingTime is how long an interface may still be there of a host that has ended: the kernel takes it away some time
+// after the host's namespace.
 const partingTime = 5 * time.Second
 
 func add(veth *netlink.Veth) error {
@@ -68,7 +69,8 @@ func (l link) connect(address, gateway netip.Addr) error {
 		return fmt.Errorf("bring %s up: %w", l.outside, err)
 	}
 	to := &net.IPNet{IP: address.AsSlice(), Mask: net.CIDRMask(32, 32)}
-	err = netlink.RouteAdd(&netlink.Route{LinkIndex: outside.Attrs().Index, Dst: to, Src: gateway.AsSlice(), Scope: netlink.SCOPE_LINK})
+	err = netlink.RouteAdd(&netlink.Route{LinkIndex: outside.Attrs().Index, Dst: to, Src: gateway.AsSlice(),
+		Scope: netlink.SCOPE_LINK})
 	if err != nil {
 		return fmt.Errorf("make a route to %s: %w", address, err)
 	}

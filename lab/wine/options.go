@@ -20,9 +20,9 @@ type Options struct {
 	Name string
 	// Address is the host's IPv4 address, which nobody else in the caller's network namespace may have. Required.
 	Address netip.Addr
-	// Gateway is the caller's end of the line to the host, and its default gateway. Default: the last address but one of the /16
-	// that Address is in. Many hosts may share it. The caller's other addresses, those of other Wine hosts included, are reached
-	// over it as well.
+	// Gateway is the caller's end of the line to the host, and its default gateway. Default: the last address but one of
+	// the /16 that Address is in. Many hosts may share it. The caller's other addresses, those of other Wine hosts
+	// included, are reached over it as well.
 	Gateway netip.Addr
 	// Prefix is the length of the subnet mask that the host has. Default: 16.
 	Prefix int
@@ -38,12 +38,13 @@ type Options struct {
 	Names map[string]netip.Addr
 	// Files are copied to the host's drive before it first boots: files on this machine by Windows path (C:\...).
 	Files map[string]string
-	// Registry is added to the machine's registry (HKEY_LOCAL_MACHINE) before it first boots: keys and values in Wine's own
-	// format, see registry/*.reg.
+	// Registry is added to the machine's registry (HKEY_LOCAL_MACHINE) before it first boots: keys and values in Wine's
+	// own format, see registry/*.reg.
 	Registry []string
 	// Down is how long a host is away between shutdown and boot. Default: 500 ms.
 	Down time.Duration
-	// Hang is how long the SSH server may not answer before the host is reset: Wine may hang where Windows does not. Default: 90 s.
+	// Hang is how long the SSH server may not answer before the host is reset: Wine may hang where Windows does not.
+	// Default: 90 s.
 	Hang time.Duration
 	// Rand gives keys. Default: crypto/rand.
 	Rand io.Reader

@@ -47,7 +47,8 @@ func launch(program string) (*process, error) {
 		return nil, errors.Join(err, commands.Close())
 	}
 	defer eventsWriter.Close()
-	p := &process{command: exec.Command(program), commands: commands, gone: make(chan struct{}), changed: make(chan struct{})}
+	p := &process{command: exec.Command(program), commands: commands, gone: make(chan struct{}),
+		changed: make(chan struct{})}
 	p.command.Env = []string{} // nothing of the maker's
 	p.command.Stderr = os.Stderr
 	p.command.ExtraFiles = []*os.File{commandsReader, eventsWriter}
@@ -57,7 +58,8 @@ func launch(program string) (*process, error) {
 			syscall.CLONE_NEWIPC,
 	}
 	if err := p.command.Start(); err != nil {
-		return nil, errors.Join(fmt.Errorf("start a process in namespaces of its own: %w", err), commands.Close(), events.Close())
+		return nil, errors.Join(fmt.Errorf("start a process in namespaces of its own: %w", err),
+			commands.Close(), events.Close())
 	}
 	go p.listen(events)
 	return p, nil

@@ -14,8 +14,8 @@ import (
 //go:embed registry/user.reg
 var userRegistry string
 
-// addToRegistry adds keys and values to a registry file of a prefix that no Wine runs on. A value that is named twice has what comes
-// last, so that additions need not look for what is there.
+// addToRegistry adds keys and values to a registry file of a prefix that no Wine runs on. A value that is named twice
+// has what comes last, so that additions need not look for what is there.
 func addToRegistry(file string, additions ...string) error {
 	registry, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
@@ -31,13 +31,15 @@ func addToRegistry(file string, additions ...string) error {
 	return nil
 }
 
-// registry is the identity in Wine's registry format.
+// registry returns the identity in Wine's registry format.
 func (i Identity) registry() string {
 	var b strings.Builder
 	b.WriteString("[Software\\\\Microsoft\\\\Windows NT\\\\CurrentVersion]\n")
 	for _, value := range []struct{ name, text string }{
-		{"CurrentBuild", strconv.Itoa(i.Build)}, {"CurrentBuildNumber", strconv.Itoa(i.Build)}, {"DisplayVersion", i.DisplayVersion},
-		{"EditionID", i.EditionID}, {"InstallationType", "Server"}, {"ProductName", i.ProductName}, {"ReleaseId", i.ReleaseID},
+		{"CurrentBuild", strconv.Itoa(i.Build)}, {"CurrentBuildNumber", strconv.Itoa(i.Build)},
+		{"DisplayVersion", i.DisplayVersion},
+		{"EditionID", i.EditionID}, {"InstallationType", "Server"}, {"ProductName", i.ProductName},
+		{"ReleaseId", i.ReleaseID},
 	} {
 		if value.text != "" {
 			fmt.Fprintf(&b, "%q=%q\n", value.name, value.text)
@@ -48,8 +50,8 @@ func (i Identity) registry() string {
 	return b.String()
 }
 
-// hostName is the host name of the first boot. Wine writes the one of each boot to the same place, and what a program sets for the
-// next boot; see lab/wine/machine.
+// hostName returns the host name of the first boot. Wine writes the one of each boot to the same place, and what a
+// program sets for the next boot; see lab/wine/machine.
 func hostName(name string) string {
 	return fmt.Sprintf("[System\\\\ControlSet001\\\\Services\\\\Tcpip\\\\Parameters]\n\"Hostname\"=%q\n", name)
 }
@@ -60,5 +62,6 @@ func machineGUID(rand io.Reader) (string, error) {
 	if _, err := io.ReadFull(rand, b[:]); err != nil {
 		return "", fmt.Errorf("make the machine's GUID: %w", err)
 	}
-	return fmt.Sprintf("[Software\\\\Microsoft\\\\Cryptography]\n\"MachineGuid\"=\"%x-%x-%x-%x-%x\"\n", b[:4], b[4:6], b[6:8], b[8:10], b[10:]), nil
+	return fmt.Sprintf("[Software\\\\Microsoft\\\\Cryptography]\n\"MachineGuid\"=\"%x-%x-%x-%x-%x\"\n", b[:4], b[4:6],
+		b[6:8], b[8:10], b[10:]), nil
 }

@@ -166,11 +166,13 @@ func testSessionEnd(t *testing.T, h *Host, client *ssh.Client) {
 
 func testRefused(t *testing.T, h *Host, client *ssh.Client) {
 	lines := []string{
-		`powershell -NoProfile -Command "Get-Service kubelet"`, "netsh advfirewall show allprofiles", "dism /Online /Get-Features", "schtasks /query",
+		`powershell -NoProfile -Command "Get-Service kubelet"`, "netsh advfirewall show allprofiles",
+		"dism /Online /Get-Features", "schtasks /query",
 		`icacls C:\k`, "setx A B", "certutil -store", "wevtutil el", "shutdown /r /t 0", "sc query",
 	}
 	for _, line := range lines {
-		if got, err := Exec(client, line); err != nil || got.ExitCode != 87 || !strings.Contains(got.Stderr, "no real Windows") {
+		if got, err := Exec(client, line); err != nil || got.ExitCode != 87 ||
+			!strings.Contains(got.Stderr, "no real Windows") {
 			t.Errorf("%s: got %+v, %v", line, got, err)
 		}
 	}
@@ -197,7 +199,8 @@ func eventually(t *testing.T, what string, is func() bool) {
 
 func TestLogin(t *testing.T) {
 	signer := newSigner(t)
-	h := newHost(t, Options{Name: "login", Address: address(11), Users: []string{"Administrator", "core"}, AuthorizedKeys: []ssh.PublicKey{signer.PublicKey()}})
+	h := newHost(t, Options{Name: "login", Address: address(11), Users: []string{"Administrator", "core"},
+		AuthorizedKeys: []ssh.PublicKey{signer.PublicKey()}})
 	login := func(user string, key ssh.Signer) error {
 		client, err := ssh.Dial("tcp", h.Address(), &ssh.ClientConfig{
 			User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(key)}, HostKeyCallback: ssh.FixedHostKey(h.HostKey()),

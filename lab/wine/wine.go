@@ -1,13 +1,16 @@
-// Package wine makes Windows hosts out of Wine: the unmodified wicd.exe runs on them against a real service control manager,
-// registry, process table and file system, and is reached as a real host is, by SSH and SFTP on port 22 of an address.
+// Package wine makes Windows hosts out of Wine: the unmodified wicd.exe runs on them against a real service control
+// manager, registry, process table and file system, and is reached as a real host is, by SSH and SFTP on port 22 of an
+// address.
 //
-// One host is a set of Linux namespaces (network, mount, PID, UTS, IPC) with its own first process, lab/wine/machine, which mounts a
-// Debian chroot that holds Wine, the host's own drive C: and its names, boots Wine with the SSH server lab/wine/sshd in it, and boots
-// again when Windows was shut down or restarted. Namespaces end with their first process, and that ends with the process that made the
-// host: whatever is killed, nothing stays but a folder, which the next Prepare removes.
+// One host is a set of Linux namespaces (network, mount, PID, UTS, IPC) with its own first process, lab/wine/machine,
+// which mounts a Debian chroot that holds Wine, the host's own drive C: and its names, boots Wine with the SSH server
+// lab/wine/sshd in it, and boots again when Windows was shut down or restarted. Namespaces end with their first
+// process, and that ends with the process that made the host: whatever is killed, nothing stays but a folder, which the
+// next Prepare removes.
 //
-// What Wine only pretends to do is replaced: PowerShell, netsh, dism and the like fail and are recorded; see Host.Refused. What Wine
-// lacks and a plan needs stands in as DLLs; see lab/wine/standin. docs/verified.md says what none of this can show.
+// Programs that Wine only pretends to have are replaced: PowerShell, netsh, dism and the like fail and are recorded;
+// see Host.Refused. DLLs stand in for parts that Wine lacks and a plan needs; see lab/wine/standin. docs/verified.md
+// lists the limits of all this.
 package wine
 
 import (
@@ -27,13 +30,14 @@ import (
 // errUnavailable is wrapped by every answer of Available.
 var errUnavailable = errors.New("no Wine hosts on this machine")
 
-// Available is nil where Wine hosts can be made; else an error that says in one line why not.
+// Available returns nil if Wine hosts can be made, else an error that says in one line why not.
 func Available() error {
 	switch {
 	case runtime.GOOS != "linux" || runtime.GOARCH != "amd64":
 		return fmt.Errorf("%w: they need Linux on amd64, this is %s on %s", errUnavailable, runtime.GOOS, runtime.GOARCH)
 	case os.Geteuid() != 0:
-		return fmt.Errorf("%w: they need root, this is user %d: chroot, mounts and network devices are its own", errUnavailable, os.Geteuid())
+		return fmt.Errorf("%w: they need root, this is user %d: chroot, mounts and network devices are its own",
+			errUnavailable, os.Geteuid())
 	}
 	if users, err := os.ReadFile("/proc/self/uid_map"); err != nil || !ownsAllUsers(string(users)) {
 		return fmt.Errorf("%w: they need root, and this is root of a user namespace only: run it as root", errUnavailable)

@@ -14,19 +14,20 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
-// CloudOptions are what a cloud's hosts have in common.
+// CloudOptions apply to all hosts of a cloud.
 type CloudOptions struct {
 	// Addresses are those for hosts, of which there can be as many at once. Required.
 	Addresses []netip.Addr
-	// Host is what all hosts are made with, such as Gateway, Names and Files. What depends on the Machine is overwritten: name, address,
-	// version of Windows, user and keys.
+	// Host is what all hosts are made with, such as Gateway, Names and Files. What depends on the Machine is overwritten:
+	// name, address, version of Windows, user and keys.
 	Host wine.Options
 	// Logger gets what becomes of hosts. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
-// Cloud is a platform's API that makes Wine hosts of Windows Machines. Machines with Linux are refused. What a host lets in is what its
-// image and its user data say, as on each platform; but where an image has no SSH server, a Wine host has one that refuses all keys.
+// Cloud is a platform's API that makes Wine hosts of Windows Machines. Machines with Linux are refused. A host admits
+// the keys of its image and its user data, as on each platform; but where an image has no SSH server, a Wine host has
+// one that refuses all keys.
 type Cloud struct {
 	kit     *Kit
 	rig     *rig.Rig
@@ -63,7 +64,7 @@ func (c *Cloud) Close() error {
 	return errors.Join(c.errs...)
 }
 
-// Host is the host of a Machine; nil while its virtual machine does not run, and when it is gone.
+// Host returns the host of a Machine; nil while its virtual machine does not run, and when it is gone.
 func (c *Cloud) Host(machine string) *wine.Host {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,13 +102,15 @@ func (c *Cloud) Create(_ context.Context, spec machineapi.VirtualMachine) error 
 	return nil
 }
 
-// imageSystem is the version of Windows of an image, which its name tells: 2019, else 2022.
+// imageSystem returns the version of Windows of an image, which its name tells: 2019, else 2022.
 func imageSystem(spec machineapi.VirtualMachine) (wine.Identity, error) {
 	switch {
 	case spec.OperatingSystem != machineapi.Windows:
-		return wine.Identity{}, fmt.Errorf("the image %s is one with %s, and this cloud has hosts with Windows only", spec.Image, spec.OperatingSystem)
+		return wine.Identity{}, fmt.Errorf("the image %s is one with %s, and this cloud has hosts with Windows only",
+			spec.Image, spec.OperatingSystem)
 	case strings.Contains(spec.Image, "2025"):
-		return wine.Identity{}, fmt.Errorf("the image %s is not there: Wine hosts are Windows Server 2019 or 2022", spec.Image)
+		return wine.Identity{}, fmt.Errorf("the image %s is not there: Wine hosts are Windows Server 2019 or 2022",
+			spec.Image)
 	case strings.Contains(spec.Image, "2019"):
 		return wine.WindowsServer2019(), nil
 	}

@@ -13,7 +13,8 @@ import (
 // brokenCloud has one address, and nothing to make hosts of. Those that can be made are tested in test/wine.
 func brokenCloud(t *testing.T) *Cloud {
 	t.Helper()
-	c := new(Kit).NewCloud(t.Context(), new(rig.Rig), CloudOptions{Addresses: []netip.Addr{netip.MustParseAddr("10.89.0.1")}})
+	c := new(Kit).NewCloud(t.Context(), new(rig.Rig),
+		CloudOptions{Addresses: []netip.Addr{netip.MustParseAddr("10.89.0.1")}})
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -23,7 +24,8 @@ func brokenCloud(t *testing.T) *Cloud {
 }
 
 func windowsVM(id string) machineapi.VirtualMachine {
-	return machineapi.VirtualMachine{ID: id, MachineName: "win-" + id, Platform: "AWS", OperatingSystem: machineapi.Windows, Image: "ami-2022"}
+	return machineapi.VirtualMachine{ID: id, MachineName: "win-" + id, Platform: "AWS",
+		OperatingSystem: machineapi.Windows, Image: "ami-2022"}
 }
 
 func eventually(t *testing.T, what string, condition func() bool) {
@@ -39,7 +41,9 @@ func eventually(t *testing.T, what string, condition func() bool) {
 
 func TestCloudRefuses(t *testing.T) {
 	for what, change := range map[string]func(*machineapi.VirtualMachine){
-		"a machine with Linux":                    func(vm *machineapi.VirtualMachine) { vm.OperatingSystem = machineapi.Linux },
+		"a machine with Linux": func(vm *machineapi.VirtualMachine) {
+			vm.OperatingSystem = machineapi.Linux
+		},
 		"an image that Wine hosts cannot be like": func(vm *machineapi.VirtualMachine) { vm.Image = "windows-server-2025" },
 		"a name that the platform refuses": func(vm *machineapi.VirtualMachine) {
 			vm.Platform, vm.MachineName = "Azure", "windows-machine-a"
@@ -63,7 +67,7 @@ func TestCloudWithAHostThatCannotBeMade(t *testing.T) {
 	if err := c.Create(ctx, windowsVM("a")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is told why", func() bool {
+	eventually(t, "it learns why", func() bool {
 		status, found, err := c.Describe(ctx, "a")
 		return found && status.State == machineapi.Pending && err != nil && strings.Contains(err.Error(), "no base to clone")
 	})
@@ -91,7 +95,8 @@ func TestCloudWithAHostThatCannotBeMade(t *testing.T) {
 }
 
 func TestUserDataThatIsNotTheOperators(t *testing.T) {
-	if err := runUserData(t.Context(), nil, []byte("Write-Host hello")); err == nil || !strings.Contains(err.Error(), "not user data of the operator") {
+	if err := runUserData(t.Context(), nil, []byte("Write-Host hello")); err == nil || !strings.Contains(err.Error(),
+		"not user data of the operator") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -111,13 +111,15 @@ func runUserData(ctx context.Context, h *wine.Host, script []byte) error {
 	return h.AuthorizeKey(settings.User, key)
 }
 
-// firewallRules is where Windows keeps its firewall's rules, and so does the stand-in for the firewall, which blocks nothing.
+// firewallRules is where Windows keeps its firewall's rules, and so does the stand-in for the firewall, which blocks
+// nothing.
 const firewallRules = `HKLM\System\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\FirewallRules`
 
 // openPort adds a rule to the firewall.
 func openPort(ctx context.Context, h *wine.Host, port int) error {
 	name := fmt.Sprintf("user-data-%d", port)
-	rule := fmt.Sprintf("v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=%d|Name=%s|Desc=TCP %d, by the user data|", port, name, port)
+	rule := fmt.Sprintf("v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=%d|Name=%s|Desc=TCP %d, by the user data|",
+		port, name, port)
 	result, err := h.Exec(ctx, host.CommandLine("reg", "add", firewallRules, "/v", name, "/t", "REG_SZ", "/d", rule, "/f"))
 	if err == nil && result.ExitCode != 0 {
 		err = fmt.Errorf("reg add: exit code %d: %s%s", result.ExitCode, result.Stdout, result.Stderr)

@@ -1,5 +1,5 @@
-// Package winerig adds Wine hosts to a rig, for tests and the demo: hosts that know the rig's key and have the program that the
-// executables of the lab's payload start, and that payload.
+// Package winerig adds Wine hosts to a rig, for tests and the demo: hosts that know the rig's key and have the program
+// that the executables of the lab's payload start, and that payload.
 package winerig
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine/standin"
 )
 
-// Kit is what Wine hosts of a rig are made of.
+// Kit holds the parts for Wine hosts of a rig.
 type Kit struct {
 	// Base is what all hosts are clones of.
 	Base *wine.Base
@@ -26,9 +26,10 @@ type Kit struct {
 	NodeProgram string
 }
 
-// Prepare makes what hosts are made of, unless it is there already: the base in wineDir, which may be "" (see wine.Prepare), and the
-// node program in the file nodeProgram, whose folder must exist. The working directory must be in the repository. The first time takes
-// some minutes and needs Debian's archive and Go's modules: a program that goes into lab/namespace calls it before, and again inside.
+// Prepare makes what hosts are made of, unless it is there already: the base in wineDir, which may be "" (see
+// wine.Prepare), and the node program in the file nodeProgram, whose folder must exist. The working directory must be
+// in the repository. The first time takes some minutes and needs Debian's archive and Go's modules: a program that goes
+// into lab/namespace calls it before, and again inside.
 func Prepare(ctx context.Context, wineDir, nodeProgram string) (*Kit, error) {
 	base, err := wine.Prepare(ctx, wineDir)
 	if err != nil {
@@ -37,7 +38,8 @@ func Prepare(ctx context.Context, wineDir, nodeProgram string) (*Kit, error) {
 	return &Kit{Base: base, NodeProgram: nodeProgram}, standin.BuildNode(ctx, nodeProgram)
 }
 
-// Payload makes in dir the payload of a version of the operator, with the agent of that version; Wine hosts really run its executables.
+// Payload makes in dir the payload of a version of the operator, with the agent of that version; Wine hosts really run
+// its executables.
 func (k *Kit) Payload(dir, agent, version string, options payload.Options) (err error) {
 	if options.Program, err = os.ReadFile(filepath.Join(k.Base.StandIns, standin.Launcher)); err != nil {
 		return fmt.Errorf("read what the payload's executables begin with: %w", err)

@@ -20,8 +20,8 @@ const (
 	keepMoreRequest = "no-more-sessions@openssh.com"
 )
 
-// MaxStartups is sshd_config's setting of that name: with Begin connections that are not logged in, RatePercent of the new ones
-// are dropped, and more and more up to all of them with Full.
+// MaxStartups is sshd_config's setting of that name: with Begin connections that are not logged in, RatePercent of the
+// new ones are dropped, and more and more up to all of them with Full.
 type MaxStartups struct{ Begin, RatePercent, Full int }
 
 // drops reports whether a new connection is dropped while others are waiting; dice is between 0 and 99.

@@ -13,8 +13,9 @@ import (
 // firstRepeat is when TCP asks again for a connection that was not answered. Each time it waits for twice as long.
 const firstRepeat = time.Second
 
-// Dropping dials as if the firewalls on the way to closed ports dropped what is for them, as those of Windows and of clouds do: nobody refuses,
-// and a host that comes up meanwhile is found when TCP asks again. The clock measures until when.
+// Dropping dials as if the firewalls on the way to closed ports dropped what is for them, as those of Windows and of
+// clouds do: nobody refuses, and a host that comes up meanwhile is found when TCP asks again. The clock measures until
+// when.
 func Dropping(clock clock.Clock, dial func(ctx context.Context, network, address string) (net.Conn, error),
 ) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {

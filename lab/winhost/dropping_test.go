@@ -40,12 +40,13 @@ func TestAPortThatIsClosedAnswersNothingBehindAFirewall(t *testing.T) {
 				}
 				return closed.DialContext(ctx, network, address)
 			}
-			if _, err := winhost.Dropping(clock.RealClock{}, dial)(t.Context(), "tcp", port); err != nil || time.Since(began) != 7*time.Second {
+			if _, err := winhost.Dropping(clock.RealClock{}, dial)(t.Context(), "tcp", port); err != nil ||
+				time.Since(began) != 7*time.Second {
 				t.Errorf("after %s: %v", time.Since(began), err)
 			}
 		})
 	})
-	t.Run("what else goes wrong is told at once", func(t *testing.T) {
+	t.Run("anything else that goes wrong is reported at once", func(t *testing.T) {
 		_, err := winhost.Dropping(clock.RealClock{}, winhost.NewNetwork().DialContext)(t.Context(), "tcp", "no-such-host:1")
 		var unknown *net.DNSError
 		if !errors.As(err, &unknown) {

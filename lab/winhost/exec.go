@@ -24,7 +24,7 @@ type command struct {
 	stdout, stderr io.Writer
 }
 
-// shell is the default shell in force.
+// shell returns the default shell in force.
 func (h *Host) shell() Shell {
 	switch {
 	case h.faults.find(PowerShellDefaultShell) != nil:

@@ -21,8 +21,9 @@ type commandOutput struct {
 	written int64
 }
 
-// Write implements io.Writer. What is written when the cut comes still arrives. When its session is gone, a command that will be
-// killed can still write, since the server reads its output until it has killed it; one that lives on has a broken pipe.
+// Write implements io.Writer. What is written when the cut comes still arrives. When its session is gone, a command
+// that will be killed can still write, since the server reads its output until it has killed it; one that lives on has
+// a broken pipe.
 func (o *commandOutput) Write(b []byte) (int, error) {
 	n, err := o.channel.Write(b)
 	survives := o.host.faults.find(VerbSurvivesSession) != nil
@@ -65,7 +66,8 @@ func (f *faults) cutsCommand(line string, written int64) bool {
 		switch {
 		case each.fault != VerbKilledWithSession && each.fault != VerbSurvivesSession:
 		case each.fault == VerbSurvivesSession && each.parameters.Bytes == 0: // cuts nothing itself
-		case each.spent || written == 0 || written < each.parameters.Bytes || !strings.Contains(line, each.parameters.Command):
+		case each.spent || written == 0 || written < each.parameters.Bytes ||
+			!strings.Contains(line, each.parameters.Command):
 		default:
 			each.spent = true
 			return true

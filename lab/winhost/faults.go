@@ -57,7 +57,8 @@ type faultKind struct {
 var faultKinds = []faultKind{
 	{RefuseConnection, "nothing listens on port 22", Parameters{}, (*Host).injectRefusal},
 	{HangBeforeBanner, "the SSH server accepts connections and says nothing", Parameters{}, (*Host).injectCut},
-	{HangAfterAuth, "after the login, nothing comes from the host any more; connections that there are hang too", Parameters{}, nil},
+	{HangAfterAuth, "after the login, nothing comes from the host any more; connections that there are hang too",
+		Parameters{}, nil},
 	{CutAfterBytes, "the connection is cut once, when Bytes more bytes have passed in both directions together",
 		Parameters{Bytes: 1 << 20}, nil},
 	{SlowLink, "the line has a round trip of Latency and takes BytesPerSecond",
@@ -67,8 +68,9 @@ var faultKinds = []faultKind{
 	{DiskFull, "only Bytes bytes are free on C:", Parameters{Bytes: 64 << 10}, (*Host).injectDiskFull},
 	{ServiceFailsToStart, "the service Service ends with ExitCode whenever it is started",
 		Parameters{Service: "containerd", ExitCode: 1}, (*Host).injectServiceFailure},
-	{VerbKilledWithSession, "the connection is cut once, when a command that contains Command has put out Bytes bytes, and the " +
-		"command is killed with it", Parameters{Command: "apply", Bytes: 1}, nil},
+	{VerbKilledWithSession,
+		"the connection is cut once, when a command that contains Command has put out Bytes bytes, and the " +
+			"command is killed with it", Parameters{Command: "apply", Bytes: 1}, nil},
 	{VerbSurvivesSession, "commands live on when their session ends; with Bytes, the connection is cut once as above",
 		Parameters{Command: "apply", Bytes: 1}, nil},
 	{NoiseBeforeOutput, "Text comes before the output of each command", Parameters{Text: defaultNoise}, nil},
@@ -83,7 +85,7 @@ var faultKinds = []faultKind{
 // defaultNoise is what login scripts and AutoRun commands print, with the byte order mark of a UTF-16 program.
 const defaultNoise = "\xff\xfeActive code page: 437\r\n*** Property of Example Corp. ***\r\n{\"not\": \"ours\"}\r\n\r\n"
 
-// AllFaults are all faults there are.
+// AllFaults returns all faults there are.
 func AllFaults() []Fault {
 	faults := make([]Fault, len(faultKinds))
 	for i, kind := range faultKinds {
@@ -108,14 +110,14 @@ func ParseFault(name string) (Fault, error) {
 	return Fault(name), nil
 }
 
-// Description is the fault in words.
+// Description returns the fault in words.
 func (f Fault) Description() string { return f.kind().description }
 
-// Example is a choice of parameters that shows the fault.
+// Example returns a choice of parameters that shows the fault.
 func (f Fault) Example() Parameters { return f.kind().example }
 
-// Inject makes the host go wrong until mend is called. Of one fault, the one that was injected last counts. It panics for a name
-// that is no fault, and when the host's drive or randomness fails.
+// Inject makes the host go wrong until mend is called. Of one fault, the one that was injected last counts. It panics
+// for a name that is no fault, and when the host's drive or randomness fails.
 func (h *Host) Inject(fault Fault, parameters Parameters) (mend func()) {
 	kind := fault.kind()
 	active := &activeFault{fault: fault, parameters: parameters, left: parameters.Bytes, cleared: make(chan struct{})}
@@ -163,7 +165,7 @@ func (f *faults) remove(fault *activeFault) {
 	close(fault.cleared)
 }
 
-// find is the fault if it is active, else nil.
+// find returns the fault if it is active, else nil.
 func (f *faults) find(fault Fault) *activeFault {
 	f.mu.Lock()
 	defer f.mu.Unlock()

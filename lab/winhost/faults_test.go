@@ -17,7 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// endings are the processes that have ended, as the journal has it.
+// endings returns the processes that have ended, as the journal has it.
 func (l *lab) endings() []string {
 	var endings []string
 	for _, detail := range l.details(fake.KindProcess) {

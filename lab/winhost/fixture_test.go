@@ -76,13 +76,14 @@ func newLab(t *testing.T, change ...func(*winhost.Options)) *lab {
 func newLabOn(t *testing.T, machine func(*fake.Options), change ...func(*winhost.Options)) *lab {
 	t.Helper()
 	l := &lab{t: t, network: winhost.NewNetwork(), key: newKey(t, 1)}
-	created := fake.Options{Name: "win-1", Addresses: []string{hostAddress}, Programs: func(content []byte) (fake.Program, error) {
-		name, _ := strings.CutPrefix(string(content), "MZ ")
-		if program, ok := programs[name]; ok {
-			return program, nil
-		}
-		return nil, errors.New("no program of this test")
-	}}
+	created := fake.Options{Name: "win-1", Addresses: []string{hostAddress},
+		Programs: func(content []byte) (fake.Program, error) {
+			name, _ := strings.CutPrefix(string(content), "MZ ")
+			if program, ok := programs[name]; ok {
+				return program, nil
+			}
+			return nil, errors.New("no program of this test")
+		}}
 	machine(&created)
 	l.machine = fake.New(created)
 	l.place(agentPath, "MZ print")
@@ -127,7 +128,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// dialAs logs in; the error is that of the dial or of the login.
+// dialAs logs in; the error comes from the dial or from the login.
 func (l *lab) dialAs(user string, key ssh.Signer) (*ssh.Client, error) {
 	ctx, cancel := context.WithTimeout(l.t.Context(), patience)
 	defer cancel()

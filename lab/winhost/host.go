@@ -1,6 +1,6 @@
-// Package winhost is a Windows Server's SSH and SFTP server in front of a simulated machine. To its clients it behaves like
-// OpenSSH for Windows: its default shells, paths, errors and limits. What a Windows host would refuse, it refuses. Faults can be
-// injected by name, and everything is written into the machine's journal.
+// Package winhost is a Windows Server's SSH and SFTP server in front of a simulated machine. To its clients it behaves
+// like OpenSSH for Windows: its default shells, paths, errors and limits. It refuses whatever a Windows host would
+// refuse. Faults can be injected by name, and everything is written into the machine's journal.
 package winhost
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// Kinds of journal entries beside those of package fake. KindExec counts the processes that were started, KindCommand what was
-// asked for.
+// Kinds of journal entries beside those of package fake. KindExec counts the processes that were started, KindCommand
+// what was asked for.
 const (
 	KindCommand   fake.Kind = "command"   // an exec request; the detail is the command line as it came
 	KindForbidden fake.Kind = "forbidden" // what product code must never ask for: shell syntax, PowerShell, netsh …
@@ -34,11 +34,11 @@ type Options struct {
 	Machine *fake.Machine
 	// Listen opens port 22 of the host's address. It is called at each boot. Required.
 	Listen func(ctx context.Context) (net.Listener, error)
-	// AuthorizedKeys are the keys of each user at the start. Every user named here and Administrator have an account. Nil leaves
-	// the key files on the drive as they are.
+	// AuthorizedKeys are the keys of each user at the start. Every user named here and Administrator have an account. Nil
+	// leaves the key files on the drive as they are.
 	AuthorizedKeys map[string][]ssh.PublicKey
-	// Administrators are further accounts that are members of Administrators. Nothing is written into their file of keys, which they
-	// share with Administrator.
+	// Administrators are further accounts that are members of Administrators. Nothing is written into their file of keys,
+	// which they share with Administrator.
 	Administrators []string
 	// NotInstalled starts with a machine that has no SSH server: nothing listens before Install.
 	NotInstalled bool
@@ -92,11 +92,11 @@ func New(options Options) *Host {
 	}
 }
 
-// Machine is the machine behind the server.
+// Machine returns the machine behind the server.
 func (h *Host) Machine() *fake.Machine { return h.machine }
 
-// Start installs the server on the machine: its host key and key files are written, and it listens as soon as the machine runs,
-// now and after each boot, until Stop or the end of ctx.
+// Start installs the server on the machine: its host key and key files are written, and it listens as soon as the
+// machine runs, now and after each boot, until Stop or the end of ctx.
 func (h *Host) Start(ctx context.Context) error {
 	if err := limitExtensions(); err != nil {
 		return fmt.Errorf("set up SFTP: %w", err)
@@ -212,8 +212,8 @@ func (h *Host) closeListener() {
 	h.journal(KindSSHD, "no longer listens")
 }
 
-// Install installs the SSH server on a machine that had none, and starts it. From now on it starts with each boot. Nothing happens
-// where it is installed.
+// Install installs the SSH server on a machine that had none, and starts it. From now on it starts with each boot.
+// Nothing happens where it is installed.
 func (h *Host) Install() {
 	h.mu.Lock()
 	installed := h.missing

@@ -35,7 +35,8 @@ func TestLogin(t *testing.T) {
 	})
 	t.Run("a key that is not authorized is refused", func(t *testing.T) { // R-071
 		l := newLab(t)
-		if _, err := l.dialAs("Administrator", stranger); err == nil || !strings.Contains(err.Error(), "unable to authenticate") {
+		if _, err := l.dialAs("Administrator", stranger); err == nil || !strings.Contains(err.Error(),
+			"unable to authenticate") {
 			t.Fatalf("got %v", err)
 		}
 		l.eventually("the refusal is in the journal", func(*fake.Machine) bool {
@@ -58,7 +59,8 @@ func TestLogin(t *testing.T) {
 		if _, err := l.dialAs("Administrator", l.key); err == nil {
 			t.Error("a host without keys let someone in")
 		}
-		l.place(`C:\ProgramData\ssh\administrators_authorized_keys`, "# from user data\r\n"+string(ssh.MarshalAuthorizedKey(l.key.PublicKey())))
+		l.place(`C:\ProgramData\ssh\administrators_authorized_keys`,
+			"# from user data\r\n"+string(ssh.MarshalAuthorizedKey(l.key.PublicKey())))
 		if _, err := l.dialAs("Administrator", l.key); err != nil {
 			t.Error(err)
 		}
@@ -71,7 +73,8 @@ func TestHostKey(t *testing.T) {
 		conn, err := l.network.DialContext(t.Context(), "tcp", hostAddress+":22")
 		must(t, err)
 		defer func() { _ = conn.Close() }()
-		_, _, _, err = ssh.NewClientConn(conn, hostAddress, &ssh.ClientConfig{HostKeyCallback: func(_ string, _ net.Addr, key ssh.PublicKey) error {
+		_, _, _, err = ssh.NewClientConn(conn, hostAddress, &ssh.ClientConfig{HostKeyCallback: func(_ string, _ net.Addr,
+			key ssh.PublicKey) error {
 			shown = key
 			return errors.New("seen enough")
 		}})
@@ -186,7 +189,9 @@ func TestReboot(t *testing.T) {
 func TestJournal(t *testing.T) {
 	l := newLab(t)
 	l.run(`C:\k\print.exe ` + strings.Repeat("x", 2000))
-	l.eventually("the connection has ended", func(m *fake.Machine) bool { return m.Journal().Bytes(fake.KindReceived) > 3000 })
+	l.eventually("the connection has ended", func(m *fake.Machine) bool {
+		return m.Journal().Bytes(fake.KindReceived) > 3000
+	})
 	received, sent := l.host.Traffic()
 	journal := l.machine.Journal()
 	for kind, want := range map[fake.Kind]int{

@@ -19,7 +19,8 @@ const (
 	hostKeyPath                    = `C:\ProgramData\ssh\ssh_host_ed25519_key`
 	administratorsAuthorizedKeys   = `C:\ProgramData\ssh\administrators_authorized_keys`
 	administrator                  = "Administrator"
-	errNoAccount, errNotAuthorized = loginError("the host has no such user"), loginError("the key is not authorized for this user")
+	errNoAccount, errNotAuthorized = loginError("the host has no such user"),
+		loginError("the key is not authorized for this user")
 )
 
 type loginError string
@@ -44,8 +45,8 @@ func (h *Host) writeKeys() error {
 	return nil
 }
 
-// SetAuthorizedKeys replaces the file that holds the keys of a user, for administrators the one that all of them share. It is
-// read at each login.
+// SetAuthorizedKeys replaces the file that holds the keys of a user, for administrators the one that all of them share.
+// It is read at each login.
 func (h *Host) SetAuthorizedKeys(user string, keys ...ssh.PublicKey) error {
 	path, ok := h.keyFile(user)
 	if !ok {
@@ -91,7 +92,7 @@ func (h *Host) writeFile(path string, data []byte) error {
 	return drive.WriteFile(path, data)
 }
 
-// keyFile is the file that holds the keys of a user. User names are compared without case.
+// keyFile returns the file that holds the keys of a user. User names are compared without case.
 func (h *Host) keyFile(user string) (path string, ok bool) {
 	is := func(name string) bool { return strings.EqualFold(name, user) }
 	if slices.ContainsFunc(h.options.StandardUsers, is) {
@@ -169,7 +170,7 @@ func newHostKey(rand io.Reader) (ed25519.PrivateKey, error) {
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// hostKey is the key that the host shows now.
+// hostKey returns the key that the host shows now.
 func (h *Host) hostKey() (ssh.Signer, error) {
 	if changed := h.faults.find(ChangedHostKey); changed != nil {
 		return changed.hostKey, nil
@@ -181,7 +182,7 @@ func (h *Host) hostKey() (ssh.Signer, error) {
 	return ssh.ParsePrivateKey(data)
 }
 
-// HostKey is the public part of the key that the host shows now.
+// HostKey returns the public part of the key that the host shows now.
 func (h *Host) HostKey() (ssh.PublicKey, error) {
 	signer, err := h.hostKey()
 	if err != nil {

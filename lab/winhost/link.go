@@ -18,8 +18,8 @@ type LinkProperties struct {
 	BytesPerSecond int64
 }
 
-// Link is a long or narrow line that connections go over. Bytes travel behind each other, so sending ahead costs the delay once and
-// not per write. The properties may change while connections are open.
+// Link is a long or narrow line that connections go over. Bytes travel behind each other, so sending ahead costs the
+// delay once and not per write. The properties may change while connections are open.
 type Link struct {
 	clock      clock.Clock
 	properties atomic.Pointer[LinkProperties]
@@ -35,11 +35,11 @@ func NewLink(clock clock.Clock, properties LinkProperties) *Link {
 // Set changes the properties for everything that is sent from now on.
 func (l *Link) Set(properties LinkProperties) { l.properties.Store(&properties) }
 
-// Properties are those in force.
+// Properties returns those in force.
 func (l *Link) Properties() LinkProperties { return *l.properties.Load() }
 
-// Conn is the near end of a connection over the link: what is written to it goes out half a round trip later, what comes in is
-// read half a round trip later. Close lets what was written travel to its end.
+// Conn returns the near end of a connection over the link: what is written to it goes out half a round trip later, what
+// comes in is read half a round trip later. Close lets what was written travel to its end.
 func (l *Link) Conn(conn net.Conn) net.Conn {
 	c := &linkConn{
 		Conn: conn, in: newLine(l), out: newLine(l), readDeadline: newDeadline(), writeDeadline: newDeadline(),

@@ -16,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// pair is a connection with its near end, and the other end without delays.
+// pair returns a connection with its near end, and the other end without delays.
 func pair(t *testing.T, link *winhost.Link) (near, far net.Conn) {
 	t.Helper()
 	network := winhost.NewNetwork()

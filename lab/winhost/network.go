@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// Network is a network of its own inside the process, with its own addresses and names: each listener is a real one on loopback,
-// reached under the address that it was asked for. It answers as a network of real hosts does.
+// Network is a network of its own inside the process, with its own addresses and names: each listener is a real one on
+// loopback, reached under the address that it was asked for. It answers as a network of real hosts does.
 type Network struct {
 	mu        sync.Mutex
 	addresses map[string]bool             // that a host has, whether it listens or not
@@ -41,7 +41,8 @@ func (n *Network) Listen(address string, port int) (net.Listener, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.listeners[key] != nil {
-		return nil, &net.OpError{Op: "listen", Net: "tcp", Addr: &net.TCPAddr{IP: ip, Port: port}, Err: os.NewSyscallError("bind", syscall.EADDRINUSE)}
+		return nil, &net.OpError{Op: "listen", Net: "tcp", Addr: &net.TCPAddr{IP: ip, Port: port},
+			Err: os.NewSyscallError("bind", syscall.EADDRINUSE)}
 	}
 	loopback, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
@@ -53,8 +54,8 @@ func (n *Network) Listen(address string, port int) (net.Listener, error) {
 	return listener, nil
 }
 
-// DialContext dials host:port, where host is an address or a name of this network. An address that nobody has is unreachable, a
-// port that nobody listens on refuses, an unplugged host does not answer.
+// DialContext dials host:port, where host is an address or a name of this network. An address that nobody has is
+// unreachable, a port that nobody listens on refuses, an unplugged host does not answer.
 func (n *Network) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -105,7 +106,7 @@ func (n *Network) dial(ctx context.Context, network, ip, port string) (net.Conn,
 	}
 }
 
-// timeout is the error of a dial that was not answered in time.
+// timeout returns the error of a dial that was not answered in time.
 func timeout(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return os.ErrDeadlineExceeded
@@ -131,7 +132,7 @@ func (n *Network) Unplug(address string) (plug func()) {
 	}
 }
 
-// RemoveAddress takes away an address on which nobody listens any more: it is unreachable again.
+// RemoveAddress removes an address without listeners: it is unreachable again.
 func (n *Network) RemoveAddress(address string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -150,7 +151,7 @@ func (l *networkListener) loopback() netip.AddrPort {
 	return address
 }
 
-// Addr is the address as the network knows it.
+// Addr returns the address as the network knows it.
 func (l *networkListener) Addr() net.Addr { return l.address }
 
 // Accept implements net.Listener.

@@ -28,7 +28,7 @@ func set(records map[string][]string, key string, values []string) {
 	}
 }
 
-// LookupHost is the addresses of a name, as (*net.Resolver).LookupHost gives them. An address is its own name.
+// LookupHost returns the addresses of a name, as (*net.Resolver).LookupHost gives them. An address is its own name.
 func (n *Network) LookupHost(ctx context.Context, name string) ([]string, error) {
 	if net.ParseIP(name) != nil {
 		return []string{name}, nil
@@ -36,7 +36,7 @@ func (n *Network) LookupHost(ctx context.Context, name string) ([]string, error)
 	return n.lookup(ctx, n.names, canonicalName(name), name)
 }
 
-// LookupAddr is the names of an address, as (*net.Resolver).LookupAddr gives them.
+// LookupAddr returns the names of an address, as (*net.Resolver).LookupAddr gives them.
 func (n *Network) LookupAddr(ctx context.Context, address string) ([]string, error) {
 	return n.lookup(ctx, n.pointers, address, address)
 }
@@ -53,5 +53,5 @@ func (n *Network) lookup(ctx context.Context, records map[string][]string, key, 
 	return nil, &net.DNSError{Err: "no such host", Name: asked, IsNotFound: true}
 }
 
-// canonicalName is a DNS name as it is compared.
+// canonicalName returns a DNS name as it is compared.
 func canonicalName(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }

@@ -106,7 +106,8 @@ func (s *session) exec(line string) (exitCode int) {
 	})
 }
 
-// commandContext is done when a command must end: with its session, or with the server where commands survive their sessions.
+// commandContext is done when a command must end: with its session, or with the server where commands survive their
+// sessions.
 func (s *session) commandContext() (context.Context, context.CancelFunc) {
 	ctx, kill := context.WithCancel(s.host.running)
 	stop := context.AfterFunc(s.gone, func() {

@@ -15,14 +15,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// limitExtensions keeps the SFTP server from offering what a host may not have, posix-rename above all. The free space of a volume is
-// told by OpenSSH for Windows. The library has one setting for all servers of the process.
+// limitExtensions keeps the SFTP server from offering what a host may not have, posix-rename above all. OpenSSH for
+// Windows reports the free space of a volume. The library has one setting for all servers of the process.
 var limitExtensions = sync.OnceValue(func() error { return sftp.SetSFTPExtensions("statvfs@openssh.com") })
 
 // serveFiles serves the drive by SFTP until the client has enough.
 func serveFiles(channel io.ReadWriteCloser, drive *fake.Drive, user string) error {
 	files := &files{drive: drive, home: "/C:/Users/" + user, open: map[string]*upload{}}
-	server := sftp.NewRequestServer(channel, sftp.Handlers{FileGet: files, FilePut: files, FileCmd: files, FileList: files},
+	server := sftp.NewRequestServer(channel, sftp.Handlers{FileGet: files, FilePut: files,
+		FileCmd: files, FileList: files},
 		sftp.WithStartDirectory(files.home))
 	if err := server.Serve(); err != nil && !errors.Is(err, io.EOF) {
 		return err
@@ -39,8 +40,8 @@ type files struct {
 	open map[string]*upload // by path in lower case
 }
 
-// status is an error as the client sees it. OpenSSH sends a number and its standard text, nothing of what Windows said: a full
-// disk and a file that is there already are both a failure.
+// status returns an error as the client sees it. OpenSSH sends a number and its standard text, nothing of what Windows
+// said: a full disk and a file that is there already are both a failure.
 func status(err error) error {
 	switch {
 	case err == nil:
@@ -55,8 +56,8 @@ func status(err error) error {
 	return sftp.ErrSSHFxFailure
 }
 
-// windowsPath is the path on the drive: C:\k for /C:/k, and for what lies below the start folder only because the client left out
-// the slash before the drive.
+// windowsPath returns the path on the drive: C:\k for /C:/k, and for what lies below the start folder only because the
+// client left out the slash before the drive.
 func windowsPath(name string) string {
 	name = path.Clean("/" + strings.ReplaceAll(name, `\`, "/"))
 	for i := len(name) - 3; i >= 0; i-- {
@@ -71,7 +72,7 @@ func windowsPath(name string) string {
 	return strings.ReplaceAll(name, "/", `\`)
 }
 
-// sftpPath is the path as SFTP clients see it.
+// sftpPath returns the path as SFTP clients see it.
 func sftpPath(path string) string { return "/" + strings.ReplaceAll(path, `\`, "/") }
 
 // upload is a file that is open for writing.
@@ -100,7 +101,7 @@ func (u *upload) Close() error {
 	return status(u.FileWriter.Close())
 }
 
-// uploading is the open file of this session at the path, if there is one.
+// uploading returns the open file of this session at the path, if there is one.
 func (f *files) uploading(path string) *upload {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -202,8 +203,8 @@ func (f *files) symlink(target, link string) error {
 	return f.drive.Symlink(strings.ReplaceAll(target, "/", `\`), link)
 }
 
-// setAttributes sets the size. Times and permissions have no meaning here and are taken without effect, as permissions mostly are
-// on Windows; a change of the owner is refused.
+// setAttributes sets the size. Times and permissions have no meaning here and are taken without effect, as permissions
+// mostly are on Windows; a change of the owner is refused.
 func (f *files) setAttributes(request *sftp.Request, path string) error {
 	flags := request.AttrFlags()
 	if flags.UidGid {

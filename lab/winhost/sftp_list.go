@@ -45,7 +45,7 @@ func (f *files) Lstat(request *sftp.Request) (sftp.ListerAt, error) {
 	return f.describe(windowsPath(request.Filepath))
 }
 
-// describe is the description of one file; of one that is being uploaded in this session with what has arrived.
+// describe returns the description of one file; of one that is being uploaded in this session with what has arrived.
 func (f *files) describe(path string) (sftp.ListerAt, error) {
 	info, err := f.drive.Stat(path)
 	if err != nil {

@@ -65,7 +65,8 @@ func TestUpload(t *testing.T) {
 		}
 	})
 	t.Run("and can be read back, whatever the path looks like", func(t *testing.T) {
-		for _, path := range []string{"/C:/k/inbox/payload.zst", "C:/k/inbox/payload.zst", `C:\K\inbox\PAYLOAD.zst`, "/c:/k/x/../inbox/payload.zst"} {
+		for _, path := range []string{"/C:/k/inbox/payload.zst", "C:/k/inbox/payload.zst", `C:\K\inbox\PAYLOAD.zst`,
+			"/c:/k/x/../inbox/payload.zst"} {
 			file, err := client.Open(path)
 			must(t, err)
 			back, err := io.ReadAll(file)
@@ -207,7 +208,7 @@ func TestAFullDiskFailsUploads(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if volume, err := client.StatVFS("/C:/k"); err != nil || volume.Bavail*volume.Frsize > 1<<20 {
-		t.Errorf("the free space is told as %+v, %v", volume, err)
+		t.Errorf("the free space is reported as %+v, %v", volume, err)
 	}
 	mend()
 	must(t, upload(client, "/C:/k/payload", randomBytes(2<<20)))

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Shell is what OpenSSH for Windows hands command lines to: the registry value DefaultShell.
+// Shell is the program to which OpenSSH for Windows passes command lines: the registry value DefaultShell.
 type Shell string
 
 // The shells.
@@ -17,8 +17,8 @@ const (
 	Bash       Shell = "bash.exe"
 )
 
-// shellRules is how a shell reads a single simple command and speaks of failures. Everything beyond a simple command is refused:
-// product code does without it, so that its commands mean the same in every shell.
+// shellRules is how a shell reads a single simple command and speaks of failures. Everything beyond a simple command is
+// refused: product code does without it, so that its commands mean the same in every shell.
 type shellRules interface {
 	read(line string, env environment) (action, error)
 	// explain is what the shell writes to stderr about a failure, and its exit code.
@@ -37,7 +37,8 @@ func (s Shell) rules() shellRules {
 	return cmdRules{}
 }
 
-// action is what a shell makes of a command line: it prints something itself or runs a program. Neither: it does nothing.
+// action is what a shell makes of a command line: it prints something itself or runs a program. Neither: it does
+// nothing.
 type action struct {
 	output  string
 	program string
@@ -64,12 +65,14 @@ func refuse(shell Shell, format string, args ...any) error {
 	return refusedError(fmt.Sprintf("the lab's %s refuses %s", shell, fmt.Sprintf(format, args...)))
 }
 
-// forbiddenPrograms are tools and interpreters that product code must not call: it speaks to Windows through its API. Starting
-// each takes a second or more, and none of them tells reliably what went wrong.
+// forbiddenPrograms are tools and interpreters that product code must not call: it speaks to Windows through its API.
+// Starting each takes a second or more, and none of them tells reliably what went wrong.
 var forbiddenPrograms = []string{
 	"bash", "bitsadmin", "cacls", "certutil", "cmd", "cscript", "curl", "dism", "hostname", "icacls", "ipconfig", "mklink",
-	"msiexec", "net", "net1", "netsh", "powershell", "pwsh", "reg", "regsvr32", "robocopy", "route", "rundll32", "sc", "schtasks",
-	"setx", "sftp-server", "shutdown", "systeminfo", "takeown", "tar", "taskkill", "tasklist", "timeout", "tzutil", "wevtutil",
+	"msiexec", "net", "net1", "netsh", "powershell", "pwsh", "reg", "regsvr32", "robocopy", "route",
+	"rundll32", "sc", "schtasks",
+	"setx", "sftp-server", "shutdown", "systeminfo", "takeown", "tar", "taskkill", "tasklist", "timeout",
+	"tzutil", "wevtutil",
 	"where", "whoami", "wmic", "wscript", "wsl", "xcopy",
 }
 
@@ -84,7 +87,7 @@ func forbidden(program string) bool {
 // environment holds variables as Windows compares their names: in lower case.
 type environment map[string]string
 
-// variables are the environment of a user's process as the shell sees it.
+// variables returns the environment of a user's process as the shell sees it.
 func (h *Host) variables(ctx context.Context, user string) environment {
 	env := environment{
 		"os": "Windows_NT", "systemdrive": "C:", "systemroot": `C:\Windows`, "programdata": `C:\ProgramData`,
@@ -105,7 +108,8 @@ func (h *Host) variables(ctx context.Context, user string) environment {
 // userEnvironment is what a login adds to the machine's environment.
 func (h *Host) userEnvironment(user string) map[string]string {
 	return map[string]string{
-		"USERNAME": user, "USERPROFILE": home(user), "HOMEPATH": home(user)[2:], "HOMEDRIVE": "C:", "COMPUTERNAME": strings.ToUpper(h.machine.Name()),
-		"APPDATA": home(user) + `\AppData\Roaming`, "LOCALAPPDATA": home(user) + `\AppData\Local`,
+		"USERNAME": user, "USERPROFILE": home(user), "HOMEPATH": home(user)[2:], "HOMEDRIVE": "C:",
+		"COMPUTERNAME": strings.ToUpper(h.machine.Name()),
+		"APPDATA":      home(user) + `\AppData\Roaming`, "LOCALAPPDATA": home(user) + `\AppData\Local`,
 	}
 }

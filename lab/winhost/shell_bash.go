@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// bashRules are those of bash -c, from Git or Cygwin.
+// bashRules are the rules of bash -c, from Git or Cygwin.
 type bashRules struct{}
 
 func (bashRules) read(line string, env environment) (action, error) {

@@ -7,13 +7,16 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// cmdRules are those of cmd.exe /c "<line>". The quotes that sshd puts around the line are the ones that cmd.exe takes off again.
+// cmdRules are the rules of cmd.exe /c "<line>". The quotes that sshd puts around the line are the ones that cmd.exe
+// takes off again.
 type cmdRules struct{}
 
 // cmdBuiltins are commands of cmd.exe itself.
 var cmdBuiltins = []string{
-	"assoc", "break", "call", "cd", "chcp", "chdir", "cls", "color", "copy", "date", "del", "dir", "echo", "endlocal", "erase", "exit",
-	"for", "ftype", "goto", "if", "md", "mkdir", "mklink", "move", "path", "pause", "popd", "prompt", "pushd", "rd", "rem", "ren",
+	"assoc", "break", "call", "cd", "chcp", "chdir", "cls", "color", "copy", "date", "del", "dir", "echo",
+	"endlocal", "erase", "exit",
+	"for", "ftype", "goto", "if", "md", "mkdir", "mklink", "move", "path", "pause", "popd", "prompt",
+	"pushd", "rd", "rem", "ren",
 	"rename", "rmdir", "set", "setlocal", "shift", "start", "time", "title", "type", "ver", "verify", "vol",
 }
 
@@ -119,12 +122,14 @@ func (cmdRules) explain(failure failure, program string) (string, int) {
 	case folderNotFound:
 		return "The system cannot find the path specified.\r\n", 1
 	case notExecutable:
-		return "This version of " + program + " is not compatible with the version of Windows you're running. Check your computer's " +
+		return "This version of " + program +
+			" is not compatible with the version of Windows you're running. Check your computer's " +
 			"system information and then contact the software publisher.\r\n", 1
 	case accessDenied:
 		return "Access is denied.\r\n", 1
 	}
-	return "'" + program + "' is not recognized as an internal or external command,\r\noperable program or batch file.\r\n", 1
+	return "'" + program +
+		"' is not recognized as an internal or external command,\r\noperable program or batch file.\r\n", 1
 }
 
 func (cmdRules) exitCode(program int) int { return program }

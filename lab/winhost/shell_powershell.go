@@ -7,7 +7,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// powershellRules are those of Windows PowerShell 5.1 with -Command.
+// powershellRules are the rules of Windows PowerShell 5.1 with -Command.
 type powershellRules struct{}
 
 const powershellHome = `C:\Windows\System32\WindowsPowerShell\v1.0`
@@ -28,8 +28,8 @@ func (powershellRules) read(line string, env environment) (action, error) {
 	return action{program: name, args: powershellArguments(args)}, nil
 }
 
-// powershellArguments is what a program gets: PowerShell 5.1 quotes words with spaces, but neither escapes quotes in them nor
-// passes on empty words.
+// powershellArguments is what a program gets: PowerShell 5.1 quotes words with spaces, but neither escapes quotes in
+// them nor passes on empty words.
 func powershellArguments(words []string) []string {
 	var passed []string
 	for _, word := range words {
@@ -191,7 +191,8 @@ func (powershellRules) explain(failure failure, program string) (string, int) {
 	}
 	failed := func(why string) (string, int) {
 		name := program[strings.LastIndexAny(program, `\/`)+1:]
-		return said(fmt.Sprintf("Program '%s' failed to run: %s", name, why), "ResourceUnavailable: (:) [], ApplicationFailedException",
+		return said(fmt.Sprintf("Program '%s' failed to run: %s", name, why),
+			"ResourceUnavailable: (:) [], ApplicationFailedException",
 			"NativeCommandFailed")
 	}
 	switch failure {
@@ -201,7 +202,8 @@ func (powershellRules) explain(failure failure, program string) (string, int) {
 		return failed("Access is denied")
 	}
 	return said(fmt.Sprintf("%s : The term '%s' is not recognized as the name of a cmdlet, function, script file, or operable program. "+
-		"Check the spelling of the name, or if a path was included, verify that the path is correct and try again.", program, program),
+		"Check the spelling of the name, or if a path was included, verify that the path is correct and try again.", program,
+		program),
 		fmt.Sprintf("ObjectNotFound: (%s:String) [], CommandNotFoundException", program), "CommandNotFoundException")
 }
 

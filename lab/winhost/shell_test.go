@@ -137,7 +137,8 @@ func TestForbiddenCommandsAreInTheJournal(t *testing.T) {
 	l.run("powershell.exe -Command Get-Service")
 	l.run("C:\\k\\print.exe > C:\\out.txt")
 	forbidden := l.details(winhost.KindForbidden)
-	if len(forbidden) != 2 || !strings.Contains(forbidden[0], "powershell.exe") || !strings.Contains(forbidden[1], "the operator '>'") {
+	if len(forbidden) != 2 || !strings.Contains(forbidden[0], "powershell.exe") || !strings.Contains(forbidden[1],
+		"the operator '>'") {
 		t.Errorf("the journal has %q", forbidden)
 	}
 	if n := l.machine.Journal().Count(fake.KindExec); n != 0 {

@@ -17,8 +17,8 @@ type traffic struct {
 	recordedReceived, recordedSent int64 // what the journal has
 }
 
-// Traffic is the number of bytes that have come in and gone out on all connections so far. The journal has them in entries that
-// are made when a command, an SFTP session or a connection ends.
+// Traffic returns the number of bytes that have come in and gone out on all connections so far. The journal has them in
+// entries that are made when a command, an SFTP session or a connection ends.
 func (h *Host) Traffic() (received, sent int64) {
 	return h.traffic.received.Load(), h.traffic.sent.Load()
 }

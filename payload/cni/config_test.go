@@ -1,5 +1,5 @@
-// Package cni proves that what the operator writes for the network plugins is what plugins of this version take it for. The files are the
-// golden ones of internal/nodespec, filled in as the agent does.
+// Package cni proves that what the operator writes for the network plugins is what plugins of this version take it for.
+// The files are the golden ones of internal/nodespec, filled in as the agent does.
 package cni
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/containernetworking/plugins/plugins/ipam/host-local/backend/allocator"
 )
 
-// configurations are the golden files of the pod network, filled in.
+// configurations returns the golden files of the pod network, filled in.
 func configurations(t *testing.T) map[string][]byte {
 	t.Helper()
 	paths, err := filepath.Glob("../../internal/nodespec/testdata/*/cni/config/cni.conf")

@@ -8,7 +8,8 @@ import (
 	"github.com/containernetworking/plugins/pkg/hns"
 )
 
-// The plugin leaves out a policy that it cannot read, and overlooks one whose fields are written otherwise: then it adds its own to ours.
+// The plugin leaves out a policy that it cannot read, and overlooks one whose fields are written otherwise: then it
+// adds its own to ours.
 func TestPoliciesAreWhatThePluginHandsToWindows(t *testing.T) {
 	for path, data := range configurations(t) {
 		var config hns.NetConf
@@ -26,12 +27,14 @@ func TestPoliciesAreWhatThePluginHandsToWindows(t *testing.T) {
 		var nat hcn.OutboundNatPolicySetting
 		var route hcn.SDNRoutePolicySetting
 		var address hcn.ProviderAddressEndpointPolicySetting
-		for kind, settings := range map[hcn.EndpointPolicyType]any{hcn.OutBoundNAT: &nat, hcn.SDNRoute: &route, hcn.NetworkProviderAddress: &address} {
+		for kind, settings := range map[hcn.EndpointPolicyType]any{hcn.OutBoundNAT: &nat, hcn.SDNRoute: &route,
+			hcn.NetworkProviderAddress: &address} {
 			if err := json.Unmarshal(policies[kind], settings); err != nil {
 				t.Fatalf("%s: policy %s: %v", path, kind, err)
 			}
 		}
-		if len(nat.Exceptions) == 0 || route.DestinationPrefix != nat.Exceptions[0] || !route.NeedEncap || address.ProviderAddress == "" {
+		if len(nat.Exceptions) == 0 || route.DestinationPrefix != nat.Exceptions[0] || !route.NeedEncap ||
+			address.ProviderAddress == "" {
 			t.Errorf("%s: %+v, %+v, %+v", path, nat, route, address)
 		}
 		config.ApplyDefaultPAPolicy(address.ProviderAddress)

@@ -1,5 +1,5 @@
-// Package containerd proves that what the operator writes for containerd is what containerd of this version takes it for. The files are
-// the golden ones of internal/nodespec.
+// Package containerd proves that what the operator writes for containerd is what containerd of this version takes it
+// for. The files are the golden ones of internal/nodespec.
 package containerd
 
 import (
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 
 const testdata = "../../internal/nodespec/testdata"
 
-// configurations are the golden files of containerd's own configuration.
+// configurations returns the golden files of containerd's own configuration.
 func configurations(t *testing.T) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(testdata, "*", "containerd", "containerd_conf.toml"))
@@ -93,7 +93,8 @@ func TestBothRuntimeHandlersIsolateProcesses(t *testing.T) {
 		}
 		for _, handler := range []string{"runhcs-wcow-process", "docker"} {
 			runtime := settings.Containerd.Runtimes[handler]
-			if runtime.RuntimeType != "io.containerd.runhcs.v1" || !runtime.Options.ScrubLogs || runtime.Options.SandboxIsolation != 0 {
+			if runtime.RuntimeType != "io.containerd.runhcs.v1" || !runtime.Options.ScrubLogs ||
+				runtime.Options.SandboxIsolation != 0 {
 				t.Errorf("%s is %+v", handler, runtime)
 			}
 		}
@@ -127,7 +128,8 @@ func TestImagesArePulledByTheTransferServiceFromTheConfiguredRegistries(t *testi
 	}
 }
 
-// readPlugin reads what a plugin's configuration becomes with the program's defaults into a type of the fields that matter.
+// readPlugin reads what a plugin's configuration becomes with the program's defaults into a type of the fields that
+// matter.
 func readPlugin(t *testing.T, path, uri string, into any) {
 	t.Helper()
 	var loaded config.Config

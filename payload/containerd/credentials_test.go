@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// tokenRegistry answers as registries do that take no password but for a token: Quay and Harbor among them. A token names the host and who
-// asked for it.
+// tokenRegistry answers as registries do that take no password but for a token: Quay and Harbor among them. A token
+// names the host and who asked for it.
 func (n *network) tokenRegistry(w http.ResponseWriter, r *http.Request) bool {
 	if !n.tokens {
 		return false
@@ -34,7 +34,8 @@ func (n *network) tokenRegistry(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// kubeletCredentials are what the kubelet hands to containerd with the request for an image of the host: it names no host with them.
+// kubeletCredentials are what the kubelet hands to containerd with the request for an image of the host: it names no
+// host with them.
 func (n *network) kubeletCredentials(t *testing.T, image string) func(string) (string, string, error) {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(n.root, "config.json"))
@@ -60,7 +61,8 @@ func (n *network) kubeletCredentials(t *testing.T, image string) func(string) (s
 	return nil
 }
 
-// containerd offers what the kubelet gives it to whoever asks, also to mirrors; containers/image, on Linux nodes, does not.
+// containerd offers what the kubelet gives it to whoever asks, also to mirrors; containers/image, on Linux nodes, does
+// not.
 func TestTheCredentialsOfARegistryAreNotGivenToItsMirrors(t *testing.T) {
 	for _, image := range []string{"quay.io/app", "quay.io/org/app"} {
 		t.Run("of "+image, func(t *testing.T) {
@@ -70,7 +72,8 @@ func TestTheCredentialsOfARegistryAreNotGivenToItsMirrors(t *testing.T) {
 				t.Error("it was found")
 			}
 			for host, want := range map[string]string{
-				"quay.io": "Bearer quay@quay.io", "second.example.com:5000": "Bearer mirror@second.example.com:5000", "first.example.com": "Bearer @first.example.com",
+				"quay.io": "Bearer quay@quay.io", "second.example.com:5000": "Bearer mirror@second.example.com:5000",
+				"first.example.com": "Bearer @first.example.com",
 			} {
 				if got := n.headers[host]; got != want {
 					t.Errorf("%s was asked with %q, not with %q", host, got, want)

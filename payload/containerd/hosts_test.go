@@ -26,7 +26,7 @@ const digest = "sha256:222222222222222222222222222222222222222222222222222222222
 // network stands for all registries: whoever dials any of them reaches it. No registry of it has any image.
 type network struct {
 	secure, plain *httptest.Server
-	root          string // what containerd is told of registries
+	root          string // containerd's configuration of registries
 
 	mutex    sync.Mutex
 	requests []string // "host path", in their order
@@ -60,7 +60,8 @@ func newNetwork(t *testing.T) *network {
 	if err := os.CopyFS(n.root, os.DirFS(filepath.Join(testdata, "registries"))); err != nil {
 		t.Fatal(err)
 	}
-	// The golden files' authority is one that signed nothing: in its place stands the one that signed the server's certificate.
+	// The golden files' authority is one that signed nothing: in its place stands the one that signed the server's
+	// certificate.
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: n.secure.Certificate().Raw})
 	files, err := filepath.Glob(filepath.Join(n.root, "*", "ca-*.pem"))
 	if err != nil || len(files) == 0 {
@@ -74,7 +75,8 @@ func newNetwork(t *testing.T) *network {
 	return n
 }
 
-// dial leads to the network, whatever the host is. Hosts that speak no TLS, and names that nobody has, are as in the world.
+// dial leads to the network, whatever the host is. Hosts that speak no TLS, and names that nobody has, are as in the
+// world.
 func (n *network) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	host, _, _ := strings.Cut(address, ":")
 	if strings.HasSuffix(host, ".invalid") {
@@ -91,18 +93,19 @@ func (n *network) dial(ctx context.Context, _, address string) (net.Conn, error)
 func (n *network) resolve(t *testing.T, image string) ([]string, error) {
 	t.Helper()
 	n.requests = nil
-	options := config.HostOptions{HostDir: config.HostDirFromRoot(n.root), Credentials: n.credentials, UpdateClient: func(client *http.Client) error {
-		transport := client.Transport.(*http.Transport)
-		transport.DialContext, transport.Proxy = n.dial, nil
-		// Who is asked with what is another matter than whose certificate is taken.
-		transport.TLSClientConfig.InsecureSkipVerify = transport.TLSClientConfig.InsecureSkipVerify || n.tokens //nolint:gosec // a test's own server
-		if transport.TLSClientConfig.RootCAs != nil {
-			// The certificate of the test server has names of its own.
-			transport.TLSClientConfig.ServerName = "example.com"
-			transport.TLSClientConfig.MinVersion = tls.VersionTLS12
-		}
-		return nil
-	}}
+	options := config.HostOptions{HostDir: config.HostDirFromRoot(n.root), Credentials: n.credentials,
+		UpdateClient: func(client *http.Client) error {
+			transport := client.Transport.(*http.Transport)
+			transport.DialContext, transport.Proxy = n.dial, nil
+			// The test is about requests and credentials, not about certificates.
+			transport.TLSClientConfig.InsecureSkipVerify = transport.TLSClientConfig.InsecureSkipVerify || n.tokens //nolint:gosec // a test's own server
+			if transport.TLSClientConfig.RootCAs != nil {
+				// The certificate of the test server has names of its own.
+				transport.TLSClientConfig.ServerName = "example.com"
+				transport.TLSClientConfig.MinVersion = tls.VersionTLS12
+			}
+			return nil
+		}}
 	resolver := docker.NewResolver(docker.ResolverOptions{Hosts: config.ConfigureHosts(t.Context(), options)})
 	_, _, err := resolver.Resolve(t.Context(), image)
 	if err == nil {
@@ -114,19 +117,23 @@ func (n *network) resolve(t *testing.T, image string) ([]string, error) {
 
 func TestRegistriesAreAskedAsTheClusterSays(t *testing.T) {
 	n := newNetwork(t)
-	t.Run("mirrors in their order, with their paths and credentials, those without tags for digests only", func(t *testing.T) {
-		asked, _ := n.resolve(t, "quay.io/org/app@"+digest)
-		want := []string{
-			"second.example.com:5000 /v2/mirrors/quay/org/app/manifests/" + digest,
-			"plain.example.com:8080 /v2/q/org/app/manifests/" + digest,
-		}
-		if got := slices.DeleteFunc(slices.Clone(asked), func(request string) bool { return !slices.Contains(want, request) }); !slices.Equal(got, want) {
-			t.Errorf("asked were\n%s", strings.Join(asked, "\n"))
-		}
-		if n.headers["second.example.com:5000"] != "Basic bWlycm9yOnNlY3JldA==" || n.headers["plain.example.com:8080"] != "" {
-			t.Errorf("%v", n.headers)
-		}
-	})
+	t.Run("mirrors in their order, with their paths and credentials, those without tags for digests only",
+		func(t *testing.T) {
+			asked, _ := n.resolve(t, "quay.io/org/app@"+digest)
+			want := []string{
+				"second.example.com:5000 /v2/mirrors/quay/org/app/manifests/" + digest,
+				"plain.example.com:8080 /v2/q/org/app/manifests/" + digest,
+			}
+			if got := slices.DeleteFunc(slices.Clone(asked), func(request string) bool {
+				return !slices.Contains(want, request)
+			}); !slices.Equal(got, want) {
+				t.Errorf("asked were\n%s", strings.Join(asked, "\n"))
+			}
+			if n.headers["second.example.com:5000"] != "Basic bWlycm9yOnNlY3JldA==" ||
+				n.headers["plain.example.com:8080"] != "" {
+				t.Errorf("%v", n.headers)
+			}
+		})
 	t.Run("a mirror for digests only is not asked for a tag", func(t *testing.T) {
 		asked, err := n.resolve(t, "registry.example.com:5000/app:v1")
 		if len(asked) != 0 || !strings.Contains(err.Error(), "source-never-contacted-by-mirror-set.invalid") {
@@ -140,12 +147,14 @@ func TestRegistriesAreAskedAsTheClusterSays(t *testing.T) {
 		}
 	})
 	t.Run("an insecure registry without TLS is asked", func(t *testing.T) {
-		if asked, err := n.resolve(t, "insecure.example.com:5000/app:v1"); !slices.Contains(asked, "insecure.example.com:5000 /v2/app/manifests/v1") {
+		if asked, err := n.resolve(t, "insecure.example.com:5000/app:v1"); !slices.Contains(asked,
+			"insecure.example.com:5000 /v2/app/manifests/v1") {
 			t.Errorf("asked were %v; error %v", asked, err)
 		}
 	})
 	t.Run("a registry with an authority of its own is asked", func(t *testing.T) {
-		if asked, err := n.resolve(t, "private.example.com/app:v1"); !slices.Contains(asked, "private.example.com /v2/app/manifests/v1") {
+		if asked, err := n.resolve(t, "private.example.com/app:v1"); !slices.Contains(asked,
+			"private.example.com /v2/app/manifests/v1") {
 			t.Errorf("asked were %v; error %v", asked, err)
 		}
 	})
@@ -164,12 +173,15 @@ func TestRegistriesAreAskedAsTheClusterSays(t *testing.T) {
 
 // What the loader makes of a file without an own address is decided in the program: docker.io's images are elsewhere.
 func TestAllowedRegistriesAreWhereContainerdKnowsThem(t *testing.T) {
-	for host, want := range map[string]string{"docker.io": "registry-1.docker.io", "mcr.microsoft.com": "mcr.microsoft.com", "private.example.com": "private.example.com"} {
-		hosts, err := config.ConfigureHosts(t.Context(), config.HostOptions{HostDir: config.HostDirFromRoot(newNetwork(t).root)})(host)
+	for host, want := range map[string]string{"docker.io": "registry-1.docker.io",
+		"mcr.microsoft.com": "mcr.microsoft.com", "private.example.com": "private.example.com"} {
+		hosts, err := config.ConfigureHosts(t.Context(),
+			config.HostOptions{HostDir: config.HostDirFromRoot(newNetwork(t).root)})(host)
 		if err != nil || len(hosts) != 1 {
 			t.Fatalf("%v, %v", hosts, err)
 		}
-		if hosts[0].Host != want || hosts[0].Scheme != "https" || hosts[0].Path != "/v2" || !hosts[0].Capabilities.Has(docker.HostCapabilityResolve) {
+		if hosts[0].Host != want || hosts[0].Scheme != "https" || hosts[0].Path != "/v2" ||
+			!hosts[0].Capabilities.Has(docker.HostCapabilityResolve) {
 			t.Errorf("%s is %+v", host, hosts[0])
 		}
 	}

@@ -26,7 +26,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// publicRegistry has one image, under every name, and gives it to anybody. Who sends credentials is noted.
+// publicRegistry has one image, under every name, and gives it to anyone. It records who sends credentials.
 type publicRegistry struct {
 	*httptest.Server
 	manifest ocispec.Descriptor
@@ -53,7 +53,8 @@ func newPublicRegistry(t *testing.T) *publicRegistry {
 		return data
 	}
 	platform := ocispec.Platform{OS: "windows", Architecture: "amd64", OSVersion: "10.0.20348.681"}
-	manifest := ocispec.Manifest{MediaType: ocispec.MediaTypeImageManifest, Config: add(ocispec.MediaTypeImageConfig, encode(ocispec.Image{Platform: platform}))}
+	manifest := ocispec.Manifest{MediaType: ocispec.MediaTypeImageManifest, Config: add(ocispec.MediaTypeImageConfig,
+		encode(ocispec.Image{Platform: platform}))}
 	manifest.SchemaVersion = 2
 	for _, layer := range []string{"the base layer of a Windows image", "a layer on it"} {
 		manifest.Layers = append(manifest.Layers, add(ocispec.MediaTypeImageLayerGzip, []byte(layer)))
@@ -91,7 +92,7 @@ func (r *publicRegistry) serve(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// pull brings an image as containerd does that is told of registries in the folder, up to where a layer is unpacked.
+// pull brings an image as containerd does with the registries of the folder, up to where a layer is unpacked.
 func (r *publicRegistry) pull(ctx context.Context, t *testing.T, folder, image string) content.Store {
 	t.Helper()
 	authorities := x509.NewCertPool()
@@ -118,7 +119,8 @@ func (r *publicRegistry) pull(ctx context.Context, t *testing.T, folder, image s
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := images.Dispatch(ctx, images.Handlers(remotes.FetchHandler(store, fetcher), images.ChildrenHandler(store)), nil, found); err != nil {
+	if err := images.Dispatch(ctx, images.Handlers(remotes.FetchHandler(store, fetcher), images.ChildrenHandler(store)),
+		nil, found); err != nil {
 		t.Fatal(err)
 	}
 	return store

@@ -1,5 +1,5 @@
-// Package windowsexporter proves that what the operator writes for windows_exporter is what the exporter of this version takes it for. The
-// files are the golden ones of internal/nodespec.
+// Package windowsexporter proves that what the operator writes for windows_exporter is what the exporter of this
+// version takes it for. The files are the golden ones of internal/nodespec.
 package windowsexporter
 
 import (
@@ -30,7 +30,8 @@ func TestWebConfigurationIsWhatTheExporterTakes(t *testing.T) {
 		}
 		// Paths of Windows are relative ones elsewhere, and a file may have such a name there.
 		folder := t.TempDir()
-		for name, content := range map[string][]byte{"web.yaml": data, `C:\k\tls\certs\tls.crt`: certificate, `C:\k\tls\certs\tls.key`: key} {
+		for name, content := range map[string][]byte{"web.yaml": data, `C:\k\tls\certs\tls.crt`: certificate,
+			`C:\k\tls\certs\tls.key`: key} {
 			if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -47,7 +48,8 @@ func servingCertificate(t *testing.T) (certificate, key []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"windows-exporter"}, NotAfter: time.Now().Add(time.Hour)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"windows-exporter"},
+		NotAfter: time.Now().Add(time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	if err != nil {
 		t.Fatal(err)
@@ -56,5 +58,6 @@ func servingCertificate(t *testing.T) (certificate, key []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
 }

@@ -1,6 +1,6 @@
-// Package certificates proves end to end that certificates are renewed in time: those of kubelets, of their servers and of cloud-node-manager, with the
-// real certificate managers of client-go and the real control plane, of which nobody but the operator approves anything for Windows nodes. It
-// waits more than it works.
+// Package certificates proves end to end that certificates are renewed in time: those of kubelets, of their servers and
+// of cloud-node-manager, with the real certificate managers of client-go and the real control plane, of which nobody
+// but the operator approves anything for Windows nodes. It waits more than it works.
 package certificates
 
 import (
@@ -28,7 +28,8 @@ import (
 
 // shared is a control plane that neither approves nor signs anything by itself.
 var shared = clustertest.New(cluster.Options{
-	Profile: cluster.OpenShift, Platform: "Azure", APIIntURL: "https://127.0.0.1", ExternalSigner: true, NoRenewalApproval: true,
+	Profile: cluster.OpenShift, Platform: "Azure", APIIntURL: "https://127.0.0.1", ExternalSigner: true,
+	NoRenewalApproval: true,
 })
 
 var files = rigtest.NewPayload("", payload.Options{SizePercent: 5})
@@ -44,8 +45,8 @@ type lab struct {
 	signer *openshift.Signer
 }
 
-// begin boots a lab in which certificates are good for the time that the function says, with hosts that are listed and an operator that is
-// installed and does not run.
+// begin boots a lab in which certificates are good for the time that the function says, with hosts that are listed and
+// an operator that is installed and does not run.
 func begin(t *testing.T, hosts int, validity func(user string, now time.Time) openshift.Validity) lab {
 	t.Helper()
 	c := shared.Cluster(t)
@@ -107,11 +108,12 @@ func (l lab) eventually(limit time.Duration, what string, holds func() bool) {
 	})
 }
 
-// history are the certificates that were signed, a line each.
+// history returns the certificates that were signed, a line each.
 func (l lab) history() string {
 	var b strings.Builder
 	for _, c := range l.signer.Signed() {
-		fmt.Fprintf(&b, "%s %s for %s, asked by %s: %s to %s\n", c.At.Format("15:04:05.000"), c.SignerName, c.User, c.Requester,
+		fmt.Fprintf(&b, "%s %s for %s, asked by %s: %s to %s\n", c.At.Format("15:04:05.000"), c.SignerName,
+			c.User, c.Requester,
 			c.Leaf.NotBefore.Format("15:04:05"), c.Leaf.NotAfter.Format("15:04:05"))
 	}
 	return b.String()
@@ -121,17 +123,18 @@ func (l lab) history() string {
 func (l lab) told(reason, text string) {
 	l.Helper()
 	l.within(limit, func(ctx context.Context) error {
-		return l.WaitFor(ctx, "event "+reason, &eventsv1.Event{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-			var list eventsv1.EventList
-			if err := reader.List(ctx, &list); err != nil {
-				return false, err
-			}
-			for _, e := range list.Items {
-				if e.Reason == reason && strings.Contains(e.Note, text) {
-					return true, nil
+		return l.WaitFor(ctx, "event "+reason, &eventsv1.Event{},
+			func(ctx context.Context, reader client.Reader) (bool, error) {
+				var list eventsv1.EventList
+				if err := reader.List(ctx, &list); err != nil {
+					return false, err
 				}
-			}
-			return false, nil
-		})
+				for _, e := range list.Items {
+					if e.Reason == reason && strings.Contains(e.Note, text) {
+						return true, nil
+					}
+				}
+				return false, nil
+			})
 	})
 }

@@ -33,12 +33,14 @@ const kubeletPKI = `C:\var\lib\kubelet\pki`
 // holding is a certificate that a host has, and renews or is given another of.
 type holding struct{ name, user, signer, link string }
 
-// holdings are those of a host.
+// holdings returns the holdings of a host.
 func holdings(h *rig.Host) []holding {
 	node := "system:node:" + h.NodeName()
 	list := []holding{
-		{"the kubelet's client certificate", node, certificatesv1.KubeAPIServerClientKubeletSignerName, kubeletPKI + `\kubelet-client-current.pem`},
-		{"the kubelet's serving certificate", node, certificatesv1.KubeletServingSignerName, kubeletPKI + `\kubelet-server-current.pem`},
+		{"the kubelet's client certificate", node, certificatesv1.KubeAPIServerClientKubeletSignerName,
+			kubeletPKI + `\kubelet-client-current.pem`},
+		{"the kubelet's serving certificate", node, certificatesv1.KubeletServingSignerName,
+			kubeletPKI + `\kubelet-server-current.pem`},
 	}
 	for _, line := range nodespec.IdentityTable() {
 		if line.Service == nodespec.ServiceCloudNodeManager {
@@ -55,13 +57,14 @@ func holdings(h *rig.Host) []holding {
 // managerPrefix begins the name of cloud-node-manager on a node, which has a certificate of the operator's.
 const managerPrefix = "system:cloud-node-manager:"
 
-// managersLife is that of cloud-node-manager's certificates, which the operator renews at 75 percent of it: not before it is killed, also on a busy
-// machine, for the next operator would take over the renewal that it had begun, and renew again.
+// managersLife is the life of cloud-node-manager's certificates, which the operator renews at 75 percent of it: not
+// before it is killed, also on a busy machine, for the next operator would take over the renewal that it had begun, and
+// renew again.
 const managersLife = 5 * time.Minute
 
-// nearlyOver gives certificates which began so long ago that they are to be renewed within two minutes. client-go renews at 70 to 90 percent of
-// their life, so that some are renewed at once, and again until their nodes are Ready. Those of cloud-node-manager are due later, and those of the host that
-// will be away are good for a short time.
+// nearlyOver gives certificates which began so long ago that they are to be renewed within two minutes. client-go
+// renews at 70 to 90 percent of their life, so that some are renewed at once, and again until their nodes are Ready.
+// Those of cloud-node-manager are due later, and those of the host that will be away are good for a short time.
 func nearlyOver(user string, now time.Time) openshift.Validity {
 	switch {
 	case strings.HasPrefix(user, "system:ovn-node:"):
@@ -79,9 +82,10 @@ func whole(_ string, now time.Time) openshift.Validity {
 	return openshift.Validity{NotBefore: now, NotAfter: now.Add(halfAnHour)}
 }
 
-// Two nodes serve while all their certificates come to be renewed and there is no operator; another operator finds their requests and approves
-// them. Nothing else in this cluster would: the controller manager's approver is off. Meanwhile a third host was off for longer than its
-// certificates are good for, and so was the operator: both come back, and so does the node. R-131, R-134
+// Two nodes serve while all their certificates come to be renewed and there is no operator; another operator finds
+// their requests and approves them. Nothing else in this cluster would: the controller manager's approver is off.
+// Meanwhile a third host was off for longer than its certificates are good for, and so was the operator: both come
+// back, and so does the node. R-131, R-134
 func TestCertificatesAreRenewedAndNobodyNotices(t *testing.T) {
 	l := begin(t, 3, nearlyOver)
 	first := l.operate()
@@ -124,11 +128,12 @@ func TestCertificatesAreRenewedAndNobodyNotices(t *testing.T) {
 		}
 	}
 	l.within(4*time.Minute, func(ctx context.Context) error {
-		return l.WaitFor(ctx, "the node of "+away+" to be Ready again", &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-			node := &corev1.Node{}
-			err := reader.Get(ctx, client.ObjectKey{Name: lost.NodeName()}, node)
-			return err == nil && isReady(node) && isGood(lost, holdings(lost)[0]), err
-		})
+		return l.WaitFor(ctx, "the node of "+away+" to be Ready again", &corev1.Node{},
+			func(ctx context.Context, reader client.Reader) (bool, error) {
+				node := &corev1.Node{}
+				err := reader.Get(ctx, client.ObjectKey{Name: lost.NodeName()}, node)
+				return err == nil && isReady(node) && isGood(lost, holdings(lost)[0]), err
+			})
 	})
 	l.within(limit, func(ctx context.Context) error { return l.WaitReady(ctx) })
 
@@ -150,7 +155,8 @@ func (l lab) awaitManagers(hosts []*rig.Host) {
 	}
 }
 
-// checkNoneBegan checks that no certificate of cloud-node-manager was due before the operator was killed: what comes after would not be what is tested.
+// checkNoneBegan checks that no certificate of cloud-node-manager was due before the operator was killed: what comes
+// after would not be what is tested.
 func (l lab) checkNoneBegan(hosts []*rig.Host) {
 	l.Helper()
 	for _, h := range hosts {
@@ -165,16 +171,18 @@ func (l lab) checkNoneBegan(hosts []*rig.Host) {
 func (l lab) awaitSigned() {
 	l.Helper()
 	l.within(limit, func(ctx context.Context) error {
-		return l.WaitFor(ctx, "what was approved to be signed", &certificatesv1.CertificateSigningRequest{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-			var list certificatesv1.CertificateSigningRequestList
-			err := reader.List(ctx, &list)
-			return !slices.ContainsFunc(list.Items, func(request certificatesv1.CertificateSigningRequest) bool {
-				approved := slices.ContainsFunc(request.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
-					return c.Type == certificatesv1.CertificateApproved
-				})
-				return approved && len(request.Status.Certificate) == 0
-			}), err
-		})
+		return l.WaitFor(ctx, "what was approved to be signed", &certificatesv1.CertificateSigningRequest{},
+			func(ctx context.Context, reader client.Reader) (bool, error) {
+				var list certificatesv1.CertificateSigningRequestList
+				err := reader.List(ctx, &list)
+				return !slices.ContainsFunc(list.Items, func(request certificatesv1.CertificateSigningRequest) bool {
+					approved := slices.ContainsFunc(request.Status.Conditions,
+						func(c certificatesv1.CertificateSigningRequestCondition) bool {
+							return c.Type == certificatesv1.CertificateApproved
+						})
+					return approved && len(request.Status.Certificate) == 0
+				}), err
+			})
 	})
 }
 
@@ -182,20 +190,21 @@ func (l lab) awaitSigned() {
 func (l lab) awaitRequests(hosts []*rig.Host) {
 	l.Helper()
 	l.within(150*time.Second, func(ctx context.Context) error {
-		return l.WaitFor(ctx, "a renewal that waits", &certificatesv1.CertificateSigningRequest{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-			var list certificatesv1.CertificateSigningRequestList
-			if err := reader.List(ctx, &list); err != nil {
-				return false, err
-			}
-			return slices.ContainsFunc(list.Items, func(request certificatesv1.CertificateSigningRequest) bool {
-				return len(request.Status.Conditions) == 0 && slices.ContainsFunc(hosts, func(h *rig.Host) bool {
-					kubelets := holdings(h)[:2]
-					return slices.ContainsFunc(kubelets, func(held holding) bool {
-						return request.Spec.Username == held.user && request.Spec.SignerName == held.signer
+		return l.WaitFor(ctx, "a renewal that waits", &certificatesv1.CertificateSigningRequest{},
+			func(ctx context.Context, reader client.Reader) (bool, error) {
+				var list certificatesv1.CertificateSigningRequestList
+				if err := reader.List(ctx, &list); err != nil {
+					return false, err
+				}
+				return slices.ContainsFunc(list.Items, func(request certificatesv1.CertificateSigningRequest) bool {
+					return len(request.Status.Conditions) == 0 && slices.ContainsFunc(hosts, func(h *rig.Host) bool {
+						kubelets := holdings(h)[:2]
+						return slices.ContainsFunc(kubelets, func(held holding) bool {
+							return request.Spec.Username == held.user && request.Spec.SignerName == held.signer
+						})
 					})
-				})
-			}), nil
-		})
+				}), nil
+			})
 	})
 }
 
@@ -213,14 +222,16 @@ func isGood(h *rig.Host, held holding) bool {
 	return got != nil && time.Now().Before(got.NotAfter)
 }
 
-// renewals are the certificates in a host's hands that began since: those before began long before they were signed.
+// renewals returns the certificates in a host's hands that began since: those before began long before they were
+// signed.
 func (l lab) renewals(since time.Time, held holding) []openshift.Signed {
 	return slices.DeleteFunc(l.signer.Signed(), func(c openshift.Signed) bool {
 		return c.User != held.user || c.SignerName != held.signer || c.At.Before(since)
 	})
 }
 
-// checkRenewedOnce checks that each certificate was renewed once, by whom it should be, and that the status has cloud-node-manager's.
+// checkRenewedOnce checks that each certificate was renewed once, by the right party, and that the status has
+// cloud-node-manager's.
 func (l lab) checkRenewedOnce(h *rig.Host, since time.Time) {
 	l.Helper()
 	for _, held := range holdings(h) {
@@ -243,11 +254,13 @@ func (l lab) checkRenewedOnce(h *rig.Host, since time.Time) {
 	if !slices.ContainsFunc(instance.Status.Certificates, func(c v1alpha1.CertificateStatus) bool {
 		return c.Name == nodespec.ServiceCloudNodeManager && c.NotAfter.Time.Equal(manager.NotAfter)
 	}) {
-		l.Errorf("the status of %s tells of %+v, and cloud-node-manager's certificate is good until %s", instance.Name, instance.Status.Certificates, manager.NotAfter)
+		l.Errorf("the status of %s tells of %+v, and cloud-node-manager's certificate is good until %s", instance.Name,
+			instance.Status.Certificates, manager.NotAfter)
 	}
 }
 
-// checkUndisturbed checks that one connection was made to the host, for cloud-node-manager's certificate alone, and that no service was touched.
+// checkUndisturbed checks that one connection was made to the host, for cloud-node-manager's certificate alone, and
+// that no service was touched.
 func (l lab) checkUndisturbed(h *rig.Host, since int) {
 	l.Helper()
 	logins := 0
@@ -274,7 +287,8 @@ func (l lab) checkServed(h *rig.Host, w *witness) {
 	l.Helper()
 	failures, certificates := w.end()
 	if len(failures) > 0 || certificates < 2 {
-		l.Errorf("%s served with %d certificates; at times it did not:\n%s", h.Options.Name, certificates, strings.Join(failures, "\n"))
+		l.Errorf("%s served with %d certificates; at times it did not:\n%s", h.Options.Name, certificates,
+			strings.Join(failures, "\n"))
 	}
 }
 

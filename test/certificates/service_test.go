@@ -24,7 +24,8 @@ const kubeletPort = "10250"
 // glance is how often a watched node is looked at.
 const glance = 500 * time.Millisecond
 
-// witness looks at a node all the time, as the API server does: is the kubelet's certificate good, and is the kubelet alive?
+// witness looks at a node all the time, as the API server does: is the kubelet's certificate good, and is the kubelet
+// alive?
 type witness struct {
 	lab  lab
 	host *rig.Host
@@ -60,7 +61,7 @@ func (l lab) watch(h *rig.Host) *witness {
 	return w
 }
 
-// look is one look.
+// look returns one look.
 func (w *witness) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -72,7 +73,8 @@ func (w *witness) look(ctx context.Context) error {
 	w.serials[leaf.SerialNumber.String()] = true
 	w.mu.Unlock()
 	lease := &coordinationv1.Lease{}
-	if err := w.lab.Client.Get(ctx, client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: w.host.NodeName()}, lease); err != nil {
+	if err := w.lab.Client.Get(ctx, client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: w.host.NodeName()},
+		lease); err != nil {
 		return err
 	}
 	if lease.Spec.RenewTime == nil || lease.Spec.LeaseDurationSeconds == nil {
@@ -84,7 +86,7 @@ func (w *witness) look(ctx context.Context) error {
 	return nil
 }
 
-// serving is the kubelet's serving certificate, verified as the API server does.
+// serving returns the kubelet's serving certificate, verified as the API server does.
 func (w *witness) serving(ctx context.Context) (*x509.Certificate, error) {
 	authority, err := w.lab.Cluster().CSRSigner()
 	if err != nil {
@@ -96,7 +98,8 @@ func (w *witness) serving(ctx context.Context) (*x509.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	connection := tls.Client(raw, &tls.Config{RootCAs: roots, ServerName: w.host.Options.Address, MinVersion: tls.VersionTLS12})
+	connection := tls.Client(raw, &tls.Config{RootCAs: roots, ServerName: w.host.Options.Address,
+		MinVersion: tls.VersionTLS12})
 	defer func() { _ = connection.Close() }() // nothing was sent
 	if err := connection.HandshakeContext(ctx); err != nil {
 		return nil, err
@@ -112,7 +115,7 @@ func (w *witness) end() (failures []string, certificates int) {
 	return w.failures, len(w.serials)
 }
 
-// inUse is the certificate behind a link on the host; nil when there is none.
+// inUse returns the certificate behind a link on the host; nil when there is none.
 func inUse(h *rig.Host, link string) *x509.Certificate {
 	data, err := h.Machine().Drive().ReadFile(link)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package contract_test runs on the lab's Wine hosts what only Windows can run: the tests that are for Windows alone, and the host
-// contract suite against internal/host/windows. It holds the results of the suite against docs/verified/wine.json, from which
-// docs/verified.md is made.
+// Package contract_test runs on the lab's Wine hosts what only Windows can run: the tests that are for Windows alone,
+// and the host contract suite against internal/host/windows. It holds the results of the suite against
+// docs/verified/wine.json, from which docs/verified.md is made.
 package contract_test
 
 import (
@@ -29,8 +29,8 @@ const enabled = `[Software\\wmco-lab\\features\\Containers]
 "Restart"=dword:00000001
 `
 
-// Over SSH, without a console, features are changed by calls that show no progress: the API is the lab's, and it refuses all others; the calls are ours.
-// R-096
+// Over SSH, without a console, features are changed by calls that show no progress: the API is the lab's, and it
+// refuses all others; the calls are ours. R-096
 func TestHostContractUnderWine(t *testing.T) {
 	ctx := needsWine(t)
 	files := map[string]string{program: build(ctx, t, "./internal/host/windows")}

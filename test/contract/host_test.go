@@ -30,7 +30,7 @@ func needsWine(t *testing.T) context.Context {
 	return ctx
 }
 
-// forWindows is a go command that builds for Windows.
+// forWindows returns a go command that builds for Windows.
 func forWindows(ctx context.Context, arguments ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, "go", arguments...)
 	command.Dir = root
@@ -49,7 +49,8 @@ func build(ctx context.Context, t *testing.T, of string) (path string) {
 }
 
 // boot starts a host with these files on its drive, by Windows path.
-func boot(ctx context.Context, t *testing.T, name, address string, files map[string]string, registry ...string) *wine.Host {
+func boot(ctx context.Context, t *testing.T, name, address string, files map[string]string,
+	registry ...string) *wine.Host {
 	t.Helper()
 	base, err := wine.Prepare(ctx, "")
 	if err != nil {
@@ -72,8 +73,8 @@ func boot(ctx context.Context, t *testing.T, name, address string, files map[str
 	return h
 }
 
-// run runs a test program on a host. Of one that fails it says all that it said, marked so that nobody takes it for tests of this
-// package; of one that does not, what was skipped there.
+// run runs a test program on a host. Of one that fails it says all that it said, marked so that nobody takes it for
+// tests of this package; of one that does not, what was skipped there.
 func run(ctx context.Context, t *testing.T, h *wine.Host, line string) {
 	t.Helper()
 	result, err := h.Exec(ctx, line)
@@ -87,7 +88,7 @@ func run(ctx context.Context, t *testing.T, h *wine.Host, line string) {
 	t.Logf("%s passed under Wine; not run or not shown there:\n%s", line, marked(result, "--- SKIP: "))
 }
 
-// marked are the lines of a result that have the part.
+// marked returns the lines of a result that have the part.
 func marked(result wine.Result, part string) string {
 	var b strings.Builder
 	for text := range strings.Lines(result.Stdout + result.Stderr) {

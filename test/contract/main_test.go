@@ -16,8 +16,8 @@ var productPackages = []string{"./api/...", "./cmd/...", "./internal/..."}
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
-// testMain gives the tests a network of their own: those of another checkout use the same addresses. There is no way out of it to
-// Debian's archive and to Go's modules, so what hosts and test programs are made of is fetched before.
+// testMain gives the tests a network of their own: those of another checkout use the same addresses. There is no way
+// out of it to Debian's archive and to Go's modules, so what hosts and test programs are made of is fetched before.
 func testMain(m *testing.M) int {
 	if wine.Available() != nil {
 		return m.Run() // each test says so

@@ -26,7 +26,7 @@ func TestPackagesWithTestsForWindows(t *testing.T) {
 	}
 }
 
-// onlyForWindows are the packages of the product that have test files which only Windows builds.
+// onlyForWindows returns the packages of the product that have test files which only Windows builds.
 func onlyForWindows(ctx context.Context, t *testing.T) []string {
 	t.Helper()
 	arguments := append([]string{"list", "-json=ImportPath,TestGoFiles,XTestGoFiles"}, productPackages...)
@@ -43,7 +43,7 @@ func onlyForWindows(ctx context.Context, t *testing.T) []string {
 	return packages
 }
 
-// testFiles are the test files of each package that a `go list` lists.
+// testFiles returns the test files of each package that a `go list` lists.
 func testFiles(t *testing.T, list *exec.Cmd) map[string][]string {
 	t.Helper()
 	output, err := list.Output()

@@ -1,4 +1,5 @@
-// Package fips proves that operator and agent build and work with Go's FIPS 140-3 module, as `make build FIPS=1` makes them.
+// Package fips proves that operator and agent build and work with Go's FIPS 140-3 module, as `make build FIPS=1` makes
+// them.
 package fips
 
 import (
@@ -67,7 +68,8 @@ func build(t *testing.T, target string) string {
 		settings[setting.Key] = setting.Value
 	}
 	if !strings.HasPrefix(settings["GOFIPS140"], "v1.0.0") || !strings.Contains(settings["DefaultGODEBUG"], "fips140=on") {
-		t.Fatalf("%s was built with GOFIPS140=%q, DefaultGODEBUG=%q", target, settings["GOFIPS140"], settings["DefaultGODEBUG"])
+		t.Fatalf("%s was built with GOFIPS140=%q, DefaultGODEBUG=%q", target, settings["GOFIPS140"],
+			settings["DefaultGODEBUG"])
 	}
 	return path
 }
@@ -96,9 +98,10 @@ func TestTheOperatorBuildsAndStartsInFIPSMode(t *testing.T) {
 	if err := operator.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ready := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, rigtest.Patience, true, func(ctx context.Context) (bool, error) {
-		return get(ctx, "http://"+probes+"/readyz") == http.StatusOK, nil
-	})
+	ready := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, rigtest.Patience, true,
+		func(ctx context.Context) (bool, error) {
+			return get(ctx, "http://"+probes+"/readyz") == http.StatusOK, nil
+		})
 	if err := operator.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Error(err)
 	}
@@ -112,7 +115,8 @@ func TestTheOperatorBuildsAndStartsInFIPSMode(t *testing.T) {
 
 func TestTheAgentBuildsInFIPSMode(t *testing.T) { build(t, "build/wicd.exe") }
 
-// TLS to the API server, SSH to the host, keys and certificates: all that a host needs to become a node goes in FIPS mode.
+// TLS to the API server, SSH to the host, keys and certificates: all that a host needs to become a node goes in FIPS
+// mode.
 func TestAHostBecomesANodeInFIPSMode(t *testing.T) {
 	if os.Getenv(inFIPSMode) == "" {
 		command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
@@ -145,7 +149,7 @@ func TestAHostBecomesANodeInFIPSMode(t *testing.T) {
 	}
 }
 
-// get is the status of a page; 0 when there is no answer.
+// get returns the status of a page; 0 when there is no answer.
 func get(ctx context.Context, url string) int {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -160,7 +164,7 @@ func get(ctx context.Context, url string) int {
 	return response.StatusCode
 }
 
-// freeAddress is one that nobody listens on. It is not on 127.0.0.1, where every other program takes its ports.
+// freeAddress returns one that nobody listens on. It is not on 127.0.0.1, where every other program takes its ports.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.77.1:0")

@@ -34,7 +34,8 @@ func (a *trail) read() []audit.Event {
 	return a.events
 }
 
-// writes are the operator's requests until now that change something. It ends the test if the operator has asked for nothing at all.
+// writes returns the operator's requests until now that change something. It ends the test if the operator has asked
+// for nothing at all.
 func (a *trail) writes() (writes []audit.Event) {
 	a.Helper()
 	operator, seen := audit.ServiceAccount(a.Namespace(), "windows-machine-config-operator"), 0
@@ -78,13 +79,14 @@ func (a *trail) evictions(namespace string) (n int) {
 func (a *trail) leftAlone(nodes ...string) {
 	a.Helper()
 	for _, e := range a.writes() {
-		if strings.HasPrefix(e.Object.Resource, "machine") || e.Object.Resource == "nodes" && slices.Contains(nodes, e.Object.Name) {
+		if strings.HasPrefix(e.Object.Resource, "machine") || e.Object.Resource == "nodes" &&
+			slices.Contains(nodes, e.Object.Name) {
 			a.Errorf("the operator did %s %s %s", e.Verb, e.Resource(), e.Object.Name)
 		}
 	}
 }
 
-// linuxNodes are the names of the nodes that are not Windows.
+// linuxNodes returns the names of the nodes that are not Windows.
 func (l lab) linuxNodes() (names []string) {
 	l.Helper()
 	var nodes corev1.NodeList

@@ -143,9 +143,13 @@ func TestAnIgnoredMachineIsLeftAloneUntilItIsNoMore(t *testing.T) {
 	uid := l.nodeOf(name).UID
 	for what, change := range map[string]struct{ ignore, restore func(*machine) }{
 		"by the label that says so": {
-			func(m *machine) { m.Labels[v1alpha1.LabelIgnore] = "true" }, func(m *machine) { delete(m.Labels, v1alpha1.LabelIgnore) }},
+			func(m *machine) {
+				m.Labels[v1alpha1.LabelIgnore] = "true"
+			}, func(m *machine) { delete(m.Labels, v1alpha1.LabelIgnore) }},
 		"by losing its os-id": {
-			func(m *machine) { delete(m.Labels, v1alpha1.LabelMachineOSID) }, func(m *machine) { m.Labels[v1alpha1.LabelMachineOSID] = v1alpha1.MachineOSIDWindows }},
+			func(m *machine) { delete(m.Labels, v1alpha1.LabelMachineOSID) }, func(m *machine) {
+				m.Labels[v1alpha1.LabelMachineOSID] = v1alpha1.MachineOSIDWindows
+			}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			l := lab{t, l.Rig}
@@ -176,11 +180,12 @@ func TestANewImageComesWithNewMachines(t *testing.T) {
 	value.Raw = bytes.Replace(value.Raw, []byte("ami-windows-2019"), []byte("ami-windows-2022"), 1)
 	l.must(l.Client.Patch(t.Context(), set, client.MergeFrom(before)))
 	l.inTime(func(ctx context.Context) error {
-		return l.WaitFor(ctx, "the new template to be known", &machinev1.MachineSet{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-			known := &machinev1.MachineSet{}
-			err := reader.Get(ctx, client.ObjectKeyFromObject(set), known)
-			return err == nil && known.Status.ObservedGeneration >= set.Generation, err
-		})
+		return l.WaitFor(ctx, "the new template to be known", &machinev1.MachineSet{},
+			func(ctx context.Context, reader client.Reader) (bool, error) {
+				known := &machinev1.MachineSet{}
+				err := reader.Get(ctx, client.ObjectKeyFromObject(set), known)
+				return err == nil && known.Status.ObservedGeneration >= set.Generation, err
+			})
 	})
 	node := l.nodeOf(first).Name
 	l.must(l.DeleteMachine(t.Context(), first))

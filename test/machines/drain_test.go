@@ -20,7 +20,8 @@ func (l lab) kubectl(ctx context.Context) *drain.Helper {
 	clients, err := kubernetes.NewForConfig(l.Config)
 	l.must(err)
 	return &drain.Helper{
-		Ctx: ctx, Client: clients, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true, Out: io.Discard, ErrOut: os.Stderr,
+		Ctx: ctx, Client: clients, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true,
+		Out: io.Discard, ErrOut: os.Stderr,
 	}
 }
 
@@ -49,16 +50,18 @@ func (l lab) drainByHand(w *rigtest.Workload, name string) {
 	}
 }
 
-// isCordoned checks that the node of a Machine is unschedulable, and that the operator does not take that for its own doing.
+// isCordoned checks that the node of a Machine is unschedulable, and that the operator does not take that for its own
+// doing.
 func (l lab) isCordoned(name string) {
 	l.Helper()
 	node := l.nodeOf(name)
 	if _, ours := node.Annotations[v1alpha1.AnnotationCordoned]; ours || !node.Spec.Unschedulable {
-		l.Errorf("the node that a user has made unschedulable: unschedulable %t, annotations %v", node.Spec.Unschedulable, node.Annotations)
+		l.Errorf("the node that a user has made unschedulable: unschedulable %t, annotations %v",
+			node.Spec.Unschedulable, node.Annotations)
 	}
 }
 
-// machineOf is the name of the Machine of a node.
+// machineOf returns the name of the Machine of a node.
 func (l lab) machineOf(node string) string {
 	l.Helper()
 	machines, err := l.Machines(l.Context(), "")

@@ -17,9 +17,9 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-// The pods of a Machine that the operator replaces may not go, and the platform has no place for another virtual machine before they have: after
-// failureDeadline other MachineSets are not held up by that any more, the one concerned waits, and all of it goes on when the budget allows it.
-//
+// The pods of a Machine that the operator replaces may not go, and the platform has no place for another virtual
+// machine before they have: after failureDeadline other MachineSets are not held up by that any more, the one concerned
+// waits, and all of it goes on when the budget allows it. R-161
 func TestAReplacementThatPodsHoldUp(t *testing.T) {
 	l := start(t, "AWS", rig.Options{LinuxNodes: 1, Clock: rigtest.FastClock(t)})
 	l.operate()
@@ -29,14 +29,17 @@ func TestAReplacementThatPodsHoldUp(t *testing.T) {
 	held, next := a[0], a[1]
 	node, nodeOfB := l.nodeOf(held), l.nodeOf(b).Name
 	w := rigtest.Deploy(t, l.Rig, 2, map[string]string{corev1.LabelHostname: node.Labels[corev1.LabelHostname]}, "100%")
-	makeRoom := l.InjectVM(rig.VMFault{Machine: "windows-a-*", CreateFails: errors.New("VcpuLimitExceeded: the quota is used up")})
+	makeRoom := l.InjectVM(rig.VMFault{Machine: "windows-a-*",
+		CreateFails: errors.New("VcpuLimitExceeded: the quota is used up")})
 	defer makeRoom()
 
 	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) { p.Paused = true })
 	l.must(l.RotateKey(t.Context(), false))
 	for _, name := range []string{held, next, b} {
 		l.instanceBecomes(name, "to be refused by its host", func(i *v1alpha1.WindowsInstance) bool {
-			return slices.ContainsFunc(i.Status.Conditions, func(c metav1.Condition) bool { return c.Reason == "AuthenticationFailed" })
+			return slices.ContainsFunc(i.Status.Conditions, func(c metav1.Condition) bool {
+				return c.Reason == "AuthenticationFailed"
+			})
 		})
 	}
 	trail, others := l.trail(), l.machineUIDs([]string{next})
@@ -54,7 +57,8 @@ func TestAReplacementThatPodsHoldUp(t *testing.T) {
 	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) { p.Pools = nil })
 	l.pauseInstance(next, false)
 
-	l.event("another MachineSet waits for it", "ReplacementWaits", b, node.Name+" (MachineSet/windows-a) is being replaced")
+	l.event("another MachineSet waits for it", "ReplacementWaits", b,
+		node.Name+" (MachineSet/windows-a) is being replaced")
 	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
 		p.FailureDeadline = &metav1.Duration{Duration: time.Minute}
 	})
@@ -110,10 +114,11 @@ func (l lab) event(what, reason, about string, parts ...string) {
 		}
 	}()
 	l.inTime(func(ctx context.Context) error {
-		return l.WaitFor(ctx, "an event: "+what, &corev1.Event{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-			err := reader.List(ctx, &events, client.InNamespace(l.Namespace()))
-			return slices.ContainsFunc(events.Items, told), err
-		})
+		return l.WaitFor(ctx, "an event: "+what, &corev1.Event{},
+			func(ctx context.Context, reader client.Reader) (bool, error) {
+				err := reader.List(ctx, &events, client.InNamespace(l.Namespace()))
+				return slices.ContainsFunc(events.Items, told), err
+			})
 	})
 }
 

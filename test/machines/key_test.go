@@ -23,17 +23,19 @@ import (
 func (l lab) nodesHaveKey(count int) {
 	l.Helper()
 	l.inTime(func(ctx context.Context) error {
-		return l.WaitFor(ctx, "all Windows nodes to have the new key", &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-			var nodes corev1.NodeList
-			err := reader.List(ctx, &nodes, client.MatchingLabels{corev1.LabelOSStable: "windows"})
-			other := func(n corev1.Node) bool { return n.Annotations[v1alpha1.AnnotationPubKeyHash] != l.KeyHash() }
-			return len(nodes.Items) == count && !slices.ContainsFunc(nodes.Items, other), err
-		})
+		return l.WaitFor(ctx, "all Windows nodes to have the new key", &corev1.Node{},
+			func(ctx context.Context, reader client.Reader) (bool, error) {
+				var nodes corev1.NodeList
+				err := reader.List(ctx, &nodes, client.MatchingLabels{corev1.LabelOSStable: "windows"})
+				other := func(n corev1.Node) bool { return n.Annotations[v1alpha1.AnnotationPubKeyHash] != l.KeyHash() }
+				return len(nodes.Items) == count && !slices.ContainsFunc(nodes.Items, other), err
+			})
 	})
 }
 
-// followMachines sees each change of a Windows Machine from now on. The function that it returns waits until all Machines are others than before and
-// Running, and returns how many were away at once, and how many were being deleted at once.
+// followMachines sees each change of a Windows Machine from now on. The function that it returns waits until all
+// Machines are others than before and Running, and returns how many were away at once, and how many were being deleted
+// at once.
 func (l lab) followMachines() func(before []string) (away, going int) {
 	l.Helper()
 	var list machinev1.MachineList
@@ -74,7 +76,8 @@ func (l lab) followMachines() func(before []string) (away, going int) {
 	}
 }
 
-// countMachines is how many Machines are not in service, how many of them are being deleted, and how many are from before.
+// countMachines is how many Machines are not in service, how many of them are being deleted, and how many are from
+// before.
 func countMachines(machines map[string]machine, before []string) (away, going, old int) {
 	for name, m := range machines {
 		if m.DeletionTimestamp != nil {
@@ -142,10 +145,11 @@ func TestABringYourOwnHostTakesTheNewKeyWhenItKnowsIt(t *testing.T) {
 
 	l.must(l.RotateKey(t.Context(), false))
 	l.inTime(func(ctx context.Context) error {
-		return l.WaitForInstance(ctx, host, "to say that its key is not up to date, and be Ready", func(i *v1alpha1.WindowsInstance) bool {
-			return i != nil && meta.IsStatusConditionFalse(i.Status.Conditions, v1alpha1.ConditionUpToDate) &&
-				meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionReady)
-		})
+		return l.WaitForInstance(ctx, host, "to say that its key is not up to date, and be Ready",
+			func(i *v1alpha1.WindowsInstance) bool {
+				return i != nil && meta.IsStatusConditionFalse(i.Status.Conditions, v1alpha1.ConditionUpToDate) &&
+					meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionReady)
+			})
 	})
 	l.must(host.AuthorizeKey(host.Options.Username, l.PublicKey()))
 	l.nodesHaveKey(1)

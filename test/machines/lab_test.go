@@ -1,5 +1,6 @@
-// Package machines proves end to end what the operator promises for Machines: on the real control plane with the rights that deploy/ gives,
-// with the lab's Machine API and its cloud of simulated Windows hosts, and with the real agent for Windows.
+// Package machines proves end to end what the operator promises for Machines: on the real control plane with the rights
+// that deploy/ gives, with the lab's Machine API and its cloud of simulated Windows hosts, and with the real agent for
+// Windows.
 package machines
 
 import (
@@ -109,7 +110,7 @@ func (l lab) ready(set string, replicas int) (names []string) {
 	return names
 }
 
-// only is the name of the one Machine of a MachineSet, once there is one.
+// only returns the name of the one Machine of a MachineSet, once there is one.
 func (l lab) only(set string) (name string) {
 	l.Helper()
 	l.inTime(func(ctx context.Context) error {
@@ -124,7 +125,8 @@ func (l lab) only(set string) (name string) {
 }
 
 // instanceBecomes waits until the instance of a Machine is as wanted, and returns it.
-func (l lab) instanceBecomes(machine, what string, condition func(*v1alpha1.WindowsInstance) bool) (found *v1alpha1.WindowsInstance) {
+func (l lab) instanceBecomes(machine, what string,
+	condition func(*v1alpha1.WindowsInstance) bool) (found *v1alpha1.WindowsInstance) {
 	l.Helper()
 	l.inTime(func(ctx context.Context) error {
 		return l.WaitForMachineInstance(ctx, machine, what, func(instance *v1alpha1.WindowsInstance) bool {
@@ -135,7 +137,7 @@ func (l lab) instanceBecomes(machine, what string, condition func(*v1alpha1.Wind
 	return found
 }
 
-// nodeOf is the Node of a Machine.
+// nodeOf returns the Node of a Machine.
 func (l lab) nodeOf(name string) *corev1.Node {
 	l.Helper()
 	m, err := l.Machine(l.Context(), name)
@@ -152,10 +154,11 @@ func (l lab) nodeOf(name string) *corev1.Node {
 func (l lab) secretBecomes(key client.ObjectKey, what string, condition func(*corev1.Secret) bool) {
 	l.Helper()
 	l.inTime(func(ctx context.Context) error {
-		return l.WaitFor(ctx, "Secret "+key.Name+" "+what, &corev1.Secret{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-			secret := &corev1.Secret{}
-			err := reader.Get(ctx, key, secret)
-			return err == nil && condition(secret), client.IgnoreNotFound(err)
-		})
+		return l.WaitFor(ctx, "Secret "+key.Name+" "+what, &corev1.Secret{},
+			func(ctx context.Context, reader client.Reader) (bool, error) {
+				secret := &corev1.Secret{}
+				err := reader.Get(ctx, key, secret)
+				return err == nil && condition(secret), client.IgnoreNotFound(err)
+			})
 	})
 }

@@ -12,10 +12,11 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// A new virtual machine with Windows Server takes about as long as this in a cloud, and it is far away. Of three minutes of user data, port 22
-// is open for the last one; of two minutes of restart, the SSH server takes ten seconds.
+// A new virtual machine with Windows Server takes about as long as this in a cloud, and it is far away. Of three
+// minutes of user data, port 22 is open for the last one; of two minutes of restart, the SSH server takes ten seconds.
 var aCloud = rig.VMOptions{
-	UserDataDelay: 2 * time.Minute, FeatureDuration: 90 * time.Second, RebootDuration: 110 * time.Second, SSHDelay: 10 * time.Second,
+	UserDataDelay: 2 * time.Minute, FeatureDuration: 90 * time.Second, RebootDuration: 110 * time.Second,
+	SSHDelay: 10 * time.Second,
 }
 
 const (
@@ -31,8 +32,8 @@ const (
 	noticedLimit = 16 * time.Second
 	// While a host restarts, TCP asks again after at most 4 s, and the operator looks 2 s after it has given up.
 	returnedLimit = 6 * time.Second
-	// 60 round trips, 0.5 s until the kubelet looks whether its network is there, 2 s until the operator looks whether it has said so, and the
-	// second that the API rounds by.
+	// 60 round trips, 0.5 s until the kubelet looks whether its network is there, 2 s until the operator looks whether it
+	// has said so, and the second that the API rounds by.
 	betweenLimit = 60*roundTrip + 3500*time.Millisecond
 )
 

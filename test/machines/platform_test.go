@@ -41,9 +41,9 @@ func (b build) host() rig.HostOptions {
 	return rig.HostOptions{Name: b.name, System: &system}
 }
 
-// The tables of the guides, written out by hand: each build that is listed for a platform becomes a node there, and each other is refused before
-// anything on its host is changed. Windows Server 2025 came after the guides, and is accepted.
-// R-183
+// The tables of the guides, written out by hand: each build that is listed for a platform becomes a node there, and
+// each other is refused before anything on its host is changed. Windows Server 2025 came after the guides, and is
+// accepted. R-183
 func TestEachPlatformTakesItsBuildsAndRefusesTheOthers(t *testing.T) {
 	// R-178
 	t.Run("AWS", func(t *testing.T) {
@@ -76,7 +76,7 @@ func allBuilds() []build {
 	return []build{server2016, server2019, server20H2, server2022Old, server2022, server2025}
 }
 
-// ofAllBuilds is a lab with a host of each build.
+// ofAllBuilds returns a lab with a host of each build.
 func ofAllBuilds() (options rig.Options) {
 	for _, b := range allBuilds() {
 		options.Hosts = append(options.Hosts, b.host())
@@ -84,7 +84,8 @@ func ofAllBuilds() (options rig.Options) {
 	return options
 }
 
-// takes checks that the hosts of these builds become nodes, that all others are refused for what they are, and that each is given back as it was.
+// takes checks that the hosts of these builds become nodes, that all others are refused for what they are, and that
+// each is given back as it was.
 func takes(t *testing.T, l lab, platform string, accepted ...build) {
 	before := map[build]fake.Snapshot{}
 	for _, b := range allBuilds() {
@@ -134,7 +135,8 @@ func withoutAgent(s fake.Snapshot) fake.Snapshot {
 	return s
 }
 
-// callItBareMetal changes the platform of the control plane without one until the test ends. Nothing else of it differs on bare metal.
+// callItBareMetal changes the platform of the control plane without one until the test ends. Nothing else of it differs
+// on bare metal.
 func callItBareMetal(t *testing.T) {
 	t.Helper()
 	admin, err := client.New(platforms["None"].Cluster(t).Config, client.Options{})
@@ -143,7 +145,8 @@ func callItBareMetal(t *testing.T) {
 	}
 	set := func(ctx context.Context, platform string) error {
 		infrastructure := &unstructured.Unstructured{}
-		infrastructure.SetGroupVersionKind(schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "Infrastructure"})
+		infrastructure.SetGroupVersionKind(schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1",
+			Kind: "Infrastructure"})
 		infrastructure.SetName("cluster")
 		patch := `{"status":{"platform":"` + platform + `","platformStatus":{"type":"` + platform + `"}}}`
 		return admin.Status().Patch(ctx, infrastructure, client.RawPatch(types.MergePatchType, []byte(patch)))

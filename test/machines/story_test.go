@@ -26,9 +26,8 @@ var (
 	poolPods   = 6
 )
 
-// Machines come, carry pods and go, beside hosts that somebody has brought and beside Linux: scaled up from none, drained and scaled down, deleted
-// against a budget, deleted without a drain.
-//
+// Machines come, carry pods and go, beside hosts that somebody has brought and beside Linux: scaled up from none,
+// drained and scaled down, deleted against a budget, deleted without a drain.
 func TestStoryMachinesComeAndGoWithTheirPods(t *testing.T) {
 	l := start(t, "AWS", rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1, BareNodes: true})
 	trail := l.trail()
@@ -122,8 +121,8 @@ func (l lab) areWorkers(names []string) {
 	}
 }
 
-// operatorWritesTo has the operator repair an annotation of a Machine's node, as it does at the end of each change, and checks that the node stays
-// unschedulable, as a user has made it.
+// operatorWritesTo has the operator repair an annotation of a Machine's node, as it does at the end of each change, and
+// checks that the node stays unschedulable, as a user has made it.
 func (l lab) operatorWritesTo(name string) {
 	l.Helper()
 	node := l.nodeOf(name)
@@ -131,16 +130,18 @@ func (l lab) operatorWritesTo(name string) {
 	delete(node.Annotations, v1alpha1.AnnotationVersion)
 	l.must(l.Client.Patch(l.Context(), node, client.MergeFrom(before)))
 	l.inTime(func(ctx context.Context) error {
-		return l.WaitFor(ctx, "the operator's version to be on node "+node.Name+" again", node, func(ctx context.Context, reader client.Reader) (bool, error) {
-			now := &corev1.Node{}
-			err := reader.Get(ctx, client.ObjectKeyFromObject(node), now)
-			return now.Annotations[v1alpha1.AnnotationVersion] != "" && now.ResourceVersion != before.ResourceVersion, err
-		})
+		return l.WaitFor(ctx, "the operator's version to be on node "+node.Name+" again", node,
+			func(ctx context.Context, reader client.Reader) (bool, error) {
+				now := &corev1.Node{}
+				err := reader.Get(ctx, client.ObjectKeyFromObject(node), now)
+				return now.Annotations[v1alpha1.AnnotationVersion] != "" && now.ResourceVersion != before.ResourceVersion, err
+			})
 	})
 	l.isCordoned(name)
 }
 
-// scaleDown marks a Machine with an annotation and scales its set down by one. That Machine must go, and the others must stay as they are.
+// scaleDown marks a Machine with an annotation and scales its set down by one. That Machine must go, and the others
+// must stay as they are.
 func (l lab) scaleDown(set, marked, annotation string, others ...string) {
 	l.Helper()
 	node, before := l.nodeOf(marked).Name, l.machineUIDs(others)
@@ -164,8 +165,8 @@ func (l lab) machineUIDs(names []string) (uids []types.UID) {
 	return uids
 }
 
-// deletedAgainstABudget deletes a Machine whose pods must all be available, watches that nothing happens to it in several attempts to drain it,
-// and lets its pods go then.
+// deletedAgainstABudget deletes a Machine whose pods must all be available, watches that nothing happens to it in
+// several attempts to drain it, and lets its pods go then.
 func (l lab) deletedAgainstABudget(w *rigtest.Workload, name string) {
 	l.Helper()
 	const attempts = 5
@@ -175,12 +176,14 @@ func (l lab) deletedAgainstABudget(w *rigtest.Workload, name string) {
 	before := connections(host)
 	l.must(l.DeleteMachine(l.Context(), name))
 	instance := l.instanceBecomes(name, "to be left alone", func(i *v1alpha1.WindowsInstance) bool {
-		return i != nil && i.Spec.DesiredState == v1alpha1.DesiredStateUnmanaged && i.Status.Summary == v1alpha1.ReasonMachineDeleting
+		return i != nil && i.Spec.DesiredState == v1alpha1.DesiredStateUnmanaged &&
+			i.Status.Summary == v1alpha1.ReasonMachineDeleting
 	})
 	l.inTime(func(ctx context.Context) error {
-		return l.WaitFor(ctx, "the Machine to be drained in vain", &machine{}, func(context.Context, client.Reader) (bool, error) {
-			return trail.refusedEvictions(w.Namespace) >= attempts*pods, nil
-		})
+		return l.WaitFor(ctx, "the Machine to be drained in vain", &machine{},
+			func(context.Context, client.Reader) (bool, error) {
+				return trail.refusedEvictions(w.Namespace) >= attempts*pods, nil
+			})
 	})
 	m, err := l.Machine(l.Context(), name)
 	l.must(err)
@@ -196,7 +199,8 @@ func (l lab) deletedAgainstABudget(w *rigtest.Workload, name string) {
 		l.Errorf("%d of %d pods are left", n, pods)
 	}
 	for _, e := range trail.writes() {
-		if e.Verb == "delete" || e.Verb == "deletecollection" || e.Object.Subresource == "eviction" || e.Object.Name == node.Name {
+		if e.Verb == "delete" || e.Verb == "deletecollection" || e.Object.Subresource == "eviction" ||
+			e.Object.Name == node.Name {
 			l.Errorf("the operator did %s %s %s", e.Verb, e.Resource(), e.Object.Name)
 		}
 	}

@@ -20,7 +20,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// refused waits until the instance of a Machine is not supported for a reason, and checks that condition and event say so with these parts.
+// refused waits until the instance of a Machine is not supported for a reason, and checks that condition and event say
+// so with these parts.
 func (l lab) refused(name, reason string, parts ...string) {
 	l.Helper()
 	l.saysWhy(l.instanceBecomes(name, "to be refused as "+reason, summary(reason)), reason, parts...)
@@ -31,7 +32,8 @@ func summary(reason string) func(*v1alpha1.WindowsInstance) bool {
 	return func(i *v1alpha1.WindowsInstance) bool { return i != nil && i.Status.Summary == reason }
 }
 
-// saysWhy checks that condition and event of an instance that is not supported have the reason, and these parts in their text.
+// saysWhy checks that condition and event of an instance that is not supported have the reason, and these parts in
+// their text.
 func (l lab) saysWhy(instance *v1alpha1.WindowsInstance, reason string, parts ...string) {
 	l.Helper()
 	condition := meta.FindStatusCondition(instance.Status.Conditions, v1alpha1.ConditionSupported)
@@ -48,11 +50,12 @@ func (l lab) saysWhy(instance *v1alpha1.WindowsInstance, reason string, parts ..
 		return event.Reason == reason && event.InvolvedObject.UID == instance.UID && !slices.ContainsFunc(parts, silent)
 	}
 	l.inTime(func(ctx context.Context) error {
-		return l.WaitFor(ctx, fmt.Sprintf("an event %s with %q", reason, parts), &corev1.Event{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-			var events corev1.EventList
-			err := reader.List(ctx, &events, client.InNamespace(l.Namespace()))
-			return slices.ContainsFunc(events.Items, told), err
-		})
+		return l.WaitFor(ctx, fmt.Sprintf("an event %s with %q", reason, parts), &corev1.Event{},
+			func(ctx context.Context, reader client.Reader) (bool, error) {
+				var events corev1.EventList
+				err := reader.List(ctx, &events, client.InNamespace(l.Namespace()))
+				return slices.ContainsFunc(events.Items, told), err
+			})
 	})
 }
 
@@ -63,7 +66,8 @@ func (l lab) untouched(name string, connections int) {
 	if got := journal.Count(fake.KindConnection); got > connections {
 		l.Errorf("the host saw %d connections", got)
 	}
-	if got := journal.Count(fake.KindReboot) + journal.Count(fake.KindFeature) + journal.Count(fake.KindHostName); got > 0 {
+	if got := journal.Count(fake.KindReboot) + journal.Count(fake.KindFeature) +
+		journal.Count(fake.KindHostName); got > 0 {
 		l.Errorf("the host was changed: %v", journal.Entries(nil))
 	}
 }
@@ -104,7 +108,8 @@ func TestANetworkWithoutHybridOverlayIsRefusedBeforeAnyHostIsTouched(t *testing.
 		network.SetGroupVersionKind(schema.GroupVersionKind{Group: "operator.openshift.io", Version: "v1", Kind: "Network"})
 		network.SetName("cluster")
 		patch := `{"spec":{"defaultNetwork":{"ovnKubernetesConfig":{"hybridOverlayConfig":` + value + `}}}}`
-		l.must(l.Client.Patch(context.WithoutCancel(t.Context()), network, client.RawPatch(types.MergePatchType, []byte(patch))))
+		l.must(l.Client.Patch(context.WithoutCancel(t.Context()), network,
+			client.RawPatch(types.MergePatchType, []byte(patch))))
 	}
 	restore := func() { overlay(`{"hybridClusterNetwork":[{"cidr":"10.132.0.0/14","hostPrefix":23}]}`) }
 	overlay("null")
@@ -124,7 +129,8 @@ func TestAClusterWithoutTheMachineAPIHasBringYourOwnHosts(t *testing.T) {
 	l := start(t, "None", rig.Options{Hosts: rig.Hosts(1)})
 	for _, name := range []string{"machines", "machinesets", "machinehealthchecks"} {
 		crd := &unstructured.Unstructured{}
-		crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+		crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1",
+			Kind: "CustomResourceDefinition"})
 		crd.SetName(name + ".machine.openshift.io")
 		l.must(client.IgnoreNotFound(l.Client.Delete(t.Context(), crd)))
 	}
@@ -142,9 +148,10 @@ func TestAHostThatCannotFindTheAPIServerSaysSoBeforeItIsChanged(t *testing.T) {
 	l.operate()
 	l.must(l.ListHosts(t.Context()))
 	l.inTime(func(ctx context.Context) error {
-		return l.WaitForInstance(ctx, host, "to say that it does not reach the API server", func(i *v1alpha1.WindowsInstance) bool {
-			return i != nil && i.Status.Summary == v1alpha1.ReasonAPIServerUnreachable
-		})
+		return l.WaitForInstance(ctx, host, "to say that it does not reach the API server",
+			func(i *v1alpha1.WindowsInstance) bool {
+				return i != nil && i.Status.Summary == v1alpha1.ReasonAPIServerUnreachable
+			})
 	})
 	instance, err := l.Instance(t.Context(), host.Options.Name)
 	l.must(err)
@@ -152,7 +159,8 @@ func TestAHostThatCannotFindTheAPIServerSaysSoBeforeItIsChanged(t *testing.T) {
 		t.Errorf("the status does not say what is wrong: %s", explained)
 	}
 	journal := host.Machine().Journal()
-	if got := journal.Count(fake.KindReboot) + journal.Count(fake.KindFeature) + journal.Count(fake.KindHostName); got > 0 {
+	if got := journal.Count(fake.KindReboot) + journal.Count(fake.KindFeature) +
+		journal.Count(fake.KindHostName); got > 0 {
 		t.Errorf("the host was changed: %v", journal.Entries(nil))
 	}
 	mend()

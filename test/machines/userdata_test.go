@@ -33,13 +33,14 @@ func TestAHostWhoseUserDataIsStillAtWorkIsWaitedFor(t *testing.T) {
 	var events corev1.EventList
 	l.must(l.Client.List(t.Context(), &events, client.InNamespace(l.Namespace())))
 	for _, event := range events.Items {
-		if event.Type == corev1.EventTypeWarning && event.InvolvedObject.Name == name && strings.Contains(event.Reason, "Authentication") {
+		if event.Type == corev1.EventTypeWarning && event.InvolvedObject.Name == name &&
+			strings.Contains(event.Reason, "Authentication") {
 			t.Errorf("a warning tells of what was merely waiting: %s: %s", event.Reason, event.Message)
 		}
 	}
 }
 
-// authorizedKey is the line that lets the operator in.
+// authorizedKey returns the line that lets the operator in.
 func (l lab) authorizedKey() string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(l.PublicKey())))
 }

@@ -66,7 +66,9 @@ func TestMachineSetsInThreeZonesBesideBringYourOwnHosts(t *testing.T) {
 		l.must(l.RotateKey(t.Context(), false))
 		l.inTime(func(ctx context.Context) error {
 			return l.WaitForMachines(ctx, "", "to be others", func(machines []machine) bool {
-				return len(machines) == len(before) && !slices.ContainsFunc(machines, func(m machine) bool { return before[m.Name] != identity{} })
+				return len(machines) == len(before) && !slices.ContainsFunc(machines, func(m machine) bool {
+					return before[m.Name] != identity{}
+				})
 			})
 		})
 		for set := range zones {
@@ -89,7 +91,8 @@ func TestMachineSetsInThreeZonesBesideBringYourOwnHosts(t *testing.T) {
 func (l lab) userDataUID() types.UID {
 	l.Helper()
 	secret := &corev1.Secret{}
-	l.must(l.Client.Get(l.Context(), client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: "windows-user-data"}, secret))
+	l.must(l.Client.Get(l.Context(), client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: "windows-user-data"},
+		secret))
 	return secret.UID
 }
 
@@ -118,7 +121,7 @@ type identity struct {
 	host                    *rig.Host
 }
 
-// identities are those of all Windows Machines, by name.
+// identities returns the identities of all Windows Machines, by name.
 func (l lab) identities() map[string]identity {
 	l.Helper()
 	machines, err := l.Machines(l.Context(), "")
@@ -130,13 +133,14 @@ func (l lab) identities() map[string]identity {
 		if instance == nil {
 			l.Fatalf("Machine %s has no instance", m.Name)
 		}
-		all[m.Name] = identity{machine: m.UID, instance: instance.UID, node: l.nodeOf(m.Name).UID, host: l.MachineHost(m.Name)}
+		all[m.Name] = identity{machine: m.UID, instance: instance.UID, node: l.nodeOf(m.Name).UID,
+			host: l.MachineHost(m.Name)}
 	}
 	return all
 }
 
-// givesHostsBackBesideMachines takes one host out of windows-instances, then deletes the ConfigMap, and checks that nothing was done to any
-// Machine. Then it lists the hosts again.
+// givesHostsBackBesideMachines takes one host out of windows-instances, then deletes the ConfigMap, and checks that
+// nothing was done to any Machine. Then it lists the hosts again.
 func (l lab) givesHostsBackBesideMachines() {
 	before, journals, nodes := l.identities(), map[string]int{}, []string{}
 	for name, each := range before {
@@ -190,7 +194,8 @@ func (l lab) allow(nodes int) {
 // changePolicy changes the WindowsDisruptionPolicy, which the operator has made.
 func (l lab) changePolicy(change func(*v1alpha1.WindowsDisruptionPolicySpec)) {
 	l.Helper()
-	p := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace(), Name: v1alpha1.DisruptionPolicyName}}
+	p := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace(),
+		Name: v1alpha1.DisruptionPolicyName}}
 	l.must(l.Client.Get(l.Context(), client.ObjectKeyFromObject(p), p))
 	before := p.DeepCopy()
 	change(&p.Spec)

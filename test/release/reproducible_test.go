@@ -7,10 +7,11 @@ import (
 	"testing"
 )
 
-// Of the real payload the smallest component is built twice, the second time with an empty cache; `make payload-reproducible` does that with
-// all.
+// Of the real payload the smallest component is built twice, the second time with an empty cache; `make
+// payload-reproducible` does that with all.
 func TestTheRealPayloadIsTheSameTwice(t *testing.T) {
-	command := exec.CommandContext(t.Context(), "go", "run", "./hack/payload", "-reproducible", "-components", "kube-log-runner")
+	command := exec.CommandContext(t.Context(), "go", "run", "./hack/payload", "-reproducible",
+		"-components", "kube-log-runner")
 	command.Dir = "../.."
 	printed, err := command.CombinedOutput()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package rights proves that the operator has the rights that it uses, and no others: it lives a life on the lab's control plane with the rights
-// that it ships, and the audit log of the API server tells which of them it needed.
+// Package rights proves that the operator has the rights that it uses, and no others: it lives a life on the lab's
+// control plane with the rights that it ships, and the audit log of the API server tells which of them it needed.
 package rights
 
 import (
@@ -37,10 +37,12 @@ const (
 	bundleManifests = root + "/deploy/olm/bundle/manifests"
 )
 
-var shared = clustertest.New(cluster.Options{Profile: cluster.OpenShift, Platform: "AWS", APIIntURL: "https://127.0.0.1", Audit: true})
+var shared = clustertest.New(cluster.Options{Profile: cluster.OpenShift, Platform: "AWS",
+	APIIntURL: "https://127.0.0.1", Audit: true})
 
 func TestMain(m *testing.M) {
-	// API servers before Kubernetes 1.34 tell watchers only what is new: there an informer lists first, for which it needs a right of its own.
+	// API servers before Kubernetes 1.34 tell watchers only what is new: there an informer lists first, for which it needs
+	// a right of its own.
 	if err := os.Setenv("KUBE_FEATURE_WatchListClient", "false"); err != nil {
 		panic(err)
 	}
@@ -72,9 +74,11 @@ type way struct {
 func (w way) installed(t *testing.T) lab {
 	t.Helper()
 	r := rigtest.Boot(t, rig.Options{
-		Cluster: shared.Cluster(t), PayloadDir: files.Directory(t), Hosts: rig.Hosts(2), LinuxNodes: 1, MachineAPI: true, ServiceCA: true,
+		Cluster: shared.Cluster(t), PayloadDir: files.Directory(t), Hosts: rig.Hosts(2), LinuxNodes: 1,
+		MachineAPI: true, ServiceCA: true,
 	})
-	l := lab{T: t, Rig: r, way: w, signers: &signers{byRequest: map[string]string{}}, answers: &answers{ids: map[string]bool{}}}
+	l := lab{T: t, Rig: r, way: w, signers: &signers{byRequest: map[string]string{}},
+		answers: &answers{ids: map[string]bool{}}}
 	var err error
 	if w.bundle == nil {
 		_, err = r.InstallOperator(t.Context(), w.namespace)
@@ -87,7 +91,7 @@ func (w way) installed(t *testing.T) lab {
 	return l
 }
 
-// bundled are the objects that there are once OLM has installed the bundle.
+// bundled returns the objects that there are once OLM has installed the bundle.
 func (l lab) bundled() []*unstructured.Unstructured {
 	l.Helper()
 	namespace, err := rig.Example("wmco-namespace.yaml")
@@ -137,7 +141,8 @@ func (l lab) eventually(what string, holds func(ctx context.Context) (bool, erro
 	}
 }
 
-// signers are the signers of certificate requests: the right to approve one is of the signer, which the audit log does not name.
+// signers are the signers of certificate requests: the right to approve one is of the signer, which the audit log does
+// not name.
 type signers struct {
 	mu        sync.Mutex
 	byRequest map[string]string
@@ -204,7 +209,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
-// without are the answers to requests that are not among the events.
+// without returns the answers to requests that are not among the events.
 func (a *answers) without(events []audit.Event) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -215,7 +220,8 @@ func (a *answers) without(events []audit.Event) []string {
 	return slices.Collect(maps.Keys(missing))
 }
 
-// requests are what the operator has asked of the API server, once it has ended: that it watched is written down at the end of the watch.
+// requests are what the operator has asked of the API server, once it has ended: that it watched is written down at the
+// end of the watch.
 func (l lab) requests() []audit.Event {
 	l.Helper()
 	log, user := audit.Open(l.Cluster().AuditLog), audit.ServiceAccount(l.way.namespace, serviceAccount)

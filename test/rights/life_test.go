@@ -32,8 +32,8 @@ const (
 	nextVersion  = "1.1.0-lab"
 )
 
-// live has the operator do all that it does: join and leave, Machines and hosts, pods that do not want to go, a restart, a new version, another
-// key, what an older operator has left behind.
+// live has the operator do all that it does: join and leave, Machines and hosts, pods that do not want to go, a
+// restart, a new version, another key, what an older operator has left behind.
 func (l lab) live() {
 	l.Helper()
 	ctx := l.Context()
@@ -52,22 +52,28 @@ func (l lab) live() {
 	l.must(o.Stop())
 
 	o = l.operate(nextVersion, "0")
-	l.onNodes("to be of the new version", 3, func(n *corev1.Node) bool { return n.Annotations[v1alpha1.AnnotationVersion] == nextVersion })
+	l.onNodes("to be of the new version", 3, func(n *corev1.Node) bool {
+		return n.Annotations[v1alpha1.AnnotationVersion] == nextVersion
+	})
 	l.allReady()
 	l.must(l.RotateKey(ctx, false))
 	for _, h := range l.Hosts() {
 		l.must(h.AuthorizeKey(h.Options.Username, l.PublicKey()))
 	}
-	l.onNodes("to have the new key", 3, func(n *corev1.Node) bool { return n.Annotations[v1alpha1.AnnotationPubKeyHash] == l.KeyHash() })
+	l.onNodes("to have the new key", 3, func(n *corev1.Node) bool {
+		return n.Annotations[v1alpha1.AnnotationPubKeyHash] == l.KeyHash()
+	})
 	l.allReady()
 
 	l.work("instance-1")
 	l.must(l.ListHosts(ctx, "instance-2"))
 	l.drainIsRefused("instance-1")
-	l.must(l.Client.Delete(ctx, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: workload, Name: "web"}}))
+	l.must(l.Client.Delete(ctx,
+		&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: workload, Name: "web"}}))
 	l.inTime(func(ctx context.Context) error { return l.WaitGone(ctx, "instance-1") })
 	// Its Machines outlive it by as long as it takes to delete them.
-	l.must(l.Client.Delete(ctx, &machinev1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: machineSet}}))
+	l.must(l.Client.Delete(ctx, &machinev1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace,
+		Name: machineSet}}))
 	l.must(l.DeleteInstances(ctx))
 	l.inTime(func(ctx context.Context) error { return l.WaitGone(ctx, "instance-2") })
 	l.onNodes("to be gone", 0, nil)
@@ -87,16 +93,17 @@ func (l lab) allReady() {
 func (l lab) onNodes(what string, count int, wanted func(*corev1.Node) bool) {
 	l.Helper()
 	l.inTime(func(ctx context.Context) error {
-		return l.WaitFor(ctx, "Windows nodes "+what, &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-			var nodes corev1.NodeList
-			err := reader.List(ctx, &nodes, client.MatchingLabels{corev1.LabelOSStable: "windows"})
-			other := func(n corev1.Node) bool { return !wanted(&n) }
-			return len(nodes.Items) == count && !slices.ContainsFunc(nodes.Items, other), err
-		})
+		return l.WaitFor(ctx, "Windows nodes "+what, &corev1.Node{},
+			func(ctx context.Context, reader client.Reader) (bool, error) {
+				var nodes corev1.NodeList
+				err := reader.List(ctx, &nodes, client.MatchingLabels{corev1.LabelOSStable: "windows"})
+				other := func(n corev1.Node) bool { return !wanted(&n) }
+				return len(nodes.Items) == count && !slices.ContainsFunc(nodes.Items, other), err
+			})
 	})
 }
 
-// nodeOf is the name of the node that a host has become.
+// nodeOf returns the name of the node that a host has become.
 func (l lab) nodeOf(host string) string {
 	l.Helper()
 	instance, err := l.Instance(l.Context(), host)
@@ -114,10 +121,14 @@ func (l lab) work(host string) {
 	l.makeNamespace(workload)
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	template := func(app string) corev1.PodTemplateSpec {
-		return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": app}}, Spec: corev1.PodSpec{
-			NodeSelector: map[string]string{corev1.LabelHostname: node}, Tolerations: []corev1.Toleration{{Key: v1alpha1.TaintWindows, Operator: corev1.TolerationOpExists}},
-			TerminationGracePeriodSeconds: ptr.To[int64](1), Containers: []corev1.Container{{Name: "web", Image: "example.com/web:1"}},
-		}}
+		return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": app}},
+			Spec: corev1.PodSpec{
+				NodeSelector: map[string]string{corev1.LabelHostname: node},
+				Tolerations: []corev1.Toleration{{Key: v1alpha1.TaintWindows,
+					Operator: corev1.TolerationOpExists}},
+				TerminationGracePeriodSeconds: ptr.To[int64](1),
+				Containers:                    []corev1.Container{{Name: "web", Image: "example.com/web:1"}},
+			}}
 	}
 	here := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: workload, Name: name} }
 	for _, object := range []client.Object{
@@ -146,7 +157,8 @@ func (l lab) work(host string) {
 func (l lab) restartHost(name string) {
 	l.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: l.nodeOf(name)}}
-	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"`+v1alpha1.AnnotationRebootRequired+`":""}}}`))
+	patch := client.RawPatch("application/merge-patch+json",
+		[]byte(`{"metadata":{"annotations":{"`+v1alpha1.AnnotationRebootRequired+`":""}}}`))
 	l.must(l.Client.Patch(l.Context(), node, patch))
 	l.onNodes("to want no restart", 3, func(n *corev1.Node) bool {
 		_, wanted := n.Annotations[v1alpha1.AnnotationRebootRequired]
@@ -159,11 +171,12 @@ func (l lab) restartHost(name string) {
 func (l lab) drainIsRefused(name string) {
 	l.Helper()
 	l.inTime(func(ctx context.Context) error {
-		return l.WaitForInstance(ctx, l.Host(name), "to name the budget that keeps a pod", func(i *v1alpha1.WindowsInstance) bool {
-			return i != nil && slices.ContainsFunc(i.Status.Conditions, func(c metav1.Condition) bool {
-				return strings.Contains(c.Message, "PodDisruptionBudget "+workload+"/web")
+		return l.WaitForInstance(ctx, l.Host(name), "to name the budget that keeps a pod",
+			func(i *v1alpha1.WindowsInstance) bool {
+				return i != nil && slices.ContainsFunc(i.Status.Conditions, func(c metav1.Condition) bool {
+					return strings.Contains(c.Message, "PodDisruptionBudget "+workload+"/web")
+				})
 			})
-		})
 	})
 }
 
@@ -181,7 +194,8 @@ func (l lab) olderIsGone() {
 	})
 }
 
-// scrape reads the operator's metrics as Prometheus does: over HTTPS, with the token of a ServiceAccount that may get them.
+// scrape reads the operator's metrics as Prometheus does: over HTTPS, with the token of a ServiceAccount that may get
+// them.
 func (l lab) scrape(address string) {
 	l.Helper()
 	const reader = "metrics-reader"
@@ -189,8 +203,10 @@ func (l lab) scrape(address string) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: reader}}
 	for _, object := range []client.Object{
 		account,
-		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}}},
-		&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: reader},
+		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"},
+			Verbs: []string{"get"}}}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName,
+			Kind: "ClusterRole", Name: reader},
 			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: reader}}},
 	} {
 		l.must(client.IgnoreAlreadyExists(l.Client.Create(l.Context(), object)))
@@ -201,14 +217,17 @@ func (l lab) scrape(address string) {
 		status, body, err := get(ctx, "https://"+address+"/metrics", config)
 		return err == nil && status == http.StatusOK && strings.Contains(body, "wmco_nodes_outdated"), nil
 	})
-	for name, stranger := range map[string]*rest.Config{"nobody": {}, "somebody with a made-up token": {BearerToken: "made-up"}} {
-		if status, _, err := get(l.Context(), "https://"+address+"/metrics", stranger); err != nil || status != http.StatusUnauthorized {
+	for name, stranger := range map[string]*rest.Config{"nobody": {},
+		"somebody with a made-up token": {BearerToken: "made-up"}} {
+		if status, _, err := get(l.Context(), "https://"+address+"/metrics", stranger); err != nil ||
+			status != http.StatusUnauthorized {
 			l.Errorf("%s reads metrics with status %d, error %v", name, status, err)
 		}
 	}
 	operators, err := l.Cluster().ServiceAccountConfig(l.Context(), l.way.namespace, "default")
 	l.must(err)
-	if status, _, err := get(l.Context(), "https://"+address+"/metrics", operators); err != nil || status != http.StatusForbidden {
+	if status, _, err := get(l.Context(), "https://"+address+"/metrics", operators); err != nil ||
+		status != http.StatusForbidden {
 		l.Errorf("a ServiceAccount without the right reads metrics with status %d, error %v", status, err)
 	}
 }
@@ -233,7 +252,7 @@ func get(ctx context.Context, url string, as *rest.Config) (int, string, error) 
 	return response.StatusCode, string(body), err
 }
 
-// freeAddress is one that nobody listens on. It is not on 127.0.0.1, where every other program takes its ports.
+// freeAddress returns one that nobody listens on. It is not on 127.0.0.1, where every other program takes its ports.
 func freeAddress(l lab) string {
 	l.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(l.Context(), "tcp", "127.0.77.1:0")

@@ -60,11 +60,12 @@ func (m marker) gives(right audit.Right) bool {
 	has := func(field, value string) bool { return slices.Contains(m.values[field], value) }
 	_, named := m.values["resourceNames"]
 	_, namespaced := m.values["namespace"]
-	return has("groups", right.Group) && has("resources", right.Resource) && has("verbs", right.Verb) && namespaced == (right.Namespace != "") &&
+	return has("groups", right.Group) && has("resources", right.Resource) && has("verbs", right.Verb) &&
+		namespaced == (right.Namespace != "") &&
 		(named && has("resourceNames", right.Name) || !named && right.Name == "")
 }
 
-// markersOf are the places in the code that ask for a right.
+// markersOf returns the places in the code that ask for a right.
 func markersOf(markers []marker, right audit.Right) string {
 	var at []string
 	for _, m := range markers {

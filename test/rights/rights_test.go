@@ -29,8 +29,8 @@ const (
 	newOwner  = "OpenShift asks for it when an owner reference is written (OwnerReferencesPermissionEnforcement)"
 )
 
-// notExercised are the rights that the operator has for what does not happen in these tests, by how they are said, with or without a name, and with
-// the reason. A right that is not here and that nothing used is one too many.
+// notExercised are the rights that the operator has for what does not happen in these tests, by how they are said, with
+// or without a name, and with the reason. A right that is not here and that nothing used is one too many.
 var notExercised = map[string]string{
 	"patch events.events.k8s.io":                                                    sameEvent,
 	"patch events.events.k8s.io" + ownNamespace:                                     sameEvent,
@@ -52,8 +52,8 @@ func excepted(right audit.Right) string {
 // forbidden are requests that the operator makes although it may not, with the reason.
 var forbidden = map[string]string{}
 
-// The operator, installed by OLM and from the manifests, in two namespaces, is refused nothing, and each of its rights is used.
-//
+// The operator, installed by OLM and from the manifests, in two namespaces, is refused nothing, and each of its rights
+// is used.
 func TestTheOperatorHasTheRightsThatItUsesAndNoOthers(t *testing.T) {
 	bundle, err := olm.Read(bundleManifests)
 	if err != nil {
@@ -76,7 +76,8 @@ func TestTheOperatorHasTheRightsThatItUsesAndNoOthers(t *testing.T) {
 				t.Errorf("the operator was refused: %s", request)
 			}
 			all = shipped(t, w.namespace)
-			for right, count := range audit.Uses(all, slices.Concat(requests, audit.Implied(requests), l.signers.approvals(requests))) {
+			for right, count := range audit.Uses(all, slices.Concat(requests, audit.Implied(requests),
+				l.signers.approvals(requests))) {
 				if count > 0 {
 					used[right.String()] = true
 				}
@@ -89,7 +90,8 @@ func TestTheOperatorHasTheRightsThatItUsesAndNoOthers(t *testing.T) {
 	markers := readMarkers(t)
 	for _, right := range all {
 		if !used[right.String()] && excepted(right) == "" {
-			t.Errorf("nothing used the right to %s: take it out of the marker at %s, or say in notExercised why it is there", right, markersOf(markers, right))
+			t.Errorf("nothing used the right to %s: take it out of the marker at %s, or say in notExercised why it is there",
+				right, markersOf(markers, right))
 		}
 	}
 }
@@ -109,7 +111,7 @@ func TestEachExceptionIsOfARightThatThereIs(t *testing.T) {
 	}
 }
 
-// refused are the operator's requests that were forbidden, each kind once.
+// refused returns the operator's requests that were forbidden, each kind once.
 func refused(requests []audit.Event) []string {
 	var kinds []string
 	for _, request := range requests {
@@ -123,7 +125,8 @@ func refused(requests []audit.Event) []string {
 		if _, excepted := forbidden[what]; excepted {
 			continue
 		}
-		line := fmt.Sprintf("%s (%s/%s %s): %s", what, request.Object.Namespace, request.Object.Name, request.URI, request.Response.Message)
+		line := fmt.Sprintf("%s (%s/%s %s): %s", what, request.Object.Namespace, request.Object.Name, request.URI,
+			request.Response.Message)
 		if !slices.ContainsFunc(kinds, func(k string) bool { return strings.HasPrefix(k, what+" ") }) {
 			kinds = append(kinds, line)
 		}
@@ -131,7 +134,8 @@ func refused(requests []audit.Event) []string {
 	return kinds
 }
 
-// shipped are the rights that deploy/rbac/role.yaml gives an operator in a namespace. hack/bundle tests that the bundle gives the same.
+// shipped returns the rights that deploy/rbac/role.yaml gives an operator in a namespace. hack/bundle tests that the
+// bundle gives the same.
 func shipped(t *testing.T, namespace string) []audit.Right {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(root, "deploy", "rbac", "role.yaml"))
@@ -163,11 +167,14 @@ func TestWhatWasRefusedIsTold(t *testing.T) {
 		return e
 	}
 	got := refused([]audit.Event{
-		request("get", "", "nodes", "allow", 200), request("get", "", "nodes", "allow", 404), request("patch", "", "nodes", "allow", 409),
-		request("list", "", "secrets", "forbid", 403), request("list", "", "secrets", "forbid", 403), request("list", "apps", "secrets", "forbid", 403),
+		request("get", "", "nodes", "allow", 200), request("get", "", "nodes", "allow", 404),
+		request("patch", "", "nodes", "allow", 409),
+		request("list", "", "secrets", "forbid", 403), request("list", "", "secrets", "forbid", 403),
+		request("list", "apps", "secrets", "forbid", 403),
 		request("update", "certificates.k8s.io", "certificatesigningrequests", "allow", 403), // by the check of the signer
 	})
-	if len(got) != 3 || !strings.HasPrefix(got[0], "list secrets (") || !strings.HasPrefix(got[1], "list secrets.apps (") ||
+	if len(got) != 3 || !strings.HasPrefix(got[0], "list secrets (") ||
+		!strings.HasPrefix(got[1], "list secrets.apps (") ||
 		!strings.HasPrefix(got[2], "update certificatesigningrequests.certificates.k8s.io (") {
 		t.Errorf("got %q", got)
 	}

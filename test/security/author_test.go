@@ -92,7 +92,9 @@ func TestWhoMayWriteConfigMapsCannotDoMoreThanListHosts(t *testing.T) {
 		var events eventsv1.EventList
 		l.must(l.Client.List(l.Context(), &events, client.InNamespace(l.Namespace())))
 		for _, event := range events.Items {
-			if len(event.Note) > 1024 || strings.ContainsFunc(event.Note, func(r rune) bool { return r < ' ' || r == '\u202e' }) {
+			if len(event.Note) > 1024 || strings.ContainsFunc(event.Note, func(r rune) bool {
+				return r < ' ' || r == '\u202e'
+			}) {
 				l.Errorf("event %s has a note of %d bytes: %.200q", event.Reason, len(event.Note), event.Note)
 			}
 		}
@@ -106,7 +108,7 @@ func TestWhoMayWriteConfigMapsCannotDoMoreThanListHosts(t *testing.T) {
 	l.part("no host has run anything but the agent", func(l lab) {
 		for _, h := range []*rig.Host{good, strange} {
 			if forbidden := h.Machine().Journal().Count(winhost.KindForbidden); forbidden > 0 {
-				l.Errorf("%s has seen %d commands that are none of the agent's", h.Options.Name, forbidden)
+				l.Errorf("%s has seen %d commands other than the agent's", h.Options.Name, forbidden)
 			}
 		}
 		if got := strange.Machine().Journal().Count(fake.KindExec); got > 0 {
@@ -124,12 +126,13 @@ func TestWhoMayWriteConfigMapsCannotDoMoreThanListHosts(t *testing.T) {
 	})
 }
 
-// author is a client of somebody who may write ConfigMaps in the operator's namespace, and nothing else.
+// author returns a client of somebody who may write ConfigMaps in the operator's namespace, and nothing else.
 func (l lab) author() client.Client {
 	l.Helper()
 	object := metav1.ObjectMeta{Namespace: l.Namespace(), Name: "author-of-config-maps"}
 	l.create(&rbacv1.Role{ObjectMeta: object, Rules: []rbacv1.PolicyRule{{
-		APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "create", "update", "patch", "delete"},
+		APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "create",
+			"update", "patch", "delete"},
 	}}})
 	l.create(&rbacv1.RoleBinding{
 		ObjectMeta: object, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: object.Name},

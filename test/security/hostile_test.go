@@ -22,13 +22,18 @@ var babble = map[string]struct {
 	words  func(line []byte) []byte
 	reason string
 }{
-	"garbage":       {always("\x1b[2J\x00\xff\xfe]]>{{{\r\n"), "AgentDidNotStart"},
-	"endless":       {func([]byte) []byte { return bytes.Repeat([]byte("A"), 9<<20) }, "AgentStopped"},
-	"deep":          {always(`{"wicd":"v1","type":"result","result":` + strings.Repeat(`{"facts":`, 1<<17) + "\n"), "AgentDidNotStart"},
-	"huge":          {func([]byte) []byte { return answer(manyFacts()) }, "AgentStopped"},
-	"loud":          {func([]byte) []byte { return loudFailure() }, "AgentError"},
-	"path-climber":  {facts(func(f *plan.Facts) { f.System.HostName = `..\..\Windows\System32` }), v1alpha1.ReasonHostNameInvalid},
-	"long-name":     {facts(func(f *plan.Facts) { f.System.HostName = strings.Repeat("a", 1<<20) }), v1alpha1.ReasonHostNameInvalid},
+	"garbage": {always("\x1b[2J\x00\xff\xfe]]>{{{\r\n"), "AgentDidNotStart"},
+	"endless": {func([]byte) []byte { return bytes.Repeat([]byte("A"), 9<<20) }, "AgentStopped"},
+	"deep": {always(`{"wicd":"v1","type":"result","result":` + strings.Repeat(`{"facts":`, 1<<17) + "\n"),
+		"AgentDidNotStart"},
+	"huge": {func([]byte) []byte { return answer(manyFacts()) }, "AgentStopped"},
+	"loud": {func([]byte) []byte { return loudFailure() }, "AgentError"},
+	"path-climber": {facts(func(f *plan.Facts) {
+		f.System.HostName = `..\..\Windows\System32`
+	}), v1alpha1.ReasonHostNameInvalid},
+	"long-name": {facts(func(f *plan.Facts) {
+		f.System.HostName = strings.Repeat("a", 1<<20)
+	}), v1alpha1.ReasonHostNameInvalid},
 	"no-facts":      {always(`{"wicd":"v1","type":"result","result":{}}` + "\n"), v1alpha1.ReasonStepFailed},
 	"silent":        {always(""), "AgentDidNotStart"},
 	"wrong-version": {always(`{"wicd":"v2","type":"result"}` + "\n"), "AgentDidNotStart"},
@@ -50,7 +55,8 @@ func manyFacts() verb.Line {
 // loudFailure has a message that would take over a terminal, and fill the API server.
 func loudFailure() []byte {
 	text := "\x1b]0;owned\x07\u202e" + strings.Repeat("<script>", 100_000)
-	return answer(verb.Line{Type: verb.TypeFailure, Failure: &verb.Failure{Reason: verb.Reason(text), Step: text, Message: text}})
+	return answer(verb.Line{Type: verb.TypeFailure, Failure: &verb.Failure{Reason: verb.Reason(text),
+		Step: text, Message: text}})
 }
 
 func answer(line verb.Line) []byte {
@@ -93,7 +99,7 @@ func TestHostsThatTalkNonsenseAreContained(t *testing.T) {
 	l.onlySignedFor("honest")
 }
 
-// isBrief checks that what is told of a host is for people, and little.
+// isBrief checks that the report about a host is short and for people.
 func (l lab) isBrief(name string) {
 	l.Helper()
 	instance := l.instance(name)

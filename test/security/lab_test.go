@@ -1,5 +1,6 @@
-// Package security attacks the operator end to end, on the real control plane with the rights that deploy/ gives: as a host in wrong hands, as
-// somebody with the certificates of a node, as somebody who may write ConfigMaps. What it tries is told in docs/security.md.
+// Package security attacks the operator end to end, on the real control plane with the rights that deploy/ gives: as a
+// host in wrong hands, as somebody with the certificates of a node, as somebody who may write ConfigMaps.
+// docs/security.md says what it tries.
 package security
 
 import (
@@ -89,7 +90,8 @@ func (l lab) must(err error) {
 }
 
 // eventually waits until the condition holds, which is asked again whenever an object of the watched kind changes.
-func (l lab) eventually(what string, watched client.Object, condition func(ctx context.Context, reader reader) (bool, error)) {
+func (l lab) eventually(what string, watched client.Object, condition func(ctx context.Context,
+	reader reader) (bool, error)) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), limit)
 	defer cancel()
@@ -102,22 +104,23 @@ func (l lab) says(name string, reasons ...string) metav1.Condition {
 	ctx, cancel := context.WithTimeout(l.Context(), limit)
 	defer cancel()
 	var found metav1.Condition
-	l.must(l.WaitForInstance(ctx, l.Host(name), "to say "+strings.Join(reasons, " or "), func(instance *v1alpha1.WindowsInstance) bool {
-		if instance == nil {
-			return false
-		}
-		i := slices.IndexFunc(instance.Status.Conditions, func(c metav1.Condition) bool {
-			return c.Status != metav1.ConditionTrue && slices.Contains(reasons, c.Reason)
-		})
-		if i >= 0 {
-			found = instance.Status.Conditions[i]
-		}
-		return i >= 0
-	}))
+	l.must(l.WaitForInstance(ctx, l.Host(name), "to say "+strings.Join(reasons, " or "),
+		func(instance *v1alpha1.WindowsInstance) bool {
+			if instance == nil {
+				return false
+			}
+			i := slices.IndexFunc(instance.Status.Conditions, func(c metav1.Condition) bool {
+				return c.Status != metav1.ConditionTrue && slices.Contains(reasons, c.Reason)
+			})
+			if i >= 0 {
+				found = instance.Status.Conditions[i]
+			}
+			return i >= 0
+		}))
 	return found
 }
 
-// instance is that of a host as it is now.
+// instance returns the instance of a host as it is now.
 func (l lab) instance(name string) *v1alpha1.WindowsInstance {
 	l.Helper()
 	instance, err := l.Instance(l.Context(), name)
@@ -128,7 +131,7 @@ func (l lab) instance(name string) *v1alpha1.WindowsInstance {
 	return instance
 }
 
-// node is a Node as it is now.
+// node returns a Node as it is now.
 func (l lab) node(name string) *corev1.Node {
 	l.Helper()
 	node := &corev1.Node{}
@@ -139,9 +142,12 @@ func (l lab) node(name string) *corev1.Node {
 // eventSeen checks that an event with the reason comes whose note has the text.
 func (l lab) eventSeen(reason, text string) {
 	l.Helper()
-	l.eventually("an event "+reason+" with "+text, &eventsv1.Event{}, func(ctx context.Context, reader reader) (bool, error) {
-		var list eventsv1.EventList
-		err := reader.List(ctx, &list)
-		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool { return e.Reason == reason && strings.Contains(e.Note, text) }), err
-	})
+	l.eventually("an event "+reason+" with "+text, &eventsv1.Event{},
+		func(ctx context.Context, reader reader) (bool, error) {
+			var list eventsv1.EventList
+			err := reader.List(ctx, &list)
+			return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
+				return e.Reason == reason && strings.Contains(e.Note, text)
+			}), err
+		})
 }

@@ -47,7 +47,8 @@ func TestNothingOfFiftyLinuxNodesIsTouched(t *testing.T) {
 		l.must(err)
 		written := map[string]int{}
 		for _, e := range requests {
-			if e.User.Username != account || !slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, e.Verb) {
+			if e.User.Username != account || !slices.Contains([]string{"create", "update", "patch", "delete",
+				"deletecollection"}, e.Verb) {
 				continue
 			}
 			written[e.Object.Resource]++
@@ -67,7 +68,8 @@ func (l lab) withLinuxNodes(count int) {
 	l.Helper()
 	l.Cleanup(func() {
 		var nodes corev1.NodeList
-		if err := l.Client.List(l.cleanupContext(), &nodes, client.MatchingLabels{corev1.LabelOSStable: "linux"}); err != nil {
+		if err := l.Client.List(l.cleanupContext(), &nodes,
+			client.MatchingLabels{corev1.LabelOSStable: "linux"}); err != nil {
 			l.Error(err)
 		}
 		for i := range nodes.Items {
@@ -76,32 +78,38 @@ func (l lab) withLinuxNodes(count int) {
 			}
 		}
 	})
-	l.eventually(fmt.Sprintf("%d Linux nodes", count), &corev1.Node{}, func(ctx context.Context, reader reader) (bool, error) {
-		var nodes corev1.NodeList
-		err := reader.List(ctx, &nodes, client.MatchingLabels{corev1.LabelOSStable: "linux"})
-		return len(nodes.Items) == count, err
-	})
+	l.eventually(fmt.Sprintf("%d Linux nodes", count), &corev1.Node{},
+		func(ctx context.Context, reader reader) (bool, error) {
+			var nodes corev1.NodeList
+			err := reader.List(ctx, &nodes, client.MatchingLabels{corev1.LabelOSStable: "linux"})
+			return len(nodes.Items) == count, err
+		})
 }
 
-// linuxRequests makes the requests of Linux nodes that join and renew, and some odd ones, and returns their names and resource versions.
+// linuxRequests makes the requests of Linux nodes that join and renew, and some odd ones, and returns their names and
+// resource versions.
 func (l lab) linuxRequests() map[string]string {
 	l.Helper()
 	made := map[string]string{}
 	ask := func(user string, groups []string, name, signer string, s subject) {
 		made[name] = l.ask(l.as(user, groups...), name, signer, s)
 	}
-	nodes, accounts := []string{"system:nodes"}, []string{"system:serviceaccounts", "system:serviceaccounts:openshift-machine-config-operator"}
+	nodes, accounts := []string{"system:nodes"}, []string{"system:serviceaccounts",
+		"system:serviceaccounts:openshift-machine-config-operator"}
 	for i := range linuxNodes {
 		linux, address := fmt.Sprintf("master-%d", i), fmt.Sprintf("10.0.0.%d", 10+i)
-		ask("system:node:"+linux, nodes, "serving-of-"+linux, certificatesv1.KubeletServingSignerName, ofNode(linux).serving([]string{linux}, address))
+		ask("system:node:"+linux, nodes, "serving-of-"+linux, certificatesv1.KubeletServingSignerName,
+			ofNode(linux).serving([]string{linux}, address))
 		ask(bootstrapper, accounts, "first-of-"+linux, certificatesv1.KubeAPIServerClientKubeletSignerName, ofNode(linux))
 	}
 	windows := l.Hosts()[0].Options
-	ask(bootstrapper, accounts, "first-in-the-name-of-a-windows-node", certificatesv1.KubeAPIServerClientKubeletSignerName, ofNode(windows.Name))
+	ask(bootstrapper, accounts, "first-in-the-name-of-a-windows-node", certificatesv1.KubeAPIServerClientKubeletSignerName,
+		ofNode(windows.Name))
 	ask(bootstrapper, accounts, "serving-for-a-windows-node", certificatesv1.KubeletServingSignerName,
 		ofNode(windows.Name).serving([]string{windows.Name}, windows.Address))
 	ask("system:node:master-0", nodes, "of-another-signer", "example.com/signer", ofNode("master-0"))
-	ask("system:node:not-there", nodes, "serving-of-nobody", certificatesv1.KubeletServingSignerName, ofNode("not-there").serving([]string{"not-there"}))
+	ask("system:node:not-there", nodes, "serving-of-nobody", certificatesv1.KubeletServingSignerName,
+		ofNode("not-there").serving([]string{"not-there"}))
 	return made
 }
 
@@ -120,9 +128,10 @@ func (l lab) linuxRequestsAreLeft(made map[string]string) {
 // signed waits until a request has its certificate.
 func (l lab) signed(name string) {
 	l.Helper()
-	l.eventually("request "+name+" to be signed", &certificatesv1.CertificateSigningRequest{}, func(ctx context.Context, reader reader) (bool, error) {
-		request := &certificatesv1.CertificateSigningRequest{}
-		err := reader.Get(ctx, client.ObjectKey{Name: name}, request)
-		return err == nil && len(request.Status.Certificate) > 0, client.IgnoreNotFound(err)
-	})
+	l.eventually("request "+name+" to be signed", &certificatesv1.CertificateSigningRequest{},
+		func(ctx context.Context, reader reader) (bool, error) {
+			request := &certificatesv1.CertificateSigningRequest{}
+			err := reader.Get(ctx, client.ObjectKey{Name: name}, request)
+			return err == nil && len(request.Status.Certificate) > 0, client.IgnoreNotFound(err)
+		})
 }

@@ -22,10 +22,12 @@ import (
 //
 func TestStoryAHostThatClaimsTheNameOfAnotherGetsNothingSigned(t *testing.T) {
 	l := installed(t, rig.Options{LinuxNodes: 1, Hosts: []rig.HostOptions{
-		{Name: "honest"}, {Name: "master-0"}, {Name: "linux-worker"}, {Name: "winworker-x2k4f"}, {Name: "winworker-b8d7n"}, {Name: "impostor"},
+		{Name: "honest"}, {Name: "master-0"}, {Name: "linux-worker"}, {Name: "winworker-x2k4f"},
+		{Name: "winworker-b8d7n"}, {Name: "impostor"},
 	}})
 	l.withLinuxNodes(1)
-	l.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "linux-worker", Labels: map[string]string{corev1.LabelOSStable: "linux"}}})
+	l.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "linux-worker",
+		Labels: map[string]string{corev1.LabelOSStable: "linux"}}})
 	l.machine("winworker-x2k4f") // it is being made, and its addresses are not known yet
 	l.machine("named-by-its-cloud", corev1.NodeAddress{Type: corev1.NodeInternalDNS, Address: "winworker-b8d7n"})
 	before := []*corev1.Node{l.node("master-0"), l.node("linux-worker")}
@@ -36,7 +38,8 @@ func TestStoryAHostThatClaimsTheNameOfAnotherGetsNothingSigned(t *testing.T) {
 	l.list()
 
 	for host, claimed := range map[string]string{
-		"master-0": "master-0", "linux-worker": "linux-worker", "winworker-x2k4f": "winworker-x2k4f", "winworker-b8d7n": "winworker-b8d7n", "impostor": "honest",
+		"master-0": "master-0", "linux-worker": "linux-worker", "winworker-x2k4f": "winworker-x2k4f",
+		"winworker-b8d7n": "winworker-b8d7n", "impostor": "honest",
 	} {
 		condition := l.says(host, v1alpha1.ReasonNameConflict)
 		if condition.Type != v1alpha1.ConditionJoined || !strings.Contains(condition.Message, claimed) {
@@ -72,7 +75,8 @@ func TestANameThatALinuxNodeHasTakenSinceIsNotSignedFor(t *testing.T) {
 	if ref := l.instance("linux-worker").Status.NodeRef; ref == nil || !ref.Confirmed {
 		t.Fatalf("the name is not granted: %+v", ref)
 	}
-	l.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "linux-worker", Labels: map[string]string{corev1.LabelOSStable: "linux"}}})
+	l.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "linux-worker",
+		Labels: map[string]string{corev1.LabelOSStable: "linux"}}})
 	uid := l.node("linux-worker").UID
 	honest()
 
@@ -148,7 +152,8 @@ func TestAHostThatAsksForAnotherIdentityOverItsConnectionGetsNothing(t *testing.
 	})
 }
 
-// replaceRequest is the lie of a host that hands out another certificate request for its kubelet than its agent has made.
+// replaceRequest returns the lie of a host that hands out another certificate request for its kubelet than its agent
+// has made.
 func replaceRequest(request []byte) func(*plan.Facts) {
 	return func(facts *plan.Facts) {
 		if block, _ := pem.Decode([]byte(facts.Identity.Request)); block != nil {
@@ -177,7 +182,8 @@ func (l lab) machine(name string, addresses ...corev1.NodeAddress) {
 	l.must(l.Client.Status().Update(l.Context(), machine))
 }
 
-// silentForAnHour reports a node whose kubelet has said nothing for longer than the operator waits, as the node lifecycle controller does.
+// silentForAnHour reports a node whose kubelet has said nothing for longer than the operator waits, as the node
+// lifecycle controller does.
 func (l lab) silentForAnHour(name string) {
 	l.Helper()
 	node := l.node(name)

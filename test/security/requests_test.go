@@ -53,7 +53,7 @@ func (s subject) request(t *testing.T) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 }
 
-// as is a configuration of somebody else. It leaves the authentication out, and nothing behind it.
+// as returns a configuration of somebody else. It leaves the authentication out, and nothing behind it.
 func (l lab) as(user string, groups ...string) *rest.Config {
 	config := rest.CopyConfig(l.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
@@ -76,15 +76,17 @@ func (l lab) try(who *rest.Config, name, signer string, s subject) (*certificate
 	}
 	clientset, err := kubernetes.NewForConfig(who)
 	l.must(err)
-	return clientset.CertificatesV1().CertificateSigningRequests().Create(l.Context(), &certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request: s.request(l.T), SignerName: signer, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, purpose},
-		},
-	}, metav1.CreateOptions{})
+	return clientset.CertificatesV1().CertificateSigningRequests().Create(l.Context(),
+		&certificatesv1.CertificateSigningRequest{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: certificatesv1.CertificateSigningRequestSpec{
+				Request: s.request(l.T), SignerName: signer, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature,
+					purpose},
+			},
+		}, metav1.CreateOptions{})
 }
 
-// requests are all certificate requests of the cluster, by name.
+// requests returns all certificate requests of the cluster, by name.
 func (l lab) requests() map[string]certificatesv1.CertificateSigningRequest {
 	l.Helper()
 	var list certificatesv1.CertificateSigningRequestList
@@ -96,8 +98,8 @@ func (l lab) requests() map[string]certificatesv1.CertificateSigningRequest {
 	return requests
 }
 
-// onlySignedFor checks that nobody asks in the name of the operator for users other than those of these nodes, and that nobody got a
-// certificate for another.
+// onlySignedFor checks that nobody asks in the name of the operator for users other than those of these nodes, and that
+// nobody got a certificate for another.
 func (l lab) onlySignedFor(nodes ...string) {
 	l.Helper()
 	var users []string
@@ -112,7 +114,8 @@ func (l lab) onlySignedFor(nodes ...string) {
 		asked, err := x509.ParseCertificateRequest(block.Bytes)
 		l.must(err)
 		if user := asked.Subject.CommonName; !slices.Contains(users, user) {
-			l.Errorf("request %s of %s is for %s: certificate of %d bytes, %+v", name, request.Spec.Username, user, len(request.Status.Certificate), request.Status.Conditions)
+			l.Errorf("request %s of %s is for %s: certificate of %d bytes, %+v", name, request.Spec.Username, user,
+				len(request.Status.Certificate), request.Status.Conditions)
 		}
 	}
 }

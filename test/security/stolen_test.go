@@ -58,10 +58,11 @@ func (l lab) steal(host, service string) thief {
 // is checks who the API server takes the thief for.
 func (t thief) is(user string) {
 	t.Helper()
-	review, err := t.clientset.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	review, err := t.clientset.AuthenticationV1().SelfSubjectReviews().Create(t.Context(),
+		&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	t.must(err)
 	if review.Status.UserInfo.Username != user {
-		t.Fatalf("the certificate is that of %s, want %s", review.Status.UserInfo.Username, user)
+		t.Fatalf("the certificate belongs to %s, want %s", review.Status.UserInfo.Username, user)
 	}
 }
 
@@ -73,23 +74,30 @@ func (t thief) attempts() map[string]error {
 	status := client.RawPatch(types.MergePatchType, []byte(`{"status":{"summary":"Ready"}}`))
 	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"node-role.kubernetes.io/master":""}}}`))
 	object := metav1.ObjectMeta{Namespace: namespace, Name: "of-a-thief"}
-	_, tokenErr := t.clientset.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, operatorAccount, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	_, tokenErr := t.clientset.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, operatorAccount,
+		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	return map[string]error{
-		"read the operator's SSH key":                secret(namespace, "cloud-private-key"),
-		"list the Secrets of its namespace":          t.client.List(ctx, &corev1.SecretList{}, client.InNamespace(namespace)),
-		"list the Secrets of the cluster":            t.client.List(ctx, &corev1.SecretList{}),
-		"read the pull secret":                       secret("openshift-config", "pull-secret"),
-		"read the user data of Machines":             secret(v1alpha1.MachineNamespace, "windows-user-data"),
-		"get a token of the operator":                tokenErr,
-		"list instances":                             t.client.List(ctx, &v1alpha1.WindowsInstanceList{}, client.InNamespace(namespace)),
-		"read its own instance":                      t.client.Get(ctx, client.ObjectKeyFromObject(own), &v1alpha1.WindowsInstance{}),
-		"write its own instance":                     t.client.Patch(ctx, own, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"paused":true}}`))),
-		"write its own instance's status":            t.client.Status().Patch(ctx, own, status),
-		"write another instance's status":            t.client.Status().Patch(ctx, other, status),
-		"delete another instance":                    t.client.Delete(ctx, other),
-		"list a host":                                t.client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x"}}),
-		"read the list of hosts":                     t.client.Get(ctx, key(namespace, "windows-instances"), &corev1.ConfigMap{}),
-		"write the disruption policy":                t.client.Create(ctx, &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: object}),
+		"read the operator's SSH key":       secret(namespace, "cloud-private-key"),
+		"list the Secrets of its namespace": t.client.List(ctx, &corev1.SecretList{}, client.InNamespace(namespace)),
+		"list the Secrets of the cluster":   t.client.List(ctx, &corev1.SecretList{}),
+		"read the pull secret":              secret("openshift-config", "pull-secret"),
+		"read the user data of Machines":    secret(v1alpha1.MachineNamespace, "windows-user-data"),
+		"get a token of the operator":       tokenErr,
+		"list instances": t.client.List(ctx, &v1alpha1.WindowsInstanceList{},
+			client.InNamespace(namespace)),
+		"read its own instance": t.client.Get(ctx, client.ObjectKeyFromObject(own),
+			&v1alpha1.WindowsInstance{}),
+		"write its own instance": t.client.Patch(ctx, own, client.RawPatch(types.MergePatchType,
+			[]byte(`{"spec":{"paused":true}}`))),
+		"write its own instance's status": t.client.Status().Patch(ctx, own, status),
+		"write another instance's status": t.client.Status().Patch(ctx, other, status),
+		"delete another instance":         t.client.Delete(ctx, other),
+		"list a host": t.client.Create(ctx,
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x"}}),
+		"read the list of hosts": t.client.Get(ctx, key(namespace, "windows-instances"),
+			&corev1.ConfigMap{}),
+		"write the disruption policy": t.client.Create(ctx,
+			&v1alpha1.WindowsDisruptionPolicy{ObjectMeta: object}),
 		"make itself a master":                       t.client.Patch(ctx, t.node("instance-1"), label),
 		"make another node a master":                 t.client.Patch(ctx, t.node("instance-2"), label),
 		"delete another node":                        t.client.Delete(ctx, t.node("instance-2")),
@@ -120,7 +128,8 @@ func key(namespace, name string) client.ObjectKey {
 // condition is what an agent writes into the status of its Node.
 func condition(status corev1.ConditionStatus) client.Patch {
 	return client.RawPatch(types.StrategicMergePatchType, fmt.Appendf(nil,
-		`{"status":{"conditions":[{"type":%q,"status":%q,"reason":"Stolen","message":"all is lost"}]}}`, nodespec.ConditionConfiguration, status))
+		`{"status":{"conditions":[{"type":%q,"status":%q,"reason":"Stolen","message":"all is lost"}]}}`,
+		nodespec.ConditionConfiguration, status))
 }
 
 // R-132
@@ -131,12 +140,13 @@ func TestWhoStealsTheCertificatesOfANodeGetsNoFurther(t *testing.T) {
 	l.list()
 	l.ready()
 	for _, name := range []string{"instance-1", "instance-2"} {
-		l.eventually("the agent of "+name+" to write its condition", &corev1.Node{}, func(ctx context.Context, reader reader) (bool, error) {
-			found := &corev1.Node{}
-			err := reader.Get(ctx, key("", name), found)
-			is := nodecondition.Of(found)
-			return is != nil && is.Status == corev1.ConditionTrue, err
-		})
+		l.eventually("the agent of "+name+" to write its condition", &corev1.Node{},
+			func(ctx context.Context, reader reader) (bool, error) {
+				found := &corev1.Node{}
+				err := reader.Get(ctx, key("", name), found)
+				is := nodecondition.Of(found)
+				return is != nil && is.Status == corev1.ConditionTrue, err
+			})
 	}
 	l.part("the kubelet's", lab.stolenKubelet)
 	l.part("and none of their keys, nor the operator's, is where others may read it", func(l lab) {
@@ -165,29 +175,34 @@ func (l lab) stolenKubelet() {
 		l.ask(t.config, "stolen-another-nodes-name", certificatesv1.KubeletServingSignerName, told)
 		l.eventSeen("ServingCertificateRefused", "stolen-another-nodes-name")
 		for name, s := range map[string]subject{
-			"another-node":            ofNode("instance-2").serving([]string{"instance-2"}, other),
-			"another-nodes-address":   ofNode("instance-1").serving([]string{"instance-1"}, own, other),
-			"the-api-server":          ofNode("instance-1").serving([]string{"instance-1", "kubernetes.default.svc"}, own),
-			"its-internal-name":       ofNode("instance-1").serving([]string{"api-int.lab.example.com"}, own),
-			"a-service":               ofNode("instance-1").serving([]string{"instance-1"}, own, "172.30.0.1"),
-			"loopback":                ofNode("instance-1").serving([]string{"instance-1"}, own, "127.0.0.1"),
-			"a-wildcard":              ofNode("instance-1").serving([]string{"*.apps.lab.example.com"}, own),
-			"an-administrator":        {user: "system:admin", groups: []string{"system:masters"}, names: []string{"instance-1"}},
-			"a-group-more":            {user: "system:node:instance-1", groups: []string{"system:nodes", "system:masters"}, names: []string{"instance-1"}},
+			"another-node":          ofNode("instance-2").serving([]string{"instance-2"}, other),
+			"another-nodes-address": ofNode("instance-1").serving([]string{"instance-1"}, own, other),
+			"the-api-server":        ofNode("instance-1").serving([]string{"instance-1", "kubernetes.default.svc"}, own),
+			"its-internal-name":     ofNode("instance-1").serving([]string{"api-int.lab.example.com"}, own),
+			"a-service":             ofNode("instance-1").serving([]string{"instance-1"}, own, "172.30.0.1"),
+			"loopback":              ofNode("instance-1").serving([]string{"instance-1"}, own, "127.0.0.1"),
+			"a-wildcard":            ofNode("instance-1").serving([]string{"*.apps.lab.example.com"}, own),
+			"an-administrator":      {user: "system:admin", groups: []string{"system:masters"}, names: []string{"instance-1"}},
+			"a-group-more": {user: "system:node:instance-1", groups: []string{"system:nodes", "system:masters"},
+				names: []string{"instance-1"}},
 			"a-name-with-another-dot": ofNode("instance-1").serving([]string{"instance-1."}, own),
 		} {
 			// Of some the API server keeps nodes by itself.
-			if _, err := l.try(t.config, "stolen-"+name, certificatesv1.KubeletServingSignerName, s); err != nil && !apierrors.IsForbidden(err) {
+			if _, err := l.try(t.config, "stolen-"+name, certificatesv1.KubeletServingSignerName, s); err != nil &&
+				!apierrors.IsForbidden(err) {
 				l.Error(err)
 			}
 		}
-		if _, err := l.try(t.config, "stolen-first-of-another", certificatesv1.KubeAPIServerClientKubeletSignerName, ofNode("instance-2")); !apierrors.IsForbidden(err) {
+		if _, err := l.try(t.config, "stolen-first-of-another", certificatesv1.KubeAPIServerClientKubeletSignerName,
+			ofNode("instance-2")); !apierrors.IsForbidden(err) {
 			l.Errorf("a request for another node's client certificate: %v", err)
 		}
-		l.ask(t.config, "stolen-for-itself", certificatesv1.KubeletServingSignerName, ofNode("instance-1").serving([]string{"instance-1"}, own))
+		l.ask(t.config, "stolen-for-itself", certificatesv1.KubeletServingSignerName,
+			ofNode("instance-1").serving([]string{"instance-1"}, own))
 		l.signed("stolen-for-itself") // what came before it was seen before it
 		for name, request := range l.requests() {
-			if strings.HasPrefix(name, "stolen-") && name != "stolen-for-itself" && (approved(request) || len(request.Status.Certificate) > 0) {
+			if strings.HasPrefix(name, "stolen-") && name != "stolen-for-itself" &&
+				(approved(request) || len(request.Status.Certificate) > 0) {
 				l.Errorf("request %s was approved: %+v", name, request.Status.Conditions)
 			}
 		}
@@ -220,10 +235,12 @@ func TestAHostThatSaysItHasTheAddressesOfOthersGetsNoCertificateForThem(t *testi
 	l.ready()
 	liar, victim := l.steal("liar", nodespec.ServiceKubelet), l.steal("victim", nodespec.ServiceKubelet)
 	for name, address := range taken {
-		l.ask(liar.config, "lie-"+name, certificatesv1.KubeletServingSignerName, ofNode("liar").serving([]string{"liar"}, own, address))
+		l.ask(liar.config, "lie-"+name, certificatesv1.KubeletServingSignerName,
+			ofNode("liar").serving([]string{"liar"}, own, address))
 	}
 	l.ask(liar.config, "its-own", certificatesv1.KubeletServingSignerName, ofNode("liar").serving([]string{"liar"}, own))
-	l.ask(victim.config, "the-victims-own", certificatesv1.KubeletServingSignerName, ofNode("victim").serving([]string{"victim"}, others))
+	l.ask(victim.config, "the-victims-own", certificatesv1.KubeletServingSignerName,
+		ofNode("victim").serving([]string{"victim"}, others))
 	l.signed("its-own")
 	l.signed("the-victims-own")
 	for name, request := range l.requests() {

@@ -22,7 +22,9 @@ const (
 
 // hasNetwork reports whether the pods' network is there.
 func hasNetwork(h *rig.Host) bool {
-	return slices.ContainsFunc(h.Machine().Snapshot().Networks, func(n host.HNSNetwork) bool { return n.Name == overlayNetwork })
+	return slices.ContainsFunc(h.Machine().Snapshot().Networks, func(n host.HNSNetwork) bool {
+		return n.Name == overlayNetwork
+	})
 }
 
 // reboot takes a host down as a power failure does, and lets it come up again. Its Node must notice.
@@ -31,14 +33,16 @@ func (l lab) reboot(h *rig.Host) {
 	boot := h.Machine().BootID()
 	h.Machine().PowerOff()
 	l.must(h.Machine().Boot(l.Context()))
-	l.eventually("node "+h.NodeName()+" to be Ready after the boot", &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-		node := &corev1.Node{}
-		err := reader.Get(ctx, client.ObjectKey{Name: h.NodeName()}, node)
-		ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	l.eventually("node "+h.NodeName()+" to be Ready after the boot", &corev1.Node{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			node := &corev1.Node{}
+			err := reader.Get(ctx, client.ObjectKey{Name: h.NodeName()}, node)
+			ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+				return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+			})
+			return ready && node.Status.NodeInfo.BootID == h.Machine().BootID() && h.Machine().BootID() != boot,
+				client.IgnoreNotFound(err)
 		})
-		return ready && node.Status.NodeInfo.BootID == h.Machine().BootID() && h.Machine().BootID() != boot, client.IgnoreNotFound(err)
-	})
 }
 
 //
@@ -49,7 +53,8 @@ func TestNoPodStartsAfterABootBeforeTheNetworkIsThere(t *testing.T) {
 	before, mark := look(h), len(h.Machine().Journal().Entries(nil))
 	var early atomic.Bool
 	remove := h.Machine().OnOperation(func(o fake.Operation) error {
-		if o.Interface == "Services" && o.Method == "Start" && o.Target == "kubelet" && content(h, cniConfig) != "" && !hasNetwork(h) {
+		if o.Interface == "Services" && o.Method == "Start" && o.Target == "kubelet" &&
+			content(h, cniConfig) != "" && !hasNetwork(h) {
 			early.Store(true)
 		}
 		return nil
@@ -59,7 +64,8 @@ func TestNoPodStartsAfterABootBeforeTheNetworkIsThere(t *testing.T) {
 	if early.Load() {
 		t.Error("the kubelet was started while the plugin was configured and the network was not there")
 	}
-	if !l.inOrder(h, mark, "power boot", "file remove "+cniConfig, "service kubelet runs", "network create network "+overlayNetwork, "write "+cniConfig) {
+	if !l.inOrder(h, mark, "power boot", "file remove "+cniConfig, "service kubelet runs",
+		"network create network "+overlayNetwork, "write "+cniConfig) {
 		t.Log(strings.Join(journal(h, mark), "\n"))
 	}
 	l.pods()

@@ -18,9 +18,11 @@ import (
 const metadataRoute = "169.254.169.254/32"
 
 // onCloud boots a lab with a Machine and listed hosts on a cloud.
-func onCloud(t *testing.T, platform string, options rig.Options, prepare ...func(context.Context, *rig.Rig) error) (l lab, machine *rig.Host) {
+func onCloud(t *testing.T, platform string, options rig.Options, prepare ...func(context.Context,
+	*rig.Rig) error) (l lab, machine *rig.Host) {
 	t.Helper()
-	options.Cluster, options.PayloadDir, options.MachineAPI, options.LinuxNodes = controlPlanes[platform].Cluster(t), files.Directory(t), true, 1
+	options.Cluster, options.PayloadDir, options.MachineAPI, options.LinuxNodes = controlPlanes[platform].Cluster(t),
+		files.Directory(t), true, 1
 	r, err := begin(t.Context(), options, prepare...)
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +47,9 @@ func onCloud(t *testing.T, platform string, options rig.Options, prepare ...func
 func (l lab) routed(h *rig.Host) {
 	l.Helper()
 	l.within(limit, func(ctx context.Context) error {
-		return h.Machine().WaitFor(ctx, func(m *fake.Machine) bool { return hasNetwork(h) && slices.Contains(m.AddedRoutes(), metadataRoute) })
+		return h.Machine().WaitFor(ctx, func(m *fake.Machine) bool {
+			return hasNetwork(h) && slices.Contains(m.AddedRoutes(), metadataRoute)
+		})
 	})
 }
 
@@ -75,7 +79,8 @@ func TestNodesAreNamedByTheirCloudAndReachItsMetadata(t *testing.T) {
 	}
 }
 
-// leavesAlone sees that a host that gets no answer from the metadata service is told so, and is left as it is.
+// leavesAlone checks that the status of a host without an answer from the metadata service says so, and the host is
+// left as it is.
 func (l lab) leavesAlone() {
 	l.Helper()
 	h, err := l.AddHost(l.Context(), rig.HostOptions{NoMetadata: true})
@@ -88,7 +93,8 @@ func (l lab) leavesAlone() {
 		})
 	})
 	// The agent that has asked lies in its folder, and where it has landed.
-	if got := changes(before, look(h)); !slices.Equal(got, []string{`folder C:\ProgramData\ssh\wicd: added`, `folder C:\k: added`, `folder C:\k\wicd: added`}) {
+	if got := changes(before, look(h)); !slices.Equal(got, []string{`folder C:\ProgramData\ssh\wicd: added`,
+		`folder C:\k: added`, `folder C:\k\wicd: added`}) {
 		l.Errorf("the host was changed: %s", got)
 	}
 }
@@ -98,7 +104,9 @@ func TestCloudNodeManagerHasAnIdentityOfItsOwn(t *testing.T) {
 	t.Parallel()
 	l, h := onCloud(t, "Azure", rig.Options{})
 	node := l.nodeOf(h)
-	if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return strings.HasSuffix(t.Key, "/uninitialized") }) ||
+	if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
+		return strings.HasSuffix(t.Key, "/uninitialized")
+	}) ||
 		!strings.HasPrefix(node.Spec.ProviderID, "azure:///") {
 		t.Errorf("the node is not initialized: %v, %s", node.Spec.Taints, node.Spec.ProviderID)
 	}
@@ -115,7 +123,8 @@ func TestCloudNodeManagerHasAnIdentityOfItsOwn(t *testing.T) {
 	}
 	parsed, err := x509.ParseCertificate(block.Bytes)
 	l.must(err)
-	if parsed.Subject.CommonName != "system:cloud-node-manager:"+node.Name || !slices.Equal(parsed.Subject.Organization, []string{"system:cloud-node-managers"}) {
+	if parsed.Subject.CommonName != "system:cloud-node-manager:"+node.Name || !slices.Equal(parsed.Subject.Organization,
+		[]string{"system:cloud-node-managers"}) {
 		t.Errorf("the certificate is %s", parsed.Subject)
 	}
 	l.silent()

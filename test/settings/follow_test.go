@@ -22,7 +22,8 @@ type setting struct {
 	changes []string
 	// restarts are the services that are started for it, on each host, in each direction, sorted.
 	restarts []string
-	// disturbs is true when pods are: nodes are drained one after the other. Otherwise it happens at once, and no pod notices.
+	// disturbs is true when pods are: nodes are drained one after the other. Otherwise it happens at once, and no pod
+	// notices.
 	disturbs bool
 	// looks may look at a host while it is set.
 	looks func(t *testing.T, h *rig.Host)
@@ -42,14 +43,17 @@ func (l lab) follows(s setting) {
 	l.goes("taken back", s, s.unset, before, nil)
 }
 
-// goes does one way of a setting, and waits until all hosts have followed: until they differ from before in what is wanted.
-func (l lab) goes(way string, s setting, do func(context.Context) error, before map[string]fake.Snapshot, wanted []string) {
+// goes does one way of a setting, and waits until all hosts have followed: until they differ from before in what is
+// wanted.
+func (l lab) goes(way string, s setting, do func(context.Context) error,
+	before map[string]fake.Snapshot, wanted []string) {
 	l.Helper()
 	digests, pods, marks := l.digests(), l.pods(), map[*rig.Host]int{}
 	for _, h := range l.Hosts() {
 		marks[h] = len(h.Machine().Journal().Entries(nil))
 	}
-	watch, err := l.WatchAvailability(l.Context(), rig.AvailabilityOptions{PodNamespace: workloadNamespace, PodLabels: workloadLabels})
+	watch, err := l.WatchAvailability(l.Context(), rig.AvailabilityOptions{PodNamespace: workloadNamespace,
+		PodLabels: workloadLabels})
 	l.must(err)
 	defer watch.Stop()
 	l.must(do(l.Context()))
@@ -77,7 +81,8 @@ func (l lab) judge(way string, s setting, report rig.AvailabilityReport, moved i
 	}
 	switch {
 	case report.MaxUnavailable > atOnce, report.MaxDisruptions > atOnce, len(report.Ungated) > 0:
-		l.Errorf("%s: %d nodes were unavailable at once, %d entries of the gate at once, without one: %s", way, report.MaxUnavailable,
+		l.Errorf("%s: %d nodes were unavailable at once, %d entries of the gate at once, without one: %s", way,
+			report.MaxUnavailable,
 			report.MaxDisruptions, report.Ungated)
 	case len(report.Disturbed) != disturbed:
 		l.Errorf("%s: %d nodes were disturbed, not %d", way, len(report.Disturbed), disturbed)
@@ -99,7 +104,8 @@ func (l lab) arrives(way string, before map[string]fake.Snapshot, wanted, digest
 		told = ""
 		for _, h := range l.Hosts() {
 			if got := changes(before[h.Options.Name], look(h)); !slices.Equal(got, wanted) {
-				told = fmt.Sprintf("%s: host %s differs in\n\t%s\nand should in\n\t%s", way, h.Options.Name, strings.Join(got, "\n\t"), strings.Join(wanted, "\n\t"))
+				told = fmt.Sprintf("%s: host %s differs in\n\t%s\nand should in\n\t%s", way, h.Options.Name,
+					strings.Join(got, "\n\t"), strings.Join(wanted, "\n\t"))
 				return false
 			}
 		}
@@ -107,10 +113,11 @@ func (l lab) arrives(way string, before map[string]fake.Snapshot, wanted, digest
 	}
 	ctx, cancel := context.WithTimeout(l.Context(), limit)
 	defer cancel()
-	err := l.WaitFor(ctx, "all hosts to follow what is "+way, &v1alpha1.WindowsInstance{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-		done, err := l.done(ctx, reader, func(digest string) bool { return !slices.Contains(digests, digest) })
-		return done && there(), err
-	})
+	err := l.WaitFor(ctx, "all hosts to follow what is "+way, &v1alpha1.WindowsInstance{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			done, err := l.done(ctx, reader, func(digest string) bool { return !slices.Contains(digests, digest) })
+			return done && there(), err
+		})
 	if err != nil {
 		l.Fatalf("%v\n%s", err, told)
 	}
@@ -118,7 +125,8 @@ func (l lab) arrives(way string, before map[string]fake.Snapshot, wanted, digest
 }
 
 // done reports whether all instances are up to date with a specification that is as wanted, and Ready.
-func (l lab) done(ctx context.Context, reader client.Reader, arrived func(digest string) bool, except ...string) (bool, error) {
+func (l lab) done(ctx context.Context, reader client.Reader, arrived func(digest string) bool,
+	except ...string) (bool, error) {
 	var list v1alpha1.WindowsInstanceList
 	if err := reader.List(ctx, &list, client.InNamespace(l.Namespace())); err != nil {
 		return false, err
@@ -140,25 +148,27 @@ func (l lab) done(ctx context.Context, reader client.Reader, arrived func(digest
 func (l lab) undisturbed() {
 	l.Helper()
 	key := client.ObjectKey{Namespace: l.Namespace(), Name: v1alpha1.DisruptionPolicyName}
-	l.eventually("nothing to be disturbed", &v1alpha1.WindowsDisruptionPolicy{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-		p := &v1alpha1.WindowsDisruptionPolicy{}
-		err := reader.Get(ctx, key, p)
-		return len(p.Status.Disruptions) == 0, client.IgnoreNotFound(err)
-	})
+	l.eventually("nothing to be disturbed", &v1alpha1.WindowsDisruptionPolicy{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			p := &v1alpha1.WindowsDisruptionPolicy{}
+			err := reader.Get(ctx, key, p)
+			return len(p.Status.Disruptions) == 0, client.IgnoreNotFound(err)
+		})
 }
 
-// digests are those of the specifications that the hosts were brought to, sorted.
+// digests returns the digests of the specifications that the hosts were brought to, sorted.
 func (l lab) digests() (all []string) {
 	l.Helper()
-	l.eventually("all hosts to be up to date", &v1alpha1.WindowsInstance{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-		all = nil
-		return l.done(ctx, reader, func(digest string) bool { all = append(all, digest); return true })
-	})
+	l.eventually("all hosts to be up to date", &v1alpha1.WindowsInstance{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			all = nil
+			return l.done(ctx, reader, func(digest string) bool { all = append(all, digest); return true })
+		})
 	slices.Sort(all)
 	return all
 }
 
-// startedServices are the services that were started on a host since the mark in its journal, in order, each once.
+// startedServices returns the services that were started on a host since the mark in its journal, in order, each once.
 func startedServices(h *rig.Host, mark int) (names []string) {
 	for _, e := range h.Machine().Journal().Entries(nil)[mark:] {
 		name, runs := strings.CutSuffix(e.Detail, " runs")
@@ -175,8 +185,9 @@ func (l lab) until(what string, do func(context.Context) error) {
 	l.Helper()
 	digests := l.digests()
 	l.must(do(l.Context()))
-	l.eventually("all hosts to follow "+what, &v1alpha1.WindowsInstance{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-		return l.done(ctx, reader, func(digest string) bool { return !slices.Contains(digests, digest) })
-	})
+	l.eventually("all hosts to follow "+what, &v1alpha1.WindowsInstance{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			return l.done(ctx, reader, func(digest string) bool { return !slices.Contains(digests, digest) })
+		})
 	l.undisturbed()
 }

@@ -36,7 +36,7 @@ type hostFile struct {
 	private bool // nobody but SYSTEM and administrators may read it
 }
 
-// filesOf are all files of a host.
+// filesOf returns all files of a host.
 func filesOf(t *testing.T, h *rig.Host) map[string]hostFile {
 	t.Helper()
 	seen, files := h.Machine().Snapshot().Files, map[string]hostFile{}
@@ -56,7 +56,8 @@ func filesOf(t *testing.T, h *rig.Host) map[string]hostFile {
 // keyFolders are where private keys belong: those of the node, and the SSH server's own.
 var keyFolders = []string{
 	`C:\ProgramData\ssh\ssh_host_ed25519_key`,
-	`C:\var\lib\kubelet\pki`, `C:\k\cloud-node-manager\pki`, `C:\k\hybrid-overlay-node\pki`, `C:\k\agent\pki`, `C:\k\tls\certs`, nodespec.AgentRoot,
+	`C:\var\lib\kubelet\pki`, `C:\k\cloud-node-manager\pki`, `C:\k\hybrid-overlay-node\pki`, `C:\k\agent\pki`,
+	`C:\k\tls\certs`, nodespec.AgentRoot,
 }
 
 var (
@@ -110,7 +111,8 @@ func kubeconfigFaults(path string, file hostFile, files map[string]hostFile) (to
 		told = append(told, path+" says how to reach the API server, and others than administrators may read it")
 	}
 	for name, user := range config.AuthInfos {
-		if user.Token != "" || user.TokenFile != "" || user.Username != "" || user.Password != "" || user.Exec != nil || user.AuthProvider != nil {
+		if user.Token != "" || user.TokenFile != "" || user.Username != "" || user.Password != "" || user.Exec != nil ||
+			user.AuthProvider != nil {
 			told = append(told, fmt.Sprintf("%s: user %s has something else than a certificate", path, name))
 		}
 		if len(user.ClientKeyData) > 0 || len(user.ClientCertificateData) > 0 {
@@ -134,7 +136,7 @@ func kubeconfig(text string) (*clientcmdapi.Config, bool) {
 	return config, err == nil && len(config.AuthInfos) > 0
 }
 
-// keyTexts are those that a private key is known by.
+// keyTexts returns those that a private key is known by.
 func keyTexts(key []byte) []string {
 	kept := canary.Secrets{}
 	kept.AddKey("key", key)
@@ -154,30 +156,38 @@ func secretive(t *testing.T, credentials map[string]credential) func(context.Con
 	exporter := authority(t, "exporter")
 	const tokenID, tokenSecret = "canary", "canarycanary0123"
 	maps.Copy(credentials, map[string]credential{
-		"the credentials for a registry":        {[]string{registry, "registry-canary"}, []string{credentialsFile}},
-		"the credentials for a mirror":          {[]string{mirror, "mirror-canary"}, []string{credentialsFile, mirrorFile}},
-		"the credentials for telemetry":         {[]string{telemetry, "telemetry-canary"}, nil},
-		"the exporter's key":                    {keyTexts([]byte(exporter.key)), []string{exporterKey}},
-		"a bootstrap token of the cluster":      {[]string{tokenSecret, base64.StdEncoding.EncodeToString([]byte(tokenSecret))}, nil},
-		"the token that Linux nodes start with": {[]string{"linux-token-canary", base64.StdEncoding.EncodeToString([]byte("linux-token-canary"))}, nil},
+		"the credentials for a registry": {[]string{registry, "registry-canary"}, []string{credentialsFile}},
+		"the credentials for a mirror":   {[]string{mirror, "mirror-canary"}, []string{credentialsFile, mirrorFile}},
+		"the credentials for telemetry":  {[]string{telemetry, "telemetry-canary"}, nil},
+		"the exporter's key":             {keyTexts([]byte(exporter.key)), []string{exporterKey}},
+		"a bootstrap token of the cluster": {[]string{tokenSecret,
+			base64.StdEncoding.EncodeToString([]byte(tokenSecret))}, nil},
+		"the token that Linux nodes start with": {[]string{"linux-token-canary",
+			base64.StdEncoding.EncodeToString([]byte("linux-token-canary"))}, nil},
 	})
 	return func(ctx context.Context, r *rig.Rig) error {
 		credentials["the operator's SSH key"] = credential{texts: keyTexts(r.PrivateKey())}
 		if key := r.Config.KeyData; len(key) > 0 {
 			credentials["the key of the cluster's administrator"] = credential{texts: keyTexts(key)}
 		}
-		_, err := r.SetPullSecret(ctx, fmt.Appendf(nil, `{"auths":{"cloud.openshift.com":{"auth":%q},"registry.example.com":{"auth":%q},"mirror.example.com:5000":{"auth":%q}}}`,
-			telemetry, registry, mirror))
+		_, err := r.SetPullSecret(ctx,
+			fmt.Appendf(nil, `{"auths":{"cloud.openshift.com":{"auth":%q},"registry.example.com":{"auth":%q},"mirror.example.com:5000":{"auth":%q}}}`,
+				telemetry, registry, mirror))
 		return first(err,
-			r.SetDigestMirrors(ctx, configv1.ImageDigestMirrors{Source: "quay.io/team", Mirrors: []configv1.ImageMirror{"mirror.example.com:5000/cache/team"}}),
-			r.SetProxy(ctx, configv1.ProxySpec{HTTPProxy: "http://user:proxy-canary@proxy.example.com:3128", HTTPSProxy: "http://proxy.example.com:3128"}),
+			r.SetDigestMirrors(ctx, configv1.ImageDigestMirrors{Source: "quay.io/team",
+				Mirrors: []configv1.ImageMirror{"mirror.example.com:5000/cache/team"}}),
+			r.SetProxy(ctx, configv1.ProxySpec{HTTPProxy: "http://user:proxy-canary@proxy.example.com:3128",
+				HTTPSProxy: "http://proxy.example.com:3128"}),
 			r.SetExporterTLS(ctx, []byte(exporter.pem), []byte(exporter.key)),
 			r.Client.Create(ctx, &corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-" + tokenID}, Type: corev1.SecretTypeBootstrapToken,
-				StringData: map[string]string{"token-id": tokenID, "token-secret": tokenSecret, "usage-bootstrap-authentication": "true"},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-" + tokenID},
+				Type:       corev1.SecretTypeBootstrapToken,
+				StringData: map[string]string{"token-id": tokenID, "token-secret": tokenSecret,
+					"usage-bootstrap-authentication": "true"},
 			}),
 			r.Client.Create(ctx, &corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "node-bootstrapper-token"}, StringData: map[string]string{"token": "linux-token-canary"},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "node-bootstrapper-token"},
+				StringData: map[string]string{"token": "linux-token-canary"},
 			}))
 	}
 }
@@ -194,7 +204,8 @@ func TestFilesOnHosts(t *testing.T) {
 			}
 			for path, file := range files {
 				// Where a service's environment has it, only the registry of Windows does.
-				if strings.Contains(file.content, "proxy-canary") && (path != nodespec.SpecPath && path != nodespec.FallbackPath || !file.private) {
+				if strings.Contains(file.content, "proxy-canary") &&
+					(path != nodespec.SpecPath && path != nodespec.FallbackPath || !file.private) {
 					t.Errorf("%s holds the proxy's password", path)
 				}
 				if nodespec.Within(path, nodespec.InboxRoot) || nodespec.Within(path, nodespec.LandingRoot) {
@@ -241,17 +252,22 @@ func noticed(t *testing.T, files map[string]hostFile, credentials map[string]cre
 		path string
 		file hostFile
 	}{
-		"a ServiceAccount's token":          {`C:\k\x`, hostFile{"token: eyJhbGciOiJSUzI1NiIsImtpZCI6IiJ9.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2lnbmF0dXJlLXNpZ25hdHVyZQ", true}},
-		"a bootstrap token":                 {`C:\k\x`, hostFile{`token: "abcdef.0123456789abcdef"`, true}},
-		"a private key in another place":    {`C:\k\x`, hostFile{key, true}},
-		"a private key for others to read":  {`C:\var\lib\kubelet\pki\kubelet.pem`, hostFile{key, false}},
-		"a secret for others to read":       {credentialsFile, hostFile{files[credentialsFile].content, false}},
-		"the SSH key where only we can see": {nodespec.SpecPath, hostFile{credentials["the operator's SSH key"].texts[0], true}},
-		"a registry's credentials":          {open, hostFile{credentials["the credentials for a registry"].texts[0], true}},
-		"a kubeconfig for others to read":   {`C:\k\kubeconfig`, hostFile{present, false}},
-		"a kubeconfig with a token":         {`C:\k\kubeconfig`, hostFile{with(`"client-key":`, `"token":"x","client-key":`), true}},
-		"a kubeconfig with a key in it":     {`C:\k\kubeconfig`, hostFile{with(`"client-key":`, `"client-key-data":"eA==","client-key":`), true}},
-		"a kubeconfig with a key elsewhere": {`C:\k\kubeconfig`, hostFile{with(`"client-key": "C:\\var\\lib\\kubelet\\pki`, `"client-key": "C:\\Temp`), true}},
+		"a ServiceAccount's token": {`C:\k\x`,
+			hostFile{"token: eyJhbGciOiJSUzI1NiIsImtpZCI6IiJ9.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2lnbmF0dXJlLXNpZ25hdHVyZQ", true}},
+		"a bootstrap token":                {`C:\k\x`, hostFile{`token: "abcdef.0123456789abcdef"`, true}},
+		"a private key in another place":   {`C:\k\x`, hostFile{key, true}},
+		"a private key for others to read": {`C:\var\lib\kubelet\pki\kubelet.pem`, hostFile{key, false}},
+		"a secret for others to read":      {credentialsFile, hostFile{files[credentialsFile].content, false}},
+		"the SSH key where only we can see": {nodespec.SpecPath,
+			hostFile{credentials["the operator's SSH key"].texts[0], true}},
+		"a registry's credentials":        {open, hostFile{credentials["the credentials for a registry"].texts[0], true}},
+		"a kubeconfig for others to read": {`C:\k\kubeconfig`, hostFile{present, false}},
+		"a kubeconfig with a token": {`C:\k\kubeconfig`,
+			hostFile{with(`"client-key":`, `"token":"x","client-key":`), true}},
+		"a kubeconfig with a key in it": {`C:\k\kubeconfig`,
+			hostFile{with(`"client-key":`, `"client-key-data":"eA==","client-key":`), true}},
+		"a kubeconfig with a key elsewhere": {`C:\k\kubeconfig`,
+			hostFile{with(`"client-key": "C:\\var\\lib\\kubelet\\pki`, `"client-key": "C:\\Temp`), true}},
 	} {
 		changed := maps.Clone(files)
 		changed[c.path] = c.file

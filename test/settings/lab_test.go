@@ -1,6 +1,6 @@
-// Package settings proves end to end that Windows nodes follow the settings of their cluster: each is changed as an administrator does, and
-// what becomes of it on every host is compared with what should. It runs on the real control plane with the rights that deploy/ gives;
-// Windows hosts are simulated, and workloads run in name.
+// Package settings proves end to end that Windows nodes follow the settings of their cluster: each is changed as an
+// administrator does, and what becomes of it on every host is compared with what should. It runs on the real control
+// plane with the rights that deploy/ gives; Windows hosts are simulated, and workloads run in name.
 package settings
 
 import (
@@ -23,7 +23,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-// controlPlanes are started when a test first asks for them: one without a cloud, on which most tests are, and those of clouds.
+// controlPlanes are started when a test first asks for them: one without a cloud, on which most tests are, and those of
+// clouds.
 var controlPlanes = map[string]*clustertest.Shared{}
 
 func init() {
@@ -74,10 +75,11 @@ var common struct {
 	err  error
 }
 
-// shared is the lab that most tests share: hosts that are Ready nodes.
+// shared returns the lab that most tests share: hosts that are Ready nodes.
 func shared(t *testing.T) lab {
 	t.Helper()
-	options := rig.Options{Cluster: controlPlanes["None"].Cluster(t), PayloadDir: files.Directory(t), Hosts: rig.Hosts(hosts), LinuxNodes: 1}
+	options := rig.Options{Cluster: controlPlanes["None"].Cluster(t), PayloadDir: files.Directory(t),
+		Hosts: rig.Hosts(hosts), LinuxNodes: 1}
 	common.once.Do(func() {
 		common.rig, common.err = begin(context.Background(), options)
 		if common.err == nil {
@@ -92,8 +94,10 @@ func shared(t *testing.T) lab {
 	return l
 }
 
-// begin boots a lab with an operator that has made all hosts Ready. What is to be so before the operator runs is prepared.
-func begin(ctx context.Context, options rig.Options, prepare ...func(context.Context, *rig.Rig) error) (*rig.Rig, error) {
+// begin boots a lab with an operator that has made all hosts Ready. What is to be so before the operator runs is
+// prepared.
+func begin(ctx context.Context, options rig.Options, prepare ...func(context.Context, *rig.Rig) error) (*rig.Rig,
+	error) {
 	options.Log = ctrl.Log
 	r, err := rig.New(ctx, options)
 	if err != nil {
@@ -140,12 +144,13 @@ func (l lab) within(limit time.Duration, wait func(ctx context.Context) error) {
 }
 
 // eventually waits until the condition holds, which is asked again whenever an object of the watched kind changes.
-func (l lab) eventually(what string, watched client.Object, condition func(ctx context.Context, reader client.Reader) (bool, error)) {
+func (l lab) eventually(what string, watched client.Object, condition func(ctx context.Context,
+	reader client.Reader) (bool, error)) {
 	l.Helper()
 	l.within(limit, func(ctx context.Context) error { return l.WaitFor(ctx, what, watched, condition) })
 }
 
-// nodeOf is the Node of a host as it is now.
+// nodeOf returns the Node of a host as it is now.
 func (l lab) nodeOf(h *rig.Host) *corev1.Node {
 	l.Helper()
 	node := &corev1.Node{}

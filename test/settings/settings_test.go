@@ -27,7 +27,7 @@ var (
 
 const registries = `C:\k\containerd\registries`
 
-// content is a file of a host; "" when it is not there.
+// content returns a file of a host; "" when it is not there.
 func content(h *rig.Host, path string) string {
 	data, err := h.Machine().Drive().ReadFile(path)
 	if err != nil {
@@ -60,7 +60,8 @@ func TestStoryTheProxy(t *testing.T) {
 	l.follows(setting{
 		set: func(ctx context.Context) error {
 			return l.SetProxy(ctx, configv1.ProxySpec{
-				HTTPProxy: "http://user:canary@proxy.example.com:3128", HTTPSProxy: "http://proxy.example.com:3128", NoProxy: "corp.example.com",
+				HTTPProxy: "http://user:canary@proxy.example.com:3128", HTTPSProxy: "http://proxy.example.com:3128",
+				NoProxy: "corp.example.com",
 			})
 		},
 		unset:    func(ctx context.Context) error { return l.SetProxy(ctx, configv1.ProxySpec{}) },
@@ -68,7 +69,8 @@ func TestStoryTheProxy(t *testing.T) {
 		restarts: allOfPods, disturbs: true,
 		looks: func(t *testing.T, h *rig.Host) {
 			environment := strings.Join(look(h).Services["containerd"].Config.Environment, "\n")
-			for _, want := range []string{"HTTP_PROXY=http://user:canary@proxy.example.com:3128", "HTTPS_PROXY=http://proxy.example.com:3128",
+			for _, want := range []string{"HTTP_PROXY=http://user:canary@proxy.example.com:3128",
+				"HTTPS_PROXY=http://proxy.example.com:3128",
 				"corp.example.com", "10.132.0.0/14", "172.30.0.0/16", "169.254.169.254", ".svc", "localhost"} {
 				if !strings.Contains(environment, want) {
 					t.Errorf("host %s: no %s among\n%s", h.Options.Name, want, environment)
@@ -107,7 +109,8 @@ func TestMirrors(t *testing.T) {
 				return err
 			}
 			return l.SetTagMirrors(ctx, configv1.ImageTagMirrors{
-				Source: "registry.example.com:8443", Mirrors: []configv1.ImageMirror{"mirror.example.com:5000"}, MirrorSourcePolicy: configv1.NeverContactSource,
+				Source: "registry.example.com:8443", Mirrors: []configv1.ImageMirror{"mirror.example.com:5000"},
+				MirrorSourcePolicy: configv1.NeverContactSource,
 			})
 		},
 		unset: func(ctx context.Context) error {
@@ -117,7 +120,8 @@ func TestMirrors(t *testing.T) {
 			return l.SetDigestMirrors(ctx)
 		},
 		changes: []string{
-			"file " + registries + `\quay.io\hosts.toml: added`, "file " + registries + `\registry.example.com_8443_\hosts.toml: added`,
+			"file " + registries + `\quay.io\hosts.toml: added`,
+			"file " + registries + `\registry.example.com_8443_\hosts.toml: added`,
 			"folder " + registries + `\quay.io: added`, "folder " + registries + `\registry.example.com_8443_: added`,
 		},
 		looks: func(t *testing.T, h *rig.Host) {
@@ -138,8 +142,9 @@ func TestRegistryAuthorities(t *testing.T) {
 		set: func(ctx context.Context) error {
 			return l.SetRegistryCAs(ctx, map[string]string{"registry.example.com..5000": ca.pem})
 		},
-		unset:   func(ctx context.Context) error { return l.SetRegistryCAs(ctx, nil) },
-		changes: []string{"file " + file + ": added", "file " + folder + `\hosts.toml: added`, "folder " + folder + ": added"},
+		unset: func(ctx context.Context) error { return l.SetRegistryCAs(ctx, nil) },
+		changes: []string{"file " + file + ": added", "file " + folder + `\hosts.toml: added`,
+			"folder " + folder + ": added"},
 		looks: func(t *testing.T, h *rig.Host) {
 			holds(t, h, folder+`\hosts.toml`, fmt.Sprintf("ca-%x.pem", sum[:6]))
 			holds(t, h, file, ca.pem)
@@ -158,8 +163,10 @@ func TestInsecureAndBlockedRegistries(t *testing.T) {
 		},
 		unset: func(ctx context.Context) error { return l.SetRegistrySources(ctx, configv1.RegistrySources{}) },
 		changes: []string{
-			"file " + registries + `\blocked.example.com\hosts.toml: added`, "file " + registries + `\insecure.example.com_5000_\hosts.toml: added`,
-			"folder " + registries + `\blocked.example.com: added`, "folder " + registries + `\insecure.example.com_5000_: added`,
+			"file " + registries + `\blocked.example.com\hosts.toml: added`,
+			"file " + registries + `\insecure.example.com_5000_\hosts.toml: added`,
+			"folder " + registries + `\blocked.example.com: added`,
+			"folder " + registries + `\insecure.example.com_5000_: added`,
 		},
 		looks: func(t *testing.T, h *rig.Host) {
 			holds(t, h, registries+`\insecure.example.com_5000_\hosts.toml`, "skip_verify = true")
@@ -175,7 +182,8 @@ func TestThePullSecret(t *testing.T) {
 	var before []byte
 	l.follows(setting{
 		set: func(ctx context.Context) (err error) {
-			before, err = l.SetPullSecret(ctx, []byte(`{"auths":{"cloud.openshift.com":{"auth":"Y2xvdWQ6Y2FuYXJ5"},"quay.io/team":{"auth":"dXNlcjpjYW5hcnk="}}}`))
+			before, err = l.SetPullSecret(ctx,
+				[]byte(`{"auths":{"cloud.openshift.com":{"auth":"Y2xvdWQ6Y2FuYXJ5"},"quay.io/team":{"auth":"dXNlcjpjYW5hcnk="}}}`))
 			return err
 		},
 		unset: func(ctx context.Context) error {
@@ -203,7 +211,8 @@ func TestTheExportersCertificate(t *testing.T) {
 	l.follows(setting{
 		set: set, unset: unset,
 		changes: []string{
-			`file C:\k\tls\certs\tls.crt: added`, `file C:\k\tls\certs\tls.key: added`, `file C:\k\tls\windows-exporter-webconfig.yaml: added`,
+			`file C:\k\tls\certs\tls.crt: added`, `file C:\k\tls\certs\tls.key: added`,
+			`file C:\k\tls\windows-exporter-webconfig.yaml: added`,
 			"service windows_exporter: command line",
 		},
 		restarts: []string{"windows_exporter"},
@@ -219,7 +228,9 @@ func TestTheExportersCertificate(t *testing.T) {
 		l := lab{t, l.Rig}
 		l.until("the exporter's certificate", set)
 		l.follows(setting{
-			set: func(ctx context.Context) error { return l.SetExporterTLS(ctx, []byte(second.pem), []byte(second.key)) }, unset: set,
+			set: func(ctx context.Context) error {
+				return l.SetExporterTLS(ctx, []byte(second.pem), []byte(second.key))
+			}, unset: set,
 			changes: []string{`file C:\k\tls\certs\tls.crt: changed`, `file C:\k\tls\certs\tls.key: changed`},
 		})
 		l.until("the exporter without one", unset)
@@ -290,7 +301,9 @@ func TestTheHybridOverlaysPort(t *testing.T) {
 	l := shared(t)
 	set := func(port *uint32) func(context.Context) error {
 		return func(ctx context.Context) error {
-			return l.ChangeNetwork(ctx, func(c *operatorv1.OVNKubernetesConfig) { c.HybridOverlayConfig.HybridOverlayVXLANPort = port })
+			return l.ChangeNetwork(ctx, func(c *operatorv1.OVNKubernetesConfig) {
+				c.HybridOverlayConfig.HybridOverlayVXLANPort = port
+			})
 		}
 	}
 	l.follows(setting{
@@ -324,13 +337,14 @@ func TestEverythingAtOnce(t *testing.T) {
 			return first(l.SetTrustedCAs(ctx, ""), l.SetKubeletSettings(ctx, nil), l.SetProxy(ctx, configv1.ProxySpec{}))
 		},
 		changes: []string{
-			`file C:\k\kubelet.conf: changed`, "root " + ca.fingerprint + ": added", "service containerd: environment", "service kubelet: environment",
+			`file C:\k\kubelet.conf: changed`, "root " + ca.fingerprint + ": added", "service containerd: environment",
+			"service kubelet: environment",
 		},
 		restarts: allOfPods, disturbs: true,
 	})
 }
 
-// first is the first error.
+// first returns the first error.
 func first(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {

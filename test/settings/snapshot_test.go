@@ -12,8 +12,10 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// ignored are the folders whose content changes by itself: logs, the container runtime's and the kubelet's own, and the agent's memory.
-var ignored = []string{`C:\var\log`, `C:\ProgramData\containerd`, `C:\k\wicd`, nodespec.LandingRoot, `C:\var\lib\kubelet\pods`, `C:\Windows\Temp`}
+// ignored are the folders whose content changes by itself: logs, the container runtime's and the kubelet's own, and the
+// agent's memory.
+var ignored = []string{`C:\var\log`, `C:\ProgramData\containerd`, `C:\k\wicd`, nodespec.LandingRoot,
+	`C:\var\lib\kubelet\pods`, `C:\Windows\Temp`}
 
 // look is what a host is like, but for what changes by itself. Pods come and go, and with them processes and endpoints.
 func look(h *rig.Host) fake.Snapshot {
@@ -27,7 +29,7 @@ func look(h *rig.Host) fake.Snapshot {
 	return s
 }
 
-// looks are those of all hosts, by name.
+// looks returns the looks of all hosts, by name.
 func (l lab) looks() map[string]fake.Snapshot {
 	all := map[string]fake.Snapshot{}
 	for _, h := range l.Hosts() {
@@ -36,7 +38,8 @@ func (l lab) looks() map[string]fake.Snapshot {
 	return all
 }
 
-// changes are what is different on a host, a line for each: "file C:\k\x: added", "service kubelet: environment", "root ab12: added".
+// changes are what is different on a host, a line for each: "file C:\k\x: added", "service kubelet: environment", "root
+// ab12: added".
 func changes(before, after fake.Snapshot) (told []string) {
 	add := func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }
 	for path, file := range before.Files {
@@ -94,7 +97,7 @@ func changes(before, after fake.Snapshot) (told []string) {
 	return told
 }
 
-// listChanges are the differences of two lists.
+// listChanges returns the differences of two lists.
 func listChanges(what string, before, after []string) (told []string) {
 	for _, entry := range before {
 		if !slices.Contains(after, entry) {

@@ -17,11 +17,15 @@ import (
 
 const kubeProxyConfig = `C:\k\kube-proxy.conf`
 
-// hasSubnet reports whether the pods' network, the plugins and kube-proxy of a host have a pod subnet, and kube-proxy an address of it.
+// hasSubnet reports whether the pods' network, the plugins and kube-proxy of a host have a pod subnet, and kube-proxy
+// an address of it.
 func hasSubnet(h *rig.Host, subnet string) bool {
 	s := h.Machine().Snapshot()
-	network := slices.ContainsFunc(s.Networks, func(n host.HNSNetwork) bool { return n.Name == overlayNetwork && n.Subnet == subnet })
-	return network && strings.Contains(content(h, cniConfig), `"`+subnet+`"`) && strings.Contains(content(h, kubeProxyConfig), `"`+subnet+`"`) &&
+	network := slices.ContainsFunc(s.Networks, func(n host.HNSNetwork) bool {
+		return n.Name == overlayNetwork && n.Subnet == subnet
+	})
+	return network && strings.Contains(content(h, cniConfig), `"`+subnet+`"`) &&
+		strings.Contains(content(h, kubeProxyConfig), `"`+subnet+`"`) &&
 		slices.ContainsFunc(s.Endpoints, func(e host.HNSEndpoint) bool {
 			return e.Network == overlayNetwork && strings.Contains(content(h, kubeProxyConfig), `"`+e.Address+`"`)
 		})
@@ -39,17 +43,19 @@ func TestANodesPodNetworkFollowsItsSubnet(t *testing.T) {
 			l := lab{t, l.Rig}
 			pods, digests := l.pods(), l.digests()
 			on := podsOn(pods, node.Name)
-			watch, err := l.WatchAvailability(l.Context(), rig.AvailabilityOptions{PodNamespace: workloadNamespace, PodLabels: workloadLabels})
+			watch, err := l.WatchAvailability(l.Context(), rig.AvailabilityOptions{PodNamespace: workloadNamespace,
+				PodLabels: workloadLabels})
 			l.must(err)
 			defer watch.Stop()
 			patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationPodSubnet, c.subnet)
 			l.must(l.Client.Patch(l.Context(), node.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))))
 
-			l.eventually("the node to have followed", &v1alpha1.WindowsInstance{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-				changed := func(digest string) bool { return !slices.Contains(digests, digest) }
-				done, err := l.done(ctx, reader, changed, entries(others)...)
-				return done && hasSubnet(h, c.subnet), err
-			})
+			l.eventually("the node to have followed", &v1alpha1.WindowsInstance{},
+				func(ctx context.Context, reader client.Reader) (bool, error) {
+					changed := func(digest string) bool { return !slices.Contains(digests, digest) }
+					done, err := l.done(ctx, reader, changed, entries(others)...)
+					return done && hasSubnet(h, c.subnet), err
+				})
 			l.undisturbed()
 			after := l.pods()
 			var report rig.AvailabilityReport
@@ -57,7 +63,8 @@ func TestANodesPodNetworkFollowsItsSubnet(t *testing.T) {
 				report, err = watch.Report(ctx)
 				return err
 			})
-			if !slices.Equal(report.Disturbed, []string{node.Name}) || report.MaxDisruptions != 1 || len(report.Ungated) > 0 || report.MinHealthy < replicas-1 {
+			if !slices.Equal(report.Disturbed, []string{node.Name}) || report.MaxDisruptions != 1 || len(report.Ungated) > 0 ||
+				report.MinHealthy < replicas-1 {
 				t.Errorf("the gate was not asked, or others were disturbed: %+v", report)
 			}
 			if n := moved(pods, after); n != on {
@@ -76,7 +83,7 @@ func TestANodesPodNetworkFollowsItsSubnet(t *testing.T) {
 	}
 }
 
-// withPods is a host whose node runs pods, and the other hosts.
+// withPods returns a host whose node runs pods, and the other hosts.
 func (l lab) withPods() (h *rig.Host, others []*rig.Host) {
 	l.Helper()
 	pods := l.pods()

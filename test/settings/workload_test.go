@@ -32,14 +32,16 @@ func deploy(ctx context.Context, r *rig.Rig) error {
 	pods := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: workloadLabels},
 		Spec: corev1.PodSpec{
-			NodeSelector:                  map[string]string{corev1.LabelOSStable: "windows"},
-			Tolerations:                   []corev1.Toleration{{Key: "os", Value: "Windows", Effect: corev1.TaintEffectNoSchedule}},
+			NodeSelector: map[string]string{corev1.LabelOSStable: "windows"},
+			Tolerations: []corev1.Toleration{{Key: "os", Value: "Windows",
+				Effect: corev1.TaintEffectNoSchedule}},
 			TerminationGracePeriodSeconds: ptr.To[int64](0),
 			Containers:                    []corev1.Container{{Name: "web", Image: "example.com/web:1"}},
 		},
 	}
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: meta}
-	budget.Spec = policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromInt32(replicas - 1)), Selector: selector}
+	budget.Spec = policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromInt32(replicas - 1)),
+		Selector: selector}
 	if err := r.Client.Create(ctx, budget); err != nil {
 		return err
 	}

@@ -22,23 +22,29 @@ func TestAPatchReleaseSendsAnAgentAndLittleElse(t *testing.T) {
 		o = l.raise(o, name)
 		l.upgraded(name, 1, limit)
 		l.silent()
-		execs, connections, whole = len(journal.Entries(verbs))-execs, journal.Count(fake.KindConnection)-connections, received(h)-agentBytes-whole
-		t.Logf("%s: %d verbs over %d connections, %d bytes beside the agent, %.1f %% of the %d of the first time", name, execs, connections, whole, 100*float64(whole)/float64(first), first)
+		execs, connections, whole = len(journal.Entries(verbs))-execs, journal.Count(fake.KindConnection)-connections,
+			received(h)-agentBytes-whole
+		t.Logf("%s: %d verbs over %d connections, %d bytes beside the agent, %.1f %% of the %d of the first time", name,
+			execs, connections, whole, 100*float64(whole)/float64(first), first)
 		if execs > 8 || connections > 2 || whole*10 > first {
-			t.Errorf("%s took %d verbs over %d connections and, beside the agent, %d bytes of at first %d", name, execs, connections, whole, first)
+			t.Errorf("%s took %d verbs over %d connections and, beside the agent, %d bytes of at first %d", name, execs,
+				connections, whole, first)
 		}
 	}
 
 	//
-	held := t.Run("a release that needs a later patch version of the cluster waits for it, and goes on by itself", func(t *testing.T) {
-		l.in(t).waitsForTheCluster(o, h)
-	})
+	held := t.Run("a release that needs a later patch version of the cluster waits for it, and goes on by itself",
+		func(t *testing.T) {
+			l.in(t).waitsForTheCluster(o, h)
+		})
 	if !held {
 		return
 	}
 	//
-	t.Run("with a release comes every program of a node, whichever of them is another one", func(t *testing.T) { l.in(t).runsEverythingOf(others, patch2, h) })
+	t.Run("with a release comes every program of a node, whichever of them is another one", func(t *testing.T) {
+		l.in(t).runsEverythingOf(others, patch2, h)
+	})
 }
 
-// verbs are the command lines that came over SSH.
+// verbs returns the command lines that came over SSH.
 func verbs(e fake.Entry) bool { return e.Kind == fake.KindExec }

@@ -93,7 +93,8 @@ func (l lab) failed(name string) (canary string) {
 	l.anyInstance("to have failed with "+version, 2*time.Minute, func(i *v1alpha1.WindowsInstance) bool {
 		c := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionUpToDate)
 		f := i.Status.FailedChange
-		if f == nil || f.Version != version || !f.RolledBack || c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonChangeFailed {
+		if f == nil || f.Version != version || !f.RolledBack || c == nil || c.Status != metav1.ConditionFalse ||
+			c.Reason != v1alpha1.ReasonChangeFailed {
 			return false
 		}
 		canary = i.Status.NodeRef.Name
@@ -102,7 +103,8 @@ func (l lab) failed(name string) (canary string) {
 	return canary
 }
 
-// alerted waits until a metric of the operator is not zero. Operators of other tests, in this process, write it as well.
+// alerted waits until a metric of the operator is not zero. Operators of other tests, in this process, write it as
+// well.
 func (l lab) alerted(name string) {
 	l.Helper()
 	ticker := time.NewTicker(10 * time.Millisecond)
@@ -115,7 +117,7 @@ func (l lab) alerted(name string) {
 	}
 }
 
-// gauge is the value of a metric without labels.
+// gauge returns the value of a metric without labels.
 func gauge(t *testing.T, name string) (sum float64) {
 	t.Helper()
 	families, err := metrics.Registry.Gather()

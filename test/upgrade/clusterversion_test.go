@@ -12,7 +12,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// waitsForTheCluster raises the operator to a release that needs a later patch version of OpenShift than the lab's, and upgrades the cluster.
+// waitsForTheCluster raises the operator to a release that needs a later patch version of OpenShift than the lab's, and
+// upgrades the cluster.
 func (l lab) waitsForTheCluster(o *rig.Operator, h *rig.Host) {
 	l.Helper()
 	const present, needed = "5.0.3", "5.0.4"
@@ -37,16 +38,19 @@ func (l lab) waitsForTheCluster(o *rig.Operator, h *rig.Host) {
 		if n := h.Machine().Journal().Count(fake.KindConnection) - before; n > 0 || services(h) != touched {
 			l.Errorf("%d connections to the host, its services were touched: %v", n, services(h) != touched)
 		}
-		if node := l.nodeOf(h.NodeName()); node.Annotations[v1alpha1.AnnotationVersion] != release(l.T, patch2).Version || !inService(node) {
+		if node := l.nodeOf(h.NodeName()); node.Annotations[v1alpha1.AnnotationVersion] != release(l.T, patch2).Version ||
+			!inService(node) {
 			l.Errorf("the node is of version %s, in service: %v", node.Annotations[v1alpha1.AnnotationVersion], inService(node))
 		}
 		w.kept(0, 0)
 	}
 	untouched()
 	if !slices.ContainsFunc(l.warnings(), func(told string) bool {
-		return strings.HasPrefix(told, "Deployment ") && strings.Contains(told, v1alpha1.ReasonClusterVersionUnsupported) && strings.Contains(told, needed)
+		return strings.HasPrefix(told, "Deployment ") && strings.Contains(told, v1alpha1.ReasonClusterVersionUnsupported) &&
+			strings.Contains(told, needed)
 	}) {
-		l.Errorf("no event of the operator's Deployment names the version that is needed: %s", strings.Join(l.warnings(), "\n"))
+		l.Errorf("no event of the operator's Deployment names the version that is needed: %s",
+			strings.Join(l.warnings(), "\n"))
 	}
 	l.must(l.UpgradeCluster(l.Context(), needed, false))
 	untouched() // while the cluster's own upgrade is under way

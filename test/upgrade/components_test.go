@@ -11,15 +11,15 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// runsEverythingOf compares what a host runs with the payload of a release. Each file must be another one than in the release before, but for
-// those of kubelet and agent.
+// runsEverythingOf compares what a host runs with the payload of a release. Each file must be another one than in the
+// release before, but for those of kubelet and agent.
 func (l lab) runsEverythingOf(name, before string, h *rig.Host) {
 	l.Helper()
 	for _, component := range release(l.T, name).payload.Components(withoutMachines) {
 		former, ok := release(l.T, before).payload.Manifest().Component(component.Name)
 		same := component.Name == "kubelet" || component.Name == payload.ComponentAgent
 		if !ok || slices.Equal(former.Files, component.Files) != same {
-			l.Errorf("%s: its files in %s are those of %s: %v", component.Name, name, before, !same)
+			l.Errorf("%s: its files in %s are the files of %s: %v", component.Name, name, before, !same)
 		}
 		for _, file := range component.Files {
 			if got := l.digestOnHost(h, component.Name, file.Path); got != file.SHA256 {
@@ -34,7 +34,8 @@ var notServices = map[string]string{
 	"cni": `C:\k\cni\`, "containerd-shim-runhcs-v1.exe": `C:\k\containerd\`,
 }
 
-// digestOnHost is the sha256 of the file that a program's process runs, or of the one that its documented path leads to where it has none.
+// digestOnHost returns the sha256 of the file that a program's process runs, or of the one that its documented path
+// leads to where it has none.
 func (l lab) digestOnHost(h *rig.Host, component, file string) string {
 	l.Helper()
 	path := cmp.Or(notServices[component], notServices[file])

@@ -20,7 +20,8 @@ import (
 func TestABudgetThatAllowsNothing(t *testing.T) {
 	l := start(t, withoutMachines, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1, Clock: fastClock(t)})
 	l.policy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
-		p.DrainTimeout, p.FailureDeadline = &metav1.Duration{Duration: time.Minute}, &metav1.Duration{Duration: 8 * time.Minute}
+		p.DrainTimeout, p.FailureDeadline = &metav1.Duration{Duration: time.Minute},
+			&metav1.Duration{Duration: 8 * time.Minute}
 	})
 	o := l.operate(initial)
 	l.must(l.ListHosts(t.Context()))
@@ -56,7 +57,8 @@ func TestStoryPodsLeaveANodeInTheirOwnTime(t *testing.T) {
 	l.upgraded(initial, 2, limit)
 	namespace := l.namespace()
 	l.podOn("instance-1", namespace, "scratch", func(p *corev1.Pod) {
-		p.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		p.Spec.Volumes = []corev1.Volume{{Name: "scratch",
+			VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 		p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "scratch", MountPath: `C:\scratch`}}
 	})
 	const grace = 8 * time.Second
@@ -108,17 +110,20 @@ func TestStoryPodsLeaveANodeInTheirOwnTime(t *testing.T) {
 func (l lab) bothOfVersion(name string) {
 	l.Helper()
 	version := release(l.T, name).Version
-	l.eventually("both nodes to be of version "+version, &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-		all, err := windowsNodes(ctx, reader)
-		n := 0
-		for _, node := range all {
-			if _, ours := node.Annotations[v1alpha1.AnnotationCordoned]; node.Annotations[v1alpha1.AnnotationVersion] == version && !ours {
-				n++
+	l.eventually("both nodes to be of version "+version, &corev1.Node{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			all, err := windowsNodes(ctx, reader)
+			n := 0
+			for _, node := range all {
+				if _, ours := node.Annotations[v1alpha1.AnnotationCordoned]; node.Annotations[v1alpha1.AnnotationVersion] == version && !ours {
+					n++
+				}
 			}
-		}
-		return n == 2, err
+			return n == 2, err
+		})
+	l.policyBecomes("to have nothing that is disturbed", func(p *v1alpha1.WindowsDisruptionPolicy) bool {
+		return len(p.Status.Disruptions) == 0
 	})
-	l.policyBecomes("to have nothing that is disturbed", func(p *v1alpha1.WindowsDisruptionPolicy) bool { return len(p.Status.Disruptions) == 0 })
 }
 
 // cordon makes a node unschedulable, or schedulable, as kubectl cordon does.
@@ -127,7 +132,8 @@ func (l lab) cordon(node string, unschedulable bool) error {
 	if unschedulable {
 		patch = `{"spec":{"unschedulable":true}}`
 	}
-	return l.Client.Patch(l.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, client.RawPatch("application/merge-patch+json", []byte(patch)))
+	return l.Client.Patch(l.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}},
+		client.RawPatch("application/merge-patch+json", []byte(patch)))
 }
 
 // daemonSet makes a DaemonSet, and returns the UIDs of its two pods once they run.
@@ -156,7 +162,7 @@ func (l lab) daemonSet(namespace string) map[any]bool {
 	return uids
 }
 
-// podsOf are the pods in a namespace of an app, or of all.
+// podsOf returns the pods in a namespace of an app, or of all.
 func (l lab) podsOf(namespace, app string) []corev1.Pod {
 	l.Helper()
 	var pods corev1.PodList

@@ -28,7 +28,7 @@ type fleet struct {
 // nodes is how many there are.
 func (f fleet) nodes() int { return len(f.sets)*f.replicas + len(f.Hosts()) }
 
-// machines are the names of all Windows Machines.
+// machines returns the names of all Windows Machines.
 func (l lab) machines() (names []string) {
 	l.Helper()
 	machines, err := l.Machines(l.Context(), "")
@@ -156,12 +156,14 @@ func TestAFleetIsUpgraded(t *testing.T) {
 	})
 }
 
-// warnings are all Warning events of the operator.
+// warnings returns all Warning events of the operator.
 func (l lab) warnings() (told []string) {
 	l.Helper()
 	var events corev1.EventList
 	l.must(l.Client.List(l.Context(), &events))
-	slices.SortFunc(events.Items, func(a, b corev1.Event) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	slices.SortFunc(events.Items, func(a, b corev1.Event) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
 	for _, e := range events.Items {
 		if e.Type == corev1.EventTypeWarning && e.ReportingController == "windows-machine-config-operator" {
 			told = append(told, fmt.Sprintf("%s %s: %s: %s", e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Reason, e.Message))
@@ -180,7 +182,8 @@ func TestDeadHostsBlockNothing(t *testing.T) {
 	o := l.operate(initial)
 	f := l.settle(1, 2, 3)
 	dead, gone := l.Host("instance-1"), l.machines()[0]
-	// The pods of dead hosts count as unhealthy until Kubernetes gives them up, minutes later. What their budget then allows is not asked here.
+	// The pods of dead hosts count as unhealthy until Kubernetes gives them up, minutes later. What their budget then
+	// allows is not asked here.
 	f.budget(0)
 	w := l.watch(nil, dead.NodeName(), gone)
 
@@ -192,7 +195,8 @@ func TestDeadHostsBlockNothing(t *testing.T) {
 	l.upgraded(patch, f.nodes()-2, fleetLimit, dead.NodeName(), goneNode)
 	w.kept(1, 0)
 	for _, warning := range l.warnings()[warned:] {
-		if strings.Contains(warning, v1alpha1.ReasonWaitingForTurn) || strings.Contains(warning, v1alpha1.ReasonAwaitsReplacement) {
+		if strings.Contains(warning, v1alpha1.ReasonWaitingForTurn) ||
+			strings.Contains(warning, v1alpha1.ReasonAwaitsReplacement) {
 			t.Errorf("a host that merely waits raises a warning: %s", warning)
 		}
 	}
@@ -204,7 +208,7 @@ func TestDeadHostsBlockNothing(t *testing.T) {
 	})
 }
 
-// machineNode is the name of the Node of a Machine.
+// machineNode returns the name of the Node of a Machine.
 func (l lab) machineNode(name string) string {
 	l.Helper()
 	machine, err := l.Machine(l.Context(), name)

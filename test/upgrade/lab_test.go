@@ -1,6 +1,7 @@
-// Package upgrade proves end to end what the operator promises for nodes in service: that they are upgraded, restarted and drained one after
-// the other, within the budget of the WindowsDisruptionPolicy whatever happens to the operator meanwhile. It runs on the real control plane
-// with the rights that deploy/ gives; Windows hosts are simulated, and workloads run in name.
+// Package upgrade proves end to end what the operator promises for nodes in service: that they are upgraded, restarted
+// and drained one after the other, within the budget of the WindowsDisruptionPolicy whatever happens to the operator
+// meanwhile. It runs on the real control plane with the rights that deploy/ gives; Windows hosts are simulated, and
+// workloads run in name.
 package upgrade
 
 import (
@@ -68,7 +69,8 @@ type lab struct {
 	*rig.Rig
 }
 
-// start boots a lab on the control plane of a platform, which it has for itself, and installs the operator with its key.
+// start boots a lab on the control plane of a platform, which it has for itself, and installs the operator with its
+// key.
 func start(t *testing.T, name string, options rig.Options) lab {
 	t.Helper()
 	t.Parallel()
@@ -83,7 +85,7 @@ func start(t *testing.T, name string, options rig.Options) lab {
 	return lab{t, r}
 }
 
-// in is the lab for a part of the test.
+// in returns the lab for a part of the test.
 func (l lab) in(t *testing.T) lab { return lab{t, l.Rig} }
 
 // must ends the test when something that is not its subject fails.
@@ -103,7 +105,8 @@ func (l lab) within(limit time.Duration, wait func(ctx context.Context) error) {
 }
 
 // eventually waits until the condition holds, which is asked again whenever an object of the watched kind changes.
-func (l lab) eventually(what string, watched client.Object, condition func(ctx context.Context, reader client.Reader) (bool, error)) {
+func (l lab) eventually(what string, watched client.Object, condition func(ctx context.Context,
+	reader client.Reader) (bool, error)) {
 	l.Helper()
 	l.within(limit, func(ctx context.Context) error { return l.WaitFor(ctx, what, watched, condition) })
 }
@@ -143,10 +146,11 @@ func (l lab) policy(change func(*v1alpha1.WindowsDisruptionPolicySpec)) {
 	}
 }
 
-// disruptions is the WindowsDisruptionPolicy as it is now, or a new one.
+// disruptions returns the WindowsDisruptionPolicy as it is now, or a new one.
 func (l lab) disruptions() *v1alpha1.WindowsDisruptionPolicy {
 	l.Helper()
-	p := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace(), Name: v1alpha1.DisruptionPolicyName}}
+	p := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace(),
+		Name: v1alpha1.DisruptionPolicyName}}
 	err := l.Client.Get(l.Context(), client.ObjectKeyFromObject(p), p)
 	l.must(client.IgnoreNotFound(err))
 	return p
@@ -156,14 +160,15 @@ func (l lab) disruptions() *v1alpha1.WindowsDisruptionPolicy {
 func (l lab) policyBecomes(what string, condition func(*v1alpha1.WindowsDisruptionPolicy) bool) {
 	l.Helper()
 	key := client.ObjectKey{Namespace: l.Namespace(), Name: v1alpha1.DisruptionPolicyName}
-	l.eventually("the policy "+what, &v1alpha1.WindowsDisruptionPolicy{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-		p := &v1alpha1.WindowsDisruptionPolicy{}
-		err := reader.Get(ctx, key, p)
-		return err == nil && condition(p), client.IgnoreNotFound(err)
-	})
+	l.eventually("the policy "+what, &v1alpha1.WindowsDisruptionPolicy{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			p := &v1alpha1.WindowsDisruptionPolicy{}
+			err := reader.Get(ctx, key, p)
+			return err == nil && condition(p), client.IgnoreNotFound(err)
+		})
 }
 
-// nodeOf is the Node of a host as it is now.
+// nodeOf returns the Node of a host as it is now.
 func (l lab) nodeOf(host string) *corev1.Node {
 	l.Helper()
 	node := &corev1.Node{}
@@ -171,35 +176,39 @@ func (l lab) nodeOf(host string) *corev1.Node {
 	return node
 }
 
-// windowsNodes are those that a reader has.
+// windowsNodes returns those that a reader has.
 func windowsNodes(ctx context.Context, reader client.Reader) ([]corev1.Node, error) {
 	var nodes corev1.NodeList
 	err := reader.List(ctx, &nodes, client.MatchingLabels{corev1.LabelOSStable: "windows"})
 	return nodes.Items, err
 }
 
-// upgraded waits until so many Windows nodes, all but those excepted, are in service with a release, and nothing is disturbed any more.
+// upgraded waits until so many Windows nodes, all but those excepted, are in service with a release, and nothing is
+// disturbed any more.
 func (l lab) upgraded(name string, nodes int, limit time.Duration, except ...string) {
 	l.Helper()
 	want := release(l.T, name)
 	l.within(limit, func(ctx context.Context) error {
-		return l.WaitFor(ctx, fmt.Sprintf("%d nodes to be of version %s", nodes, want.Version), &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-			all, err := windowsNodes(ctx, reader)
-			n := 0
-			for i := range all {
-				if slices.Contains(except, all[i].Name) {
-					continue
+		return l.WaitFor(ctx, fmt.Sprintf("%d nodes to be of version %s", nodes, want.Version), &corev1.Node{},
+			func(ctx context.Context, reader client.Reader) (bool, error) {
+				all, err := windowsNodes(ctx, reader)
+				n := 0
+				for i := range all {
+					if slices.Contains(except, all[i].Name) {
+						continue
+					}
+					n++
+					if all[i].Annotations[v1alpha1.AnnotationVersion] != want.Version || !inService(&all[i]) ||
+						all[i].Status.NodeInfo.KubeletVersion != want.kubelet {
+						return false, err
+					}
 				}
-				n++
-				if all[i].Annotations[v1alpha1.AnnotationVersion] != want.Version || !inService(&all[i]) ||
-					all[i].Status.NodeInfo.KubeletVersion != want.kubelet {
-					return false, err
-				}
-			}
-			return n == nodes, err
-		})
+				return n == nodes, err
+			})
 	})
-	l.policyBecomes("to have nothing that is disturbed", func(p *v1alpha1.WindowsDisruptionPolicy) bool { return len(p.Status.Disruptions) == 0 })
+	l.policyBecomes("to have nothing that is disturbed", func(p *v1alpha1.WindowsDisruptionPolicy) bool {
+		return len(p.Status.Disruptions) == 0
+	})
 }
 
 // inService reports whether a node takes pods.
@@ -218,7 +227,9 @@ func nodeReady(node *corev1.Node) bool {
 func (l lab) instanceBecomes(host, what string, condition func(*v1alpha1.WindowsInstance) bool) {
 	l.Helper()
 	l.within(limit, func(ctx context.Context) error {
-		return l.WaitForInstance(ctx, l.Host(host), what, func(i *v1alpha1.WindowsInstance) bool { return i != nil && condition(i) })
+		return l.WaitForInstance(ctx, l.Host(host), what, func(i *v1alpha1.WindowsInstance) bool {
+			return i != nil && condition(i)
+		})
 	})
 }
 
@@ -239,7 +250,8 @@ func (l lab) says(host, condition, reason string) (message string) {
 // annotate sets an annotation, as kubectl annotate does.
 func (l lab) annotate(object client.Object, name, value string) {
 	l.Helper()
-	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"`+name+`":"`+value+`"}}}`))
+	patch := client.RawPatch("application/merge-patch+json",
+		[]byte(`{"metadata":{"annotations":{"`+name+`":"`+value+`"}}}`))
 	l.must(l.Client.Patch(l.Context(), object, patch))
 }
 
@@ -247,15 +259,16 @@ func (l lab) annotate(object client.Object, name, value string) {
 func (l lab) anyInstance(what string, limit time.Duration, condition func(*v1alpha1.WindowsInstance) bool) {
 	l.Helper()
 	l.within(limit, func(ctx context.Context) error {
-		return l.WaitFor(ctx, "an instance "+what, &v1alpha1.WindowsInstance{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-			var list v1alpha1.WindowsInstanceList
-			err := reader.List(ctx, &list, client.InNamespace(l.Namespace()))
-			for i := range list.Items {
-				if condition(&list.Items[i]) {
-					return true, err
+		return l.WaitFor(ctx, "an instance "+what, &v1alpha1.WindowsInstance{},
+			func(ctx context.Context, reader client.Reader) (bool, error) {
+				var list v1alpha1.WindowsInstanceList
+				err := reader.List(ctx, &list, client.InNamespace(l.Namespace()))
+				for i := range list.Items {
+					if condition(&list.Items[i]) {
+						return true, err
+					}
 				}
-			}
-			return false, err
-		})
+				return false, err
+			})
 	})
 }

@@ -27,16 +27,17 @@ func TestThePolicyIsFollowed(t *testing.T) {
 		w.kept(0, 0)
 		l.still()
 	})
-	t.Run("nothing is disturbed outside of a maintenance window, and what waits for it does not ask all the time", func(t *testing.T) {
-		l := l.in(t)
-		w := l.watch(nil)
-		l.policy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
-			p.Paused, p.MaintenanceWindows = false, []v1alpha1.MaintenanceWindow{window(time.Now().Add(-2 * time.Hour))}
+	t.Run("nothing is disturbed outside of a maintenance window, and what waits for it does not ask all the time",
+		func(t *testing.T) {
+			l := l.in(t)
+			w := l.watch(nil)
+			l.policy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
+				p.Paused, p.MaintenanceWindows = false, []v1alpha1.MaintenanceWindow{window(time.Now().Add(-2 * time.Hour))}
+			})
+			l.waits(v1alpha1.ReasonOutsideMaintenanceWindow)
+			w.kept(0, 0)
+			l.still()
 		})
-		l.waits(v1alpha1.ReasonOutsideMaintenanceWindow)
-		w.kept(0, 0)
-		l.still()
-	})
 	t.Run("a window that opens lets the first node go, and the others when it has stayed Ready", func(t *testing.T) {
 		l := l.in(t)
 		const soak = 8 * time.Second
@@ -59,7 +60,8 @@ func TestThePolicyIsFollowed(t *testing.T) {
 		l := l.in(t)
 		w := l.watch(nil)
 		l.policy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
-			p.CanarySoak, p.MaintenanceWindows = nil, []v1alpha1.MaintenanceWindow{{Schedule: "at night", Duration: metav1.Duration{Duration: time.Hour}}}
+			p.CanarySoak, p.MaintenanceWindows = nil,
+				[]v1alpha1.MaintenanceWindow{{Schedule: "at night", Duration: metav1.Duration{Duration: time.Hour}}}
 		})
 		o = l.raise(o, patch2)
 		l.waits(v1alpha1.ReasonDisruptionPolicyInvalid)

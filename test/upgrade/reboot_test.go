@@ -42,12 +42,14 @@ func TestARebootThatAnAdministratorAsksFor(t *testing.T) {
 				o.Kill()
 				o = l.operate(initial)
 			}
-			l.eventually("the node to be as before", &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-				n := &corev1.Node{}
-				err := reader.Get(ctx, client.ObjectKeyFromObject(node), n)
-				_, wanted := n.Annotations[v1alpha1.AnnotationRebootRequired]
-				return !wanted && h.Machine().BootID() != boot && inService(n) && n.Status.NodeInfo.BootID == h.Machine().BootID(), client.IgnoreNotFound(err)
-			})
+			l.eventually("the node to be as before", &corev1.Node{},
+				func(ctx context.Context, reader client.Reader) (bool, error) {
+					n := &corev1.Node{}
+					err := reader.Get(ctx, client.ObjectKeyFromObject(node), n)
+					_, wanted := n.Annotations[v1alpha1.AnnotationRebootRequired]
+					return !wanted && h.Machine().BootID() != boot && inService(n) && n.Status.NodeInfo.BootID == h.Machine().BootID(),
+						client.IgnoreNotFound(err)
+				})
 			l.upgraded(initial, 2, limit)
 			w.runs(4)
 			follow.kept(1, 3)

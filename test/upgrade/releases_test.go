@@ -24,10 +24,11 @@ const (
 	unhealthy = "unhealthy" // its kubelet runs and never says that it is healthy
 	notReady  = "not-ready" // its kubelet is healthy, and its Node is not Ready
 	mended    = "mended"    // the release after those
-	others    = "others"    // kubelet and agent are those of patch2, and everything else is another version
+	others    = "others"    // kubelet and agent come from patch2, and everything else is another version
 )
 
-// sizePercent is how large the payloads are, next to the lab's usual. The agent's part of them is that of the real one: 10 of 308 MB.
+// sizePercent is how large the payloads are, next to the lab's usual. The agent's part of them is as in reality: 10 of
+// 308 MB.
 const (
 	sizePercent = 40
 	agentBytes  = 18200 << 10 * sizePercent / 100 / 30
@@ -52,10 +53,12 @@ var releases struct {
 	err  error
 }
 
-// otherVersions are those of all that a node of every platform has beside kubelet and agent, each another one than in the releases before.
+// otherVersions are the versions of all components of every platform beside kubelet and agent, each different from the
+// releases before.
 var otherVersions = map[string]string{
-	"containerd": "v2.4.3", "kube-proxy": "v1.36.5", "kube-log-runner": "v0.36.5", "cni": "v1.9.2", "hybrid-overlay-node": "v1.0.1",
-	"windows_exporter": "v0.31.9", "csi-proxy": "v1.3.1",
+	"containerd": "v2.4.3", "kube-proxy": "v1.36.5", "kube-log-runner": "v0.36.5", "cni": "v1.9.2",
+	"hybrid-overlay-node": "v1.0.1",
+	"windows_exporter":    "v0.31.9", "csi-proxy": "v1.3.1",
 }
 
 // makeReleases makes all releases.
@@ -110,7 +113,7 @@ func removeReleases() int {
 	return 0
 }
 
-// release is a release by its name.
+// release returns a release by its name.
 func release(t *testing.T, name string) madeRelease {
 	t.Helper()
 	releases.once.Do(func() { releases.made, releases.err = makeReleases() })

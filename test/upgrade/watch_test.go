@@ -40,7 +40,8 @@ func (w watched) report() (report rig.AvailabilityReport) {
 	return report
 }
 
-// kept checks that no more nodes were unavailable than the budget, that the gate knew of each, and that so many pods were healthy all the time.
+// kept checks that no more nodes were unavailable than the budget, that the gate knew of each, and that so many pods
+// were healthy all the time.
 func (w watched) kept(budget, minHealthy int) rig.AvailabilityReport {
 	w.Helper()
 	report := w.report()
@@ -65,19 +66,21 @@ func (w watched) kept(budget, minHealthy int) rig.AvailabilityReport {
 // quietTime is how long nothing may happen for a cluster to be silent.
 const quietTime = 4 * time.Second
 
-// silent waits until there is a time in which the operator asks the API server for nothing but its leases, and no host is contacted.
+// silent waits until there is a time in which the operator asks the API server for nothing but its leases, and no host
+// is contacted.
 func (l lab) silent() {
 	l.Helper()
 	rigtest.Silent(l.T, l.Rig, quietTime, nil)
 }
 
-// still waits until there is a time in which the operator changes nothing, and no host is contacted. It may ask whether it may go on.
+// still waits until there is a time in which the operator changes nothing, and no host is contacted. It may ask whether
+// it may go on.
 func (l lab) still() {
 	l.Helper()
 	rigtest.Silent(l.T, l.Rig, quietTime, func(e audit.Event) bool { return e.Verb != "get" && e.Verb != "list" })
 }
 
-// allHosts are all that there are and were.
+// allHosts returns all that there are and were.
 func (l lab) allHosts() []*rig.Host { return append(l.Hosts(), l.MachineHosts()...) }
 
 // received is how many bytes a host has got over SSH.
@@ -86,12 +89,13 @@ func received(h *rig.Host) int64 { return h.Machine().Journal().Bytes(fake.KindR
 // services is how often something was done to services of a host.
 func services(h *rig.Host) int { return len(h.Machine().Journal().Entries(ofServices)) }
 
-// ofServices leaves out that Windows did not restart a service after a crash: a change that was rolled back before has crashed it.
+// ofServices leaves out that Windows did not restart a service after a crash: a change that was rolled back before has
+// crashed it.
 func ofServices(e fake.Entry) bool {
 	return e.Kind == fake.KindService && !strings.HasPrefix(e.Detail, "no restart of ")
 }
 
-// lastServices are the last entries of a host's journal that are of services.
+// lastServices returns the last entries of a host's journal that are of services.
 func lastServices(h *rig.Host, n int) (told []string) {
 	entries := h.Machine().Journal().Entries(ofServices)
 	for _, e := range entries[max(0, len(entries)-n):] {
@@ -102,5 +106,7 @@ func lastServices(h *rig.Host, n int) (told []string) {
 
 // boots is how often a host was started.
 func boots(h *rig.Host) int {
-	return len(h.Machine().Journal().Entries(func(e fake.Entry) bool { return e.Kind == fake.KindPower && e.Detail == "boot" }))
+	return len(h.Machine().Journal().Entries(func(e fake.Entry) bool {
+		return e.Kind == fake.KindPower && e.Detail == "boot"
+	}))
 }

@@ -24,11 +24,12 @@ type workload struct {
 
 func (w *workload) labels() map[string]string { return map[string]string{"app": "web"} }
 
-// podSpec is that of a pod as users write it for Windows nodes.
+// podSpec returns the spec of a pod as users write it for Windows nodes.
 func podSpec() corev1.PodSpec {
 	return corev1.PodSpec{
-		NodeSelector:                  map[string]string{corev1.LabelOSStable: "windows"},
-		Tolerations:                   []corev1.Toleration{{Key: "os", Value: "Windows", Effect: corev1.TaintEffectNoSchedule}},
+		NodeSelector: map[string]string{corev1.LabelOSStable: "windows"},
+		Tolerations: []corev1.Toleration{{Key: "os", Value: "Windows",
+			Effect: corev1.TaintEffectNoSchedule}},
 		TerminationGracePeriodSeconds: ptr.To[int64](5),
 		Containers:                    []corev1.Container{{Name: "web", Image: "example.com/web:1"}},
 	}
@@ -47,14 +48,16 @@ func (l lab) namespace() string {
 		options := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}
 		_ = clients.CoreV1().Pods(name).DeleteCollection(context.Background(), options, metav1.ListOptions{})
 	})
-	l.eventually("namespace "+name+" to have its service account", &corev1.ServiceAccount{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-		err := reader.Get(ctx, client.ObjectKey{Namespace: name, Name: "default"}, &corev1.ServiceAccount{})
-		return err == nil, client.IgnoreNotFound(err)
-	})
+	l.eventually("namespace "+name+" to have its service account", &corev1.ServiceAccount{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			err := reader.Get(ctx, client.ObjectKey{Namespace: name, Name: "default"}, &corev1.ServiceAccount{})
+			return err == nil, client.IgnoreNotFound(err)
+		})
 	return name
 }
 
-// deploy makes a Deployment whose budget lets one pod be away, and waits until all of its pods run. change may change the pods.
+// deploy makes a Deployment whose budget lets one pod be away, and waits until all of its pods run. change may change
+// the pods.
 func (l lab) deploy(replicas int, change ...func(*corev1.PodTemplateSpec)) *workload {
 	l.Helper()
 	w := &workload{lab: l, namespace: l.namespace()}
@@ -93,7 +96,8 @@ func (w *workload) budget(minAvailable int) {
 	w.must(w.Client.Create(w.Context(), budget))
 }
 
-// runs waits until so many pods are Ready and not to end, and returns the nodes that they run on, with how many each has.
+// runs waits until so many pods are Ready and not to end, and returns the nodes that they run on, with how many each
+// has.
 func (w *workload) runs(replicas int) (nodes map[string]int) {
 	w.Helper()
 	w.eventually("the workload to run", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {

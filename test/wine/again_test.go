@@ -37,7 +37,8 @@ func wicd(t *testing.T, h *wine.Host, words string) verb.Result {
 	return verb.Result{}
 }
 
-// asksForTheAPIServer checks what the host tells of the way to the API server: Windows' own resolver and sockets answer.
+// asksForTheAPIServer checks what the host tells of the way to the API server: Windows' own resolver and sockets
+// answer.
 func asksForTheAPIServer(t *testing.T, h *wine.Host) {
 	for url, want := range map[string]string{
 		"https://" + apiName + ":" + apiPort:          "",
@@ -79,7 +80,8 @@ func (l *lab) restarts(t *testing.T, operator *rig.Operator, h *wine.Host) {
 	seen := len(h.Journal())
 	l.run()
 	// An address that nobody answers on shows that the new operator has been through all instances.
-	must(t, l.SetInstances(l.Context(), map[string]string{l.entry(h): "username=Administrator", gateway.String(): "username=Administrator"}))
+	must(t, l.SetInstances(l.Context(), map[string]string{l.entry(h): "username=Administrator",
+		gateway.String(): "username=Administrator"}))
 	l.awaitAt(gateway.String(), "to be told to be out of reach", func(instance *v1alpha1.WindowsInstance) bool {
 		return instance != nil && instance.Status.Summary == "Unreachable"
 	})
@@ -95,7 +97,7 @@ func (l *lab) restarts(t *testing.T, operator *rig.Operator, h *wine.Host) {
 	}
 }
 
-// what keeps a host from becoming a node is told, and nothing of the host is changed.
+// what keeps a host from becoming a node is reported, and nothing of the host is changed.
 func TestAHostThatCannotBeANodeIsLeftAsItIs(t *testing.T) {
 	l := newLab(t, "WIN_FIVE")
 	h := l.hosts[0]

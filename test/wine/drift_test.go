@@ -29,7 +29,8 @@ func drifts(t *testing.T, h *wine.Host) {
 			return process(t, h, "containerd") != "" && process(t, h, "kubelet") != ""
 		}},
 		{"a command line is changed", administratorPath + ` set kube-proxy C:\k\other.exe`, same},
-		{"a service is deleted", administratorPath + " stop windows_exporter & " + administratorPath + " delete windows_exporter", func() bool {
+		{"a service is deleted", administratorPath + " stop windows_exporter & " + administratorPath +
+			" delete windows_exporter", func() bool {
 			now := process(t, h, "windows_exporter")
 			return now != "" && now != exporter
 		}},
@@ -59,7 +60,7 @@ func drifts(t *testing.T, h *wine.Host) {
 	}
 }
 
-// agentLog is all that the agent's service has logged.
+// agentLog returns all that the agent's service has logged.
 func agentLog(t *testing.T, h *wine.Host) string {
 	t.Helper()
 	folder, err := h.Path(nodespec.LogDirectory(nodespec.ServiceAgent))
@@ -93,12 +94,12 @@ func eventually(t *testing.T, holds func() bool) {
 	}
 }
 
-// process is the process of a running service; empty when it does not run or is not there.
+// process returns the process of a running service; empty when it does not run or is not there.
 func process(t *testing.T, h *wine.Host, service string) string {
 	return administer(t, h, "state "+service)
 }
 
-// commandLine is that of a service, as the service control manager has it.
+// commandLine returns the command line of a service, as the service control manager has it.
 func commandLine(t *testing.T, h *wine.Host, service string) string {
 	return administer(t, h, "get "+service)
 }

@@ -44,24 +44,26 @@ func (l *lab) says(address string, reasons ...string) (said string) {
 // awaitEvent waits for an event in the operator's namespace with the reason whose note holds the text.
 func (l *lab) awaitEvent(reason, text string) {
 	l.Helper()
-	l.awaitObject("event "+reason+" about "+text, &eventsv1.Event{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-		var list eventsv1.EventList
-		err := reader.List(ctx, &list, client.InNamespace(l.Namespace()))
-		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
-			return e.Reason == reason && strings.Contains(e.Note, text)
-		}), err
-	})
+	l.awaitObject("event "+reason+" about "+text, &eventsv1.Event{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			var list eventsv1.EventList
+			err := reader.List(ctx, &list, client.InNamespace(l.Namespace()))
+			return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
+				return e.Reason == reason && strings.Contains(e.Note, text)
+			}), err
+		})
 }
 
-func (l *lab) awaitObject(what string, watched client.Object, condition func(context.Context, client.Reader) (bool, error)) {
+func (l *lab) awaitObject(what string, watched client.Object, condition func(context.Context,
+	client.Reader) (bool, error)) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), limit)
 	defer cancel()
 	must(l.T, l.WaitFor(ctx, what, watched, condition))
 }
 
-// followNode watches the Node of a host from now on. The function that it returns checks that the Node kept pods off at each moment until
-// it was proven.
+// followNode watches the Node of a host from now on. The function that it returns checks that the Node kept pods off at
+// each moment until it was proven.
 func (l *lab) followNode(h *wine.Host) (proven func()) {
 	l.Helper()
 	watching, err := l.Client.Watch(l.Context(), &corev1.NodeList{}, client.MatchingFields{"metadata.name": nodeName(h)})
@@ -94,7 +96,9 @@ const keepsPodsOff = "keeps pods off"
 
 func provenState(n *corev1.Node) string {
 	version := n.Annotations[v1alpha1.AnnotationVersion]
-	tainted := slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == v1alpha1.TaintNotReady })
+	tainted := slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool {
+		return taint.Key == v1alpha1.TaintNotReady
+	})
 	switch {
 	case tainted && version == "":
 		return keepsPodsOff
@@ -130,8 +134,9 @@ func (g *guide) readsALog() {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: guidePod},
 		Spec: corev1.PodSpec{
-			NodeSelector:                  map[string]string{corev1.LabelOSStable: "windows", corev1.LabelHostname: nodeName(h)},
-			Tolerations:                   []corev1.Toleration{{Key: "os", Value: "Windows", Effect: corev1.TaintEffectNoSchedule}},
+			NodeSelector: map[string]string{corev1.LabelOSStable: "windows", corev1.LabelHostname: nodeName(h)},
+			Tolerations: []corev1.Toleration{{Key: "os", Value: "Windows",
+				Effect: corev1.TaintEffectNoSchedule}},
 			Containers:                    []corev1.Container{{Name: "web", Image: "example.com/web:1"}},
 			TerminationGracePeriodSeconds: ptr.To[int64](1),
 		},
@@ -175,11 +180,12 @@ func (g *guide) approvesNothingForOthers() {
 	}
 	// What came before it was seen before it.
 	g.ask(request{"for-its-own", node, node, nodes, nodeName(g.named), own})
-	g.awaitObject("the node's own request to be signed", &certificatesv1.CertificateSigningRequest{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-		signed := &certificatesv1.CertificateSigningRequest{}
-		err := reader.Get(ctx, client.ObjectKey{Name: "for-its-own"}, signed)
-		return err == nil && len(signed.Status.Certificate) > 0, client.IgnoreNotFound(err)
-	})
+	g.awaitObject("the node's own request to be signed", &certificatesv1.CertificateSigningRequest{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			signed := &certificatesv1.CertificateSigningRequest{}
+			err := reader.Get(ctx, client.ObjectKey{Name: "for-its-own"}, signed)
+			return err == nil && len(signed.Status.Certificate) > 0, client.IgnoreNotFound(err)
+		})
 	for _, name := range []string{"for-another-name", "for-another-address"} {
 		g.awaitEvent("ServingCertificateRefused", name)
 	}
@@ -208,13 +214,14 @@ func (g *guide) ask(r request) {
 	config.Impersonate = rest.ImpersonationConfig{UserName: r.user, Groups: []string{r.group, "system:authenticated"}}
 	clientset, err := kubernetes.NewForConfig(config)
 	must(g.T, err)
-	_, err = clientset.CertificatesV1().CertificateSigningRequests().Create(g.Context(), &certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{Name: r.name},
-		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
-			SignerName: certificatesv1.KubeletServingSignerName,
-			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth},
-		},
-	}, metav1.CreateOptions{})
+	_, err = clientset.CertificatesV1().CertificateSigningRequests().Create(g.Context(),
+		&certificatesv1.CertificateSigningRequest{
+			ObjectMeta: metav1.ObjectMeta{Name: r.name},
+			Spec: certificatesv1.CertificateSigningRequestSpec{
+				Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+				SignerName: certificatesv1.KubeletServingSignerName,
+				Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth},
+			},
+		}, metav1.CreateOptions{})
 	must(g.T, err)
 }

@@ -49,7 +49,8 @@ func TestTheGuideIsFollowedFromTheInstallationToTheLastHost(t *testing.T) {
 	g.key, public = rsaKey(t)
 	keys := []ssh.PublicKey{public}
 	g.addHost(wine.Options{Name: "WIN-GUIDE-1", AuthorizedKeys: keys})
-	g.addHost(wine.Options{Name: "WIN-GUIDE-2", AuthorizedKeys: keys, Users: []string{"core"}, Address: hostAddress(maxHosts)})
+	g.addHost(wine.Options{Name: "WIN-GUIDE-2", AuthorizedKeys: keys, Users: []string{"core"},
+		Address: hostAddress(maxHosts)})
 	g.named, g.nameless = g.hosts[0], g.hosts[1]
 	for _, h := range g.hosts {
 		g.before[h.Name()] = snapshotOf(t, h)
@@ -72,7 +73,7 @@ func TestTheGuideIsFollowedFromTheInstallationToTheLastHost(t *testing.T) {
 		// D-4, L-22
 		{"a host that is added becomes a node once it is switched on, and the first is left alone", (*guide).addsAHost},
 		//
-		{"a host that is listed once more is told to be listed twice", (*guide).listsAHostTwice},
+		{"a host that is listed once more is reported as listed twice", (*guide).listsAHostTwice},
 		//
 		{"the log of a pod can be read", (*guide).readsALog},
 		//
@@ -95,7 +96,7 @@ func TestTheGuideIsFollowedFromTheInstallationToTheLastHost(t *testing.T) {
 	}
 }
 
-// rsaKey is a key as ssh-keygen -t rsa -m PEM makes it.
+// rsaKey returns a key as ssh-keygen -t rsa -m PEM makes it.
 func rsaKey(t *testing.T) ([]byte, ssh.PublicKey) {
 	t.Helper()
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -111,7 +112,7 @@ func (g *guide) listed() {
 	must(g.T, g.SetInstances(g.Context(), g.entries))
 }
 
-// name is the DNS name of the host that has one.
+// name returns the DNS name of the host that has one.
 func (g *guide) name() string { return dnsName(netip.MustParseAddr(address(g.named))) }
 
 func (g *guide) waitsForTheKey() {
@@ -168,7 +169,8 @@ func (g *guide) makesANode() {
 	g.configuredOnce(g.named.Journal()[seen:])
 }
 
-// configuredOnce checks what has happened to a host until it was a node. That it is looked at while it goes down is no matter.
+// configuredOnce checks what has happened to a host until it was a node. That it is looked at while it goes down is no
+// matter.
 func (g *guide) configuredOnce(journal []wine.Entry) {
 	g.Helper()
 	times := map[string]int{}
@@ -208,7 +210,9 @@ func (g *guide) addsAHost() {
 	g.awaitReady(g.nameless)
 	proven()
 	// The connection over which it became a node may end a moment after that is known; a new one would show as a login.
-	touched := slices.DeleteFunc(g.named.Journal()[seen:], func(e wine.Entry) bool { return e.Kind == wine.KindDisconnect })
+	touched := slices.DeleteFunc(g.named.Journal()[seen:], func(e wine.Entry) bool {
+		return e.Kind == wine.KindDisconnect
+	})
 	if len(touched) > 0 || g.nodeOf(g.named).UID != uid {
 		g.Errorf("the first host was touched: %+v", touched)
 	}
@@ -253,7 +257,8 @@ func (g *guide) removesAHost() {
 	must(g.T, g.SetKey(g.Context(), g.key))
 	g.awaitGone(h)
 	g.givenBack(h)
-	if err := g.Client.Get(g.Context(), client.ObjectKey{Namespace: "default", Name: guidePod}, &corev1.Pod{}); !apierrors.IsNotFound(err) {
+	if err := g.Client.Get(g.Context(), client.ObjectKey{Namespace: "default", Name: guidePod},
+		&corev1.Pod{}); !apierrors.IsNotFound(err) {
 		g.Errorf("the pod on its node is still there (%v)", err)
 	}
 	g.awaitAt(g.name(), "to be Ready", rig.IsReady)

@@ -1,6 +1,6 @@
-// Package wine proves end to end what only Windows' own interfaces can show, with the unmodified wicd.exe on hosts made of Wine: the
-// real control plane with the rights of deploy/, a real service control manager, registry, process table and file system. What Wine
-// lacks stands in: see lab/wine/standin.
+// Package wine proves end to end what only Windows' own interfaces can show, with the unmodified wicd.exe on hosts made
+// of Wine: the real control plane with the rights of deploy/, a real service control manager, registry, process table
+// and file system. What Wine lacks stands in: see lab/wine/standin.
 package wine_test
 
 import (
@@ -48,8 +48,8 @@ var shared = clustertest.New(cluster.Options{Profile: cluster.OpenShift, APIIntU
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
-// testMain gives the tests a network of their own: those of another checkout use the same addresses. There is no way out of it to
-// Debian's archive and to Go's modules, so what hosts are made of is fetched before.
+// testMain gives the tests a network of their own: those of another checkout use the same addresses. There is no way
+// out of it to Debian's archive and to Go's modules, so what hosts are made of is fetched before.
 func testMain(m *testing.M) int {
 	if wine.Available() != nil {
 		return m.Run() // each test says so
@@ -89,7 +89,8 @@ func fetch() error {
 	if _, err := wine.Prepare(context.Background(), ""); err != nil {
 		return err
 	}
-	command := exec.Command("go", "list", "-deps", payload.AgentPackage, "./administrator", "../../lab/wine/standin/program")
+	command := exec.Command("go", "list", "-deps", payload.AgentPackage, "./administrator",
+		"../../lab/wine/standin/program")
 	command.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64")
 	if output, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("find what the programs of the hosts are made of: %w\n%s", err, output)
@@ -163,7 +164,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// payloadOptions are those of the stand-ins.
+// payloadOptions are the options of the stand-ins.
 var payloadOptions payload.Options
 
 // lab is a cluster with Wine hosts and an installed operator, which does not run yet.
@@ -189,10 +190,10 @@ var addresses atomic.Int32
 // maxHosts is how many hosts with DNS names all tests may have.
 const maxHosts = 100
 
-// hostAddress is the address of a host by its number.
+// hostAddress returns the address of a host by its number.
 func hostAddress(number int) netip.Addr { return netip.AddrFrom4([4]byte{10, 89, 0, byte(number + 1)}) }
 
-// dnsName is the DNS name of a host's address, by which it may be listed.
+// dnsName returns the DNS name of a host's address, by which it may be listed.
 func dnsName(address netip.Addr) string {
 	return fmt.Sprintf("instance-%d.example.com", address.As4()[3])
 }
@@ -239,7 +240,8 @@ func install(t *testing.T, options rig.Options) *lab {
 // prepare makes a lab without hosts and operator; network, payload and log are as for all.
 func prepare(t *testing.T, options rig.Options) *lab {
 	t.Helper()
-	options.Network, options.PayloadDir, options.Log = rig.RealNetwork{}, payloadOf(t, "1.0.0-lab", payloadOptions), ctrl.Log
+	options.Network, options.PayloadDir, options.Log = rig.RealNetwork{}, payloadOf(t, "1.0.0-lab", payloadOptions),
+		ctrl.Log
 	r, err := rig.New(t.Context(), options)
 	must(t, err)
 	l := &lab{Rig: r, T: t}
@@ -252,8 +254,8 @@ func prepare(t *testing.T, options rig.Options) *lab {
 	return l
 }
 
-// addHost makes a host; without an address it gets the next one. Of its files, those without one on this machine are the administrator's
-// program.
+// addHost makes a host; without an address it gets the next one. Of its files, those without one on this machine are
+// the administrator's program.
 func (l *lab) addHost(options wine.Options) {
 	l.Helper()
 	k, err := kit()
@@ -312,18 +314,19 @@ func (l *lab) awaitAt(address, what string, condition func(*v1alpha1.WindowsInst
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), limit)
 	defer cancel()
-	must(l.T, l.WaitFor(ctx, address+" "+what, &v1alpha1.WindowsInstance{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-		var list v1alpha1.WindowsInstanceList
-		if err := reader.List(ctx, &list); err != nil {
-			return false, err
-		}
-		for i := range list.Items {
-			if list.Items[i].Spec.Address == address {
-				return condition(&list.Items[i]), nil
+	must(l.T, l.WaitFor(ctx, address+" "+what, &v1alpha1.WindowsInstance{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			var list v1alpha1.WindowsInstanceList
+			if err := reader.List(ctx, &list); err != nil {
+				return false, err
 			}
-		}
-		return condition(nil), nil
-	}))
+			for i := range list.Items {
+				if list.Items[i].Spec.Address == address {
+					return condition(&list.Items[i]), nil
+				}
+			}
+			return condition(nil), nil
+		}))
 }
 
 func (l *lab) awaitReady(h *wine.Host) {

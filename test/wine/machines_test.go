@@ -32,10 +32,10 @@ const machineSet = "windows"
 // administratorsKeys is where OpenSSH for Windows has the keys of administrators.
 const administratorsKeys = `C:\ProgramData\ssh\administrators_authorized_keys`
 
-// On AWS the image lets nobody in: key and open ports come with the user data. The node has the name that the platform's
-// metadata service tells the host, and a route to that service. On
-// vSphere the template holds the key, whatever the user data is, and the host gets the Machine's name, for which it is restarted.
-// R-026, R-033, R-037, R-042
+// On AWS the image lets nobody in: key and open ports come with the user data. The node has the name that the
+// platform's metadata service tells the host, and a route to that service. On vSphere the template holds the key,
+// whatever the user data is, and the host gets the Machine's name, for which it is restarted. R-026, R-033, R-037,
+// R-042
 func TestAMachineSetIsScaledUpAndToZero(t *testing.T) {
 	needWine(t)
 	t.Run("on AWS", func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestAMachineSetIsScaledUpAndToZero(t *testing.T) {
 		if want := rig.MachineDNSName("AWS", address(h)); node.Name != want {
 			t.Errorf("the node is called %s, want %s", node.Name, want)
 		}
-		t.Run("the host lets in whom the user data names, and nobody else", func(t *testing.T) {
+		t.Run("the host admits the user that the user data names, and nobody else", func(t *testing.T) {
 			if got, want := keysOf(t, h), ssh.MarshalAuthorizedKey(l.PublicKey()); !bytes.Equal(got, want) {
 				t.Errorf("the keys of administrators are %q, want %q", got, want)
 			}
@@ -93,7 +93,8 @@ func newMachineLab(t *testing.T, platform string) *machineLab {
 	ctx, stop := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	group.Go(func() {
-		if err := machineapi.Run(ctx, l.Config, machineapi.Options{Cloud: l.cloud, Platform: l.Platform(), Logger: log}); err != nil {
+		if err := machineapi.Run(ctx, l.Config, machineapi.Options{Cloud: l.cloud, Platform: l.Platform(),
+			Logger: log}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -120,7 +121,8 @@ func (l *machineLab) scaleUp(options rig.MachineSetOptions) (machine string, nod
 	must(l.T, err)
 	node = &corev1.Node{}
 	must(l.T, l.Client.Get(ctx, client.ObjectKey{Name: got.Status.NodeRef.Name}, node))
-	for label, want := range map[string]string{v1alpha1.LabelOSID: "Windows", v1alpha1.LabelWorker: "", corev1.LabelOSStable: "windows"} {
+	for label, want := range map[string]string{v1alpha1.LabelOSID: "Windows", v1alpha1.LabelWorker: "",
+		corev1.LabelOSStable: "windows"} {
 		if got, ok := node.Labels[label]; !ok || got != want {
 			l.Errorf("label %s is %q (there: %t), want %q", label, got, ok, want)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winerig"
 )
 
-// nodeName is the name of a host's Node.
+// nodeName returns the name of a host's Node.
 func nodeName(h *wine.Host) string { return strings.ToLower(h.Name()) }
 
 // forward makes the API server reachable for hosts at an address of their network, until the test's end.
@@ -21,7 +21,7 @@ func forward(t *testing.T, address, server string) {
 	go winerig.Forward(listener, strings.TrimPrefix(server, "https://"))
 }
 
-// address is a host's own.
+// address returns a host's own.
 func address(h *wine.Host) string {
 	address, _, _ := net.SplitHostPort(h.Address())
 	return address

@@ -48,10 +48,10 @@ func TestAHostBecomesANodeIsKeptOneAndGivenBack(t *testing.T) {
 			t.Errorf("%q", refused)
 		}
 	})
-	t.Run("it tells whether it reaches the API server", func(t *testing.T) { asksForTheAPIServer(t, h) })
-	t.Run("configuring it again changes nothing", func(t *testing.T) { plansNothing(t, h) })
-	t.Run("an operator that starts again leaves it alone", func(t *testing.T) { l.restarts(t, first, h) })
-	t.Run("drift is put back within seconds", func(t *testing.T) { drifts(t, h) })
+	t.Run("it reports whether it reaches the API server", func(t *testing.T) { asksForTheAPIServer(t, h) })
+	t.Run("configuring it again changes nothing", func(t *testing.T) { plansNothing(t, h) })
+	t.Run("an operator that starts again leaves it alone", func(t *testing.T) { l.restarts(t, first, h) })
+	t.Run("drift is put back within seconds", func(t *testing.T) { drifts(t, h) })
 
 	l.list()
 	l.awaitGone(h)
@@ -63,8 +63,8 @@ func TestAHostBecomesANodeIsKeptOneAndGivenBack(t *testing.T) {
 	})
 }
 
-// the operator ends at three moments of the first configuration, and the next one goes on. The host is listed by its
-// DNS name.
+// the operator ends at three moments of the first configuration, and the next one goes on. The host is
+// listed by its DNS name.
 func TestAnOperatorThatIsKilledIsReplaced(t *testing.T) {
 	l := newLab(t, "WIN-TWO")
 	l.byName = true
@@ -73,7 +73,8 @@ func TestAnOperatorThatIsKilledIsReplaced(t *testing.T) {
 	for _, step := range []string{"SendPayload", "InstallRelease", "StartService"} {
 		operator := l.run()
 		l.await(h, "to be at "+step, func(instance *v1alpha1.WindowsInstance) bool {
-			return instance != nil && (instance.Status.Step != nil && strings.HasPrefix(instance.Status.Step.Name, step) || instance.Status.Version != "")
+			return instance != nil && (instance.Status.Step != nil && strings.HasPrefix(instance.Status.Step.Name, step) ||
+				instance.Status.Version != "")
 		})
 		operator.Kill()
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
-// initialVersion is that of the operator with which hosts become nodes.
+// initialVersion is the version of the operator with which hosts become nodes.
 const initialVersion = "1.0.0-lab"
 
 // release is a version of the operator with its payload.
@@ -24,7 +24,7 @@ type release struct {
 	payload *nodepayload.Payload
 }
 
-// releaseIn is the release whose payload is in a folder.
+// releaseIn returns the release whose payload is in a folder.
 func releaseIn(t *testing.T, version, dir string) release {
 	t.Helper()
 	p, err := nodepayload.Load(dir)
@@ -44,7 +44,7 @@ func makeRelease(t *testing.T, version, kubelet string, defect payload.Defect, e
 	return releaseIn(t, version, payloadOf(t, version, options))
 }
 
-// kubelet is the version of the release's kubelet.
+// kubelet returns the version of the release's kubelet.
 func (r release) kubelet() string {
 	c, _ := r.payload.Manifest().Component(nodespec.ServiceKubelet)
 	return c.Version
@@ -59,14 +59,16 @@ func (l *lab) raise(o *rig.Operator, to release) *rig.Operator {
 	return next
 }
 
-// isOf checks that a host has the programs of a release and of no other, but for the agent, under the names that are documented, and
-// runs them.
+// isOf checks that a host has the programs of a release and of no other, but for the agent, under the names that are
+// documented, and runs them.
 func (l *lab) isOf(h *wine.Host, want release) {
 	l.Helper()
 	agent, err := want.payload.Agent()
 	must(l.T, err)
 	spec := specOf(l.T, h)
-	kubelet := slices.IndexFunc(spec.Releases, func(r nodespec.Release) bool { return r.Component == nodespec.ServiceKubelet })
+	kubelet := slices.IndexFunc(spec.Releases, func(r nodespec.Release) bool {
+		return r.Component == nodespec.ServiceKubelet
+	})
 	if spec.Version != want.Version || kubelet < 0 || spec.Releases[kubelet].Version != want.kubelet() {
 		l.Fatalf("%s is held to a spec of version %s with %+v", h.Name(), spec.Version, spec.Releases)
 	}
@@ -92,15 +94,19 @@ func (l *lab) linked(h *wine.Host, spec nodespec.NodeSpec) {
 		path, err := h.Path(link.Path)
 		must(l.T, err)
 		target, err := os.Readlink(path)
-		if err != nil || !strings.HasSuffix(target, strings.ReplaceAll(strings.TrimPrefix(link.Target, `C:`), `\`, "/")) || !exists(l.T, h, link.Target) {
+		if err != nil || !strings.HasSuffix(target, strings.ReplaceAll(strings.TrimPrefix(link.Target, `C:`), `\`, "/")) ||
+			!exists(l.T, h, link.Target) {
 			l.Errorf("%s on %s leads to %s (%v), want %s", link.Path, h.Name(), target, err, link.Target)
 		}
 	}
-	kubelet := spec.Releases[slices.IndexFunc(spec.Releases, func(r nodespec.Release) bool { return r.Component == nodespec.ServiceKubelet })]
+	kubelet := spec.Releases[slices.IndexFunc(spec.Releases, func(r nodespec.Release) bool {
+		return r.Component == nodespec.ServiceKubelet
+	})]
 	result, err := h.Exec(l.Context(), nodespec.Root+`\kubelet.exe --version`)
 	must(l.T, err)
 	if !strings.Contains(result.Stdout, kubelet.Version) {
-		l.Errorf("the documented kubelet of %s says %q (%s), want %s", h.Name(), result.Stdout, result.Stderr, kubelet.Version)
+		l.Errorf("the documented kubelet of %s says %q (%s), want %s", h.Name(), result.Stdout,
+			result.Stderr, kubelet.Version)
 	}
 }
 
@@ -115,7 +121,9 @@ func (l *lab) runs(h *wine.Host, spec nodespec.NodeSpec, agent string) {
 	}
 	for name, s := range servicesOf(l.T, h, spec) {
 		line := strings.TrimPrefix(s.CommandLine, `"`)
-		if s.Process == 0 || !slices.ContainsFunc(programs, func(program string) bool { return strings.HasPrefix(line, program) }) {
+		if s.Process == 0 || !slices.ContainsFunc(programs, func(program string) bool {
+			return strings.HasPrefix(line, program)
+		}) {
 			l.Errorf("service %s of %s has process %d of %s", name, h.Name(), s.Process, s.CommandLine)
 		}
 	}
@@ -127,7 +135,7 @@ type service struct {
 	Process     int
 }
 
-// servicesOf are the services of a spec on a host, by their names.
+// servicesOf returns the services of a spec on a host, by their names.
 func servicesOf(t *testing.T, h *wine.Host, spec nodespec.NodeSpec) (found map[string]service) {
 	t.Helper()
 	words := "list " + nodespec.ServiceAgent
@@ -149,7 +157,7 @@ func specOf(t *testing.T, h *wine.Host) (spec nodespec.NodeSpec) {
 	return spec
 }
 
-// list are the entries of a folder of a host.
+// list returns the entries of a folder of a host.
 func list(t *testing.T, h *wine.Host, folder string) (paths []string) {
 	t.Helper()
 	path, err := h.Path(folder)
@@ -162,7 +170,7 @@ func list(t *testing.T, h *wine.Host, folder string) (paths []string) {
 	return paths
 }
 
-// verbs are the agent's verbs that were run on a host since a moment of its journal, each with its program.
+// verbs returns the agent's verbs that were run on a host since a moment of its journal, each with its program.
 func verbs(h *wine.Host, since int) (lines []string) {
 	for _, e := range h.Journal()[since:] {
 		if e.Kind == wine.KindExec && strings.Contains(e.Detail, nodespec.AgentProgram+" ") {

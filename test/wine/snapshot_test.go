@@ -23,15 +23,15 @@ const (
 	firewallKey    = servicesKey + `\SharedAccess\Parameters\FirewallPolicy\FirewallRules`
 	// certificatesKey is where the machine's certificates are.
 	certificatesKey = `HKLM\Software\Microsoft\SystemCertificates`
-	// featuresKey is where the stand-in for DISM keeps the states of Windows' features, and hnsFolder where the one for the Host Compute
-	// Network keeps networks and endpoints, a file each.
+	// featuresKey is where the stand-in for DISM keeps the states of Windows' features, and hnsFolder where the one for
+	// the Host Compute Network keeps networks and endpoints, a file each.
 	featuresKey        = `HKLM\Software\wmco-lab\features`
 	pendingFeaturesKey = `HKLM\SOFTWARE\wmco-lab\pending`
 	hnsFolder          = `C:\ProgramData\wmco-lab\hns`
 )
 
-// snapshot is what a host is like: files and folders of its drive with a digest of their content, services, machine environment,
-// certificates, features, networks, and the programs that run.
+// snapshot is what a host is like: files and folders of its drive with a digest of their content, services, machine
+// environment, certificates, features, networks, and the programs that run.
 type snapshot struct {
 	Files        map[string]string
 	Services     []string
@@ -55,7 +55,8 @@ func snapshotOf(t *testing.T, h *wine.Host) snapshot {
 	}
 }
 
-// features are how Windows' features stand. What the stand-in keeps as pending came into force with the boot that has forgotten the mark.
+// features are how Windows' features stand. What the stand-in keeps as pending came into force with the boot that has
+// forgotten the mark.
 func features(t *testing.T, h *wine.Host) []string {
 	t.Helper()
 	lines := registry(t, h, featuresKey)
@@ -65,14 +66,15 @@ func features(t *testing.T, h *wine.Host) []string {
 		t.Errorf("features of %s wait for a restart: %s", h.Name(), marks.Stdout)
 		return lines
 	}
-	inForce := strings.NewReplacer("State    REG_DWORD    0x1", "State    REG_DWORD    0x2", "State    REG_DWORD    0x5", "State    REG_DWORD    0x4")
+	inForce := strings.NewReplacer("State    REG_DWORD    0x1", "State    REG_DWORD    0x2", "State    REG_DWORD    0x5",
+		"State    REG_DWORD    0x4")
 	for i := range lines {
 		lines[i] = inForce.Replace(lines[i])
 	}
 	return lines
 }
 
-// networks are the host's HNS networks and endpoints.
+// networks returns the host's HNS networks and endpoints.
 func networks(t *testing.T, h *wine.Host) []string {
 	t.Helper()
 	var found []string
@@ -93,7 +95,7 @@ func networks(t *testing.T, h *wine.Host) []string {
 // transient are programs that come and go with a connection, or when Windows likes.
 var transient = []string{"administrator.exe", "cmd.exe", "conhost.exe", "reg.exe"}
 
-// processes are the file names of the programs that run, each once.
+// processes returns the file names of the programs that run, each once.
 func processes(t *testing.T, h *wine.Host) []string {
 	t.Helper()
 	result, err := h.Exec(t.Context(), administratorPath+" processes")
@@ -140,7 +142,7 @@ func files(t *testing.T, h *wine.Host) map[string]string {
 	return found
 }
 
-// registry are the lines of a key with all below it.
+// registry returns the lines of a key with all below it.
 func registry(t *testing.T, h *wine.Host, key string) []string {
 	t.Helper()
 	result, err := h.Exec(t.Context(), `reg query "`+key+`" /s`)

@@ -21,11 +21,14 @@ const containersEnabled = `[Software\\wmco-lab\\features\\Containers]
 "Restart"=dword:00000001
 `
 
-// bootstrapped are services of a host of the time before WICD, in the order in which they start: each depends on the one before it.
+// bootstrapped are services of a host of the time before WICD, in the order in which they start: each depends on the
+// one before it.
 var bootstrapped = []struct{ name, program, arguments string }{
 	{"docker", `C:\Program Files\Docker\dockerd.exe`, "--run-service"},
-	{"kubelet", `C:\k\kubelet.exe`, `--config=C:\k\kubelet.conf --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig --windows-service --container-runtime=docker`},
-	{"hybrid-overlay-node", `C:\k\hybrid-overlay-node.exe`, `--node win-six --k8s-kubeconfig C:\k\kubeconfig --windows-service`},
+	{"kubelet", `C:\k\kubelet.exe`,
+		`--config=C:\k\kubelet.conf --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig --windows-service --container-runtime=docker`},
+	{"hybrid-overlay-node", `C:\k\hybrid-overlay-node.exe`,
+		`--node win-six --k8s-kubeconfig C:\k\kubeconfig --windows-service`},
 	{"kube-proxy", `C:\k\kube-proxy.exe`, `--windows-service --proxy-mode=kernelspace --kubeconfig=C:\k\kubeconfig`},
 }
 

@@ -21,7 +21,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
-// What happens to nodes in service, one after the other: a release that works, one that does not, and a restart that was asked for.
+// What happens to nodes in service, one after the other: a release that works, one that does not, and a restart that
+// was asked for.
 func TestNodesInServiceAreUpgradedBroughtBackAndRestarted(t *testing.T) {
 	l := newLab(t, "WIN-SEVEN", "WIN-EIGHT")
 	o := l.run()
@@ -52,7 +53,8 @@ func TestNodesInServiceAreUpgradedBroughtBackAndRestarted(t *testing.T) {
 	})
 }
 
-// upgrades brings a release that works: each host is kept, and the programs are exchanged in place, the agent among them.
+// upgrades brings a release that works: each host is kept, and the programs are exchanged in place, the agent among
+// them.
 func (l *lab) upgrades(o *rig.Operator, next release, namespace string) *rig.Operator {
 	l.Helper()
 	began, a := time.Now(), l.watch(namespace)
@@ -74,7 +76,8 @@ func (l *lab) upgrades(o *rig.Operator, next release, namespace string) *rig.Ope
 	for _, h := range l.hosts {
 		l.isOf(h, next)
 		n := l.nodeOf(h)
-		if n.Status.NodeInfo.KubeletVersion != next.kubelet() || n.Annotations[v1alpha1.AnnotationVersion] != next.Version || n.UID != uids[h.Name()] {
+		if n.Status.NodeInfo.KubeletVersion != next.kubelet() || n.Annotations[v1alpha1.AnnotationVersion] != next.Version ||
+			n.UID != uids[h.Name()] {
 			l.Errorf("node %s (UID %s, was %s) has kubelet %s and version %s",
 				n.Name, n.UID, uids[h.Name()], n.Status.NodeInfo.KubeletVersion, n.Annotations[v1alpha1.AnnotationVersion])
 		}
@@ -88,7 +91,8 @@ func (l *lab) upgrades(o *rig.Operator, next release, namespace string) *rig.Ope
 	return o
 }
 
-// fails brings a release that does not work: the first host is brought back to the release before, and the other is left alone.
+// fails brings a release that does not work: the first host is brought back to the release before, and the other is
+// left alone.
 func (l *lab) fails(o *rig.Operator, former, bad release, namespace string) *rig.Operator {
 	l.Helper()
 	began, a := time.Now(), l.watch(namespace)
@@ -111,8 +115,10 @@ func (l *lab) fails(o *rig.Operator, former, bad release, namespace string) *rig
 	}
 	for _, h := range l.hosts {
 		l.isOf(h, former)
-		if n := l.nodeOf(h); n.Status.NodeInfo.KubeletVersion != former.kubelet() || n.Annotations[v1alpha1.AnnotationVersion] != former.Version {
-			l.Errorf("node %s has kubelet %s and version %s", n.Name, n.Status.NodeInfo.KubeletVersion, n.Annotations[v1alpha1.AnnotationVersion])
+		if n := l.nodeOf(h); n.Status.NodeInfo.KubeletVersion != former.kubelet() ||
+			n.Annotations[v1alpha1.AnnotationVersion] != former.Version {
+			l.Errorf("node %s has kubelet %s and version %s", n.Name, n.Status.NodeInfo.KubeletVersion,
+				n.Annotations[v1alpha1.AnnotationVersion])
 		}
 	}
 	if now := servicesOf(l.T, other, specOf(l.T, other)); !maps.Equal(now, before[other.Name()]) {
@@ -133,23 +139,26 @@ func (l *lab) restartsOnce(present release, h *wine.Host, namespace string) {
 	l.Helper()
 	for _, h := range l.hosts { // The operator of the present release has nothing against it.
 		l.await(h, "to be up to date", func(i *v1alpha1.WindowsInstance) bool {
-			return rig.IsReady(i) && i.Status.FailedChange == nil && meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionUpToDate)
+			return rig.IsReady(i) && i.Status.FailedChange == nil && meta.IsStatusConditionTrue(i.Status.Conditions,
+				v1alpha1.ConditionUpToDate)
 		})
 	}
 	began, a, seen, boots := time.Now(), l.watch(namespace), len(h.Journal()), h.Boots()
 	node := l.nodeOf(h)
 	boot := node.Status.NodeInfo.BootID
-	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1alpha1.AnnotationRebootRequired+`":"patches"}}}`))
+	patch := client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"`+v1alpha1.AnnotationRebootRequired+`":"patches"}}}`))
 	must(l.T, l.Client.Patch(l.Context(), node, patch))
 
 	ctx, cancel := context.WithTimeout(l.Context(), limit)
 	defer cancel()
-	must(l.T, l.WaitFor(ctx, "node "+node.Name+" to be in service again", &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-		n := &corev1.Node{}
-		err := reader.Get(ctx, client.ObjectKeyFromObject(node), n)
-		_, wanted := n.Annotations[v1alpha1.AnnotationRebootRequired]
-		return !wanted && n.Status.NodeInfo.BootID != boot && inService(n), err
-	}))
+	must(l.T, l.WaitFor(ctx, "node "+node.Name+" to be in service again", &corev1.Node{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			n := &corev1.Node{}
+			err := reader.Get(ctx, client.ObjectKeyFromObject(node), n)
+			_, wanted := n.Annotations[v1alpha1.AnnotationRebootRequired]
+			return !wanted && n.Status.NodeInfo.BootID != boot && inService(n), err
+		}))
 	l.awaitReady(h)
 	l.undisturbed()
 	l.podsRun(namespace, 2)
@@ -169,14 +178,14 @@ func (l *lab) restartsOnce(present release, h *wine.Host, namespace string) {
 	l.isOf(h, present)
 }
 
-// in is the lab for a part of the test.
+// in returns the lab for a part of the test.
 func (l *lab) in(t *testing.T) *lab {
 	part := *l
 	part.T = t
 	return &part
 }
 
-// host is the lab's host with a node of this name; nil when there is none.
+// host returns the lab's host with a node of this name; nil when there is none.
 func (l *lab) host(node string) *wine.Host {
 	for _, h := range l.hosts {
 		if nodeName(h) == node {
@@ -191,11 +200,13 @@ func inService(n *corev1.Node) bool {
 	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
-	return ready && !n.Spec.Unschedulable && !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintNotReady })
+	return ready && !n.Spec.Unschedulable && !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == v1alpha1.TaintNotReady
+	})
 }
 
-// kept checks that at most one node was unavailable at any time and that enough pods were healthy, and returns the nodes that were
-// unavailable, in their order.
+// kept checks that at most one node was unavailable at any time and that enough pods were healthy, and returns the
+// nodes that were unavailable, in their order.
 func (l *lab) kept(a *rig.Availability, healthy int) []string {
 	l.Helper()
 	report, err := a.Report(l.Context())
@@ -213,11 +224,12 @@ func (l *lab) undisturbed() {
 	ctx, cancel := context.WithTimeout(l.Context(), limit)
 	defer cancel()
 	key := client.ObjectKey{Namespace: l.Namespace(), Name: v1alpha1.DisruptionPolicyName}
-	must(l.T, l.WaitFor(ctx, "nothing to be disturbed", &v1alpha1.WindowsDisruptionPolicy{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-		p := &v1alpha1.WindowsDisruptionPolicy{}
-		err := reader.Get(ctx, key, p)
-		return err == nil && len(p.Status.Disruptions) == 0, err
-	}))
+	must(l.T, l.WaitFor(ctx, "nothing to be disturbed", &v1alpha1.WindowsDisruptionPolicy{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			p := &v1alpha1.WindowsDisruptionPolicy{}
+			err := reader.Get(ctx, key, p)
+			return err == nil && len(p.Status.Disruptions) == 0, err
+		}))
 }
 
 // awaitRolledBack waits until the change of a host to a version has failed and was taken back, and returns the host.
@@ -225,18 +237,20 @@ func (l *lab) awaitRolledBack(version string) (canary *wine.Host) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), limit)
 	defer cancel()
-	must(l.T, l.WaitFor(ctx, "a host to be brought back", &v1alpha1.WindowsInstance{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-		var list v1alpha1.WindowsInstanceList
-		err := reader.List(ctx, &list, client.InNamespace(l.Namespace()))
-		for i := range list.Items {
-			instance := &list.Items[i]
-			c := meta.FindStatusCondition(instance.Status.Conditions, v1alpha1.ConditionUpToDate)
-			f := instance.Status.FailedChange
-			if rig.IsReady(instance) && f != nil && f.Version == version && f.RolledBack && c != nil && c.Reason == v1alpha1.ReasonChangeFailed {
-				canary = l.host(instance.Status.NodeRef.Name)
+	must(l.T, l.WaitFor(ctx, "a host to be brought back", &v1alpha1.WindowsInstance{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			var list v1alpha1.WindowsInstanceList
+			err := reader.List(ctx, &list, client.InNamespace(l.Namespace()))
+			for i := range list.Items {
+				instance := &list.Items[i]
+				c := meta.FindStatusCondition(instance.Status.Conditions, v1alpha1.ConditionUpToDate)
+				f := instance.Status.FailedChange
+				if rig.IsReady(instance) && f != nil && f.Version == version && f.RolledBack && c != nil &&
+					c.Reason == v1alpha1.ReasonChangeFailed {
+					canary = l.host(instance.Status.NodeRef.Name)
+				}
 			}
-		}
-		return canary != nil, err
-	}))
+			return canary != nil, err
+		}))
 	return canary
 }

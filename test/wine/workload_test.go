@@ -15,17 +15,19 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// workloadLabels are those of the workload's pods.
+// workloadLabels are the labels of the workload's pods.
 var workloadLabels = map[string]string{"app": "web"}
 
-// deploy makes a Deployment on the lab's hosts whose budget lets one pod be away, waits until all of its pods run, and returns its namespace.
+// deploy makes a Deployment on the lab's hosts whose budget lets one pod be away, waits until all of its pods run, and
+// returns its namespace.
 func (l *lab) deploy(replicas int) (namespace string) {
 	l.Helper()
 	namespace = clustertest.Namespace(l.T, l.Cluster())
-	must(l.T, l.WaitFor(l.Context(), "the namespace's service account", &corev1.ServiceAccount{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-		err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "default"}, &corev1.ServiceAccount{})
-		return err == nil, client.IgnoreNotFound(err)
-	}))
+	must(l.T, l.WaitFor(l.Context(), "the namespace's service account", &corev1.ServiceAccount{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "default"}, &corev1.ServiceAccount{})
+			return err == nil, client.IgnoreNotFound(err)
+		}))
 	var hosts []string // other tests have left nodes
 	for _, h := range l.hosts {
 		hosts = append(hosts, nodeName(h))
@@ -37,7 +39,8 @@ func (l *lab) deploy(replicas int) (namespace string) {
 				{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: hosts},
 			}}},
 		}}},
-		Tolerations:                   []corev1.Toleration{{Key: "os", Value: "Windows", Effect: corev1.TaintEffectNoSchedule}},
+		Tolerations: []corev1.Toleration{{Key: "os", Value: "Windows",
+			Effect: corev1.TaintEffectNoSchedule}},
 		TerminationGracePeriodSeconds: ptr.To[int64](1),
 		Containers:                    []corev1.Container{{Name: "web", Image: "example.com/web:1"}},
 	}
@@ -46,9 +49,10 @@ func (l *lab) deploy(replicas int) (namespace string) {
 		Replicas: ptr.To(int32(replicas)), Selector: selector,
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: workloadLabels}, Spec: pod},
 	}}))
-	must(l.T, l.Client.Create(l.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: name, Spec: policyv1.PodDisruptionBudgetSpec{
-		MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: selector,
-	}}))
+	must(l.T, l.Client.Create(l.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: name,
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: selector,
+		}}))
 	l.Cleanup(func() { // nobody is left who would end the pods
 		ctx, in := context.Background(), client.InNamespace(namespace)
 		_ = l.Client.DeleteAllOf(ctx, &appsv1.Deployment{}, in)
@@ -64,19 +68,20 @@ func (l *lab) podsRun(namespace string, want int) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), limit)
 	defer cancel()
-	must(l.T, l.WaitFor(ctx, "the workload to run", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-		var pods corev1.PodList
-		err := reader.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels(workloadLabels))
-		n := 0
-		for i := range pods.Items {
-			for _, c := range pods.Items[i].Status.Conditions {
-				if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && pods.Items[i].DeletionTimestamp == nil {
-					n++
+	must(l.T, l.WaitFor(ctx, "the workload to run", &corev1.Pod{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			var pods corev1.PodList
+			err := reader.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels(workloadLabels))
+			n := 0
+			for i := range pods.Items {
+				for _, c := range pods.Items[i].Status.Conditions {
+					if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && pods.Items[i].DeletionTimestamp == nil {
+						n++
+					}
 				}
 			}
-		}
-		return n == want, err
-	}))
+			return n == want, err
+		}))
 }
 
 // watch begins to follow how many of the lab's nodes and of the workload's pods are available.

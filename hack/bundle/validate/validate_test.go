@@ -1,5 +1,5 @@
-// Package validate_test has OLM's own validators look at the bundle. It is a module of its own, because they bring more than the
-// operator is to depend on.
+// Package validate_test has OLM's own validators look at the bundle. It is a module of its own, because they bring more
+// than the operator is to depend on.
 package validate_test
 
 import (
@@ -12,8 +12,8 @@ import (
 
 const directory = "../../../deploy/olm/bundle"
 
-// expected are warnings about what is meant to be: WindowsInstances are made by the operator and have no example, and the channel preview
-// is one that users have.
+// expected are warnings about what is meant to be: WindowsInstances are made by the operator and have no example, and
+// the channel preview is one that users have.
 var expected = []string{
 	"provided API should have an example annotation",
 	`channel(s) ["preview"] are not following`,
@@ -25,7 +25,8 @@ func TestTheBundleIsValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if bundle.CSV == nil || len(bundle.V1CRDs) != 2 || bundle.Package != "windows-machine-config-operator" || bundle.DefaultChannel != "stable" {
+	if bundle.CSV == nil || len(bundle.V1CRDs) != 2 || bundle.Package != "windows-machine-config-operator" ||
+		bundle.DefaultChannel != "stable" {
 		t.Fatalf("package %q, channel %q, %d definitions", bundle.Package, bundle.DefaultChannel, len(bundle.V1CRDs))
 	}
 	validators := validation.DefaultBundleValidators.WithValidators(

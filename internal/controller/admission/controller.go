@@ -1,5 +1,6 @@
-// Package admission narrows what RBAC cannot narrow any further, for the operator itself and for those that it signs certificates for, by
-// ValidatingAdmissionPolicies. OLM's bundles do not carry these, so the operator makes them.
+// Package admission restricts, by ValidatingAdmissionPolicies, rights that RBAC cannot restrict further: the operator's
+// own, and those of clients whose certificates it signs. OLM's bundles cannot contain such policies, so the operator
+// makes them.
 package admission
 
 import (
@@ -27,7 +28,7 @@ import (
 // settle is the least time between two writes: what somebody else keeps changing back is not written more often.
 const settle = 3 * time.Second
 
-// Reconciler keeps the policies as they should be. It looks at all at once. Only one goroutine may use it.
+// Reconciler keeps the policies correct. It compares all of them at once. Only one goroutine may use it.
 type Reconciler struct {
 	Client client.Client
 	// Live reads the API server.
@@ -47,7 +48,7 @@ type Reconciler struct {
 	told string
 }
 
-// Reconcile puts in order what is not.
+// Reconcile makes missing policies and corrects changed ones.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	owner, err := r.owner(ctx)
 	if err != nil {
@@ -64,7 +65,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{RequeueAfter: after}, err
 }
 
-// owner is what the policies belong to: the operator's namespace, so that they go when it does; nil when it goes. It does not block its deletion.
+// owner is what the policies belong to: the operator's namespace, so that they go when it does; nil when it goes. It
+// does not block its deletion.
 func (r *Reconciler) owner(ctx context.Context) (*metav1.OwnerReference, error) {
 	namespace := &corev1.Namespace{}
 	err := r.Live.Get(ctx, client.ObjectKey{Name: r.Namespace}, namespace)
@@ -72,7 +74,8 @@ func (r *Reconciler) owner(ctx context.Context) (*metav1.OwnerReference, error) 
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read Namespace %s, the operator's own, which its admission policies belong to: %w", r.Namespace, err)
+		return nil, fmt.Errorf("read Namespace %s, the operator's own, which its admission policies belong to: %w",
+			r.Namespace, err)
 	}
 	if !namespace.DeletionTimestamp.IsZero() {
 		return nil, nil
@@ -80,7 +83,8 @@ func (r *Reconciler) owner(ctx context.Context) (*metav1.OwnerReference, error) 
 	return &metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: namespace.Name, UID: namespace.UID}, nil
 }
 
-// keep writes those policies and bindings that are not right, each by itself. It returns when to look again; zero when nothing is under way.
+// keep writes those policies and bindings that are not right, each by itself. It returns when to look again; zero when
+// nothing is under way.
 func (r *Reconciler) keep(ctx context.Context, owner metav1.OwnerReference) (time.Duration, error) {
 	wrong, err := r.wrong(ctx, owner)
 	if err != nil {
@@ -115,7 +119,7 @@ func (d differing) String() string {
 	return d.wanted.GetObjectKind().GroupVersionKind().Kind + " " + d.wanted.GetName()
 }
 
-// wrong are the policies and bindings that are not as they should be, and tells of those that were.
+// wrong returns the policies and bindings that are not as they should be, and tells of those that were.
 func (r *Reconciler) wrong(ctx context.Context, owner metav1.OwnerReference) ([]differing, error) {
 	if r.kept == nil {
 		r.kept = map[string]bool{}
@@ -158,7 +162,8 @@ func (r *Reconciler) compare(ctx context.Context, wanted client.Object) (*differ
 	return &differing{wanted: wanted, found: found}, nil
 }
 
-// put writes an object. A new one is made by an apply and not by a create: that has the name in its URL, so that RBAC can bind the right to it.
+// put writes an object. A new one is made by an apply and not by a create: that has the name in its URL, so that RBAC
+// can bind the right to it.
 func (r *Reconciler) put(ctx context.Context, object differing) error {
 	var err error
 	if object.found == nil {

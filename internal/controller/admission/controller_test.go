@@ -106,7 +106,7 @@ func (f *fixture) told(note string) {
 	f.Cleanup(func() {
 		for _, e := range list.Items {
 			if f.Failed() {
-				f.Logf("told of %s %s was %s: %s", e.Regarding.Kind, e.Regarding.Name, e.Reason, e.Note)
+				f.Logf("reported of %s %s was %s: %s", e.Regarding.Kind, e.Regarding.Name, e.Reason, e.Note)
 			}
 		}
 	})
@@ -124,10 +124,12 @@ func TestThePoliciesGoWithTheOperatorsNamespace(t *testing.T) {
 	for _, name := range policies() {
 		for _, object := range []client.Object{policyOf(name), bindingOf(name)} {
 			must(t, f.admin.Get(t.Context(), client.ObjectKeyFromObject(object), object))
-			if owners := object.GetOwnerReferences(); len(owners) != 1 || owners[0].Kind != "Namespace" || owners[0].Name != f.namespace || owners[0].BlockOwnerDeletion != nil {
+			if owners := object.GetOwnerReferences(); len(owners) != 1 || owners[0].Kind != "Namespace" ||
+				owners[0].Name != f.namespace || owners[0].BlockOwnerDeletion != nil {
 				t.Errorf("%s belongs to %+v", name, owners)
 			}
-			if object.GetLabels()["app.kubernetes.io/managed-by"] != "windows-machine-config-operator" || len(object.GetFinalizers()) > 0 {
+			if object.GetLabels()["app.kubernetes.io/managed-by"] != "windows-machine-config-operator" ||
+				len(object.GetFinalizers()) > 0 {
 				t.Errorf("the metadata of %s is %+v", name, object.GetLabels())
 			}
 		}
@@ -146,8 +148,8 @@ func TestThePoliciesGoWithTheOperatorsNamespace(t *testing.T) {
 	}
 }
 
-// removeWithItsPolicies deletes the namespace of an operator, and waits for the policies that go with it seconds later: the operator of the next
-// test would be surprised by that.
+// removeWithItsPolicies deletes the namespace of an operator, and waits for the policies that go with it seconds later:
+// the operator of the next test would be surprised by that.
 func (f *fixture) removeWithItsPolicies() {
 	f.Helper()
 	ctx := context.WithoutCancel(f.Context())
@@ -159,10 +161,11 @@ func (f *fixture) removeWithItsPolicies() {
 	}
 	for _, name := range policies() {
 		for _, object := range []client.Object{policyOf(name), bindingOf(name)} {
-			err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
-				err := f.admin.Get(ctx, client.ObjectKeyFromObject(object), object)
-				return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
-			})
+			err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 3*time.Minute, true,
+				func(ctx context.Context) (bool, error) {
+					err := f.admin.Get(ctx, client.ObjectKeyFromObject(object), object)
+					return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+				})
 			if err != nil {
 				f.Errorf("%T %s stays: %v", object, name, err)
 			}

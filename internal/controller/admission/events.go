@@ -26,13 +26,15 @@ func inForce(err error) standing {
 	if err == nil {
 		return standing{reasonInForce, corev1.EventTypeNormal, "The admission policies of the operator are in place."}
 	}
-	return standing{reasonNotInForce, corev1.EventTypeWarning, "The admission policies of the operator cannot be put in place: " + err.Error() +
-		". Nodes keep working; where a policy is missing, only RBAC limits access. The operator tries again."}
+	return standing{reasonNotInForce, corev1.EventTypeWarning,
+		"The admission policies of the operator cannot be put in place: " + err.Error() +
+			". Nodes keep working; where a policy is missing, only RBAC limits access. The operator tries again."}
 }
 
 func missing() standing {
-	return standing{reasonMissing, corev1.EventTypeWarning, "The API server does not have ValidatingAdmissionPolicies (Kubernetes 1.30 and later does). " +
-		"Only RBAC limits the operator, kubelets and cloud-node-manager. Nodes keep working."}
+	return standing{reasonMissing, corev1.EventTypeWarning,
+		"The API server does not have ValidatingAdmissionPolicies (Kubernetes 1.30 and later does). " +
+			"Only RBAC limits the operator, kubelets and cloud-node-manager. Nodes keep working."}
 }
 
 // tell says how it stands when that has changed. What is well from the beginning is not worth an event.
@@ -72,7 +74,8 @@ func (r *Reconciler) emit(ctx context.Context, s standing, related client.Object
 	r.Events.Eventf(deployment, related, s.eventType, s.reason, "KeepPolicies", "%s", s.message)
 }
 
-// deployment is what events are about. Where the operator is run by something else they have its name all the same: people look for it.
+// deployment is what events are about. Where the operator is run by something else they have its name all the same:
+// people look for it.
 func (r *Reconciler) deployment(ctx context.Context) *appsv1.Deployment {
 	found := &appsv1.Deployment{}
 	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: Operator}, found); err != nil {

@@ -59,7 +59,8 @@ func newFixture(t *testing.T, namespace string) *fixture {
 		}
 	})
 	f := &fixture{T: t, rig: r, scheme: runtime.NewScheme()}
-	must(t, errors.Join(clientgoscheme.AddToScheme(f.scheme), v1alpha1.AddToScheme(f.scheme), machinev1beta1.Install(f.scheme)))
+	must(t, errors.Join(clientgoscheme.AddToScheme(f.scheme), v1alpha1.AddToScheme(f.scheme),
+		machinev1beta1.Install(f.scheme)))
 	f.admin = f.client(r.Config)
 	config, err := r.InstallOperator(t.Context(), namespace)
 	must(t, err)
@@ -89,7 +90,7 @@ func (f *fixture) client(config *rest.Config) client.Client {
 	return c
 }
 
-// as is a client of somebody else, whom the API server takes for authenticated.
+// as returns a client of another user, who counts as authenticated.
 func (f *fixture) as(user string, groups ...string) client.Client {
 	f.Helper()
 	return f.client(f.configOf(user, groups...))
@@ -121,14 +122,14 @@ func (f *fixture) await(what string, holds func(context.Context) (bool, error)) 
 	}
 }
 
-// within is the same fixture for a part of its test.
+// within returns the same fixture for a part of its test.
 func (f *fixture) within(t *testing.T) *fixture {
 	part := *f
 	part.T = t
 	return &part
 }
 
-// policies are the names of all policies.
+// policies returns the names of all policies.
 func policies() []string {
 	var names []string
 	for _, guard := range admission.Guards("any") {
@@ -138,19 +139,21 @@ func policies() []string {
 }
 
 func windowsNode(name string) *corev1.Node {
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: "windows"}}}
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
+		Labels: map[string]string{corev1.LabelOSStable: "windows"}}}
 }
 
 func linuxNode(name string) *corev1.Node {
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: "linux"}}}
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
+		Labels: map[string]string{corev1.LabelOSStable: "linux"}}}
 }
 
-// merge is a merge patch with a text that is formatted.
+// merge returns a merge patch with a text that is formatted.
 func merge(format string, values ...any) client.Patch {
 	return client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, format, values...))
 }
 
-// refused checks that an answer is that of an admission policy.
+// refused checks that an answer comes from an admission policy.
 func refused(t *testing.T, err error, policy string) {
 	t.Helper()
 	if !apierrors.IsForbidden(err) {

@@ -21,7 +21,8 @@ func TestCloudNodeManagerOnAWindowsNodeMayChangeItsOwnNodeOnly(t *testing.T) {
 	const group = "system:cloud-node-managers"
 	manager := f.as("system:cloud-node-manager:"+ownNode, group)
 	ctx := t.Context()
-	label, status := merge(`{"metadata": {"labels": {"topology.kubernetes.io/zone": "1"}}}`), merge(`{"status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.9"}]}}`)
+	label, status := merge(`{"metadata": {"labels": {"topology.kubernetes.io/zone": "1"}}}`),
+		merge(`{"status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.9"}]}}`)
 
 	t.Run("what it is for", func(t *testing.T) {
 		must(t, manager.Patch(ctx, windowsNode(ownNode), label))
@@ -40,17 +41,22 @@ func TestCloudNodeManagerOnAWindowsNodeMayChangeItsOwnNodeOnly(t *testing.T) {
 		})
 	}
 	t.Run("what the operator notes on its Node", func(t *testing.T) {
-		refused(t, manager.Patch(ctx, windowsNode(ownNode), merge(`{"metadata": {"annotations": {%q: "stolen"}}}`, v1alpha1.AnnotationInstance)), admission.CloudNodeManagers)
+		refused(t, manager.Patch(ctx, windowsNode(ownNode), merge(`{"metadata": {"annotations": {%q: "stolen"}}}`,
+			v1alpha1.AnnotationInstance)), admission.CloudNodeManagers)
 	})
 	t.Run("that its Node is a Windows node", func(t *testing.T) {
-		refused(t, manager.Patch(ctx, windowsNode(ownNode), merge(`{"metadata": {"labels": {%q: "linux"}}}`, corev1.LabelOSStable)), admission.CloudNodeManagers)
+		refused(t, manager.Patch(ctx, windowsNode(ownNode), merge(`{"metadata": {"labels": {%q: "linux"}}}`,
+			corev1.LabelOSStable)), admission.CloudNodeManagers)
 	})
 	t.Run("new Nodes, and the end of its own, where it has the right", func(t *testing.T) {
 		f := f.within(t)
 		const name = "all-of-nodes"
 		f.create(
-			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"create", "delete"}}}},
-			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name},
+				Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"},
+					Verbs: []string{"create", "delete"}}}},
+			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
+				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
 				Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group}}},
 		)
 		f.await("the right is given", func(ctx context.Context) (bool, error) {
@@ -68,18 +74,21 @@ func TestCloudNodeManagerOnAWindowsNodeMayChangeItsOwnNodeOnly(t *testing.T) {
 func TestAKubeletMayNotWriteWhatTheOperatorNotes(t *testing.T) {
 	f := newFixture(t, "")
 	marked := windowsNode(ownNode)
-	marked.Annotations = map[string]string{v1alpha1.AnnotationInstance: "instance", v1alpha1.AnnotationHostKey: "key", "theirs": "before"}
+	marked.Annotations = map[string]string{v1alpha1.AnnotationInstance: "instance",
+		v1alpha1.AnnotationHostKey: "key", "theirs": "before"}
 	f.create(marked, linuxNode("worker-0"))
 	kubelet := f.as("system:node:"+ownNode, "system:nodes")
 	ctx := t.Context()
 
 	for what, patch := range map[string]client.Patch{
-		"whose its Node is":           merge(`{"metadata": {"annotations": {%q: "another"}}}`, v1alpha1.AnnotationInstance),
-		"that it is nobody's":         merge(`{"metadata": {"annotations": {%q: null}}}`, v1alpha1.AnnotationInstance),
-		"which version it has":        merge(`{"metadata": {"annotations": {%q: "99.0.0"}}}`, v1alpha1.AnnotationVersion),
-		"that there are none at all":  merge(`{"metadata": {"annotations": null}}`),
-		"one among others":            merge(`{"metadata": {"annotations": {"theirs": "after", %q: "another"}}}`, v1alpha1.AnnotationHostKey),
-		"one by way of the status":    merge(`{"metadata": {"annotations": {%q: "another"}}, "status": {"phase": "Running"}}`, v1alpha1.AnnotationHostKey),
+		"whose its Node is":          merge(`{"metadata": {"annotations": {%q: "another"}}}`, v1alpha1.AnnotationInstance),
+		"that it is nobody's":        merge(`{"metadata": {"annotations": {%q: null}}}`, v1alpha1.AnnotationInstance),
+		"which version it has":       merge(`{"metadata": {"annotations": {%q: "99.0.0"}}}`, v1alpha1.AnnotationVersion),
+		"that there are none at all": merge(`{"metadata": {"annotations": null}}`),
+		"one among others": merge(`{"metadata": {"annotations": {"theirs": "after", %q: "another"}}}`,
+			v1alpha1.AnnotationHostKey),
+		"one by way of the status": merge(`{"metadata": {"annotations": {%q: "another"}}, "status": {"phase": "Running"}}`,
+			v1alpha1.AnnotationHostKey),
 		"one with an empty new value": merge(`{"metadata": {"annotations": {%q: ""}}}`, v1alpha1.AnnotationHostKey),
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -89,11 +98,12 @@ func TestAKubeletMayNotWriteWhatTheOperatorNotes(t *testing.T) {
 	}
 	// The operator may change and delete Windows nodes only: a host could keep its Node from it, and its pods on the Node.
 	for what, patch := range map[string]client.Patch{
-		"that it is a Linux node":             merge(`{"metadata": {"labels": {%q: "linux"}}}`, corev1.LabelOSStable),
-		"that it is of no system":             merge(`{"metadata": {"labels": {%q: null}}}`, corev1.LabelOSStable),
-		"that it has no labels at all":        merge(`{"metadata": {"labels": null}}`),
-		"its system in another spelling":      merge(`{"metadata": {"labels": {%q: "Windows"}}}`, corev1.LabelOSStable),
-		"its system among other labels of it": merge(`{"metadata": {"labels": {"kubernetes.io/arch": "amd64", %q: ""}}}`, corev1.LabelOSStable),
+		"that it is a Linux node":        merge(`{"metadata": {"labels": {%q: "linux"}}}`, corev1.LabelOSStable),
+		"that it is of no system":        merge(`{"metadata": {"labels": {%q: null}}}`, corev1.LabelOSStable),
+		"that it has no labels at all":   merge(`{"metadata": {"labels": null}}`),
+		"its system in another spelling": merge(`{"metadata": {"labels": {%q: "Windows"}}}`, corev1.LabelOSStable),
+		"its system among other labels of it": merge(`{"metadata": {"labels": {"kubernetes.io/arch": "amd64", %q: ""}}}`,
+			corev1.LabelOSStable),
 	} {
 		t.Run(what, func(t *testing.T) {
 			refused(t, kubelet.Patch(ctx, windowsNode(ownNode), patch), admission.Kubelets)
@@ -102,7 +112,8 @@ func TestAKubeletMayNotWriteWhatTheOperatorNotes(t *testing.T) {
 	}
 	t.Run("nor on a Linux node, to hold up a host that is to join", func(t *testing.T) {
 		linux := f.as("system:node:worker-0", "system:nodes")
-		refused(t, linux.Patch(ctx, linuxNode("worker-0"), merge(`{"metadata": {"annotations": {%q: "instance"}}}`, v1alpha1.AnnotationInstance)), admission.Kubelets)
+		refused(t, linux.Patch(ctx, linuxNode("worker-0"), merge(`{"metadata": {"annotations": {%q: "instance"}}}`,
+			v1alpha1.AnnotationInstance)), admission.Kubelets)
 	})
 	t.Run("nor when it registers", func(t *testing.T) {
 		registering := f.as("system:node:win-new", "system:nodes")
@@ -115,10 +126,14 @@ func TestAKubeletMayNotWriteWhatTheOperatorNotes(t *testing.T) {
 	})
 	t.Run("but all that is its own", func(t *testing.T) {
 		must(t, kubelet.Patch(ctx, windowsNode(ownNode), merge(`{"metadata": {"annotations": {"theirs": "after"}}}`)))
-		must(t, kubelet.Patch(ctx, windowsNode(ownNode), merge(`{"metadata": {"labels": {"kubernetes.io/arch": "amd64", %q: "windows"}}}`, corev1.LabelOSStable)))
-		must(t, kubelet.Status().Patch(ctx, windowsNode(ownNode), merge(`{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}`)))
+		must(t, kubelet.Patch(ctx, windowsNode(ownNode),
+			merge(`{"metadata": {"labels": {"kubernetes.io/arch": "amd64", %q: "windows"}}}`, corev1.LabelOSStable)))
+		must(t, kubelet.Status().Patch(ctx, windowsNode(ownNode),
+			merge(`{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}`)))
 		bare := f.as("system:node:worker-0", "system:nodes")
-		must(t, bare.Patch(ctx, linuxNode("worker-0"), merge(`{"metadata": {"labels": {%q: "linux"}}}`, corev1.LabelOSStable)))
-		must(t, bare.Status().Patch(ctx, linuxNode("worker-0"), merge(`{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}`)))
+		must(t, bare.Patch(ctx, linuxNode("worker-0"), merge(`{"metadata": {"labels": {%q: "linux"}}}`,
+			corev1.LabelOSStable)))
+		must(t, bare.Status().Patch(ctx, linuxNode("worker-0"),
+			merge(`{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}`)))
 	})
 }

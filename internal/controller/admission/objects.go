@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// emptyOf is an object to read one of the same kind into.
+// emptyOf returns an object to read one of the same kind into.
 func emptyOf(wanted client.Object) client.Object {
 	switch wanted.(type) {
 	case *admissionv1.ValidatingAdmissionPolicy:
@@ -41,7 +41,7 @@ func alike(wanted, found client.Object) bool {
 	return false
 }
 
-// withLabels are the present labels with those that are wanted.
+// withLabels returns the present labels with those that are wanted.
 func withLabels(present, wanted map[string]string) map[string]string {
 	all := maps.Clone(wanted)
 	for name, value := range present {
@@ -59,5 +59,6 @@ func (r *Reconciler) apply(ctx context.Context, wanted client.Object) error {
 		return err
 	}
 	answer, _ := wanted.DeepCopyObject().(client.Object)
-	return r.Client.Patch(ctx, answer, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner(managedBy), client.ForceOwnership)
+	return r.Client.Patch(ctx, answer, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner(managedBy),
+		client.ForceOwnership)
 }

@@ -27,7 +27,8 @@ func secret(namespace, name string) *corev1.Secret {
 }
 
 func machine(name, system string) *machinev1beta1.Machine {
-	m := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: name, Labels: map[string]string{}}}
+	m := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: name,
+		Labels: map[string]string{}}}
 	if system != "" {
 		m.Labels[v1alpha1.LabelMachineOSID] = system
 	}
@@ -41,23 +42,26 @@ func TestTheOperatorIsHeldToWhatItIsFor(t *testing.T) {
 	f := newFixture(t, "")
 	ctx := t.Context()
 
-	t.Run("of Secrets it creates the user data for Machines and no other, also where it has the right", func(t *testing.T) {
-		f := f.within(t)
-		f.letOperatorCreateSecrets()
-		for what, other := range map[string]*corev1.Secret{
-			"of another name":           secret(v1alpha1.MachineNamespace, "worker-user-data"),
-			"in another namespace":      secret("kube-system", userdata.SecretName),
-			"in its own namespace":      secret(f.namespace, "cloud-private-key"),
-			"with a name of its making": {ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, GenerateName: userdata.SecretName + "-"}},
-			"a token of an account": {ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "token",
-				Annotations: map[string]string{corev1.ServiceAccountNameKey: "default"}}, Type: corev1.SecretTypeServiceAccountToken},
-		} {
-			t.Run(what, func(t *testing.T) { refused(t, f.operator.Create(ctx, other), admission.Operator) })
-		}
-		userData := secret(v1alpha1.MachineNamespace, userdata.SecretName)
-		must(t, f.operator.Create(ctx, userData))
-		must(t, f.admin.Delete(ctx, userData))
-	})
+	t.Run("of Secrets it creates the user data for Machines and no other, also where it has the right",
+		func(t *testing.T) {
+			f := f.within(t)
+			f.letOperatorCreateSecrets()
+			for what, other := range map[string]*corev1.Secret{
+				"of another name":      secret(v1alpha1.MachineNamespace, "worker-user-data"),
+				"in another namespace": secret("kube-system", userdata.SecretName),
+				"in its own namespace": secret(f.namespace, "cloud-private-key"),
+				"with a name of its making": {ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace,
+					GenerateName: userdata.SecretName + "-"}},
+				"a token of an account": {ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "token",
+					Annotations: map[string]string{corev1.ServiceAccountNameKey: "default"}},
+					Type: corev1.SecretTypeServiceAccountToken},
+			} {
+				t.Run(what, func(t *testing.T) { refused(t, f.operator.Create(ctx, other), admission.Operator) })
+			}
+			userData := secret(v1alpha1.MachineNamespace, userdata.SecretName)
+			must(t, f.operator.Create(ctx, userData))
+			must(t, f.admin.Delete(ctx, userData))
+		})
 	t.Run("of Nodes it changes and deletes those with Windows and no other", func(t *testing.T) {
 		f := f.within(t)
 		f.create(windowsNode(ownNode), linuxNode("worker-0"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "bare"}})
@@ -90,8 +94,10 @@ func (f *fixture) letOperatorCreateSecrets() {
 	f.Helper()
 	const name = "secrets-for-the-operator"
 	f.create(
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}}}},
-		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}}}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
 			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: f.namespace, Name: admission.Operator}}},
 	)
 	f.await("the right is given", func(ctx context.Context) (bool, error) {
@@ -99,7 +105,7 @@ func (f *fixture) letOperatorCreateSecrets() {
 	})
 }
 
-// approvals are decisions on requests that differ in who made them, and to whom.
+// approvals are decisions on requests that differ in requester and signer.
 func (f *fixture) approvals() {
 	f.Helper()
 	const (
@@ -152,15 +158,18 @@ type writer interface {
 	Create(ctx context.Context, object client.Object, options ...client.CreateOption) error
 }
 
-// letEverybodyAsk gives all who are authenticated the right to make certificate requests: that of who may ask is not the question here.
+// letEverybodyAsk gives all who are authenticated the right to make certificate requests: that of who may ask is not
+// the question here.
 func (f *fixture) letEverybodyAsk() {
 	f.Helper()
 	const name = "everybody-asks"
 	f.create(
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{certificatesv1.GroupName}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create"}},
+			{APIGroups: []string{certificatesv1.GroupName}, Resources: []string{"certificatesigningrequests"},
+				Verbs: []string{"create"}},
 		}},
-		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
 			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:authenticated"}}},
 	)
 	f.await("everybody may ask", func(ctx context.Context) (bool, error) {
@@ -169,12 +178,14 @@ func (f *fixture) letEverybodyAsk() {
 	})
 }
 
-// request is one for some certificate: what is in it is for others to judge. Of a node, the API server takes none with another name.
+// request returns one for some certificate: what is in it is for others to judge. Of a node, the API server takes none
+// with another name.
 func request(t *testing.T, signer string) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + ownNode}}, key)
+	der, err := x509.CreateCertificateRequest(rand.Reader,
+		&x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + ownNode}}, key)
 	must(t, err)
 	return &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "some-request-"},

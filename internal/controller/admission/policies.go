@@ -33,15 +33,16 @@ type Guard struct {
 	Binding *admissionv1.ValidatingAdmissionPolicyBinding
 }
 
-// Guards are the policies for an operator that has its home in the namespace. RBAC says which kinds somebody may write; these say which objects.
-// Each is about the few whom its match conditions name, and only looks at the kinds that they can write: nobody else's request can fail of it.
-// The expressions are for Kubernetes 1.30 and later.
+// Guards returns the policies for an operator that has its home in the namespace. RBAC limits the kinds that a user may
+// write; the policies limit the objects. Each applies only to the few users in its match conditions, and only to the
+// kinds that they can write: nobody else's request can fail because of it. The expressions are for Kubernetes 1.30 and
+// later.
 func Guards(namespace string) []Guard {
 	return []Guard{cloudNodeManagers(), kubelets(), operator(namespace)}
 }
 
-// cloudNodeManagers hold cloud-node-manager on a Windows node to its own Node. Its group may write all of them. On Linux nodes it goes by a
-// ServiceAccount, which is not concerned.
+// cloudNodeManagers hold cloud-node-manager on a Windows node to its own Node. Its group may write all of them. On
+// Linux nodes it goes by a ServiceAccount, which is not concerned.
 func cloudNodeManagers() Guard {
 	const prefix = "system:cloud-node-manager:"
 	g := guard(CloudNodeManagers, "the-cloud-node-manager-of-a-windows-node",
@@ -52,16 +53,17 @@ has(request.userInfo.username) && request.userInfo.username.startsWith(%q)`, pre
 		},
 		append([]admissionv1.Validation{
 			refuses("cloud-node-manager on a Windows node may change only its own Node.",
-				fmt.Sprintf(`request.operation == "UPDATE" && has(request.name) && request.userInfo.username == %q + request.name`, prefix)),
+				fmt.Sprintf(`request.operation == "UPDATE" && has(request.name) && request.userInfo.username == %q + request.name`,
+					prefix)),
 		}, keepsNode("cloud-node-manager")...)...,
 	)
 	g.Policy.Spec.Variables = annotations
 	return g
 }
 
-// kubelets keeps those who have a kubelet's certificate from writing what the operator notes on Nodes: whose they are, and which key their
-// hosts have; and from taking a Node out of the operator's reach. NodeRestriction lets a kubelet write any annotation of its own Node, and the
-// label that says which system it runs.
+// kubelets keeps those who have a kubelet's certificate from writing what the operator notes on Nodes: whose they are,
+// and which key their hosts have; and from taking a Node out of the operator's reach. NodeRestriction lets a kubelet
+// write any annotation of its own Node, and the label that says which system it runs.
 func kubelets() Guard {
 	g := guard(Kubelets, "a-kubelet",
 		`has(request.userInfo.groups) && "system:nodes" in request.userInfo.groups`,
@@ -74,7 +76,8 @@ func kubelets() Guard {
 	return g
 }
 
-// operator holds the operator to what it is for, where a rule of RBAC cannot: rules know no labels, and who creates has named nothing yet.
+// operator holds the operator to what it is for, where a rule of RBAC cannot: rules know no labels, and who creates has
+// named nothing yet.
 func operator(namespace string) Guard {
 	user := "system:serviceaccount:" + namespace + ":" + Operator
 	return guard(Operator, "the-operator",
@@ -85,14 +88,18 @@ func operator(namespace string) Guard {
 			on("machine.openshift.io", []string{"machines"}, admissionv1.Delete),
 			on(certificatesv1.GroupName, []string{"certificatesigningrequests/approval"}, admissionv1.Update),
 		},
-		refuses(fmt.Sprintf("The operator may create only the Secret %s, in %s and %s.", userdata.SecretName, v1alpha1.MachineNamespace, keys.ClusterAPINamespace),
+		refuses(fmt.Sprintf("The operator may create only the Secret %s, in %s and %s.", userdata.SecretName,
+			v1alpha1.MachineNamespace, keys.ClusterAPINamespace),
 			fmt.Sprintf(`request.resource.resource != "secrets" ||
 has(object.metadata.name) && object.metadata.name == %q && object.metadata.namespace in [%q, %q]`,
 				userdata.SecretName, v1alpha1.MachineNamespace, keys.ClusterAPINamespace)),
-		refuses("The operator may change and delete only Windows nodes: the Node does not have the label "+corev1.LabelOSStable+"=windows.",
+		refuses("The operator may change and delete only Windows nodes: the Node does not have the label "+
+			corev1.LabelOSStable+"=windows.",
 			`request.resource.resource != "nodes" || `+labeled("oldObject", corev1.LabelOSStable, "windows")),
-		refuses("The operator may delete only Windows Machines: the Machine does not have the label "+v1alpha1.LabelMachineOSID+"="+v1alpha1.MachineOSIDWindows+".",
-			`request.resource.resource != "machines" || `+labeled("oldObject", v1alpha1.LabelMachineOSID, v1alpha1.MachineOSIDWindows)),
+		refuses("The operator may delete only Windows Machines: the Machine does not have the label "+
+			v1alpha1.LabelMachineOSID+"="+v1alpha1.MachineOSIDWindows+".",
+			`request.resource.resource != "machines" || `+labeled("oldObject", v1alpha1.LabelMachineOSID,
+				v1alpha1.MachineOSIDWindows)),
 		// What the operator asks for itself came over the pinned connection to a host; the rest are requests of kubelets.
 		refuses("The operator may decide on its own requests for client certificates, and on requests of nodes to the signers for kubelets.",
 			// dyn: else the types of all these kinds are checked, and most have no such fields.
@@ -115,8 +122,8 @@ var annotations = []admissionv1.Variable{
 	{Name: "after", Expression: `object != null && has(object.metadata.annotations) ? object.metadata.annotations : {}`},
 }
 
-// keepsNode refuses that the operator's annotations of a Node are made, changed or taken away, and that a Windows node becomes another: the operator
-// could neither drain nor delete it any more.
+// keepsNode refuses that the operator's annotations of a Node are made, changed or taken away, and that a Windows node
+// becomes another: the operator could neither drain nor delete it any more.
 func keepsNode(who string) []admissionv1.Validation {
 	prefix := v1alpha1.GroupVersion.Group + "/"
 	return []admissionv1.Validation{
@@ -125,14 +132,16 @@ func keepsNode(who string) []admissionv1.Validation {
 name in variables.before && variables.before[name] == variables.after[name])`, prefix)),
 		refuses("The annotations "+prefix+"* of a Node belong to the operator: "+who+" must not remove one.",
 			fmt.Sprintf(`variables.before.all(name, !name.startsWith(%q) || name in variables.after)`, prefix)),
-		refuses("A Windows node stays a Windows node: "+who+" must not change or remove its label "+corev1.LabelOSStable+"=windows.",
+		refuses("A Windows node stays a Windows node: "+who+" must not change or remove its label "+
+			corev1.LabelOSStable+"=windows.",
 			fmt.Sprintf(`request.operation != "UPDATE" || !(%s) || %s`,
 				labeled("oldObject", corev1.LabelOSStable, "windows"), labeled("object", corev1.LabelOSStable, "windows"))),
 	}
 }
 
 // guard makes a policy and its binding with all that the API server would fill in, so that they can be compared.
-func guard(name, who, matches string, rules []admissionv1.NamedRuleWithOperations, validations ...admissionv1.Validation) Guard {
+func guard(name, who, matches string, rules []admissionv1.NamedRuleWithOperations,
+	validations ...admissionv1.Validation) Guard {
 	metadata := metav1.ObjectMeta{Name: name, Labels: map[string]string{managedByLabel: managedBy}}
 	fail, equivalent := admissionv1.Fail, admissionv1.Equivalent
 	return Guard{
@@ -150,7 +159,8 @@ func guard(name, who, matches string, rules []admissionv1.NamedRuleWithOperation
 			},
 		},
 		Binding: &admissionv1.ValidatingAdmissionPolicyBinding{
-			TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding"},
+			TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(),
+				Kind: "ValidatingAdmissionPolicyBinding"},
 			ObjectMeta: *metadata.DeepCopy(),
 			Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
 				PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
@@ -164,11 +174,12 @@ func on(group string, resources []string, operations ...admissionv1.OperationTyp
 	all := admissionv1.AllScopes
 	return admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
 		Operations: operations,
-		Rule:       admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: resources, Scope: &all},
+		Rule: admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"},
+			Resources: resources, Scope: &all},
 	}}
 }
 
-// refuses what the expression is not true for. Who is refused reads the message.
+// refuses requests for which the expression is not true, with the message.
 func refuses(message, expression string) admissionv1.Validation {
 	reason := metav1.StatusReasonForbidden
 	return admissionv1.Validation{Expression: expression, Message: message, Reason: &reason}

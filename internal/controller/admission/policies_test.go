@@ -31,7 +31,8 @@ func TestEveryPolicyIsAboutFewAndFailsClosed(t *testing.T) {
 				}
 			}
 			if g.Binding.Name != g.Policy.Name || g.Binding.Spec.PolicyName != g.Policy.Name ||
-				!slices.Equal(g.Binding.Spec.ValidationActions, []admissionv1.ValidationAction{admissionv1.Deny}) || g.Binding.Spec.MatchResources != nil {
+				!slices.Equal(g.Binding.Spec.ValidationActions, []admissionv1.ValidationAction{admissionv1.Deny}) ||
+				g.Binding.Spec.MatchResources != nil {
 				t.Errorf("its binding is %+v", g.Binding)
 			}
 		})
@@ -59,6 +60,6 @@ func TestThatAnAPIServerHasNoPoliciesIsToldOnce(t *testing.T) {
 		}
 	}
 	if len(recorder.Events) != 1 || !strings.Contains(<-recorder.Events, "AdmissionPoliciesNotServed") {
-		t.Error("it is not told, or more than once")
+		t.Error("it is not reported, or more than once")
 	}
 }

@@ -35,10 +35,12 @@ func newBench(t *testing.T) *bench {
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)), recorder: events.NewFakeRecorder(100)}
+	b := &bench{t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)),
+		recorder: events.NewFakeRecorder(100)}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "wmco", UID: "namespace-uid"}}
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(namespace).WithInterceptorFuncs(interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch,
+			options ...client.PatchOption) error {
 			b.writes++
 			if o.GetName() == b.refused {
 				return errors.New("the expression does not compile")
@@ -46,7 +48,8 @@ func newBench(t *testing.T) *bench {
 			return c.Patch(ctx, o, patch, options...)
 		},
 	}).Build()
-	b.Reconciler = &Reconciler{Client: api, Live: api, Namespace: "wmco", Events: b.recorder, Clock: b.clock, present: map[string]client.Reader{}}
+	b.Reconciler = &Reconciler{Client: api, Live: api, Namespace: "wmco", Events: b.recorder, Clock: b.clock,
+		present: map[string]client.Reader{}}
 	for _, g := range Guards("wmco") {
 		b.present[g.Policy.Name] = api
 	}
@@ -76,7 +79,7 @@ func TestPoliciesAreWrittenOnceAndThenLeftAlone(t *testing.T) {
 	if after, err := b.reconcile(); err != nil || after != 0 || b.writes != written || b.events() != "" {
 		t.Errorf("with nothing to do it wrote %d objects, and looks again in %s; error %v", b.writes-written, after, err)
 	}
-	t.Run("one that was deleted is made again, and that is told", func(t *testing.T) {
+	t.Run("one that was deleted is made again, and that is reported", func(t *testing.T) {
 		b.clock.Step(settle)
 		if err := b.Client.Delete(t.Context(), Guards("wmco")[0].Binding); err != nil {
 			t.Fatal(err)
@@ -123,7 +126,8 @@ func TestAPolicyThatTheAPIServerRefusesHoldsUpNoOther(t *testing.T) {
 			t.Errorf("policy %s: %v", g.Policy.Name, err)
 		}
 	}
-	if told := b.events(); strings.Count(told, reasonNotInForce) != 1 || !strings.Contains(told, "does not compile") || !strings.Contains(told, CloudNodeManagers) {
+	if told := b.events(); strings.Count(told, reasonNotInForce) != 1 || !strings.Contains(told, "does not compile") ||
+		!strings.Contains(told, CloudNodeManagers) {
 		t.Errorf("told was %q", told)
 	}
 	b.refused = ""

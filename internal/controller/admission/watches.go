@@ -20,11 +20,14 @@ var Resource = admissionv1.SchemeGroupVersion.WithResource("validatingadmissionp
 
 // SetupWithManager registers the controller. The API server must have Resource by then.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	once := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{r.request()} })
+	once := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{r.request()}
+	})
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("admission").
 		// There may be nothing yet that an event would come of.
-		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		WatchesRawSource(source.Func(func(_ context.Context,
+			queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			queue.Add(r.request())
 			return nil
 		}))
@@ -42,7 +45,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return b.Complete(r)
 }
 
-// request is the only one: all is looked at together.
+// request returns the only one: all is looked at together.
 func (r *Reconciler) request() reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: r.Namespace, Name: Operator}}
 }

@@ -12,11 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// lastingAbsence is how long a Secret must be absent to count as such. Secrets are renewed by deleting them, the service CA operator's
-// among them: without this, every node would lose what they hold and get it again a moment later.
+// lastingAbsence is how long a Secret must be absent to count as such. Secrets are renewed by deleting them, the
+// service CA operator's among them: without this, every node would lose what they hold and get it again a moment later.
 const lastingAbsence = 20 * time.Second
 
-// secretsReader is a reader that gives Secrets that are absent for a moment as they were. All that cluster.Read reads are optional.
+// secretsReader is a reader that gives Secrets that are absent for a moment as they were. All that cluster.Read reads
+// are optional.
 type secretsReader struct {
 	client.Reader
 	clock   clock.PassiveClock
@@ -24,7 +25,8 @@ type secretsReader struct {
 }
 
 // Get reads an object.
-func (r *secretsReader) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+func (r *secretsReader) Get(ctx context.Context, key client.ObjectKey, object client.Object,
+	options ...client.GetOption) error {
 	err := r.Reader.Get(ctx, key, object, options...)
 	secret, ok := object.(*corev1.Secret)
 	switch {
@@ -38,7 +40,8 @@ func (r *secretsReader) Get(ctx context.Context, key client.ObjectKey, object cl
 			return err
 		}
 		if before.absentSince.IsZero() {
-			log.FromContext(ctx).Info("a Secret is absent; for some time nodes keep what it contained", "secret", key, "time", lastingAbsence)
+			log.FromContext(ctx).Info("a Secret is absent; for some time nodes keep what it contained", "secret", key,
+				"time", lastingAbsence)
 		}
 		now.given.DeepCopyInto(secret)
 		return nil
@@ -53,7 +56,7 @@ func (r *secretsReader) confirm() {
 	}
 }
 
-// next is the time until an absence will have lasted, at most limit.
+// next returns the time until an absence will have lasted, at most limit.
 func (r *secretsReader) next(limit time.Duration) time.Duration {
 	for _, secret := range r.secrets {
 		if left := secret.left(r.clock.Now()); left > 0 {
@@ -65,7 +68,8 @@ func (r *secretsReader) next(limit time.Duration) time.Duration {
 
 // keptSecret is what is known of a Secret.
 type keptSecret struct {
-	// last is the Secret of the last good read of the cluster, and given that of the last read; nil for absent, or not read yet.
+	// last is the Secret of the last good read of the cluster, and given that of the last read; nil for absent, or not
+	// read yet.
 	last, given *corev1.Secret
 	// absentSince is when it was first seen to be absent; zero when it was there.
 	absentSince time.Time
@@ -94,7 +98,7 @@ func (k keptSecret) confirmed() keptSecret {
 	return k
 }
 
-// left is the time until the absence will have lasted; not above zero when it counts, or there is none.
+// left returns the time until the absence will have lasted; not above zero when it counts, or there is none.
 func (k keptSecret) left(now time.Time) time.Duration {
 	if k.last == nil || k.absentSince.IsZero() {
 		return 0

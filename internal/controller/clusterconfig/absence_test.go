@@ -56,7 +56,8 @@ func (a *absences) restart() {
 // start starts the operator, which has read nothing yet.
 func (a *absences) start() {
 	reader := interceptor.NewClient(a.client, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object,
+			options ...client.GetOption) error {
 			if _, ok := object.(*corev1.Secret); ok && a.fails != nil {
 				return a.fails
 			}
@@ -68,7 +69,8 @@ func (a *absences) start() {
 	a.kept.clock = a.clock
 }
 
-// reads lets the Source read the cluster, which it tells of so many times, and returns the time until it will do so again.
+// reads lets the Source read the cluster, which it tells of so many times, and returns the time until it will do so
+// again.
 func (a *absences) reads(told int) time.Duration {
 	a.t.Helper()
 	result, err := a.Reconcile(a.t.Context(), ctrl.Request{})
@@ -105,7 +107,8 @@ func (a *absences) makes(secret *corev1.Secret) {
 
 func (a *absences) deletes(secret *corev1.Secret) {
 	a.t.Helper()
-	a.must(a.client.Delete(a.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name}}))
+	a.must(a.client.Delete(a.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace,
+		Name: secret.Name}}))
 }
 
 // serves looks at the certificate that exporters are to have; nil is for none.
@@ -144,7 +147,8 @@ func servingCertificate(t *testing.T) *corev1.Secret {
 func pullSecretFor(registry string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.PullSecret.Namespace, Name: cluster.PullSecret.Name},
-		Data:       map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"` + registry + `":{"username":"user","password":"password"}}}`)},
+		Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"` + registry +
+			`":{"username":"user","password":"password"}}}`)},
 	}
 }
 

@@ -1,4 +1,5 @@
-// Package clusterconfig keeps the facts of the cluster that every host depends on: read when an object changes, shared by all.
+// Package clusterconfig keeps the facts of the cluster that every host depends on. It reads them when an object
+// changes, and shares them with all instances.
 package clusterconfig
 
 import (
@@ -34,7 +35,8 @@ import (
 // The pull secret is in a namespace of others; a bundle for OLM can bring no Role there.
 // +kubebuilder:rbac:groups="",resources=secrets,resourceNames=pull-secret,verbs=get;list;watch
 
-// rereadInterval is between two reads when nothing was seen to change: a watch may miss something, and a report may have been undone.
+// rereadInterval is between two reads when nothing was seen to change: a watch may miss something, and a report may
+// have been undone.
 const rereadInterval = 10 * time.Minute
 
 // errNotRead is the state before the first read.
@@ -55,7 +57,7 @@ type Source struct {
 	err   error
 }
 
-// NewSource makes a source that reads the API server directly and tells on changed when the facts differ from before.
+// NewSource makes a source that reads the API server directly and signals on changed when the facts differ from before.
 func NewSource(reader client.Reader, namespace string, changed chan<- event.GenericEvent) *Source {
 	kept := &secretsReader{Reader: reader, clock: clock.RealClock{}, secrets: map[types.NamespacedName]keptSecret{}}
 	return &Source{kept: kept, namespace: namespace, changed: changed, err: errNotRead}
@@ -90,8 +92,8 @@ func (s *Source) SetupWithManager(mgr ctrl.Manager) error {
 	return err
 }
 
-// Reconcile reads the cluster. A request that fails keeps the last good facts; an object that is absent or wrong does not, but for an
-// optional Secret, whose absence counts when it has lasted.
+// Reconcile reads the cluster. After a failed request the last good facts stay; an absent or wrong object discards
+// them, except an optional Secret, whose absence counts only after a while.
 func (s *Source) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	if err := s.optional.watch(ctx); err != nil {
 		return ctrl.Result{}, err

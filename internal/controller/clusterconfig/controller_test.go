@@ -55,14 +55,16 @@ type countingReader struct {
 	reads *atomic.Int64
 }
 
-func (r countingReader) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+func (r countingReader) Get(ctx context.Context, key client.ObjectKey, object client.Object,
+	options ...client.GetOption) error {
 	if _, ok := object.(*configv1.ClusterVersion); ok {
 		defer r.reads.Add(1)
 	}
 	return r.Reader.Get(ctx, key, object, options...)
 }
 
-// start runs a Source of the present line in a namespace of its own that has the operator's Deployment and what OLM made.
+// start runs a Source of the present line in a namespace of its own that has the operator's Deployment and what OLM
+// made.
 func start(t *testing.T) *running {
 	t.Helper()
 	return startLine(t, support.CurrentLine())
@@ -73,15 +75,17 @@ func startLine(t *testing.T, line support.ReleaseLine) *running {
 	t.Helper()
 	c := lab.Cluster(t)
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, cluster.AddToScheme, operatorcondition.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, cluster.AddToScheme,
+		operatorcondition.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
 	r := &running{namespace: clustertest.Namespace(t, c), reads: &atomic.Int64{}}
 	mgr, err := ctrl.NewManager(c.Config, ctrl.Options{
-		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: ptr.To(true)},
-		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{r.namespace: {}}},
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{r.namespace: {}}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -181,26 +185,30 @@ func (r *running) rendered(t *testing.T) string {
 func TestAChangeOfAnythingThatIsReadLeadsToARead(t *testing.T) {
 	r := start(t)
 	named := func(o client.Object, name string) client.Object { o.SetName(name); return o }
-	mirrors := []client.Object{named(&configv1.ImageDigestMirrorSet{}, "change-"+r.namespace), named(&configv1.ImageTagMirrorSet{}, "change-"+r.namespace)}
+	mirrors := []client.Object{named(&configv1.ImageDigestMirrorSet{}, "change-"+r.namespace),
+		named(&configv1.ImageTagMirrorSet{}, "change-"+r.namespace)}
 	for _, set := range mirrors {
 		r.createForTest(t, set)
 	}
 	r.create(t, r.servingSecret(t))
 	for name, object := range map[string]client.Object{
-		"the Infrastructure":                     named(&configv1.Infrastructure{}, "cluster"),
-		"the ClusterVersion":                     named(&configv1.ClusterVersion{}, "version"),
-		"the Network's configuration":            named(&configv1.Network{}, "cluster"),
-		"the Network operator":                   named(&operatorv1.Network{}, "cluster"),
-		"the pool of workers":                    named(&machineconfigv1.MachineConfigPool{}, "worker"),
-		"the workers' rendered configuration":    named(&machineconfigv1.MachineConfig{}, r.rendered(t)),
-		"the ControllerConfig":                   named(&machineconfigv1.ControllerConfig{}, "machine-config-controller"),
-		"the API server's certificate authority": &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "kube-root-ca.crt"}},
-		"the proxy":                              named(&configv1.Proxy{}, "cluster"),
-		"the image configuration":                named(&configv1.Image{}, "cluster"),
-		"mirrors for digests":                    mirrors[0],
-		"mirrors for tags":                       mirrors[1],
-		"the pull secret":                        &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-config", Name: "pull-secret"}},
-		"the exporters' certificate":             &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "windows-machine-config-operator-tls"}},
+		"the Infrastructure":                  named(&configv1.Infrastructure{}, "cluster"),
+		"the ClusterVersion":                  named(&configv1.ClusterVersion{}, "version"),
+		"the Network's configuration":         named(&configv1.Network{}, "cluster"),
+		"the Network operator":                named(&operatorv1.Network{}, "cluster"),
+		"the pool of workers":                 named(&machineconfigv1.MachineConfigPool{}, "worker"),
+		"the workers' rendered configuration": named(&machineconfigv1.MachineConfig{}, r.rendered(t)),
+		"the ControllerConfig":                named(&machineconfigv1.ControllerConfig{}, "machine-config-controller"),
+		"the API server's certificate authority": &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace,
+			Name: "kube-root-ca.crt"}},
+		"the proxy":               named(&configv1.Proxy{}, "cluster"),
+		"the image configuration": named(&configv1.Image{}, "cluster"),
+		"mirrors for digests":     mirrors[0],
+		"mirrors for tags":        mirrors[1],
+		"the pull secret": &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-config",
+			Name: "pull-secret"}},
+		"the exporters' certificate": &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace,
+			Name: "windows-machine-config-operator-tls"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := r.settled(t)
@@ -212,11 +220,15 @@ func TestAChangeOfAnythingThatIsReadLeadsToARead(t *testing.T) {
 		})
 	}
 	for name, object := range map[string]client.Object{
-		"another ConfigMap of the namespace": &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "another"}},
-		"another Secret of the namespace":    &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "another"}},
-		"a pull secret of another namespace": &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "pull-secret"}},
-		"another Secret beside that":         &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-config", Name: "another-" + r.namespace}},
-		"another Image configuration":        named(&configv1.Image{}, "another-"+r.namespace),
+		"another ConfigMap of the namespace": &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace,
+			Name: "another"}},
+		"another Secret of the namespace": &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace,
+			Name: "another"}},
+		"a pull secret of another namespace": &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace,
+			Name: "pull-secret"}},
+		"another Secret beside that": &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-config",
+			Name: "another-" + r.namespace}},
+		"another Image configuration": named(&configv1.Image{}, "another-"+r.namespace),
 	} {
 		t.Run(name+" is nothing to it", func(t *testing.T) {
 			before := r.settled(t)
@@ -228,7 +240,7 @@ func TestAChangeOfAnythingThatIsReadLeadsToARead(t *testing.T) {
 	}
 }
 
-// tellsOLM is the condition that the OperatorCondition says whether the cluster is supported, with such words.
+// tellsOLM returns the condition that the OperatorCondition says whether the cluster is supported, with such words.
 func (r *running) tellsOLM(want metav1.ConditionStatus, words ...string) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		object := &operatorsv2.OperatorCondition{}
@@ -238,7 +250,7 @@ func (r *running) tellsOLM(want metav1.ConditionStatus, words ...string) func(co
 	}
 }
 
-// tellsDeployment is the condition that an event with such words is at the operator's Deployment.
+// tellsDeployment returns the condition that an event with such words is at the operator's Deployment.
 func (r *running) tellsDeployment(eventType, reason string, words ...string) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		own := &appsv1.Deployment{}
@@ -250,7 +262,8 @@ func (r *running) tellsDeployment(eventType, reason string, words ...string) fun
 			return false, err
 		}
 		for _, e := range events.Items {
-			if e.Type == eventType && e.Reason == reason && e.Regarding.Kind == "Deployment" && e.Regarding.UID == own.UID && hasAll(e.Note, words) {
+			if e.Type == eventType && e.Reason == reason && e.Regarding.Kind == "Deployment" && e.Regarding.UID == own.UID &&
+				hasAll(e.Note, words) {
 				return true, nil
 			}
 		}
@@ -270,17 +283,19 @@ func TestAPatchVersionThatIsTooLowIsToldUntilTheClusterIsUpgraded(t *testing.T) 
 	setVersion := func(version string) {
 		change := client.RawPatch("application/merge-patch+json", []byte(`{"status":{"history":[{"state":"Completed","version":"`+version+`",
 "image":"none","startedTime":"2026-07-01T08:00:00Z","completionTime":"2026-07-01T08:41:00Z","verified":false}]}}`))
-		if err := r.admin.Status().Patch(context.Background(), &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"}}, change); err != nil {
+		if err := r.admin.Status().Patch(context.Background(),
+			&configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"}}, change); err != nil {
 			t.Fatal(err)
 		}
 	}
 	t.Cleanup(func() { setVersion("5.0.3") })
 
 	both := []string{"OpenShift 5.0.3", "OpenShift 5.0.4"}
-	r.await(t, "OLM is told which version is needed", r.tellsOLM(metav1.ConditionFalse, both...))
-	r.await(t, "a warning at the Deployment says the same", r.tellsDeployment(corev1.EventTypeWarning, "ClusterVersionUnsupported", both...))
+	r.await(t, "OLM knows which version is needed", r.tellsOLM(metav1.ConditionFalse, both...))
+	r.await(t, "a warning at the Deployment says the same", r.tellsDeployment(corev1.EventTypeWarning,
+		"ClusterVersionUnsupported", both...))
 	setVersion("5.0.4")
-	r.await(t, "OLM is told that the cluster is supported", r.tellsOLM(metav1.ConditionTrue))
+	r.await(t, "OLM knows that the cluster is supported", r.tellsOLM(metav1.ConditionTrue))
 	r.await(t, "and so is the Deployment", r.tellsDeployment(corev1.EventTypeNormal, operatorcondition.ClusterSupported))
 }
 
@@ -296,11 +311,11 @@ func TestTheOperatorsOwnStatus(t *testing.T) {
 	}
 	t.Cleanup(func() { setNetwork("OVNKubernetes") })
 
-	r.await(t, "OLM is told that the cluster is supported", r.tellsOLM(metav1.ConditionTrue))
+	r.await(t, "OLM knows that the cluster is supported", r.tellsOLM(metav1.ConditionTrue))
 	setNetwork("OpenShiftSDN")
-	r.await(t, "OLM is told that it is not", r.tellsOLM(metav1.ConditionFalse))
+	r.await(t, "OLM knows that it is not", r.tellsOLM(metav1.ConditionFalse))
 	r.await(t, "a warning is at the Deployment", r.tellsDeployment(corev1.EventTypeWarning, "NetworkUnsupported"))
 	setNetwork("OVNKubernetes")
-	r.await(t, "OLM is told that it is again", r.tellsOLM(metav1.ConditionTrue))
+	r.await(t, "OLM knows that it is again", r.tellsOLM(metav1.ConditionTrue))
 	r.await(t, "and so is the Deployment", r.tellsDeployment(corev1.EventTypeNormal, operatorcondition.ClusterSupported))
 }

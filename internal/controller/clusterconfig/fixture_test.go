@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// orderlyCluster are the objects that every OpenShift cluster has.
+// orderlyCluster returns the objects that every OpenShift cluster has.
 func orderlyCluster(t *testing.T) []client.Object {
 	t.Helper()
 	meta := metav1.ObjectMeta{Name: "cluster"}
@@ -27,12 +27,15 @@ func orderlyCluster(t *testing.T) []client.Object {
 			PlatformStatus: &configv1.PlatformStatus{Type: configv1.NonePlatformType},
 		}},
 		&configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"}, Status: configv1.ClusterVersionStatus{
-			Desired: configv1.Release{Version: "5.0.2"}, History: []configv1.UpdateHistory{{State: configv1.CompletedUpdate, Version: "5.0.2"}},
+			Desired: configv1.Release{Version: "5.0.2"},
+			History: []configv1.UpdateHistory{{State: configv1.CompletedUpdate, Version: "5.0.2"}},
 		}},
-		&configv1.Network{ObjectMeta: meta, Status: configv1.NetworkStatus{NetworkType: "OVNKubernetes", ServiceNetwork: []string{"172.30.0.0/16"}}},
-		&operatorv1.Network{ObjectMeta: meta, Spec: operatorv1.NetworkSpec{DefaultNetwork: operatorv1.DefaultNetworkDefinition{
-			Type: "OVNKubernetes", OVNKubernetesConfig: &operatorv1.OVNKubernetesConfig{HybridOverlayConfig: overlay},
-		}}},
+		&configv1.Network{ObjectMeta: meta, Status: configv1.NetworkStatus{NetworkType: "OVNKubernetes",
+			ServiceNetwork: []string{"172.30.0.0/16"}}},
+		&operatorv1.Network{ObjectMeta: meta,
+			Spec: operatorv1.NetworkSpec{DefaultNetwork: operatorv1.DefaultNetworkDefinition{
+				Type: "OVNKubernetes", OVNKubernetesConfig: &operatorv1.OVNKubernetesConfig{HybridOverlayConfig: overlay},
+			}}},
 		&machineconfigv1.MachineConfigPool{
 			ObjectMeta: metav1.ObjectMeta{Name: "worker"},
 			Spec:       machineconfigv1.MachineConfigPoolSpec{Configuration: rendered},
@@ -46,7 +49,8 @@ func orderlyCluster(t *testing.T) []client.Object {
 			ObjectMeta: metav1.ObjectMeta{Name: "machine-config-controller"},
 			Spec:       machineconfigv1.ControllerConfigSpec{KubeAPIServerServingCAData: []byte(ca)},
 		},
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kube-root-ca.crt"}, Data: map[string]string{"ca.crt": ca}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kube-root-ca.crt"},
+			Data: map[string]string{"ca.crt": ca}},
 	}
 }
 
@@ -59,7 +63,8 @@ func workerIgnition(t *testing.T) []byte {
 		"storage": object{"files": []object{{"path": "/etc/kubernetes/kubelet.conf", "contents": object{
 			"source": "data:;base64," + base64.StdEncoding.EncodeToString([]byte(kubelet)),
 		}}}},
-		"systemd": object{"units": []object{{"name": "kubelet.service", "contents": "[Service]\nExecStart=/usr/bin/kubelet \\\n  --v=2\n"}}},
+		"systemd": object{"units": []object{{"name": "kubelet.service",
+			"contents": "[Service]\nExecStart=/usr/bin/kubelet \\\n  --v=2\n"}}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -39,7 +39,8 @@ func (r *running) servingSecret(t *testing.T) *corev1.Secret {
 		t.Fatal(err)
 	}
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "windows-machine-config-operator-tls"}, Type: corev1.SecretTypeTLS,
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "windows-machine-config-operator-tls"},
+		Type:       corev1.SecretTypeTLS,
 		Data: map[string][]byte{
 			corev1.TLSCertKey:       pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}),
 			corev1.TLSPrivateKeyKey: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}),
@@ -47,7 +48,7 @@ func (r *running) servingSecret(t *testing.T) *corev1.Secret {
 	}
 }
 
-// notFollowed are the notes of the events SettingNotFollowed on the operator's Deployment.
+// notFollowed returns the notes of the events SettingNotFollowed on the operator's Deployment.
 func (r *running) notFollowed(ctx context.Context) ([]string, error) {
 	var events eventsv1.EventList
 	err := r.admin.List(ctx, &events, client.InNamespace(r.namespace))
@@ -64,9 +65,11 @@ func (r *running) notFollowed(ctx context.Context) ([]string, error) {
 // L-03
 func TestASettingThatIsNotFollowedIsAnEventOfItsOwn(t *testing.T) {
 	r := start(t)
-	set := &configv1.ImageDigestMirrorSet{ObjectMeta: metav1.ObjectMeta{Name: "events-" + r.namespace}, Spec: configv1.ImageDigestMirrorSetSpec{
-		ImageDigestMirrors: []configv1.ImageDigestMirrors{{Source: "quay.io/a", Mirrors: []configv1.ImageMirror{"m.example.com/b", "m.example.com/a", "m.example.com/c"}}},
-	}}
+	set := &configv1.ImageDigestMirrorSet{ObjectMeta: metav1.ObjectMeta{Name: "events-" + r.namespace},
+		Spec: configv1.ImageDigestMirrorSetSpec{
+			ImageDigestMirrors: []configv1.ImageDigestMirrors{{Source: "quay.io/a",
+				Mirrors: []configv1.ImageMirror{"m.example.com/b", "m.example.com/a", "m.example.com/c"}}},
+		}}
 	r.createForTest(t, set)
 	await := func(what string, want ...string) {
 		t.Helper()
@@ -81,13 +84,15 @@ func TestASettingThatIsNotFollowedIsAnEventOfItsOwn(t *testing.T) {
 			}
 		}
 	}
-	await("both are told", set.Name+", spec.imageDigestMirrors[0].mirrors[0]", set.Name+", spec.imageDigestMirrors[0].mirrors[2]")
+	await("both are reported", set.Name+", spec.imageDigestMirrors[0].mirrors[0]",
+		set.Name+", spec.imageDigestMirrors[0].mirrors[2]")
 	r.settled(t)
-	change := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"imageDigestMirrors":[{"source":"gcr.io/z","mirrors":["m.example.com/b","m.example.com/a/z"]}]}}`))
+	change := client.RawPatch("application/merge-patch+json",
+		[]byte(`{"spec":{"imageDigestMirrors":[{"source":"gcr.io/z","mirrors":["m.example.com/b","m.example.com/a/z"]}]}}`))
 	if err := r.admin.Patch(t.Context(), set, change); err != nil {
 		t.Fatal(err)
 	}
-	await("another one at the same place is told, too", "mirror for gcr.io/z", "quay.io/a", "quay.io/a")
+	await("another one at the same place is reported, too", "mirror for gcr.io/z", "quay.io/a", "quay.io/a")
 	if facts, err := r.Current(); err != nil || len(facts.Registries.Hosts) == 0 {
 		t.Errorf("got %+v, error %v", facts.Registries, err)
 	}
@@ -96,7 +101,8 @@ func TestASettingThatIsNotFollowedIsAnEventOfItsOwn(t *testing.T) {
 // definitions are the kinds that an API server need not have.
 var definitions = []string{"imagedigestmirrorsets", "imagetagmirrorsets", "images", "proxies"}
 
-// withoutOptionalKinds takes the kinds from the API server, and gives them back after the test. The function that it returns does so before.
+// withoutOptionalKinds takes the kinds from the API server, and gives them back after the test. The function that it
+// returns does so before.
 func withoutOptionalKinds(t *testing.T) (restore func()) {
 	t.Helper()
 	admin, err := client.New(lab.Cluster(t).Config, client.Options{})
@@ -131,7 +137,8 @@ func withoutOptionalKinds(t *testing.T) (restore func()) {
 	}
 	awaitThat(t, "the kinds are gone", func(ctx context.Context) bool {
 		return !slices.ContainsFunc(removed, func(o *unstructured.Unstructured) bool {
-			return client.IgnoreNotFound(admin.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopy())) != nil || admin.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopy()) == nil
+			return client.IgnoreNotFound(admin.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopy())) != nil ||
+				admin.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopy()) == nil
 		})
 	})
 	restored := false
@@ -183,14 +190,18 @@ func TestAnAPIServerNeedNotHaveAllKinds(t *testing.T) {
 		t.Fatalf("got %+v, error %v", facts.Registries, err)
 	}
 	restore()
-	change := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"test":"`+r.namespace+`"}}}`))
-	if err := r.admin.Patch(t.Context(), &configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}, change); err != nil {
+	change := client.RawPatch("application/merge-patch+json",
+		[]byte(`{"metadata":{"annotations":{"test":"`+r.namespace+`"}}}`))
+	if err := r.admin.Patch(t.Context(), &configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}},
+		change); err != nil {
 		t.Fatal(err)
 	}
 	r.settled(t)
-	r.createForTest(t, &configv1.ImageDigestMirrorSet{ObjectMeta: metav1.ObjectMeta{Name: "later-" + r.namespace}, Spec: configv1.ImageDigestMirrorSetSpec{
-		ImageDigestMirrors: []configv1.ImageDigestMirrors{{Source: "quay.io", Mirrors: []configv1.ImageMirror{"m.example.com"}}},
-	}})
+	r.createForTest(t, &configv1.ImageDigestMirrorSet{ObjectMeta: metav1.ObjectMeta{Name: "later-" + r.namespace},
+		Spec: configv1.ImageDigestMirrorSetSpec{
+			ImageDigestMirrors: []configv1.ImageDigestMirrors{{Source: "quay.io",
+				Mirrors: []configv1.ImageMirror{"m.example.com"}}},
+		}})
 	r.await(t, "a mirror of a kind that has come is known", func(context.Context) (bool, error) {
 		facts, err := r.Current()
 		return err == nil && len(facts.Registries.Hosts) == 1, nil

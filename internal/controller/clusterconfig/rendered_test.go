@@ -9,16 +9,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The operator reads what the Linux workers are configured with through the API, and asks no machine config server. What it has read before is
-// not used in the place of a configuration that is gone.
-// R-100, D-3
+// The operator reads what the Linux workers are configured with through the API, and asks no machine config server.
+// What it has read before is not used in the place of a configuration that is gone. R-100, D-3
 func TestARenderedConfigurationThatCannotBeUsedIsToldAndIsNotFollowed(t *testing.T) {
 	rendered := &machineconfigv1.MachineConfig{ObjectMeta: metav1.ObjectMeta{Name: "rendered-worker-1"}}
 	for name, test := range map[string]struct {
 		spoil func(*absences) error
 		says  string
 	}{
-		"one that is missing": {func(a *absences) error { return a.client.Delete(a.t.Context(), rendered.DeepCopy()) }, "does not exist"},
+		"one that is missing": {func(a *absences) error {
+			return a.client.Delete(a.t.Context(), rendered.DeepCopy())
+		}, "does not exist"},
 		"one that is no Ignition": {func(a *absences) error {
 			broken := rendered.DeepCopy()
 			broken.Spec.Config.Raw = []byte(`{"ignition":{"version":"4.0.0"}}`)
@@ -35,10 +36,12 @@ func TestARenderedConfigurationThatCannotBeUsedIsToldAndIsNotFollowed(t *testing
 			a.must(test.spoil(a))
 			a.reads(1)
 			_, err := a.Current()
-			if err == nil || !strings.Contains(err.Error(), "MachineConfig rendered-worker-1") || !strings.Contains(err.Error(), test.says) {
+			if err == nil || !strings.Contains(err.Error(), "MachineConfig rendered-worker-1") ||
+				!strings.Contains(err.Error(), test.says) {
 				t.Errorf("nodes follow what was read before, or the error does not name the object: %v", err)
 			}
-			expectEvents(t, recorded(reporter), "Warning ClusterConfigurationInvalid The cluster's configuration cannot be used: MachineConfig rendered-worker-1")
+			expectEvents(t, recorded(reporter),
+				"Warning ClusterConfigurationInvalid The cluster's configuration cannot be used: MachineConfig rendered-worker-1")
 		})
 	}
 }

@@ -34,7 +34,8 @@ type standing struct {
 // judge takes what Source keeps.
 func (r *Reporter) judge(facts nodespec.Cluster, err error) standing {
 	if err != nil {
-		return standing{reason: v1alpha1.ReasonClusterConfigurationInvalid, message: "The cluster's configuration cannot be used: " + err.Error()}
+		return standing{reason: v1alpha1.ReasonClusterConfigurationInvalid,
+			message: "The cluster's configuration cannot be used: " + err.Error()}
 	}
 	decision := r.line.SupportCluster(facts)
 	if decision.Allowed {
@@ -43,9 +44,9 @@ func (r *Reporter) judge(facts nodespec.Cluster, err error) standing {
 	return standing{reason: decision.Reason, message: decision.Message}
 }
 
-// Reporter tells which settings of the cluster Windows nodes do not follow, and whether the operator can serve the cluster: by an event on
-// the operator's Deployment, a metric, and the condition ClusterSupported for OLM. It is told the state again and again, and repeats no
-// event while the reason stays the same. Only one goroutine may use it.
+// Reporter reports which settings of the cluster Windows nodes do not follow, and whether the operator can serve the
+// cluster: by an event on the operator's Deployment, a metric, and the condition ClusterSupported for OLM. It gets the
+// state again and again, and repeats no event while the reason stays the same. Only one goroutine may use it.
 type Reporter struct {
 	live       client.Reader
 	events     events.EventRecorder
@@ -61,9 +62,11 @@ type Reporter struct {
 	toldSettings map[cluster.Notice]bool
 }
 
-// NewReporter makes a reporter. live reads the API server itself; namespace is the operator's own, line the one that it is of.
+// NewReporter makes a reporter. live reads the API server itself; namespace is the operator's own, line its release
+// line.
 func NewReporter(
-	live client.Reader, recorder events.EventRecorder, conditions *operatorcondition.Writer, namespace string, line support.ReleaseLine,
+	live client.Reader, recorder events.EventRecorder, conditions *operatorcondition.Writer, namespace string,
+	line support.ReleaseLine,
 ) *Reporter {
 	return &Reporter{live: live, events: recorder, conditions: conditions, namespace: namespace, line: line}
 }
@@ -77,7 +80,8 @@ func (r *Reporter) report(ctx context.Context, s standing) error {
 	if s.supported {
 		status = metav1.ConditionTrue
 	}
-	return r.conditions.Set(ctx, metav1.Condition{Type: operatorcondition.ClusterSupported, Status: status, Reason: s.reason, Message: s.message})
+	return r.conditions.Set(ctx, metav1.Condition{Type: operatorcondition.ClusterSupported, Status: status,
+		Reason: s.reason, Message: s.message})
 }
 
 func (r *Reporter) count(s standing) {
@@ -92,10 +96,11 @@ func (r *Reporter) count(s standing) {
 	}
 }
 
-// tell writes the event: a warning for each new reason, and a normal one when all is well again. What is well from the beginning is not
-// worth one.
+// tell writes the event: a warning for each new reason, and a normal one when all is well again. What is well from the
+// beginning is not worth one.
 func (r *Reporter) tell(ctx context.Context, s standing) error {
-	reason, eventType, message := s.reason, corev1.EventTypeWarning, s.message+" Until this is corrected, the operator configures no hosts; existing nodes stay as they are."
+	reason, eventType, message := s.reason, corev1.EventTypeWarning,
+		s.message+" Until this is corrected, the operator configures no hosts; existing nodes stay as they are."
 	if s.supported {
 		reason, eventType, message = operatorcondition.ClusterSupported, corev1.EventTypeNormal, s.message
 	}
@@ -107,12 +112,14 @@ func (r *Reporter) tell(ctx context.Context, s standing) error {
 		return err
 	}
 	r.told = reason
-	log.FromContext(ctx).Info("whether the operator can serve the cluster has changed", "supported", s.supported, "reason", reason, "message", s.message)
+	log.FromContext(ctx).Info("whether the operator can serve the cluster has changed", "supported", s.supported, "reason",
+		reason, "message", s.message)
 	r.events.Eventf(deployment, nil, eventType, reason, "CheckCluster", "%s", message)
 	return nil
 }
 
-// deployment is what events are about. Where the operator is run by something else they have its name all the same: people look for it.
+// deployment is what events are about. Where the operator is run by something else they have its name all the same:
+// people look for it.
 func (r *Reporter) deployment(ctx context.Context) (*appsv1.Deployment, error) {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: deploymentName}}
 	name := client.ObjectKeyFromObject(deployment)

@@ -29,9 +29,11 @@ import (
 const namespace, olmName = "wmco", "windows-machine-config-operator.v12.0.0"
 
 var (
-	good = nodespec.Cluster{Platform: "AWS", Version: "5.0.3", Network: nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true}}
-	sdn  = nodespec.Cluster{Platform: "AWS", Version: "5.0.3", Network: nodespec.ClusterNetwork{Type: "OpenShiftSDN"}}
-	old  = nodespec.Cluster{Platform: "AWS", Version: "4.6.7", Network: nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true}}
+	good = nodespec.Cluster{Platform: "AWS", Version: "5.0.3", Network: nodespec.ClusterNetwork{Type: "OVNKubernetes",
+		HybridOverlay: true}}
+	sdn = nodespec.Cluster{Platform: "AWS", Version: "5.0.3", Network: nodespec.ClusterNetwork{Type: "OpenShiftSDN"}}
+	old = nodespec.Cluster{Platform: "AWS", Version: "4.6.7", Network: nodespec.ClusterNetwork{Type: "OVNKubernetes",
+		HybridOverlay: true}}
 )
 
 // trial is a Reporter with everything that it says.
@@ -52,7 +54,8 @@ func newTrial(t *testing.T, objects ...client.Object) *trial {
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 	recorder := events.NewFakeRecorder(10)
 	clusterSupported.Reset()
-	return &trial{NewReporter(c, recorder, operatorcondition.NewWriter(c, c, namespace, olmName), namespace, support.CurrentLine()), c, recorder}
+	return &trial{NewReporter(c, recorder, operatorcondition.NewWriter(c, c, namespace, olmName), namespace,
+		support.CurrentLine()), c, recorder}
 }
 
 func olm() client.Object {
@@ -121,12 +124,13 @@ func TestTheOperatorTellsThatItCannotServeTheCluster(t *testing.T) {
 	t.Run("a cluster that is supported from the beginning is worth no event", func(t *testing.T) {
 		r := newTrial(t, olm())
 		expectEvents(t, r.says(t, good, nil))
-		if got := r.condition(t); got.Status != metav1.ConditionTrue || got.Reason != v1alpha1.ReasonSucceeded || !strings.Contains(got.Message, "5.0.3") {
+		if got := r.condition(t); got.Status != metav1.ConditionTrue || got.Reason != v1alpha1.ReasonSucceeded ||
+			!strings.Contains(got.Message, "5.0.3") {
 			t.Errorf("condition %+v", got)
 		}
 		expectMetric(t, v1alpha1.ReasonSucceeded, 1)
 	})
-	t.Run("one that is not is told once, and once more when it is mended", func(t *testing.T) {
+	t.Run("one that is not is reported once, and once more when it is mended", func(t *testing.T) {
 		r := newTrial(t, olm())
 		expectEvents(t, r.says(t, sdn, nil), "Warning NetworkUnsupported The cluster's network is \"OpenShiftSDN\".")
 		expectEvents(t, r.says(t, sdn, nil))
@@ -140,9 +144,10 @@ func TestTheOperatorTellsThatItCannotServeTheCluster(t *testing.T) {
 		}
 		expectEvents(t, r.says(t, sdn, nil), "Warning NetworkUnsupported")
 	})
-	t.Run("another reason is told again", func(t *testing.T) {
+	t.Run("another reason is reported again", func(t *testing.T) {
 		r := newTrial(t, olm())
-		expectEvents(t, r.says(t, nodespec.Cluster{}, fault), "Warning ClusterConfigurationInvalid The cluster's configuration cannot be used: Infrastructure cluster")
+		expectEvents(t, r.says(t, nodespec.Cluster{}, fault),
+			"Warning ClusterConfigurationInvalid The cluster's configuration cannot be used: Infrastructure cluster")
 		expectEvents(t, r.says(t, old, nil), "Warning ClusterVersionUnsupported")
 		expectEvents(t, r.says(t, sdn, nil), "Warning NetworkUnsupported")
 	})
@@ -155,7 +160,8 @@ func TestTheOperatorTellsThatItCannotServeTheCluster(t *testing.T) {
 	t.Run("a Deployment that cannot be read now is asked again, and then told", func(t *testing.T) {
 		r := newTrial(t, olm())
 		broken := errors.New("connection refused")
-		r.live = interceptor.NewClient(r.client, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+		r.live = interceptor.NewClient(r.client, interceptor.Funcs{Get: func(context.Context, client.WithWatch,
+			client.ObjectKey, client.Object, ...client.GetOption) error {
 			return broken
 		}})
 		if err := r.report(t.Context(), r.judge(sdn, nil)); !errors.Is(err, broken) {
@@ -174,13 +180,15 @@ func TestTheOperatorTellsThatItCannotServeTheCluster(t *testing.T) {
 
 func TestEventsAreAboutTheOperatorsDeployment(t *testing.T) {
 	t.Run("with its UID, by which it is described", func(t *testing.T) {
-		r := newTrial(t, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: deploymentName, UID: "one"}})
+		r := newTrial(t, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
+			Name: deploymentName, UID: "one"}})
 		if got, err := r.deployment(t.Context()); err != nil || got.UID != "one" {
 			t.Errorf("got %+v, error %v", got, err)
 		}
 	})
 	t.Run("by name where something else runs the operator", func(t *testing.T) {
-		if got, err := newTrial(t).deployment(t.Context()); err != nil || got.Name != deploymentName || got.Namespace != namespace {
+		if got, err := newTrial(t).deployment(t.Context()); err != nil || got.Name != deploymentName ||
+			got.Namespace != namespace {
 			t.Errorf("got %+v, error %v", got, err)
 		}
 	})

@@ -12,14 +12,15 @@ import (
 )
 
 const (
-	// reasonSettingNotFollowed is that of the event for each setting of the cluster that Windows nodes do not follow.
+	// reasonSettingNotFollowed is the reason of the event for each setting of the cluster that Windows nodes do not
+	// follow.
 	reasonSettingNotFollowed = "SettingNotFollowed"
 	// eventsAtOnce is how many such events one read of the cluster may lead to. The rest is in the log.
 	eventsAtOnce = 10
 )
 
-// reportSettings tells of each setting that Windows nodes do not follow once: by an event on the operator's Deployment and a line in the
-// log. What is followed again, or is gone, is forgotten.
+// reportSettings tells of each setting that Windows nodes do not follow once: by an event on the operator's Deployment
+// and a line in the log. What is followed again, or is gone, is forgotten.
 func (r *Reporter) reportSettings(ctx context.Context, notices []cluster.Notice) error {
 	settingsNotFollowed.Set(float64(len(notices)))
 	present := map[cluster.Notice]bool{}
@@ -46,33 +47,37 @@ func (r *Reporter) tellSettings(ctx context.Context, notices []cluster.Notice) e
 		return err
 	}
 	warn := func(related *corev1.ObjectReference, message string) {
-		r.events.Eventf(deployment, related, corev1.EventTypeWarning, reasonSettingNotFollowed, "FollowSettings", "%s", message)
+		r.events.Eventf(deployment, related, corev1.EventTypeWarning, reasonSettingNotFollowed,
+			"FollowSettings", "%s", message)
 	}
 	for i, notice := range notices {
-		log.FromContext(ctx).Info("Windows nodes do not follow a setting of the cluster", "object", notice.Object, "field", notice.Field, "why", notice.Message)
+		log.FromContext(ctx).Info("Windows nodes do not follow a setting of the cluster", "object", notice.Object, "field",
+			notice.Field, "why", notice.Message)
 		if i < eventsAtOnce {
 			warn(reference(notice), notice.String())
 		}
 	}
 	if more := len(notices) - eventsAtOnce; more > 0 {
 		warn(&corev1.ObjectReference{Kind: "Deployment", Namespace: deployment.Namespace, Name: deployment.Name},
-			fmt.Sprintf("Windows nodes do not follow %d more settings of the cluster; the log of Deployment %s names them.", more, deployment.Name))
+			fmt.Sprintf("Windows nodes do not follow %d more settings of the cluster; the log of Deployment %s names them.",
+				more, deployment.Name))
 	}
 	return nil
 }
 
-// reference is what an event tells of besides the Deployment. Events with the same reference are made one by the library that records them,
-// with the first one's text; so it is as exact as can be.
+// reference is what an event tells of besides the Deployment. Events with the same reference are made one by the
+// library that records them, with the first one's text; so it is as exact as can be.
 func reference(notice cluster.Notice) *corev1.ObjectReference {
 	kind, name, _ := strings.Cut(notice.Object, " ")
 	namespace, short, found := strings.Cut(name, "/")
 	if !found {
 		namespace, short = "", name
 	}
-	return &corev1.ObjectReference{Kind: kind, Namespace: namespace, Name: short, FieldPath: notice.Field, ResourceVersion: notice.ResourceVersion}
+	return &corev1.ObjectReference{Kind: kind, Namespace: namespace, Name: short, FieldPath: notice.Field,
+		ResourceVersion: notice.ResourceVersion}
 }
 
-// withoutVersion is the notice as it is told: another version of the object that says the same is nothing new.
+// withoutVersion returns the notice as it is reported: another version of the object that says the same is nothing new.
 func withoutVersion(notice cluster.Notice) cluster.Notice {
 	notice.ResourceVersion = ""
 	return notice

@@ -15,9 +15,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/cluster"
 )
 
-// notice is one on a mirror of a set.
+// notice returns one on a mirror of a set.
 func notice(number int) cluster.Notice {
-	return cluster.Notice{Object: "ImageDigestMirrorSet a", Field: fmt.Sprintf("spec.imageDigestMirrors[%d]", number), Message: "Not followed.", ResourceVersion: "1"}
+	return cluster.Notice{Object: "ImageDigestMirrorSet a", Field: fmt.Sprintf("spec.imageDigestMirrors[%d]", number),
+		Message: "Not followed.", ResourceVersion: "1"}
 }
 
 // follows reports the settings that are not followed and returns the events of it.
@@ -48,11 +49,13 @@ func TestTheOperatorTellsWhichSettingsAreNotFollowed(t *testing.T) {
 		expectEvents(t, r.follows(t))
 		expectEvents(t, r.follows(t, notice(0)), first)
 		expectEvents(t, r.follows(t, notice(0)))
-		expectEvents(t, r.follows(t, notice(1), notice(0)), "Warning SettingNotFollowed ImageDigestMirrorSet a, spec.imageDigestMirrors[1]")
+		expectEvents(t, r.follows(t, notice(1), notice(0)),
+			"Warning SettingNotFollowed ImageDigestMirrorSet a, spec.imageDigestMirrors[1]")
 	})
 	t.Run("once when it was said twice", func(t *testing.T) {
 		r := newTrial(t)
-		if err := r.reportSettings(t.Context(), []cluster.Notice{notice(0), notice(0)}); err != nil || len(r.recorder.Events) != 1 {
+		if err := r.reportSettings(t.Context(), []cluster.Notice{notice(0), notice(0)}); err != nil ||
+			len(r.recorder.Events) != 1 {
 			t.Errorf("%d events, error %v", len(r.recorder.Events), err)
 		}
 	})
@@ -63,7 +66,8 @@ func TestTheOperatorTellsWhichSettingsAreNotFollowed(t *testing.T) {
 		later.ResourceVersion = "2"
 		expectEvents(t, r.follows(t, later))
 		later.Message = "Not followed either."
-		expectEvents(t, r.follows(t, later), "Warning SettingNotFollowed ImageDigestMirrorSet a, spec.imageDigestMirrors[0]: Not followed either.")
+		expectEvents(t, r.follows(t, later),
+			"Warning SettingNotFollowed ImageDigestMirrorSet a, spec.imageDigestMirrors[0]: Not followed either.")
 	})
 	t.Run("again after it was gone", func(t *testing.T) {
 		r := newTrial(t)
@@ -87,7 +91,8 @@ func TestTheOperatorTellsWhichSettingsAreNotFollowed(t *testing.T) {
 	t.Run("later when the Deployment cannot be read now", func(t *testing.T) {
 		r := newTrial(t)
 		broken := errors.New("connection refused")
-		r.live = interceptor.NewClient(r.client, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+		r.live = interceptor.NewClient(r.client, interceptor.Funcs{Get: func(context.Context, client.WithWatch,
+			client.ObjectKey, client.Object, ...client.GetOption) error {
 			return broken
 		}})
 		if err := r.reportSettings(t.Context(), []cluster.Notice{notice(0)}); !errors.Is(err, broken) {
@@ -100,8 +105,9 @@ func TestTheOperatorTellsWhichSettingsAreNotFollowed(t *testing.T) {
 
 func TestAnEventRefersToWhatItIsAbout(t *testing.T) {
 	for object, want := range map[string]corev1.ObjectReference{
-		"ImageTagMirrorSet a":                 {Kind: "ImageTagMirrorSet", Name: "a", FieldPath: "f", ResourceVersion: "7"},
-		"Secret openshift-config/pull-secret": {Kind: "Secret", Namespace: "openshift-config", Name: "pull-secret", FieldPath: "f", ResourceVersion: "7"},
+		"ImageTagMirrorSet a": {Kind: "ImageTagMirrorSet", Name: "a", FieldPath: "f", ResourceVersion: "7"},
+		"Secret openshift-config/pull-secret": {Kind: "Secret", Namespace: "openshift-config", Name: "pull-secret",
+			FieldPath: "f", ResourceVersion: "7"},
 	} {
 		if got := reference(cluster.Notice{Object: object, Field: "f", ResourceVersion: "7"}); *got != want {
 			t.Errorf("%s is %+v", object, got)

@@ -13,7 +13,7 @@ func TestUntilAReadIsGoodItIsKnownWhyNoneWas(t *testing.T) {
 	a.start()
 	for _, failure := range []string{"the pull secret is not to be read", "the API server is away"} {
 		a.fails = errors.New(failure)
-		for range 2 { // what was told once is not told again
+		for range 2 { // a reported fault is not reported again
 			if _, err := a.Reconcile(t.Context(), ctrl.Request{}); err == nil {
 				t.Fatal("the read did not fail")
 			}

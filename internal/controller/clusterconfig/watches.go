@@ -31,8 +31,8 @@ import (
 // absentInterval is how often the API server is asked for kinds that it did not have.
 const absentInterval = time.Minute
 
-// optionalKinds are those of cluster.OptionalObjects that are not watched yet. A controller that watches a kind which the API server
-// does not have would not start.
+// optionalKinds are the kinds of cluster.OptionalObjects that are not watched yet. A controller that watches a kind
+// which the API server does not have would not start.
 type optionalKinds struct {
 	mgr        ctrl.Manager
 	cache      cache.Cache
@@ -65,7 +65,7 @@ func (k *optionalKinds) watch(ctx context.Context) error {
 	return nil
 }
 
-// next is the time until the cluster is read again though nothing was seen to change.
+// next returns the time until the cluster is read again though nothing was seen to change.
 func (k *optionalKinds) next() time.Duration {
 	if len(k.waiting) > 0 {
 		return absentInterval
@@ -75,7 +75,9 @@ func (k *optionalKinds) next() time.Duration {
 
 // once asks for one read for all that changes.
 func once() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{{}} })
+	return handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{}}
+	})
 }
 
 // named lets through what concerns the objects that are read.
@@ -83,7 +85,7 @@ func named(watched cluster.Watched) predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool { return watched.Names(o.GetName()) })
 }
 
-// metadataOf is an object of which only the metadata is kept.
+// metadataOf returns an object of which only the metadata is kept.
 func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(kind)

@@ -9,11 +9,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/certrequest"
 )
 
-// Cached says what a manager keeps in memory of CertificateSigningRequests: what those are judged by that a kubelet may have made itself and
-// that nobody has decided on, and of all others no more than that they are there. A selector could name one signer, and kubelets ask two.
+// Cached limits what a manager keeps in memory of CertificateSigningRequests. For an undecided request that a kubelet
+// may have made itself, it keeps everything that the decision needs; for all others, only that they exist. A selector
+// cannot do that: it names one signer, and kubelets ask two.
 func Cached() cache.ByObject { return cache.ByObject{Transform: lean} }
 
-// lean takes away what no decision needs. Who may make requests may make them large.
+// lean removes everything that no decision needs. A requester could make its requests large.
 func lean(object any) (any, error) {
 	csr, ok := object.(*certificatesv1.CertificateSigningRequest)
 	if !ok {
@@ -23,7 +24,8 @@ func lean(object any) (any, error) {
 	csr.Status.Certificate = nil
 	spec := certificatesv1.CertificateSigningRequestSpec{SignerName: csr.Spec.SignerName, Username: csr.Spec.Username}
 	if undecided(csr) && certrequest.KubeletSigner(csr.Spec.SignerName) {
-		spec.Request, spec.Groups, spec.Usages, spec.ExpirationSeconds = csr.Spec.Request, csr.Spec.Groups, csr.Spec.Usages, csr.Spec.ExpirationSeconds
+		spec.Request, spec.Groups, spec.Usages, spec.ExpirationSeconds = csr.Spec.Request, csr.Spec.Groups, csr.Spec.Usages,
+			csr.Spec.ExpirationSeconds
 	}
 	if len(spec.Request) > certrequest.Limit { // enough to see that it is too large
 		spec.Request = bytes.Clone(spec.Request[:certrequest.Limit+1])

@@ -17,7 +17,7 @@ const (
 	publicName = "ec2-18-219-7-9.us-east-2.compute.amazonaws.com"
 )
 
-// listed is the instance of a host in windows-instances whose node is called win-a.
+// listed returns the instance of a host in windows-instances whose node is called win-a.
 func listed() *v1alpha1.WindowsInstance {
 	listed := instance()
 	listed.Spec.Source = v1alpha1.Source{ConfigMapKey: privateIP}
@@ -27,7 +27,8 @@ func listed() *v1alpha1.WindowsInstance {
 // inCloud is its Node as the cloud's controller leaves it.
 func inCloud() *corev1.Node {
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: winNode, Labels: map[string]string{corev1.LabelOSStable: "windows"}}, Spec: corev1.NodeSpec{ProviderID: "aws:///us-east-2a/i-0abc"},
+		ObjectMeta: metav1.ObjectMeta{Name: winNode, Labels: map[string]string{corev1.LabelOSStable: "windows"}},
+		Spec:       corev1.NodeSpec{ProviderID: "aws:///us-east-2a/i-0abc"},
 		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{
 			{Type: corev1.NodeInternalIP, Address: privateIP}, {Type: corev1.NodeExternalIP, Address: publicIP},
 			{Type: corev1.NodeInternalDNS, Address: cloudName}, {Type: corev1.NodeExternalDNS, Address: publicName},
@@ -60,7 +61,8 @@ func TestServingCertificatesOfListedHostsInACloud(t *testing.T) {
 	other := func(change func(*v1alpha1.WindowsInstance)) *v1alpha1.WindowsInstance {
 		other := listed()
 		other.Name, other.Spec.Address = "other", "10.0.128.8"
-		other.Status = v1alpha1.WindowsInstanceStatus{Host: &v1alpha1.HostStatus{Name: "other", Addresses: []string{"10.0.128.8"}}}
+		other.Status = v1alpha1.WindowsInstanceStatus{Host: &v1alpha1.HostStatus{Name: "other",
+			Addresses: []string{"10.0.128.8"}}}
 		change(other)
 		return other
 	}
@@ -71,15 +73,18 @@ func TestServingCertificatesOfListedHostsInACloud(t *testing.T) {
 		says    string
 		objects []client.Object
 	}{
-		"when the cloud does not know the Node yet": {"not known to be", []client.Object{listed(), namedNode(winNode, inCloud().Status.Addresses...)}},
+		"when the cloud does not know the Node yet": {"not known to be",
+			[]client.Object{listed(), namedNode(winNode, inCloud().Status.Addresses...)}},
 		"with the address of a node of the cluster": {"master-0 has too", []client.Object{
 			listed(), inCloud(), namedNode("master-0", corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: publicIP})}},
 		"with the address of another instance's Node": {"other has too", []client.Object{
-			listed(), inCloud(), confirmed, namedNode("other", corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: publicIP})}},
+			listed(), inCloud(), confirmed, namedNode("other", corev1.NodeAddress{Type: corev1.NodeExternalIP,
+				Address: publicIP})}},
 		"with the address of a Machine that has no Node yet": {"of Machine master-3 has too", []client.Object{
 			listed(), inCloud(), &machinev1beta1.Machine{
 				ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: "master-3", UID: "another-uid"},
-				Status:     machinev1beta1.MachineStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeExternalIP, Address: publicIP}}},
+				Status: machinev1beta1.MachineStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeExternalIP,
+					Address: publicIP}}},
 			}}},
 		"with the name of such a Machine": {"of Machine master-3 has too", []client.Object{
 			listed(), inCloud(), &machinev1beta1.Machine{
@@ -104,19 +109,24 @@ func TestServingCertificatesOfListedHostsInACloud(t *testing.T) {
 func TestANodeThatClaimsToBeTheAPIServerGetsNoCertificateForIt(t *testing.T) {
 	names, addresses := []string{winNode, cloudName, publicName}, []string{privateIP, publicIP}
 	for _, address := range []corev1.NodeAddress{
-		{Type: corev1.NodeInternalDNS, Address: "api-int.lab.example.com"}, {Type: corev1.NodeExternalDNS, Address: "api.lab.example.com"},
-		{Type: corev1.NodeInternalDNS, Address: "kubernetes.default.svc"}, {Type: corev1.NodeExternalDNS, Address: "localhost"},
+		{Type: corev1.NodeInternalDNS, Address: "api-int.lab.example.com"}, {Type: corev1.NodeExternalDNS,
+			Address: "api.lab.example.com"},
+		{Type: corev1.NodeInternalDNS, Address: "kubernetes.default.svc"}, {Type: corev1.NodeExternalDNS,
+			Address: "localhost"},
 	} {
 		liar := inCloud()
 		liar.Status.Addresses = append(liar.Status.Addresses, address)
-		if approved, _ := decide(t, asked(t, winNode, append([]string{address.Address}, names...), addresses...), listed(), liar); approved {
+		if approved, _ := decide(t, asked(t, winNode, append([]string{address.Address}, names...), addresses...),
+			listed(), liar); approved {
 			t.Errorf("it gets %s", address.Address)
 		}
 	}
 	for _, address := range []string{"172.30.0.1", "127.0.0.1", "10.0.0.5"} {
 		liar := inCloud()
-		liar.Status.Addresses = append(liar.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: address})
-		if approved, _ := decide(t, asked(t, winNode, names, append([]string{address}, addresses...)...), listed(), liar); approved {
+		liar.Status.Addresses = append(liar.Status.Addresses,
+			corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: address})
+		if approved, _ := decide(t, asked(t, winNode, names, append([]string{address}, addresses...)...),
+			listed(), liar); approved {
 			t.Errorf("it gets %s", address)
 		}
 	}

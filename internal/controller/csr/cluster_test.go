@@ -45,10 +45,11 @@ var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift, NoRenewalA
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
 
-// addresses are those of the Windows hosts.
+// addresses are the addresses of the Windows hosts.
 var addresses = map[string]string{"win-a": "10.9.0.1", "win-b": "10.9.0.2"}
 
-// stage is a real API server on which the controller runs with the operator's rights, alone. The test plays the kubelets.
+// stage is a real API server on which the controller runs with the operator's rights, alone. The test plays the
+// kubelets.
 type stage struct {
 	t      *testing.T
 	config *rest.Config
@@ -72,7 +73,8 @@ func newStage(t *testing.T) *stage {
 	if s.rights, err = r.InstallOperator(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(clientgoscheme.AddToScheme(s.scheme), machinev1beta1.Install(s.scheme), v1alpha1.AddToScheme(s.scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(s.scheme), machinev1beta1.Install(s.scheme),
+		v1alpha1.AddToScheme(s.scheme)); err != nil {
 		t.Fatal(err)
 	}
 	if s.admin, err = client.New(r.Config, client.Options{Scheme: s.scheme}); err != nil {
@@ -103,7 +105,8 @@ func (s *stage) run() (stop func()) {
 		s.t.Fatal(err)
 	}
 	reconciler := &csr.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Namespace: rig.Namespace, Events: mgr.GetEventRecorder("test"),
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Namespace: rig.Namespace,
+		Events: mgr.GetEventRecorder("test"),
 	}
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		s.t.Fatal(err)
@@ -136,7 +139,8 @@ func (s *stage) must(err error) {
 // node makes a Node.
 func (s *stage) node(name, system string) *corev1.Node {
 	s.t.Helper()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: system}}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
+		Labels: map[string]string{corev1.LabelOSStable: system}}}
 	s.must(s.admin.Create(s.t.Context(), node))
 	return node
 }
@@ -146,7 +150,8 @@ func (s *stage) instance(name string) *v1alpha1.WindowsInstance {
 	s.t.Helper()
 	instance := &v1alpha1.WindowsInstance{
 		ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: name},
-		Spec:       v1alpha1.WindowsInstanceSpec{Address: addresses[name], Source: v1alpha1.Source{ConfigMapKey: addresses[name]}},
+		Spec: v1alpha1.WindowsInstanceSpec{Address: addresses[name],
+			Source: v1alpha1.Source{ConfigMapKey: addresses[name]}},
 	}
 	s.must(s.admin.Create(s.t.Context(), instance))
 	instance.Status.NodeRef = &v1alpha1.NodeReference{Name: name, Confirmed: true}
@@ -166,7 +171,8 @@ func (s *stage) ask(name, node, signer string, names ...string) *certificatesv1.
 	s.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	s.must(err)
-	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}}
+	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + node,
+		Organization: []string{"system:nodes"}}}
 	purpose := certificatesv1.UsageClientAuth
 	if signer == certificatesv1.KubeletServingSignerName {
 		purpose = certificatesv1.UsageServerAuth
@@ -178,16 +184,18 @@ func (s *stage) ask(name, node, signer string, names ...string) *certificatesv1.
 	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
 	s.must(err)
 	as := rest.CopyConfig(s.config)
-	as.Impersonate = rest.ImpersonationConfig{UserName: "system:node:" + node, Groups: []string{"system:nodes", "system:authenticated"}}
+	as.Impersonate = rest.ImpersonationConfig{UserName: "system:node:" + node, Groups: []string{"system:nodes",
+		"system:authenticated"}}
 	kubelet, err := kubernetes.NewForConfig(as)
 	s.must(err)
-	made, err := kubelet.CertificatesV1().CertificateSigningRequests().Create(s.t.Context(), &certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), SignerName: signer,
-			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, purpose},
-		},
-	}, metav1.CreateOptions{})
+	made, err := kubelet.CertificatesV1().CertificateSigningRequests().Create(s.t.Context(),
+		&certificatesv1.CertificateSigningRequest{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: certificatesv1.CertificateSigningRequestSpec{
+				Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), SignerName: signer,
+				Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, purpose},
+			},
+		}, metav1.CreateOptions{})
 	s.must(err)
 	return made
 }
@@ -202,18 +210,19 @@ func (s *stage) awaitSigned(names ...string) {
 	s.t.Helper()
 	for _, name := range names {
 		request := &certificatesv1.CertificateSigningRequest{}
-		err := wait.PollUntilContextTimeout(s.t.Context(), 20*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
-			err := s.admin.Get(ctx, client.ObjectKey{Name: name}, request)
-			return err == nil && len(request.Status.Certificate) > 0, err
-		})
+		err := wait.PollUntilContextTimeout(s.t.Context(), 20*time.Millisecond, 3*time.Minute, true,
+			func(ctx context.Context) (bool, error) {
+				err := s.admin.Get(ctx, client.ObjectKey{Name: name}, request)
+				return err == nil && len(request.Status.Certificate) > 0, err
+			})
 		if err != nil {
 			s.t.Fatalf("request %s is not signed: %v: %+v", name, err, request.Status.Conditions)
 		}
 	}
 }
 
-// of a cluster with fifty Linux nodes only the requests of the Windows node are touched: those that were pending before the
-// operator started, those that come, and those that came while it was away.
+// of a cluster with fifty Linux nodes only the requests of the Windows node are touched:
+// those that were pending before the operator started, those that come, and those that came while it was away.
 func TestAmongFiftyLinuxNodesOnlyTheWindowsNodesRequestsAreTouched(t *testing.T) {
 	s := newStage(t)
 	var others []*certificatesv1.CertificateSigningRequest
@@ -224,7 +233,8 @@ func TestAmongFiftyLinuxNodesOnlyTheWindowsNodesRequestsAreTouched(t *testing.T)
 	}
 	// One that is Linux and has a name like a Windows node's, and one that claims a Windows node's name to serve under.
 	s.node("win-a2", "linux")
-	others = append(others, s.ask("serving-win-a2", "win-a2", serving, "win-a"), s.ask("renewal-win-a2", "win-a2", renewal))
+	others = append(others, s.ask("serving-win-a2", "win-a2", serving, "win-a"),
+		s.ask("renewal-win-a2", "win-a2", renewal))
 
 	instance := s.instance("win-a")
 	s.bind(instance, s.node("win-a", "windows"))

@@ -1,4 +1,4 @@
-// Package csr decides on the certificates that the kubelets of Windows nodes ask for themselves.
+// Package csr decides on the certificates that the kubelets of Windows nodes request themselves.
 package csr
 
 import (
@@ -28,7 +28,8 @@ import (
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=list
 
-// refusedRecheck is how often a refused request is looked at again: what the operator knows of a host may have been behind.
+// refusedRecheck is how often a refused request is looked at again: what the operator knows of a host may have been
+// behind.
 const refusedRecheck = time.Minute
 
 // ClusterSource knows the cluster, or why it cannot be read.
@@ -36,9 +37,10 @@ type ClusterSource interface {
 	Current() (nodespec.Cluster, error)
 }
 
-// Reconciler approves the serving certificates of known Windows nodes and the renewals of their client certificates. What is not ours is left
-// alone; what is ours and not right is left pending, with an event on the WindowsInstance; what is proven to be forged is denied. The first
-// client certificate of a node comes by another way: over the pinned connection of its host.
+// Reconciler approves the serving certificates of known Windows nodes and the renewals of their client certificates. It
+// leaves requests of other nodes alone, leaves a faulty request of ours pending, with an event on the WindowsInstance,
+// and denies a provably forged one. The first client certificate of a node is requested over the pinned connection of
+// its host.
 type Reconciler struct {
 	// Client reads CertificateSigningRequests as Cached says, WindowsInstances and Windows Nodes.
 	Client client.Client
@@ -49,7 +51,8 @@ type Reconciler struct {
 	Events    events.EventRecorder
 	Cluster   ClusterSource
 
-	// told is what was last said of a request that is left pending, by its name, so that it is said once. Only one goroutine uses it.
+	// told is what was last said of a request that is left pending, by its name, so that it is said once. Only one
+	// goroutine uses it.
 	told map[string]refusal
 }
 
@@ -99,20 +102,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil // not ours, or the Node went meanwhile: the next one wakes it
 }
 
-func (r *Reconciler) deny(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, instance *v1alpha1.WindowsInstance, decision certrequest.Decision) error {
+func (r *Reconciler) deny(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
+	instance *v1alpha1.WindowsInstance, decision certrequest.Decision) error {
 	written, err := r.write(ctx, csr, decision, certificatesv1.CertificateDenied, "ForgedRequest")
 	if !written || err != nil {
 		return err
 	}
-	log.FromContext(ctx).Info("certificate request denied", "signer", csr.Spec.SignerName, "check", decision.Check, "message", decision.Message)
+	log.FromContext(ctx).Info("certificate request denied", "signer", csr.Spec.SignerName, "check", decision.Check,
+		"message", decision.Message)
 	r.Events.Eventf(instance, csr, corev1.EventTypeWarning, "CertificateRequestForged", "Deny",
 		"CertificateSigningRequest %s is denied: %s", csr.Name, decision.Message)
 	return nil
 }
 
-// write writes a decision into the request, unless somebody else has decided in the meantime: others approve renewals, too. The cache has not
-// all that the API server would have written back; what it has been judged by does not change as long as the request is this one.
-func (r *Reconciler) write(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, decision certrequest.Decision,
+// write writes a decision into the request, unless somebody else has decided in the meantime: others approve renewals,
+// too. The cache has not all that the API server would have written back; what it has been judged by does not change as
+// long as the request is this one.
+func (r *Reconciler) write(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
+	decision certrequest.Decision,
 	kind certificatesv1.RequestConditionType, reason string,
 ) (written bool, err error) {
 	requests := r.Clientset.CertificatesV1().CertificateSigningRequests()
@@ -133,7 +140,8 @@ func (r *Reconciler) write(ctx context.Context, csr *certificatesv1.CertificateS
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("write %s into CertificateSigningRequest %s of Node %s: %w", kind, csr.Name, decision.NodeName, err)
+		return false, fmt.Errorf("write %s into CertificateSigningRequest %s of Node %s: %w", kind, csr.Name,
+			decision.NodeName, err)
 	}
 	return true, nil
 }

@@ -32,7 +32,8 @@ func TestServingCertificatesOfHostsOfMachines(t *testing.T) {
 		}
 	})
 	t.Run("with a name that the cloud has given the Machine are approved", func(t *testing.T) {
-		if approved, told := decide(t, asked(t, winNode, []string{winNode, cloudName}, privateIP), instance(), registered(), machine()); !approved {
+		if approved, told := decide(t, asked(t, winNode, []string{winNode, cloudName}, privateIP), instance(), registered(),
+			machine()); !approved {
 			t.Errorf("it is refused: %q", told)
 		}
 	})
@@ -41,7 +42,9 @@ func TestServingCertificatesOfHostsOfMachines(t *testing.T) {
 		objects func() []client.Object
 	}{
 		"with a name that neither host nor cloud knows": {
-			[]string{winNode, "api-int.lab.example.com"}, func() []client.Object { return []client.Object{instance(), registered(), machine()} }},
+			[]string{winNode, "api-int.lab.example.com"}, func() []client.Object {
+				return []client.Object{instance(), registered(), machine()}
+			}},
 		"with the cloud's name when the Machine is gone": {
 			[]string{winNode, cloudName}, func() []client.Object { return []client.Object{instance(), registered()} }},
 		"with the cloud's name of another Machine that has the name now": {
@@ -65,7 +68,8 @@ func TestServingCertificatesOfHostsOfMachines(t *testing.T) {
 	}
 	t.Run("of a Machine that is being deleted are approved as before: its pods have logs still", func(t *testing.T) {
 		leaving := instance()
-		leaving.Spec.DesiredState, leaving.Spec.DesiredStateReason = v1alpha1.DesiredStateUnmanaged, v1alpha1.ReasonMachineDeleting
+		leaving.Spec.DesiredState, leaving.Spec.DesiredStateReason = v1alpha1.DesiredStateUnmanaged,
+			v1alpha1.ReasonMachineDeleting
 		if approved, told := decide(t, asked(t, winNode, []string{winNode}, privateIP), leaving, registered()); !approved {
 			t.Errorf("it is refused: %q", told)
 		}
@@ -99,8 +103,8 @@ func TestARefusalIsToldOnce(t *testing.T) {
 	}
 }
 
-// A node in wrong hands makes as many requests as it likes: it does not make the operator write as many events, or read the cluster for each
-// of them every minute.
+// A node in wrong hands makes as many requests as it likes: it does not make the operator write as many events, or read
+// the cluster for each of them every minute.
 func TestANodeThatAsksWithoutEndIsAnsweredAFewTimes(t *testing.T) {
 	objects := []client.Object{instance(), registered()}
 	made := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
@@ -135,7 +139,8 @@ func TestANodeThatAsksWithoutEndIsAnsweredAFewTimes(t *testing.T) {
 	if err := f.api.Create(t.Context(), right); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.clientset.CertificatesV1().CertificateSigningRequests().Create(t.Context(), right, metav1.CreateOptions{}); err != nil {
+	if _, err := f.clientset.CertificatesV1().CertificateSigningRequests().Create(t.Context(), right,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if f.look(t, "right"); len(f.conditions(t, "right")) != 1 {
@@ -146,7 +151,8 @@ func TestANodeThatAsksWithoutEndIsAnsweredAFewTimes(t *testing.T) {
 //
 func TestRenewalsOfClientCertificates(t *testing.T) {
 	t.Run("of a node of ours by itself for itself are approved", func(t *testing.T) {
-		if approved, told := decide(t, renewed(t, "system:node:"+winNode, winNode), instance(), registered()); !approved || len(told) > 0 {
+		if approved, told := decide(t, renewed(t, "system:node:"+winNode, winNode), instance(), registered()); !approved ||
+			len(told) > 0 {
 			t.Errorf("approved is %t, events are %q", approved, told)
 		}
 	})
@@ -159,10 +165,12 @@ func TestRenewalsOfClientCertificates(t *testing.T) {
 		}
 	})
 	for name, csr := range map[string]*certificatesv1.CertificateSigningRequest{
-		"a first join with a bootstrap token":         renewed(t, "system:bootstrap:abcdef", winNode),
-		"a first join with the installer's account":   renewed(t, "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper", winNode),
-		"a request that the operator has made itself": renewed(t, "system:serviceaccount:wmco:windows-machine-config-operator", winNode),
-		"a request for a node of ours by another":     renewed(t, "system:node:worker-0", winNode),
+		"a first join with a bootstrap token": renewed(t, "system:bootstrap:abcdef", winNode),
+		"a first join with the installer's account": renewed(t,
+			"system:serviceaccount:openshift-machine-config-operator:node-bootstrapper", winNode),
+		"a request that the operator has made itself": renewed(t,
+			"system:serviceaccount:wmco:windows-machine-config-operator", winNode),
+		"a request for a node of ours by another": renewed(t, "system:node:worker-0", winNode),
 	} {
 		t.Run(name+" is left alone", func(t *testing.T) {
 			f := newFixture(t, instance(), registered(), csr)
@@ -187,10 +195,12 @@ func TestForgedRequestsAreDenied(t *testing.T) {
 			for range 2 {
 				f.look(t, csr.Name)
 			}
-			if got := f.conditions(t, csr.Name); !slices.Equal(got, []certificatesv1.RequestConditionType{certificatesv1.CertificateDenied}) {
+			if got := f.conditions(t, csr.Name); !slices.Equal(got,
+				[]certificatesv1.RequestConditionType{certificatesv1.CertificateDenied}) {
 				t.Errorf("conditions are %v", got)
 			}
-			if said := f.said(); len(said) != 1 || !strings.Contains(said[0], "CertificateRequestForged") || !strings.Contains(said[0], winNode) {
+			if said := f.said(); len(said) != 1 || !strings.Contains(said[0], "CertificateRequestForged") ||
+				!strings.Contains(said[0], winNode) {
 				t.Errorf("events are %q", said)
 			}
 		})
@@ -367,7 +377,8 @@ func TestWhatIsKeptInMemoryOfRequests(t *testing.T) {
 		csr := asked(t, winNode, []string{winNode}, privateIP)
 		csr.CreationTimestamp, csr.UID, csr.Spec.ExpirationSeconds = metav1.Now(), "uid", new(int32(600))
 		got := kept(csr.DeepCopy())
-		if size(got) > 4096 || got.UID != csr.UID || !got.CreationTimestamp.Equal(&csr.CreationTimestamp) || !reflect.DeepEqual(got.Spec, csr.Spec) {
+		if size(got) > 4096 || got.UID != csr.UID || !got.CreationTimestamp.Equal(&csr.CreationTimestamp) ||
+			!reflect.DeepEqual(got.Spec, csr.Spec) {
 			t.Errorf("it is %+v", got)
 		}
 		f := newFixture(t, instance(), registered(), got)

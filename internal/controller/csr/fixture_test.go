@@ -35,7 +35,7 @@ const (
 	cloudName = "ip-10-0-128-7.ec2.internal"
 )
 
-// asked is a kubelet's request for a serving certificate.
+// asked returns a kubelet's request for a serving certificate.
 func asked(t *testing.T, node string, names []string, addresses ...string) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -56,13 +56,14 @@ func asked(t *testing.T, node string, names []string, addresses ...string) *cert
 		ObjectMeta: metav1.ObjectMeta{Name: "csr-1"},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
 			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
-			SignerName: certificatesv1.KubeletServingSignerName, Username: "system:node:" + node, Groups: []string{"system:nodes", "system:authenticated"},
+			SignerName: certificatesv1.KubeletServingSignerName, Username: "system:node:" + node,
+			Groups: []string{"system:nodes", "system:authenticated"},
 			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth},
 		},
 	}
 }
 
-// renewed is a kubelet's request to renew its client certificate, by a user.
+// renewed returns a kubelet's request to renew its client certificate, by a user.
 func renewed(t *testing.T, user, node string) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	csr := asked(t, node, nil)
@@ -71,26 +72,29 @@ func renewed(t *testing.T, user, node string) *certificatesv1.CertificateSigning
 	return csr
 }
 
-// instance is that of a Machine whose node is called win-a.
+// instance returns the instance of a Machine whose node is called win-a.
 func instance() *v1alpha1.WindowsInstance {
 	return &v1alpha1.WindowsInstance{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: winNode},
 		Spec: v1alpha1.WindowsInstanceSpec{
 			Address: privateIP, DesiredState: v1alpha1.DesiredStateNode,
-			Source: v1alpha1.Source{Machine: &v1alpha1.MachineReference{Namespace: v1alpha1.MachineNamespace, Name: winNode, UID: "machine-uid"}},
+			Source: v1alpha1.Source{Machine: &v1alpha1.MachineReference{Namespace: v1alpha1.MachineNamespace, Name: winNode,
+				UID: "machine-uid"}},
 		},
 		Status: v1alpha1.WindowsInstanceStatus{
-			NodeRef: &v1alpha1.NodeReference{Name: winNode, Confirmed: true}, Host: &v1alpha1.HostStatus{Name: winNode, Addresses: []string{privateIP}},
+			NodeRef: &v1alpha1.NodeReference{Name: winNode, Confirmed: true}, Host: &v1alpha1.HostStatus{Name: winNode,
+				Addresses: []string{privateIP}},
 		},
 	}
 }
 
-// registered is the Node that the instance's kubelet has registered.
+// registered returns the Node that the instance's kubelet has registered.
 func registered() *corev1.Node { return namedNode(winNode) }
 
-// namedNode is a Node; that of the instance is one of Windows.
+// namedNode returns a Node; that of the instance is one of Windows.
 func namedNode(name string, addresses ...corev1.NodeAddress) *corev1.Node {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: "linux"}}, Status: corev1.NodeStatus{Addresses: addresses}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
+		Labels: map[string]string{corev1.LabelOSStable: "linux"}}, Status: corev1.NodeStatus{Addresses: addresses}}
 	if name == winNode {
 		node.Labels[corev1.LabelOSStable] = "windows"
 	}
@@ -110,7 +114,8 @@ func machine() *machinev1beta1.Machine {
 type onAWS struct{}
 
 func (onAWS) Current() (nodespec.Cluster, error) {
-	return nodespec.Cluster{Platform: "AWS", ServiceCIDRs: []string{"172.30.0.0/16"}, APIServerInternalURL: "https://api-int.lab.example.com:6443"}, nil
+	return nodespec.Cluster{Platform: "AWS", ServiceCIDRs: []string{"172.30.0.0/16"},
+		APIServerInternalURL: "https://api-int.lab.example.com:6443"}, nil
 }
 
 // fixture is the controller with an API server in memory.
@@ -124,7 +129,8 @@ type fixture struct {
 func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), machinev1beta1.Install(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme),
+		machinev1beta1.Install(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	var requests []runtime.Object
@@ -137,7 +143,8 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 		api:       fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
 		clientset: kubefake.NewClientset(requests...), recorder: events.NewFakeRecorder(100),
 	}
-	f.Reconciler = &Reconciler{Client: f.api, Live: f.api, Clientset: f.clientset, Namespace: namespace, Events: f.recorder, Cluster: onAWS{}}
+	f.Reconciler = &Reconciler{Client: f.api, Live: f.api, Clientset: f.clientset, Namespace: namespace,
+		Events: f.recorder, Cluster: onAWS{}}
 	return f
 }
 
@@ -151,7 +158,7 @@ func (f *fixture) look(t *testing.T, csr string) ctrl.Result {
 	return result
 }
 
-// said are the events since it was asked last.
+// said returns the events since it was asked last.
 func (f *fixture) said() (told []string) {
 	for len(f.recorder.Events) > 0 {
 		told = append(told, <-f.recorder.Events)
@@ -159,7 +166,7 @@ func (f *fixture) said() (told []string) {
 	return told
 }
 
-// conditions are the types of the conditions of a request.
+// conditions returns the types of the conditions of a request.
 func (f *fixture) conditions(t *testing.T, csr string) (types []certificatesv1.RequestConditionType) {
 	t.Helper()
 	present, err := f.clientset.CertificatesV1().CertificateSigningRequests().Get(t.Context(), csr, metav1.GetOptions{})
@@ -183,7 +190,8 @@ func (f *fixture) written() (writes []string) {
 }
 
 // decide has the controller look at the request once, and reports whether it was approved and what was said.
-func decide(t *testing.T, csr *certificatesv1.CertificateSigningRequest, objects ...client.Object) (approved bool, told []string) {
+func decide(t *testing.T, csr *certificatesv1.CertificateSigningRequest, objects ...client.Object) (approved bool,
+	told []string) {
 	t.Helper()
 	f := newFixture(t, append(objects, csr)...)
 	f.look(t, csr.Name)

@@ -15,8 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/knowledge"
 )
 
-// registered reports whether the instance's host has registered its Node. It is asked first, and costs little: a host whose Node is not there may
-// make any number of requests, and all that is there would be read for each of them.
+// registered reports whether the instance's host has registered its Node. It is asked first, and costs little: a host
+// whose Node is not there may make any number of requests, and all that is there would be read for each of them.
 func (r *Reconciler) registered(ctx context.Context, instance *v1alpha1.WindowsInstance) (bool, error) {
 	node, name := &corev1.Node{}, instance.Status.NodeRef.Name
 	switch err := r.Live.Get(ctx, types.NamespacedName{Name: name}, node); {
@@ -48,7 +48,7 @@ func (r *Reconciler) present(ctx context.Context, instances []v1alpha1.WindowsIn
 	return present, nil
 }
 
-// machines are all Machines of the cluster; none where there is no Machine API.
+// machines returns all Machines of the cluster; none where there is no Machine API.
 func (r *Reconciler) machines(ctx context.Context) ([]machinev1beta1.Machine, error) {
 	var list machinev1beta1.MachineList
 	err := r.Live.List(ctx, &list, client.InNamespace(v1alpha1.MachineNamespace))

@@ -20,20 +20,22 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/certrequest"
 )
 
-// SetupWithManager registers the controller. Requests that are there already when the operator starts are looked at like those that come. One
-// that came before its instance or its Node was known is looked at again when it is.
+// SetupWithManager registers the controller. Requests that exist when the operator starts are treated like new ones. A
+// request that came before its instance or its Node was known is looked at again when they are.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("csr").
 		For(&certificatesv1.CertificateSigningRequest{}, builder.WithPredicates(predicate.NewPredicateFuncs(fromNode))).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, node client.Object) []reconcile.Request {
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context,
+			node client.Object) []reconcile.Request {
 			return r.pendingOf(ctx, node.GetName())
 		}), builder.WithPredicates(predicate.Funcs{
 			CreateFunc: func(event.CreateEvent) bool { return true },
 			UpdateFunc: func(event.UpdateEvent) bool { return false },
 			DeleteFunc: func(event.DeleteEvent) bool { return false },
 		})).
-		Watches(&v1alpha1.WindowsInstance{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, instance client.Object) []reconcile.Request {
+		Watches(&v1alpha1.WindowsInstance{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context,
+			instance client.Object) []reconcile.Request {
 			return r.pendingOf(ctx, nodeOf(instance).Name)
 		}), builder.WithPredicates(predicate.Funcs{
 			CreateFunc: func(e event.CreateEvent) bool { return nodeOf(e.Object).Name != "" },
@@ -48,10 +50,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // fromNode reports whether a request may be one that a kubelet has made itself and nobody has decided on.
 func fromNode(object client.Object) bool {
 	csr, ok := object.(*certificatesv1.CertificateSigningRequest)
-	return ok && undecided(csr) && certrequest.KubeletSigner(csr.Spec.SignerName) && strings.HasPrefix(csr.Spec.Username, "system:node:")
+	return ok && undecided(csr) && certrequest.KubeletSigner(csr.Spec.SignerName) &&
+		strings.HasPrefix(csr.Spec.Username, "system:node:")
 }
 
-// nodeOf is an instance's node, once its claim to the name is confirmed.
+// nodeOf returns an instance's node, once its claim to the name is confirmed.
 func nodeOf(object client.Object) v1alpha1.NodeReference {
 	instance, ok := object.(*v1alpha1.WindowsInstance)
 	if !ok || instance.Status.NodeRef == nil || !instance.Status.NodeRef.Confirmed {
@@ -60,7 +63,7 @@ func nodeOf(object client.Object) v1alpha1.NodeReference {
 	return *instance.Status.NodeRef
 }
 
-// pendingOf are the requests of a node that nobody has decided on.
+// pendingOf returns the requests of a node that nobody has decided on.
 func (r *Reconciler) pendingOf(ctx context.Context, node string) []reconcile.Request {
 	var list certificatesv1.CertificateSigningRequestList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {

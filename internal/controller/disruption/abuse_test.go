@@ -34,7 +34,8 @@ func TestWhatWasLetThroughForOneReasonIsNotDoneForAnother(t *testing.T) {
 		w.report(host.Name, true, "v1.35.1")
 		second := w.start("second", false)
 		for _, p := range []*process{first, second} {
-			if decision := p.acquire(host, v1alpha1.CauseUpgrade); decision.Allowed || decision.Reason != v1alpha1.ReasonDisruptionsPaused {
+			if decision := p.acquire(host, v1alpha1.CauseUpgrade); decision.Allowed ||
+				decision.Reason != v1alpha1.ReasonDisruptionsPaused {
 				t.Errorf("the upgrade: %+v", decision)
 			}
 		}
@@ -65,7 +66,8 @@ func TestWhatWasLetThroughForOneReasonIsNotDoneForAnother(t *testing.T) {
 		p := w.start("one", false)
 		p.acquire(host, v1alpha1.CauseUpgrade)
 		w.administer(paused)
-		for _, cause := range []v1alpha1.DisruptionCause{v1alpha1.CauseReboot, v1alpha1.CauseUpgrade, v1alpha1.CauseConfiguration, v1alpha1.CauseUpgrade} {
+		for _, cause := range []v1alpha1.DisruptionCause{v1alpha1.CauseReboot, v1alpha1.CauseUpgrade,
+			v1alpha1.CauseConfiguration, v1alpha1.CauseUpgrade} {
 			if decision := p.acquire(host, cause); !decision.Allowed {
 				t.Errorf("%s: %+v", cause, decision)
 			}
@@ -87,7 +89,8 @@ func TestAMachineThatIsBeingReplacedIsNotChangedInPlace(t *testing.T) {
 		t.Fatalf("%+v", decision)
 	}
 	w.deleteMachine(old)
-	for _, cause := range []v1alpha1.DisruptionCause{v1alpha1.CauseRepair, v1alpha1.CauseRemoval, v1alpha1.CauseConfiguration} {
+	for _, cause := range []v1alpha1.DisruptionCause{v1alpha1.CauseRepair, v1alpha1.CauseRemoval,
+		v1alpha1.CauseConfiguration} {
 		if decision := p.acquire(old, cause); decision.Allowed || decision.Reason != v1alpha1.ReasonMachineDeleting {
 			t.Errorf("%s: %+v", cause, decision)
 		}
@@ -204,7 +207,8 @@ func TestAPolicyWithManyFaultsDoesNotHoldUpARepair(t *testing.T) {
 		t.Errorf("%+v", decision)
 	}
 	p.reconcile()
-	if valid := w.condition(v1alpha1.ConditionValid); valid.Reason != v1alpha1.ReasonDisruptionPolicyInvalid || !strings.Contains(valid.Message, "97 more") {
+	if valid := w.condition(v1alpha1.ConditionValid); valid.Reason != v1alpha1.ReasonDisruptionPolicyInvalid ||
+		!strings.Contains(valid.Message, "97 more") {
 		t.Errorf("%+v", valid)
 	}
 }

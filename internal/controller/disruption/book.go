@@ -29,8 +29,8 @@ type disruptionID struct {
 
 func idOf(d v1alpha1.Disruption) disruptionID { return disruptionID{d.InstanceUID, d.Since.Unix()} }
 
-// book is the WindowsDisruptionPolicy as it was read for one decision, and as it is going to be written. What is written is refused by the
-// API server if anything was written since it was read.
+// book is the WindowsDisruptionPolicy as it was read for one decision, and as it is going to be written. What is
+// written is refused by the API server if anything was written since it was read.
 type book struct {
 	gate     *PolicyGate
 	policy   *v1alpha1.WindowsDisruptionPolicy
@@ -54,7 +54,8 @@ type failedDisruption struct {
 
 // open reads the policy, or makes it.
 func (g *PolicyGate) open(ctx context.Context) (*book, error) {
-	object := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: v1alpha1.DisruptionPolicyName}}
+	object := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace,
+		Name: v1alpha1.DisruptionPolicyName}}
 	err := g.Live.Get(ctx, client.ObjectKeyFromObject(object), object)
 	if apierrors.IsNotFound(err) {
 		if err := g.Client.Create(ctx, object); err != nil {
@@ -65,13 +66,14 @@ func (g *PolicyGate) open(ctx context.Context) (*book, error) {
 	}
 	settings, _ := disruptionpolicy.Parse(object.Spec) // what is wrong is among the settings
 	return &book{
-		gate: g, policy: object, settings: settings, now: g.Clock.Now(), fresh: fresh(object), before: *object.Status.DeepCopy(),
+		gate: g, policy: object, settings: settings, now: g.Clock.Now(), fresh: fresh(object),
+		before: *object.Status.DeepCopy(),
 	}, nil
 }
 
 func fresh(p *v1alpha1.WindowsDisruptionPolicy) bool { return p.Status.ObservedGeneration == 0 }
 
-// counting is the disruption of an instance that goes on; nil when there is none.
+// counting returns the disruption of an instance that goes on; nil when there is none.
 func (b *book) counting(request disturbance.Request) *v1alpha1.Disruption {
 	for i := range b.policy.Status.Disruptions {
 		d := &b.policy.Status.Disruptions[i]
@@ -109,12 +111,13 @@ func (b *book) read(ctx context.Context) error {
 	return nil
 }
 
-// draft is the disruption that is asked for; if there is nothing to be disturbed, it says so instead.
+// draft returns the disruption that is asked for; if there is nothing to be disturbed, it says so instead.
 func (b *book) draft(request disturbance.Request) (v1alpha1.Disruption, policy.Decision) {
 	instance := b.situation.Instance(request.Instance)
 	if instance == nil || instance.UID != request.UID {
 		return v1alpha1.Disruption{}, policy.Decision{
-			Check: "Instance", Reason: v1alpha1.ReasonWaiting, Message: "WindowsInstance " + request.Instance + " no longer exists, or is another one.",
+			Check: "Instance", Reason: v1alpha1.ReasonWaiting, Message: "WindowsInstance " + request.Instance +
+				" no longer exists, or is another one.",
 		}
 	}
 	entry := v1alpha1.Disruption{
@@ -133,19 +136,25 @@ func (b *book) draft(request disturbance.Request) (v1alpha1.Disruption, policy.D
 
 func machineGoes(instance string) policy.Decision {
 	return policy.Decision{
-		Check: "Machine", Reason: v1alpha1.ReasonMachineDeleting, Message: "The Machine of WindowsInstance " + instance + " is gone or already being deleted.",
+		Check: "Machine", Reason: v1alpha1.ReasonMachineDeleting, Message: "The Machine of WindowsInstance " + instance +
+			" is gone or already being deleted.",
 	}
 }
 
 // enter puts a disruption on the list, in the place of an earlier one of the same instance.
 func (b *book) enter(entry v1alpha1.Disruption) {
-	list := slices.DeleteFunc(slices.Clone(b.policy.Status.Disruptions), func(d v1alpha1.Disruption) bool { return d.Instance == entry.Instance })
+	list := slices.DeleteFunc(slices.Clone(b.policy.Status.Disruptions), func(d v1alpha1.Disruption) bool {
+		return d.Instance == entry.Instance
+	})
 	b.policy.Status.Disruptions = append(list, entry)
 }
 
 // remove takes a disruption off the list.
 func (b *book) remove(entry v1alpha1.Disruption) {
-	b.policy.Status.Disruptions = slices.DeleteFunc(slices.Clone(b.policy.Status.Disruptions), func(d v1alpha1.Disruption) bool { return d.Instance == entry.Instance })
+	b.policy.Status.Disruptions = slices.DeleteFunc(slices.Clone(b.policy.Status.Disruptions),
+		func(d v1alpha1.Disruption) bool {
+			return d.Instance == entry.Instance
+		})
 }
 
 // write writes the status if it differs from what was read, and tells what has happened.
@@ -173,19 +182,24 @@ func (b *book) summarize() {
 	b.summary = &summary
 	status := &b.policy.Status
 	status.ObservedGeneration = b.policy.Generation
-	status.Summary, status.Nodes, status.Updated, status.Failed = text.Shortened(summary.Text, longestMessage), summary.Nodes, summary.Updated, summary.Failed
+	status.Summary, status.Nodes, status.Updated, status.Failed = text.Shortened(summary.Text, longestMessage),
+		summary.Nodes, summary.Updated, summary.Failed
 
-	valid := metav1.Condition{Type: v1alpha1.ConditionValid, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded, Message: "The operator can follow the policy."}
+	valid := metav1.Condition{Type: v1alpha1.ConditionValid, Status: metav1.ConditionTrue,
+		Reason: v1alpha1.ReasonSucceeded, Message: "The operator can follow the policy."}
 	if b.settings.Invalid != "" {
 		valid.Status, valid.Reason = metav1.ConditionFalse, v1alpha1.ReasonDisruptionPolicyInvalid
-		valid.Message = "Until the policy is corrected, nodes are disturbed only for repairs and for the removal of hosts: " + b.settings.Invalid
+		valid.Message = "Until the policy is corrected, nodes are disturbed only for repairs and for the removal of hosts: " +
+			b.settings.Invalid
 	}
-	progressing := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSucceeded, Message: summary.Text}
+	progressing := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse,
+		Reason: v1alpha1.ReasonSucceeded, Message: summary.Text}
 	if len(status.Disruptions) > 0 || summary.Updated < summary.Nodes {
 		progressing.Status, progressing.Reason = metav1.ConditionTrue, v1alpha1.ReasonInProgress
 	}
 	stopped := metav1.Condition{
-		Type: v1alpha1.ConditionStopped, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSucceeded, Message: "Nothing waits for an administrator.",
+		Type: v1alpha1.ConditionStopped, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSucceeded,
+		Message: "Nothing waits for an administrator.",
 	}
 	if summary.Stopped {
 		stopped.Status, stopped.Reason, stopped.Message = metav1.ConditionTrue, summary.Reason, summary.Message
@@ -223,7 +237,8 @@ func (b *book) tell() {
 	} {
 		now := meta.FindStatusCondition(b.policy.Status.Conditions, turned.condition)
 		before := meta.FindStatusCondition(b.before.Conditions, turned.condition)
-		if now.Status == turned.to && (before == nil || before.Status != now.Status || before.Reason != now.Reason || before.Message != now.Message) {
+		if now.Status == turned.to && (before == nil || before.Status != now.Status || before.Reason != now.Reason ||
+			before.Message != now.Message) {
 			g.emit(turned.event(b.policy, now.Message))
 		}
 	}

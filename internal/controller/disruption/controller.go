@@ -32,13 +32,15 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
 
 const (
-	// rereadInterval is between two looks when nothing was seen to change: a watch may miss something, and the API server may be another.
+	// rereadInterval is between two looks when nothing was seen to change: a watch may miss something, and the API server
+	// may be another.
 	rereadInterval = 10 * time.Minute
 	// runningInterval is that while nodes are being disturbed, and all others may be waiting for one of them.
 	runningInterval = 30 * time.Second
 )
 
-// Reconciler keeps the WindowsDisruptionPolicy: it is there, its status says how far the nodes are, and what has ended is taken off it.
+// Reconciler keeps the WindowsDisruptionPolicy: it makes sure that the policy exists, writes the progress of the nodes
+// into its status, and removes ended disruptions.
 type Reconciler struct {
 	// Gate is the one that this process has.
 	Gate *PolicyGate
@@ -58,7 +60,7 @@ type Reconciler struct {
 	controller controller.Controller
 }
 
-// Reconcile looks at everything once, and writes what differs.
+// Reconcile compares everything once, and writes the differences.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	begun := r.Clock.Now()
 	book, err := r.Gate.review(ctx, !r.adopted)
@@ -79,7 +81,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{RequeueAfter: nextLook(book)}, nil
 }
 
-// review brings the status of the policy to what the API server has otherwise. With adopt, this process takes over what others have.
+// review brings the status of the policy to what the API server has otherwise. With adopt, this process takes over what
+// others have.
 func (g *PolicyGate) review(ctx context.Context, adopt bool) (reviewed *book, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -162,7 +165,8 @@ func (r *Reconciler) tellOLM(ctx context.Context, b *book, pool disturbance.Node
 	}
 	decision := disturbance.Upgradeable(pool, b.settings, kubelets, server, b.now)
 	condition := metav1.Condition{
-		Type: operatorsv2.Upgradeable, Status: metav1.ConditionTrue, Reason: cmp.Or(decision.Reason, v1alpha1.ReasonSucceeded), Message: decision.Message,
+		Type: operatorsv2.Upgradeable, Status: metav1.ConditionTrue, Reason: cmp.Or(decision.Reason,
+			v1alpha1.ReasonSucceeded), Message: decision.Message,
 	}
 	if !decision.Allowed {
 		condition.Status = metav1.ConditionFalse

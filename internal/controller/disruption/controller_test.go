@@ -273,7 +273,8 @@ func TestWhetherOLMMayReplaceTheOperator(t *testing.T) {
 	w.clock.SetTime(w.clock.Now().Add(disruptionpolicy.DefaultFailureDeadline))
 	expect("when that has failed", metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	w.report(host.Name, true, "v1.32.0")
-	expect("with a kubelet that the next API server does not support", metav1.ConditionFalse, disturbance.ReasonKubeletsTooOld)
+	expect("with a kubelet that the next API server does not support", metav1.ConditionFalse,
+		disturbance.ReasonKubeletsTooOld)
 	w.report(host.Name, true, "v1.35.1")
 	expect("with one that it does", metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	writes := p.writes.Load()

@@ -10,7 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// longestMessage is what people read of a condition, in bytes. The API server takes more, and refuses the whole status for too much.
+// longestMessage is what people read of a condition, in bytes. The API server takes more, and refuses the whole status
+// for too much.
 const longestMessage = 4096
 
 // disruptionEvent is one Kubernetes event, made by the constructors below and nowhere else.
@@ -30,16 +31,19 @@ func (g *PolicyGate) emit(e disruptionEvent) {
 	g.Events.Eventf(e.regarding, e.related, e.eventType, e.reason, e.action, "%s", e.message)
 }
 
-func started(p *v1alpha1.WindowsDisruptionPolicy, instance *v1alpha1.WindowsInstance, d v1alpha1.Disruption) disruptionEvent {
+func started(p *v1alpha1.WindowsDisruptionPolicy, instance *v1alpha1.WindowsInstance,
+	d v1alpha1.Disruption) disruptionEvent {
 	what := "Node " + d.Node + " is being disturbed"
 	if d.Machine != "" {
 		what = "Machine " + d.Machine + " is being replaced"
 	}
-	return disruptionEvent{instance, p, corev1.EventTypeNormal, "DisruptionStarted", "Disrupt", fmt.Sprintf("%s, within the WindowsDisruptionPolicy. Cause: %s.", what, d.Cause)}
+	return disruptionEvent{instance, p, corev1.EventTypeNormal, "DisruptionStarted", "Disrupt",
+		fmt.Sprintf("%s, within the WindowsDisruptionPolicy. Cause: %s.", what, d.Cause)}
 }
 
 // disruptionFailed tells of it twice: to who looks at the policy, and to who looks at the instance.
-func disruptionFailed(p *v1alpha1.WindowsDisruptionPolicy, instance *v1alpha1.WindowsInstance, d failedDisruption) []disruptionEvent {
+func disruptionFailed(p *v1alpha1.WindowsDisruptionPolicy, instance *v1alpha1.WindowsInstance,
+	d failedDisruption) []disruptionEvent {
 	return []disruptionEvent{
 		{p, instance, corev1.EventTypeWarning, "DisruptionFailed", "Disrupt", d.why},
 		{instance, p, corev1.EventTypeWarning, "DisruptionFailed", "Disrupt", d.why},

@@ -23,14 +23,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
 )
 
-// Gate lets controllers disturb nodes. It reads the API server when it decides, and writes the decision into the status of the
-// WindowsDisruptionPolicy before it tells it, so that of two decisions at the same time one is made anew.
+// Gate lets controllers disturb nodes. It reads the API server when it decides, and writes the decision into the status
+// of the WindowsDisruptionPolicy before it returns it. So of two decisions at the same time one is made again.
 type Gate interface {
-	// Acquire asks for a node to be disturbed. A node that is being disturbed already for the same instance is allowed at once, as far as
-	// disturbance.GoesOn, and this process has it from then on.
+	// Acquire asks for a node to be disturbed. A node that is being disturbed already for the same instance is allowed at
+	// once, as far as disturbance.GoesOn, and this process has it from then on.
 	Acquire(ctx context.Context, request disturbance.Request) (disturbance.Decision, error)
-	// Release ends the disturbance of an instance's node, if this process has it. With nothing to release it writes nothing, and asks the
-	// API server nothing. Once a Machine is being deleted, its replacement is not ended by this, but by there being another one that works.
+	// Release ends the disturbance of an instance's node, if this process has it. With nothing to release it writes
+	// nothing, and asks the API server nothing. Once a Machine is being deleted, its replacement is not ended by this, but
+	// by there being another one that works.
 	Release(ctx context.Context, instance string) error
 	// Holds tells, from memory, whether the node of the instance is being disturbed in place, by whatever process.
 	Holds(ctx context.Context, instance string) (bool, error)
@@ -38,14 +39,16 @@ type Gate interface {
 	Settings(ctx context.Context) (disruptionpolicy.Settings, error)
 }
 
-// refusalLife is how long a refusal answers for others that ask with nothing written in between: of a hundred nodes that wait for their
-// turn, one has the whole cluster read. A node is never let through on what was read for another one.
+// refusalLife is how long a refusal answers for others that ask with nothing written in between: of a hundred nodes
+// that wait for their turn, one has the whole cluster read. A node is never let through on what was read for another
+// one.
 const refusalLife = 5 * time.Second
 
-// conflictBackoff is how a decision is made anew whose write another has overtaken.
-var conflictBackoff = wait.Backoff{Steps: 12, Duration: 10 * time.Millisecond, Factor: 1.6, Jitter: 0.5, Cap: time.Second}
+// conflictBackoff is how a decision is made again whose write another has overtaken.
+var conflictBackoff = wait.Backoff{Steps: 12, Duration: 10 * time.Millisecond, Factor: 1.6,
+	Jitter: 0.5, Cap: time.Second}
 
-// Options are what a gate is made of.
+// Options configure a gate.
 type Options struct {
 	// Client reads what is in memory, and writes.
 	Client client.Client
@@ -61,7 +64,8 @@ type Options struct {
 	Clock    clock.PassiveClock
 }
 
-// PolicyGate is a Gate that keeps to the WindowsDisruptionPolicy. It is safe for concurrent use, and any number of processes may have one.
+// PolicyGate is a Gate that follows the WindowsDisruptionPolicy. It is safe for concurrent use, and any number of
+// processes may have one.
 type PolicyGate struct {
 	Options
 	memory memory
@@ -86,11 +90,13 @@ type refusal struct {
 
 // NewGate makes a gate.
 func NewGate(o Options) *PolicyGate {
-	return &PolicyGate{Options: o, memory: memory{client: o.Client, namespace: o.Namespace}, toldFailed: map[disruptionID]bool{}}
+	return &PolicyGate{Options: o, memory: memory{client: o.Client, namespace: o.Namespace},
+		toldFailed: map[disruptionID]bool{}}
 }
 
 // Acquire implements Gate.
-func (g *PolicyGate) Acquire(ctx context.Context, request disturbance.Request) (decision disturbance.Decision, err error) {
+func (g *PolicyGate) Acquire(ctx context.Context, request disturbance.Request) (decision disturbance.Decision,
+	err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if decision, refused := g.refuse(ctx, request); refused {
@@ -101,7 +107,8 @@ func (g *PolicyGate) Acquire(ctx context.Context, request disturbance.Request) (
 		return err
 	})
 	if err != nil {
-		return disturbance.Decision{}, fmt.Errorf("decide whether the node of WindowsInstance %s may be disturbed: %w", request.Instance, err)
+		return disturbance.Decision{}, fmt.Errorf("decide whether the node of WindowsInstance %s may be disturbed: %w",
+			request.Instance, err)
 	}
 	return decision, nil
 }
@@ -168,11 +175,14 @@ func (g *PolicyGate) decide(ctx context.Context, request disturbance.Request) (d
 }
 
 // takeOver makes a disruption that goes on one of this process, and of the version that it is for now.
-func (g *PolicyGate) takeOver(ctx context.Context, book *book, own *v1alpha1.Disruption, request disturbance.Request) error {
+func (g *PolicyGate) takeOver(ctx context.Context, book *book, own *v1alpha1.Disruption,
+	request disturbance.Request) error {
 	after := *own
 	after.Operator = g.Operator
-	// A node that does not work does so because it is being changed; and an upgrade is one to its end, whatever is done on the way.
-	upgraded := own.Cause == v1alpha1.CauseUpgrade && own.Version == request.Version && request.Cause != v1alpha1.CauseRemoval
+	// A node that does not work does so because it is being changed; and an upgrade is one to its end, whatever is done on
+	// the way.
+	upgraded := own.Cause == v1alpha1.CauseUpgrade && own.Version == request.Version &&
+		request.Cause != v1alpha1.CauseRemoval
 	if request.Cause != v1alpha1.CauseRepair && !upgraded {
 		after.Cause, after.Version = request.Cause, request.Version
 	}

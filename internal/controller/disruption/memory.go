@@ -13,8 +13,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// memory is what this process knows of the policy without asking the API server: what its cache has, or what it has written itself, which
-// the cache may not have yet.
+// memory is what this process knows of the policy without asking the API server: what its cache has, or what it has
+// written itself, which the cache may not have yet.
 type memory struct {
 	client    client.Reader
 	namespace string
@@ -24,8 +24,8 @@ type memory struct {
 	last *v1alpha1.WindowsDisruptionPolicy
 }
 
-// latest is the newest policy that is known; nil when none is. It must not be changed. A policy that was made anew, and whose status does not
-// say yet what is being disturbed, is given what its predecessor said.
+// latest returns the newest policy that is known; nil when none is. It must not be changed. A policy that was made
+// again, and whose status does not say yet what is being disturbed, is given what its predecessor said.
 func (m *memory) latest(ctx context.Context) (*v1alpha1.WindowsDisruptionPolicy, error) {
 	cached := &v1alpha1.WindowsDisruptionPolicy{}
 	err := m.client.Get(ctx, types.NamespacedName{Namespace: m.namespace, Name: v1alpha1.DisruptionPolicyName}, cached)
@@ -58,7 +58,7 @@ func (m *memory) keep(p *v1alpha1.WindowsDisruptionPolicy) {
 	}
 }
 
-// remembered are the disruptions that are known to this process.
+// remembered returns the disruptions that are known to this process.
 func (m *memory) remembered() []v1alpha1.Disruption {
 	m.mu.Lock()
 	defer m.mu.Unlock()

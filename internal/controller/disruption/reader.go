@@ -161,9 +161,11 @@ func pooledMachines(set *machinev1beta1.MachineSet, f *fleet.Fleet) (result dist
 	return result, windows
 }
 
-// heldUpBy is what the Machine API says that it waits for before it goes on with the deletion of a Machine; "" when it says nothing.
+// heldUpBy is what the Machine API says that it waits for before it goes on with the deletion of a Machine; "" when it
+// says nothing.
 func heldUpBy(machine *machinev1beta1.Machine) string {
-	for _, kind := range []machinev1beta1.ConditionType{machinev1beta1.MachineDrainable, machinev1beta1.MachineDrained, machinev1beta1.MachineTerminable} {
+	for _, kind := range []machinev1beta1.ConditionType{machinev1beta1.MachineDrainable, machinev1beta1.MachineDrained,
+		machinev1beta1.MachineTerminable} {
 		for _, condition := range machine.Status.Conditions {
 			if condition.Type == kind && condition.Status == corev1.ConditionFalse {
 				return condition.Message

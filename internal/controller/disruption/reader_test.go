@@ -42,7 +42,8 @@ type scene struct {
 func (s *scene) add(o client.Object) { s.objects = append(s.objects, o) }
 
 func (s *scene) instance(name, machine string, change func(*v1alpha1.WindowsInstance)) {
-	i := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: name, UID: types.UID("i-" + name), CreationTimestamp: metav1.NewTime(early)}}
+	i := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: name,
+		UID: types.UID("i-" + name), CreationTimestamp: metav1.NewTime(early)}}
 	i.Spec.Source.ConfigMapKey = name
 	if machine != "" {
 		i.Spec.Source = v1alpha1.Source{Machine: &v1alpha1.MachineReference{Name: machine, UID: types.UID("m-" + machine)}}
@@ -60,9 +61,11 @@ func (s *scene) node(name string, ready bool, change func(*corev1.Node)) {
 		status = corev1.ConditionTrue
 	}
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
-		Name: name, Labels: map[string]string{corev1.LabelOSStable: "windows"}, Annotations: map[string]string{v1alpha1.AnnotationVersion: "12.0.0"},
+		Name: name, Labels: map[string]string{corev1.LabelOSStable: "windows"},
+		Annotations: map[string]string{v1alpha1.AnnotationVersion: "12.0.0"},
 	}}
-	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(early)}}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status,
+		LastTransitionTime: metav1.NewTime(early)}}
 	if change != nil {
 		change(n)
 	}
@@ -70,17 +73,20 @@ func (s *scene) node(name string, ready bool, change func(*corev1.Node)) {
 }
 
 func (s *scene) set(name string, replicas int32) {
-	set := &machinev1beta1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: name, UID: types.UID("s-" + name)}}
+	set := &machinev1beta1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: name,
+		UID: types.UID("s-" + name)}}
 	set.Spec.Replicas = ptr.To(replicas)
 	s.add(set)
 }
 
 func (s *scene) machine(name, set, phase string, change func(*machinev1beta1.Machine)) {
 	m := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{
-		Namespace: v1alpha1.MachineNamespace, Name: name, UID: types.UID("m-" + name), Labels: map[string]string{v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows},
+		Namespace: v1alpha1.MachineNamespace, Name: name, UID: types.UID("m-" + name),
+		Labels: map[string]string{v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows},
 	}}
 	if set != "" {
-		m.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineSet", Name: set, UID: types.UID("s-" + set), Controller: ptr.To(true)}}
+		m.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineSet", Name: set, UID: types.UID("s-" + set),
+			Controller: ptr.To(true)}}
 	}
 	m.Status.Phase, m.Status.NodeRef = ptr.To(phase), &corev1.ObjectReference{Name: name}
 	if change != nil {
@@ -94,22 +100,26 @@ func starting(n *corev1.Node) {
 }
 
 // read reads it. refuse gives what a kind of list is answered with.
-func (s *scene) read(settings disruptionpolicy.Settings, refuse func(client.ObjectList) error, disruptions ...v1alpha1.Disruption) (*situation, error) {
+func (s *scene) read(settings disruptionpolicy.Settings, refuse func(client.ObjectList) error,
+	disruptions ...v1alpha1.Disruption) (*situation, error) {
 	s.t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), machinev1beta1.Install(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme),
+		machinev1beta1.Install(scheme)); err != nil {
 		s.t.Fatal(err)
 	}
-	c := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(s.objects...).Build(), interceptor.Funcs{
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			if refuse != nil {
-				if err := refuse(list); err != nil {
-					return err
+	c := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(s.objects...).Build(),
+		interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList,
+				options ...client.ListOption) error {
+				if refuse != nil {
+					if err := refuse(list); err != nil {
+						return err
+					}
 				}
-			}
-			return c.List(ctx, list, options...)
-		},
-	})
+				return c.List(ctx, list, options...)
+			},
+		})
 	f, err := fleet.Read(s.t.Context(), c, "wmco")
 	if err != nil {
 		return nil, err
@@ -117,7 +127,8 @@ func (s *scene) read(settings disruptionpolicy.Settings, refuse func(client.Obje
 	return newSituation(f, settings, disruptions), nil
 }
 
-func (s *scene) nodes(settings disruptionpolicy.Settings, disruptions ...v1alpha1.Disruption) map[string]disturbance.Node {
+func (s *scene) nodes(settings disruptionpolicy.Settings,
+	disruptions ...v1alpha1.Disruption) map[string]disturbance.Node {
 	s.t.Helper()
 	f, err := s.read(settings, nil, disruptions...)
 	if err != nil {
@@ -144,7 +155,8 @@ func TestPoolsOfNodes(t *testing.T) {
 		s.node(name, true, func(n *corev1.Node) { n.Labels["zone"] = zone })
 	}
 	nodes := s.nodes(disruptionpolicy.Settings{HostPoolLabel: "zone"})
-	for name, want := range map[string]string{"of-set": "MachineSet/workers", "alone": disruptionpolicy.MachinesPool, "listed": "Hosts", "west": "Hosts/west"} {
+	for name, want := range map[string]string{"of-set": "MachineSet/workers", "alone": disruptionpolicy.MachinesPool,
+		"listed": "Hosts", "west": "Hosts/west"} {
 		if got := nodes[name].Pool; got != want {
 			t.Errorf("%s is in pool %q, want %q", name, got, want)
 		}
@@ -216,12 +228,14 @@ func TestMachinesOfSets(t *testing.T) {
 		m.DeletionTimestamp, m.Finalizers = ptr.To(metav1.NewTime(later)), []string{machinev1beta1.MachineFinalizer}
 		m.Status.Conditions = []machinev1beta1.Condition{
 			{Type: machinev1beta1.MachineDrainable, Status: corev1.ConditionTrue},
-			{Type: machinev1beta1.MachineDrained, Status: corev1.ConditionFalse, Message: "could not drain machine: web-1 cannot be evicted"},
+			{Type: machinev1beta1.MachineDrained, Status: corev1.ConditionFalse,
+				Message: "could not drain machine: web-1 cannot be evicted"},
 		}
 	}
 	s := &scene{t: t}
 	s.set("workers", 8)
-	for name, phase := range map[string]string{"works": "Running", "broken": "Running", "joins": "Running", "made": "Provisioning", "failed": "Failed"} {
+	for name, phase := range map[string]string{"works": "Running", "broken": "Running", "joins": "Running",
+		"made": "Provisioning", "failed": "Failed"} {
 		s.machine(name, "workers", phase, nil)
 	}
 	s.machine("ignored", "workers", "Running", func(m *machinev1beta1.Machine) { m.Labels[v1alpha1.LabelIgnore] = "true" })
@@ -258,7 +272,8 @@ func TestMachinesOfSets(t *testing.T) {
 func TestClustersWithoutTheMachineAPI(t *testing.T) {
 	machines := schema.GroupResource{Group: "machine.openshift.io", Resource: "machines"}
 	for name, answer := range map[string]error{
-		"no such kind":     fmt.Errorf("map: %w", &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: machines.Group, Kind: "Machine"}}),
+		"no such kind": fmt.Errorf("map: %w",
+			&meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: machines.Group, Kind: "Machine"}}),
 		"no such resource": apierrors.NewNotFound(machines, ""),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -279,7 +294,9 @@ func TestClustersWithoutTheMachineAPI(t *testing.T) {
 	}
 	t.Run("what cannot be read is an error, and nothing is decided", func(t *testing.T) {
 		s := &scene{t: t}
-		if _, err := s.read(disruptionpolicy.Settings{}, func(client.ObjectList) error { return apierrors.NewForbidden(machines, "", nil) }); err == nil {
+		if _, err := s.read(disruptionpolicy.Settings{}, func(client.ObjectList) error {
+			return apierrors.NewForbidden(machines, "", nil)
+		}); err == nil {
 			t.Error("no error")
 		}
 	})

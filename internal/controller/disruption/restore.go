@@ -8,8 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// restored are the disruptions that go on while the policy does not say so, because somebody has deleted it: those that this process
-// remembers, and those that show. It errs on the side of too many: they end like any others.
+// restored returns the disruptions that go on while the policy does not say so, because somebody has deleted it: those
+// that this process remembers, and those that show. It errs on the side of too many: they end like any others.
 func (b *book) restored() []v1alpha1.Disruption {
 	var result []v1alpha1.Disruption
 	for _, d := range b.gate.memory.remembered() {
@@ -28,8 +28,8 @@ func (b *book) restored() []v1alpha1.Disruption {
 	return result
 }
 
-// shown finds out from an instance, its Node and its Machine whether the operator disturbs it: it has made the Node unschedulable, or deletes
-// a Machine that is not what it should be. Who has deleted a Machine is written nowhere.
+// shown finds out from an instance, its Node and its Machine whether the operator disturbs it: it has made the Node
+// unschedulable, or deletes a Machine that is not what it should be. Nothing records who deleted a Machine.
 func (b *book) shown(instance *v1alpha1.WindowsInstance) (v1alpha1.Disruption, bool) {
 	node, machine := b.situation.NodeOf(instance), b.situation.MachineOf(instance)
 	if node == nil {

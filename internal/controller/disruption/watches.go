@@ -30,8 +30,8 @@ import (
 const (
 	// gathering is how long changes are gathered before everything is looked at: many come together.
 	gathering = 300 * time.Millisecond
-	// idleShare is how many times as long as the last look took the next one waits: where there are many hosts, looking takes long.
-	// longestGathering is the longest that it waits.
+	// idleShare is how many times as long as the last look took the next one waits: where there are many hosts, looking
+	// takes long. longestGathering is the longest that it waits.
 	idleShare        = 10
 	longestGathering = 10 * time.Second
 )
@@ -44,12 +44,14 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.Node{}, r.once(), builder.WithPredicates(whenOther(nodeLook))).
 		Watches(&v1alpha1.WindowsInstance{}, r.once(), builder.WithPredicates(whenOther(instanceLook))).
 		// A cluster may have none of these, and gets its policy all the same.
-		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		WatchesRawSource(source.Func(func(_ context.Context,
+			queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			queue.Add(reconcile.Request{})
 			return nil
 		})).
 		WithOptions(controller.Options{
-			NewQueue: func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+			NewQueue: func(name string,
+				limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 				return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
 					workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: r.Clock})
 			},
@@ -63,7 +65,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 func (r *Reconciler) WatchMachines(machines cache.Cache) error {
 	return errors.Join(
 		r.controller.Watch(optional.Kind(machines, &machinev1beta1.Machine{}, r.once(), whenOther(machineLook))),
-		r.controller.Watch(optional.Kind(machines, &machinev1beta1.MachineSet{}, r.once(), predicate.GenerationChangedPredicate{})),
+		r.controller.Watch(optional.Kind(machines, &machinev1beta1.MachineSet{}, r.once(),
+			predicate.GenerationChangedPredicate{})),
 	)
 }
 

@@ -75,11 +75,13 @@ func newWorld(t *testing.T) *world {
 		}
 	})
 	// The API server keeps whole seconds.
-	w := &world{t: t, scheme: runtime.NewScheme(), clock: clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second))}
+	w := &world{t: t, scheme: runtime.NewScheme(),
+		clock: clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second))}
 	if w.rights, err = r.InstallOperator(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(clientgoscheme.AddToScheme(w.scheme), v1alpha1.AddToScheme(w.scheme), machinev1beta1.Install(w.scheme), operatorsv2.AddToScheme(w.scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(w.scheme), v1alpha1.AddToScheme(w.scheme),
+		machinev1beta1.Install(w.scheme), operatorsv2.AddToScheme(w.scheme)); err != nil {
 		t.Fatal(err)
 	}
 	if w.admin, err = client.NewWithWatch(r.Config, client.Options{Scheme: w.scheme}); err != nil {
@@ -88,7 +90,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// sub is the world for a subtest. What is in it is removed at the end.
+// sub returns the world for a subtest. What is in it is removed at the end.
 func (w *world) sub(t *testing.T) *world {
 	t.Helper()
 	s := *w
@@ -128,7 +130,8 @@ func (w *world) check(err error) {
 
 func (w *world) await(what string, condition func(ctx context.Context) (bool, error)) {
 	w.t.Helper()
-	if err := wait.PollUntilContextTimeout(w.t.Context(), 20*time.Millisecond, 3*time.Minute, true, condition); err != nil {
+	if err := wait.PollUntilContextTimeout(w.t.Context(), 20*time.Millisecond, 3*time.Minute, true,
+		condition); err != nil {
 		w.t.Fatalf("%s: %v", what, err)
 	}
 }
@@ -137,7 +140,8 @@ func (w *world) await(what string, condition func(ctx context.Context) (bool, er
 func (w *world) host(name, version string) *v1alpha1.WindowsInstance {
 	w.t.Helper()
 	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	instance.Spec = v1alpha1.WindowsInstanceSpec{Address: name + ".example.com", Source: v1alpha1.Source{ConfigMapKey: name}, DesiredState: v1alpha1.DesiredStateNode}
+	instance.Spec = v1alpha1.WindowsInstanceSpec{Address: name + ".example.com",
+		Source: v1alpha1.Source{ConfigMapKey: name}, DesiredState: v1alpha1.DesiredStateNode}
 	return w.inService(instance, version)
 }
 
@@ -156,8 +160,10 @@ func (w *world) set(name string, replicas int32) *machinev1beta1.MachineSet {
 func (w *world) machine(set *machinev1beta1.MachineSet, name, version string) *v1alpha1.WindowsInstance {
 	w.t.Helper()
 	made := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{
-		Namespace: v1alpha1.MachineNamespace, Name: name, Labels: set.Spec.Template.Labels, Finalizers: []string{machinev1beta1.MachineFinalizer},
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, machinev1beta1.GroupVersion.WithKind("MachineSet"))},
+		Namespace: v1alpha1.MachineNamespace, Name: name, Labels: set.Spec.Template.Labels,
+		Finalizers: []string{machinev1beta1.MachineFinalizer},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set,
+			machinev1beta1.GroupVersion.WithKind("MachineSet"))},
 	}}
 	w.check(w.admin.Create(w.t.Context(), made))
 	made.Status.Phase, made.Status.NodeRef = ptr.To(machinev1beta1.PhaseRunning), &corev1.ObjectReference{Name: name}
@@ -165,7 +171,8 @@ func (w *world) machine(set *machinev1beta1.MachineSet, name, version string) *v
 	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	instance.Spec = v1alpha1.WindowsInstanceSpec{
 		Address: name, DesiredState: v1alpha1.DesiredStateNode,
-		Source: v1alpha1.Source{Machine: &v1alpha1.MachineReference{Namespace: v1alpha1.MachineNamespace, Name: name, UID: made.UID}},
+		Source: v1alpha1.Source{Machine: &v1alpha1.MachineReference{Namespace: v1alpha1.MachineNamespace,
+			Name: name, UID: made.UID}},
 	}
 	return w.inService(instance, version)
 }
@@ -173,7 +180,8 @@ func (w *world) machine(set *machinev1beta1.MachineSet, name, version string) *v
 func (w *world) inService(instance *v1alpha1.WindowsInstance, version string) *v1alpha1.WindowsInstance {
 	w.t.Helper()
 	w.check(w.admin.Create(w.t.Context(), instance))
-	instance.Status = v1alpha1.WindowsInstanceStatus{Version: version, NodeRef: &v1alpha1.NodeReference{Name: instance.Name, Confirmed: true}}
+	instance.Status = v1alpha1.WindowsInstanceStatus{Version: version,
+		NodeRef: &v1alpha1.NodeReference{Name: instance.Name, Confirmed: true}}
 	w.check(w.admin.Status().Update(w.t.Context(), instance))
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: instance.Name, Labels: map[string]string{corev1.LabelOSStable: "windows"},
@@ -194,7 +202,8 @@ func (w *world) report(node string, ready bool, kubelet string) {
 	w.node(node, func(n *corev1.Node) {
 		n.Status.NodeInfo.KubeletVersion = kubelet
 		n.Status.Conditions = []corev1.NodeCondition{{
-			Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(w.clock.Now()), LastHeartbeatTime: metav1.Now(),
+			Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(w.clock.Now()),
+			LastHeartbeatTime: metav1.Now(),
 		}}
 	})
 }
@@ -217,7 +226,7 @@ func (w *world) policy() *v1alpha1.WindowsDisruptionPolicy {
 	return p
 }
 
-// disrupted are the instances on the list.
+// disrupted returns the instances on the list.
 func (w *world) disrupted() []string {
 	w.t.Helper()
 	var names []string
@@ -230,7 +239,8 @@ func (w *world) disrupted() []string {
 // administer writes the policy as an administrator does, and makes it if it is not there.
 func (w *world) administer(change func(*v1alpha1.WindowsDisruptionPolicySpec)) {
 	w.t.Helper()
-	p := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.DisruptionPolicyName}}
+	p := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
+		Name: v1alpha1.DisruptionPolicyName}}
 	w.check(client.IgnoreAlreadyExists(w.admin.Create(w.t.Context(), p)))
 	p = w.policy()
 	from := p.DeepCopy()
@@ -278,7 +288,8 @@ func (w *world) start(name string, run bool) *process {
 		},
 	})
 	w.check(err)
-	memory, err := client.NewWithWatch(c, client.Options{Scheme: w.scheme, Cache: &client.CacheOptions{Reader: p.mgr.GetCache()}})
+	memory, err := client.NewWithWatch(c, client.Options{Scheme: w.scheme,
+		Cache: &client.CacheOptions{Reader: p.mgr.GetCache()}})
 	w.check(err)
 	refusing := interceptor.NewClient(memory, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
@@ -289,7 +300,8 @@ func (w *world) start(name string, run bool) *process {
 		},
 	})
 	p.PolicyGate = disruption.NewGate(disruption.Options{
-		Client: refusing, Live: p.mgr.GetAPIReader(), Namespace: namespace, Version: version, Operator: name, Events: p.recorder, Clock: w.clock,
+		Client: refusing, Live: p.mgr.GetAPIReader(), Namespace: namespace, Version: version, Operator: name,
+		Events: p.recorder, Clock: w.clock,
 	})
 	p.reconciler = disruption.Reconciler{
 		Gate: p.PolicyGate, Conditions: operatorcondition.NewWriter(p.mgr.GetClient(), p.mgr.GetAPIReader(), namespace, ""),
@@ -323,7 +335,8 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 func (p *process) acquire(instance *v1alpha1.WindowsInstance, cause v1alpha1.DisruptionCause) disturbance.Decision {
 	p.w.t.Helper()
-	decision, err := p.Acquire(p.w.t.Context(), disturbance.Request{Instance: instance.Name, UID: instance.UID, Cause: cause, Version: version})
+	decision, err := p.Acquire(p.w.t.Context(), disturbance.Request{Instance: instance.Name, UID: instance.UID,
+		Cause: cause, Version: version})
 	p.w.check(err)
 	return decision
 }
@@ -359,7 +372,7 @@ func (p *process) events(reason string) (found []string) {
 	return found
 }
 
-// metric is the value of a metric, over all its labels.
+// metric returns the value of a metric, over all its labels.
 func metric(t *testing.T, name string) (sum float64) {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
@@ -380,7 +393,8 @@ func metric(t *testing.T, name string) (sum float64) {
 func (w *world) deleteMachine(instance *v1alpha1.WindowsInstance) *machinev1beta1.Machine {
 	w.t.Helper()
 	machine := &machinev1beta1.Machine{}
-	w.check(w.admin.Get(w.t.Context(), client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: instance.Spec.Source.Machine.Name}, machine))
+	w.check(w.admin.Get(w.t.Context(), client.ObjectKey{Namespace: v1alpha1.MachineNamespace,
+		Name: instance.Spec.Source.Machine.Name}, machine))
 	w.check(w.admin.Delete(w.t.Context(), machine))
 	return machine
 }

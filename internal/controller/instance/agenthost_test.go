@@ -43,7 +43,8 @@ type agentHost struct {
 func (x *trial) withAgent(change ...func(*fake.Options)) *agentHost {
 	x.t.Helper()
 	h := &agentHost{t: x.t}
-	options := fake.Options{Name: "EC2AMAZ-1", Addresses: []string{"10.0.128.7"}, Programs: x.program, Network: everywhere{}, ProgramClock: x.clock}
+	options := fake.Options{Name: "EC2AMAZ-1", Addresses: []string{"10.0.128.7"}, Programs: x.program,
+		Network: everywhere{}, ProgramClock: x.clock}
 	packer, err := payload.NewPacker(x.Payload, x.t.TempDir())
 	if err != nil {
 		x.t.Fatal(err)
@@ -54,7 +55,8 @@ func (x *trial) withAgent(change ...func(*fake.Options)) *agentHost {
 	}
 	h.machine = fake.New(options)
 	server := winhost.New(winhost.Options{
-		Machine: h.machine, Rand: rand.Reader, AuthorizedKeys: map[string][]ssh.PublicKey{"Administrator": {x.key.Signer().PublicKey()}},
+		Machine: h.machine, Rand: rand.Reader,
+		AuthorizedKeys: map[string][]ssh.PublicKey{"Administrator": {x.key.Signer().PublicKey()}},
 		Listen: func(ctx context.Context) (net.Listener, error) {
 			listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 			if err == nil {
@@ -100,12 +102,13 @@ func (x *trial) program(content []byte) (fake.Program, error) {
 	}
 	return func(ctx context.Context, p *fake.Process) int {
 		return agent.Main(ctx, agent.Process{
-			Host: p.Host, Args: p.Args, Executable: p.Path, Version: x.Version, Stdout: p.Stdout, Stderr: p.Stderr, Clock: x.clock, Rand: rand.Reader,
+			Host: p.Host, Args: p.Args, Executable: p.Path, Version: x.Version, Stdout: p.Stdout, Stderr: p.Stderr,
+			Clock: x.clock, Rand: rand.Reader,
 		})
 	}, nil
 }
 
-// commands are the command lines that were run, in order.
+// commands returns the command lines that were run, in order.
 func (h *agentHost) commands() []string {
 	var lines []string
 	for _, entry := range h.machine.Journal().Entries(func(e fake.Entry) bool { return e.Kind == winhost.KindCommand }) {
@@ -114,7 +117,7 @@ func (h *agentHost) commands() []string {
 	return lines
 }
 
-// execs are the verbs of these.
+// execs returns the verbs of these.
 func (h *agentHost) execs() []string {
 	var verbs []string
 	for _, line := range h.commands() {
@@ -125,7 +128,7 @@ func (h *agentHost) execs() []string {
 	return verbs
 }
 
-// logins is the number of SSH connections.
+// logins returns the number of SSH connections.
 func (h *agentHost) logins() int {
 	return len(h.machine.Journal().Entries(func(e fake.Entry) bool { return e.Kind == winhost.KindLogin }))
 }
@@ -146,7 +149,7 @@ func (h *agentHost) has(spec nodespec.NodeSpec) {
 	}
 }
 
-// certificate is the one in use of an identity; nil when there is none.
+// certificate returns the one in use of an identity; nil when there is none.
 func (h *agentHost) certificate(identity nodespec.Identity) *x509.Certificate {
 	h.t.Helper()
 	data, err := h.machine.Drive().ReadFile(identity.Path(nodespec.CurrentCertificate))
@@ -161,22 +164,25 @@ func (h *agentHost) certificate(identity nodespec.Identity) *x509.Certificate {
 	return certificate
 }
 
-// signs makes the API server sign what is approved, for so long or as long as was asked for, as the cluster's signers do. It returns what was
-// signed, by signer.
+// signs makes the API server sign what is approved, for so long or as long as was asked for, as the cluster's signers
+// do. It returns what was signed, by signer.
 func (x *trial) signs(life time.Duration) map[string][]*x509.CertificateRequest {
 	x.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	authority := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "signer"}, IsCA: true, BasicConstraintsValid: true}
+	authority := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "signer"}, IsCA: true,
+		BasicConstraintsValid: true}
 	signed := map[string][]*x509.CertificateRequest{}
-	x.clientset.PrependReactor("create", "certificatesigningrequests", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	x.clientset.PrependReactor("create", "certificatesigningrequests", func(action clienttesting.Action) (bool,
+		runtime.Object, error) {
 		csr := action.(clienttesting.CreateAction).GetObject().(*certificatesv1.CertificateSigningRequest)
 		csr.Spec.Username = "system:serviceaccount:" + ourNamespace + ":windows-machine-config-operator"
 		return false, nil, nil
 	})
-	x.clientset.PrependReactor("update", "certificatesigningrequests", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	x.clientset.PrependReactor("update", "certificatesigningrequests", func(action clienttesting.Action) (bool,
+		runtime.Object, error) {
 		csr := action.(clienttesting.UpdateAction).GetObject().(*certificatesv1.CertificateSigningRequest)
 		if action.GetSubresource() != "approval" || !isApproved(csr) || len(csr.Status.Certificate) > 0 {
 			return false, nil, nil
@@ -192,7 +198,8 @@ func (x *trial) signs(life time.Duration) map[string][]*x509.CertificateRequest 
 		}
 		template := &x509.Certificate{
 			SerialNumber: big.NewInt(x.clock.Now().UnixNano()), Subject: request.Subject,
-			NotBefore: x.clock.Now().Add(-5 * time.Minute), NotAfter: x.clock.Now().Add(granted), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+			NotBefore: x.clock.Now().Add(-5 * time.Minute), NotAfter: x.clock.Now().Add(granted),
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		}
 		data, err := x509.CreateCertificate(rand.Reader, template, authority, request.PublicKey, key)
 		if err != nil {
@@ -205,7 +212,8 @@ func (x *trial) signs(life time.Duration) map[string][]*x509.CertificateRequest 
 	return signed
 }
 
-// onAzure gives the instance a node on which cloud-node-manager has a certificate of its own, which was issued at noon for so long.
+// onAzure gives the instance a node on which cloud-node-manager has a certificate of its own, which was issued at noon
+// for so long.
 func (x *trial) onAzure(life time.Duration) (*agentHost, nodespec.Identity) {
 	x.t.Helper()
 	x.facts.Platform = "Azure"
@@ -223,7 +231,8 @@ func (x *trial) onAzure(life time.Duration) (*agentHost, nodespec.Identity) {
 	h.has(spec)
 	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) {
 		status.HostKey = nil // that of this host is pinned at the first contact
-		status.Certificates = []v1alpha1.CertificateStatus{certificateStatus(nodespec.ServiceCloudNodeManager, noon, noon.Add(life))}
+		status.Certificates = []v1alpha1.CertificateStatus{certificateStatus(nodespec.ServiceCloudNodeManager,
+			noon, noon.Add(life))}
 	})
 	return h, spec.Identities[0]
 }

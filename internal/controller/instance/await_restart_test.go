@@ -24,11 +24,16 @@ func TestAHostThatHasNotGoneDownYetIsWaitedFor(t *testing.T) {
 		waits bool
 		event string
 	}{
-		"a host that still answers from before its restart is waited for":        {boot: before, since: 5 * time.Second, reboots: true, waits: true},
-		"a moment before the limit it is waited for still":                       {boot: before, since: restartLimit - time.Second, reboots: true, waits: true},
-		"at the limit it has not restarted after all, and is asked again":        {boot: before, since: restartLimit, reboots: true},
-		"a host that is back is gone on with at once":                            {boot: after, since: 5 * time.Second, reboots: true, event: "HostRestarted"},
-		"a host that is back late is gone on with":                               {boot: after, since: time.Hour, reboots: true, event: "HostRestarted"},
+		"a host that still answers from before its restart is waited for": {boot: before, since: 5 * time.Second,
+			reboots: true, waits: true},
+		"a moment before the limit it is waited for still": {boot: before,
+			since: restartLimit - time.Second, reboots: true, waits: true},
+		"at the limit it has not restarted after all, and is asked again": {boot: before,
+			since: restartLimit, reboots: true},
+		"a host that is back is gone on with at once": {boot: after, since: 5 * time.Second,
+			reboots: true, event: "HostRestarted"},
+		"a host that is back late is gone on with": {boot: after, since: time.Hour,
+			reboots: true, event: "HostRestarted"},
 		"a host that nobody restarts is not waited for, whatever its boot id":    {boot: before, since: time.Second},
 		"and one that has restarted by itself is not said to be restarted by us": {boot: after, since: time.Second},
 	} {
@@ -46,7 +51,8 @@ func TestAHostThatHasNotGoneDownYetIsWaitedFor(t *testing.T) {
 			if (o != nil) != test.waits {
 				t.Fatalf("in the way is %+v", o)
 			}
-			if test.waits && (o.Outcome != obstacle.Wait || o.After <= 0 || o.After > lastRebootPoll || o.Reason != v1alpha1.ReasonRebooting) {
+			if test.waits && (o.Outcome != obstacle.Wait || o.After <= 0 || o.After > lastRebootPoll ||
+				o.Reason != v1alpha1.ReasonRebooting) {
 				t.Errorf("it waits by %+v", o)
 			}
 			if test.waits && (s.Session.Agent != "" || s.Session.Facts != nil) {

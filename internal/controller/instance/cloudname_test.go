@@ -23,7 +23,7 @@ const cloudName = "ip-10-0-128-7.ec2.internal"
 
 func toldByAWS(o *fake.Options) { o.Metadata = map[string]string{"AWS": cloudName} }
 
-// listed is the instance of a host in windows-instances.
+// listed returns the instance of a host in windows-instances.
 func listed() *v1alpha1.WindowsInstance {
 	instance := ofMachine()
 	instance.Spec.Source = v1alpha1.Source{ConfigMapKey: instance.Spec.Address}
@@ -48,7 +48,8 @@ func (x *trial) settled() *v1alpha1.WindowsInstance {
 	x.t.Helper()
 	instance, _ := x.reconcile()
 	for range 10 {
-		if instance.Status.NodeRef != nil && instance.Status.NodeRef.Confirmed && instance.Status.Summary != v1alpha1.ReasonInProgress {
+		if instance.Status.NodeRef != nil && instance.Status.NodeRef.Confirmed &&
+			instance.Status.Summary != v1alpha1.ReasonInProgress {
 			break
 		}
 		instance, _ = x.reconcile()
@@ -58,7 +59,8 @@ func (x *trial) settled() *v1alpha1.WindowsInstance {
 
 //
 func TestOnAWSANodeHasTheNameThatTheCloudGivesTheMachine(t *testing.T) {
-	for name, instance := range map[string]*v1alpha1.WindowsInstance{"of a Machine": ofMachine(), "of windows-instances": listed()} {
+	for name, instance := range map[string]*v1alpha1.WindowsInstance{"of a Machine": ofMachine(),
+		"of windows-instances": listed()} {
 		t.Run(name, func(t *testing.T) {
 			x := newTrial(t, instance)
 			h := x.withAgent(toldByAWS)
@@ -66,7 +68,9 @@ func TestOnAWSANodeHasTheNameThatTheCloudGivesTheMachine(t *testing.T) {
 			if ref := got.Status.NodeRef; ref == nil || ref.Name != cloudName || !ref.Confirmed {
 				t.Fatalf("it has %+v: %s", ref, got.Status.Summary)
 			}
-			if got.Status.Host.Name != "EC2AMAZ-1" || slices.ContainsFunc(h.execs(), func(verb string) bool { return verb == "remove" }) {
+			if got.Status.Host.Name != "EC2AMAZ-1" || slices.ContainsFunc(h.execs(), func(verb string) bool {
+				return verb == "remove"
+			}) {
 				t.Errorf("the computer is named %s", got.Status.Host.Name)
 			}
 		})
@@ -79,7 +83,8 @@ func TestAHostThatTheCloudDoesNotNameIsLeftAsItIs(t *testing.T) {
 	for range 3 {
 		instance, after := x.reconcile()
 		condition := expect(t, instance, v1alpha1.ConditionSupported, metav1.ConditionFalse, v1alpha1.ReasonCloudNameUnknown)
-		if !strings.Contains(condition.Message, "metadata service of AWS") || !strings.Contains(instance.Status.NextAction, "169.254.169.254") ||
+		if !strings.Contains(condition.Message, "metadata service of AWS") || !strings.Contains(instance.Status.NextAction,
+			"169.254.169.254") ||
 			!strings.Contains(instance.Status.NextAction, "only machines of that cloud") {
 			t.Errorf("it says %q, %q", condition.Message, instance.Status.NextAction)
 		}
@@ -101,13 +106,15 @@ func TestAHostThatTakesTheNameOfAnothersMachineGetsNoCertificate(t *testing.T) {
 	x := newTrial(t, ofMachine(), &machinev1beta1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: machine, UID: "machine-uid"},
 		Status: machinev1beta1.MachineStatus{Addresses: []corev1.NodeAddress{
-			{Type: corev1.NodeInternalIP, Address: "10.0.128.9"}, {Type: corev1.NodeInternalDNS, Address: "ip-10-0-128-9.ec2.internal"},
+			{Type: corev1.NodeInternalIP, Address: "10.0.128.9"}, {Type: corev1.NodeInternalDNS,
+				Address: "ip-10-0-128-9.ec2.internal"},
 		}},
 	})
 	h := x.withAgent(toldByAWS)
 	instance, _ := x.reconcile()
 	condition := expect(t, instance, v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
-	if !strings.Contains(condition.Message, cloudName) || !strings.Contains(condition.Message, "ip-10-0-128-9.ec2.internal") {
+	if !strings.Contains(condition.Message, cloudName) || !strings.Contains(condition.Message,
+		"ip-10-0-128-9.ec2.internal") {
 		t.Errorf("it says %q", condition.Message)
 	}
 	if instance.Status.NodeRef != nil || !slices.Equal(h.execs(), []string{"facts"}) {
@@ -117,7 +124,8 @@ func TestAHostThatTakesTheNameOfAnothersMachineGetsNoCertificate(t *testing.T) {
 
 // An earlier version has named nodes on AWS after their computers. Under another name they would be second nodes.
 func TestANodeThatIsOneAlreadyKeepsItsName(t *testing.T) {
-	for name, metadata := range map[string]map[string]string{"the cloud gives the machine another": {"AWS": cloudName}, "the cloud does not say": nil} {
+	for name, metadata := range map[string]map[string]string{"the cloud gives the machine another": {"AWS": cloudName},
+		"the cloud does not say": nil} {
 		t.Run(name, func(t *testing.T) {
 			instance := listed()
 			instance.Status.NodeRef = &v1alpha1.NodeReference{Name: "ec2amaz-1", UID: "node-uid", Confirmed: true}
@@ -146,16 +154,17 @@ func TestTheNodeOfAnOlderOperatorOnAWSIsTakenOverByItsCloudsName(t *testing.T) {
 	x := newTrial(t, listed(), node)
 	x.withAgent(toldByAWS)
 	instance := x.settled()
-	if ref := instance.Status.NodeRef; ref == nil || ref.Name != cloudName || ref.UID != string(node.UID) || !ref.Confirmed {
+	if ref := instance.Status.NodeRef; ref == nil || ref.Name != cloudName ||
+		ref.UID != string(node.UID) || !ref.Confirmed {
 		t.Errorf("it has %+v: %s", ref, instance.Status.Summary)
 	}
 	if bound := x.nodeNamed(cloudName).Annotations[v1alpha1.AnnotationInstance]; bound != machine {
-		t.Errorf("the Node is that of %q", bound)
+		t.Errorf("the Node belongs to %q", bound)
 	}
 }
 
-// With another domain in the VPC's DHCP options the cloud tells another name. Under it the host would be a second node, and the first would be
-// neither drained nor counted.
+// With another domain in the VPC's DHCP options the cloud tells another name. Under it the host would be a second node,
+// and the first would be neither drained nor counted.
 func TestANodeWhoseMachineGetsAnotherNameKeepsItsOwn(t *testing.T) {
 	metadata := map[string]string{"AWS": machine}
 	x, h, gate := nodeInService(t, "AWS", func(o *fake.Options) { o.Metadata = metadata })
@@ -176,7 +185,9 @@ func TestANodeWhoseMachineGetsAnotherNameKeepsItsOwn(t *testing.T) {
 	}
 	gate.closed = false
 	named(x.until("the change", summarized(v1alpha1.ReasonReady)))
-	if told := x.told(); !slices.ContainsFunc(told, func(e string) bool { return strings.Contains(e, "NodeDrains") && strings.Contains(e, "Node "+machine) }) {
+	if told := x.told(); !slices.ContainsFunc(told, func(e string) bool {
+		return strings.Contains(e, "NodeDrains") && strings.Contains(e, "Node "+machine)
+	}) {
 		t.Errorf("the node was not drained: %q", told)
 	}
 	if len(h.environmentOf("containerd")) == 0 || !slices.Equal(gate.released, []string{machine}) {
@@ -188,13 +199,15 @@ func TestANodeWhoseMachineGetsAnotherNameKeepsItsOwn(t *testing.T) {
 func TestAListedHostDoesNotGetTheNameOfAMachineWhoseNodeIsNotThereYet(t *testing.T) {
 	provisioning := &machinev1beta1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: "master-3", UID: "another-uid"},
-		Status:     machinev1beta1.MachineStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalDNS, Address: cloudName}}},
+		Status: machinev1beta1.MachineStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalDNS,
+			Address: cloudName}}},
 	}
 	x := newTrial(t, listed(), provisioning)
 	h := x.withAgent(toldByAWS)
 	instance, _ := x.reconcile()
 	condition := expect(t, instance, v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
-	if !strings.Contains(condition.Message, "master-3") || instance.Status.NodeRef != nil || slices.Contains(h.execs(), "apply") {
+	if !strings.Contains(condition.Message, "master-3") || instance.Status.NodeRef != nil ||
+		slices.Contains(h.execs(), "apply") {
 		t.Errorf("it says %q, claims %+v; run were %q", condition.Message, instance.Status.NodeRef, h.execs())
 	}
 }

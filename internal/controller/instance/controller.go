@@ -1,4 +1,5 @@
-// Package instance moves each WindowsInstance: it makes the host a node of the cluster, keeps it one, and gives it back.
+// Package instance moves each WindowsInstance: it turns the host into a node of the cluster, keeps it one, and gives it
+// back.
 package instance
 
 import (
@@ -38,12 +39,13 @@ import (
 // +kubebuilder:rbac:groups="",namespace=system,resources=secrets,resourceNames=cloud-private-key,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
 
-// ClusterSource gives the present facts of the cluster, or why they cannot be read.
+// ClusterSource returns the present facts of the cluster, or why they cannot be read.
 type ClusterSource interface {
 	Current() (nodespec.Cluster, error)
 }
 
-// Reconciler moves one WindowsInstance at a time toward its desired state. It is safe for concurrent use on different instances.
+// Reconciler moves one WindowsInstance at a time toward its desired state. It is safe for concurrent use on different
+// instances.
 type Reconciler struct {
 	Client client.Client
 	// Live reads the API server and not the cache, for decisions that must not be stale.
@@ -74,7 +76,7 @@ type Reconciler struct {
 	sessions scope.Sessions
 }
 
-// Reconcile runs the phases that the instance's desired state needs, until one must wait or fails, and writes the status.
+// Reconcile runs the phases of the instance's desired state until one must wait or fails, and writes the status.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
 	instance := &v1alpha1.WindowsInstance{}
 	// Not from the cache: the status is this controller's memory, and must hold what the last reconcile wrote.

@@ -20,7 +20,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// identitiesOf are those of the node as the host has them in its spec, the kubelet's first.
+// identitiesOf returns the identities of the node as the host has them in its spec, the kubelet's first.
 func (x *trial) identitiesOf() []nodespec.Identity {
 	x.t.Helper()
 	s := x.scope(x.instance())
@@ -32,8 +32,8 @@ func (x *trial) identitiesOf() []nodespec.Identity {
 	return append([]nodespec.Identity{spec.Identity}, spec.Identities...)
 }
 
-// letTimePass lets time pass on the host as long as the test runs: after a long step of the clock the agent's service may be at work, and a
-// verb of the operator waits for it, by that clock.
+// letTimePass lets time pass on the host as long as the test runs: after a long step of the clock the agent's service
+// may be at work, and a verb of the operator waits for it, by that clock.
 func (x *trial) letTimePass() {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	done, ended := make(chan struct{}), make(chan struct{})
@@ -61,7 +61,8 @@ func (x *trial) reports(ready corev1.ConditionStatus) {
 	node := x.node()
 	now := x.clock.Now()
 	node.Status.Conditions = []corev1.NodeCondition{{
-		Type: corev1.NodeReady, Status: ready, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour)), LastHeartbeatTime: metav1.NewTime(now),
+		Type: corev1.NodeReady, Status: ready, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour)),
+		LastHeartbeatTime: metav1.NewTime(now),
 	}}
 	if err := x.Client.Status().Update(x.t.Context(), node); err != nil {
 		x.t.Fatal(err)
@@ -77,7 +78,8 @@ func (h *agentHost) process(service string) int {
 	return found.PID
 }
 
-// A kubelet that runs may have pods, whatever its certificate says. To take another one it is restarted, so it waits for its turn.
+// A kubelet that runs may have pods, whatever its certificate says. To take another one it is restarted, so it waits
+// for its turn.
 func TestACertificateThatHasExpiredIsReplacedThroughTheGateWhereTheKubeletRuns(t *testing.T) {
 	x, h, gate := nodeInService(t, "None")
 	kubelet := x.identitiesOf()[0]
@@ -88,8 +90,10 @@ func TestACertificateThatHasExpiredIsReplacedThroughTheGateWhereTheKubeletRuns(t
 	gate.shut(v1alpha1.ReasonWaitingForTurn)
 	instance := x.until("its turn", summarized(v1alpha1.ReasonWaitingForTurn))
 	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonWaitingForTurn)
-	if len(gate.asked) == 0 || gate.asked[0].Cause != v1alpha1.CauseRepair || process == 0 || h.process(nodespec.ServiceKubelet) != process {
-		t.Errorf("asked were %v; the kubelet's process was %d and is %d", gate.asked, process, h.process(nodespec.ServiceKubelet))
+	if len(gate.asked) == 0 || gate.asked[0].Cause != v1alpha1.CauseRepair || process == 0 ||
+		h.process(nodespec.ServiceKubelet) != process {
+		t.Errorf("asked were %v; the kubelet's process was %d and is %d", gate.asked, process,
+			h.process(nodespec.ServiceKubelet))
 	}
 	gate.closed = false
 	x.until("a new certificate", func(*v1alpha1.WindowsInstance) bool {
@@ -106,8 +110,9 @@ func TestACertificateThatHasExpiredIsReplacedThroughTheGateWhereTheKubeletRuns(t
 	}
 }
 
-// A host that was off for too long has no workload left that could be disturbed: its pods were evicted, its kubelet has no certificate to start
-// with, and the gate counts the node among those that are unavailable already. To bring it back frees a place, and waits for none. R-134
+// A host that was off for too long has no workload left that could be disturbed: its pods were evicted, its kubelet has
+// no certificate to start with, and the gate counts the node among those that are unavailable already. To bring it back
+// frees a place, and waits for none. R-134
 func TestAHostThatWasOffPastTheLifeOfItsCertificatesComesBackByItself(t *testing.T) {
 	x, h, gate := nodeInService(t, "None")
 	identities := x.identitiesOf()
@@ -132,7 +137,9 @@ func TestAHostThatWasOffPastTheLifeOfItsCertificatesComesBackByItself(t *testing
 	if len(gate.asked) > 0 {
 		t.Errorf("the gate was asked: %v", gate.asked)
 	}
-	if told := x.told(); !slices.ContainsFunc(told, func(e string) bool { return strings.Contains(e, v1alpha1.ReasonCertificateExpired) }) {
+	if told := x.told(); !slices.ContainsFunc(told, func(e string) bool {
+		return strings.Contains(e, v1alpha1.ReasonCertificateExpired)
+	}) {
 		t.Errorf("no event says that its certificate has expired: %q", told)
 	}
 	for _, certificate := range instance.Status.Certificates {
@@ -144,13 +151,15 @@ func TestAHostThatWasOffPastTheLifeOfItsCertificatesComesBackByItself(t *testing
 
 // A name was free once, and long after that a Linux machine has registered under it. R-132
 func TestANameThatAnotherMachinesNodeHasByNowIsNotSignedFor(t *testing.T) {
-	for name, bound := range map[string]string{"that says nothing": "", "that is bound to another instance": "winworker-other"} {
+	for name, bound := range map[string]string{"that says nothing": "",
+		"that is bound to another instance": "winworker-other"} {
 		t.Run("a Node "+name, func(t *testing.T) {
 			x, _, _ := nodeInService(t, "None")
 			if err := x.Client.Delete(t.Context(), x.node()); err != nil {
 				t.Fatal(err)
 			}
-			linux := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: machine, UID: "of-another", Labels: map[string]string{corev1.LabelOSStable: "linux"}}}
+			linux := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: machine, UID: "of-another",
+				Labels: map[string]string{corev1.LabelOSStable: "linux"}}}
 			if bound != "" {
 				linux.Annotations = map[string]string{v1alpha1.AnnotationInstance: bound}
 			}
@@ -170,23 +179,27 @@ func TestANameThatAnotherMachinesNodeHasByNowIsNotSignedFor(t *testing.T) {
 	}
 }
 
-// The host knows its request, and so the name under which it is submitted. Whoever is first there says for how long. R-132
+// The host knows its request, and so the name under which it is submitted. Whoever is first there says for how long.
+//
 func TestARequestThatTheHostHasSubmittedItselfIsNotApproved(t *testing.T) {
 	x := newTrial(t)
 	h, identity := x.onAzure(shortLife)
 	signed := x.signs(month)
-	x.clientset.PrependReactor("create", "certificatesigningrequests", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	x.clientset.PrependReactor("create", "certificatesigningrequests", func(action clienttesting.Action) (bool,
+		runtime.Object, error) {
 		request := action.(clienttesting.CreateAction).GetObject().(*certificatesv1.CertificateSigningRequest).DeepCopy()
 		request.Spec.Username = "system:node:" + machine
 		if err := x.clientset.Tracker().Add(request); err != nil {
 			return true, nil, err
 		}
-		return true, nil, apierrors.NewAlreadyExists(schema.GroupResource{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests"}, request.Name)
+		return true, nil, apierrors.NewAlreadyExists(schema.GroupResource{Group: certificatesv1.GroupName,
+			Resource: "certificatesigningrequests"}, request.Name)
 	})
 	x.untilDue()
 	instance, _ := x.reconcile()
 	condition := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonAPIRequestFailed)
-	if !strings.Contains(condition.Message, "made by system:node:"+machine) || len(signed) > 0 || h.certificate(identity) != nil {
+	if !strings.Contains(condition.Message, "made by system:node:"+machine) || len(signed) > 0 ||
+		h.certificate(identity) != nil {
 		t.Errorf("signed %v; it says %q", signed, condition.Message)
 	}
 	list, err := x.clientset.CertificatesV1().CertificateSigningRequests().List(t.Context(), metav1.ListOptions{})

@@ -27,7 +27,8 @@ type trialGate struct {
 }
 
 func openGate() *trialGate {
-	return &trialGate{settings: disruptionpolicy.Settings{FailureDeadline: 30 * time.Minute, DrainTimeout: 15 * time.Minute}}
+	return &trialGate{settings: disruptionpolicy.Settings{FailureDeadline: 30 * time.Minute,
+		DrainTimeout: 15 * time.Minute}}
 }
 
 func (g *trialGate) Acquire(_ context.Context, request disturbance.Request) (disturbance.Decision, error) {
@@ -60,15 +61,17 @@ func (g *trialGate) Settings(context.Context) (disruptionpolicy.Settings, error)
 
 // shut refuses what is asked for the reason.
 func (g *trialGate) shut(reason string) {
-	g.closed, g.refusal = true, disturbance.Decision{Decision: policy.Decision{Reason: reason, Message: "Not now."}, After: time.Minute}
+	g.closed, g.refusal = true, disturbance.Decision{Decision: policy.Decision{Reason: reason, Message: "Not now."},
+		After: time.Minute}
 }
 
-// To ask anew for a disturbance that has passed its deadline would begin another one, and tell so.
+// To ask again for a disturbance that has passed its deadline would begin another one, and tell so.
 func TestTheEndOfADisturbanceBeginsNone(t *testing.T) {
 	x := newTrial(t)
 	gate := openGate()
 	gate.held, x.Gate = []string{machine}, gate
-	if o := x.rooms().turn.Leave(t.Context(), x.scope(ofMachine())); o != nil || len(gate.asked) > 0 || !slices.Equal(gate.released, []string{machine}) {
+	if o := x.rooms().turn.Leave(t.Context(), x.scope(ofMachine())); o != nil || len(gate.asked) > 0 ||
+		!slices.Equal(gate.released, []string{machine}) {
 		t.Errorf("%+v; asked %v, released %v", o, gate.asked, gate.released)
 	}
 }

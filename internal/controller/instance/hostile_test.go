@@ -19,7 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// requests are the certificate requests that were made.
+// requests returns the certificate requests that were made.
 func (x *trial) requests() int {
 	x.t.Helper()
 	list, err := x.clientset.CertificatesV1().CertificateSigningRequests().List(x.t.Context(), metav1.ListOptions{})
@@ -31,7 +31,8 @@ func (x *trial) requests() int {
 
 func linuxNode(name string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{
-		Name: name, UID: "uid-of-" + "linux", Labels: map[string]string{corev1.LabelOSStable: "linux", "node-role.kubernetes.io/control-plane": ""},
+		Name: name, UID: "uid-of-" + "linux", Labels: map[string]string{corev1.LabelOSStable: "linux",
+			"node-role.kubernetes.io/control-plane": ""},
 	}}
 }
 
@@ -44,11 +45,15 @@ func TestAHostThatTakesAnothersNameGetsNothingSigned(t *testing.T) {
 		hostName string
 		owner    client.Object
 	}{
-		"that of a node of the control plane":                 {"MASTER-0", linuxNode("master-0")},
-		"that of a Linux node, in another case":               {"Worker-3", linuxNode("worker-3")},
-		"that of another instance":                            {"WIN-7", worker},
-		"that of a Windows node which nobody has a record of": {"win-8", &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-8", Labels: map[string]string{corev1.LabelOSStable: "windows"}}}},
-		"that of a Machine which is being made":               {"WINWORKER-9", &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: "winworker-9", UID: "u"}}},
+		"that of a node of the control plane":   {"MASTER-0", linuxNode("master-0")},
+		"that of a Linux node, in another case": {"Worker-3", linuxNode("worker-3")},
+		"that of another instance":              {"WIN-7", worker},
+		"that of a Windows node which nobody has a record of": {"win-8",
+			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-8",
+				Labels: map[string]string{corev1.LabelOSStable: "windows"}}}},
+		"that of a Machine which is being made": {"WINWORKER-9",
+			&machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace,
+				Name: "winworker-9", UID: "u"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newTrial(t, listed(), c.owner)
@@ -69,7 +74,8 @@ func TestAHostThatTakesAnothersNameGetsNothingSigned(t *testing.T) {
 			if i := slices.IndexFunc(h.execs(), func(verb string) bool { return verb != "facts" }); i >= 0 {
 				t.Errorf("the host was told to %s", h.execs()[i])
 			}
-			if err := x.Client.Get(t.Context(), client.ObjectKeyFromObject(before), before); err != nil || before.GetResourceVersion() != c.owner.GetResourceVersion() {
+			if err := x.Client.Get(t.Context(), client.ObjectKeyFromObject(before), before); err != nil ||
+				before.GetResourceVersion() != c.owner.GetResourceVersion() {
 				t.Errorf("what has the name was touched (%v)", err)
 			}
 		})
@@ -86,7 +92,8 @@ func TestAHostThatRenamesItselfKeepsItsNode(t *testing.T) {
 	x.breakNode() // so that the operator looks
 	instance, after := x.reconcile()
 	conflict := expect(t, instance, v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
-	if !strings.Contains(conflict.Message, "is Node "+machine) || !strings.Contains(conflict.Message, "master-0") || after != supportRecheck {
+	if !strings.Contains(conflict.Message, "is Node "+machine) || !strings.Contains(conflict.Message, "master-0") ||
+		after != supportRecheck {
 		t.Errorf("the message is %q, the next look in %s", conflict.Message, after)
 	}
 	if ref := instance.Status.NodeRef; ref == nil || ref.Name != machine || !ref.Confirmed || ref.UID == "" {
@@ -138,23 +145,27 @@ func TestWhatAHostileHostTellsCanBeShown(t *testing.T) {
 			if line.Result != nil && line.Result.Facts != nil {
 				facts := line.Result.Facts
 				system := &facts.System
-				for _, text := range []*string{&system.HostName, &system.Product, &system.Edition, &system.MachineID, &system.BootID, &system.Domain} {
+				for _, text := range []*string{&system.HostName, &system.Product, &system.Edition, &system.MachineID,
+					&system.BootID, &system.Domain} {
 					*text += rude
 				}
-				facts.Files = map[string]plan.FileFact{`..\..\..\Windows\System32\evil.dll`: {}, "/etc/passwd": {}, `\\server\share\x`: {}, rude: {}}
+				facts.Files = map[string]plan.FileFact{`..\..\..\Windows\System32\evil.dll`: {}, "/etc/passwd": {},
+					`\\server\share\x`: {}, rude: {}}
 				facts.Payload = map[string]string{strings.Repeat("a", 64): `C:\..\..\x`, "../../x": rude}
 				facts.APIServer = &plan.APIServerFacts{URL: rude, Error: rude, Resolved: []string{rude}}
 			}
 			return []verb.Line{line}
 		},
 		"as steps": func(line verb.Line) []verb.Line {
-			return []verb.Line{{Type: verb.TypeStep, Step: &verb.Step{Name: "Step" + rude, Detail: rude, State: verb.StepProgress}}, line}
+			return []verb.Line{{Type: verb.TypeStep, Step: &verb.Step{Name: "Step" + rude, Detail: rude,
+				State: verb.StepProgress}}, line}
 		},
 		"as a failure": func(line verb.Line) []verb.Line {
 			if line.Result == nil {
 				return []verb.Line{line}
 			}
-			return []verb.Line{{Type: verb.TypeFailure, Time: line.Time, Failure: &verb.Failure{Reason: verb.Reason(rude), Step: rude, Message: rude}}}
+			return []verb.Line{{Type: verb.TypeFailure, Time: line.Time, Failure: &verb.Failure{Reason: verb.Reason(rude),
+				Step: rude, Message: rude}}}
 		},
 		"as a cloud's answer": func(line verb.Line) []verb.Line {
 			if line.Result != nil && line.Result.Facts != nil {

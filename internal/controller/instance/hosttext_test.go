@@ -69,7 +69,8 @@ func (x *trial) withHostileAgent(rewrite func(verb.Line) []verb.Line) {
 			}
 			return func(ctx context.Context, p *fake.Process) int {
 				return agent.Main(ctx, agent.Process{
-					Host: p.Host, Args: p.Args, Executable: p.Path, Version: x.Version, Stdout: &rewriter{to: p.Stdout, rewrite: rewrite},
+					Host: p.Host, Args: p.Args, Executable: p.Path, Version: x.Version,
+					Stdout: &rewriter{to: p.Stdout, rewrite: rewrite},
 					Stderr: p.Stderr, Clock: x.clock, Rand: rand.Reader,
 				})
 			}, nil
@@ -94,20 +95,24 @@ func TestAHostileHostCannotFillTheStatusOrTheMetrics(t *testing.T) {
 		}
 		x.clock.Step(2 * time.Second)
 		system := &line.Result.Facts.System
-		system.HostName, system.Product, system.Version, system.MachineID, system.BootID = endless, endless, endless, endless, endless
+		system.HostName, system.Product, system.Version, system.MachineID, system.BootID = endless, endless,
+			endless, endless, endless
 		for i := range 5000 {
 			system.Addresses = append(system.Addresses, fmt.Sprintf("10.1.%d.%d", i/256, i%256))
 		}
 		system.Addresses = append([]string{endless}, system.Addresses...)
-		lines := []verb.Line{{Type: verb.TypeStep, Step: &verb.Step{Name: endless, Detail: endless, Index: -1 << 40, Of: 1 << 40, State: verb.StepProgress}}}
+		lines := []verb.Line{{Type: verb.TypeStep, Step: &verb.Step{Name: endless, Detail: endless, Index: -1 << 40,
+			Of: 1 << 40, State: verb.StepProgress}}}
 		for i := range 20 {
-			lines = append(lines, verb.Line{Type: verb.TypeStep, Step: &verb.Step{Name: fmt.Sprintf("%d%s", i, endless), State: verb.StepDone}})
+			lines = append(lines, verb.Line{Type: verb.TypeStep, Step: &verb.Step{Name: fmt.Sprintf("%d%s", i, endless),
+				State: verb.StepDone}})
 		}
 		return append(lines, line)
 	})
 	var steps []v1alpha1.StepStatus
 	x.Client = interceptor.NewClient(x.Client.(client.WithWatch), interceptor.Funcs{
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, options ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+			options ...client.SubResourcePatchOption) error {
 			if instance, ok := o.(*v1alpha1.WindowsInstance); ok && instance.Status.Step != nil {
 				steps = append(steps, *instance.Status.Step)
 				bounded(t, "nextAction", instance.Status.NextAction, 256+100)
@@ -130,7 +135,8 @@ func TestAHostileHostCannotFillTheStatusOrTheMetrics(t *testing.T) {
 	if told == nil {
 		t.Fatalf("nothing is known of the host: %v", instance.Status.Conditions)
 	}
-	for what, text := range map[string]string{"name": told.Name, "product": told.Product, "machineID": told.MachineID, "bootID": told.BootID} {
+	for what, text := range map[string]string{"name": told.Name, "product": told.Product, "machineID": told.MachineID,
+		"bootID": told.BootID} {
 		bounded(t, "status.host."+what, text, 256)
 	}
 	bounded(t, "status.host.build", told.Build, 300)
@@ -180,7 +186,8 @@ func TestAFailureThatAHostMakesUpIsOneOfTheAgent(t *testing.T) {
 		if line.Result == nil {
 			return []verb.Line{line}
 		}
-		return []verb.Line{{Type: verb.TypeFailure, Time: line.Time, Failure: &verb.Failure{Reason: verb.Reason(endless), Step: endless, Message: endless}}}
+		return []verb.Line{{Type: verb.TypeFailure, Time: line.Time, Failure: &verb.Failure{Reason: verb.Reason(endless),
+			Step: endless, Message: endless}}}
 	})
 	instance, _ := x.reconcile()
 	condition := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, string(verb.ReasonAgentError))

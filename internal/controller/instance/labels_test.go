@@ -9,12 +9,15 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// the kubelet tells what system its node has, and nobody else. The operator neither writes that nor takes it back when it changes.
+// the kubelet tells what system its node has, and nobody else. The operator neither writes that nor takes it
+// back when it changes.
 func TestWhatTheKubeletSaysOfItsSystemIsNotTheOperatorsToSet(t *testing.T) {
-	said := map[string]string{corev1.LabelOSStable: "windows", corev1.LabelArchStable: "amd64", corev1.LabelWindowsBuild: "10.0.20348", corev1.LabelHostname: machine}
+	said := map[string]string{corev1.LabelOSStable: "windows", corev1.LabelArchStable: "amd64",
+		corev1.LabelWindowsBuild: "10.0.20348", corev1.LabelHostname: machine}
 	instance := ofMachine()
 	instance.Spec.Node = &v1alpha1.NodeMetadata{Labels: map[string]string{
-		corev1.LabelOSStable: "linux", corev1.LabelArchStable: "arm64", corev1.LabelWindowsBuild: "10.0.26100", corev1.LabelHostname: "other", "team": "a",
+		corev1.LabelOSStable: "linux", corev1.LabelArchStable: "arm64", corev1.LabelWindowsBuild: "10.0.26100",
+		corev1.LabelHostname: "other", "team": "a",
 	}}
 	x, node := joins(t, instance)
 	check := func(t *testing.T, when string, said map[string]string) {

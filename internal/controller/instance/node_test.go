@@ -38,11 +38,13 @@ func TestWhoMakesANodeAWorker(t *testing.T) {
 		labels       map[string]string
 		worker, byoh bool
 	}{
-		"a Machine with the label":             {ofMachine().Spec.Source, map[string]string{v1alpha1.LabelWorker: ""}, true, false},
-		"not a Machine without it":             {ofMachine().Spec.Source, map[string]string{"role": "batch"}, false, false},
-		"not a Machine without any label":      {ofMachine().Spec.Source, nil, false, false},
-		"not a Machine that says to be a BYOH": {ofMachine().Spec.Source, map[string]string{v1alpha1.LabelBYOH: "true"}, false, false},
-		"the ConfigMap windows-instances":      {v1alpha1.Source{ConfigMapKey: "10.0.128.7"}, nil, true, true},
+		"a Machine with the label": {ofMachine().Spec.Source, map[string]string{v1alpha1.LabelWorker: ""}, true,
+			false},
+		"not a Machine without it":        {ofMachine().Spec.Source, map[string]string{"role": "batch"}, false, false},
+		"not a Machine without any label": {ofMachine().Spec.Source, nil, false, false},
+		"not a Machine that says to be a BYOH": {ofMachine().Spec.Source, map[string]string{v1alpha1.LabelBYOH: "true"},
+			false, false},
+		"the ConfigMap windows-instances": {v1alpha1.Source{ConfigMapKey: "10.0.128.7"}, nil, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			instance := ofMachine()

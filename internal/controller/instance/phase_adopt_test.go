@@ -22,23 +22,26 @@ import (
 
 const olderVersion = "10.19.0-1a2b3c4"
 
-// olderNode is the Node of the trial's Machine, as an older operator has left it.
+// olderNode returns the Node of the trial's Machine, as an older operator has left it.
 func olderNode() *corev1.Node {
 	node := readyNode("abc")
 	node.Name, node.UID = "ip-10-0-0-8.example.internal", "uid-of-the-node"
-	node.Annotations = map[string]string{v1alpha1.AnnotationVersion: olderVersion, v1alpha1.AnnotationPubKeyHash: "abc", v1alpha1.AnnotationDesiredVersion: olderVersion}
+	node.Annotations = map[string]string{v1alpha1.AnnotationVersion: olderVersion, v1alpha1.AnnotationPubKeyHash: "abc",
+		v1alpha1.AnnotationDesiredVersion: olderVersion}
 	node.Spec.Taints = nil
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ofMachine().Spec.Address}}
 	return node
 }
 
 // olderTrial has the instance of a Machine that is to be replaced, and the Node of an older operator.
-func olderTrial(t *testing.T, instance *v1alpha1.WindowsInstance, node *corev1.Node, change func(*machinev1beta1.Machine)) *trial {
+func olderTrial(t *testing.T, instance *v1alpha1.WindowsInstance, node *corev1.Node,
+	change func(*machinev1beta1.Machine)) *trial {
 	t.Helper()
 	instance.Spec.UpgradeStrategy = v1alpha1.UpgradeReplace
 	x := newTrial(t)
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), machinev1beta1.Install(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme),
+		machinev1beta1.Install(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	reference := instance.Spec.Source.Machine
@@ -52,7 +55,8 @@ func olderTrial(t *testing.T, instance *v1alpha1.WindowsInstance, node *corev1.N
 	if change != nil {
 		change(made)
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: keys.SecretName}, Data: map[string][]byte{keys.SecretKey: x.private}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: keys.SecretName},
+		Data: map[string][]byte{keys.SecretKey: x.private}}
 	api := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.WindowsInstance{}).WithObjects(instance, node, made, secret).Build()
 	x.Client, x.Live = api, api
 	return x
@@ -88,10 +92,12 @@ func TestTheNodeOfAMachineThatIsToBeReplacedIsTakenOverWithoutAConnection(t *tes
 			got, _ := x.reconcile()
 			expect(t, got, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonAwaitsReplacement)
 			expect(t, got, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-			if ref := got.Status.NodeRef; ref == nil || ref.Name != olderNode().Name || ref.UID != "uid-of-the-node" || !ref.Confirmed || got.Status.Version != olderVersion {
+			if ref := got.Status.NodeRef; ref == nil || ref.Name != olderNode().Name || ref.UID != "uid-of-the-node" ||
+				!ref.Confirmed || got.Status.Version != olderVersion {
 				t.Errorf("Node %+v, version %s", ref, got.Status.Version)
 			}
-			if bound := x.nodeNamed(olderNode().Name); bound.Annotations[v1alpha1.AnnotationInstance] != machine || bound.Spec.Unschedulable {
+			if bound := x.nodeNamed(olderNode().Name); bound.Annotations[v1alpha1.AnnotationInstance] != machine ||
+				bound.Spec.Unschedulable {
 				t.Errorf("the Node has %v", bound.Annotations)
 			}
 			if told := strings.Join(x.told(), "\n"); x.dials != 0 || strings.Count(told, "NodeTakenOver") != 1 {
@@ -110,21 +116,29 @@ func TestTheNodeOfAnOlderOperatorIsNotTakenOver(t *testing.T) {
 		node    func(*corev1.Node)
 		machine func(*machinev1beta1.Machine)
 	}{
-		"for a Machine that has another Node":           {machine: func(m *machinev1beta1.Machine) { m.Status.NodeRef.Name = "another" }},
-		"for a Machine that was made again":             {machine: func(m *machinev1beta1.Machine) { m.UID = "another" }},
-		"for a Machine, when it is that of listed host": {node: func(n *corev1.Node) { n.Labels[v1alpha1.LabelBYOH] = "true" }},
-		"for a Machine, when its Node was another one":  {node: func(n *corev1.Node) { n.UID = "another" }},
+		"for a Machine that has another Node": {machine: func(m *machinev1beta1.Machine) {
+			m.Status.NodeRef.Name = "another"
+		}},
+		"for a Machine that was made again": {machine: func(m *machinev1beta1.Machine) { m.UID = "another" }},
+		"for a Machine, when it belongs to a listed host": {node: func(n *corev1.Node) {
+			n.Labels[v1alpha1.LabelBYOH] = "true"
+		}},
+		"for a Machine, when its Node was another one": {node: func(n *corev1.Node) { n.UID = "another" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := olderNode()
 			x := olderTrial(t, ofMachine(), olderNode(), c.machine)
 			if c.node != nil {
-				x = olderTrial(t, ofMachine(), func() *corev1.Node { c.node(node); return node }(), func(m *machinev1beta1.Machine) {
+				x = olderTrial(t, ofMachine(), func() *corev1.Node {
+					c.node(node)
+					return node
+				}(), func(m *machinev1beta1.Machine) {
 					m.Status.NodeRef.UID = olderNode().UID
 				})
 			}
 			instance, _ := x.reconcile()
-			if bound := x.nodeNamed(node.Name).Annotations[v1alpha1.AnnotationInstance]; bound != "" || instance.Status.NodeRef != nil {
+			if bound := x.nodeNamed(node.Name).Annotations[v1alpha1.AnnotationInstance]; bound != "" ||
+				instance.Status.NodeRef != nil {
 				t.Errorf("it is bound to %q, and the instance has %+v", bound, instance.Status.NodeRef)
 			}
 		})
@@ -138,7 +152,8 @@ func TestANodeThatIsTakenAtTheSameTimeIsNotTakenFromTheOther(t *testing.T) {
 		t.Fatal("the client does not watch")
 	}
 	x.Client = interceptor.NewClient(plain, interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch,
+			options ...client.PatchOption) error {
 			if node, ok := o.(*corev1.Node); ok {
 				other := &corev1.Node{}
 				if err := c.Get(ctx, client.ObjectKeyFromObject(node), other); err != nil {
@@ -179,7 +194,8 @@ func TestANodeThatWasTakenOverAndDoesNotWorkIsNotShownAsReady(t *testing.T) {
 // noted makes the older operator's list of host keys.
 func (x *trial) noted(key string) {
 	x.t.Helper()
-	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: hostKeysConfigMap}, Data: map[string]string{ofMachine().Spec.Address: key}}
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: hostKeysConfigMap},
+		Data: map[string]string{ofMachine().Spec.Address: key}}
 	if err := x.Client.Create(x.t.Context(), object); err != nil {
 		x.t.Fatal(err)
 	}
@@ -216,7 +232,7 @@ func TestAHostKeyThatAnOlderOperatorHasNotedCounts(t *testing.T) {
 	})
 }
 
-// A Machine that no version has configured to its end is not replaced, and would wait for that for ever.
+// A Machine that no version has configured to its end is not replaced, and would wait for that forever.
 func TestAHostThatAnOlderOperatorHasNotConfiguredToItsEndIsConfigured(t *testing.T) {
 	node := olderNode()
 	delete(node.Annotations, v1alpha1.AnnotationVersion)
@@ -246,10 +262,12 @@ func TestANodeThatClaimsToBeAnotherHostHoldsNothingUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	instance, _ := x.reconcile()
-	if ref := instance.Status.NodeRef; ref != nil && ref.Name == "liar" || x.nodeNamed("liar").Annotations[v1alpha1.AnnotationInstance] != "" {
+	if ref := instance.Status.NodeRef; ref != nil && ref.Name == "liar" ||
+		x.nodeNamed("liar").Annotations[v1alpha1.AnnotationInstance] != "" {
 		t.Errorf("it is taken over: %+v", ref)
 	}
-	if reason := instance.Status.Summary; reason == v1alpha1.ReasonNameConflict || reason == "HostKeyChanged" || x.dials == 0 {
+	if reason := instance.Status.Summary; reason == v1alpha1.ReasonNameConflict ||
+		reason == "HostKeyChanged" || x.dials == 0 {
 		t.Errorf("the other host is held up: %s, %s", reason, instance.Status.NextAction)
 	}
 }

@@ -19,7 +19,8 @@ type adoptKey struct {
 	events event.Recorder
 }
 
-// run notes the present key on a host that was reached with it and is otherwise what it should be: nothing on it is to be done.
+// run notes the present key on a host that was reached with it and is otherwise what it should be: nothing on it is to
+// be done.
 func (p adoptKey) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if !s.OnlyKeyDiffers {
 		return nil

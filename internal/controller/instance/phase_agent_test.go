@@ -13,7 +13,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// bringing is a scope that is connected to a host, on which the files are. An agent of ours has told what the host is, if it is known.
+// bringing returns a scope that is connected to a host, on which the files are. An agent of ours has told what the host
+// is, if it is known.
 func bringing(t *testing.T, ref *v1alpha1.NodeReference, known bool, files map[string]int64) (*trial, *scope.Scope) {
 	t.Helper()
 	x := newTrial(t)
@@ -30,7 +31,8 @@ func bringing(t *testing.T, ref *v1alpha1.NodeReference, known bool, files map[s
 	}
 	s := x.scope(instance)
 	var err error
-	s.Connection, err = x.Hosts.Get(t.Context(), remote.Target{Instance: machine, Address: "10.0.128.7", User: "Administrator", Key: x.key})
+	s.Connection, err = x.Hosts.Get(t.Context(), remote.Target{Instance: machine, Address: "10.0.128.7",
+		User: "Administrator", Key: x.key})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,8 @@ func (p clusterFacts) run(_ context.Context, s *scope.Scope) *obstacle.Obstacle 
 			}
 		}
 		return &obstacle.Obstacle{
-			Condition: v1alpha1.ConditionSupported, Reason: v1alpha1.ReasonClusterConfigurationInvalid, Outcome: obstacle.NeedsAdministrator,
+			Condition: v1alpha1.ConditionSupported, Reason: v1alpha1.ReasonClusterConfigurationInvalid,
+			Outcome: obstacle.NeedsAdministrator,
 			Message: "The cluster's configuration cannot be used: " + err.Error(),
 			Next:    "The operator goes on as soon as the named object is in order.",
 		}

@@ -14,8 +14,8 @@ type eligible struct {
 	line support.ReleaseLine
 }
 
-// run refuses what can be refused without a connection: a cluster that cannot have Windows nodes, and a Machine that cannot
-// become one. The facts of the cluster are watched, so nothing is asked again.
+// run refuses what can be refused without a connection: a cluster that cannot have Windows nodes, and a Machine that
+// cannot become one. The facts of the cluster are watched, so nothing is asked again.
 func (p eligible) run(_ context.Context, s *scope.Scope) *obstacle.Obstacle {
 	decision := p.line.SupportCluster(s.Cluster)
 	if decision.Allowed && s.OfMachine() {
@@ -29,6 +29,7 @@ func (p eligible) run(_ context.Context, s *scope.Scope) *obstacle.Obstacle {
 		next = "Nothing is sent to the host. Delete the Machine and make a MachineSet with a shorter name."
 	}
 	return &obstacle.Obstacle{
-		Condition: v1alpha1.ConditionSupported, Reason: decision.Reason, Outcome: obstacle.NeedsAdministrator, Message: decision.Message, Next: next,
+		Condition: v1alpha1.ConditionSupported, Reason: decision.Reason, Outcome: obstacle.NeedsAdministrator,
+		Message: decision.Message, Next: next,
 	}
 }

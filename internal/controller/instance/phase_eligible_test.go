@@ -24,7 +24,9 @@ func TestWhatCannotBecomeANodeIsToldWithoutAConnection(t *testing.T) {
 		"in a cluster with another network": {
 			func(c *nodespec.Cluster) { c.Network.Type = "OpenShiftSDN" }, v1alpha1.ReasonNetworkUnsupported, "OpenShiftSDN"},
 		"in a cluster without hybrid networking": {
-			func(c *nodespec.Cluster) { c.Network.HybridOverlay = false }, v1alpha1.ReasonNetworkUnsupported, "hybridClusterNetwork"},
+			func(c *nodespec.Cluster) {
+				c.Network.HybridOverlay = false
+			}, v1alpha1.ReasonNetworkUnsupported, "hybridClusterNetwork"},
 		"in a cluster of another version": {
 			func(c *nodespec.Cluster) { c.Version = "4.6.1" }, v1alpha1.ReasonClusterVersionUnsupported, "4.6.1"},
 		"whose Machine has a name that is no computer name": {
@@ -51,7 +53,7 @@ func TestWhatCannotBecomeANodeIsToldWithoutAConnection(t *testing.T) {
 				t.Errorf("%d connections, next look in %s", x.dials, after)
 			}
 			if x.reconcile(); len(x.told()) > 0 {
-				t.Error("it is told again")
+				t.Error("it is reported again")
 			}
 		})
 	}
@@ -92,7 +94,8 @@ func TestANodeWaitsForThePatchVersionThatTheReleaseNeeds(t *testing.T) {
 	x.facts.ServiceCIDRs = []string{"172.31.0.0/16"} // so that there is something to do
 	instance, after := x.reconcile()
 	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	held := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonClusterVersionUnsupported)
+	held := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse,
+		v1alpha1.ReasonClusterVersionUnsupported)
 	if !strings.Contains(held.Message, "OpenShift 5.0.2") || !strings.Contains(held.Message, "OpenShift 5.0.3") {
 		t.Errorf("it says %q, which does not name both versions", held.Message)
 	}

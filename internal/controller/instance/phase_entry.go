@@ -27,7 +27,8 @@ func (p entry) run(_ context.Context, s *scope.Scope) *obstacle.Obstacle {
 	}
 	next := "Correct the Machine " + machines.NameOf(spec.Source) + "."
 	if s.BYOH() {
-		next = "Correct the key " + spec.Source.ConfigMapKey + " of ConfigMap windows-instances in namespace " + p.namespace + ": <IPv4 address or DNS name>: username=<user>."
+		next = "Correct the key " + spec.Source.ConfigMapKey + " of ConfigMap windows-instances in namespace " + p.namespace +
+			": <IPv4 address or DNS name>: username=<user>."
 	}
 	return &obstacle.Obstacle{
 		Condition: v1alpha1.ConditionReachable, Reason: v1alpha1.ReasonInvalidEntry, Outcome: obstacle.NeedsAdministrator,

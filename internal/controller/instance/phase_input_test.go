@@ -27,7 +27,8 @@ func TestAnOperatorThatHasNotReadTheClusterYetSaysSoOfNewHostsOnly(t *testing.T)
 		x.Cluster = unread{}
 		instance, _ := x.reconcile()
 		condition := expect(t, instance, v1alpha1.ConditionSupported, metav1.ConditionFalse, v1alpha1.ReasonInProgress)
-		if !strings.Contains(condition.Message, "the API server is away") || instance.Status.Summary != v1alpha1.ReasonInProgress {
+		if !strings.Contains(condition.Message, "the API server is away") ||
+			instance.Status.Summary != v1alpha1.ReasonInProgress {
 			t.Errorf("the summary is %s, the message %q", instance.Status.Summary, condition.Message)
 		}
 		if told := x.told(); len(told) > 0 || x.dials > 0 {
@@ -67,11 +68,13 @@ func TestNoHostIsChangedWhileTheWorkersConfigurationCannotBeRead(t *testing.T) {
 		x := newTrial(t, ofMachine())
 		x.Cluster = unreadable{}
 		instance, _ := x.reconcile()
-		condition := expect(t, instance, v1alpha1.ConditionSupported, metav1.ConditionFalse, v1alpha1.ReasonClusterConfigurationInvalid)
+		condition := expect(t, instance, v1alpha1.ConditionSupported, metav1.ConditionFalse,
+			v1alpha1.ReasonClusterConfigurationInvalid)
 		if !strings.Contains(condition.Message, "MachineConfig rendered-worker-1") || instance.Status.NextAction == "" {
 			t.Errorf("the message is %q, next is %q", condition.Message, instance.Status.NextAction)
 		}
-		if told := x.told(); len(told) != 1 || !strings.Contains(told[0], "Warning "+v1alpha1.ReasonClusterConfigurationInvalid) {
+		if told := x.told(); len(told) != 1 ||
+			!strings.Contains(told[0], "Warning "+v1alpha1.ReasonClusterConfigurationInvalid) {
 			t.Errorf("the events are %q", told)
 		}
 		if x.dials > 0 {

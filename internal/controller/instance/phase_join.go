@@ -65,7 +65,8 @@ func (p join) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		return s.Awaited(p.clock.Now(), "the Node "+s.NodeName(), registerLimit, &obstacle.Obstacle{
 			Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonNodeNotRegistered, Outcome: obstacle.ChangeFailed,
 			Message: "The kubelet runs and has its certificate; Node " + s.NodeName() + " is not registered yet.",
-			Next:    `If this lasts, look at C:\var\log\kubelet on the host: can it reach ` + s.Cluster.APIServerInternalURL + "?",
+			Next: `If this lasts, look at C:\var\log\kubelet on the host: can it reach ` +
+				s.Cluster.APIServerInternalURL + "?",
 		})
 	}
 	if err := p.nodes.Bind(ctx, s.Instance, node); err != nil {
@@ -75,7 +76,8 @@ func (p join) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	return nil
 }
 
-// mayHaveCertificates tells what keeps certificates from being signed for the name of the instance's node, whether it is registered or not.
+// mayHaveCertificates tells what keeps certificates from being signed for the name of the instance's node, whether it
+// is registered or not.
 func (p join) mayHaveCertificates(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	node, err := p.nodes.Of(ctx, s.Instance)
 	if err != nil {
@@ -84,7 +86,7 @@ func (p join) mayHaveCertificates(ctx context.Context, s *scope.Scope) *obstacle
 	return p.names.StillNamed(ctx, s, node)
 }
 
-// ownNode is the instance's Node as it is now; nil when there is none, to which nothing is written.
+// ownNode returns the instance's Node as it is now; nil when there is none, to which nothing is written.
 func (p join) ownNode(ctx context.Context, s *scope.Scope) (*corev1.Node, *obstacle.Obstacle) {
 	node, err := p.nodes.Of(ctx, s.Instance)
 	if err != nil {
@@ -114,8 +116,8 @@ func (p join) registerAgain(ctx context.Context, s *scope.Scope) *obstacle.Obsta
 	return p.delivery.Apply(ctx, s, spec)
 }
 
-// tellLostCertificate says that a node which had joined before needs another certificate: it was off for longer than the life of its
-// own, or lost the file.
+// tellLostCertificate says that a node which had joined before needs another certificate: it was off for longer than
+// the life of its own, or lost the file.
 func (p join) tellLostCertificate(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if s.Instance.Status.NodeRef.UID == "" {
 		return nil
@@ -136,10 +138,12 @@ func lostCertificate(current *plan.CertificateFacts) string {
 	if current == nil {
 		return "The kubelet's certificate is no longer on the host."
 	}
-	return "The kubelet's certificate for " + current.CommonName + " was valid until " + current.NotAfter.UTC().Format(time.RFC3339) + "."
+	return "The kubelet's certificate for " + current.CommonName + " was valid until " +
+		current.NotAfter.UTC().Format(time.RFC3339) + "."
 }
 
-// issueCertificates signs the requests that came over the pinned connection, and sends all certificates back with the spec at once.
+// issueCertificates signs the requests that came over the pinned connection, and sends all certificates back with the
+// spec at once.
 func (p join) issueCertificates(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	spec, o := p.specs.ForNode(ctx, s)
 	if o != nil {

@@ -26,7 +26,8 @@ func (p key) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		return nil
 	}
 	o := &obstacle.Obstacle{
-		Condition: v1alpha1.ConditionReachable, Reason: v1alpha1.ReasonPrivateKeyInvalid, Outcome: obstacle.NeedsAdministrator,
+		Condition: v1alpha1.ConditionReachable, Reason: v1alpha1.ReasonPrivateKeyInvalid,
+		Outcome: obstacle.NeedsAdministrator,
 		Message: err.Error(), Next: keys.Remedy(p.namespace),
 	}
 	switch {

@@ -19,7 +19,8 @@ import (
 func (x *trial) storeKeys(data map[string][]byte) {
 	x.t.Helper()
 	secret := &corev1.Secret{}
-	if err := x.Client.Get(x.t.Context(), client.ObjectKey{Namespace: ourNamespace, Name: keys.SecretName}, secret); err != nil {
+	if err := x.Client.Get(x.t.Context(), client.ObjectKey{Namespace: ourNamespace, Name: keys.SecretName},
+		secret); err != nil {
 		x.t.Fatal(err)
 	}
 	secret.Data = data
@@ -117,7 +118,8 @@ func TestThePreviousKeyOpensAHostForThePresentOne(t *testing.T) {
 			t.Errorf("logins with %q, %d programs", logins, execs)
 		}
 		content, err := x.host.accepted()
-		if err != nil || !strings.Contains(string(content), present.AuthorizedKey()) || !strings.Contains(string(content), x.key.AuthorizedKey()) {
+		if err != nil || !strings.Contains(string(content), present.AuthorizedKey()) || !strings.Contains(string(content),
+			x.key.AuthorizedKey()) {
 			t.Errorf("the host accepts %q, error %v", content, err)
 		}
 		if instance.Status.PublicKeyHash != present.Hash() {
@@ -131,7 +133,8 @@ func TestThePreviousKeyOpensAHostForThePresentOne(t *testing.T) {
 		private, present := newPrivateKey(t)
 		x.storeKeys(map[string][]byte{keys.SecretKey: private, keys.SecretPreviousKey: previous})
 		instance, _ := x.reconcile()
-		behind := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, string(remote.ReasonAuthenticationFailed))
+		behind := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse,
+			string(remote.ReasonAuthenticationFailed))
 		if !strings.Contains(behind.Message, present.Fingerprint()) {
 			t.Errorf("the message %q does not name the present key", behind.Message)
 		}

@@ -31,7 +31,8 @@ func (p network) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	}
 	if spec.Network.PodSubnet == "" {
 		return s.Awaited(p.clock.Now(), "a pod subnet", subnetLimit, &obstacle.Obstacle{
-			Condition: v1alpha1.ConditionNetworkReady, Reason: v1alpha1.ReasonPodSubnetNotAssigned, Outcome: obstacle.ChangeFailed,
+			Condition: v1alpha1.ConditionNetworkReady, Reason: v1alpha1.ReasonPodSubnetNotAssigned,
+			Outcome: obstacle.ChangeFailed,
 			Message: "Node " + s.NodeName() + " has no annotation " + v1alpha1.AnnotationPodSubnet + " yet.",
 			Next:    "OVN-Kubernetes' hybrid overlay assigns it. If this lasts, look at the ovnkube-control-plane pods and at hybridClusterNetwork.",
 		})

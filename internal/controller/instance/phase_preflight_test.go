@@ -16,14 +16,16 @@ func TestAHostThatCannotReachTheAPIServerIsNotChanged(t *testing.T) {
 		facts *plan.APIServerFacts
 		says  []string
 	}{
-		"for want of its name":       {unresolved, []string{"does not resolve", "On vSphere"}},
-		"because of a firewall, say": {&plan.APIServerFacts{URL: url, Resolved: []string{"10.0.0.2"}, Error: "no answer within 5 s"}, []string{"no answer", "firewalls"}},
+		"for want of its name": {unresolved, []string{"does not resolve", "On vSphere"}},
+		"because of a firewall, say": {&plan.APIServerFacts{URL: url, Resolved: []string{"10.0.0.2"},
+			Error: "no answer within 5 s"}, []string{"no answer", "firewalls"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newTrial(t).scope(ofMachine())
 			s.Session.Facts = &plan.Facts{APIServer: c.facts}
 			o := preflight(t.Context(), s)
-			if o == nil || o.Reason != v1alpha1.ReasonAPIServerUnreachable || o.Condition != v1alpha1.ConditionPrepared || !o.Outcome.IsFailure() {
+			if o == nil || o.Reason != v1alpha1.ReasonAPIServerUnreachable || o.Condition != v1alpha1.ConditionPrepared ||
+				!o.Outcome.IsFailure() {
 				t.Fatalf("%+v", o)
 			}
 			for _, want := range append(c.says, url) {

@@ -43,14 +43,16 @@ func TestAHostWithAnotherKeyIsLookedAtAndGivenNothing(t *testing.T) {
 			}
 		}
 		accept := v1alpha1.AnnotationAcceptHostKey + "=" + x.host.fingerprint()
-		if !strings.Contains(instance.Status.NextAction, accept) || !strings.Contains(instance.Status.NextAction, "tries again at") {
+		if !strings.Contains(instance.Status.NextAction, accept) ||
+			!strings.Contains(instance.Status.NextAction, "tries again at") {
 			t.Errorf("next is %q: neither how the key is accepted nor when the operator looks again", instance.Status.NextAction)
 		}
 		if instance.Status.HostKey.Fingerprint != pinned {
 			t.Error("the other key is pinned")
 		}
 	}
-	want := []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second, time.Minute, time.Minute, time.Minute}
+	want := []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second,
+		time.Minute, time.Minute, time.Minute}
 	if !slices.Equal(delays, want) || x.dials != len(delays) {
 		t.Errorf("it is looked at after %v, with %d connections", delays, x.dials)
 	}
@@ -66,7 +68,8 @@ func TestAHostWithAnotherKeyIsLookedAtAndGivenNothing(t *testing.T) {
 		t.Error("the key was accepted by the fingerprint of another")
 	}
 	x.annotate(v1alpha1.AnnotationAcceptHostKey, x.host.fingerprint())
-	if instance, _ := x.reconcile(); instance.Status.HostKey.Fingerprint != x.host.fingerprint() || x.host.attempts() == 0 {
+	if instance, _ := x.reconcile(); instance.Status.HostKey.Fingerprint != x.host.fingerprint() ||
+		x.host.attempts() == 0 {
 		t.Error("the accepted key is not pinned")
 	}
 }
@@ -77,7 +80,8 @@ func TestAnAnnouncedHostKey(t *testing.T) {
 	announcedBy := map[string]func(x *trial, annotation string){
 		"by the Machine": func(x *trial, annotation string) {
 			of := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{
-				Namespace: v1alpha1.MachineNamespace, Name: machine, UID: "machine-uid", Annotations: map[string]string{v1alpha1.AnnotationExpectedHostKey: annotation},
+				Namespace: v1alpha1.MachineNamespace, Name: machine, UID: "machine-uid",
+				Annotations: map[string]string{v1alpha1.AnnotationExpectedHostKey: annotation},
 			}}
 			if err := x.Client.Create(t.Context(), of); err != nil {
 				if err := x.Client.Delete(t.Context(), of); err != nil {
@@ -89,7 +93,9 @@ func TestAnAnnouncedHostKey(t *testing.T) {
 				}
 			}
 		},
-		"by the WindowsInstance": func(x *trial, annotation string) { x.annotate(v1alpha1.AnnotationExpectedHostKey, annotation) },
+		"by the WindowsInstance": func(x *trial, annotation string) {
+			x.annotate(v1alpha1.AnnotationExpectedHostKey, annotation)
+		},
 	}
 	for name, announce := range announcedBy {
 		t.Run(name+" lets in the host that has it", func(t *testing.T) {
@@ -104,7 +110,8 @@ func TestAnAnnouncedHostKey(t *testing.T) {
 			x := newTrial(t, ofMachine())
 			announce(x, stranger)
 			instance, _ := x.reconcile()
-			unexpected := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, string(remote.ReasonHostKeyUnexpected))
+			unexpected := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse,
+				string(remote.ReasonHostKeyUnexpected))
 			for _, said := range []string{stranger, x.host.fingerprint()} {
 				if !strings.Contains(unexpected.Message, said) {
 					t.Errorf("%s is not in %q", said, unexpected.Message)
@@ -125,7 +132,8 @@ func TestAnAnnouncedHostKey(t *testing.T) {
 			x := newTrial(t, ofMachine())
 			announce(x, x.host.fingerprint()+",MD5:16:27:ac")
 			instance, _ := x.reconcile()
-			unreadable := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, string(remote.ReasonHostKeyUnexpected))
+			unreadable := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse,
+				string(remote.ReasonHostKeyUnexpected))
 			if !strings.Contains(unreadable.Message, "MD5:16:27:ac") || x.dials != 0 {
 				t.Errorf("%d connections, the message is %q", x.dials, unreadable.Message)
 			}
@@ -160,9 +168,11 @@ func (x *trial) clone(name string) *v1alpha1.WindowsInstance {
 	of := x.instance()
 	clone := &v1alpha1.WindowsInstance{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: name},
-		Spec:       v1alpha1.WindowsInstanceSpec{Address: "10.0.128.9", Username: "Administrator", Source: v1alpha1.Source{ConfigMapKey: "10.0.128.9"}},
+		Spec: v1alpha1.WindowsInstanceSpec{Address: "10.0.128.9", Username: "Administrator",
+			Source: v1alpha1.Source{ConfigMapKey: "10.0.128.9"}},
 		Status: v1alpha1.WindowsInstanceStatus{
-			HostKey: of.Status.HostKey.DeepCopy(), Host: &v1alpha1.HostStatus{Name: name, MachineID: "another-machine", Addresses: []string{"10.0.128.9"}},
+			HostKey: of.Status.HostKey.DeepCopy(), Host: &v1alpha1.HostStatus{Name: name, MachineID: "another-machine",
+				Addresses: []string{"10.0.128.9"}},
 		},
 	}
 	x.create(clone)
@@ -183,7 +193,8 @@ func TestAHostKeyThatOtherHostsHaveTooIsToldOnce(t *testing.T) {
 		}
 	}
 	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	if told := x.told(); len(told) != 1 || !strings.Contains(told[0], "Warning HostKeyReused") || !strings.Contains(told[0], "cloned") {
+	if told := x.told(); len(told) != 1 || !strings.Contains(told[0], "Warning HostKeyReused") ||
+		!strings.Contains(told[0], "cloned") {
 		t.Errorf("the events are %q", told)
 	}
 	if x.dials != 0 {
@@ -199,7 +210,7 @@ func TestAHostKeyThatOtherHostsHaveTooIsToldOnce(t *testing.T) {
 	}
 }
 
-// Both hosts are told of, also the one that was there first and has nothing else to do.
+// Both hosts are reported, also the one that was there first and has nothing else to do.
 func TestInstancesLookAgainWhenAnotherHostHasTheirKey(t *testing.T) {
 	x := newTrial(t)
 	x.asNode(listed(), x.key.Hash())
@@ -262,12 +273,14 @@ func TestAHostThatRestartsAndCannotBeAskedSaysWhy(t *testing.T) {
 	})
 	instance, _ := x.reconcile()
 	prepared := expect(t, instance, v1alpha1.ConditionPrepared, metav1.ConditionFalse, v1alpha1.ReasonRebooting)
-	if !strings.Contains(prepared.Message, "The host restarts. It answers over SSH, but not the agent on it: ") || strings.HasSuffix(prepared.Message, ": ") {
+	if !strings.Contains(prepared.Message, "The host restarts. It answers over SSH, but not the agent on it: ") ||
+		strings.HasSuffix(prepared.Message, ": ") {
 		t.Errorf("the message is %q", prepared.Message)
 	}
 	x.clock.Step(rebootLimit + time.Minute)
 	instance, _ = x.reconcile()
-	reachable := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, string(remote.ReasonAgentDidNotStart))
+	reachable := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse,
+		string(remote.ReasonAgentDidNotStart))
 	if !strings.HasSuffix(prepared.Message, reachable.Message) {
 		t.Errorf("then the message is %q", reachable.Message)
 	}

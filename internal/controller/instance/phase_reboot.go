@@ -31,9 +31,9 @@ type reboot struct {
 	clock  clock.PassiveClock
 }
 
-// run restarts the host of a node in service because an administrator has asked for it. The annotation is taken away with the
-// node's release, when it was checked to work again. Which boot is to end is written down first, so that there is one restart and no
-// second, whoever is killed meanwhile.
+// run restarts the host of a node in service because an administrator has asked for it. The annotation is taken away
+// with the node's release, when it was checked to work again. Which boot is to end is written down first, so that there
+// is one restart and no second, whoever is killed meanwhile.
 func (p reboot) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	node, err := p.nodes.Of(ctx, s.Instance)
 	if err != nil {
@@ -73,7 +73,8 @@ func (p reboot) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if line.Type != verb.TypeRebooting {
 		p.link.Close(s)
 		return &obstacle.Obstacle{
-			Condition: v1alpha1.ConditionPrepared, Reason: v1alpha1.ReasonInProgress, Outcome: obstacle.Wait, KeepsTurn: true, After: restartedPoll,
+			Condition: v1alpha1.ConditionPrepared, Reason: v1alpha1.ReasonInProgress, Outcome: obstacle.Wait, KeepsTurn: true,
+			After:   restartedPoll,
 			Message: "The host has restarted in the meantime.", Next: "The operator looks at it again.",
 		}
 	}

@@ -75,8 +75,8 @@ func (p release) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	return p.turn.Leave(ctx, s)
 }
 
-// settle has the agent let go of what the host was before: the node was proven with what it is now. If that fails, it is done with the next
-// change.
+// settle has the agent let go of what the host was before: the node was proven with what it is now. If that fails, it
+// is done with the next change.
 func (p release) settle(ctx context.Context, s *scope.Scope) {
 	if s.Session.Facts == nil || s.Session.Facts.Fallback == "" {
 		return
@@ -105,7 +105,8 @@ const (
 	kubeletLimit = 5 * time.Second
 )
 
-// tryLogsPort says when the kubelet's port is closed to others. The node works without it, so it is advice and no obstacle.
+// tryLogsPort says when the kubelet's port is closed to others. The node works without it, so it is advice and no
+// obstacle.
 func (p release) tryLogsPort(ctx context.Context, s *scope.Scope) string {
 	ctx, cancel := context.WithTimeout(ctx, kubeletLimit)
 	defer cancel()
@@ -116,5 +117,6 @@ func (p release) tryLogsPort(ctx context.Context, s *scope.Scope) string {
 		return ""
 	}
 	p.events.Emit(event.LogsPortClosed(s.Instance, address, err))
-	return " But TCP port " + kubeletPort + " of the host is closed: oc logs and oc exec do not reach its pods. Open it in the network between control plane and host."
+	return " But TCP port " + kubeletPort +
+		" of the host is closed: oc logs and oc exec do not reach its pods. Open it in the network between control plane and host."
 }

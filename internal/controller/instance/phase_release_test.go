@@ -32,7 +32,8 @@ func TestAdvice(t *testing.T) {
 		if text != " But AntivirusExclusions: scans containerd.exe." {
 			t.Errorf("the message goes on with %q", text)
 		}
-		if len(told) != 1 || !strings.Contains(told[0], "AdvisoryCheckFailed") || !strings.Contains(told[0], "scans containerd.exe") {
+		if len(told) != 1 || !strings.Contains(told[0], "AdvisoryCheckFailed") ||
+			!strings.Contains(told[0], "scans containerd.exe") {
 			t.Errorf("the events are %q", told)
 		}
 	})

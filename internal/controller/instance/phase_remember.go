@@ -22,8 +22,8 @@ type remember struct {
 	client   client.Client
 }
 
-// run restores what a WindowsInstance that was deleted and made again has forgotten: the Node is bound to it by name, and keeps
-// the pinned host key. A host that has no Node of this operator yet may have been pinned by one before it.
+// run restores what a WindowsInstance that was deleted and made again has forgotten: the Node is bound to it by name,
+// and keeps the pinned host key. A host that has no Node of this operator yet may have been pinned by one before it.
 func (p remember) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if s.Instance.Status.HostKey != nil {
 		return nil
@@ -46,7 +46,8 @@ func (p remember) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		}
 		s.Instance.Status.NodeRef = &v1alpha1.NodeReference{Name: node.Name, UID: string(node.UID), Confirmed: true}
 		if key := node.Annotations[v1alpha1.AnnotationHostKey]; key != "" {
-			s.Instance.Status.HostKey = &v1alpha1.HostKey{Type: node.Annotations[v1alpha1.AnnotationHostKeyType], Key: key, Fingerprint: fingerprint(key)}
+			s.Instance.Status.HostKey = &v1alpha1.HostKey{Type: node.Annotations[v1alpha1.AnnotationHostKeyType], Key: key,
+				Fingerprint: fingerprint(key)}
 			return nil
 		}
 	}
@@ -61,7 +62,7 @@ func mayBeOwn(s *scope.Scope, node *corev1.Node) bool {
 	return node.Annotations[v1alpha1.AnnotationInstance] == s.Instance.Name || node.Name == s.NodeName()
 }
 
-// fingerprint is that of a host key in base64; empty when it is none.
+// fingerprint returns the fingerprint of a host key in base64; empty for an invalid key.
 func fingerprint(key string) string {
 	data, err := base64.StdEncoding.DecodeString(key)
 	if err != nil {

@@ -38,12 +38,14 @@ type renew struct {
 	jitter func() float64
 }
 
-// renewalFloor is the least time between two renewals that succeed. A signer may give a certificate that is to be renewed at once, or soon.
+// renewalFloor is the least time between two renewals that succeed. A signer may give a certificate that is to be
+// renewed at once, or soon.
 const renewalFloor = time.Minute
 
-// run gives services of a node that works new certificates before theirs expire. It asks no gate and waits for no window:
-// nothing is restarted, and what else is to be changed on the host stays as it is. A failure holds nothing else up, and is told where
-// nothing else is to be told. A node that does not work gets what it lacks on the way that brings it back.
+// run gives services of a node that works new certificates before theirs expire. It asks no gate and waits for no
+// window: nothing is restarted, and what else is to be changed on the host stays as it is. A failure delays nothing
+// else, and is reported where nothing else is to be reported. A node that does not work gets what it lacks on the way
+// that brings it back.
 func (p renew) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	due, _ := certificates.Due(s.Instance.Status.Certificates, p.clock.Now(), 0)
 	if len(due) == 0 || s.Instance.Status.SpecDigest == "" {
@@ -89,7 +91,9 @@ func (p renew) renewDue(ctx context.Context, s *scope.Scope, subnet string, due 
 	if err != nil {
 		return obstacle.Spec(err)
 	}
-	identities := slices.DeleteFunc(slices.Clone(spec.Identities), func(i nodespec.Identity) bool { return !slices.Contains(due, i.Name) })
+	identities := slices.DeleteFunc(slices.Clone(spec.Identities), func(i nodespec.Identity) bool {
+		return !slices.Contains(due, i.Name)
+	})
 	if len(identities) == 0 {
 		certificates.Note(&s.Instance.Status, spec, s.Session.Facts, p.clock.Now()) // the node's services need them no more
 		return nil
@@ -127,8 +131,8 @@ func (p renew) renewDue(ctx context.Context, s *scope.Scope, subnet string, due 
 	return nil
 }
 
-// certificateArguments are certificates in PEM, by the names of their identities, as words in which no shell finds anything to change: their DER
-// form in base64url.
+// certificateArguments are certificates in PEM, by the names of their identities, as words in which no shell finds
+// anything to change: their DER form in base64url.
 func certificateArguments(issued map[string]string) []string {
 	var arguments []string
 	for _, name := range slices.Sorted(maps.Keys(issued)) {
@@ -144,10 +148,12 @@ func certificateArguments(issued map[string]string) []string {
 }
 
 // notRenewed is what an administrator reads while a certificate cannot be renewed of a node that works.
-func notRenewed(instance *v1alpha1.WindowsInstance, failure *obstacle.Obstacle, due []string, after time.Duration) *obstacle.Obstacle {
+func notRenewed(instance *v1alpha1.WindowsInstance, failure *obstacle.Obstacle, due []string,
+	after time.Duration) *obstacle.Obstacle {
 	told := *failure
 	told.Condition, told.After, told.Outcome = v1alpha1.ConditionUpToDate, after, obstacle.TryAgain
-	told.Message = fmt.Sprintf("The certificate of %s%s cannot be renewed: %s", strings.Join(due, " and "), expiry(instance, due), failure.Message)
+	told.Message = fmt.Sprintf("The certificate of %s%s cannot be renewed: %s", strings.Join(due, " and "),
+		expiry(instance, due), failure.Message)
 	return &told
 }
 
@@ -160,7 +166,7 @@ func expiry(instance *v1alpha1.WindowsInstance, due []string) string {
 	return ""
 }
 
-// waitingStill is an obstacle that is looked at again after another time.
+// waitingStill returns an obstacle that is looked at again after another time.
 func waitingStill(failure *obstacle.Obstacle, after time.Duration) *obstacle.Obstacle {
 	told := *failure
 	told.After = after

@@ -41,8 +41,10 @@ func TestCertificatesAreRenewedBeforeTheyExpire(t *testing.T) {
 		if now.NotAfter != before.NotAfter {
 			renewals++
 			got := h.certificate(identity)
-			if got == nil || !got.NotAfter.Equal(now.NotAfter.Time) || got.Subject.CommonName != identity.CommonName || !x.clock.Now().Before(before.NotAfter.Time) {
-				t.Fatalf("renewal %d at %s of what was good until %s: the host has %+v", renewals, x.clock.Now(), before.NotAfter, got)
+			if got == nil || !got.NotAfter.Equal(now.NotAfter.Time) || got.Subject.CommonName != identity.CommonName ||
+				!x.clock.Now().Before(before.NotAfter.Time) {
+				t.Fatalf("renewal %d at %s of what was good until %s: the host has %+v", renewals, x.clock.Now(),
+					before.NotAfter, got)
 			}
 			if renewals == 2 { // another operator takes over
 				x.sessions = scope.Sessions{}
@@ -104,7 +106,8 @@ func TestAHostThatIsOffWhenItsCertificateIsDue(t *testing.T) {
 			instance, after := x.reconcile()
 			condition := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, string(remote.ReasonUnreachable))
 			expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-			if !strings.Contains(condition.Message, "cloud-node-manager") || !strings.Contains(condition.Message, ", good until 2") {
+			if !strings.Contains(condition.Message, "cloud-node-manager") ||
+				!strings.Contains(condition.Message, ", good until 2") {
 				t.Errorf("it says %q", condition.Message)
 			}
 			if after <= 0 || after > lastRetryDelay {
@@ -132,7 +135,8 @@ func TestAHostThatIsOffWhenItsCertificateIsDue(t *testing.T) {
 		x.signs(month)
 		x.clock.Step(3 * month)
 		instance, _ := x.reconcile()
-		if got := h.certificate(identity); got == nil || !got.NotAfter.Equal(instance.Status.Certificates[0].NotAfter.Time) || !x.clock.Now().Before(got.NotAfter) {
+		if got := h.certificate(identity); got == nil || !got.NotAfter.Equal(instance.Status.Certificates[0].NotAfter.Time) ||
+			!x.clock.Now().Before(got.NotAfter) {
 			t.Errorf("it has %+v", got)
 		}
 	})
@@ -212,8 +216,10 @@ func TestARenewalForAnotherIdentityIsRefused(t *testing.T) {
 	h.has(spec)
 	x.untilDue()
 	instance, _ := x.reconcile()
-	condition := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonCertificateRequestRefused)
-	if !strings.Contains(condition.Message, "system:cloud-node-manager:another") || len(signed) > 0 || h.certificate(identity) != nil {
+	condition := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse,
+		v1alpha1.ReasonCertificateRequestRefused)
+	if !strings.Contains(condition.Message, "system:cloud-node-manager:another") || len(signed) > 0 ||
+		h.certificate(identity) != nil {
 		t.Errorf("signed %v; it says %q", signed, condition.Message)
 	}
 	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
@@ -224,7 +230,8 @@ func TestARenewalForAnotherIdentityIsRefused(t *testing.T) {
 }
 
 func TestACertificateThatIsDueAtIssueIsNotRenewedAllTheTime(t *testing.T) {
-	for name, life := range map[string]time.Duration{"that is due at issue": time.Minute, "that is due in some seconds": 80 * time.Second} {
+	for name, life := range map[string]time.Duration{"that is due at issue": time.Minute,
+		"that is due in some seconds": 80 * time.Second} {
 		t.Run("one "+name, func(t *testing.T) {
 			x := newTrial(t)
 			h, _ := x.onAzure(month)

@@ -18,8 +18,9 @@ type replacement struct {
 	nodes nodes.Nodes
 }
 
-// run leaves a Machine's host alone that comes to this version of the operator by being replaced. Whether anything on it would
-// change is known from the digest of what it is; a release that changes nothing for it moves the annotation only, which was done by now.
+// run leaves a Machine's host alone that comes to this version of the operator by being replaced. Whether anything on
+// it would change is known from the digest of what it is; a release that changes nothing for it moves the annotation
+// only, which was done by now.
 func (p replacement) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if !s.OfMachine() || s.NodeName() == "" {
 		return nil

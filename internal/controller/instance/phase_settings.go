@@ -19,7 +19,7 @@ type settings struct {
 func (p settings) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	settings, err := p.gate.Settings(ctx)
 	if err != nil {
-		// What is wrong with the policy is told on it, and by the gate where it matters.
+		// The policy's status reports its faults, and so does the gate where it matters.
 		settings, _ = disruptionpolicy.Parse(v1alpha1.WindowsDisruptionPolicySpec{})
 	}
 	s.Settings = settings

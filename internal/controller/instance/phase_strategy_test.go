@@ -11,8 +11,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// upgraded is a trial in which another version of the operator runs than the one that has configured the node; changes reports whether it wants
-// anything else of the host.
+// upgraded returns a trial in which another version of the operator runs than the one that has configured the node;
+// changes reports whether it wants anything else of the host.
 func upgraded(t *testing.T, strategy v1alpha1.UpgradeStrategy, changes bool) *trial {
 	t.Helper()
 	x := newTrial(t)
@@ -61,7 +61,8 @@ func TestAVersionThatChangesNothingOnTheHostMovesTheAnnotationOnly(t *testing.T)
 			x := upgraded(t, strategy, false)
 			instance, _ := x.reconcile()
 			expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-			if version := x.node().Annotations[v1alpha1.AnnotationVersion]; version != "2.0.0" || instance.Status.Version != "2.0.0" || x.dials != 0 {
+			if version := x.node().Annotations[v1alpha1.AnnotationVersion]; version != "2.0.0" ||
+				instance.Status.Version != "2.0.0" || x.dials != 0 {
 				t.Errorf("the Node says %s, the instance %s, after %d connections", version, instance.Status.Version, x.dials)
 			}
 		})
@@ -69,7 +70,8 @@ func TestAVersionThatChangesNothingOnTheHostMovesTheAnnotationOnly(t *testing.T)
 }
 
 // failedWith gives the instance a change that has failed, and was rolled back.
-func (x *trial) failedWith(instance *v1alpha1.WindowsInstance, reason string, retryAfter time.Duration) *v1alpha1.WindowsInstance {
+func (x *trial) failedWith(instance *v1alpha1.WindowsInstance, reason string,
+	retryAfter time.Duration) *v1alpha1.WindowsInstance {
 	x.t.Helper()
 	s := x.scope(instance.DeepCopy())
 	s.Cluster = *x.facts
@@ -78,8 +80,10 @@ func (x *trial) failedWith(instance *v1alpha1.WindowsInstance, reason string, re
 		x.t.Fatal(err)
 	}
 	instance.Status.FailedChange = &v1alpha1.FailedChange{
-		Cause: v1alpha1.CauseUpgrade, Version: x.Version, SpecDigest: spec.Digest(), PreviousDigest: instance.Status.SpecDigest,
-		Reason: reason, DrainTimedOut: reason == v1alpha1.ReasonDrainTimedOut, Message: "kubelet.exe ends at once", Time: metav1.NewTime(noon), Attempts: 1, RolledBack: true,
+		Cause: v1alpha1.CauseUpgrade, Version: x.Version, SpecDigest: spec.Digest(),
+		PreviousDigest: instance.Status.SpecDigest,
+		Reason:         reason, DrainTimedOut: reason == v1alpha1.ReasonDrainTimedOut, Message: "kubelet.exe ends at once",
+		Time: metav1.NewTime(noon), Attempts: 1, RolledBack: true,
 		RetryAfter: ptr.To(metav1.NewTime(noon.Add(retryAfter))),
 	}
 	if err := x.Client.Status().Update(x.t.Context(), instance); err != nil {
@@ -171,7 +175,8 @@ func TestARestartThatWasAskedForWaitsForItsTurnWithoutAConnection(t *testing.T) 
 	instance, after := x.reconcile()
 	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonWaitingForTurn)
 	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	if x.dials != 0 || after != time.Minute || len(gate.asked) != 1 || gate.asked[0].Cause != v1alpha1.CauseReboot || x.node().Spec.Unschedulable {
+	if x.dials != 0 || after != time.Minute || len(gate.asked) != 1 || gate.asked[0].Cause != v1alpha1.CauseReboot ||
+		x.node().Spec.Unschedulable {
 		t.Errorf("%d connections, next look in %s, asked %v", x.dials, after, gate.asked)
 	}
 	gate.closed = false

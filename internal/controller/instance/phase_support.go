@@ -22,7 +22,9 @@ func (p supported) run(_ context.Context, s *scope.Scope) *obstacle.Obstacle {
 		return nil
 	}
 	return &obstacle.Obstacle{
-		Condition: v1alpha1.ConditionSupported, Reason: decision.Reason, Outcome: obstacle.NeedsAdministrator, After: obstacle.HostRecheck,
-		Message: decision.Message, Next: obstacle.Untouched + "Use a supported Windows version and network, or take the host out of its source.",
+		Condition: v1alpha1.ConditionSupported, Reason: decision.Reason, Outcome: obstacle.NeedsAdministrator,
+		After:   obstacle.HostRecheck,
+		Message: decision.Message,
+		Next:    obstacle.Untouched + "Use a supported Windows version and network, or take the host out of its source.",
 	}
 }

@@ -22,8 +22,8 @@ type unmanaged struct {
 	gate  disruption.Gate
 }
 
-// run stops: the source wants neither host nor Node touched. What the operator held is let go, and nothing is written but the
-// status; the source tells of it by an event.
+// run stops: the source wants neither host nor Node touched. What the operator held is let go, and nothing is written
+// but the status; the source tells of it by an event.
 func (p unmanaged) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	p.link.LetGo(s)
 	s.Session.Attempts, s.Session.Waiting = 0, ""
@@ -34,8 +34,8 @@ func (p unmanaged) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	return unmanagedObstacle(s.Instance)
 }
 
-// undrain takes a node into service again that was being drained when an administrator wanted it left alone. One whose Machine goes is left to
-// whoever deletes it.
+// undrain takes a node into service again that was being drained when an administrator wanted it left alone. One whose
+// Machine goes is left to whoever deletes it.
 func (p unmanaged) undrain(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	reason := s.Instance.Spec.DesiredStateReason
 	held, err := p.gate.Holds(ctx, s.Instance.Name)
@@ -52,10 +52,12 @@ func (p unmanaged) undrain(ctx context.Context, s *scope.Scope) *obstacle.Obstac
 // unmanagedObstacle says why a host is left alone, and until when.
 func unmanagedObstacle(instance *v1alpha1.WindowsInstance) *obstacle.Obstacle {
 	machine := machines.NameOf(instance.Spec.Source)
-	o := &obstacle.Obstacle{Condition: v1alpha1.ConditionReady, Reason: instance.Spec.DesiredStateReason, Outcome: obstacle.LeftAlone}
+	o := &obstacle.Obstacle{Condition: v1alpha1.ConditionReady, Reason: instance.Spec.DesiredStateReason,
+		Outcome: obstacle.LeftAlone}
 	switch o.Reason {
 	case v1alpha1.ReasonMachineDeleting:
-		o.Message = "The Machine API deletes Machine " + machine + " and drains its node: the operator leaves host and Node alone."
+		o.Message = "The Machine API deletes Machine " + machine +
+			" and drains its node: the operator leaves host and Node alone."
 		o.Next = "Nothing is to be done: this instance goes when the Machine is gone. If that lasts, see which pods of the node cannot be evicted."
 	case v1alpha1.ReasonMachineFailed:
 		o.Message = "Machine " + machine + " is in phase Failed: its host is not configured."
@@ -64,8 +66,10 @@ func unmanagedObstacle(instance *v1alpha1.WindowsInstance) *obstacle.Obstacle {
 		if o.Reason == "" {
 			o.Reason = v1alpha1.ReasonMachineIgnored
 		}
-		o.Message = "Machine " + machine + " is to be left alone: host and Node stay as they are, and nobody watches over them."
-		o.Next = "To have the host managed again, take the label " + v1alpha1.LabelIgnore + " from the Machine, and give it the label " +
+		o.Message = "Machine " + machine +
+			" is to be left alone: host and Node stay as they are, and nobody watches over them."
+		o.Next = "To have the host managed again, take the label " + v1alpha1.LabelIgnore +
+			" from the Machine, and give it the label " +
 			v1alpha1.LabelMachineOSID + "=" + v1alpha1.MachineOSIDWindows + "."
 	}
 	return o

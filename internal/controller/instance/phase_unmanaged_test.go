@@ -31,7 +31,8 @@ func leave(reason string) func(*v1alpha1.WindowsInstance) {
 //
 func TestAHostIsLeftAloneWhileItsMachineIsDeletedFailedOrIgnored(t *testing.T) {
 	for reason, says := range map[string]string{
-		v1alpha1.ReasonMachineDeleting: "the Machine is gone", v1alpha1.ReasonMachineFailed: "delete it", v1alpha1.ReasonMachineIgnored: v1alpha1.LabelIgnore,
+		v1alpha1.ReasonMachineDeleting: "the Machine is gone", v1alpha1.ReasonMachineFailed: "delete it",
+		v1alpha1.ReasonMachineIgnored: v1alpha1.LabelIgnore,
 	} {
 		t.Run(reason, func(t *testing.T) {
 			x := newTrial(t)
@@ -42,17 +43,20 @@ func TestAHostIsLeftAloneWhileItsMachineIsDeletedFailedOrIgnored(t *testing.T) {
 			x.change(before.DeepCopy(), leave(reason))
 			instance, after := x.reconcile()
 			ready := expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionUnknown, reason)
-			if instance.Status.Summary != reason || !strings.Contains(instance.Status.NextAction, says) || !strings.Contains(ready.Message, machine) {
+			if instance.Status.Summary != reason || !strings.Contains(instance.Status.NextAction, says) ||
+				!strings.Contains(ready.Message, machine) {
 				t.Errorf("summary %q, message %q, next %q", instance.Status.Summary, ready.Message, instance.Status.NextAction)
 			}
 			for _, condition := range scope.Conditions {
-				if condition != v1alpha1.ConditionReady && !reflect.DeepEqual(meta.FindStatusCondition(before.Status.Conditions, condition).Status,
-					meta.FindStatusCondition(instance.Status.Conditions, condition).Status) {
+				if condition != v1alpha1.ConditionReady &&
+					!reflect.DeepEqual(meta.FindStatusCondition(before.Status.Conditions, condition).Status,
+						meta.FindStatusCondition(instance.Status.Conditions, condition).Status) {
 					t.Errorf("condition %s has changed", condition)
 				}
 			}
 			if x.dials > 0 || x.node().ResourceVersion != node.ResourceVersion || after != 0 {
-				t.Errorf("%d connections, Node %s after %s, next look in %s", x.dials, x.node().ResourceVersion, node.ResourceVersion, after)
+				t.Errorf("%d connections, Node %s after %s, next look in %s", x.dials, x.node().ResourceVersion,
+					node.ResourceVersion, after)
 			}
 			if again, _ := x.reconcile(); again.ResourceVersion != instance.ResourceVersion {
 				t.Error("the next pass writes the same again")
@@ -108,7 +112,9 @@ func TestWorkOnAHostEndsWhenItsMachineIsDeleted(t *testing.T) {
 	})
 	t.Run("but not when something else of it changes", func(t *testing.T) {
 		x, instance := working(t)
-		x.abandon(t.Context(), changed(instance, func(i *v1alpha1.WindowsInstance) { i.Spec.Node = &v1alpha1.NodeMetadata{} }), nil)
+		x.abandon(t.Context(), changed(instance, func(i *v1alpha1.WindowsInstance) {
+			i.Spec.Node = &v1alpha1.NodeMetadata{}
+		}), nil)
 		if x.Hosts.Len() != 1 {
 			t.Error("the connection is closed")
 		}
@@ -116,7 +122,9 @@ func TestWorkOnAHostEndsWhenItsMachineIsDeleted(t *testing.T) {
 	t.Run("nor of a host from windows-instances, which is given back over it", func(t *testing.T) {
 		x, instance := working(t)
 		instance.Spec.Source = v1alpha1.Source{ConfigMapKey: "10.0.128.7"}
-		x.abandon(t.Context(), changed(instance, func(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateRemoved }), nil)
+		x.abandon(t.Context(), changed(instance, func(i *v1alpha1.WindowsInstance) {
+			i.Spec.DesiredState = v1alpha1.DesiredStateRemoved
+		}), nil)
 		if x.Hosts.Len() != 1 {
 			t.Error("the connection is closed")
 		}
@@ -188,7 +196,8 @@ func TestAnInstanceThatIsMadeAgainKnowsNothingOfTheOneBefore(t *testing.T) {
 		}
 	}}
 	instance, _ := x.reconcile()
-	if instance.UID != "another-instance-uid" || len(instance.Status.Conditions) > 0 || instance.Status.Summary != "" || len(x.told()) > 0 {
+	if instance.UID != "another-instance-uid" || len(instance.Status.Conditions) > 0 ||
+		instance.Status.Summary != "" || len(x.told()) > 0 {
 		t.Errorf("the status of instance %s is %+v", instance.UID, instance.Status)
 	}
 }
@@ -201,7 +210,9 @@ func TestWhichChangesOfAnInstanceAreLookedAt(t *testing.T) {
 		"another spec":  {func(i *v1alpha1.WindowsInstance) { i.Generation++ }, true},
 		"an annotation": {func(i *v1alpha1.WindowsInstance) { i.Annotations = map[string]string{"a": "b"} }, true},
 		"one that was made again, seen as a change": {func(i *v1alpha1.WindowsInstance) { i.UID = "another" }, true},
-		"not the operator's own status":             {func(i *v1alpha1.WindowsInstance) { i.Status.Summary, i.ResourceVersion = "Ready", "2" }, false},
+		"not the operator's own status": {func(i *v1alpha1.WindowsInstance) {
+			i.Status.Summary, i.ResourceVersion = "Ready", "2"
+		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			after := ofMachine()

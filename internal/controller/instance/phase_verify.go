@@ -39,8 +39,9 @@ func (p verify) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		s.Session.Applied = ""
 		s.Instance.Status.SpecDigest = ""
 		return &obstacle.Obstacle{
-			Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonChecksFailed, Outcome: obstacle.ChangeFailed, Message: strings.Join(failed, "; "),
-			Next: "The node keeps its taint " + v1alpha1.TaintNotReady + " and takes no pods until all checks pass.",
+			Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonChecksFailed, Outcome: obstacle.ChangeFailed,
+			Message: strings.Join(failed, "; "),
+			Next:    "The node keeps its taint " + v1alpha1.TaintNotReady + " and takes no pods until all checks pass.",
 		}
 	}
 	s.Session.Checked, s.Session.Advice = true, failedChecks(spec.Checks, line.Result.Checks, true)
@@ -51,7 +52,8 @@ func (p verify) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 // longestFinding is how much is kept of what a host says of a check, in bytes.
 const longestFinding = 1024
 
-// failedChecks are those checks of the spec that did not pass, gating or advisory ones. One that was not answered has not passed.
+// failedChecks are those checks of the spec that did not pass, gating or advisory ones. One that was not answered has
+// not passed.
 func failedChecks(wanted []nodespec.Check, results []verb.CheckResult, advisory bool) []string {
 	var failed []string
 	for _, check := range wanted {

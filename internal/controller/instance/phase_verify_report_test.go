@@ -13,7 +13,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 )
 
-// restartKubelet has the operator give a node in service another kubelet, whose Node is Ready by what the former one has reported.
+// restartKubelet has the operator give a node in service another kubelet, whose Node is Ready by what the former one
+// has reported.
 func restartKubelet(t *testing.T) (*trial, *agentHost, *v1alpha1.WindowsInstance) {
 	t.Helper()
 	x, h, _ := nodeInService(t, "None")
@@ -45,23 +46,24 @@ func TestAReadyOfTheFormerKubeletIsNoProof(t *testing.T) {
 		instance = x.until("a Ready node", summarized(v1alpha1.ReasonReady))
 		expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	})
-	t.Run("a kubelet that never reports is a change that has failed, and so is a way back without a report", func(t *testing.T) {
-		x, _, _ := restartKubelet(t)
-		x.clock.Step(readyLimit - readyPoll)
-		instance, after := x.reconcile()
-		if instance.Status.FailedChange != nil || after > readyPoll {
-			t.Errorf("failed too early: %v; the next look is after %s", instance.Status.FailedChange, after)
-		}
-		x.until("the failure", func(i *v1alpha1.WindowsInstance) bool { return i.Status.FailedChange != nil })
-		for range 5 {
-			x.clock.Step(readyPoll)
-			if instance, _ = x.reconcile(); instance.Status.FailedChange.RolledBack {
-				t.Fatal("the way back was believed without a report")
+	t.Run("a kubelet that never reports is a change that has failed, and so is a way back without a report",
+		func(t *testing.T) {
+			x, _, _ := restartKubelet(t)
+			x.clock.Step(readyLimit - readyPoll)
+			instance, after := x.reconcile()
+			if instance.Status.FailedChange != nil || after > readyPoll {
+				t.Errorf("failed too early: %v; the next look is after %s", instance.Status.FailedChange, after)
 			}
-		}
-		x.reports(corev1.ConditionTrue)
-		x.until("the way back", func(i *v1alpha1.WindowsInstance) bool {
-			return i.Status.FailedChange != nil && i.Status.FailedChange.RolledBack
+			x.until("the failure", func(i *v1alpha1.WindowsInstance) bool { return i.Status.FailedChange != nil })
+			for range 5 {
+				x.clock.Step(readyPoll)
+				if instance, _ = x.reconcile(); instance.Status.FailedChange.RolledBack {
+					t.Fatal("the way back was believed without a report")
+				}
+			}
+			x.reports(corev1.ConditionTrue)
+			x.until("the way back", func(i *v1alpha1.WindowsInstance) bool {
+				return i.Status.FailedChange != nil && i.Status.FailedChange.RolledBack
+			})
 		})
-	})
 }

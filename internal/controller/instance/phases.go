@@ -20,7 +20,8 @@ type phase struct {
 	// name is for people: in events and in the log.
 	name string
 	run  step
-	// keepsReady reports whether an obstacle of the phase leaves the Ready condition of a working node as it is; nil for no.
+	// keepsReady reports whether an obstacle of the phase leaves the Ready condition of a working node as it is; nil for
+	// no.
 	keepsReady func(*scope.Scope) bool
 	// turn says what an obstacle of the phase means for the instance's turn.
 	turn turn.Properties
@@ -37,7 +38,7 @@ var (
 	letsOthersGoFirst = turn.Properties{LetsOthersGoFirst: true}
 )
 
-// phases are the table of contents of this package: the way of an instance to its desired state.
+// phases returns the table of contents of this package: the way of an instance to its desired state.
 func (a rooms) phases(instance *v1alpha1.WindowsInstance) []phase {
 	switch {
 	case instance.Spec.DesiredState == v1alpha1.DesiredStateUnmanaged:
@@ -107,9 +108,9 @@ func onlyIf(needed func(*scope.Scope) bool, run step) step {
 	}
 }
 
-// aside moves the obstacle of a phase that has nothing to do with the node itself out of the way of Ready: a missing key, an unreadable cluster, a
-// pause, a cluster that must have no more Windows nodes or a new key that the host does not know yet keep the operator from watching over a node
-// that works, and no more.
+// aside moves the obstacle of a phase that has nothing to do with the node itself out of the way of Ready: a missing
+// key, an unreadable cluster, a pause, a cluster that must have no more Windows nodes or a new key that the host does
+// not know yet keep the operator from watching over a node that works, and no more.
 func aside(s *scope.Scope, p phase, o *obstacle.Obstacle) *obstacle.Obstacle {
 	if p.keepsReady == nil || !p.keepsReady(s) || o.Outcome == obstacle.NothingToDo || s.Instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved ||
 		s.Instance.Status.SpecDigest == "" || !ptr.Deref(s.Instance.Status.Readiness, v1alpha1.Readiness{}).Ready {

@@ -12,7 +12,7 @@ import (
 
 func remove(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateRemoved }
 
-// joinedInProgress is an instance whose kubelet may have its certificate, and whose Node was not seen yet.
+// joinedInProgress returns an instance whose kubelet may have its certificate, and whose Node was not seen yet.
 func joinedInProgress() *v1alpha1.WindowsInstance {
 	instance := ofMachine()
 	instance.Status.HostKey = &v1alpha1.HostKey{Type: "ssh-ed25519", Key: "AAAA", Fingerprint: "SHA256:x"}
@@ -21,11 +21,13 @@ func joinedInProgress() *v1alpha1.WindowsInstance {
 	return instance
 }
 
-// registered is the Node as a kubelet registers it.
+// registered returns the Node as a kubelet registers it.
 func registered() *corev1.Node {
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: machine, UID: "late-uid", Labels: map[string]string{corev1.LabelOSStable: "windows"}},
-		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: v1alpha1.TaintNotReady, Effect: corev1.TaintEffectNoSchedule}}},
+		ObjectMeta: metav1.ObjectMeta{Name: machine, UID: "late-uid",
+			Labels: map[string]string{corev1.LabelOSStable: "windows"}},
+		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: v1alpha1.TaintNotReady,
+			Effect: corev1.TaintEffectNoSchedule}}},
 	}
 }
 

@@ -75,7 +75,8 @@ func TestCertificateRequestsGoWithTheirHost(t *testing.T) {
 	listed := joinedInProgress()
 	listed.Spec.Source = v1alpha1.Source{ConfigMapKey: listed.Spec.Address}
 	listed.Status.HostKey = nil // nothing is to be given back
-	for name, instance := range map[string]*v1alpha1.WindowsInstance{"of a Machine": joinedInProgress(), "that was listed": listed} {
+	for name, instance := range map[string]*v1alpha1.WindowsInstance{"of a Machine": joinedInProgress(),
+		"that was listed": listed} {
 		t.Run(name, func(t *testing.T) { requestsGoWith(t, instance) })
 	}
 }
@@ -98,7 +99,8 @@ func requestsGoWith(t *testing.T, instance *v1alpha1.WindowsInstance) {
 		request("made-for-another", operator, certificatesv1.KubeAPIServerClientKubeletSignerName, "another"),
 		request("anothers-serving", "system:node:another", certificatesv1.KubeletServingSignerName, ""),
 	} {
-		if _, err := x.clientset.CertificatesV1().CertificateSigningRequests().Create(t.Context(), csr, metav1.CreateOptions{}); err != nil {
+		if _, err := x.clientset.CertificatesV1().CertificateSigningRequests().Create(t.Context(), csr,
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

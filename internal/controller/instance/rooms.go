@@ -58,7 +58,8 @@ type rooms struct {
 func (r *Reconciler) rooms() rooms {
 	var a rooms
 	a.events = event.Recorder{EventRecorder: r.Events}
-	a.status = status.Writer{Client: r.Client, Events: a.events, Clock: r.Clock, Namespace: r.Namespace, Version: r.Version}
+	a.status = status.Writer{Client: r.Client, Events: a.events, Clock: r.Clock,
+		Namespace: r.Namespace, Version: r.Version}
 	inCluster := machines.Machines{Live: r.Live}
 	a.nodes = nodes.Nodes{
 		Client: r.Client, Live: r.Live, Machines: inCluster, Events: a.events, Namespace: r.Namespace, Version: r.Version,

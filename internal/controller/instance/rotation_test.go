@@ -56,8 +56,8 @@ func (w *weather) minutes(most int) time.Duration {
 	return time.Duration(1+w.dice.IntN(most)) * time.Minute
 }
 
-// Thirty days of restarts of the operator, hosts that are away and clocks that are set: the certificate never expires, is renewed once for each of
-// its lives and not before its time, and nobody connects to the host for anything else.
+// Thirty days of restarts of the operator, hosts that are away and clocks that are set: the certificate never expires,
+// is renewed once for each of its lives and not before its time, and nobody connects to the host for anything else.
 func TestACertificateIsKeptGoodForAMonth(t *testing.T) {
 	months, days := uint64(3), 30
 	if testing.Short() {
@@ -89,7 +89,8 @@ func TestACertificateIsKeptGoodForAMonth(t *testing.T) {
 					if began.Before(before.RenewAt.Time) {
 						t.Errorf("renewal %d at %s was due at %s", renewals, began, before.RenewAt)
 					}
-					if got := h.certificate(identity); got == nil || !got.NotAfter.Equal(now.NotAfter.Time) || got.NotAfter.Sub(got.NotBefore) > shortLife+5*time.Minute {
+					if got := h.certificate(identity); got == nil || !got.NotAfter.Equal(now.NotAfter.Time) ||
+						got.NotAfter.Sub(got.NotBefore) > shortLife+5*time.Minute {
 						t.Fatalf("renewal %d: the host has %+v", renewals, got)
 					}
 				}
@@ -146,12 +147,14 @@ func TestAnOperatorThatWasAwayRenewsWhatIsDue(t *testing.T) {
 	x.signs(shortLife)
 	x.clock.Step(shortLife * 9 / 10)
 	x.reconcile()
-	if got := h.certificate(identity); h.logins() != 1 || got == nil || !x.clock.Now().Add(shortLife/2).Before(got.NotAfter) {
+	if got := h.certificate(identity); h.logins() != 1 || got == nil ||
+		!x.clock.Now().Add(shortLife/2).Before(got.NotAfter) {
 		t.Errorf("%d connections; the host has %+v", h.logins(), got)
 	}
 }
 
-// The name that a Node has is no proof that it is the instance's: what is signed for another machine's Node gives its rights away.
+// The name that a Node has is no proof that it is the instance's: what is signed for another machine's Node gives its
+// rights away.
 func TestACertificateIsNotRenewedForTheNodeOfAnother(t *testing.T) {
 	x := newTrial(t)
 	x.onAzure(shortLife)

@@ -30,7 +30,7 @@ import (
 
 const trialSubnet = "10.132.0.0/24"
 
-// working is a program of a node that works, by the command line of its process.
+// working returns a program of a node that works, by the command line of its process.
 func working(ctx context.Context, p *fake.Process) int {
 	line := strings.ToLower(p.Path + " " + strings.Join(p.Args, " "))
 	var err error
@@ -68,7 +68,8 @@ func (x *trial) until(what string, wanted func(*v1alpha1.WindowsInstance) bool) 
 		}
 		x.clock.Step(min(after, time.Minute))
 	}
-	x.t.Fatalf("%s does not come: %s (%s), %v", what, instance.Status.Summary, instance.Status.NextAction, instance.Status.Conditions)
+	x.t.Fatalf("%s does not come: %s (%s), %v", what, instance.Status.Summary, instance.Status.NextAction,
+		instance.Status.Conditions)
 	return nil
 }
 
@@ -76,7 +77,8 @@ func summarized(reason string) func(*v1alpha1.WindowsInstance) bool {
 	return func(i *v1alpha1.WindowsInstance) bool { return i.Status.Summary == reason }
 }
 
-// nodeInService is a trial whose host was configured by the operator itself, through the agent, and is a Ready node.
+// nodeInService returns a trial whose host was configured by the operator itself, through the agent, and is a Ready
+// node.
 func nodeInService(t *testing.T, platform string, change ...func(*fake.Options)) (*trial, *agentHost, *trialGate) {
 	t.Helper()
 	x, h, gate := hostToJoin(t, platform, change...)
@@ -86,7 +88,7 @@ func nodeInService(t *testing.T, platform string, change ...func(*fake.Options))
 	return x, h, gate
 }
 
-// hostToJoin is a trial whose host was listed just now.
+// hostToJoin returns a trial whose host was listed just now.
 func hostToJoin(t *testing.T, platform string, change ...func(*fake.Options)) (*trial, *agentHost, *trialGate) {
 	t.Helper()
 	x := newTrial(t, listed())
@@ -124,7 +126,7 @@ func (x *trial) joins() *v1alpha1.WindowsInstance {
 	return x.until("a Ready node", summarized(v1alpha1.ReasonReady))
 }
 
-// selfSigned is the certificate of an authority in PEM.
+// selfSigned returns the certificate of an authority in PEM.
 func selfSigned(t *testing.T, name string) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -132,7 +134,8 @@ func selfSigned(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: noon, NotAfter: noon.Add(10 * 12 * month), IsCA: true, BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: noon,
+		NotAfter: noon.Add(10 * 12 * month), IsCA: true, BasicConstraintsValid: true,
 	}
 	data, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
@@ -141,7 +144,7 @@ func selfSigned(t *testing.T, name string) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: data}))
 }
 
-// environmentOf is that of a service on the host.
+// environmentOf returns the environment of a service on the host.
 func (h *agentHost) environmentOf(service string) []string {
 	h.t.Helper()
 	found, ok := h.machine.Service(service)
@@ -161,7 +164,9 @@ func TestAnotherAuthorityIsTrustedAtOnce(t *testing.T) {
 		return i.Status.Summary == v1alpha1.ReasonReady && len(h.machine.TrustedRoots()) == roots+1
 	})
 	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	if len(gate.asked) > 0 || x.node().Spec.Unschedulable || slices.ContainsFunc(x.told(), func(e string) bool { return strings.Contains(e, "Drain") }) {
+	if len(gate.asked) > 0 || x.node().Spec.Unschedulable || slices.ContainsFunc(x.told(), func(e string) bool {
+		return strings.Contains(e, "Drain")
+	}) {
 		t.Errorf("the gate was asked: %v", gate.asked)
 	}
 	x.facts.TrustedCAs = nil
@@ -177,7 +182,8 @@ func TestAnotherProxyWaitsForItsTurnAndForTheDrain(t *testing.T) {
 	x, h, gate := nodeInService(t, "None")
 	const secret = "proxy-canary"
 	gate.shut(v1alpha1.ReasonWaitingForTurn)
-	x.facts.Proxy = nodespec.Proxy{HTTP: nodespec.Secret("http://user:" + secret + "@proxy.example.com:3128"), NoProxy: ".cluster.local"}
+	x.facts.Proxy = nodespec.Proxy{HTTP: nodespec.Secret("http://user:" + secret + "@proxy.example.com:3128"),
+		NoProxy: ".cluster.local"}
 	instance, _ := x.reconcile()
 	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonWaitingForTurn)
 	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
@@ -187,11 +193,14 @@ func TestAnotherProxyWaitsForItsTurnAndForTheDrain(t *testing.T) {
 	gate.closed = false
 	instance = x.until("the change", summarized(v1alpha1.ReasonReady))
 	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	if got := strings.Join(h.environmentOf("containerd"), " "); !strings.Contains(got, secret) || !strings.Contains(got, "NO_PROXY=") {
+	if got := strings.Join(h.environmentOf("containerd"), " "); !strings.Contains(got, secret) ||
+		!strings.Contains(got, "NO_PROXY=") {
 		t.Error("containerd has no proxy")
 	}
 	told := x.told()
-	if !slices.ContainsFunc(told, func(e string) bool { return strings.Contains(e, "Drain") }) || !slices.Equal(gate.released, []string{machine}) {
+	if !slices.ContainsFunc(told, func(e string) bool {
+		return strings.Contains(e, "Drain")
+	}) || !slices.Equal(gate.released, []string{machine}) {
 		t.Errorf("the node was not drained, or keeps its turn: %v, %q", gate.released, told)
 	}
 	if x.node().Spec.Unschedulable {
@@ -233,9 +242,11 @@ func TestCertificatesOfAllServicesComeInOneGo(t *testing.T) {
 	_, plain, _ := nodeInService(t, "None")
 	x, h, _ := nodeInService(t, "Azure")
 	if h.logins() != plain.logins() || len(h.execs()) != len(plain.execs()) || h.logins() > 2 || len(h.execs()) > 8 {
-		t.Errorf("%d connections, %d processes (%q); without another identity %d and %d", h.logins(), len(h.execs()), h.execs(), plain.logins(), len(plain.execs()))
+		t.Errorf("%d connections, %d processes (%q); without another identity %d and %d", h.logins(), len(h.execs()),
+			h.execs(), plain.logins(), len(plain.execs()))
 	}
-	requests, err := x.clientset.CertificatesV1().CertificateSigningRequests().List(t.Context(), metav1.ListOptions{LabelSelector: labelInstance + "=" + machine})
+	requests, err := x.clientset.CertificatesV1().CertificateSigningRequests().List(t.Context(),
+		metav1.ListOptions{LabelSelector: labelInstance + "=" + machine})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +254,8 @@ func TestCertificatesOfAllServicesComeInOneGo(t *testing.T) {
 	for _, request := range requests.Items {
 		signers[request.Spec.SignerName] = true
 	}
-	if len(requests.Items) != 2 || !signers[certificatesv1.KubeAPIServerClientSignerName] || !signers[certificatesv1.KubeAPIServerClientKubeletSignerName] {
+	if len(requests.Items) != 2 || !signers[certificatesv1.KubeAPIServerClientSignerName] ||
+		!signers[certificatesv1.KubeAPIServerClientKubeletSignerName] {
 		t.Errorf("%d requests, to %v", len(requests.Items), signers)
 	}
 	var renewed []string
@@ -262,7 +274,8 @@ func TestCertificatesOfAllServicesComeInOneGo(t *testing.T) {
 	if err := x.rooms().signer.DeleteRequests(t.Context(), machine); err != nil {
 		t.Fatal(err)
 	}
-	if requests, err = x.clientset.CertificatesV1().CertificateSigningRequests().List(t.Context(), metav1.ListOptions{}); err != nil || len(requests.Items) > 0 {
+	if requests, err = x.clientset.CertificatesV1().CertificateSigningRequests().List(t.Context(),
+		metav1.ListOptions{}); err != nil || len(requests.Items) > 0 {
 		t.Errorf("%d requests are left (%v)", len(requests.Items), err)
 	}
 }

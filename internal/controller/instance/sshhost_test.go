@@ -84,7 +84,7 @@ func (h *sshHost) switchOff(off bool) {
 	h.off = off
 }
 
-// exchangeHostKey is what installing the host anew does.
+// exchangeHostKey is what installing the host again does.
 func (h *sshHost) exchangeHostKey() {
 	_, key := newPrivateKey(h.t)
 	h.mu.Lock()
@@ -181,7 +181,7 @@ func (h *sshHost) session(offered ssh.NewChannel) {
 	})
 }
 
-// seen are the keys that logged in, and how many programs were to be run.
+// seen returns the keys that logged in, and how many programs were to be run.
 func (h *sshHost) seen() (logins []string, execs int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

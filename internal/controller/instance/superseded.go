@@ -10,8 +10,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
-// superseded reports whether something else is wanted of a Machine's host than what this reconcile works on: its Machine is being deleted,
-// say, or the instance was made again, for another host perhaps. Work on other hosts goes on to where it would stop anyway.
+// superseded reports whether something else is wanted of a Machine's host than what this reconcile works on: its
+// Machine is being deleted, say, or the instance was made again, for another host perhaps. Work on other hosts goes on
+// to where it would stop anyway.
 func (r *Reconciler) superseded(ctx context.Context, instance *v1alpha1.WindowsInstance) bool {
 	if instance.Spec.Source.Machine == nil {
 		return false
@@ -21,7 +22,8 @@ func (r *Reconciler) superseded(ctx context.Context, instance *v1alpha1.WindowsI
 		present.Generation > instance.Generation && present.Spec.DesiredState != instance.Spec.DesiredState
 }
 
-// present is the instance as it is in memory; as it was read when it is not there: the phases find out for themselves.
+// present returns the instance as it is in memory; as it was read when it is not there: the phases find out for
+// themselves.
 func (r *Reconciler) present(ctx context.Context, instance *v1alpha1.WindowsInstance) *v1alpha1.WindowsInstance {
 	present := &v1alpha1.WindowsInstance{}
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(instance), present); err != nil {
@@ -30,9 +32,10 @@ func (r *Reconciler) present(ctx context.Context, instance *v1alpha1.WindowsInst
 	return present
 }
 
-// standBack ends a reconcile that was superseded. What it learnt is kept, unless it is of an earlier instance; what was cut off is no
-// failure. The change that superseded it has asked for the next reconcile.
-func (r *Reconciler) standBack(ctx context.Context, rooms rooms, s *scope.Scope, instance *v1alpha1.WindowsInstance) error {
+// standBack ends a reconcile that was superseded. What it learnt is kept, unless it is of an earlier instance; what was
+// cut off is no failure. The change that superseded it has asked for the next reconcile.
+func (r *Reconciler) standBack(ctx context.Context, rooms rooms, s *scope.Scope,
+	instance *v1alpha1.WindowsInstance) error {
 	rooms.link.LetGo(s)
 	s.Session.Attempts, s.Session.Waiting = 0, ""
 	if r.present(ctx, instance).UID != instance.UID {

@@ -58,7 +58,7 @@ type trial struct {
 	server func(context.Context) (net.Conn, error)
 }
 
-// scope is the scope of a reconcile of an instance that begins.
+// scope returns the scope of a reconcile of an instance that begins.
 func (x *trial) scope(instance *v1alpha1.WindowsInstance) *scope.Scope {
 	return scope.New(instance, x.sessions.Of(instance.Name))
 }
@@ -68,20 +68,25 @@ func newTrial(t *testing.T, objects ...client.Object) *trial {
 	t.Helper()
 	private, key := newPrivateKey(t)
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), machinev1beta1.Install(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme),
+		machinev1beta1.Install(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	x := &trial{
-		t: t, clock: clocktesting.NewFakeClock(noon), recorder: events.NewFakeRecorder(100), clientset: kubefake.NewClientset(), private: private, key: key,
+		t: t, clock: clocktesting.NewFakeClock(noon), recorder: events.NewFakeRecorder(100),
+		clientset: kubefake.NewClientset(), private: private, key: key,
 		host: newSSHHost(t, key.AuthorizedKey()), facts: supportedCluster(),
 	}
 	objects = append(objects, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: keys.SecretName}, Data: map[string][]byte{keys.SecretKey: private},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: keys.SecretName},
+		Data:       map[string][]byte{keys.SecretKey: private},
 	})
 	api := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.WindowsInstance{}).WithObjects(objects...).Build()
 	x.Reconciler = &Reconciler{
-		Client: api, Live: api, Clientset: x.clientset, Events: x.recorder, Clock: x.clock, Namespace: ourNamespace, Version: "1.2.3", Line: support.CurrentLine(),
-		Cluster: x, Payload: wholePayload(t), Hosts: remote.NewPool(&remote.Dialer{Dial: x.dial}), Dial: x.dial, Jitter: func() float64 { return 0 }, Gate: openGate(),
+		Client: api, Live: api, Clientset: x.clientset, Events: x.recorder, Clock: x.clock, Namespace: ourNamespace,
+		Version: "1.2.3", Line: support.CurrentLine(),
+		Cluster: x, Payload: wholePayload(t), Hosts: remote.NewPool(&remote.Dialer{Dial: x.dial}), Dial: x.dial,
+		Jitter: func() float64 { return 0 }, Gate: openGate(),
 	}
 	t.Cleanup(x.Hosts.CloseAll)
 	return x
@@ -145,7 +150,7 @@ func (x *trial) change(instance *v1alpha1.WindowsInstance, change func(*v1alpha1
 	}
 }
 
-// told are the events so far.
+// told returns the events so far.
 func (x *trial) told() []string {
 	var told []string
 	for len(x.recorder.Events) > 0 {
@@ -154,7 +159,7 @@ func (x *trial) told() []string {
 	return told
 }
 
-// previousKey is the key that the trial began with, as a file.
+// previousKey returns the key that the trial began with, as a file.
 func (x *trial) previousKey() []byte { return x.private }
 
 func (x *trial) node() *corev1.Node {
@@ -170,25 +175,29 @@ func (x *trial) node() *corev1.Node {
 }
 
 // expect compares a condition of the instance.
-func expect(t *testing.T, instance *v1alpha1.WindowsInstance, conditionType string, status metav1.ConditionStatus, reason string) metav1.Condition {
+func expect(t *testing.T, instance *v1alpha1.WindowsInstance, conditionType string, status metav1.ConditionStatus,
+	reason string) metav1.Condition {
 	t.Helper()
 	condition := meta.FindStatusCondition(instance.Status.Conditions, conditionType)
 	if condition == nil {
 		t.Fatalf("there is no condition %s", conditionType)
 	}
 	if condition.Status != status || condition.Reason != reason {
-		t.Errorf("%s is %s for %s (%s), want %s for %s", conditionType, condition.Status, condition.Reason, condition.Message, status, reason)
+		t.Errorf("%s is %s for %s (%s), want %s for %s", conditionType, condition.Status, condition.Reason,
+			condition.Message, status, reason)
 	}
 	return *condition
 }
 
-// ofMachine is the instance of a Machine that was made a moment ago.
+// ofMachine returns the instance of a Machine that was made a moment ago.
 func ofMachine() *v1alpha1.WindowsInstance {
 	return &v1alpha1.WindowsInstance{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: machine, UID: "instance-uid", Generation: 1, CreationTimestamp: metav1.NewTime(noon)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: machine, UID: "instance-uid", Generation: 1,
+			CreationTimestamp: metav1.NewTime(noon)},
 		Spec: v1alpha1.WindowsInstanceSpec{
 			Address: "10.0.128.7", Username: "Administrator", DesiredState: v1alpha1.DesiredStateNode,
-			Source: v1alpha1.Source{Machine: &v1alpha1.MachineReference{Namespace: v1alpha1.MachineNamespace, Name: machine, UID: "machine-uid"}},
+			Source: v1alpha1.Source{Machine: &v1alpha1.MachineReference{Namespace: v1alpha1.MachineNamespace, Name: machine,
+				UID: "machine-uid"}},
 		},
 	}
 }
@@ -200,11 +209,13 @@ func (x *trial) asNode(instance *v1alpha1.WindowsInstance, keyHash string) {
 	status := &instance.Status
 	status.Host = &v1alpha1.HostStatus{Name: machine, Addresses: []string{"10.0.128.7"}}
 	status.NodeRef = &v1alpha1.NodeReference{Name: machine, UID: "node-uid", Confirmed: true}
-	status.HostKey = &v1alpha1.HostKey{Type: pinned.Type(), Key: encoded(pinned), Fingerprint: ssh.FingerprintSHA256(pinned)}
+	status.HostKey = &v1alpha1.HostKey{Type: pinned.Type(), Key: encoded(pinned),
+		Fingerprint: ssh.FingerprintSHA256(pinned)}
 	status.PublicKeyHash = keyHash
 	for _, condition := range scope.Conditions {
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-			Type: condition, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded, Message: "It was so.", LastTransitionTime: metav1.NewTime(noon),
+			Type: condition, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded, Message: "It was so.",
+			LastTransitionTime: metav1.NewTime(noon),
 		})
 	}
 	status.Readiness = &v1alpha1.Readiness{Ready: true, Since: metav1.NewTime(noon)}
@@ -245,10 +256,12 @@ func readyNode(keyHash string) *corev1.Node {
 func supportedCluster() *nodespec.Cluster {
 	certificate := "-----BEGIN CERTIFICATE-----\nQVBJIHNlcnZlcg==\n-----END CERTIFICATE-----\n"
 	return &nodespec.Cluster{
-		Platform: "AWS", InfrastructureName: "lab-x7k2p", Version: "5.0.1", APIServerInternalURL: "https://api-int.lab.example.com:6443",
-		APIServerCA: certificate, KubeletClientCA: certificate, ServiceCIDRs: []string{"172.30.0.0/16"},
+		Platform: "AWS", InfrastructureName: "lab-x7k2p", Version: "5.0.1",
+		APIServerInternalURL: "https://api-int.lab.example.com:6443",
+		APIServerCA:          certificate, KubeletClientCA: certificate, ServiceCIDRs: []string{"172.30.0.0/16"},
 		Kubelet: nodespec.WorkerKubelet{ClusterDNS: []string{"172.30.0.10"}, ClusterDomain: "cluster.local"},
-		Network: nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true, HybridClusterNetworks: []string{"10.132.0.0/14"}},
+		Network: nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true,
+			HybridClusterNetworks: []string{"10.132.0.0/14"}},
 	}
 }
 
@@ -257,15 +270,23 @@ func wholePayload(t *testing.T) *payload.Payload {
 	t.Helper()
 	var sources []payload.Source
 	for component, programs := range map[string][]string{
-		payload.ComponentAgent: {"wicd.exe"}, "containerd": {"containerd.exe", "containerd-shim-runhcs-v1.exe"}, "kubelet": {"kubelet.exe"},
-		"kube-proxy": {"kube-proxy.exe"}, "kube-log-runner": {"kube-log-runner.exe"}, "hybrid-overlay-node": {"hybrid-overlay-node.exe"},
-		"cni": {"win-overlay.exe", "host-local.exe", "win-bridge.exe"}, "windows_exporter": {"windows_exporter.exe"}, "csi-proxy": {"csi-proxy.exe"},
-		"ecr-credential-provider": {"ecr-credential-provider.exe"}, "azure-cloud-node-manager": {"azure-cloud-node-manager.exe"},
+		payload.ComponentAgent: {"wicd.exe"}, "containerd": {"containerd.exe", "containerd-shim-runhcs-v1.exe"},
+		"kubelet":    {"kubelet.exe"},
+		"kube-proxy": {"kube-proxy.exe"}, "kube-log-runner": {"kube-log-runner.exe"},
+		"hybrid-overlay-node":      {"hybrid-overlay-node.exe"},
+		"cni":                      {"win-overlay.exe", "host-local.exe", "win-bridge.exe"},
+		"windows_exporter":         {"windows_exporter.exe"},
+		"csi-proxy":                {"csi-proxy.exe"},
+		"ecr-credential-provider":  {"ecr-credential-provider.exe"},
+		"azure-cloud-node-manager": {"azure-cloud-node-manager.exe"},
 	} {
-		source := payload.Source{Component: payload.Component{Name: component, Version: "v1", Source: "example.org/" + component + "@v1"}}
+		source := payload.Source{Component: payload.Component{Name: component, Version: "v1",
+			Source: "example.org/" + component + "@v1"}}
 		for _, program := range programs {
 			source.Files = append(source.Files, payload.File{Path: program})
-			source.Content = append(source.Content, func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(program)), nil })
+			source.Content = append(source.Content, func() (io.ReadCloser, error) {
+				return io.NopCloser(strings.NewReader(program)), nil
+			})
 		}
 		sources = append(sources, source)
 	}
@@ -309,7 +330,7 @@ func (s stale) Get(ctx context.Context, key client.ObjectKey, into client.Object
 	return s.Reader.Get(ctx, key, into, options...)
 }
 
-// instance is the stored instance.
+// instance returns the stored instance.
 func (x *trial) instance() *v1alpha1.WindowsInstance {
 	x.t.Helper()
 	instance := &v1alpha1.WindowsInstance{}
@@ -332,7 +353,8 @@ func (x *trial) annotate(name, value string) {
 func (x *trial) breakNode() {
 	x.t.Helper()
 	node := x.node()
-	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(noon.Add(-time.Hour))}}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse,
+		LastTransitionTime: metav1.NewTime(noon.Add(-time.Hour))}}
 	if err := x.Client.Status().Update(x.t.Context(), node); err != nil {
 		if err = x.Client.Update(x.t.Context(), node); err != nil {
 			x.t.Fatal(err)

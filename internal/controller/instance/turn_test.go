@@ -45,7 +45,7 @@ func cordonedByUs(node *corev1.Node) {
 	node.Annotations[v1alpha1.AnnotationCordoned] = noon.UTC().Format(time.RFC3339)
 }
 
-// draining is a trial in the middle of the drain for a change of the host, which is as it was.
+// draining returns a trial in the middle of the drain for a change of the host, which is as it was.
 func draining(t *testing.T) (*trial, *trialGate) {
 	t.Helper()
 	x := upgraded(t, v1alpha1.UpgradeInPlace, true)
@@ -67,7 +67,9 @@ func (x *trial) inService(gate *trialGate) {
 
 func TestADrainedNodeIsInServiceAgainWhenNothingCanBeDoneToItsHost(t *testing.T) {
 	for name, change := range map[string]func(*trial){
-		"the instance is paused": func(x *trial) { x.change(x.instance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Paused = true }) },
+		"the instance is paused": func(x *trial) {
+			x.change(x.instance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Paused = true })
+		},
 		"the key is gone": func(x *trial) {
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: keys.SecretName}}
 			if err := x.Client.Delete(x.t.Context(), secret); err != nil {
@@ -122,7 +124,8 @@ func TestADrainedNodeIsInServiceAgainWhenNothingCanBeDoneToItsHost(t *testing.T)
 func TestANodeStaysDrainedWhileAVerbThatNobodyWaitsForIsAtWorkOnItsHost(t *testing.T) {
 	x, gate := draining(t)
 	s := x.scope(x.instance())
-	busy := x.rooms().link.Failed(s, v1alpha1.ConditionUpToDate, &verb.Failure{Reason: verb.ReasonAgentBusy, Message: "the agent's verb apply has been at work"})
+	busy := x.rooms().link.Failed(s, v1alpha1.ConditionUpToDate, &verb.Failure{Reason: verb.ReasonAgentBusy,
+		Message: "the agent's verb apply has been at work"})
 	busy.Phase = "install"
 	if o := x.rooms().turn.GiveUp(t.Context(), s, turn.Properties{}, busy); o != busy {
 		t.Errorf("the obstacle is %v", o)
@@ -185,7 +188,7 @@ func TestAHostThatIsAwayInTheMiddleOfItsChangeTakesUpNoPlaceAnew(t *testing.T) {
 	}
 }
 
-// answered is a scope as it is when the host has answered.
+// answered returns a scope as it is when the host has answered.
 func (x *trial) answered(facts *plan.Facts) *scope.Scope {
 	x.t.Helper()
 	s := x.scope(x.instance())
@@ -246,7 +249,8 @@ func TestARestartThatWasDoneIsRememberedUntilNobodyWantsItAnyMore(t *testing.T) 
 	if s.Instance.Status.RequestedReboot == nil {
 		t.Error("the restart is forgotten, and still wanted: the host would be restarted again")
 	}
-	if err := x.rooms().nodes.Release(t.Context(), s.Instance, x.node(), s.Key.Hash()); err != nil || s.Instance.Status.RequestedReboot != nil || nodes.RebootWanted(x.node()) {
+	if err := x.rooms().nodes.Release(t.Context(), s.Instance, x.node(), s.Key.Hash()); err != nil ||
+		s.Instance.Status.RequestedReboot != nil || nodes.RebootWanted(x.node()) {
 		t.Errorf("%v, requested %v, annotations %v", err, s.Instance.Status.RequestedReboot, x.node().Annotations)
 	}
 }
@@ -270,7 +274,8 @@ func TestARemovalWhoseDrainHasFailed(t *testing.T) {
 			t.Fatal("it was not to be tried yet")
 		}
 		x.annotate(v1alpha1.AnnotationRetry, "now")
-		if instance, _ := x.reconcile(); x.dials == 0 || instance.Annotations[v1alpha1.AnnotationRetry] != "" || instance.Status.FailedChange != nil {
+		if instance, _ := x.reconcile(); x.dials == 0 || instance.Annotations[v1alpha1.AnnotationRetry] != "" ||
+			instance.Status.FailedChange != nil {
 			t.Errorf("%d connections, %v", x.dials, instance.Annotations)
 		}
 	})
@@ -308,7 +313,8 @@ func TestAChangeThatFailsWithoutAWayBackIsTold(t *testing.T) {
 	begun := func(t *testing.T) (*trial, *obstacle.Obstacle) {
 		x, _ := draining(t)
 		x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
-		return x, &obstacle.Obstacle{Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonChecksFailed, Outcome: obstacle.ChangeFailed, Message: "kubelet: ends at once"}
+		return x, &obstacle.Obstacle{Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonChecksFailed,
+			Outcome: obstacle.ChangeFailed, Message: "kubelet: ends at once"}
 	}
 	t.Run("once, after some attempts, so that others do not follow it", func(t *testing.T) {
 		x, o := begun(t)
@@ -319,7 +325,8 @@ func TestAChangeThatFailsWithoutAWayBackIsTold(t *testing.T) {
 			}
 		}
 		failed := s.Instance.Status.FailedChange
-		if failed == nil || failed.Attempts != 1 || failed.RolledBack || failed.Cause != v1alpha1.CauseUpgrade || failed.Version != x.Version {
+		if failed == nil || failed.Attempts != 1 || failed.RolledBack || failed.Cause != v1alpha1.CauseUpgrade ||
+			failed.Version != x.Version {
 			t.Errorf("it notes %+v", failed)
 		}
 		if told := x.told(); len(told) != 1 {

@@ -32,7 +32,7 @@ func TestAHostWhoseUserDataIsAtWorkIsWaitedFor(t *testing.T) {
 				}
 			}
 			if told := x.told(); len(told) > 0 {
-				t.Errorf("it is told as a failure: %q", told)
+				t.Errorf("it is reported as a failure: %q", told)
 			}
 			x.clock.Step(userDataLimit - time.Second)
 			if _, after := x.reconcile(); after != time.Second {

@@ -23,8 +23,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 )
 
-// maxConcurrent is how many hosts are worked on at once. A slow host holds one place; the number is far above what one cluster
-// configures at a time, so that it delays nobody.
+// maxConcurrent is how many hosts are worked on at once. A slow host holds one place; the number is far above what one
+// cluster configures at a time, so that it delays nobody.
 const maxConcurrent = 256
 
 // SetupWithManager registers the controller. clusterChanged fires when the facts of the cluster have changed.
@@ -34,7 +34,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, clusterChanged <-chan ev
 		Named("instance").
 		For(&v1alpha1.WindowsInstance{}, builder.WithPredicates(instanceChanged())).
 		Watches(&v1alpha1.WindowsInstance{}, handler.Funcs{UpdateFunc: r.abandon}).
-		Watches(&v1alpha1.WindowsInstance{}, handler.EnqueueRequestsFromMapFunc(r.withHostKeyOf), builder.WithPredicates(hostKeyMoved())).
+		Watches(&v1alpha1.WindowsInstance{}, handler.EnqueueRequestsFromMapFunc(r.withHostKeyOf),
+			builder.WithPredicates(hostKeyMoved())).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.instanceOfNode), builder.WithPredicates(nodeChanged())).
 		Watches(&corev1.Secret{}, all, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			return o.GetNamespace() == r.Namespace && o.GetName() == keys.SecretName
@@ -43,7 +44,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, clusterChanged <-chan ev
 		WatchesRawSource(source.Channel(clusterChanged, all)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: maxConcurrent,
-			NewQueue: func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+			NewQueue: func(name string,
+				limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 				return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
 					workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: r.Clock})
 			},
@@ -51,16 +53,20 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, clusterChanged <-chan ev
 		Complete(r)
 }
 
-// instanceChanged lets through what others write to an instance. One that was deleted and made again while the API server was away is seen
-// as a change, of neither generation nor annotations.
+// instanceChanged lets through what others write to an instance. One that was deleted and made again while the API
+// server was away is seen as a change, of neither generation nor annotations.
 func instanceChanged() predicate.Predicate {
-	remade := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() }}
-	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, remade)
+	remade := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID()
+	}}
+	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{},
+		remade)
 }
 
-// abandon ends the connection to a host which is no longer to be a node and is not given back either: that of a Machine. What runs over it
-// may take half an hour, and the Machine API does not wait.
-func (r *Reconciler) abandon(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+// abandon ends the connection to a host which is no longer to be a node and is not given back either: that of a
+// Machine. What runs over it may take half an hour, and the Machine API does not wait.
+func (r *Reconciler) abandon(_ context.Context, e event.UpdateEvent,
+	_ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	before, ok := e.ObjectOld.(*v1alpha1.WindowsInstance)
 	after, ok2 := e.ObjectNew.(*v1alpha1.WindowsInstance)
 	if ok && ok2 && after.Spec.Source.Machine != nil &&
@@ -84,7 +90,7 @@ func nodeChanged() predicate.Funcs {
 	}
 }
 
-// watched are the annotations that an instance waits for or keeps.
+// watched returns the annotations that an instance waits for or keeps.
 func watched(node *corev1.Node) [4]string {
 	return [4]string{
 		node.Annotations[v1alpha1.AnnotationPodSubnet], node.Annotations[v1alpha1.AnnotationInstance],
@@ -102,13 +108,14 @@ func (r *Reconciler) instanceOfNode(ctx context.Context, node client.Object) []r
 	var requests []reconcile.Request
 	for _, instance := range instances.Items {
 		if ref := instance.Status.NodeRef; instance.Name == bound || ref != nil && ref.Name == node.GetName() {
-			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: instance.Namespace, Name: instance.Name}})
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: instance.Namespace,
+				Name: instance.Name}})
 		}
 	}
 	return requests
 }
 
-// waitingInstances are those that wait for their turn: what is being disturbed has changed, or the rules for it.
+// waitingInstances returns those that wait for their turn: what is being disturbed has changed, or the rules for it.
 func (r *Reconciler) waitingInstances(ctx context.Context, _ client.Object) []reconcile.Request {
 	var instances v1alpha1.WindowsInstanceList
 	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace)); err != nil {
@@ -117,7 +124,8 @@ func (r *Reconciler) waitingInstances(ctx context.Context, _ client.Object) []re
 	var requests []reconcile.Request
 	for _, instance := range instances.Items {
 		if instance.Status.WaitsForTurn {
-			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: instance.Namespace, Name: instance.Name}})
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: instance.Namespace,
+				Name: instance.Name}})
 		}
 	}
 	return requests
@@ -130,7 +138,8 @@ func (r *Reconciler) allInstances(ctx context.Context, _ client.Object) []reconc
 	}
 	requests := make([]reconcile.Request, len(instances.Items))
 	for i, instance := range instances.Items {
-		requests[i] = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: instance.Namespace, Name: instance.Name}}
+		requests[i] = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: instance.Namespace,
+			Name: instance.Name}}
 	}
 	return requests
 }

@@ -36,7 +36,7 @@ func shown(instance *v1alpha1.WindowsInstance) [2]string {
 	return is
 }
 
-// withHostKeyOf are the other instances whose hosts have the host key of this one.
+// withHostKeyOf returns the other instances whose hosts have the host key of this one.
 func (r *Reconciler) withHostKeyOf(ctx context.Context, object client.Object) []reconcile.Request {
 	instance, ok := object.(*v1alpha1.WindowsInstance)
 	if !ok || instance.Status.HostKey == nil {
@@ -50,7 +50,8 @@ func (r *Reconciler) withHostKeyOf(ctx context.Context, object client.Object) []
 	for i := range instances.Items {
 		other := &instances.Items[i]
 		if other.Name != instance.Name && shown(other)[0] == shown(instance)[0] {
-			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: other.Namespace, Name: other.Name}})
+			requests = append(requests,
+				reconcile.Request{NamespacedName: types.NamespacedName{Namespace: other.Namespace, Name: other.Name}})
 		}
 	}
 	return requests

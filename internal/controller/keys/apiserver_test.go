@@ -56,7 +56,8 @@ func run(t *testing.T, namespace string) client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &keys.Reconciler{Client: mgr.GetClient(), Namespace: namespace, Events: mgr.GetEventRecorder("test"), Cluster: onAzure{}}
+	r := &keys.Reconciler{Client: mgr.GetClient(), Namespace: namespace, Events: mgr.GetEventRecorder("test"),
+		Cluster: onAzure{}}
 	if err := r.SetupWithManager(mgr); err != nil {
 		t.Fatal(err)
 	}
@@ -98,11 +99,13 @@ func privateKey(t *testing.T) (content []byte, authorized string) {
 func await(t *testing.T, c client.Client, namespace, authorized string) *corev1.Secret {
 	t.Helper()
 	secret := &corev1.Secret{}
-	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
-		err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: userdata.SecretName}, secret)
-		settings, parseErr := userdata.ParseHeader(secret.Data[userdata.SecretKey])
-		return err == nil && parseErr == nil && settings.PublicKey == authorized && settings.User == "capi", client.IgnoreNotFound(err)
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 3*time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: userdata.SecretName}, secret)
+			settings, parseErr := userdata.ParseHeader(secret.Data[userdata.SecretKey])
+			return err == nil && parseErr == nil && settings.PublicKey == authorized && settings.User == "capi",
+				client.IgnoreNotFound(err)
+		})
 	if err != nil {
 		t.Fatalf("the user data in %s: %v", namespace, err)
 	}
@@ -120,7 +123,8 @@ func TestUserDataIsWatched(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: keys.SecretName}, Data: map[string][]byte{keys.SecretKey: content}}
+	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: keys.SecretName},
+		Data: map[string][]byte{keys.SecretKey: content}}
 	must(c.Create(t.Context(), own))
 	must(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: machineAPI}}))
 	first := await(t, c, machineAPI, authorized)
@@ -161,15 +165,16 @@ func TestUserDataIsWatched(t *testing.T) {
 		}
 	})
 	t.Run("events tell of it", func(t *testing.T) {
-		err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
-			var list corev1.EventList
-			err := c.List(ctx, &list, client.InNamespace(namespace))
-			seen := map[string]bool{}
-			for _, e := range list.Items {
-				seen[e.Reason] = e.InvolvedObject.Name == keys.SecretName
-			}
-			return seen["UserDataCreated"] && seen["UserDataRestored"] && seen["UserDataUpdated"], err
-		})
+		err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 3*time.Minute, true,
+			func(ctx context.Context) (bool, error) {
+				var list corev1.EventList
+				err := c.List(ctx, &list, client.InNamespace(namespace))
+				seen := map[string]bool{}
+				for _, e := range list.Items {
+					seen[e.Reason] = e.InvolvedObject.Name == keys.SecretName
+				}
+				return seen["UserDataCreated"] && seen["UserDataRestored"] && seen["UserDataUpdated"], err
+			})
 		if err != nil {
 			t.Error(err)
 		}

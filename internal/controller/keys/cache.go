@@ -15,8 +15,8 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=openshift-machine-api;openshift-cluster-api,verbs=list;watch
 
-// SecretCache is what the manager's cache must have of Secrets: the private key in the operator's own namespace, and the user data. Each by its
-// name, which is all that the operator may read.
+// SecretCache returns the Secrets that the manager's cache must have: the private key in the operator's own namespace,
+// and the user data. Each by its name: the operator may read no others.
 func SecretCache(namespace string) cache.ByObject {
 	named := func(name string) cache.Config {
 		return cache.Config{FieldSelector: fields.OneTermEqualSelector("metadata.name", name)}
@@ -29,7 +29,7 @@ func SecretCache(namespace string) cache.ByObject {
 	return cache.ByObject{Namespaces: namespaces}
 }
 
-// namespaceCaches hold one Namespace each, by its name: a cache can be told of one name only.
+// namespaceCaches hold one Namespace each, by its name: a cache selects one name only.
 type namespaceCaches map[string]cache.Cache
 
 // newNamespaceCaches makes the caches and lets the manager run them.

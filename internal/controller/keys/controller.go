@@ -33,8 +33,8 @@ type ClusterSource interface {
 	Current() (nodespec.Cluster, error)
 }
 
-// Reconciler keeps the user data equal to the private key, and tells by events on the Secret of the key what it did and when the key cannot be
-// used. It does one thing at a time.
+// Reconciler keeps the user data equal to the private key, and reports its changes and an unusable key by events on the
+// Secret of the key. It does one thing at a time.
 type Reconciler struct {
 	Client    client.Client
 	Namespace string
@@ -49,7 +49,8 @@ type Reconciler struct {
 	kept map[string]keptUserData
 }
 
-// SetupWithManager registers the controller. Secrets are watched through the manager's cache, which must have those of SecretCache.
+// SetupWithManager registers the controller. Secrets are watched through the manager's cache, which must have those of
+// SecretCache.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	once := func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: r.Namespace, Name: SecretName}}}
@@ -61,9 +62,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.exists = namespaces.exists
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("keys").
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(once), builder.WithPredicates(predicate.NewPredicateFuncs(r.IsRelevant)))
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(once),
+			builder.WithPredicates(predicate.NewPredicateFuncs(r.IsRelevant)))
 	for _, cache := range namespaces {
-		b = b.WatchesRawSource(source.Kind[client.Object](cache, &corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(once)))
+		b = b.WatchesRawSource(source.Kind[client.Object](cache, &corev1.Namespace{},
+			handler.EnqueueRequestsFromMapFunc(once)))
 	}
 	return b.Complete(r)
 }
@@ -73,13 +76,13 @@ func (r *Reconciler) IsPrivateKey(o client.Object) bool {
 	return o.GetNamespace() == r.Namespace && o.GetName() == SecretName
 }
 
-// IsRelevant reports whether a Secret is that of the private key or of user data.
+// IsRelevant reports whether a Secret holds the private key or user data.
 func (r *Reconciler) IsRelevant(o client.Object) bool {
 	return r.IsPrivateKey(o) || isUserData(o)
 }
 
-// Reconcile brings the user data in line with the private key. Without a key that can be used it stays as it is: Machines that are made in
-// the mean time are as reachable as those from before. Instances read the key themselves.
+// Reconcile makes the user data match the private key. Without a usable key it stays as it is: new Machines are then as
+// reachable as older ones. Instances read the key themselves.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	secret := &corev1.Secret{}
 	if err := r.Client.Get(ctx, request.NamespacedName, secret); err != nil {
@@ -88,12 +91,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	key, err := parse(secret)
 	r.report(ctx, secret, key, err)
 	if err != nil {
-		return ctrl.Result{}, nil //nolint:nilerr // It is told of; another Secret is an event.
+		return ctrl.Result{}, nil //nolint:nilerr // It is reported; another Secret is an event.
 	}
 	cluster, err := r.Cluster.Current()
 	if err != nil {
 		// Without its platform nobody knows in which form the user data is read.
-		return ctrl.Result{RequeueAfter: platformPoll}, nil //nolint:nilerr // It is told elsewhere.
+		return ctrl.Result{RequeueAfter: platformPoll}, nil //nolint:nilerr // It is reported elsewhere.
 	}
 	script, err := userdata.Generate(cluster.Platform, key.Signer().PublicKey())
 	if err != nil {

@@ -76,7 +76,8 @@ func TestAnEventTellsOfAKeyThatCannotBeUsed(t *testing.T) {
 			if len(recorded) != 1 {
 				t.Fatalf("%d events: %q", len(recorded), recorded)
 			}
-			for _, want := range []string{corev1.EventTypeWarning, "PrivateKeyInvalid", test.says, "oc create secret generic", SecretKey} {
+			for _, want := range []string{corev1.EventTypeWarning, "PrivateKeyInvalid", test.says,
+				"oc create secret generic", SecretKey} {
 				if !strings.Contains(recorded[0], want) {
 					t.Errorf("event %q does not say %q", recorded[0], want)
 				}
@@ -85,7 +86,7 @@ func TestAnEventTellsOfAKeyThatCannotBeUsed(t *testing.T) {
 				t.Errorf("what the Secret holds is repeated: event %q, log %q", recorded[0], r.logged.String())
 			}
 			if again := r.reconcile(t); len(again) > 0 {
-				t.Errorf("the same Secret is told of again: %q", again)
+				t.Errorf("the same Secret is reported again: %q", again)
 			}
 		})
 	}

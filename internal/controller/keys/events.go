@@ -22,7 +22,8 @@ func (r *Reconciler) emit(e event) {
 }
 
 func privateKeyInvalid(secret *corev1.Secret, err error) event {
-	return event{secret, nil, corev1.EventTypeWarning, "PrivateKeyInvalid", "ReadPrivateKey", err.Error() + ". " + Remedy(secret.Namespace)}
+	return event{secret, nil, corev1.EventTypeWarning, "PrivateKeyInvalid", "ReadPrivateKey",
+		err.Error() + ". " + Remedy(secret.Namespace)}
 }
 
 func previousKeyInvalid(secret *corev1.Secret, err error) event {
@@ -42,7 +43,8 @@ func userDataUpdated(secret, userData *corev1.Secret) event {
 
 func userDataRestored(secret, userData *corev1.Secret, what string) event {
 	return event{secret, userData, corev1.EventTypeWarning, "UserDataRestored", "KeepUserData",
-		name(userData) + " was " + what + "; the operator restored it. For other user data, create a Secret with another name."}
+		name(userData) + " was " + what +
+			"; the operator restored it. For other user data, create a Secret with another name."}
 }
 
 func userDataRefused(secret, userData *corev1.Secret, err error) event {

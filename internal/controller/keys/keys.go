@@ -1,5 +1,5 @@
-// Package keys reads the SSH private key that the operator logs in with, keeps the user data of new Machines equal to it, and tells the
-// administrator when it cannot be used.
+// Package keys reads the SSH private key that the operator logs in with, keeps the user data of new Machines equal to
+// it, and reports when it cannot be used.
 package keys
 
 import (
@@ -29,7 +29,7 @@ var (
 	ErrInvalid = errors.New("the SSH private key cannot be used")
 )
 
-// Read returns the present private key. Its errors name the Secret and the key, and never what they hold.
+// Read returns the present private key. Its errors name the Secret and the key, never their content.
 func Read(ctx context.Context, reader client.Reader, namespace string) (sshkey.Key, error) {
 	secret := &corev1.Secret{}
 	err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: SecretName}, secret)
@@ -45,17 +45,20 @@ func Read(ctx context.Context, reader client.Reader, namespace string) (sshkey.K
 func parse(secret *corev1.Secret) (sshkey.Key, error) {
 	data, ok := secret.Data[SecretKey]
 	if !ok {
-		return sshkey.Key{}, fmt.Errorf("%w: Secret %s in namespace %s has no key %s", ErrMissing, secret.Name, secret.Namespace, SecretKey)
+		return sshkey.Key{}, fmt.Errorf("%w: Secret %s in namespace %s has no key %s", ErrMissing, secret.Name,
+			secret.Namespace, SecretKey)
 	}
 	key, err := sshkey.Parse(data)
 	if err != nil {
-		return sshkey.Key{}, fmt.Errorf("%w: key %s of Secret %s in namespace %s: %w", ErrInvalid, SecretKey, secret.Name, secret.Namespace, err)
+		return sshkey.Key{}, fmt.Errorf("%w: key %s of Secret %s in namespace %s: %w", ErrInvalid, SecretKey, secret.Name,
+			secret.Namespace, err)
 	}
 	return key, nil
 }
 
-// Remedy is what an administrator does about a missing or unusable key.
+// Remedy tells an administrator how to correct a missing or unusable key.
 func Remedy(namespace string) string {
-	return "Store it with: oc create secret generic " + SecretName + " --from-file=" + SecretKey + "=<path of the private key> -n " + namespace +
+	return "Store it with: oc create secret generic " + SecretName + " --from-file=" + SecretKey +
+		"=<path of the private key> -n " + namespace +
 		" --dry-run=client -o yaml | oc apply -f -"
 }

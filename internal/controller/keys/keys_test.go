@@ -26,7 +26,7 @@ const namespace = "wmco"
 // canary stands for what is secret in a Secret: no message may hold it.
 const canary = "canary"
 
-// rsaKeys are one RSA key in each form that the guides' commands write.
+// rsaKeys returns one RSA key in each form that the guides' commands write.
 func rsaKeys(t *testing.T) map[string][]byte {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -48,7 +48,7 @@ func rsaKeys(t *testing.T) map[string][]byte {
 	}
 }
 
-// secretWith is the Secret with one key of data.
+// secretWith returns the Secret with one key of data.
 func secretWith(key string, content []byte) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: SecretName},
@@ -69,25 +69,30 @@ func unusable(t *testing.T) map[string]struct {
 		cause  error
 		says   string
 	}{
-		"whose key has another name":    {secretWith("id_rsa", good), ErrMissing, "has no key " + SecretKey},
-		"without data":                  {&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: SecretName}}, ErrMissing, "has no key " + SecretKey},
+		"whose key has another name": {secretWith("id_rsa", good), ErrMissing, "has no key " + SecretKey},
+		"without data": {&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
+			Name: SecretName}}, ErrMissing, "has no key " + SecretKey},
 		"with an empty key":             {secretWith(SecretKey, nil), ErrInvalid, sshkey.ErrEmpty.Error()},
 		"with garbage":                  {secretWith(SecretKey, []byte(canary)), ErrInvalid, sshkey.ErrNotPEM.Error()},
 		"with a key that was cut short": {secretWith(SecretKey, good[:len(good)/2]), ErrInvalid, sshkey.ErrDamaged.Error()},
-		"with garbage in PEM": {secretWith(SecretKey, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: []byte(canary)})),
+		"with garbage in PEM": {secretWith(SecretKey,
+			pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: []byte(canary)})),
 			ErrInvalid, sshkey.ErrDamaged.Error()},
-		"with something after the key": {secretWith(SecretKey, append(bytes.Clone(good), canary...)), ErrInvalid, sshkey.ErrTrailing.Error()},
+		"with something after the key": {secretWith(SecretKey, append(bytes.Clone(good), canary...)), ErrInvalid,
+			sshkey.ErrTrailing.Error()},
 	}
 }
 
-// holdsSecret reports whether a text repeats a part of what a Secret holds that is long enough to be of use to somebody.
+// holdsSecret reports whether a text repeats a part of what a Secret holds that is long enough to be of use to
+// somebody.
 func holdsSecret(text string, secret *corev1.Secret) bool {
 	if strings.Contains(text, canary) {
 		return true
 	}
 	for _, content := range secret.Data {
 		for line := range strings.Lines(string(content)) {
-			if line = strings.TrimSpace(line); len(line) >= 16 && !strings.HasPrefix(line, "-----") && strings.Contains(text, line) {
+			if line = strings.TrimSpace(line); len(line) >= 16 && !strings.HasPrefix(line, "-----") &&
+				strings.Contains(text, line) {
 				return true
 			}
 		}
@@ -133,7 +138,8 @@ func TestAKeyThatCannotBeUsedIsNamed(t *testing.T) {
 	//
 	t.Run("a Secret that is not there yet is missing, and the remedy is a command for this namespace", func(t *testing.T) {
 		_, err := Read(t.Context(), fake.NewFakeClient(), namespace)
-		if !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "Secret "+SecretName+" does not exist in namespace "+namespace) {
+		if !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(),
+			"Secret "+SecretName+" does not exist in namespace "+namespace) {
 			t.Errorf("error is %v", err)
 		}
 		if remedy := Remedy(namespace); !strings.Contains(remedy, "create secret generic "+SecretName) ||
@@ -142,7 +148,8 @@ func TestAKeyThatCannotBeUsedIsNamed(t *testing.T) {
 		}
 	})
 	t.Run("a Secret of that name in another namespace is not ours", func(t *testing.T) {
-		if _, err := Read(t.Context(), fake.NewFakeClient(secretWith(SecretKey, rsaKeys(t)["PKCS#1"])), "another"); !errors.Is(err, ErrMissing) {
+		if _, err := Read(t.Context(), fake.NewFakeClient(secretWith(SecretKey, rsaKeys(t)["PKCS#1"])),
+			"another"); !errors.Is(err, ErrMissing) {
 			t.Errorf("error is %v", err)
 		}
 	})
@@ -155,7 +162,7 @@ func TestAKeyThatCannotBeUsedIsNamed(t *testing.T) {
 	})
 }
 
-// failing is a client whose every Get fails.
+// failing returns a client whose every Get fails.
 func failing(err error) client.Client {
 	return fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {

@@ -11,12 +11,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
 
-// SecretPreviousKey is the key in the Secret that may hold the private key which was replaced. Hosts that refuse the present key are
-// logged in to with it, and given the present public key.
+// SecretPreviousKey is the key in the Secret that may hold the private key which was replaced. The operator logs in
+// with it to hosts that refuse the present key, and adds the present public key there.
 const SecretPreviousKey = "previous-private-key.pem"
 
-// Previous returns the private key that the present one replaced, and whether there is one. Its errors name the Secret and the key, and
-// never what they hold; one that is ErrInvalid says that the key is there and cannot be used.
+// Previous returns the private key that the present one replaced, and whether there is one. Its errors name the Secret
+// and the key, never their content; ErrInvalid means that the key exists but cannot be used.
 func Previous(ctx context.Context, reader client.Reader, namespace string) (sshkey.Key, bool, error) {
 	secret := &corev1.Secret{}
 	if err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: SecretName}, secret); err != nil {
@@ -35,7 +35,8 @@ func previous(secret *corev1.Secret) (sshkey.Key, bool, error) {
 	}
 	key, err := sshkey.Parse(data)
 	if err != nil {
-		return sshkey.Key{}, false, fmt.Errorf("%w: key %s of Secret %s in namespace %s: %w", ErrInvalid, SecretPreviousKey, secret.Name, secret.Namespace, err)
+		return sshkey.Key{}, false, fmt.Errorf("%w: key %s of Secret %s in namespace %s: %w", ErrInvalid, SecretPreviousKey,
+			secret.Name, secret.Namespace, err)
 	}
 	return key, true, nil
 }

@@ -17,8 +17,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
-// The Secrets are in namespaces of others, and one of these need not exist, so that a Role there could not be installed. The right to create is
-// for one name as well, since a Secret that is made by an apply has its name in the URL.
+// The Secrets are in namespaces of others, and one of these need not exist, so that a Role there could not be
+// installed. The right to create is for one name as well, since a Secret that is made by an apply has its name in the
+// URL.
 // +kubebuilder:rbac:groups="",resources=secrets,resourceNames=windows-user-data,verbs=get;list;watch;create;patch
 
 // ClusterAPINamespace is where Cluster API has its Machines, on clusters that have it.
@@ -37,8 +38,8 @@ func isUserData(o client.Object) bool {
 	return o.GetName() == userdata.SecretName && slices.Contains(userDataNamespaces, o.GetNamespace())
 }
 
-// keptUserData is the user data of one namespace as it was written or found right. It may be lost: then a restored Secret is told of as a
-// new one.
+// keptUserData is the user data of one namespace as it was written or found right. It may be lost: then a restored
+// Secret is reported as a new one.
 type keptUserData struct {
 	script []byte
 	// stale is the version that was corrected: while the cache has it, the correction is under way.
@@ -48,8 +49,8 @@ type keptUserData struct {
 	refusedScript []byte
 }
 
-// keepUserData makes or corrects the Secret in a namespace, if there is such a namespace. It corrects the one key in place, so that the Secret
-// keeps its UID and what others have put there.
+// keepUserData makes or corrects the Secret in a namespace, if there is such a namespace. It corrects the one key in
+// place, so that the Secret keeps its UID and what others have put there.
 func (r *Reconciler) keepUserData(ctx context.Context, secret *corev1.Secret, namespace string, script []byte) error {
 	exists, err := r.exists(ctx, namespace)
 	if err != nil {
@@ -72,10 +73,11 @@ func (r *Reconciler) keepUserData(ctx context.Context, secret *corev1.Secret, na
 
 func (r *Reconciler) createUserData(ctx context.Context, secret *corev1.Secret, namespace string, script []byte) error {
 	made := &corev1.Secret{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: userdata.SecretName, Labels: map[string]string{managedByLabel: managedBy}},
-		Type:       corev1.SecretTypeOpaque,
-		Data:       map[string][]byte{userdata.SecretKey: script},
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: userdata.SecretName,
+			Labels: map[string]string{managedByLabel: managedBy}},
+		Type: corev1.SecretTypeOpaque,
+		Data: map[string][]byte{userdata.SecretKey: script},
 	}
 	apply, err := json.Marshal(made)
 	if err != nil {
@@ -109,7 +111,8 @@ func (r *Reconciler) correctUserData(ctx context.Context, secret, present *corev
 		r.keep(present.Namespace, keptUserData{script: script})
 		return nil
 	}
-	underWay, refused := kept.stale != "" && kept.stale == present.ResourceVersion, kept.refused != "" && kept.refused == present.ResourceVersion
+	underWay, refused := kept.stale != "" && kept.stale == present.ResourceVersion, kept.refused != "" &&
+		kept.refused == present.ResourceVersion
 	if underWay || refused && bytes.Equal(script, kept.refusedScript) {
 		return nil
 	}

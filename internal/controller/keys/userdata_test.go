@@ -30,7 +30,7 @@ func goodSecret(t *testing.T) *corev1.Secret {
 	return secretWith(SecretKey, rsaKeys(t)["PKCS#1"])
 }
 
-// userData is the Secret in a namespace; nil when there is none.
+// userData returns the Secret in a namespace; nil when there is none.
 func (r *trial) userData(t *testing.T, namespace string) *corev1.Secret {
 	t.Helper()
 	secret := &corev1.Secret{}
@@ -227,7 +227,7 @@ func TestUserDataInUnusualClusters(t *testing.T) {
 			t.Error("it was made")
 		}
 	})
-	t.Run("a Secret that was made immutable is told of once, with what to do", func(t *testing.T) {
+	t.Run("a Secret that was made immutable is reported once, with what to do", func(t *testing.T) {
 		old := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-machine-api", Name: userdata.SecretName}, Data: map[string][]byte{userdata.SecretKey: []byte("old")}}
 		invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, old.Name, nil)
 		recorder := events.NewFakeRecorder(10)
@@ -292,7 +292,7 @@ func TestPrevious(t *testing.T) {
 			t.Errorf("found %v, error %v", found, err)
 		}
 	})
-	t.Run("one that cannot be used is told of, and the present key is used all the same", func(t *testing.T) {
+	t.Run("one that cannot be used is reported, and the present key is used all the same", func(t *testing.T) {
 		secret := both([]byte(canary))
 		_, found, err := Previous(t.Context(), fake.NewFakeClient(secret), namespace)
 		if found || err == nil || !strings.Contains(err.Error(), SecretPreviousKey) || holdsSecret(err.Error(), secret) {
@@ -300,7 +300,8 @@ func TestPrevious(t *testing.T) {
 		}
 		r := newTrial(secret, namespaceNamed("openshift-machine-api"))
 		recorded := r.reconcile(t)
-		if len(recorded) != 2 || !strings.Contains(recorded[0], "PreviousPrivateKeyInvalid") || !strings.Contains(recorded[1], "UserDataCreated") || holdsSecret(strings.Join(recorded, ""), secret) {
+		if len(recorded) != 2 || !strings.Contains(recorded[0], "PreviousPrivateKeyInvalid") || !strings.Contains(recorded[1],
+			"UserDataCreated") || holdsSecret(strings.Join(recorded, ""), secret) {
 			t.Errorf("events %q", recorded)
 		}
 		none(t, r.reconcile(t))

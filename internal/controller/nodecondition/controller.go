@@ -1,6 +1,6 @@
-// Package nodecondition follows the Node condition WindowsConfiguration, in which the agent of a Windows node says whether its host matches the
-// NodeSpec. The package turns what is new into events and a metric, and sets the condition to Unknown while the agent is silent. It decides
-// nothing: whoever controls a host controls its condition.
+// Package nodecondition follows the Node condition WindowsConfiguration, in which the agent of a Windows node says
+// whether its host matches the NodeSpec. The package turns news into events and a metric, and sets the condition to
+// Unknown while the agent is silent. It decides nothing, because whoever controls a host controls its condition.
 package nodecondition
 
 import (
@@ -26,13 +26,15 @@ import (
 // +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
 
-// Silence is the time without a write of an agent after which its condition is Unknown. An agent writes every five minutes.
+// Silence is the time without a write of an agent after which its condition is Unknown. An agent writes every five
+// minutes.
 const Silence = 15 * time.Minute
 
 // conflictDelay is the wait before another look at a Node that somebody else has written to at the same time.
 const conflictDelay = 5 * time.Second
 
-// Reconciler follows the condition of each Windows node that is bound to a WindowsInstance. Only one goroutine may use it.
+// Reconciler follows the condition of each Windows node that is bound to a WindowsInstance. Only one goroutine may use
+// it.
 type Reconciler struct {
 	// Client reads from the manager's cache.
 	Client client.Client
@@ -45,8 +47,8 @@ type Reconciler struct {
 	heard map[string]signOfLife
 }
 
-// signOfLife is a heartbeat that the operator has seen. The host's clock may be wrong, so the heartbeat is only compared with the next one, and
-// the silence is measured by the operator's clock.
+// signOfLife is a heartbeat that the operator has seen. The host's clock may be wrong, so the heartbeat is only
+// compared with the next one, and the silence is measured by the operator's clock.
 type signOfLife struct {
 	node      types.UID
 	heartbeat metav1.Time
@@ -82,7 +84,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, client.IgnoreNotFound(err)
 }
 
-// listen notes the condition, and returns the agent's last sign of life. An operator that has just started gives each agent the whole time.
+// listen notes the condition, and returns the agent's last sign of life. An operator that has just started gives each
+// agent the whole time.
 func (r *Reconciler) listen(node *corev1.Node, condition *corev1.NodeCondition, now time.Time) signOfLife {
 	sign := signOfLife{node: node.UID, seen: now, status: statusOf(condition)}
 	if condition != nil {
@@ -109,12 +112,15 @@ func (r *Reconciler) forget(node string) {
 	}
 }
 
-// setUnknown says that nobody knows whether the host matches its NodeSpec. It loses against a write of the agent at the same time.
-func (r *Reconciler) setUnknown(ctx context.Context, node *corev1.Node, present *corev1.NodeCondition, seen time.Time) error {
+// setUnknown says that nobody knows whether the host matches its NodeSpec. It loses against a write of the agent at the
+// same time.
+func (r *Reconciler) setUnknown(ctx context.Context, node *corev1.Node, present *corev1.NodeCondition,
+	seen time.Time) error {
 	unknown := corev1.NodeCondition{
 		Type: nodespec.ConditionConfiguration, Status: corev1.ConditionUnknown, Reason: nodespec.ConfigurationAgentSilent,
 		Message: fmt.Sprintf("The agent on the host has not written this condition for %d minutes. "+
-			"Check the service %s on the host, and whether the host reaches the API server.", int(r.Clock.Since(seen).Minutes()), nodespec.ServiceAgent),
+			"Check the service %s on the host, and whether the host reaches the API server.", int(r.Clock.Since(seen).Minutes()),
+			nodespec.ServiceAgent),
 		LastTransitionTime: metav1.NewTime(r.Clock.Now()),
 	}
 	if present != nil {
@@ -128,7 +134,8 @@ func (r *Reconciler) setUnknown(ctx context.Context, node *corev1.Node, present 
 	}
 	patch := client.StrategicMergeFrom(node, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, after, patch); err != nil {
-		return fmt.Errorf("set condition %s of Node %s to Unknown, because the agent is silent: %w", unknown.Type, node.Name, err)
+		return fmt.Errorf("set condition %s of Node %s to Unknown, because the agent is silent: %w",
+			unknown.Type, node.Name, err)
 	}
 	return nil
 }

@@ -43,13 +43,17 @@ func newTrial(t *testing.T) *trial {
 		}
 	}
 	x := &trial{T: t, clock: clocktesting.NewFakeClock(noon), recorder: events.NewFakeRecorder(10)}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win", UID: "1", Annotations: map[string]string{v1alpha1.AnnotationInstance: "instance"}}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win", UID: "1",
+		Annotations: map[string]string{v1alpha1.AnnotationInstance: "instance"}}}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	instance := &v1alpha1.WindowsInstance{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: "instance"}, Spec: v1alpha1.WindowsInstanceSpec{DesiredState: v1alpha1.DesiredStateNode},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: "instance"},
+		Spec:       v1alpha1.WindowsInstanceSpec{DesiredState: v1alpha1.DesiredStateNode},
 	}
-	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(node, instance).WithStatusSubresource(node).WithInterceptorFuncs(interceptor.Funcs{
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(node,
+		instance).WithStatusSubresource(node).WithInterceptorFuncs(interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch,
+			options ...client.SubResourcePatchOption) error {
 			x.patches++
 			return c.SubResource(sub).Patch(ctx, o, patch, options...)
 		},
@@ -69,12 +73,14 @@ func (x *trial) node() *corev1.Node {
 }
 
 // write writes the condition as an agent does, and returns the Node before and after.
-func (x *trial) write(status corev1.ConditionStatus, reason, message string, heartbeat time.Time) (before, after *corev1.Node) {
+func (x *trial) write(status corev1.ConditionStatus, reason, message string, heartbeat time.Time) (before,
+	after *corev1.Node) {
 	x.Helper()
 	before = x.node()
 	after = before.DeepCopy()
 	condition := corev1.NodeCondition{
-		Type: nodespec.ConditionConfiguration, Status: status, Reason: reason, Message: message, LastHeartbeatTime: metav1.NewTime(heartbeat),
+		Type: nodespec.ConditionConfiguration, Status: status, Reason: reason, Message: message,
+		LastHeartbeatTime: metav1.NewTime(heartbeat),
 	}
 	if present := Of(after); present != nil {
 		*present = condition
@@ -117,8 +123,10 @@ func TestAnAgentThatIsSilentMakesItsConditionUnknown(t *testing.T) {
 		t.Errorf("the next look is after %s, and a heartbeat would be an event", after)
 	}
 	got := Of(x.node())
-	if got.Status != corev1.ConditionUnknown || got.Reason != nodespec.ConfigurationAgentSilent || !strings.Contains(got.Message, "for 15 minutes") ||
-		!strings.Contains(got.Message, nodespec.ServiceAgent) || !got.LastTransitionTime.Time.Equal(x.clock.Now()) || got.LastHeartbeatTime.Year() != 2027 {
+	if got.Status != corev1.ConditionUnknown || got.Reason != nodespec.ConfigurationAgentSilent ||
+		!strings.Contains(got.Message, "for 15 minutes") ||
+		!strings.Contains(got.Message, nodespec.ServiceAgent) || !got.LastTransitionTime.Time.Equal(x.clock.Now()) ||
+		got.LastHeartbeatTime.Year() != 2027 {
 		t.Errorf("%+v", got)
 	}
 	if len(x.node().Status.Conditions) != 2 || x.node().Status.Conditions[0].Status != corev1.ConditionTrue {
@@ -178,7 +186,8 @@ func TestAWriteOfTheAgentAtTheSameTimeWins(t *testing.T) {
 	}
 }
 
-// The kubelet writes to the Node at the same time, which is no event of the condition: the silence is looked at again all the same.
+// The kubelet writes to the Node at the same time, which is no event of the condition: the silence is looked at again
+// all the same.
 func TestAConflictWithAnotherWriterIsTriedAgain(t *testing.T) {
 	x := newTrial(t)
 	inner, ok := x.Client.(client.WithWatch)
@@ -188,7 +197,8 @@ func TestAConflictWithAnotherWriterIsTriedAgain(t *testing.T) {
 	x.reconcile()
 	x.clock.Step(Silence)
 	x.Client = interceptor.NewClient(inner, interceptor.Funcs{
-		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch,
+			...client.SubResourcePatchOption) error {
 			return apierrors.NewConflict(corev1.Resource("nodes"), "win", nil)
 		},
 	})
@@ -215,11 +225,13 @@ func TestTheMetricCountsNodesByStatus(t *testing.T) {
 		written corev1.ConditionStatus
 		counted corev1.ConditionStatus
 	}{
-		{corev1.ConditionTrue, corev1.ConditionTrue}, {corev1.ConditionFalse, corev1.ConditionFalse}, {"Pwned", corev1.ConditionUnknown}, {corev1.ConditionTrue, corev1.ConditionTrue},
+		{corev1.ConditionTrue, corev1.ConditionTrue}, {corev1.ConditionFalse, corev1.ConditionFalse},
+		{"Pwned", corev1.ConditionUnknown}, {corev1.ConditionTrue, corev1.ConditionTrue},
 	} {
 		x.write(c.written, "Any", "", noon)
 		x.reconcile()
-		for _, status := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown} {
+		for _, status := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse,
+			corev1.ConditionUnknown} {
 			if got, is := count(status), status == c.counted; got != 0 != is {
 				t.Errorf("with status %s there are %v nodes %s", c.written, got, status)
 			}
@@ -239,13 +251,17 @@ func TestWhatIsNewInAConditionIsAnEvent(t *testing.T) {
 		before, after [3]string // status, reason, message
 		want          string
 	}{
-		"a host that matches":         {[3]string{}, [3]string{"True", "InSync", "a"}, ""},
-		"another message of one":      {[3]string{"True", "InSync", "a"}, [3]string{"True", "InSync", "b"}, ""},
-		"a repair":                    {[3]string{"True", "InSync", "a"}, [3]string{"False", "Repaired", repaired}, "Normal DriftRepaired The host of Node win differed from its NodeSpec. " + repaired},
-		"another repair after it":     {[3]string{"False", "Repaired", "a"}, [3]string{"False", "Repaired", repaired}, "Normal DriftRepaired The host of Node win differed from its NodeSpec. " + repaired},
-		"what cannot be repaired":     {[3]string{"True", "InSync", "a"}, [3]string{"False", "Drifted", "not repaired: b"}, "Warning HostDrifted The host of Node win differs from its NodeSpec: not repaired: b"},
-		"the same once more":          {[3]string{"False", "Drifted", "b"}, [3]string{"False", "Drifted", "b"}, ""},
-		"the same after a silence":    {[3]string{"Unknown", "AgentSilent", "b"}, [3]string{"False", "Drifted", "b"}, "Warning HostDrifted The host of Node win differs from its NodeSpec: b"},
+		"a host that matches":    {[3]string{}, [3]string{"True", "InSync", "a"}, ""},
+		"another message of one": {[3]string{"True", "InSync", "a"}, [3]string{"True", "InSync", "b"}, ""},
+		"a repair": {[3]string{"True", "InSync", "a"}, [3]string{"False", "Repaired", repaired},
+			"Normal DriftRepaired The host of Node win differed from its NodeSpec. " + repaired},
+		"another repair after it": {[3]string{"False", "Repaired", "a"}, [3]string{"False", "Repaired", repaired},
+			"Normal DriftRepaired The host of Node win differed from its NodeSpec. " + repaired},
+		"what cannot be repaired": {[3]string{"True", "InSync", "a"}, [3]string{"False", "Drifted", "not repaired: b"},
+			"Warning HostDrifted The host of Node win differs from its NodeSpec: not repaired: b"},
+		"the same once more": {[3]string{"False", "Drifted", "b"}, [3]string{"False", "Drifted", "b"}, ""},
+		"the same after a silence": {[3]string{"Unknown", "AgentSilent", "b"}, [3]string{"False", "Drifted", "b"},
+			"Warning HostDrifted The host of Node win differs from its NodeSpec: b"},
 		"the end of it":               {[3]string{"False", "Drifted", "b"}, [3]string{"True", "InSync", "a"}, ""},
 		"an agent that became silent": {[3]string{"True", "InSync", "a"}, [3]string{"Unknown", "AgentSilent", "b"}, ""},
 		"a status that there is not":  {[3]string{"True", "InSync", "a"}, [3]string{"Pwned", "Drifted", "b"}, ""},

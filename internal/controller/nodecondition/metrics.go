@@ -19,7 +19,8 @@ var (
 
 func init() { metrics.Registry.MustRegister(nodesByStatus, repairsReported) }
 
-// statusOf is the status of a condition as a value of the metric's label. The host writes the condition, and is not trusted to name no other.
+// statusOf returns the status of a condition as a value of the metric's label. The host writes the condition, and is
+// not trusted to name no other.
 func statusOf(condition *corev1.NodeCondition) corev1.ConditionStatus {
 	if condition != nil && (condition.Status == corev1.ConditionTrue || condition.Status == corev1.ConditionFalse) {
 		return condition.Status

@@ -25,7 +25,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("nodecondition").
 		For(&corev1.Node{}, builder.WithPredicates(conditionWritten())).
 		Watches(&corev1.Node{}, handler.Funcs{
-			UpdateFunc: func(ctx context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			UpdateFunc: func(ctx context.Context, e event.UpdateEvent,
+				_ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 				before, ok := e.ObjectOld.(*corev1.Node)
 				after, ok2 := e.ObjectNew.(*corev1.Node)
 				if ok && ok2 {
@@ -48,7 +49,7 @@ func conditionWritten() predicate.Funcs {
 	}
 }
 
-// valueOf is the Node's condition as a value that can be compared.
+// valueOf returns the Node's condition as a value that can be compared.
 func valueOf(node *corev1.Node) corev1.NodeCondition {
 	if condition := Of(node); condition != nil {
 		return *condition
@@ -56,8 +57,9 @@ func valueOf(node *corev1.Node) corev1.NodeCondition {
 	return corev1.NodeCondition{}
 }
 
-// publish makes an event of a condition that became False, or says something else than before. Each is an event of its own, because it is related
-// to another version of the Node. An agent in wrong hands gains nothing by that: a kubelet may write events itself.
+// publish makes an event of a condition that became False, or says something other than before. Each is an event of its
+// own, because it is related to another version of the Node. An agent in wrong hands gains nothing by that: a kubelet
+// may write events itself.
 func (r *Reconciler) publish(ctx context.Context, before, after *corev1.Node) {
 	was, is := valueOf(before), valueOf(after)
 	if is.Status != corev1.ConditionFalse || was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {

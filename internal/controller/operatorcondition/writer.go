@@ -1,5 +1,5 @@
-// Package operatorcondition tells the Operator Lifecycle Manager (OLM) how the operator is: it writes conditions to the
-// OperatorCondition object that OLM makes for each installation. Where the operator was not installed by OLM there is none.
+// Package operatorcondition reports the operator's state to the Operator Lifecycle Manager (OLM): it writes conditions
+// to the OperatorCondition object that OLM makes for each installation. Without OLM there is no such object.
 package operatorcondition
 
 import (
@@ -21,27 +21,28 @@ import (
 // ClusterSupported is the condition that reports whether the operator can serve the cluster.
 const ClusterSupported = "ClusterSupported"
 
-// NameVariable is the environment variable in which OLM tells the name of the object.
+// NameVariable is the environment variable in which OLM passes the name of the object.
 const NameVariable = "OPERATOR_CONDITION_NAME"
 
 // AddToScheme registers the API type that a Writer needs.
 func AddToScheme(scheme *runtime.Scheme) error { return operatorsv2.AddToScheme(scheme) }
 
-// Writer writes the conditions of one OperatorCondition. Any number of controllers may write through it at once, each its own types.
+// Writer writes the conditions of one OperatorCondition. Any number of controllers may write through it at once, each
+// its own types.
 type Writer struct {
 	client client.Writer
 	live   client.Reader
 	name   types.NamespacedName
 }
 
-// NewWriter makes a writer. live reads the API server itself and no cache. An empty name means that OLM did not install the operator:
-// nothing is written then.
+// NewWriter makes a writer. live reads the API server itself, not a cache. An empty name means that OLM did not install
+// the operator; then nothing is written.
 func NewWriter(c client.Writer, live client.Reader, namespace, name string) *Writer {
 	return &Writer{client: c, live: live, name: types.NamespacedName{Namespace: namespace, Name: name}}
 }
 
-// Set adds the condition, or puts it in the place of the one of its type; others stay. It writes only what differs, and keeps the time of
-// the last transition while the status stays the same.
+// Set adds the condition or replaces the one of its type; others stay. It writes only differences, and keeps the time
+// of the last transition while the status stays the same.
 func (w *Writer) Set(ctx context.Context, condition metav1.Condition) error {
 	if w.name.Name == "" {
 		return nil
@@ -61,7 +62,8 @@ func (w *Writer) Set(ctx context.Context, condition metav1.Condition) error {
 		return w.client.Update(ctx, object)
 	})
 	if err != nil {
-		return fmt.Errorf("write the condition %s to OperatorCondition %s, which the environment variable %s names: %w", condition.Type, w.name, NameVariable, err)
+		return fmt.Errorf("write the condition %s to OperatorCondition %s, which the environment variable %s names: %w",
+			condition.Type, w.name, NameVariable, err)
 	}
 	return nil
 }

@@ -60,7 +60,8 @@ func (f *fixture) writer() *Writer { return NewWriter(f.client, f.client, f.name
 
 func (f *fixture) set(t *testing.T, conditionType string, status metav1.ConditionStatus, reason, message string) {
 	t.Helper()
-	if err := f.writer().Set(t.Context(), metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: message}); err != nil {
+	if err := f.writer().Set(t.Context(), metav1.Condition{Type: conditionType, Status: status, Reason: reason,
+		Message: message}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,7 +1,8 @@
-// Package optional watches kinds that the API server need not have, or not yet, or not any more.
+// Package optional watches kinds that the API server may not have, not yet have, or no longer have.
 //
-// A controller of controller-runtime starts when every kind that the manager's cache keeps has been read, its own and those of all others, and the
-// operator ends when that takes longer than two minutes. Such a kind is therefore kept in a cache of its own, and no controller waits for it.
+// A controller of controller-runtime starts when every kind that the manager's cache keeps has been read, its own and
+// those of all others, and the operator ends when that takes longer than two minutes. Such a kind is therefore kept in
+// a cache of its own, and no controller waits for it.
 package optional
 
 import (
@@ -15,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// NewCache makes a cache that the manager runs and that no controller waits for. The API server must have the objects' kinds by then: where it
-// does not, the error is one that meta.IsNoMatchError recognizes. A nil map keeps whatever is asked for.
+// NewCache makes a cache that the manager runs and that no controller waits for. The API server must have the objects'
+// kinds by then, otherwise meta.IsNoMatchError recognizes the error. A nil map keeps every kind that is requested.
 func NewCache(mgr ctrl.Manager, objects map[client.Object]cache.ByObject) (cache.Cache, error) {
 	kept, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
@@ -32,8 +33,9 @@ func NewCache(mgr ctrl.Manager, objects map[client.Object]cache.ByObject) (cache
 	return kept, nil
 }
 
-// Kind is source.Kind, but that a controller starts without it. What happens to the objects is told once they can be read.
-func Kind(kept cache.Cache, object client.Object, handle handler.EventHandler, predicates ...predicate.Predicate) source.Source {
+// Kind is like source.Kind, but a controller starts without it. Events of the objects arrive once they can be read.
+func Kind(kept cache.Cache, object client.Object, handle handler.EventHandler,
+	predicates ...predicate.Predicate) source.Source {
 	return unawaited{source.Kind(kept, object, handle, predicates...)}
 }
 

@@ -58,8 +58,8 @@ type fastClock struct{ start time.Time }
 func (c fastClock) Now() time.Time                     { return c.start.Add(time.Since(c.start) * 200) }
 func (c fastClock) Since(then time.Time) time.Duration { return c.Now().Sub(then) }
 
-// stage is a real API server on which the controller runs with the operator's rights and the real gate. The test plays the Machine API and the
-// instance controller.
+// stage is a real API server on which the controller runs with the operator's rights and the real gate. The test plays
+// the Machine API and the instance controller.
 type stage struct {
 	t     *testing.T
 	admin client.WithWatch
@@ -86,7 +86,8 @@ func newStage(t *testing.T, maxUnavailable int) *stage {
 		t.Fatal(err)
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), machinev1beta1.Install(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), machinev1beta1.Install(scheme),
+		v1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	s := &stage{t: t, replicas: map[string]int{}}
@@ -96,7 +97,8 @@ func newStage(t *testing.T, maxUnavailable int) *stage {
 		t.Fatal(err)
 	}
 	s.keys()
-	policy := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: v1alpha1.DisruptionPolicyName}}
+	policy := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace,
+		Name: v1alpha1.DisruptionPolicyName}}
 	policy.Spec.MaxUnavailable = ptr.To(intstr.FromInt(maxUnavailable))
 	policy.Spec.FailureDeadline = &metav1.Duration{Duration: 24 * time.Hour} // of a clock that runs fast
 	s.create(policy)
@@ -123,8 +125,10 @@ func (s *stage) keys() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: keys.SecretName}, Data: map[string][]byte{keys.SecretKey: content}})
-	s.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: userdata.SecretName}, Data: map[string][]byte{userdata.SecretKey: script}})
+	s.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: keys.SecretName},
+		Data: map[string][]byte{keys.SecretKey: content}})
+	s.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: userdata.SecretName},
+		Data: map[string][]byte{userdata.SecretKey: script}})
 }
 
 func (s *stage) run(rights *rest.Config, scheme *runtime.Scheme) {
@@ -144,10 +148,12 @@ func (s *stage) run(rights *rest.Config, scheme *runtime.Scheme) {
 	}
 	clock, recorder := fastClock{time.Now()}, mgr.GetEventRecorder("test")
 	gate := disruption.NewGate(disruption.Options{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: rig.Namespace, Version: version, Operator: "one", Events: recorder, Clock: clock,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: rig.Namespace, Version: version, Operator: "one",
+		Events: recorder, Clock: clock,
 	})
 	reconciler := &replacement.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: rig.Namespace, Version: version, Gate: gate, Events: recorder, Clock: clock,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: rig.Namespace, Version: version, Gate: gate,
+		Events: recorder, Clock: clock,
 	}
 	machines, err := machine.NewCache(mgr)
 	if err != nil {
@@ -175,7 +181,7 @@ func (s *stage) create(o client.Object) {
 	s.t.Cleanup(func() { s.remove(o) })
 }
 
-// remove takes an object away for good. It may be gone, or be there anew.
+// remove takes an object away for good. It may be gone, or be there again.
 func (s *stage) remove(o client.Object) {
 	ctx := context.Background()
 	if err := s.admin.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
@@ -199,7 +205,8 @@ func (s *stage) set(name string, replicas int, strategy v1alpha1.UpgradeStrategy
 	set.Spec.Replicas = ptr.To(int32(replicas))
 	set.Spec.Selector.MatchLabels = map[string]string{"set": name}
 	set.Spec.Template.Labels = map[string]string{"set": name, v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows}
-	set.Spec.Template.Spec.ProviderSpec.Value = &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"userDataSecret":{"name":%q}}`, userdata.SecretName)}
+	set.Spec.Template.Spec.ProviderSpec.Value = &runtime.RawExtension{Raw: fmt.Appendf(nil,
+		`{"userDataSecret":{"name":%q}}`, userdata.SecretName)}
 	s.create(set)
 	s.mu.Lock()
 	s.replicas[name] = replicas
@@ -209,16 +216,20 @@ func (s *stage) set(name string, replicas int, strategy v1alpha1.UpgradeStrategy
 	}
 }
 
-// machine makes a Machine that runs, with its instance and a Node that a version has configured. The Node is proven at last.
-func (s *stage) machine(set *machinev1beta1.MachineSet, name, configured string, strategy v1alpha1.UpgradeStrategy, reason string) {
+// machine makes a Machine that runs, with its instance and a Node that a version has configured. The Node is proven at
+// last.
+func (s *stage) machine(set *machinev1beta1.MachineSet, name, configured string,
+	strategy v1alpha1.UpgradeStrategy, reason string) {
 	s.t.Helper()
 	m := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{
-		Namespace: v1alpha1.MachineNamespace, Name: name, Labels: map[string]string{v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows},
+		Namespace: v1alpha1.MachineNamespace, Name: name,
+		Labels:     map[string]string{v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows},
 		Finalizers: []string{machinev1beta1.MachineFinalizer},
 	}}
 	if set != nil {
 		m.Labels["set"] = set.Name
-		m.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, machinev1beta1.GroupVersion.WithKind("MachineSet"))}
+		m.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set,
+			machinev1beta1.GroupVersion.WithKind("MachineSet"))}
 	}
 	s.create(m)
 	s.mu.Lock()
@@ -226,20 +237,24 @@ func (s *stage) machine(set *machinev1beta1.MachineSet, name, configured string,
 	address := fmt.Sprintf("10.0.0.%d", s.addresses)
 	s.mu.Unlock()
 	instance := &v1alpha1.WindowsInstance{
-		ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: name, Labels: map[string]string{v1alpha1.LabelSource: v1alpha1.SourceMachine}},
-		Spec: v1alpha1.WindowsInstanceSpec{Address: address, Username: "Administrator", DesiredState: v1alpha1.DesiredStateNode, UpgradeStrategy: strategy,
+		ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: name,
+			Labels: map[string]string{v1alpha1.LabelSource: v1alpha1.SourceMachine}},
+		Spec: v1alpha1.WindowsInstanceSpec{Address: address, Username: "Administrator",
+			DesiredState: v1alpha1.DesiredStateNode, UpgradeStrategy: strategy,
 			Source: v1alpha1.Source{Machine: &v1alpha1.MachineReference{Namespace: m.Namespace, Name: name, UID: m.UID}}},
 	}
 	s.create(instance)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Labels: map[string]string{corev1.LabelOSStable: "windows"},
-		Annotations: map[string]string{v1alpha1.AnnotationPubKeyHash: s.key.Hash(), v1alpha1.AnnotationVersion: configured, v1alpha1.AnnotationInstance: name},
+		Annotations: map[string]string{v1alpha1.AnnotationPubKeyHash: s.key.Hash(), v1alpha1.AnnotationVersion: configured,
+			v1alpha1.AnnotationInstance: name},
 	}}
 	node.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNotReady, Effect: corev1.TaintEffectNoSchedule}}
 	s.create(node)
 	s.report(node, func() {
 		node.Status.Conditions = []corev1.NodeCondition{{
-			Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now()}}
+			Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now(),
+			LastTransitionTime: metav1.Now()}}
 	})
 	s.report(instance, func() {
 		instance.Status.NodeRef = &v1alpha1.NodeReference{Name: name}
@@ -286,7 +301,8 @@ type watched struct {
 func (s *stage) follow() (result func() watched, stop func()) {
 	s.t.Helper()
 	w := watched{least: map[string]int{}, deleted: map[string]bool{}, running: map[string]string{}}
-	events, err := s.admin.Watch(s.t.Context(), &machinev1beta1.MachineList{}, client.InNamespace(v1alpha1.MachineNamespace))
+	events, err := s.admin.Watch(s.t.Context(), &machinev1beta1.MachineList{},
+		client.InNamespace(v1alpha1.MachineNamespace))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -319,7 +335,8 @@ func (s *stage) follow() (result func() watched, stop func()) {
 	result = func() watched {
 		mu.Lock()
 		defer mu.Unlock()
-		return watched{most: w.most, least: maps.Clone(w.least), deleted: maps.Clone(w.deleted), running: maps.Clone(w.running)}
+		return watched{most: w.most, least: maps.Clone(w.least), deleted: maps.Clone(w.deleted),
+			running: maps.Clone(w.running)}
 	}
 	return result, func() {
 		events.Stop()
@@ -350,13 +367,15 @@ func (s *stage) count(w *watched, complete bool) bool {
 	return true
 }
 
-// replace is what a deletion leads to: the Machine goes with its Node and instance, and its MachineSet makes another one.
+// replace is what a deletion leads to: the Machine goes with its Node and instance, and its MachineSet makes another
+// one.
 func (s *stage) replace(m *machinev1beta1.Machine) {
 	s.remove(&v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: m.Name}})
 	s.remove(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Name}})
 	s.remove(m)
 	set := &machinev1beta1.MachineSet{}
-	if err := s.admin.Get(s.t.Context(), client.ObjectKey{Namespace: m.Namespace, Name: m.Labels["set"]}, set); err != nil {
+	if err := s.admin.Get(s.t.Context(), client.ObjectKey{Namespace: m.Namespace, Name: m.Labels["set"]},
+		set); err != nil {
 		s.t.Error(err)
 		return
 	}
@@ -365,7 +384,10 @@ func (s *stage) replace(m *machinev1beta1.Machine) {
 
 func (s *stage) await(what string, condition func() bool) {
 	s.t.Helper()
-	err := wait.PollUntilContextTimeout(s.t.Context(), 50*time.Millisecond, 3*time.Minute, true, func(context.Context) (bool, error) { return condition(), nil })
+	err := wait.PollUntilContextTimeout(s.t.Context(), 50*time.Millisecond, 3*time.Minute, true,
+		func(context.Context) (bool, error) {
+			return condition(), nil
+		})
 	if err != nil {
 		var policy v1alpha1.WindowsDisruptionPolicyList
 		_ = s.admin.List(s.t.Context(), &policy)
@@ -373,7 +395,7 @@ func (s *stage) await(what string, condition func() bool) {
 	}
 }
 
-// warnings are the events of the kind about Machines and instances.
+// warnings returns the events of the kind about Machines and instances.
 func (s *stage) warnings() (messages []string) {
 	s.t.Helper()
 	var list eventsv1.EventList
@@ -418,7 +440,8 @@ func TestMachinesOfThreeSetsComeToAnotherVersion(t *testing.T) {
 			s := newStage(t, test.maxUnavailable)
 			outdated := map[string]int{"a": 3, "b": 3, "c": 3, "single": 1}
 			for set, replicas := range map[string]int{"in-place": 2, "same-digest": 2} {
-				s.set(set, replicas, map[string]v1alpha1.UpgradeStrategy{"in-place": v1alpha1.UpgradeInPlace, "same-digest": v1alpha1.UpgradeReplace}[set],
+				s.set(set, replicas, map[string]v1alpha1.UpgradeStrategy{"in-place": v1alpha1.UpgradeInPlace,
+					"same-digest": v1alpha1.UpgradeReplace}[set],
 					map[string]string{"in-place": v1alpha1.ReasonAwaitsReplacement, "same-digest": v1alpha1.ReasonInProgress}[set])
 			}
 			s.machine(nil, "lone", versionBefore, v1alpha1.UpgradeReplace, v1alpha1.ReasonAwaitsReplacement)
@@ -445,7 +468,8 @@ func TestMachinesOfThreeSetsComeToAnotherVersion(t *testing.T) {
 			}
 			for _, kept := range []string{"lone", "in-place-0", "in-place-1", "same-digest-0", "same-digest-1"} {
 				m := &machinev1beta1.Machine{}
-				if err := s.admin.Get(t.Context(), client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: kept}, m); err != nil || !m.DeletionTimestamp.IsZero() {
+				if err := s.admin.Get(t.Context(), client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: kept},
+					m); err != nil || !m.DeletionTimestamp.IsZero() {
 					t.Errorf("%s is deleted (%v)", kept, err)
 				}
 			}
@@ -456,7 +480,8 @@ func TestMachinesOfThreeSetsComeToAnotherVersion(t *testing.T) {
 	}
 }
 
-// awaitReplacement lets the instance controller of another version see that the hosts of MachineSets are to be replaced.
+// awaitReplacement lets the instance controller of another version see that the hosts of MachineSets are to be
+// replaced.
 func (s *stage) awaitReplacement(sets map[string]int) {
 	s.t.Helper()
 	for set, replicas := range sets {

@@ -1,4 +1,4 @@
-// Package replacement deletes Machines whose hosts are not brought to what they should be in place, so that their MachineSets make others:
+// Package replacement deletes Machines whose hosts are not changed in place, so that their MachineSets make others:
 // because the host does not accept the SSH key, or because another version of the operator has configured it.
 package replacement
 
@@ -42,14 +42,15 @@ import (
 // +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances;windowsdisruptionpolicies,verbs=get;list;watch
 
 const (
-	// poll is how often the API server is looked at while there are Machines to be replaced, besides when something is seen to change.
+	// poll is how often the API server is looked at while there are Machines to be replaced, besides when something is
+	// seen to change.
 	poll = 10 * time.Second
-	// leftPoll is how often it is looked at while there are only Machines that somebody else must do something about, or whose time has not
-	// come.
+	// leftPoll is how often it is looked at while there are only Machines that somebody else must do something about, or
+	// whose time has not come.
 	leftPoll = 5 * time.Minute
 )
 
-// Reconciler replaces Machines. It does one thing at a time, and disturbs no node that the gate does not let it disturb.
+// Reconciler replaces Machines. It does one thing at a time, and disturbs a node only if the gate allows it.
 type Reconciler struct {
 	// Client reads what is in memory, which reports whether there is anything to do, and deletes Machines.
 	Client client.Client
@@ -83,14 +84,17 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, machines cache.Cache) er
 			return fleetNode(n, n.Annotations[v1alpha1.AnnotationPubKeyHash])
 		}))).
 		Watches(&v1alpha1.WindowsInstance{}, once, builder.WithPredicates(whenOther(func(i *v1alpha1.WindowsInstance) [6]any {
-			return [6]any{i.Spec.Paused, i.Status.KeyRefused, awaits(i, r.Version), i.Status.FailedChange != nil, ptr.Deref(i.Status.NodeRef, v1alpha1.NodeReference{}).Name, i.Status.PublicKeyHash}
+			return [6]any{i.Spec.Paused, i.Status.KeyRefused, awaits(i, r.Version), i.Status.FailedChange != nil,
+				ptr.Deref(i.Status.NodeRef, v1alpha1.NodeReference{}).Name, i.Status.PublicKeyHash}
 		}))).
-		Watches(&v1alpha1.WindowsDisruptionPolicy{}, once, builder.WithPredicates(whenOther(func(p *v1alpha1.WindowsDisruptionPolicy) string {
-			return fmt.Sprintf("%d %v", p.Generation, p.Status.Disruptions)
-		}))).
-		WatchesRawSource(optional.Kind(machines, &machinev1beta1.Machine{}, once, whenOther(func(m *machinev1beta1.Machine) turnover.Machine {
-			return fleetMachine(m, nil, nil, r.Version)
-		}))).
+		Watches(&v1alpha1.WindowsDisruptionPolicy{}, once,
+			builder.WithPredicates(whenOther(func(p *v1alpha1.WindowsDisruptionPolicy) string {
+				return fmt.Sprintf("%d %v", p.Generation, p.Status.Disruptions)
+			}))).
+		WatchesRawSource(optional.Kind(machines, &machinev1beta1.Machine{}, once,
+			whenOther(func(m *machinev1beta1.Machine) turnover.Machine {
+				return fleetMachine(m, nil, nil, r.Version)
+			}))).
 		Complete(r)
 }
 
@@ -103,11 +107,11 @@ func whenOther[T client.Object, V comparable](look func(T) V) predicate.Funcs {
 	}}
 }
 
-// Reconcile deletes the Machines whose turn it is. With nothing to do, it asks the API server nothing.
+// Reconcile deletes the Machines that have their turn. With nothing to do, it sends the API server no request.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	key, err := keys.Read(ctx, r.Client, r.Namespace)
 	if errors.Is(err, keys.ErrMissing) || errors.Is(err, keys.ErrInvalid) {
-		// It is told elsewhere. No host can be brought to a key that nobody has, and no new one could be configured.
+		// It is reported elsewhere. No host can be brought to a key that nobody has, and no new one could be configured.
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
@@ -133,10 +137,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return r.replaceNext(ctx, overview, turnover.Next(overview.turnover, r.Version, change))
 }
 
-// anyOutdated tells from memory whether a Machine's Node has another key, or another version that it is to be replaced for.
+// anyOutdated tells from memory whether a Machine's Node has another key, or another version that it is to be replaced
+// for.
 func (r *Reconciler) anyOutdated(ctx context.Context) (bool, error) {
 	var instances v1alpha1.WindowsInstanceList
-	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace), client.MatchingLabels{v1alpha1.LabelSource: v1alpha1.SourceMachine}); err != nil {
+	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace),
+		client.MatchingLabels{v1alpha1.LabelSource: v1alpha1.SourceMachine}); err != nil {
 		return false, fmt.Errorf("list WindowsInstances: %w", err)
 	}
 	for i := range instances.Items {
@@ -155,7 +161,8 @@ func (r *Reconciler) anyOutdated(ctx context.Context) (bool, error) {
 		if otherKey && node.Annotations[v1alpha1.AnnotationPubKeyHash] == hash {
 			return true, nil
 		}
-		if version := node.Annotations[v1alpha1.AnnotationVersion]; awaits(instance, r.Version) && version != "" && version != r.Version {
+		if version := node.Annotations[v1alpha1.AnnotationVersion]; awaits(instance, r.Version) && version != "" &&
+			version != r.Version {
 			return true, nil
 		}
 	}
@@ -223,7 +230,8 @@ func (r *Reconciler) ask(ctx context.Context, overview overview, candidate turno
 	instance := overview.instance(candidate.Machine)
 	changed, err := r.Gate.Holds(ctx, instance.Name)
 	if err != nil {
-		return disturbance.Decision{}, fmt.Errorf("check whether the host of Machine %s is being changed: %w", candidate.Machine, err)
+		return disturbance.Decision{}, fmt.Errorf("check whether the host of Machine %s is being changed: %w",
+			candidate.Machine, err)
 	}
 	if changed && candidate.Cause == v1alpha1.CauseKeyChange {
 		return disturbance.Decision{Decision: policy.Decision{
@@ -267,5 +275,6 @@ func (r *Reconciler) replace(ctx context.Context, overview overview, candidate t
 
 // wasNotDeleted reports whether an answer to a deletion means for sure that it did nothing.
 func wasNotDeleted(err error) bool {
-	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsForbidden(err) ||
+		apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }

@@ -77,14 +77,16 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), machinev1beta1.Install(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme),
+		machinev1beta1.Install(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	w := &world{t: t, clock: clocktesting.NewFakePassiveClock(time.Now()), recorder: events.NewFakeRecorder(100)}
 	memory := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.WindowsInstance{}).Build()
 	w.client = memory
 	counting := interceptor.NewClient(memory, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+			options ...client.GetOption) error {
 			w.live++
 			return c.Get(ctx, key, o, options...)
 		},
@@ -94,16 +96,19 @@ func newWorld(t *testing.T) *world {
 		},
 	})
 	w.gate = newBudget(memory)
-	w.Reconciler = Reconciler{Client: memory, Live: counting, Namespace: namespace, Version: version, Gate: w.gate, Events: w.recorder, Clock: w.clock}
+	w.Reconciler = Reconciler{Client: memory, Live: counting, Namespace: namespace, Version: version, Gate: w.gate,
+		Events: w.recorder, Clock: w.clock}
 	w.before, w.beforeContent = newKey(t)
 	var content []byte
 	w.present, content = newKey(t)
-	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: keys.SecretName}, Data: map[string][]byte{keys.SecretKey: content}})
+	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: keys.SecretName},
+		Data: map[string][]byte{keys.SecretKey: content}})
 	script, err := userdata.Generate("AWS", w.present.Signer().PublicKey())
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: userdata.SecretName}, Data: map[string][]byte{userdata.SecretKey: script}})
+	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: userdata.SecretName},
+		Data: map[string][]byte{userdata.SecretKey: script}})
 	return w
 }
 
@@ -130,37 +135,45 @@ func (w *world) delete(o client.Object) {
 
 func (w *world) set(name string, replicas int32, secret string) *machinev1beta1.MachineSet {
 	w.t.Helper()
-	set := &machinev1beta1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: name, UID: types.UID(name)}}
+	set := &machinev1beta1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: name,
+		UID: types.UID(name)}}
 	set.Spec.Replicas = ptr.To(replicas)
 	set.Spec.Template.Labels = map[string]string{v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows}
-	set.Spec.Template.Spec.ProviderSpec.Value = &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"userDataSecret":{"name":%q}}`, secret)}
+	set.Spec.Template.Spec.ProviderSpec.Value = &runtime.RawExtension{Raw: fmt.Appendf(nil,
+		`{"userDataSecret":{"name":%q}}`, secret)}
 	w.create(set)
 	return set
 }
 
-// machine makes a Machine that runs, with a Node that was configured with a key, and an instance whose host refuses the present one.
+// machine makes a Machine that runs, with a Node that was configured with a key, and an instance whose host refuses the
+// present one.
 func (w *world) machine(set *machinev1beta1.MachineSet, key sshkey.Key) *machinev1beta1.Machine {
 	w.t.Helper()
 	w.made++
 	name := fmt.Sprintf("win-%d", w.made)
 	machine := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{
-		Namespace: v1alpha1.MachineNamespace, Name: name, UID: types.UID("uid-" + name), Finalizers: []string{"machine.machine.openshift.io"},
-		Labels: map[string]string{v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows},
+		Namespace: v1alpha1.MachineNamespace, Name: name, UID: types.UID("uid-" + name),
+		Finalizers: []string{"machine.machine.openshift.io"},
+		Labels:     map[string]string{v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows},
 	}}
 	if set != nil {
-		machine.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, machinev1beta1.GroupVersion.WithKind("MachineSet"))}
+		machine.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set,
+			machinev1beta1.GroupVersion.WithKind("MachineSet"))}
 	}
 	machine.Status.Phase = ptr.To("Running")
 	machine.Status.NodeRef = &corev1.ObjectReference{Name: name}
 	w.create(machine)
 	w.create(&corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: "windows"},
-			Annotations: map[string]string{v1alpha1.AnnotationPubKeyHash: key.Hash(), v1alpha1.AnnotationVersion: version, v1alpha1.AnnotationInstance: name}},
+			Annotations: map[string]string{v1alpha1.AnnotationPubKeyHash: key.Hash(), v1alpha1.AnnotationVersion: version,
+				v1alpha1.AnnotationInstance: name}},
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 	})
 	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: name, UID: types.UID("instance-" + name), Labels: map[string]string{v1alpha1.LabelSource: v1alpha1.SourceMachine}}}
-	instance.Spec.Source.Machine = &v1alpha1.MachineReference{Namespace: v1alpha1.MachineNamespace, Name: name, UID: machine.UID}
+		Namespace: namespace, Name: name, UID: types.UID("instance-" + name),
+		Labels: map[string]string{v1alpha1.LabelSource: v1alpha1.SourceMachine}}}
+	instance.Spec.Source.Machine = &v1alpha1.MachineReference{Namespace: v1alpha1.MachineNamespace,
+		Name: name, UID: machine.UID}
 	w.create(instance)
 	instance.Status.NodeRef, instance.Status.PublicKeyHash = &v1alpha1.NodeReference{Name: name}, key.Hash()
 	instance.Status.KeyRefused = true
@@ -184,7 +197,7 @@ func (w *world) reconcile() (ctrl.Result, []string) {
 	return result, recorded
 }
 
-// deleting are the Machines whose deletion was asked for.
+// deleting returns the Machines whose deletion was asked for.
 func (w *world) deleting() []machinev1beta1.Machine {
 	w.t.Helper()
 	var list, result machinev1beta1.MachineList
@@ -208,7 +221,7 @@ func (w *world) finish(machine *machinev1beta1.Machine) {
 	w.delete(&v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: machine.Name}})
 }
 
-// metric is the value of a metric, over all its labels.
+// metric returns the value of a metric, over all its labels.
 func metric(t *testing.T, name string) (sum float64) {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
@@ -277,7 +290,8 @@ func TestMachinesAreReplacedOneAfterTheOther(t *testing.T) {
 			}
 		}
 		node := &corev1.Node{}
-		if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: next.Name}}), node); err != nil {
+		if err := w.client.Get(t.Context(),
+			client.ObjectKeyFromObject(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: next.Name}}), node); err != nil {
 			t.Fatal(err)
 		}
 		node.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNotReady, Effect: corev1.TaintEffectNoSchedule}}
@@ -307,7 +321,7 @@ func TestMachinesThatAreNotReplaced(t *testing.T) {
 			t.Errorf("%s is deleted", going[0].Name)
 		}
 	}
-	t.Run("one that nobody would make again is told of once", func(t *testing.T) {
+	t.Run("one that nobody would make again is reported once", func(t *testing.T) {
 		w := newWorld(t)
 		w.machine(nil, w.before)
 		result, recorded := w.reconcile()
@@ -488,8 +502,12 @@ func TestOnlyChangesThatMatterAreLookedAt(t *testing.T) {
 	}{
 		"a heartbeat": {func(n *corev1.Node) { n.ResourceVersion = "2" }, false},
 		"a label":     {func(n *corev1.Node) { n.Labels = map[string]string{"zone": "a"} }, false},
-		"another key": {func(n *corev1.Node) { n.Annotations = map[string]string{v1alpha1.AnnotationPubKeyHash: "new"} }, true},
-		"a node that the operator made unschedulable": {func(n *corev1.Node) { n.Annotations = map[string]string{v1alpha1.AnnotationCordoned: "true"} }, true},
+		"another key": {func(n *corev1.Node) {
+			n.Annotations = map[string]string{v1alpha1.AnnotationPubKeyHash: "new"}
+		}, true},
+		"a node that the operator made unschedulable": {func(n *corev1.Node) {
+			n.Annotations = map[string]string{v1alpha1.AnnotationCordoned: "true"}
+		}, true},
 		"a node that begins to work": {func(n *corev1.Node) {
 			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 		}, true},

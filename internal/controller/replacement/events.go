@@ -26,14 +26,17 @@ const configuredOtherwise = "The host was configured with an SSH key other than 
 // because says in words why a Machine is replaced whose Node has the version.
 func (r *Reconciler) because(cause v1alpha1.DisruptionCause, version string) string {
 	if cause == v1alpha1.CauseUpgrade {
-		return fmt.Sprintf("The host was configured by version %s of the operator and must be upgraded to version %s", version, r.Version)
+		return fmt.Sprintf("The host was configured by version %s of the operator and must be upgraded to version %s",
+			version, r.Version)
 	}
 	return configuredOtherwise
 }
 
 // replaced tells of it twice: to who looks at the Machine, which is about to go, and to who looks at the instance.
-func (r *Reconciler) replaced(cause v1alpha1.DisruptionCause, machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, version string) []replacementEvent {
-	message := r.because(cause, version) + ": Machine " + machine.Name + " is deleted after its node is drained, and its MachineSet creates another one."
+func (r *Reconciler) replaced(cause v1alpha1.DisruptionCause, machine *machinev1beta1.Machine,
+	instance *v1alpha1.WindowsInstance, version string) []replacementEvent {
+	message := r.because(cause, version) + ": Machine " + machine.Name +
+		" is deleted after its node is drained, and its MachineSet creates another one."
 	return []replacementEvent{
 		{machine, instance, corev1.EventTypeNormal, "MachineReplaced", "DeleteMachine", message},
 		{instance, machine, corev1.EventTypeNormal, "MachineReplaced", "DeleteMachine", message},
@@ -42,9 +45,10 @@ func (r *Reconciler) replaced(cause v1alpha1.DisruptionCause, machine *machinev1
 
 // waits is never a warning: that a Machine waits for its turn is as it should be. R-149
 //
-// The action names why the Machine waits. client-go takes two events with the same type, reason and action for one if they are about the same
-// versions of the same objects: it counts the first one up and drops the second one's note.
-func (r *Reconciler) waits(cause v1alpha1.DisruptionCause, machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, version, reason, why string) replacementEvent {
+// The action names why the Machine waits. client-go takes two events with the same type, reason and action for one if
+// they are about the same versions of the same objects: it counts the first one up and drops the second one's note.
+func (r *Reconciler) waits(cause v1alpha1.DisruptionCause, machine *machinev1beta1.Machine,
+	instance *v1alpha1.WindowsInstance, version, reason, why string) replacementEvent {
 	return replacementEvent{instance, machine, corev1.EventTypeNormal, "ReplacementWaits", "DeleteMachine" + reason,
 		r.because(cause, version) + ". Machine " + machine.Name + " waits to be replaced: " + why}
 }

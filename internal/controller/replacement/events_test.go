@@ -14,7 +14,8 @@ func TestThatAMachineWaitsForAnotherReasonIsAnotherEvent(t *testing.T) {
 	waits := func(reason, why string) replacementEvent {
 		return r.waits(v1alpha1.CauseKeyChange, machine, instance, "", reason, why)
 	}
-	paused, spent := waits(v1alpha1.ReasonDisruptionsPaused, "the policy is paused"), waits(v1alpha1.ReasonWaitingForTurn, "another node is being replaced")
+	paused, spent := waits(v1alpha1.ReasonDisruptionsPaused, "the policy is paused"), waits(v1alpha1.ReasonWaitingForTurn,
+		"another node is being replaced")
 	if paused.action == spent.action {
 		t.Errorf("both have the action %s: the second would not be recorded", paused.action)
 	}

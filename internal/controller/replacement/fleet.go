@@ -77,7 +77,8 @@ func (o overview) version(machine *machinev1beta1.Machine) string {
 	return ""
 }
 
-func fleetMachine(machine *machinev1beta1.Machine, set *machinev1beta1.MachineSet, instance *v1alpha1.WindowsInstance, version string) turnover.Machine {
+func fleetMachine(machine *machinev1beta1.Machine, set *machinev1beta1.MachineSet, instance *v1alpha1.WindowsInstance,
+	version string) turnover.Machine {
 	m := turnover.Machine{
 		Name: machine.Name, Phase: ptr.Deref(machine.Status.Phase, ""),
 		Deleting: !machine.DeletionTimestamp.IsZero(),
@@ -93,8 +94,9 @@ func fleetMachine(machine *machinev1beta1.Machine, set *machinev1beta1.MachineSe
 	return m
 }
 
-// awaits reports whether the host differs from what it should be, and comes to that by being replaced: the instance controller says so when it
-// has compared. What one of another version has said, before this operator was started, was for that version. R-146
+// awaits reports whether the host differs from what it should be, and comes to that by being replaced: the instance
+// controller says so when it has compared. What one of another version has said, before this operator was started, was
+// for that version. R-146
 func awaits(instance *v1alpha1.WindowsInstance, version string) bool {
 	return instance.Spec.UpgradeStrategy == v1alpha1.UpgradeReplace && instance.Status.AwaitsVersion == version
 }
@@ -107,8 +109,8 @@ func fleetSet(set *machinev1beta1.MachineSet, machines int) turnover.MachineSet 
 	}
 }
 
-// givesKey reports whether new Machines of a set accept the key that is in the operator's user data. All platforms name the user data in the
-// same place. On vSphere nobody runs it: the key is in the template.
+// givesKey reports whether new Machines of a set accept the key that is in the operator's user data. All platforms name
+// the user data in the same place. On vSphere nobody runs it: the key is in the template.
 func givesKey(set *machinev1beta1.MachineSet) bool {
 	var spec struct {
 		Kind           string `json:"kind"`
@@ -123,7 +125,8 @@ func givesKey(set *machinev1beta1.MachineSet) bool {
 	return spec.UserDataSecret.Name == userdata.SecretName && spec.Kind != "VSphereMachineProviderSpec"
 }
 
-// fleetNode describes a Node. Its key is what both its annotation and the instance of its Machine say: others can annotate a Node.
+// fleetNode describes a Node. Its key is what both its annotation and the instance of its Machine say: others can
+// annotate a Node.
 func fleetNode(node *corev1.Node, key string) turnover.Node {
 	_, changing := node.Annotations[v1alpha1.AnnotationCordoned]
 	n := turnover.Node{Name: node.Name, Version: node.Annotations[v1alpha1.AnnotationVersion], Changing: changing}
@@ -142,7 +145,7 @@ func (r *Reconciler) keyChange(ctx context.Context, key sshkey.Key) (turnover.Ke
 	case err != nil && !errors.Is(err, keys.ErrInvalid):
 		return change, err
 	case found:
-		// One that cannot be used is as good as none, and is told of elsewhere.
+		// One that cannot be used counts as missing, and is reported elsewhere.
 		change.Previous = previous.Hash()
 	}
 	if change.Previous != r.previous {

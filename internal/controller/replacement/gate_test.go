@@ -16,8 +16,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
 )
 
-// budget is a gate that lets as many Machines go at once as it is told, none of a set that misses one, and not the last that works of
-// several. A set counts from when one of it was let go until it is whole again.
+// budget is a gate that lets as many Machines go at once as its test set, but no Machine of a set that misses one, nor
+// the last working one of several. A set counts from when one of it was let go until it is whole again.
 type budget struct {
 	client client.Reader
 	max    int
@@ -60,11 +60,14 @@ func (b *budget) Acquire(ctx context.Context, request disturbance.Request) (dist
 	own, candidate := sets.of(request.Instance)
 	switch {
 	case own == nil:
-		return disturbance.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonDisruptionPolicyInvalid, Message: "No MachineSet."}}, nil
+		return disturbance.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonDisruptionPolicyInvalid,
+			Message: "No MachineSet."}}, nil
 	case len(b.disturbed) >= b.max, own.missing > 0:
-		return disturbance.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonWaitingForTurn, Message: "One at a time."}}, nil
+		return disturbance.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonWaitingForTurn,
+			Message: "One at a time."}}, nil
 	case candidate && own.working == 1 && own.machines > 1:
-		return disturbance.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonLastOfMachineSet, Message: "The last."}}, nil
+		return disturbance.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonLastOfMachineSet, Message: "The last."}},
+			nil
 	}
 	b.disturbed[request.Instance] = own.name
 	return allowed, nil
@@ -97,7 +100,7 @@ func (s *setState) whole() bool {
 
 type setStates map[string]*setState
 
-// of is the MachineSet of a Machine, and whether the Machine works.
+// of returns the MachineSet of a Machine, and whether the Machine works.
 func (s setStates) of(machine string) (*setState, bool) {
 	for _, set := range s {
 		if working, member := set.members[machine]; member {

@@ -25,7 +25,8 @@ import (
 
 const versionBefore = "11.0.0-abc1234"
 
-// outdated makes a Machine like machine, whose host has the present key and was configured by the version before: it awaits its replacement.
+// outdated makes a Machine like machine, whose host has the present key and was configured by the version before: it
+// awaits its replacement.
 func (w *world) outdated(set *machinev1beta1.MachineSet) *machinev1beta1.Machine {
 	w.t.Helper()
 	machine := w.machine(set, w.present)
@@ -87,7 +88,7 @@ func TestMachinesOfAnotherVersion(t *testing.T) {
 			t.Errorf("deleted are %v, want %v", got, want)
 		}
 	}
-	t.Run("the one of a set with a single replica is replaced, and it is told why", func(t *testing.T) {
+	t.Run("the one of a set with a single replica is replaced, and the reason is reported", func(t *testing.T) {
 		w := newWorld(t)
 		start := metric(t, "wmco_machines_replaced_total")
 		w.outdated(w.set("one", 1, userdata.SecretName))
@@ -236,7 +237,8 @@ func TestWaitingIsToldOnceAndNeverAsAWarning(t *testing.T) {
 		{v1alpha1.ReasonOutsideMaintenanceWindow, time.Hour, leftPoll, 1},
 		{v1alpha1.ReasonDisruptionPolicyInvalid, 0, leftPoll, 1},
 	} {
-		w.gate.refused = &disturbance.Decision{Decision: policy.Decision{Reason: test.reason, Message: "Not now."}, After: test.after}
+		w.gate.refused = &disturbance.Decision{Decision: policy.Decision{Reason: test.reason, Message: "Not now."},
+			After: test.after}
 		w.told = nil
 		_, first := w.reconcile()
 		if len(first) != test.asked {
@@ -272,13 +274,15 @@ func TestDeletionsThatFail(t *testing.T) {
 		err               error
 		reported, counted bool
 	}{
-		"it was deleted meanwhile":              {err: apierrors.NewNotFound(resource, "win-1")},
-		"it has changed":                        {err: apierrors.NewConflict(resource, "win-1", nil)},
-		"it is forbidden":                       {err: apierrors.NewForbidden(resource, "win-1", nil), reported: true},
-		"nobody knows whether it was":           {err: apierrors.NewServerTimeout(resource, "delete", 1), reported: true, counted: true},
-		"the API server went away meanwhile":    {err: errors.New("EOF"), reported: true, counted: true},
-		"an admission webhook did not want it":  {err: apierrors.NewBadRequest("no"), reported: true},
-		"the API server has failed in doing it": {err: apierrors.NewInternalError(errors.New("etcd")), reported: true, counted: true},
+		"it was deleted meanwhile": {err: apierrors.NewNotFound(resource, "win-1")},
+		"it has changed":           {err: apierrors.NewConflict(resource, "win-1", nil)},
+		"it is forbidden":          {err: apierrors.NewForbidden(resource, "win-1", nil), reported: true},
+		"nobody knows whether it was": {err: apierrors.NewServerTimeout(resource, "delete", 1),
+			reported: true, counted: true},
+		"the API server went away meanwhile":   {err: errors.New("EOF"), reported: true, counted: true},
+		"an admission webhook did not want it": {err: apierrors.NewBadRequest("no"), reported: true},
+		"the API server has failed in doing it": {err: apierrors.NewInternalError(errors.New("etcd")),
+			reported: true, counted: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -1,4 +1,5 @@
-// Package source has what the sources of WindowsInstances share: how a source changes an instance, and what of it is not the source's.
+// Package source holds the common code of the sources of WindowsInstances: how a source changes an instance, and which
+// parts do not belong to the source.
 package source
 
 import (
@@ -17,7 +18,8 @@ type Change struct {
 	Before, After *v1alpha1.WindowsInstance
 }
 
-// Respecify is the change that gives an instance another spec, and whether there is anything to change. A pause is the user's, and stays.
+// Respecify returns the change that gives an instance another spec, and whether there is anything to change. A pause
+// belongs to the user, and stays.
 func Respecify(have *v1alpha1.WindowsInstance, spec v1alpha1.WindowsInstanceSpec) (Change, bool) {
 	spec.Paused = have.Spec.Paused
 	if equality.Semantic.DeepEqual(have.Spec, spec) {
@@ -28,8 +30,8 @@ func Respecify(have *v1alpha1.WindowsInstance, spec v1alpha1.WindowsInstanceSpec
 	return Change{Before: have, After: after}, true
 }
 
-// Remove is the change that marks an instance for removal, and whether it is not marked yet. The instance controller does the rest and
-// deletes the object.
+// Remove returns the change that marks an instance for removal, and whether it is not marked yet. The instance
+// controller does the rest and deletes the object.
 func Remove(have *v1alpha1.WindowsInstance) (Change, bool) {
 	spec := *have.Spec.DeepCopy()
 	spec.DesiredState, spec.DesiredStateReason = v1alpha1.DesiredStateRemoved, ""
@@ -39,13 +41,13 @@ func Remove(have *v1alpha1.WindowsInstance) (Change, bool) {
 // Creates reports whether the change makes a new instance.
 func (c Change) Creates() bool { return c.Before == nil }
 
-// Enters reports whether the change brings an instance that was there into a desired state that it was not in.
+// Enters reports whether the change gives an existing instance another desired state.
 func (c Change) Enters(state v1alpha1.DesiredState) bool {
 	return c.Before != nil && c.Before.Spec.DesiredState != state && c.After.Spec.DesiredState == state
 }
 
-// Apply writes the change and reports whether it is in force. One that is not, without an error, was overtaken: an instance of the name was
-// made, or the one to be changed was deleted, a moment ago. The event of that brings the next reconcile.
+// Apply writes the change and reports whether it is in force. A result of false without an error means that an instance
+// of the name was made, or the one to be changed was deleted, a moment ago. That event causes the next reconcile.
 func (c Change) Apply(ctx context.Context, writer client.Client) (bool, error) {
 	name := c.After.Namespace + "/" + c.After.Name
 	if c.Creates() {

@@ -1,5 +1,6 @@
-// Package takeover removes what an operator before version 12 has made in the cluster for itself and for its agents, once no host needs it
-// any more. Its nodes are taken over one by one by package instance; hosts that were not reached yet go on with what they have.
+// Package takeover deletes the objects that an operator before version 12 has made in the cluster for itself and for
+// its agents, once no host needs them. Package instance takes over its nodes one by one; hosts that were not reached
+// yet continue as they are.
 package takeover
 
 import (
@@ -32,8 +33,8 @@ import (
 // deploymentName is the operator's own Deployment, which events are about.
 const deploymentName = "windows-machine-config-operator"
 
-// Reconciler deletes what is left of an operator before version 12. It looks when it starts, and when something has changed that it waits
-// for; once nothing is left it asks the API server for nothing.
+// Reconciler deletes the remains of an operator before version 12. It looks when it starts, and when something that it
+// waits for has changed; once nothing is left it sends the API server no requests.
 type Reconciler struct {
 	// Client reads nodes and instances from its cache.
 	Client client.Client
@@ -50,25 +51,28 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	whole := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{r.request()} })
+	whole := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{r.request()}
+	})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("takeover").
 		Watches(&corev1.Node{}, whole, builder.WithPredicates(nodeChanged())).
 		Watches(&v1alpha1.WindowsInstance{}, whole, builder.WithPredicates(pinChanged())).
 		// A cluster may have no node any more, and what it had them with.
-		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		WatchesRawSource(source.Func(func(_ context.Context,
+			queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			queue.Add(r.request())
 			return nil
 		})).
 		Complete(r)
 }
 
-// request is the only one: all is looked at together.
+// request returns the only one: all is looked at together.
 func (r *Reconciler) request() reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: r.Namespace, Name: deploymentName}}
 }
 
-// Reconcile deletes what is left, if no host needs it.
+// Reconcile deletes the remains, if no host needs them.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	// The cache may be behind, and is asked only whether it is worth a look.
 	needed, err := r.neededBy(ctx, r.Client)
@@ -80,7 +84,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	if needed != "" {
 		r.cleared = false
-		log.FromContext(ctx).V(1).Info("keeping the objects that an older version of the operator left in the cluster", "because", needed)
+		log.FromContext(ctx).V(1).Info("keeping the objects that an older version of the operator left in the cluster",
+			"because", needed)
 		return ctrl.Result{}, nil
 	}
 	if r.cleared {
@@ -128,14 +133,16 @@ func (r *Reconciler) delete(ctx context.Context, left leftover) error {
 	if err != nil {
 		return fmt.Errorf("delete %s, which an older version of the operator left: %w", left, err)
 	}
-	log.FromContext(ctx).Info("deleted an object that an older version of the operator left", "object", left.String(), "it was", left.was)
+	log.FromContext(ctx).Info("deleted an object that an older version of the operator left", "object",
+		left.String(), "it was", left.was)
 	// Related, so that each is an event of its own and not one more of a series.
 	r.Events.Eventf(r.deployment(ctx), object, corev1.EventTypeNormal, "LeftoverDeleted", "TakeOver",
 		"%s of an older version of the operator was deleted, because no node needs it any more. It was %s.", left, left.was)
 	return nil
 }
 
-// deployment is what events are about. Where the operator is run by something else they have its name all the same: people look for it.
+// deployment is what events are about. Where the operator is run by something else they have its name all the same:
+// people look for it.
 func (r *Reconciler) deployment(ctx context.Context) *appsv1.Deployment {
 	found := &appsv1.Deployment{}
 	name := metav1.ObjectMeta{Namespace: r.Namespace, Name: deploymentName}

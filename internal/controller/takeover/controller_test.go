@@ -63,7 +63,8 @@ func newFixture(t *testing.T) *fixture {
 		f.create(object)
 	}
 	counted := interceptor.NewClient(admin, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+			options ...client.GetOption) error {
 			f.requests++
 			return c.Get(ctx, key, o, options...)
 		},
@@ -79,7 +80,8 @@ func newFixture(t *testing.T) *fixture {
 			return c.Delete(ctx, o, options...)
 		},
 	})
-	f.Reconciler = &takeover.Reconciler{Client: counted, Live: counted, Namespace: namespace, Version: ours, Events: f.recorder}
+	f.Reconciler = &takeover.Reconciler{Client: counted, Live: counted, Namespace: namespace,
+		Version: ours, Events: f.recorder}
 	return f
 }
 
@@ -98,7 +100,8 @@ func (f *fixture) create(object client.Object) {
 // node makes a Windows Node with annotations.
 func (f *fixture) node(name string, annotations map[string]string) *corev1.Node {
 	f.t.Helper()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: "windows"}, Annotations: annotations}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
+		Labels: map[string]string{corev1.LabelOSStable: "windows"}, Annotations: annotations}}
 	f.create(node)
 	return node
 }
@@ -110,7 +113,7 @@ func (f *fixture) look() {
 	}
 }
 
-// there are those of what was left that are still there.
+// there returns the remains that still exist.
 func (f *fixture) there() []string {
 	f.t.Helper()
 	var names []string
@@ -191,7 +194,7 @@ func TestWhatAnOlderOperatorHasLeftGoesAfterItsLastNode(t *testing.T) {
 			}
 		}
 	})
-	t.Run("each is told, with what it was", func(t *testing.T) {
+	t.Run("each is reported, with what it was", func(t *testing.T) {
 		var told []string
 		for len(f.recorder.Events) > 0 {
 			told = append(told, <-f.recorder.Events)
@@ -229,7 +232,8 @@ func TestWhatAnOlderOperatorHasLeftGoesAlsoWithoutNodes(t *testing.T) {
 func TestNotedHostKeysStayUntilTheirHostsArePinned(t *testing.T) {
 	f := newFixture(t)
 	noted := &corev1.ConfigMap{}
-	if err := f.admin.Get(t.Context(), client.ObjectKey{Namespace: f.Namespace, Name: "windows-ssh-host-keys"}, noted); err != nil {
+	if err := f.admin.Get(t.Context(), client.ObjectKey{Namespace: f.Namespace, Name: "windows-ssh-host-keys"},
+		noted); err != nil {
 		t.Fatal(err)
 	}
 	noted.Data = map[string]string{"10.0.0.8": "AAAA"}

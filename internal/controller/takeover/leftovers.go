@@ -15,8 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// The names of windows-services-<version> cannot be foreseen, so that the right to delete ConfigMaps is that for all in the operator's own
-// namespace. All others are named.
+// The names of windows-services-<version> cannot be foreseen, so that the right to delete ConfigMaps is that for all in
+// the operator's own namespace. All others are named.
 // +kubebuilder:rbac:groups="",namespace=system,resources=configmaps,verbs=get;list;delete
 // +kubebuilder:rbac:groups="",namespace=system,resources=secrets,resourceNames=windows-instance-config-daemon,verbs=get;delete
 // +kubebuilder:rbac:groups="",namespace=system,resources=serviceaccounts,resourceNames=windows-instance-config-daemon,verbs=get;delete
@@ -41,7 +41,7 @@ type leftover struct {
 
 func (l leftover) String() string { return l.kind.Kind + " " + l.name }
 
-// leftovers are all that may be there but the host keys: rights first, then credentials, then the rest.
+// leftovers returns all that may be there but the host keys: rights first, then credentials, then the rest.
 func (r *Reconciler) leftovers(ctx context.Context) ([]leftover, error) {
 	core, rbac := corev1.SchemeGroupVersion.WithKind, rbacv1.SchemeGroupVersion.WithKind
 	all := []leftover{
@@ -59,7 +59,7 @@ func (r *Reconciler) leftovers(ctx context.Context) ([]leftover, error) {
 	return append(all, services...), err
 }
 
-// services are the ConfigMaps that the older operator has told its agents with.
+// services returns the ConfigMaps that the older operator has told its agents with.
 func (r *Reconciler) services(ctx context.Context) ([]leftover, error) {
 	var list corev1.ConfigMapList
 	if err := r.Live.List(ctx, &list, client.InNamespace(r.Namespace)); err != nil {
@@ -75,16 +75,18 @@ func (r *Reconciler) services(ctx context.Context) ([]leftover, error) {
 	return found, nil
 }
 
-// tellsServices reports whether a ConfigMap is the older operator's windows-services-<version>, and not a user's with such a name: it cannot be
-// changed, and has two keys that are always there.
+// tellsServices reports whether a ConfigMap is the older operator's windows-services-<version>, and not a user's with
+// such a name: it cannot be changed, and has two keys that are always there.
 func tellsServices(object *corev1.ConfigMap) bool {
 	_, services := object.Data["services"]
 	_, files := object.Data["files"]
-	return strings.HasPrefix(object.Name, servicesPrefix) && object.Immutable != nil && *object.Immutable && services && files
+	return strings.HasPrefix(object.Name, servicesPrefix) && object.Immutable != nil &&
+		*object.Immutable && services && files
 }
 
-// clearHostKeys deletes the host keys that the older operator has noted, once each host that has one and is listed is pinned by an instance.
-// Else a host that nobody has reached since would be trusted at first contact again. It reports whether nothing is left.
+// clearHostKeys deletes the host keys that the older operator has noted, once each host that has one and is listed is
+// pinned by an instance. Else a host that nobody has reached since would be trusted at first contact again. It reports
+// whether nothing is left.
 func (r *Reconciler) clearHostKeys(ctx context.Context) (bool, error) {
 	noted := &corev1.ConfigMap{}
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: hostKeysName}, noted)
@@ -107,7 +109,8 @@ func (r *Reconciler) clearHostKeys(ctx context.Context) (bool, error) {
 		"the host keys, which are now in the status of the WindowsInstances"})
 }
 
-// mayBeNoted reports whether one of the entries may be that of an address. The older operator has noted names by their addresses as well.
+// mayBeNoted reports whether one of the entries may be that of an address. The older operator has noted names by their
+// addresses as well.
 func mayBeNoted(address string, noted map[string]string) bool {
 	if _, ok := noted[address]; ok {
 		return true

@@ -66,7 +66,8 @@ func (a antivirus) RemoveExclusion(ctx context.Context, exclusion host.Exclusion
 }
 
 // change changes the exclusions. What is done has a word for the journal, and none when there was nothing to do.
-func (a antivirus) change(ctx context.Context, method string, exclusion host.Exclusion, do func(d *defender, known bool) string) error {
+func (a antivirus) change(ctx context.Context, method string, exclusion host.Exclusion,
+	do func(d *defender, known bool) string) error {
 	return a.p.do(ctx, "Antivirus", method, exclusion.Value, func(m *Machine) error {
 		if err := m.admitsExclusion(exclusion); err != nil {
 			return fmt.Errorf("%s %s: %w", method, exclusion.Value, err)
@@ -109,7 +110,8 @@ func (m *Machine) DefenderRefuses() (mend func()) {
 	}
 }
 
-// DefenderHidesExclusions makes Defender show its exclusions to nobody, as the policy HideExclusionsFromLocalAdmins does.
+// DefenderHidesExclusions makes Defender show its exclusions to nobody, as the policy HideExclusionsFromLocalAdmins
+// does.
 func (m *Machine) DefenderHidesExclusions() {
 	m.lock()
 	defer m.unlock()

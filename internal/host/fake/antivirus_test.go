@@ -21,27 +21,28 @@ func TestDefender(t *testing.T) {
 			t.Error("it is not")
 		}
 	})
-	t.Run("tells and changes nothing while it is stopped, but keeps its exclusions, also over a restart", func(t *testing.T) {
-		r := boot(t, nil)
-		r.must(r.Antivirus.AddExclusion(r.ctx, excluded))
-		r.must(r.Services.Stop(r.ctx, host.DefenderService))
-		if atWork(r) {
-			t.Error("it is at work")
-		}
-		_, err := r.Antivirus.Exclusions(r.ctx)
-		r.fails(err, host.ErrNoAntivirus)
-		r.fails(r.Antivirus.AddExclusion(r.ctx, excluded), host.ErrNoAntivirus)
-		r.fails(r.Antivirus.RemoveExclusion(r.ctx, excluded), host.ErrNoAntivirus)
-		before := r.BootID()
-		r.must(r.Power.Reboot(r.ctx, "test"))
-		r.must(r.WaitFor(r.ctx, func(m *Machine) bool { return m.BootID() != before && m.Running() }))
-		list, err := r.Antivirus.Exclusions(r.ctx)
-		r.must(err)
-		if !slices.Contains(list, excluded) || !slices.Contains(r.Snapshot().Exclusions, excluded) {
-			t.Error(list)
-		}
-	})
-	t.Run("refuses changes and hides its exclusions when it is told to", func(t *testing.T) {
+	t.Run("tells and changes nothing while it is stopped, but keeps its exclusions, also over a restart",
+		func(t *testing.T) {
+			r := boot(t, nil)
+			r.must(r.Antivirus.AddExclusion(r.ctx, excluded))
+			r.must(r.Services.Stop(r.ctx, host.DefenderService))
+			if atWork(r) {
+				t.Error("it is at work")
+			}
+			_, err := r.Antivirus.Exclusions(r.ctx)
+			r.fails(err, host.ErrNoAntivirus)
+			r.fails(r.Antivirus.AddExclusion(r.ctx, excluded), host.ErrNoAntivirus)
+			r.fails(r.Antivirus.RemoveExclusion(r.ctx, excluded), host.ErrNoAntivirus)
+			before := r.BootID()
+			r.must(r.Power.Reboot(r.ctx, "test"))
+			r.must(r.WaitFor(r.ctx, func(m *Machine) bool { return m.BootID() != before && m.Running() }))
+			list, err := r.Antivirus.Exclusions(r.ctx)
+			r.must(err)
+			if !slices.Contains(list, excluded) || !slices.Contains(r.Snapshot().Exclusions, excluded) {
+				t.Error(list)
+			}
+		})
+	t.Run("refuses changes and hides its exclusions when it is set so", func(t *testing.T) {
 		r := boot(t, nil)
 		mend := r.DefenderRefuses()
 		r.fails(r.Antivirus.AddExclusion(r.ctx, excluded), host.ErrRefused)

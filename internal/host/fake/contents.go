@@ -7,7 +7,7 @@ import (
 	"weak"
 )
 
-// ContentStore keeps file contents once for all machines that share it. Contents that no file has any more are freed.
+// ContentStore keeps file contents once for all machines that share it. Contents without a file are freed.
 type ContentStore struct {
 	mu       sync.Mutex
 	contents map[digest]weak.Pointer[content]

@@ -25,7 +25,7 @@ const resultsFile = "../../../docs/verified/fake.json"
 
 var update = flag.Bool("update", false, "write the results of the contract suite to docs/verified/fake.json")
 
-// contractPrograms are the programs that the contract suite wants, and one whose host it uses.
+// contractPrograms returns the programs that the contract suite wants, and one whose host it uses.
 func contractPrograms(hosts chan<- *Process) programs {
 	return programs{
 		"idle":    idle,
@@ -65,7 +65,7 @@ func contractMachine(t *testing.T, change func(*Options)) (*rig, <-chan *Process
 	return boot(t, contractPrograms(hosts), func(o *Options) { o.Clock = clock.RealClock{} }, change), hosts
 }
 
-// underTest is the machine as the contract suite wants it, seen by the process, whose host may be another's.
+// underTest returns the machine as the contract suite wants it, seen by the process, whose host may be another's.
 func underTest(r *rig, h host.Host, p *Process) hosttest.Machine {
 	const port, endpoint = 47000, "npipe://./pipe/wmco-contract"
 	return hosttest.Machine{
@@ -148,7 +148,7 @@ func TestHostContract(t *testing.T) {
 	}
 }
 
-// rebootContract is the part of the contract that restarts the machine.
+// rebootContract returns the part of the contract that restarts the machine.
 func rebootContract(t *testing.T) hosttest.Report {
 	r, _ := contractMachine(t, func(*Options) {})
 	machine := underTest(r, r.Host, nil)

@@ -7,8 +7,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Drive is C: for callers that are no process of the machine: the SFTP server and tests. It works also while the machine is off.
-// Paths and errors are those of host.Files.
+// Drive is C: for callers that are no process of the machine: the SFTP server and tests. It works also while the
+// machine is off. Paths and errors are like those in host.Files.
 type Drive struct{ machine *Machine }
 
 // Drive is C: for callers that are no process of the machine.
@@ -37,7 +37,7 @@ func pathError(op, path string, err error) error {
 	return &fs.PathError{Op: op, Path: path, Err: err}
 }
 
-// Space is the size of C: and how much of it is free, in bytes.
+// Space returns the size of C: and how much of it is free, in bytes.
 func (d *Drive) Space() (size, free int64) {
 	d.machine.lock()
 	defer d.machine.unlock()
@@ -62,7 +62,7 @@ func (d *Drive) Open(path string) (reader *FileReader, err error) {
 	return reader, err
 }
 
-// ReadFile is the content of a file.
+// ReadFile returns the content of a file.
 func (d *Drive) ReadFile(path string) ([]byte, error) {
 	reader, err := d.Open(path)
 	if err != nil {
@@ -153,7 +153,7 @@ func (d *Drive) Symlink(target, link string) error {
 	return d.changed("link", link, func(drive *drive) error { return drive.symlink(target, link) })
 }
 
-// RealName is the path with every link followed and names in their stored case, as SFTP's realpath wants it.
+// RealName returns the path with every link followed and names in their stored case, as SFTP's realpath wants it.
 func (d *Drive) RealName(path string) (stored string, err error) {
 	err = d.locked("resolve", path, func(drive *drive) error {
 		at, err := drive.existing(path, true)

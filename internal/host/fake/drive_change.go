@@ -10,7 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// removeAll removes an entry with all below. As on Windows, what is in use stays with the folders above it while the rest goes.
+// removeAll removes an entry with all below. As on Windows, what is in use stays with the folders above it while the
+// rest goes.
 func (d *drive) removeAll(path string) (removed bool, err error) {
 	at, err := d.existing(path, false)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -146,7 +147,7 @@ func (d *drive) renameMounted(source, target place) error {
 	return d.remove(info.Path)
 }
 
-// lastName is the last name of a path in the case in which it was given.
+// lastName returns the last name of a path in the case in which it was given.
 func lastName(path string) string {
 	names, _ := splitPath(path)
 	return slices.Concat([]string{""}, names)[len(names)]

@@ -27,7 +27,7 @@ func (r *FileReader) Seek(offset int64, whence int) (int64, error) {
 	return r.reader.Seek(offset, whence)
 }
 
-// Size is the size of the content in bytes.
+// Size returns the size of the content in bytes.
 func (r *FileReader) Size() int64 { return r.reader.Size() }
 
 // Close implements io.Closer.
@@ -45,8 +45,8 @@ type OpenWriterOptions struct {
 	Keep      bool // keeps the present content instead of cutting it off
 }
 
-// FileWriter writes one file at any offset, also concurrently and out of order. While it is open the file is in use. What was
-// written until the machine went off stays, as does what a cut connection left; gaps read as zeros.
+// FileWriter writes one file at any offset, also concurrently and out of order. While it is open the file is in use.
+// What was written until the machine went off stays, as does what a cut connection left; gaps read as zeros.
 type FileWriter struct {
 	machine *Machine
 	path    string
@@ -147,7 +147,7 @@ func (w *FileWriter) Truncate(size int64) error {
 	return nil
 }
 
-// Size is the size in bytes of what was written.
+// Size returns the size in bytes of what was written.
 func (w *FileWriter) Size() int64 {
 	if w.real != nil {
 		info, err := w.real.Stat()

@@ -18,9 +18,9 @@ type mount struct {
 	access map[string]host.Access
 }
 
-// MountDirectory backs a folder of the drive by a real one, for programs that use the file system of the machine they are
-// compiled for. Making the folder on the drive makes the real one; removing it removes the real one. Absolute targets of links
-// are translated both ways. It panics when a path is not absolute.
+// MountDirectory backs a folder of the drive by a real one, for programs that use the file system of the machine they
+// are compiled for. Making the folder on the drive makes the real one; removing it removes the real one. Absolute
+// targets of links are translated both ways. It panics when a path is not absolute.
 func (m *Machine) MountDirectory(path, realDirectory string) {
 	names, err := splitPath(path)
 	if err != nil || len(names) == 0 || !filepath.IsAbs(realDirectory) {
@@ -32,8 +32,8 @@ func (m *Machine) MountDirectory(path, realDirectory string) {
 		&mount{names: names, real: filepath.Clean(realDirectory), access: map[string]host.Access{}})
 }
 
-// RealPath is the real path behind a path at or below a mounted folder; false when there is none, or for a path that is not there
-// and could not be made. Links are followed.
+// RealPath returns the real path behind a path at or below a mounted folder; false when there is none, or for a path
+// that is not there and could not be made. Links are followed.
 func (m *Machine) RealPath(path string) (string, bool) {
 	m.lock()
 	defer m.unlock()
@@ -41,7 +41,7 @@ func (m *Machine) RealPath(path string) (string, bool) {
 	return at.real, err == nil && at.mount != nil
 }
 
-// mountAt is the mount at exactly these names.
+// mountAt returns the mount at exactly these names.
 func (d *drive) mountAt(names []string) *mount {
 	for _, m := range d.mounts {
 		if slices.EqualFunc(m.names, names, strings.EqualFold) {
@@ -51,7 +51,7 @@ func (d *drive) mountAt(names []string) *mount {
 	return nil
 }
 
-// mountsBelow are the mounts below a folder whose real folder exists.
+// mountsBelow returns the mounts below a folder whose real folder exists.
 func (d *drive) mountsBelow(folder []string) []*mount {
 	var below []*mount
 	for _, m := range d.mounts {
@@ -75,7 +75,7 @@ func (m *mount) look(onDisk string) (fs.FileInfo, error) {
 	return os.Lstat(onDisk)
 }
 
-// child is the real path of a name in a real folder, whatever its case.
+// child returns the real path of a name in a real folder, whatever its case.
 func (m *mount) child(folder, name string) string {
 	exact := filepath.Join(folder, name)
 	if _, err := os.Lstat(exact); err == nil {
@@ -92,7 +92,8 @@ func (m *mount) child(folder, name string) string {
 
 func (m *mount) info(at place) host.FileInfo {
 	info := host.FileInfo{
-		Path: at.path(), Name: at.name(), Directory: at.found.IsDir(), Modified: at.found.ModTime(), Access: host.AccessInherited,
+		Path: at.path(), Name: at.name(), Directory: at.found.IsDir(), Modified: at.found.ModTime(),
+		Access: host.AccessInherited,
 	}
 	if at.found.Mode().IsRegular() {
 		info.Size = at.found.Size()
@@ -106,7 +107,7 @@ func (m *mount) info(at place) host.FileInfo {
 	return info
 }
 
-// linkTarget is the target of a real link as a path of the drive.
+// linkTarget returns the target of a real link as a path of the drive.
 func (m *mount) linkTarget(onDisk string) string {
 	target, err := os.Readlink(onDisk)
 	if err != nil {
@@ -118,7 +119,7 @@ func (m *mount) linkTarget(onDisk string) string {
 	return strings.ReplaceAll(target, "/", `\`)
 }
 
-// realTarget is the target of a link on the drive as a real path.
+// realTarget returns the target of a link on the drive as a real path.
 func (m *mount) realTarget(target string) (string, error) {
 	if len(target) < 2 || target[1] != ':' {
 		return filepath.FromSlash(strings.ReplaceAll(target, `\`, "/")), nil
@@ -150,7 +151,7 @@ func (m *mount) forget(path string) {
 	}
 }
 
-// list are the entries of a mounted folder.
+// list returns the entries of a mounted folder.
 func (m *mount) list(at place) ([]host.FileInfo, error) {
 	entries, err := os.ReadDir(at.real)
 	if err != nil {

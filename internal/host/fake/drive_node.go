@@ -96,7 +96,8 @@ func (n *node) filled() error {
 	return n.unshared()
 }
 
-// fixed returns an error when the node cannot be renamed: Windows lets a running executable move, but nothing else that is held.
+// fixed returns an error when the node cannot be renamed: Windows lets a running executable move, but nothing else that
+// is held.
 func (n *node) fixed() error {
 	if n.directory() {
 		return n.inUse()

@@ -130,7 +130,7 @@ func TestWriter(t *testing.T) {
 			t.Errorf("content %q", got)
 		}
 	})
-	t.Run("the options are those of SFTP", func(t *testing.T) {
+	t.Run("the options are the same as in SFTP", func(t *testing.T) {
 		r := boot(t, nil)
 		_, err := r.Drive().OpenWriter(`C:\f`, OpenWriterOptions{MustExist: true})
 		r.fails(err, host.ErrNotExist)

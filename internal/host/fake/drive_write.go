@@ -10,8 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// draftSuffix is the end of the name under which the content of a file is written before it gets its place. A process that is
-// killed on the way leaves such a file behind; the next write of the same file takes it over.
+// draftSuffix is the end of the name under which the content of a file is written before it gets its place. A process
+// that is killed on the way leaves such a file behind; the next write of the same file takes it over.
 const draftSuffix = ".wmco-tmp"
 
 // draft is a file on its way to its place.
@@ -72,8 +72,8 @@ func (w *draft) add(data []byte) error {
 	return nil
 }
 
-// withRoom returns data with room for more bytes behind it. The room doubles, where append's grows by a quarter: files of megabytes come in pieces
-// of some kilobytes.
+// withRoom returns data with room for more bytes behind it. The room doubles, where append's grows by a quarter: files
+// of megabytes come in pieces of some kilobytes.
 func withRoom(data []byte, more int) []byte {
 	if len(data)+more <= cap(data) {
 		return data

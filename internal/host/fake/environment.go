@@ -14,7 +14,7 @@ type variables map[string]variable
 
 type variable struct{ name, value string }
 
-// newEnvironment is the machine-wide environment of a fresh Windows Server.
+// newEnvironment returns the machine-wide environment of a fresh Windows Server.
 func newEnvironment() variables {
 	v := variables{}
 	for name, value := range map[string]string{

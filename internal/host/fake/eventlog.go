@@ -9,7 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// maxEventID is the highest ID that the message file of eventcreate.exe has, which sources without a message file of their own use.
+// maxEventID is the highest ID that the message file of eventcreate.exe has, which sources without a message file of
+// their own use.
 const maxEventID = 1000
 
 // eventLog is host.EventLog for one process.
@@ -62,14 +63,14 @@ func (l eventLog) RemoveSource(ctx context.Context, source string) error {
 	})
 }
 
-// Events are the entries of the event log that processes have written, oldest first. They outlive reboots.
+// Events returns the entries of the event log that processes have written, oldest first. They outlive reboots.
 func (m *Machine) Events() []host.Event {
 	m.lock()
 	defer m.unlock()
 	return slices.Clone(m.events)
 }
 
-// newEventSources are the event sources of a fresh server that stand for all others, by key.
+// newEventSources returns the event sources of a fresh server that stand for all others, by key.
 func newEventSources() map[string]string {
 	sources := map[string]string{}
 	for _, name := range []string{"Application", "EventCreate", "VSS"} {

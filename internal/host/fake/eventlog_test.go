@@ -37,39 +37,42 @@ func TestEventLog(t *testing.T) {
 			r.fails(r.EventLog.Report(r.ctx, bad), errParameter)
 		}
 	})
-	t.Run("a source is known from when it is added until it is removed, whatever the case of its name", func(t *testing.T) {
-		r := boot(t, nil)
-		before := r.Snapshot()
-		for _, want := range []bool{false, true} {
-			if known, err := r.EventLog.KnowsSource(r.ctx, "agent"); err != nil || known != want {
-				t.Errorf("known %v, %v", known, err)
+	t.Run("a source is known from when it is added until it is removed, whatever the case of its name",
+		func(t *testing.T) {
+			r := boot(t, nil)
+			before := r.Snapshot()
+			for _, want := range []bool{false, true} {
+				if known, err := r.EventLog.KnowsSource(r.ctx, "agent"); err != nil || known != want {
+					t.Errorf("known %v, %v", known, err)
+				}
+				r.must(r.EventLog.AddSource(r.ctx, "Agent"))
+				r.must(r.EventLog.AddSource(r.ctx, "AGENT"))
 			}
-			r.must(r.EventLog.AddSource(r.ctx, "Agent"))
-			r.must(r.EventLog.AddSource(r.ctx, "AGENT"))
-		}
-		if got := strings.Join(r.Snapshot().EventSources, " "); !strings.Contains(got, "Agent") {
-			t.Errorf("the snapshot has %s", got)
-		}
-		r.must(r.EventLog.RemoveSource(r.ctx, "agent"))
-		r.must(r.EventLog.RemoveSource(r.ctx, "agent"))
-		if diff := cmp.Diff(before, r.Snapshot()); diff != "" {
-			t.Error(diff)
-		}
-		r.fails(r.EventLog.AddSource(r.ctx, ""), errParameter)
-	})
+			if got := strings.Join(r.Snapshot().EventSources, " "); !strings.Contains(got, "Agent") {
+				t.Errorf("the snapshot has %s", got)
+			}
+			r.must(r.EventLog.RemoveSource(r.ctx, "agent"))
+			r.must(r.EventLog.RemoveSource(r.ctx, "agent"))
+			if diff := cmp.Diff(before, r.Snapshot()); diff != "" {
+				t.Error(diff)
+			}
+			r.fails(r.EventLog.AddSource(r.ctx, ""), errParameter)
+		})
 }
 
 func TestAppend(t *testing.T) {
 	r := boot(t, nil)
 	add := func(path, text string) error {
-		return r.Files.Write(r.ctx, path, strings.NewReader(text), host.WriteOptions{Access: host.AccessInherited, Append: true})
+		return r.Files.Write(r.ctx, path, strings.NewReader(text),
+			host.WriteOptions{Access: host.AccessInherited, Append: true})
 	}
 	r.must(add(`C:\log`, "one "))
 	r.must(add(`C:\log`, "two"))
 	if data, _ := r.Drive().ReadFile(`C:\log`); string(data) != "one two" {
 		t.Errorf("got %q", data)
 	}
-	r.must(r.Files.Write(r.ctx, `C:\secret`, strings.NewReader("one "), host.WriteOptions{Access: host.AccessAdministrators}))
+	r.must(r.Files.Write(r.ctx, `C:\secret`, strings.NewReader("one "),
+		host.WriteOptions{Access: host.AccessAdministrators}))
 	r.must(add(`C:\secret`, "two"))
 	if info, _ := r.Drive().Stat(`C:\secret`); info.Access != host.AccessAdministrators || info.Size != 7 {
 		t.Errorf("got %+v", info)

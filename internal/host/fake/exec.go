@@ -20,9 +20,9 @@ type ExecRequest struct {
 	Stdout, Stderr io.Writer         // nil: discarded
 }
 
-// Exec runs an ordinary process, a child of the SSH server, and waits for its end. When ctx is done or something kills it, err
-// is ErrProcessEnded. Errors without a process: ErrNotExist, ErrNotExecutable, ErrPoweredOff. It does not wait for the
-// goroutine of a killed program.
+// Exec runs an ordinary process, a child of the SSH server, and waits for its end. When ctx is done or something kills
+// it, err is ErrProcessEnded. Errors without a process: ErrNotExist, ErrNotExecutable, ErrPoweredOff. It does not wait
+// for the goroutine of a killed program.
 func (m *Machine) Exec(ctx context.Context, request ExecRequest) (exitCode int, err error) {
 	m.journal.Append(KindExec, host.CommandLine(append([]string{request.Path}, request.Args...)...), 0)
 	p, err := m.execute(request)
@@ -62,7 +62,8 @@ func (m *Machine) execute(request ExecRequest) (*Process, error) {
 	environ := m.environment.values()
 	maps.Copy(environ, request.Environ)
 	p := m.newProcess(&Process{
-		Parent: m.processNamed("sshd.exe"), Args: request.Args, Environ: environ, Stdout: request.Stdout, Stderr: request.Stderr,
+		Parent: m.processNamed("sshd.exe"), Args: request.Args, Environ: environ, Stdout: request.Stdout,
+		Stderr: request.Stderr,
 	}, image)
 	m.run(p, program, nil)
 	return p, nil
@@ -107,8 +108,8 @@ func (m *Machine) program(data []byte) (Program, error) {
 	return program, nil
 }
 
-// LookPath finds an executable as CreateProcess does: by its absolute path, else by its name in System32 and the folders of the
-// Path variable. The end .exe may be left out.
+// LookPath finds an executable as CreateProcess does: by its absolute path, else by its name in System32 and the
+// folders of the Path variable. The end .exe may be left out.
 func (m *Machine) LookPath(name string) (string, error) {
 	m.lock()
 	defer m.unlock()
@@ -141,8 +142,8 @@ func (m *Machine) executable(name string) (place, error) {
 	return at, err
 }
 
-// systemContent is the content of an executable of Windows. Daemons idle until they are stopped; the others refuse to run, so that
-// nothing believes that they did something.
+// systemContent returns the content of an executable of Windows. Daemons idle until they are stopped; the others refuse
+// to run, so that nothing believes that they did something.
 func systemContent(name string, daemon bool) []byte {
 	if daemon {
 		return []byte(systemDaemon + name)

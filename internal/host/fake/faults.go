@@ -25,8 +25,8 @@ func (f *faults) operationHooks() []func(Operation) error {
 	return hooks
 }
 
-// OnOperation registers a hook that is asked before each host operation of any process and of the console. An error that it
-// returns is the operation's, which then does nothing. It may kill the process, cut the power, and wait.
+// OnOperation registers a hook that is called before each host operation of any process and of the console. If it
+// returns an error, the operation fails with it and does nothing. It may kill the process, cut the power, and wait.
 func (m *Machine) OnOperation(ask func(Operation) error) (remove func()) {
 	hook := &operationHook{ask}
 	m.lock()
@@ -85,8 +85,8 @@ func (m *Machine) HoldFile(path string) (release func(), err error) {
 	return m.holdFile(path, hold{})
 }
 
-// MapFile has another program map a file into its memory until it is released: others read and write it meanwhile, but nobody can make
-// it shorter, replace or remove it. Reboots do not release it.
+// MapFile has another program map a file into its memory until it is released: others read and write it meanwhile, but
+// nobody can make it shorter, replace or remove it. Reboots do not release it.
 func (m *Machine) MapFile(path string) (release func(), err error) {
 	return m.holdFile(path, hold{shared: true, mapped: true})
 }
@@ -110,8 +110,8 @@ func (m *Machine) holdFile(path string, how hold) (release func(), err error) {
 	}, nil
 }
 
-// CrashService ends the process of a running service with the exit code (not 0), as if by itself. Errors: ErrNotExist when the
-// service does not run.
+// CrashService ends the process of a running service with the exit code (not 0), as if by itself. Errors: ErrNotExist
+// when the service does not run.
 func (m *Machine) CrashService(name string, exitCode int) error {
 	m.lock()
 	defer m.unlock()

@@ -14,7 +14,8 @@ type feature struct {
 	reboot bool // whether a change waits for a reboot
 }
 
-// newFeatures are the optional features of Windows Server that the product has to do with, and a few that it has not.
+// newFeatures returns the optional features of Windows Server that the product has to do with, and a few that it has
+// not.
 func newFeatures(override map[string]host.FeatureState) map[string]*feature {
 	all := []feature{
 		{"Containers", host.FeatureDisabled, true},
@@ -89,9 +90,10 @@ func (s featureSet) Disable(ctx context.Context, name string) error {
 	return s.change(ctx, "Disable", name, host.FeatureDisabled, host.FeatureDisablePending, host.FeatureEnablePending)
 }
 
-// change brings a feature to a state, over pending when that needs a reboot; a pending change to the opposite is taken back. What takes time
-// and is cut off changes nothing.
-func (s featureSet) change(ctx context.Context, method, name string, wanted, pending, opposite host.FeatureState) error {
+// change brings a feature to a state, over pending when that needs a reboot; a pending change to the opposite is taken
+// back. What takes time and is cut off changes nothing.
+func (s featureSet) change(ctx context.Context, method, name string, wanted, pending,
+	opposite host.FeatureState) error {
 	var there bool
 	err := s.p.do(ctx, "Features", method, name, func(m *Machine) error {
 		f := m.features[key(name)]
@@ -122,7 +124,8 @@ func (s featureSet) change(ctx context.Context, method, name string, wanted, pen
 	})
 }
 
-// takeTime lets the time pass that switching a feature takes, unless the process that has asked for it ends or gives up.
+// takeTime lets the time pass that switching a feature takes, unless the process that has asked for it ends or gives
+// up.
 func (m *Machine) takeTime(ctx context.Context, p *Process) error {
 	if m.options.FeatureDuration <= 0 {
 		return nil

@@ -67,7 +67,8 @@ func (f files) Write(ctx context.Context, path string, content io.Reader, option
 	return pathError("Write", path, err)
 }
 
-// transfer reads the content into the draft. The content is foreign code, so the machine is not locked while it is read.
+// transfer reads the content into the draft. The content is foreign code, so the machine is not locked while it is
+// read.
 func (f files) transfer(ctx context.Context, w *draft, content io.Reader) error {
 	buffer := make([]byte, 64<<10)
 	for {

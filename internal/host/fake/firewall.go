@@ -14,11 +14,16 @@ import (
 func newFirewall() map[string]host.FirewallRule {
 	rules := map[string]host.FirewallRule{}
 	for _, rule := range []host.FirewallRule{
-		{Name: "OpenSSH-Server-In-TCP", DisplayName: "OpenSSH SSH Server (sshd)", Protocol: "TCP", LocalPort: 22, Enabled: true, Allow: true},
-		{Name: "WINRM-HTTP-In-TCP", DisplayName: "Windows Remote Management (HTTP-In)", Protocol: "TCP", LocalPort: 5985, Enabled: true, Allow: true},
-		{Name: "RemoteDesktop-UserMode-In-TCP", DisplayName: "Remote Desktop - User Mode (TCP-In)", Protocol: "TCP", LocalPort: 3389, Allow: true},
-		{Name: "FPS-SMB-In-TCP", DisplayName: "File and Printer Sharing (SMB-In)", Protocol: "TCP", LocalPort: 445, Allow: true},
-		{Name: "CoreNet-DHCP-In", DisplayName: "Core Networking - Dynamic Host Configuration Protocol (DHCP-In)", Protocol: "UDP", LocalPort: 68, Enabled: true, Allow: true},
+		{Name: "OpenSSH-Server-In-TCP", DisplayName: "OpenSSH SSH Server (sshd)", Protocol: "TCP", LocalPort: 22,
+			Enabled: true, Allow: true},
+		{Name: "WINRM-HTTP-In-TCP", DisplayName: "Windows Remote Management (HTTP-In)", Protocol: "TCP", LocalPort: 5985,
+			Enabled: true, Allow: true},
+		{Name: "RemoteDesktop-UserMode-In-TCP", DisplayName: "Remote Desktop - User Mode (TCP-In)", Protocol: "TCP",
+			LocalPort: 3389, Allow: true},
+		{Name: "FPS-SMB-In-TCP", DisplayName: "File and Printer Sharing (SMB-In)", Protocol: "TCP",
+			LocalPort: 445, Allow: true},
+		{Name: "CoreNet-DHCP-In", DisplayName: "Core Networking - Dynamic Host Configuration Protocol (DHCP-In)",
+			Protocol: "UDP", LocalPort: 68, Enabled: true, Allow: true},
 		{Name: "MDNS-In-UDP", DisplayName: "mDNS (UDP-In)", Protocol: "UDP", LocalPort: 5353, Enabled: true, Allow: true},
 	} {
 		rules[key(rule.Name)] = rule
@@ -87,8 +92,8 @@ func (f firewall) DeleteRule(ctx context.Context, name string) error {
 	})
 }
 
-// Listen opens a port to the outside through Options.Listen. The machine's firewall is in front of it: a connection that it does
-// not admit is closed unread. The listener closes when the process ends.
+// Listen opens a port to the outside through Options.Listen. The machine's firewall is in front of it: a connection
+// that it does not admit is closed unread. The listener closes when the process ends.
 func (p *Process) Listen(port int) (net.Listener, error) {
 	open := p.Machine.options.Listen
 	if open == nil {

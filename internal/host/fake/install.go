@@ -31,10 +31,12 @@ var freshFiles = map[string]string{
 // systemDaemons and systemTools are executables below System32.
 var (
 	systemDaemons = []string{
-		"csrss.exe", "lsass.exe", "services.exe", "smss.exe", "svchost.exe", "wininit.exe", `OpenSSH\sshd.exe`, `OpenSSH\ssh-agent.exe`,
+		"csrss.exe", "lsass.exe", "services.exe", "smss.exe", "svchost.exe", "wininit.exe", `OpenSSH\sshd.exe`,
+		`OpenSSH\ssh-agent.exe`,
 	}
 	systemTools = []string{
-		"cmd.exe", "dism.exe", "hostname.exe", "icacls.exe", "ipconfig.exe", "net.exe", "netsh.exe", "reg.exe", "robocopy.exe", "sc.exe",
+		"cmd.exe", "dism.exe", "hostname.exe", "icacls.exe", "ipconfig.exe", "net.exe", "netsh.exe", "reg.exe",
+		"robocopy.exe", "sc.exe",
 		"schtasks.exe", "setx.exe", "shutdown.exe", "tar.exe", "taskkill.exe", "tasklist.exe", "wevtutil.exe", "whoami.exe",
 		`OpenSSH\sftp-server.exe`, `WindowsPowerShell\v1.0\powershell.exe`,
 	}
@@ -46,8 +48,10 @@ var systemServices = []host.ServiceConfig{
 	{Name: "Dnscache", DisplayName: "DNS Client", StartType: host.StartAutomatic, Dependencies: []string{"nsi"}},
 	{Name: "EventLog", DisplayName: "Windows Event Log", StartType: host.StartAutomatic},
 	{Name: "nsi", DisplayName: "Network Store Interface Service", StartType: host.StartAutomatic},
-	{Name: "ssh-agent", DisplayName: "OpenSSH Authentication Agent", CommandLine: `C:\Windows\System32\OpenSSH\ssh-agent.exe`, StartType: host.StartDisabled},
-	{Name: "sshd", DisplayName: "OpenSSH SSH Server", CommandLine: `C:\Windows\System32\OpenSSH\sshd.exe`, StartType: host.StartAutomatic},
+	{Name: "ssh-agent", DisplayName: "OpenSSH Authentication Agent",
+		CommandLine: `C:\Windows\System32\OpenSSH\ssh-agent.exe`, StartType: host.StartDisabled},
+	{Name: "sshd", DisplayName: "OpenSSH SSH Server", CommandLine: `C:\Windows\System32\OpenSSH\sshd.exe`,
+		StartType: host.StartAutomatic},
 	{Name: "W32Time", DisplayName: "Windows Time", StartType: host.StartManual},
 	{
 		Name: host.DefenderService, DisplayName: "Microsoft Defender Antivirus Service",
@@ -56,8 +60,8 @@ var systemServices = []host.ServiceConfig{
 	{Name: "WinRM", DisplayName: "Windows Remote Management (WS-Management)", StartType: host.StartAutomatic},
 }
 
-// install fills the drive and the service control manager as the setup of Windows does. It panics when the options name a
-// service that no service control manager takes.
+// install fills the drive and the service control manager as the setup of Windows does. It panics when the options name
+// a service that no service control manager takes.
 func (m *Machine) install() {
 	for _, folder := range freshFolders {
 		m.must(m.drive.mkdir(folder, host.AccessInherited))

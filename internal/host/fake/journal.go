@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Kind is what kind of thing happened.
+// Kind is the kind of an entry.
 type Kind string
 
 // Kinds of journal entries.
@@ -45,7 +45,7 @@ type Entry struct {
 	PID    int // of the process that did it; 0 when none did
 }
 
-// Journal is an append-only record of everything that changed a machine or matters to whoever pays for it.
+// Journal is an append-only record of everything that changed a machine or costs something.
 type Journal struct {
 	clock   clock.PassiveClock
 	changes *broadcast
@@ -72,21 +72,21 @@ func (j *Journal) append(kind Kind, detail string, bytes int64, pid int) {
 	j.changes.send()
 }
 
-// Count is the number of entries of the kind.
+// Count returns the number of entries of the kind.
 func (j *Journal) Count(kind Kind) int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.counts[kind]
 }
 
-// Bytes is the sum of the bytes of all entries of the kind.
+// Bytes returns the sum of the bytes of all entries of the kind.
 func (j *Journal) Bytes(kind Kind) int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.bytes[kind]
 }
 
-// Entries are the entries that the filter accepts (nil: all), oldest first.
+// Entries returns the entries that the filter accepts (nil: all), oldest first.
 func (j *Journal) Entries(filter func(Entry) bool) []Entry {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -23,8 +23,8 @@ func (l logs) Rotate(ctx context.Context, path, to string) error {
 	})
 }
 
-// rotate copies a file to one that is not there and empties it. A handle that shares the file, as that of a log's writer, does not
-// keep it from that.
+// rotate copies a file to one that is not there and empties it. A handle that shares the file, as that of a log's
+// writer, does not keep it from that.
 func (d *drive) rotate(path, to string) (size int64, err error) {
 	at, err := d.existing(path, true)
 	if err != nil {
@@ -80,8 +80,8 @@ func rotateReal(path, to string) (size int64, err error) {
 	return int64(len(data)), nil
 }
 
-// AppendLog adds to the end of a file, which is made when it is not there, and keeps it open until the process ends, as a program
-// does with its log: the file cannot be replaced, removed or renamed meanwhile, but be read and emptied.
+// AppendLog adds to the end of a file, which is made when it is not there, and keeps it open until the process ends, as
+// a program does with its log: the file cannot be replaced, removed or renamed meanwhile, but be read and emptied.
 func (p *Process) AppendLog(path, text string) error {
 	return p.locked(func(m *Machine) error { return pathError("append", path, m.drive.appendLog(p, path, text)) })
 }

@@ -85,8 +85,9 @@ func New(options Options) *Machine {
 		options: options, clock: options.Clock, name: options.Name,
 		drive:    newDrive(options.Contents, options.Clock, options.DiskBytes),
 		services: map[string]*service{}, features: newFeatures(options.Features), firewall: newFirewall(),
-		processes: map[int]*Process{}, local: map[int]*localServer{}, runtimes: map[string]*localRuntime{}, eventSources: newEventSources(),
-		silent: map[string]chan struct{}{}, roots: newRootStore(),
+		processes: map[int]*Process{}, local: map[int]*localServer{}, runtimes: map[string]*localRuntime{},
+		eventSources: newEventSources(),
+		silent:       map[string]chan struct{}{}, roots: newRootStore(),
 	}
 	m.journal = newJournal(m.clock, &m.changes)
 	m.environment = newEnvironment()
@@ -96,7 +97,7 @@ func New(options Options) *Machine {
 	return m
 }
 
-// identifier is a stable name in the form of a GUID.
+// identifier returns a stable name in the form of a GUID.
 func identifier(parts ...string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q", parts))
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
@@ -118,47 +119,48 @@ func (m *Machine) unlock() {
 // later runs foreign code when the lock is free again, on the goroutine that frees it.
 func (m *Machine) later(run func()) { m.afterUnlock = append(m.afterUnlock, run) }
 
-// Name is the computer name in force.
+// Name returns the computer name in force.
 func (m *Machine) Name() string {
 	m.lock()
 	defer m.unlock()
 	return m.name
 }
 
-// Addresses are the machine's IPv4 addresses.
+// Addresses returns the machine's IPv4 addresses.
 func (m *Machine) Addresses() []string {
 	m.lock()
 	defer m.unlock()
 	return slices.Clone(m.options.Addresses)
 }
 
-// SetAddresses gives the machine other IPv4 addresses, the default route's first, as DHCP does. What listens on the old ones is the
-// caller's to move.
+// SetAddresses gives the machine other IPv4 addresses, the default route's first, as DHCP does. The caller moves
+// listeners on the old ones.
 func (m *Machine) SetAddresses(addresses ...string) {
 	m.lock()
 	defer m.unlock()
 	m.options.Addresses = slices.Clone(addresses)
 }
 
-// Journal is the record of what happened on the machine.
+// Journal returns the record of what happened on the machine.
 func (m *Machine) Journal() *Journal { return m.journal }
 
-// Host is the machine as an administrator at its console has it: it belongs to no process and works in every boot.
+// Host returns the machine as an administrator at its console has it: it belongs to no process and works in every boot.
 // While the machine is off its operations return ErrPoweredOff.
 func (m *Machine) Host() host.Host { return m.console.Host }
 
-// lookAgain is how often WaitFor asks anew of a machine that does not change.
+// lookAgain is how often WaitFor asks again of a machine that does not change.
 const lookAgain = 10 * time.Millisecond
 
-// WaitFor waits until the condition holds. It is asked anew after each change of the machine and each entry of its journal, and from time to
-// time, since it may be about more than the machine.
+// WaitFor waits until the condition holds. It is checked again after each change of the machine and each entry of its
+// journal, and from time to time, since it may be about more than the machine.
 func (m *Machine) WaitFor(ctx context.Context, condition func(*Machine) bool) error {
 	ticker := time.NewTicker(lookAgain)
 	defer ticker.Stop()
 	return m.wait(ctx, ticker.C, func() bool { return condition(m) })
 }
 
-// wait waits until the condition holds, which is asked anew after each change and each tick; no ticks where they are nil.
+// wait waits until the condition holds, which is asked again after each change and each tick; no ticks where they are
+// nil.
 func (m *Machine) wait(ctx context.Context, ticks <-chan time.Time, condition func() bool) error {
 	for {
 		change := m.changes.next()

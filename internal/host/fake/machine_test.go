@@ -88,7 +88,8 @@ func TestFirewallGuardsListeners(t *testing.T) {
 	if ask() == nil {
 		t.Error("the closed port answers")
 	}
-	rule := host.FirewallRule{Name: "kubelet", DisplayName: "kubelet", Protocol: "TCP", LocalPort: 10250, Enabled: true, Allow: true}
+	rule := host.FirewallRule{Name: "kubelet", DisplayName: "kubelet", Protocol: "TCP", LocalPort: 10250,
+		Enabled: true, Allow: true}
 	r.must(r.Firewall.SetRule(r.ctx, rule))
 	r.must(ask())
 	rule.Name, rule.Allow = "block", false
@@ -169,24 +170,34 @@ func TestSnapshot(t *testing.T) {
 			name     string
 			do, undo func() error
 		}{
-			{"file", func() error { return r.Drive().WriteFile(`C:\x`, []byte("x")) }, func() error { return r.Drive().Remove(`C:\x`) }},
+			{"file", func() error {
+				return r.Drive().WriteFile(`C:\x`, []byte("x"))
+			}, func() error { return r.Drive().Remove(`C:\x`) }},
 			{"folder", func() error { return r.Drive().Mkdir(`C:\x`) }, func() error { return r.Drive().Remove(`C:\x`) }},
-			{"link", func() error { return r.Drive().Symlink(`C:\y`, `C:\x`) }, func() error { return r.Drive().Remove(`C:\x`) }},
+			{"link", func() error {
+				return r.Drive().Symlink(`C:\y`, `C:\x`)
+			}, func() error { return r.Drive().Remove(`C:\x`) }},
 			{
 				"access", func() error { return r.Tree.MakeDirectory(r.ctx, `C:\Users`, host.AccessAdministrators) },
 				func() error { return r.Tree.MakeDirectory(r.ctx, `C:\Users`, host.AccessInherited) },
 			},
-			{"service state", func() error { return r.Services.Start(r.ctx, "W32Time") }, func() error { return r.Services.Stop(r.ctx, "W32Time") }},
+			{"service state", func() error {
+				return r.Services.Start(r.ctx, "W32Time")
+			}, func() error { return r.Services.Stop(r.ctx, "W32Time") }},
 			{
 				"feature", func() error { return r.Features.Enable(r.ctx, "SMB1Protocol") },
 				func() error { return r.Features.Disable(r.ctx, "SMB1Protocol") },
 			},
-			{"host name", func() error { return r.System.SetHostName(r.ctx, "x") }, func() error { return r.System.SetHostName(r.ctx, "win-a") }},
+			{"host name", func() error { return r.System.SetHostName(r.ctx, "x") }, func() error {
+				return r.System.SetHostName(r.ctx, "win-a")
+			}},
 			{
 				"variable", func() error { return r.Environment.Set(r.ctx, "x", "x") },
 				func() error { return r.Environment.Unset(r.ctx, "x") },
 			},
-			{"rule", func() error { return r.Firewall.SetRule(r.ctx, rule) }, func() error { return r.Firewall.DeleteRule(r.ctx, "x") }},
+			{"rule", func() error { return r.Firewall.SetRule(r.ctx, rule) }, func() error {
+				return r.Firewall.DeleteRule(r.ctx, "x")
+			}},
 			{
 				"network", func() error { return r.CreateNetwork(host.HNSNetwork{Name: "x", Subnet: "10.0.0.0/24"}) },
 				func() error { return r.Networks.DeleteNetwork(r.ctx, "x") },

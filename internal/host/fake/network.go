@@ -15,7 +15,8 @@ func (m *Machine) CreateNetwork(network host.HNSNetwork) error {
 	return m.console.CreateNetwork(network)
 }
 
-// CreateNetwork makes an HNS network, as hybrid-overlay-node does. Errors: ErrExist, and the feature Containers is not in force.
+// CreateNetwork makes an HNS network, as hybrid-overlay-node does. Errors: ErrExist, and the feature Containers is not
+// in force.
 func (p *Process) CreateNetwork(network host.HNSNetwork) error {
 	return p.locked(func(m *Machine) error {
 		if err := m.checkNetwork(network); err != nil {
@@ -45,7 +46,8 @@ func (m *Machine) checkNetwork(network host.HNSNetwork) error {
 	return err
 }
 
-// loseNetworks takes away at a boot what does not outlive one: overlay networks, which hybrid-overlay-node makes so, with their endpoints.
+// loseNetworks takes away at a boot what does not outlive one: overlay networks, which hybrid-overlay-node makes so,
+// with their endpoints.
 func (m *Machine) loseNetworks() {
 	for _, network := range slices.Clone(m.networks) {
 		if !strings.EqualFold(network.Type, "Overlay") {
@@ -59,10 +61,12 @@ func (m *Machine) loseNetworks() {
 // dropNetwork takes a network away with its endpoints.
 func (m *Machine) dropNetwork(name string) {
 	m.networks = slices.DeleteFunc(m.networks, func(n host.HNSNetwork) bool { return strings.EqualFold(n.Name, name) })
-	m.endpoints = slices.DeleteFunc(m.endpoints, func(e host.HNSEndpoint) bool { return strings.EqualFold(e.Network, name) })
+	m.endpoints = slices.DeleteFunc(m.endpoints, func(e host.HNSEndpoint) bool {
+		return strings.EqualFold(e.Network, name)
+	})
 }
 
-// hns is an error when the Host Networking Service is not there. It comes with containers.
+// hns returns an error when the Host Networking Service is not there. It comes with containers.
 func (m *Machine) hns() error {
 	f := m.features["containers"]
 	if f == nil || f.state != host.FeatureEnabled && f.state != host.FeatureDisablePending {
@@ -137,7 +141,8 @@ func (n networks) CreateEndpoint(ctx context.Context, network, name string) (mad
 	return made, err
 }
 
-// freeAddress is the lowest address of the subnet that no endpoint has; the first is the gateway's, the last the broadcast address.
+// freeAddress returns the lowest address of the subnet that no endpoint has; the first is the gateway's, the last the
+// broadcast address.
 func (m *Machine) freeAddress(network host.HNSNetwork) (string, error) {
 	subnet, err := netip.ParsePrefix(network.Subnet)
 	if err != nil {

@@ -13,7 +13,7 @@ type Operation struct {
 	Target    string // path, service, rule, ...; empty for operations without one
 }
 
-// String is the operation as in "Files.Write C:\k\config".
+// String returns the operation as in "Files.Write C:\k\config".
 func (o Operation) String() string {
 	if o.Target == "" {
 		return o.Interface + "." + o.Method

@@ -1,6 +1,6 @@
-// Package fake is a Windows machine in memory. It keeps Windows' semantics behind the interfaces of package host: services with
-// dependencies and recovery actions, changes that wait for a reboot, files that cannot be replaced while they run. Programs are
-// Go functions that stand for executables. Hundreds of machines fit into one process.
+// Package fake is a Windows machine in memory. It keeps Windows' semantics behind the interfaces of package host:
+// services with dependencies and recovery actions, changes that wait for a reboot, files that cannot be replaced while
+// they run. Programs are Go functions that stand for executables. Hundreds of machines fit into one process.
 package fake
 
 import (
@@ -19,11 +19,13 @@ type Options struct {
 	Name string
 	// Addresses are the machine's IPv4 addresses, the default route's first.
 	Addresses []string
-	// System is what Windows says of itself (WindowsServer2022, WindowsServer2019); names, boot and disk facts are filled in.
+	// System is what Windows says of itself (WindowsServer2022, WindowsServer2019); names, boot and disk facts are filled
+	// in.
 	System host.SystemInfo
 	// Clock is the machine's clock. Default: the real one.
 	Clock clock.WithTicker
-	// ProgramClock says when a process began. Default: Clock. Programs may follow another one than Windows, where that is made to run faster.
+	// ProgramClock says when a process began. Default: Clock. Programs may follow another one than Windows, where that is
+	// made to run faster.
 	ProgramClock clock.PassiveClock
 	// Programs finds what an executable does by its content. Default: no executable is known.
 	Programs ProgramTable
@@ -33,23 +35,26 @@ type Options struct {
 	Listen func(ctx context.Context, port int) (net.Listener, error)
 	// Network is what is outside of the machine, for its names and connections. Nil: the machine is alone.
 	Network Network
-	// ConnectPod is asked for each connection from the pod network, an HNS network that is there, and may wait until ctx is done.
-	// Nil: pods reach every address.
+	// ConnectPod is asked for each connection from the pod network, an HNS network that is there, and may wait until ctx
+	// is done. Nil: pods reach every address.
 	ConnectPod func(ctx context.Context, network, address string) error
-	// Metadata are the names by which a platform's metadata service knows the machine, by platform ("AWS"). Default: there is none.
+	// Metadata are the names by which a platform's metadata service knows the machine, by platform ("AWS"). Default: there
+	// is none.
 	Metadata map[string]string
-	// Routes are the destinations to which the image's own set-up makes a route, at the first boot only (169.254.169.254/32).
+	// Routes are the destinations to which the image's own set-up makes a route, at the first boot only
+	// (169.254.169.254/32).
 	Routes []string
 	// DiskBytes is the size of C:. Default: 127 GiB.
 	DiskBytes int64
-	// ShutdownDelay is the time between an accepted reboot and the end of all processes, in which the machine works on. Zero: no time passes.
+	// ShutdownDelay is the time between an accepted reboot and the end of all processes, in which the machine works on.
+	// Zero: no time passes.
 	ShutdownDelay time.Duration
 	// RebootDuration is the time between the end of all processes and the next boot. Zero: no time passes.
 	RebootDuration time.Duration
 	// FeatureDuration is how long it takes to switch an optional feature. Zero: no time passes.
 	FeatureDuration time.Duration
-	// Services are foreign services that are installed before the first boot. Their executable must be known to Programs, lie on
-	// the drive before Boot, or be `C:\Windows\System32\svchost.exe`, which idles.
+	// Services are foreign services that are installed before the first boot. Their executable must be known to Programs,
+	// lie on the drive before Boot, or be `C:\Windows\System32\svchost.exe`, which idles.
 	Services []host.ServiceConfig
 	// Features override how the optional features stand before the first boot.
 	Features map[string]host.FeatureState

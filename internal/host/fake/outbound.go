@@ -18,7 +18,8 @@ type Network interface {
 	DialContext(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Silence lets nothing come back from a name's servers or from an address, as if the packets were lost, until it is mended.
+// Silence lets nothing come back from a name's servers or from an address, as if the packets were lost, until it is
+// mended.
 func (m *Machine) Silence(nameOrAddress string) (mend func()) {
 	m.lock()
 	defer m.unlock()

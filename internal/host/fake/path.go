@@ -54,7 +54,7 @@ func checkName(name string) error {
 
 func joinPath(names []string) string { return `C:\` + strings.Join(names, `\`) }
 
-// key is a name as Windows compares it.
+// key returns a name as Windows compares it.
 func key(name string) string { return strings.ToLower(name) }
 
 // linkDestination is where a link in the folder leads, as names from the root.

@@ -53,5 +53,6 @@ func (n podNetwork) Connect(ctx context.Context, network, address string) error 
 
 func podKey(address string) string { return "pod " + address }
 
-// PodsCannotReach lets pods get no answer from a port of an address (172.30.0.1:443), as if the packets were lost, until it is mended.
+// PodsCannotReach lets pods get no answer from a port of an address (172.30.0.1:443), as if the packets were lost,
+// until it is mended.
 func (m *Machine) PodsCannotReach(address string) (mend func()) { return m.Silence(podKey(address)) }

@@ -21,8 +21,8 @@ const (
 	powerOn
 )
 
-// Boot powers the machine on, starts the automatic services in dependency order and calls the OnBoot hooks. A service that does
-// not start is no error of the boot; the journal has it. It waits when the machine is on its way already.
+// Boot powers the machine on, starts the automatic services in dependency order and calls the OnBoot hooks. A service
+// that does not start is no error of the boot; the journal has it. It waits when the machine is on its way already.
 func (m *Machine) Boot(ctx context.Context) error {
 	m.lock()
 	if m.power != powerOff {
@@ -90,7 +90,8 @@ func (m *Machine) BootID() string {
 	return m.bootID
 }
 
-// OnBoot registers a hook that runs at the end of each boot, also the one after a reboot. Hooks must not wait for programs.
+// OnBoot registers a hook that runs at the end of each boot, also the one after a reboot. Hooks must not wait for
+// programs.
 func (m *Machine) OnBoot(hook func()) {
 	m.lock()
 	defer m.unlock()
@@ -104,8 +105,8 @@ func (m *Machine) OnShutdown(hook func()) {
 	m.onShutdown = append(m.onShutdown, hook)
 }
 
-// PowerOff ends every process at once, as a pulled plug does, and calls the OnShutdown hooks before it returns. A reboot that is
-// under way does not come back.
+// PowerOff ends every process at once, as a pulled plug does, and calls the OnShutdown hooks before it returns. A
+// reboot that is under way does not come back.
 func (m *Machine) PowerOff() {
 	m.lock()
 	defer m.unlock()
@@ -148,9 +149,9 @@ func (m *Machine) shutDown() {
 // power is host.Power for one process.
 type power struct{ p *Process }
 
-// Reboot is accepted at once. Where the machine does not linger, it ends all processes before it returns: nothing that the caller does
-// afterwards has an effect. Where it does, it works on for that time, as Windows does until its services have stopped, and another reboot
-// that is asked for meanwhile changes nothing.
+// Reboot is accepted at once. Where the machine does not linger, it ends all processes before it returns: nothing that
+// the caller does afterwards has an effect. Where it does, it works on for that time, as Windows does until its
+// services have stopped, and another reboot that is asked for meanwhile changes nothing.
 func (w power) Reboot(ctx context.Context, reason string) error {
 	return w.p.do(ctx, "Power", "Reboot", reason, func(m *Machine) error {
 		if m.power != powerOn && m.power != powerBooting {
@@ -203,7 +204,8 @@ func (m *Machine) goDown() {
 	go m.comeBack(waiting, timer, boot)
 }
 
-// comeBack is the second half of a reboot. It runs on a goroutine of its own, so that the hooks may wait for the caller of Reboot.
+// comeBack is the second half of a reboot. It runs on a goroutine of its own, so that the hooks may wait for the caller
+// of Reboot.
 func (m *Machine) comeBack(waiting context.Context, timer clock.Timer, boot int) {
 	defer m.programs.Done()
 	m.lock()

@@ -14,16 +14,17 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// ErrProcessEnded is what every operation of a dead process returns. A goroutine cannot be ended from outside, so the program of a
-// killed process may run on for a moment; but nothing that it does through its Host, its output or its listeners has an effect any
-// more. (runtime.Goexit would stop it sooner, but would leave locks taken that it shares with others and does not free by defer.)
+// ErrProcessEnded is what every operation of a dead process returns. A goroutine cannot be ended from outside, so the
+// program of a killed process may run on for a moment; but nothing that it does through its Host, its output or its
+// listeners has an effect any more. (runtime.Goexit would stop it sooner, but would leave locks taken that it shares
+// with others and does not free by defer.)
 var ErrProcessEnded = errors.New("the process was ended")
 
 // exitKilled is the exit code of a process that was ended by another.
 const exitKilled = 1
 
-// Program is what an executable does. It returns its exit code, and must return soon after ctx is done: for a service that is the
-// request to stop, for every process its death.
+// Program is what an executable does. It returns its exit code, and must return soon after ctx is done: for a service
+// that is the request to stop, for every process its death.
 type Program func(ctx context.Context, p *Process) (exitCode int)
 
 // ProgramTable finds the program in the content of an executable. An error means that it is none.
@@ -82,15 +83,17 @@ func (m *Machine) newConsole() *Process {
 
 func (p *Process) host() host.Host {
 	return host.Host{
-		System: system{p}, Power: power{p}, Features: featureSet{p}, Services: serviceManager{p}, Files: files{p}, Tree: tree{p},
-		Environment: environment{p}, Firewall: firewall{p}, Networks: networks{p}, Processes: processTable{p}, Probes: probes{p},
+		System: system{p}, Power: power{p}, Features: featureSet{p}, Services: serviceManager{p},
+		Files: files{p}, Tree: tree{p},
+		Environment: environment{p}, Firewall: firewall{p}, Networks: networks{p},
+		Processes: processTable{p}, Probes: probes{p},
 		EventLog: eventLog{p}, Antivirus: antivirus{p}, Outbound: outbound{p},
 		Roots: roots{p}, Routes: routes{p}, Logs: logs{p}, PodNetwork: podNetwork{p}, Metadata: metadata{p},
 	}
 }
 
-// run runs the program of a process on a goroutine of its own. The program begins when the one before it has returned, so that a
-// service's second process never meets the remains of the first.
+// run runs the program of a process on a goroutine of its own. The program begins when the one before it has returned,
+// so that a service's second process never meets the remains of the first.
 func (m *Machine) run(p *Process, program Program, before *Process) {
 	ctx, cancel := context.WithCancel(m.up)
 	p.cancel, p.returned = cancel, make(chan struct{})
@@ -149,7 +152,8 @@ func (p *Process) end(code int, killed bool) {
 	close(p.done)
 }
 
-// Kill ends the process at once, as TerminateProcess does. Anyone may call it, the process itself too. The console cannot be killed.
+// Kill ends the process at once, as TerminateProcess does. Anyone may call it, the process itself too. The console
+// cannot be killed.
 func (p *Process) Kill() {
 	p.Machine.lock()
 	defer p.Machine.unlock()
@@ -188,8 +192,8 @@ func (m *Machine) Spawn(path string, args ...string) (*Process, error) {
 	return m.console.Spawn(path, args...)
 }
 
-// Spawn registers a child that runs from the executable at the path. It has no program: it outlives its parent and ends when it is
-// killed, exits or the machine goes down.
+// Spawn registers a child that runs from the executable at the path. It has no program: it outlives its parent and ends
+// when it is killed, exits or the machine goes down.
 func (p *Process) Spawn(path string, args ...string) (child *Process, err error) {
 	err = p.locked(func(m *Machine) error {
 		at, err := m.drive.existing(path, true)
@@ -264,5 +268,5 @@ func (o *output) settle() {
 	defer o.mu.Unlock()
 }
 
-// baseName is the file name of a path.
+// baseName returns the file name of a path.
 func baseName(path string) string { return path[strings.LastIndexByte(path, '\\')+1:] }

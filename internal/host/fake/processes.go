@@ -24,7 +24,8 @@ func (m *Machine) processList() []host.Process {
 		if p.image != nil {
 			path = p.image.node.path() // a running executable may have been renamed
 		}
-		list = append(list, host.Process{PID: p.PID, Parent: p.Parent, Name: baseName(p.Path), Path: path, Started: p.started})
+		list = append(list, host.Process{PID: p.PID, Parent: p.Parent, Name: baseName(p.Path), Path: path,
+			Started: p.started})
 	}
 	slices.SortFunc(list, func(a, b host.Process) int { return cmp.Compare(a.PID, b.PID) })
 	return list
@@ -47,14 +48,14 @@ func (t processTable) Kill(ctx context.Context, pid int) error {
 
 func (t processTable) Self() int { return t.p.PID }
 
-// RunningProcesses are the processes that run, sorted by their ID.
+// RunningProcesses returns the processes that run, sorted by their ID.
 func (m *Machine) RunningProcesses() []host.Process {
 	m.lock()
 	defer m.unlock()
 	return m.processList()
 }
 
-// processNamed is the ID of the process with the lowest ID of that name; 0 when there is none.
+// processNamed returns the ID of the process with the lowest ID of that name; 0 when there is none.
 func (m *Machine) processNamed(name string) int {
 	pid := 0
 	for _, p := range m.processes {

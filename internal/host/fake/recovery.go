@@ -11,8 +11,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// recover does the recovery action after a crash of the service. As on Windows a stop in the meantime does not call it off: only
-// deleting or disabling the service does, or starting it before.
+// recover does the recovery action after a crash of the service. As on Windows a stop in the meantime does not call it
+// off: only deleting or disabling the service does, or starting it before.
 func (m *Machine) recover(s *service) {
 	now := m.clock.Now()
 	delay, restart := s.nextDelay(now)

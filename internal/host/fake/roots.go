@@ -15,8 +15,8 @@ import (
 // freshRoot is the subject whose digest stands for the certificates that are in the store of a fresh server.
 const freshRoot = "a root certification authority that Windows comes with"
 
-// rootStore is the machine's store of trusted roots, by fingerprint: its own part, and the one that policies bring. The machine's lock
-// guards it; it outlives reboots.
+// rootStore is the machine's store of trusted roots, by fingerprint: its own part, and the one that policies bring. The
+// machine's lock guards it; it outlives reboots.
 type rootStore struct{ own, policies map[string]struct{} }
 
 func newRootStore() rootStore {
@@ -73,14 +73,15 @@ func (r roots) Remove(ctx context.Context, of string) error {
 	})
 }
 
-// TrustedRoots are the fingerprints of the machine's trusted roots, sorted.
+// TrustedRoots returns the fingerprints of the machine's trusted roots, sorted.
 func (m *Machine) TrustedRoots() []string {
 	m.lock()
 	defer m.unlock()
 	return m.roots.fingerprints()
 }
 
-// PolicyTrusts makes a group policy bring a certificate, until it is withdrawn. It is in the store beside the machine's own.
+// PolicyTrusts makes a group policy bring a certificate, until it is withdrawn. It is in the store beside the machine's
+// own.
 func (m *Machine) PolicyTrusts(der []byte) (withdraw func()) {
 	of := fingerprint(der)
 	m.lock()

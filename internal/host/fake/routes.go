@@ -18,15 +18,16 @@ type routeTable struct {
 	noDefault bool
 }
 
-// bindsAdapter reports whether a network of the type takes the adapter of the default route for itself: Windows then gives the
-// adapter's addresses and its default route to a virtual one. Routes that were added to the adapter do not move with them.
+// bindsAdapter reports whether a network of the type takes the adapter of the default route for itself: Windows then
+// gives the adapter's addresses and its default route to a virtual one. Routes that were added to the adapter do not
+// move with them.
 func bindsAdapter(network host.HNSNetwork) bool {
 	return slices.ContainsFunc([]string{"Overlay", "L2Bridge", "L2Tunnel", "Transparent"}, func(kind string) bool {
 		return strings.EqualFold(network.Type, kind)
 	})
 }
 
-// adapter is the name of the adapter that the default route goes through.
+// adapter returns the name of the adapter that the default route goes through.
 func (m *Machine) adapter() string {
 	if slices.ContainsFunc(m.networks, bindsAdapter) {
 		return "vEthernet (Ethernet)"
@@ -50,7 +51,8 @@ func (m *Machine) loseRoutes(why string) {
 	m.routes.added = nil
 }
 
-// seedRoutes are the routes at the begin of a boot: none but, at the first boot, those that the image's own set-up makes.
+// seedRoutes are the routes at the begin of a boot: none but, at the first boot, those that the image's own set-up
+// makes.
 func (m *Machine) seedRoutes() {
 	m.loseRoutes("it was not persistent")
 	if m.boots > 1 {
@@ -113,7 +115,8 @@ func (r routes) Delete(ctx context.Context, destination string) error {
 	})
 }
 
-func (r routes) change(ctx context.Context, method, destination string, action func(*Machine, netip.Prefix) error) error {
+func (r routes) change(ctx context.Context, method, destination string,
+	action func(*Machine, netip.Prefix) error) error {
 	return r.p.do(ctx, "Routes", method, destination, func(m *Machine) error {
 		prefix, err := host.ParseDestination(destination)
 		if err == nil {
@@ -126,7 +129,7 @@ func (r routes) change(ctx context.Context, method, destination string, action f
 	})
 }
 
-// AddedRoutes are the destinations of the routes that somebody added to the adapter of the default route, sorted.
+// AddedRoutes returns the destinations of the routes that somebody added to the adapter of the default route, sorted.
 func (m *Machine) AddedRoutes() []string {
 	m.lock()
 	defer m.unlock()

@@ -32,7 +32,7 @@ func (s *service) view() host.Service {
 	return v
 }
 
-// cloneConfig is a copy that shares nothing; empty lists are nil.
+// cloneConfig returns a copy that shares nothing; empty lists are nil.
 func cloneConfig(config host.ServiceConfig) host.ServiceConfig {
 	config.Dependencies = append([]string(nil), config.Dependencies...)
 	config.Environment = append([]string(nil), config.Environment...)
@@ -40,7 +40,7 @@ func cloneConfig(config host.ServiceConfig) host.ServiceConfig {
 	return config
 }
 
-// Service is a service and its state; false when it is not there.
+// Service returns a service and its state; false when it is not there.
 func (m *Machine) Service(name string) (host.Service, bool) {
 	m.lock()
 	defer m.unlock()
@@ -75,7 +75,7 @@ func (m *Machine) query(names []string) []host.Service {
 	return list
 }
 
-// serviceNames are the names of all services, sorted.
+// serviceNames returns the names of all services, sorted.
 func (m *Machine) serviceNames() []string {
 	names := make([]string, 0, len(m.services))
 	for _, s := range m.services {

@@ -20,7 +20,9 @@ func (e failedStart) Error() string {
 }
 
 func (s serviceManager) Start(ctx context.Context, name string) error {
-	return s.wait(ctx, "Start", name, func(ctx context.Context, m *Machine) error { return m.startService(ctx, name, nil) })
+	return s.wait(ctx, "Start", name, func(ctx context.Context, m *Machine) error {
+		return m.startService(ctx, name, nil)
+	})
 }
 
 func (s serviceManager) Stop(ctx context.Context, name string) error {
@@ -28,7 +30,8 @@ func (s serviceManager) Stop(ctx context.Context, name string) error {
 }
 
 // wait does an operation that waits for services, without the machine's lock, until the process that asked for it ends.
-func (s serviceManager) wait(ctx context.Context, method, name string, action func(context.Context, *Machine) error) error {
+func (s serviceManager) wait(ctx context.Context, method, name string,
+	action func(context.Context, *Machine) error) error {
 	err := s.p.do(ctx, "Services", method, name, func(*Machine) error {
 		s.p.record(KindService, method+" "+name, 0)
 		return nil
@@ -148,7 +151,7 @@ func (m *Machine) claimStart(name string) (config host.ServiceConfig, boot int, 
 	return cloneConfig(s.config), m.boots, nil
 }
 
-// badStart is the injected failure of the service's start.
+// badStart returns the injected failure of the service's start.
 func (m *Machine) badStart(s *service) error {
 	code, bad := m.faults.badStarts[key(s.config.Name)]
 	if !bad {
@@ -158,7 +161,8 @@ func (m *Machine) badStart(s *service) error {
 	return failedStart{s.config.Name, code}
 }
 
-// startAutomaticServices starts what starts at boot. Each start begins what it depends on, so the order of names is enough.
+// startAutomaticServices starts what starts at boot. Each start begins what it depends on, so the order of names is
+// enough.
 func (m *Machine) startAutomaticServices(up context.Context) {
 	m.lock()
 	services := m.query(nil)

@@ -32,7 +32,7 @@ func (m *Machine) stopService(ctx context.Context, name string) error {
 	}
 }
 
-// dependents are the services that do not stand still and depend on the named one.
+// dependents returns the services that do not stand still and depend on the named one.
 func (m *Machine) dependents(name string) []string {
 	m.lock()
 	defer m.unlock()

@@ -110,8 +110,10 @@ func TestManualServicesAtBoot(t *testing.T) {
 	r.must(r.Power.Reboot(r.ctx, "test"))
 	r.until(r.Running)
 	got := []host.ServiceState{r.state("agent"), r.state("needed"), r.state("dependent")}
-	if want := []host.ServiceState{host.ServiceRunning, host.ServiceRunning, host.ServiceStopped}; !slices.Equal(got, want) {
-		t.Errorf("an automatic service, a manual one that it depends on, a manual one that depends on it: %v, want %v", got, want)
+	if want := []host.ServiceState{host.ServiceRunning, host.ServiceRunning, host.ServiceStopped}; !slices.Equal(got,
+		want) {
+		t.Errorf("an automatic service, a manual one that it depends on, a manual one that depends on it: %v, want %v", got,
+			want)
 	}
 }
 
@@ -153,7 +155,8 @@ func TestPodNetwork(t *testing.T) {
 	t.Run("a subnet without a free address has no room for a pod", func(t *testing.T) {
 		r := boot(t, nil, containers)
 		r.must(r.CreateNetwork(host.HNSNetwork{Name: "small", Type: "Overlay", Subnet: "10.132.0.0/31"}))
-		if err := r.PodNetwork.Connect(r.ctx, "small", "172.30.0.1:443"); err == nil || !strings.Contains(err.Error(), "no free address") {
+		if err := r.PodNetwork.Connect(r.ctx, "small", "172.30.0.1:443"); err == nil || !strings.Contains(err.Error(),
+			"no free address") {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -250,11 +253,12 @@ func TestRoots(t *testing.T) {
 	})
 }
 
-// certificate is one of a certification authority, in DER.
+// certificate returns one of a certification authority, in DER.
 func certificate(t *testing.T) []byte {
 	t.Helper()
 	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Policy CA"}, IsCA: true, BasicConstraintsValid: true}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Policy CA"}, IsCA: true,
+		BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(nil, template, template, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)

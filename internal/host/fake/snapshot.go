@@ -11,8 +11,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Snapshot is everything that a user would call the host as it was, for a deep comparison. Boot ID, times, process IDs, exit
-// codes and journal are left out: they differ for good reasons.
+// Snapshot is the complete state of the host from a user's view, for a deep comparison. Boot ID, times, process IDs,
+// exit codes and journal are left out: they differ for good reasons.
 type Snapshot struct {
 	HostName        string
 	PendingHostName string
@@ -111,5 +111,5 @@ func (d *drive) digest(path string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// FilePaths are the paths of all files, folders and links, sorted.
+// FilePaths returns the paths of all files, folders and links, sorted.
 func (s Snapshot) FilePaths() []string { return slices.Sorted(maps.Keys(s.Files)) }

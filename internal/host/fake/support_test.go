@@ -42,7 +42,8 @@ var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func boot(t *testing.T, known programs, change ...func(*Options)) *rig {
 	t.Helper()
 	ticking := clocktesting.NewFakeClock(epoch)
-	options := Options{Name: "win-a", Addresses: []string{"10.0.0.4"}, Clock: clock.WithTicker(ticking), Programs: known.table}
+	options := Options{Name: "win-a", Addresses: []string{"10.0.0.4"}, Clock: clock.WithTicker(ticking),
+		Programs: known.table}
 	for _, each := range change {
 		each(&options)
 	}
@@ -83,7 +84,8 @@ func (r *rig) until(condition func() bool) {
 // install configures a service that runs C:\<program>.exe.
 func (r *rig) install(name, program string, change ...func(*host.ServiceConfig)) {
 	r.Helper()
-	config := host.ServiceConfig{Name: name, DisplayName: name, CommandLine: `C:\` + program + `.exe`, StartType: host.StartManual}
+	config := host.ServiceConfig{Name: name, DisplayName: name, CommandLine: `C:\` + program + `.exe`,
+		StartType: host.StartManual}
 	for _, each := range change {
 		each(&config)
 	}

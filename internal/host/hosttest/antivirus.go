@@ -27,15 +27,16 @@ func (s *suite) exclude(exclusion host.Exclusion) {
 
 func antivirusBehaviors() []Behavior {
 	return []Behavior{
-		{"Antivirus.AtWork", "Defender is at work where its service runs in its own program, and nowhere else", func(s *suite) {
-			services, err := s.Services.Query(s.ctx, host.DefenderService)
-			s.must(err)
-			processes, err := s.Processes.List(s.ctx)
-			s.must(err)
-			atWork, err := s.Antivirus.AtWork(s.ctx)
-			s.must(err)
-			is(s, "at work", atWork, host.DefenderAtWork(services, processes))
-		}},
+		{"Antivirus.AtWork", "Defender is at work where its service runs in its own program, and nowhere else",
+			func(s *suite) {
+				services, err := s.Services.Query(s.ctx, host.DefenderService)
+				s.must(err)
+				processes, err := s.Processes.List(s.ctx)
+				s.must(err)
+				atWork, err := s.Antivirus.AtWork(s.ctx)
+				s.must(err)
+				is(s, "at work", atWork, host.DefenderAtWork(services, processes))
+			}},
 		{"Antivirus.Exclusions", "it has none that nobody has added", atWork(func(s *suite) {
 			is(s, "program", s.excludes(excludedProgram), false)
 			is(s, "folder", s.excludes(excludedFolder), false)
@@ -60,29 +61,30 @@ func antivirusBehaviors() []Behavior {
 			s.must(err)
 			is(s, "exclusions", len(after), len(before))
 		})},
-		{"Antivirus.AddExclusion", "where Defender is not at work it is not told", notAtWork(func(s *suite) error {
+		{"Antivirus.AddExclusion", "where Defender is not at work it is not called", notAtWork(func(s *suite) error {
 			return s.Antivirus.AddExclusion(s.ctx, excludedProgram)
 		})},
-		{"Antivirus.RemoveExclusion", "where Defender is not at work it is not told", notAtWork(func(s *suite) error {
+		{"Antivirus.RemoveExclusion", "where Defender is not at work it is not called", notAtWork(func(s *suite) error {
 			return s.Antivirus.RemoveExclusion(s.ctx, excludedProgram)
 		})},
 		{"Antivirus.AddExclusion", "an exclusion of nothing is refused", atWork(func(s *suite) {
 			s.refused("no value", s.Antivirus.AddExclusion(s.ctx, host.Exclusion{Kind: host.ExcludeProcess}))
 			s.refused("no kind", s.Antivirus.AddExclusion(s.ctx, host.Exclusion{Value: excludedProgram.Value}))
 		})},
-		{"Antivirus.RemoveExclusion", "a removed exclusion is gone and leaves the others, and removing it again is no error", atWork(func(s *suite) {
-			s.exclude(excludedProgram)
-			s.exclude(excludedFolder)
-			for range 2 {
-				s.must(s.Antivirus.RemoveExclusion(s.ctx, excludedProgram))
-				is(s, "program", s.excludes(excludedProgram), false)
-			}
-			is(s, "folder", s.excludes(excludedFolder), true)
-		})},
+		{"Antivirus.RemoveExclusion", "a removed exclusion is gone and leaves the others, and removing it again is no error",
+			atWork(func(s *suite) {
+				s.exclude(excludedProgram)
+				s.exclude(excludedFolder)
+				for range 2 {
+					s.must(s.Antivirus.RemoveExclusion(s.ctx, excludedProgram))
+					is(s, "program", s.excludes(excludedProgram), false)
+				}
+				is(s, "folder", s.excludes(excludedFolder), true)
+			})},
 	}
 }
 
-// atWork is a check for machines on which Defender is at work.
+// atWork returns a check for machines on which Defender is at work.
 func atWork(check func(*suite)) func(*suite) {
 	return func(s *suite) {
 		if !s.defended() {
@@ -92,8 +94,8 @@ func atWork(check func(*suite)) func(*suite) {
 	}
 }
 
-// notAtWork is a check that a call is refused where Defender is not at work. A Defender that works is left at work, since the suite disarms
-// no machine; only the one in memory offers to be without it (Machine.StopAntivirus).
+// notAtWork returns a check that a call is refused where Defender is not at work. A Defender that works is left at
+// work, since the suite disarms no machine; only the one in memory offers to be without it (Machine.StopAntivirus).
 func notAtWork(call func(*suite) error) func(*suite) {
 	return func(s *suite) {
 		if s.defended() && s.machine.StopAntivirus != nil {

@@ -17,7 +17,7 @@ type Behavior struct {
 // ID names the behavior.
 func (b Behavior) ID() string { return b.Operation + ": " + b.Sentence }
 
-// Operations are all methods of all interfaces of host.Host, as "Files.Write", in the order of host.Host.
+// Operations returns all methods of all interfaces of host.Host, as "Files.Write", in the order of host.Host.
 func Operations() []string {
 	var names []string
 	for field := range reflect.TypeFor[host.Host]().Fields() {

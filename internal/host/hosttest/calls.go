@@ -40,8 +40,8 @@ func (c *calls) made(operation string) bool {
 	return c.seen[operation]
 }
 
-// record returns the host with each method noting that it was called. A new interface of host.Host needs a wrapper here: the suite
-// fails for a behavior whose method it has not seen.
+// record returns the host with each method noting that it was called. A new interface of host.Host needs a wrapper
+// here: the suite fails for a behavior whose method it has not seen.
 func (c *calls) record(h host.Host) host.Host {
 	h.System = systemCalls{h.System, c}
 	h.Power = powerCalls{h.Power, c}

@@ -7,17 +7,21 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// cancelBehaviors: an operation whose context is done does nothing. Power.Reboot is left out: an implementation that gets it wrong
-// would restart the machine.
+// cancelBehaviors: an operation whose context is done does nothing. Power.Reboot is left out: an implementation that
+// gets it wrong would restart the machine.
 func cancelBehaviors() []Behavior {
 	const sentence = "an operation whose context is done does nothing"
 	calls := []struct {
 		operation string
 		call      func(s *suite, ctx context.Context) error
 	}{
-		{"System.SetHostName", func(s *suite, ctx context.Context) error { return s.System.SetHostName(ctx, "wmco-contract") }},
+		{"System.SetHostName", func(s *suite, ctx context.Context) error {
+			return s.System.SetHostName(ctx, "wmco-contract")
+		}},
 		{"Features.Enable", func(s *suite, ctx context.Context) error { return s.Features.Enable(ctx, quickFeature) }},
-		{"Services.Configure", func(s *suite, ctx context.Context) error { return s.Services.Configure(ctx, s.idle(serviceOne)) }},
+		{"Services.Configure", func(s *suite, ctx context.Context) error {
+			return s.Services.Configure(ctx, s.idle(serviceOne))
+		}},
 		{"Services.Start", func(s *suite, ctx context.Context) error {
 			s.configure(s.idle(serviceOne))
 			return s.Services.Start(ctx, serviceOne)

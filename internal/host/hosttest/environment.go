@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// variables are the machine's variables with the names that begin as the contract's, whatever their case.
+// variables returns the machine's variables with the names that begin as the contract's, whatever their case.
 func (s *suite) variables() map[string]string {
 	values, err := s.Environment.Get(s.ctx)
 	s.must(err)

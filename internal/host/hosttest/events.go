@@ -22,7 +22,9 @@ func (s *suite) known() bool {
 func eventLogBehaviors() []Behavior {
 	event := host.Event{Source: eventSource, Level: host.EventWarning, ID: 7, Message: "The contract suite says:\nGrüße"}
 	return []Behavior{
-		{"EventLog.KnowsSource", "a source that nobody has added is not known", func(s *suite) { is(s, "known", s.known(), false) }},
+		{"EventLog.KnowsSource", "a source that nobody has added is not known", func(s *suite) {
+			is(s, "known", s.known(), false)
+		}},
 		{"EventLog.AddSource", "an added source is known, and adding it again is no error", func(s *suite) {
 			s.source()
 			s.source()

@@ -1,11 +1,12 @@
-// Package hosttest is the behavior contract of package host: one suite that every implementation passes, on the machine in memory,
-// on the test hosts under Wine and on a real Windows Server. On a real machine it touches only the folder C:\wmco-contract-test,
-// services, rules, networks and variables whose names begin with "wmco-contract-", the optional feature TelnetClient and, for a
-// moment, the pending computer name, two expired certificates among the trusted roots and routes to addresses that are kept for
-// documentation; it gives all of it back. It restarts the machine only when it is told to (ArmReboot).
+// Package hosttest is the behavior contract of package host: one suite that every implementation passes, on the machine
+// in memory, on the test hosts under Wine and on a real Windows Server. On a real machine it touches only the folder
+// C:\wmco-contract-test, services, rules, networks and variables whose names begin with "wmco-contract-", the optional
+// feature TelnetClient and, for a moment, the pending computer name, two expired certificates among the trusted roots
+// and routes to addresses that are kept for documentation; it gives all of it back. It restarts the machine only on
+// demand (ArmReboot).
 //
-// A behavior is a sentence about one method of one interface. What an environment cannot show is declared by a Mark with its
-// reason; the suite tries it all the same and says so when it works after all. The results are a Report.
+// A behavior is a sentence about one method of one interface. A Mark with a reason declares a behavior that an
+// environment cannot show; the suite tries it anyway and reports when it works. The results are a Report.
 package hosttest
 
 import (
@@ -29,7 +30,7 @@ const (
 	eventSource = "wmco-contract-source"
 )
 
-// Machine is the host under test and what the suite needs beside it.
+// Machine is the host under test, with everything else that the suite needs.
 type Machine struct {
 	Host     host.Host
 	Programs Programs
@@ -37,15 +38,18 @@ type Machine struct {
 	ServeHTTP func(handler http.Handler) (address string, err error)
 	// ServeRuntime answers as a container runtime on the machine until the test ends.
 	ServeRuntime func(status host.RuntimeStatus) (endpoint string, err error)
-	// CreateNetwork makes an HNS network, which the product leaves to others. An ErrNotRun says why the machine cannot have one.
+	// CreateNetwork makes an HNS network, which the product leaves to others. An ErrNotRun says why the machine cannot
+	// have one.
 	CreateNetwork func(ctx context.Context, network host.HNSNetwork) error
 	// Events reads the source's entries of the event log Application, the oldest first.
 	Events func(ctx context.Context, source string) ([]host.Event, error)
-	// StopAntivirus ends Microsoft Defender Antivirus for one behavior. Nil where that cannot be done, as on a real Windows.
+	// StopAntivirus ends Microsoft Defender Antivirus for one behavior. Nil where that cannot be done, as on a real
+	// Windows.
 	StopAntivirus func(ctx context.Context) error
 	// OpenLog opens a file to append to it, as Go's programs open their logs. The suite closes it.
 	OpenLog func(path string) (io.WriteCloser, error)
-	// PodTarget is a port of an address (10.0.0.4:8080) that pods of an HNS network reach until the test ends. Nil where there is none.
+	// PodTarget is a port of an address (10.0.0.4:8080) that pods of an HNS network reach until the test ends. Nil where
+	// there is none.
 	PodTarget func() (address string, err error)
 	// SilencePods makes sure that pods get no answer from an address. Nil where nobody would answer, as on every network.
 	SilencePods func(address string)
@@ -59,7 +63,8 @@ type Programs struct {
 	Idle []string
 	// Failing soon stops by itself and tells the service control manager the exit code 7.
 	Failing []string
-	// Reporting writes an Account of itself, as JSON, to the file that its last argument names. The suite adds that argument.
+	// Reporting writes an Account of itself, as JSON, to the file that its last argument names. The suite adds that
+	// argument.
 	Reporting []string
 	// Parent starts one more process of the program Idle, and ends it with itself.
 	Parent []string
@@ -80,13 +85,14 @@ type Subject struct {
 	Open func(t *testing.T) Machine
 }
 
-// Behaviors is the whole contract, sorted by interface, without what needs a reboot (RebootBehaviors).
+// Behaviors returns the whole contract, sorted by interface, without what needs a reboot (RebootBehaviors).
 func Behaviors() []Behavior {
 	var all []Behavior
 	for _, group := range [][]Behavior{
 		systemBehaviors(), hostNameBehaviors(),
 		featureBehaviors(),
-		serviceBehaviors(), configurationBehaviors(), startedBehaviors(), startBehaviors(), stopBehaviors(), dependencyBehaviors(), recoveryBehaviors(),
+		serviceBehaviors(), configurationBehaviors(), startedBehaviors(), startBehaviors(), stopBehaviors(),
+		dependencyBehaviors(), recoveryBehaviors(),
 		fileBehaviors(), writeBehaviors(), accessBehaviors(), inUseBehaviors(),
 		directoryBehaviors(), renameBehaviors(), linkBehaviors(),
 		environmentBehaviors(),

@@ -18,7 +18,8 @@ func allBehaviors() []Behavior { return append(Behaviors(), RebootBehaviors()...
 // With the check of each behavior that it called its own method, this is: every method is called.
 func TestEveryMethodHasABehavior(t *testing.T) {
 	operations := Operations()
-	if len(operations) < 30 || !slices.Contains(operations, "Files.Write") || !slices.Contains(operations, "Processes.Self") {
+	if len(operations) < 30 || !slices.Contains(operations, "Files.Write") ||
+		!slices.Contains(operations, "Processes.Self") {
 		t.Fatalf("operations of a host: %v", operations)
 	}
 	covered := map[string]bool{}
@@ -67,16 +68,23 @@ func TestJudge(t *testing.T) {
 		standing Standing
 		words    string
 	}{
-		"what holds in memory is simulated":              {Fake, holds, Mark{}, Simulated, ""},
-		"what holds under Wine is proven":                {Wine, holds, Mark{}, Proven, ""},
-		"what holds on the lab's replacement is no more": {Wine, holds, Mark{Standing: StandIn, Reason: "a DLL"}, StandIn, ""},
-		"what fails fails":                               {Wine, fails, Mark{}, Failed, "a.go:1: wrong"},
-		"what fails on a replacement fails":              {Wine, fails, Mark{Standing: StandIn, Reason: "a DLL"}, Failed, "a.go:1: wrong"},
-		"what is missing as declared is not shown":       {Wine, fails, Mark{Standing: FakeOnly, Reason: "none"}, FakeOnly, "NOT SHOWN HERE"},
-		"what differs as declared is not shown":          {Wine, fails, Mark{Standing: Differs, Reason: "odd"}, Differs, "NOT SHOWN HERE"},
-		"what works though declared as missing says so":  {Wine, holds, Mark{Standing: FakeOnly, Reason: "none"}, Failed, "take its mark away"},
-		"what works though it is to differ says so":      {Wine, holds, Mark{Standing: Differs, Reason: "odd"}, Failed, "take its mark away"},
-		"what the machine lacks was not run":             {Windows, absent, Mark{}, NotRun, "NOT RUN ON THIS MACHINE: no feature"},
+		"what holds in memory is simulated": {Fake, holds, Mark{}, Simulated, ""},
+		"what holds under Wine is proven":   {Wine, holds, Mark{}, Proven, ""},
+		"what holds on the lab's replacement is no more": {Wine, holds, Mark{Standing: StandIn, Reason: "a DLL"}, StandIn,
+			""},
+		"what fails fails": {Wine, fails, Mark{}, Failed, "a.go:1: wrong"},
+		"what fails on a replacement fails": {Wine, fails, Mark{Standing: StandIn, Reason: "a DLL"},
+			Failed, "a.go:1: wrong"},
+		"what is missing as declared is not shown": {Wine, fails, Mark{Standing: FakeOnly, Reason: "none"},
+			FakeOnly, "NOT SHOWN HERE"},
+		"what differs as declared is not shown": {Wine, fails, Mark{Standing: Differs, Reason: "odd"},
+			Differs, "NOT SHOWN HERE"},
+		"what works though declared as missing says so": {Wine, holds, Mark{Standing: FakeOnly, Reason: "none"}, Failed,
+			"take its mark away"},
+		"what works though it is to differ says so": {Wine, holds, Mark{Standing: Differs, Reason: "odd"}, Failed,
+			"take its mark away"},
+		"what the machine lacks was not run": {Windows, absent, Mark{}, NotRun,
+			"NOT RUN ON THIS MACHINE: no feature"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			standing, _, words := judge(test.where, test.outcome, test.mark)
@@ -93,11 +101,12 @@ func TestCheckMarks(t *testing.T) {
 		marks []Mark
 		want  string
 	}{
-		"an operation and a behavior may be marked": {[]Mark{good, {"Tree.Rename: nothing cannot be renamed", Differs, "odd"}}, ""},
-		"a mark of nothing":                         {[]Mark{{"Files.Wrote", FakeOnly, "none"}}, "no behavior"},
-		"a mark twice":                              {[]Mark{good, good}, "two marks"},
-		"a mark without a reason":                   {[]Mark{{"Files.Write", FakeOnly, " "}}, "needs a reason"},
-		"nothing is proven by declaration":          {[]Mark{{"Files.Write", Proven, "trust me"}}, "can be declared"},
+		"an operation and a behavior may be marked": {[]Mark{good, {"Tree.Rename: nothing cannot be renamed",
+			Differs, "odd"}}, ""},
+		"a mark of nothing":                {[]Mark{{"Files.Wrote", FakeOnly, "none"}}, "no behavior"},
+		"a mark twice":                     {[]Mark{good, good}, "two marks"},
+		"a mark without a reason":          {[]Mark{{"Files.Write", FakeOnly, " "}}, "needs a reason"},
+		"nothing is proven by declaration": {[]Mark{{"Files.Write", Proven, "trust me"}}, "can be declared"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := CheckMarks(test.marks)
@@ -110,7 +119,8 @@ func TestCheckMarks(t *testing.T) {
 
 func TestTheMarkOfABehaviorGoesBeforeThatOfItsOperation(t *testing.T) {
 	b := Behavior{Operation: "Files.Write", Sentence: "x"}
-	marks := []Mark{{"Files.Write: x", Differs, "this"}, {"Files.Write", FakeOnly, "all"}, {"Files.Open", FakeOnly, "other"}}
+	marks := []Mark{{"Files.Write: x", Differs, "this"}, {"Files.Write", FakeOnly, "all"},
+		{"Files.Open", FakeOnly, "other"}}
 	if got, ok := markOf(b, marks); !ok || got.Reason != "this" {
 		t.Errorf("got %v", got)
 	}
@@ -161,7 +171,8 @@ func TestReport(t *testing.T) {
 	second.add(two, Proven, "")
 
 	merged := first.Merge(second)
-	if merged.Of(two.ID()).Result != Proven || merged.Of(one.ID()).Result != Proven || first.Of(two.ID()).Result != NotRun {
+	if merged.Of(two.ID()).Result != Proven || merged.Of(one.ID()).Result != Proven ||
+		first.Of(two.ID()).Result != NotRun {
 		t.Errorf("merged: %v, first: %v", merged, first)
 	}
 	if got := merged.Merge(first); got.Of(two.ID()).Result != Proven {

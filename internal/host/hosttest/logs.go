@@ -26,18 +26,19 @@ func (s *suite) openLog(path string) (line func(string)) {
 
 func logsBehaviors() []Behavior {
 	return []Behavior{
-		{"Logs.Rotate", "the copy has all lines, and the program goes on at the beginning of the emptied log", func(s *suite) {
-			line := s.openLog(log)
-			for _, lines := range []string{strings.Repeat("a line of the log\n", 50_000), "one more\n"} {
-				line(lines)
-				s.must(s.Logs.Rotate(s.ctx, log, rotatedLog))
-				is(s, "the copy is whole", s.read(rotatedLog) == lines, true)
-				is(s, "size of the log", s.stat(log).Size, 0)
-				s.must(s.Files.Remove(s.ctx, rotatedLog))
-			}
-			line("after it\n")
-			is(s, "the log", s.read(log), "after it\n")
-		}},
+		{"Logs.Rotate", "the copy has all lines, and the program goes on at the beginning of the emptied log",
+			func(s *suite) {
+				line := s.openLog(log)
+				for _, lines := range []string{strings.Repeat("a line of the log\n", 50_000), "one more\n"} {
+					line(lines)
+					s.must(s.Logs.Rotate(s.ctx, log, rotatedLog))
+					is(s, "the copy is whole", s.read(rotatedLog) == lines, true)
+					is(s, "size of the log", s.stat(log).Size, 0)
+					s.must(s.Files.Remove(s.ctx, rotatedLog))
+				}
+				line("after it\n")
+				is(s, "the log", s.read(log), "after it\n")
+			}},
 		{"Logs.Rotate", "a log that nobody writes to is rotated just as well, also an empty one", func(s *suite) {
 			s.write(log, "lines\n")
 			s.must(s.Logs.Rotate(s.ctx, log, rotatedLog))

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ErrNotRun means that a behavior needs something that this very machine does not have, say a feature. It is no failure.
+// ErrNotRun means that this machine lacks something that a behavior needs, say a feature. It is not a failure.
 var ErrNotRun = errors.New("not run on this machine")
 
 // Environment is where the suite runs.
@@ -19,7 +19,7 @@ const (
 	Windows Environment = "windows" // a real Windows Server
 )
 
-// Standing is what the suite has shown of a behavior in an environment.
+// Standing is the suite's result for a behavior in an environment.
 type Standing string
 
 // Standings. The first three are of behaviors that hold.
@@ -28,12 +28,12 @@ const (
 	Proven    Standing = "proven"    // it holds, by the environment's own code
 	StandIn   Standing = "stand-in"  // it holds, but on the lab's replacement of a part of Windows
 	FakeOnly  Standing = "fake only" // the environment lacks it
-	Differs   Standing = "differs"   // the environment has it, and behaves otherwise than Windows
+	Differs   Standing = "differs"   // the environment has it, and behaves differently from Windows
 	NotRun    Standing = "not run"
 	Failed    Standing = "failed"
 )
 
-// Mark declares what an environment shows of one behavior or of all of an operation.
+// Mark declares the standing of one behavior, or of all behaviors of an operation, in an environment.
 type Mark struct {
 	Of       string   // a Behavior's ID, or an operation: "Files.Write"
 	Standing Standing // StandIn, FakeOnly or Differs
@@ -42,7 +42,7 @@ type Mark struct {
 
 func (m Mark) of(b Behavior) bool { return m.Of == b.Operation || m.Of == b.ID() }
 
-// markOf is the mark of a behavior; one of its own goes before one of its operation.
+// markOf returns the mark of a behavior; one of its own goes before one of its operation.
 func markOf(b Behavior, marks []Mark) (found Mark, marked bool) {
 	for _, m := range marks {
 		if m.of(b) && len(m.Of) > len(found.Of) {
@@ -52,7 +52,7 @@ func markOf(b Behavior, marks []Mark) (found Mark, marked bool) {
 	return found, marked
 }
 
-// CheckMarks finds marks that say nothing: of no behavior, of a wrong standing, without a reason, double.
+// CheckMarks finds useless marks: without a behavior, with a wrong standing, without a reason, double.
 func CheckMarks(marks []Mark) error {
 	all := append(Behaviors(), RebootBehaviors()...)
 	var wrong []error

@@ -9,7 +9,8 @@ import (
 )
 
 func firewallRule() host.FirewallRule {
-	return host.FirewallRule{Name: ruleName, DisplayName: "Contract test", Protocol: "TCP", LocalPort: 47001, Enabled: true, Allow: true}
+	return host.FirewallRule{Name: ruleName, DisplayName: "Contract test", Protocol: "TCP", LocalPort: 47001,
+		Enabled: true, Allow: true}
 }
 
 func (s *suite) rules() (ours, others []host.FirewallRule) {

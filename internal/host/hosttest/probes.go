@@ -74,17 +74,18 @@ func httpProbeBehaviors() []Behavior {
 
 func runtimeProbeBehaviors() []Behavior {
 	return []Behavior{
-		{"Probes.ContainerRuntime", "a container runtime tells its name, its version and whether it is ready", func(s *suite) {
-			if s.machine.ServeRuntime == nil {
-				s.notHere("the suite cannot serve as a container runtime here")
-			}
-			want := host.RuntimeStatus{Name: "containerd", Version: "v2.4.2", Ready: true}
-			endpoint, err := s.machine.ServeRuntime(want)
-			s.must(err)
-			got, err := s.Probes.ContainerRuntime(s.ctx, endpoint)
-			s.must(err)
-			is(s, "status", got, want)
-		}},
+		{"Probes.ContainerRuntime", "a container runtime tells its name, its version and whether it is ready",
+			func(s *suite) {
+				if s.machine.ServeRuntime == nil {
+					s.notHere("the suite cannot serve as a container runtime here")
+				}
+				want := host.RuntimeStatus{Name: "containerd", Version: "v2.4.2", Ready: true}
+				endpoint, err := s.machine.ServeRuntime(want)
+				s.must(err)
+				got, err := s.Probes.ContainerRuntime(s.ctx, endpoint)
+				s.must(err)
+				is(s, "status", got, want)
+			}},
 		{"Probes.ContainerRuntime", "a container runtime that is not ready says so", func(s *suite) {
 			if s.machine.ServeRuntime == nil {
 				s.notHere("the suite cannot serve as a container runtime here")

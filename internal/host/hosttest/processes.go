@@ -7,7 +7,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// processes are the running processes by their ID.
+// processes returns the running processes by their ID.
 func (s *suite) processes() map[int]host.Process {
 	all, err := s.Processes.List(s.ctx)
 	s.must(err)
@@ -18,7 +18,7 @@ func (s *suite) processes() map[int]host.Process {
 	return byID
 }
 
-// child is the process that one has started.
+// child returns the process that one has started.
 func (s *suite) child(parent int) (found host.Process) {
 	s.eventually("a child of its own", func() bool {
 		for _, p := range s.processes() {

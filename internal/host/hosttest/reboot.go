@@ -34,7 +34,8 @@ type rebootBehavior struct {
 	after  func(*suite, memory)
 }
 
-// RebootBehaviors is the part of the contract that needs a reboot. It runs in two halves: ArmReboot, then CheckReboot.
+// RebootBehaviors returns the part of the contract that needs a reboot. It runs in two halves: ArmReboot, then
+// CheckReboot.
 func RebootBehaviors() []Behavior {
 	var all []Behavior
 	for _, b := range rebootBehaviors() {
@@ -60,7 +61,8 @@ func rebootBehaviors() []rebootBehavior {
 				is(s, "host name", strings.ToLower(info.HostName), rebootName)
 				is(s, "pending host name", info.PendingHostName, "")
 			}},
-		{Behavior{"Features.Enable", "a feature that needs a reboot is pending before it and enabled after it", nil}, enableBefore,
+		{Behavior{"Features.Enable", "a feature that needs a reboot is pending before it and enabled after it", nil},
+			enableBefore,
 			func(s *suite, _ memory) { is(s, "state", s.feature(rebootFeature), host.FeatureEnabled) }},
 		{Behavior{"Files.Write", "what was written is there after a reboot", nil},
 			func(s *suite, _ *memory) { s.write(file, "still here") },
@@ -110,7 +112,8 @@ func enableBefore(s *suite, m *memory) {
 	is(s, "reboot pending", s.info().RebootPending, true)
 }
 
-// ArmReboot does the first half of the reboot behaviors and RESTARTS THE MACHINE. The caller's process ends with the machine.
+// ArmReboot does the first half of the reboot behaviors and RESTARTS THE MACHINE. The caller's process ends with the
+// machine.
 func ArmReboot(ctx context.Context, machine Machine) error {
 	if err := prepare(ctx, machine.Host); err != nil {
 		return err
@@ -143,8 +146,8 @@ func ArmReboot(ctx context.Context, machine Machine) error {
 	return machine.Host.Power.Reboot(ctx, "second half of the host contract suite")
 }
 
-// CheckReboot does the second half of the reboot behaviors on the machine that was restarted, and returns what they showed. The old
-// computer name waits for one more reboot then.
+// CheckReboot does the second half of the reboot behaviors on the machine that was restarted, and returns what they
+// showed. The old computer name waits for one more reboot then.
 func CheckReboot(t *testing.T, subject Subject) Report {
 	t.Helper()
 	machine := subject.Open(t)

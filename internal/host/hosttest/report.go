@@ -9,14 +9,15 @@ import (
 	"slices"
 )
 
-// Report is what the suite showed in an environment. It holds no times and no names of machines: run twice, it is the same.
+// Report holds the suite's results in an environment. It holds no times and no names of machines: run twice, it is the
+// same.
 type Report struct {
 	Environment Environment `json:"environment"`
 	System      string      `json:"system"` // "Windows Server 2022 Datacenter, 10.0.20348.681"
 	Results     []Result    `json:"results"`
 }
 
-// Result is what it showed of one behavior.
+// Result is the result for one behavior.
 type Result struct {
 	Operation string   `json:"operation"`
 	Behavior  string   `json:"behavior"` // the sentence
@@ -24,14 +25,14 @@ type Result struct {
 	Reason    string   `json:"reason,omitempty"`
 }
 
-// ID is that of the behavior.
+// ID returns the ID of the behavior.
 func (r Result) ID() string { return r.Operation + ": " + r.Behavior }
 
 func (r *Report) add(b Behavior, standing Standing, reason string) {
 	r.Results = append(r.Results, Result{Operation: b.Operation, Behavior: b.Sentence, Result: standing, Reason: reason})
 }
 
-// Of is the result of the behavior with this ID; NotRun when there is none.
+// Of returns the result of the behavior with this ID; NotRun when there is none.
 func (r Report) Of(id string) Result {
 	for _, result := range r.Results {
 		if result.ID() == id {
@@ -41,7 +42,8 @@ func (r Report) Of(id string) Result {
 	return Result{Result: NotRun}
 }
 
-// Merge returns the report with the results of a later run on the same machine in their places. What the later run did not run stays.
+// Merge returns the report with the results of a later run on the same machine in their places. What the later run did
+// not run stays.
 func (r Report) Merge(later Report) Report {
 	merged := r
 	merged.Results = slices.Clone(r.Results)
@@ -57,7 +59,7 @@ func (r Report) Merge(later Report) Report {
 	return merged
 }
 
-// Difference tells how two reports differ in their results, one line for each behavior.
+// Difference lists the differences between the results of two reports, one line for each behavior.
 func (r Report) Difference(other Report) []string {
 	var lines []string
 	for _, result := range r.Results {

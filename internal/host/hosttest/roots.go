@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// testRoots are two authorities that were valid for one day in 2020, and whose keys nobody has: wherever they are left behind, nothing
-// is trusted more for it.
+// testRoots are two authorities that were valid for one day in 2020, and whose keys nobody has: wherever they are left
+// behind, nothing is trusted more for it.
 const testRoots = `
 -----BEGIN CERTIFICATE-----
 MIIBbzCCARWgAwIBAgIBATAKBggqhkjOPQQDAjAfMR0wGwYDVQQDExR3bWNvLWNv
@@ -41,7 +41,7 @@ func testCertificates() [][]byte {
 	return [][]byte{first.Bytes, second.Bytes}
 }
 
-// roots are the two authorities. At the end they are not trusted.
+// roots returns the two authorities. At the end they are not trusted.
 func (s *suite) roots() (a, b []byte) {
 	certificates := testCertificates()
 	for _, der := range certificates {
@@ -94,18 +94,19 @@ func rootsBehaviors() []Behavior {
 			}
 			is(s, "certificates", len(s.fingerprints()), len(before))
 		}},
-		{"Roots.Remove", "a removed certificate is gone and leaves the others, and removing it again is no error", func(s *suite) {
-			a, b := s.roots()
-			s.must(s.Roots.Add(s.ctx, a))
-			s.must(s.Roots.Add(s.ctx, b))
-			before := s.fingerprints()
-			for range 2 {
-				s.must(s.Roots.Remove(s.ctx, fingerprintOf(a)))
-				is(s, "in the store", s.trusted(a), 0)
-				is(s, "the other", s.trusted(b), 1)
-				is(s, "certificates", len(s.fingerprints()), len(before)-1)
-			}
-		}},
+		{"Roots.Remove", "a removed certificate is gone and leaves the others, and removing it again is no error",
+			func(s *suite) {
+				a, b := s.roots()
+				s.must(s.Roots.Add(s.ctx, a))
+				s.must(s.Roots.Add(s.ctx, b))
+				before := s.fingerprints()
+				for range 2 {
+					s.must(s.Roots.Remove(s.ctx, fingerprintOf(a)))
+					is(s, "in the store", s.trusted(a), 0)
+					is(s, "the other", s.trusted(b), 1)
+					is(s, "certificates", len(s.fingerprints()), len(before)-1)
+				}
+			}},
 		{"Roots.Remove", "what is no fingerprint is refused", func(s *suite) {
 			a, _ := s.roots()
 			s.must(s.Roots.Add(s.ctx, a))

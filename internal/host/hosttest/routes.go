@@ -40,7 +40,8 @@ func routesBehaviors() []Behavior {
 		}},
 		{"Routes.ViaDefault", "the machine's own address is among the routes", func(s *suite) {
 			list := s.viaDefault()
-			is(s, "its first address is among "+strings.Join(list, ", "), slices.Contains(list, s.info().Addresses[0]+"/32"), true)
+			is(s, "its first address is among "+strings.Join(list, ", "), slices.Contains(list, s.info().Addresses[0]+"/32"),
+				true)
 		}},
 		{"Routes.Add", "an added route is there, also when it is added again", func(s *suite) {
 			before := s.borrowRoutes()

@@ -65,7 +65,7 @@ func (s Subject) run(t *testing.T, behaviors []Behavior, fresh bool) Report {
 	return report
 }
 
-// describe is the machine in a few words.
+// describe returns the machine in a few words.
 func describe(ctx context.Context, h host.Host) string {
 	info, err := h.System.Info(ctx)
 	if err != nil {
@@ -82,8 +82,8 @@ type outcome struct {
 
 func (o outcome) holds() bool { return len(o.failures) == 0 && o.absent == "" }
 
-// judge tells what the outcome of a behavior means where it has this mark (the zero Mark: none). Words are for whoever runs the
-// suite: why it failed, or what was not shown.
+// judge tells what the outcome of a behavior means where it has this mark (the zero Mark: none). Words are for whoever
+// runs the suite: why it failed, or what was not shown.
 func judge(where Environment, o outcome, m Mark) (standing Standing, reason, words string) {
 	missing := m.Standing == FakeOnly || m.Standing == Differs
 	switch {
@@ -93,7 +93,8 @@ func judge(where Environment, o outcome, m Mark) (standing Standing, reason, wor
 		return Failed, "declared as " + string(m.Standing) + ", but it works",
 			fmt.Sprintf("this works here, but is declared as %q (%s): take its mark away", m.Standing, m.Reason)
 	case missing:
-		shown := append([]string{fmt.Sprintf("NOT SHOWN HERE (%s): %s; what came of it:", m.Standing, m.Reason)}, o.failures...)
+		shown := append([]string{fmt.Sprintf("NOT SHOWN HERE (%s): %s; what came of it:", m.Standing, m.Reason)},
+			o.failures...)
 		return m.Standing, m.Reason, strings.Join(append(shown, o.absent), "\n")
 	case len(o.failures) > 0:
 		first, _, _ := strings.Cut(o.failures[0], "\n")
@@ -106,7 +107,8 @@ func judge(where Environment, o outcome, m Mark) (standing Standing, reason, wor
 	return Proven, "", ""
 }
 
-// attempt runs one behavior on a clean machine and cleans up after it. Without fresh it goes on with what an earlier half left.
+// attempt runs one behavior on a clean machine and cleans up after it. Without fresh it goes on with what an earlier
+// half left.
 func attempt(ctx context.Context, b Behavior, machine Machine, limit time.Duration, fresh bool) outcome {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// program is the command of a program; a machine without it cannot show the behavior.
+// program returns the command of a program; a machine without it cannot show the behavior.
 func (s *suite) program(words []string) []string {
 	if len(words) == 0 {
 		s.notHere("the machine has no such program")
@@ -19,7 +19,7 @@ func (s *suite) program(words []string) []string {
 	return words
 }
 
-// idle is the configuration of a service that runs until it is stopped.
+// idle returns the configuration of a service that runs until it is stopped.
 func (s *suite) idle(name string) host.ServiceConfig {
 	return host.ServiceConfig{
 		Name: name, DisplayName: "Contract test of " + name, Description: "Made by a test",

@@ -12,7 +12,8 @@ import (
 
 const accountFile = Scratch + `\account.json`
 
-// reporting is the configuration of a service that writes its account. Arguments stand before the name of the file.
+// reporting returns the configuration of a service that writes its account. Arguments stand before the name of the
+// file.
 func (s *suite) reporting(arguments []string) host.ServiceConfig {
 	config := s.idle(serviceOne)
 	words := slices.Concat(s.program(s.machine.Programs.Reporting), arguments, []string{accountFile})

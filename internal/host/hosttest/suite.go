@@ -18,8 +18,8 @@ import (
 // patience is how long a condition may take to come true on a slow machine.
 const patience = 30 * time.Second
 
-// suite is one behavior's host. Its failures are collected instead of told to testing.T, because what a Mark declares is expected to
-// fail.
+// suite is one behavior's host. Its failures are collected instead of told to testing.T, because what a Mark declares
+// is expected to fail.
 type suite struct {
 	host.Host
 	machine Machine
@@ -44,7 +44,7 @@ func (s *suite) Fatalf(format string, values ...any) {
 	runtime.Goexit()
 }
 
-// caller is the line of the behavior that failed.
+// caller returns the line of the behavior that failed.
 func caller() string {
 	pcs := make([]uintptr, 16)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])

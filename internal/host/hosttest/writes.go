@@ -101,7 +101,7 @@ func accessBehaviors() []Behavior {
 			is(s, "access", s.stat(configFile).Access, host.AccessAdministrators)
 			is(s, "content", s.read(configFile), "key")
 		}},
-		{"Files.Write", "a file takes the access of the folder above unless it is told otherwise", func(s *suite) {
+		{"Files.Write", "a file takes the access of the folder above unless another is given", func(s *suite) {
 			s.write(configFile, "no secret")
 			is(s, "access", s.stat(configFile).Access, host.AccessInherited)
 		}},

@@ -38,18 +38,19 @@ type Service struct {
 	client  *http.Client
 }
 
-// New returns the service at an address such as Address. It uses no proxy: what one answers is about another machine.
+// New returns the service at an address such as Address. It uses no proxy, whose answer would be about another machine.
 func New(address string) *Service {
 	dialer := &net.Dialer{Timeout: connectTimeout}
 	return &Service{address: strings.TrimSuffix(address, "/"), client: &http.Client{
-		Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, MaxResponseHeaderBytes: 16 << 10, Proxy: nil},
-		Timeout:   answerTimeout,
+		Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true,
+			MaxResponseHeaderBytes: 16 << 10, Proxy: nil},
+		Timeout: answerTimeout,
 		// No metadata service redirects; an answer from elsewhere is not the platform's.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
-// HostName implements host.Metadata. A platform that names machines otherwise has ErrNotExist.
+// HostName implements host.Metadata. A platform that names machines in another way gives ErrNotExist.
 func (s *Service) HostName(ctx context.Context, platform string) (name string, err error) {
 	switch platform {
 	case aws:
@@ -68,9 +69,9 @@ func (s *Service) HostName(ctx context.Context, platform string) (name string, e
 	return name, nil
 }
 
-// awsHostName asks the Instance Metadata Service, version 2 only: a token first, which the service gives to none but the machine itself.
-// local-hostname is the private DNS name; with several domains in the network's DHCP options it is followed by others.
-// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-service.html
+// awsHostName asks the Instance Metadata Service, version 2 only: a token first, which the service gives to none but
+// the machine itself. local-hostname is the private DNS name; with several domains in the network's DHCP options it is
+// followed by others. https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-service.html
 func (s *Service) awsHostName(ctx context.Context) (string, error) {
 	const header = "X-aws-ec2-metadata-token"
 	token, _, err := s.ask(ctx, http.MethodPut, "/latest/api/token", header+"-ttl-seconds", "60")
@@ -94,8 +95,8 @@ func (s *Service) awsHostName(ctx context.Context) (string, error) {
 // tokenBytes are what a token is made of: base64, in either alphabet.
 const tokenBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_="
 
-// gcpHostName asks for the instance's name, by which the cloud provider finds the machine of a node. instance/hostname would be the
-// internal DNS name, or whatever custom host name a user gave the instance.
+// gcpHostName asks for the instance's name, by which the cloud provider finds the machine of a node. instance/hostname
+// would be the internal DNS name, or whatever custom host name a user gave the instance.
 // https://cloud.google.com/compute/docs/metadata/predefined-metadata-keys
 func (s *Service) gcpHostName(ctx context.Context) (string, error) {
 	const header, value = "Metadata-Flavor", "Google"
@@ -122,7 +123,8 @@ func (s *Service) ask(ctx context.Context, method, path, header, value string) (
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return "", nil, fmt.Errorf("%s %s: the metadata service answered %d %s", method, path, response.StatusCode, http.StatusText(response.StatusCode))
+		return "", nil, fmt.Errorf("%s %s: the metadata service answered %d %s", method, path, response.StatusCode,
+			http.StatusText(response.StatusCode))
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
 	switch {

@@ -16,13 +16,15 @@ import (
 
 const token = "AQAEAGtZ-example_token+of/56characters=="
 
-// aws is a metadata service of version 2 with this local-hostname.
+// aws returns a metadata service of version 2 with this local-hostname.
 func aws(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case r.Method == http.MethodPut && r.URL.Path == "/latest/api/token" && r.Header.Get("X-aws-ec2-metadata-token-ttl-seconds") == "60":
+		case r.Method == http.MethodPut && r.URL.Path == "/latest/api/token" &&
+			r.Header.Get("X-aws-ec2-metadata-token-ttl-seconds") == "60":
 			_, _ = io.WriteString(w, token)
-		case r.Method == http.MethodGet && r.URL.Path == "/latest/meta-data/local-hostname" && r.Header.Get("X-aws-ec2-metadata-token") == token:
+		case r.Method == http.MethodGet && r.URL.Path == "/latest/meta-data/local-hostname" &&
+			r.Header.Get("X-aws-ec2-metadata-token") == token:
 			_, _ = io.WriteString(w, name)
 		default:
 			http.Error(w, "no token, or no such page", http.StatusUnauthorized)
@@ -30,10 +32,11 @@ func aws(name string) http.HandlerFunc {
 	}
 }
 
-// gcp is a metadata service with this instance name.
+// gcp returns a metadata service with this instance name.
 func gcp(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet || r.URL.Path != "/computeMetadata/v1/instance/name" || r.Header.Get("Metadata-Flavor") != "Google" {
+		if r.Method != http.MethodGet || r.URL.Path != "/computeMetadata/v1/instance/name" ||
+			r.Header.Get("Metadata-Flavor") != "Google" {
 			http.Error(w, "missing header", http.StatusForbidden)
 			return
 		}
@@ -56,7 +59,8 @@ func TestName(t *testing.T) {
 		want           string
 	}{
 		{"AWS tells the private DNS name", "AWS", aws("ip-10-0-0-4.ec2.internal"), "ip-10-0-0-4.ec2.internal"},
-		{"AWS tells several names when the network has several domains", "AWS", aws("ip-10-0-0-4.one.example two.example\n"), "ip-10-0-0-4.one.example"},
+		{"AWS tells several names when the network has several domains", "AWS", aws("ip-10-0-0-4.one.example two.example\n"),
+			"ip-10-0-0-4.one.example"},
 		{"a node's name has no capitals", "AWS", aws("IP-10-0-0-4.Example"), "ip-10-0-0-4.example"},
 		{"GCP tells the instance's name", "GCP", gcp("winworker-abcde\n"), "winworker-abcde"},
 	} {
@@ -98,7 +102,9 @@ func TestHostileAnswers(t *testing.T) {
 		want           string // part of the error
 	}{
 		{"a service without a token", "AWS", http.NotFoundHandler(), "404"},
-		{"a service that wants nobody", "AWS", answer(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }), "401"},
+		{"a service that wants nobody", "AWS", answer(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusUnauthorized)
+		}), "401"},
 		{"a token that would make another header", "AWS", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "a\r\nX-Other: b")
 		}), "token is not valid"},
@@ -157,10 +163,11 @@ func TestSilence(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-	t.Run("a machine without a metadata service is told what may be wrong", func(t *testing.T) {
+	t.Run("on a machine without a metadata service, the error says what may be wrong", func(t *testing.T) {
 		server := httptest.NewServer(nil)
 		server.Close()
-		if _, err := metadata.New(server.URL).HostName(t.Context(), "GCP"); err == nil || !strings.Contains(err.Error(), "route to the metadata service") {
+		if _, err := metadata.New(server.URL).HostName(t.Context(), "GCP"); err == nil || !strings.Contains(err.Error(),
+			"route to the metadata service") {
 			t.Errorf("got %v", err)
 		}
 	})

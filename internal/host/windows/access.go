@@ -11,9 +11,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Win32 calls here: ConvertStringSecurityDescriptorToSecurityDescriptorW for the descriptor that a new file or folder gets in the
-// SECURITY_ATTRIBUTES of CreateFileW and CreateDirectoryW, so that no moment passes in which others may use it; GetSecurityInfo and
-// SetSecurityInfo on an open handle, which cannot be led elsewhere by a link and hands changes down to what is below a folder.
+// Win32 calls here: ConvertStringSecurityDescriptorToSecurityDescriptorW for the descriptor that a new file or folder
+// gets in the SECURITY_ATTRIBUTES of CreateFileW and CreateDirectoryW, so that no moment passes in which others may use
+// it; GetSecurityInfo and SetSecurityInfo on an open handle, which cannot be led elsewhere by a link and hands changes
+// down to what is below a folder.
 
 // inheritedSDDL has a DACL with no entry of its own that lets inherited ones in.
 const inheritedSDDL = "D:AI"
@@ -64,7 +65,8 @@ func setFolderAccess(path drivePath, access host.Access) error {
 	if err != nil || now == access || access == "" && now == host.AccessInherited {
 		return err
 	}
-	sddl, parts := inheritedSDDL, windows.SECURITY_INFORMATION(windows.DACL_SECURITY_INFORMATION|windows.UNPROTECTED_DACL_SECURITY_INFORMATION)
+	sddl, parts := inheritedSDDL,
+		windows.SECURITY_INFORMATION(windows.DACL_SECURITY_INFORMATION|windows.UNPROTECTED_DACL_SECURITY_INFORMATION)
 	if access == host.AccessAdministrators {
 		sddl, parts = administratorsFolderSDDL, accessParts|windows.PROTECTED_DACL_SECURITY_INFORMATION
 	}
@@ -75,7 +77,8 @@ func setFolderAccess(path drivePath, access host.Access) error {
 	return setSecurity(handle, windows.SE_FILE_OBJECT, sddl, parts)
 }
 
-func setSecurity(handle windows.Handle, kind windows.SE_OBJECT_TYPE, sddl string, parts windows.SECURITY_INFORMATION) error {
+func setSecurity(handle windows.Handle, kind windows.SE_OBJECT_TYPE, sddl string,
+	parts windows.SECURITY_INFORMATION) error {
 	descriptor, err := windows.SecurityDescriptorFromString(sddl)
 	if err != nil {
 		return fmt.Errorf("make a security descriptor of %q: %w", sddl, err)

@@ -6,17 +6,17 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Security descriptors, in the security descriptor definition language (SDDL), of what only SYSTEM (SY) and the Administrators
-// group (BA) may use: D:P is a protected DACL, which takes nothing from the folder above; FA is every right on files; OICI hands
-// it down to files and folders below. The owner is set, too: an owner may always change the DACL, and the owner of a
-// folder that was there before could be anyone who may write to the drive's root.
+// Security descriptors, in the security descriptor definition language (SDDL), of what only SYSTEM (SY) and the
+// Administrators group (BA) may use: D:P is a protected DACL, which takes nothing from the folder above; FA is every
+// right on files; OICI hands it down to files and folders below. The owner is set, too: an owner may always change the
+// DACL, and the owner of a folder that was there before could be anyone who may write to the drive's root.
 const (
 	administratorsFileSDDL   = "O:BAD:P(A;;FA;;;SY)(A;;FA;;;BA)"
 	administratorsFolderSDDL = "O:BAD:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)"
 )
 
-// accessOf reads who may use a file or folder from its security descriptor: AccessAdministrators only when its owner and
-// everyone with any right is SYSTEM or Administrators and nothing comes from above; all else is AccessInherited.
+// accessOf reads who may use a file or folder from its security descriptor: AccessAdministrators only when its owner
+// and everyone with any right is SYSTEM or Administrators and nothing comes from above; all else is AccessInherited.
 func accessOf(sddl string) host.Access {
 	owner := sddlPart(sddl, "O:")
 	dacl := sddlPart(sddl, "D:")
@@ -43,7 +43,7 @@ func trusted(sid string) bool {
 	return false
 }
 
-// sddlPart is one of the parts O:, G:, D: and S: of a security descriptor, without its letter.
+// sddlPart returns one of the parts O:, G:, D: and S: of a security descriptor, without its letter.
 func sddlPart(sddl, part string) string {
 	depth := 0
 	start := -1

@@ -8,14 +8,14 @@ import (
 
 func TestAccessOf(t *testing.T) {
 	administrators := map[string]string{
-		"a file as it is made":                         administratorsFileSDDL,
-		"a folder as it is made":                       administratorsFolderSDDL,
-		"a folder as Windows prints it":                "O:BAG:SYD:PAI(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)",
-		"identifiers and rights in full":               "O:S-1-5-32-544G:S-1-5-18D:P(A;;0x1f01ff;;;S-1-5-18)(A;;0x1f01ff;;;S-1-5-32-544)",
-		"SYSTEM as the owner, and an audit rule":       "O:SYG:SYD:P(A;;FA;;;SY)(A;;FA;;;BA)S:AI(AU;SA;FA;;;WD)",
-		"SYSTEM alone":                                 "O:SYD:P(A;;FA;;;SY)",
-		"a DACL that was inherited before protection":  "O:BAD:PARAI(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)",
-		"a DACL whose order is that of another editor": "O:BAG:DUD:PAI(A;OICI;FA;;;BA)(A;OICI;FA;;;SY)",
+		"a file as it is made":                        administratorsFileSDDL,
+		"a folder as it is made":                      administratorsFolderSDDL,
+		"a folder as Windows prints it":               "O:BAG:SYD:PAI(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)",
+		"identifiers and rights in full":              "O:S-1-5-32-544G:S-1-5-18D:P(A;;0x1f01ff;;;S-1-5-18)(A;;0x1f01ff;;;S-1-5-32-544)",
+		"SYSTEM as the owner, and an audit rule":      "O:SYG:SYD:P(A;;FA;;;SY)(A;;FA;;;BA)S:AI(AU;SA;FA;;;WD)",
+		"SYSTEM alone":                                "O:SYD:P(A;;FA;;;SY)",
+		"a DACL that was inherited before protection": "O:BAD:PARAI(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)",
+		"a DACL in the order of another editor":       "O:BAG:DUD:PAI(A;OICI;FA;;;BA)(A;OICI;FA;;;SY)",
 	}
 	for name, sddl := range administrators {
 		t.Run("for administrators only: "+name, func(t *testing.T) {

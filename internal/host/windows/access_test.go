@@ -18,7 +18,7 @@ func access(t *testing.T, path string) host.Access {
 	return info.Access
 }
 
-// descriptor is the security descriptor of a file as Windows has it.
+// descriptor returns the security descriptor of a file as Windows has it.
 func descriptor(t *testing.T, path string) string {
 	t.Helper()
 	d, err := windows.GetNamedSecurityInfo(path, windows.SE_FILE_OBJECT, accessParts)
@@ -74,7 +74,7 @@ func TestAccess(t *testing.T) {
 			t.Error(descriptor(t, dir+`\key`))
 		}
 	})
-	t.Run("an access that is none is refused", func(t *testing.T) {
+	t.Run("an invalid access is refused", func(t *testing.T) {
 		dir := folder(t)
 		if (tree{}).MakeDirectory(t.Context(), dir+`\x`, "Everyone") == nil {
 			t.Error("accepted")
@@ -97,7 +97,8 @@ func TestRemoveWhatAdministratorsMayOnlyRead(t *testing.T) {
 		must(t, err)
 		handle, err := openEntry(path, windows.READ_CONTROL|windows.WRITE_DAC, shareAll)
 		must(t, err)
-		err = setSecurity(handle, windows.SE_FILE_OBJECT, "D:P(A;;FRFX;;;SY)(A;;FRFX;;;BA)", windows.DACL_SECURITY_INFORMATION|windows.PROTECTED_DACL_SECURITY_INFORMATION)
+		err = setSecurity(handle, windows.SE_FILE_OBJECT, "D:P(A;;FRFX;;;SY)(A;;FRFX;;;BA)",
+			windows.DACL_SECURITY_INFORMATION|windows.PROTECTED_DACL_SECURITY_INFORMATION)
 		_ = windows.CloseHandle(handle)
 		must(t, err)
 	}

@@ -1,7 +1,7 @@
 //go:build windows
 
-// Addresses come from GetAdaptersAddresses and GetIpForwardTable2, asked for IPv4 alone. Package net is not used: it asks for all families at
-// once and does not tell which adapter has the default route.
+// Addresses come from GetAdaptersAddresses and GetIpForwardTable2, asked for IPv4 alone. Package net is not used: it
+// asks for all families at once and does not tell which adapter has the default route.
 
 package windows
 
@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// addresses are the machine's IPv4 addresses, the default route's first.
+// addresses returns the machine's IPv4 addresses, the default route's first.
 func addresses() ([]string, error) {
 	adapters, err := listAdapters()
 	if err != nil {
@@ -33,7 +33,7 @@ func addresses() ([]string, error) {
 	return orderAddresses(adapters, routes), nil
 }
 
-// listAdapters are the adapters that are up.
+// listAdapters returns the adapters that are up.
 func listAdapters() ([]adapter, error) {
 	var adapters []adapter
 	err := eachAdapter(func(at *windows.IpAdapterAddresses) {

@@ -14,8 +14,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// appendTo is host.Files.Write with Append. CreateFileW with FILE_APPEND_DATA and nothing else makes NTFS put each write at the file's end,
-// whoever else writes. The file is shared for everything and closed at once, so that a log can be read, moved and removed.
+// appendTo is host.Files.Write with Append. CreateFileW with FILE_APPEND_DATA and nothing else makes NTFS put each
+// write at the file's end, whoever else writes. The file is shared for everything and closed at once, so that a log can
+// be read, moved and removed.
 func appendTo(ctx context.Context, path drivePath, content io.Reader, options host.WriteOptions) error {
 	found, err := findEntry(path)
 	switch {
@@ -40,7 +41,8 @@ func appendTo(ctx context.Context, path drivePath, content io.Reader, options ho
 	}
 	// Security attributes count for new files only.
 	access := uint32(windows.FILE_APPEND_DATA | windows.SYNCHRONIZE)
-	handle, err := windows.CreateFile(name, access, shareAll, security, windows.OPEN_ALWAYS, windows.FILE_ATTRIBUTE_NORMAL, 0)
+	handle, err := windows.CreateFile(name, access, shareAll, security, windows.OPEN_ALWAYS,
+		windows.FILE_ATTRIBUTE_NORMAL, 0)
 	if err != nil {
 		return err
 	}

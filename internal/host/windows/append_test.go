@@ -39,6 +39,7 @@ func TestAppend(t *testing.T) {
 	t.Run("makes no file anew that must not be there", func(t *testing.T) {
 		path := folder(t) + `\log`
 		put(t, path, "one", add)
-		fails(t, files{}.Write(t.Context(), path, strings.NewReader("x"), host.WriteOptions{Append: true, Exclusive: true}), host.ErrExist)
+		fails(t, files{}.Write(t.Context(), path, strings.NewReader("x"), host.WriteOptions{Append: true, Exclusive: true}),
+			host.ErrExist)
 	})
 }

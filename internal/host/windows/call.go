@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// translate gives an error of a Win32 call its meaning to callers (host.ErrNotExist and the others); it keeps Windows' words.
+// translate gives an error of a Win32 call its meaning to callers (host.ErrNotExist and the others); it keeps Windows'
+// words.
 func translate(err error) error {
 	var code windows.Errno
 	if err == nil || !errors.As(err, &code) {
@@ -22,8 +23,9 @@ func translate(err error) error {
 	return err
 }
 
-// await runs calls that Windows offers no way to cancel, such as StartService, which waits for the service's process. When the context
-// is done first it returns; what it began ends by itself, so it must own what it uses and look at the context between two calls.
+// await runs calls that Windows offers no way to cancel, such as StartService, which waits for the service's process.
+// When the context is done first it returns; what it began ends by itself, so it must own what it uses and look at the
+// context between two calls.
 func await(ctx context.Context, calls func() error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -38,8 +40,8 @@ func await(ctx context.Context, calls func() error) error {
 	}
 }
 
-// waitForObject waits until a kernel object is signaled, which for a process means that it has ended, and for a mutex that the thread has
-// it now, be it from one that ended without giving it back.
+// waitForObject waits until a kernel object is signaled, which for a process means that it has ended, and for a mutex
+// that the thread has it now, be it from one that ended without giving it back.
 func waitForObject(ctx context.Context, object windows.Handle) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

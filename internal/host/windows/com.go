@@ -11,8 +11,8 @@ import (
 	"github.com/go-ole/go-ole"
 )
 
-// inCOM runs do on a thread of its own that has joined COM's multithreaded apartment (CoInitializeEx with COINIT_MULTITHREADED),
-// because COM belongs to threads and goroutines move.
+// inCOM runs do on a thread of its own that has joined COM's multithreaded apartment (CoInitializeEx with
+// COINIT_MULTITHREADED), because COM belongs to threads and goroutines move.
 func inCOM[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	return detached(ctx, func() (value T, err error) {
 		runtime.LockOSThread()
@@ -22,7 +22,8 @@ func inCOM[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	})
 }
 
-// detached runs calls that cannot be interrupted. When ctx is done first it returns at once; what it began ends by itself.
+// detached runs calls that cannot be interrupted. When ctx is done first it returns at once; what it began ends by
+// itself.
 func detached[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	type outcome struct {
 		value T

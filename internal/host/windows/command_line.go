@@ -1,7 +1,8 @@
 //go:build windows
 
-// A process's command line stands in its process environment block (PEB), which NtQueryInformationProcess finds and ReadProcessMemory reads;
-// winternl.h documents both structures as far as they are used here. WMI would tell it as well, at the price of a COM call for each.
+// A process's command line stands in its process environment block (PEB), which NtQueryInformationProcess finds and
+// ReadProcessMemory reads; winternl.h documents both structures as far as they are used here. WMI would tell it as
+// well, at the price of a COM call for each.
 
 package windows
 
@@ -35,7 +36,8 @@ func processCommandLine(pid uint32) string {
 	}
 	defer func() { _ = windows.CloseHandle(process) }()
 	var basics processBasics
-	err = windows.NtQueryInformationProcess(process, windows.ProcessBasicInformation, unsafe.Pointer(&basics), uint32(unsafe.Sizeof(basics)), nil)
+	err = windows.NtQueryInformationProcess(process, windows.ProcessBasicInformation, unsafe.Pointer(&basics),
+		uint32(unsafe.Sizeof(basics)), nil)
 	if err != nil || basics.peb == 0 {
 		return ""
 	}
@@ -43,7 +45,8 @@ func processCommandLine(pid uint32) string {
 	if err != nil || parameters == 0 {
 		return ""
 	}
-	text, err := readForeign[foreignString](process, parameters+unsafe.Offsetof(windows.RTL_USER_PROCESS_PARAMETERS{}.CommandLine))
+	text, err := readForeign[foreignString](process,
+		parameters+unsafe.Offsetof(windows.RTL_USER_PROCESS_PARAMETERS{}.CommandLine))
 	if err != nil || text.length < 2 {
 		return ""
 	}

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Network compartments: SetCurrentThreadCompartmentId (iphlpapi.dll) lets a thread see the adapters of one (GetAdaptersAddresses) and make
-// its sockets there. Mutexes: CreateMutexW, WaitForMultipleObjects, ReleaseMutex. All of that is a thread's, so the callers are locked
-// to theirs.
+// Network compartments: SetCurrentThreadCompartmentId (iphlpapi.dll) lets a thread see the adapters of one
+// (GetAdaptersAddresses) and make its sockets there. Mutexes: CreateMutexW, WaitForMultipleObjects, ReleaseMutex. All
+// of that is a thread's, so the callers are locked to theirs.
 
 // takeMutex waits for a mutex of the machine. One that a killed process had is free.
 func takeMutex(ctx context.Context, name string) (free func(), err error) {

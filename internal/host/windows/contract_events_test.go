@@ -69,7 +69,8 @@ func parseEvents(records []byte, source string) ([]host.Event, error) {
 		if err := binary.Read(bytes.NewReader(records), binary.LittleEndian, &record); err != nil {
 			return nil, err
 		}
-		if int(record.Length) < binary.Size(record) || int(record.Length) > len(records) || record.StringOffset > record.Length {
+		if int(record.Length) < binary.Size(record) || int(record.Length) > len(records) ||
+			record.StringOffset > record.Length {
 			return nil, fmt.Errorf("a record of the event log says that it has %d bytes", record.Length)
 		}
 		body := records[:record.Length]
@@ -85,7 +86,7 @@ func parseEvents(records []byte, source string) ([]host.Event, error) {
 	return events, nil
 }
 
-// text is the UTF-16 text up to the first zero.
+// text returns the UTF-16 text up to the first zero.
 func text(data []byte) string {
 	var units []uint16
 	for ; len(data) > 1 && (data[0] != 0 || data[1] != 0); data = data[2:] {

@@ -17,8 +17,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/hosttest"
 )
 
-// programFlag makes the test program one of the services that the suite starts. The service control manager's word on whether this is
-// a service is not asked: only the suite gives this flag.
+// programFlag makes the test program one of the services that the suite starts. The service control manager's word on
+// whether this is a service is not asked: only the suite gives this flag.
 const programFlag = "-contract-program="
 
 // childLife ends a process that nobody ended.
@@ -31,7 +31,7 @@ func programName(words []string) (name string, is bool) {
 	return strings.CutPrefix(words[1], programFlag)
 }
 
-// contractPrograms are the test program in its other roles.
+// contractPrograms returns the test program in its other roles.
 func contractPrograms(t *testing.T) hosttest.Programs {
 	t.Helper()
 	self, err := executable()
@@ -42,7 +42,8 @@ func contractPrograms(t *testing.T) hosttest.Programs {
 	return hosttest.Programs{Idle: as("idle"), Failing: as("failing"), Reporting: as("reporting"), Parent: as("parent")}
 }
 
-// executable is the path of this program as the process table has it: the folder for temporary files often comes by its short name.
+// executable returns the path of this program as the process table has it: the folder for temporary files often comes
+// by its short name.
 func executable() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -60,7 +61,7 @@ func executable() (string, error) {
 	return windows.UTF16ToString(long[:min(int(n), len(long))]), nil
 }
 
-// runProgram is the main function of the services.
+// runProgram returns the main function of the services.
 func runProgram(name string) (exitCode int) {
 	if name == "child" {
 		time.Sleep(childLife)
@@ -79,7 +80,8 @@ type program string
 const failure = 7
 
 // Execute implements svc.Handler.
-func (p program) Execute(_ []string, requests <-chan svc.ChangeRequest, status chan<- svc.Status) (specific bool, exitCode uint32) {
+func (p program) Execute(_ []string, requests <-chan svc.ChangeRequest, status chan<- svc.Status) (specific bool,
+	exitCode uint32) {
 	status <- svc.Status{State: svc.StartPending}
 	if err := p.begin(); err != nil {
 		return true, 1

@@ -37,7 +37,7 @@ func listenPipe(name string) (net.Listener, error) {
 	return winio.ListenPipe(name, nil)
 }
 
-// serveRuntime is a container runtime that knows two answers, behind a named pipe as containerd has it.
+// serveRuntime returns a container runtime that knows two answers, behind a named pipe as containerd has it.
 func serveRuntime(t *testing.T) func(host.RuntimeStatus) (string, error) {
 	return func(status host.RuntimeStatus) (string, error) {
 		listener, err := listenPipe(`\\.\pipe\wmco-contract`)
@@ -59,7 +59,8 @@ type contractRuntime struct {
 
 // Version implements the CRI.
 func (s *contractRuntime) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
-	return &runtimeapi.VersionResponse{RuntimeName: s.status.Name, RuntimeVersion: s.status.Version, RuntimeApiVersion: "v1"}, nil
+	return &runtimeapi.VersionResponse{RuntimeName: s.status.Name, RuntimeVersion: s.status.Version,
+		RuntimeApiVersion: "v1"}, nil
 }
 
 // Status implements the CRI.
@@ -93,7 +94,8 @@ func createNetwork(ctx context.Context, h host.Host, network host.HNSNetwork) er
 	return nil
 }
 
-// listenForPods takes TCP connections at the machine's first address, which pods of a NAT network reach like any other outside of it.
+// listenForPods takes TCP connections at the machine's first address, which pods of a NAT network reach like any other
+// outside of it.
 func listenForPods(t *testing.T, h host.Host) (string, error) {
 	info, err := h.System.Info(t.Context())
 	if err != nil {

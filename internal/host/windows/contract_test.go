@@ -17,7 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/hosttest"
 )
 
-// The contract suite changes the machine that it runs on, so it runs only where it is told what that is.
+// The contract suite changes the machine that it runs on, so it runs only where a flag names its environment.
 var contract struct {
 	environment, results, reboot, platform string
 }
@@ -27,9 +27,11 @@ func TestMain(m *testing.M) {
 	if name, is := programName(os.Args); is {
 		os.Exit(runProgram(name))
 	}
-	flag.StringVar(&contract.environment, "environment", "", "`where` the contract suite runs: windows (a Windows Server), wine (a test host of the lab)")
+	flag.StringVar(&contract.environment, "environment", "",
+		"`where` the contract suite runs: windows (a Windows Server), wine (a test host of the lab)")
 	flag.StringVar(&contract.results, "results", "", "`file` for the results of the contract suite, JSON")
-	flag.StringVar(&contract.reboot, "reboot", "", "`half` of the reboot test to run instead of the suite: arm (RESTARTS THE MACHINE), then check")
+	flag.StringVar(&contract.reboot, "reboot", "",
+		"`half` of the reboot test to run instead of the suite: arm (RESTARTS THE MACHINE), then check")
 	flag.StringVar(&contract.platform, "platform", "", "`cloud` that the machine is in: AWS, GCP")
 	flag.Parse()
 	os.Exit(m.Run())

@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/hosttest"
 )
 
-// wineMarks say what the lab's test hosts, which are Wine, do not show or show otherwise than Windows.
+// wineMarks say what the lab's test hosts, which are Wine, do not show or show differently from Windows.
 func wineMarks() []hosttest.Mark {
 	return slices.Concat(wineStandIns(), wineReboots(), wineLacks(), wineDiffers())
 }
@@ -30,8 +30,10 @@ func wineStandIns() []hosttest.Mark {
 			"Services.Configure: restart delays are kept, and taken away again"),
 		marks(hosttest.StandIn, "the lab's firewall COM classes, which keep rules in the registry and filter nothing",
 			"Firewall.Rules", "Firewall.SetRule", "Firewall.DeleteRule"),
-		marks(hosttest.StandIn, "the lab's computenetwork.dll, which keeps networks and endpoints in the registry and moves no packet",
-			"Networks.Networks", "Networks.DeleteNetwork", "Networks.Endpoints", "Networks.CreateEndpoint", "Networks.DeleteEndpoint",
+		marks(hosttest.StandIn,
+			"the lab's computenetwork.dll, which keeps networks and endpoints in the registry and moves no packet",
+			"Networks.Networks", "Networks.DeleteNetwork", "Networks.Endpoints", "Networks.CreateEndpoint",
+			"Networks.DeleteEndpoint",
 			"PodNetwork.Connect: an address that nobody has gives no connection, and nothing is left",
 			"PodNetwork.Connect: there is no way from a network that is not there",
 			"PodNetwork.Connect: a name is no address to connect to"),
@@ -56,9 +58,11 @@ func wineStandIns() []hosttest.Mark {
 // wineReboots are what the lab does for a host that Wine has shut down.
 func wineReboots() []hosttest.Mark {
 	return slices.Concat(
-		marks(hosttest.StandIn, "Wine ends the host when it is asked for a restart; what boots it again is the lab's first process",
+		marks(hosttest.StandIn,
+			"Wine ends the host when it is asked for a restart; what boots it again is the lab's first process",
 			"Power.Reboot"),
-		marks(hosttest.StandIn, "the lab's first process, which gives the host the name that is in the registry when it boots",
+		marks(hosttest.StandIn,
+			"the lab's first process, which gives the host the name that is in the registry when it boots",
 			"System.SetHostName: a new name is in force after a reboot"),
 		marks(hosttest.StandIn, "the lab's first process, which takes added routes away when it boots the host",
 			"Routes.Add: an added route is gone after a reboot"),
@@ -88,14 +92,15 @@ func wineLacks() []hosttest.Mark {
 	)
 }
 
-// wineDiffers is what Wine does otherwise than Windows.
+// wineDiffers lists how Wine differs from Windows.
 func wineDiffers() []hosttest.Mark {
 	return slices.Concat(
 		marks(hosttest.Differs, "under Wine a new name is in force at once for those who ask for it",
 			"System.SetHostName: a new name waits for the next reboot, and the present one calls it off"),
 		marks(hosttest.Differs, "Wine starts a service without the environment of its own",
 			"Services.Configure: a service's own environment reaches its program"),
-		marks(hosttest.Differs, "each process under Wine makes the trusted roots anew from those of Linux, and forgets all others",
+		marks(hosttest.Differs,
+			"each process under Wine makes the trusted roots anew from those of Linux, and forgets all others",
 			"Roots.Add: an added certificate is in the store after a reboot"),
 		marks(hosttest.Differs, "Wine lists no routes to the machine's own addresses",
 			"Routes.ViaDefault: the machine's own address is among the routes"),

@@ -14,10 +14,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// antivirus is host.Antivirus on WMI, the only documented API for the exclusions of Microsoft Defender Antivirus; the cmdlets
-// Add-MpPreference and Remove-MpPreference call the same methods. Its registry keys are no way: only Defender itself may write there. The
-// class MSFT_MpPreference has one instance, whose ExclusionProcess and ExclusionPath are arrays of strings, or NULL, and the methods Add
-// and Remove, which take parameters of the same names.
+// antivirus is host.Antivirus on WMI, the only documented API for the exclusions of Microsoft Defender Antivirus; the
+// cmdlets Add-MpPreference and Remove-MpPreference call the same methods. Its registry keys are no way: only Defender
+// itself may write there. The class MSFT_MpPreference has one instance, whose ExclusionProcess and ExclusionPath are
+// arrays of strings, or NULL, and the methods Add and Remove, which take parameters of the same names.
 //
 // Whether Defender is at work is no question for WMI, which has the class also where Defender does not run.
 type antivirus struct{}
@@ -58,8 +58,8 @@ func (a antivirus) RemoveExclusion(ctx context.Context, exclusion host.Exclusion
 	return a.change(ctx, "Remove", exclusion, false)
 }
 
-// change calls a method and looks whether it had an effect: a Defender whose exclusions are managed elsewhere reports success and does
-// nothing.
+// change calls a method and looks whether it had an effect: a Defender whose exclusions are managed elsewhere reports
+// success and does nothing.
 func (a antivirus) change(ctx context.Context, method string, exclusion host.Exclusion, wanted bool) error {
 	property, err := exclusionProperty(exclusion.Kind)
 	if err == nil && exclusion.Value == "" {

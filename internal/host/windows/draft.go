@@ -16,12 +16,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// A file is written under a draft's name in the same folder, flushed (FlushFileBuffers) and moved into place by MoveFileExW with
-// MOVEFILE_REPLACE_EXISTING and MOVEFILE_WRITE_THROUGH, which on NTFS is one step in the journal. ReplaceFileW is no
-// choice: it keeps the old file's permissions and can fail in the middle.
+// A file is written under a draft's name in the same folder, flushed (FlushFileBuffers) and moved into place by
+// MoveFileExW with MOVEFILE_REPLACE_EXISTING and MOVEFILE_WRITE_THROUGH, which on NTFS is one step in the journal.
+// ReplaceFileW is no choice: it keeps the old file's permissions and can fail in the middle.
 
-// draftSuffix is the end of a draft's name. A process that is killed on the way leaves its draft behind; the next write of the same
-// file takes the name over.
+// draftSuffix is the end of a draft's name. A process that is killed on the way leaves its draft behind; the next write
+// of the same file takes the name over.
 const draftSuffix = ".wmco-tmp"
 
 // write is host.Files.Write.
@@ -100,7 +100,8 @@ func makeDraft(draft drivePath, access host.Access) (*os.File, error) {
 		return nil, err
 	}
 	// CREATE_NEW follows no link, and security attributes count for new files only.
-	handle, err := windows.CreateFile(name, windows.GENERIC_WRITE, 0, security, windows.CREATE_NEW, windows.FILE_ATTRIBUTE_NORMAL, 0)
+	handle, err := windows.CreateFile(name, windows.GENERIC_WRITE, 0, security, windows.CREATE_NEW,
+		windows.FILE_ATTRIBUTE_NORMAL, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -14,9 +14,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Win32 calls here: FindFirstFileW for the stored case of a name and the kind of a link (nothing is opened, so it works on files
-// that are locked); CreateFileW with FILE_FLAG_OPEN_REPARSE_POINT, which opens a link itself; GetFileInformationByHandle, because
-// NTFS updates the sizes in folder entries late; GetSecurityInfo; and the standard library's Readlink.
+// Win32 calls here: FindFirstFileW for the stored case of a name and the kind of a link (nothing is opened, so it works
+// on files that are locked); CreateFileW with FILE_FLAG_OPEN_REPARSE_POINT, which opens a link itself;
+// GetFileInformationByHandle, because NTFS updates the sizes in folder entries late; GetSecurityInfo; and the standard
+// library's Readlink.
 
 const shareAll = windows.FILE_SHARE_READ | windows.FILE_SHARE_WRITE | windows.FILE_SHARE_DELETE
 
@@ -59,7 +60,8 @@ func findEntry(path drivePath) (entry, error) {
 	_ = windows.FindClose(search) // nothing that a caller could do
 	e := entry{
 		name: windows.UTF16ToString(data.FileName[:]), attributes: data.FileAttributes,
-		size: int64(data.FileSizeHigh)<<32 | int64(data.FileSizeLow), modified: time.Unix(0, data.LastWriteTime.Nanoseconds()),
+		size:     int64(data.FileSizeHigh)<<32 | int64(data.FileSizeLow),
+		modified: time.Unix(0, data.LastWriteTime.Nanoseconds()),
 	}
 	if e.attributes&windows.FILE_ATTRIBUTE_REPARSE_POINT != 0 {
 		e.tag = data.Reserved0
@@ -94,7 +96,8 @@ func describe(path drivePath) (host.FileInfo, error) {
 	if err != nil {
 		return host.FileInfo{}, err
 	}
-	info := host.FileInfo{Path: path.String(), Name: found.name, Directory: found.folder(), Modified: found.modified, Access: host.AccessInherited}
+	info := host.FileInfo{Path: path.String(), Name: found.name, Directory: found.folder(), Modified: found.modified,
+		Access: host.AccessInherited}
 	if !path.root() {
 		info.Path = path.sibling(found.name).String()
 	}
@@ -109,7 +112,7 @@ func describe(path drivePath) (host.FileInfo, error) {
 	return info, complete(path, &info)
 }
 
-// complete adds what only a handle tells. Who may not read it or finds it locked gets what the folder says.
+// complete adds facts that need a handle. Without access, or if the file is locked, the facts from the folder remain.
 func complete(path drivePath, info *host.FileInfo) error {
 	handle, err := openEntry(path, windows.FILE_READ_ATTRIBUTES|windows.READ_CONTROL, shareAll)
 	if errors.Is(err, windows.ERROR_ACCESS_DENIED) || errors.Is(err, windows.ERROR_SHARING_VIOLATION) {

@@ -1,7 +1,7 @@
 //go:build windows
 
-// The machine-wide environment is a registry key, as Windows documents it; there is no call for it. Programs with a window learn of a change by
-// WM_SETTINGCHANGE. The service control manager does not: services see it after a reboot.
+// The machine-wide environment is a registry key, as Windows documents it; there is no call for it. Programs with a
+// window learn of a change by WM_SETTINGCHANGE. The service control manager does not: services see it after a reboot.
 
 package windows
 
@@ -51,8 +51,8 @@ func (environment) Get(ctx context.Context) (map[string]string, error) {
 	return values, nil
 }
 
-// Set makes or changes a variable. One that is there keeps the case of its name and whether references in it are resolved; in a new one
-// they are not, so that a percent sign in a proxy's password means itself.
+// Set makes or changes a variable. One that is there keeps the case of its name and whether references in it are
+// resolved; in a new one they are not, so that a percent sign in a proxy's password means itself.
 func (environment) Set(ctx context.Context, name, value string) error {
 	if name == "" || strings.ContainsAny(name, "=\x00") {
 		return fmt.Errorf("set environment variable %q: %w", name, errVariableName)
@@ -119,7 +119,8 @@ const (
 	announcePatience = 1000   // milliseconds for each window
 )
 
-// announceEnvironment tells programs with a window of the change. That none hears it is no error: on a server there is often none.
+// announceEnvironment tells programs with a window of the change. That none hears it is no error: on a server there is
+// often none.
 func announceEnvironment() {
 	send := windows.NewLazySystemDLL("user32.dll").NewProc("SendMessageTimeoutW")
 	area, err := windows.UTF16PtrFromString("Environment")

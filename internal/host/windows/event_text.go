@@ -13,7 +13,8 @@ import (
 const (
 	// maxEventUnits is the longest text of an event, in UTF-16 units (ReportEvent, parameter lpStrings).
 	maxEventUnits = 31839
-	// maxEventID is the highest ID that the message file of eventcreate.exe has, which sources without a message file of their own use.
+	// maxEventID is the highest ID that the message file of eventcreate.exe has, which sources without a message file of
+	// their own use.
 	maxEventID = 1000
 )
 
@@ -42,8 +43,8 @@ func checkEvent(event host.Event) (uint16, error) {
 	return 0, fmt.Errorf("%w (level %q)", errEvent, event.Level)
 }
 
-// eventText is a message as the event log takes it: without NUL, not too long, and with a blank between a percent sign and a digit, which
-// the viewer would take for the place of another text.
+// eventText returns a message as the event log takes it: without NUL, not too long, and with a blank between a percent
+// sign and a digit, which the viewer would take for the place of another text.
 func eventText(message string) []uint16 {
 	message = strings.ReplaceAll(message, "\x00", " ")
 	var b strings.Builder

@@ -11,7 +11,8 @@ import (
 
 func TestEventTexts(t *testing.T) {
 	for name, c := range map[string]struct{ message, want string }{
-		"a plain message stays as it is":                     {"Service kubelet was started.", "Service kubelet was started."},
+		"a plain message stays as it is": {"Service kubelet was started.",
+			"Service kubelet was started."},
 		"a percent sign before a digit is no place for text": {"fe80::1%12 and %1%2", "fe80::1% 12 and % 1% 2"},
 		"any other percent sign stays":                       {"100 %, %SystemRoot%, %", "100 %, %SystemRoot%, %"},
 		"a NUL does not cut the message":                     {"a\x00b", "a b"},

@@ -1,7 +1,8 @@
 //go:build windows
 
-// Events are written with RegisterEventSource and ReportEvent to the log Application. A source is a registry key that names a file with its
-// messages; ours use that of Windows' own eventcreate.exe, whose messages are the text and nothing else.
+// Events are written with RegisterEventSource and ReportEvent to the log Application. A source is a registry key that
+// names a file with its messages; ours use that of Windows' own eventcreate.exe, whose messages are the text and
+// nothing else.
 
 package windows
 

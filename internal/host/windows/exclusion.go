@@ -8,7 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// exclusionProperty is the property of MSFT_MpPreference that has the exclusions of a kind, and the parameter of its methods.
+// exclusionProperty returns the property of MSFT_MpPreference that has the exclusions of a kind, and the parameter of
+// its methods.
 func exclusionProperty(kind host.ExclusionKind) (string, error) {
 	switch kind {
 	case host.ExcludeProcess:
@@ -19,13 +20,15 @@ func exclusionProperty(kind host.ExclusionKind) (string, error) {
 	return "", fmt.Errorf("there are no exclusions of kind %q", kind)
 }
 
-// hiddenExclusions begins what Defender shows in the place of its exclusions, as their only value, when a policy hides them
-// (HideExclusionsFromLocalAdmins). No path begins so.
+// hiddenExclusions begins what Defender shows in the place of its exclusions, as their only value, when a policy hides
+// them (HideExclusionsFromLocalAdmins). No path begins so.
 const hiddenExclusions = "N/A:"
 
-// exclusionsOf are the exclusions in a property's values.
+// exclusionsOf returns the exclusions in a property's values.
 func exclusionsOf(kind host.ExclusionKind, values []string) ([]host.Exclusion, error) {
-	if i := slices.IndexFunc(values, func(value string) bool { return strings.HasPrefix(value, hiddenExclusions) }); i >= 0 {
+	if i := slices.IndexFunc(values, func(value string) bool {
+		return strings.HasPrefix(value, hiddenExclusions)
+	}); i >= 0 {
 		return nil, fmt.Errorf("%w: Defender answers %q", host.ErrRefused, values[i])
 	}
 	var list []host.Exclusion

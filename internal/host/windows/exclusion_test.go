@@ -12,7 +12,8 @@ import (
 func TestExclusionsOf(t *testing.T) {
 	t.Run("each value is one of its kind", func(t *testing.T) {
 		list, err := exclusionsOf(host.ExcludeProcess, []string{`C:\k\containerd.exe`, `D:\Ä.exe`})
-		want := []host.Exclusion{{Kind: host.ExcludeProcess, Value: `C:\k\containerd.exe`}, {Kind: host.ExcludeProcess, Value: `D:\Ä.exe`}}
+		want := []host.Exclusion{{Kind: host.ExcludeProcess, Value: `C:\k\containerd.exe`},
+			{Kind: host.ExcludeProcess, Value: `D:\Ä.exe`}}
 		if err != nil || !reflect.DeepEqual(list, want) {
 			t.Errorf("got %v, %v", list, err)
 		}
@@ -23,7 +24,8 @@ func TestExclusionsOf(t *testing.T) {
 		}
 	})
 	t.Run("a list that a policy hides is not taken for a list", func(t *testing.T) {
-		for _, text := range []string{"N/A: Administrators are not allowed to view exclusions", "N/A: Must be an administrator to view exclusions"} {
+		for _, text := range []string{"N/A: Administrators are not allowed to view exclusions",
+			"N/A: Must be an administrator to view exclusions"} {
 			if _, err := exclusionsOf(host.ExcludePath, []string{text}); !errors.Is(err, host.ErrRefused) {
 				t.Errorf("%s: %v", text, err)
 			}

@@ -15,9 +15,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// features is host.Features on the DISM API (dismapi.dll, on every Windows Server with desktop or core), which is what dism.exe and
-// Install-WindowsFeature end in. It prints nothing and has no console progress that could fail in an SSH session without a screen
-// buffer. Its log is %windir%\Logs\DISM\dism.log.
+// features is host.Features on the DISM API (dismapi.dll, on every Windows Server with desktop or core), which is what
+// dism.exe and Install-WindowsFeature end in. It prints nothing and has no console progress that could fail in an SSH
+// session without a screen buffer. Its log is %windir%\Logs\DISM\dism.log.
 //
 // Each operation calls, on one thread in COM's multithreaded apartment:
 //
@@ -39,8 +39,8 @@ import (
 // CancelEvent is a manual-reset event that is set when ctx is done.
 type features struct{}
 
-// dismFeatureInfo is DismFeatureInfo of dismapi.h up to what is read here. The header packs its structures to one byte, so on
-// 64 bits the fields lie at: FeatureName 0, FeatureState 8, DisplayName 12, Description 20, RestartRequired 28,
+// dismFeatureInfo is DismFeatureInfo of dismapi.h up to what is read here. The header packs its structures to one byte,
+// so on 64 bits the fields lie at: FeatureName 0, FeatureState 8, DisplayName 12, Description 20, RestartRequired 28,
 // CustomProperty 32, CustomPropertyCount 40; 44 bytes in all.
 type dismFeatureInfo struct {
 	name  *uint16
@@ -91,7 +91,8 @@ type dismChange struct {
 	do              func(s dismSession, feature *uint16, cancel windows.Handle) error
 }
 
-// changeFeature makes a change. When ctx is done it tells DISM to stop and waits until DISM has: the feature's state is then certain.
+// changeFeature makes a change. When ctx is done it tells DISM to stop and waits until DISM has: the feature's state is
+// then certain.
 func changeFeature(ctx context.Context, name string, change dismChange) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -145,7 +146,8 @@ func (s dismSession) state(name string) (host.FeatureState, error) {
 		return host.FeatureUnknown, err
 	}
 	var info *dismFeatureInfo
-	err = dismCall("DismGetFeatureInfo", uintptr(s), uintptr(unsafe.Pointer(feature)), 0, 0, uintptr(unsafe.Pointer(&info)))
+	err = dismCall("DismGetFeatureInfo", uintptr(s), uintptr(unsafe.Pointer(feature)), 0, 0,
+		uintptr(unsafe.Pointer(&info)))
 	var failure *dismError
 	if errors.As(err, &failure) && (failure.result == resultUnknownFeature || failure.result == resultNotFound) {
 		return host.FeatureUnknown, nil
@@ -158,7 +160,8 @@ func (s dismSession) state(name string) (host.FeatureState, error) {
 }
 
 func (s dismSession) enable(feature *uint16, cancel windows.Handle) error {
-	return dismCall("DismEnableFeature", uintptr(s), uintptr(unsafe.Pointer(feature)), 0, 0, 0, 0, 0, 1, uintptr(cancel), 0, 0)
+	return dismCall("DismEnableFeature", uintptr(s), uintptr(unsafe.Pointer(feature)), 0, 0, 0, 0, 0, 1,
+		uintptr(cancel), 0, 0)
 }
 
 func (s dismSession) disable(feature *uint16, cancel windows.Handle) error {
@@ -210,7 +213,7 @@ func dismCall(name string, arguments ...uintptr) error {
 	return nil
 }
 
-// dismMessage is the message of the last failure on this thread; empty when there is none.
+// dismMessage returns the message of the last failure on this thread; empty when there is none.
 func dismMessage() string {
 	ask, free := dism.library.NewProc("DismGetLastErrorMessage"), dism.library.NewProc("DismDelete")
 	if ask.Find() != nil || free.Find() != nil {

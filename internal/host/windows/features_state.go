@@ -21,8 +21,8 @@ const (
 	dismPartiallyInstalled dismState = 7
 )
 
-// featureState maps a state of DISM. A feature whose files are not on the disk, or only in part, is off: to enable it is
-// what brings them.
+// featureState maps a state of DISM. A feature whose files are not on the disk, or only in part, is off: to enable it
+// is what brings them.
 func featureState(state dismState) (host.FeatureState, error) {
 	switch state {
 	case dismUninstallPending:

@@ -31,12 +31,14 @@ func TestDISMResults(t *testing.T) {
 		}
 	})
 	t.Run("a feature that is not known is not there", func(t *testing.T) {
-		if err := error(&dismError{call: "DismEnableFeature", result: resultUnknownFeature}); !errors.Is(err, host.ErrNotExist) {
+		if err := error(&dismError{call: "DismEnableFeature", result: resultUnknownFeature}); !errors.Is(err,
+			host.ErrNotExist) {
 			t.Error(err)
 		}
 	})
 	t.Run("other failures are not taken for that, and say what to do", func(t *testing.T) {
-		for _, r := range []result{resultNotFound, resultElevationRequired, resultNoSource, resultRestartFirst, resultAborted, 0x80004005} {
+		for _, r := range []result{resultNotFound, resultElevationRequired, resultNoSource, resultRestartFirst,
+			resultAborted, 0x80004005} {
 			err := error(&dismError{call: "DismEnableFeature", result: r, message: "what DISM says"})
 			if !r.failed() || errors.Is(err, host.ErrNotExist) {
 				t.Errorf("0x%08x: %v", uint32(r), err)

@@ -37,8 +37,8 @@ func fileErrorMeaning(code uint32) error {
 	return nil
 }
 
-// passing reports whether a file operation may succeed a moment later: a virus scanner or an indexer looks at new files for
-// some milliseconds, and Windows then refuses to replace or remove them.
+// passing reports whether a file operation may succeed a moment later: a virus scanner or an indexer looks at new files
+// for some milliseconds, and Windows then refuses to replace or remove them.
 func passing(code uint32) bool {
 	switch code {
 	case codeAccessDenied, codeSharingViolation, codeDeletePending, codeUserMappedFile:

@@ -16,8 +16,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// files is host.Files on Win32. CreateFileW is called here and not os.Open, which would keep others from replacing the file
-// while it is read (it does not share it for deletion).
+// files is host.Files on Win32. CreateFileW is called here and not os.Open, which would keep others from replacing the
+// file while it is read (it does not share it for deletion).
 type files struct{}
 
 func (files) Stat(ctx context.Context, path string) (host.FileInfo, error) {
@@ -38,7 +38,8 @@ func (files) Open(ctx context.Context, path string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, fault("open", path, err)
 	}
-	handle, err := windows.CreateFile(name, windows.GENERIC_READ, shareAll, nil, windows.OPEN_EXISTING, windows.FILE_FLAG_SEQUENTIAL_SCAN, 0)
+	handle, err := windows.CreateFile(name, windows.GENERIC_READ, shareAll, nil, windows.OPEN_EXISTING,
+		windows.FILE_FLAG_SEQUENTIAL_SCAN, 0)
 	if err != nil {
 		return nil, fault("open", path, err)
 	}
@@ -65,7 +66,9 @@ func (files) ReadDir(ctx context.Context, path string) ([]host.FileInfo, error) 
 		}
 		infos = append(infos, info)
 	}
-	slices.SortFunc(infos, func(a, b host.FileInfo) int { return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })
+	slices.SortFunc(infos, func(a, b host.FileInfo) int {
+		return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name))
+	})
 	return infos, nil
 }
 
@@ -91,7 +94,7 @@ func (files) Write(ctx context.Context, path string, content io.Reader, options 
 	return fault("write", path, write(ctx, p, content, options))
 }
 
-// begin is the start of every operation: nothing is done when ctx is done or the path is none.
+// begin returns the start of every operation: nothing is done when ctx is done or the path is none.
 func begin(ctx context.Context, op, path string) (drivePath, error) {
 	if err := context.Cause(ctx); err != nil {
 		return drivePath{}, &fs.PathError{Op: op, Path: path, Err: err}

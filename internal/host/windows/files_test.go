@@ -18,7 +18,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// folder is an empty folder on the drive. What a test makes that others hold is gone when its process ends.
+// folder returns an empty folder on the drive. What a test makes that others hold is gone when its process ends.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(`C:\`, "wmco-files-test-") //nolint:usetesting // a short path, for tests of long ones
@@ -185,7 +185,7 @@ func TestFiles(t *testing.T) {
 			t.Error(names(t, dir))
 		}
 	})
-	t.Run("the first of many exclusive writers wins, the others are told that the file is there", func(t *testing.T) {
+	t.Run("the first of many exclusive writers wins, the others learn that the file is there", func(t *testing.T) {
 		dir := folder(t)
 		won := 0
 		for range 10 {
@@ -200,7 +200,7 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%d won, %s", won, names(t, dir))
 		}
 	})
-	t.Run("a full disk is told apart, and the part that was written is taken back", func(t *testing.T) {
+	t.Run("a full disk is distinguished, and the part that was written is taken back", func(t *testing.T) {
 		small := os.Getenv("WMCO_TEST_SMALL_DRIVE")
 		if small == "" {
 			t.Skip(`NOT SHOWN HERE: a full disk (WMCO_TEST_SMALL_DRIVE names none, such as D:\, of 1 to 16 MiB)`)

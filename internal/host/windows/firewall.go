@@ -138,7 +138,8 @@ func setRule(p ruleProperties) error {
 	return nil
 }
 
-// removeRules removes all inbound rules of a name, compared without case, and returns how many there were. Windows removes one at a time.
+// removeRules removes all inbound rules of a name, compared without case, and returns how many there were. Windows
+// removes one at a time.
 func removeRules(rules *ole.IDispatch, name string) (removed int, err error) {
 	var named []string
 	err = eachRule(rules, func(rule *ole.IDispatch) error {
@@ -234,7 +235,8 @@ func (r *propertyReader) truth(name string) bool {
 	return truth
 }
 
-// comError adds the code to an error of COM, which says no more than "exception occurred" when the method's own code is inside.
+// comError adds the code to an error of COM, which says no more than "exception occurred" when the method's own code is
+// inside.
 func comError(err error) error {
 	var failure *ole.OleError
 	if !errors.As(err, &failure) {

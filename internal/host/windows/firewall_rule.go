@@ -17,8 +17,9 @@ const (
 	firewallAllProfiles = 0x7FFFFFFF // NET_FW_PROFILE2_ALL
 )
 
-// ruleProperties are the properties of INetFwRule that a host.FirewallRule is made of. INetFwRule's name is the rule's name;
-// the display name lies in the description, since COM does not show the second name that PowerShell knows rules by.
+// ruleProperties are the properties of INetFwRule that a host.FirewallRule is made of. INetFwRule's name is the rule's
+// name; the display name lies in the description, since COM does not show the second name that PowerShell knows rules
+// by.
 type ruleProperties struct {
 	Name        string
 	Description string
@@ -29,8 +30,8 @@ type ruleProperties struct {
 	Action      int
 }
 
-// rule is the host.FirewallRule; false for rules of another kind: outbound ones, and those that are not for exactly one
-// TCP or UDP port.
+// rule returns the host.FirewallRule; false for rules of another kind: outbound ones, and those that are not for
+// exactly one TCP or UDP port.
 func (p ruleProperties) rule() (host.FirewallRule, bool) {
 	port, err := strconv.Atoi(p.LocalPorts)
 	protocol := map[int]string{firewallTCP: "TCP", firewallUDP: "UDP"}[p.Protocol]
@@ -43,7 +44,7 @@ func (p ruleProperties) rule() (host.FirewallRule, bool) {
 	}, true
 }
 
-// propertiesOf are the properties of a rule that can be set.
+// propertiesOf returns the properties of a rule that can be set.
 func propertiesOf(rule host.FirewallRule) (ruleProperties, error) {
 	p := ruleProperties{
 		Name: rule.Name, Description: rule.DisplayName, LocalPorts: strconv.Itoa(rule.LocalPort),

@@ -7,7 +7,8 @@ import (
 )
 
 func TestFirewallRule(t *testing.T) {
-	rule := host.FirewallRule{Name: "ContainerLogsPort", DisplayName: "Logs", Protocol: "TCP", LocalPort: 10250, Enabled: true, Allow: true}
+	rule := host.FirewallRule{Name: "ContainerLogsPort", DisplayName: "Logs", Protocol: "TCP", LocalPort: 10250,
+		Enabled: true, Allow: true}
 	blocking := host.FirewallRule{Name: "n", DisplayName: "d", Protocol: "UDP", LocalPort: 65535}
 	t.Run("a rule comes back as it was set", func(t *testing.T) {
 		for _, want := range []host.FirewallRule{rule, blocking} {

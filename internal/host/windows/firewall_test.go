@@ -11,7 +11,8 @@ import (
 )
 
 func TestFirewall(t *testing.T) {
-	rule := host.FirewallRule{Name: "wmco-firewall-test", DisplayName: "Firewall test", Protocol: "TCP", LocalPort: 47003, Enabled: true, Allow: true}
+	rule := host.FirewallRule{Name: "wmco-firewall-test", DisplayName: "Firewall test", Protocol: "TCP", LocalPort: 47003,
+		Enabled: true, Allow: true}
 	before, err := firewall{}.Rules(t.Context())
 	if err != nil {
 		t.Skipf("NOT SHOWN HERE: the firewall (%v)", err)

@@ -1,7 +1,8 @@
 //go:build windows
 
-// The computer name is set with SetComputerNameEx in its form ComputerNamePhysicalDnsHostname, which sets the NetBIOS name along with it. The
-// name in force comes from GetComputerNameEx, the one that waits for a reboot from the registry, where Windows keeps both.
+// The computer name is set with SetComputerNameEx in its form ComputerNamePhysicalDnsHostname, which sets the NetBIOS
+// name along with it. The name in force comes from GetComputerNameEx, the one that waits for a reboot from the
+// registry, where Windows keeps both.
 
 package windows
 
@@ -54,7 +55,7 @@ func computerName(form uint32) (string, error) {
 	}
 }
 
-// nextHostName is the host name from the next boot on; empty when the registry does not tell.
+// nextHostName returns the host name from the next boot on; empty when the registry does not tell.
 func nextHostName() (string, error) {
 	key, err := registry.OpenKey(registry.LOCAL_MACHINE, tcpipKey, registry.QUERY_VALUE)
 	if err != nil {
@@ -68,7 +69,8 @@ func nextHostName() (string, error) {
 	return name, nil
 }
 
-// computerNamePhysicalDNSHostname is the form of COMPUTER_NAME_FORMAT that names the machine itself, not a cluster that it is part of.
+// computerNamePhysicalDNSHostname is the form of COMPUTER_NAME_FORMAT that names the machine itself, not a cluster that
+// it is part of.
 const computerNamePhysicalDNSHostname = 5
 
 // SetHostName sets the computer name from the next boot on.

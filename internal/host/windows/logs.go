@@ -13,9 +13,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// logs is host.Logs: CreateFileW with full sharing, a copy, and SetEndOfFile. A log cannot be renamed: its writer keeps it open without
-// FILE_SHARE_DELETE, as Go's programs do. A writer that opened it with FILE_APPEND_DATA alone writes at whatever the end is, so it goes
-// on at the beginning of the emptied file.
+// logs is host.Logs: CreateFileW with full sharing, a copy, and SetEndOfFile. A log cannot be renamed: its writer keeps
+// it open without FILE_SHARE_DELETE, as Go's programs do. A writer that opened it with FILE_APPEND_DATA alone writes at
+// whatever the end is, so it goes on at the beginning of the emptied file.
 type logs struct{}
 
 func (logs) Rotate(ctx context.Context, path, to string) error {
@@ -50,8 +50,8 @@ func rotate(ctx context.Context, from, to drivePath) error {
 	return err
 }
 
-// empty empties the log. Where that fails, as it does while a program has the log mapped into its memory, the copy goes: the log still has
-// every line, and the next try makes another copy.
+// empty empties the log. Where that fails, as it does while a program has the log mapped into its memory, the copy
+// goes: the log still has every line, and the next try makes another copy.
 func empty(ctx context.Context, log *os.File, rotated drivePath) error {
 	err := log.Truncate(0)
 	if err == nil {
@@ -65,7 +65,8 @@ func empty(ctx context.Context, log *os.File, rotated drivePath) error {
 	return err
 }
 
-// copyLog copies the log to a file that only now is made, for those who may use the log. It is whole and on the disk, or it is not there.
+// copyLog copies the log to a file that only now is made, for those who may use the log. It is whole and on the disk,
+// or it is not there.
 func copyLog(ctx context.Context, log *os.File, to drivePath, access host.Access) error {
 	security, err := securityOf(access, false)
 	if err != nil {
@@ -87,7 +88,8 @@ func copyLog(ctx context.Context, log *os.File, to drivePath, access host.Access
 }
 
 // openFile opens a file, links followed.
-func openFile(path drivePath, access, share, disposition uint32, security *windows.SecurityAttributes) (*os.File, error) {
+func openFile(path drivePath, access, share, disposition uint32, security *windows.SecurityAttributes) (*os.File,
+	error) {
 	name, err := windows.UTF16PtrFromString(path.extended())
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ const (
 	machineARM64 = 0xaa64
 )
 
-// architecture is a machine type in Go's words.
+// architecture returns a machine type in Go's words.
 func architecture(machine uint16) string {
 	switch machine {
 	case machineAMD64:
@@ -33,7 +33,8 @@ var errHostName = errors.New("the format of the specified computer name is inval
 
 // checkHostName refuses what Windows refuses or warns of, as a name that DNS does not allow.
 func checkHostName(name string) error {
-	if name == "" || len(name) > 63 || strings.HasPrefix(name, "-") || strings.HasSuffix(name, "-") || strings.Trim(name, "0123456789") == "" {
+	if name == "" || len(name) > 63 || strings.HasPrefix(name, "-") || strings.HasSuffix(name, "-") ||
+		strings.Trim(name, "0123456789") == "" {
 		return errHostName
 	}
 	for _, c := range []byte(name) {

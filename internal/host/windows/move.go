@@ -15,7 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// move moves an entry by MoveFileExW and waits for the disk. With MOVEFILE_REPLACE_EXISTING it replaces a file or link that is there.
+// move moves an entry by MoveFileExW and waits for the disk. With MOVEFILE_REPLACE_EXISTING it replaces a file or link
+// that is there.
 func move(ctx context.Context, from, to drivePath, flags uint32) error {
 	source, err := windows.UTF16PtrFromString(from.extended())
 	if err != nil {
@@ -73,8 +74,8 @@ func clearReadOnly(path drivePath, attributes uint32) error {
 	return windows.SetFileAttributes(name, attributes&^windows.FILE_ATTRIBUTE_READONLY)
 }
 
-// held reports whether a process has a file open or runs from it. Windows says ERROR_ACCESS_DENIED to whoever replaces or
-// removes such a file; to whoever opens it for writing for himself alone, it says what is really the matter.
+// held reports whether a process has a file open or runs from it. Windows says ERROR_ACCESS_DENIED to whoever replaces
+// or removes such a file; to whoever opens it for writing for himself alone, it says what is really the matter.
 func held(path drivePath) bool {
 	handle, err := openEntry(path, windows.FILE_WRITE_DATA, 0)
 	if err == nil {
@@ -84,8 +85,8 @@ func held(path drivePath) bool {
 	return errors.Is(err, windows.ERROR_SHARING_VIOLATION) || errors.Is(err, windows.ERROR_USER_MAPPED_FILE)
 }
 
-// heldBelow reports whether a process holds a file below a folder: such a folder cannot be moved. A held file itself can be, if it is an
-// executable, and is no reason then.
+// heldBelow reports whether a process holds a file below a folder: such a folder cannot be moved. A held file itself
+// can be, if it is an executable, and is no reason then.
 func heldBelow(path drivePath) bool {
 	if found, err := findEntry(path); err != nil || !found.folder() {
 		return false
@@ -114,10 +115,11 @@ func removeEntry(path drivePath) error {
 	return err
 }
 
-// removeAll removes an entry with all below; nothing there is no error. os.RemoveAll works on NT handles relative to the folder
-// above (NtOpenFile, FileDispositionInformationEx), never follows a link or junction even when one is put there meanwhile, ignores
-// the read-only attribute, has no limit on the length of paths, and goes on past what cannot be removed. It opens with the intent to back
-// up (FILE_OPEN_FOR_BACKUP_INTENT), so that with the privileges that Open takes, permissions of foreign owners do not stop it.
+// removeAll removes an entry with all below; nothing there is no error. os.RemoveAll works on NT handles relative to
+// the folder above (NtOpenFile, FileDispositionInformationEx), never follows a link or junction even when one is put
+// there meanwhile, ignores the read-only attribute, has no limit on the length of paths, and goes on past what cannot
+// be removed. It opens with the intent to back up (FILE_OPEN_FOR_BACKUP_INTENT), so that with the privileges that Open
+// takes, permissions of foreign owners do not stop it.
 func removeAll(ctx context.Context, path drivePath) error {
 	err := retry(ctx, clock.RealClock{}, func() error { return os.RemoveAll(path.String()) })
 	var known *fs.PathError

@@ -19,8 +19,8 @@ type defaultRoute struct {
 	metric uint32 // of the route; Windows adds that of the adapter
 }
 
-// orderAddresses lists the addresses that others may reach the machine at, those of the adapter with the best default route first. Loopback
-// and self-assigned addresses (169.254.0.0/16) are left out.
+// orderAddresses lists the addresses that others may reach the machine at, those of the adapter with the best default
+// route first. Loopback and self-assigned addresses (169.254.0.0/16) are left out.
 func orderAddresses(adapters []adapter, routes []defaultRoute) []string {
 	adapterMetric := map[uint32]uint32{}
 	for _, a := range adapters {

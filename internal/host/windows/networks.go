@@ -13,23 +13,27 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// networks is host.Networks on the Host Compute Network API (computenetwork.dll, schema 2.0), which containerd's CNI plugins and
-// kube-proxy use, through github.com/Microsoft/hcsshim/hcn. Networks and endpoints of the older API (HNSCall) are in its lists, too.
+// networks is host.Networks on the Host Compute Network API (computenetwork.dll, schema 2.0), which containerd's CNI
+// plugins and kube-proxy use, through github.com/Microsoft/hcsshim/hcn. Networks and endpoints of the older API
+// (HNSCall) are in its lists, too.
 //
-// Entry points, each HRESULT f(...), texts UTF-16 and freed by CoTaskMemFree, identifiers GUID pointers, last argument PWSTR *ErrorRecord:
+// Entry points, each HRESULT f(...), texts UTF-16 and freed by CoTaskMemFree, identifiers GUID pointers, last argument
+// PWSTR *ErrorRecord:
 //
 //	HcnEnumerateNetworks(Query, *Networks), HcnEnumerateEndpoints(Query, *Endpoints)       JSON arrays of GUIDs
 //	HcnOpenNetwork(Id, *Network), HcnQueryNetworkProperties(Network, Query, *Properties), HcnCloseNetwork(Network), HcnDeleteNetwork(Id)
 //	HcnOpenEndpoint(Id, *Endpoint), HcnQueryEndpointProperties(Endpoint, Query, *Properties), HcnCloseEndpoint(Endpoint), HcnDeleteEndpoint(Id)
 //	HcnCreateEndpoint(Network, Id = GUID of zeros, Settings, *Endpoint)
 //
-// Query is {"SchemaVersion":{"Major":2,"Minor":0},"Flags":0}, never with a filter. Of a network these properties are read: ID, Name,
-// Type, Ipams[].Subnets[].IpAddressPrefix; of an endpoint: ID, Name, HostComputeNetwork (the network's ID),
-// IpConfigurations[].IpAddress. An endpoint is made of {"Name":..., "HostComputeNetwork":..., "SchemaVersion":{"Major":2,"Minor":0}};
-// HNS chooses its addresses. HNS takes a network's endpoints away with the network.
+// Query is {"SchemaVersion":{"Major":2,"Minor":0},"Flags":0}, never with a filter. Of a network these properties are
+// read: ID, Name, Type, Ipams[].Subnets[].IpAddressPrefix; of an endpoint: ID, Name, HostComputeNetwork (the network's
+// ID), IpConfigurations[].IpAddress. An endpoint is made of {"Name":..., "HostComputeNetwork":...,
+// "SchemaVersion":{"Major":2,"Minor":0}}; HNS chooses its addresses. HNS takes a network's endpoints away with the
+// network.
 type networks struct{}
 
-// listAttempts is how often a list is begun anew that something in it was deleted under, as pods' endpoints are all the time.
+// listAttempts is how often a list is begun again that something in it was deleted under, as pods' endpoints are all
+// the time.
 const listAttempts = 5
 
 func (networks) Networks(ctx context.Context) ([]host.HNSNetwork, error) {
@@ -39,7 +43,8 @@ func (networks) Networks(ctx context.Context) ([]host.HNSNetwork, error) {
 	}
 	list := make([]host.HNSNetwork, 0, len(found))
 	for _, network := range found {
-		list = append(list, host.HNSNetwork{Name: network.Name, Type: string(network.Type), Subnet: subnetOf(prefixes(network))})
+		list = append(list, host.HNSNetwork{Name: network.Name, Type: string(network.Type),
+			Subnet: subnetOf(prefixes(network))})
 	}
 	return list, nil
 }
@@ -112,7 +117,7 @@ func listEndpoints() ([]hcn.HostComputeEndpoint, error) {
 	return list, nil
 }
 
-// steady begins a list anew when something in it was deleted under it.
+// steady begins a list again when something in it was deleted under it.
 func steady[T any](list func() ([]T, error)) (found []T, err error) {
 	for range listAttempts {
 		if found, err = list(); !hcn.IsNotFoundError(err) && !hcn.IsElementNotFoundError(err) {
@@ -211,7 +216,7 @@ func absentIsFine(err error) error {
 	return hnsError(err)
 }
 
-// hnsSilentCodes are the Win32 codes of a Host Networking Service that does not answer.
+// hnsSilentCodes returns the Win32 codes of a Host Networking Service that does not answer.
 func hnsSilentCodes() []windows.Errno {
 	return []windows.Errno{
 		windows.ERROR_SERVICE_DISABLED, windows.ERROR_SERVICE_DOES_NOT_EXIST, windows.ERROR_SERVICE_NOT_ACTIVE,

@@ -2,7 +2,8 @@ package windows
 
 import "net/netip"
 
-// subnetOf is the subnet of a network with these prefixes: its first IPv4 one, else its first. Empty when there is none.
+// subnetOf returns the subnet of a network with these prefixes: its first IPv4 one, else its first. Empty when there is
+// none.
 func subnetOf(prefixes []string) string {
 	first := ""
 	for _, prefix := range prefixes {
@@ -20,7 +21,8 @@ func subnetOf(prefixes []string) string {
 	return first
 }
 
-// addressOf is the address of an endpoint with these addresses: its first IPv4 one, else its first. Empty when there is none.
+// addressOf returns the address of an endpoint with these addresses: its first IPv4 one, else its first. Empty when
+// there is none.
 func addressOf(addresses []string) string {
 	first := ""
 	for _, text := range addresses {

@@ -14,7 +14,8 @@ func TestNetworks(t *testing.T) {
 		if openHNS() == nil {
 			t.Skip("this one has it")
 		}
-		if _, err := (networks{}).Networks(t.Context()); err == nil || !strings.Contains(err.Error(), "Containers must be enabled") {
+		if _, err := (networks{}).Networks(t.Context()); err == nil || !strings.Contains(err.Error(),
+			"Containers must be enabled") {
 			t.Error(err)
 		}
 	})

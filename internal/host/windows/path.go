@@ -13,8 +13,8 @@ type drivePath struct {
 	names []string
 }
 
-// parsePath takes an absolute path apart. It refuses what Windows would refuse or silently change (a trailing dot, a device's
-// name), because the \\?\ form that the calls below use takes every name as it is. The error is fs.ErrInvalid.
+// parsePath takes an absolute path apart. It refuses what Windows would refuse or silently change (a trailing dot, a
+// device's name), because the \\?\ form that the calls below use takes every name as it is. The error is fs.ErrInvalid.
 func parsePath(path string) (drivePath, error) {
 	path = strings.ReplaceAll(path, "/", `\`)
 	if len(path) < 2 || path[1] != ':' || !isLetter(path[0]) || len(path) > 2 && path[2] != '\\' {
@@ -38,16 +38,16 @@ func parsePath(path string) (drivePath, error) {
 
 func isLetter(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' }
 
-// String is the usual form: C:\k\kubelet.exe.
+// String returns the usual form: C:\k\kubelet.exe.
 func (p drivePath) String() string { return p.drive + `\` + strings.Join(p.names, `\`) }
 
-// extended is the form without the limit of 260 characters: \\?\C:\k\kubelet.exe.
+// extended returns the form without the limit of 260 characters: \\?\C:\k\kubelet.exe.
 func (p drivePath) extended() string { return `\\?\` + p.String() }
 
 // root reports whether it is the drive itself.
 func (p drivePath) root() bool { return len(p.names) == 0 }
 
-// name is the last name; empty for the drive itself.
+// name returns the last name; empty for the drive itself.
 func (p drivePath) name() string {
 	if p.root() {
 		return ""
@@ -55,7 +55,7 @@ func (p drivePath) name() string {
 	return p.names[len(p.names)-1]
 }
 
-// child is an entry of the folder.
+// child returns an entry of the folder.
 func (p drivePath) child(name string) drivePath {
 	return drivePath{p.drive, append(slices.Clip(p.names), name)}
 }
@@ -63,7 +63,7 @@ func (p drivePath) child(name string) drivePath {
 // same reports whether two paths are the same, compared without case.
 func (p drivePath) same(other drivePath) bool { return strings.EqualFold(p.String(), other.String()) }
 
-// sibling is an entry beside this one; not for the drive itself.
+// sibling returns an entry beside this one; not for the drive itself.
 func (p drivePath) sibling(name string) drivePath {
 	return drivePath{p.drive, append(slices.Clone(p.names[:len(p.names)-1]), name)}
 }
@@ -85,7 +85,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// isDevice reports whether a name, in lower case and without its extension, is that of a DOS device.
+// isDevice reports whether a name, in lower case and without its extension, belongs to a DOS device.
 func isDevice(stem string) bool {
 	switch stem {
 	case "con", "prn", "aux", "nul":

@@ -45,7 +45,8 @@ func TestPath(t *testing.T) {
 		}
 		one, two := p.child("1"), p.child("2")
 		beside := p.sibling("c")
-		if one.String() != `C:\a\b\1` || two.String() != `C:\a\b\2` || beside.String() != `C:\a\c` || p.String() != `C:\a\b` || p.name() != "b" {
+		if one.String() != `C:\a\b\1` || two.String() != `C:\a\b\2` || beside.String() != `C:\a\c` ||
+			p.String() != `C:\a\b` || p.name() != "b" {
 			t.Errorf("%s %s %s %s", one, two, beside, p)
 		}
 		if !p.same(drivePath{"C:", []string{"A", "B"}}) || p.same(one) {

@@ -13,9 +13,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// podNetwork is host.PodNetwork: an endpoint and a namespace (compartment) of the Host Compute Network API, as a pod's sandbox has them,
-// and a Winsock connection from a thread in that compartment. Endpoint and namespace have names of their own, so that what an earlier
-// process could not take away any more is found and taken away first.
+// podNetwork is host.PodNetwork: an endpoint and a namespace (compartment) of the Host Compute Network API, as a pod's
+// sandbox has them, and a Winsock connection from a thread in that compartment. Endpoint and namespace have names of
+// their own, so that what an earlier process could not take away any more is found and taken away first.
 type podNetwork struct{}
 
 const (
@@ -42,8 +42,8 @@ func (podNetwork) Connect(ctx context.Context, network, address string) error {
 	}
 	done := make(chan error, 1)
 	go func() {
-		// Mutexes and compartments belong to threads. The thread is never unlocked: it ends with the goroutine, and nothing else
-		// ever runs in the compartment.
+		// Mutexes and compartments belong to threads. The thread is never unlocked: it ends with the goroutine, and nothing
+		// else ever runs in the compartment.
 		runtime.LockOSThread()
 		done <- connectAsPod(ctx, network, to)
 	}()

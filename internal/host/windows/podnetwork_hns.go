@@ -33,7 +33,8 @@ func networkNamed(name string) (hcn.HostComputeNetwork, error) {
 
 // makePod makes a namespace with an endpoint of the network in it, and returns the endpoint's address.
 func makePod(network hcn.HostComputeNetwork, to netip.Addr) (netip.Addr, error) {
-	settings := &hcn.HostComputeEndpoint{Name: podEndpoint, SchemaVersion: hcn.V2SchemaVersion(), Routes: defaultRoutes(network)}
+	settings := &hcn.HostComputeEndpoint{Name: podEndpoint, SchemaVersion: hcn.V2SchemaVersion(),
+		Routes: defaultRoutes(network)}
 	if network.Type == hcn.Overlay {
 		own, err := addresses()
 		if err != nil {
@@ -63,7 +64,7 @@ func makePod(network hcn.HostComputeNetwork, to netip.Addr) (netip.Addr, error) 
 	return address, nil
 }
 
-// defaultRoutes are the network's routes to everywhere, which the CNI plugins give to pods.
+// defaultRoutes returns the network's routes to everywhere, which the CNI plugins give to pods.
 func defaultRoutes(network hcn.HostComputeNetwork) []hcn.Route {
 	var list []hcn.Route
 	for _, ipam := range network.Ipams {
@@ -78,8 +79,9 @@ func defaultRoutes(network hcn.HostComputeNetwork) []hcn.Route {
 	return list
 }
 
-// overlayPolicies are what the plugins' configuration gives to pods of an overlay network: nothing that goes to the cluster is translated
-// or leaves unencapsulated, and the machine's address is the outer one. Here that counts for the one address.
+// overlayPolicies are what the plugins' configuration gives to pods of an overlay network: nothing that goes to the
+// cluster is translated or leaves unencapsulated, and the machine's address is the outer one. Here that counts for the
+// one address.
 func overlayPolicies(to netip.Addr, own string) ([]hcn.EndpointPolicy, error) {
 	prefix := to.String() + "/32"
 	var list []hcn.EndpointPolicy
@@ -110,7 +112,8 @@ func createNamespace() error {
 	if err != nil {
 		return err
 	}
-	settings, err := json.Marshal(hcn.HostComputeNamespace{Id: podNamespace, Type: hcn.NamespaceTypeHost, SchemaVersion: hcn.V2SchemaVersion()})
+	settings, err := json.Marshal(hcn.HostComputeNamespace{Id: podNamespace, Type: hcn.NamespaceTypeHost,
+		SchemaVersion: hcn.V2SchemaVersion()})
 	if err != nil {
 		return err
 	}
@@ -127,7 +130,8 @@ func createNamespace() error {
 		handle uintptr
 		record *uint16
 	)
-	status, _, _ := create.Call(uintptr(unsafe.Pointer(&id)), uintptr(unsafe.Pointer(text)), uintptr(unsafe.Pointer(&handle)), uintptr(unsafe.Pointer(&record)))
+	status, _, _ := create.Call(uintptr(unsafe.Pointer(&id)), uintptr(unsafe.Pointer(text)),
+		uintptr(unsafe.Pointer(&handle)), uintptr(unsafe.Pointer(&record)))
 	words := windows.UTF16PtrToString(record)
 	windows.CoTaskMemFree(unsafe.Pointer(record))
 	if int32(status) < 0 {
@@ -137,7 +141,7 @@ func createNamespace() error {
 	return nil
 }
 
-// compartmentOfPod is the compartment that the namespace is: HNS calls its number NamespaceId.
+// compartmentOfPod returns the compartment that the namespace is: HNS calls its number NamespaceId.
 func compartmentOfPod() (uint32, error) {
 	namespace, err := hcn.GetNamespaceByID(podNamespace)
 	if err != nil {

@@ -1,7 +1,8 @@
 //go:build windows
 
-// The restart is asked for with ExitWindowsEx, as WMI's Win32Shutdown does it for Restart-Computer: it works from a service and from an
-// SSH session and takes a reason code for the system log. The reason in words is in the errors here and in the agent's own report.
+// The restart is asked for with ExitWindowsEx, as WMI's Win32Shutdown does it for Restart-Computer: it works from a
+// service and from an SSH session and takes a reason code for the system log. The reason in words is in the errors here
+// and in the agent's own report.
 
 package windows
 
@@ -19,8 +20,8 @@ type power struct{}
 // restartReason is what the system log says of a planned restart by an application that changed the configuration.
 const restartReason = windows.SHTDN_REASON_MAJOR_APPLICATION | windows.SHTDN_REASON_MINOR_RECONFIG | windows.SHTDN_REASON_FLAG_PLANNED
 
-// Reboot asks Windows to restart now. Programs of logged-in users are not asked whether it suits them: on a server nobody answers.
-// Services get their shutdown notice as always. A restart that is under way already is no error.
+// Reboot asks Windows to restart now. Programs of logged-in users are not asked: on a server nobody answers. Services
+// get their shutdown notice as always. A restart that is under way already is no error.
 func (power) Reboot(ctx context.Context, reason string) error {
 	return await(ctx, func() error {
 		if err := enablePrivilege(shutdownPrivilege); err != nil {

@@ -14,11 +14,11 @@ import (
 const (
 	// shutdownPrivilege is the right to restart the machine.
 	shutdownPrivilege = "SeShutdownPrivilege"
-	// debugPrivilege is the right to any process: without it an administrator may neither end nor look into those of SYSTEM, as a
-	// container runtime's and its shims' are.
+	// debugPrivilege is the right to any process: without it an administrator may neither end nor look into those of
+	// SYSTEM, as a container runtime's and its shims' are.
 	debugPrivilege = "SeDebugPrivilege"
-	// backupPrivilege and restorePrivilege are the right to list and to remove also what belongs to somebody else: the files in the layers
-	// of container images belong to TrustedInstaller, and administrators may only read them.
+	// backupPrivilege and restorePrivilege are the right to list and to remove also what belongs to somebody else: the
+	// files in the layers of container images belong to TrustedInstaller, and administrators may only read them.
 	backupPrivilege  = "SeBackupPrivilege"
 	restorePrivilege = "SeRestorePrivilege"
 )
@@ -26,7 +26,8 @@ const (
 // enablePrivilege turns on a privilege that the process's token has but does not use.
 func enablePrivilege(name string) error {
 	var token windows.Token
-	if err := windows.OpenProcessToken(windows.CurrentProcess(), windows.TOKEN_ADJUST_PRIVILEGES|windows.TOKEN_QUERY, &token); err != nil {
+	if err := windows.OpenProcessToken(windows.CurrentProcess(), windows.TOKEN_ADJUST_PRIVILEGES|windows.TOKEN_QUERY,
+		&token); err != nil {
 		return fmt.Errorf("open the process's token: %w", err)
 	}
 	defer func() { _ = token.Close() }()

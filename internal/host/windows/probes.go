@@ -11,8 +11,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// probes is host.Probes: HTTP by the standard library, and the container runtime interface (CRI) by gRPC over a named pipe, which
-// go-winio opens (CreateFileW with SECURITY_SQOS_PRESENT and SECURITY_ANONYMOUS, so that who listens cannot act in our name).
+// probes is host.Probes: HTTP by the standard library, and the container runtime interface (CRI) by gRPC over a named
+// pipe, which go-winio opens (CreateFileW with SECURITY_SQOS_PRESENT and SECURITY_ANONYMOUS, so that who listens cannot
+// act in our name).
 type probes struct{}
 
 func (probes) HTTPGet(ctx context.Context, url string) (status int, body string, err error) {

@@ -15,12 +15,13 @@ import (
 // runtimeService is the gRPC service of the container runtime interface.
 const runtimeService = "http://container-runtime/runtime.v1.RuntimeService/"
 
-// answerLimit is how long an answer of a container runtime may be, in bytes. A status with its conditions has a few hundred.
+// answerLimit is how long an answer of a container runtime may be, in bytes. A status with its conditions has a few
+// hundred.
 const answerLimit = 1 << 20
 
-// overConnection is an HTTP/2 client that has this one connection. gRPC is HTTP/2 with a length before each message: for two calls without
-// arguments the standard library does, and the agent that goes to every host is 6 MB smaller than with the gRPC library.
-// Source: "gRPC over HTTP2", doc/PROTOCOL-HTTP2.md of grpc/grpc.
+// overConnection returns an HTTP/2 client that has this one connection. gRPC is HTTP/2 with a length before each
+// message: for two calls without arguments the standard library does, and the agent that goes to every host is 6 MB
+// smaller than with the gRPC library. Source: "gRPC over HTTP2", doc/PROTOCOL-HTTP2.md of grpc/grpc.
 func overConnection(ctx context.Context, connection net.Conn) (client *http.Client, end func(), err error) {
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
@@ -28,7 +29,7 @@ func overConnection(ctx context.Context, connection net.Conn) (client *http.Clie
 		Protocols:   &protocols,
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return connection, nil },
 	}
-	// A client of the transport's pool may dial anew for the second call, before the pool has the connection back.
+	// A client of the transport's pool may dial again for the second call, before the pool has the connection back.
 	only, err := transport.NewClientConn(ctx, "http", "container-runtime:80")
 	if err != nil {
 		return nil, nil, err

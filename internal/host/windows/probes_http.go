@@ -12,8 +12,9 @@ import (
 // probeLimit is how much of an answer a probe reads, in bytes.
 const probeLimit = 1 << 10
 
-// httpGet asks an address on the host. It uses no proxy, follows no redirection, and leaves no connection open. Over HTTPS it takes any
-// certificate of the host itself, which names a Service and not the loopback address: nothing secret is sent, and nothing but the status believed.
+// httpGet asks an address on the host. It uses no proxy, follows no redirection, and leaves no connection open. Over
+// HTTPS it takes any certificate of the host itself, which names a Service and not the loopback address: nothing secret
+// is sent, and nothing but the status believed.
 func httpGet(ctx context.Context, url string) (status int, body string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -57,7 +57,9 @@ func TestHTTPGet(t *testing.T) {
 		}
 	})
 	t.Run("the host's own certificate need not name the loopback address", func(t *testing.T) {
-		secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+		secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusNoContent)
+		}))
 		defer secure.Close()
 		if status, _, err := httpGet(t.Context(), secure.URL); status != http.StatusNoContent || err != nil {
 			t.Error(status, err)

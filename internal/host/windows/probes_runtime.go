@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// pipeOf is the path of the named pipe of a CRI endpoint: \\.\pipe\containerd-containerd for
+// pipeOf returns the path of the named pipe of a CRI endpoint: \\.\pipe\containerd-containerd for
 // npipe://./pipe/containerd-containerd, also when it is written with four slashes or backslashes.
 func pipeOf(endpoint string) (string, error) {
 	rest, isPipe := strings.CutPrefix(endpoint, "npipe:")
@@ -22,7 +22,8 @@ func pipeOf(endpoint string) (string, error) {
 	return `\\.\pipe\` + name, nil
 }
 
-// askRuntime asks a container runtime over a connection, which it closes: Version, and Status for the condition RuntimeReady.
+// askRuntime asks a container runtime over a connection, which it closes: Version, and Status for the condition
+// RuntimeReady.
 func askRuntime(ctx context.Context, connection net.Conn) (host.RuntimeStatus, error) {
 	defer connection.Close()
 	// The client greets the server at once, and ctx does not end that.

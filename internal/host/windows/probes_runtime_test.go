@@ -47,7 +47,7 @@ func (l *oneConnection) Accept() (net.Conn, error) {
 func (l *oneConnection) Close() error   { close(l.closed); return nil }
 func (l *oneConnection) Addr() net.Addr { return &net.UnixAddr{} }
 
-// serve is a connection to the runtime.
+// serve returns a connection to the runtime.
 func serve(t *testing.T, runtime *runtimeServer) net.Conn {
 	t.Helper()
 	client, server := connected(t)
@@ -60,8 +60,8 @@ func serve(t *testing.T, runtime *runtimeServer) net.Conn {
 	return client
 }
 
-// connected are the two ends of a connection. Unlike those of net.Pipe both may be written to before anybody reads, as with a pipe of
-// Windows: HTTP/2 begins so.
+// connected returns the two ends of a connection. Unlike those of net.Pipe both may be written to before anybody reads,
+// as with a pipe of Windows: HTTP/2 begins so.
 func connected(t *testing.T) (client, server net.Conn) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -120,12 +120,14 @@ func TestAskRuntime(t *testing.T) {
 
 func TestPipeOf(t *testing.T) {
 	const want = `\\.\pipe\containerd-containerd`
-	for _, endpoint := range []string{`npipe://./pipe/containerd-containerd`, `npipe:////./pipe/containerd-containerd`, `npipe:\\.\pipe\containerd-containerd`} {
+	for _, endpoint := range []string{`npipe://./pipe/containerd-containerd`, `npipe:////./pipe/containerd-containerd`,
+		`npipe:\\.\pipe\containerd-containerd`} {
 		if got, err := pipeOf(endpoint); got != want || err != nil {
 			t.Errorf("%s: %s, %v", endpoint, got, err)
 		}
 	}
-	for _, endpoint := range []string{"", "npipe:", "npipe://./pipe/", "npipe://server/pipe/x", "tcp://127.0.0.1:1", "unix:///run/x"} {
+	for _, endpoint := range []string{"", "npipe:", "npipe://./pipe/", "npipe://server/pipe/x",
+		"tcp://127.0.0.1:1", "unix:///run/x"} {
 		if got, err := pipeOf(endpoint); err == nil {
 			t.Errorf("%s: %s", endpoint, got)
 		}

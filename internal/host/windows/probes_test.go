@@ -29,7 +29,8 @@ func (pipeConnection) RemoteAddr() net.Addr { return &net.UnixAddr{} }
 // acceptPipe makes a pipe and returns the connection of the one client that it waits for.
 func acceptPipe(t *testing.T, path string) <-chan net.Conn {
 	t.Helper()
-	const access, wait = windows.PIPE_ACCESS_DUPLEX | windows.FILE_FLAG_OVERLAPPED, windows.PIPE_TYPE_BYTE | windows.PIPE_WAIT
+	const access, wait = windows.PIPE_ACCESS_DUPLEX | windows.FILE_FLAG_OVERLAPPED,
+		windows.PIPE_TYPE_BYTE | windows.PIPE_WAIT
 	pipe, err := windows.CreateNamedPipe(windows.StringToUTF16Ptr(path), access, wait, 1, 4096, 4096, 0, nil)
 	must(t, err)
 	connected, err := windows.CreateEvent(nil, 1, 0, nil)
@@ -59,7 +60,8 @@ func TestProbes(t *testing.T) {
 		accepted := acceptPipe(t, `\\.\pipe\`+name)
 		go func() { listener.connections <- <-accepted }()
 		s := grpc.NewServer()
-		cri.RegisterRuntimeServiceServer(s, &runtimeServer{conditions: []*cri.RuntimeCondition{{Type: cri.RuntimeReady, Status: true}}})
+		cri.RegisterRuntimeServiceServer(s,
+			&runtimeServer{conditions: []*cri.RuntimeCondition{{Type: cri.RuntimeReady, Status: true}}})
 		go func() { _ = s.Serve(listener) }()
 		t.Cleanup(s.Stop)
 		status, err := probes{}.ContainerRuntime(t.Context(), "npipe://./pipe/"+name)

@@ -1,7 +1,8 @@
 //go:build windows
 
-// The process table is read with a Toolhelp snapshot, which needs no rights and has each process's parent and name; paths come from
-// QueryFullProcessImageName, which finds the executable also when it was renamed, and times from GetProcessTimes.
+// The process table is read with a Toolhelp snapshot, which needs no rights and has each process's parent and name;
+// paths come from QueryFullProcessImageName, which finds the executable also when it was renamed, and times from
+// GetProcessTimes.
 
 package windows
 
@@ -26,7 +27,8 @@ type processes struct{}
 // exitKilled is the exit code of a process that Kill ended, as Task Manager gives it.
 const exitKilled = 1
 
-// List returns all processes, sorted by their ID. The path of one that this program may not look at is empty, and so is its beginning.
+// List returns all processes, sorted by their ID. The path of one that this program may not look at is empty, and so is
+// its beginning.
 func (processes) List(ctx context.Context) ([]host.Process, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -74,7 +76,7 @@ func (processes) Kill(ctx context.Context, pid int) error {
 	return nil
 }
 
-// Self is the caller's own process.
+// Self returns the caller's own process.
 func (processes) Self() int { return os.Getpid() }
 
 // ended reports whether a process has ended: Windows refuses to end it again.
@@ -83,7 +85,7 @@ func ended(process windows.Handle) bool {
 	return err == nil && event == windows.WAIT_OBJECT_0
 }
 
-// imageOf is the executable of a process, and when it began; empty what Windows does not tell.
+// imageOf returns the executable of a process, and when it began; empty what Windows does not tell.
 func imageOf(pid uint32) (path string, started time.Time) {
 	process, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, pid)
 	if err != nil {

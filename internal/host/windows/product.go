@@ -27,8 +27,9 @@ var editionNames = map[string]string{
 // coreSuffix ends the edition of a Server Core installation.
 const coreSuffix = "Cor"
 
-// productName is the marketing name of a Windows. The registry's ProductName stands when it agrees with the build: an upgrade in place or an
-// image of another release may leave the name of the former one. What is no server keeps its name as it is.
+// productName returns the marketing name of a Windows. The registry's ProductName stands when it agrees with the build:
+// an upgrade in place or an image of another release may leave the name of the former one. What is no server keeps its
+// name as it is.
 func productName(registered, edition string, build uint32, server bool) string {
 	registered = strings.TrimPrefix(strings.TrimSpace(registered), "Microsoft ")
 	if !server {

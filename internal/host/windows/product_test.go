@@ -10,7 +10,8 @@ func TestProductNames(t *testing.T) {
 		want                string
 	}{
 		"the registry's name stands when it agrees with the build": {
-			"Windows Server 2022 Datacenter Azure Edition", "ServerTurbine", 20348, true, "Windows Server 2022 Datacenter Azure Edition",
+			"Windows Server 2022 Datacenter Azure Edition", "ServerTurbine", 20348, true,
+			"Windows Server 2022 Datacenter Azure Edition",
 		},
 		"a server that was upgraded in place is called what it is": {
 			"Windows Server 2019 Datacenter", "ServerDatacenter", 20348, true, "Windows Server 2022 Datacenter",

@@ -15,8 +15,8 @@ const (
 	actionRestart = 1
 )
 
-// noRestart stands among RestartDelays for a recovery action that restarts nothing: none, a reboot or a command. It differs from every
-// delay, so that such an action is seen, and is written back as no action.
+// noRestart stands among RestartDelays for a recovery action that restarts nothing: none, a reboot or a command. It
+// differs from every delay, so that such an action is seen, and is written back as no action.
 const noRestart time.Duration = -1
 
 // recoveryAction is what the service control manager does after one crash (SC_ACTION).
@@ -33,7 +33,8 @@ type recovery struct {
 
 var errDelay = errors.New("a delay or period before a restart is out of Windows' range (whole milliseconds or seconds of 32 bits)")
 
-// encodeRecovery is the recovery that a configuration asks for. Windows repeats the last action, as RestartDelays say.
+// encodeRecovery returns the recovery that a configuration asks for. Windows repeats the last action, as RestartDelays
+// say.
 func encodeRecovery(config host.ServiceConfig) (recovery, error) {
 	reset, err := units(config.ResetPeriod, time.Second)
 	if err != nil {

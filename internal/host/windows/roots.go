@@ -17,11 +17,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// roots is host.Roots on the certificate store API of crypt32.dll. The system store Root of the machine is a collection of physical stores:
-// the machine's own (.Default, in the registry), and those that Windows Update (.AuthRoot), group policies (.GroupPolicy) and Active Directory
-// (.Enterprise) bring. The collection (CERT_STORE_PROV_SYSTEM) says what is trusted. Changes are made in the machine's own only, which
-// CERT_STORE_PROV_SYSTEM_REGISTRY opens: the others are not ours, and bring back what is deleted there. Programs that verify certificates with
-// Windows, as Go's do, look at the store anew after each change.
+// roots is host.Roots on the certificate store API of crypt32.dll. The system store Root of the machine is a collection
+// of physical stores: the machine's own (.Default, in the registry), and those that Windows Update (.AuthRoot), group
+// policies (.GroupPolicy) and Active Directory (.Enterprise) bring. The collection (CERT_STORE_PROV_SYSTEM) says what
+// is trusted. Changes are made in the machine's own only, which CERT_STORE_PROV_SYSTEM_REGISTRY opens: the others are
+// not ours, and bring back what is deleted there. Programs that verify certificates with Windows, as Go's do, look at
+// the store again after each change.
 type roots struct{}
 
 const (
@@ -63,7 +64,9 @@ func (roots) Remove(ctx context.Context, fingerprint string) error {
 
 // distrust takes a certificate out of the machine's own store, and looks whether that was all that brings it.
 func distrust(fingerprint string) error {
-	if err := inRootStore(ownRoots, func(store windows.Handle) error { return removeRoot(store, fingerprint) }); err != nil {
+	if err := inRootStore(ownRoots, func(store windows.Handle) error {
+		return removeRoot(store, fingerprint)
+	}); err != nil {
 		return err
 	}
 	left, err := trustedRoots()
@@ -77,7 +80,7 @@ func distrust(fingerprint string) error {
 	return nil
 }
 
-// trustedRoots are the fingerprints of all certificates of the collection, sorted.
+// trustedRoots returns the fingerprints of all certificates of the collection, sorted.
 func trustedRoots() (list []string, err error) {
 	err = inRootStore(allRoots, func(store windows.Handle) error {
 		return eachCertificate(store, func(certificate *windows.CertContext) error {
@@ -89,13 +92,15 @@ func trustedRoots() (list []string, err error) {
 	return slices.Compact(list), err
 }
 
-// inRootStore opens the store, all of it or the machine's own part, for one use. Without a cache, what others have changed meanwhile is seen.
+// inRootStore opens the store, all of it or the machine's own part, for one use. Without a cache, what others have
+// changed meanwhile is seen.
 func inRootStore(provider uintptr, use func(store windows.Handle) error) error {
 	name, err := windows.UTF16PtrFromString(rootStoreName)
 	if err != nil {
 		return err
 	}
-	store, err := windows.CertOpenStore(provider, 0, 0, windows.CERT_SYSTEM_STORE_LOCAL_MACHINE, uintptr(unsafe.Pointer(name)))
+	store, err := windows.CertOpenStore(provider, 0, 0, windows.CERT_SYSTEM_STORE_LOCAL_MACHINE,
+		uintptr(unsafe.Pointer(name)))
 	if err != nil {
 		return fmt.Errorf("open the machine's certificate store %s: %w", rootStoreName, translate(err))
 	}
@@ -108,8 +113,9 @@ func inRootStore(provider uintptr, use func(store windows.Handle) error) error {
 	return err
 }
 
-// commit writes what was changed at once (CertControlStore with CERT_STORE_CTRL_COMMIT). Closing the store does so too, but only with the
-// last context of one of its certificates. A store that writes by itself calls it an error, and is right.
+// commit writes what was changed at once (CertControlStore with CERT_STORE_CTRL_COMMIT). Closing the store does so too,
+// but only with the last context of one of its certificates. A store that writes by itself calls it an error, and is
+// right.
 func commit(store windows.Handle) {
 	const writeAll = 3
 	_, _, _ = windows.NewLazySystemDLL("crypt32.dll").NewProc("CertControlStore").Call(uintptr(store), 0, writeAll, 0)
@@ -135,7 +141,8 @@ func eachCertificate(store windows.Handle, visit func(*windows.CertContext) erro
 
 // endOfStore tells the end of a walk from a failure.
 func endOfStore(err error) error {
-	if err == nil || errors.Is(err, windows.Errno(windows.CRYPT_E_NOT_FOUND)) || errors.Is(err, windows.ERROR_NO_MORE_FILES) {
+	if err == nil || errors.Is(err, windows.Errno(windows.CRYPT_E_NOT_FOUND)) ||
+		errors.Is(err, windows.ERROR_NO_MORE_FILES) {
 		return nil
 	}
 	return translate(err)
@@ -156,7 +163,8 @@ func addRoot(store windows.Handle, der []byte) error {
 		return fmt.Errorf("it is not a certificate in DER: %w", err)
 	}
 	defer func() { _ = windows.CertFreeCertificateContext(certificate) }() // cannot fail
-	return translate(windows.CertAddCertificateContextToStore(store, certificate, windows.CERT_STORE_ADD_USE_EXISTING, nil))
+	return translate(windows.CertAddCertificateContextToStore(store, certificate, windows.CERT_STORE_ADD_USE_EXISTING,
+		nil))
 }
 
 // removeRoot deletes the certificate from the store. It is found first, and deleted when the walk is over.

@@ -14,9 +14,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// routes is host.Routes on the IP Helper API: GetIpForwardTable2 for the routes in force and GetAdaptersAddresses for the metrics of the
-// adapters; CreateIpForwardEntry2 and DeleteIpForwardEntry2, which golang.org/x/sys/windows lacks, change the routes in force and leave
-// alone those that are made anew at each boot.
+// routes is host.Routes on the IP Helper API: GetIpForwardTable2 for the routes in force and GetAdaptersAddresses for
+// the metrics of the adapters; CreateIpForwardEntry2 and DeleteIpForwardEntry2, which golang.org/x/sys/windows lacks,
+// change the routes in force and leave alone those that are made again at each boot.
 type routes struct{}
 
 func (routes) ViaDefault(ctx context.Context) ([]string, error) {
@@ -83,7 +83,8 @@ func addRoute(destination netip.Prefix) error {
 		return err
 	}
 	row := rowOf(destination, best)
-	if status, _, _ := call.Call(uintptr(unsafe.Pointer(&row))); status != 0 && !errors.Is(windows.Errno(status), windows.ERROR_OBJECT_ALREADY_EXISTS) {
+	if status, _, _ := call.Call(uintptr(unsafe.Pointer(&row))); status != 0 && !errors.Is(windows.Errno(status),
+		windows.ERROR_OBJECT_ALREADY_EXISTS) {
 		return fmt.Errorf("through gateway %s: %w", best.nextHop, translate(windows.Errno(status)))
 	}
 	return nil
@@ -104,7 +105,8 @@ func deleteRoutes(destination netip.Prefix) error {
 			return err
 		}
 		row := rowOf(destination, each)
-		if status, _, _ := call.Call(uintptr(unsafe.Pointer(&row))); status != 0 && !errors.Is(windows.Errno(status), windows.ERROR_NOT_FOUND) {
+		if status, _, _ := call.Call(uintptr(unsafe.Pointer(&row))); status != 0 && !errors.Is(windows.Errno(status),
+			windows.ERROR_NOT_FOUND) {
 			return fmt.Errorf("through gateway %s: %w", each.nextHop, translate(windows.Errno(status)))
 		}
 	}
@@ -141,7 +143,7 @@ func listRoutes() ([]route, error) {
 	return list, nil
 }
 
-// addressIn is the address of an IPv4 SOCKADDR_INET, the zero value of others.
+// addressIn returns the address of an IPv4 SOCKADDR_INET, the zero value of others.
 func addressIn(socket *windows.RawSockaddrInet) netip.Addr {
 	if socket.Family != windows.AF_INET {
 		return netip.Addr{}
@@ -151,11 +153,12 @@ func addressIn(socket *windows.RawSockaddrInet) netip.Addr {
 
 // setAddress makes an IPv4 SOCKADDR_INET.
 func setAddress(socket *windows.RawSockaddrInet, address netip.Addr) {
-	*(*windows.RawSockaddrInet4)(unsafe.Pointer(socket)) = windows.RawSockaddrInet4{Family: windows.AF_INET, Addr: address.As4()}
+	*(*windows.RawSockaddrInet4)(unsafe.Pointer(socket)) = windows.RawSockaddrInet4{Family: windows.AF_INET,
+		Addr: address.As4()}
 }
 
-// rowOf is a route to the destination through the adapter and the gateway of another, as InitializeIpForwardEntry begins one: for ever,
-// made by an administrator. Windows adds the adapter's metric to the route's.
+// rowOf returns a route to the destination through the adapter and the gateway of another, as InitializeIpForwardEntry
+// begins one: permanent, made by an administrator. Windows adds the adapter's metric to the route's.
 func rowOf(destination netip.Prefix, through route) windows.MibIpForwardRow2 {
 	row := windows.MibIpForwardRow2{
 		InterfaceIndex: through.index, ValidLifetime: infinite, PreferredLifetime: infinite, Immortal: 1,

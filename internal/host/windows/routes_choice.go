@@ -13,8 +13,8 @@ type route struct {
 	metric      uint32     // of the route; Windows adds that of the adapter
 }
 
-// defaultOf is the default route in force: the one with the lowest sum of its metric and its adapter's. Adapters that are not up do not
-// count.
+// defaultOf returns the default route in force: the one with the lowest sum of its metric and its adapter's. Adapters
+// that are not up do not count.
 func defaultOf(adapters []adapter, routes []route) (best route, found bool) {
 	lowest := uint64(0)
 	for _, each := range routes {
@@ -29,7 +29,7 @@ func defaultOf(adapters []adapter, routes []route) (best route, found bool) {
 	return best, found
 }
 
-// destinationsVia are the destinations of all routes through an adapter, sorted, each once.
+// destinationsVia returns the destinations of all routes through an adapter, sorted, each once.
 func destinationsVia(index uint32, routes []route) []string {
 	var list []string
 	for _, each := range routes {

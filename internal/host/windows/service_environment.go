@@ -1,8 +1,9 @@
 //go:build windows
 
-// A service's own environment is the value Environment of its registry key, for which there is no call. All users of a machine may read the
-// keys of services, and the environment may hold the password of a proxy; so a key with one is for SYSTEM, as which the service control
-// manager runs, and Administrators alone (GetSecurityInfo and SetSecurityInfo on the open key).
+// A service's own environment is the value Environment of its registry key, for which there is no call. All users of a
+// machine may read the keys of services, and the environment may hold the password of a proxy; so a key with one is for
+// SYSTEM, as which the service control manager runs, and Administrators alone (GetSecurityInfo and SetSecurityInfo on
+// the open key).
 
 package windows
 
@@ -16,8 +17,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// administratorsKeySDDL is a protected DACL that is handed down to keys below (CI): KA is every right on registry keys. An owner may always
-// change the DACL, so the owner is set, too.
+// administratorsKeySDDL is a protected DACL that is handed down to keys below (CI): KA is every right on registry keys.
+// An owner may always change the DACL, so the owner is set, too.
 const administratorsKeySDDL = "O:BAD:P(A;CI;KA;;;SY)(A;CI;KA;;;BA)"
 
 // setServiceEnvironment sets the service's own environment, which its next process gets.
@@ -54,7 +55,8 @@ func setKeyAccess(key registry.Key, access host.Access) error {
 	if err != nil || now == access {
 		return err
 	}
-	sddl, parts := inheritedSDDL, windows.SECURITY_INFORMATION(windows.DACL_SECURITY_INFORMATION|windows.UNPROTECTED_DACL_SECURITY_INFORMATION)
+	sddl, parts := inheritedSDDL,
+		windows.SECURITY_INFORMATION(windows.DACL_SECURITY_INFORMATION|windows.UNPROTECTED_DACL_SECURITY_INFORMATION)
 	if access == host.AccessAdministrators {
 		sddl, parts = administratorsKeySDDL, accessParts|windows.PROTECTED_DACL_SECURITY_INFORMATION
 	}

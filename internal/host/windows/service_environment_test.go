@@ -14,7 +14,8 @@ import (
 
 func TestServiceEnvironment(t *testing.T) {
 	const path = `SOFTWARE\wmco-environment-test`
-	key, _, err := registry.CreateKey(registry.LOCAL_MACHINE, path, registry.ALL_ACCESS|windows.WRITE_DAC|windows.WRITE_OWNER)
+	key, _, err := registry.CreateKey(registry.LOCAL_MACHINE, path,
+		registry.ALL_ACCESS|windows.WRITE_DAC|windows.WRITE_OWNER)
 	if err != nil {
 		t.Fatal(err)
 	}

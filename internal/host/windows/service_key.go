@@ -1,8 +1,8 @@
 //go:build windows
 
-// A service's registry key is read for its names, dependencies and environment. The environment has no call. Names stand there as they were
-// given, also when they refer to a text in a file, which the calls resolve or, where the file lacks it, fail on. Dependencies that
-// someone changed there take effect with the next boot and show in no call before.
+// A service's registry key is read for its names, dependencies and environment. The environment has no call. Names
+// stand there as they were given, also when they refer to a text in a file, which the calls resolve or, where the file
+// lacks it, fail on. Dependencies that someone changed there take effect with the next boot and show in no call before.
 
 package windows
 
@@ -63,7 +63,8 @@ func (k serviceKey) read(config *host.ServiceConfig) error {
 	return err
 }
 
-// dependencies are the names of the services that the service depends on and, with their prefix, the load order groups.
+// dependencies returns the names of the services that the service depends on and, with their prefix, the load order
+// groups.
 func (k serviceKey) dependencies() ([]string, error) {
 	dependencies, err := k.list(dependenciesValue)
 	if err != nil {
@@ -76,7 +77,7 @@ func (k serviceKey) dependencies() ([]string, error) {
 	return dependencies, err
 }
 
-// serviceDependencies are the dependencies of a service that is not open.
+// serviceDependencies returns the dependencies of a service that is not open.
 func serviceDependencies(name string) ([]string, error) {
 	key, err := openServiceKey(name)
 	if err != nil {
@@ -86,13 +87,13 @@ func serviceDependencies(name string) ([]string, error) {
 	return key.dependencies()
 }
 
-// text is a value of the key; empty when it is not there.
+// text returns a value of the key; empty when it is not there.
 func (k serviceKey) text(value string) (string, error) {
 	text, _, err := k.key.GetStringValue(value)
 	return text, k.check(value, err)
 }
 
-// list is a value of the key; nil when it is not there or empty.
+// list returns a value of the key; nil when it is not there or empty.
 func (k serviceKey) list(value string) ([]string, error) {
 	list, _, err := k.key.GetStringsValue(value)
 	if len(list) == 0 {

@@ -32,8 +32,8 @@ var (
 	errEnvironmentName = errors.New("an environment entry has no name")
 )
 
-// checkConfig refuses a configuration that makes no service. Part of it the service control manager would refuse, too; the environment
-// it does not see, since that is written to the registry.
+// checkConfig refuses a configuration that makes no service. Part of it the service control manager would refuse, too;
+// the environment it does not see, since that is written to the registry.
 func checkConfig(config host.ServiceConfig) error {
 	if err := checkServiceName(config.Name); err != nil {
 		return err
@@ -101,7 +101,7 @@ func decodeState(state uint32) host.ServiceState {
 	return host.ServiceStopped
 }
 
-// exitCode is the exit code of a service's last run; 0 when it never ran.
+// exitCode returns the exit code of a service's last run; 0 when it never ran.
 func exitCode(win32, specific uint32) int {
 	switch win32 {
 	case codeServiceSpecific:
@@ -112,7 +112,8 @@ func exitCode(win32, specific uint32) int {
 	return int(win32)
 }
 
-// shownName is the display name that a configuration asks for. Windows shows the name itself when there is no other.
+// shownName returns the display name that a configuration asks for. Windows shows the name itself when there is no
+// other.
 func shownName(config host.ServiceConfig) string {
 	if config.DisplayName == "" {
 		return config.Name
@@ -120,7 +121,7 @@ func shownName(config host.ServiceConfig) string {
 	return config.DisplayName
 }
 
-// ownDisplayName is the opposite: a display name that is the name is none.
+// ownDisplayName returns the opposite: a display name that is the name is none.
 func ownDisplayName(name, shown string) string {
 	if shown == name {
 		return ""

@@ -20,14 +20,20 @@ func TestServiceConfigurationsThatAreRefused(t *testing.T) {
 		change func(*host.ServiceConfig)
 		want   error
 	}{
-		"without a name":                       {func(c *host.ServiceConfig) { c.Name = "" }, errServiceName},
-		"with a path for a name":               {func(c *host.ServiceConfig) { c.Name = `a\b` }, errServiceName},
-		"with a NUL in its name":               {func(c *host.ServiceConfig) { c.Name = "a\x00b" }, errServiceName},
-		"with too long a name":                 {func(c *host.ServiceConfig) { c.Name = strings.Repeat("a", 257) }, errServiceName},
-		"without a program":                    {func(c *host.ServiceConfig) { c.CommandLine = "  " }, errCommandLine},
-		"without a start type":                 {func(c *host.ServiceConfig) { c.StartType = "" }, errServiceStart},
-		"that depends on itself":               {func(c *host.ServiceConfig) { c.Dependencies = []string{"Kubelet"} }, errSelfDependency},
-		"with a nameless environment variable": {func(c *host.ServiceConfig) { c.Environment = []string{"=x"} }, errEnvironmentName},
+		"without a name":         {func(c *host.ServiceConfig) { c.Name = "" }, errServiceName},
+		"with a path for a name": {func(c *host.ServiceConfig) { c.Name = `a\b` }, errServiceName},
+		"with a NUL in its name": {func(c *host.ServiceConfig) { c.Name = "a\x00b" }, errServiceName},
+		"with too long a name": {func(c *host.ServiceConfig) {
+			c.Name = strings.Repeat("a", 257)
+		}, errServiceName},
+		"without a program":    {func(c *host.ServiceConfig) { c.CommandLine = "  " }, errCommandLine},
+		"without a start type": {func(c *host.ServiceConfig) { c.StartType = "" }, errServiceStart},
+		"that depends on itself": {func(c *host.ServiceConfig) {
+			c.Dependencies = []string{"Kubelet"}
+		}, errSelfDependency},
+		"with a nameless environment variable": {func(c *host.ServiceConfig) {
+			c.Environment = []string{"=x"}
+		}, errEnvironmentName},
 	} {
 		t.Run("a service "+name, func(t *testing.T) {
 			config := valid

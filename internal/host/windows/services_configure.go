@@ -1,7 +1,7 @@
 //go:build windows
 
-// A service is made with CreateService and changed in place with ChangeServiceConfig and ChangeServiceConfig2. Its account and its type are
-// left as they are: LocalSystem in a process of its own where the service is new.
+// A service is made with CreateService and changed in place with ChangeServiceConfig and ChangeServiceConfig2. Its
+// account and its type are left as they are: LocalSystem in a process of its own where the service is new.
 
 package windows
 
@@ -16,10 +16,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// changeAccess is what changing a configuration needs. An action that restarts the service asks for the right to start it.
+// changeAccess is what changing a configuration needs. An action that restarts the service asks for the right to start
+// it.
 const changeAccess = windows.SERVICE_QUERY_CONFIG | windows.SERVICE_CHANGE_CONFIG | windows.SERVICE_START
 
-// Configure creates the service or changes it in place. A second call repairs what a first one that was cut short left undone.
+// Configure creates the service or changes it in place. A second call repairs what a first one that was cut short left
+// undone.
 func (services) Configure(ctx context.Context, config host.ServiceConfig) error {
 	if err := checkConfig(config); err != nil {
 		return fmt.Errorf("configure service %s: %w", config.Name, err)
@@ -104,7 +106,8 @@ func (m manager) configure(ctx context.Context, wanted encodedConfig) error {
 func (m manager) createOrChange(wanted encodedConfig) (service, error) {
 	s, err := m.open(wanted.config.Name, changeAccess)
 	if errors.Is(err, host.ErrNotExist) {
-		handle, err := windows.CreateService(m.handle, wanted.name, wanted.shown, changeAccess, windows.SERVICE_WIN32_OWN_PROCESS,
+		handle, err := windows.CreateService(m.handle, wanted.name, wanted.shown, changeAccess,
+			windows.SERVICE_WIN32_OWN_PROCESS,
 			wanted.startType, windows.SERVICE_ERROR_NORMAL, wanted.commandLine, nil, nil, wanted.dependencies, nil, nil)
 		if err != nil {
 			return service{}, fmt.Errorf("create it: %w", translate(err))
@@ -132,19 +135,20 @@ func (s service) setDescription(text *uint16) error {
 	return nil
 }
 
-// setPromptStart takes away a delay of automatic starts, which someone may have set: a node waits for its services after a boot.
-// Windows knows such a delay for every service; where it does not, there is none to take away.
+// setPromptStart takes away a delay of automatic starts, which someone may have set: a node waits for its services
+// after a boot. Windows knows such a delay for every service; where it does not, there is none to take away.
 func (s service) setPromptStart() error {
 	var info windows.SERVICE_DELAYED_AUTO_START_INFO
-	err := windows.ChangeServiceConfig2(s.handle, windows.SERVICE_CONFIG_DELAYED_AUTO_START_INFO, (*byte)(unsafe.Pointer(&info)))
+	err := windows.ChangeServiceConfig2(s.handle, windows.SERVICE_CONFIG_DELAYED_AUTO_START_INFO,
+		(*byte)(unsafe.Pointer(&info)))
 	if err != nil && !errors.Is(err, windows.ERROR_INVALID_LEVEL) {
 		return fmt.Errorf("remove its delayed start: %w", translate(err))
 	}
 	return nil
 }
 
-// setRecovery sets what happens after a crash. A service that reports an exit code other than 0 counts as crashed, not only one whose
-// process vanishes: that is how a Go program ends that fails.
+// setRecovery sets what happens after a crash. A service that reports an exit code other than 0 counts as crashed, not
+// only one whose process vanishes: that is how a Go program ends that fails.
 func (s service) setRecovery(wanted recovery) error {
 	// No actions behind a pointer that is not null take away those that are there.
 	actions := make([]windows.SC_ACTION, max(1, len(wanted.actions)))
@@ -160,7 +164,8 @@ func (s service) setRecovery(wanted recovery) error {
 	}
 	err := windows.ChangeServiceConfig2(s.handle, windows.SERVICE_CONFIG_FAILURE_ACTIONS, (*byte)(unsafe.Pointer(&info)))
 	if err == nil {
-		err = windows.ChangeServiceConfig2(s.handle, windows.SERVICE_CONFIG_FAILURE_ACTIONS_FLAG, (*byte)(unsafe.Pointer(&flag)))
+		err = windows.ChangeServiceConfig2(s.handle, windows.SERVICE_CONFIG_FAILURE_ACTIONS_FLAG,
+			(*byte)(unsafe.Pointer(&flag)))
 	}
 	if errors.Is(err, windows.ERROR_INVALID_LEVEL) && len(wanted.actions) == 0 {
 		return nil // where Windows keeps no recovery actions, there are none
@@ -171,7 +176,8 @@ func (s service) setRecovery(wanted recovery) error {
 	return nil
 }
 
-// Delete removes a stopped service. One that is not stopped is marked, so that it goes when it stops, and ErrInUse says so.
+// Delete removes a stopped service. One that is not stopped is marked, so that it goes when it stops, and ErrInUse says
+// so.
 func (services) Delete(ctx context.Context, name string) error {
 	err := await(ctx, func() error {
 		m, err := connect(windows.SC_MANAGER_CONNECT)

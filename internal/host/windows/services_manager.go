@@ -1,7 +1,8 @@
 //go:build windows
 
-// Services are managed through the service control manager's own calls. The wrapper x/sys/windows/svc/mgr is not used: it quotes the command
-// line itself, reads a configuration at once or not at all, and has neither environment nor an order of starts.
+// Services are managed through the service control manager's own calls. The wrapper x/sys/windows/svc/mgr is not used:
+// it quotes the command line itself, reads a configuration at once or not at all, and has neither environment nor an
+// order of starts.
 
 package windows
 
@@ -64,7 +65,8 @@ func (m manager) list() ([]serviceEntry, error) {
 	var resume uint32
 	for {
 		var needed, count uint32
-		err := windows.EnumServicesStatusEx(m.handle, windows.SC_ENUM_PROCESS_INFO, windows.SERVICE_WIN32, windows.SERVICE_STATE_ALL,
+		err := windows.EnumServicesStatusEx(m.handle, windows.SC_ENUM_PROCESS_INFO, windows.SERVICE_WIN32,
+			windows.SERVICE_STATE_ALL,
 			(*byte)(unsafe.Pointer(&buffer[0])), uint32(len(buffer)*8), &needed, &count, &resume, nil)
 		if err != nil && !errors.Is(err, windows.ERROR_MORE_DATA) {
 			return nil, fmt.Errorf("list the services: %w", translate(err))

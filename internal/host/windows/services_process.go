@@ -18,9 +18,10 @@ type processCalls struct {
 	query func() (serviceRun, error)
 }
 
-// claimProcess opens the process of a service that stood like this, and returns how the service stands now. The handle is 0 when the
-// service has stopped, or has no process that is its alone and can be opened. Once a process has ended Windows gives its id to another,
-// which nobody may end for the service's sake: so the service is asked again when the process is open, which keeps its id from others.
+// claimProcess opens the process of a service that stood like this, and returns how the service stands now. The handle
+// is 0 when the service has stopped, or has no process that is its alone and can be opened. Once a process has ended
+// Windows gives its id to another, which nobody may end for the service's sake: so the service is asked again when the
+// process is open, which keeps its id from others.
 func claimProcess(run serviceRun, calls processCalls) (uintptr, serviceRun, error) {
 	for run.state != stateStopped && run.own && run.pid != 0 {
 		handle, err := calls.open(run.pid)

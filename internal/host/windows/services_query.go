@@ -1,7 +1,7 @@
 //go:build windows
 
-// A service's command line, start type and recovery actions are read with QueryServiceConfig and QueryServiceConfig2; see service_key.go for
-// the rest.
+// A service's command line, start type and recovery actions are read with QueryServiceConfig and QueryServiceConfig2;
+// see service_key.go for the rest.
 
 package windows
 
@@ -18,8 +18,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Query returns the named services, or all, with their names as they were made. Of a service whose configuration Windows hides also from
-// administrators only name, display name and state are known.
+// Query returns the named services, or all, with their names as they were made. Of a service whose configuration
+// Windows hides also from administrators only name, display name and state are known.
 func (services) Query(ctx context.Context, names ...string) (list []host.Service, err error) {
 	err = await(ctx, func() error {
 		list, err = queryServices(ctx, names)
@@ -41,7 +41,9 @@ func queryServices(ctx context.Context, names []string) ([]host.Service, error) 
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(entries, func(a, b serviceEntry) int { return strings.Compare(strings.ToLower(a.name), strings.ToLower(b.name)) })
+	slices.SortFunc(entries, func(a, b serviceEntry) int {
+		return strings.Compare(strings.ToLower(a.name), strings.ToLower(b.name))
+	})
 	list := make([]host.Service, 0, len(entries))
 	for _, entry := range pickServices(entries, names) {
 		if ctx.Err() != nil {
@@ -59,7 +61,7 @@ func queryServices(ctx context.Context, names []string) ([]host.Service, error) 
 	return list, nil
 }
 
-// pickServices are the named ones, in the order of the names; all when none is named.
+// pickServices returns the named ones, in the order of the names; all when none is named.
 func pickServices(entries []serviceEntry, names []string) []serviceEntry {
 	if len(names) == 0 {
 		return entries
@@ -76,7 +78,7 @@ func pickServices(entries []serviceEntry, names []string) []serviceEntry {
 	return picked
 }
 
-// view is a service with its configuration.
+// view returns a service with its configuration.
 func (m manager) view(entry serviceEntry) (host.Service, error) {
 	view := host.Service{
 		ServiceConfig: host.ServiceConfig{Name: entry.name, DisplayName: ownDisplayName(entry.name, entry.shown)},
@@ -138,7 +140,8 @@ func (s service) baseConfig() (baseConfig, error) {
 	return baseConfig{windows.UTF16PtrToString(answer.BinaryPathName), decodeStartType(answer.StartType)}, nil
 }
 
-// ask calls with a buffer that grows until the answer fits. It is one of 64-bit words, as the structures in it are aligned.
+// ask calls with a buffer that grows until the answer fits. It is one of 64-bit words, as the structures in it are
+// aligned.
 func (s service) ask(what string, call func(buffer *byte, size uint32, needed *uint32) error) ([]uint64, error) {
 	buffer := make([]uint64, 1<<10/8)
 	for {

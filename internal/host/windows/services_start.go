@@ -1,7 +1,7 @@
 //go:build windows
 
-// StartService starts a service. What a service depends on is started before it, one after the other, although the service control manager
-// would do so as well: so each that does not start is named in the error.
+// StartService starts a service. What a service depends on is started before it, one after the other, although the
+// service control manager would do so as well: so each that does not start is named in the error.
 
 package windows
 
@@ -82,7 +82,8 @@ func (m manager) start(ctx context.Context, name string, chain []string) error {
 
 // launch starts a service whose dependencies run and waits until it runs, too.
 func (m manager) launch(ctx context.Context, name string) error {
-	// StartService waits up to 30 s for the service's process, and so has a connection of its own: the caller may leave earlier.
+	// StartService waits up to 30 s for the service's process, and so has a connection of its own: the caller may leave
+	// earlier.
 	err := await(ctx, func() error {
 		own, err := connect(windows.SC_MANAGER_CONNECT)
 		if err != nil {
@@ -118,8 +119,8 @@ func (m manager) launch(ctx context.Context, name string) error {
 	return nil
 }
 
-// stoppedAtStart is the error for a service that ended while it started. Its exit code means to it what it likes, so it has words here but
-// no meaning to callers.
+// stoppedAtStart returns the error for a service that ended while it started. Its exit code means to it what it likes,
+// so it has words here but no meaning to callers.
 func stoppedAtStart(status windows.SERVICE_STATUS_PROCESS) error {
 	code := exitCode(status.Win32ExitCode, status.ServiceSpecificExitCode)
 	words := ""
@@ -143,9 +144,10 @@ func (s service) settle(ctx context.Context) (windows.SERVICE_STATUS_PROCESS, er
 	})
 }
 
-// poll looks at a service until it stands as wanted. NotifyServiceStatusChange would call back only a thread in an alertable wait, which
-// no thread of a Go program is.
-func (s service) poll(ctx context.Context, wanted func(windows.SERVICE_STATUS_PROCESS) bool) (windows.SERVICE_STATUS_PROCESS, error) {
+// poll looks at a service until it stands as wanted. NotifyServiceStatusChange would call back only a thread in an
+// alertable wait, which no thread of a Go program is.
+func (s service) poll(ctx context.Context,
+	wanted func(windows.SERVICE_STATUS_PROCESS) bool) (windows.SERVICE_STATUS_PROCESS, error) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for pause := firstLook; ; pause = min(2*pause, longestLook) {

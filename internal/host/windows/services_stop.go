@@ -1,7 +1,8 @@
 //go:build windows
 
-// ControlService stops a service; it refuses while one runs that depends on it. Which those are is read from the configurations of all
-// services: EnumDependentServices would mix in those that depend on these, and each is to be stopped, and waited for, by the same steps.
+// ControlService stops a service; it refuses while one runs that depends on it. Which those are is read from the
+// configurations of all services: EnumDependentServices would mix in those that depend on these, and each is to be
+// stopped, and waited for, by the same steps.
 
 package windows
 
@@ -54,7 +55,7 @@ func (m manager) stop(ctx context.Context, name string, chain []string) error {
 	return s.end(ctx, status)
 }
 
-// dependents are the services that do not stand still and name this one among their dependencies.
+// dependents returns the services that do not stand still and name this one among their dependencies.
 func (m manager) dependents(ctx context.Context, name string) ([]string, error) {
 	entries, err := m.list()
 	if err != nil {
@@ -82,8 +83,8 @@ func (m manager) dependents(ctx context.Context, name string) ([]string, error) 
 	return names, nil
 }
 
-// end stops a service on which nothing depends any more, and waits until its process is gone. The status may be old: to stop what depended
-// on it may have taken minutes.
+// end stops a service on which nothing depends any more, and waits until its process is gone. The status may be old: to
+// stop what depended on it may have taken minutes.
 func (s service) end(ctx context.Context, status windows.SERVICE_STATUS_PROCESS) error {
 	handle, run, err := claimProcess(runOf(status), s.processCalls(ctx))
 	if err != nil || run.state == stateStopped {
@@ -105,8 +106,9 @@ func (s service) end(ctx context.Context, status windows.SERVICE_STATUS_PROCESS)
 	return nil
 }
 
-// exitGrace is how long a process may go on after its service has stopped. Some never end by themselves (csi-proxy and hybrid-overlay-node:
-// their main functions do not hear of the stop). The service control manager ends such processes too, after a time that is not documented.
+// exitGrace is how long a process may go on after its service has stopped. Some never end by themselves (csi-proxy and
+// hybrid-overlay-node: their main functions do not hear of the stop). The service control manager ends such processes
+// too, after a time that is not documented.
 const exitGrace = 30 * time.Second
 
 var errStays = errors.New("the process is still running")
@@ -128,7 +130,8 @@ func runOf(status windows.SERVICE_STATUS_PROCESS) serviceRun {
 	return serviceRun{status.CurrentState, status.ProcessId, status.ServiceType&windows.SERVICE_WIN32_OWN_PROCESS != 0}
 }
 
-// processCalls open the service's process to wait for, and to end, with OpenProcess, and ask after it with QueryServiceStatusEx.
+// processCalls open the service's process to wait for, and to end, with OpenProcess, and ask after it with
+// QueryServiceStatusEx.
 func (s service) processCalls(ctx context.Context) processCalls {
 	return processCalls{
 		open: openToEnd,
@@ -205,8 +208,8 @@ func requestStop(ctx context.Context, name string) error {
 	})
 }
 
-// endsAnyway reports whether a stop control failed because the process of the service has ended, or ends before it has answered: Windows' own
-// console shows the latter as error 109, "The pipe has been ended".
+// endsAnyway reports whether a stop control failed because the process of the service has ended, or ends before it has
+// answered: Windows' own console shows the latter as error 109, "The pipe has been ended".
 func endsAnyway(err error) bool {
 	return errors.Is(err, windows.ERROR_SERVICE_NOT_ACTIVE) || errors.Is(err, windows.ERROR_BROKEN_PIPE)
 }

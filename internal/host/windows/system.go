@@ -1,8 +1,8 @@
 //go:build windows
 
-// What Windows says of itself comes from several places. RtlGetVersion is the one call that tells the version unadorned; update revision,
-// product and edition stand in the registry only. GlobalMemoryStatusEx, GetDiskFreeSpaceEx and NtQuerySystemInformation
-// (for the boot) tell the rest.
+// What Windows says of itself comes from several places. RtlGetVersion is the one call that tells the version
+// unadorned; update revision, product and edition stand in the registry only. GlobalMemoryStatusEx, GetDiskFreeSpaceEx
+// and NtQuerySystemInformation (for the boot) tell the rest.
 
 package windows
 
@@ -37,7 +37,8 @@ func (system) Info(ctx context.Context) (info host.SystemInfo, err error) {
 func readSystem(ctx context.Context) (host.SystemInfo, error) {
 	var info host.SystemInfo
 	for _, read := range []func(*host.SystemInfo) error{
-		readVersion, readArchitecture, readNames, readMachineID, readBoot, readMemory, readFreeDisk, readAddresses, readRebootPending,
+		readVersion, readArchitecture, readNames, readMachineID, readBoot, readMemory, readFreeDisk,
+		readAddresses, readRebootPending,
 	} {
 		if ctx.Err() != nil {
 			return info, context.Cause(ctx)
@@ -114,11 +115,12 @@ type timeOfDay struct {
 	sleepTimeBias uint64
 }
 
-// readBoot reads when Windows booted. Setting the clock shifts the boot time and is summed up in its bias; without the bias it stays the
-// same until the next boot, which makes it the boot's name.
+// readBoot reads when Windows booted. Setting the clock shifts the boot time and is summed up in its bias; without the
+// bias it stays the same until the next boot, which makes it the boot's name.
 func readBoot(info *host.SystemInfo) error {
 	var answer timeOfDay
-	err := windows.NtQuerySystemInformation(windows.SystemTimeOfDayInformation, unsafe.Pointer(&answer), uint32(unsafe.Sizeof(answer)), nil)
+	err := windows.NtQuerySystemInformation(windows.SystemTimeOfDayInformation, unsafe.Pointer(&answer),
+		uint32(unsafe.Sizeof(answer)), nil)
 	if err != nil {
 		return fmt.Errorf("ask for the boot time: %w", err)
 	}
@@ -173,8 +175,9 @@ func readAddresses(info *host.SystemInfo) (err error) {
 	return err
 }
 
-// rebootKeys are there while a part of Windows waits for a restart: component servicing (features, updates) and Windows Update. The value
-// PendingFileRenameOperations is no such sign: programs that update themselves leave entries there all the time.
+// rebootKeys are there while a part of Windows waits for a restart: component servicing (features, updates) and Windows
+// Update. The value PendingFileRenameOperations is no such sign: programs that update themselves leave entries there
+// all the time.
 var rebootKeys = []string{
 	`SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending`,
 	`SOFTWARE\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update\RebootRequired`,

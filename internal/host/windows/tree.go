@@ -14,9 +14,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// tree is host.Tree on Win32: CreateDirectoryW with the final permissions from the start, MoveFileExW, and the standard library's
-// Symlink, which asks CreateSymbolicLinkW for SYMBOLIC_LINK_FLAG_ALLOW_UNPRIVILEGED_CREATE where Windows knows it and makes the
-// kind of link (to a file, to a folder) that the target is.
+// tree is host.Tree on Win32: CreateDirectoryW with the final permissions from the start, MoveFileExW, and the standard
+// library's Symlink, which asks CreateSymbolicLinkW for SYMBOLIC_LINK_FLAG_ALLOW_UNPRIVILEGED_CREATE where Windows
+// knows it and makes the kind of link (to a file, to a folder) that the target is.
 type tree struct{}
 
 func (tree) MakeDirectory(ctx context.Context, path string, access host.Access) error {
@@ -58,8 +58,8 @@ func (tree) Symlink(ctx context.Context, target, link string) error {
 	return fault("link", link, symlink(ctx, target, p))
 }
 
-// symlink makes the link beside its place and moves it there, so that a reader finds the old or the new; where one of the two leads to
-// a folder, Windows cannot replace and the place is empty for a moment.
+// symlink makes the link beside its place and moves it there, so that a reader finds the old or the new; where one of
+// the two leads to a folder, Windows cannot replace and the place is empty for a moment.
 func symlink(ctx context.Context, target string, link drivePath) error {
 	if target == "" || link.root() {
 		return fmt.Errorf("%w: a link needs a target and a place in a folder", fs.ErrInvalid)

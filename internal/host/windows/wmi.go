@@ -9,8 +9,8 @@ import (
 	"github.com/go-ole/go-ole"
 )
 
-// Windows Management Instrumentation (WMI) is called through its scripting objects (IDispatch, by name, in the multithreaded apartment),
-// which need no tables of native functions:
+// Windows Management Instrumentation (WMI) is called through its scripting objects (IDispatch, by name, in the
+// multithreaded apartment), which need no tables of native functions:
 //
 //	CoCreateInstance {76A64158-CB41-11D1-8B02-00600806D9B6} (WbemScripting.SWbemLocator)
 //	  ConnectServer(".", namespace): SWbemServices
@@ -18,7 +18,7 @@ import (
 //	    Get(class).Methods_.Item(method).InParameters.SpawnInstance_: object that takes the method's parameters as properties
 //	    ExecMethod(class, method, parameters): object with ReturnValue
 
-// connectWMI is a namespace of WMI on this machine. The caller releases it.
+// connectWMI returns a namespace of WMI on this machine. The caller releases it.
 func connectWMI(namespace string) (*ole.IDispatch, error) {
 	locator, err := createObject("{76A64158-CB41-11D1-8B02-00600806D9B6}")
 	if err != nil {
@@ -55,7 +55,7 @@ func callClass(service *ole.IDispatch, class, method, parameter string, value an
 	return uint32(r.integer("ReturnValue")), nil // a method without one has returned nothing
 }
 
-// methodParameters is an empty set of parameters for a method of the class. The caller releases it.
+// methodParameters returns an empty set of parameters for a method of the class. The caller releases it.
 func methodParameters(service *ole.IDispatch, class, method string) (*ole.IDispatch, error) {
 	object, held := service, []*ole.IDispatch{}
 	defer func() {
@@ -86,7 +86,7 @@ func methodParameters(service *ole.IDispatch, class, method string) (*ole.IDispa
 	return callObject(object, "SpawnInstance_")
 }
 
-// stringsIn are the strings in a property that is an array of them, or NULL.
+// stringsIn returns the strings in a property that is an array of them, or NULL.
 func stringsIn(object *ole.IDispatch, property string) ([]string, error) {
 	value, err := object.GetProperty(property)
 	if err != nil {
@@ -143,7 +143,7 @@ func meaningOf(err error, code uint32) error {
 	return err
 }
 
-// codeOf is the code of a method's own failure, which is inside of "exception occurred".
+// codeOf returns the code of a method's own failure, which is inside of "exception occurred".
 func codeOf(failure *ole.OleError) uint32 {
 	var inside ole.EXCEPINFO
 	if errors.As(failure.SubError(), &inside) && inside.SCODE() != 0 {

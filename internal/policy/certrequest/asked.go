@@ -42,16 +42,19 @@ func judge(
 		return Decision{Outcome: NotOurs}
 	}
 	asked := askedFor{
-		csr: csr, purpose: purpose, node: known.Nodes[own], others: slices.Delete(slices.Clone(known.Nodes), own, own+1), cluster: known.Cluster,
+		csr: csr, purpose: purpose, node: known.Nodes[own], others: slices.Delete(slices.Clone(known.Nodes), own, own+1),
+		cluster: known.Cluster,
 	}
 	decided := func(outcome Outcome, decision policy.Decision) Decision {
 		return Decision{
-			Outcome: outcome, NodeName: asked.node.Name, Check: decision.Check, Reason: decision.Reason, Message: decision.Message,
+			Outcome: outcome, NodeName: asked.node.Name, Check: decision.Check, Reason: decision.Reason,
+			Message: decision.Message,
 		}
 	}
 	if !asked.node.Registered {
 		return decided(Later, policy.Decision{Check: "Registered", Reason: refused,
-			Message: "Node " + asked.node.Name + " is not registered, or not by this host. The request is looked at when it is."})
+			Message: "Node " + asked.node.Name +
+				" is not registered, or not by this host. The request is looked at when it is."})
 	}
 	request, failed := parseRequest(csr.Spec.Request)
 	if request == nil {
@@ -71,13 +74,14 @@ func judge(
 	return decided(Approve, decision)
 }
 
-// forgery finds the one thing that only a forger does: a node of ours asks, with the certificate that it has, for one by which it would be
-// another Node that exists.
+// forgery finds the one thing that only a forger does: a node of ours asks, with the certificate that it has, for one
+// by which it would be another Node that exists.
 //
-// Why this is proof: the API server has authenticated the node by its own client certificate, so that whoever has asked has its key. The
-// request is signed, so that nobody has changed the name in it. And a kubelet asks under the name that it was started with, which the
-// operator gives it: it is never that of another Node. No approver could rightly approve it either, so that a denial takes nothing away from
-// them. A name that no Node has proves nothing, and neither do wrong addresses: hosts are renamed and renumbered.
+// Why this is proof: the API server has authenticated the node by its own client certificate, so that whoever has asked
+// has its key. The request is signed, so that nobody has changed the name in it. And a kubelet asks under the name that
+// it was started with, which the operator gives it: it is never that of another Node. No approver could rightly approve
+// it either, so that a denial takes nothing away from them. A name that no Node has proves nothing, and neither do
+// wrong addresses: hosts are renamed and renumbered.
 func forgery(asked askedFor) string {
 	if requesterGroups(asked.csr) != "" || nothingElse(asked.request) != "" {
 		return ""
@@ -85,7 +89,8 @@ func forgery(asked askedFor) string {
 	for _, other := range asked.others {
 		if other.Registered && other.Name != asked.node.Name && asked.request.Subject.CommonName == nodeUser(other.Name) {
 			return fmt.Sprintf("Node %s has asked, with its own certificate, for a certificate of Node %s, which is another one's. "+
-				"Whoever has made this request has the key of Node %s: look at who controls its host.", asked.node.Name, other.Name, asked.node.Name)
+				"Whoever has made this request has the key of Node %s: look at who controls its host.", asked.node.Name,
+				other.Name, asked.node.Name)
 		}
 	}
 	return ""
@@ -113,8 +118,8 @@ func requesterGroups(csr certificatesv1.CertificateSigningRequest) string {
 	return ""
 }
 
-// age rejects requests that are older than the binding of the node's name to its host: the name's former owner has the private key and would get the
-// certificate. The API server writes when a request was made.
+// age rejects requests that are older than the binding of the node's name to its host: the name's former owner has the
+// private key and would get the certificate. The API server writes when a request was made.
 func age(csr certificatesv1.CertificateSigningRequest, node knowledge.Node) string {
 	made := csr.CreationTimestamp
 	if !made.Time.Before(node.Since) {
@@ -128,7 +133,8 @@ func age(csr certificatesv1.CertificateSigningRequest, node knowledge.Node) stri
 func usages(csr certificatesv1.CertificateSigningRequest, purpose certificatesv1.KeyUsage) string {
 	asked := slices.Sorted(slices.Values(csr.Spec.Usages))
 	least := []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, purpose}
-	for _, allowed := range [][]certificatesv1.KeyUsage{least, append(slices.Clone(least), certificatesv1.UsageKeyEncipherment)} {
+	for _, allowed := range [][]certificatesv1.KeyUsage{least,
+		append(slices.Clone(least), certificatesv1.UsageKeyEncipherment)} {
 		if slices.Equal(asked, slices.Sorted(slices.Values(allowed))) {
 			return ""
 		}
@@ -137,8 +143,8 @@ func usages(csr certificatesv1.CertificateSigningRequest, purpose certificatesv1
 		someQuoted(csr.Spec.Usages), certificatesv1.UsageDigitalSignature, purpose, certificatesv1.UsageKeyEncipherment)
 }
 
-// Bounds of the life that a request may ask for. The lower one is the API server's; the upper one is what the signers of Kubernetes give
-// who asks for nothing, as kubelets do. Source: kube-controller-manager, --cluster-signing-duration.
+// Bounds of the life that a request may ask for. The lower one is the API server's; the upper one is what the signers
+// of Kubernetes give who asks for nothing, as kubelets do. Source: kube-controller-manager, --cluster-signing-duration.
 const (
 	leastLifetime = 10 * time.Minute
 	mostLifetime  = 365 * 24 * time.Hour
@@ -149,8 +155,10 @@ func lifetime(csr certificatesv1.CertificateSigningRequest) string {
 		return ""
 	}
 	// Compared as numbers: as a duration, a large one would be another.
-	if seconds := int64(*csr.Spec.ExpirationSeconds); seconds < int64(leastLifetime/time.Second) || seconds > int64(mostLifetime/time.Second) {
-		return fmt.Sprintf("The request asks for a life of %d seconds; it may be %s to %s.", seconds, leastLifetime, mostLifetime)
+	if seconds := int64(*csr.Spec.ExpirationSeconds); seconds < int64(leastLifetime/time.Second) ||
+		seconds > int64(mostLifetime/time.Second) {
+		return fmt.Sprintf("The request asks for a life of %d seconds; it may be %s to %s.", seconds,
+			leastLifetime, mostLifetime)
 	}
 	return ""
 }

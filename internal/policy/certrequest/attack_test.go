@@ -36,21 +36,25 @@ var attackTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func rightAttempt(signer string) *attempt {
 	a := &attempt{known: knowledge.Facts{
 		Nodes: []knowledge.Node{
-			{Name: "win-a", Registered: true, Since: attackTime.Add(-time.Hour), Given: named("win-a", "Win-A.example.com", "10.0.0.1"), Told: named("10.0.0.8", "10.0.0.66")},
+			{Name: "win-a", Registered: true, Since: attackTime.Add(-time.Hour), Given: named("win-a", "Win-A.example.com",
+				"10.0.0.1"), Told: named("10.0.0.8", "10.0.0.66")},
 			{Name: "win-b", Registered: true, Given: named("win-b", "10.0.0.2"), Told: named("10.0.0.22", "10.0.0.66")},
 			{Name: "master-0", Foreign: true, Registered: true, Given: named("master-0", "master-0.example.com", "10.0.0.3")},
 			{Name: "of Machine worker-7", Foreign: true, Given: named("worker-7", "10.0.0.7")},
 			{Name: "of WindowsInstance win-c", Foreign: true, Given: named("10.0.0.5"), Told: named("10.0.0.55")},
 		},
 		Cluster: &nodespec.Cluster{
-			ServiceCIDRs: []string{"172.30.0.0/16"}, VirtualIPs: []string{"10.0.0.250"}, APIServerInternalURL: "https://api-int.lab.example.com:6443",
-			Network: nodespec.ClusterNetwork{PodNetworks: []string{"10.128.0.0/14"}, HybridClusterNetworks: []string{"10.132.0.0/14"}},
+			ServiceCIDRs: []string{"172.30.0.0/16"}, VirtualIPs: []string{"10.0.0.250"},
+			APIServerInternalURL: "https://api-int.lab.example.com:6443",
+			Network: nodespec.ClusterNetwork{PodNetworks: []string{"10.128.0.0/14"},
+				HybridClusterNetworks: []string{"10.132.0.0/14"}},
 		},
 	}}
 	purpose := certificatesv1.UsageClientAuth
 	if signer == certificatesv1.KubeletServingSignerName {
 		purpose = certificatesv1.UsageServerAuth
-		a.names = []asn1.RawValue{servedName("win-a"), servedName("win-a.example.com"), servedAddress(10, 0, 0, 1), servedAddress(10, 0, 0, 8)}
+		a.names = []asn1.RawValue{servedName("win-a"), servedName("win-a.example.com"), servedAddress(10, 0, 0, 1),
+			servedAddress(10, 0, 0, 8)}
 	}
 	a.csr = signingRequest(signer, purpose, nil)
 	a.csr.CreationTimestamp = metav1.NewTime(attackTime)
@@ -188,8 +192,10 @@ func servingSpoilers() map[string]spoiler {
 			serving(servedAddress(10, 0, 0, 8))(a)
 		},
 	}
-	for _, name := range []string{"win-b", "master-0", "master-0.example.com", "worker-7", "WIN-A", "Win-a", "win-a.", "WIN-A.EXAMPLE.COM", "win-a.example.com.", "*", "*.example.com", "win-*", "", " ", "win-a ", "win-ab", "in-a",
-		"win-a.other.com", "xn--wn-a-4xa", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "api-int.lab.example.com", "api.lab.example.com",
+	for _, name := range []string{"win-b", "master-0", "master-0.example.com", "worker-7", "WIN-A", "Win-a", "win-a.",
+		"WIN-A.EXAMPLE.COM", "win-a.example.com.", "*", "*.example.com", "win-*", "", " ", "win-a ", "win-ab", "in-a",
+		"win-a.other.com", "xn--wn-a-4xa", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
+		"kubernetes.default.svc.cluster.local", "api-int.lab.example.com", "api.lab.example.com",
 		"oauth-openshift.apps.lab.example.com", "10.0.0.1", "win-a\x00.example.com"} {
 		all["the name "+name] = serving(servedName(name))
 		// What would be its own, if the host was called so: some names are nobody's.
@@ -201,10 +207,16 @@ func servingSpoilers() map[string]spoiler {
 		}
 	}
 	for name, address := range map[string][]byte{
-		"of another node": {10, 0, 0, 2}, "of another node's second network": {10, 0, 0, 22}, "of the control plane": {10, 0, 0, 3}, "of a Machine without a Node": {10, 0, 0, 7}, "of a host that joins": {10, 0, 0, 5},
-		"that a joining host tells": {10, 0, 0, 55}, "that another node's host tells too": {10, 0, 0, 66}, "of nobody": {10, 0, 0, 99}, "of the API server": {10, 0, 0, 250}, "of the Kubernetes Service": {172, 30, 0, 1},
-		"of a pod": {10, 128, 0, 5}, "of a Windows pod": {10, 132, 0, 5}, "of itself": {127, 0, 0, 1}, "of the metadata service": {169, 254, 169, 254}, "of all": {224, 0, 0, 1}, "of everybody": {255, 255, 255, 255}, "of none": {0, 0, 0, 0},
-		"of the future": {240, 0, 0, 1}, "of its own in IPv6": {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 10, 0, 0, 1}, "of itself in IPv6": {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, "of a link": {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1},
+		"of another node": {10, 0, 0, 2}, "of another node's second network": {10, 0, 0, 22}, "of the control plane": {10, 0,
+			0, 3}, "of a Machine without a Node": {10, 0, 0, 7}, "of a host that joins": {10, 0, 0, 5},
+		"that a joining host tells": {10, 0, 0, 55}, "that another node's host tells too": {10, 0, 0, 66},
+		"of nobody": {10, 0, 0, 99}, "of the API server": {10, 0, 0, 250}, "of the Kubernetes Service": {172, 30, 0, 1},
+		"of a pod": {10, 128, 0, 5}, "of a Windows pod": {10, 132, 0, 5}, "of itself": {127, 0, 0, 1},
+		"of the metadata service": {169, 254, 169, 254}, "of all": {224, 0, 0, 1}, "of everybody": {255, 255, 255, 255},
+		"of none":       {0, 0, 0, 0},
+		"of the future": {240, 0, 0, 1}, "of its own in IPv6": {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 10, 0, 0, 1},
+		"of itself in IPv6": {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, "of a link": {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0,
+			0, 0, 0, 0, 0, 0, 1},
 		"that is cut off": {10, 0, 0}, "that is empty": {}, "with a mask": {10, 0, 0, 1, 255, 255, 255, 255},
 	} {
 		all["the address "+name] = serving(servedAddress(address...))
@@ -268,7 +280,7 @@ func expectNotApproved(t *testing.T, got Decision, forged, what string) {
 	case (got.Outcome == Deny) != (forged != ""):
 		t.Errorf("%s: %s, forged is %q: %s", what, got.Outcome, forged, got.Message)
 	case got.Outcome != NotOurs && (got.Message == "" || got.Check == "" || got.NodeName == ""):
-		t.Errorf("%s: the decision does not say what of whom: %+v", what, got)
+		t.Errorf("%s: the decision does not name the fault and the node: %+v", what, got)
 	case len(got.Message) > 900:
 		t.Errorf("%s: the message has %d bytes", what, len(got.Message))
 	}

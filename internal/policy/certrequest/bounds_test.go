@@ -11,15 +11,16 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/knowledge"
 )
 
-// servingRequest is one of win-a that is approved.
+// servingRequest returns one of win-a that is approved.
 func servingRequest(t *testing.T, change func(*x509.CertificateRequest)) csr {
 	t.Helper()
-	return signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth, newRequest(t, nil, func(r *x509.CertificateRequest) {
-		withNames(r)
-		if change != nil {
-			change(r)
-		}
-	}))
+	return signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth,
+		newRequest(t, nil, func(r *x509.CertificateRequest) {
+			withNames(r)
+			if change != nil {
+				change(r)
+			}
+		}))
 }
 
 func TestACertificateLastsForAYearAtMost(t *testing.T) {
@@ -58,7 +59,8 @@ func TestARequestForANameThatNoNodeHasIsRefusedAndNotDenied(t *testing.T) {
 
 func TestANameIsAnothersInWhateverFormThatOneHasIt(t *testing.T) {
 	known := knownNodes
-	known.Nodes = append(slices.Clone(known.Nodes), knowledge.Node{Name: "master-1", Foreign: true, Given: named("WIN-A.Example.COM.")})
+	known.Nodes = append(slices.Clone(known.Nodes), knowledge.Node{Name: "master-1", Foreign: true,
+		Given: named("WIN-A.Example.COM.")})
 	request := servingRequest(t, func(r *x509.CertificateRequest) { r.DNSNames = []string{"win-a.example.com"} })
 	expectOutcome(t, judgeServing(request, known), Refuse, "NobodyElses")
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/knowledge"
 )
 
-// Identity is whom a client certificate is for.
+// Identity is the user that a client certificate is for.
 type Identity struct {
 	// CommonName is the name of the user, and Organization that of its one group.
 	CommonName, Organization string
 }
 
-// kubeletIdentity is whom the kubelet of a node speaks for.
+// kubeletIdentity is the identity of a node's kubelet.
 func kubeletIdentity(nodeName string) Identity {
 	return Identity{CommonName: nodeUser(nodeName), Organization: nodesOrganization}
 }
@@ -39,8 +39,8 @@ var clientChecks = []policy.Check[clientRequest]{
 }
 
 // JudgeClient decides whether the certificate request that came over the pinned connection of a host is exactly the
-// request for an identity which the NodeSpec gives that host: this user, this group, a good key, and no names or
-// extensions besides. The identity is never taken from what the host says.
+// request for an identity that the NodeSpec gives that host: this user, this group, a good key, and no other names or
+// extensions. The identity never comes from the host.
 func JudgeClient(requestPEM []byte, identity Identity) policy.Decision {
 	request, failed := parseRequest(requestPEM)
 	if request == nil {
@@ -50,7 +50,7 @@ func JudgeClient(requestPEM []byte, identity Identity) policy.Decision {
 }
 
 func clientDecision(request *nodeRequest, identity Identity) policy.Decision {
-	return policy.Decide(clientRequest{request, identity}, "The request is that of "+identity.CommonName+".", clientChecks)
+	return policy.Decide(clientRequest{request, identity}, "The request belongs to "+identity.CommonName+".", clientChecks)
 }
 
 // judgeRenewal decides on a kubelet's request to renew its client certificate. It is ours when a known node asks for it

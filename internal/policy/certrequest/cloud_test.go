@@ -35,49 +35,86 @@ var (
 			more: []corev1.NodeAddress{{Type: externalIP, Address: "18.219.7.9"}}, outcome: Approve},
 		"the same in the first region": {kind: externalDNS, value: "ec2-18-219-7-9.compute-1.amazonaws.com",
 			more: []corev1.NodeAddress{{Type: externalIP, Address: "18.219.7.9"}}, outcome: Approve},
-		"the private name of its address":           {kind: internalDNS, value: "ip-10-0-0-1.us-east-2.compute.internal", outcome: Approve},
+		"the private name of its address": {kind: internalDNS, value: "ip-10-0-0-1.us-east-2.compute.internal",
+			outcome: Approve},
 		"the same in the first region, in capitals": {kind: internalDNS, value: "IP-10-0-0-1.EC2.Internal", outcome: Approve},
-		"the name of its instance":                  {kind: internalDNS, value: "i-0abc123def.us-east-2.compute.internal", outcome: Approve},
-		"its name on GCP":                           {platform: "GCP", providerID: "gce://project/us-east1-b/win-a", kind: internalDNS, value: "win-a.us-east1-b.c.project.internal", outcome: Approve},
-		"its older name on GCP":                     {platform: "GCP", providerID: "gce://project/us-east1-b/win-a", kind: internalDNS, value: "win-a.c.project.internal", outcome: Approve},
-		"its name on Azure":                         {platform: "Azure", providerID: "azure:///subscriptions/x/win-a", kind: internalDNS, value: "win-a.x1y2.bx.internal.cloudapp.net", outcome: Approve},
-		"its public name on Azure":                  {platform: "Azure", providerID: "azure:///subscriptions/x/win-a", kind: externalDNS, value: "win-a.eastus.cloudapp.azure.com", outcome: Approve},
+		"the name of its instance": {kind: internalDNS, value: "i-0abc123def.us-east-2.compute.internal",
+			outcome: Approve},
+		"its name on GCP": {platform: "GCP", providerID: "gce://project/us-east1-b/win-a",
+			kind: internalDNS, value: "win-a.us-east1-b.c.project.internal", outcome: Approve},
+		"its older name on GCP": {platform: "GCP", providerID: "gce://project/us-east1-b/win-a",
+			kind: internalDNS, value: "win-a.c.project.internal", outcome: Approve},
+		"its name on Azure": {platform: "Azure", providerID: "azure:///subscriptions/x/win-a",
+			kind: internalDNS, value: "win-a.x1y2.bx.internal.cloudapp.net", outcome: Approve},
+		"its public name on Azure": {platform: "Azure", providerID: "azure:///subscriptions/x/win-a",
+			kind: externalDNS, value: "win-a.eastus.cloudapp.azure.com", outcome: Approve},
 
-		"the public address of another node":   {kind: externalIP, value: "18.219.7.10", outcome: Refuse, check: "NobodyElses"},
-		"a name of another node":               {kind: internalDNS, value: "ip-10-0-0-2.ec2.internal", outcome: Refuse, check: "NobodyElses"},
-		"the private name of another address":  {kind: internalDNS, value: "ip-10-0-0-77.ec2.internal", outcome: Refuse, check: "OwnNames"},
-		"the public name of another address":   {kind: externalDNS, value: "ec2-18-219-7-77.us-east-2.compute.amazonaws.com", outcome: Refuse, check: "OwnNames"},
-		"the name of no address":               {kind: internalDNS, value: "ip-10-0-0-999.ec2.internal", outcome: Refuse, check: "OwnNames"},
-		"the name of another instance":         {kind: internalDNS, value: "i-0abc.us-east-2.compute.internal", outcome: Refuse, check: "OwnNames"},
-		"an address before the cloud knows it": {providerID: "none", kind: externalIP, value: "18.219.7.9", outcome: Refuse, check: "OwnAddresses"},
-		"an address where there is no cloud":   {platform: "None", kind: externalIP, value: "18.219.7.9", outcome: Refuse, check: "OwnAddresses"},
-		"another cloud's machine":              {platform: "GCP", kind: externalIP, value: "18.219.7.9", outcome: Refuse, check: "OwnAddresses"},
-		"an address that it calls internal":    {kind: corev1.NodeInternalIP, value: "18.219.7.9", outcome: Refuse, check: "OwnAddresses"},
+		"the public address of another node": {kind: externalIP, value: "18.219.7.10", outcome: Refuse,
+			check: "NobodyElses"},
+		"a name of another node": {kind: internalDNS, value: "ip-10-0-0-2.ec2.internal", outcome: Refuse,
+			check: "NobodyElses"},
+		"the private name of another address": {kind: internalDNS, value: "ip-10-0-0-77.ec2.internal",
+			outcome: Refuse, check: "OwnNames"},
+		"the public name of another address": {kind: externalDNS, value: "ec2-18-219-7-77.us-east-2.compute.amazonaws.com",
+			outcome: Refuse, check: "OwnNames"},
+		"the name of no address": {kind: internalDNS, value: "ip-10-0-0-999.ec2.internal",
+			outcome: Refuse, check: "OwnNames"},
+		"the name of another instance": {kind: internalDNS, value: "i-0abc.us-east-2.compute.internal",
+			outcome: Refuse, check: "OwnNames"},
+		"an address before the cloud knows it": {providerID: "none", kind: externalIP, value: "18.219.7.9", outcome: Refuse,
+			check: "OwnAddresses"},
+		"an address where there is no cloud": {platform: "None", kind: externalIP, value: "18.219.7.9", outcome: Refuse,
+			check: "OwnAddresses"},
+		"another cloud's machine": {platform: "GCP", kind: externalIP, value: "18.219.7.9", outcome: Refuse,
+			check: "OwnAddresses"},
+		"an address that it calls internal": {kind: corev1.NodeInternalIP, value: "18.219.7.9", outcome: Refuse,
+			check: "OwnAddresses"},
 
-		"loopback":                                 {kind: externalIP, value: "127.0.0.1", outcome: Refuse, check: "OwnAddresses"},
-		"IPv6 loopback":                            {kind: externalIP, value: "::1", outcome: Refuse, check: "OwnAddresses"},
-		"a private address":                        {kind: externalIP, value: "10.0.0.9", outcome: Refuse, check: "OwnAddresses"},
-		"a private IPv6 address":                   {kind: externalIP, value: "fd00::1", outcome: Refuse, check: "OwnAddresses"},
-		"the metadata service":                     {kind: externalIP, value: "169.254.169.254", outcome: Refuse, check: "OwnAddresses"},
-		"OVN-Kubernetes' own network":              {kind: externalIP, value: "100.64.0.2", outcome: Refuse, check: "OwnAddresses"},
-		"the address of kubernetes.default":        {kind: externalIP, value: "172.30.0.1", outcome: Refuse, check: "OwnAddresses"},
-		"a service network that is no private one": {kind: externalIP, value: "44.0.0.1", outcome: Refuse, check: "OwnAddresses"},
-		"the API server's address":                 {kind: externalIP, value: "3.16.5.4", outcome: Refuse, check: "OwnAddresses"},
-		"every address":                            {kind: externalIP, value: "0.0.0.0", outcome: Refuse, check: "OwnAddresses"},
-		"a group of addresses":                     {kind: externalIP, value: "224.0.0.1", outcome: Refuse, check: "OwnAddresses"},
+		"loopback": {kind: externalIP, value: "127.0.0.1", outcome: Refuse,
+			check: "OwnAddresses"},
+		"IPv6 loopback": {kind: externalIP, value: "::1", outcome: Refuse, check: "OwnAddresses"},
+		"a private address": {kind: externalIP, value: "10.0.0.9", outcome: Refuse,
+			check: "OwnAddresses"},
+		"a private IPv6 address": {kind: externalIP, value: "fd00::1", outcome: Refuse,
+			check: "OwnAddresses"},
+		"the metadata service": {kind: externalIP, value: "169.254.169.254", outcome: Refuse,
+			check: "OwnAddresses"},
+		"OVN-Kubernetes' own network": {kind: externalIP, value: "100.64.0.2", outcome: Refuse,
+			check: "OwnAddresses"},
+		"the address of kubernetes.default": {kind: externalIP, value: "172.30.0.1", outcome: Refuse,
+			check: "OwnAddresses"},
+		"a service network that is no private one": {kind: externalIP, value: "44.0.0.1", outcome: Refuse,
+			check: "OwnAddresses"},
+		"the API server's address": {kind: externalIP, value: "3.16.5.4", outcome: Refuse,
+			check: "OwnAddresses"},
+		"every address": {kind: externalIP, value: "0.0.0.0", outcome: Refuse,
+			check: "OwnAddresses"},
+		"a group of addresses": {kind: externalIP, value: "224.0.0.1", outcome: Refuse,
+			check: "OwnAddresses"},
 
-		"api":                                   {kind: externalDNS, value: "api.lab.example.com", outcome: Refuse, check: "OwnNames"},
-		"api-int":                               {kind: internalDNS, value: "api-int.lab.example.com", outcome: Refuse, check: "OwnNames"},
-		"api-int in the cloud's domain":         {kind: internalDNS, value: "api-int.us-east-2.compute.internal", outcome: Refuse, check: "OwnNames"},
-		"kubernetes.default":                    {kind: internalDNS, value: "kubernetes.default.svc", outcome: Refuse, check: "OwnNames"},
-		"localhost":                             {kind: internalDNS, value: "localhost", outcome: Refuse, check: "OwnNames"},
-		"the API server's load balancer":        {kind: externalDNS, value: "lab-int-0123.elb.us-east-2.amazonaws.com", outcome: Refuse, check: "OwnNames"},
-		"a service of AWS":                      {kind: externalDNS, value: "s3.us-east-2.amazonaws.com", outcome: Refuse, check: "OwnNames"},
-		"a name that holds the cloud's":         {kind: internalDNS, value: "ip-10-0-0-1.ec2.internal.example.com", outcome: Refuse, check: "OwnNames"},
-		"the metadata service of GCP":           {platform: "GCP", providerID: "gce://p/z/win-a", kind: internalDNS, value: "metadata.google.internal", outcome: Refuse, check: "OwnNames"},
-		"another machine on GCP":                {platform: "GCP", providerID: "gce://p/z/win-a", kind: internalDNS, value: "master-0.us-east1-b.c.project.internal", outcome: Refuse, check: "OwnNames"},
-		"api-int on GCP":                        {platform: "GCP", providerID: "gce://p/z/win-a", kind: internalDNS, value: "api-int.lab.corp.internal", outcome: Refuse, check: "OwnNames"},
-		"the API server's public name on Azure": {platform: "Azure", providerID: "azure:///x", kind: externalDNS, value: "lab-x7k2p.eastus.cloudapp.azure.com", outcome: Refuse, check: "OwnNames"},
+		"api": {kind: externalDNS, value: "api.lab.example.com",
+			outcome: Refuse, check: "OwnNames"},
+		"api-int": {kind: internalDNS, value: "api-int.lab.example.com",
+			outcome: Refuse, check: "OwnNames"},
+		"api-int in the cloud's domain": {kind: internalDNS, value: "api-int.us-east-2.compute.internal",
+			outcome: Refuse, check: "OwnNames"},
+		"kubernetes.default": {kind: internalDNS, value: "kubernetes.default.svc",
+			outcome: Refuse, check: "OwnNames"},
+		"localhost": {kind: internalDNS, value: "localhost", outcome: Refuse, check: "OwnNames"},
+		"the API server's load balancer": {kind: externalDNS, value: "lab-int-0123.elb.us-east-2.amazonaws.com",
+			outcome: Refuse, check: "OwnNames"},
+		"a service of AWS": {kind: externalDNS, value: "s3.us-east-2.amazonaws.com",
+			outcome: Refuse, check: "OwnNames"},
+		"a name that holds the cloud's": {kind: internalDNS, value: "ip-10-0-0-1.ec2.internal.example.com",
+			outcome: Refuse, check: "OwnNames"},
+		"the metadata service of GCP": {platform: "GCP", providerID: "gce://p/z/win-a", kind: internalDNS,
+			value: "metadata.google.internal", outcome: Refuse, check: "OwnNames"},
+		"another machine on GCP": {platform: "GCP", providerID: "gce://p/z/win-a", kind: internalDNS,
+			value: "master-0.us-east1-b.c.project.internal", outcome: Refuse, check: "OwnNames"},
+		"api-int on GCP": {platform: "GCP", providerID: "gce://p/z/win-a", kind: internalDNS,
+			value: "api-int.lab.corp.internal", outcome: Refuse, check: "OwnNames"},
+		"the API server's public name on Azure": {platform: "Azure", providerID: "azure:///x", kind: externalDNS,
+			value: "lab-x7k2p.eastus.cloudapp.azure.com", outcome: Refuse, check: "OwnNames"},
 	}
 )
 
@@ -93,8 +130,9 @@ func TestServingCertificatesOfListedHostsInACloud(t *testing.T) {
 				id = awsID
 			}
 			cluster := nodespec.Cluster{
-				Platform: platform, APIServerInternalURL: "https://3.16.5.4:6443", ServiceCIDRs: []string{"172.30.0.0/16", "44.0.0.0/24"},
-				Network: nodespec.ClusterNetwork{HybridClusterNetworks: []string{"10.132.0.0/14"}},
+				Platform: platform, APIServerInternalURL: "https://3.16.5.4:6443",
+				ServiceCIDRs: []string{"172.30.0.0/16", "44.0.0.0/24"},
+				Network:      nodespec.ClusterNetwork{HybridClusterNetworks: []string{"10.132.0.0/14"}},
 			}
 			node := nodeNamed("win-a", func(n *corev1.Node) {
 				n.Spec.ProviderID = id
@@ -105,21 +143,23 @@ func TestServingCertificatesOfListedHostsInACloud(t *testing.T) {
 			known := knowledge.Facts{Cluster: &cluster, Nodes: []knowledge.Node{own, {
 				Name: "master-0", Foreign: true, Given: named("master-0", "ip-10-0-0-2.ec2.internal", "18.219.7.10"),
 			}}}
-			request := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth, newRequest(t, nil, func(r *x509.CertificateRequest) {
-				withNames(r)
-				if address := net.ParseIP(c.value); address != nil {
-					r.IPAddresses = append(r.IPAddresses, address)
-				} else {
-					r.DNSNames = append(r.DNSNames, c.value)
-				}
-			}))
+			request := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth,
+				newRequest(t, nil, func(r *x509.CertificateRequest) {
+					withNames(r)
+					if address := net.ParseIP(c.value); address != nil {
+						r.IPAddresses = append(r.IPAddresses, address)
+					} else {
+						r.DNSNames = append(r.DNSNames, c.value)
+					}
+				}))
 			expectOutcome(t, judgeServing(request, known), c.outcome, c.check)
 		})
 	}
 }
 
 func nodeNamed(name string, change func(*corev1.Node)) *corev1.Node {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}, Annotations: map[string]string{}}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{},
+		Annotations: map[string]string{}}}
 	if change != nil {
 		change(node)
 	}

@@ -78,19 +78,19 @@ func sequence(t testing.TB, pieces ...[]byte) []byte {
 	return der(t, value)
 }
 
-// set is a set of one piece of DER.
+// set returns a set of one piece of DER.
 func set(t testing.TB, piece []byte) []byte {
 	t.Helper()
 	return der(t, asn1.RawValue{Class: asn1.ClassUniversal, Tag: asn1.TagSet, IsCompound: true, Bytes: piece})
 }
 
-// extensionRequest is an attribute with lists of extensions.
+// extensionRequest returns an attribute with lists of extensions.
 func extensionRequest(t testing.TB, lists ...[]pkix.Extension) asn1.RawValue {
 	t.Helper()
 	return raw(t, requestedExtensions{oidExtensionRequest, lists})
 }
 
-// alternativeNames is the extension with names as they are given.
+// alternativeNames returns the extension with names as they are given.
 func alternativeNames(t testing.TB, names ...asn1.RawValue) pkix.Extension {
 	t.Helper()
 	return pkix.Extension{Id: oidSubjectAlternativeName, Value: der(t, names)}
@@ -150,9 +150,10 @@ func (b byHand) make(t testing.TB, key *ecdsa.PrivateKey) []byte {
 func TestARequestIsReadInOneWayOnly(t *testing.T) {
 	key := ecdsaKey(t, elliptic.P256())
 	for name, request := range map[string]byHand{
-		"as Go makes it":                       {},
-		"with the name before the group":       {subject: []relativeNameSET{{plainCommonName}, {plainOrganization}}},
-		"with its texts in UTF-8":              {subject: []relativeNameSET{{isOrganization(asn1Text(asn1.TagUTF8String, "system:nodes"))}, {isCommonName(asn1Text(asn1.TagUTF8String, "system:node:win-a"))}}},
+		"as Go makes it":                 {},
+		"with the name before the group": {subject: []relativeNameSET{{plainCommonName}, {plainOrganization}}},
+		"with its texts in UTF-8": {subject: []relativeNameSET{{isOrganization(asn1Text(asn1.TagUTF8String,
+			"system:nodes"))}, {isCommonName(asn1Text(asn1.TagUTF8String, "system:node:win-a"))}}},
 		"with an empty list of extensions too": {attributes: []asn1.RawValue{extensionRequest(t, []pkix.Extension{})}},
 	} {
 		t.Run("a request "+name+" is signed", func(t *testing.T) {
@@ -176,7 +177,7 @@ type spoiledForm struct {
 	check   string
 }
 
-// spoiledForms are requests of which some reader would see more, less or something else than others.
+// spoiledForms are requests of which some reader would see more, less or something other than others.
 func spoiledForms(t testing.TB) map[string]spoiledForm {
 	t.Helper()
 	wide := func(ascii string) string {
@@ -224,7 +225,7 @@ func spoiledForms(t testing.TB) map[string]spoiledForm {
 		"no list of extensions in their attribute": {byHand{attributes: []asn1.RawValue{extensionRequest(t)}}, "Form"},
 		"an extension twice":                       {byHand{attributes: []asn1.RawValue{extensionRequest(t, []pkix.Extension{authority, authority})}}, "Form"},
 		"an extension that nobody needs":           {byHand{attributes: []asn1.RawValue{extensionRequest(t, []pkix.Extension{authority})}}, "Extensions"},
-		"an attribute that is none":                {byHand{attributes: []asn1.RawValue{raw(t, 1)}}, "Form"},
+		"an invalid attribute":                     {byHand{attributes: []asn1.RawValue{raw(t, 1)}}, "Form"},
 		"two values of one name":                   {byHand{rawSubject: longer}, "Form"},
 		"a signature by SHA-1":                     {byHand{sha1: true}, "Signature"},
 		"a key that is not what has signed it":     {byHand{public: ecdsaKey(t, elliptic.P256()).Public()}, "Form"},

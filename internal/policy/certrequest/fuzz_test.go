@@ -27,13 +27,16 @@ func netipOf(address []byte) netip.Addr {
 	return result
 }
 
-// FuzzServingRequest has a node ask for anything in words, and compares the decision with what it may have, said in another way.
+// FuzzServingRequest has a node ask for anything in words, and compares the decision with what it may have, said in
+// another way.
 func FuzzServingRequest(f *testing.F) {
 	key := ecdsaKey(f, elliptic.P256())
-	commonNames := []string{"system:node:win-a", "system:node:win-b", "system:node:WIN-A", "system:node:win-a.", "system:node:wіn-a", ""}
+	commonNames := []string{"system:node:win-a", "system:node:win-b", "system:node:WIN-A", "system:node:win-a.",
+		"system:node:wіn-a", ""}
 	for _, commonName := range commonNames {
 		for _, organization := range []string{"system:nodes", "system:masters", ""} {
-			for _, dns := range []string{"", "win-a", "win-a.", "WIN-A", "win-b", "win-a.example.com", "*.example.com", "kubernetes"} {
+			for _, dns := range []string{"", "win-a", "win-a.", "WIN-A", "win-b", "win-a.example.com",
+				"*.example.com", "kubernetes"} {
 				for _, address := range [][]byte{nil, {10, 0, 0, 1}, {10, 0, 0, 2}, {127, 0, 0, 1}} {
 					f.Add(commonName, organization, dns, address, "system:node:win-a", int32(0), uint8(0b01), int64(0))
 				}
@@ -41,12 +44,15 @@ func FuzzServingRequest(f *testing.F) {
 		}
 	}
 	for usages := range uint8(16) {
-		f.Add("system:node:win-a", "system:nodes", "win-a", []byte{10, 0, 0, 1}, "system:node:win-a", int32(3600), usages, int64(1))
+		f.Add("system:node:win-a", "system:nodes", "win-a", []byte{10, 0, 0, 1}, "system:node:win-a",
+			int32(3600), usages, int64(1))
 	}
 	for _, seconds := range []int32{-1, 1, 599, 600, 31536000, 31536001} {
-		f.Add("system:node:win-a", "system:nodes", "win-a", []byte(nil), "system:node:win-a", seconds, uint8(0b01), int64(-7200))
+		f.Add("system:node:win-a", "system:nodes", "win-a", []byte(nil), "system:node:win-a", seconds,
+			uint8(0b01), int64(-7200))
 	}
-	f.Fuzz(func(t *testing.T, commonName, organization, dns string, address []byte, user string, seconds int32, usages uint8, age int64) {
+	f.Fuzz(func(t *testing.T, commonName, organization, dns string, address []byte, user string, seconds int32,
+		usages uint8, age int64) {
 		if user == "system:node:win-b" {
 			t.Skip() // another node, with other rights
 		}
@@ -97,14 +103,17 @@ func TestWhatIsANodesOwnIsApproved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys := []any{ecdsaKey(t, elliptic.P256()), ecdsaKey(t, elliptic.P384()), ecdsaKey(t, elliptic.P521()), rsaKey(t, 2048), edwards}
+	keys := []any{ecdsaKey(t, elliptic.P256()), ecdsaKey(t, elliptic.P384()), ecdsaKey(t, elliptic.P521()),
+		rsaKey(t, 2048), edwards}
 	rapid.Check(t, func(t *rapid.T) {
 		octets := rapid.Permutation([]byte{1, 2, 3, 4, 5, 6, 7, 8}).Draw(t, "octets")
-		names := rapid.Permutation([]string{"win-a.example.com", "ip-10-9-0-1.ec2.internal", "WIN-A.corp", "win-a.eastus.cloudapp.azure.com"}).Draw(t, "names")
+		names := rapid.Permutation([]string{"win-a.example.com", "ip-10-9-0-1.ec2.internal", "WIN-A.corp",
+			"win-a.eastus.cloudapp.azure.com"}).Draw(t, "names")
 		split := rapid.IntRange(0, 4).Draw(t, "split")
 		node := knowledge.Node{Name: "win-a", Registered: true, Since: attackTime.Add(-time.Hour), Given: named("win-a")}
 		other := knowledge.Node{Name: "win-b", Registered: true, Given: named("win-b")}
-		template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:win-a", Organization: []string{"system:nodes"}}}
+		template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:win-a",
+			Organization: []string{"system:nodes"}}}
 		for i, octet := range octets[:6] {
 			set := &node.Given
 			if i >= split {
@@ -133,13 +142,15 @@ func TestWhatIsANodesOwnIsApproved(t *testing.T) {
 			return
 		}
 		key := rapid.SampledFrom(keys).Draw(t, "key")
-		csr := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth, signedBy(t, template, key))
+		csr := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth,
+			signedBy(t, template, key))
 		csr.CreationTimestamp = metav1.NewTime(attackTime)
 		if rapid.Bool().Draw(t, "as older kubelets ask") {
 			csr.Spec.Usages = append(csr.Spec.Usages, certificatesv1.UsageKeyEncipherment)
 		}
 		csr.Spec.Usages = rapid.Permutation(csr.Spec.Usages).Draw(t, "usages")
-		known := knowledge.Facts{Nodes: rapid.Permutation([]knowledge.Node{node, other}).Draw(t, "nodes"), Cluster: rightAttempt("").known.Cluster}
+		known := knowledge.Facts{Nodes: rapid.Permutation([]knowledge.Node{node, other}).Draw(t, "nodes"),
+			Cluster: rightAttempt("").known.Cluster}
 		if got := Judge(csr, known); got.Outcome != Approve {
 			t.Fatalf("serving: %+v", got)
 		}
@@ -153,11 +164,14 @@ func TestWhatIsANodesOwnIsApproved(t *testing.T) {
 }
 
 // expectRefusal adds one name or address of another, or of nobody, to what the node asks for.
-func expectRefusal(t *rapid.T, node, other knowledge.Node, template x509.CertificateRequest, address bool, others byte) {
+func expectRefusal(t *rapid.T, node, other knowledge.Node, template x509.CertificateRequest,
+	address bool, others byte) {
 	if address {
-		template.IPAddresses = append(template.IPAddresses, net.IPv4(10, 9, 0, rapid.SampledFrom([]byte{others, 99}).Draw(t, "address")))
+		template.IPAddresses = append(template.IPAddresses,
+			net.IPv4(10, 9, 0, rapid.SampledFrom([]byte{others, 99}).Draw(t, "address")))
 	} else {
-		template.DNSNames = append(template.DNSNames, rapid.SampledFrom([]string{"win-b", "win-c", "win-b.example.com", "WIN-A", "win-a."}).Draw(t, "name"))
+		template.DNSNames = append(template.DNSNames, rapid.SampledFrom([]string{"win-b", "win-c", "win-b.example.com",
+			"WIN-A", "win-a."}).Draw(t, "name"))
 	}
 	if rapid.Bool().Draw(t, "the host says that it is its own") {
 		node.Told.Add(fmt.Sprintf("10.9.0.%d", others))
@@ -165,7 +179,8 @@ func expectRefusal(t *rapid.T, node, other knowledge.Node, template x509.Certifi
 			template.IPAddresses[len(template.IPAddresses)-1] = net.IPv4(10, 9, 0, others)
 		}
 	}
-	csr := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth, signedBy(t, &template, ecdsaOf(t)))
+	csr := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth,
+		signedBy(t, &template, ecdsaOf(t)))
 	csr.CreationTimestamp = metav1.NewTime(attackTime)
 	known := knowledge.Facts{Nodes: []knowledge.Node{node, other}, Cluster: rightAttempt("").known.Cluster}
 	if got := Judge(csr, known); got.Outcome != Refuse {

@@ -35,10 +35,22 @@ func TestAClientCertificateIsForTheIdentityThatTheNodeWasGivenAndNothingElse(t *
 			right(r)
 			r.Subject.Organization = append(r.Subject.Organization, "system:masters")
 		}, "Organization"},
-		"the right name in no group":               {func(r *x509.CertificateRequest) { right(r); r.Subject.Organization = nil }, "Organization"},
-		"the right name, with an alternative name": {func(r *x509.CertificateRequest) { right(r); r.DNSNames = []string{"api.example.com"} }, "OtherNames"},
-		"the right name, and an address":           {func(r *x509.CertificateRequest) { right(r); r.EmailAddresses = []string{"a@example.com"} }, "OtherNames"},
-		"the right name, and a unit":               {func(r *x509.CertificateRequest) { right(r); r.Subject.OrganizationalUnit = []string{"x"} }, "Subject"},
+		"the right name in no group": {func(r *x509.CertificateRequest) {
+			right(r)
+			r.Subject.Organization = nil
+		}, "Organization"},
+		"the right name, with an alternative name": {func(r *x509.CertificateRequest) {
+			right(r)
+			r.DNSNames = []string{"api.example.com"}
+		}, "OtherNames"},
+		"the right name, and an address": {func(r *x509.CertificateRequest) {
+			right(r)
+			r.EmailAddresses = []string{"a@example.com"}
+		}, "OtherNames"},
+		"the right name, and a unit": {func(r *x509.CertificateRequest) {
+			right(r)
+			r.Subject.OrganizationalUnit = []string{"x"}
+		}, "Subject"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			decision := JudgeClient(newRequest(t, nil, c.change), cloud)
@@ -48,7 +60,8 @@ func TestAClientCertificateIsForTheIdentityThatTheNodeWasGivenAndNothingElse(t *
 		})
 	}
 	t.Run("a weak key", func(t *testing.T) {
-		if decision := JudgeClient(newRequest(t, ecdsaKey(t, elliptic.P224()), right), cloud); decision.Allowed || decision.Check != "Key" {
+		if decision := JudgeClient(newRequest(t, ecdsaKey(t, elliptic.P224()), right), cloud); decision.Allowed ||
+			decision.Check != "Key" {
 			t.Errorf("%+v", decision)
 		}
 	})
@@ -58,7 +71,8 @@ func TestAClientCertificateIsForTheIdentityThatTheNodeWasGivenAndNothingElse(t *
 		}
 	})
 	t.Run("the identity of a kubelet is not that of a service", func(t *testing.T) {
-		if decision := kubeletClientRequest(newRequest(t, nil, right), "win-a"); decision.Allowed || !strings.Contains(decision.Message, "system:node:win-a") {
+		if decision := kubeletClientRequest(newRequest(t, nil, right), "win-a"); decision.Allowed ||
+			!strings.Contains(decision.Message, "system:node:win-a") {
 			t.Errorf("%+v", decision)
 		}
 	})

@@ -1,5 +1,5 @@
 // Package certrequest decides on the certificate requests of nodes: those that kubelets make themselves, and those that
-// come over the pinned connection of a host. It compares a request with what is known, to the letter. It never takes an
+// come over the pinned connection of a host. It compares a request exactly with the known facts. It never takes an
 // identity from the request, and signs and approves nothing itself.
 package certrequest
 
@@ -21,8 +21,9 @@ const (
 	NotOurs Outcome = "NotOurs" // left alone
 	Approve Outcome = "Approve"
 	Refuse  Outcome = "Refuse" // left pending, with the reason
-	// Later is a request whose Node is not registered, or not the host's own as far as is known. It is left pending and looked at again when that
-	// has changed. Before there is a Node nobody calls its kubelet, and nothing tells the requests of its host from those of another.
+	// Later is a request whose Node is not registered, or not the host's own as far as is known. It is left pending and
+	// looked at again when that has changed. Before there is a Node nobody calls its kubelet, and nothing tells the
+	// requests of its host from those of another.
 	Later Outcome = "Later"
 	// Deny is for proven forgery. A denial is final and others may have a say, so that nothing else is ever denied.
 	Deny Outcome = "Deny"
@@ -38,8 +39,8 @@ type Decision struct {
 	Message  string
 }
 
-// Judge decides on a request of a kubelet, whatever it is for. A request is ours when a node of ours has made it: the
-// API server has authenticated who asks, so that no name in the request, no connection and no DNS decides that.
+// Judge decides on any request of a kubelet. A request is ours when one of our nodes has made it: the API server has
+// authenticated the requester, so that does not depend on a name in the request, a connection or DNS.
 func Judge(csr certificatesv1.CertificateSigningRequest, known knowledge.Facts) Decision {
 	switch csr.Spec.SignerName {
 	case certificatesv1.KubeletServingSignerName:
@@ -50,9 +51,10 @@ func Judge(csr certificatesv1.CertificateSigningRequest, known knowledge.Facts) 
 	return Decision{Outcome: NotOurs}
 }
 
-// Requester is the instance whose node has made a request; nil when it is none's, and so not ours. The API server is not asked for anything
-// before that is known.
-func Requester(csr certificatesv1.CertificateSigningRequest, instances []v1alpha1.WindowsInstance) *v1alpha1.WindowsInstance {
+// Requester returns the instance whose node has made a request; nil when there is none, and the request is not ours. No
+// request is sent to the API server before that is known.
+func Requester(csr certificatesv1.CertificateSigningRequest,
+	instances []v1alpha1.WindowsInstance) *v1alpha1.WindowsInstance {
 	i := slices.IndexFunc(instances, func(i v1alpha1.WindowsInstance) bool {
 		return ownership.KeepsNode(&i) && AsksFor(csr, i.Status.NodeRef.Name)
 	})
@@ -62,13 +64,14 @@ func Requester(csr certificatesv1.CertificateSigningRequest, instances []v1alpha
 	return &instances[i]
 }
 
-// AsksFor reports whether a request may be one of the node: by its signer and by who has made it. Nothing else needs to be known to leave the
-// requests of everybody else alone.
+// AsksFor reports whether a request may belong to the node, by its signer and requester. That is enough to leave all
+// other requests alone.
 func AsksFor(csr certificatesv1.CertificateSigningRequest, nodeName string) bool {
 	return KubeletSigner(csr.Spec.SignerName) && nodeName != "" && csr.Spec.Username == nodeUser(nodeName)
 }
 
 // KubeletSigner reports whether a signer is one that kubelets ask.
 func KubeletSigner(signer string) bool {
-	return signer == certificatesv1.KubeletServingSignerName || signer == certificatesv1.KubeAPIServerClientKubeletSignerName
+	return signer == certificatesv1.KubeletServingSignerName ||
+		signer == certificatesv1.KubeAPIServerClientKubeletSignerName
 }

@@ -15,14 +15,16 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
 
-// bound is an instance whose host is Node win-a.
+// bound returns an instance whose host is Node win-a.
 func bound(change func(*v1alpha1.WindowsInstance)) v1alpha1.WindowsInstance {
 	instance := v1alpha1.WindowsInstance{
 		ObjectMeta: metav1.ObjectMeta{Name: "listed", CreationTimestamp: metav1.NewTime(attackTime)},
-		Spec:       v1alpha1.WindowsInstanceSpec{Address: "10.0.0.1", DesiredState: v1alpha1.DesiredStateNode, Source: v1alpha1.Source{ConfigMapKey: "10.0.0.1"}},
+		Spec: v1alpha1.WindowsInstanceSpec{Address: "10.0.0.1", DesiredState: v1alpha1.DesiredStateNode,
+			Source: v1alpha1.Source{ConfigMapKey: "10.0.0.1"}},
 		Status: v1alpha1.WindowsInstanceStatus{
 			NodeRef: &v1alpha1.NodeReference{Name: "win-a", UID: "node-uid", Confirmed: true},
-			HostKey: &v1alpha1.HostKey{Key: "key"}, Host: &v1alpha1.HostStatus{Name: "win-a", MachineID: "id", Addresses: []string{"10.0.0.1", "10.0.1.1"}},
+			HostKey: &v1alpha1.HostKey{Key: "key"}, Host: &v1alpha1.HostStatus{Name: "win-a", MachineID: "id",
+				Addresses: []string{"10.0.0.1", "10.0.1.1"}},
 		},
 	}
 	if change != nil {
@@ -33,7 +35,8 @@ func bound(change func(*v1alpha1.WindowsInstance)) v1alpha1.WindowsInstance {
 
 func windowsNode(name string, made time.Time) corev1.Node {
 	return corev1.Node{ObjectMeta: metav1.ObjectMeta{
-		Name: name, UID: "node-uid", Labels: map[string]string{corev1.LabelOSStable: "windows"}, CreationTimestamp: metav1.NewTime(made),
+		Name: name, UID: "node-uid", Labels: map[string]string{corev1.LabelOSStable: "windows"},
+		CreationTimestamp: metav1.NewTime(made),
 	}}
 }
 
@@ -43,20 +46,30 @@ func TestARequestIsOursWhenANodeOfOursHasMadeIt(t *testing.T) {
 		change func(*v1alpha1.WindowsInstance)
 		ours   bool
 	}{
-		"a node":                                  {nil, true},
-		"a node whose Machine is being deleted":   {func(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateUnmanaged }, true},
-		"a node that is paused":                   {func(i *v1alpha1.WindowsInstance) { i.Spec.Paused = true }, true},
-		"a host that is to be removed":            {func(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateRemoved }, false},
-		"a host that only claims the name":        {func(i *v1alpha1.WindowsInstance) { i.Status.NodeRef.Confirmed = false }, false},
-		"a host that has no name yet":             {func(i *v1alpha1.WindowsInstance) { i.Status.NodeRef = nil }, false},
-		"a host whose name is empty":              {func(i *v1alpha1.WindowsInstance) { i.Status.NodeRef.Name = "" }, false},
-		"the node of another name":                {func(i *v1alpha1.WindowsInstance) { i.Status.NodeRef.Name = "win-b" }, false},
-		"the node of a name that differs in case": {func(i *v1alpha1.WindowsInstance) { i.Status.NodeRef.Name = "WIN-A" }, false},
+		"a node": {nil, true},
+		"a node whose Machine is being deleted": {func(i *v1alpha1.WindowsInstance) {
+			i.Spec.DesiredState = v1alpha1.DesiredStateUnmanaged
+		}, true},
+		"a node that is paused": {func(i *v1alpha1.WindowsInstance) { i.Spec.Paused = true }, true},
+		"a host that is to be removed": {func(i *v1alpha1.WindowsInstance) {
+			i.Spec.DesiredState = v1alpha1.DesiredStateRemoved
+		}, false},
+		"a host that only claims the name": {func(i *v1alpha1.WindowsInstance) {
+			i.Status.NodeRef.Confirmed = false
+		}, false},
+		"a host that has no name yet": {func(i *v1alpha1.WindowsInstance) { i.Status.NodeRef = nil }, false},
+		"a host whose name is empty":  {func(i *v1alpha1.WindowsInstance) { i.Status.NodeRef.Name = "" }, false},
+		"the node of another name": {func(i *v1alpha1.WindowsInstance) {
+			i.Status.NodeRef.Name = "win-b"
+		}, false},
+		"the node of a name that differs in case": {func(i *v1alpha1.WindowsInstance) {
+			i.Status.NodeRef.Name = "WIN-A"
+		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			request := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth, nil)
 			if got := Requester(request, []v1alpha1.WindowsInstance{bound(c.change)}); (got != nil) != c.ours {
-				t.Errorf("the request is that of %v", got)
+				t.Errorf("the request belongs to %v", got)
 			}
 		})
 	}
@@ -70,18 +83,23 @@ func TestARequestFromBeforeTheHostHadTheNameIsNotTheHosts(t *testing.T) {
 		asked time.Duration // after the instance was made
 		check string
 	}{
-		"a request after the Node was made is its host's":                                        {hour, 2 * hour, ""},
-		"a request just before the Node, when the kubelet starts, is":                            {hour, hour - time.Minute, ""},
-		"a request long before the Node is another's":                                            {hour, hour - 10*time.Minute, "Age"},
-		"a request before the instance is another's, also just before the Node":                  {time.Minute, -time.Second, "Age"},
+		"a request after the Node was made is its host's": {hour, 2 * hour, ""},
+		"a request just before the Node, when the kubelet starts, is": {hour,
+			hour - time.Minute, ""},
+		"a request long before the Node is another's": {hour,
+			hour - 10*time.Minute, "Age"},
+		"a request before the instance is another's, also just before the Node": {time.Minute,
+			-time.Second, "Age"},
 		"a request before an instance that was made again is the host's, whose Node is older":    {-hour, -time.Minute, ""},
 		"a request from before that Node is not":                                                 {-hour, -2 * hour, "Age"},
 		"a request in the very second in which the instance was made, in which the Node was too": {time.Nanosecond, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			instance, node := bound(nil), windowsNode("win-a", attackTime.Add(c.node))
-			known := knowledge.Of(&instance, knowledge.Present{Instances: []v1alpha1.WindowsInstance{instance}, Nodes: []corev1.Node{node}})
-			request := signingRequest(certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth, newRequest(t, nil, nil))
+			known := knowledge.Of(&instance, knowledge.Present{Instances: []v1alpha1.WindowsInstance{instance},
+				Nodes: []corev1.Node{node}})
+			request := signingRequest(certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth,
+				newRequest(t, nil, nil))
 			request.CreationTimestamp = metav1.NewTime(attackTime.Add(c.asked))
 			want := Approve
 			if c.check != "" {
@@ -92,28 +110,39 @@ func TestARequestFromBeforeTheHostHadTheNameIsNotTheHosts(t *testing.T) {
 	}
 }
 
-// another machine may come by the name of a host whose Node is not there. Its kubelet's requests are not touched.
+// another machine may come by the name of a host whose Node is not there. Its kubelet's requests are not
+// touched.
 func TestANodeIsTheOneThatTheHostWasBoundTo(t *testing.T) {
 	for name, c := range map[string]struct {
 		instance func(*v1alpha1.WindowsInstance)
 		node     func(*corev1.Node)
 		ours     bool
 	}{
-		"the Node that it was bound to":                 {nil, nil, true},
-		"that Node, whose kubelet says another system":  {nil, func(n *corev1.Node) { n.Labels = nil }, true},
-		"a Windows Node, before it was bound":           {func(i *v1alpha1.WindowsInstance) { i.Status.NodeRef.UID = "" }, nil, true},
-		"a Linux Node that has the name, before that":   {func(i *v1alpha1.WindowsInstance) { i.Status.NodeRef.UID = "" }, func(n *corev1.Node) { n.Labels[corev1.LabelOSStable] = "linux" }, false},
+		"the Node that it was bound to":                {nil, nil, true},
+		"that Node, whose kubelet says another system": {nil, func(n *corev1.Node) { n.Labels = nil }, true},
+		"a Windows Node, before it was bound": {func(i *v1alpha1.WindowsInstance) {
+			i.Status.NodeRef.UID = ""
+		}, nil, true},
+		"a Linux Node that has the name, before that": {func(i *v1alpha1.WindowsInstance) {
+			i.Status.NodeRef.UID = ""
+		}, func(n *corev1.Node) {
+			n.Labels[corev1.LabelOSStable] = "linux"
+		}, false},
 		"another Node of that name, after it was bound": {nil, func(n *corev1.Node) { n.UID = "another" }, false},
 		"a Node of another name: its own is not there":  {nil, func(n *corev1.Node) { n.Name = "win-b" }, false},
-		"a Linux Node of that name, after it was bound": {nil, func(n *corev1.Node) { n.UID, n.Labels[corev1.LabelOSStable] = "another", "linux" }, false},
+		"a Linux Node of that name, after it was bound": {nil, func(n *corev1.Node) {
+			n.UID, n.Labels[corev1.LabelOSStable] = "another", "linux"
+		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			instance, node := bound(c.instance), windowsNode("win-a", attackTime)
 			if c.node != nil {
 				c.node(&node)
 			}
-			known := knowledge.Of(&instance, knowledge.Present{Instances: []v1alpha1.WindowsInstance{instance}, Nodes: []corev1.Node{node}})
-			request := signingRequest(certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth, newRequest(t, nil, nil))
+			known := knowledge.Of(&instance, knowledge.Present{Instances: []v1alpha1.WindowsInstance{instance},
+				Nodes: []corev1.Node{node}})
+			request := signingRequest(certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth,
+				newRequest(t, nil, nil))
 			request.CreationTimestamp = metav1.NewTime(attackTime)
 			want, check := Approve, ""
 			if !c.ours {
@@ -147,8 +176,10 @@ func TestAHostServesUnderItsNameAsItWritesIt(t *testing.T) {
 // a listed host may be the virtual machine of a Machine that the operator leaves alone.
 func TestAListedHostMayBeTheMachineOfSomebodyElse(t *testing.T) {
 	machine := func(change func(*machinev1beta1.Machine)) machinev1beta1.Machine {
-		m := machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: "m", UID: "uid", Labels: map[string]string{}}}
-		m.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}, {Type: corev1.NodeInternalDNS, Address: "Win-A"}}
+		m := machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: "m", UID: "uid",
+			Labels: map[string]string{}}}
+		m.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"},
+			{Type: corev1.NodeInternalDNS, Address: "Win-A"}}
 		m.Status.NodeRef = &corev1.ObjectReference{Name: "win-a"}
 		if change != nil {
 			change(&m)
@@ -166,9 +197,13 @@ func TestAListedHostMayBeTheMachineOfSomebodyElse(t *testing.T) {
 			windows(m)
 			m.Labels[v1alpha1.LabelIgnore] = "true"
 		}, true},
-		"listed by the name that the cloud gives it":      {func(i *v1alpha1.WindowsInstance) { i.Spec.Address = "win-a" }, nil, true},
-		"not one that the operator makes a node of":       {nil, windows, false},
-		"not one at an address that the host alone tells": {func(i *v1alpha1.WindowsInstance) { i.Spec.Address = "10.0.1.1" }, nil, false},
+		"listed by the name that the cloud gives it": {func(i *v1alpha1.WindowsInstance) {
+			i.Spec.Address = "win-a"
+		}, nil, true},
+		"not one that the operator makes a node of": {nil, windows, false},
+		"not one at an address that the host alone tells": {func(i *v1alpha1.WindowsInstance) {
+			i.Spec.Address = "10.0.1.1"
+		}, nil, false},
 		"not another Machine, for the host of a Machine": {func(i *v1alpha1.WindowsInstance) {
 			i.Spec.Source.Machine = &v1alpha1.MachineReference{Namespace: v1alpha1.MachineNamespace, Name: "own", UID: "own-uid"}
 		}, nil, false},
@@ -192,15 +227,18 @@ func TestAListedHostMayBeTheMachineOfSomebodyElse(t *testing.T) {
 	}
 }
 
-// expectServing has the instance's node ask for its address and a name, and tells of a decision by another check; none is an approval.
+// expectServing has the instance's node ask for its address and a name, and tells of a decision by another check; none
+// is an approval.
 func expectServing(t *testing.T, instance v1alpha1.WindowsInstance, present knowledge.Present, name, check string) {
 	t.Helper()
-	present.Instances, present.Nodes = []v1alpha1.WindowsInstance{instance}, []corev1.Node{windowsNode("win-a", attackTime)}
+	present.Instances, present.Nodes = []v1alpha1.WindowsInstance{instance},
+		[]corev1.Node{windowsNode("win-a", attackTime)}
 	present.Cluster = knownNodes.Cluster
-	request := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth, newRequest(t, nil, func(r *x509.CertificateRequest) {
-		withNames(r)
-		r.DNSNames = []string{name}
-	}))
+	request := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth,
+		newRequest(t, nil, func(r *x509.CertificateRequest) {
+			withNames(r)
+			r.DNSNames = []string{name}
+		}))
 	request.CreationTimestamp = metav1.NewTime(attackTime)
 	want := Approve
 	if check != "" {

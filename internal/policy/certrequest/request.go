@@ -18,8 +18,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// Limit is how many bytes of a certificate request are looked at. That of a kubelet with the largest key and twenty
-// names has less than half of it.
+// Limit is how many bytes of a certificate request are read. A kubelet's request with the largest key and twenty names
+// has less than half of it.
 const Limit = 16 << 10
 
 // pemRequest is the kind of PEM that a request is in. Source: RFC 7468, section 7.
@@ -38,8 +38,8 @@ type wholeRequest struct {
 	Signature asn1.BitString
 }
 
-// signedPart is the part of a request that is signed, without what a node's request does not have. Source: RFC 2986, section 4.1, where
-// relative names and attributes are sets: a name ends in SET for encoding/asn1.
+// signedPart is the part of a request that is signed, without what a node's request does not have. Source: RFC 2986,
+// section 4.1, where relative names and attributes are sets: a name ends in SET for encoding/asn1.
 type signedPart struct {
 	Version    int
 	Subject    []relativeNameSET
@@ -94,8 +94,9 @@ func parseRequest(data []byte) (request *nodeRequest, failed policy.Decision) {
 	return request, policy.Decision{Allowed: true}
 }
 
-// readAgain reads the request once more, and wants it to be made of what was read and nothing else: crypto/x509 passes over attributes,
-// values of attributes and ends of sequences that it does not know, and of two things that may be there once takes one.
+// readAgain reads the request once more, and wants it to be made of what was read and nothing else: crypto/x509 passes
+// over attributes, values of attributes and ends of sequences that it does not know, and of two things that may be
+// there once takes one.
 func (r *nodeRequest) readAgain() string {
 	const more = "The certificate request holds something that no request of a node does"
 	if !exactly(r.Raw, &wholeRequest{}) || !exactly(r.RawTBSCertificateRequest, &r.signed) || r.signed.Version != 0 {
@@ -125,13 +126,14 @@ func exactly[T any](der []byte, into *T) bool {
 // nodesOrganization is the group of all nodes. Source: Kubernetes, "Using Node Authorization".
 const nodesOrganization = "system:nodes"
 
-// nodeUser is the user name of a node.
+// nodeUser returns the user name of a node.
 func nodeUser(nodeName string) string { return "system:node:" + nodeName }
 
 // refused is the reason of every decision against a request.
 const refused = v1alpha1.ReasonCertificateRequestRefused
 
-// Object identifiers of what a request may hold. Source: RFC 5280, appendix A, and section 4.2.1.6; RFC 2985, section 5.4.2.
+// Object identifiers of what a request may hold. Source: RFC 5280, appendix A, and section 4.2.1.6; RFC 2985, section
+// 5.4.2.
 var (
 	oidCommonName             = asn1.ObjectIdentifier{2, 5, 4, 3}
 	oidOrganization           = asn1.ObjectIdentifier{2, 5, 4, 10}
@@ -165,11 +167,13 @@ func organization(r *nodeRequest, group string) string {
 	if slices.Equal(r.Subject.Organization, []string{group}) {
 		return ""
 	}
-	return fmt.Sprintf("The request is for the groups %s; it may be for %q and nothing else.", someQuoted(r.Subject.Organization), group)
+	return fmt.Sprintf("The request is for the groups %s; it may be for %q and nothing else.",
+		someQuoted(r.Subject.Organization), group)
 }
 
-// nothingElse allows one common name and one organization in the subject, each by itself and in an encoding that has one reading. It
-// looks at the subject as it stands there: who signs may copy it, and who reads the certificate need not read it as Go does.
+// nothingElse allows one common name and one organization in the subject, each by itself and in an encoding that has
+// one reading. It looks at the subject as it stands there: who signs may copy it, and who reads the certificate need
+// not read it as Go does.
 func nothingElse(r *nodeRequest) string {
 	for _, name := range r.Subject.Names {
 		if !name.Type.Equal(oidCommonName) && !name.Type.Equal(oidOrganization) {
@@ -182,13 +186,14 @@ func nothingElse(r *nodeRequest) string {
 	for _, relative := range r.signed.Subject {
 		value := relative[0].Value
 		if value.Class != asn1.ClassUniversal || value.IsCompound || value.Tag != asn1.TagPrintableString && value.Tag != asn1.TagUTF8String {
-			return fmt.Sprintf("The request's subject has a text of ASN.1 type %d; PrintableString and UTF8String are allowed.", value.Tag)
+			return fmt.Sprintf("The request's subject has a text of ASN.1 type %d; PrintableString and UTF8String are allowed.",
+				value.Tag)
 		}
 	}
 	return ""
 }
 
-// Bounds of RSA keys. The upper one is that of crypto/tls, which takes part in no handshake with a larger key.
+// Bounds of RSA keys. The upper one comes from crypto/tls, which refuses a handshake with a larger key.
 const (
 	leastRSABits     = 2048
 	mostRSABits      = 8192
@@ -202,13 +207,15 @@ func keyStrength(r *x509.CertificateRequest) string {
 		case elliptic.P256(), elliptic.P384(), elliptic.P521():
 			return ""
 		}
-		return fmt.Sprintf("The key has %d bits; an ECDSA key needs 256, on one of the curves P-256, P-384 and P-521.", key.Curve.Params().BitSize)
+		return fmt.Sprintf("The key has %d bits; an ECDSA key needs 256, on one of the curves P-256, P-384 and P-521.",
+			key.Curve.Params().BitSize)
 	case *rsa.PublicKey:
 		if bits := key.N.BitLen(); bits < leastRSABits || bits > mostRSABits {
 			return fmt.Sprintf("The key has %d bits; an RSA key needs %d, and has at most %d.", bits, leastRSABits, mostRSABits)
 		}
 		if key.E < leastRSAExponent || key.E%2 == 0 {
-			return fmt.Sprintf("The key has the exponent %d; that of an RSA key is odd, and at least %d.", key.E, leastRSAExponent)
+			return fmt.Sprintf("The key has the exponent %d; that of an RSA key is odd, and at least %d.",
+				key.E, leastRSAExponent)
 		}
 		return ""
 	case ed25519.PublicKey:
@@ -219,7 +226,8 @@ func keyStrength(r *x509.CertificateRequest) string {
 
 // signatures are the algorithms by which a request may be signed with its key. Go checks SHA-1, too.
 var signatures = []x509.SignatureAlgorithm{
-	x509.ECDSAWithSHA256, x509.ECDSAWithSHA384, x509.ECDSAWithSHA512, x509.SHA256WithRSA, x509.SHA384WithRSA, x509.SHA512WithRSA, x509.PureEd25519,
+	x509.ECDSAWithSHA256, x509.ECDSAWithSHA384, x509.ECDSAWithSHA512, x509.SHA256WithRSA, x509.SHA384WithRSA,
+	x509.SHA512WithRSA, x509.PureEd25519,
 }
 
 // noNames allows no alternative names of any kind: a client is known by its subject.
@@ -235,7 +243,7 @@ func noNames(r *nodeRequest) string {
 func noOtherExtensions(r *nodeRequest) string {
 	for _, extension := range r.Extensions {
 		if !extension.Id.Equal(oidSubjectAlternativeName) {
-			return fmt.Sprintf("The request holds the extension %s, which none of a node needs.", extension.Id)
+			return fmt.Sprintf("The request holds the extension %s, which a node does not need.", extension.Id)
 		}
 	}
 	return ""

@@ -29,7 +29,8 @@ func newRequest(t testing.TB, key crypto.Signer, change func(*x509.CertificateRe
 	if key == nil {
 		key = ecdsaKey(t, elliptic.P256())
 	}
-	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:win-a", Organization: []string{"system:nodes"}}}
+	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:win-a",
+		Organization: []string{"system:nodes"}}}
 	if change != nil {
 		change(template)
 	}
@@ -58,7 +59,7 @@ func rsaKey(t testing.TB, bits int) *rsa.PrivateKey {
 	return key
 }
 
-// otherName is a subject alternative name of a kind that crypto/x509 leaves out.
+// otherName returns a subject alternative name of a kind that crypto/x509 leaves out.
 func otherName(t testing.TB) pkix.Extension {
 	t.Helper()
 	registered := asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: 8, Bytes: []byte{0x2a, 0x03}}
@@ -75,21 +76,41 @@ var spoiledSubjects = map[string]struct {
 	change func(*x509.CertificateRequest)
 	check  string
 }{
-	"the name of no node that there is":   {func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:master-9" }, "CommonName"},
-	"a name that begins with the node's":  {func(r *x509.CertificateRequest) { r.Subject.CommonName += "b" }, "CommonName"},
-	"the node's name in capitals":         {func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:WIN-A" }, "CommonName"},
-	"the node's name with a trailing dot": {func(r *x509.CertificateRequest) { r.Subject.CommonName += "." }, "CommonName"},
-	"a letter that looks like the node's": {func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:wіn-a" }, "CommonName"},
-	"no name":                             {func(r *x509.CertificateRequest) { r.Subject.CommonName = "" }, "CommonName"},
-	"the group of administrators":         {func(r *x509.CertificateRequest) { r.Subject.Organization = []string{"system:masters"} }, "Organization"},
-	"a second group":                      {func(r *x509.CertificateRequest) { r.Subject.Organization = []string{"system:nodes", "system:masters"} }, "Organization"},
-	"no group":                            {func(r *x509.CertificateRequest) { r.Subject.Organization = nil }, "Organization"},
-	"an organizational unit":              {func(r *x509.CertificateRequest) { r.Subject.OrganizationalUnit = []string{"x"} }, "Subject"},
+	"the name of no node that there is": {func(r *x509.CertificateRequest) {
+		r.Subject.CommonName = "system:node:master-9"
+	}, "CommonName"},
+	"a name that begins with the node's": {func(r *x509.CertificateRequest) {
+		r.Subject.CommonName += "b"
+	}, "CommonName"},
+	"the node's name in capitals": {func(r *x509.CertificateRequest) {
+		r.Subject.CommonName = "system:node:WIN-A"
+	}, "CommonName"},
+	"the node's name with a trailing dot": {func(r *x509.CertificateRequest) {
+		r.Subject.CommonName += "."
+	}, "CommonName"},
+	"a letter that looks like the node's": {func(r *x509.CertificateRequest) {
+		r.Subject.CommonName = "system:node:wіn-a"
+	}, "CommonName"},
+	"no name": {func(r *x509.CertificateRequest) { r.Subject.CommonName = "" }, "CommonName"},
+	"the group of administrators": {func(r *x509.CertificateRequest) {
+		r.Subject.Organization = []string{"system:masters"}
+	}, "Organization"},
+	"a second group": {func(r *x509.CertificateRequest) {
+		r.Subject.Organization = []string{"system:nodes", "system:masters"}
+	}, "Organization"},
+	"no group": {func(r *x509.CertificateRequest) {
+		r.Subject.Organization = nil
+	}, "Organization"},
+	"an organizational unit": {func(r *x509.CertificateRequest) {
+		r.Subject.OrganizationalUnit = []string{"x"}
+	}, "Subject"},
 	"a second common name": {func(r *x509.CertificateRequest) {
-		r.Subject.ExtraNames = []pkix.AttributeTypeAndValue{{Type: oidCommonName, Value: "system:node:master-0"}, {Type: oidCommonName, Value: "system:node:win-a"}}
+		r.Subject.ExtraNames = []pkix.AttributeTypeAndValue{{Type: oidCommonName, Value: "system:node:master-0"},
+			{Type: oidCommonName, Value: "system:node:win-a"}}
 	}, "Subject"},
 	"an extension that makes a certificate authority": {func(r *x509.CertificateRequest) {
-		r.ExtraExtensions = append(r.ExtraExtensions, pkix.Extension{Id: asn1.ObjectIdentifier{2, 5, 29, 19}, Value: []byte{0x30, 3, 1, 1, 0xff}})
+		r.ExtraExtensions = append(r.ExtraExtensions, pkix.Extension{Id: asn1.ObjectIdentifier{2, 5, 29, 19},
+			Value: []byte{0x30, 3, 1, 1, 0xff}})
 	}, "Extensions"},
 }
 
@@ -106,7 +127,8 @@ func TestKubeletClientRequest(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, key := range map[string]crypto.Signer{
-			"P-256": ecdsaKey(t, elliptic.P256()), "P-384": ecdsaKey(t, elliptic.P384()), "RSA 2048": rsaKey(t, 2048), "Ed25519": edwards,
+			"P-256": ecdsaKey(t, elliptic.P256()), "P-384": ecdsaKey(t, elliptic.P384()),
+			"RSA 2048": rsaKey(t, 2048), "Ed25519": edwards,
 		} {
 			if decision := kubeletClientRequest(newRequest(t, key, nil), "win-a"); !decision.Allowed {
 				t.Errorf("%s: %+v", name, decision)
@@ -127,8 +149,12 @@ func TestKubeletClientRequest(t *testing.T) {
 	refuses("an ECDSA key that is too short", newRequest(t, ecdsaKey(t, elliptic.P224()), nil), "Key")
 	t.Setenv("GODEBUG", "rsa1024min=0")
 	refuses("an RSA key that is too short", newRequest(t, rsaKey(t, 1024), nil), "Key")
-	refuses("a DNS name", newRequest(t, nil, func(r *x509.CertificateRequest) { r.DNSNames = []string{"win-a"} }), "OtherNames")
-	refuses("an address", newRequest(t, nil, func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{{10, 0, 0, 1}} }), "OtherNames")
+	refuses("a DNS name", newRequest(t, nil, func(r *x509.CertificateRequest) {
+		r.DNSNames = []string{"win-a"}
+	}), "OtherNames")
+	refuses("an address", newRequest(t, nil, func(r *x509.CertificateRequest) {
+		r.IPAddresses = []net.IP{{10, 0, 0, 1}}
+	}), "OtherNames")
 	refuses("an alternative name of an unknown kind", newRequest(t, nil, func(r *x509.CertificateRequest) {
 		r.ExtraExtensions = []pkix.Extension{otherName(t)}
 	}), "OtherNames")
@@ -137,7 +163,8 @@ func TestKubeletClientRequest(t *testing.T) {
 	refuses("nothing", nil, "Form")
 	refuses("what is not PEM", []byte("garbage"), "Form")
 	refuses("PEM of another kind", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")}), "Form")
-	refuses("PEM that holds no request", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: []byte("x")}), "Form")
+	refuses("PEM that holds no request", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: []byte("x")}),
+		"Form")
 	refuses("two requests", append(append([]byte(nil), good...), good...), "Form")
 	block, _ := pem.Decode(good)
 	block.Bytes[len(block.Bytes)-1] ^= 1
@@ -162,17 +189,22 @@ func named(texts ...string) knowledge.Names {
 
 var knownNodes = knowledge.Facts{
 	Nodes: []knowledge.Node{
-		{Name: "win-b", Registered: true, Given: named("win-b", "shared.example.com", "10.0.0.2"), Told: named("10.0.0.1", "10.0.0.9")},
-		{Name: "win-a", Registered: true, Given: named("win-a", "WIN-A", "win-a.example.com", "Listed.example.com", "shared.example.com", "", "10.0.0.1", "10.0.0.2"),
+		{Name: "win-b", Registered: true, Given: named("win-b", "shared.example.com", "10.0.0.2"),
+			Told: named("10.0.0.1", "10.0.0.9")},
+		{Name: "win-a", Registered: true, Given: named("win-a", "WIN-A", "win-a.example.com", "Listed.example.com",
+			"shared.example.com", "", "10.0.0.1", "10.0.0.2"),
 			Told: named("10.0.0.8", "10.0.0.9", "172.30.0.9")},
 		{Name: "master-0", Foreign: true, Registered: true, Given: named("master-0", "10.0.0.3")},
 	},
-	Cluster: &nodespec.Cluster{ServiceCIDRs: []string{"172.30.0.0/16"}, APIServerInternalURL: "https://api-int.lab.example.com:6443"},
+	Cluster: &nodespec.Cluster{ServiceCIDRs: []string{"172.30.0.0/16"},
+		APIServerInternalURL: "https://api-int.lab.example.com:6443"},
 }
 
-func signingRequest(signer string, purpose certificatesv1.KeyUsage, request []byte) certificatesv1.CertificateSigningRequest {
+func signingRequest(signer string, purpose certificatesv1.KeyUsage,
+	request []byte) certificatesv1.CertificateSigningRequest {
 	return certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{
-		SignerName: signer, Request: request, Username: "system:node:win-a", Groups: []string{"system:nodes", "system:authenticated"},
+		SignerName: signer, Request: request, Username: "system:node:win-a", Groups: []string{"system:nodes",
+			"system:authenticated"},
 		Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, purpose},
 	}}
 }
@@ -191,7 +223,7 @@ func expectOutcome(t *testing.T, got Decision, outcome Outcome, check string) {
 	case outcome == NotOurs && got != (Decision{Outcome: NotOurs}):
 		t.Errorf("what is not ours gets more than that: %+v", got)
 	case outcome != NotOurs && (got.NodeName != "win-a" || got.Message == ""):
-		t.Errorf("decision does not say what of whom: %+v", got)
+		t.Errorf("the decision does not name the fault and the node: %+v", got)
 	case outcome == Refuse && got.Reason == "":
 		t.Error("the refusal has no reason")
 	}
@@ -205,42 +237,71 @@ var spoiledRequests = map[string]struct {
 	outcome Outcome
 	check   string
 }{
-	"of a Linux node is left alone":                  {func(c *csr) { c.Spec.Username = "system:node:worker-0" }, NotOurs, ""},
-	"of a user who is no node is left alone":         {func(c *csr) { c.Spec.Username = "win-a" }, NotOurs, ""},
-	"of the bootstrapper is left alone":              {func(c *csr) { c.Spec.Username = "system:bootstrap:abc" }, NotOurs, ""},
-	"of a node without a name is left alone":         {func(c *csr) { c.Spec.Username = "system:node:" }, NotOurs, ""},
-	"of a node in capitals is left alone":            {func(c *csr) { c.Spec.Username = "system:node:WIN-A" }, NotOurs, ""},
-	"to another signer is left alone":                {func(c *csr) { c.Spec.SignerName = "example.com/signer" }, NotOurs, ""},
-	"to no signer is left alone":                     {func(c *csr) { c.Spec.SignerName = "" }, NotOurs, ""},
-	"to the signer of all clients is left alone":     {func(c *csr) { c.Spec.SignerName = certificatesv1.KubeAPIServerClientSignerName }, NotOurs, ""},
-	"of somebody outside the group is refused":       {func(c *csr) { c.Spec.Groups = []string{"system:authenticated"} }, Refuse, "Group"},
-	"of a node that is not authenticated is refused": {func(c *csr) { c.Spec.Groups = []string{"system:nodes"} }, Refuse, "Group"},
-	"for a life of ten years is refused":             {func(c *csr) { c.Spec.ExpirationSeconds = new(int32(10 * 365 * 24 * 3600)) }, Refuse, "Lifetime"},
-	"for a life of a minute is refused":              {func(c *csr) { c.Spec.ExpirationSeconds = new(int32(60)) }, Refuse, "Lifetime"},
-	"for a life below nothing is refused":            {func(c *csr) { c.Spec.ExpirationSeconds = new(int32(-1)) }, Refuse, "Lifetime"},
-	"for a life of an hour is approved":              {func(c *csr) { c.Spec.ExpirationSeconds = new(int32(3600)) }, Approve, ""},
-	"without usages is refused":                      {func(c *csr) { c.Spec.Usages = nil }, Refuse, "Usages"},
-	"for signing certificates is refused":            {func(c *csr) { c.Spec.Usages = append(c.Spec.Usages, certificatesv1.UsageCertSign) }, Refuse, "Usages"},
+	"of a Linux node is left alone": {func(c *csr) {
+		c.Spec.Username = "system:node:worker-0"
+	}, NotOurs, ""},
+	"of a user who is no node is left alone": {func(c *csr) { c.Spec.Username = "win-a" }, NotOurs, ""},
+	"of the bootstrapper is left alone": {func(c *csr) {
+		c.Spec.Username = "system:bootstrap:abc"
+	}, NotOurs, ""},
+	"of a node without a name is left alone": {func(c *csr) { c.Spec.Username = "system:node:" }, NotOurs, ""},
+	"of a node in capitals is left alone": {func(c *csr) {
+		c.Spec.Username = "system:node:WIN-A"
+	}, NotOurs, ""},
+	"to another signer is left alone": {func(c *csr) {
+		c.Spec.SignerName = "example.com/signer"
+	}, NotOurs, ""},
+	"to no signer is left alone": {func(c *csr) { c.Spec.SignerName = "" }, NotOurs, ""},
+	"to the signer of all clients is left alone": {func(c *csr) {
+		c.Spec.SignerName = certificatesv1.KubeAPIServerClientSignerName
+	}, NotOurs, ""},
+	"of somebody outside the group is refused": {func(c *csr) {
+		c.Spec.Groups = []string{"system:authenticated"}
+	}, Refuse, "Group"},
+	"of a node that is not authenticated is refused": {func(c *csr) {
+		c.Spec.Groups = []string{"system:nodes"}
+	}, Refuse, "Group"},
+	"for a life of ten years is refused": {func(c *csr) {
+		c.Spec.ExpirationSeconds = new(int32(10 * 365 * 24 * 3600))
+	}, Refuse, "Lifetime"},
+	"for a life of a minute is refused": {func(c *csr) {
+		c.Spec.ExpirationSeconds = new(int32(60))
+	}, Refuse, "Lifetime"},
+	"for a life below nothing is refused": {func(c *csr) {
+		c.Spec.ExpirationSeconds = new(int32(-1))
+	}, Refuse, "Lifetime"},
+	"for a life of an hour is approved": {func(c *csr) {
+		c.Spec.ExpirationSeconds = new(int32(3600))
+	}, Approve, ""},
+	"without usages is refused": {func(c *csr) { c.Spec.Usages = nil }, Refuse, "Usages"},
+	"for signing certificates is refused": {func(c *csr) {
+		c.Spec.Usages = append(c.Spec.Usages, certificatesv1.UsageCertSign)
+	}, Refuse, "Usages"},
 	"for client and server at once is refused": {func(c *csr) {
 		c.Spec.Usages = append(c.Spec.Usages, certificatesv1.UsageServerAuth, certificatesv1.UsageClientAuth)
 	}, Refuse, "Usages"},
 	"without its purpose is refused":               {func(c *csr) { c.Spec.Usages = c.Spec.Usages[:1] }, Refuse, "Usages"},
 	"without digital signature is refused":         {func(c *csr) { c.Spec.Usages = c.Spec.Usages[1:] }, Refuse, "Usages"},
 	"that holds no certificate request is refused": {func(c *csr) { c.Spec.Request = []byte("x") }, Refuse, "Form"},
-	"with usages in another order is approved":     {func(c *csr) { c.Spec.Usages[0], c.Spec.Usages[1] = c.Spec.Usages[1], c.Spec.Usages[0] }, Approve, ""},
-	"that wants key encipherment too is approved":  {func(c *csr) { c.Spec.Usages = append(c.Spec.Usages, certificatesv1.UsageKeyEncipherment) }, Approve, ""},
-	"by the node for itself is approved":           {func(*csr) {}, Approve, ""},
+	"with usages in another order is approved": {func(c *csr) {
+		c.Spec.Usages[0], c.Spec.Usages[1] = c.Spec.Usages[1], c.Spec.Usages[0]
+	}, Approve, ""},
+	"that wants key encipherment too is approved": {func(c *csr) {
+		c.Spec.Usages = append(c.Spec.Usages, certificatesv1.UsageKeyEncipherment)
+	}, Approve, ""},
+	"by the node for itself is approved": {func(*csr) {}, Approve, ""},
 }
 
 //
 func TestApproveServingRequest(t *testing.T) {
 	serving := func(change func(*x509.CertificateRequest)) csr {
-		return signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth, newRequest(t, nil, func(r *x509.CertificateRequest) {
-			withNames(r)
-			if change != nil {
-				change(r)
-			}
-		}))
+		return signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth,
+			newRequest(t, nil, func(r *x509.CertificateRequest) {
+				withNames(r)
+				if change != nil {
+					change(r)
+				}
+			}))
 	}
 	for name, spoiled := range spoiledRequests {
 		t.Run("a request "+name, func(t *testing.T) {
@@ -259,9 +320,15 @@ func TestApproveServingRequest(t *testing.T) {
 		outcome Outcome
 		check   string
 	}{
-		"the name under which it is listed":           {func(r *x509.CertificateRequest) { r.DNSNames = []string{"win-a.example.com"} }, Approve, ""},
-		"that name in lower case":                     {func(r *x509.CertificateRequest) { r.DNSNames = []string{"listed.example.com"} }, Approve, ""},
-		"that name in capitals":                       {func(r *x509.CertificateRequest) { r.DNSNames = []string{"WIN-A.EXAMPLE.COM"} }, Refuse, "OwnNames"},
+		"the name under which it is listed": {func(r *x509.CertificateRequest) {
+			r.DNSNames = []string{"win-a.example.com"}
+		}, Approve, ""},
+		"that name in lower case": {func(r *x509.CertificateRequest) {
+			r.DNSNames = []string{"listed.example.com"}
+		}, Approve, ""},
+		"that name in capitals": {func(r *x509.CertificateRequest) {
+			r.DNSNames = []string{"WIN-A.EXAMPLE.COM"}
+		}, Refuse, "OwnNames"},
 		"an address that the host alone tells":        {func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.IPv4(10, 0, 0, 8)} }, Approve, ""},
 		"an address that two hosts tell":              {func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.IPv4(10, 0, 0, 9)} }, Refuse, "NobodyElses"},
 		"an address of a Service that its host tells": {func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.IPv4(172, 30, 0, 9)} }, Refuse, "NotTheClusters"},
@@ -297,7 +364,8 @@ func TestApproveServingRequest(t *testing.T) {
 //
 func TestApproveClientRenewal(t *testing.T) {
 	renewal := func(change func(*x509.CertificateRequest)) csr {
-		return signingRequest(certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth, newRequest(t, nil, change))
+		return signingRequest(certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth,
+			newRequest(t, nil, change))
 	}
 	for name, spoiled := range spoiledRequests {
 		t.Run("a request "+name, func(t *testing.T) {

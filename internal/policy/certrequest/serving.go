@@ -39,13 +39,15 @@ func judgeServing(csr certificatesv1.CertificateSigningRequest, known knowledge.
 	})
 }
 
-// Tags of the two kinds of alternative names that a kubelet serves under. Source: RFC 5280, section 4.2.1.6, GeneralName.
+// Tags of the two kinds of alternative names that a kubelet serves under. Source: RFC 5280, section 4.2.1.6,
+// GeneralName.
 const (
 	tagDNSName   = 2
 	tagIPAddress = 7
 )
 
-// namesAndAddressesOnly looks at the alternative names as they stand in the request: crypto/x509 leaves out kinds that it does not know.
+// namesAndAddressesOnly looks at the alternative names as they stand in the request: crypto/x509 leaves out kinds that
+// it does not know.
 func namesAndAddressesOnly(a askedFor) string {
 	if len(a.request.DNSNames)+len(a.request.IPAddresses) == 0 {
 		return "The request names neither a DNS name nor an address to serve."
@@ -76,7 +78,8 @@ func ownNames(a askedFor) string {
 	return ""
 }
 
-// addresses are those that the request names, as they stand there: an IPv4 address in the form of an IPv6 one is not the former.
+// addresses returns those that the request names, as they stand there: an IPv4 address in the form of an IPv6 one is
+// not the former.
 func (r *nodeRequest) addresses() []netip.Addr {
 	var addresses []netip.Addr
 	for _, ip := range r.IPAddresses {
@@ -114,9 +117,10 @@ func notTheClusters(a askedFor) string {
 	return ""
 }
 
-// nobodyElses rejects names and addresses of other nodes. A host reports its own addresses and may lie: it must neither get a certificate for the
-// address of another node nor block that node by claiming its address. An address that a source assigned belongs to the node, unless a source assigned
-// it to another node too. An address that only hosts report belongs to the node if no other node has it, by whatever report.
+// nobodyElses rejects names and addresses of other nodes. A host reports its own addresses and may lie: it must neither
+// get a certificate for the address of another node nor block that node by claiming its address. An address that a
+// source assigned belongs to the node, unless a source assigned it to another node too. An address that only hosts
+// report belongs to the node if no other node has it, by whatever report.
 func nobodyElses(a askedFor) string {
 	for _, other := range a.others {
 		for _, name := range a.request.DNSNames {

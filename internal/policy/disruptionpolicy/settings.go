@@ -1,5 +1,5 @@
 // Package disruptionpolicy reads the spec of a WindowsDisruptionPolicy: settings with their defaults, limits, pools and
-// maintenance windows, and what is wrong with them. It knows no nodes.
+// maintenance windows, and their faults. It knows no nodes.
 package disruptionpolicy
 
 import (
@@ -34,7 +34,8 @@ const (
 
 // Settings are the spec of a WindowsDisruptionPolicy with its defaults, checked.
 type Settings struct {
-	// Invalid says what about the spec cannot be followed; empty when it can be. Until it can, only repairs and removals are allowed.
+	// Invalid says what about the spec cannot be followed; empty when it can be. Until it can, only repairs and removals
+	// are allowed.
 	Invalid         string
 	Paused          bool
 	FailureDeadline time.Duration
@@ -44,7 +45,7 @@ type Settings struct {
 	StopOnFailure   bool
 	UpgradeStrategy v1alpha1.UpgradeStrategy
 	HostPoolLabel   string
-	// MaxUnavailable is that of all nodes.
+	// MaxUnavailable is the limit for all nodes.
 	MaxUnavailable Limit
 	// Pools are those with settings of their own, by name.
 	Pools map[string]PoolSettings
@@ -52,7 +53,7 @@ type Settings struct {
 	Windows []Window
 }
 
-// PoolSettings are those of one pool.
+// PoolSettings are the settings of one pool.
 type PoolSettings struct {
 	// MaxUnavailable is nil when the pool has the limit of all nodes.
 	MaxUnavailable *Limit
@@ -64,7 +65,7 @@ type Limit struct {
 	Number, Percent int
 }
 
-// Of is the limit for so many nodes.
+// Of returns the limit for so many nodes.
 func (l Limit) Of(nodes int) int {
 	if l.Percent > 0 {
 		return max(1, nodes*l.Percent/100)
@@ -72,7 +73,7 @@ func (l Limit) Of(nodes int) int {
 	return max(1, l.Number)
 }
 
-// HostPool is the pool of a listed host whose Node has these labels. A host without the label that parts them is in HostsPool.
+// HostPool returns the pool of a listed host whose Node has these labels. A host without that label is in HostsPool.
 func (s Settings) HostPool(labels map[string]string) string {
 	if value := labels[s.HostPoolLabel]; s.HostPoolLabel != "" && value != "" {
 		return hostsPrefix + value
@@ -80,12 +81,11 @@ func (s Settings) HostPool(labels map[string]string) string {
 	return HostsPool
 }
 
-// MachineSetPool is the pool of the Machines of a MachineSet.
+// MachineSetPool returns the pool of the Machines of a MachineSet.
 func MachineSetPool(name string) string { return machineSetPrefix + name }
 
-// Parse checks a spec and gives what it leaves out its default. The error names each field that is wrong, with its
-// value and what to write instead. The settings are usable all the same: what is wrong has its default, and Invalid is
-// the error.
+// Parse checks a spec and fills in defaults. The error names each wrong field, with its value and what to write
+// instead. The settings are usable even then: wrong fields have their defaults, and Invalid is the error.
 func Parse(spec v1alpha1.WindowsDisruptionPolicySpec) (Settings, error) {
 	p := &parser{}
 	settings := Settings{
@@ -160,7 +160,8 @@ func (p *parser) strategy(value v1alpha1.UpgradeStrategy) v1alpha1.UpgradeStrate
 		return value
 	case "":
 	default:
-		p.fault("upgradeStrategy", string(value), "is none", fmt.Sprintf("write %s or %s", v1alpha1.UpgradeReplace, v1alpha1.UpgradeInPlace))
+		p.fault("upgradeStrategy", string(value), "is none", fmt.Sprintf("write %s or %s", v1alpha1.UpgradeReplace,
+			v1alpha1.UpgradeInPlace))
 	}
 	return v1alpha1.UpgradeReplace
 }
@@ -170,7 +171,8 @@ func (p *parser) labelKey(key string) string {
 		return ""
 	}
 	if faults := validation.IsQualifiedName(key); len(faults) > 0 {
-		p.fault("hostPoolLabel", key, "is no key of a label", "write one as in topology.kubernetes.io/zone, or leave it out to have all listed hosts in one pool")
+		p.fault("hostPoolLabel", key, "is no key of a label",
+			"write one as in topology.kubernetes.io/zone, or leave it out to have all listed hosts in one pool")
 		return ""
 	}
 	return key
@@ -188,7 +190,8 @@ func (p *parser) pools(specs []v1alpha1.DisruptionPool) map[string]PoolSettings 
 			p.fault(fmt.Sprintf("pools[%d].name", i), spec.Name, "is there twice", "leave one of them")
 			continue
 		}
-		pools[spec.Name] = PoolSettings{MaxUnavailable: p.limit(fmt.Sprintf("pools[%d].maxUnavailable", i), spec.MaxUnavailable), Paused: spec.Paused}
+		pools[spec.Name] = PoolSettings{MaxUnavailable: p.limit(fmt.Sprintf("pools[%d].maxUnavailable", i),
+			spec.MaxUnavailable), Paused: spec.Paused}
 	}
 	return pools
 }

@@ -24,7 +24,8 @@ func text(s string) *intstr.IntOrString {
 func lasting(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
 
 func openAt(schedule string, d time.Duration, zone string) v1alpha1.WindowsDisruptionPolicySpec {
-	return v1alpha1.WindowsDisruptionPolicySpec{MaintenanceWindows: []v1alpha1.MaintenanceWindow{{Schedule: schedule, Duration: metav1.Duration{Duration: d}, TimeZone: zone}}}
+	return v1alpha1.WindowsDisruptionPolicySpec{MaintenanceWindows: []v1alpha1.MaintenanceWindow{{Schedule: schedule,
+		Duration: metav1.Duration{Duration: d}, TimeZone: zone}}}
 }
 
 func TestParseDisruptionPolicy(t *testing.T) {
@@ -90,11 +91,11 @@ func TestParseDisruptionPolicy(t *testing.T) {
 		"a MachineSet without name":  {v1alpha1.WindowsDisruptionPolicySpec{Pools: []v1alpha1.DisruptionPool{{Name: "MachineSet/"}}}, `spec.pools[0].name: "MachineSet/" is`},
 		"a pool twice":               {v1alpha1.WindowsDisruptionPolicySpec{Pools: []v1alpha1.DisruptionPool{{Name: "Hosts"}, {Name: "Hosts"}}}, `spec.pools[1].name: "Hosts" is there twice: `},
 		"a pool with a wrong limit":  {v1alpha1.WindowsDisruptionPolicySpec{Pools: []v1alpha1.DisruptionPool{{Name: "Hosts", MaxUnavailable: text("x")}}}, `spec.pools[0].maxUnavailable: "x" is no`},
-		"a label that is none":       {v1alpha1.WindowsDisruptionPolicySpec{HostPoolLabel: "a b"}, `spec.hostPoolLabel: "a b" is no key of a label: write`},
+		"an invalid label":           {v1alpha1.WindowsDisruptionPolicySpec{HostPoolLabel: "a b"}, `spec.hostPoolLabel: "a b" is no key of a label: write`},
 		"no time for a change":       {v1alpha1.WindowsDisruptionPolicySpec{FailureDeadline: lasting(0)}, `spec.failureDeadline: 0s is too short: write 1m0s or more`},
 		"no time for pods":           {v1alpha1.WindowsDisruptionPolicySpec{DrainTimeout: lasting(-1)}, `spec.drainTimeout: -1ns is too short`},
 		"less than no soak":          {v1alpha1.WindowsDisruptionPolicySpec{CanarySoak: lasting(-time.Second)}, `spec.canarySoak: -1s is too short`},
-		"a strategy that is none":    {v1alpha1.WindowsDisruptionPolicySpec{UpgradeStrategy: "Recreate"}, `spec.upgradeStrategy: "Recreate" is none: write Replace or InPlace`},
+		"an invalid strategy":        {v1alpha1.WindowsDisruptionPolicySpec{UpgradeStrategy: "Recreate"}, `spec.upgradeStrategy: "Recreate" is none: write Replace or InPlace`},
 		"a window of four fields":    {openAt("0 2 * *", time.Hour, ""), `spec.maintenanceWindows[0].schedule: "0 2 * *" is not five fields of cron (`},
 		"a window of six fields":     {openAt("0 0 2 * * *", time.Hour, ""), `spec.maintenanceWindows[0].schedule: "0 0 2 * * *" is not`},
 		"a window by a word":         {openAt("@daily", time.Hour, ""), `spec.maintenanceWindows[0].schedule: "@daily" is not`},
@@ -102,7 +103,7 @@ func TestParseDisruptionPolicy(t *testing.T) {
 		"a window on a missing day":  {openAt("0 2 30 2 *", time.Hour, ""), `spec.maintenanceWindows[0].schedule: "0 2 30 2 *" names a day that never comes`},
 		"a time zone in a schedule":  {openAt("TZ=UTC 0 2 * * *", time.Hour, ""), `spec.maintenanceWindows[0].schedule: "TZ=UTC 0 2 * * *" has another thing`},
 		"nothing but a time zone":    {openAt("TZ=UTC", time.Hour, ""), `spec.maintenanceWindows[0].schedule: "TZ=UTC" has another thing`},
-		"a time zone that is none":   {openAt("0 2 * * *", time.Hour, "Paris"), `spec.maintenanceWindows[0].timeZone: "Paris" is no time zone that the operator knows: write`},
+		"an invalid time zone":       {openAt("0 2 * * *", time.Hour, "Paris"), `spec.maintenanceWindows[0].timeZone: "Paris" is no time zone that the operator knows: write`},
 		"the operator's own zone":    {openAt("0 2 * * *", time.Hour, "Local"), `spec.maintenanceWindows[0].timeZone: "Local" is no`},
 		"a file as a time zone":      {openAt("0 2 * * *", time.Hour, "../../etc/passwd"), `spec.maintenanceWindows[0].timeZone: `},
 		"a window that never opens":  {openAt("0 2 * * *", 0, ""), `spec.maintenanceWindows[0].duration: 0s is shorter than a minute: write`},
@@ -118,7 +119,7 @@ func TestParseDisruptionPolicy(t *testing.T) {
 			}
 		})
 	}
-	t.Run("all faults are told at once, in one line", func(t *testing.T) {
+	t.Run("all faults are reported at once, in one line", func(t *testing.T) {
 		_, err := Parse(v1alpha1.WindowsDisruptionPolicySpec{MaxUnavailable: number(0), HostPoolLabel: "!"})
 		if err == nil || !strings.Contains(err.Error(), "; spec.maxUnavailable") || strings.Contains(err.Error(), "\n") {
 			t.Error(err)
@@ -131,7 +132,8 @@ func TestLimits(t *testing.T) {
 		limit       Limit
 		nodes, want int
 	}{
-		{Limit{Number: 3}, 0, 3}, {Limit{Percent: 10}, 0, 1}, {Limit{Percent: 10}, 19, 1}, {Limit{Percent: 10}, 20, 2}, {Limit{Percent: 33}, 9, 2},
+		{Limit{Number: 3}, 0, 3}, {Limit{Percent: 10}, 0, 1}, {Limit{Percent: 10}, 19, 1}, {Limit{Percent: 10}, 20, 2},
+		{Limit{Percent: 33}, 9, 2},
 		{Limit{Percent: 100}, 7, 7}, {Limit{}, 7, 1},
 	} {
 		if got := test.limit.Of(test.nodes); got != test.want {
@@ -148,7 +150,8 @@ func TestPoolsOfHosts(t *testing.T) {
 		want     string
 	}{
 		{Settings{}, map[string]string{"zone": "east"}, "Hosts"}, {label, map[string]string{"zone": "east"}, "Hosts/east"},
-		{label, nil, "Hosts"}, {label, map[string]string{"zone": ""}, "Hosts"}, {Settings{}, map[string]string{"": "x"}, "Hosts"},
+		{label, nil, "Hosts"}, {label, map[string]string{"zone": ""}, "Hosts"},
+		{Settings{}, map[string]string{"": "x"}, "Hosts"},
 	} {
 		if got := test.settings.HostPool(test.labels); got != test.want {
 			t.Errorf("%+v is in %s, want %s", test, got, test.want)

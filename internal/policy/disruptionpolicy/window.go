@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// Window is a time that comes again and again.
+// Window is a recurring time.
 type Window struct {
 	// Text is how an administrator wrote it.
 	Text string
@@ -56,7 +56,8 @@ func parseZone(name string) (*time.Location, error) {
 func parseSchedule(text string) (cron.Schedule, error) {
 	const remedy = `write minute, hour, day of the month, month and day of the week (0 to 6, 0 is Sunday), as in "0 2 * * SAT"`
 	if strings.ContainsRune(text, '=') { // a TZ= in front, which the cron package knows, and on which it panics when nothing follows
-		return nil, fieldError("schedule", text, "has another thing in it than five fields", remedy+", and the time zone in timeZone")
+		return nil, fieldError("schedule", text, "has another thing in it than five fields",
+			remedy+", and the time zone in timeZone")
 	}
 	schedule, err := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow).Parse(text)
 	if err != nil {
@@ -68,16 +69,17 @@ func parseSchedule(text string) (cron.Schedule, error) {
 	return schedule, nil
 }
 
-// open reports whether the window is open. It is from each time of the schedule on, for its duration as a clock runs that nobody sets.
+// open reports whether the window is open. It is from each time of the schedule on, for its duration as a clock runs
+// that nobody sets.
 func (w Window) open(now time.Time) bool {
 	begins := w.nextOpening(now.Add(-w.duration))
 	return !begins.IsZero() && !begins.After(now)
 }
 
-// nextOpening is the first time after another at which the window opens, zero when there is none within years.
+// nextOpening returns the first time after another at which the window opens, zero when there is none within years.
 //
-// A time of the wall clock that is left out when the clock is put forward is the moment in which it is put forward; one that comes twice when
-// the clock is put back is the first of the two.
+// A time of the wall clock that is left out when the clock is put forward is the moment in which it is put forward; one
+// that comes twice when the clock is put back is the first of the two.
 func (w Window) nextOpening(after time.Time) time.Time {
 	local := after.In(w.zone)
 	wall := time.Date(local.Year(), local.Month(), local.Day(), local.Hour(), local.Minute(), local.Second(), 0, time.UTC)
@@ -94,7 +96,8 @@ func (w Window) nextOpening(after time.Time) time.Time {
 // momentOf is when the wall clock of a zone shows this time first, or is put forward past it.
 func momentOf(wall time.Time, zone *time.Location) time.Time {
 	shows := func(t time.Time) bool {
-		return t.Year() == wall.Year() && t.YearDay() == wall.YearDay() && t.Hour() == wall.Hour() && t.Minute() == wall.Minute() && t.Second() == wall.Second()
+		return t.Year() == wall.Year() && t.YearDay() == wall.YearDay() && t.Hour() == wall.Hour() &&
+			t.Minute() == wall.Minute() && t.Second() == wall.Second()
 	}
 	guess := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), 0, zone)
 	begin, end := guess.ZoneBounds()
@@ -116,7 +119,8 @@ func momentOf(wall time.Time, zone *time.Location) time.Time {
 	return guess
 }
 
-// NextWindow reports whether a window is open, and if not, when the next one opens; the time is zero when none does within years.
+// NextWindow reports whether a window is open, and if not, when the next one opens; the time is zero when none does
+// within years.
 func (s Settings) NextWindow(now time.Time) (open bool, next time.Time, window Window) {
 	if len(s.Windows) == 0 {
 		return true, time.Time{}, Window{}

@@ -14,7 +14,8 @@ import (
 var noon = time.Date(2026, time.November, 21, 12, 0, 0, 0, time.UTC)
 
 func window(t interface{ Fatal(...any) }, schedule string, d time.Duration, zone string) Window {
-	w, err := parseWindow(v1alpha1.MaintenanceWindow{Schedule: schedule, Duration: metav1.Duration{Duration: d}, TimeZone: zone})
+	w, err := parseWindow(v1alpha1.MaintenanceWindow{Schedule: schedule, Duration: metav1.Duration{Duration: d},
+		TimeZone: zone})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func TestMaintenanceWindows(t *testing.T) {
 			}
 		})
 	}
-	t.Run("of two windows the one that opens first is told", func(t *testing.T) {
+	t.Run("of two windows the one that opens first is named", func(t *testing.T) {
 		s := Settings{Windows: []Window{window(t, "0 2 * * MON", time.Hour, ""), window(t, "0 13 * * *", time.Hour, "")}}
 		open, next, w := s.NextWindow(noon)
 		if open || !next.Equal(noon.Add(time.Hour)) || w.Text != s.Windows[1].Text {
@@ -103,14 +104,18 @@ func TestMaintenanceWindows(t *testing.T) {
 	})
 }
 
-// In whatever zone and year: what is said to open next does open then and not before, and a window stays open for its duration.
+// In whatever zone and year: what is said to open next does open then and not before, and a window stays open for its
+// duration.
 func TestWindowsOpenWhenTheyAreSaidTo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		zone := rapid.SampledFrom([]string{"", "Europe/Paris", "America/New_York", "America/Sao_Paulo", "Australia/Lord_Howe", "Asia/Kathmandu", "Pacific/Apia", "Africa/Casablanca"}).Draw(t, "zone")
-		schedule := rapid.SampledFrom([]string{"*/7 * * * *", "30 2 * * *", "0 0 * * SUN", "59 23 * * *", "0 */5 1,15 * *", "30 1 * 3,4,10,11 *", "0 2 28-31 * MON"}).Draw(t, "schedule")
+		zone := rapid.SampledFrom([]string{"", "Europe/Paris", "America/New_York", "America/Sao_Paulo", "Australia/Lord_Howe",
+			"Asia/Kathmandu", "Pacific/Apia", "Africa/Casablanca"}).Draw(t, "zone")
+		schedule := rapid.SampledFrom([]string{"*/7 * * * *", "30 2 * * *", "0 0 * * SUN", "59 23 * * *", "0 */5 1,15 * *",
+			"30 1 * 3,4,10,11 *", "0 2 28-31 * MON"}).Draw(t, "schedule")
 		duration := time.Duration(rapid.IntRange(1, 3000).Draw(t, "minutes")) * time.Minute
 		w := window(t, schedule, duration, zone)
-		now := time.Date(2005, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(rapid.IntRange(0, 25*366*24*60).Draw(t, "now")) * time.Minute)
+		now := time.Date(2005, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(rapid.IntRange(0, 25*366*24*60).Draw(t,
+			"now")) * time.Minute)
 		next := w.nextOpening(now)
 		if !next.After(now) {
 			t.Fatalf("after %s it opens at %s", now, next)

@@ -7,11 +7,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// The first node of all that is brought to another version of the operator goes alone, and then the first of each pool: the others follow
-// once it has been Ready with the version for canarySoak. When it fails, they do not follow.
+// The first node of all that is brought to another version of the operator goes alone, and then the first of each pool:
+// the others follow once it has been Ready with the version for canarySoak. When it fails, they do not follow.
 
-// canaryScope tells which nodes the candidate's canary is one of: those of all pools while the version is proven in none, else those of its
-// own. There is nothing to wait for (false) when the version is proven in its own pool.
+// canaryScope tells which nodes the candidate's canary is one of: those of all pools while the version is proven in
+// none, else those of its own. There is nothing to wait for (false) when the version is proven in its own pool.
 func (s *scene) canaryScope() (within func(pool string) bool, wanted bool) {
 	if s.Cause != v1alpha1.CauseUpgrade || s.Version == "" {
 		return nil, false
@@ -74,11 +74,13 @@ func canarySoaked(s *scene) string {
 		}
 		if !n.Ready {
 			s.askAgain(n.Since.Add(s.settings.FailureDeadline))
-			return fmt.Sprintf("%s is the first with version %s, and not Ready since %s. %s", n.describe(), s.Version, moment(n.Since), s.othersFollow())
+			return fmt.Sprintf("%s is the first with version %s, and not Ready since %s. %s", n.describe(), s.Version,
+				moment(n.Since), s.othersFollow())
 		}
 		until := n.Since.Add(s.settings.CanarySoak)
 		s.askAgain(until)
-		return fmt.Sprintf("%s is the first with version %s, and must stay Ready until %s before the others follow.", n.describe(), s.Version, moment(until))
+		return fmt.Sprintf("%s is the first with version %s, and must stay Ready until %s before the others follow.",
+			n.describe(), s.Version, moment(until))
 	}
 	return ""
 }

@@ -1,6 +1,6 @@
-// Package disturbance decides whether a node may be disturbed now, and what became of those that are being disturbed.
-// It goes by all nodes, what is noted in the policy's status, and the policy's settings. It writes nothing down and
-// disturbs nobody: that is for the gate.
+// Package disturbance decides whether a node may be disturbed now, and judges the disturbances under way. Its inputs
+// are all nodes, the policy's status, and the policy's settings. It writes nothing and disturbs nothing: the gate does
+// that.
 package disturbance
 
 import (
@@ -37,11 +37,12 @@ func (d Decision) ForAll() bool {
 	return d.Reason == v1alpha1.ReasonDisruptionPolicyInvalid || d.Reason == v1alpha1.ReasonOutsideMaintenanceWindow
 }
 
-// StandsStill reports whether a refusal ends with time, or with what an administrator does to the policy or to a node that has failed, and not
-// with what becomes of other nodes.
+// StandsStill reports whether a refusal ends with time, or with an administrator's change of the policy or of a failed
+// node, and not with a change of other nodes.
 func (d Decision) StandsStill() bool {
 	switch d.Reason {
-	case v1alpha1.ReasonDisruptionsPaused, v1alpha1.ReasonDisruptionPolicyInvalid, v1alpha1.ReasonOutsideMaintenanceWindow, v1alpha1.ReasonCanaryFailed, v1alpha1.ReasonStoppedOnFailure:
+	case v1alpha1.ReasonDisruptionsPaused, v1alpha1.ReasonDisruptionPolicyInvalid, v1alpha1.ReasonOutsideMaintenanceWindow,
+		v1alpha1.ReasonCanaryFailed, v1alpha1.ReasonStoppedOnFailure:
 		return true
 	}
 	return false
@@ -52,15 +53,15 @@ func (d Decision) WaitsForPlace() bool {
 	return d.Reason == v1alpha1.ReasonWaitingForTurn || d.Reason == v1alpha1.ReasonLastOfMachineSet
 }
 
-// Allow decides whether one node may be disturbed now. A node with an entry of its own that still counts goes on,
-// whatever the policy says by now, as far as GoesOn. Else it is decided on anew, as is one whose entry has failed; that
-// entry then begins anew too, with another Since.
+// Allow decides whether one node may be disturbed now. A node with its own entry that still counts continues under any
+// policy, as far as GoesOn allows. Any other node is decided on again, and so is one whose entry has failed; that entry
+// then also begins again, with another Since.
 func Allow(pool NodePool, request Request, settings disruptionpolicy.Settings, now time.Time) Decision {
 	s := newScene(pool, request, settings, now)
 	if s.own != nil && GoesOn(s.own.Disruption, request) {
 		return Decision{Decision: policy.Decision{Allowed: true, Message: s.own.describe() + " already."}}
 	}
-	// What waits for an administrator is told before what waits for a time, and that before what waits for other nodes.
+	// A wait for an administrator is reported before a wait for a time, and that before a wait for other nodes.
 	decision := policy.Decide(s, "It is this node's turn.", []policy.Check[*scene]{
 		{Name: "Instance", Reason: v1alpha1.ReasonWaitingForTurn, Broken: sameInstance},
 		{Name: "Valid", Reason: v1alpha1.ReasonDisruptionPolicyInvalid, Broken: unlessExempt(policyValid)},
@@ -79,9 +80,9 @@ func Allow(pool NodePool, request Request, settings disruptionpolicy.Settings, n
 	return Decision{Decision: decision, After: s.after()}
 }
 
-// GoesOn reports whether a request is for what an entry of its instance, which counts, has begun. What has begun as a repair or a removal goes on
-// as nothing else, and nothing goes on as an upgrade to a version that it did not begin for: that would get round the pauses, windows and
-// canaries that those are free of.
+// GoesOn reports whether a request continues a counting entry of its instance. A repair or a removal continues only as
+// such, and nothing continues as an upgrade to a version that it did not begin for: otherwise an upgrade could bypass
+// pauses, windows and canaries.
 func GoesOn(own v1alpha1.Disruption, request Request) bool {
 	if exempt(request.Cause) || own.Cause == request.Cause && own.Version == request.Version {
 		return true
@@ -89,7 +90,8 @@ func GoesOn(own v1alpha1.Disruption, request Request) bool {
 	return !exempt(own.Cause) && request.Cause != v1alpha1.CauseUpgrade
 }
 
-// unlessExempt is for rules that repairs and removals need not keep: they wait for nothing but other nodes that are being disturbed.
+// unlessExempt is for rules that repairs and removals need not keep: they wait for nothing but other nodes that are
+// being disturbed.
 func unlessExempt(broken func(*scene) string) func(*scene) string {
 	return func(s *scene) string {
 		if s.exempt() {
@@ -110,7 +112,8 @@ func unlessRemoved(broken func(*scene) string) func(*scene) string {
 
 func sameInstance(s *scene) string {
 	if s.candidate.Instance != "" && s.candidate.UID != s.UID {
-		return fmt.Sprintf("WindowsInstance %s was made anew in the meantime. The operator asks again for the new one.", s.Instance)
+		return fmt.Sprintf("WindowsInstance %s was made anew in the meantime. The operator asks again for the new one.",
+			s.Instance)
 	}
 	return ""
 }
@@ -129,7 +132,8 @@ func notPaused(s *scene) string {
 	case s.settings.Paused:
 		return fmt.Sprintf("WindowsDisruptionPolicy %s is paused (spec.paused). %s", v1alpha1.DisruptionPolicyName, remedy)
 	case s.settings.Pools[s.candidate.Pool].Paused:
-		return fmt.Sprintf("Pool %s is paused (paused in spec.pools of WindowsDisruptionPolicy %s). %s", s.candidate.Pool, v1alpha1.DisruptionPolicyName, remedy)
+		return fmt.Sprintf("Pool %s is paused (paused in spec.pools of WindowsDisruptionPolicy %s). %s", s.candidate.Pool,
+			v1alpha1.DisruptionPolicyName, remedy)
 	}
 	return ""
 }
@@ -140,18 +144,21 @@ func windowOpen(s *scene) string {
 	case open:
 		return ""
 	case next.IsZero():
-		return fmt.Sprintf("No maintenance window of WindowsDisruptionPolicy %s opens within years.", v1alpha1.DisruptionPolicyName)
+		return fmt.Sprintf("No maintenance window of WindowsDisruptionPolicy %s opens within years.",
+			v1alpha1.DisruptionPolicyName)
 	}
 	s.askAgain(next)
 	return fmt.Sprintf("No maintenance window is open. The next one opens at %s (%s).", moment(next), window.Text)
 }
 
-// noneFailed is the rule of stopOnFailure.
+// noneFailed returns the rule of stopOnFailure.
 func noneFailed(s *scene) string {
 	if !s.settings.StopOnFailure {
 		return ""
 	}
-	failed := s.failedNote(func(d standingDisruption) bool { return d.Version == s.Version && d.Cause != v1alpha1.CauseRemoval })
+	failed := s.failedNote(func(d standingDisruption) bool {
+		return d.Version == s.Version && d.Cause != v1alpha1.CauseRemoval
+	})
 	for _, n := range s.pool.Nodes {
 		if failed != "" {
 			break

@@ -11,9 +11,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
 )
 
-// Ended tells how an entry of status.disruptions stands. Once ended it is taken off the list. Once failed it counts no more, whether ended or
-// not: one that is failed and not ended stays on the list, as the note of a change that did not come back (a canary's, above all), until its
-// node or MachineSet is whole again or gone, or it is asked for anew. why says so in words; it is empty for one that goes on.
+// Ended returns the state of an entry of status.disruptions. An ended entry is removed from the list. A failed entry no
+// longer counts, whether ended or not: a failed one that has not ended stays on the list, as the record of a change
+// that did not come back (above all a canary's), until its node or MachineSet is whole again or gone, or it is
+// requested again. why gives the reason; it is empty for an entry that continues.
 func Ended(
 	d v1alpha1.Disruption, pool NodePool, settings disruptionpolicy.Settings, now time.Time,
 ) (ended, failed bool, why string) {
@@ -52,7 +53,8 @@ func changeEnded(d v1alpha1.Disruption, pool NodePool, overdue bool) (ended, fai
 	return false, true, fmt.Sprintf("%s is not Ready.", n.describe())
 }
 
-// replacementEnded is for Machines that are deleted: their MachineSet must have as many as it is to have, all in service.
+// replacementEnded is for Machines that are deleted: their MachineSet must have as many as it is to have, all in
+// service.
 func replacementEnded(d v1alpha1.Disruption, pool NodePool, overdue bool) (ended, failed bool, why string) {
 	set, found := first(pool.MachineSets, func(m MachineSet) bool {
 		return disruptionpolicy.MachineSetPool(m.Name) == d.Pool
@@ -87,8 +89,8 @@ func stillThere(leaving []LeavingMachine, name string) string {
 	return fmt.Sprintf(" Machine %s is still being deleted: %s.", name, strings.TrimRight(machine.Why, ". "))
 }
 
-// brokenBesides is how many nodes of the pool do not work that it is not for the replacement to mend: those whose host is gone, and those that
-// did not work before it began.
+// brokenBesides is how many nodes of the pool do not work that it is not for the replacement to mend: those whose host
+// is gone, and those that did not work before it began.
 func brokenBesides(d v1alpha1.Disruption, pool NodePool) int {
 	count := 0
 	for _, n := range pool.Nodes {
@@ -99,8 +101,9 @@ func brokenBesides(d v1alpha1.Disruption, pool NodePool) int {
 	return count
 }
 
-// successorsCame reports whether as many nodes have come into service with the version since the disruption began as Machines of the set are
-// being replaced. Then Machines that have failed are others: they may have failed long ago, without ever having had a node.
+// successorsCame reports whether as many nodes have come into service with the version since the disruption began as
+// Machines of the set are being replaced. Then Machines that have failed are others: they may have failed long ago,
+// without ever having had a node.
 func successorsCame(d v1alpha1.Disruption, set MachineSet, pool NodePool) bool {
 	awaited, came := 0, 0
 	for _, other := range pool.Disruptions {

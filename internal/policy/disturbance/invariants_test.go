@@ -21,7 +21,8 @@ func (w *world) checkGrant(t *rapid.T, n *worldNode, request Request) {
 		}
 	}
 	for _, other := range w.nodes {
-		if !free && other != n && other.Pool == n.Pool && other.serving && !other.Ready && !other.Gone && w.disturbance(other) == nil &&
+		if !free && other != n && other.Pool == n.Pool && other.serving && !other.Ready && !other.Gone &&
+			w.disturbance(other) == nil &&
 			w.now.Sub(other.Since) < w.settings.FailureDeadline {
 			all, pool = all+1, pool+1
 		}
@@ -31,7 +32,8 @@ func (w *world) checkGrant(t *rapid.T, n *worldNode, request Request) {
 	}
 	limit, poolLimit := w.limits(n.Pool)
 	if all > limit || pool > poolLimit {
-		t.Fatalf("%s of %s may be disturbed (%s): with it, %d of %d, and %d of %d of its pool: %s", n.Instance, n.Pool, request.Cause, all, limit, pool, poolLimit, w.describe())
+		t.Fatalf("%s of %s may be disturbed (%s): with it, %d of %d, and %d of %d of its pool: %s", n.Instance, n.Pool,
+			request.Cause, all, limit, pool, poolLimit, w.describe())
 	}
 	if !free {
 		w.checkPolicy(t, n)
@@ -76,7 +78,8 @@ func (w *world) checkGoesOn(t *rapid.T, before *worldDisturbance, request Reques
 	}
 }
 
-// limits are those of all nodes, and of a pool. A percentage is of no more than all nodes that serve or are replaced.
+// limits returns the limits of all nodes, and of a pool. A percentage is of no more than all nodes that serve or are
+// replaced.
 func (w *world) limits(pool string) (limit, poolLimit int) {
 	nodes := func(of func(string) bool) int {
 		count := 0
@@ -108,7 +111,8 @@ func (w *world) checkPolicy(t *rapid.T, n *worldNode) {
 		t.Fatalf("%s may be disturbed at %s, in no window", n.Instance, w.now)
 	}
 	for _, other := range w.nodes {
-		if w.spec.StopOnFailure && other != n && other.serving && !other.Gone && other.Failure != nil && other.Failure.Version == w.target && other.Failure.Reason != v1alpha1.ReasonDrainTimedOut {
+		if w.spec.StopOnFailure && other != n && other.serving && !other.Gone && other.Failure != nil &&
+			other.Failure.Version == w.target && other.Failure.Reason != v1alpha1.ReasonDrainTimedOut {
 			t.Fatalf("%s may be disturbed though %s has failed", n.Instance, other.Instance)
 		}
 	}
@@ -136,7 +140,8 @@ func (w *world) checkLast(t *rapid.T, n *worldNode, cause v1alpha1.DisruptionCau
 func (w *world) checkCanary(t *rapid.T, n *worldNode) {
 	proven := func(pool string) bool {
 		return slices.ContainsFunc(w.nodes, func(o *worldNode) bool {
-			return o.serving && !o.Gone && (pool == "" || o.Pool == pool) && o.Version == w.target && o.Ready && w.now.Sub(o.Since) >= w.settings.CanarySoak
+			return o.serving && !o.Gone && (pool == "" || o.Pool == pool) && o.Version == w.target && o.Ready &&
+				w.now.Sub(o.Since) >= w.settings.CanarySoak
 		})
 	}
 	if proven(n.Pool) {

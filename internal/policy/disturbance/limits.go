@@ -8,19 +8,21 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
 )
 
-// unavailableNode is what takes up a place of a limit, in words, and until when at the latest; zero: until something happens.
+// unavailableNode is what takes up a place of a limit, in words, and until when at the latest; zero: until something
+// happens.
 type unavailableNode struct {
 	what  string
 	until time.Time
 }
 
-// withinLimit is the limit of all nodes. Of nodes that are not Ready without the operator's doing, those of the candidate's pool count.
+// withinLimit returns the limit of all nodes. Of nodes that are not Ready without the operator's doing, those of the
+// candidate's pool count.
 func withinLimit(s *scene) string {
 	unavailable := append(s.disturbed(func(string) bool { return true }), s.notReady()...)
 	return s.spent(unavailable, s.limit(), "of all Windows nodes")
 }
 
-// withinPoolLimit is the limit of the candidate's pool, in which Machines count besides that a MachineSet lacks.
+// withinPoolLimit returns the limit of the candidate's pool, in which Machines count besides that a MachineSet lacks.
 func withinPoolLimit(s *scene) string {
 	pool := s.candidate.Pool
 	if pool == "" {
@@ -34,7 +36,7 @@ func (s *scene) limit() int {
 	return s.settings.MaxUnavailable.Of(s.nodes(func(string) bool { return true }))
 }
 
-// poolLimit is the limit of the candidate's pool: that of all nodes, unless it has one of its own.
+// poolLimit returns the limit of the candidate's pool: that of all nodes, unless it has one of its own.
 func (s *scene) poolLimit() int {
 	own := s.settings.Pools[s.candidate.Pool].MaxUnavailable
 	if own == nil {
@@ -43,7 +45,8 @@ func (s *scene) poolLimit() int {
 	return own.Of(s.nodes(func(pool string) bool { return pool == s.candidate.Pool }))
 }
 
-// nodes is how many are in service, with those whose Machines the operator has deleted: a percentage does not shrink by being used.
+// nodes is how many are in service, with those whose Machines the operator has deleted: a percentage does not shrink by
+// being used.
 func (s *scene) nodes(of func(pool string) bool) int {
 	count, listed := 0, map[string]bool{}
 	for _, n := range s.pool.Nodes {
@@ -72,8 +75,8 @@ func (s *scene) disturbed(of func(pool string) bool) []unavailableNode {
 	return list
 }
 
-// notReady are the nodes of the candidate's pool that do not work though nobody disturbs them. After failureDeadline they have failed, and
-// count no more, unless failures are to stop everything.
+// notReady returns the nodes of the candidate's pool that do not work though nobody disturbs them. After
+// failureDeadline they have failed, and count no more, unless failures are to stop everything.
 func (s *scene) notReady() []unavailableNode {
 	if s.exempt() {
 		return nil
@@ -95,7 +98,8 @@ func (s *scene) notReady() []unavailableNode {
 	return list
 }
 
-// missing are the Machines that the candidate's MachineSet lacks, but for those that have entries and so are counted already.
+// missing returns the Machines that the candidate's MachineSet lacks, but for those that have entries and so are
+// counted already.
 func (s *scene) missing() []unavailableNode {
 	set, found := s.machineSet()
 	if !found || s.exempt() {
@@ -110,7 +114,8 @@ func (s *scene) missing() []unavailableNode {
 	if count <= 0 {
 		return nil
 	}
-	what := fmt.Sprintf("MachineSet %s lacks %d of its %d Machines, or they are being made or deleted", set.Name, count, set.Replicas)
+	what := fmt.Sprintf("MachineSet %s lacks %d of its %d Machines, or they are being made or deleted", set.Name,
+		count, set.Replicas)
 	return slices.Repeat([]unavailableNode{{what: what}}, count)
 }
 
@@ -161,7 +166,8 @@ func anotherRuns(s *scene) string {
 	for _, d := range s.entries {
 		s.askAgain(d.until)
 	}
-	return fmt.Sprintf("%s is the only one of MachineSet %s that works now. It waits until another one does.", s.candidate.describe(), set.Name)
+	return fmt.Sprintf("%s is the only one of MachineSet %s that works now. It waits until another one does.",
+		s.candidate.describe(), set.Name)
 }
 
 // leaves reports whether the operator has deleted the Machine of a node, however long ago.

@@ -19,8 +19,8 @@ const (
 	versionAfter  = "12.1.0"
 )
 
-// disruptionCase is three listed hosts h1 to h3 and two MachineSets of three Machines each, a1 to b3, all Ready since yesterday with the old
-// version, of which h1 is to be upgraded. With "proven", h3, a3 and b3 have the new version.
+// disruptionCase is three listed hosts h1 to h3 and two MachineSets of three Machines each, a1 to b3, all Ready since
+// yesterday with the old version, of which h1 is to be upgraded. With "proven", h3, a3 and b3 have the new version.
 type disruptionCase struct {
 	NodePool
 	request  Request
@@ -28,18 +28,21 @@ type disruptionCase struct {
 }
 
 func newDisruptionCase() *disruptionCase {
-	c := &disruptionCase{request: Request{Instance: "h1", UID: "uid-h1", Cause: v1alpha1.CauseUpgrade, Version: versionAfter}}
+	c := &disruptionCase{request: Request{Instance: "h1", UID: "uid-h1", Cause: v1alpha1.CauseUpgrade,
+		Version: versionAfter}}
 	c.settings, _ = disruptionpolicy.Parse(v1alpha1.WindowsDisruptionPolicySpec{})
 	for _, pool := range []string{"h", "a", "b"} {
 		name := disruptionpolicy.MachineSetPool(pool)
 		if pool == "h" {
 			name = disruptionpolicy.HostsPool
 		} else {
-			c.MachineSets = append(c.MachineSets, MachineSet{Name: pool, Replicas: 3, Running: 3, Staying: []string{pool + "1", pool + "2", pool + "3"}})
+			c.MachineSets = append(c.MachineSets, MachineSet{Name: pool, Replicas: 3, Running: 3,
+				Staying: []string{pool + "1", pool + "2", pool + "3"}})
 		}
 		for i := 1; i <= 3; i++ {
 			instance := fmt.Sprintf("%s%d", pool, i)
-			c.Nodes = append(c.Nodes, Node{Instance: instance, UID: types.UID("uid-" + instance), Node: "node-" + instance, Pool: name, Version: versionBefore,
+			c.Nodes = append(c.Nodes, Node{Instance: instance, UID: types.UID("uid-" + instance), Node: "node-" + instance,
+				Pool: name, Version: versionBefore,
 				Ready: true, Since: noon.Add(-24 * time.Hour)})
 		}
 	}
@@ -65,9 +68,11 @@ func (c *disruptionCase) proven() {
 }
 
 // disturbed makes an entry that has lasted for some time.
-func (c *disruptionCase) disturbed(instance string, cause v1alpha1.DisruptionCause, lasting time.Duration) *v1alpha1.Disruption {
+func (c *disruptionCase) disturbed(instance string, cause v1alpha1.DisruptionCause,
+	lasting time.Duration) *v1alpha1.Disruption {
 	n := c.node(instance)
-	c.Disruptions = append(c.Disruptions, v1alpha1.Disruption{Instance: instance, InstanceUID: n.UID, Node: n.Node, Pool: n.Pool, Cause: cause, Version: versionAfter,
+	c.Disruptions = append(c.Disruptions, v1alpha1.Disruption{Instance: instance, InstanceUID: n.UID, Node: n.Node,
+		Pool: n.Pool, Cause: cause, Version: versionAfter,
 		Since: metav1.NewTime(noon.Add(-lasting)), Operator: "another"})
 	return &c.Disruptions[len(c.Disruptions)-1]
 }
@@ -90,7 +95,9 @@ func (c *disruptionCase) broken(instance string, lasting time.Duration) {
 }
 
 func (c *disruptionCase) failed(instance, reason string) {
-	c.node(instance).Failure = &v1alpha1.FailedChange{Cause: v1alpha1.CauseUpgrade, Version: versionAfter, Reason: reason, DrainTimedOut: reason == v1alpha1.ReasonDrainTimedOut, Message: "the kubelet does not come up", RolledBack: true, Time: metav1.NewTime(noon)}
+	c.node(instance).Failure = &v1alpha1.FailedChange{Cause: v1alpha1.CauseUpgrade, Version: versionAfter, Reason: reason,
+		DrainTimedOut: reason == v1alpha1.ReasonDrainTimedOut, Message: "the kubelet does not come up", RolledBack: true,
+		Time: metav1.NewTime(noon)}
 }
 
 type disruptionTest struct {
@@ -107,10 +114,12 @@ func runDisruptionTests(t *testing.T, tests map[string]disruptionTest) {
 			c := newDisruptionCase()
 			test.change(c)
 			got := Allow(c.NodePool, c.request, c.settings, noon)
-			if got.Check != test.check || got.Allowed != (test.check == "") || got.After != test.after || !strings.Contains(got.Message, test.says) {
+			if got.Check != test.check || got.Allowed != (test.check == "") || got.After != test.after ||
+				!strings.Contains(got.Message, test.says) {
 				t.Errorf("got %+v, want check %q, %q, after %s", got, test.check, test.says, test.after)
 			}
-			if strings.Contains(got.Message, "%!") || !strings.HasSuffix(got.Message, ".") || strings.Contains(got.Message, "..") || !got.Allowed && got.Reason == "" {
+			if strings.Contains(got.Message, "%!") || !strings.HasSuffix(got.Message, ".") ||
+				strings.Contains(got.Message, "..") || !got.Allowed && got.Reason == "" {
 				t.Errorf("got %+v", got)
 			}
 		})
@@ -181,7 +190,7 @@ func TestLimitOfUnavailableNodes(t *testing.T) {
 			c.broken("h2", 0)
 			c.disturbed("h2", reboot, 0)
 		}},
-		"many are told by three of them": {change: func(c *disruptionCase) {
+		"of many, three are named": {change: func(c *disruptionCase) {
 			for _, instance := range []string{"h2", "h3", "a1", "a2", "b1"} {
 				c.disturbed(instance, reboot, 0)
 			}
@@ -200,9 +209,20 @@ func TestLimitOfPools(t *testing.T) {
 	runDisruptionTests(t, map[string]disruptionTest{
 		"a node waits for another of its pool": {change: func(c *disruptionCase) { two(c); c.disturbed("h2", upgrade, 0) },
 			check: "PoolMaxUnavailable", says: "of pool Hosts, 1 may", after: 30 * time.Minute},
-		"a node does not wait for one of another pool":            {change: func(c *disruptionCase) { two(c); c.disturbed("a1", upgrade, 0) }},
-		"a pool without a limit of its own has that of all nodes": {change: func(c *disruptionCase) { two(c); c.ask("b1", upgrade); c.disturbed("b2", reboot, 0) }},
-		"two of three are 67%":                                    {change: func(c *disruptionCase) { two(c); c.ask("a1", upgrade); c.replaced("a2", 0) }},
+		"a node does not wait for one of another pool": {change: func(c *disruptionCase) {
+			two(c)
+			c.disturbed("a1", upgrade, 0)
+		}},
+		"a pool without a limit of its own has that of all nodes": {change: func(c *disruptionCase) {
+			two(c)
+			c.ask("b1", upgrade)
+			c.disturbed("b2", reboot, 0)
+		}},
+		"two of three are 67%": {change: func(c *disruptionCase) {
+			two(c)
+			c.ask("a1", upgrade)
+			c.replaced("a2", 0)
+		}},
 		"a percentage does not shrink when Machines are replaced": {change: func(c *disruptionCase) {
 			two(c)
 			c.settings.Pools["MachineSet/a"] = disruptionpolicy.PoolSettings{MaxUnavailable: &disruptionpolicy.Limit{Percent: 100}}
@@ -216,21 +236,43 @@ func TestLimitOfPools(t *testing.T) {
 			c.ask("a1", upgrade)
 			c.disturbed("a2", reboot, 0)
 		}, check: "MaxUnavailable", after: 30 * time.Minute},
-		"a Machine waits while its set lacks one": {change: func(c *disruptionCase) { c.ask("a1", reboot); c.set("a").Missing = 1 },
+		"a Machine waits while its set lacks one": {change: func(c *disruptionCase) {
+			c.ask("a1", reboot)
+			c.set("a").Missing = 1
+		},
 			check: "PoolMaxUnavailable", says: "MachineSet a lacks 1 of its 3 Machines"},
-		"a Machine does not wait for what another set lacks":       {change: func(c *disruptionCase) { c.ask("a1", reboot); c.set("b").Missing = 2 }},
-		"a host does not wait for what a set lacks":                {change: func(c *disruptionCase) { c.set("b").Missing = 2 }},
-		"a removal does not wait for what its set lacks":           {change: func(c *disruptionCase) { c.ask("a1", v1alpha1.CauseRemoval); c.set("a").Missing = 1 }},
-		"a Machine that is replaced is not counted as missing too": {change: func(c *disruptionCase) { two(c); c.ask("a3", reboot); c.replaced("a1", 0) }},
+		"a Machine does not wait for what another set lacks": {change: func(c *disruptionCase) {
+			c.ask("a1", reboot)
+			c.set("b").Missing = 2
+		}},
+		"a host does not wait for what a set lacks": {change: func(c *disruptionCase) {
+			c.set("b").Missing = 2
+		}},
+		"a removal does not wait for what its set lacks": {change: func(c *disruptionCase) {
+			c.ask("a1", v1alpha1.CauseRemoval)
+			c.set("a").Missing = 1
+		}},
+		"a Machine that is replaced is not counted as missing too": {change: func(c *disruptionCase) {
+			two(c)
+			c.ask("a3", reboot)
+			c.replaced("a1", 0)
+		}},
 		"a Machine that is to be deleted counts besides one that is missing": {change: func(c *disruptionCase) {
 			two(c)
 			c.ask("a3", reboot)
 			c.disturbed("a1", upgrade, 0).Machine = "a1"
 			c.set("a").Replicas, c.set("a").Missing = 4, 1
 		}, check: "PoolMaxUnavailable", after: 30 * time.Minute},
-		"a node of its pool that is not Ready counts in the pool": {change: func(c *disruptionCase) { two(c); c.broken("h2", 0) },
+		"a node of its pool that is not Ready counts in the pool": {change: func(c *disruptionCase) {
+			two(c)
+			c.broken("h2", 0)
+		},
 			check: "PoolMaxUnavailable", says: "Node node-h2 (Hosts) is not Ready", after: 30 * time.Minute},
-		"a set lacks a Machine still when its replacement has failed": {change: func(c *disruptionCase) { c.proven(); c.ask("a2", reboot); c.replaced("a1", time.Hour) },
+		"a set lacks a Machine still when its replacement has failed": {change: func(c *disruptionCase) {
+			c.proven()
+			c.ask("a2", reboot)
+			c.replaced("a1", time.Hour)
+		},
 			check: "PoolMaxUnavailable", says: "MachineSet a lacks 1"},
 	})
 }
@@ -257,9 +299,18 @@ func TestOneMachineOfASetStaysRunning(t *testing.T) {
 			c.node("b1").Version = versionAfter
 		},
 			check: "CanarySoaking", says: "node-a3", after: 30 * time.Minute},
-		"the last one is kept while the others are restarted": {change: func(c *disruptionCase) { many(c); c.disturbed("a2", reboot, time.Minute); c.disturbed("a3", reboot, 0) },
-			check: "LastOfMachineSet", says: "Node node-a1 (MachineSet/a) is the only one of MachineSet a that works now", after: 29 * time.Minute},
-		"the last one is kept while the others do not work": {change: func(c *disruptionCase) { many(c); c.broken("a2", time.Hour); c.broken("a3", time.Hour) }, check: "CanaryFailed", says: "node-a3"},
+		"the last one is kept while the others are restarted": {change: func(c *disruptionCase) {
+			many(c)
+			c.disturbed("a2", reboot, time.Minute)
+			c.disturbed("a3", reboot, 0)
+		},
+			check: "LastOfMachineSet", says: "Node node-a1 (MachineSet/a) is the only one of MachineSet a that works now",
+			after: 29 * time.Minute},
+		"the last one is kept while the others do not work": {change: func(c *disruptionCase) {
+			many(c)
+			c.broken("a2", time.Hour)
+			c.broken("a3", time.Hour)
+		}, check: "CanaryFailed", says: "node-a3"},
 		"the last one is not restarted while the others do not work": {change: func(c *disruptionCase) {
 			many(c)
 			c.ask("a1", reboot)
@@ -271,7 +322,10 @@ func TestOneMachineOfASetStaysRunning(t *testing.T) {
 			c.set("a").Replicas = 2
 			c.settings.MaxUnavailable = disruptionpolicy.Limit{Number: 2}
 		}, check: "LastOfMachineSet"},
-		"the last one goes where all others have failed": {change: func(c *disruptionCase) { alone(c); c.set("a").Replicas, c.set("a").Failed = 2, 1 }},
+		"the last one goes where all others have failed": {change: func(c *disruptionCase) {
+			alone(c)
+			c.set("a").Replicas, c.set("a").Failed = 2, 1
+		}},
 		"the last one goes where all others are gone": {change: func(c *disruptionCase) {
 			c.ask("a1", upgrade)
 			c.node("a2").Gone, c.node("a3").Gone = true, true
@@ -289,7 +343,10 @@ func TestOneMachineOfASetStaysRunning(t *testing.T) {
 			c.broken("a3", 0)
 			c.ask("a1", reboot)
 		}},
-		"the last host goes: hosts are no MachineSet": {change: func(c *disruptionCase) { c.broken("h2", time.Hour); c.broken("h3", time.Hour) }},
+		"the last host goes: hosts are no MachineSet": {change: func(c *disruptionCase) {
+			c.broken("h2", time.Hour)
+			c.broken("h3", time.Hour)
+		}},
 	})
 }
 

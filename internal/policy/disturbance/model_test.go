@@ -17,7 +17,8 @@ import (
 // worldNode is a Windows host as it really is.
 type worldNode struct {
 	Node
-	// set is its MachineSet, empty for a listed host; made, serving and deleted are how far its Machine is: made means that it runs.
+	// set is its MachineSet, empty for a listed host; made, serving and deleted are how far its Machine is: made means
+	// that it runs.
 	set                    string
 	made, serving, deleted bool
 	failed                 bool // its Machine is in phase Failed
@@ -69,7 +70,8 @@ func newWorld(t *rapid.T) *world {
 func (w *world) add(set, pool string) *worldNode {
 	w.made++
 	name := fmt.Sprintf("n%d", w.made)
-	n := &worldNode{Node: Node{Instance: name, UID: types.UID("uid-" + name), Node: "node-" + name, Pool: pool, Since: w.now}, set: set}
+	n := &worldNode{Node: Node{Instance: name, UID: types.UID("uid-" + name), Node: "node-" + name, Pool: pool,
+		Since: w.now}, set: set}
 	w.nodes = append(w.nodes, n)
 	return n
 }
@@ -87,10 +89,12 @@ func (w *world) editPolicy(t *rapid.T) {
 		StopOnFailure:  rapid.IntRange(0, 3).Draw(t, "stop") == 0,
 	}
 	if rapid.Bool().Draw(t, "pools") {
-		w.spec.Pools = []v1alpha1.DisruptionPool{{Name: "Hosts", MaxUnavailable: limit()}, {Name: "MachineSet/set0", MaxUnavailable: limit(), Paused: rapid.Bool().Draw(t, "paused")}}
+		w.spec.Pools = []v1alpha1.DisruptionPool{{Name: "Hosts", MaxUnavailable: limit()},
+			{Name: "MachineSet/set0", MaxUnavailable: limit(), Paused: rapid.Bool().Draw(t, "paused")}}
 	}
 	if rapid.IntRange(0, 3).Draw(t, "windows") == 0 {
-		w.spec.MaintenanceWindows = []v1alpha1.MaintenanceWindow{{Schedule: "0 */6 * * *", Duration: metav1.Duration{Duration: 3 * time.Hour}, TimeZone: "Europe/Paris"}}
+		w.spec.MaintenanceWindows = []v1alpha1.MaintenanceWindow{{Schedule: "0 */6 * * *",
+			Duration: metav1.Duration{Duration: 3 * time.Hour}, TimeZone: "Europe/Paris"}}
 	}
 	w.settings, _ = disruptionpolicy.Parse(w.spec)
 }
@@ -219,7 +223,7 @@ func (w *world) prune() {
 	})
 }
 
-// ask is an operator that would like to disturb a node. It checks what it is told, and writes it down.
+// ask returns an operator that would like to disturb a node. It checks the answer, and writes it down.
 func (w *world) ask(t *rapid.T, n *worldNode, cause v1alpha1.DisruptionCause, replaces bool) *worldDisturbance {
 	request := Request{Instance: n.Instance, UID: n.UID, Cause: cause, Version: w.target, Replaces: replaces}
 	got := Allow(w.view(), request, w.settings, w.now)
@@ -229,7 +233,8 @@ func (w *world) ask(t *rapid.T, n *worldNode, cause v1alpha1.DisruptionCause, re
 	if !got.Allowed {
 		return nil
 	}
-	entry := v1alpha1.Disruption{Instance: n.Instance, InstanceUID: n.UID, Node: n.Node.Node, Pool: n.Pool, Cause: cause, Version: w.target, Since: metav1.NewTime(w.now)}
+	entry := v1alpha1.Disruption{Instance: n.Instance, InstanceUID: n.UID, Node: n.Node.Node, Pool: n.Pool, Cause: cause,
+		Version: w.target, Since: metav1.NewTime(w.now)}
 	if replaces {
 		entry.Machine = n.Instance
 	}
@@ -241,7 +246,9 @@ func (w *world) ask(t *rapid.T, n *worldNode, cause v1alpha1.DisruptionCause, re
 		entry.Since = metav1.NewTime(before.since)
 		before.cause, before.version, before.replaces = cause, w.target, replaces
 	}
-	w.list = append(slices.DeleteFunc(slices.Clone(w.list), func(d v1alpha1.Disruption) bool { return d.Instance == n.Instance }), entry)
+	w.list = append(slices.DeleteFunc(slices.Clone(w.list), func(d v1alpha1.Disruption) bool {
+		return d.Instance == n.Instance
+	}), entry)
 	if before != nil {
 		return before
 	}
@@ -253,17 +260,21 @@ func (w *world) ask(t *rapid.T, n *worldNode, cause v1alpha1.DisruptionCause, re
 // release is the end of a disturbance by the operator that has it.
 func (w *world) release(d *worldDisturbance) {
 	d.released = true
-	w.list = slices.DeleteFunc(slices.Clone(w.list), func(e v1alpha1.Disruption) bool { return e.Instance == d.node.Instance })
+	w.list = slices.DeleteFunc(slices.Clone(w.list), func(e v1alpha1.Disruption) bool {
+		return e.Instance == d.node.Instance
+	})
 }
 
 func (w *world) fail(n *worldNode, cause v1alpha1.DisruptionCause, reason string) {
-	n.Failure = &v1alpha1.FailedChange{Cause: cause, Version: w.target, Reason: reason, DrainTimedOut: reason == v1alpha1.ReasonDrainTimedOut, Time: metav1.NewTime(w.now)}
+	n.Failure = &v1alpha1.FailedChange{Cause: cause, Version: w.target, Reason: reason,
+		DrainTimedOut: reason == v1alpha1.ReasonDrainTimedOut, Time: metav1.NewTime(w.now)}
 }
 
 func (w *world) describe() string {
 	text := fmt.Sprintf("%s\n%+v\n", w.now, w.view())
 	for _, d := range w.truth {
-		text += fmt.Sprintf("%s (%s, replaced: %v) since %s lasts: %v, released: %v, successor %+v\n", d.node.Instance, d.cause, d.replaces, d.since, w.lasts(d), d.released, d.successor)
+		text += fmt.Sprintf("%s (%s, replaced: %v) since %s lasts: %v, released: %v, successor %+v\n", d.node.Instance,
+			d.cause, d.replaces, d.since, w.lasts(d), d.released, d.successor)
 	}
 	return text
 }

@@ -25,29 +25,58 @@ func TestPausesAndMaintenanceWindows(t *testing.T) {
 		c.settings.Pools = map[string]disruptionpolicy.PoolSettings{"Hosts": {Paused: true}}
 	}
 	runDisruptionTests(t, map[string]disruptionTest{
-		"a node waits while the policy is paused":                 {change: paused, check: "Paused", says: "WindowsDisruptionPolicy cluster is paused (spec.paused). It goes on when"},
-		"a repair does not wait for the end of a pause":           {change: func(c *disruptionCase) { paused(c); repair(c) }},
-		"a removal does not wait for the end of a pause":          {change: func(c *disruptionCase) { paused(c); remove(c) }},
-		"what has begun goes on when the policy is paused":        {change: func(c *disruptionCase) { paused(c); c.disturbed("h1", v1alpha1.CauseUpgrade, 0) }, says: "already"},
-		"a node waits while its pool is paused":                   {change: poolPaused, check: "Paused", says: "Pool Hosts is paused"},
-		"a repair does not wait for its pool":                     {change: func(c *disruptionCase) { poolPaused(c); repair(c) }},
-		"a node of another pool does not wait for it":             {change: func(c *disruptionCase) { poolPaused(c); c.ask("a1", v1alpha1.CauseReboot) }},
-		"a node waits for its maintenance window":                 {change: shut, check: "MaintenanceWindow", says: `The next one opens at 2026-11-21 13:00 UTC ("0 13 * * *" for 1h, UTC).`, after: time.Hour},
-		"a repair does not wait for a maintenance window":         {change: func(c *disruptionCase) { shut(c); repair(c) }},
-		"a removal does not wait for a maintenance window":        {change: func(c *disruptionCase) { shut(c); remove(c) }},
-		"a repair goes on as an upgrade only when the pause ends": {change: func(c *disruptionCase) { paused(c); c.disturbed("h1", v1alpha1.CauseRepair, 0) }, check: "Paused"},
-		"an upgrade goes on as a repair":                          {change: func(c *disruptionCase) { paused(c); repair(c); c.disturbed("h1", v1alpha1.CauseUpgrade, 0) }, says: "already"},
+		"a node waits while the policy is paused": {change: paused, check: "Paused",
+			says: "WindowsDisruptionPolicy cluster is paused (spec.paused). It goes on when"},
+		"a repair does not wait for the end of a pause":  {change: func(c *disruptionCase) { paused(c); repair(c) }},
+		"a removal does not wait for the end of a pause": {change: func(c *disruptionCase) { paused(c); remove(c) }},
+		"what has begun goes on when the policy is paused": {change: func(c *disruptionCase) {
+			paused(c)
+			c.disturbed("h1", v1alpha1.CauseUpgrade, 0)
+		}, says: "already"},
+		"a node waits while its pool is paused": {change: poolPaused, check: "Paused",
+			says: "Pool Hosts is paused"},
+		"a repair does not wait for its pool": {change: func(c *disruptionCase) {
+			poolPaused(c)
+			repair(c)
+		}},
+		"a node of another pool does not wait for it": {change: func(c *disruptionCase) {
+			poolPaused(c)
+			c.ask("a1", v1alpha1.CauseReboot)
+		}},
+		"a node waits for its maintenance window": {change: shut, check: "MaintenanceWindow",
+			says: `The next one opens at 2026-11-21 13:00 UTC ("0 13 * * *" for 1h, UTC).`, after: time.Hour},
+		"a repair does not wait for a maintenance window":  {change: func(c *disruptionCase) { shut(c); repair(c) }},
+		"a removal does not wait for a maintenance window": {change: func(c *disruptionCase) { shut(c); remove(c) }},
+		"a repair goes on as an upgrade only when the pause ends": {change: func(c *disruptionCase) {
+			paused(c)
+			c.disturbed("h1", v1alpha1.CauseRepair, 0)
+		}, check: "Paused"},
+		"an upgrade goes on as a repair": {change: func(c *disruptionCase) {
+			paused(c)
+			repair(c)
+			c.disturbed("h1", v1alpha1.CauseUpgrade, 0)
+		}, says: "already"},
 		"an upgrade goes on as a restart": {change: func(c *disruptionCase) {
 			paused(c)
 			c.ask("h1", v1alpha1.CauseReboot)
 			c.disturbed("h1", v1alpha1.CauseUpgrade, 0)
 		}, says: "already"},
-		"what has begun goes on when the window has closed":  {change: func(c *disruptionCase) { shut(c); c.disturbed("h1", v1alpha1.CauseUpgrade, 0) }, says: "already"},
-		"a node goes in its maintenance window":              {change: func(c *disruptionCase) { c.settings, _ = disruptionpolicy.Parse(openAt("0 12 * * SAT", time.Hour, "")) }},
-		"no node goes by a policy that cannot be followed":   {change: invalid, check: "Valid", says: `spec.maxUnavailable: "0" is no number of nodes`},
+		"what has begun goes on when the window has closed": {change: func(c *disruptionCase) {
+			shut(c)
+			c.disturbed("h1", v1alpha1.CauseUpgrade, 0)
+		}, says: "already"},
+		"a node goes in its maintenance window": {change: func(c *disruptionCase) {
+			c.settings, _ = disruptionpolicy.Parse(openAt("0 12 * * SAT", time.Hour, ""))
+		}},
+		"no node goes by a policy that cannot be followed": {change: invalid, check: "Valid",
+			says: `spec.maxUnavailable: "0" is no number of nodes`},
 		"a repair goes by a policy that cannot be followed":  {change: func(c *disruptionCase) { invalid(c); repair(c) }},
 		"a removal goes by a policy that cannot be followed": {change: func(c *disruptionCase) { invalid(c); remove(c) }},
-		"but only one at a time": {change: func(c *disruptionCase) { invalid(c); remove(c); c.disturbed("a1", v1alpha1.CauseRemoval, 0) },
+		"but only one at a time": {change: func(c *disruptionCase) {
+			invalid(c)
+			remove(c)
+			c.disturbed("a1", v1alpha1.CauseRemoval, 0)
+		},
 			check: "MaxUnavailable", after: 30 * time.Minute},
 	})
 }
@@ -55,29 +84,46 @@ func TestPausesAndMaintenanceWindows(t *testing.T) {
 func TestStopOnFailure(t *testing.T) {
 	stop := func(c *disruptionCase) { c.proven(); c.settings.StopOnFailure = true }
 	runDisruptionTests(t, map[string]disruptionTest{
-		"no node goes while another one has failed": {change: func(c *disruptionCase) { stop(c); c.failed("a1", v1alpha1.ReasonChangeFailed) },
-			check: "StopOnFailure", says: "Node node-a1 (MachineSet/a) has failed: the kubelet does not come up. No further node is disturbed"},
+		"no node goes while another one has failed": {change: func(c *disruptionCase) {
+			stop(c)
+			c.failed("a1", v1alpha1.ReasonChangeFailed)
+		},
+			check: "StopOnFailure",
+			says:  "Node node-a1 (MachineSet/a) has failed: the kubelet does not come up. No further node is disturbed"},
 		"a node goes while another one has failed, where that is not to stop it": {change: func(c *disruptionCase) {
 			stop(c)
 			c.settings.StopOnFailure = false
 			c.failed("a1", v1alpha1.ReasonChangeFailed)
 		}},
-		"a node goes that has failed itself": {change: func(c *disruptionCase) { stop(c); c.failed("h1", v1alpha1.ReasonChangeFailed) }},
+		"a node goes that has failed itself": {change: func(c *disruptionCase) {
+			stop(c)
+			c.failed("h1", v1alpha1.ReasonChangeFailed)
+		}},
 		"a node goes while another one has failed with another version": {change: func(c *disruptionCase) {
 			stop(c)
 			c.failed("a1", v1alpha1.ReasonChangeFailed)
 			c.node("a1").Failure.Version = "11.0.0"
 		}},
-		"a node goes while the pods of another one do not leave it": {change: func(c *disruptionCase) { stop(c); c.failed("a1", v1alpha1.ReasonDrainTimedOut) }},
+		"a node goes while the pods of another one do not leave it": {change: func(c *disruptionCase) {
+			stop(c)
+			c.failed("a1", v1alpha1.ReasonDrainTimedOut)
+		}},
 		"a node goes while a host has failed that is gone": {change: func(c *disruptionCase) {
 			stop(c)
 			c.failed("h2", v1alpha1.ReasonChangeFailed)
 			c.node("h2").Gone = true
 		}},
-		"no node goes while another one of its pool is not Ready past the deadline": {change: func(c *disruptionCase) { stop(c); c.broken("h2", time.Hour) },
+		"no node goes while another one of its pool is not Ready past the deadline": {change: func(c *disruptionCase) {
+			stop(c)
+			c.broken("h2", time.Hour)
+		},
 			check: "StopOnFailure", says: "Node node-h2 (Hosts) is not Ready since 2026-11-21 11:00 UTC."},
-		"no node goes while a Machine is not replaced past the deadline": {change: func(c *disruptionCase) { stop(c); c.replaced("a1", time.Hour) },
-			check: "StopOnFailure", says: "Node node-a1 (MachineSet/a) is being replaced since 2026-11-21 11:00 UTC, and has not come back by 2026-11-21 11:30 UTC."},
+		"no node goes while a Machine is not replaced past the deadline": {change: func(c *disruptionCase) {
+			stop(c)
+			c.replaced("a1", time.Hour)
+		},
+			check: "StopOnFailure",
+			says:  "Node node-a1 (MachineSet/a) is being replaced since 2026-11-21 11:00 UTC, and has not come back by 2026-11-21 11:30 UTC."},
 		"a repair goes while another one has failed": {change: func(c *disruptionCase) {
 			stop(c)
 			c.failed("a1", v1alpha1.ReasonChangeFailed)
@@ -171,5 +217,6 @@ func number(n int) *intstr.IntOrString {
 func lasting(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
 
 func openAt(schedule string, d time.Duration, zone string) v1alpha1.WindowsDisruptionPolicySpec {
-	return v1alpha1.WindowsDisruptionPolicySpec{MaintenanceWindows: []v1alpha1.MaintenanceWindow{{Schedule: schedule, Duration: metav1.Duration{Duration: d}, TimeZone: zone}}}
+	return v1alpha1.WindowsDisruptionPolicySpec{MaintenanceWindows: []v1alpha1.MaintenanceWindow{{Schedule: schedule,
+		Duration: metav1.Duration{Duration: d}, TimeZone: zone}}}
 }

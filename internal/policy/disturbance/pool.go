@@ -13,17 +13,19 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
 )
 
-// NodePool is the nodes that one decision about disruptions is made of, with the pools that they are in and what is being disturbed.
+// NodePool holds the nodes for one decision about disruptions, with their pools and the present disturbances.
 type NodePool struct {
-	// Nodes are all that are or were in service. An instance with an entry in Disruptions is among them as long as it exists, also when its
-	// Node is not there at the moment (it is not Ready then): an entry in place whose instance is not here has ended.
+	// Nodes are all that are or were in service. An instance with an entry in Disruptions is among them as long as it
+	// exists, also when its Node is not there at the moment (it is not Ready then): an entry in place whose instance is
+	// not here has ended.
 	Nodes []Node
-	// MachineSets are all that have Windows Machines or entries in Disruptions. An entry whose MachineSet is not here has ended.
+	// MachineSets are all that have Windows Machines or entries in Disruptions. An entry whose MachineSet is not here has
+	// ended.
 	MachineSets []MachineSet
 	Disruptions []v1alpha1.Disruption
 }
 
-// Node is a Windows node that is or was in service: each instance that has a Node which takes or has taken pods.
+// Node is a Windows node that is or was in service: an instance with a Node that takes or has taken pods.
 type Node struct {
 	Instance string
 	UID      types.UID
@@ -32,35 +34,37 @@ type Node struct {
 	Pool string
 	// Version is the operator's that has proven it.
 	Version string
-	// Ready is true while the node works and takes pods as far as the operator is concerned, and Since when that last changed.
+	// Ready is true while the node works and takes pods as far as the operator is concerned, and Since when that last
+	// changed.
 	Ready bool
 	Since time.Time
-	// Gone is true for a host that is known to be gone: its Machine has failed or is being deleted by others, or an administrator has said so.
+	// Gone is true for a host that is known to be gone: its Machine has failed or is being deleted by others, or an
+	// administrator has said so.
 	Gone bool
 	// Failure is its last change, if that has failed.
 	Failure *v1alpha1.FailedChange
 }
 
-// MachineSet is a MachineSet with what is known of its Machines.
+// MachineSet is a MachineSet with the facts of its Machines.
 type MachineSet struct {
 	// Name is the MachineSet's; its pool is MachineSet/<name>.
 	Name string
 	// Replicas is how many there are to be, and Running how many run and have a Ready node in service.
 	Replicas, Running int
-	// Missing is how many there are too few of, or are being made or deleted, also by the operator. Machines that have failed are not among
-	// them.
+	// Missing is how many there are too few of, or are being made or deleted, also by the operator. Machines that have
+	// failed are not among them.
 	Missing int
 	// Failed is how many Machines have failed.
 	Failed int
-	// Staying are the names of the Machines that are there and not being deleted, failed ones too. A Machine with an entry that is not among
-	// them is one of the missing, and not counted twice.
+	// Staying are the names of the Machines that are there and not being deleted, failed ones too. A Machine with an entry
+	// that is not among them is one of the missing, and not counted twice.
 	Staying []string
 	// Leaving are the Machines that are being deleted and are still there.
 	Leaving []LeavingMachine
 }
 
-// LeavingMachine is a Machine that is being deleted. Why says what the Machine API waits for before it lets the Machine go, as the Machine has
-// it: pods that a PodDisruptionBudget keeps, above all. It is empty where the Machine says nothing.
+// LeavingMachine is a Machine that is being deleted. Why is the Machine's own statement of what the Machine API waits
+// for, above all pods that a PodDisruptionBudget keeps. It is empty if the Machine states nothing.
 type LeavingMachine struct {
 	Name, Why string
 }
@@ -137,8 +141,8 @@ func (n Node) overdue(settings disruptionpolicy.Settings, now time.Time) bool {
 	return !n.Ready && !n.Gone && now.Sub(n.Since) >= settings.FailureDeadline
 }
 
-// failedUpgrade reports whether the last change of the node was an upgrade to the version, and failed. Pods that do not leave in time are no
-// fault of the version.
+// failedUpgrade reports whether the last change of the node was an upgrade to the version, and failed. Pods that do not
+// leave in time are no fault of the version.
 func (n Node) failedUpgrade(version string) bool {
 	f := n.Failure
 	return f != nil && !n.Gone && f.Cause == v1alpha1.CauseUpgrade && f.Version == version && !f.DrainTimedOut

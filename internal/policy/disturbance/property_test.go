@@ -14,7 +14,8 @@ import (
 
 // work is what an operator does with a node that it may disturb, up to where it is killed.
 func (w *world) work(t *rapid.T, d *worldDisturbance) {
-	switch rapid.SampledFrom([]string{"killed before", "killed amid", "does well", "fails", "drain times out", "unreachable"}).Draw(t, "work") {
+	switch rapid.SampledFrom([]string{"killed before", "killed amid", "does well", "fails", "drain times out",
+		"unreachable"}).Draw(t, "work") {
 	case "killed before":
 	case "does well":
 		w.succeed(d)
@@ -72,7 +73,8 @@ func (w *world) happen(t *rapid.T) {
 
 // befall is what may befall a node.
 func (w *world) befall(t *rapid.T, n *worldNode) {
-	switch rapid.SampledFrom([]string{"breaks", "breaks for good", "mends", "mended by an administrator", "is taken out"}).Draw(t, "befalls") {
+	switch rapid.SampledFrom([]string{"breaks", "breaks for good", "mends", "mended by an administrator",
+		"is taken out"}).Draw(t, "befalls") {
 	case "breaks":
 		w.ready(n, false)
 	case "breaks for good":
@@ -108,7 +110,8 @@ func (w *world) step(t *rapid.T) {
 		if n == nil || !n.serving || n.deleted || n.Gone {
 			return
 		}
-		causes := []v1alpha1.DisruptionCause{v1alpha1.CauseUpgrade, v1alpha1.CauseUpgrade, v1alpha1.CauseReboot, v1alpha1.CauseConfiguration, v1alpha1.CauseKeyChange}
+		causes := []v1alpha1.DisruptionCause{v1alpha1.CauseUpgrade, v1alpha1.CauseUpgrade, v1alpha1.CauseReboot,
+			v1alpha1.CauseConfiguration, v1alpha1.CauseKeyChange}
 		if !n.Ready {
 			causes = append(causes, v1alpha1.CauseRepair)
 		}
@@ -119,7 +122,8 @@ func (w *world) step(t *rapid.T) {
 		if cause == v1alpha1.CauseUpgrade && n.Version == w.target {
 			return
 		}
-		if d := w.ask(t, n, cause, n.set != "" && cause == v1alpha1.CauseUpgrade && rapid.Bool().Draw(t, "replace")); d != nil {
+		if d := w.ask(t, n, cause, n.set != "" && cause == v1alpha1.CauseUpgrade &&
+			rapid.Bool().Draw(t, "replace")); d != nil {
 			w.work(t, d)
 		}
 	case "cloud":
@@ -156,13 +160,15 @@ func (w *world) heal() {
 	}
 }
 
-// upgradeAll is an operator with nodes that work. It returns those that it could not upgrade.
+// upgradeAll returns an operator with nodes that work. It returns those that it could not upgrade.
 func (w *world) upgradeAll(t *rapid.T) (left []*worldNode) {
 	for range 400 {
 		w.now = w.now.Add(10 * time.Minute)
 		w.cloud(t, true)
 		w.prune()
-		left = slices.DeleteFunc(slices.Clone(w.nodes), func(n *worldNode) bool { return n.Gone || n.Version == w.target && n.serving })
+		left = slices.DeleteFunc(slices.Clone(w.nodes), func(n *worldNode) bool {
+			return n.Gone || n.Version == w.target && n.serving
+		})
 		if len(left) == 0 {
 			return nil
 		}
@@ -178,9 +184,9 @@ func (w *world) upgradeAll(t *rapid.T) (left []*worldNode) {
 	return left
 }
 
-// Whatever happens in whatever order, with operators that are killed at any moment and policies that change: never more nodes are disturbed
-// than the limits allow, one Machine of each set stays running, no version is tried on others before it is proven on one; and once nodes work
-// again, all that are not gone come to the version.
+// Whatever happens in whatever order, with operators that are killed at any moment and policies that change: never more
+// nodes are disturbed than the limits allow, one Machine of each set stays running, no version is tried on others
+// before it is proven on one; and once nodes work again, all that are not gone come to the version.
 func TestNoSequenceOfEventsBreaksTheBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -230,7 +236,8 @@ func TestABadVersionIsTriedOnOneNode(t *testing.T) {
 			t.Fatalf("touched are %v", touched)
 		}
 		w.now = w.now.Add(w.settings.FailureDeadline)
-		if s := Summarize(w.view(), w.settings, w.target, w.now); len(touched) == 1 && (s.Failed != 1 || !s.Stopped && s.Nodes > 1) {
+		if s := Summarize(w.view(), w.settings, w.target, w.now); len(touched) == 1 &&
+			(s.Failed != 1 || !s.Stopped && s.Nodes > 1) {
 			t.Fatalf("the summary is %+v", s)
 		}
 	})
@@ -257,7 +264,8 @@ func TestANodeThatNeverComesBackHoldsUpNoOther(t *testing.T) {
 		if bad == nil || bad.Version == w.target {
 			return
 		}
-		w.list = append(w.list, v1alpha1.Disruption{Instance: bad.Instance, InstanceUID: bad.UID, Node: bad.Node.Node, Pool: bad.Pool, Cause: v1alpha1.CauseUpgrade, Version: w.target})
+		w.list = append(w.list, v1alpha1.Disruption{Instance: bad.Instance, InstanceUID: bad.UID, Node: bad.Node.Node,
+			Pool: bad.Pool, Cause: v1alpha1.CauseUpgrade, Version: w.target})
 		w.list[0].Since.Time = w.now
 		w.ready(bad, false)
 		if rapid.Bool().Draw(t, "told") {
@@ -278,7 +286,7 @@ func TestANodeThatNeverComesBackHoldsUpNoOther(t *testing.T) {
 		}
 		for _, n := range w.nodes {
 			if n != bad && n.Version != w.target {
-				t.Fatalf("%s waits for ever for %s: %+v", n.Instance, bad.Instance, w.view())
+				t.Fatalf("%s waits forever for %s: %+v", n.Instance, bad.Instance, w.view())
 			}
 		}
 	})

@@ -10,19 +10,21 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
 )
 
-// Summary is what the status of a WindowsDisruptionPolicy says of all nodes.
+// Summary is the part of a WindowsDisruptionPolicy's status about all nodes.
 type Summary struct {
 	Nodes, Updated, Failed int32
 	// Text says in one line how far the nodes are.
 	Text string
-	// Stopped is true when no node is changed any more until an administrator does something; Reason and Message are those of the condition.
+	// Stopped is true when no further node is changed until an administrator acts; Reason and Message belong to the
+	// condition.
 	Stopped         bool
 	Reason, Message string
-	// After is when to look again at the latest, where time alone may change the summary; zero: when something else changes.
+	// After is when to look again at the latest, where time alone may change the summary; zero: when something else
+	// changes.
 	After time.Duration
 }
 
-// Summarize says how far the nodes are with a version of the operator. Hosts that are gone are left out.
+// Summarize returns the progress of the nodes with a version of the operator. Hosts that are gone are left out.
 func Summarize(pool NodePool, settings disruptionpolicy.Settings, version string, now time.Time) Summary {
 	summary := Summary{}
 	rest := restOfNodes(pool, settings, version, now)
@@ -45,7 +47,8 @@ func Summarize(pool NodePool, settings disruptionpolicy.Settings, version string
 // unfinished is what the summary tells besides numbers.
 type unfinished struct {
 	settings disruptionpolicy.Settings
-	// running describes the entries that count, and failed names the nodes whose last change failed, or that did not come back from it.
+	// running describes the entries that count, and failed names the nodes whose last change failed, or that did not come
+	// back from it.
 	running, failed []string
 	// waiting are the answers to the nodes that are to be upgraded, and have not failed.
 	waiting []Decision
@@ -103,9 +106,10 @@ func (u *unfinished) lookAgain(after time.Duration) {
 	}
 }
 
-// untilMended are the reasons that no time and no other node does away with.
+// untilMended returns the reasons that no time and no other node does away with.
 func untilMended(reason string) bool {
-	return slices.Contains([]string{v1alpha1.ReasonDisruptionPolicyInvalid, v1alpha1.ReasonDisruptionsPaused, v1alpha1.ReasonStoppedOnFailure, v1alpha1.ReasonCanaryFailed}, reason)
+	return slices.Contains([]string{v1alpha1.ReasonDisruptionPolicyInvalid, v1alpha1.ReasonDisruptionsPaused,
+		v1alpha1.ReasonStoppedOnFailure, v1alpha1.ReasonCanaryFailed}, reason)
 }
 
 // stopped is when every node that waits does so for an administrator; where none waits, when any would.

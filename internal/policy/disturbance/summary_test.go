@@ -24,7 +24,9 @@ func TestSummaries(t *testing.T) {
 		stopped        string
 		after          time.Duration
 	}{
-		"no nodes":             {change: func(c *disruptionCase) { c.NodePool = NodePool{} }, text: "There are no Windows nodes in service."},
+		"no nodes": {change: func(c *disruptionCase) {
+			c.NodePool = NodePool{}
+		}, text: "There are no Windows nodes in service."},
 		"all nodes up to date": {change: all, nodes: 9, updated: 9, text: "9 of 9 nodes have version 12.1.0."},
 		"a host that is gone":  {change: func(c *disruptionCase) { all(c); c.node("h1").Gone, c.node("h1").Version = true, versionBefore }, nodes: 8, updated: 8, text: "8 of 8 nodes have version 12.1.0."},
 		"one that is upgraded": {change: func(c *disruptionCase) { c.proven(); c.disturbed("h1", upgrade, 0) }, nodes: 9, updated: 3, text: "3 of 9 nodes have version 12.1.0. Node node-h1 (Hosts) is being upgraded since 2026-11-21 12:00 UTC. 5 wait.", after: 30 * time.Minute},
@@ -94,17 +96,32 @@ func TestUpgradeable(t *testing.T) {
 			c.disturbed("h1", v1alpha1.CauseUpgrade, time.Hour)
 			c.broken("h1", time.Hour)
 		}},
-		"it may when a Machine is not made again":               {change: func(c *disruptionCase) { c.replaced("a1", time.Hour) }},
-		"it may when a node has failed":                         {change: func(c *disruptionCase) { c.failed("h1", v1alpha1.ReasonChangeFailed); c.settings.StopOnFailure = true }},
-		"it may in a pause":                                     {change: func(c *disruptionCase) { c.settings.Paused = true }},
-		"it may by a policy that cannot be followed":            {change: func(c *disruptionCase) { c.settings.Invalid = "x" }},
-		"it may when the host is gone that was changed":         {change: func(c *disruptionCase) { c.disturbed("h1", v1alpha1.CauseReboot, 0); c.node("h1").Gone = true }},
-		"it may when kubelets would be three versions older":    {kubelets: kubelet("v1.34.0"), server: "v1.36.1"},
-		"it may not when kubelets would be four versions older": {kubelets: kubelet("v1.33.9+9eb5fc0"), server: "v1.36.1+abc", check: "KubeletVersions", says: "After an upgrade of the cluster to Kubernetes 1.37, kubelets older than 1.34 are not supported: node node-h2 has kubelet v1.33.9+9eb5fc0."},
-		"it may not when kubelets are still older":              {kubelets: kubelet("v1.22.1"), server: "1.36", check: "KubeletVersions", says: "v1.22.1"},
-		"it may when a kubelet's version cannot be read":        {kubelets: kubelet(""), server: "v1.36.1"},
-		"it may when the server's version cannot be read":       {kubelets: kubelet("v1.2.0"), server: "?"},
-		"it may with the first versions there are":              {kubelets: kubelet("v1.0.0"), server: "v1.0.0"},
+		"it may when a Machine is not made again": {change: func(c *disruptionCase) {
+			c.replaced("a1", time.Hour)
+		}},
+		"it may when a node has failed": {change: func(c *disruptionCase) {
+			c.failed("h1", v1alpha1.ReasonChangeFailed)
+			c.settings.StopOnFailure = true
+		}},
+		"it may in a pause": {change: func(c *disruptionCase) {
+			c.settings.Paused = true
+		}},
+		"it may by a policy that cannot be followed": {change: func(c *disruptionCase) {
+			c.settings.Invalid = "x"
+		}},
+		"it may when the host is gone that was changed": {change: func(c *disruptionCase) {
+			c.disturbed("h1", v1alpha1.CauseReboot, 0)
+			c.node("h1").Gone = true
+		}},
+		"it may when kubelets would be three versions older": {kubelets: kubelet("v1.34.0"), server: "v1.36.1"},
+		"it may not when kubelets would be four versions older": {kubelets: kubelet("v1.33.9+9eb5fc0"), server: "v1.36.1+abc",
+			check: "KubeletVersions",
+			says:  "After an upgrade of the cluster to Kubernetes 1.37, kubelets older than 1.34 are not supported: node node-h2 has kubelet v1.33.9+9eb5fc0."},
+		"it may not when kubelets are still older": {kubelets: kubelet("v1.22.1"), server: "1.36",
+			check: "KubeletVersions", says: "v1.22.1"},
+		"it may when a kubelet's version cannot be read":  {kubelets: kubelet(""), server: "v1.36.1"},
+		"it may when the server's version cannot be read": {kubelets: kubelet("v1.2.0"), server: "?"},
+		"it may with the first versions there are":        {kubelets: kubelet("v1.0.0"), server: "v1.0.0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newDisruptionCase()
@@ -112,7 +129,8 @@ func TestUpgradeable(t *testing.T) {
 				test.change(c)
 			}
 			got := Upgradeable(c.NodePool, c.settings, test.kubelets, test.server, noon)
-			if got.Check != test.check || got.Allowed != (test.check == "") || got.After != test.after || !strings.Contains(got.Message, test.says) {
+			if got.Check != test.check || got.Allowed != (test.check == "") || got.After != test.after ||
+				!strings.Contains(got.Message, test.says) {
 				t.Errorf("got %+v, want %+v", got, test)
 			}
 		})

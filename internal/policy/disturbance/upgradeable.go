@@ -20,14 +20,15 @@ const (
 // https://kubernetes.io/releases/version-skew-policy/#kubelet
 const kubeletSkew = 3
 
-// Kubelet is the version of the kubelet of a Windows node, as its Node tells.
+// Kubelet is the version of the kubelet of a Windows node, from its Node.
 type Kubelet struct {
 	Node, Version string
 }
 
-// Upgradeable decides whether OLM may replace the operator: not while a node is really being disturbed, for as long as that may take at
-// most, and not while an upgrade of the cluster by one minor version would leave kubelets behind that its API server does not support. Waiting,
-// paused and failed nodes are no hindrance: the mended release must be able to come in. A version that cannot be read is none either.
+// Upgradeable decides whether OLM may replace the operator: not while a node is really being disturbed, for as long as
+// that may take at most, and not while an upgrade of the cluster by one minor version would leave kubelets behind that
+// its API server does not support. Waiting, paused and failed nodes do not prevent it, because the release that fixes
+// them must be installable. Nor does an unreadable version.
 func Upgradeable(
 	pool NodePool, settings disruptionpolicy.Settings, kubelets []Kubelet, server string, now time.Time,
 ) Decision {
@@ -58,7 +59,8 @@ func noneDisturbed(s *upgradeScene) string {
 		words = append(words, d.describe())
 		s.askAgain(d.until)
 	}
-	return fmt.Sprintf("%s. The operator can be upgraded when that is done, or at %s at the latest.", listSome(words), moment(s.lastUntil()))
+	return fmt.Sprintf("%s. The operator can be upgraded when that is done, or at %s at the latest.", listSome(words),
+		moment(s.lastUntil()))
 }
 
 func (s *upgradeScene) lastUntil() time.Time {

@@ -1,5 +1,5 @@
-// Package hostkey owns what is decided about SSH host keys: which are expected of a host, and which other hosts show
-// the same one. It never sees a connection: pinning is for package remote.
+// Package hostkey owns the decisions about SSH host keys: which keys a host should show, and which other hosts show the
+// same one. It never sees a connection: package remote pins keys.
 package hostkey
 
 import (
@@ -12,15 +12,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
 
-// fingerprintForm is that of a SHA-256 fingerprint as ssh-keygen -l prints it: 32 bytes in base64 without padding.
+// fingerprintForm is the form of a SHA-256 fingerprint as ssh-keygen -l prints it: 32 bytes in base64 without padding.
 var fingerprintForm = regexp.MustCompile(`^SHA256:[A-Za-z0-9+/]{43}$`)
 
 // mostFingerprints is how many fingerprints a host may be expected to show one of. A host has one key of each type.
 const mostFingerprints = 16
 
-// Expected reads what the annotations of a Machine and its WindowsInstance say of the host key: fingerprints separated
-// by commas. If one of them is malformed, it returns an error, and no key may be accepted: the annotation is there to
-// keep strangers away.
+// Expected reads the host key from the annotations of a Machine and its WindowsInstance: fingerprints separated by
+// commas. If one of them is malformed, it returns an error, and no key may be accepted: the annotation is there to keep
+// strangers away.
 func Expected(annotations ...string) ([]string, error) {
 	var fingerprints []string
 	for _, annotation := range annotations {
@@ -33,7 +33,8 @@ func Expected(annotations ...string) ([]string, error) {
 				return nil, fmt.Errorf("%.60q in the annotation %s is no fingerprint of an SSH host key, such as SHA256:<43 letters, digits, + or />",
 					fingerprint, v1alpha1.AnnotationExpectedHostKey)
 			case len(fingerprints) == mostFingerprints:
-				return nil, fmt.Errorf("the annotation %s has more than %d fingerprints", v1alpha1.AnnotationExpectedHostKey, mostFingerprints)
+				return nil, fmt.Errorf("the annotation %s has more than %d fingerprints", v1alpha1.AnnotationExpectedHostKey,
+					mostFingerprints)
 			}
 			fingerprints = append(fingerprints, fingerprint)
 		}
@@ -50,8 +51,8 @@ const reuseMark = " But its SSH host key is also that of "
 // mostNamed is how many other instances that names.
 const mostNamed = 3
 
-// Reuse says which other hosts show the host key of an instance; empty when none does. They were made of one image that
-// had keys already. One host that is listed twice is none of these.
+// Reuse names the other hosts that show the host key of an instance; empty for none. They were made from one image with
+// keys in it. A host that is listed twice does not count.
 func Reuse(instance *v1alpha1.WindowsInstance, others []v1alpha1.WindowsInstance) string {
 	var names []string
 	for i := range others {
@@ -67,11 +68,12 @@ func Reuse(instance *v1alpha1.WindowsInstance, others []v1alpha1.WindowsInstance
 	if n := len(names) - mostNamed; n > 0 {
 		names, more = names[:mostNamed], fmt.Sprintf(" and %d more", n)
 	}
-	return reuseMark + strings.Join(names, ", ") + more + ": whoever controls one of these hosts can stand in for the others. " +
+	return reuseMark + strings.Join(names, ", ") + more +
+		": whoever controls one of these hosts can stand in for the others. " +
 		`Make new keys on each: delete C:\ProgramData\ssh\ssh_host_*, run ssh-keygen -A, restart the service sshd, and accept the new key.`
 }
 
-// WithReuse is a message that ends with what Reuse says now, in place of what it said before.
+// WithReuse returns a message that ends with the present text of Reuse in place of the former one.
 func WithReuse(message, reuse string) string {
 	message, _, _ = strings.Cut(message, reuseMark)
 	return message + reuse

@@ -24,14 +24,18 @@ func TestExpectedHostKeys(t *testing.T) {
 		want        []string
 		problem     string
 	}{
-		"no annotation expects nothing":                          {[]string{"", ""}, nil, ""},
-		"one fingerprint":                                        {[]string{oneFingerprint}, []string{oneFingerprint}, ""},
-		"several, with blanks":                                   {[]string{" " + oneFingerprint + ",\n" + anotherFingerprint + ","}, []string{oneFingerprint, anotherFingerprint}, ""},
-		"those of the instance and of its Machine":               {[]string{oneFingerprint, anotherFingerprint + "," + oneFingerprint}, []string{oneFingerprint, anotherFingerprint}, ""},
-		"one with padding, as some tools print it":               {[]string{oneFingerprint + "="}, []string{oneFingerprint}, ""},
-		"an MD5 fingerprint":                                     {[]string{"MD5:16:27:ac:a5:76:28:2d:36:63:1b:56:4d:eb:df:a6:48"}, nil, "MD5:16"},
-		"one that is cut":                                        {[]string{oneFingerprint[:30]}, nil, oneFingerprint[:30]},
-		"a key in place of its fingerprint":                      {[]string{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGG"}, nil, "ssh-ed25519"},
+		"no annotation expects nothing": {[]string{"", ""}, nil, ""},
+		"one fingerprint":               {[]string{oneFingerprint}, []string{oneFingerprint}, ""},
+		"several, with blanks": {[]string{" " + oneFingerprint + ",\n" +
+			anotherFingerprint + ","}, []string{oneFingerprint, anotherFingerprint}, ""},
+		"those of the instance and of its Machine": {[]string{oneFingerprint,
+			anotherFingerprint + "," + oneFingerprint}, []string{oneFingerprint, anotherFingerprint}, ""},
+		"one with padding, as some tools print it": {[]string{oneFingerprint + "="},
+			[]string{oneFingerprint}, ""},
+		"an MD5 fingerprint": {[]string{"MD5:16:27:ac:a5:76:28:2d:36:63:1b:56:4d:eb:df:a6:48"}, nil, "MD5:16"},
+		"one that is cut":    {[]string{oneFingerprint[:30]}, nil, oneFingerprint[:30]},
+		"a key in place of its fingerprint": {[]string{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGG"},
+			nil, "ssh-ed25519"},
 		"a good and a bad one: nothing may be taken":             {[]string{oneFingerprint + ",x"}, nil, `"x"`},
 		"an annotation with nothing in it: nothing may be taken": {[]string{" , "}, nil, "names no fingerprint"},
 	} {
@@ -40,7 +44,8 @@ func TestExpectedHostKeys(t *testing.T) {
 			switch {
 			case c.problem == "" && (err != nil || !slices.Equal(got, c.want)):
 				t.Errorf("got %q, %v; want %q", got, err, c.want)
-			case c.problem != "" && (err == nil || got != nil || !strings.Contains(err.Error(), c.problem) || !strings.Contains(err.Error(), "expected-host-key")):
+			case c.problem != "" && (err == nil || got != nil || !strings.Contains(err.Error(), c.problem) ||
+				!strings.Contains(err.Error(), "expected-host-key")):
 				t.Errorf("got %q, %v; want an error about %q", got, err, c.problem)
 			}
 		})
@@ -58,13 +63,15 @@ func FuzzExpectedHostKeys(f *testing.F) {
 			}
 			return
 		}
-		if got == nil && (a != "" || b != "") || len(got) > mostFingerprints || slices.ContainsFunc(got, func(f string) bool { return !fingerprintForm.MatchString(f) }) {
+		if got == nil && (a != "" || b != "") || len(got) > mostFingerprints || slices.ContainsFunc(got, func(f string) bool {
+			return !fingerprintForm.MatchString(f)
+		}) {
 			t.Errorf("%q and %q expect %q", a, b, got)
 		}
 	})
 }
 
-// seen is an instance whose host has shown a key and told a machine ID.
+// seen returns an instance whose host has shown a key and told a machine ID.
 func seen(name, hostKey, machineID string) v1alpha1.WindowsInstance {
 	instance := claimant(name, "node-of-"+name, hostKey, 0)
 	instance.Status.Host.MachineID, instance.Status.NodeRef.Confirmed = machineID, true
@@ -91,7 +98,8 @@ func TestHostKeyReuse(t *testing.T) {
 		"a clone, machine ID and all, that has become a node": {[]v1alpha1.WindowsInstance{wholeClone}, []string{"win-3"}},
 		"the same host under another address":                 {[]v1alpha1.WindowsInstance{same}, nil},
 		"hosts of which nothing is known yet":                 {[]v1alpha1.WindowsInstance{unread, unseen}, nil},
-		"several, in the order of their names":                {[]v1alpha1.WindowsInstance{wholeClone, clone}, []string{"win-2 (win-2.example.com), WindowsInstance win-3"}},
+		"several, in the order of their names": {[]v1alpha1.WindowsInstance{wholeClone, clone},
+			[]string{"win-2 (win-2.example.com), WindowsInstance win-3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			told := Reuse(&instance, c.others)
@@ -110,7 +118,8 @@ func TestHostKeyReuse(t *testing.T) {
 		for i := range 1000 {
 			others = append(others, seen(fmt.Sprintf("win-%04d", i), "key", fmt.Sprintf("id-of-%d", i)))
 		}
-		if told := Reuse(&instance, others); len(told) > 1000 || !strings.Contains(told, "win-0002") || !strings.Contains(told, "and 997 more") {
+		if told := Reuse(&instance, others); len(told) > 1000 || !strings.Contains(told, "win-0002") ||
+			!strings.Contains(told, "and 997 more") {
 			t.Errorf("%d bytes: %s", len(told), told)
 		}
 	})
@@ -149,10 +158,12 @@ func TestSixteenHostKeysMayBeAnnouncedAndNoMore(t *testing.T) {
 
 func claimant(name, node, hostKey string, age time.Duration) v1alpha1.WindowsInstance {
 	return v1alpha1.WindowsInstance{
-		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC).Add(-age))},
-		Spec:       v1alpha1.WindowsInstanceSpec{Address: name + ".example.com"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Date(2026, 1, 2, 0, 0, 0, 0,
+			time.UTC).Add(-age))},
+		Spec: v1alpha1.WindowsInstanceSpec{Address: name + ".example.com"},
 		Status: v1alpha1.WindowsInstanceStatus{
-			NodeRef: &v1alpha1.NodeReference{Name: node}, HostKey: &v1alpha1.HostKey{Key: hostKey}, Host: &v1alpha1.HostStatus{MachineID: hostKey},
+			NodeRef: &v1alpha1.NodeReference{Name: node}, HostKey: &v1alpha1.HostKey{Key: hostKey},
+			Host: &v1alpha1.HostStatus{MachineID: hostKey},
 		},
 	}
 }

@@ -1,5 +1,5 @@
 // Package hostlist owns the form of the entries in the ConfigMap windows-instances: addresses, user names, and the
-// names of the instances that come of them. It knows nothing of a cluster, and resolves no name.
+// names of their instances. It knows no cluster, and resolves no name.
 package hostlist
 
 import (
@@ -44,21 +44,24 @@ func ValidateAddress(address string) error {
 		return validateIP(ip)
 	}
 	if looksLikeIPv4.MatchString(address) {
-		return fmt.Errorf("%q is not an IPv4 address: each of its four numbers must be 0 to 255, without leading zeros", address)
+		return fmt.Errorf("%q is not an IPv4 address: each of its four numbers must be 0 to 255, without leading zeros",
+			address)
 	}
 	name := strings.ToLower(address)
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 || looksLikeNumber.MatchString(name) {
 		return fmt.Errorf("%q is neither an IPv4 address nor a DNS name", address)
 	}
 	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
-		return fmt.Errorf("%q cannot be the address of a Windows host: it names the machine on which it is looked up", address)
+		return fmt.Errorf("%q cannot be the address of a Windows host: it names the machine on which it is looked up",
+			address)
 	}
 	return nil
 }
 
 var (
 	looksLikeIPv4 = regexp.MustCompile(`^[0-9.]+$`)
-	// looksLikeNumber is a name that some resolvers take for an IPv4 address in another form. Source: URL Standard, "ends in a number".
+	// looksLikeNumber is a name that some resolvers take for an IPv4 address in another form. Source: URL Standard, "ends
+	// in a number".
 	looksLikeNumber = regexp.MustCompile(`(^|\.)([0-9]+|0x[0-9a-f]*)$`)
 )
 
@@ -72,7 +75,7 @@ func validateIP(ip netip.Addr) error {
 	return nil
 }
 
-// Networks in which no host is. Source: RFC 6890, section 2.2.2. The last address of the reserved one is that of broadcasts.
+// Networks without hosts. Source: RFC 6890, section 2.2.2. The last address of the reserved one is for broadcasts.
 var (
 	thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
 	reserved    = netip.MustParsePrefix("240.0.0.0/4")
@@ -82,8 +85,8 @@ var (
 // Source: "User Name Formats" and NetUserAdd, Microsoft.
 const forbiddenInUsername = "\"/\\[]:;|=,+*?<>@"
 
-// ValidateUsername accepts a local Windows account name: at most 20 characters, none that Windows refuses or that could be taken for
-// an option.
+// ValidateUsername accepts a local Windows account name: at most 20 characters, none that Windows refuses or that could
+// be taken for an option.
 func ValidateUsername(username string) error {
 	switch {
 	case username == "":
@@ -103,7 +106,7 @@ func ValidateUsername(username string) error {
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// InstanceName is the name of the WindowsInstance of a key: readable, and unique by a short hash of the whole key.
+// InstanceName returns the name of the WindowsInstance of a key: readable, and unique by a short hash of the whole key.
 func InstanceName(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	readable := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(key), "-"), "-")

@@ -14,30 +14,47 @@ func TestParseEntry(t *testing.T) {
 		want       Entry
 		problem    string // part of the message; empty: accepted
 	}{
-		"an IPv4 address":                                         {"10.1.42.1", "username=Administrator", Entry{"10.1.42.1", "Administrator"}, ""},
-		"a DNS name":                                              {"instance.example.com", "username=core", Entry{"instance.example.com", "core"}, ""},
-		"a value from a YAML block":                               {"10.1.42.1", "  username=core\n", Entry{"10.1.42.1", "core"}, ""},
-		"a user name with a space inside":                         {"10.1.42.1", "username=Jane Doe", Entry{"10.1.42.1", "Jane Doe"}, ""},
-		"no value":                                                {"10.1.42.1", "", Entry{}, "username=<user>"},
-		"another key in the value":                                {"10.1.42.1", "user=core", Entry{}, "username=<user>"},
-		"an empty user":                                           {"10.1.42.1", "username=", Entry{}, "user name is missing"},
-		"a user that would be an option":                          {"10.1.42.1", "username=-oProxyCommand", Entry{}, "begin with '-'"},
-		"a user of a domain":                                      {"10.1.42.1", `username=CORP\jane`, Entry{}, `'\\'`},
-		"a user with a line break":                                {"10.1.42.1", "username=a\nb", Entry{}, `'\n'`},
-		"a user that is too long for Windows":                     {"10.1.42.1", "username=" + strings.Repeat("a", 21), Entry{}, "20"},
-		"an IPv6 address":                                         {"fd00::1", "username=core", Entry{}, "IPv6"},
-		"an IPv4 address with a number above 255":                 {"10.1.42.256", "username=core", Entry{}, "not an IPv4 address"},
-		"an IPv4 address with too few numbers":                    {"10.1.42", "username=core", Entry{}, "not an IPv4 address"},
-		"the loopback address":                                    {"127.0.0.1", "username=core", Entry{}, "cannot be the address"},
-		"a multicast address":                                     {"224.0.0.1", "username=core", Entry{}, "cannot be the address"},
-		"a name with an underscore":                               {"my_host", "username=core", Entry{}, "neither an IPv4 address nor a DNS name"},
-		"a name that would be an option":                          {"-host", "username=core", Entry{}, "neither an IPv4 address nor a DNS name"},
-		"a name that would be a path":                             {"..", "username=core", Entry{}, "not an IPv4 address"},
-		"an address with a port":                                  {"10.1.42.1:22", "username=core", Entry{}, "neither"},
-		"the broadcast address":                                   {"255.255.255.255", "username=core", Entry{}, "cannot be the address"},
-		"the unspecified address":                                 {"0.0.0.0", "username=core", Entry{}, "cannot be the address"},
-		"an address that is assigned by no DHCP server":           {"169.254.1.1", "username=core", Entry{}, "cannot be the address"},
-		"an address of class E":                                   {"241.0.0.1", "username=core", Entry{}, "cannot be the address"},
+		"an IPv4 address": {"10.1.42.1", "username=Administrator",
+			Entry{"10.1.42.1", "Administrator"}, ""},
+		"a DNS name": {"instance.example.com", "username=core",
+			Entry{"instance.example.com", "core"}, ""},
+		"a value from a YAML block": {"10.1.42.1", "  username=core\n",
+			Entry{"10.1.42.1", "core"}, ""},
+		"a user name with a space inside": {"10.1.42.1", "username=Jane Doe",
+			Entry{"10.1.42.1", "Jane Doe"}, ""},
+		"no value":                 {"10.1.42.1", "", Entry{}, "username=<user>"},
+		"another key in the value": {"10.1.42.1", "user=core", Entry{}, "username=<user>"},
+		"an empty user": {"10.1.42.1", "username=", Entry{},
+			"user name is missing"},
+		"a user that would be an option": {"10.1.42.1", "username=-oProxyCommand",
+			Entry{}, "begin with '-'"},
+		"a user of a domain":       {"10.1.42.1", `username=CORP\jane`, Entry{}, `'\\'`},
+		"a user with a line break": {"10.1.42.1", "username=a\nb", Entry{}, `'\n'`},
+		"a user that is too long for Windows": {"10.1.42.1", "username=" + strings.Repeat("a",
+			21), Entry{}, "20"},
+		"an IPv6 address": {"fd00::1", "username=core", Entry{}, "IPv6"},
+		"an IPv4 address with a number above 255": {"10.1.42.256", "username=core", Entry{},
+			"not an IPv4 address"},
+		"an IPv4 address with too few numbers": {"10.1.42", "username=core", Entry{},
+			"not an IPv4 address"},
+		"the loopback address": {"127.0.0.1", "username=core", Entry{},
+			"cannot be the address"},
+		"a multicast address": {"224.0.0.1", "username=core", Entry{},
+			"cannot be the address"},
+		"a name with an underscore": {"my_host", "username=core", Entry{},
+			"neither an IPv4 address nor a DNS name"},
+		"a name that would be an option": {"-host", "username=core", Entry{},
+			"neither an IPv4 address nor a DNS name"},
+		"a name that would be a path": {"..", "username=core", Entry{}, "not an IPv4 address"},
+		"an address with a port":      {"10.1.42.1:22", "username=core", Entry{}, "neither"},
+		"the broadcast address": {"255.255.255.255", "username=core", Entry{},
+			"cannot be the address"},
+		"the unspecified address": {"0.0.0.0", "username=core", Entry{},
+			"cannot be the address"},
+		"an address that is assigned by no DHCP server": {"169.254.1.1", "username=core", Entry{},
+			"cannot be the address"},
+		"an address of class E": {"241.0.0.1", "username=core", Entry{},
+			"cannot be the address"},
 		"the name of the operator's own machine":                  {"localhost", "username=core", Entry{}, "cannot be the address"},
 		"a number that some take for an address":                  {"0x7f000001", "username=core", Entry{}, "neither"},
 		"a name whose last part is a number":                      {"host.1", "username=core", Entry{}, "neither"},
@@ -61,7 +78,8 @@ func TestParseEntry(t *testing.T) {
 
 func TestInstanceNamesAreLegalAndUnique(t *testing.T) {
 	seen := map[string]string{}
-	for _, key := range []string{"10.0.0.1", "10.0.0.11", "a.b", "a-b", "A.B", strings.Repeat("long.", 49) + "x", "...", "_"} {
+	for _, key := range []string{"10.0.0.1", "10.0.0.11", "a.b", "a-b", "A.B", strings.Repeat("long.", 49) + "x", "...",
+		"_"} {
 		name := InstanceName(key)
 		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 			t.Errorf("%q becomes %q: %v", key, name, problems)
@@ -81,7 +99,8 @@ func FuzzParseEntry(f *testing.F) {
 	f.Add("a.b", "username=\x00")
 	f.Fuzz(func(t *testing.T, key, value string) {
 		entry, err := ParseEntry(key, value)
-		if err == nil && (entry.Address != key || entry.Username == "" || strings.ContainsAny(entry.Username, "\"\\\n\r\x00|<>")) {
+		if err == nil && (entry.Address != key || entry.Username == "" || strings.ContainsAny(entry.Username,
+			"\"\\\n\r\x00|<>")) {
 			t.Errorf("accepted %q: %q as %+v", key, value, entry)
 		}
 		if problems := validation.IsDNS1123Label(InstanceName(key)); len(problems) > 0 {

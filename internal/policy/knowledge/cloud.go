@@ -16,7 +16,7 @@ import (
 type cloudNames struct {
 	// scheme begins the provider ID of its machines.
 	scheme string
-	// forms are those of the names. The group of each is what must be the machine's own; own reports whether it is.
+	// forms are the forms of the names. The group of each must match the machine's own part; own reports whether it does.
 	forms []*regexp.Regexp
 	own   func(Node, *corev1.Node, string) bool
 }
@@ -29,7 +29,8 @@ var clouds = map[string]cloudNames{
 	), ownOnAWS},
 	// Source: Compute Engine documentation, "Internal DNS": VM.ZONE.c.PROJECT.internal and VM.c.PROJECT.internal.
 	"GCP": {"gce://", forms(`([a-z0-9-]+)(?:\.[a-z0-9-]+)?\.c\.[a-z0-9.-]+\.internal`), ownByNodeName},
-	// Source: Azure documentation, "Name resolution for resources in Azure virtual networks", and public IP addresses' DNS name labels.
+	// Source: Azure documentation, "Name resolution for resources in Azure virtual networks", and public IP addresses' DNS
+	// name labels.
 	"Azure": {"azure://", forms(`([a-z0-9-]+)\.[a-z0-9.-]+\.cloudapp\.(?:net|azure\.com)`), ownByNodeName},
 }
 
@@ -41,12 +42,13 @@ func forms(patterns ...string) []*regexp.Regexp {
 	return compiled
 }
 
-// AddCloudAddresses adds what a cloud's controller says on the Node that the machine has from the cloud and the host cannot know: its public
-// addresses, and its names in the cloud's own domains. The kubelet asks for a certificate with them. It is for nodes of which no Machine says
-// the same.
+// AddCloudAddresses adds the names and addresses that a cloud's controller writes on the Node and the host cannot know:
+// public addresses, and names in the cloud's own domains. The kubelet requests a certificate with them. It is for nodes
+// without a Machine that lists the same.
 //
-// A kubelet may write the status of its Node and, once, its provider ID. So nothing is taken from there that could be part of the cluster: no
-// address of a private network or of one of the cluster's, and no name that is not made of what the node is known by.
+// A kubelet may write the status of its Node and, once, its provider ID. So nothing is taken from there that could be
+// part of the cluster: no address of a private network or of one of the cluster's, and no name that is not made of what
+// the node is known by.
 func (n *Node) AddCloudAddresses(node *corev1.Node, cluster nodespec.Cluster) {
 	cloud, ok := clouds[cluster.Platform]
 	if !ok || !strings.HasPrefix(node.Spec.ProviderID, cloud.scheme) {

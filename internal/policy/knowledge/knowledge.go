@@ -1,5 +1,5 @@
-// Package knowledge owns what is known of the names and addresses of nodes, and of everybody else who has some: who has
-// given them, and who only says so of itself. It decides on no request.
+// Package knowledge owns the facts about the names and addresses of nodes and of all others: which source assigned
+// them, and which are only a host's own report. It decides on no request.
 package knowledge
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
 
-// Present is what there is in the cluster, as far as it has names and addresses.
+// Present lists everything in the cluster with names and addresses.
 type Present struct {
 	Instances []v1alpha1.WindowsInstance
 	Nodes     []corev1.Node
@@ -21,7 +21,7 @@ type Present struct {
 	Cluster *nodespec.Cluster
 }
 
-// Of gathers what a request is judged by: what the node of the requester is reached by, and everybody else.
+// Of gathers the facts to judge a request by: the names and addresses of the requester's node, and those of all others.
 func Of(requester *v1alpha1.WindowsInstance, present Present) Facts {
 	known := Facts{Cluster: present.Cluster}
 	own := ownership.ConfirmedName(requester)
@@ -59,8 +59,9 @@ func Of(requester *v1alpha1.WindowsInstance, present Present) Facts {
 	return known
 }
 
-// addCloud adds what the cloud says that the instance's host is called: a kubelet serves under the names and addresses that the cloud gives its
-// Node too, and a host cannot tell them of itself. The Machine API tells of its Machines, and a Node's own status of other hosts.
+// addCloud adds what the cloud says that the instance's host is called: a kubelet serves under the names and addresses
+// that the cloud gives its Node too, and a host cannot tell them of itself. The Machine API tells of its Machines, and
+// a Node's own status of other hosts.
 func (n *Node) addCloud(instance *v1alpha1.WindowsInstance, node *corev1.Node, present Present) {
 	if instance.Spec.Source.Machine == nil {
 		if node != nil && present.Cluster != nil {
@@ -75,14 +76,15 @@ func (n *Node) addCloud(instance *v1alpha1.WindowsInstance, node *corev1.Node, p
 	}
 }
 
-// entryOfHost reports whether another instance is a second entry of the requester's host, or one from before the host moved, so that what it says
-// is said of that host. One that has a node of another name is another host, whatever image both were made of.
+// entryOfHost reports whether another instance is a second entry of the requester's host, or one from before the host
+// moved, so that what it says is said of that host. One that has a node of another name is another host, whatever image
+// both were made of.
 func entryOfHost(other, requester *v1alpha1.WindowsInstance) bool {
 	name := ownership.ConfirmedName(other)
 	return ownership.SameHost(other, requester) && (name == "" || name == ownership.ConfirmedName(requester))
 }
 
-// Facts is what the requests of nodes are judged by.
+// Facts are the facts to judge requests of nodes by.
 type Facts struct {
 	// Nodes are the nodes of ours, and everybody else who has a name or an address.
 	Nodes []Node

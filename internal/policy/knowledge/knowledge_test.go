@@ -13,14 +13,16 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// bound is an instance whose host is Node win-a.
+// bound returns an instance whose host is Node win-a.
 func bound(change func(*v1alpha1.WindowsInstance)) v1alpha1.WindowsInstance {
 	instance := v1alpha1.WindowsInstance{
 		ObjectMeta: metav1.ObjectMeta{Name: "listed", CreationTimestamp: metav1.NewTime(attackTime)},
-		Spec:       v1alpha1.WindowsInstanceSpec{Address: "10.0.0.1", DesiredState: v1alpha1.DesiredStateNode, Source: v1alpha1.Source{ConfigMapKey: "10.0.0.1"}},
+		Spec: v1alpha1.WindowsInstanceSpec{Address: "10.0.0.1", DesiredState: v1alpha1.DesiredStateNode,
+			Source: v1alpha1.Source{ConfigMapKey: "10.0.0.1"}},
 		Status: v1alpha1.WindowsInstanceStatus{
 			NodeRef: &v1alpha1.NodeReference{Name: "win-a", UID: "node-uid", Confirmed: true},
-			HostKey: &v1alpha1.HostKey{Key: "key"}, Host: &v1alpha1.HostStatus{Name: "win-a", MachineID: "id", Addresses: []string{"10.0.0.1", "10.0.1.1"}},
+			HostKey: &v1alpha1.HostKey{Key: "key"}, Host: &v1alpha1.HostStatus{Name: "win-a", MachineID: "id",
+				Addresses: []string{"10.0.0.1", "10.0.1.1"}},
 		},
 	}
 	if change != nil {
@@ -31,14 +33,16 @@ func bound(change func(*v1alpha1.WindowsInstance)) v1alpha1.WindowsInstance {
 
 func windowsNode(name string, made time.Time) corev1.Node {
 	return corev1.Node{ObjectMeta: metav1.ObjectMeta{
-		Name: name, UID: "node-uid", Labels: map[string]string{corev1.LabelOSStable: "windows"}, CreationTimestamp: metav1.NewTime(made),
+		Name: name, UID: "node-uid", Labels: map[string]string{corev1.LabelOSStable: "windows"},
+		CreationTimestamp: metav1.NewTime(made),
 	}}
 }
 
 // what is somebody else's is known of all who have names and addresses, whether or not they have a Node.
 func TestKnowledgeHasEverybody(t *testing.T) {
 	own := bound(func(i *v1alpha1.WindowsInstance) {
-		i.Spec.Source = v1alpha1.Source{Machine: &v1alpha1.MachineReference{Namespace: v1alpha1.MachineNamespace, Name: "win", UID: "uid"}}
+		i.Spec.Source = v1alpha1.Source{Machine: &v1alpha1.MachineReference{Namespace: v1alpha1.MachineNamespace,
+			Name: "win", UID: "uid"}}
 	})
 	machine := func(name, uid string, addresses ...string) machinev1beta1.Machine {
 		m := machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: name}}
@@ -60,7 +64,8 @@ func TestKnowledgeHasEverybody(t *testing.T) {
 	}
 	sibling := func(name string, change func(*v1alpha1.WindowsInstance)) v1alpha1.WindowsInstance {
 		return bound(func(i *v1alpha1.WindowsInstance) {
-			i.Name, i.Spec.Address, i.Status.Host.Addresses, i.Status.HostKey = name, "10.0.2.1", []string{"10.0.2.2"}, &v1alpha1.HostKey{Key: "another"}
+			i.Name, i.Spec.Address, i.Status.Host.Addresses, i.Status.HostKey = name, "10.0.2.1", []string{"10.0.2.2"},
+				&v1alpha1.HostKey{Key: "another"}
 			i.Status.NodeRef = nil
 			change(i)
 		})
@@ -76,12 +81,14 @@ func TestKnowledgeHasEverybody(t *testing.T) {
 				i.Status.NodeRef = &v1alpha1.NodeReference{Name: "win-c", Confirmed: true}
 			}),
 		},
-		Nodes:    []corev1.Node{node("win-a", "10.0.9.9"), node("win-c", "10.0.3.3"), node("master-0", "10.0.4.1")},
-		Machines: []machinev1beta1.Machine{machine("win", "uid", "10.0.0.1", "10.0.5.1"), machine("win", "other", "10.0.6.1"), machine("master-9", "other", "10.0.7.1")},
+		Nodes: []corev1.Node{node("win-a", "10.0.9.9"), node("win-c", "10.0.3.3"), node("master-0", "10.0.4.1")},
+		Machines: []machinev1beta1.Machine{machine("win", "uid", "10.0.0.1", "10.0.5.1"), machine("win", "other", "10.0.6.1"),
+			machine("master-9", "other", "10.0.7.1")},
 	})
 	var got []string
 	for _, n := range known.Nodes {
-		got = append(got, fmt.Sprintf("%s foreign=%t given=%v%v told=%v%v", n.Name, n.Foreign, n.Given.Names, n.Given.Addresses, n.Told.Names, n.Told.Addresses))
+		got = append(got, fmt.Sprintf("%s foreign=%t given=%v%v told=%v%v", n.Name, n.Foreign, n.Given.Names,
+			n.Given.Addresses, n.Told.Names, n.Told.Addresses))
 	}
 	want := []string{
 		"of WindowsInstance before foreign=true given=[][10.0.2.1] told=[][10.0.2.2]",

@@ -34,8 +34,9 @@ func (s *Names) addAll(addresses []corev1.NodeAddress) {
 	}
 }
 
-// HoldsName reports whether a node of these names may serve under one: letter by letter as it is known, or in lower case, in which kubelets ask
-// for host names. Any other form, such as one with a dot at its end or in capitals that nobody else has written, is not what a kubelet asks.
+// HoldsName reports whether a node with these names may serve under a name: exactly as it is known, or in lower case,
+// as kubelets request host names. No kubelet requests any other form, such as one with a final dot or in other
+// capitals.
 func (s Names) HoldsName(name string) bool {
 	return slices.ContainsFunc(s.Names, func(own string) bool { return own == name || strings.ToLower(own) == name })
 }
@@ -49,7 +50,7 @@ func (s Names) TakesName(name string) bool {
 // HoldsAddress reports whether an address is one of the node's.
 func (s Names) HoldsAddress(address netip.Addr) bool { return slices.Contains(s.Addresses, address) }
 
-// Node is a node, or somebody else who has names and addresses, and what the operator knows it by.
+// Node is a node, or anything else with names and addresses, and the operator's knowledge of it.
 type Node struct {
 	Name string
 	// Foreign nodes are not ours: nothing is approved for them, and nothing of theirs for ours.
@@ -58,8 +59,8 @@ type Node struct {
 	Registered bool
 	// Since is the time before which no request was made by the node's host.
 	Since time.Time
-	// Given are what the node is reached by as those say whom no Windows host has a say in: the ConfigMap windows-instances, the Machine API,
-	// the Nodes of others.
+	// Given are the names and addresses from sources that no Windows host can change: the ConfigMap windows-instances, the
+	// Machine API, the Nodes of others.
 	Given Names
 	// Told are what Windows hosts say of themselves.
 	Told Names
@@ -68,13 +69,14 @@ type Node struct {
 // registrationLead is how long before its Node is there a kubelet may have asked for its serving certificate.
 const registrationLead = 5 * time.Minute
 
-// NodeOf is the node of an instance whose claim to its name is confirmed. node is the Node of that name; nil when there
-// is none.
+// NodeOf returns the node of an instance whose claim to its name is confirmed. node is the Node of that name; nil when
+// there is none.
 func NodeOf(instance *v1alpha1.WindowsInstance, node *corev1.Node) Node {
 	known := instanceNames(instance)
 	known.Name = instance.Status.NodeRef.Name
 	known.Given.Add(known.Name)
-	// The node's name is the host's in lower case. Clouds tell kubelets the host's own form of it, and these then ask for that one too.
+	// The node's name is the host's in lower case. Clouds tell kubelets the host's own form of it, and these then ask for
+	// that one too.
 	if host := instance.Status.Host; host != nil && host.Name != known.Name && strings.EqualFold(host.Name, known.Name) {
 		known.Given.Add(host.Name)
 	}
@@ -83,8 +85,9 @@ func NodeOf(instance *v1alpha1.WindowsInstance, node *corev1.Node) Node {
 		return known
 	}
 	known.Registered = true
-	// As long as there is a Node, its name is one host's: no other claims it. The instance may be younger, if it was deleted and made again
-	// or the node was an older operator's. If it is older, the host may have got the name late, but not before the instance was made.
+	// As long as there is a Node, its name is one host's: no other claims it. The instance may be younger, if it was
+	// deleted and made again or the node was an older operator's. If it is older, the host may have got the name late, but
+	// not before the instance was made.
 	registered := node.CreationTimestamp.Time
 	if lead := registered.Add(-registrationLead); known.Since.After(registered) || known.Since.Before(lead) {
 		known.Since = lead
@@ -92,8 +95,9 @@ func NodeOf(instance *v1alpha1.WindowsInstance, node *corev1.Node) Node {
 	return known
 }
 
-// registeredBy reports whether a Node of the instance's name is that of its host: the one that it was bound to, or as long as it was bound to none,
-// a Windows node, which is bound next. Another machine may have come by a name that no Node had.
+// registeredBy reports whether a Node of the instance's name belongs to its host: the one that it was bound to, or as
+// long as it was bound to none, a Windows node, which is bound next. Another machine may have come by a name that no
+// Node had.
 func registeredBy(instance *v1alpha1.WindowsInstance, node *corev1.Node) bool {
 	return ownership.Bound(instance, node) ||
 		instance.Status.NodeRef.UID == "" && node.Labels[corev1.LabelOSStable] == "windows"
@@ -115,14 +119,14 @@ func (n *Node) addMachine(machine *machinev1beta1.Machine) {
 	n.Given.addAll(machine.Status.Addresses)
 }
 
-// otherInstance is an instance that has no node, or whose node is known already.
+// otherInstance returns an instance that has no node, or whose node is known already.
 func otherInstance(instance *v1alpha1.WindowsInstance) Node {
 	other := instanceNames(instance)
 	other.Name, other.Foreign = "of WindowsInstance "+instance.Name, true
 	return other
 }
 
-// otherMachine is the host of a Machine.
+// otherMachine returns the host of a Machine.
 func otherMachine(machine *machinev1beta1.Machine) Node {
 	other := Node{Name: "of Machine " + machine.Name, Foreign: true}
 	if machine.Status.NodeRef != nil {
@@ -132,8 +136,8 @@ func otherMachine(machine *machinev1beta1.Machine) Node {
 	return other
 }
 
-// otherNode is a Node. A kubelet may write the status of its own: where its host is one of ours, that is what a Windows
-// host says of itself.
+// otherNode returns a Node. A kubelet may write the status of its own: where its host is one of ours, that is what a
+// Windows host says of itself.
 func otherNode(node *corev1.Node, ours bool) Node {
 	other := Node{Name: node.Name, Foreign: true, Registered: true}
 	other.Given.Add(node.Name)

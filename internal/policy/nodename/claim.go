@@ -1,5 +1,5 @@
 // Package nodename decides which name the node of a host has, and whether an instance may have that name. It never
-// takes a host's word for what is another's.
+// relies on a host's report about names of others.
 package nodename
 
 import (
@@ -30,20 +30,23 @@ type Claim struct {
 	Machines []machinev1beta1.Machine
 	// Cluster are the facts of the cluster.
 	Cluster nodespec.Cluster
-	// Older is what shows that a Node which an operator before version 12 has configured is that of the claimant's host.
+	// Older proves that a Node that an operator before version 12 has configured belongs to the claimant's host.
 	Older OlderProof
 }
 
 // Grant decides whether the instance may have the node name: it must be free, or bound to this very instance already,
-// or the name of this very host's Node from the time of an operator before version 12. Who has confirmed a claim keeps
-// the name. Of two instances whose claims are not confirmed the younger withdraws, and the older waits until it has:
-// the younger may have looked before the older's claim was written. Reason Waiting means to look again soon.
+// or the name of this very host's Node from the time of an operator before version 12. An instance with a confirmed
+// claim keeps the name. Of two instances whose claims are not confirmed the younger withdraws, and the older waits
+// until it has: the younger may have looked before the older's claim was written. Reason Waiting means to look again
+// soon.
 //
 // The names by which the cluster itself is reached are nobody's: the kubelet of a node serves under the node's name.
 //
-// The names of Machines are taken by their hosts, also before these are nodes: the first to ask for such a name need not be the right one.
+// The names of Machines belong to their hosts, even before these are nodes: the first host that asks for such a name
+// may be the wrong one.
 //
-// An instance of the same host is a rival whatever name it has: where the source names hosts, two instances of one host differ in that.
+// An instance of the same host is a rival under any name: if the source names hosts, two instances of one host have
+// different names.
 func Grant(claim Claim) policy.Decision {
 	if whose := reserved.Name(claim.NodeName, &claim.Cluster); whose != "" {
 		return policy.Decision{
@@ -74,7 +77,9 @@ func againstMachines(claim Claim) policy.Decision {
 		if ownership.OwnMachine(&claim.Instance, machine) || ownership.MachineUnder(&claim.Instance, machine) {
 			continue
 		}
-		if slices.ContainsFunc(machineNames(machine), func(name string) bool { return strings.EqualFold(name, claim.NodeName) }) {
+		if slices.ContainsFunc(machineNames(machine), func(name string) bool {
+			return strings.EqualFold(name, claim.NodeName)
+		}) {
 			return policy.Decision{
 				Check: "OtherMachine", Reason: v1alpha1.ReasonNameConflict,
 				Message: fmt.Sprintf("The host is to be node %s, which is a name of Machine %s/%s. No certificate is issued for a name that belongs to another.",
@@ -85,8 +90,8 @@ func againstMachines(claim Claim) policy.Decision {
 	return policy.Decision{Allowed: true}
 }
 
-// machineNames are those of which one is or will be that of the Machine's Node. Before its addresses are known that is its own name, which
-// most platforms give to the machine.
+// machineNames returns the possible names of the Machine's Node. Before its addresses are known that is its own name,
+// which most platforms give to the machine.
 func machineNames(machine *machinev1beta1.Machine) []string {
 	names := append(dnsNames(machine.Status.Addresses), machine.Name)
 	if machine.Status.NodeRef != nil {
@@ -95,7 +100,7 @@ func machineNames(machine *machinev1beta1.Machine) []string {
 	return names
 }
 
-// dnsNames are the names in a cloud's own network among the addresses of a Machine.
+// dnsNames returns the names in a cloud's own network among the addresses of a Machine.
 func dnsNames(addresses []corev1.NodeAddress) []string {
 	var names []string
 	for _, address := range addresses {
@@ -121,7 +126,8 @@ func againstInstance(claim Claim, other *v1alpha1.WindowsInstance) policy.Decisi
 	if !other.Status.NodeRef.Confirmed && older(&claim.Instance, other) {
 		return policy.Decision{
 			Check: "OtherClaim", Reason: v1alpha1.ReasonWaiting, Passes: true,
-			Message: fmt.Sprintf("WindowsInstance %s (%s) claims the node name or the host of this one too, and is to withdraw.", other.Name, other.Spec.Address),
+			Message: fmt.Sprintf("WindowsInstance %s (%s) claims the node name or the host of this one too, and is to withdraw.",
+				other.Name, other.Spec.Address),
 		}
 	}
 	if same {
@@ -173,9 +179,9 @@ func joining(node *corev1.Node) bool {
 	return node.Labels[corev1.LabelOSStable] == "windows" && nodestate.Unproven(node)
 }
 
-// handedOver reports whether the Node is bound to an instance of the same host that is being removed, or is gone. An instance goes as soon as its
-// host goes on with another, which may be before that one has bound the Node. Of one that is gone, the host key tells whose host it was: the
-// operator has noted on the Node the key that it had pinned.
+// handedOver reports whether the Node is bound to an instance of the same host that is being removed, or is gone. An
+// instance goes as soon as its host goes on with another, which may be before that one has bound the Node. Of one that
+// is gone, the host key tells whose host it was: the operator has noted on the Node the key that it had pinned.
 func handedOver(claim Claim, holder string) bool {
 	for i := range claim.Others {
 		if other := &claim.Others[i]; other.Name == holder {
@@ -188,8 +194,8 @@ func handedOver(claim Claim, holder string) bool {
 }
 
 // StillGranted decides whether the node name that was granted to an instance is still its own to have certificates and
-// a Node for. What other instances claim is not looked at, since who has confirmed a claim keeps it; but another
-// machine's Node may have come by that name, or a Machine with it.
+// a Node for. Claims of other instances do not matter, because a confirmed claim stays; but another machine's Node may
+// have taken that name, or a new Machine may have it.
 func StillGranted(claim Claim) policy.Decision {
 	if claim.Node != nil && ownership.Bound(&claim.Instance, claim.Node) {
 		return policy.Decision{Allowed: true}

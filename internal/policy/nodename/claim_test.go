@@ -14,16 +14,19 @@ import (
 
 func claimant(name, node, hostKey string, age time.Duration) v1alpha1.WindowsInstance {
 	return v1alpha1.WindowsInstance{
-		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC).Add(-age))},
-		Spec:       v1alpha1.WindowsInstanceSpec{Address: name + ".example.com"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Date(2026, 1, 2, 0, 0, 0, 0,
+			time.UTC).Add(-age))},
+		Spec: v1alpha1.WindowsInstanceSpec{Address: name + ".example.com"},
 		Status: v1alpha1.WindowsInstanceStatus{
-			NodeRef: &v1alpha1.NodeReference{Name: node}, HostKey: &v1alpha1.HostKey{Key: hostKey}, Host: &v1alpha1.HostStatus{MachineID: hostKey},
+			NodeRef: &v1alpha1.NodeReference{Name: node}, HostKey: &v1alpha1.HostKey{Key: hostKey},
+			Host: &v1alpha1.HostStatus{MachineID: hostKey},
 		},
 	}
 }
 
 func nodeNamed(name string, change func(*corev1.Node)) *corev1.Node {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}, Annotations: map[string]string{}}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{},
+		Annotations: map[string]string{}}}
 	if change != nil {
 		change(node)
 	}

@@ -12,8 +12,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// Platforms whose nodes have the name by which the cloud knows the machine: their cloud controller finds a node's machine by it, and takes
-// a Node away for which it finds none. On AWS that is the private DNS name, on GCP the name of the instance.
+// Platforms whose nodes have the name by which the cloud knows the machine: their cloud controller finds a node's
+// machine by it, and takes a Node away for which it finds none. On AWS that is the private DNS name, on GCP the name of
+// the instance.
 const (
 	platformAWS = "AWS"
 	platformGCP = "GCP"
@@ -23,23 +24,24 @@ const (
 // their host names.
 func GivenByCloud(platform string) bool { return platform == platformAWS || platform == platformGCP }
 
-// CloudAnswer is what the metadata service has told a host, and what it is judged by.
+// CloudAnswer is the metadata service's answer to a host, and the facts to judge it by.
 type CloudAnswer struct {
 	Platform string
 	// Name is the answer; Error says why there is none.
 	Name, Error string
-	// Addresses are those of the host's Machine; none for a host that has no Machine, or whose Machine has none yet.
+	// Addresses are the addresses of the host's Machine; none for a host that has no Machine, or whose Machine has none
+	// yet.
 	Addresses []corev1.NodeAddress
 }
 
-// OfCloud is the node name of a host that the cloud has named. The host itself hands the answer on and could lie; that
-// the name is free, or the host's own, Grant decides.
+// OfCloud returns the node name of a host that the cloud has named. The host itself passes the answer on and could lie;
+// Grant decides whether the name is free, or the host's own.
 //
-// Where the Machine API knows the machine's names, the answer must be one of them. Both have it from the same source: the Machine API asks
-// the cloud's API, the host its metadata service. On AWS the Machine's names (InternalDNS and Hostname) are the instance's private DNS name
-// and its host part under each domain of the VPC's DHCP options; on GCP they are the instance's name, bare and with zone and project. A
-// host that says otherwise is not that of the Machine, or lies, and gets no certificate. A Machine without such addresses proves nothing
-// either way.
+// Where the Machine API knows the machine's names, the answer must be one of them. Both have it from the same source:
+// the Machine API asks the cloud's API, the host its metadata service. On AWS the Machine's names (InternalDNS and
+// Hostname) are the instance's private DNS name and its host part under each domain of the VPC's DHCP options; on GCP
+// they are the instance's name, bare and with zone and project. A host with another answer does not belong to the
+// Machine, or lies, and gets no certificate. A Machine without such addresses proves nothing either way.
 func OfCloud(told CloudAnswer) (name string, decision policy.Decision) {
 	name = strings.ToLower(told.Name)
 	decision = policy.Decide(told, "The cloud knows the machine as "+name+".", []policy.Check[CloudAnswer]{
@@ -49,7 +51,8 @@ func OfCloud(told CloudAnswer) (name string, decision policy.Decision) {
 				return fmt.Sprintf("The metadata service of %s does not tell the host the machine's name, which is to be the node's: %s.",
 					c.Platform, strings.TrimSuffix(c.Error, "."))
 			case c.Name == "":
-				return fmt.Sprintf("The metadata service of %s was not asked for the machine's name, which is to be the node's.", c.Platform)
+				return fmt.Sprintf("The metadata service of %s was not asked for the machine's name, which is to be the node's.",
+					c.Platform)
 			}
 			return ""
 		}},
@@ -82,16 +85,16 @@ func otherCloudName(c CloudAnswer) string {
 }
 
 // Keeps reports whether a host on a platform whose machines the cloud names keeps the node name that it has been
-// granted. registered tells whether there is a Node of that name.
+// granted. registered reports whether there is a Node of that name.
 //
-// A Node stays what it is, whatever the cloud says later: under another name the host would be a second node, and nobody would drain the
-// first. It has another name if it was configured before nodes had the cloud's, or if the domain in a VPC's DHCP options was changed. And a
-// claim is not given up because the metadata service does not answer.
+// A Node keeps its name, whatever the cloud says later: under another name the host would be a second node, and nobody
+// would drain the first. It has another name if it was configured before nodes had the cloud's, or if the domain in a
+// VPC's DHCP options was changed. And a claim is not given up because the metadata service does not answer.
 func Keeps(claimed string, registered bool, told CloudAnswer) bool {
 	return registered || told.Error != "" || told.Name == "" || strings.EqualFold(told.Name, claimed)
 }
 
-// OfHost is the node name of a host: its host name in lower case, which must be an RFC 1123 label.
+// OfHost returns the node name of a host: its host name in lower case, which must be an RFC 1123 label.
 func OfHost(hostName string) (string, error) {
 	name := strings.ToLower(hostName)
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {

@@ -23,27 +23,40 @@ func TestTheNodeIsNamedAsTheCloudKnowsTheMachine(t *testing.T) {
 		want          string
 		check, reason string
 	}{
-		"on AWS by its private DNS name": {told: CloudAnswer{Platform: "AWS", Name: "ip-10-0-128-7.us-east-2.compute.internal"}, want: "ip-10-0-128-7.us-east-2.compute.internal"},
-		"on GCP by the instance's name":  {told: CloudAnswer{Platform: "GCP", Name: "winworker-x2k4f"}, want: "winworker-x2k4f"},
-		"in small letters":               {told: CloudAnswer{Platform: "AWS", Name: "IP-10-0-128-7.EC2.internal"}, want: "ip-10-0-128-7.ec2.internal"},
+		"on AWS by its private DNS name": {told: CloudAnswer{Platform: "AWS",
+			Name: "ip-10-0-128-7.us-east-2.compute.internal"}, want: "ip-10-0-128-7.us-east-2.compute.internal"},
+		"on GCP by the instance's name": {told: CloudAnswer{Platform: "GCP", Name: "winworker-x2k4f"},
+			want: "winworker-x2k4f"},
+		"in small letters": {told: CloudAnswer{Platform: "AWS", Name: "IP-10-0-128-7.EC2.internal"},
+			want: "ip-10-0-128-7.ec2.internal"},
 		"which its Machine confirms": {
-			told: CloudAnswer{Platform: "AWS", Name: "ip-10-0-128-7.ec2.internal", Addresses: addresses("ip-10-0-128-7.ec2.internal")}, want: "ip-10-0-128-7.ec2.internal",
+			told: CloudAnswer{Platform: "AWS", Name: "ip-10-0-128-7.ec2.internal",
+				Addresses: addresses("ip-10-0-128-7.ec2.internal")}, want: "ip-10-0-128-7.ec2.internal",
 		},
 		"also under a domain of the VPC's own": {
-			told: CloudAnswer{Platform: "AWS", Name: "ip-10-0-128-7.corp.example", Addresses: addresses("ip-10-0-128-7.ec2.internal", "ip-10-0-128-7.corp.example")},
+			told: CloudAnswer{Platform: "AWS", Name: "ip-10-0-128-7.corp.example",
+				Addresses: addresses("ip-10-0-128-7.ec2.internal", "ip-10-0-128-7.corp.example")},
 			want: "ip-10-0-128-7.corp.example",
 		},
 		"also bare, where the Machine knows longer names besides": {
-			told: CloudAnswer{Platform: "GCP", Name: "winworker-x2k4f", Addresses: addresses("winworker-x2k4f.zone.c.project.internal", "winworker-x2k4f")}, want: "winworker-x2k4f",
+			told: CloudAnswer{Platform: "GCP", Name: "winworker-x2k4f",
+				Addresses: addresses("winworker-x2k4f.zone.c.project.internal", "winworker-x2k4f")}, want: "winworker-x2k4f",
 		},
-		"also when its Machine has no names yet": {told: CloudAnswer{Platform: "GCP", Name: "winworker-x2k4f", Addresses: addresses()}, want: "winworker-x2k4f"},
-		"but not by what the cloud did not say":  {told: CloudAnswer{Platform: "AWS", Error: "it answers 401"}, check: "CloudNameTold", reason: v1alpha1.ReasonCloudNameUnknown},
-		"nor by nothing":                         {told: CloudAnswer{Platform: "AWS"}, check: "CloudNameTold", reason: v1alpha1.ReasonCloudNameUnknown},
-		"nor by two names":                       {told: CloudAnswer{Platform: "AWS", Name: "a.example b.example"}, check: "CloudNameForm", reason: v1alpha1.ReasonCloudNameUnknown},
-		"nor by a page of HTML":                  {told: CloudAnswer{Platform: "AWS", Name: "<html>"}, check: "CloudNameForm", reason: v1alpha1.ReasonCloudNameUnknown},
-		"nor by what no label can hold":          {told: CloudAnswer{Platform: "AWS", Name: strings.Repeat("a", 60) + ".ec2"}, check: "CloudNameForm", reason: v1alpha1.ReasonCloudNameUnknown},
+		"also when its Machine has no names yet": {told: CloudAnswer{Platform: "GCP", Name: "winworker-x2k4f",
+			Addresses: addresses()}, want: "winworker-x2k4f"},
+		"but not by what the cloud did not say": {told: CloudAnswer{Platform: "AWS", Error: "it answers 401"},
+			check: "CloudNameTold", reason: v1alpha1.ReasonCloudNameUnknown},
+		"nor by nothing": {told: CloudAnswer{Platform: "AWS"}, check: "CloudNameTold",
+			reason: v1alpha1.ReasonCloudNameUnknown},
+		"nor by two names": {told: CloudAnswer{Platform: "AWS", Name: "a.example b.example"},
+			check: "CloudNameForm", reason: v1alpha1.ReasonCloudNameUnknown},
+		"nor by a page of HTML": {told: CloudAnswer{Platform: "AWS", Name: "<html>"}, check: "CloudNameForm",
+			reason: v1alpha1.ReasonCloudNameUnknown},
+		"nor by what no label can hold": {told: CloudAnswer{Platform: "AWS", Name: strings.Repeat("a", 60) + ".ec2"},
+			check: "CloudNameForm", reason: v1alpha1.ReasonCloudNameUnknown},
 		"nor by one that its Machine has not": {
-			told:  CloudAnswer{Platform: "AWS", Name: "ip-10-0-0-1.ec2.internal", Addresses: addresses("ip-10-0-128-7.ec2.internal")},
+			told: CloudAnswer{Platform: "AWS", Name: "ip-10-0-0-1.ec2.internal",
+				Addresses: addresses("ip-10-0-128-7.ec2.internal")},
 			check: "CloudNameOfMachine", reason: v1alpha1.ReasonNameConflict,
 		},
 		"nor by a part of the Machine's name": {
@@ -64,7 +77,8 @@ func TestTheNodeIsNamedAsTheCloudKnowsTheMachine(t *testing.T) {
 }
 
 func TestWhoseNodesTheCloudNames(t *testing.T) {
-	for platform, want := range map[string]bool{"AWS": true, "GCP": true, "Azure": false, "VSphere": false, "Nutanix": false, "None": false, "": false} {
+	for platform, want := range map[string]bool{"AWS": true, "GCP": true, "Azure": false, "VSphere": false,
+		"Nutanix": false, "None": false, "": false} {
 		if GivenByCloud(platform) != want {
 			t.Errorf("%q: %t", platform, !want)
 		}

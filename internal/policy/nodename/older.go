@@ -12,35 +12,37 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
 
-// OlderProof is what shows whose host a Node of an operator before version 12 is. Nothing in it comes from the host that claims the Node.
+// OlderProof shows which host a Node of an operator before version 12 belongs to. Nothing in it comes from the host
+// that claims the Node.
 type OlderProof struct {
 	// Dialed is the IP address at the other end of the connection to the claimant's host; empty without one.
 	Dialed string
-	// NotedKey is the host key in base64 that the older operator has noted for the claimant's address; empty when it has noted none.
+	// NotedKey is the host key in base64 that the older operator has noted for the claimant's address; empty when it has
+	// noted none.
 	NotedKey string
 	// Machine is the claimant's Machine; nil when it has none, or another of its name is there now.
 	Machine *MachineProof
 }
 
-// MachineProof is what the Machine API says of a Machine and of a Node.
+// MachineProof holds the Machine API's statements about a Machine and a Node.
 type MachineProof struct {
 	// NodeName and NodeUID are status.nodeRef; empty when it has none. The UID may be unknown.
 	NodeName string
 	NodeUID  types.UID
 	// Addresses are the Machine's internal IP addresses.
 	Addresses []string
-	// OfAnother is true when the Node is that of another Machine.
+	// OfAnother is true when the Node belongs to another Machine.
 	OfAnother bool
 }
 
-// takesOver decides whether a Node of an operator before version 12 is that of the claimant's very host. What the host
-// says of itself is no proof: else a hostile one would take the name, and with it the certificate, of another.
+// takesOver decides whether a Node of an operator before version 12 belongs to the claimant's host. What the host says
+// of itself is no proof: else a hostile one would take the name, and with it the certificate, of another.
 func takesOver(claim Claim) policy.Decision {
 	checks := olderOfListed
 	if claim.Instance.Spec.Source.Machine != nil {
 		checks = olderOfMachine
 	}
-	decision := policy.Decide(claim, "The Node is that of this host.", append([]policy.Check[Claim]{olderNode}, checks...))
+	decision := policy.Decide(claim, "The Node belongs to this host.", append([]policy.Check[Claim]{olderNode}, checks...))
 	if !decision.Allowed && decision.Check != olderNode.Name {
 		decision.Message = fmt.Sprintf("Node %s was configured by version %s of the operator, and is taken over only for its own host: %s",
 			claim.Node.Name, versionOf(claim.Node), decision.Message)
@@ -87,7 +89,7 @@ var (
 			if _, listed := c.Node.Labels[v1alpha1.LabelBYOH]; !listed {
 				return ""
 			}
-			return "it is a host of windows-instances, and this one is that of a Machine."
+			return "it is a host of windows-instances, and this one belongs to a Machine."
 		}},
 		{Name: "OlderNodeMachine", Reason: v1alpha1.ReasonNameConflict, Broken: otherMachine},
 		olderHostKey,
@@ -113,11 +115,12 @@ func otherMachine(c Claim) string {
 	case slices.ContainsFunc(internalIPs(c.Node), func(ip string) bool { return slices.Contains(machine.Addresses, ip) }):
 		return ""
 	}
-	return fmt.Sprintf("the addresses of this host's Machine are %v, those of the Node %v.", machine.Addresses, internalIPs(c.Node))
+	return fmt.Sprintf("the addresses of this host's Machine are %v, those of the Node %v.", machine.Addresses,
+		internalIPs(c.Node))
 }
 
-// otherHostKey says that the older operator knew the host by another key than the one that it has shown. Without a connection none was
-// shown, and nothing is said.
+// otherHostKey says that the older operator knew the host by another key than the one that it has shown. Without a
+// connection none was shown, and nothing is said.
 func otherHostKey(c Claim) string {
 	shown, known := c.Instance.Status.HostKey, c.Node.Annotations[v1alpha1.AnnotationHostKey]
 	if known == "" {

@@ -9,14 +9,15 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// olderNodeOf is a Node as operators before version 12 have left it.
+// olderNodeOf returns a Node as operators before version 12 have left it.
 func olderNodeOf(name, address string, change func(*corev1.Node)) *corev1.Node {
 	return nodeNamed(name, func(n *corev1.Node) {
 		n.UID = "uid-of-win"
 		n.Labels[corev1.LabelOSStable], n.Labels[v1alpha1.LabelBYOH] = "windows", "true"
 		n.Annotations[v1alpha1.AnnotationVersion], n.Annotations[v1alpha1.AnnotationPubKeyHash] = "10.19.0-1a2b3c4", "abc"
 		n.Annotations[v1alpha1.AnnotationHostKey] = "key-1"
-		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}, {Type: corev1.NodeInternalIP, Address: address}}
+		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name},
+			{Type: corev1.NodeInternalIP, Address: address}}
 		if change != nil {
 			change(n)
 		}

@@ -13,7 +13,7 @@ func TestOfTwoClaimsOfOneMomentOneWaitsAndTheOtherGivesWay(t *testing.T) {
 	first := Grant(Claim{Instance: a, NodeName: "win", Others: []v1alpha1.WindowsInstance{a, b}})
 	second := Grant(Claim{Instance: b, NodeName: "win", Others: []v1alpha1.WindowsInstance{a, b}})
 	if first.Reason != v1alpha1.ReasonWaiting || second.Reason != v1alpha1.ReasonNameConflict {
-		t.Errorf("the one is told %+v, the other %+v", first, second)
+		t.Errorf("one gets %+v, the other %+v", first, second)
 	}
 }
 
@@ -24,7 +24,8 @@ func TestTwoHostsOfOneImageThatDifferInTheirMachineIDsAreTwo(t *testing.T) {
 	if ownership.SameHost(&instance, &clone) {
 		t.Error("they count as one host")
 	}
-	if decision := Grant(Claim{Instance: instance, NodeName: "win", Others: []v1alpha1.WindowsInstance{clone}}); decision.Check != "OtherInstance" {
+	if decision := Grant(Claim{Instance: instance, NodeName: "win",
+		Others: []v1alpha1.WindowsInstance{clone}}); decision.Check != "OtherInstance" {
 		t.Errorf("the name that both claim: %+v", decision)
 	}
 	if ownership.GoesOnWith(&instance, &clone) {

@@ -6,20 +6,23 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// SameHost reports whether two instances were told by one Windows host: same host key and same machine ID.
+// SameHost reports whether the statuses of two instances come from one Windows host: same host key and same machine ID.
 func SameHost(a, b *v1alpha1.WindowsInstance) bool {
 	return a.Status.HostKey != nil && b.Status.HostKey != nil && a.Status.HostKey.Key == b.Status.HostKey.Key &&
 		a.Status.Host != nil && b.Status.Host != nil && a.Status.Host.MachineID == b.Status.Host.MachineID
 }
 
-// ShareAddress reports whether two hosts have told an address in common.
+// ShareAddress reports whether two hosts have reported a common address.
 func ShareAddress(a, b *v1alpha1.WindowsInstance) bool {
-	return slices.ContainsFunc(a.Status.Host.Addresses, func(address string) bool { return slices.Contains(b.Status.Host.Addresses, address) })
+	return slices.ContainsFunc(a.Status.Host.Addresses, func(address string) bool {
+		return slices.Contains(b.Status.Host.Addresses, address)
+	})
 }
 
-// GoesOnWith reports whether the host of an instance that is to be removed is the other's as well, so that it stays as it is. It is not when
-// the other is to be left alone and has not configured it. Nor is it when each has a Node of its own and they have no address in common:
-// those are two machines made of one image, host key and machine ID included.
+// GoesOnWith reports whether the host of an instance that is being removed also belongs to the other instance, so that
+// it stays as it is. It does not when the other must be left alone and has not configured it. Nor does it when each has
+// its own Node and they have no common address: those are two machines made from one image, host key and machine ID
+// included.
 func GoesOnWith(other, removed *v1alpha1.WindowsInstance) bool {
 	if other.Name == removed.Name || other.Spec.DesiredState == v1alpha1.DesiredStateRemoved || !SameHost(other, removed) {
 		return false

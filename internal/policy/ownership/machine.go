@@ -10,18 +10,22 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// OwnMachine reports whether a Machine is the one that the instance was made for, and not another one of its name.
+// OwnMachine reports whether the instance was made for this Machine, and not for another one of its name.
 func OwnMachine(instance *v1alpha1.WindowsInstance, machine *machinev1beta1.Machine) bool {
 	of := instance.Spec.Source.Machine
 	return of != nil && of.Namespace == machine.Namespace && of.Name == machine.Name && of.UID == machine.UID
 }
 
 // MachineUnder reports whether a listed host is the virtual machine of a Machine that the operator leaves alone: one
-// without the label of Windows, or with the one to be ignored. The address in the list says so, never the host.
+// without the label of Windows, or with the label that makes the operator ignore it. The address in the list decides,
+// never the host.
 func MachineUnder(instance *v1alpha1.WindowsInstance, machine *machinev1beta1.Machine) bool {
 	if instance.Spec.Source.Machine != nil ||
-		machine.Labels[v1alpha1.LabelMachineOSID] == v1alpha1.MachineOSIDWindows && machine.Labels[v1alpha1.LabelIgnore] != "true" {
+		machine.Labels[v1alpha1.LabelMachineOSID] == v1alpha1.MachineOSIDWindows &&
+			machine.Labels[v1alpha1.LabelIgnore] != "true" {
 		return false
 	}
-	return slices.ContainsFunc(machine.Status.Addresses, func(a corev1.NodeAddress) bool { return strings.EqualFold(a.Address, instance.Spec.Address) })
+	return slices.ContainsFunc(machine.Status.Addresses, func(a corev1.NodeAddress) bool {
+		return strings.EqualFold(a.Address, instance.Spec.Address)
+	})
 }

@@ -1,6 +1,6 @@
-// Package ownership tells whose something is: which Node is an instance's own or an older operator's, which instances
-// are of one host, which Machine is under a host. It goes by what only the operator, the Machine API or the list of
-// hosts says, and grants nothing.
+// Package ownership decides what belongs to what: a Node to an instance or an older operator, instances to one host, a
+// host to a Machine. It relies only on facts from the operator, the Machine API or the list of hosts, and grants
+// nothing.
 package ownership
 
 import (
@@ -15,9 +15,9 @@ import (
 // Owns reports whether a Node is an instance's own, and so may be drained and deleted with it. others are all
 // instances.
 //
-// What the statuses of instances say decides, for only the operator writes them. The kubelet of a Node can write that Node's annotations: it must
-// neither get away from its removal by them, nor become the Node of another instance. The annotation counts where no status knows better: for an
-// instance that was deleted and made again.
+// The statuses of instances decide, because only the operator writes them. The kubelet of a Node can write that Node's
+// annotations: it must neither escape its removal by them, nor become the Node of another instance. The annotation
+// counts only without such a status: for an instance that was deleted and made again.
 func Owns(instance *v1alpha1.WindowsInstance, node *corev1.Node, others []v1alpha1.WindowsInstance) bool {
 	if slices.ContainsFunc(others, func(other v1alpha1.WindowsInstance) bool {
 		return other.Name != instance.Name && other.Spec.DesiredState != v1alpha1.DesiredStateRemoved && holdsNode(&other, node)
@@ -36,7 +36,8 @@ func Owns(instance *v1alpha1.WindowsInstance, node *corev1.Node, others []v1alph
 	return named && nodestate.Unproven(node)
 }
 
-// holdsNode reports whether an instance's status says that the Node is its own or, as long as no Node was seen, that the name is.
+// holdsNode reports whether an instance's status says that the Node is its own or, as long as no Node was seen, that
+// the name is.
 func holdsNode(instance *v1alpha1.WindowsInstance, node *corev1.Node) bool {
 	ref := instance.Status.NodeRef
 	return ref != nil && ref.Confirmed && ref.Name == node.Name && (ref.UID == "" || ref.UID == string(node.UID))
@@ -50,15 +51,15 @@ func ConfirmedName(instance *v1alpha1.WindowsInstance) string {
 	return ""
 }
 
-// Bound reports whether a Node is the one that the instance was bound to. What the Node says of itself does not count:
-// its kubelet may write annotations.
+// Bound reports whether the instance was bound to this Node. The Node's own annotations do not count: its kubelet may
+// write them.
 func Bound(instance *v1alpha1.WindowsInstance, node *corev1.Node) bool {
 	ref := instance.Status.NodeRef
 	return ref != nil && ref.Confirmed && ref.Name == node.Name && ref.UID != "" && ref.UID == string(node.UID)
 }
 
-// OlderNode reports whether an operator before version 12 has configured the Node, and no instance has taken it over yet. Such an operator
-// knows no instances.
+// OlderNode reports whether an operator before version 12 has configured the Node, and no instance has taken it over
+// yet. Such an operator knows no instances.
 func OlderNode(node *corev1.Node) bool {
 	if node.Labels[corev1.LabelOSStable] != "windows" || node.Annotations[v1alpha1.AnnotationInstance] != "" {
 		return false
@@ -68,8 +69,8 @@ func OlderNode(node *corev1.Node) bool {
 	return configured || keyed
 }
 
-// ServesOlder reports whether the host of a Windows Node may still depend on what another version than the given one has in the cluster: the
-// Node was not taken over yet, or was not brought up to date since.
+// ServesOlder reports whether the host of a Windows Node may still depend on objects in the cluster of another version
+// than the given one: the Node was not taken over yet, or was not brought up to date since.
 func ServesOlder(node *corev1.Node, version string) bool {
 	if OlderNode(node) {
 		return true
@@ -81,7 +82,7 @@ func ServesOlder(node *corev1.Node, version string) bool {
 	return desired
 }
 
-// KeepsNode reports whether an instance is to be a node, or to stay one, and its claim to the name is confirmed.
+// KeepsNode reports whether an instance should be or stay a node, and its claim to the name is confirmed.
 func KeepsNode(instance *v1alpha1.WindowsInstance) bool {
 	return ConfirmedName(instance) != "" && instance.Spec.DesiredState != v1alpha1.DesiredStateRemoved
 }

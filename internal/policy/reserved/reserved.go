@@ -1,5 +1,5 @@
-// Package reserved owns the names and addresses by which the cluster itself is reached, and those that are no single
-// host's. No host may be reached, named or certified under one. It never asks whose another name is.
+// Package reserved owns the names and addresses of the cluster itself, and those that cannot belong to a single host.
+// No host may be reached, named or certified under one. It does not decide who owns other names.
 package reserved
 
 import (
@@ -11,14 +11,17 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// neverAHosts are networks besides those that net/netip knows which no host has an address from. Source: RFC 6890, section 2.2.2.
+// neverAHosts are networks besides those that net/netip knows which no host has an address from. Source: RFC 6890,
+// section 2.2.2.
 var neverAHosts = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("240.0.0.0/4")}
 
-// Address says what an address is in the cluster that no node may serve under; empty when it may be a node's. Without
-// the cluster's facts, nil, it knows what holds for all.
+// Address describes an address under which no node may serve; empty when it may be a node's. Without the cluster's
+// facts, nil, it knows only the general rules.
 func Address(address netip.Addr, cluster *nodespec.Cluster) string {
 	address = address.Unmap()
-	if !address.IsGlobalUnicast() || slices.ContainsFunc(neverAHosts, func(network netip.Prefix) bool { return network.Contains(address) }) {
+	if !address.IsGlobalUnicast() || slices.ContainsFunc(neverAHosts, func(network netip.Prefix) bool {
+		return network.Contains(address)
+	}) {
 		return "no address by which one host is reached"
 	}
 	if cluster == nil {
@@ -51,8 +54,8 @@ func Address(address netip.Addr, cluster *nodespec.Cluster) string {
 	return ""
 }
 
-// Name says what a DNS name is in the cluster that no node may have or serve under; empty when it may be a node's. A
-// host that is called kubernetes, say, would be the API server to pods.
+// Name describes a DNS name that no node may have or serve under; empty when it may be a node's. For example, pods
+// would take a host called kubernetes for the API server.
 func Name(name string, cluster *nodespec.Cluster) string {
 	name = strings.ToLower(strings.TrimSuffix(name, "."))
 	if within(name, "localhost") || within(name, "localdomain") {
@@ -79,8 +82,8 @@ func Name(name string, cluster *nodespec.Cluster) string {
 // within reports whether a name is a domain or is in it.
 func within(name, domain string) bool { return name == domain || strings.HasSuffix(name, "."+domain) }
 
-// besideAPIServer says what a name is in the domain of the cluster that the API server's name tells, if it is named as the installer does:
-// api-int or api in that domain.
+// besideAPIServer says what a name is in the domain of the cluster that the API server's name tells, if it is named as
+// the installer does: api-int or api in that domain.
 func besideAPIServer(name, server string) string {
 	if name == server {
 		return "the API server's"
@@ -100,7 +103,7 @@ func besideAPIServer(name, server string) string {
 	return ""
 }
 
-// apiServers are the host names or addresses by which the API server is reached.
+// apiServers returns the host names or addresses by which the API server is reached.
 func apiServers(cluster *nodespec.Cluster) []string {
 	var servers []string
 	for _, text := range []string{cluster.APIServerInternalURL, cluster.APIServerURL} {
@@ -111,8 +114,9 @@ func apiServers(cluster *nodespec.Cluster) []string {
 	return servers
 }
 
-// NoHostAt says what an IP address is at which no Windows host can be; empty when one can. It is asked where an entry's name leads, too: who
-// may list hosts may not have the operator speak with its own machine, a cloud's metadata service or the cluster's Services.
+// NoHostAt describes an IP address that cannot be a Windows host's; empty when it can. It also judges the address
+// behind an entry's name: a right to list hosts must not make the operator connect to its own machine, a cloud's
+// metadata service or the cluster's Services.
 func NoHostAt(address netip.Addr, cluster nodespec.Cluster) string {
 	return Address(address, &cluster)
 }

@@ -18,10 +18,11 @@ type clusterSubject struct {
 	version *version.Version
 }
 
-// SupportCluster decides whether hosts can be nodes of the cluster at all, with an operator of this line. It needs no host, and is asked
-// before any is contacted.
+// SupportCluster decides whether hosts can be nodes of the cluster at all, with an operator of this line. It needs no
+// host, and is called before any is contacted.
 func (line ReleaseLine) SupportCluster(cluster nodespec.Cluster) policy.Decision {
-	allowed := fmt.Sprintf("OpenShift %s on platform %s with OVN-Kubernetes and hybrid networking is supported.", cluster.Version, cluster.Platform)
+	allowed := fmt.Sprintf("OpenShift %s on platform %s with OVN-Kubernetes and hybrid networking is supported.",
+		cluster.Version, cluster.Platform)
 	parsed, err := version.ParseSemantic(cluster.Version)
 	if err != nil {
 		parsed = nil
@@ -41,15 +42,17 @@ func (line ReleaseLine) SupportCluster(cluster nodespec.Cluster) policy.Decision
 func clusterFloor(s clusterSubject) string {
 	switch {
 	case s.version == nil:
-		return fmt.Sprintf("The version %q of the cluster is not an OpenShift version: it must be three numbers, as in %s.0.", s.Version, s.line.Cluster)
+		return fmt.Sprintf("The version %q of the cluster is not an OpenShift version: it must be three numbers, as in %s.0.",
+			s.Version, s.line.Cluster)
 	case s.version.LessThan(version.MustParseSemantic(ClusterFloor)):
-		return fmt.Sprintf("The cluster is OpenShift %s. Windows nodes need OpenShift %s or later. Upgrade the cluster.", s.Version, ClusterFloor)
+		return fmt.Sprintf("The cluster is OpenShift %s. Windows nodes need OpenShift %s or later. Upgrade the cluster.",
+			s.Version, ClusterFloor)
 	}
 	return ""
 }
 
-// clusterVersion wants the very minor version of the line: in an older cluster the kubelets would be newer than the API server, which
-// Kubernetes does not allow, and in a newer one nothing was tested.
+// clusterVersion wants the very minor version of the line: in an older cluster the kubelets would be newer than the API
+// server, which Kubernetes does not allow, and in a newer one nothing was tested.
 func clusterVersion(s clusterSubject) string {
 	served := version.MustParseGeneric(s.line.Cluster)
 	step := "Upgrade the cluster, or install the release of the operator that is for it."
@@ -63,8 +66,8 @@ func clusterVersion(s clusterSubject) string {
 		s.Version, s.line.Operator, s.line.Cluster, s.line.Kubernetes, step)
 }
 
-// clusterPatch wants the least patch version of the line, of a cluster that has its minor version. A pre-release counts as the version that
-// it leads to.
+// clusterPatch wants the least patch version of the line, of a cluster that has its minor version. A pre-release counts
+// as the version that it leads to.
 func clusterPatch(s clusterSubject) string {
 	if s.version.Patch() >= version.MustParseSemantic(s.line.LeastCluster).Patch() {
 		return ""
@@ -91,7 +94,8 @@ func ovnKubernetes(s clusterSubject) string {
 	if s.Network.Type == "OVNKubernetes" {
 		return ""
 	}
-	return fmt.Sprintf("The cluster's network is %q. Windows nodes need OVN-Kubernetes with hybrid networking. %s", s.Network.Type, chosenAtInstallation)
+	return fmt.Sprintf("The cluster's network is %q. Windows nodes need OVN-Kubernetes with hybrid networking. %s",
+		s.Network.Type, chosenAtInstallation)
 }
 
 func hybridOverlay(s clusterSubject) string {

@@ -29,8 +29,8 @@ func (s hostSubject) release() (WindowsRelease, bool) {
 	return WindowsRelease{}, false
 }
 
-// SupportHost decides whether a host can be a node of the cluster, with an operator of this line. A host is not supported where the cluster is not, so the answer is
-// complete; the message is then that of SupportCluster.
+// SupportHost decides whether a host can be a node of the cluster, with an operator of this line. A host is not
+// supported where the cluster is not, so the answer is complete; the message is then that of SupportCluster.
 func (line ReleaseLine) SupportHost(system host.SystemInfo, cluster nodespec.Cluster) policy.Decision {
 	if decision := line.SupportCluster(cluster); !decision.Allowed {
 		return decision
@@ -58,7 +58,8 @@ func serverEdition(s hostSubject) string {
 	if strings.HasPrefix(s.system.Edition, "Server") {
 		return ""
 	}
-	return fmt.Sprintf("%s, build %s, edition %q, is not supported on platform %s: only Windows Server is.", s.system.Product, s.build(), s.system.Edition, s.cluster.Platform)
+	return fmt.Sprintf("%s, build %s, edition %q, is not supported on platform %s: only Windows Server is.",
+		s.system.Product, s.build(), s.system.Edition, s.cluster.Platform)
 }
 
 // windowsVersion names what the platform supports. Semi-annual releases are not among it: all are out of support.

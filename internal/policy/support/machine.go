@@ -8,7 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// MachineSuffix is how many characters a MachineSet adds to its own name for that of a Machine: a hyphen and five others.
+// MachineSuffix is how many characters a MachineSet adds to its own name for that of a Machine: a hyphen and five
+// others.
 const MachineSuffix = 6
 
 type machineSubject struct {
@@ -17,8 +18,8 @@ type machineSubject struct {
 	name     string
 }
 
-// Machine decides whether a Machine of this name can be a Windows node of the cluster. That the cluster itself is
-// supported is SupportCluster's to say.
+// Machine decides whether a Machine of this name can be a Windows node of the cluster. SupportCluster decides whether
+// the cluster itself is supported.
 func Machine(cluster nodespec.Cluster, machine string) policy.Decision {
 	platform, _ := platformNamed(cluster.Platform)
 	allowed := fmt.Sprintf("Windows Machines are supported on platform %s.", cluster.Platform)

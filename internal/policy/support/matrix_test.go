@@ -71,9 +71,11 @@ func TestEveryRowOfTheSupportMatrix(t *testing.T) {
 			want, said := expectation{}, fmt.Sprintf("%s.%d", b.version, b.revision)
 			switch row.answers[i] {
 			case never, update:
-				want = expectation{row.answers[i], v1alpha1.ReasonWindowsVersionUnsupported, []string{said, "platform " + row.platform}}
+				want = expectation{row.answers[i], v1alpha1.ReasonWindowsVersionUnsupported,
+					[]string{said, "platform " + row.platform}}
 			case vxlan:
-				want = expectation{vxlan, v1alpha1.ReasonVXLANPortUnsupported, []string{said, "platform " + row.platform, "9898", "Windows Server 2022"}}
+				want = expectation{vxlan, v1alpha1.ReasonVXLANPortUnsupported, []string{said, "platform " + row.platform, "9898",
+					"Windows Server 2022"}}
 			}
 			t.Run(b.product+" on "+where, func(t *testing.T) {
 				want.of(t, CurrentLine().SupportHost(windows(b.product, b.version, b.revision), cluster))
@@ -82,8 +84,8 @@ func TestEveryRowOfTheSupportMatrix(t *testing.T) {
 	}
 }
 
-// Hosts that users bring can be nodes on each platform, whoever made its infrastructure: the cluster does not tell. Machines cannot everywhere.
-//
+// Hosts that users bring can be nodes on each platform, whoever made its infrastructure: the cluster does not tell.
+// Machines cannot everywhere.
 func TestPlatforms(t *testing.T) {
 	for _, row := range []struct {
 		platform        string
@@ -106,7 +108,8 @@ func TestPlatforms(t *testing.T) {
 			if got := CurrentLine().SupportCluster(cluster); got.Allowed != row.known {
 				t.Errorf("the cluster: %+v", got)
 			}
-			if got := CurrentLine().SupportHost(windows("Windows Server 2022", "10.0.20348", 681), cluster); got.Allowed != row.known {
+			if got := CurrentLine().SupportHost(windows("Windows Server 2022", "10.0.20348", 681),
+				cluster); got.Allowed != row.known {
 				t.Errorf("a host that is brought: %+v", got)
 			}
 			if got := Machine(cluster, "win-abcde"); got.Allowed != row.machines {

@@ -1,18 +1,19 @@
 // Package support owns what the operator supports: platforms, releases of Windows, versions and networks of clusters,
-// names of Machines. It decides by what a cluster or a host is, and never by what other instances are.
+// names of Machines. It decides only by the facts of a cluster or a host, never by other instances.
 package support
 
 import (
 	"fmt"
 )
 
-// Platform is what a platform asks of a cluster and its Windows nodes.
+// Platform holds the requirements of a platform for a cluster and its Windows nodes.
 type Platform struct {
 	// Name is the platform type that the Infrastructure object has; Title is what people call it.
 	Name, Title string
 	// Windows are the names of the Windows releases that can be nodes there.
 	Windows []string
-	// Machines reports whether Windows nodes can come from MachineSets. Hosts that users bring themselves can be nodes everywhere.
+	// Machines reports whether Windows nodes can come from MachineSets. Hosts that users bring themselves can be nodes
+	// everywhere.
 	Machines bool
 	// MachineNameLimit is how many characters the name of a Windows Machine may have; 0 is no limit.
 	MachineNameLimit int
@@ -20,15 +21,18 @@ type Platform struct {
 	CustomVXLANPort bool
 }
 
-// Platforms are the platforms that Windows nodes are supported on. Sources: the tables of the guides for OpenShift 4.6, 4.8 and 4.12, the
-// newest of which stands. Windows Server 2025 and Nutanix are in later guides only: 2025 wherever 2022 is; Nutanix with these two, without
-// a limit of names: the MachineSets there are named <infrastructure>-windows-worker-<zone>.
+// Platforms returns the platforms that Windows nodes are supported on. Sources: the tables of the guides for OpenShift
+// 4.6, 4.8 and 4.12, of which the newest counts. Windows Server 2025 and Nutanix are in later guides only: 2025
+// wherever 2022 is; Nutanix with these two, without a limit of names: the MachineSets there are named
+// <infrastructure>-windows-worker-<zone>.
 func Platforms() []Platform {
 	return []Platform{
 		{Name: "AWS", Title: "Amazon Web Services", Windows: []string{server2019, server2022, server2025}, Machines: true},
-		{Name: "Azure", Title: "Microsoft Azure", Windows: []string{server2019, server2022, server2025}, Machines: true, MachineNameLimit: 15},
+		{Name: "Azure", Title: "Microsoft Azure", Windows: []string{server2019, server2022, server2025}, Machines: true,
+			MachineNameLimit: 15},
 		{Name: "GCP", Title: "Google Cloud", Windows: []string{server2022, server2025}, Machines: true},
-		{Name: "VSphere", Title: "VMware vSphere", Windows: []string{server2022, server2025}, Machines: true, MachineNameLimit: 15, CustomVXLANPort: true},
+		{Name: "VSphere", Title: "VMware vSphere", Windows: []string{server2022, server2025}, Machines: true,
+			MachineNameLimit: 15, CustomVXLANPort: true},
 		{Name: "Nutanix", Title: "Nutanix", Windows: []string{server2022, server2025}, Machines: true},
 		{Name: "None", Title: "no platform (`platform: none`)", Windows: []string{server2019, server2022, server2025}},
 		{Name: "BareMetal", Title: "bare metal", Windows: []string{server2019, server2022, server2025}},
@@ -51,7 +55,8 @@ type WindowsRelease struct {
 	CustomVXLANPort bool
 }
 
-// WindowsReleases are the releases that can be nodes on some platform, the oldest first. 20348.681 is the build with KB5012637.
+// WindowsReleases returns the releases that can be nodes on some platform, the oldest first. 20348.681 is the build
+// with KB5012637.
 func WindowsReleases() []WindowsRelease {
 	return []WindowsRelease{
 		{Name: server2019, Version: "10.0.17763"},
@@ -60,29 +65,32 @@ func WindowsReleases() []WindowsRelease {
 	}
 }
 
-// ReleaseLine is the clusters that a major version of the operator serves.
+// ReleaseLine describes the clusters that a major version of the operator serves.
 type ReleaseLine struct {
 	// Operator is the operator's major version.
 	Operator int
-	// Cluster is the minor version of OpenShift: "5.0". Kubernetes is the version in it, and that of the kubelets that the operator brings.
+	// Cluster is the minor version of OpenShift: "5.0". Kubernetes is the version in it, and that of the kubelets that the
+	// operator brings.
 	Cluster, Kubernetes string
-	// LeastCluster is the first patch version of Cluster that has everything which the operator needs: "5.0.3". LeastKubernetes is the version
-	// of Kubernetes in it, by which the Operator Lifecycle Manager decides: "1.36.2".
+	// LeastCluster is the first patch version of Cluster that has everything which the operator needs: "5.0.3".
+	// LeastKubernetes is the version of Kubernetes in it, by which the Operator Lifecycle Manager decides: "1.36.2".
 	LeastCluster, LeastKubernetes string
 }
 
-// ReleaseLines are the lines of this operator, the oldest first; a release of the operator is of the last of them. So is a build that is no
-// release, whatever its version says: what it serves depends on the kubelet it brings and not on what it is called.
+// ReleaseLines returns the lines of this operator, the oldest first; a release of the operator belongs to the last one.
+// So does a build that is no release, whatever its version: the clusters that it serves depend on its kubelet, not on
+// its name.
 func ReleaseLines() []ReleaseLine {
 	return []ReleaseLine{
 		{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", LeastCluster: "5.0.0", LeastKubernetes: "1.36.0"},
 	}
 }
 
-// ClusterFloor is the version of OpenShift below which there is no support for Windows nodes in any release of the operator.
+// ClusterFloor is the version of OpenShift below which there is no support for Windows nodes in any release of the
+// operator.
 const ClusterFloor = "4.6.8"
 
-// CurrentLine is the line that this operator is of.
+// CurrentLine returns the line that this operator is of.
 func CurrentLine() ReleaseLine {
 	lines := ReleaseLines()
 	return lines[len(lines)-1]
@@ -97,7 +105,7 @@ func platformNamed(name string) (Platform, bool) {
 	return Platform{}, false
 }
 
-// String is the release's name with the builds that are supported of it.
+// String returns the release's name with the builds that are supported of it.
 func (r WindowsRelease) String() string {
 	if r.LeastRevision == 0 {
 		return fmt.Sprintf("%s (%s)", r.Name, r.Version)

@@ -12,9 +12,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// supported is a cluster without fault; on vSphere that means a custom VXLAN port.
+// supported returns a cluster without fault; on vSphere that means a custom VXLAN port.
 func supported(platform string) nodespec.Cluster {
-	c := nodespec.Cluster{Platform: platform, Version: "5.0.3", Network: nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true}}
+	c := nodespec.Cluster{Platform: platform, Version: "5.0.3", Network: nodespec.ClusterNetwork{Type: "OVNKubernetes",
+		HybridOverlay: true}}
 	if platform == "VSphere" {
 		c.Network.VXLANPort = ptr.To(int32(9898))
 	}
@@ -36,7 +37,8 @@ func network(plugin string, hybrid bool) func(*nodespec.Cluster) {
 }
 
 func windows(product, version string, revision int) host.SystemInfo {
-	return host.SystemInfo{Product: product, Edition: "ServerDatacenter", Version: version, Revision: revision, Architecture: "amd64"}
+	return host.SystemInfo{Product: product, Edition: "ServerDatacenter", Version: version, Revision: revision,
+		Architecture: "amd64"}
 }
 
 // expectation is what a decision is to say: nothing but "allowed" when check is empty.
@@ -47,7 +49,8 @@ type expectation struct {
 
 func (e expectation) of(t *testing.T, decision policy.Decision) {
 	t.Helper()
-	if decision.Check != e.check || decision.Reason != e.reason || decision.Allowed != (e.check == "") || decision.Message == "" {
+	if decision.Check != e.check || decision.Reason != e.reason || decision.Allowed != (e.check == "") ||
+		decision.Message == "" {
 		t.Fatalf("decision is %+v, want check %q, reason %q", decision, e.check, e.reason)
 	}
 	for _, part := range e.says {
@@ -64,7 +67,8 @@ func (e expectation) of(t *testing.T, decision policy.Decision) {
 }
 
 func TestSupportCluster(t *testing.T) {
-	const version, platform, net = v1alpha1.ReasonClusterVersionUnsupported, v1alpha1.ReasonPlatformUnsupported, v1alpha1.ReasonNetworkUnsupported
+	const version, platform, net = v1alpha1.ReasonClusterVersionUnsupported, v1alpha1.ReasonPlatformUnsupported,
+		v1alpha1.ReasonNetworkUnsupported
 	at := func(version string) nodespec.Cluster {
 		return with(supported("AWS"), func(c *nodespec.Cluster) { c.Version = version })
 	}
@@ -75,32 +79,40 @@ func TestSupportCluster(t *testing.T) {
 		// R-108, R-110
 		"OVN-Kubernetes with hybrid networking": {supported("AWS"), expectation{"", "", []string{"5.0.3", "AWS"}}},
 		// R-109, L-06
-		"OpenShift SDN":        {with(supported("AWS"), network("OpenShiftSDN", false)), expectation{"NetworkType", net, []string{"OpenShiftSDN", "OVN-Kubernetes"}}},
+		"OpenShift SDN": {with(supported("AWS"), network("OpenShiftSDN", false)), expectation{"NetworkType", net,
+			[]string{"OpenShiftSDN", "OVN-Kubernetes"}}},
 		"a network of no name": {with(supported("AWS"), network("", true)), expectation{"NetworkType", net, nil}},
 		// R-109, L-06
 		"OVN-Kubernetes without hybrid networking": {with(supported("AWS"), network("OVNKubernetes", false)),
 			expectation{"HybridOverlay", net, []string{"hybridClusterNetwork"}}},
 		// R-111
-		"vSphere without a custom VXLAN port": {with(supported("VSphere"), func(c *nodespec.Cluster) { c.Network.VXLANPort = nil }),
+		"vSphere without a custom VXLAN port": {with(supported("VSphere"), func(c *nodespec.Cluster) {
+			c.Network.VXLANPort = nil
+		}),
 			expectation{"CustomVXLANPort", net, []string{"VSphere", "hybridOverlayVXLANPort", "4789"}}},
 		// R-111
-		"vSphere with one":             {supported("VSphere"), expectation{}},
-		"AWS with one":                 {with(supported("AWS"), port(9898)), expectation{}},
-		"a platform that nobody knows": {supported("IBMCloud"), expectation{"Platform", platform, []string{`"IBMCloud"`, "AWS", "Nutanix", "None"}}},
-		"no platform told":             {supported(""), expectation{"Platform", platform, nil}},
+		"vSphere with one": {supported("VSphere"), expectation{}},
+		"AWS with one":     {with(supported("AWS"), port(9898)), expectation{}},
+		"a platform that nobody knows": {supported("IBMCloud"), expectation{"Platform", platform,
+			[]string{`"IBMCloud"`, "AWS", "Nutanix", "None"}}},
+		"no platform told": {supported(""), expectation{"Platform", platform, nil}},
 		// R-014
 		"the last version below the floor": {at("4.6.7"), expectation{"ClusterFloor", version, []string{"4.6.7", "4.6.8"}}},
 		"a candidate of the floor":         {at("4.6.8-rc.1"), expectation{"ClusterFloor", version, []string{"4.6.8"}}},
 		"a cluster of OpenShift 3":         {at("3.11.0"), expectation{"ClusterFloor", version, []string{"3.11.0"}}},
-		"a version that is none":           {at("latest"), expectation{"ClusterFloor", version, []string{`"latest"`}}},
+		"an invalid version":               {at("latest"), expectation{"ClusterFloor", version, []string{`"latest"`}}},
 		"no version":                       {at(""), expectation{"ClusterFloor", version, nil}},
 		// R-014
-		"the first version above the floor, which other releases serve": {at("4.6.8"), expectation{"ClusterVersion", version, []string{"4.6.8", "5.0", "1.36", "12", "Upgrade the cluster"}}},
+		"the first version above the floor, which other releases serve": {at("4.6.8"), expectation{"ClusterVersion", version,
+			[]string{"4.6.8", "5.0", "1.36", "12", "Upgrade the cluster"}}},
 		// R-155
-		"the minor version before": {at("4.22.9"), expectation{"ClusterVersion", version, []string{"4.22.9", "OpenShift 5.0"}}},
+		"the minor version before": {at("4.22.9"), expectation{"ClusterVersion", version,
+			[]string{"4.22.9", "OpenShift 5.0"}}},
 		// R-155
-		"the minor version after":                {at("5.1.0"), expectation{"ClusterVersion", version, []string{"5.1.0", "OpenShift 5.0", "Upgrade the operator"}}},
-		"a candidate of the minor version after": {at("5.1.0-ec.2"), expectation{"ClusterVersion", version, []string{"Upgrade the operator"}}},
+		"the minor version after": {at("5.1.0"), expectation{"ClusterVersion", version,
+			[]string{"5.1.0", "OpenShift 5.0", "Upgrade the operator"}}},
+		"a candidate of the minor version after": {at("5.1.0-ec.2"), expectation{"ClusterVersion", version,
+			[]string{"Upgrade the operator"}}},
 		"the first release of the minor version": {at("5.0.0"), expectation{}},
 		"a candidate of it":                      {at("5.0.0-rc.4"), expectation{}},
 		"a nightly build of it":                  {at("5.0.0-0.nightly-2026-07-01-081500"), expectation{}},
@@ -120,18 +132,21 @@ func TestAReleaseLineServesItsMinorVersionAndNoOther(t *testing.T) {
 		{1, "4.6.8", "4.7.0"}, {2, "4.7.0", "4.6.8"}, {3, "4.8.1", "4.9.0"}, {7, "4.12.3", "4.11.0"}, {12, "5.0.0", "5.1.0"},
 	}
 	for _, g := range guides {
-		line := ReleaseLine{Operator: g.operator, Cluster: g.serves[:strings.LastIndex(g.serves, ".")], Kubernetes: "1.x", LeastCluster: g.serves}
+		line := ReleaseLine{Operator: g.operator, Cluster: g.serves[:strings.LastIndex(g.serves, ".")], Kubernetes: "1.x",
+			LeastCluster: g.serves}
 		t.Run(line.Cluster, func(t *testing.T) {
 			c := supported("AWS")
 			c.Version = g.serves
 			expectation{}.of(t, line.SupportCluster(c))
 			c.Version = g.other
-			expectation{"ClusterVersion", v1alpha1.ReasonClusterVersionUnsupported, []string{g.other, line.Cluster}}.of(t, line.SupportCluster(c))
+			expectation{"ClusterVersion", v1alpha1.ReasonClusterVersionUnsupported, []string{g.other, line.Cluster}}.of(t,
+				line.SupportCluster(c))
 		})
 	}
 	t.Run("the least patch version of each line is one of its minor version", func(t *testing.T) {
 		for _, line := range ReleaseLines() {
-			if !strings.HasPrefix(line.LeastCluster, line.Cluster+".") || !strings.HasPrefix(line.LeastKubernetes, line.Kubernetes+".") {
+			if !strings.HasPrefix(line.LeastCluster, line.Cluster+".") || !strings.HasPrefix(line.LeastKubernetes,
+				line.Kubernetes+".") {
 				t.Errorf("it is not: %+v", line)
 			}
 		}
@@ -145,7 +160,8 @@ func TestAReleaseLineServesItsMinorVersionAndNoOther(t *testing.T) {
 
 // R-154: the guide's case, 7.1.0 on OpenShift 4.12, and that of a release to come.
 func TestAReleaseThatNeedsALaterPatchOfTheClusterSaysWhich(t *testing.T) {
-	guide := ReleaseLine{Operator: 7, Cluster: "4.12", Kubernetes: "1.25", LeastCluster: "4.12.3", LeastKubernetes: "1.25.4"}
+	guide := ReleaseLine{Operator: 7, Cluster: "4.12", Kubernetes: "1.25", LeastCluster: "4.12.3",
+		LeastKubernetes: "1.25.4"}
 	next := ReleaseLine{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", LeastCluster: "5.0.3", LeastKubernetes: "1.36.2"}
 	const version, reason = "ClusterVersion", v1alpha1.ReasonClusterVersionUnsupported
 	for name, c := range map[string]struct {
@@ -153,18 +169,25 @@ func TestAReleaseThatNeedsALaterPatchOfTheClusterSaysWhich(t *testing.T) {
 		line    ReleaseLine
 		expectation
 	}{
-		"the patch before it":                  {"4.12.2", guide, expectation{"ClusterPatch", reason, []string{"OpenShift 4.12.2", "OpenShift 4.12.3", "release line 7", "Upgrade the cluster."}}},
-		"that very patch":                      {"4.12.3", guide, expectation{}},
-		"a patch after it":                     {"4.12.10", guide, expectation{}},
-		"an earlier minor version":             {"4.11.30", guide, expectation{version, reason, []string{"4.11.30", "4.12"}}},
-		"a later minor version":                {"4.13.5", guide, expectation{version, reason, []string{"4.13.5", "4.12"}}},
-		"the first patch, two short":           {"5.0.0", next, expectation{"ClusterPatch", reason, []string{"OpenShift 5.0.0", "OpenShift 5.0.3"}}},
-		"a patch that is one short":            {"5.0.2", next, expectation{"ClusterPatch", reason, []string{"OpenShift 5.0.2", "OpenShift 5.0.3"}}},
-		"the patch":                            {"5.0.3", next, expectation{}},
-		"a patch of two digits":                {"5.0.10", next, expectation{}},
-		"a candidate for the patch before it":  {"5.0.2-rc.1", next, expectation{"ClusterPatch", reason, []string{"5.0.2-rc.1", "5.0.3"}}},
-		"a candidate for the patch":            {"5.0.3-rc.1", next, expectation{}},
-		"a nightly build, which is none of it": {"5.0.0-0.nightly-2026-07-01-081500", next, expectation{"ClusterPatch", reason, []string{"5.0.0-0.nightly", "5.0.3"}}},
+		"the patch before it": {"4.12.2", guide, expectation{"ClusterPatch", reason,
+			[]string{"OpenShift 4.12.2", "OpenShift 4.12.3", "release line 7", "Upgrade the cluster."}}},
+		"that very patch":  {"4.12.3", guide, expectation{}},
+		"a patch after it": {"4.12.10", guide, expectation{}},
+		"an earlier minor version": {"4.11.30", guide,
+			expectation{version, reason, []string{"4.11.30", "4.12"}}},
+		"a later minor version": {"4.13.5", guide,
+			expectation{version, reason, []string{"4.13.5", "4.12"}}},
+		"the first patch, two short": {"5.0.0", next, expectation{"ClusterPatch", reason,
+			[]string{"OpenShift 5.0.0", "OpenShift 5.0.3"}}},
+		"a patch that is one short": {"5.0.2", next, expectation{"ClusterPatch", reason,
+			[]string{"OpenShift 5.0.2", "OpenShift 5.0.3"}}},
+		"the patch":             {"5.0.3", next, expectation{}},
+		"a patch of two digits": {"5.0.10", next, expectation{}},
+		"a candidate for the patch before it": {"5.0.2-rc.1", next, expectation{"ClusterPatch", reason,
+			[]string{"5.0.2-rc.1", "5.0.3"}}},
+		"a candidate for the patch": {"5.0.3-rc.1", next, expectation{}},
+		"a nightly build, which is no part of it": {"5.0.0-0.nightly-2026-07-01-081500", next,
+			expectation{"ClusterPatch", reason, []string{"5.0.0-0.nightly", "5.0.3"}}},
 		"the minor version after it, as 5.1.0": {"5.1.0", next, expectation{version, reason, []string{"5.1.0", "5.0"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -185,19 +208,24 @@ func TestSupportMachine(t *testing.T) {
 	}{
 		"a name of 15 characters on Azure": {"Azure", fifteen, expectation{}},
 		// R-051, L-19
-		"a name of 16 characters on Azure":   {"Azure", sixteen, expectation{"MachineName", long, []string{sixteen, "16 characters", "15 at most", "9 characters", "Azure"}}},
+		"a name of 16 characters on Azure": {"Azure", sixteen, expectation{"MachineName", long,
+			[]string{sixteen, "16 characters", "15 at most", "9 characters", "Azure"}}},
 		"a name of 15 characters on vSphere": {"VSphere", fifteen, expectation{}},
 		// R-051, L-19
-		"a name of 16 characters on vSphere": {"VSphere", sixteen, expectation{"MachineName", long, []string{sixteen, "16 characters", "VSphere"}}},
+		"a name of 16 characters on vSphere": {"VSphere", sixteen, expectation{"MachineName", long,
+			[]string{sixteen, "16 characters", "VSphere"}}},
 		// R-051
 		"a long name on AWS":          {"AWS", "lab-x7k2p-windows-worker-us-east-1a-abcde", expectation{}},
 		"a long name on Google Cloud": {"GCP", "lab-x7k2p-windows-worker-a-abcde", expectation{}},
 		"a long name on Nutanix":      {"Nutanix", "lab-x7k2p-windows-worker-a-abcde", expectation{}},
 		// R-052, L-26
-		"a Machine without a platform": {"None", "winworker-abcde", expectation{"MachinePlatform", noMachines, []string{"None", "windows-instances"}}},
+		"a Machine without a platform": {"None", "winworker-abcde", expectation{"MachinePlatform", noMachines,
+			[]string{"None", "windows-instances"}}},
 		// R-052, L-26
-		"a Machine on bare metal":          {"BareMetal", "winworker-abcde", expectation{"MachinePlatform", noMachines, []string{"BareMetal", "windows-instances"}}},
-		"a Machine on an unknown platform": {"IBMCloud", "winworker-abcde", expectation{"MachinePlatform", noMachines, []string{"IBMCloud"}}},
+		"a Machine on bare metal": {"BareMetal", "winworker-abcde", expectation{"MachinePlatform", noMachines,
+			[]string{"BareMetal", "windows-instances"}}},
+		"a Machine on an unknown platform": {"IBMCloud", "winworker-abcde", expectation{"MachinePlatform", noMachines,
+			[]string{"IBMCloud"}}},
 	} {
 		t.Run(name, func(t *testing.T) { c.of(t, Machine(supported(c.platform), c.machine)) })
 	}
@@ -218,18 +246,25 @@ func TestSupportHost(t *testing.T) {
 		cluster nodespec.Cluster
 		expectation
 	}{
-		"a supported host":          {server2022, supported("None"), expectation{"", "", []string{"10.0.20348.681", "None"}}},
-		"a version to come":         {windows("Windows Server 2028", "10.0.30000", 1), supported("None"), expectation{"WindowsVersion", build, []string{"Windows Server 2028"}}},
-		"a host that tells nothing": {host.SystemInfo{Architecture: "amd64", Edition: "Server"}, supported("None"), expectation{"WindowsVersion", build, nil}},
-		"Windows 11, whose build is that of Windows Server 2025": {edition("Professional", "10.0.26100"), supported("None"),
+		"a supported host": {server2022, supported("None"), expectation{"", "", []string{"10.0.20348.681", "None"}}},
+		"a version to come": {windows("Windows Server 2028", "10.0.30000", 1), supported("None"),
+			expectation{"WindowsVersion", build, []string{"Windows Server 2028"}}},
+		"a host that tells nothing": {host.SystemInfo{Architecture: "amd64", Edition: "Server"}, supported("None"),
+			expectation{"WindowsVersion", build, nil}},
+		"Windows 11, which has the build of Windows Server 2025": {edition("Professional", "10.0.26100"), supported("None"),
 			expectation{"Edition", build, []string{"Professional", "10.0.26100.1742"}}},
-		"Windows 10, whose build is that of Windows Server 2019": {edition("EnterpriseS", "10.0.17763"), supported("AWS"), expectation{"Edition", build, []string{"AWS"}}},
-		"another architecture": {host.SystemInfo{Edition: "ServerDatacenter", Version: "10.0.26100", Architecture: "arm64"}, supported("None"),
+		"Windows 10, which has the build of Windows Server 2019": {edition("EnterpriseS", "10.0.17763"), supported("AWS"),
+			expectation{"Edition", build, []string{"AWS"}}},
+		"another architecture": {host.SystemInfo{Edition: "ServerDatacenter", Version: "10.0.26100", Architecture: "arm64"},
+			supported("None"),
 			expectation{"Architecture", v1alpha1.ReasonArchitectureUnsupported, []string{"arm64"}}},
 		// R-109
-		"a host of a cluster that is not supported": {windows("Windows Server 2016", "10.0.14393", 1), with(supported("None"), network("OpenShiftSDN", false)),
+		"a host of a cluster that is not supported": {windows("Windows Server 2016", "10.0.14393", 1),
+			with(supported("None"), network("OpenShiftSDN", false)),
 			expectation{"NetworkType", v1alpha1.ReasonNetworkUnsupported, []string{"OpenShiftSDN"}}},
-		"a host on vSphere without a custom VXLAN port": {server2022, with(supported("VSphere"), func(c *nodespec.Cluster) { c.Network.VXLANPort = nil }),
+		"a host on vSphere without a custom VXLAN port": {server2022, with(supported("VSphere"), func(c *nodespec.Cluster) {
+			c.Network.VXLANPort = nil
+		}),
 			expectation{"CustomVXLANPort", v1alpha1.ReasonNetworkUnsupported, nil}},
 	} {
 		t.Run(name, func(t *testing.T) { c.of(t, CurrentLine().SupportHost(c.system, c.cluster)) })

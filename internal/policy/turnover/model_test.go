@@ -28,10 +28,12 @@ func newCloud(t *rapid.T) *cloud {
 		c.fleet.Sets = append(c.fleet.Sets, set)
 		for range set.Replicas {
 			m := c.make(set.Name)
-			m.Phase, m.Node, m.Refused, m.Awaits = "Running", "node-"+m.Name, rapid.Bool().Draw(t, "refused"), rapid.Bool().Draw(t, "awaits")
+			m.Phase, m.Node, m.Refused, m.Awaits = "Running", "node-"+m.Name, rapid.Bool().Draw(t, "refused"),
+				rapid.Bool().Draw(t, "awaits")
 			c.fleet.Nodes = append(c.fleet.Nodes, Node{
 				Name: m.Node, KeyHash: rapid.SampledFrom([]string{oldKey, newKey}).Draw(t, "key"),
-				Version: rapid.SampledFrom([]string{oldVersion, newVersion}).Draw(t, "version"), Ready: rapid.Bool().Draw(t, "ready"),
+				Version: rapid.SampledFrom([]string{oldVersion, newVersion}).Draw(t, "version"),
+				Ready:   rapid.Bool().Draw(t, "ready"),
 			})
 		}
 	}
@@ -53,7 +55,8 @@ func (c *cloud) node(name string) *Node {
 	return nil
 }
 
-// settle does the next thing that a Machine API and an operator that work would do. It returns false when there is nothing to do.
+// settle does the next thing that a Machine API and an operator that work would do. It returns false when there is
+// nothing to do.
 func (c *cloud) settle() bool {
 	for i := range c.fleet.Sets {
 		c.fleet.Sets[i].Machines = 0
@@ -107,7 +110,8 @@ func (c *cloud) disturb(t *rapid.T) {
 	}
 	m := &c.fleet.Machines[rapid.IntRange(0, len(c.fleet.Machines)-1).Draw(t, "which")]
 	node := c.node(m.Node)
-	switch rapid.SampledFrom([]string{"node fails", "node changes", "machine fails", "given the key", "refuses", "awaits", "time"}).Draw(t, "what") {
+	switch rapid.SampledFrom([]string{"node fails", "node changes", "machine fails", "given the key", "refuses", "awaits",
+		"time"}).Draw(t, "what") {
 	case "node fails":
 		if node != nil {
 			node.Ready = false
@@ -133,7 +137,7 @@ func (c *cloud) disturb(t *rapid.T) {
 	}
 }
 
-// of are the Machines of a MachineSet, and how many of them run and have a Node that works.
+// of returns the Machines of a MachineSet, and how many of them run and have a Node that works.
 func (c *cloud) of(set string) (machines []Machine, working int) {
 	for _, m := range c.fleet.Machines {
 		if m.Set != set {
@@ -147,7 +151,7 @@ func (c *cloud) of(set string) (machines []Machine, working int) {
 	return machines, working
 }
 
-// gate lets one Machine go at a time, and none of a set that has less Machines than it is to have, nor the last that works of several.
+// gate lets one Machine go at a time, but no Machine of a set that lacks some, nor the last working one of several.
 func (c *cloud) gate(candidate Machine) bool {
 	for i := range c.fleet.Sets {
 		set := &c.fleet.Sets[i]
@@ -206,9 +210,9 @@ func outdatedNode(m *Machine, n *Node) bool {
 	return n.KeyHash != newKey || m.Awaits && n.Version != newVersion
 }
 
-// Whatever happens in whatever order: none goes that was not configured, none whose set has one that failed, and not the last of a set that
-// works; and once nothing happens besides, all are replaced that were configured with another key or that wait for another version. R-030,
-//
+// Whatever happens in whatever order: none goes that was not configured, none whose set has one that failed, and not
+// the last of a set that works; and once nothing happens besides, all are replaced that were configured with another
+// key or that wait for another version.
 func TestAllMachinesAreReplaced(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCloud(t)

@@ -1,5 +1,5 @@
-// Package turnover decides which Machines make place for others, because their hosts have another key or another
-// version. Whether the node of one may be disturbed now is not its question.
+// Package turnover decides which Machines are replaced, because their hosts have another key or another version. It
+// does not decide whether a node may be disturbed now.
 package turnover
 
 import (
@@ -12,7 +12,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// InPlaceWait is how long the present key may be known before a Machine is replaced whose host may yet take the key without that.
+// InPlaceWait is how long after a change of the key a Machine is not replaced while its host may still take the new key
+// in place.
 const InPlaceWait = 10 * time.Minute
 
 // Phases of Machines.
@@ -22,7 +23,8 @@ const (
 	machineDeleting = "Deleting"
 )
 
-// Fleet is what replacing Machines depends on: the Windows Machines of a cluster, the MachineSets that make them, and their Nodes.
+// Fleet holds the facts for replacing Machines: the Windows Machines of a cluster, the MachineSets that make them, and
+// their Nodes.
 type Fleet struct {
 	Machines []Machine
 	Sets     []MachineSet
@@ -42,7 +44,8 @@ type Machine struct {
 	Ignored, Paused bool
 	// Refused is true when its host was tried with the present key, and refused it.
 	Refused bool
-	// Awaits is true when its host was seen to be other than the operator's version wants it, and is to be brought to that by being replaced.
+	// Awaits is true when its host was seen to be other than the operator's version wants it, and is to be brought to that
+	// by being replaced.
 	Awaits bool
 }
 
@@ -52,7 +55,8 @@ type MachineSet struct {
 	// Replicas is how many Machines it is to have, and Machines how many there are, of whatever label.
 	Replicas, Machines int
 	Deleting           bool
-	// OwnKey is true when the key of its Machines comes from elsewhere than the operator's user data: from another one, or from a template.
+	// OwnKey is true when the key of its Machines comes from elsewhere than the operator's user data: from another one, or
+	// from a template.
 	OwnKey bool
 }
 
@@ -69,7 +73,7 @@ type Node struct {
 	Changing bool
 }
 
-// KeyChange is what is known of the key that hosts must accept.
+// KeyChange holds the facts about the key that hosts must accept.
 type KeyChange struct {
 	// Present and Previous are hashes of public keys. Previous is empty when the administrator has given none.
 	Present, Previous string
@@ -79,7 +83,7 @@ type KeyChange struct {
 	UserData bool
 }
 
-// Replacements says which Machines are to be deleted, so that their MachineSets make others. A Machine is in one place at most.
+// Replacements lists the Machines to delete, so that their MachineSets make others. A Machine is in one list at most.
 type Replacements struct {
 	// Candidates may go, in this order, as soon as their nodes may be disturbed.
 	Candidates []Candidate
@@ -103,12 +107,12 @@ type Waiting struct {
 	Check, Message string
 }
 
-// Next decides which Machines are to be replaced because their hosts were configured with another key than the present
-// one, or by another version of the operator than the one that runs and are therefore not what they should be. Whether
-// their nodes may be disturbed now is for disturbance.Allow to say: here is decided whether deleting a Machine would
-// bring another one that works. A Machine that was never configured is never replaced, for its user data may be at
-// work. While one of a MachineSet has failed none of that set is replaced: it may be the one that was to take the place
-// of the last, and where that fails the next would too, one after another until none is left.
+// Next decides which Machines to replace because their hosts were configured with another key, or by another version of
+// the operator, and therefore differ from their spec. disturbance.Allow decides whether their nodes may be disturbed
+// now; Next decides whether deleting a Machine would bring another one that works. A Machine that was never configured
+// is never replaced, because its user data may be at work. While a Machine of a MachineSet has failed, none of that set
+// is replaced: it may be the replacement of the last one, and the next could fail too, one after another until none is
+// left.
 func Next(fleet Fleet, version string, change KeyChange) Replacements {
 	s := subject{fleet: fleet, version: version, change: change, nodes: map[string]Node{}, sets: map[string]MachineSet{}}
 	for _, node := range fleet.Nodes {
@@ -156,8 +160,8 @@ type subject struct {
 	machine Machine
 }
 
-// cause is why a Machine is to be replaced; empty when it is not. A Machine that goes anyway is not outdated; one that has failed is for
-// whoever repairs it.
+// cause is why a Machine is to be replaced; empty when it is not. A Machine that goes anyway is not outdated; one that
+// has failed is for whoever repairs it.
 func (s subject) cause(m Machine) v1alpha1.DisruptionCause {
 	set, known := s.sets[m.Set]
 	switch {
@@ -171,8 +175,9 @@ func (s subject) cause(m Machine) v1alpha1.DisruptionCause {
 	return ""
 }
 
-// otherVersion reports whether a Machine's host was configured by another version of the operator, and is to be replaced for it. That the
-// version differs is not enough: where nothing else does, only the annotation is brought up to date. R-146
+// otherVersion reports whether a Machine's host was configured by another version of the operator, and is to be
+// replaced for it. That the version differs is not enough: where nothing else does, only the annotation is brought up
+// to date. R-146
 func (s subject) otherVersion(m Machine) bool {
 	version := s.nodes[m.Node].Version
 	return m.Awaits && s.version != "" && version != "" && version != s.version
@@ -202,7 +207,8 @@ func (s subject) staysBecause(m Machine) string {
 	return ""
 }
 
-// byTurn sorts Machines by whose turn it is. One whose Node does not work goes first: its loss takes nothing from the cluster.
+// byTurn sorts Machines by whose turn it is. One whose Node does not work goes first: its loss takes nothing from the
+// cluster.
 func (s subject) byTurn(a, b Machine) int {
 	rank := func(m Machine) int {
 		if s.nodes[m.Node].Ready {
@@ -221,8 +227,8 @@ func doesNotRun(s subject) string {
 	return fmt.Sprintf("Machine %s does not run yet: its phase is %q.", s.machine.Name, s.machine.Phase)
 }
 
-// userDataOutdated keeps Machines that would be followed by one which does not accept the key. Where the key comes from elsewhere, the host
-// accepts the present one, and so will the next.
+// userDataOutdated keeps Machines that would be followed by one which does not accept the key. Where the key comes from
+// elsewhere, the host accepts the present one, and so will the next.
 func userDataOutdated(s subject) string {
 	if s.change.UserData || s.sets[s.machine.Set].OwnKey {
 		return ""
@@ -230,7 +236,8 @@ func userDataOutdated(s subject) string {
 	return "The user data does not have the present key yet: a new Machine would not accept it."
 }
 
-// mayTakeKeyInPlace finds a Machine whose host may yet take the key without being replaced, where that is the only reason to replace it.
+// mayTakeKeyInPlace finds a Machine whose host may yet take the key without being replaced, where that is the only
+// reason to replace it.
 func mayTakeKeyInPlace(s subject) string {
 	if s.otherVersion(s.machine) || s.change.Known >= InPlaceWait {
 		return ""
@@ -245,8 +252,8 @@ func mayTakeKeyInPlace(s subject) string {
 	return fmt.Sprintf("Machine %s is not replaced before the key is known for %s: %s.", s.machine.Name, InPlaceWait, why)
 }
 
-// nodeIsChanged finds a Machine whose host the operator is at work on. It is not where it waits for another host, or where the host has
-// refused its key: what it began there does not come to an end in place.
+// nodeIsChanged finds a Machine whose host the operator is at work on. It is not where it waits for another host, or
+// where the host has refused its key: what it began there does not come to an end in place.
 func nodeIsChanged(s subject) string {
 	if !s.nodes[s.machine.Node].Changing || s.machine.Refused || s.otherVersion(s.machine) {
 		return ""

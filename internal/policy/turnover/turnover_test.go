@@ -13,17 +13,20 @@ const (
 	oldVersion, newVersion = "11.0.0-abc1234", "12.0.0"
 )
 
-// fleetOf is a MachineSet "set" with Machines that run, whose Nodes work with the old key, which the hosts have refused to exchange.
+// fleetOf returns a MachineSet "set" with Machines that run, whose Nodes work with the old key, which the hosts have
+// refused to exchange.
 func fleetOf(names ...string) Fleet {
 	fleet := Fleet{Sets: []MachineSet{{Name: "set", Replicas: len(names), Machines: len(names)}}}
 	for _, name := range names {
-		fleet.Machines = append(fleet.Machines, Machine{Name: name, Phase: "Running", Set: "set", Node: "node-" + name, Refused: true})
+		fleet.Machines = append(fleet.Machines, Machine{Name: name, Phase: "Running", Set: "set",
+			Node: "node-" + name, Refused: true})
 		fleet.Nodes = append(fleet.Nodes, Node{Name: "node-" + name, KeyHash: oldKey, Ready: true})
 	}
 	return fleet
 }
 
-// upgraded is such a MachineSet whose hosts have the present key and were configured by another version, to be replaced for that.
+// upgraded is such a MachineSet whose hosts have the present key and were configured by another version, to be replaced
+// for that.
 func upgraded(names ...string) Fleet {
 	fleet := fleetOf(names...)
 	for i := range names {

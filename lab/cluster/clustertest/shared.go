@@ -72,7 +72,8 @@ func Namespace(t testing.TB, c *cluster.Cluster) string {
 		t.Fatal(err)
 	}
 	namespaces := client.CoreV1().Namespaces()
-	made, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
+	made, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}},
+		metav1.CreateOptions{})
 	if err != nil {
 		t.Fatalf("make a namespace for the test: %v", err)
 	}

@@ -1,5 +1,5 @@
-// Package kubelet proves that what the operator writes for the kubelet is what the kubelet of this version takes it for. The files are
-// the golden ones of internal/nodespec.
+// Package kubelet proves that what the operator writes for the kubelet is what the kubelet of this version takes it
+// for. The files are the golden ones of internal/nodespec.
 package kubelet
 
 import (
@@ -25,7 +25,7 @@ import (
 
 const nodespec = "../../../internal/nodespec"
 
-// goldenFiles are the golden files of a name, for every platform that has one.
+// goldenFiles returns the golden files of a name, for every platform that has one.
 func goldenFiles(t *testing.T, name string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(nodespec, "testdata", "*", name))
@@ -76,7 +76,8 @@ func TestConfigurationIsWhatTheKubeletTakes(t *testing.T) {
 	}
 }
 
-// A gate that the kubelet does not know, or that can no longer be changed, stops it. Those that can are embedded in the operator.
+// A gate that the kubelet does not know, or that can no longer be changed, stops it. Those that can are embedded in the
+// operator.
 func TestFeatureGatesThatTheOperatorKnowsAreThoseOfTheKubelet(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(nodespec, "featuregates.txt"))
 	if err != nil {
@@ -90,11 +91,12 @@ func TestFeatureGatesThatTheOperatorKnowsAreThoseOfTheKubelet(t *testing.T) {
 	}
 	slices.Sort(gates)
 	if want := strings.Fields(string(data)); !slices.Equal(gates, want) {
-		t.Errorf("featuregates.txt lacks %v of the kubelet and has %v, which it lacks", missing(gates, want), missing(want, gates))
+		t.Errorf("featuregates.txt lacks %v of the kubelet and has %v, which it lacks", missing(gates, want),
+			missing(want, gates))
 	}
 }
 
-// allGates are those that the kubelet's program has.
+// allGates returns those that the kubelet's program has.
 func allGates(t *testing.T) featuregate.MutableVersionedFeatureGate {
 	t.Helper()
 	if err := logsapi.AddFeatureGates(utilfeature.DefaultMutableFeatureGate); err != nil {
@@ -103,7 +105,7 @@ func allGates(t *testing.T) featuregate.MutableVersionedFeatureGate {
 	return utilfeature.DefaultMutableFeatureGate
 }
 
-// missing are the elements of all that are not in some.
+// missing returns the elements of all that are not in some.
 func missing(all, some []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(name string) bool { return slices.Contains(some, name) })
 }
@@ -133,7 +135,8 @@ func TestCredentialsAreOfferedToTheirRegistries(t *testing.T) {
 	var keyring credentialprovider.BasicDockerKeyring
 	keyring.Add(nil, config)
 	for image, want := range map[string]string{
-		"parts.example.com/org/app:v1": "org", "parts.example.com/other/app:v1": "", "quay.io/org/app:v1": "", "private.example.com:5000/app": "user", "private.example.com/app": "",
+		"parts.example.com/org/app:v1": "org", "parts.example.com/other/app:v1": "", "quay.io/org/app:v1": "",
+		"private.example.com:5000/app": "user", "private.example.com/app": "",
 	} {
 		found, ok := keyring.Lookup(image)
 		if ok != (want != "") || ok && found[0].Username != want {

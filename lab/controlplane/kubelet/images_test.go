@@ -27,7 +27,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// runtimeImages are those that a container runtime has. It reaches no registry but those of the images that can be pulled.
+// runtimeImages are those that a container runtime has. It reaches no registry but those of the images that can be
+// pulled.
 type runtimeImages struct {
 	kubecontainer.ImageService
 	present, reachable []string
@@ -41,7 +42,8 @@ func (r *runtimeImages) GetImageRef(_ context.Context, image kubecontainer.Image
 	return "", nil
 }
 
-func (r *runtimeImages) PullImage(_ context.Context, image kubecontainer.ImageSpec, credentials []credentialprovider.TrackedAuthConfig,
+func (r *runtimeImages) PullImage(_ context.Context, image kubecontainer.ImageSpec,
+	credentials []credentialprovider.TrackedAuthConfig,
 	_ *runtimeapi.PodSandboxConfig) (string, *credentialprovider.TrackedAuthConfig, error) {
 	r.pulls = append(r.pulls, image.Image)
 	if !slices.Contains(r.reachable, image.Image) || len(credentials) > 0 {
@@ -60,14 +62,16 @@ type noTimes struct{}
 func (noTimes) RecordImageStartedPulling(types.UID)  {}
 func (noTimes) RecordImageFinishedPulling(types.UID) {}
 
-// manager is what the kubelet makes to bring images, with that configuration: pkg/kubelet/kuberuntime, NewKubeGenericRuntimeManager.
+// manager is what the kubelet makes to bring images, with that configuration: pkg/kubelet/kuberuntime,
+// NewKubeGenericRuntimeManager.
 func manager(t *testing.T, config *kubeletconfig.KubeletConfiguration, runtime *runtimeImages) images.ImageManager {
 	t.Helper()
 	if !utilfeature.DefaultFeatureGate.Enabled(features.KubeletEnsureSecretPulledImages) {
 		t.Fatal("this kubelet does not look at who has pulled an image: the test is about nothing")
 	}
 	policy, err := pullmanager.NewImagePullCredentialVerificationPolicy(
-		kubeletconfig.ImagePullCredentialsVerificationPolicy(config.ImagePullCredentialsVerificationPolicy), config.PreloadedImagesVerificationAllowlist)
+		kubeletconfig.ImagePullCredentialsVerificationPolicy(config.ImagePullCredentialsVerificationPolicy),
+		config.PreloadedImagesVerificationAllowlist)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,10 +84,11 @@ func manager(t *testing.T, config *kubeletconfig.KubeletConfiguration, runtime *
 		t.Fatal(err)
 	}
 	return images.NewImageManager(record.NewFakeRecorder(100), &credentialprovider.BasicDockerKeyring{}, runtime, pulls,
-		flowcontrol.NewBackOff(time.Second, time.Minute), config.SerializeImagePulls, config.MaxParallelImagePulls, 0, 0, noTimes{})
+		flowcontrol.NewBackOff(time.Second, time.Minute), config.SerializeImagePulls, config.MaxParallelImagePulls, 0, 0,
+		noTimes{})
 }
 
-// sample is the container of the example for users.
+// sample returns the container of the example for users.
 func sample(t *testing.T) corev1.Container {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "..", "examples", "win-webserver.yaml"))
@@ -104,36 +109,41 @@ func TestImagesThatLieOnTheHostAreUsedAndPublicOnesPulledWithoutASecret(t *testi
 	for _, path := range goldenFiles(t, "kubelet.conf") {
 		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
 			config := load(t, path)
-			sandbox := &runtimeapi.PodSandboxConfig{Metadata: &runtimeapi.PodSandboxMetadata{Name: pod.Name, Namespace: pod.Namespace, Uid: string(pod.UID)}}
+			sandbox := &runtimeapi.PodSandboxConfig{Metadata: &runtimeapi.PodSandboxMetadata{Name: pod.Name,
+				Namespace: pod.Namespace, Uid: string(pod.UID)}}
 			ensure := func(t *testing.T, runtime *runtimeImages, policy corev1.PullPolicy) error {
 				t.Helper()
-				_, message, err := manager(t, config, runtime).EnsureImageExists(t.Context(), nil, pod, container.Image, nil, sandbox, "", policy)
+				_, message, err := manager(t, config, runtime).EnsureImageExists(t.Context(), nil, pod, container.Image, nil,
+					sandbox, "", policy)
 				if err != nil {
 					t.Log(message)
 				}
 				return err
 			}
-			t.Run("an image that was brought beforehand is used with the sample's policy, and no registry is asked", func(t *testing.T) {
-				runtime := &runtimeImages{present: []string{container.Image}}
-				if err := ensure(t, runtime, container.ImagePullPolicy); err != nil || len(runtime.pulls) > 0 {
-					t.Errorf("%v, pulled %q", err, runtime.pulls)
-				}
-			})
+			t.Run("an image that was brought beforehand is used with the sample's policy, and no registry is asked",
+				func(t *testing.T) {
+					runtime := &runtimeImages{present: []string{container.Image}}
+					if err := ensure(t, runtime, container.ImagePullPolicy); err != nil || len(runtime.pulls) > 0 {
+						t.Errorf("%v, pulled %q", err, runtime.pulls)
+					}
+				})
 			t.Run("an image that is not there is pulled without credentials", func(t *testing.T) {
 				runtime := &runtimeImages{reachable: []string{container.Image}}
 				if err := ensure(t, runtime, container.ImagePullPolicy); err != nil || len(runtime.pulls) != 1 {
 					t.Errorf("%v, pulled %q", err, runtime.pulls)
 				}
 			})
-			t.Run("a kubelet that believes no image would ask a registry all the same, which the configuration does not want", func(t *testing.T) {
-				suspicious := config.DeepCopy()
-				suspicious.ImagePullCredentialsVerificationPolicy = string(kubeletconfig.AlwaysVerify)
-				runtime := &runtimeImages{present: []string{container.Image}}
-				if _, _, err := manager(t, suspicious, runtime).EnsureImageExists(t.Context(), nil, pod, container.Image, nil, sandbox, "",
-					container.ImagePullPolicy); err == nil {
-					t.Error("the test would not notice")
-				}
-			})
+			t.Run("a kubelet that believes no image would ask a registry all the same, which the configuration does not want",
+				func(t *testing.T) {
+					suspicious := config.DeepCopy()
+					suspicious.ImagePullCredentialsVerificationPolicy = string(kubeletconfig.AlwaysVerify)
+					runtime := &runtimeImages{present: []string{container.Image}}
+					if _, _, err := manager(t, suspicious, runtime).EnsureImageExists(t.Context(), nil, pod,
+						container.Image, nil, sandbox, "",
+						container.ImagePullPolicy); err == nil {
+						t.Error("the test would not notice")
+					}
+				})
 			t.Run("one that must be pulled each time is asked of its registry", func(t *testing.T) {
 				runtime := &runtimeImages{present: []string{container.Image}}
 				if err := ensure(t, runtime, corev1.PullAlways); err == nil || len(runtime.pulls) != 1 {

@@ -15,8 +15,9 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/nodestatus"
 )
 
-// The agent writes the condition WindowsConfiguration into the Node that the kubelet writes its own conditions into. Each writes what it found out
-// on a copy that the other may have changed since, and neither takes away what is the other's.
+// The agent writes the condition WindowsConfiguration into the Node that the kubelet writes its own conditions into.
+// Each writes what it found out on a copy that the other may have changed since, and neither takes away what is the
+// other's.
 func TestTheKubeletAndTheAgentWriteTheSameStatusAndDoNotFight(t *testing.T) {
 	const name, condition = "win-a", "WindowsConfiguration"
 	ctx := t.Context()

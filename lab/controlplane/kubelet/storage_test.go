@@ -22,7 +22,8 @@ func TestTheGuideTellsTheDriversOfInTreeNames(t *testing.T) {
 	translator := csitranslation.New()
 	for _, row := range rows {
 		name, driver := row[1], row[2]
-		if got, err := translator.GetCSINameFromInTreeName(name); err != nil || got != driver || !translator.IsMigratedCSIDriverByName(driver) {
+		if got, err := translator.GetCSINameFromInTreeName(name); err != nil || got != driver ||
+			!translator.IsMigratedCSIDriverByName(driver) {
 			t.Errorf("%s is mounted by %q, the guide says %q: %v", name, got, driver, err)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package kubeproxy proves that what the operator writes for kube-proxy is what kube-proxy of this version takes it for. The files are the
-// golden ones of internal/nodespec, filled in as the agent does.
+// Package kubeproxy proves that what the operator writes for kube-proxy is what kube-proxy of this version takes it
+// for. The files are the golden ones of internal/nodespec, filled in as the agent does.
 package kubeproxy
 
 import (
@@ -42,7 +42,8 @@ func TestConfigurationIsWhatKubeProxyTakes(t *testing.T) {
 			if errs := validation.Validate(decoded); len(errs) > 0 {
 				t.Error(errs.ToAggregate())
 			}
-			if w := decoded.Winkernel; !w.EnableDSR || w.SourceVip != "10.132.0.9" || w.NetworkName != "OVNKubernetesHybridOverlayNetwork" {
+			if w := decoded.Winkernel; !w.EnableDSR || w.SourceVip != "10.132.0.9" ||
+				w.NetworkName != "OVNKubernetesHybridOverlayNetwork" {
 				t.Errorf("%+v", w)
 			}
 		})

@@ -47,7 +47,7 @@ type (
 	}
 )
 
-// workerIgnition is the configuration of a worker, as rendered by the machine config operator.
+// workerIgnition returns the configuration of a worker, as rendered by the machine config operator.
 func workerIgnition(v values) ([]byte, error) {
 	var config ignitionConfig
 	config.Ignition.Version = "3.5.0"
@@ -101,8 +101,8 @@ func dataURL(name, contents string) string {
 	return "data:," + url.PathEscape(contents)
 }
 
-// IgnitionPointer is the user data of a Linux Machine: where its Ignition configuration is. The machine config server that it names is not
-// part of the lab.
+// IgnitionPointer returns the user data of a Linux Machine: where its Ignition configuration is. The machine config
+// server that it names is not part of the lab.
 func (v values) IgnitionPointer(role string) (string, error) {
 	type source struct {
 		Source string `json:"source"`

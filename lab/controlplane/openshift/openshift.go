@@ -1,7 +1,7 @@
-// Package openshift is what the profile openshift adds to a plain Kubernetes cluster: the
-// CustomResourceDefinitions of OpenShift that a node operator meets, and the objects that an
-// installation leaves in a cluster. The objects are files in objects/, the files and systemd
-// units of a worker's Ignition configuration in worker/; both are text templates over [Cluster].
+// Package openshift holds the additions of the profile openshift to a plain Kubernetes cluster: the
+// CustomResourceDefinitions of OpenShift that a node operator meets, and the objects that an installation leaves in a
+// cluster. The objects are files in objects/, the files and systemd units of a worker's Ignition configuration in
+// worker/; both are text templates over [Cluster].
 package openshift
 
 import (
@@ -37,7 +37,7 @@ const Version = "5.0.3"
 // Platforms are the values of Cluster.Platform.
 var Platforms = []string{"None", "AWS", "Azure", "GCP", "Nutanix", "VSphere"}
 
-// Cluster is what differs between one installed cluster and another.
+// Cluster holds the differences between installed clusters.
 type Cluster struct {
 	// Domain is the cluster's name and its base domain, joined by a dot.
 	Domain string
@@ -60,7 +60,7 @@ func ValidatePlatform(name string) error {
 	return fmt.Errorf("platform %q is not one of %s", name, strings.Join(Platforms, ", "))
 }
 
-// ExternalCloudProvider says whether nodes of the platform are initialized by a cloud controller manager.
+// ExternalCloudProvider reports whether a cloud controller manager initializes nodes of the platform.
 func ExternalCloudProvider(platform string) bool { return platform != "None" }
 
 // CRDs returns the definitions to install.

@@ -10,8 +10,9 @@ import (
 func testCluster(platform string) Cluster {
 	return Cluster{
 		Domain: "lab.example.com", Platform: platform,
-		APIServerURL: "https://api.lab.example.com:6443", APIServerInternalURI: "https://api-int.lab.example.com:6443", APIServerInternalPort: "6443",
-		ServerCA: "server\n", KubeletClientCA: "client\n", KubeletServingCA: "serving\n",
+		APIServerURL: "https://api.lab.example.com:6443", APIServerInternalURI: "https://api-int.lab.example.com:6443",
+		APIServerInternalPort: "6443",
+		ServerCA:              "server\n", KubeletClientCA: "client\n", KubeletServingCA: "serving\n",
 	}
 }
 

@@ -24,7 +24,8 @@ type values struct {
 func newValues(c Cluster) (values, error) {
 	name, base, found := strings.Cut(c.Domain, ".")
 	if !found {
-		return values{}, fmt.Errorf("domain %q must have the cluster's name and a base domain, such as lab.example.com", c.Domain)
+		return values{}, fmt.Errorf("domain %q must have the cluster's name and a base domain, such as lab.example.com",
+			c.Domain)
 	}
 	if err := ValidatePlatform(c.Platform); err != nil {
 		return values{}, err
@@ -81,7 +82,8 @@ func cloudConfig(platform, infrastructure string) string {
 }
 `, infrastructure)
 	case "GCP":
-		return "[global]\nproject-id      = lab-project\nregional        = true\nmultizone       = true\nnode-tags       = " + infrastructure + "-worker\n"
+		return "[global]\nproject-id      = lab-project\nregional        = true\nmultizone       = true\nnode-tags       = " +
+			infrastructure + "-worker\n"
 	case "VSphere":
 		return "global:\n  insecureFlag: true\n  secretName: vsphere-creds\n  secretNamespace: kube-system\nvcenter: {}\n"
 	default:

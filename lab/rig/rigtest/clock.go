@@ -7,9 +7,9 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// FastClock is a clock for hosts and operator that runs until the test ends, about ten times as fast as the real one: limits of minutes are
-// not waited for. It is advanced at each tick of the real one. A busy process sees its ticks late, and so its clock slows down: no limit passes
-// because of it.
+// FastClock returns a clock for hosts and operator that runs until the test ends, about ten times as fast as the real
+// one: limits of minutes are not waited for. It is advanced at each tick of the real one. A busy process sees its ticks
+// late, and so its clock slows down: no limit passes because of it.
 func FastClock(t *testing.T) *clocktesting.FakeClock {
 	const tick, step = 10 * time.Millisecond, 100 * time.Millisecond
 	clock := clocktesting.NewFakeClock(time.Now())

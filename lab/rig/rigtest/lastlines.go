@@ -16,7 +16,8 @@ const (
 	longestLine = 500
 )
 
-// lastLines keep what was logged last, for a test that fails on another machine: nothing else is left of its operator there.
+// lastLines keep what was logged last, for a test that fails on another machine: nothing else is left of its operator
+// there.
 type lastLines struct {
 	mu      sync.Mutex
 	lines   []string

@@ -21,7 +21,8 @@ type Payload struct {
 	err     error
 }
 
-// NewPayload is a payload with an agent, by the path of its program; without one its agent is made up, as the other programs are.
+// NewPayload returns a payload with an agent, by the path of its program; without one its agent is made up, as the
+// other programs are.
 func NewPayload(agent string, options payload.Options) *Payload {
 	return &Payload{agent: agent, options: options}
 }

@@ -31,14 +31,15 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// Patience is how long a test waits for what takes some seconds. It is long: only a test that fails waits so long, and a busy machine must
-// not make one fail.
+// Patience is how long a test waits for what takes some seconds. It is long: only a test that fails waits so long, and
+// a busy machine must not make one fail.
 const Patience = 3 * time.Minute
 
-// logVariable names the file into which operators of tests log all that they do. Without it, a test that fails has the last lines of its own.
+// logVariable names the file into which operators of tests log all that they do. Without it, a test that fails has the
+// last lines of its own.
 const logVariable = "OPERATOR_LOG"
 
-// Main runs the tests of a package and then what takes away what they shared, and returns the exit code: the highest of all.
+// Main runs the tests of a package and then the clean-up of shared things, and returns the highest exit code.
 func Main(m *testing.M, takeAway ...func() int) int {
 	if err := LogOperators(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -66,7 +67,7 @@ func LogOperators() error {
 	return nil
 }
 
-// Boot boots a lab, which ends with the test. A test that fails tells how far everything was.
+// Boot boots a lab, which ends with the test. A failing test reports the progress of everything.
 func Boot(t *testing.T, options rig.Options) *rig.Rig {
 	t.Helper()
 	kept := &lastLines{}
@@ -103,7 +104,7 @@ func Install(t *testing.T, r *rig.Rig) {
 	}
 }
 
-// Explain logs how far the instances are, and who is disturbed.
+// Explain logs the progress of the instances and the present disruptions.
 func Explain(t *testing.T, r *rig.Rig) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)

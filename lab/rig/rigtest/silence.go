@@ -10,8 +10,9 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// Silent waits until there is a time, so long, in which no host is contacted and the operator asks the API server for nothing that counts; nil
-// counts everything. Leases never count, nor do watches, which go on. The control plane must keep an audit log.
+// Silent waits until there is a time, so long, in which no host is contacted and the operator asks the API server for
+// nothing that counts; nil counts everything. Leases never count, nor do watches, which go on. The control plane must
+// keep an audit log.
 func Silent(t *testing.T, r *rig.Rig, quiet time.Duration, counts func(audit.Event) bool) {
 	t.Helper()
 	log, err := audit.OpenAtEnd(r.Cluster().AuditLog)
@@ -28,7 +29,8 @@ func Silent(t *testing.T, r *rig.Rig, quiet time.Duration, counts func(audit.Eve
 		}
 		var noise []string
 		for _, e := range events {
-			if e.User.Username == operator && e.Object.Resource != "leases" && e.Verb != "watch" && (counts == nil || counts(e)) {
+			if e.User.Username == operator && e.Object.Resource != "leases" && e.Verb != "watch" &&
+				(counts == nil || counts(e)) {
 				noise = append(noise, e.Verb+" "+e.URI)
 			}
 		}
@@ -53,8 +55,9 @@ func Connections(r *rig.Rig) (n int) {
 	return n
 }
 
-// OfTheHost reports whether an entry of a host's journal says nothing of the operator's doings: its own processes, and the traffic of a connection
-// that an operator which has ended may have left to be summed up late. A new connection has entries of other kinds as well.
+// OfTheHost reports whether an entry of a host's journal says nothing of the operator's doings: its own processes, and
+// the traffic of a connection that an operator which has ended may have left to be summed up late. A new connection has
+// entries of other kinds as well.
 func OfTheHost(e fake.Entry) bool {
 	return e.PID != 0 || e.Kind == fake.KindReceived || e.Kind == fake.KindSent
 }

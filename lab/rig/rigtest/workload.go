@@ -28,29 +28,32 @@ type Workload struct {
 
 var workloadLabels = map[string]string{"app": "web"}
 
-// Deploy makes a workload on the Windows nodes with these labels, whose pods may be evicted as far as the budget's minAvailable allows. The
-// workload ends with the test.
+// Deploy makes a workload on the Windows nodes with these labels, whose pods may be evicted as far as the budget's
+// minAvailable allows. The workload ends with the test.
 func Deploy(t *testing.T, r *rig.Rig, replicas int32, nodes map[string]string, minAvailable string) *Workload {
 	t.Helper()
 	w := &Workload{Namespace: clustertest.Namespace(t, r.Cluster()), rig: r}
 	t.Cleanup(func() { w.end(t) })
-	w.wait(t, "the namespace's service account", &corev1.ServiceAccount{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-		err := reader.Get(ctx, types.NamespacedName{Namespace: w.Namespace, Name: "default"}, &corev1.ServiceAccount{})
-		return err == nil, client.IgnoreNotFound(err)
-	})
+	w.wait(t, "the namespace's service account", &corev1.ServiceAccount{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			err := reader.Get(ctx, types.NamespacedName{Namespace: w.Namespace, Name: "default"}, &corev1.ServiceAccount{})
+			return err == nil, client.IgnoreNotFound(err)
+		})
 	selector := map[string]string{corev1.LabelOSStable: "windows"}
 	for label, value := range nodes {
 		selector[label] = value
 	}
 	pods := &metav1.LabelSelector{MatchLabels: workloadLabels}
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: workloadLabels}, Spec: corev1.PodSpec{
-		NodeSelector:                  selector,
-		Tolerations:                   []corev1.Toleration{{Key: "os", Value: "Windows", Effect: corev1.TaintEffectNoSchedule}},
+		NodeSelector: selector,
+		Tolerations: []corev1.Toleration{{Key: "os", Value: "Windows",
+			Effect: corev1.TaintEffectNoSchedule}},
 		TerminationGracePeriodSeconds: ptr.To[int64](1),
 		Containers:                    []corev1.Container{{Name: "web", Image: "example.com/web:1"}},
 	}}
 	for _, object := range []client.Object{
-		&appsv1.Deployment{ObjectMeta: w.meta(), Spec: appsv1.DeploymentSpec{Replicas: &replicas, Selector: pods, Template: template}},
+		&appsv1.Deployment{ObjectMeta: w.meta(), Spec: appsv1.DeploymentSpec{Replicas: &replicas, Selector: pods,
+			Template: template}},
 		&policyv1.PodDisruptionBudget{ObjectMeta: w.meta(), Spec: policyv1.PodDisruptionBudgetSpec{
 			MinAvailable: ptr.To(intstr.Parse(minAvailable)), Selector: pods,
 		}},
@@ -78,7 +81,8 @@ func (w *Workload) end(t *testing.T) {
 	}
 }
 
-// SetBudget makes the PodDisruptionBudget want so many pods, a number or a percentage, and waits until evictions are judged by that.
+// SetBudget makes the PodDisruptionBudget want so many pods, a number or a percentage, and waits until evictions are
+// judged by that.
 func (w *Workload) SetBudget(t *testing.T, minAvailable string) {
 	t.Helper()
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: w.meta()}
@@ -99,13 +103,14 @@ func quoted(minAvailable string) string {
 // budgetBecomes waits until the disruption controller has seen the budget as it is.
 func (w *Workload) budgetBecomes(t *testing.T) {
 	t.Helper()
-	w.wait(t, "the budget to be in force", &policyv1.PodDisruptionBudget{}, func(ctx context.Context, _ client.Reader) (bool, error) {
-		budget := w.Budget(t)
-		return budget.Status.ObservedGeneration == budget.Generation && budget.Status.ExpectedPods > 0, nil
-	})
+	w.wait(t, "the budget to be in force", &policyv1.PodDisruptionBudget{},
+		func(ctx context.Context, _ client.Reader) (bool, error) {
+			budget := w.Budget(t)
+			return budget.Status.ObservedGeneration == budget.Generation && budget.Status.ExpectedPods > 0, nil
+		})
 }
 
-// Budget is the PodDisruptionBudget as the API server has it.
+// Budget returns the PodDisruptionBudget as the API server has it.
 func (w *Workload) Budget(t *testing.T) *policyv1.PodDisruptionBudget {
 	t.Helper()
 	budget := &policyv1.PodDisruptionBudget{}
@@ -127,11 +132,12 @@ func (w *Workload) Runs(t *testing.T, replicas int) (running []corev1.Pod) {
 	return running
 }
 
-// On are the pods on a node as the API server has them, those that are ending too.
+// On returns the pods on a node as the API server has them, those that are ending too.
 func (w *Workload) On(t *testing.T, node string) []corev1.Pod {
 	t.Helper()
 	var pods corev1.PodList
-	if err := w.rig.Client.List(t.Context(), &pods, client.InNamespace(w.Namespace), client.MatchingFields{"spec.nodeName": node}); err != nil {
+	if err := w.rig.Client.List(t.Context(), &pods, client.InNamespace(w.Namespace),
+		client.MatchingFields{"spec.nodeName": node}); err != nil {
 		t.Fatal(err)
 	}
 	return pods.Items
@@ -143,7 +149,8 @@ func podReady(pod corev1.Pod) bool {
 	})
 }
 
-func (w *Workload) wait(t *testing.T, what string, watched client.Object, condition func(context.Context, client.Reader) (bool, error)) {
+func (w *Workload) wait(t *testing.T, what string, watched client.Object, condition func(context.Context,
+	client.Reader) (bool, error)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), Patience)
 	defer cancel()

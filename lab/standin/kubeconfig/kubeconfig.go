@@ -17,8 +17,8 @@ import (
 // Dialer opens connections to the API server. A nil one dials as the operating system does.
 type Dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Load reads a kubeconfig from the machine's drive. Files that it names are read from the drive too; a client certificate below a
-// mounted folder is used in place, so that its rotation is seen.
+// Load reads a kubeconfig from the machine's drive. Files that it names are read from the drive too; a client
+// certificate below a mounted folder is used in place, so that its rotation is seen.
 func Load(machine node.Machine, path string, dial Dialer) (*rest.Config, error) {
 	if path == "" {
 		return nil, fmt.Errorf("no kubeconfig is given")

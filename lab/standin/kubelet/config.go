@@ -49,7 +49,8 @@ func configure(machine node.Machine, version string, args []string) (configurati
 	}
 	if s.imageCredentialConfig != "" {
 		if err := machine.Exists(s.imageCredentialConfig); err != nil {
-			return configuration{}, fmt.Errorf("failed to register CRI auth plugins: unable to access path %q: %w", s.imageCredentialConfig, err)
+			return configuration{}, fmt.Errorf("failed to register CRI auth plugins: unable to access path %q: %w",
+				s.imageCredentialConfig, err)
 		}
 	}
 	c := configuration{
@@ -59,13 +60,14 @@ func configure(machine node.Machine, version string, args []string) (configurati
 		healthzPort:     int(ptr.Deref(file.HealthzPort, 10248)),
 		port:            int(orDefault(file.Port, 10250)),
 		maxPods:         int64(orDefault(file.MaxPods, 110)),
-		authorize:       orDefault(file.Authorization.Mode, kubeletconfig.KubeletAuthorizationModeWebhook) == kubeletconfig.KubeletAuthorizationModeWebhook,
-		anonymous:       ptr.Deref(file.Authentication.Anonymous.Enabled, false),
-		servingCSR:      file.ServerTLSBootstrap,
-		rotateClient:    file.RotateCertificates || s.rotateCertificates,
-		statusPeriod:    orDefault(file.NodeStatusUpdateFrequency.Duration, 10*time.Second),
-		reportPeriod:    orDefault(file.NodeStatusReportFrequency.Duration, 5*time.Minute),
-		leaseSeconds:    orDefault(file.NodeLeaseDurationSeconds, 40),
+		authorize: orDefault(file.Authorization.Mode,
+			kubeletconfig.KubeletAuthorizationModeWebhook) == kubeletconfig.KubeletAuthorizationModeWebhook,
+		anonymous:    ptr.Deref(file.Authentication.Anonymous.Enabled, false),
+		servingCSR:   file.ServerTLSBootstrap,
+		rotateClient: file.RotateCertificates || s.rotateCertificates,
+		statusPeriod: orDefault(file.NodeStatusUpdateFrequency.Duration, 10*time.Second),
+		reportPeriod: orDefault(file.NodeStatusReportFrequency.Duration, 5*time.Minute),
+		leaseSeconds: orDefault(file.NodeLeaseDurationSeconds, 40),
 	}
 	if c.nodeIP = s.nodeIP; c.nodeIP == "" {
 		if addresses := machine.Addresses(); len(addresses) > 0 {
@@ -83,7 +85,7 @@ func configure(machine node.Machine, version string, args []string) (configurati
 	return c, c.loadClientCA(machine, file.Authentication.X509.ClientCAFile)
 }
 
-// pipe is an endpoint with two slashes, as for the form npipe:////./pipe/name too.
+// pipe returns an endpoint with two slashes, as for the form npipe:////./pipe/name too.
 func pipe(endpoint string) string {
 	if endpoint == "" {
 		return "npipe://./pipe/containerd-containerd"
@@ -101,7 +103,8 @@ func loadFile(machine node.Machine, path string) (*kubeletconfig.KubeletConfigur
 		return nil, fmt.Errorf("failed to load kubelet config file, path: %s, error: failed to decode: %w", path, err)
 	}
 	if file.Kind != "KubeletConfiguration" || file.APIVersion != kubeletconfig.SchemeGroupVersion.String() {
-		return nil, fmt.Errorf("failed to load kubelet config file, path: %s, error: no kind %q is registered for version %q", path, file.Kind, file.APIVersion)
+		return nil, fmt.Errorf("failed to load kubelet config file, path: %s, error: no kind %q is registered for version %q",
+			path, file.Kind, file.APIVersion)
 	}
 	return file, nil
 }

@@ -46,10 +46,11 @@ var (
 		rotate-server-certificates runonce seccomp-default serialize-image-pulls`)
 )
 
-// removedFlags are flags that kubelets had before a minor version of Kubernetes 1, and that change nothing in the stand-in.
+// removedFlags are flags that kubelets had before a minor version of Kubernetes 1, and that change nothing in the
+// stand-in.
 var removedFlags = map[string]int{"container-runtime": 27, "log-dir": 26, "log-file": 26, "logtostderr": 26}
 
-// minorVersion is 24 of "v1.24.6"; a version that is none counts as the newest.
+// minorVersion is 24 of "v1.24.6"; an invalid version counts as the newest.
 func minorVersion(version string) int {
 	parsed, err := k8sversion.ParseSemantic(version)
 	if err != nil {

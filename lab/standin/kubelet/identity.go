@@ -39,8 +39,8 @@ type identity struct {
 	fail        func(error)
 }
 
-// newIdentity makes the client to the API server with the certificate of the file store, as the real kubelet does without a
-// bootstrap kubeconfig.
+// newIdentity makes the client to the API server with the certificate of the file store, as the real kubelet does
+// without a bootstrap kubeconfig.
 func (k *kubelet) newIdentity(ctx context.Context, fail func(error)) (*identity, error) {
 	config, err := kubeconfig.Load(k.Process.Machine, k.config.kubeconfig, k.Dial)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package kubelet stands in for the kubelet on simulated hosts. It reads the real command line and configuration, uses client-go's
-// own certificate store and rotation, registers its node and keeps it alive, serves port 10250, and runs pods in name only.
+// Package kubelet stands in for the kubelet on simulated hosts. It reads the real command line and configuration, uses
+// client-go's own certificate store and rotation, registers its node and keeps it alive, serves port 10250, and runs
+// pods in name only.
 package kubelet
 
 import (
@@ -26,24 +27,25 @@ type Runtime interface {
 	StopPod(ctx context.Context, pod Pod) error
 }
 
-// Pod is what the runtime needs to know of a pod.
+// Pod holds the runtime's facts about a pod.
 type Pod struct {
 	UID, Namespace, Name string
 	// HostNetwork pods have the node's address and none of their own.
 	HostNetwork bool
 }
 
-// Options are what the kubelet is run with. All fields but Dial and PodStopTime must be set.
+// Options configure the kubelet. All fields but Dial and PodStopTime must be set.
 type Options struct {
 	Process *node.Process
 	Clock   clock.WithTicker
 	Dial    kubeconfig.Dialer
 	Version string // "v1.36.3"
 	Runtime Runtime
-	// PodStopTime is how long containers take to end when they are asked to, at most the pod's grace period. Zero: a second. A pod
-	// with the annotation of StopSecondsAnnotation takes as long as that says.
+	// PodStopTime is how long containers take to end when they are asked to, at most the pod's grace period. Zero: a
+	// second. A pod with the annotation of StopSecondsAnnotation takes as long as that says.
 	PodStopTime time.Duration
-	// Unhealthy makes the health endpoint say that the kubelet does not work, and NotReady makes it say that its Node is not Ready.
+	// Unhealthy makes the health endpoint say that the kubelet does not work, and NotReady makes it say that its Node is
+	// not Ready.
 	Unhealthy, NotReady bool
 }
 
@@ -137,7 +139,8 @@ func (k *kubelet) errorf(format string, args ...any) { k.logf('E', format, args.
 
 // logf writes a line in the form of klog.
 func (k *kubelet) logf(severity rune, format string, args ...any) {
-	line := fmt.Sprintf("%c%s    %d kubelet.go:1] %s\n", severity, k.Clock.Now().Format("0102 15:04:05.000000"), k.Process.PID, fmt.Sprintf(format, args...))
+	line := fmt.Sprintf("%c%s    %d kubelet.go:1] %s\n", severity, k.Clock.Now().Format("0102 15:04:05.000000"),
+		k.Process.PID, fmt.Sprintf(format, args...))
 	k.logMu.Lock()
 	defer k.logMu.Unlock()
 	_, _ = io.WriteString(k.log, line) // The process has nobody to tell that its log cannot be written.

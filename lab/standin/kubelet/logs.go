@@ -44,7 +44,8 @@ func (s *server) containerLogs(w http.ResponseWriter, r *http.Request) {
 func (k *kubelet) containerLines(pod *corev1.Pod, container string) []string {
 	return []string{
 		fmt.Sprintf("container %s of pod %s/%s", container, pod.Namespace, pod.Name),
-		fmt.Sprintf("runs in name on %s, %s build %s.%d", k.config.nodeName, k.system.Product, k.system.Version, k.system.Revision),
+		fmt.Sprintf("runs in name on %s, %s build %s.%d", k.config.nodeName, k.system.Product,
+			k.system.Version, k.system.Revision),
 		fmt.Sprintf("with address %s", pod.Status.PodIP),
 	}
 }

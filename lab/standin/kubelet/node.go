@@ -21,7 +21,7 @@ type observation struct {
 	broken     bool // the kubelet itself is defective
 }
 
-// node is the Node object that the kubelet registers.
+// node returns the Node object that the kubelet registers.
 func (k *kubelet) node(seen observation) *corev1.Node {
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
@@ -41,7 +41,7 @@ func (k *kubelet) node(seen observation) *corev1.Node {
 	return node
 }
 
-// labels are the kubelet's default labels of a Windows node, and those of its flags. R-102
+// labels returns the kubelet's default labels of a Windows node, and those of its flags. R-102
 func (k *kubelet) labels() map[string]string {
 	labels := map[string]string{
 		corev1.LabelHostname:      strings.ToLower(k.system.HostName),
@@ -58,14 +58,15 @@ func (k *kubelet) labels() map[string]string {
 	return labels
 }
 
-// status is the node's status after an observation; what did not change is kept from the one before.
+// status returns the node's status after an observation; what did not change is kept from the one before.
 func (k *kubelet) status(before corev1.NodeStatus, seen observation, now time.Time) corev1.NodeStatus {
 	status := *before.DeepCopy()
 	status.Addresses = nil
 	if k.config.nodeIP != "" {
 		status.Addresses = append(status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: k.config.nodeIP})
 	}
-	status.Addresses = append(status.Addresses, corev1.NodeAddress{Type: corev1.NodeHostName, Address: k.labels()[corev1.LabelHostname]})
+	status.Addresses = append(status.Addresses, corev1.NodeAddress{Type: corev1.NodeHostName,
+		Address: k.labels()[corev1.LabelHostname]})
 	status.Capacity = corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("4"),
 		corev1.ResourceMemory:           *resource.NewQuantity(k.system.MemoryBytes, resource.BinarySI),
@@ -92,9 +93,12 @@ func (k *kubelet) status(before corev1.NodeStatus, seen observation, now time.Ti
 // conditions has the reasons and messages of the real kubelet.
 func conditions(before []corev1.NodeCondition, seen observation, now metav1.Time) []corev1.NodeCondition {
 	after := []corev1.NodeCondition{
-		{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory", Message: "kubelet has sufficient memory available"},
-		{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasNoDiskPressure", Message: "kubelet has no disk pressure"},
-		{Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientPID", Message: "kubelet has sufficient PID available"},
+		{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory",
+			Message: "kubelet has sufficient memory available"},
+		{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasNoDiskPressure",
+			Message: "kubelet has no disk pressure"},
+		{Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientPID",
+			Message: "kubelet has sufficient PID available"},
 		ready(seen),
 	}
 	for i := range after {
@@ -121,14 +125,17 @@ func ready(seen observation) corev1.NodeCondition {
 		faults = append(faults, "PLEG is not healthy: pleg was last seen active 3m5s ago; threshold is 3m0s")
 	}
 	if len(faults) > 0 {
-		return corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady", Message: "[" + strings.Join(faults, ", ") + "]"}
+		return corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady",
+			Message: "[" + strings.Join(faults, ", ") + "]"}
 	}
-	return corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status"}
+	return corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady",
+		Message: "kubelet is posting ready status"}
 }
 
 // changed reports whether a status differs in more than its heartbeat.
 func changed(before, after corev1.NodeStatus) bool {
-	if before.NodeInfo != after.NodeInfo || len(before.Conditions) != len(after.Conditions) || len(before.Addresses) != len(after.Addresses) {
+	if before.NodeInfo != after.NodeInfo || len(before.Conditions) != len(after.Conditions) ||
+		len(before.Addresses) != len(after.Addresses) {
 		return true
 	}
 	for i, c := range after.Conditions {

@@ -96,7 +96,7 @@ func (w *podWorker) latest() (pod *corev1.Pod, gone bool) {
 	return w.pod, w.gone
 }
 
-// list is the table sorted by name.
+// list returns the table sorted by name.
 func (t *podTable) list() []corev1.Pod {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -177,7 +177,8 @@ func (t *podTable) step(ctx context.Context, pod *corev1.Pod, gone bool) (time.D
 		if pod.Status.Phase == corev1.PodRunning {
 			return untilOpened, nil // It runs on while the runtime is away.
 		}
-		return untilOpened, t.patchStatus(ctx, pod, waitingStatus(pod, t.k.config.nodeIP, "ContainerCreating", "", t.k.Clock.Now()))
+		return untilOpened, t.patchStatus(ctx, pod, waitingStatus(pod, t.k.config.nodeIP, "ContainerCreating",
+			"", t.k.Clock.Now()))
 	}
 	address, fresh, err := t.k.Runtime.RunPod(ctx, runtimePod(pod))
 	if err != nil {

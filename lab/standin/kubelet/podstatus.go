@@ -85,7 +85,8 @@ func endedStatus(pod *corev1.Pod, now time.Time) corev1.PodStatus {
 	status.Phase = corev1.PodSucceeded
 	for i := range status.ContainerStatuses {
 		c := &status.ContainerStatuses[i]
-		ended := &corev1.ContainerStateTerminated{Reason: "Completed", FinishedAt: metav1.NewTime(now), ContainerID: c.ContainerID}
+		ended := &corev1.ContainerStateTerminated{Reason: "Completed", FinishedAt: metav1.NewTime(now),
+			ContainerID: c.ContainerID}
 		if c.State.Running != nil {
 			ended.StartedAt = c.State.Running.StartedAt
 		}
@@ -130,7 +131,8 @@ func setPodConditions(status *corev1.PodStatus, isReady bool, reason string, now
 	setPodCondition(status, corev1.PodReady, value, reason, now)
 }
 
-func setPodCondition(status *corev1.PodStatus, kind corev1.PodConditionType, value corev1.ConditionStatus, reason string, now time.Time) {
+func setPodCondition(status *corev1.PodStatus, kind corev1.PodConditionType, value corev1.ConditionStatus,
+	reason string, now time.Time) {
 	for i := range status.Conditions {
 		c := &status.Conditions[i]
 		if c.Type != kind {
@@ -142,7 +144,8 @@ func setPodCondition(status *corev1.PodStatus, kind corev1.PodConditionType, val
 		c.Status, c.Reason = value, reason
 		return
 	}
-	status.Conditions = append(status.Conditions, corev1.PodCondition{Type: kind, Status: value, Reason: reason, LastTransitionTime: metav1.NewTime(now)})
+	status.Conditions = append(status.Conditions, corev1.PodCondition{Type: kind, Status: value, Reason: reason,
+		LastTransitionTime: metav1.NewTime(now)})
 }
 
 // patchStatus writes the status if it differs from the one that the API server has.
@@ -160,7 +163,8 @@ func (t *podTable) patchStatus(ctx context.Context, pod *corev1.Pod, status core
 	if err != nil {
 		return fmt.Errorf("compute the status of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	_, err = t.k.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err = t.k.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{}, "status")
 	if apierrors.IsNotFound(err) {
 		return nil // The watch will say that it is gone.
 	}

@@ -23,8 +23,8 @@ const (
 	lookPeriod = 500 * time.Millisecond
 	// registerLimit is the longest wait between two attempts to register.
 	registerLimit = 7 * time.Second
-	// silence is how long a kubelet that is not ready says nothing at first, well within the 10 s that the real one may take for its first
-	// report. Until then its Node is what the former kubelet has said.
+	// silence is how long a kubelet that is not ready says nothing at first, well within the 10 s that the real one may
+	// take for its first report. Until then its Node is what the former kubelet has said.
 	silence = 3 * time.Second
 )
 
@@ -86,7 +86,8 @@ func (k *kubelet) observe(ctx context.Context) observation {
 	}
 	for _, entry := range entries {
 		name := strings.ToLower(entry.Name)
-		if !entry.Directory && (strings.HasSuffix(name, ".conf") || strings.HasSuffix(name, ".conflist") || strings.HasSuffix(name, ".json")) {
+		if !entry.Directory && (strings.HasSuffix(name, ".conf") || strings.HasSuffix(name, ".conflist") ||
+			strings.HasSuffix(name, ".json")) {
 			seen.network = true
 		}
 	}
@@ -183,7 +184,8 @@ func (k *kubelet) renewLease(ctx context.Context) error {
 		return err
 	}
 	if missing {
-		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: k.config.nodeName, Namespace: corev1.NamespaceNodeLease}}
+		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: k.config.nodeName,
+			Namespace: corev1.NamespaceNodeLease}}
 	}
 	lease.Spec.HolderIdentity = ptr.To(k.config.nodeName)
 	lease.Spec.LeaseDurationSeconds = ptr.To(k.config.leaseSeconds)

@@ -62,7 +62,8 @@ func (s *server) run(ctx context.Context) {
 	}
 }
 
-// authorized lets a request pass whose client certificate is of the cluster's CA and whom the API server allows it.
+// authorized admits a request with a client certificate of the cluster's CA if the API server allows its user the
+// request.
 func (s *server) authorized(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, groups, err := s.authenticate(r)
@@ -78,7 +79,8 @@ func (s *server) authorized(next http.Handler) http.Handler {
 				return
 			}
 			if !allowed {
-				http.Error(w, fmt.Sprintf("Forbidden (user=%s, verb=%s, resource=nodes, subresource=%s)", user, "get", subresource(r)), http.StatusForbidden)
+				http.Error(w, fmt.Sprintf("Forbidden (user=%s, verb=%s, resource=nodes, subresource=%s)", user, "get",
+					subresource(r)), http.StatusForbidden)
 				return
 			}
 		}
@@ -105,14 +107,15 @@ func (s *server) authenticate(r *http.Request) (user string, groups []string, er
 }
 
 func (s *server) authorize(r *http.Request, user string, groups []string) (bool, error) {
-	review, err := s.k.client.AuthorizationV1().SubjectAccessReviews().Create(r.Context(), &authorizationv1.SubjectAccessReview{
-		Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: user, Groups: groups,
-			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Verb: "get", Version: "v1", Resource: "nodes", Subresource: subresource(r), Name: s.k.config.nodeName,
+	review, err := s.k.client.AuthorizationV1().SubjectAccessReviews().Create(r.Context(),
+		&authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: user, Groups: groups,
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Verb: "get", Version: "v1", Resource: "nodes", Subresource: subresource(r), Name: s.k.config.nodeName,
+				},
 			},
-		},
-	}, metav1.CreateOptions{})
+		}, metav1.CreateOptions{})
 	if err != nil {
 		return false, err
 	}

@@ -29,7 +29,8 @@ func (k *kubelet) newServing(ctx context.Context) (*serving, error) {
 	if ip := net.ParseIP(k.config.nodeIP); ip != nil {
 		addresses = append(addresses, ip)
 	}
-	template := &x509.CertificateRequest{Subject: k.subject(), DNSNames: []string{k.config.nodeName}, IPAddresses: addresses}
+	template := &x509.CertificateRequest{Subject: k.subject(), DNSNames: []string{k.config.nodeName},
+		IPAddresses: addresses}
 	if !k.config.servingCSR {
 		self, err := selfSigned(template, k.Clock.Now())
 		if err != nil {
@@ -82,7 +83,8 @@ func selfSigned(request *x509.CertificateRequest, now time.Time) (*tls.Certifica
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: request.Subject, DNSNames: request.DNSNames, IPAddresses: request.IPAddresses,
-		NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(1, 0, 0), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(1, 0, 0),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {

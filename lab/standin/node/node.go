@@ -1,5 +1,5 @@
-// Package node is what the stand-in programs of a Windows node see of their process and machine: a simulated one (lab/standin) or a
-// real Windows, Wine included (lab/wine/standin/program). Paths are Windows paths.
+// Package node is the view of the stand-in programs of a Windows node on their process and machine: a simulated one
+// (lab/standin) or a real Windows, Wine included (lab/wine/standin/program). Paths are Windows paths.
 package node
 
 import (
@@ -61,7 +61,7 @@ type Drive interface {
 	RealPath(path string) (string, bool)
 }
 
-// Network is what a process serves and makes on the machine.
+// Network lets a process serve and make networks on the machine.
 type Network interface {
 	// ServeLocal answers HTTP on 127.0.0.1:port.
 	ServeLocal(port int, handler http.Handler) error

@@ -24,7 +24,8 @@ import (
 const (
 	configFile = `C:\k\containerd\containerd_conf.toml`
 	program    = `C:\k\containerd\containerd.exe`
-	// servedFile is the configuration with this addition: Wine's named pipes do not carry containerd's API, so it is asked over TCP.
+	// servedFile is the configuration with this addition: Wine's named pipes do not carry containerd's API, so it is asked
+	// over TCP.
 	servedFile = `C:\k\containerd\served.toml`
 	served     = `
 [plugins.'io.containerd.server.v1.grpc-tcp']
@@ -63,7 +64,7 @@ func TestContainerdTakesItsFiles(t *testing.T) {
 	must(t, err)
 	defer connection.Close()
 
-	t.Run("the kubelet that asks it is told the version that it was built from, by which the node then names it", func(t *testing.T) { // R-126
+	t.Run("it gives the kubelet the version that it was built from, by which the node then names it", func(t *testing.T) { // R-126
 		is, err := runtimeapi.NewRuntimeServiceClient(connection).Version(ctx, &runtimeapi.VersionRequest{})
 		must(t, err)
 		// The kubelet joins these two for the Node's nodeInfo.containerRuntimeVersion.
@@ -116,7 +117,7 @@ func TestContainerdTakesItsFiles(t *testing.T) {
 	}
 }
 
-// required is the version in which a module of the payload requires another.
+// required returns the version in which a module of the payload requires another.
 func required(t *testing.T, module, path string) string {
 	t.Helper()
 	file, err := os.ReadFile(filepath.Join(repository, "payload", module, "go.mod"))
@@ -130,34 +131,39 @@ func required(t *testing.T, module, path string) string {
 	return ""
 }
 
-// registries are those of a cluster with a mirror that only this test has.
+// registries returns the registries of a cluster with a mirror that only this test has.
 func registries(mirror *registry) nodespec.Registries {
 	return nodespec.Registries{OnlyAllowed: true, Hosts: []nodespec.Registry{
 		{Host: "blocked.example.com", Blocked: true},
 		{Host: "registry.example.com:5000", Allowed: true, NeverContact: true, Mirrors: []nodespec.Mirror{{
-			Host: "10.2.255.254:" + mirror.port, Path: "x", Authorization: "bWlycm9yOnNlY3JldA==", Endpoint: nodespec.Endpoint{Insecure: true},
+			Host: "10.2.255.254:" + mirror.port, Path: "x", Authorization: "bWlycm9yOnNlY3JldA==",
+			Endpoint: nodespec.Endpoint{Insecure: true},
 		}}},
 	}}
 }
 
-// specOf is the NodeSpec of a host of a cluster with these registries.
+// specOf returns the NodeSpec of a host of a cluster with these registries.
 func specOf(t *testing.T, registries nodespec.Registries) nodespec.NodeSpec {
 	t.Helper()
 	file := func(name string) nodespec.PayloadFile {
 		return nodespec.PayloadFile{Name: name, SHA256: strings.Repeat("0", 64)}
 	}
 	var payload []nodespec.Component
-	for _, name := range []string{"containerd.exe", "containerd-shim-runhcs-v1.exe", "kubelet.exe", "kube-proxy.exe", "kube-log-runner.exe",
+	for _, name := range []string{"containerd.exe", "containerd-shim-runhcs-v1.exe", "kubelet.exe", "kube-proxy.exe",
+		"kube-log-runner.exe",
 		"hybrid-overlay-node.exe", "windows_exporter.exe", "csi-proxy.exe"} {
-		payload = append(payload, nodespec.Component{Name: strings.TrimSuffix(name, ".exe"), Files: []nodespec.PayloadFile{file(name)}})
+		payload = append(payload, nodespec.Component{Name: strings.TrimSuffix(name, ".exe"),
+			Files: []nodespec.PayloadFile{file(name)}})
 	}
 	spec, err := nodespec.Make(nodespec.Inputs{
 		Cluster: nodespec.Cluster{
-			Platform: "None", APIServerInternalURL: "https://api-int.lab.example.com:6443", APIServerCA: "CA", KubeletClientCA: "CA",
-			ServiceCIDRs: []string{"172.30.0.0/16"}, Registries: registries,
+			Platform: "None", APIServerInternalURL: "https://api-int.lab.example.com:6443", APIServerCA: "CA",
+			KubeletClientCA: "CA",
+			ServiceCIDRs:    []string{"172.30.0.0/16"}, Registries: registries,
 			Kubelet: nodespec.WorkerKubelet{ClusterDNS: []string{"172.30.0.10"}, ClusterDomain: "cluster.local"},
 		},
-		Instance: nodespec.Instance{Name: "win", NodeName: "win", NodeIP: "10.2.0.2"}, Payload: payload, Agent: file("wicd.exe"),
+		Instance: nodespec.Instance{Name: "win", NodeName: "win", NodeIP: "10.2.0.2"}, Payload: payload,
+		Agent: file("wicd.exe"),
 	})
 	must(t, err)
 	return spec

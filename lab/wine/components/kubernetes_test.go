@@ -21,8 +21,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
-// The real kubelet and kube-proxy take their command lines, configurations, kubeconfig and certificate on Windows as far as Wine is it,
-// and go on to what Wine has not: the container runtime's pipe, and a cluster. R-084, R-090, R-103
+// The real kubelet and kube-proxy take their command lines, configurations, kubeconfig and certificate on Windows as
+// far as Wine is it, and go on to what Wine has not: the container runtime's pipe, and a cluster. R-084, R-090, R-103
 func TestKubeletAndKubeProxyTakeTheirFiles(t *testing.T) {
 	for service, test := range map[string]struct{ address, until string }{
 		"kubelet":    {"10.2.0.3", "validate service connection"},
@@ -34,12 +34,14 @@ func TestKubeletAndKubeProxyTakeTheirFiles(t *testing.T) {
 			spec := specOf(t, nodespec.Registries{})
 			files := map[string]string{`C:\tests\program.exe`: built}
 			for _, file := range spec.Files {
-				filled := strings.NewReplacer(nodespec.PlaceholderPodSubnet, "10.132.0.0/23", nodespec.PlaceholderSourceVIP, "10.132.0.9").Replace(string(file.Bytes()))
+				filled := strings.NewReplacer(nodespec.PlaceholderPodSubnet, "10.132.0.0/23", nodespec.PlaceholderSourceVIP,
+					"10.132.0.9").Replace(string(file.Bytes()))
 				files[file.Path] = local(t, []byte(filled))
 			}
 			authority, identity := identity(t)
 			for path, content := range map[string][]byte{
-				`C:\k\bootstrap-ca.crt`: authority, `C:\k\kubelet-ca.crt`: authority, `C:\var\lib\kubelet\pki\kubelet-client-current.pem`: identity,
+				`C:\k\bootstrap-ca.crt`: authority, `C:\k\kubelet-ca.crt`: authority,
+				`C:\var\lib\kubelet\pki\kubelet-client-current.pem`: identity,
 			} {
 				files[path] = local(t, content)
 			}
@@ -54,7 +56,7 @@ func TestKubeletAndKubeProxyTakeTheirFiles(t *testing.T) {
 	}
 }
 
-// arguments are those of a service's own program, but for the one that a plain process cannot have.
+// arguments returns the arguments of a service's own program, but for the one that a plain process cannot have.
 func arguments(t *testing.T, spec nodespec.NodeSpec, name string) []string {
 	t.Helper()
 	i := slices.IndexFunc(spec.Services, func(s nodespec.Service) bool { return s.Name == name })
@@ -74,20 +76,23 @@ func local(t *testing.T, content []byte) string {
 	return path
 }
 
-// identity is the certificate of an authority, and a node's with its key.
+// identity returns the certificate of an authority, and a node's with its key.
 func identity(t *testing.T) (authority, node []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "system:node:win", Organization: []string{"system:nodes"}},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "system:node:win",
+			Organization: []string{"system:nodes"}},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	must(t, err)
 	private, err := x509.MarshalECPrivateKey(key)
 	must(t, err)
 	authority = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return authority, append(slices.Clone(authority), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private})...)
+	return authority, append(slices.Clone(authority),
+		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private})...)
 }

@@ -21,7 +21,8 @@ func TestTheKubeletFindsTheBuildThatRuntimeClassesSelect(t *testing.T) {
 	} {
 		t.Run(want, func(t *testing.T) {
 			h := start(ctx, t, wine.Options{
-				Name: "LABELS", Address: netip.MustParseAddr(c.address), System: c.system, Files: map[string]string{`C:\tests\labels.exe`: program},
+				Name: "LABELS", Address: netip.MustParseAddr(c.address), System: c.system,
+				Files: map[string]string{`C:\tests\labels.exe`: program},
 			})
 			result, err := h.Exec(ctx, `C:\tests\labels.exe -test.v`)
 			must(t, err)

@@ -21,8 +21,8 @@ const repository = "../../.."
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
-// testMain gives the tests a network of their own. There is no way out of it to Debian's archive and to Go's modules, so what hosts and
-// programs are made of is fetched before.
+// testMain gives the tests a network of their own. There is no way out of it to Debian's archive and to Go's modules,
+// so what hosts and programs are made of is fetched before.
 func testMain(m *testing.M) int {
 	if wine.Available() != nil {
 		return m.Run() // each test says so
@@ -35,8 +35,10 @@ func testMain(m *testing.M) int {
 	for _, each := range []struct {
 		module   string
 		packages []string
-	}{{"containerd", []string{"tool"}}, {"kubelet", []string{"tool"}}, {"kubelet", []string{"-test", "./labels"}}, {"kube-proxy", []string{"tool"}}, {"cni", []string{"-test", "."}}} {
-		if output, err := forWindows(ctx, each.module, append([]string{"list", "-deps"}, each.packages...)...).CombinedOutput(); err != nil {
+	}{{"containerd", []string{"tool"}}, {"kubelet", []string{"tool"}}, {"kubelet", []string{"-test", "./labels"}},
+		{"kube-proxy", []string{"tool"}}, {"cni", []string{"-test", "."}}} {
+		if output, err := forWindows(ctx, each.module, append([]string{"list", "-deps"},
+			each.packages...)...).CombinedOutput(); err != nil {
 			fmt.Printf("find what payload/%s is made of: %v\n%s\n", each.module, err, output)
 			return 1
 		}
@@ -60,12 +62,13 @@ func skipWithoutWine(t *testing.T) {
 	}
 }
 
-// forWindows is a go command in a module of the payload, in the environment in which `make payload` builds, so that they share what is
-// compiled.
+// forWindows returns a go command in a module of the payload, in the environment in which `make payload` builds, so
+// that they share what is compiled.
 func forWindows(ctx context.Context, module string, arguments ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, "go", arguments...)
 	command.Dir = filepath.Join(repository, "payload", module)
-	command.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "GOAMD64=v1", "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly",
+	command.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "GOAMD64=v1", "CGO_ENABLED=0", "GOWORK=off",
+		"GOFLAGS=-mod=readonly",
 		"GOEXPERIMENT=", "GOFIPS140=off", "GODEBUG=")
 	return command
 }
@@ -81,8 +84,8 @@ func buildTests(ctx context.Context, t *testing.T, module, source string) string
 	return path
 }
 
-// build builds an executable of the payload with the very program, table and folder of `make payload`, and gives the file. It takes as long as
-// it takes: when nothing was compiled before, the kubelet needs minutes.
+// build builds an executable of the payload with the very program, table and folder of `make payload`, and gives the
+// file. It takes as long as it takes: when nothing was compiled before, the kubelet needs minutes.
 func build(t *testing.T, component, executable string) string {
 	t.Helper()
 	skipWithoutWine(t)

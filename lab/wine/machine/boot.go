@@ -25,7 +25,8 @@ const wine = "/usr/lib/wine/wine64"
 
 // environment is all that Wine is given.
 var environment = []string{
-	"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8", "XDG_RUNTIME_DIR=/run",
+	"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8",
+	"XDG_RUNTIME_DIR=/run",
 	"WINEPREFIX=" + wire.MountedPrefix, "WINEDEBUG=-all",
 	"WINEDLLOVERRIDES=mscoree,mshtml=;winemenubuilder.exe=d", // nothing asks whether to install Mono and Gecko
 }
@@ -102,7 +103,8 @@ func (m *machine) whileDown() bool {
 	}
 }
 
-// boot starts Windows with the program that keeps it up. The channel gets the reason of its end, when all its processes are gone.
+// boot starts Windows with the program that keeps it up. The channel gets the reason of its end, when all its processes
+// are gone.
 func (m *machine) boot() (ended <-chan string, err error) {
 	name, err := m.giveName()
 	if err != nil {
@@ -145,9 +147,9 @@ func (m *machine) boot() (ended <-chan string, err error) {
 	return end, nil
 }
 
-// wind ends Windows when the program that keeps it up has ended, and says why it ended. Wine's own end of a forced shutdown kills all
-// programs, and then starts the services again for some seconds: no Windows does that, so they are not let. Its server alone is left to
-// end by itself, which it does with its last client: it writes the registry then.
+// wind ends Windows when the program that keeps it up has ended, and says why it ended. Wine's own end of a forced
+// shutdown kills all programs, and then starts the services again for some seconds: no Windows does that, so they are
+// not let. Its server alone is left to end by itself, which it does with its last client: it writes the registry then.
 func (m *machine) wind(code int) string {
 	why := fmt.Sprintf("Windows was shut down: the SSH server ended with status %d", code)
 	for limit := time.Now().Add(shutdownLimit); !m.reaper.waitForNobody(clientsInterval); {
@@ -172,7 +174,8 @@ func (m *machine) killClients() {
 	}
 	for _, path := range names {
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if name, readErr := os.ReadFile(path); err != nil || readErr != nil || pid == 1 || strings.HasPrefix(string(name), "wineserver") {
+		if name, readErr := os.ReadFile(path); err != nil || readErr != nil || pid == 1 ||
+			strings.HasPrefix(string(name), "wineserver") {
 			continue
 		}
 		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
@@ -198,8 +201,8 @@ func (m *machine) relay(output io.ReadCloser) {
 	}
 }
 
-// giveName gives the host its name: Wine takes its computer name from Linux at each boot. The registry has the one of the boot before,
-// or one that was set for this.
+// giveName gives the host its name: Wine takes its computer name from Linux at each boot. The registry has the one of
+// the boot before, or one that was set for this.
 func (m *machine) giveName() (string, error) {
 	name := m.config.Name
 	registry, err := os.ReadFile(filepath.Join(m.config.Dir, wire.PrefixDir, "system.reg"))
@@ -228,7 +231,8 @@ func (m *machine) setName(name string) error {
 	return nil
 }
 
-// pendingName is the host name that the registry has for the next boot: of two values the last, as Wine reads them.
+// pendingName returns the host name that the registry has for the next boot: of two values the last, as Wine reads
+// them.
 func pendingName(registry []byte) (name string) {
 	var inKey bool
 	for line := range bytes.Lines(registry) {

@@ -1,8 +1,8 @@
 //go:build linux
 
-// Command machine is the first process of a Wine host, in namespaces of its own. It sets the host up as it is told, boots Wine, and
-// boots it again whenever Windows was shut down or restarted. It ends, and all processes and mounts of the host with it, when the
-// process that made the host ends or lets go of it.
+// Command machine is the first process of a Wine host, in namespaces of its own. It sets the host up as requested,
+// boots Wine, and boots it again whenever Windows was shut down or restarted. It ends, and all processes and mounts of
+// the host with it, when the process that made the host ends or lets go of it.
 package main
 
 import (

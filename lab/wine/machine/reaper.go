@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// reaper waits for all processes, as the first process must: those whose parents ended are its children. It knows when none is left.
+// reaper waits for all processes, as the first process must: those whose parents ended are its children. It knows when
+// none is left.
 type reaper struct {
 	mu       sync.Mutex
 	statuses map[int]chan<- int // of processes that were started here

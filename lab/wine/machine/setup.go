@@ -50,7 +50,8 @@ const routeOfWindows = unix.RTPROT_STATIC
 
 // dropRoutes takes away the routes that were made since the last boot: none of them outlives it.
 func dropRoutes() error {
-	routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: routeOfWindows}, netlink.RT_FILTER_PROTOCOL)
+	routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: routeOfWindows},
+		netlink.RT_FILTER_PROTOCOL)
 	if err != nil {
 		return fmt.Errorf("list the routes: %w", err)
 	}
@@ -69,8 +70,8 @@ type mount struct {
 	data                 string
 }
 
-// setUpMounts makes the host's root: the shared chroot, read-only, with the host's own prefix, names, devices and temporary files in
-// it. The mounts are seen by this process and its children only.
+// setUpMounts makes the host's root: the shared chroot, read-only, with the host's own prefix, names, devices and
+// temporary files in it. The mounts are seen by this process and its children only.
 func setUpMounts(config wire.Config) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make all mounts private: %w", err)
@@ -91,7 +92,8 @@ func setUpMounts(config wire.Config) error {
 		{source: filepath.Join(config.Dir, wire.PrefixDir), target: wire.MountedPrefix, flags: unix.MS_BIND},
 	}
 	for _, name := range []string{"hosts", "passwd"} {
-		mounts = append(mounts, mount{source: filepath.Join(config.Dir, wire.EtcDir, name), target: "etc/" + name, flags: unix.MS_BIND})
+		mounts = append(mounts, mount{source: filepath.Join(config.Dir, wire.EtcDir, name), target: "etc/" + name,
+			flags: unix.MS_BIND})
 	}
 	for target, source := range config.Overlays {
 		mounts = append(mounts, mount{source: source, target: target, flags: unix.MS_BIND})
@@ -108,7 +110,8 @@ func setUpMounts(config wire.Config) error {
 	return setUpDevices(root)
 }
 
-// setUpDevices shows the devices that programs need: the machine's own, because not everyone who may mount may make devices.
+// setUpDevices shows the devices that programs need: the machine's own, because not everyone who may mount may make
+// devices.
 func setUpDevices(root string) error {
 	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
 		target := filepath.Join(root, "dev", name)

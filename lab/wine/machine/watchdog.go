@@ -15,8 +15,8 @@ const (
 	lookLimit = 5 * time.Second
 )
 
-// hung is closed when the SSH server has not answered for too long, unless the boot has ended before. Wine may hang in a boot or a shutdown,
-// which Windows does not, and nobody would ever hear of the host again.
+// hung is closed when the SSH server has not answered for too long, unless the boot has ended before. Wine may hang in
+// a boot or a shutdown, which Windows does not, and nobody would ever hear of the host again.
 func (m *machine) hung(ended <-chan struct{}) <-chan struct{} {
 	hung := make(chan struct{})
 	if m.config.Hang == 0 {
@@ -40,8 +40,8 @@ func (m *machine) hung(ended <-chan struct{}) <-chan struct{} {
 	return hung
 }
 
-// answers reports whether a server at the address says who it is. It leaves without a word, and takes what the server has to say: else the server
-// sees a connection that was broken off, and notes it.
+// answers reports whether a server at the address says who it is. It leaves without a word, and takes what the server
+// has to say: else the server sees a connection that was broken off, and notes it.
 func answers(address string) bool {
 	dialer := net.Dialer{Timeout: lookLimit}
 	conn, err := dialer.Dial("tcp", address)

@@ -1,7 +1,7 @@
 //go:build windows
 
-// Command refuse stands in for programs that Wine only pretends to have: in place of an exit code 0 with no effect it fails loudly, and
-// writes down how it was called.
+// Command refuse stands in for programs that Wine only pretends to have: in place of an exit code 0 with no effect it
+// fails loudly, and writes down how it was called.
 package main
 
 import (
@@ -24,7 +24,8 @@ func main() {
 	if err := write(call); err != nil {
 		fmt.Fprintf(os.Stderr, "write to %s: %v\r\n", record, err)
 	}
-	fmt.Fprintf(os.Stderr, "this host is no real Windows and has no %s: product code must use Windows' API\r\n", os.Args[0])
+	fmt.Fprintf(os.Stderr, "this host is no real Windows and has no %s: product code must use Windows' API\r\n",
+		os.Args[0])
 	os.Exit(87) // ERROR_INVALID_PARAMETER: no program of Windows answers so by accident
 }
 

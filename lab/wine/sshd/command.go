@@ -13,15 +13,16 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// runCommand hands the line to cmd.exe, in the quotes that cmd.exe takes off again, and streams its output. All that it starts is in
-// one job object, and ends when the session is closed or the command has ended, whichever comes first: services that it starts are
-// not in it.
+// runCommand hands the line to cmd.exe, in the quotes that cmd.exe takes off again, and streams its output. All that it
+// starts is in one job object, and ends when the session is closed or the command has ended, whichever comes first:
+// services that it starts are not in it.
 func runCommand(line string, channel ssh.Channel, closed <-chan struct{}) (exitCode uint32, err error) {
 	shell := os.Getenv("ComSpec")
 	command := &exec.Cmd{
 		Path: shell, Stdout: channel, Stderr: channel.Stderr(), Dir: os.Getenv("USERPROFILE"),
 		SysProcAttr: &syscall.SysProcAttr{
-			// Without /s, Wine's cmd.exe looks for a file of the name of the whole line, and gives up at lines of 1000 characters.
+			// Without /s, Wine's cmd.exe looks for a file of the name of the whole line, and gives up at lines of 1000
+			// characters.
 			CmdLine:       `"` + shell + `" /s /c "` + line + `"`,
 			CreationFlags: windows.CREATE_SUSPENDED | windows.CREATE_NEW_PROCESS_GROUP,
 		},
@@ -68,7 +69,8 @@ var ntResumeProcess = windows.NewLazySystemDLL("ntdll.dll").NewProc("NtResumePro
 
 // admit puts the suspended process into the job and lets it run.
 func admit(job windows.Handle, pid int) error {
-	process, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE|windows.PROCESS_SUSPEND_RESUME, false, uint32(pid))
+	process, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE|windows.PROCESS_SUSPEND_RESUME,
+		false, uint32(pid))
 	if err != nil {
 		return fmt.Errorf("open the shell's process: %w", err)
 	}

@@ -17,7 +17,8 @@ import (
 // files is one SFTP session.
 type files struct{ home string }
 
-// status is an error as the client sees it: OpenSSH sends a number and its standard text, nothing of what Windows said.
+// status returns an error as the client sees it: OpenSSH sends a number and its standard text, nothing of what Windows
+// said.
 func status(err error) error {
 	switch {
 	case err == nil:

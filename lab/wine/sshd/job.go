@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// shutdownProgram is what Wine's ExitWindowsEx starts to do its work. On Windows that is not the caller's child: it goes on when the
-// caller is gone.
+// shutdownProgram is what Wine's ExitWindowsEx starts to do its work. On Windows that is not the caller's child: it
+// goes on when the caller is gone.
 const shutdownProgram = "wineboot.exe"
 
 // processIDs is JOBOBJECT_BASIC_PROCESS_ID_LIST with room for as many processes as a session may be expected to have.
@@ -40,7 +40,8 @@ func endJob(job windows.Handle) {
 	}
 }
 
-// programOf is the file name of the program that a process runs; empty when it has ended. One that is just beginning may not have a name yet.
+// programOf returns the file name of the program that a process runs; empty when it has ended. One that is just
+// beginning may not have a name yet.
 func programOf(process windows.Handle) string {
 	const patience, pause = 2000, 10 // ms
 	for range patience / pause {

@@ -77,7 +77,8 @@ func (f *files) StatVFS(request *sftp.Request) (*sftp.StatVFS, error) {
 		return nil, status(err)
 	}
 	const cluster = 4 << 10 // NTFS
-	return &sftp.StatVFS{Bsize: cluster, Frsize: cluster, Blocks: size / cluster, Bfree: free / cluster, Bavail: available / cluster, Namemax: 259}, nil
+	return &sftp.StatVFS{Bsize: cluster, Frsize: cluster, Blocks: size / cluster, Bfree: free / cluster,
+		Bavail: available / cluster, Namemax: 259}, nil
 }
 
 // entries is an sftp.ListerAt.

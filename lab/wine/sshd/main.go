@@ -1,8 +1,8 @@
 //go:build windows
 
-// Command sshd is the SSH and SFTP server of a Wine host. To clients it behaves as OpenSSH for Windows does as it comes: command lines
-// go to cmd.exe, paths are /C:/..., a plain rename replaces nothing, administrators' keys are in one file, and what a session started
-// ends with it. It writes what happens as JSON lines to its standard output.
+// Command sshd is the SSH and SFTP server of a Wine host. To clients it behaves as OpenSSH for Windows does as it
+// comes: command lines go to cmd.exe, paths are /C:/..., a plain rename replaces nothing, administrators' keys are in
+// one file, and what a session started ends with it. It writes what happens as JSON lines to its standard output.
 //
 // It is also what keeps the host up: Wine ends when its last program that is no service does.
 package main

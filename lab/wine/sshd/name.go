@@ -11,17 +11,19 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine/internal/wire"
 )
 
-// watchName reports each host name that is set for the next boot. Wine would lose it: when it shuts down, and again when it boots, it
-// writes the name that Linux has over it.
+// watchName reports each host name that is set for the next boot. Wine would lose it: when it shuts down, and again
+// when it boots, it writes the name that Linux has over it.
 func (s *server) watchName() error {
-	key, err := registry.OpenKey(registry.LOCAL_MACHINE, `System\CurrentControlSet\Services\Tcpip\Parameters`, registry.QUERY_VALUE|registry.NOTIFY)
+	key, err := registry.OpenKey(registry.LOCAL_MACHINE, `System\CurrentControlSet\Services\Tcpip\Parameters`,
+		registry.QUERY_VALUE|registry.NOTIFY)
 	if err != nil {
 		return fmt.Errorf("watch the host name: %w", err)
 	}
 	defer key.Close()
 	last, _, err := key.GetStringValue("Hostname")
 	for err == nil {
-		if err = windows.RegNotifyChangeKeyValue(windows.Handle(key), false, windows.REG_NOTIFY_CHANGE_LAST_SET, 0, false); err != nil {
+		if err = windows.RegNotifyChangeKeyValue(windows.Handle(key), false, windows.REG_NOTIFY_CHANGE_LAST_SET, 0,
+			false); err != nil {
 			break
 		}
 		var name string

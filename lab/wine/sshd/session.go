@@ -36,8 +36,8 @@ func (s *session) serve(requests <-chan *ssh.Request) {
 	}
 }
 
-// request is what is to be run for a request; nil refuses it. There are no terminals, and no environment is taken, as in OpenSSH by
-// default.
+// request is what is to be run for a request; nil refuses it. There are no terminals, and no environment is taken, as
+// in OpenSSH by default.
 func (s *session) request(request *ssh.Request) (run func() (exitCode uint32)) {
 	if s.used {
 		return nil
@@ -79,7 +79,8 @@ func (s *session) exec(line string) uint32 {
 func (s *session) sftp() uint32 {
 	s.journal.write("sftp", s.user)
 	files := &files{home: "/C:/Users/" + s.user}
-	server := sftp.NewRequestServer(s.channel, sftp.Handlers{FileGet: files, FilePut: files, FileCmd: files, FileList: files},
+	server := sftp.NewRequestServer(s.channel, sftp.Handlers{FileGet: files, FilePut: files,
+		FileCmd: files, FileList: files},
 		sftp.WithStartDirectory(files.home))
 	if err := server.Serve(); err != nil && !errors.Is(err, io.EOF) {
 		return 1

@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// page is what Wine needs the sections of a program to be aligned to in its file, to map them and share them between processes. Go's
-// linker aligns to 512 bytes, for which Wine reads the whole program into each process's own memory.
+// page is what Wine needs the sections of a program to be aligned to in its file, to map them and share them between
+// processes. Go's linker aligns to 512 bytes, for which Wine reads the whole program into each process's own memory.
 const page = 4096
 
 // alignSections moves the sections of a 64-bit program in its file, so that each begins at a page.
@@ -22,7 +22,8 @@ func alignSections(content []byte) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("align its sections: it is no 64-bit program")
 	}
-	// The PE signature (4 bytes) and the file header (20) come before the optional header, the section headers (40 each) after it.
+	// The PE signature (4 bytes) and the file header (20) come before the optional header, the section headers (40 each)
+	// after it.
 	fileHeader := binary.LittleEndian.Uint32(content[0x3c:]) + 4
 	optional := fileHeader + 20
 	sections := optional + uint32(file.SizeOfOptionalHeader)

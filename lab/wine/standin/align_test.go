@@ -26,7 +26,8 @@ func TestAlignSections(t *testing.T) {
 		}
 		want, errBefore := before[i].Data()
 		got, errAfter := section.Data()
-		if errBefore != nil || errAfter != nil || !bytes.HasPrefix(got, want) || section.VirtualAddress != before[i].VirtualAddress {
+		if errBefore != nil || errAfter != nil || !bytes.HasPrefix(got, want) ||
+			section.VirtualAddress != before[i].VirtualAddress {
 			t.Errorf("section %s is another: %v, %v", section.Name, errBefore, errAfter)
 		}
 	}

@@ -12,20 +12,22 @@ import (
 // NodeProgram is where the node program lies on every host. Executables made by payload.Options.Program start it.
 const NodeProgram = `C:\ProgramData\wmco-lab\node.exe`
 
-// Launcher is the file name under which Build leaves the program that every executable of the lab's payload begins with: its content
-// is payload.Options.Program.
+// Launcher is the file name under which Build leaves the program that every executable of the lab's payload begins
+// with: its content is payload.Options.Program.
 const Launcher = "launcher.exe"
 
 // nodePackage is the package of the node program.
 const nodePackage = "github.com/windows-machine-config/wmco/lab/wine/standin/program"
 
-// BuildNode builds the node program to a file. It must run inside the module's folder. The first time takes some minutes.
+// BuildNode builds the node program to a file. It must run inside the module's folder. The first time takes some
+// minutes.
 func BuildNode(ctx context.Context, path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return fmt.Errorf("build the lab's node program: %w", err)
 	}
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", path, nodePackage)
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w",
+		"-o", path, nodePackage)
 	command.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0")
 	output, err := command.CombinedOutput()
 	if errors.Is(err, exec.ErrNotFound) {

@@ -37,7 +37,8 @@ func entries(t *testing.T, folder string) []string {
 func TestSymbolicLinks(t *testing.T) {
 	folder := t.TempDir()
 	file, link := folder+`\file`, folder+`\link`
-	must(t, os.WriteFile(file, []byte("one"), 0o600), os.WriteFile(folder+`\two`, []byte("two"), 0o600), os.Symlink(file, link))
+	must(t, os.WriteFile(file, []byte("one"), 0o600), os.WriteFile(folder+`\two`, []byte("two"), 0o600),
+		os.Symlink(file, link))
 	t.Run("a link is a link, and reads as what it leads to", func(t *testing.T) {
 		info, err := os.Lstat(link)
 		must(t, err)
@@ -71,7 +72,8 @@ func TestSymbolicLinks(t *testing.T) {
 		must(t, os.Remove(folder+`\dangling`))
 	})
 	t.Run("a removed link leaves its target, also when its folder is removed", func(t *testing.T) {
-		must(t, os.Remove(link), os.Mkdir(folder+`\sub`, 0o700), os.Symlink(file, folder+`\sub\link`), os.RemoveAll(folder+`\sub`))
+		must(t, os.Remove(link), os.Mkdir(folder+`\sub`, 0o700), os.Symlink(file, folder+`\sub\link`),
+			os.RemoveAll(folder+`\sub`))
 		if got := entries(t, folder); !slices.Equal(got, []string{"file", "two"}) {
 			t.Errorf("the folder has %v", got)
 		}
@@ -80,22 +82,25 @@ func TestSymbolicLinks(t *testing.T) {
 		self, err := os.Executable()
 		must(t, err)
 		must(t, os.Symlink(self, folder+`\program.exe`))
-		if output, err := exec.CommandContext(t.Context(), folder+`\program.exe`, "-test.run=^$").CombinedOutput(); err != nil {
+		if output, err := exec.CommandContext(t.Context(), folder+`\program.exe`,
+			"-test.run=^$").CombinedOutput(); err != nil {
 			t.Errorf("%v: %s", err, output)
 		}
 		must(t, os.Remove(folder+`\program.exe`))
 	})
 }
 
-// accessList is a file's owner and access list.
+// accessList returns a file's owner and access list.
 func accessList(t *testing.T, path string) string {
 	t.Helper()
 	name, err := windows.UTF16PtrFromString(path)
 	must(t, err)
-	handle, err := windows.CreateFile(name, windows.READ_CONTROL, windows.FILE_SHARE_READ, nil, windows.OPEN_EXISTING, windows.FILE_FLAG_BACKUP_SEMANTICS, 0)
+	handle, err := windows.CreateFile(name, windows.READ_CONTROL, windows.FILE_SHARE_READ, nil, windows.OPEN_EXISTING,
+		windows.FILE_FLAG_BACKUP_SEMANTICS, 0)
 	must(t, err)
 	defer windows.CloseHandle(handle)
-	descriptor, err := windows.GetSecurityInfo(handle, windows.SE_FILE_OBJECT, windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION)
+	descriptor, err := windows.GetSecurityInfo(handle, windows.SE_FILE_OBJECT,
+		windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION)
 	must(t, err)
 	return descriptor.String()
 }
@@ -114,14 +119,16 @@ func TestAccessLists(t *testing.T) {
 		}
 	})
 	t.Run("another list takes its place", func(t *testing.T) {
-		handle, err := windows.CreateFile(name, windows.READ_CONTROL|windows.WRITE_DAC, windows.FILE_SHARE_READ, nil, windows.OPEN_EXISTING, windows.FILE_FLAG_BACKUP_SEMANTICS, 0)
+		handle, err := windows.CreateFile(name, windows.READ_CONTROL|windows.WRITE_DAC, windows.FILE_SHARE_READ, nil,
+			windows.OPEN_EXISTING, windows.FILE_FLAG_BACKUP_SEMANTICS, 0)
 		must(t, err)
 		defer windows.CloseHandle(handle)
 		open, err := windows.SecurityDescriptorFromString("D:(A;;FA;;;WD)")
 		must(t, err)
 		dacl, _, err := open.DACL()
 		must(t, err)
-		must(t, windows.SetSecurityInfo(handle, windows.SE_FILE_OBJECT, windows.DACL_SECURITY_INFORMATION|windows.UNPROTECTED_DACL_SECURITY_INFORMATION, nil, nil, dacl, nil))
+		must(t, windows.SetSecurityInfo(handle, windows.SE_FILE_OBJECT,
+			windows.DACL_SECURITY_INFORMATION|windows.UNPROTECTED_DACL_SECURITY_INFORMATION, nil, nil, dacl, nil))
 		if got := accessList(t, folder); got != "O:BAD:(A;;FA;;;WD)" {
 			t.Errorf("got %s", got)
 		}

@@ -20,8 +20,10 @@ const (
 // forwards are the functions that Wine's libraries forward, once patched.
 var forwards = map[string][]string{
 	"kernel32.dll": {
-		"CreateSymbolicLinkW", "CreateFileW", "CreateDirectoryW", "GetFileAttributesW", "GetFileAttributesExW", "FindFirstFileW",
-		"GetFileInformationByHandle", "GetFileInformationByHandleEx", "DeviceIoControl", "DeleteFileW", "RemoveDirectoryW", "MoveFileExW",
+		"CreateSymbolicLinkW", "CreateFileW", "CreateDirectoryW", "GetFileAttributesW",
+		"GetFileAttributesExW", "FindFirstFileW",
+		"GetFileInformationByHandle", "GetFileInformationByHandleEx", "DeviceIoControl", "DeleteFileW",
+		"RemoveDirectoryW", "MoveFileExW",
 		"GetProcAddress",
 	},
 	"advapi32.dll": {
@@ -31,11 +33,12 @@ var forwards = map[string][]string{
 	"iphlpapi.dll": {"CreateIpForwardEntry2", "DeleteIpForwardEntry2"},
 }
 
-// renamed are functions that Wine lacks, and the ones whose place in its exports they take: a neighbor in the order of names, which
-// Windows' loader searches, that nothing on a host calls.
-var renamed = map[string]string{"CreateIpForwardEntry2": "CreateIpNetEntry", "DeleteIpForwardEntry2": "DeleteIpNetEntry"}
+// renamed are functions that Wine lacks, and the ones whose place in its exports they take: a neighbor in the order of
+// names, which Windows' loader searches, that nothing on a host calls.
+var renamed = map[string]string{"CreateIpForwardEntry2": "CreateIpNetEntry",
+	"DeleteIpForwardEntry2": "DeleteIpNetEntry"}
 
-// target is the library that a function is forwarded to.
+// target returns the library that a function is forwarded to.
 func target(function string) string {
 	switch {
 	case strings.Contains(function, "Service"):
@@ -49,10 +52,10 @@ func target(function string) string {
 // WineLibraries is where Debian's Wine has its libraries, below the root of a system.
 const WineLibraries = "usr/lib/x86_64-linux-gnu/wine/x86_64-windows"
 
-// PatchWine makes Wine's libraries below the root of a Debian system forward a few functions to wmco-lab-ntfs.dll, which adds
-// symbolic links and access lists, to wmco-lab-services.dll, which keeps recovery actions, and to wmco-lab-routes.dll, which adds and deletes
-// routes. From then on every prefix must have the libraries of Build in System32: patch after the first
-// prefix was made. Patching twice changes nothing.
+// PatchWine makes Wine's libraries below the root of a Debian system forward a few functions to wmco-lab-ntfs.dll,
+// which adds symbolic links and access lists, to wmco-lab-services.dll, which keeps recovery actions, and to
+// wmco-lab-routes.dll, which adds and deletes routes. From then on every prefix must have the libraries of Build in
+// System32: patch after the first prefix was made. Patching twice changes nothing.
 func PatchWine(root string) error {
 	for name, functions := range forwards {
 		path := filepath.Join(root, WineLibraries, name)
@@ -73,7 +76,8 @@ func PatchWine(root string) error {
 	return nil
 }
 
-// exports is the export directory of a library: offset is where the address rva lies in the file; room is what is free at its end.
+// exports is the export directory of a library: offset is where the address rva lies in the file; room is what is free
+// at its end.
 type exports struct {
 	content []byte
 	rva     uint32
@@ -82,8 +86,8 @@ type exports struct {
 	room    uint32
 }
 
-// forward turns exported functions into forwarders: addresses in the export directory that lead to a name instead of code. The names
-// go into the slack after the directory, by which the directory grows.
+// forward turns exported functions into forwarders: addresses in the export directory that lead to a name instead of
+// code. The names go into the slack after the directory, by which the directory grows.
 func forward(content []byte, functions []string) error {
 	e, directory, err := findExports(content)
 	if err != nil {
@@ -154,7 +158,8 @@ func (e *exports) put(slot uint32, text string) error {
 func (e exports) slot(function string) (named, slot uint32, err error) {
 	at := func(rva uint32) uint32 { return rva - e.rva + e.offset }
 	word := func(offset uint32) uint32 { return binary.LittleEndian.Uint32(e.content[offset:]) }
-	count, addresses, names, ordinals := word(e.offset+24), at(word(e.offset+28)), at(word(e.offset+32)), at(word(e.offset+36))
+	count, addresses, names, ordinals := word(e.offset+24), at(word(e.offset+28)), at(word(e.offset+32)),
+		at(word(e.offset+36))
 	for i := range count {
 		name := e.content[at(word(names+4*i)):]
 		if end := bytes.IndexByte(name, 0); end < 0 || string(name[:end]) != function {

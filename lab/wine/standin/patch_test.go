@@ -27,7 +27,8 @@ func compile(t *testing.T, path string, alignment int, functions ...string) {
 	if err := os.WriteFile(file, []byte(source.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if output, err := exec.CommandContext(t.Context(), compiler, "-shared", "-nostdlib", fmt.Sprintf("-Wl,--file-alignment,%d", alignment), "-e", "0", "-o", path, file).CombinedOutput(); err != nil {
+	if output, err := exec.CommandContext(t.Context(), compiler, "-shared", "-nostdlib",
+		fmt.Sprintf("-Wl,--file-alignment,%d", alignment), "-e", "0", "-o", path, file).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
 }
@@ -113,7 +114,8 @@ func forwarder(t *testing.T, content []byte, function string) (target string, fo
 	}
 	defer file.Close()
 	directory := file.OptionalHeader.(*pe.OptionalHeader64).DataDirectory[0]
-	address := uint32(content[slot]) | uint32(content[slot+1])<<8 | uint32(content[slot+2])<<16 | uint32(content[slot+3])<<24
+	address := uint32(content[slot]) | uint32(content[slot+1])<<8 | uint32(content[slot+
+		2])<<16 | uint32(content[slot+3])<<24
 	if address < directory.VirtualAddress || address >= directory.VirtualAddress+directory.Size {
 		return "", false
 	}

@@ -5,5 +5,5 @@ import (
 	"slices"
 )
 
-// PatchedLibraries are the file names in WineLibraries that PatchWine changes.
+// PatchedLibraries returns the file names in WineLibraries that PatchWine changes.
 func PatchedLibraries() []string { return slices.Sorted(maps.Keys(forwards)) }

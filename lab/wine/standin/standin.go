@@ -1,6 +1,7 @@
-// Package standin builds what stands in a Wine prefix for parts of Windows that Wine lacks: libraries for the Host Compute Network
-// API, the DISM API, the firewall's COM classes, routes, symbolic links and access lists, and the programs of a Windows node. The sources are C in the folder c; the head comment of each library's main file
-// says what it simulates and what it does not. What runs on them is shown on a stand-in and not proven.
+// Package standin builds the replacements in a Wine prefix for parts of Windows that Wine lacks: libraries for the Host
+// Compute Network API, the DISM API, the firewall's COM classes, routes, symbolic links and access lists, and the
+// programs of a Windows node. The sources are C in the folder c; the head comment of each library's main file says what
+// it simulates and what it does not. Behavior on them counts as shown on a stand-in, not as proven.
 package standin
 
 import (
@@ -34,8 +35,8 @@ const System32 = `C:\windows\system32`
 //go:embed c
 var sources embed.FS
 
-// Registry is a registry file to import into the prefix with regedit /S: the COM classes, the optional features and the firewall's
-// rules of a fresh Windows Server.
+// Registry is a registry file to import into the prefix with regedit /S: the COM classes, the optional features and the
+// firewall's rules of a fresh Windows Server.
 //
 //go:embed standin.reg
 var Registry []byte
@@ -45,25 +46,29 @@ type library struct {
 	name    string
 	sources []string
 	imports []string
-	// bare is a library without the C runtime, which takes from Windows what kernelbase.def names and the C functions of ntdll.dll.
+	// bare is a library without the C runtime, which takes from Windows what kernelbase.def names and the C functions of
+	// ntdll.dll.
 	bare bool
 }
 
 var libraries = []library{
-	{"computenetwork.dll", []string{"computenetwork.c", "objects.c", "addresses.c", "store.c", "json.c", "features.c", "computenetwork.def"}, []string{"ole32"}, false},
+	{"computenetwork.dll", []string{"computenetwork.c", "objects.c", "addresses.c", "store.c", "json.c", "features.c",
+		"computenetwork.def"}, []string{"ole32"}, false},
 	{"vmcompute.dll", []string{"vmcompute.c", "vmcompute.def"}, []string{"ole32"}, false},
 	{"dismapi.dll", []string{"dismapi.c", "features.c", "dismapi.def"}, nil, false},
-	{"wmco-lab-firewall.dll", []string{"firewall.c", "automation.c", "enumerator.c", "rules.c", "firewall.def"}, []string{"ole32", "oleaut32", "uuid"}, false},
+	{"wmco-lab-firewall.dll", []string{"firewall.c", "automation.c", "enumerator.c", "rules.c", "firewall.def"},
+		[]string{"ole32", "oleaut32", "uuid"}, false},
 	{servicesLibrary + ".dll", []string{"servicecontrol.c", "services.def"}, nil, false},
 	{routesLibrary + ".dll", []string{"routes.c", "routes.def"}, nil, false},
-	{ntfsLibrary + ".dll", []string{"links.c", "native.c", "access.c", "unix.c", "ntfs.def"}, []string{"kernelbase", "ntdllcrt", "ntdll", "gcc"}, true},
+	{ntfsLibrary + ".dll", []string{"links.c", "native.c", "access.c", "unix.c", "ntfs.def"},
+		[]string{"kernelbase", "ntdllcrt", "ntdll", "gcc"}, true},
 }
 
 // launcher is built as the libraries are, but is a program.
 var launcher = library{name: Launcher, sources: []string{"launcher.c"}}
 
-// Libraries are the file names of the libraries, which go to System32. Wine has none of these names itself, so none needs an entry
-// in DllOverrides.
+// Libraries returns the file names of the libraries, which go to System32. Wine has none of these names itself, so none
+// needs an entry in DllOverrides.
 func Libraries() []string {
 	names := make([]string, 0, len(libraries))
 	for _, l := range libraries {
@@ -72,8 +77,8 @@ func Libraries() []string {
 	return names
 }
 
-// Build compiles the libraries and the launcher into a folder, which must exist. The same compiler gives the same bytes. It fails with
-// ErrNoCompiler where there is none.
+// Build compiles the libraries and the launcher into a folder, which must exist. The same compiler gives the same
+// bytes. It fails with ErrNoCompiler where there is none.
 func Build(ctx context.Context, directory string) error {
 	return build(ctx, directory, append(slices.Clone(libraries), launcher))
 }

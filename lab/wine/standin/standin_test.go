@@ -10,9 +10,12 @@ import (
 	"testing"
 )
 
-// The Wine hosts of all tests have what Build made. One library with the C runtime and the one without it show that it is the same each time.
+// The Wine hosts of all tests have what Build made. One library with the C runtime and the one without it show that it
+// is the same each time.
 func TestBuild(t *testing.T) {
-	wanted := slices.DeleteFunc(slices.Clone(libraries), func(l library) bool { return l.name != "dismapi.dll" && !l.bare })
+	wanted := slices.DeleteFunc(slices.Clone(libraries), func(l library) bool {
+		return l.name != "dismapi.dll" && !l.bare
+	})
 	if len(wanted) != 2 {
 		t.Fatalf("%d libraries are built", len(wanted))
 	}

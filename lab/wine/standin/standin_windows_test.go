@@ -112,7 +112,8 @@ func TestFeatures(t *testing.T) {
 		wantState(t, "HypervisorPlatform", disabled)
 		wantCode(t, enable(t, session, "HypervisorPlatform"), 3010)
 		wantState(t, "HypervisorPlatform", installPending)
-		key, err := registry.OpenKey(registry.LOCAL_MACHINE, `SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending`, registry.READ)
+		key, err := registry.OpenKey(registry.LOCAL_MACHINE,
+			`SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending`, registry.READ)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,14 +129,16 @@ func TestFeatures(t *testing.T) {
 	})
 }
 
-// TestBeforeReboot and TestAfterReboot run in this order with a reboot between; the other tests need what the first leaves.
+// TestBeforeReboot and TestAfterReboot run in this order with a reboot between; the other tests need what the first
+// leaves.
 func TestBeforeReboot(t *testing.T) {
 	session := openDISM(t)
 	if state, _ := featureState(t, session, "Containers"); state != 2 {
 		t.Skipf("the feature Containers is in state %d: this prefix was tested before", state)
 	}
 	t.Run("without the feature Containers there is no HNS", func(t *testing.T) {
-		if _, err := hcn.ListNetworks(); err == nil || !errors.Is(errors.Unwrap(err), windows.ERROR_SERVICE_DOES_NOT_EXIST) && !strings.Contains(err.Error(), "0x424") {
+		if _, err := hcn.ListNetworks(); err == nil || !errors.Is(errors.Unwrap(err), windows.ERROR_SERVICE_DOES_NOT_EXIST) &&
+			!strings.Contains(err.Error(), "0x424") {
 			t.Errorf("got error %v", err)
 		}
 	})
@@ -198,22 +201,26 @@ func TestNetworks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Id != network.Id || got.Name != name || got.Type != hcn.Overlay || got.Ipams[0].Subnets[0].IpAddressPrefix != "10.132.4.0/29" {
+			if got.Id != network.Id || got.Name != name || got.Type != hcn.Overlay ||
+				got.Ipams[0].Subnets[0].IpAddressPrefix != "10.132.4.0/29" {
 				t.Errorf("got %+v", got)
 			}
 		}
 	})
 	t.Run("a second one of that name is refused", func(t *testing.T) {
-		if _, err := overlay(name, "10.9.0.0/24", "10.9.0.1").Create(); err == nil || !strings.Contains(err.Error(), "already exists") {
+		if _, err := overlay(name, "10.9.0.0/24", "10.9.0.1").Create(); err == nil ||
+			!strings.Contains(err.Error(), "already exists") {
 			t.Errorf("got error %v", err)
 		}
 	})
-	t.Run("a subnet that is none is refused", func(t *testing.T) {
+	t.Run("an invalid subnet is refused", func(t *testing.T) {
 		if _, err := overlay("bad", "10.9.0/24", "10.9.0.1").Create(); err == nil {
 			t.Error("it was made")
 		}
 	})
-	t.Run("endpoints get the addresses of the subnet, and no more than it has", func(t *testing.T) { endpoints(t, network) })
+	t.Run("endpoints get the addresses of the subnet, and no more than it has", func(t *testing.T) {
+		endpoints(t, network)
+	})
 	t.Run("a policy is added and removed", func(t *testing.T) { policies(t, network) })
 	t.Run("a deleted network is gone with its endpoints", func(t *testing.T) {
 		if err := network.Delete(); err != nil {
@@ -234,11 +241,13 @@ func TestNetworks(t *testing.T) {
 func endpoints(t *testing.T, network *hcn.HostComputeNetwork) {
 	var got []string
 	for i := range 5 {
-		e, err := network.CreateEndpoint(&hcn.HostComputeEndpoint{Name: fmt.Sprint("pod", i), SchemaVersion: hcn.SchemaVersion{Major: 2}})
+		e, err := network.CreateEndpoint(&hcn.HostComputeEndpoint{Name: fmt.Sprint("pod", i),
+			SchemaVersion: hcn.SchemaVersion{Major: 2}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.MacAddress == "" || e.HostComputeNetwork != network.Id || e.IpConfigurations[0].PrefixLength != 29 || e.Routes[0].NextHop != "10.132.4.1" {
+		if e.MacAddress == "" || e.HostComputeNetwork != network.Id || e.IpConfigurations[0].PrefixLength != 29 ||
+			e.Routes[0].NextHop != "10.132.4.1" {
 			t.Errorf("got %+v", e)
 		}
 		got = append(got, e.IpConfigurations[0].IpAddress)
@@ -260,7 +269,8 @@ func endpoints(t *testing.T, network *hcn.HostComputeNetwork) {
 		t.Errorf("after its end: error %v", err)
 	}
 	wanted := []hcn.IpConfig{{IpAddress: "10.132.4.4", PrefixLength: 29}}
-	if _, err := network.CreateEndpoint(&hcn.HostComputeEndpoint{Name: "source-vip", IpConfigurations: wanted}); err != nil {
+	if _, err := network.CreateEndpoint(&hcn.HostComputeEndpoint{Name: "source-vip",
+		IpConfigurations: wanted}); err != nil {
 		t.Errorf("an address that is free again: %v", err)
 	}
 	if _, err := network.CreateEndpoint(&hcn.HostComputeEndpoint{Name: "twice", IpConfigurations: wanted}); err == nil {
@@ -405,7 +415,7 @@ func TestFirewall(t *testing.T) {
 			t.Fatalf("set %s: %v", p.name, err)
 		}
 	}
-	t.Run("a port that is none is refused", func(t *testing.T) {
+	t.Run("an invalid port is refused", func(t *testing.T) {
 		if err := put("LocalPorts", "70000"); err == nil {
 			t.Error("it was taken")
 		}

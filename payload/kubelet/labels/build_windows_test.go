@@ -9,8 +9,9 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/winstats"
 )
 
-// The kubelet labels its Node kubernetes.io/os and kubernetes.io/arch with what it was built for, and node.kubernetes.io/windows-build with what
-// is read here: pkg/kubelet/kubelet_node_status_windows.go, getOSSpecificLabels.
+// The kubelet labels its Node kubernetes.io/os and kubernetes.io/arch with what it was built for, and
+// node.kubernetes.io/windows-build with what is read here: pkg/kubelet/kubelet_node_status_windows.go,
+// getOSSpecificLabels.
 func TestTheKubeletKnowsTheBuildOfWindows(t *testing.T) {
 	info, err := winstats.GetOSInfo()
 	if err != nil {

@@ -1,7 +1,7 @@
 //go:build windows
 
-// Command administrator does on a host what somebody with a mind of his own might: it changes services behind the agent's back. Under any
-// other name it is a service that idles, as the programs are that others have left on a host.
+// Command administrator changes a host as an independent administrator might: it changes services behind the agent's
+// back. Under any other name it is a service that idles, as the programs are that others have left on a host.
 package main
 
 import (
@@ -29,7 +29,8 @@ func main() {
 		fail(processes())
 		return
 	}
-	verbs := map[string]func(windows.Handle, []string) error{"stop": stop, "start": start, "delete": remove, "set": set, "get": get, "state": state}
+	verbs := map[string]func(windows.Handle, []string) error{"stop": stop, "start": start, "delete": remove, "set": set,
+		"get": get, "state": state}
 	if len(os.Args) < 3 || verbs[os.Args[1]] == nil && os.Args[1] != "create" && os.Args[1] != "list" {
 		fail(fmt.Errorf("usage: administrator processes | list SERVICE... | create SERVICE [COMMAND LINE [DEPENDENCY]] | stop|start|delete|set|get|state SERVICE [COMMAND LINE]"))
 	}
@@ -153,12 +154,13 @@ func state(service windows.Handle, _ []string) error {
 	return err
 }
 
-// process is that of a running service, else 0.
+// process returns the process of a running service, else 0.
 func process(service windows.Handle) (uint32, error) {
 	var status windows.SERVICE_STATUS_PROCESS
 	var needed uint32
 	size := uint32(unsafe.Sizeof(status))
-	if err := windows.QueryServiceStatusEx(service, windows.SC_STATUS_PROCESS_INFO, (*byte)(unsafe.Pointer(&status)), size, &needed); err != nil {
+	if err := windows.QueryServiceStatusEx(service, windows.SC_STATUS_PROCESS_INFO, (*byte)(unsafe.Pointer(&status)), size,
+		&needed); err != nil {
 		return 0, err
 	}
 	if status.CurrentState != windows.SERVICE_RUNNING {

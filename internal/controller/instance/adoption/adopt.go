@@ -1,5 +1,5 @@
-// Package adoption takes over what operators before version 12 have made: their Nodes and the host keys that they have pinned. Without such clusters,
-// this package and nodes/older.go can be deleted.
+// Package adoption takes over the Nodes of operators before version 12 and the host keys that they have pinned. When no
+// such clusters are left, this package and nodes/older.go can be deleted.
 package adoption
 
 import (
@@ -40,8 +40,8 @@ type Adoption struct {
 // retryDelay is how soon a claim is looked at again that waits for another to be withdrawn.
 const retryDelay = time.Second
 
-// MachineNode binds the Node that an operator before version 12 made of a Machine's host. The Machine API says whose it is, so that no
-// connection is needed: the Machine may be about to be replaced.
+// MachineNode binds the Node that an operator before version 12 made of a Machine's host. The Machine API says which
+// host it belongs to, so no connection is needed: the Machine may be about to be replaced.
 func (a Adoption) MachineNode(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if !s.OfMachine() {
 		return nil
@@ -62,8 +62,8 @@ func (a Adoption) MachineNode(ctx context.Context, s *scope.Scope) *obstacle.Obs
 	return a.adopt(ctx, s, node, nodename.OlderProof{Machine: proof})
 }
 
-// Node binds the Node of an operator before version 12 whose name the instance has just been granted, before anything on the host is
-// changed: from then on it counts as a node in service, which is drained first and waits for its turn.
+// Node binds the Node of an operator before version 12 whose name the instance has just been granted, before anything
+// on the host is changed: from then on it counts as a node in service, which is drained first and waits for its turn.
 func (a Adoption) Node(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	node, err := a.Nodes.Of(ctx, s.Instance)
 	if err != nil {
@@ -79,9 +79,10 @@ func (a Adoption) Node(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	return a.adopt(ctx, s, node, proof)
 }
 
-// adopt binds the Node if it is that of the instance's host. The decision is made once more on what is bound: the Node may have come, or have
-// become another, after the name was granted.
-func (a Adoption) adopt(ctx context.Context, s *scope.Scope, node *corev1.Node, proof nodename.OlderProof) *obstacle.Obstacle {
+// adopt binds the Node if it belongs to the instance's host. The decision is made once more on what is bound: the Node
+// may have come, or have become another, after the name was granted.
+func (a Adoption) adopt(ctx context.Context, s *scope.Scope, node *corev1.Node,
+	proof nodename.OlderProof) *obstacle.Obstacle {
 	claim, err := a.Nodes.Claim(ctx, s.Instance, node.Name, node)
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionJoined, "check the node name", err)
@@ -108,7 +109,8 @@ func (a Adoption) adopt(ctx context.Context, s *scope.Scope, node *corev1.Node, 
 func (a Adoption) notAdopted(s *scope.Scope, decision policy.Decision) *obstacle.Obstacle {
 	if decision.Passes {
 		return &obstacle.Obstacle{
-			Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonWaiting, Outcome: obstacle.Wait, KeepsTurn: true, After: retryDelay,
+			Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonWaiting, Outcome: obstacle.Wait,
+			KeepsTurn: true, After: retryDelay,
 			Message: decision.Message, Next: "The operator looks again in a second.",
 		}
 	}
@@ -120,8 +122,8 @@ func (a Adoption) notAdopted(s *scope.Scope, decision policy.Decision) *obstacle
 	}
 }
 
-// HoldsOlder reports whether the host may have what an older operator has made, and no ledger that says so: its Node was taken over, and not
-// brought up to date since.
+// HoldsOlder reports whether the host may have remains of an older operator without a ledger of them: its Node was
+// taken over, and not brought up to date since.
 func (a Adoption) HoldsOlder(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.NodeName() == "" {
 		return false, nil

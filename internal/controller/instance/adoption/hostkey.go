@@ -25,14 +25,15 @@ import (
 
 // +kubebuilder:rbac:groups="",namespace=system,resources=configmaps,resourceNames=windows-ssh-host-keys,verbs=get
 
-// hostKeysConfigMap is where operators before version 12 have noted the host keys of hosts that are no nodes yet: address and key in base64.
+// hostKeysConfigMap is where operators before version 12 have noted the host keys of hosts that are no nodes yet:
+// address and key in base64.
 const hostKeysConfigMap = "windows-ssh-host-keys"
 
 // resolveLimit is how long a TCP connection may take that only tells which address a name has.
 const resolveLimit = 10 * time.Second
 
-// ImportHostKey takes over the host key that an operator before version 12 has pinned, so that the first connection is none to a stranger: a
-// host that shows another key is not sent anything.
+// ImportHostKey takes over the host key that an operator before version 12 has pinned, so that the first connection is
+// not to a stranger: a host that shows another key is sent nothing.
 func (a Adoption) ImportHostKey(ctx context.Context, s *scope.Scope, all []corev1.Node) *obstacle.Obstacle {
 	older, err := a.olderNodes(ctx, s, all)
 	if err != nil {
@@ -56,7 +57,8 @@ func (a Adoption) ImportHostKey(ctx context.Context, s *scope.Scope, all []corev
 	if err != nil {
 		return &obstacle.Obstacle{
 			Condition: v1alpha1.ConditionReachable, Reason: string(remote.ReasonHostKeyChanged),
-			Message: fmt.Sprintf("The host key that an older version of the operator has noted for %s is none: %v", s.Instance.Spec.Address, err),
+			Message: fmt.Sprintf("The host key that an older version of the operator has noted for %s is none: %v",
+				s.Instance.Spec.Address, err),
 			Next: fmt.Sprintf("Nothing is sent to the host. Take the entry out of ConfigMap %s, or the annotation %s from its Node; the key that the host shows is then pinned.",
 				hostKeysConfigMap, v1alpha1.AnnotationHostKey),
 		}
@@ -69,7 +71,7 @@ func (a Adoption) ImportHostKey(ctx context.Context, s *scope.Scope, all []corev
 	return nil
 }
 
-// notedHostKeys are the entries of the older operator's ConfigMap; none when it is not there.
+// notedHostKeys returns the entries of the older operator's ConfigMap; none when it is not there.
 func (a Adoption) notedHostKeys(ctx context.Context) (map[string]string, error) {
 	noted := &corev1.ConfigMap{}
 	err := a.Live.Get(ctx, types.NamespacedName{Namespace: a.Namespace, Name: hostKeysConfigMap}, noted)
@@ -82,7 +84,7 @@ func (a Adoption) notedHostKeys(ctx context.Context) (map[string]string, error) 
 	return noted.Data, nil
 }
 
-// notedFor is the key of the first address that has one.
+// notedFor returns the key of the first address that has one.
 func notedFor(noted map[string]string, addresses ...string) string {
 	for _, address := range addresses {
 		if key := noted[address]; address != "" && key != "" {
@@ -92,7 +94,7 @@ func notedFor(noted map[string]string, addresses ...string) string {
 	return ""
 }
 
-// pinnedOn is the host key that the Node of an address carries. Of two Nodes with one address nothing is known.
+// pinnedOn returns the host key that the Node of an address carries. Of two Nodes with one address nothing is known.
 func pinnedOn(older []corev1.Node, address string) string {
 	key := ""
 	for i := range older {
@@ -110,7 +112,8 @@ func pinnedOn(older []corev1.Node, address string) string {
 
 func pinned(node corev1.Node) bool { return node.Annotations[v1alpha1.AnnotationHostKey] != "" }
 
-// addressOf is the IPv4 address of the host; empty when it cannot be told. A name is resolved by whoever resolves it for SSH too.
+// addressOf returns the IPv4 address of the host; empty when it is unknown. A name is resolved by whoever resolves it
+// for SSH too.
 func (a Adoption) addressOf(ctx context.Context, s *scope.Scope) string {
 	if _, err := netip.ParseAddr(s.Instance.Spec.Address); err == nil {
 		return s.Instance.Spec.Address

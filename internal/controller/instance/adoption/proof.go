@@ -16,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
 
-// Prove adds to a claim what shows whose the Node of an operator before version 12 is.
+// Prove adds to a claim the proof of which host the Node of an operator before version 12 belongs to.
 func (a Adoption) Prove(ctx context.Context, s *scope.Scope, claim *nodename.Claim) (err error) {
 	if claim.Node == nil || !ownership.OlderNode(claim.Node) {
 		return nil
@@ -41,9 +41,11 @@ func (a Adoption) proof(ctx context.Context, s *scope.Scope, node *corev1.Node) 
 	return proof, err
 }
 
-// olderNodeOfMachine finds the Node of the instance's Machine, if an operator before version 12 has configured it: by what the Machine says,
-// or, as long as it says nothing, by its address. There is none for the Machines of most clusters, which then costs no request.
-func (a Adoption) olderNodeOfMachine(ctx context.Context, s *scope.Scope) (*corev1.Node, *nodename.MachineProof, error) {
+// olderNodeOfMachine finds the Node of the instance's Machine, if an operator before version 12 has configured it: by
+// what the Machine says, or, as long as it says nothing, by its address. There is none for the Machines of most
+// clusters, which then costs no request.
+func (a Adoption) olderNodeOfMachine(ctx context.Context, s *scope.Scope) (*corev1.Node,
+	*nodename.MachineProof, error) {
 	var all corev1.NodeList
 	if err := a.Client.List(ctx, &all); err != nil {
 		return nil, nil, fmt.Errorf("list Windows nodes: %w", err)
@@ -64,7 +66,9 @@ func (a Adoption) olderNodeOfMachine(ctx context.Context, s *scope.Scope) (*core
 		if name != "" {
 			return node.Name == name
 		}
-		return slices.ContainsFunc(nodes.InternalIPs(node.Status.Addresses), func(ip string) bool { return slices.Contains(addresses, ip) })
+		return slices.ContainsFunc(nodes.InternalIPs(node.Status.Addresses), func(ip string) bool {
+			return slices.Contains(addresses, ip)
+		})
 	})
 	if i < 0 {
 		return nil, nil, nil
@@ -77,8 +81,9 @@ func (a Adoption) olderNodeOfMachine(ctx context.Context, s *scope.Scope) (*core
 	return node, proof, err
 }
 
-// olderNodes are those Nodes that an operator before version 12 has configured and that no other instance has. A kubelet may write on its own
-// Node what it likes, and take off it whose it is: with the address of another host it must not hold that up.
+// olderNodes are those Nodes that an operator before version 12 has configured and that no other instance has. A
+// kubelet may write on its own Node what it likes, and take off it whose it is: with the address of another host it
+// must not hold that up.
 func (a Adoption) olderNodes(ctx context.Context, s *scope.Scope, all []corev1.Node) ([]corev1.Node, error) {
 	older := slices.DeleteFunc(slices.Clone(all), func(node corev1.Node) bool { return !ownership.OlderNode(&node) })
 	if len(older) == 0 {

@@ -31,7 +31,8 @@ func (c Signer) DeleteRequests(ctx context.Context, instance string) error {
 // DeleteRequestsOf deletes the requests of one user to one signer.
 func (c Signer) DeleteRequestsOf(ctx context.Context, user, signer string) error {
 	requests := c.Clientset.CertificatesV1().CertificateSigningRequests()
-	list, err := requests.List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.signerName", signer).String()})
+	list, err := requests.List(ctx,
+		metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.signerName", signer).String()})
 	if err != nil {
 		return fmt.Errorf("list CertificateSigningRequests to %s: %w", signer, err)
 	}
@@ -46,7 +47,8 @@ func (c Signer) DeleteRequestsOf(ctx context.Context, user, signer string) error
 	return nil
 }
 
-// NotTaken is the obstacle of an agent that still needs a certificate that it was sent. It has the certificate signed anew.
+// NotTaken returns the obstacle of an agent that still needs a certificate after it was sent. It has the certificate
+// signed again.
 func (c Signer) NotTaken(ctx context.Context, instance, identity string) *obstacle.Obstacle {
 	if err := c.DeleteRequests(ctx, instance); err != nil {
 		return obstacle.API(v1alpha1.ConditionJoined, "delete the certificate request", err)

@@ -28,18 +28,23 @@ func NoteIssued(status *v1alpha1.WindowsInstanceStatus, issued map[string]string
 }
 
 func note(status *v1alpha1.WindowsInstanceStatus, noted v1alpha1.CertificateStatus) {
-	status.Certificates = slices.DeleteFunc(slices.Clone(status.Certificates), func(c v1alpha1.CertificateStatus) bool { return c.Name == noted.Name })
+	status.Certificates = slices.DeleteFunc(slices.Clone(status.Certificates), func(c v1alpha1.CertificateStatus) bool {
+		return c.Name == noted.Name
+	})
 	status.Certificates = append(status.Certificates, noted)
 	slices.SortFunc(status.Certificates, func(a, b v1alpha1.CertificateStatus) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// Note remembers the certificates of the identities of a spec that was applied to its end, and no others. The host tells how long
-// they are good: it could lie about its own only. One that the node came to work without is to be renewed at once. The kubelet renews its own.
+// Note remembers the certificates of the identities of a fully applied spec, and no others. The host reports how long
+// they are valid: it could lie only about its own. A missing one, without which the node works, is renewed at once. The
+// kubelet renews its own.
 func Note(status *v1alpha1.WindowsInstanceStatus, spec nodespec.NodeSpec, facts *plan.Facts, now time.Time) {
 	wanted := func(name string) bool {
 		return slices.ContainsFunc(spec.Identities, func(identity nodespec.Identity) bool { return identity.Name == name })
 	}
-	status.Certificates = slices.DeleteFunc(slices.Clone(status.Certificates), func(c v1alpha1.CertificateStatus) bool { return !wanted(c.Name) })
+	status.Certificates = slices.DeleteFunc(slices.Clone(status.Certificates), func(c v1alpha1.CertificateStatus) bool {
+		return !wanted(c.Name)
+	})
 	for _, identity := range spec.Identities {
 		if facts == nil {
 			continue
@@ -55,7 +60,8 @@ func Note(status *v1alpha1.WindowsInstanceStatus, spec nodespec.NodeSpec, facts 
 	}
 }
 
-// renewalPart is the part of its life after which a certificate is renewed. The kubelet renews its own at 70 to 90 percent.
+// renewalPart is the part of its life after which a certificate is renewed. The kubelet renews its own at 70 to 90
+// percent.
 const renewalPart = 0.75
 
 // certificateStatus says when a certificate is renewed.
@@ -67,8 +73,9 @@ func certificateStatus(name string, notBefore, notAfter time.Time) v1alpha1.Cert
 	}
 }
 
-// Due are the names of the certificates that are to be renewed now, and the time until the next look at the others; zero when there
-// are none. Hosts that were joined together would all be connected to at once again, so the looks are spread over a tenth of a certificate's life.
+// Due returns the names of the certificates that must be renewed now, and the time until the next look at the others;
+// zero when there are none. Hosts that were joined together would all be connected to at once again, so the looks are
+// spread over a tenth of a certificate's life.
 func Due(certificates []v1alpha1.CertificateStatus, now time.Time, jitter float64) (due []string, next time.Duration) {
 	for _, certificate := range certificates {
 		rest := certificate.RenewAt.Sub(now)
@@ -82,7 +89,7 @@ func Due(certificates []v1alpha1.CertificateStatus, now time.Time, jitter float6
 	return due, next
 }
 
-// Sooner is the shorter of two waits. Zero means no wait at all.
+// Sooner returns the shorter of two waits. Zero means no wait at all.
 func Sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b > 0 && b < a {
 		return b
@@ -90,7 +97,7 @@ func Sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// Needed are the names of the identities whose certificates a plan needs; empty for the kubelet's.
+// Needed returns the names of the identities whose certificates a plan needs; empty for the kubelet's.
 func Needed(p plan.Plan) []string {
 	var names []string
 	for _, need := range p.Needs {

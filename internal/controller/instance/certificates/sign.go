@@ -1,5 +1,5 @@
-// Package certificates has the certificates of a node's services signed, knows when they are to be renewed, and deletes requests for them.
-// It judges requests by package policy, and speaks to no host.
+// Package certificates has the certificates of a node's services signed, knows when they must be renewed, and deletes
+// requests for them. It judges requests by package policy, and speaks to no host.
 package certificates
 
 import (
@@ -47,12 +47,15 @@ type Signer struct {
 }
 
 // Issue has a certificate signed for the request of an identity, if it asks for that identity and nothing else.
-func (c Signer) Issue(ctx context.Context, s *scope.Scope, identity nodespec.Identity, facts *plan.Facts) ([]byte, *obstacle.Obstacle) {
+func (c Signer) Issue(ctx context.Context, s *scope.Scope, identity nodespec.Identity, facts *plan.Facts) ([]byte,
+	*obstacle.Obstacle) {
 	request := []byte(facts.IdentityOf(identity.Name).Request)
-	decision := certrequest.JudgeClient(request, certrequest.Identity{CommonName: identity.CommonName, Organization: identity.Organization})
+	decision := certrequest.JudgeClient(request, certrequest.Identity{CommonName: identity.CommonName,
+		Organization: identity.Organization})
 	if !decision.Allowed {
 		return nil, &obstacle.Obstacle{
-			Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonCertificateRequestRefused, Outcome: obstacle.ChangeFailed, Message: decision.Message,
+			Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonCertificateRequestRefused,
+			Outcome: obstacle.ChangeFailed, Message: decision.Message,
 			Next: "Nothing was signed. The host asked for an identity that is not its own: look at who controls it.",
 		}
 	}
@@ -72,7 +75,8 @@ func signerOf(identity nodespec.Identity) string {
 	return certificatesv1.KubeAPIServerClientSignerName
 }
 
-// sign has the cluster's signer sign the request. Its name follows from the request, so a second attempt finds the first one's answer.
+// sign has the cluster's signer sign the request. Its name follows from the request, so a second attempt finds the
+// first one's answer.
 func (c Signer) sign(ctx context.Context, s *scope.Scope, request []byte, identity nodespec.Identity) ([]byte, error) {
 	sum := sha256.Sum256(request)
 	name := "wmco-" + s.NodeName() + "-" + hex.EncodeToString(sum[:6])
@@ -124,9 +128,10 @@ func (c Signer) sign(ctx context.Context, s *scope.Scope, request []byte, identi
 	return certificate, nil
 }
 
-// await asks at once and after each interval of the operator's clock, until the answer is yes or there is none. The limit is for the API server,
-// whose time is the real one.
-func (c Signer) await(ctx context.Context, interval, limit time.Duration, ask func(context.Context) (bool, error)) error {
+// await asks at once and after each interval of the operator's clock, until the answer is yes or there is none. The
+// limit is for the API server, whose time is the real one.
+func (c Signer) await(ctx context.Context, interval, limit time.Duration,
+	ask func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
@@ -143,7 +148,7 @@ func (c Signer) await(ctx context.Context, interval, limit time.Duration, ask fu
 	}
 }
 
-// labelOf is the name of an instance as the value of a label, which is shorter than the name of a Machine may be.
+// labelOf returns the name of an instance as the value of a label, which is shorter than the name of a Machine may be.
 func labelOf(instance string) string {
 	if len(instance) <= validation.LabelValueMaxLength {
 		return instance
@@ -152,14 +157,15 @@ func labelOf(instance string) string {
 	return instance[:40] + "-" + hex.EncodeToString(sum[:8])
 }
 
-// madeByOperator reports whether a request was made by a ServiceAccount of the operator's namespace, which is this operator or the one before
-// it. A host knows the request too, and with it the name; it would be approved for as long as the host wants, or whoever the host is.
+// madeByOperator reports whether a request was made by a ServiceAccount of the operator's namespace, which is this
+// operator or the one before it. A host knows the request too, and with it the name; it would be approved for as long
+// as the host wants, or whoever the host is.
 func (c Signer) madeByOperator(request *certificatesv1.CertificateSigningRequest) bool {
 	return strings.HasPrefix(request.Spec.Username, "system:serviceaccount:"+c.Namespace+":")
 }
 
-// ours reports whether a request is the one that the operator made: its name can be foreseen, and nothing that another made is approved
-// under it.
+// ours reports whether a request is the one that the operator made: its name can be foreseen, and nothing that another
+// made is approved under it.
 func ours(present, made *certificatesv1.CertificateSigningRequest) bool {
 	return bytes.Equal(present.Spec.Request, made.Spec.Request) && present.Spec.SignerName == made.Spec.SignerName &&
 		slices.Equal(present.Spec.Usages, made.Spec.Usages) && present.Spec.ExpirationSeconds == nil &&
@@ -167,9 +173,10 @@ func ours(present, made *certificatesv1.CertificateSigningRequest) bool {
 }
 
 func approved(csr *certificatesv1.CertificateSigningRequest) bool {
-	return slices.ContainsFunc(csr.Status.Conditions, func(condition certificatesv1.CertificateSigningRequestCondition) bool {
-		return condition.Type == certificatesv1.CertificateApproved
-	})
+	return slices.ContainsFunc(csr.Status.Conditions,
+		func(condition certificatesv1.CertificateSigningRequestCondition) bool {
+			return condition.Type == certificatesv1.CertificateApproved
+		})
 }
 
 func closedWithout(csr *certificatesv1.CertificateSigningRequest) string {

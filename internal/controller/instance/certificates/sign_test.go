@@ -40,7 +40,10 @@ func TestASignatureIsLookedForOnTheOperatorsClockAndOnlySoLong(t *testing.T) {
 		begin := func(enough int) {
 			looks = 0
 			go func() {
-				ended <- signer.await(t.Context(), signPoll, signLimit, func(context.Context) (bool, error) { looks++; return looks == enough, nil })
+				ended <- signer.await(t.Context(), signPoll, signLimit, func(context.Context) (bool, error) {
+					looks++
+					return looks == enough, nil
+				})
 			}()
 			synctest.Wait()
 		}

@@ -1,5 +1,5 @@
-// Package change keeps the record of a change of a node in service that has failed: what it was, why, and when it is tried again.
-// It brings no host back and asks nobody.
+// Package change keeps the record of a failed change of a node in service: the change, the reason, and the time of the
+// next attempt. It rolls no host back and calls nobody.
 package change
 
 import (
@@ -40,7 +40,7 @@ func (c Changes) CauseOf(s *scope.Scope, node *corev1.Node) v1alpha1.DisruptionC
 	return v1alpha1.CauseConfiguration
 }
 
-// Same reports whether a failure is that of what the host is to be now.
+// Same reports whether a failure belongs to the change that is wanted now.
 func (c Changes) Same(s *scope.Scope, node *corev1.Node, failed *v1alpha1.FailedChange) bool {
 	switch failed.Cause {
 	case v1alpha1.CauseReboot:
@@ -52,13 +52,13 @@ func (c Changes) Same(s *scope.Scope, node *corev1.Node, failed *v1alpha1.Failed
 	return err == nil && failed.Version == c.Version && failed.SpecDigest == spec.Digest()
 }
 
-// Other reports whether what has failed is certainly not what is wanted now.
+// Other reports whether a failure certainly belongs to another change than the one that is wanted now.
 func (c Changes) Other(s *scope.Scope, node *corev1.Node, failed *v1alpha1.FailedChange) bool {
 	_, err := c.Specs.Of(s, node.Annotations[v1alpha1.AnnotationPodSubnet])
 	return err == nil && !c.Same(s, node, failed)
 }
 
-// AwaitRetry keeps a node that works, and whose change has failed without a way back, from taking up a place again at once.
+// AwaitRetry keeps a working node whose change has failed without a rollback from taking up a place again at once.
 func (c Changes) AwaitRetry(s *scope.Scope, node *corev1.Node, cause v1alpha1.DisruptionCause) *obstacle.Obstacle {
 	failed := s.Instance.Status.FailedChange
 	if failed == nil || failed.RolledBack || failed.RetryAfter == nil || cause != failed.Cause || !nodestate.Ready(node) || !c.Same(s, node, failed) {
@@ -69,17 +69,19 @@ func (c Changes) AwaitRetry(s *scope.Scope, node *corev1.Node, cause v1alpha1.Di
 		return nil
 	}
 	return &obstacle.Obstacle{
-		Condition: v1alpha1.ConditionUpToDate, Reason: v1alpha1.ReasonChangeFailed, Outcome: obstacle.Wait, After: rest, Message: failed.Message,
-		Next: "The operator tries again at " + failed.RetryAfter.UTC().Format(time.RFC3339) + ", " + c.RetryHint(s),
+		Condition: v1alpha1.ConditionUpToDate, Reason: v1alpha1.ReasonChangeFailed, Outcome: obstacle.Wait, After: rest,
+		Message: failed.Message,
+		Next:    "The operator tries again at " + failed.RetryAfter.UTC().Format(time.RFC3339) + ", " + c.RetryHint(s),
 	}
 }
 
-// RetryHint is how an administrator has a change that has failed tried again.
+// RetryHint tells an administrator how to try a failed change again.
 func (c Changes) RetryHint(s *scope.Scope) string {
-	return "or at once: kubectl annotate windowsinstance " + s.Instance.Name + " -n " + c.Namespace + " " + v1alpha1.AnnotationRetry + "=now"
+	return "or at once: kubectl annotate windowsinstance " + s.Instance.Name + " -n " + c.Namespace + " " +
+		v1alpha1.AnnotationRetry + "=now"
 }
 
-// Note writes down that a change has failed. previous is what the host can be brought back to.
+// Note records that a change has failed. previous is the digest of the spec that the host can be rolled back to.
 func (c Changes) Note(s *scope.Scope, node *corev1.Node, reason, message, previous string) {
 	before := ptr.Deref(s.Instance.Status.FailedChange, v1alpha1.FailedChange{})
 	cause := c.CauseOf(s, node)
@@ -87,8 +89,9 @@ func (c Changes) Note(s *scope.Scope, node *corev1.Node, reason, message, previo
 		cause = v1alpha1.CauseUpgrade // it does not work because of what was changed
 	}
 	failed := &v1alpha1.FailedChange{
-		Cause: cause, Version: c.Version, PreviousDigest: previous, Reason: reason, Message: text.Plain(message, obstacle.LongestMessage),
-		Time: metav1.NewTime(c.Clock.Now()), Attempts: 1,
+		Cause: cause, Version: c.Version, PreviousDigest: previous, Reason: reason,
+		Message: text.Plain(message, obstacle.LongestMessage),
+		Time:    metav1.NewTime(c.Clock.Now()), Attempts: 1,
 	}
 	if spec, err := c.Specs.Of(s, node.Annotations[v1alpha1.AnnotationPodSubnet]); err == nil {
 		failed.SpecDigest = spec.Digest()
@@ -100,7 +103,7 @@ func (c Changes) Note(s *scope.Scope, node *corev1.Node, reason, message, previo
 	s.Instance.Status.FailedChange = failed
 }
 
-// RetryDelay is the time before the next attempt of a change that has failed so often.
+// RetryDelay returns the time before the next attempt of a change after so many failures.
 func RetryDelay(first time.Duration, attempts int32) time.Duration {
 	delay := first
 	for i := int32(1); i < attempts && delay < longestRetry; i++ {

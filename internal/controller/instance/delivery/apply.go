@@ -1,5 +1,5 @@
-// Package delivery brings a host to a NodeSpec: it sends the spec and what the host lacks of the payload, and has the agent apply it. A node in
-// service waits for its turn before.
+// Package delivery brings a host to a NodeSpec: it sends the spec and the missing part of the payload, and has the
+// agent apply it. A node in service first waits for its turn.
 package delivery
 
 import (
@@ -28,8 +28,8 @@ type Delivery struct {
 	Packer  *payload.Packer
 }
 
-// Apply has the agent bring the host to the spec. The same spec is not applied twice over one connection, unless the agent left steps
-// undone.
+// Apply has the agent bring the host to the spec. The same spec is not applied twice over one connection, unless the
+// agent left steps undone.
 func (d Delivery) Apply(ctx context.Context, s *scope.Scope, spec nodespec.NodeSpec) *obstacle.Obstacle {
 	digest := spec.Digest()
 	if s.Session.Applied == digest && len(s.Session.Left.Steps) == 0 && !spec.HasCertificate() {
@@ -71,7 +71,8 @@ func (d Delivery) Apply(ctx context.Context, s *scope.Scope, spec nodespec.NodeS
 	return nil
 }
 
-// ForgetDigest takes back that the host is what its spec says: until it was verified again, it is not left alone.
+// ForgetDigest withdraws the statement that the host matches its spec: until it is verified again, it is not left
+// alone.
 func (d Delivery) ForgetDigest(ctx context.Context, s *scope.Scope) error {
 	if s.Instance.Status.SpecDigest == "" {
 		return nil

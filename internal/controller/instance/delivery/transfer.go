@@ -44,8 +44,8 @@ func (d Delivery) send(ctx context.Context, s *scope.Scope, spec nodespec.NodeSp
 	return append(arguments, "--payload", payloadPath), nil
 }
 
-// patched puts patches in the place of files, where the host has what they are made of. A patch is in the payload only when it is smaller
-// than the file.
+// patched puts patches in the place of files, where the host has what they are made of. A patch is in the payload only
+// when it is smaller than the file.
 func patched(lacking []string, present map[string]string, patches func(to string) []payload.Patch) []string {
 	var chosen []string
 	for _, sum := range lacking {
@@ -68,7 +68,7 @@ func (d Delivery) sendArchive(ctx context.Context, s *scope.Scope, step, path st
 	return s.Connection.Send(ctx, path, archive.Reader(), d.Status.Transfer(ctx, s, step))
 }
 
-// missing are the payload files that the spec wants and the host lacks.
+// missing returns the payload files that the spec wants and the host lacks.
 func missing(spec nodespec.NodeSpec, present map[string]string) []string {
 	var result []string
 	for _, release := range spec.Releases {

@@ -17,10 +17,12 @@ func TestPatchesAreSentWhereTheHostHasWhatTheyAreMadeOf(t *testing.T) {
 		present []string
 		want    []string
 	}{
-		"a host that has nothing gets files":                  {nil, []string{"kubelet-3", "proxy-3"}},
-		"one with the last release gets the patch to it":      {[]string{"kubelet-2", "proxy-2"}, []string{"small", "proxy-3"}},
+		"a host that has nothing gets files": {nil, []string{"kubelet-3", "proxy-3"}},
+		"one with the last release gets the patch to it": {[]string{"kubelet-2", "proxy-2"},
+			[]string{"small", "proxy-3"}},
 		"one with an older release gets the patch from there": {[]string{"kubelet-1"}, []string{"larger", "proxy-3"}},
-		"of two patches that fit the smaller is taken":        {[]string{"kubelet-1", "kubelet-2"}, []string{"small", "proxy-3"}},
+		"of two patches that fit the smaller is taken": {[]string{"kubelet-1", "kubelet-2"},
+			[]string{"small", "proxy-3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			present := map[string]string{}

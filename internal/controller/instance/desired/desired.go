@@ -1,4 +1,5 @@
-// Package desired makes the NodeSpec of an instance from what the operator knows of the cluster, the payload and the host.
+// Package desired makes the NodeSpec of an instance from the operator's knowledge of the cluster, the payload and the
+// host.
 package desired
 
 import (
@@ -29,7 +30,7 @@ type Specs struct {
 	Debug      bool
 }
 
-// Of is the NodeSpec of the host, as far as it is known from the cluster and the status.
+// Of returns the NodeSpec of the host, as far as it is known from the cluster and the status.
 func (m Specs) Of(s *scope.Scope, podSubnet string) (nodespec.NodeSpec, error) {
 	status := s.Instance.Status
 	if status.Host == nil || len(status.Host.Addresses) == 0 {
@@ -52,7 +53,7 @@ func (m Specs) Of(s *scope.Scope, podSubnet string) (nodespec.NodeSpec, error) {
 	return spec, explainMissing(err, m.Payload)
 }
 
-// ForNode is the NodeSpec of the host with the pod subnet of its Node, if there is one.
+// ForNode returns the NodeSpec of the host with the pod subnet of its Node, if there is one.
 func (m Specs) ForNode(ctx context.Context, s *scope.Scope) (nodespec.NodeSpec, *obstacle.Obstacle) {
 	subnet := ""
 	node, err := m.Nodes.Of(ctx, s.Instance)
@@ -69,8 +70,8 @@ func (m Specs) ForNode(ctx context.Context, s *scope.Scope) (nodespec.NodeSpec, 
 	return spec, nil
 }
 
-// Pending reports whether the host must be brought to another spec than the one it was brought to last. What cannot be computed
-// without the host counts as pending.
+// Pending reports whether the host needs another spec than the one applied last. A spec that cannot be computed without
+// the host counts as pending.
 func (m Specs) Pending(s *scope.Scope, node *corev1.Node) bool {
 	spec, err := m.Of(s, node.Annotations[v1alpha1.AnnotationPodSubnet])
 	return err != nil || spec.Digest() != s.Instance.Status.SpecDigest
@@ -94,8 +95,8 @@ func explainMissing(err error, p *payload.Payload) error {
 	return fmt.Errorf("%w; %s", err, strings.Join(reasons, "; "))
 }
 
-// componentOf is the component that has the program, or should have it: one that is absent has no list of files, but mostly the name of
-// its program.
+// componentOf returns the component that has the program, or should have it: one that is absent has no list of files,
+// but mostly the name of its program.
 func componentOf(program string, p *payload.Payload) string {
 	for _, component := range p.Manifest().Components {
 		if slices.ContainsFunc(component.Files, func(file payload.File) bool { return file.Path == program }) {
@@ -105,7 +106,8 @@ func componentOf(program string, p *payload.Payload) string {
 	return strings.TrimSuffix(program, ".exe")
 }
 
-// components are the parts of the payload for hosts of a platform, without the agent, which travels first and alone.
+// components returns the parts of the payload for hosts of a platform, without the agent, which travels first and
+// alone.
 func components(p *payload.Payload, platform string) []nodespec.Component {
 	var result []nodespec.Component
 	for _, component := range p.Components(platform) {

@@ -15,14 +15,18 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
-// loaded is a payload of the agent, containerd with its shim, whose file is gone if damaged, and these absent components.
+// loaded returns a payload of the agent, containerd with its shim, whose file is gone if damaged, and these absent
+// components.
 func loaded(t *testing.T, damaged bool, absent ...payload.Absent) *payload.Payload {
 	t.Helper()
 	source := func(component string, files ...string) payload.Source {
-		s := payload.Source{Component: payload.Component{Name: component, Version: "v1", Source: "example.org/" + component + "@v1"}}
+		s := payload.Source{Component: payload.Component{Name: component, Version: "v1",
+			Source: "example.org/" + component + "@v1"}}
 		for _, name := range files {
 			s.Files = append(s.Files, payload.File{Path: name})
-			s.Content = append(s.Content, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader([]byte(name))), nil })
+			s.Content = append(s.Content, func() (io.ReadCloser, error) {
+				return io.NopCloser(bytes.NewReader([]byte(name))), nil
+			})
 		}
 		return s
 	}
@@ -62,9 +66,11 @@ func TestAMissingProgramIsExplained(t *testing.T) {
 			[]string{"lacks hybrid-overlay-node.exe", "nobody brought it when the payload was built"},
 		},
 		"whose component is not whole": {
-			loaded(t, true), lacks("containerd-shim-runhcs-v1.exe", "containerd.exe"), []string{"component containerd", "it is not in the store"},
+			loaded(t, true), lacks("containerd-shim-runhcs-v1.exe", "containerd.exe"), []string{"component containerd",
+				"it is not in the store"},
 		},
-		"that the payload knows nothing of": {loaded(t, false), lacks("kubelet.exe"), []string{"lacks kubelet.exe", "build the payload again"}},
+		"that the payload knows nothing of": {loaded(t, false), lacks("kubelet.exe"),
+			[]string{"lacks kubelet.exe", "build the payload again"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := obstacle.Spec(explainMissing(c.err, c.payload))
@@ -80,7 +86,8 @@ func TestAMissingProgramIsExplained(t *testing.T) {
 	}
 	t.Run("but no other fault is", func(t *testing.T) {
 		other := errors.New("the cluster's DNS is not known")
-		if err := explainMissing(other, loaded(t, false, hybridOverlay)); !errors.Is(err, other) || err.Error() != other.Error() {
+		if err := explainMissing(other, loaded(t, false, hybridOverlay)); !errors.Is(err, other) ||
+			err.Error() != other.Error() {
 			t.Errorf("got %v", err)
 		}
 		if explainMissing(nil, loaded(t, false, hybridOverlay)) != nil {

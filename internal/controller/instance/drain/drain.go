@@ -1,5 +1,5 @@
-// Package drain moves the pods of a node away, with the drain library of kubectl, and says which pods stay and why. It neither cordons nodes nor
-// asks the gate.
+// Package drain evicts the pods of a node with kubectl's drain library, and says which pods stay and why. It neither
+// cordons nodes nor asks the gate.
 package drain
 
 import (
@@ -36,13 +36,15 @@ const (
 // Drainer evicts pods.
 type Drainer struct{ Clientset kubernetes.Interface }
 
-// Evict evicts the node's pods with their own grace periods, as far as they leave within one attempt, and within the rest of the time that they
-// have. DaemonSet pods stay, emptyDir volumes are given up. It calls begins before it evicts the first pod.
+// Evict evicts the node's pods with their own grace periods. It waits for one attempt at most, and no longer than the
+// rest of their time. DaemonSet pods stay, emptyDir volumes are given up. It calls begins before it evicts the first
+// pod.
 func (d Drainer) Evict(ctx context.Context, node *corev1.Node, rest time.Duration, begins func()) *obstacle.Obstacle {
 	refusal := &lastLine{}
 	helper := &drain.Helper{
-		Ctx: ctx, Client: d.Clientset, Force: true, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true,
-		Timeout: max(min(drainAttempt, rest), time.Second), Out: io.Discard, ErrOut: refusal,
+		Ctx: ctx, Client: d.Clientset, Force: true, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true,
+		DeleteEmptyDirData: true,
+		Timeout:            max(min(drainAttempt, rest), time.Second), Out: io.Discard, ErrOut: refusal,
 	}
 	if !nodestate.Ready(node) {
 		// No kubelet will confirm that the pods have ended.
@@ -104,14 +106,16 @@ func (d Drainer) podsLeft(ctx context.Context, helper *drain.Helper, node string
 	return text
 }
 
-// blockingBudgets are the PodDisruptionBudgets of the pods that allow no disruption now. They only explain, so that an error leaves them out.
+// blockingBudgets returns the PodDisruptionBudgets of the pods that allow no disruption now. They only explain, so that
+// an error leaves them out.
 func (d Drainer) blockingBudgets(ctx context.Context, pods []corev1.Pod) []string {
 	known := map[string][]policyv1.PodDisruptionBudget{}
 	var names []string
 	for _, pod := range pods {
 		budgets, read := known[pod.Namespace]
 		if !read {
-			if list, err := d.Clientset.PolicyV1().PodDisruptionBudgets(pod.Namespace).List(ctx, metav1.ListOptions{}); err == nil {
+			if list, err := d.Clientset.PolicyV1().PodDisruptionBudgets(pod.Namespace).List(ctx,
+				metav1.ListOptions{}); err == nil {
 				budgets = list.Items
 			}
 			known[pod.Namespace] = budgets
@@ -119,7 +123,8 @@ func (d Drainer) blockingBudgets(ctx context.Context, pods []corev1.Pod) []strin
 		for _, budget := range budgets {
 			selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
 			name := budget.Namespace + "/" + budget.Name
-			if err == nil && budget.Status.DisruptionsAllowed == 0 && selector.Matches(labels.Set(pod.Labels)) && !slices.Contains(names, name) {
+			if err == nil && budget.Status.DisruptionsAllowed == 0 && selector.Matches(labels.Set(pod.Labels)) &&
+				!slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}

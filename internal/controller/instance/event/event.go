@@ -1,4 +1,4 @@
-// Package event has the Kubernetes events about instances, each made by a constructor of its own.
+// Package event defines the Kubernetes events about instances, each made by a constructor of its own.
 package event
 
 import (
@@ -30,23 +30,26 @@ func (r Recorder) Emit(e Event) {
 	r.Eventf(e.regarding, e.related, e.eventType, e.reason, e.action, "%s", e.message)
 }
 
-// Stopped says what keeps an instance from going on.
+// Stopped says what keeps an instance from progressing.
 func Stopped(instance *v1alpha1.WindowsInstance, o *obstacle.Obstacle) Event {
 	return Event{instance, nil, corev1.EventTypeWarning, o.Reason, o.Phase, text.Sentence(o.Message) + " " + o.Next}
 }
 
 // HostKeyPinned says which host key is pinned, at the first contact or because an administrator has accepted it.
 func HostKeyPinned(instance *v1alpha1.WindowsInstance, first bool) Event {
-	message := "The host's key " + instance.Status.HostKey.Fingerprint + " was accepted as asked, and is pinned from now on."
+	message := "The host's key " + instance.Status.HostKey.Fingerprint +
+		" was accepted as asked, and is pinned from now on."
 	if first {
-		message = "First contact with " + instance.Spec.Address + ": its host key " + instance.Status.HostKey.Fingerprint + " is pinned from now on."
+		message = "First contact with " + instance.Spec.Address + ": its host key " + instance.Status.HostKey.Fingerprint +
+			" is pinned from now on."
 	}
 	return Event{instance, nil, corev1.EventTypeNormal, "HostKeyPinned", "Connect", message}
 }
 
 // HostKeyReused says that other hosts have the same host key.
 func HostKeyReused(instance *v1alpha1.WindowsInstance, reuse string) Event {
-	return Event{instance, nil, corev1.EventTypeWarning, "HostKeyReused", "Connect", "The host answers with its pinned key." + reuse}
+	return Event{instance, nil, corev1.EventTypeWarning, "HostKeyReused", "Connect",
+		"The host answers with its pinned key." + reuse}
 }
 
 // HostRestarts says that the host restarts for Windows features or its name.
@@ -66,7 +69,8 @@ func HostRestarted(instance *v1alpha1.WindowsInstance) Event {
 // CertificateIssued says which certificate was signed.
 func CertificateIssued(instance *v1alpha1.WindowsInstance, identity nodespec.Identity) Event {
 	return Event{instance, nil, corev1.EventTypeNormal, "CertificateIssued", "Sign",
-		"The certificate of " + identity.Service() + " for " + identity.CommonName + " was signed for the request that came over the pinned connection."}
+		"The certificate of " + identity.Service() + " for " + identity.CommonName +
+			" was signed for the request that came over the pinned connection."}
 }
 
 // NodeJoined says that the Node is registered.
@@ -78,12 +82,14 @@ func NodeJoined(instance *v1alpha1.WindowsInstance, node *corev1.Node) Event {
 // NodeReady says that the node takes pods, and how long that has taken.
 func NodeReady(instance *v1alpha1.WindowsInstance, node *corev1.Node, after time.Duration) Event {
 	return Event{instance, node, corev1.EventTypeNormal, "NodeReady", "Release",
-		"Node " + node.Name + " passed all checks and takes pods, " + after.Round(time.Second).String() + " after the host was listed."}
+		"Node " + node.Name + " passed all checks and takes pods, " + after.Round(time.Second).String() +
+			" after the host was listed."}
 }
 
 // NodeDrains says that pods are moved away from the node, and why.
 func NodeDrains(instance *v1alpha1.WindowsInstance, node *corev1.Node, cause v1alpha1.DisruptionCause) Event {
-	return Event{instance, node, corev1.EventTypeNormal, "NodeDrains", "Drain", "Pods are moved away from Node " + node.Name + ". Cause: " + string(cause) + "."}
+	return Event{instance, node, corev1.EventTypeNormal, "NodeDrains", "Drain", "Pods are moved away from Node " +
+		node.Name + ". Cause: " + string(cause) + "."}
 }
 
 // DrainGivenUp says that the pods did not leave in time.
@@ -94,12 +100,14 @@ func DrainGivenUp(instance *v1alpha1.WindowsInstance, node *corev1.Node, message
 // ChangeHasFailed says that a change of a node in service has failed.
 func ChangeHasFailed(instance *v1alpha1.WindowsInstance, node *corev1.Node, o *obstacle.Obstacle) Event {
 	return Event{instance, node, corev1.EventTypeWarning, v1alpha1.ReasonChangeFailed, "Change",
-		"The change of Node " + node.Name + " has failed, and its host is brought back to what it was before. " + text.Sentence(o.Reason+": "+o.Message)}
+		"The change of Node " + node.Name + " has failed, and its host is brought back to what it was before. " +
+			text.Sentence(o.Reason+": "+o.Message)}
 }
 
-// RolledBack says that the host is again what it was before the change.
+// RolledBack says that the host is back in its state before the change.
 func RolledBack(instance *v1alpha1.WindowsInstance, node *corev1.Node) Event {
-	return Event{instance, node, corev1.EventTypeNormal, "RolledBack", "Change", "The host of Node " + node.Name + " is again what it was before the change, and takes pods."}
+	return Event{instance, node, corev1.EventTypeNormal, "RolledBack", "Change", "The host of Node " + node.Name +
+		" is again what it was before the change, and takes pods."}
 }
 
 // RebootBegins says that the host restarts because of the annotation on its Node.
@@ -110,26 +118,30 @@ func RebootBegins(instance *v1alpha1.WindowsInstance, node *corev1.Node) Event {
 
 // HostGivenBack says that the host is as it was before it became a node.
 func HostGivenBack(instance *v1alpha1.WindowsInstance) Event {
-	return Event{instance, nil, corev1.EventTypeNormal, "HostGivenBack", "Remove", "The host is as it was before it became a node."}
+	return Event{instance, nil, corev1.EventTypeNormal, "HostGivenBack", "Remove",
+		"The host is as it was before it became a node."}
 }
 
 // HostLeftBehind says that the node was removed without its host.
 func HostLeftBehind(instance *v1alpha1.WindowsInstance) Event {
 	return Event{instance, nil, corev1.EventTypeWarning, "HostLeftBehind", "Remove",
-		"As asked, the node is removed without its host " + instance.Spec.Address + `. If the host still exists, it keeps C:\k, its services (description "OpenShift managed"), ` +
+		"As asked, the node is removed without its host " + instance.Spec.Address +
+			`. If the host still exists, it keeps C:\k, its services (description "OpenShift managed"), ` +
 			`C:\var\log, C:\var\lib\kubelet, C:\ProgramData\containerd, its firewall rules and HNS networks, and the Containers feature.`}
 }
 
 // NodeLost says that the Node was deleted while its host is listed.
 func NodeLost(instance *v1alpha1.WindowsInstance) Event {
 	return Event{instance, nil, corev1.EventTypeNormal, "NodeLost", "Join",
-		"Node " + instance.Status.NodeRef.Name + " was deleted while its host is still listed: the kubelet is restarted to register it again."}
+		"Node " + instance.Status.NodeRef.Name +
+			" was deleted while its host is still listed: the kubelet is restarted to register it again."}
 }
 
 // LogsPortClosed says that the API server may not reach the kubelet.
 func LogsPortClosed(instance *v1alpha1.WindowsInstance, address string, err error) Event {
 	return Event{instance, nil, corev1.EventTypeWarning, "LogsPortClosed", "Verify",
-		"The kubelet does not answer at " + address + " (" + err.Error() + "): oc logs and oc exec will not reach the node's pods until that TCP port is open."}
+		"The kubelet does not answer at " + address + " (" + err.Error() +
+			"): oc logs and oc exec will not reach the node's pods until that TCP port is open."}
 }
 
 // AdviceGiven says that an advisory check has failed.
@@ -141,18 +153,20 @@ func AdviceGiven(instance *v1alpha1.WindowsInstance, failed string) Event {
 // HostStays says that the host belongs to another instance too.
 func HostStays(instance, other *v1alpha1.WindowsInstance) Event {
 	return Event{instance, other, corev1.EventTypeNormal, "HostStays", "Remove",
-		"The host is that of WindowsInstance " + other.Name + " too: it stays as it is, and only this entry goes."}
+		"The host also belongs to WindowsInstance " + other.Name + ": it stays as it is, and only this entry goes."}
 }
 
 // KeyAuthorized says that the present SSH key was added on the host with the previous one.
 func KeyAuthorized(instance *v1alpha1.WindowsInstance, fingerprint string) Event {
 	return Event{instance, nil, corev1.EventTypeNormal, "KeyAuthorized", "Connect",
-		"The host refused the present key and accepted the one before: the present one, " + fingerprint + ", was added to those that the host accepts."}
+		"The host refused the present key and accepted the one before: the present one, " + fingerprint +
+			", was added to those that the host accepts."}
 }
 
 // KeyAdopted says that the host was reached with the present SSH key.
 func KeyAdopted(instance *v1alpha1.WindowsInstance, fingerprint string) Event {
-	return Event{instance, nil, corev1.EventTypeNormal, "KeyAdopted", "Connect", "The host was reached with the present key, " + fingerprint + "."}
+	return Event{instance, nil, corev1.EventTypeNormal, "KeyAdopted", "Connect",
+		"The host was reached with the present key, " + fingerprint + "."}
 }
 
 // NodeDeleted says that the Node was deleted.
@@ -167,11 +181,13 @@ func NodeTakenOver(instance *v1alpha1.WindowsInstance, node *corev1.Node) Event 
 		from = " (" + from + ")"
 	}
 	return Event{instance, node, corev1.EventTypeNormal, "NodeTakenOver", "TakeOver",
-		"Node " + node.Name + ", which an older version of the operator" + from + " has configured, belongs to this instance from now on. It goes on as it is until its turn comes to be brought up to date."}
+		"Node " + node.Name + ", which an older version of the operator" + from +
+			" has configured, belongs to this instance from now on. It goes on as it is until its turn comes to be brought up to date."}
 }
 
 // HostKeyImported says that a host key of an older version of the operator is pinned.
 func HostKeyImported(instance *v1alpha1.WindowsInstance) Event {
 	return Event{instance, nil, corev1.EventTypeNormal, "HostKeyPinned", "TakeOver",
-		"The host key " + instance.Status.HostKey.Fingerprint + ", which an older version of the operator has noted for " + instance.Spec.Address + ", is pinned."}
+		"The host key " + instance.Status.HostKey.Fingerprint + ", which an older version of the operator has noted for " +
+			instance.Spec.Address + ", is pinned."}
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// What a host tells of itself goes into the status. A line of its answer may have megabytes, and who controls the host writes what they like:
-// these bounds, in bytes, are far beyond what Windows has, and keep the object within what the API server takes.
+// What a host tells of itself goes into the status. A line of its answer may have megabytes, and who controls the host
+// writes what they like: these bounds, in bytes, are far beyond what Windows has, and keep the object within what the
+// API server takes.
 const (
 	longestFact   = 256
 	longestDetail = 1024
@@ -18,7 +19,7 @@ const (
 	mostAddresses = 64
 )
 
-// boundedStep is a step of which not more is kept than people read.
+// boundedStep returns a step of which not more is kept than people read.
 func boundedStep(step verb.Step) verb.Step {
 	step.Name, step.Detail = text.Plain(step.Name, longestFact), text.Plain(step.Detail, longestDetail)
 	step.Of = min(max(step.Of, 0), mostSteps)
@@ -29,14 +30,16 @@ func boundedStep(step verb.Step) verb.Step {
 // mostSteps is far beyond what a plan has.
 const mostSteps = 1_000_000
 
-// boundFacts cuts those facts that the operator keeps. They are cut where they come in: what is compared later is cut alike.
+// boundFacts cuts those facts that the operator keeps. They are cut where they come in: what is compared later is cut
+// alike.
 func boundFacts(facts *plan.Facts) {
 	if facts == nil {
 		return
 	}
 	system := &facts.System
 	texts := []*string{
-		&system.Product, &system.Edition, &system.Version, &system.Architecture, &system.HostName, &system.PendingHostName, &system.Domain,
+		&system.Product, &system.Edition, &system.Version, &system.Architecture, &system.HostName,
+		&system.PendingHostName, &system.Domain,
 		&system.MachineID, &system.BootID, &facts.Applied, &facts.Fallback, &facts.PodSubnet,
 	}
 	for _, foreign := range texts {
@@ -53,7 +56,9 @@ func boundFacts(facts *plan.Facts) {
 	if current := facts.Identity.Current; current != nil {
 		current.CommonName = text.Plain(current.CommonName, longestFact)
 	}
-	system.Addresses = slices.DeleteFunc(slices.Clone(system.Addresses), func(address string) bool { return !isAddress(address) })
+	system.Addresses = slices.DeleteFunc(slices.Clone(system.Addresses), func(address string) bool {
+		return !isAddress(address)
+	})
 	if len(system.Addresses) > mostAddresses {
 		system.Addresses = slices.Clone(system.Addresses[:mostAddresses])
 	}

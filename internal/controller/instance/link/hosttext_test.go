@@ -34,8 +34,9 @@ func TestStepsCountByTheKindsThatThePlanHas(t *testing.T) {
 		t.Errorf("%d operations, and %d kinds with checks", operations, len(stepKinds))
 	}
 	for name, want := range map[string]string{
-		plan.Name(plan.StartService{Service: "kubelet"}): "StartService", plan.Name(plan.Reboot{}): "Reboot", "Check KubeletHealthy": "Check",
-		"": "Other", "StartServices kubelet": "Other", "startservice kubelet": "Other",
+		plan.Name(plan.StartService{Service: "kubelet"}): "StartService", plan.Name(plan.Reboot{}): "Reboot",
+		"Check KubeletHealthy": "Check",
+		"":                     "Other", "StartServices kubelet": "Other", "startservice kubelet": "Other",
 	} {
 		if got := stepKind(name); got != want {
 			t.Errorf("%q counts as %s", name, got)
@@ -44,7 +45,8 @@ func TestStepsCountByTheKindsThatThePlanHas(t *testing.T) {
 }
 
 func TestFactsOfAnHonestHostAreKeptAsTheyAre(t *testing.T) {
-	facts := &plan.Facts{Applied: strings.Repeat("a", 64), CloudName: &plan.CloudNameFacts{Name: "ip-10-0-128-7.ec2.internal"}}
+	facts := &plan.Facts{Applied: strings.Repeat("a", 64),
+		CloudName: &plan.CloudNameFacts{Name: "ip-10-0-128-7.ec2.internal"}}
 	facts.System.HostName, facts.System.Addresses = "win", []string{"10.0.0.1", "192.168.0.1"}
 	facts.System.BootID = noon.Format(time.RFC3339Nano)
 	before, _ := json.Marshal(facts)

@@ -20,7 +20,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// Inspect brings the agent and asks it what the host is, once for each connection.
+// Inspect brings the agent and asks it for the facts of the host, once for each connection.
 func (l Link) Inspect(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if s.Session.Facts == nil {
 		if o := l.AskFacts(ctx, s); o != nil {
@@ -54,7 +54,7 @@ func (l Link) AskFacts(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	return nil
 }
 
-// Learn keeps what the host has told.
+// Learn keeps the facts that the host has reported.
 func (l Link) Learn(s *scope.Scope, facts *plan.Facts) {
 	s.Session.Facts, s.Session.Unanswered = facts, false
 	if facts.Fallback != "" {
@@ -62,7 +62,7 @@ func (l Link) Learn(s *scope.Scope, facts *plan.Facts) {
 	}
 }
 
-// HostStatus is what the status says of the host, from its facts.
+// HostStatus returns the status of the host, from its facts.
 func HostStatus(facts *plan.Facts) *v1alpha1.HostStatus {
 	system := facts.System
 	return &v1alpha1.HostStatus{
@@ -74,8 +74,9 @@ func HostStatus(facts *plan.Facts) *v1alpha1.HostStatus {
 // sendAgent is the step that an administrator sees while the agent is on its way.
 const sendAgent = "SendAgent"
 
-// BringAgent has the agent on the host and returns its path. What lies in the agent's own folder is run only where an agent of ours has told
-// what the host is: it has closed that folder to others before. Everywhere else the program is sent, to where only administrators can put one.
+// BringAgent has the agent on the host and returns its path. A program in the agent's own folder is run only if an
+// agent of ours has reported the host's facts: that agent has closed the folder to others. Otherwise the program is
+// sent to a folder that only administrators can write.
 func (l Link) BringAgent(ctx context.Context, s *scope.Scope, agent payload.File) (string, error) {
 	if s.Instance.Status.Host != nil {
 		path := nodespec.AgentPath(agent.SHA256)
@@ -90,8 +91,8 @@ func (l Link) BringAgent(ctx context.Context, s *scope.Scope, agent payload.File
 	return path, err
 }
 
-// factsArguments have the agent try the way to the API server, where it is known, and ask the cloud for the machine's name, where that is
-// the node's.
+// factsArguments have the agent try the way to the API server, where it is known, and ask the cloud for the machine's
+// name, where that is the node's.
 func (l Link) factsArguments(s *scope.Scope) []string {
 	var arguments []string
 	if nodename.GivenByCloud(s.Cluster.Platform) && s.KeptNodeName() == "" {

@@ -15,8 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// connect brings a connection to the target. A changed host key that an administrator has accepted is taken. A host that refuses the
-// present key is opened with the one that it replaced, where there is one, and given the present one.
+// connect brings a connection to the target. A changed host key that an administrator has accepted is taken. A host
+// that refuses the present key is opened with the one that it replaced, where there is one, and given the present one.
 func (l Link) connect(ctx context.Context, s *scope.Scope, target remote.Target) (*remote.Connection, error) {
 	connection, err := l.Hosts.Get(ctx, target)
 	var changed *remote.HostKeyChangedError
@@ -30,9 +30,10 @@ func (l Link) connect(ctx context.Context, s *scope.Scope, target remote.Target)
 	return l.openWithPrevious(ctx, s, target, err)
 }
 
-// openWithPrevious logs in with the previous key, authorizes the present one, and connects anew with that. Without a previous key, or if
-// the host refuses it too, the refusal of the present one stands.
-func (l Link) openWithPrevious(ctx context.Context, s *scope.Scope, target remote.Target, refused error) (*remote.Connection, error) {
+// openWithPrevious logs in with the previous key, authorizes the present one, and connects again with that. Without a
+// previous key, or if the host refuses it too, the refusal of the present one stands.
+func (l Link) openWithPrevious(ctx context.Context, s *scope.Scope, target remote.Target,
+	refused error) (*remote.Connection, error) {
 	previous, found, err := keys.Previous(ctx, l.Client, l.Namespace)
 	if err != nil {
 		log.FromContext(ctx).Info("the previous SSH private key cannot be used", "reason", err.Error())
@@ -67,16 +68,18 @@ func (l Link) openWithPrevious(ctx context.Context, s *scope.Scope, target remot
 
 func publicKey(target remote.Target) ssh.PublicKey { return target.Key.Signer().PublicKey() }
 
-// awaitsKey puts into words that a node goes on with the key that it was configured with.
+// awaitsKey explains that a node continues with the key that it was configured with.
 func (l Link) awaitsKey(s *scope.Scope, o *obstacle.Obstacle) *obstacle.Obstacle {
 	if !s.KeyDiffers {
 		return o
 	}
-	o.Message = "The key of Secret " + keys.SecretName + " was changed, and the host was not reached with the new one yet. Its node goes on as it is: " + o.Message
+	o.Message = "The key of Secret " + keys.SecretName +
+		" was changed, and the host was not reached with the new one yet. Its node goes on as it is: " + o.Message
 	if !o.KeyRefused {
 		return o
 	}
-	hint := "With the key before as " + keys.SecretPreviousKey + " in that Secret, the operator brings the new one to the host by itself."
+	hint := "With the key before as " + keys.SecretPreviousKey +
+		" in that Secret, the operator brings the new one to the host by itself."
 	if s.OfMachine() {
 		hint += " Else a Machine that gets its key from the operator's user data is replaced when its turn comes, one at a time."
 	}

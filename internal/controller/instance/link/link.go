@@ -1,5 +1,5 @@
-// Package link is the way to a host: it connects with the pinned host key, brings the agent, runs its verbs, and waits for a host that restarts.
-// Which verbs are run is decided elsewhere.
+// Package link reaches hosts: it connects with the pinned host key, brings the agent, runs its verbs, and waits for a
+// host that restarts. Other packages decide which verbs are run.
 package link
 
 import (
@@ -37,7 +37,7 @@ type Link struct {
 	Namespace string // of the operator
 }
 
-// Reach connects to the host, or takes the connection that is there, and pins its host key at first contact.
+// Reach connects to the host, or reuses a connection, and pins its host key at first contact.
 func (l Link) Reach(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	target, o := l.target(ctx, s)
 	if o != nil {
@@ -72,9 +72,11 @@ func (l Link) Reach(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	return nil
 }
 
-// announceContact says what is waited for while nothing is known of the host. Later on the status has what was found last.
+// announceContact says what is waited for while nothing is known of the host. Later on the status has what was found
+// last.
 func (l Link) announceContact(ctx context.Context, s *scope.Scope) error {
-	if reachable := meta.FindStatusCondition(s.Instance.Status.Conditions, v1alpha1.ConditionReachable); reachable != nil && reachable.Status != metav1.ConditionUnknown {
+	if reachable := meta.FindStatusCondition(s.Instance.Status.Conditions,
+		v1alpha1.ConditionReachable); reachable != nil && reachable.Status != metav1.ConditionUnknown {
 		return nil
 	}
 	s.Instance.Status.Summary = v1alpha1.ReasonInProgress
@@ -89,7 +91,7 @@ func (l Link) Close(s *scope.Scope) {
 	l.Hosts.Close(s.Instance.Name)
 }
 
-// LetGo drops what is held for a host that is no longer worked on: its connection, and what was learnt over it.
+// LetGo drops the connection to a host that is no longer worked on, and the facts learnt over it.
 func (l Link) LetGo(s *scope.Scope) {
 	if s.Connection != nil {
 		l.Hosts.Release(s.Connection)
@@ -98,7 +100,7 @@ func (l Link) LetGo(s *scope.Scope) {
 	l.Close(s)
 }
 
-// Failed forgets what was learnt of a host where something has failed, as far as it may be true no more, and says what stands in the way.
+// Failed forgets facts of a host that may no longer be true after a failure, and returns the obstacle.
 func (l Link) Failed(s *scope.Scope, condition string, err error) *obstacle.Obstacle {
 	s.Session.Spec = ""
 	var failure *verb.Failure

@@ -19,7 +19,8 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func TestOnlyWhatMayRestartTheHostMayAnswerThatItRestarts(t *testing.T) {
 	restarts := verb.Line{Type: verb.TypeRebooting}
 	for name, allowed := range map[verb.Name]bool{
-		verb.Facts: false, verb.Plan: false, verb.Verify: false, verb.Settle: false, verb.Apply: true, verb.Remove: true, verb.Rollback: true, verb.Reboot: true,
+		verb.Facts: false, verb.Plan: false, verb.Verify: false, verb.Settle: false, verb.Apply: true, verb.Remove: true,
+		verb.Rollback: true, verb.Reboot: true,
 	} {
 		if err := complete(name, restarts); (err == nil) != allowed {
 			t.Errorf("%s: %v", name, err)

@@ -21,11 +21,16 @@ const otherKind = "Other"
 
 // stepKinds are the kinds of the steps that agents do: a plan's operations, and checks.
 var stepKinds = kindsOf(
-	plan.EnableFeature{}, plan.DisableFeature{}, plan.SetHostName{}, plan.Reboot{}, plan.MakeDirectory{}, plan.InstallRelease{}, plan.WriteFile{},
-	plan.MakeLink{}, plan.SetEnvironment{}, plan.SetFirewallRule{}, plan.DeleteFirewallRule{}, plan.AddEventSource{}, plan.RemoveEventSource{},
-	plan.AddExclusion{}, plan.RemoveExclusion{}, plan.TrustCertificate{}, plan.DistrustCertificate{}, plan.AddRoute{}, plan.DeleteRoute{},
-	plan.RequestCertificate{}, plan.InstallCertificate{}, plan.ConfigureService{}, plan.StartService{}, plan.StopService{}, plan.DeleteService{},
-	plan.AwaitNetwork{}, plan.CreateEndpoint{}, plan.DeleteNetwork{}, plan.KillProcess{}, plan.RemovePath{}, plan.RestoreService{},
+	plan.EnableFeature{}, plan.DisableFeature{}, plan.SetHostName{}, plan.Reboot{}, plan.MakeDirectory{},
+	plan.InstallRelease{}, plan.WriteFile{},
+	plan.MakeLink{}, plan.SetEnvironment{}, plan.SetFirewallRule{}, plan.DeleteFirewallRule{}, plan.AddEventSource{},
+	plan.RemoveEventSource{},
+	plan.AddExclusion{}, plan.RemoveExclusion{}, plan.TrustCertificate{}, plan.DistrustCertificate{},
+	plan.AddRoute{}, plan.DeleteRoute{},
+	plan.RequestCertificate{}, plan.InstallCertificate{}, plan.ConfigureService{}, plan.StartService{}, plan.StopService{},
+	plan.DeleteService{},
+	plan.AwaitNetwork{}, plan.CreateEndpoint{}, plan.DeleteNetwork{}, plan.KillProcess{}, plan.RemovePath{},
+	plan.RestoreService{},
 )
 
 func kindsOf(operations ...plan.Operation) map[string]bool {
@@ -37,7 +42,8 @@ func kindsOf(operations ...plan.Operation) map[string]bool {
 	return kinds
 }
 
-// stepKind is the step's name without its target, to keep the number of series small. The host is not trusted to name steps as the agent does.
+// stepKind returns the step's name without its target, to keep the number of series small. The host is not trusted to
+// name steps as the agent does.
 func stepKind(name string) string {
 	if kind, _, _ := strings.Cut(name, " "); stepKinds[kind] {
 		return kind

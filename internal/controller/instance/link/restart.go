@@ -18,12 +18,13 @@ import (
 const (
 	// rebootLimit is how long a host may take to come back before it counts as unreachable.
 	rebootLimit = 15 * time.Minute
-	// firstRebootPoll and lastRebootPoll are the times between two looks at a host that restarts: the wait doubles between them.
+	// firstRebootPoll and lastRebootPoll are the times between two looks at a host that restarts: the wait doubles between
+	// them.
 	firstRebootPoll = 500 * time.Millisecond
 	lastRebootPoll  = 2 * time.Second
 )
 
-// stillRestarting is the wait for a host that is away because it restarts; nil when it is not, or takes too long.
+// stillRestarting returns the wait for a host that is away because it restarts; nil when it is not, or takes too long.
 func (l Link) stillRestarting(s *scope.Scope) *obstacle.Obstacle {
 	since := s.Instance.Status.RestartStartedAt
 	if since == nil || l.Clock.Since(since.Time) > rebootLimit {
@@ -32,8 +33,8 @@ func (l Link) stillRestarting(s *scope.Scope) *obstacle.Obstacle {
 	return l.awaitHost(s)
 }
 
-// AnswersWhileRestarting is the wait for a host that answers over SSH and cannot be asked: it goes down, or comes up, or something is wrong with it,
-// and only time tells. Else it is what stands in the way itself.
+// AnswersWhileRestarting returns the wait for a host that answers over SSH but runs no verb: it goes down, or comes up,
+// or something is wrong with it, and only time shows which. For any other host it returns the obstacle itself.
 func (l Link) AnswersWhileRestarting(s *scope.Scope, o *obstacle.Obstacle) *obstacle.Obstacle {
 	restarting := l.stillRestarting(s)
 	if restarting == nil {
@@ -43,11 +44,12 @@ func (l Link) AnswersWhileRestarting(s *scope.Scope, o *obstacle.Obstacle) *obst
 	return restarting
 }
 
-// restartLimit is how long a host may keep its boot id after it said that it restarts. Then it has not: the agent is asked again.
+// restartLimit is how long a host may keep its boot id after it said that it restarts. Then it has not: the agent is
+// asked again.
 const restartLimit = 2 * time.Minute
 
-// AwaitRestart waits while a host that was to restart still answers from before: what it is told then would be lost. It ends the wait
-// when the host is back, or has not restarted after all.
+// AwaitRestart waits while a host that should restart still answers from before the restart: a request at that time
+// would be lost. It ends the wait when the host is back, or has not restarted after all.
 func (l Link) AwaitRestart(s *scope.Scope, facts *plan.Facts) *obstacle.Obstacle {
 	since := s.Instance.Status.RestartStartedAt
 	if since == nil {
@@ -83,12 +85,13 @@ func (l Link) awaitHost(s *scope.Scope) *obstacle.Obstacle {
 	return rebootObstacle(s.Session.RestartLooks)
 }
 
-// rebootObstacle is the wait for the next look at a host that restarts, after so many.
+// rebootObstacle returns the wait for the next look at a host that restarts, after so many.
 func rebootObstacle(looks int) *obstacle.Obstacle {
 	return &obstacle.Obstacle{
 		Condition: v1alpha1.ConditionPrepared, Reason: v1alpha1.ReasonRebooting, Outcome: obstacle.Wait, KeepsTurn: true,
 		After:   min(firstRebootPoll<<min(looks-1, 8), lastRebootPoll),
 		Message: "The host restarts.",
-		Next:    fmt.Sprintf("The operator waits until the host has a new boot id, at most %d minutes.", int(rebootLimit.Minutes())),
+		Next: fmt.Sprintf("The operator waits until the host has a new boot id, at most %d minutes.",
+			int(rebootLimit.Minutes())),
 	}
 }

@@ -34,7 +34,8 @@ func (l Link) Run(ctx context.Context, s *scope.Scope, name verb.Name, arguments
 	return last, err
 }
 
-// complete reports whether an answer brings what its verb must bring. The host is not trusted to send what the agent would.
+// complete reports whether an answer brings what its verb must bring. The host is not trusted to send what the agent
+// would.
 func complete(name verb.Name, last verb.Line) error {
 	if last.Type == verb.TypeRebooting && slices.Contains([]verb.Name{verb.Apply, verb.Remove, verb.Rollback, verb.Reboot}, name) {
 		return nil
@@ -51,7 +52,8 @@ func complete(name verb.Name, last verb.Line) error {
 		ok = r.Facts != nil && r.Plan != nil
 	}
 	if !ok {
-		return fmt.Errorf("the agent's answer to %s is incomplete: it is not the operator's agent, or of another version", name)
+		return fmt.Errorf("the agent's answer to %s is incomplete: it is not the operator's agent, or of another version",
+			name)
 	}
 	return nil
 }

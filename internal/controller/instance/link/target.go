@@ -26,7 +26,7 @@ func isAnotherHost(err error) bool {
 	return reason == remote.ReasonHostKeyChanged || reason == remote.ReasonHostKeyUnexpected
 }
 
-// target says whom to connect to, and which host key must answer.
+// target returns the host to connect to, and the host key that must answer.
 func (l Link) target(ctx context.Context, s *scope.Scope) (remote.Target, *obstacle.Obstacle) {
 	target := remote.Target{
 		Instance: s.Instance.Name, Namespace: s.Instance.Namespace,
@@ -36,7 +36,8 @@ func (l Link) target(ctx context.Context, s *scope.Scope) (remote.Target, *obsta
 	if reserved.NamesAPIServer(target.Address, s.Cluster) {
 		return target, &obstacle.Obstacle{
 			Condition: v1alpha1.ConditionReachable, Reason: v1alpha1.ReasonInvalidEntry, Outcome: obstacle.NeedsAdministrator,
-			Message: target.Address + " is the name of the cluster's API server, and no Windows host.", Next: "Correct the entry. Nothing is sent there.",
+			Message: target.Address + " is the name of the cluster's API server, and no Windows host.",
+			Next:    "Correct the entry. Nothing is sent there.",
 		}
 	}
 	pinned := s.Instance.Status.HostKey
@@ -47,14 +48,15 @@ func (l Link) target(ctx context.Context, s *scope.Scope) (remote.Target, *obsta
 	}
 	data, err := base64.StdEncoding.DecodeString(pinned.Key)
 	if err != nil {
-		return target, obstacle.API(v1alpha1.ConditionReachable, "read the pinned host key", fmt.Errorf("decode the pinned host key for host %s: %w", s.Instance.Spec.Address, err))
+		return target, obstacle.API(v1alpha1.ConditionReachable, "read the pinned host key",
+			fmt.Errorf("decode the pinned host key for host %s: %w", s.Instance.Spec.Address, err))
 	}
 	target.HostKey = &remote.HostKey{Type: pinned.Type, Data: data}
 	return target, nil
 }
 
-// expectedHostKeys are the fingerprints that the Machine or the instance announces for the first contact; none announce nothing. The Machine
-// API itself tells none on any platform.
+// expectedHostKeys returns the fingerprints that the Machine or the instance announces for the first contact; none
+// announce nothing. The Machine API itself tells none on any platform.
 func (l Link) expectedHostKeys(ctx context.Context, s *scope.Scope) ([]string, *obstacle.Obstacle) {
 	announced := []string{s.Instance.Annotations[v1alpha1.AnnotationExpectedHostKey]}
 	if s.OfMachine() {
@@ -85,7 +87,8 @@ func (l Link) pinHostKey(s *scope.Scope, key remote.HostKey, first bool) {
 		return
 	}
 	s.Instance.Status.HostKey = &v1alpha1.HostKey{Type: key.Type, Key: encoded, Fingerprint: key.Fingerprint()}
-	// What was learnt of the host behind another key does not count for this one, and what lies there is not known to be ours.
+	// What was learnt of the host behind another key does not count for this one, and what lies there is not known to be
+	// ours.
 	s.Instance.Status.Host, s.Session.Spec = nil, ""
 	if first || before != nil {
 		l.Events.Emit(event.HostKeyPinned(s.Instance, first))

@@ -17,8 +17,8 @@ const (
 	lastUserDataPoll  = 15 * time.Second
 )
 
-// awaitUserData is the wait for a new Machine's host that is not reachable yet; nil when it was reached before, has had its time, or fails
-// in a way that its user data does not mend.
+// awaitUserData returns the wait for a new Machine's host that is not reachable yet; nil when it was reached before,
+// has had its time, or fails in a way that its user data does not mend.
 func (l Link) awaitUserData(s *scope.Scope, err error) *obstacle.Obstacle {
 	status := s.Instance.Status
 	if !s.OfMachine() || status.HostKey != nil || status.SpecDigest != "" || status.PublicKeyHash != "" {
@@ -33,11 +33,14 @@ func (l Link) awaitUserData(s *scope.Scope, err error) *obstacle.Obstacle {
 	switch remote.ReasonOf(err) {
 	case remote.ReasonAuthenticationFailed:
 		o.Reason, o.KeyRefused = v1alpha1.ReasonUserDataRunning, false
-		o.Message = "The host answers, and does not accept the operator's key yet: its user data is still at work. " + o.Message
-		o.Next = "The operator tries again every " + lastUserDataPoll.String() + " at the latest. If the key is not accepted by " + by + ": " + o.Next
+		o.Message = "The host answers, and does not accept the operator's key yet: its user data is still at work. " +
+			o.Message
+		o.Next = "The operator tries again every " + lastUserDataPoll.String() +
+			" at the latest. If the key is not accepted by " + by + ": " + o.Next
 	case remote.ReasonUnreachable, remote.ReasonConnectionTimedOut, remote.ReasonConnectionLost:
 		o.Message = "The Machine is new: its host may be starting still. " + o.Message
-		o.Next = "The operator tries again every " + lastUserDataPoll.String() + " at the latest. If the host is not reached by " + by + ": " + o.Next
+		o.Next = "The operator tries again every " + lastUserDataPoll.String() +
+			" at the latest. If the host is not reached by " + by + ": " + o.Next
 	default:
 		return nil
 	}
@@ -47,8 +50,9 @@ func (l Link) awaitUserData(s *scope.Scope, err error) *obstacle.Obstacle {
 	return o
 }
 
-// userDataPoll is the time to the next look at a host whose instance is of this age: a quarter of it, so that nobody waits long for a host
-// that starts fast, less up to a fifth, which spreads the looks at hosts that were made at the same time.
+// userDataPoll returns the time to the next look at a host whose instance is of this age: a quarter of it, so that
+// nobody waits long for a host that starts fast, less up to a fifth, which spreads the looks at hosts that were made at
+// the same time.
 func userDataPoll(age time.Duration, jitter float64) time.Duration {
 	poll := min(max(age/4, firstUserDataPoll), lastUserDataPoll)
 	return poll - time.Duration(float64(poll)*0.2*jitter)

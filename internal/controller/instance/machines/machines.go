@@ -16,10 +16,11 @@ import (
 
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=get;list
 
-// Machines reads Machines from the API server and not from a cache.
+// Machines reads Machines from the API server, not from a cache.
 type Machines struct{ Live client.Reader }
 
-// Of reads the instance's Machine; nil when it has none or its Machine is gone, even if another Machine has the same name.
+// Of reads the instance's Machine; nil when it has none or its Machine is gone, even if another Machine has the same
+// name.
 func (m Machines) Of(ctx context.Context, instance *v1alpha1.WindowsInstance) (*machinev1beta1.Machine, error) {
 	reference := instance.Spec.Source.Machine
 	if reference == nil {
@@ -39,7 +40,7 @@ func (m Machines) Of(ctx context.Context, instance *v1alpha1.WindowsInstance) (*
 	return machine, nil
 }
 
-// All are the Machines of the cluster; none where there is no Machine API.
+// All returns the Machines of the cluster; none where there is no Machine API.
 func (m Machines) All(ctx context.Context) ([]machinev1beta1.Machine, error) {
 	var list machinev1beta1.MachineList
 	err := m.Live.List(ctx, &list, client.InNamespace(v1alpha1.MachineNamespace))
@@ -49,7 +50,7 @@ func (m Machines) All(ctx context.Context) ([]machinev1beta1.Machine, error) {
 	return list.Items, nil
 }
 
-// NameOf is the namespace and name of the Machine of a source; empty for none.
+// NameOf returns the namespace and name of the Machine of a source; empty for none.
 func NameOf(source v1alpha1.Source) string {
 	if source.Machine == nil {
 		return ""

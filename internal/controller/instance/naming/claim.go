@@ -1,4 +1,4 @@
-// Package naming decides the node name of a host, claims it, and makes sure that it belongs to nobody else.
+// Package naming decides the node name of a host, claims it, and makes sure that it is unique.
 package naming
 
 import (
@@ -34,8 +34,8 @@ type Names struct {
 	Status   status.Writer
 }
 
-// Claim decides the node's name and makes sure that it belongs to nobody else. The claim is written before it is checked, so that of
-// two instances that claim one name at the same time at least one sees the other.
+// Claim decides the node's name and makes sure that it is unique. It writes the claim before it checks it: of two
+// instances that claim one name at the same time, at least one sees the other.
 func (n Names) Claim(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	name, o := n.expected(ctx, s)
 	if o != nil {
@@ -66,7 +66,8 @@ func (n Names) Claim(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	}
 	if decision.Passes {
 		return &obstacle.Obstacle{
-			Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonWaiting, Outcome: obstacle.Wait, KeepsTurn: true, After: claimPoll,
+			Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonWaiting, Outcome: obstacle.Wait,
+			KeepsTurn: true, After: claimPoll,
 			Message: decision.Message, Next: "The operator looks again in a second.",
 		}
 	}
@@ -78,8 +79,8 @@ func (n Names) Claim(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	}
 }
 
-// refuseRename stops at a host that is a node and calls itself otherwise since. Its Node stays bound to it: under another name the host would
-// be a second node, and nobody would drain and delete the first.
+// refuseRename stops at a host that is a node and calls itself otherwise since. Its Node stays bound to it: under
+// another name the host would be a second node, and nobody would drain and delete the first.
 func (n Names) refuseRename(ctx context.Context, s *scope.Scope, name string) *obstacle.Obstacle {
 	ref := s.Instance.Status.NodeRef
 	if ref == nil || !ref.Confirmed {
@@ -96,13 +97,14 @@ func (n Names) refuseRename(ctx context.Context, s *scope.Scope, name string) *o
 	}
 	s.Session.Facts = nil // the next attempt asks the host again
 	return &obstacle.Obstacle{
-		Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonNameConflict, Outcome: obstacle.NeedsAdministrator, After: obstacle.HostRecheck,
+		Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonNameConflict, Outcome: obstacle.NeedsAdministrator,
+		After:   obstacle.HostRecheck,
 		Message: fmt.Sprintf("The host is Node %s, and calls itself %s now. A host stays the node that it is: no certificate is issued for another name.", ref.Name, name),
 		Next:    fmt.Sprintf("Nothing on the host is changed. Give it its name %s back, or take it out of its source and add it again once its Node is gone.", ref.Name),
 	}
 }
 
-// expected is the lower-case form of the name that the host has or is to be given, or by which the cloud knows it.
+// expected returns the lower-case form of the name that the host has or is to be given, or by which the cloud knows it.
 func (n Names) expected(ctx context.Context, s *scope.Scope) (string, *obstacle.Obstacle) {
 	if name := s.KeptNodeName(); name != "" {
 		return name, nil
@@ -140,9 +142,9 @@ func (n Names) checkClaim(ctx context.Context, s *scope.Scope, name string) (pol
 	return nodename.Grant(claim), nil
 }
 
-// StillNamed tells what has come in the way of the name that was granted, with the Node of that name; nil for none. Long after that a Node of
-// another machine may have come by it, or its own was deleted and another's kubelet was faster: then nothing is signed for the name and nothing
-// is written to that Node.
+// StillNamed returns the obstacle to a name that was granted, or nil, and the Node of that name. Later a Node of
+// another machine may have taken it, or the instance's own was deleted and another kubelet was faster: then nothing is
+// signed for the name and nothing is written to that Node.
 func (n Names) StillNamed(ctx context.Context, s *scope.Scope, node *corev1.Node) *obstacle.Obstacle {
 	if node != nil && ownership.Bound(s.Instance, node) {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
 
-// byCloud is the name by which the cloud knows the machine, or the one that its node has already.
+// byCloud returns the name by which the cloud knows the machine, or the one that its node has already.
 func (n Names) byCloud(ctx context.Context, s *scope.Scope) (string, *obstacle.Obstacle) {
 	told := nodename.CloudAnswer{Platform: s.Cluster.Platform}
 	if facts := s.Session.Facts.CloudName; facts != nil {
@@ -49,7 +49,7 @@ func (n Names) keepsName(ctx context.Context, s *scope.Scope, told nodename.Clou
 	return err == nil && nodename.Keeps(ref.Name, node != nil, told), err
 }
 
-// machineAddresses are those of the instance's Machine; none when it has no Machine.
+// machineAddresses returns the addresses of the instance's Machine; none when it has no Machine.
 func (n Names) machineAddresses(ctx context.Context, s *scope.Scope) ([]corev1.NodeAddress, error) {
 	if !s.OfMachine() {
 		return nil, nil
@@ -65,12 +65,14 @@ func cloudNameObstacle(decision policy.Decision) *obstacle.Obstacle {
 	if decision.Reason == v1alpha1.ReasonNameConflict {
 		return &obstacle.Obstacle{
 			Condition: v1alpha1.ConditionJoined, Reason: decision.Reason, Message: decision.Message,
-			Next: obstacle.Untouched + "If the Machine is right, look at who controls the host; delete the Machine to have it replaced.",
+			Next: obstacle.Untouched +
+				"If the Machine is right, look at who controls the host; delete the Machine to have it replaced.",
 		}
 	}
 	return &obstacle.Obstacle{
 		Condition: v1alpha1.ConditionSupported, Reason: decision.Reason, Message: decision.Message,
-		Next: obstacle.Untouched + "Let the host reach http://169.254.169.254, in its routes and firewall and in the instance's metadata options; the operator then goes on by itself. " +
+		Next: obstacle.Untouched +
+			"Let the host reach http://169.254.169.254, in its routes and firewall and in the instance's metadata options; the operator then goes on by itself. " +
 			"On AWS and GCP only machines of that cloud can be nodes: take a host that is elsewhere out of its source.",
 	}
 }

@@ -1,4 +1,4 @@
-// Package nodes reads and writes the Node of an instance. It decides nothing about hosts, and asks the gate nothing.
+// Package nodes reads and writes the Node of an instance. It decides nothing about hosts, and does not ask the gate.
 package nodes
 
 import (
@@ -22,7 +22,8 @@ import (
 // Nodes reads Nodes from the API server, and writes them.
 type Nodes struct {
 	Client client.Client
-	// Live reads the API server and not the cache: what the operator has just written to a Node decides whether its host is left alone.
+	// Live reads the API server and not the cache: what the operator has just written to a Node decides whether its host
+	// is left alone.
 	Live      client.Reader
 	Machines  machines.Machines
 	Events    event.Recorder
@@ -51,7 +52,7 @@ func (n Nodes) Named(ctx context.Context, name string) (*corev1.Node, error) {
 	return node, nil
 }
 
-// Instances are all instances, as the API server has them.
+// Instances returns all instances, as the API server has them.
 func (n Nodes) Instances(ctx context.Context) ([]v1alpha1.WindowsInstance, error) {
 	var instances v1alpha1.WindowsInstanceList
 	if err := n.Live.List(ctx, &instances, client.InNamespace(n.Namespace)); err != nil {
@@ -69,9 +70,10 @@ func (n Nodes) Owns(ctx context.Context, instance *v1alpha1.WindowsInstance, nod
 	return ownership.Owns(instance, node, instances), nil
 }
 
-// Claim is the claim of an instance to a node name, with the Node of that name, which may be nil, and all instances and Machines that could have
-// the name.
-func (n Nodes) Claim(ctx context.Context, instance *v1alpha1.WindowsInstance, name string, node *corev1.Node) (nodename.Claim, error) {
+// Claim returns the claim of an instance to a node name, with the Node of that name, which may be nil, and all
+// instances and Machines that could have the name.
+func (n Nodes) Claim(ctx context.Context, instance *v1alpha1.WindowsInstance, name string,
+	node *corev1.Node) (nodename.Claim, error) {
 	claim := nodename.Claim{Instance: *instance, NodeName: name, Node: node}
 	var err error
 	if claim.Others, err = n.Instances(ctx); err != nil {
@@ -81,7 +83,7 @@ func (n Nodes) Claim(ctx context.Context, instance *v1alpha1.WindowsInstance, na
 	return claim, err
 }
 
-// NameOf is the node name that an instance has claimed; empty before the claim.
+// NameOf returns the node name that an instance has claimed; empty before the claim.
 func NameOf(instance *v1alpha1.WindowsInstance) string {
 	if instance.Status.NodeRef == nil {
 		return ""
@@ -103,13 +105,13 @@ func RebootWanted(node *corev1.Node) bool {
 	return wanted
 }
 
-// Cordoned reports whether the operator has made the Node unschedulable, for a drain that is not over.
+// Cordoned reports whether the operator has made the Node unschedulable for a drain that has not ended.
 func Cordoned(node *corev1.Node) bool {
 	_, ours := node.Annotations[v1alpha1.AnnotationCordoned]
 	return ours
 }
 
-// InternalIPs are the internal addresses among those of a Node or a Machine.
+// InternalIPs returns the internal addresses among those of a Node or a Machine.
 func InternalIPs(addresses []corev1.NodeAddress) []string {
 	var ips []string
 	for _, address := range addresses {

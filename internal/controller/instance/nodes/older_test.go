@@ -11,14 +11,17 @@ import (
 
 func TestWhatAnOlderOperatorHasWrittenOnANodeGoesWhenItIsUpToDate(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
-		Annotations: map[string]string{v1alpha1.AnnotationVersion: "10.19.0-1a2b3c4", v1alpha1.AnnotationDesiredVersion: "10.19.0-1a2b3c4", v1alpha1.AnnotationPubKeyHash: "hash"},
-		Labels:      map[string]string{},
+		Annotations: map[string]string{v1alpha1.AnnotationVersion: "10.19.0-1a2b3c4",
+			v1alpha1.AnnotationDesiredVersion: "10.19.0-1a2b3c4", v1alpha1.AnnotationPubKeyHash: "hash"},
+		Labels: map[string]string{},
 	}}
-	node.Annotations[v1alpha1.AnnotationUsername], node.Annotations[v1alpha1.AnnotationTakenOverFrom] = "encrypted", "10.19.0-1a2b3c4"
+	node.Annotations[v1alpha1.AnnotationUsername], node.Annotations[v1alpha1.AnnotationTakenOverFrom] = "encrypted",
+		"10.19.0-1a2b3c4"
 	node.Labels["a-users"], node.Spec.Unschedulable = "label", true
 	dropOlderMarks(node)
 	if len(node.Annotations) != 2 || node.Labels["a-users"] == "" || !node.Spec.Unschedulable {
-		t.Errorf("a Node that a user has made unschedulable has %v, %v, unschedulable: %t", node.Annotations, node.Labels, node.Spec.Unschedulable)
+		t.Errorf("a Node that a user has made unschedulable has %v, %v, unschedulable: %t", node.Annotations, node.Labels,
+			node.Spec.Unschedulable)
 	}
 	node.Labels[v1alpha1.LabelUpgrading] = "true"
 	dropOlderMarks(node)

@@ -15,8 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
 )
 
-// Bind labels the Node and binds it to the instance. What its source wants it to carry from the beginning is written with the binding,
-// and so once for each registration.
+// Bind labels the Node and binds it to the instance. Taints from its source are written with the first binding, so once
+// for each registration.
 func (n Nodes) Bind(ctx context.Context, instance *v1alpha1.WindowsInstance, node *corev1.Node) error {
 	after := node.DeepCopy()
 	setLabels(after, instance)
@@ -39,9 +39,11 @@ func (n Nodes) Bind(ctx context.Context, instance *v1alpha1.WindowsInstance, nod
 	return nil
 }
 
-// kubeletsLabels are what the kubelet says of its host, or the operator of its source. A Machine's labels do not change them.
+// kubeletsLabels are what the kubelet says of its host, or the operator of its source. A Machine's labels do not change
+// them.
 var kubeletsLabels = []string{
-	corev1.LabelOSStable, corev1.LabelArchStable, corev1.LabelHostname, corev1.LabelWindowsBuild, v1alpha1.LabelOSID, v1alpha1.LabelBYOH,
+	corev1.LabelOSStable, corev1.LabelArchStable, corev1.LabelHostname, corev1.LabelWindowsBuild,
+	v1alpha1.LabelOSID, v1alpha1.LabelBYOH,
 }
 
 // setLabels puts on the Node the labels of a node of ours, and keepLabels those of its source.
@@ -64,7 +66,8 @@ func keepLabels(node *corev1.Node, metadata *v1alpha1.NodeMetadata) {
 	}
 }
 
-// addTaints puts the taints on the Node that its source wants there. Of one key and effect there is only one taint; that of the Node stays.
+// addTaints puts the taints on the Node that its source wants there. Of one key and effect there is only one taint;
+// that of the Node stays.
 func addTaints(node *corev1.Node, metadata *v1alpha1.NodeMetadata) {
 	if metadata == nil {
 		return
@@ -76,9 +79,10 @@ func addTaints(node *corev1.Node, metadata *v1alpha1.NodeMetadata) {
 	}
 }
 
-// Release hands a proven node to the scheduler: it writes the annotations with the version and the key's hash and the labels that its source
-// wants, and takes away what kept pods off while the node was not proven.
-func (n Nodes) Release(ctx context.Context, instance *v1alpha1.WindowsInstance, node *corev1.Node, keyHash string) error {
+// Release hands a proven node to the scheduler: it writes the annotations with the version and the key's hash and the
+// labels from its source, and removes what kept pods away while the node was not proven.
+func (n Nodes) Release(ctx context.Context, instance *v1alpha1.WindowsInstance, node *corev1.Node,
+	keyHash string) error {
 	after := node.DeepCopy()
 	keepLabels(after, instance.Spec.Node)
 	setAll(&after.Annotations, map[string]string{
@@ -105,7 +109,7 @@ func (n Nodes) Release(ctx context.Context, instance *v1alpha1.WindowsInstance, 
 	return nil
 }
 
-// Patch writes what differs, and nothing when nothing does.
+// Patch writes the differences, if there are any.
 func (n Nodes) Patch(ctx context.Context, before, after *corev1.Node) error {
 	patch := client.MergeFrom(before)
 	if !reflect.DeepEqual(before.Spec, after.Spec) {
@@ -133,7 +137,8 @@ func setAll(into *map[string]string, values map[string]string) {
 	}
 }
 
-// TakeIntoService makes the Node schedulable again if the operator had made it unschedulable, and changes nothing else of it.
+// TakeIntoService makes the Node schedulable again if the operator had made it unschedulable, and changes nothing else
+// of it.
 func (n Nodes) TakeIntoService(ctx context.Context, instance *v1alpha1.WindowsInstance) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		node, err := n.Of(ctx, instance)

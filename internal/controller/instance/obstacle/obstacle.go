@@ -1,5 +1,6 @@
-// Package obstacle has the reasons why an instance is not further: what a phase returns when the next one must not run.
-// Its constructors put errors of the API server, of connections and of hosts into words for administrators, and have no effects.
+// Package obstacle defines the reasons why an instance does not progress: a phase returns an obstacle when the next
+// phase must not run. Its constructors put errors of the API server, of connections and of hosts into words for
+// administrators, and have no effects.
 package obstacle
 
 import (
@@ -17,11 +18,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// LongestMessage keeps messages of hosts and libraries within what the API server takes and people read, in bytes.
+// LongestMessage limits messages of hosts and libraries, in bytes: the API server must accept them, and people read
+// them.
 const LongestMessage = 2048
 
-// Untouched begins the next action of a host that is refused before it is configured. The agent has its own folder in C:\k, and so closes C:\k
-// with its first look at the host.
+// Untouched begins the next action of a host that is refused before it is configured. The agent has its own folder in
+// C:\k, and so closes C:\k with its first look at the host.
 const Untouched = `The host is left as it is, but that only administrators can use C:\k until it is given back. `
 
 // HostRecheck is how often a refused host is asked again: it may have been changed.
@@ -30,7 +32,7 @@ const HostRecheck = 10 * time.Minute
 // conflictDelay is how soon a write is tried again after a conflict with another writer.
 const conflictDelay = 200 * time.Millisecond
 
-// Obstacle is why an instance is not further.
+// Obstacle is the reason why an instance does not progress.
 type Obstacle struct {
 	// Phase is the name of the phase that has met it.
 	Phase string
@@ -41,7 +43,8 @@ type Obstacle struct {
 	Message string
 	Next    string
 	Outcome Outcome
-	// KeepsTurn is true when the instance keeps its turn at the gate: the obstacle belongs to the work on a node that has it, or passes by itself.
+	// KeepsTurn is true when the instance keeps its turn at the gate: the obstacle belongs to the work on a node that has
+	// it, or passes by itself.
 	KeepsTurn bool
 	// AtGate is true when the gate has refused: a change of the policy, or of what is being disturbed, may end that.
 	AtGate bool
@@ -54,7 +57,7 @@ type Obstacle struct {
 	Err   error
 }
 
-// Leaves reports whether the obstacle leaves a condition as it is. A nil one does not.
+// Leaves reports whether the obstacle leaves a condition as it is. A nil obstacle does not.
 func (o *Obstacle) Leaves(condition string) bool {
 	return o != nil && o.Outcome == LeftAlone && o.Condition != condition
 }
@@ -67,7 +70,7 @@ func (o *Obstacle) Status() metav1.ConditionStatus {
 	return metav1.ConditionFalse
 }
 
-// API is a request to the API server that failed.
+// API returns the obstacle of a failed request to the API server.
 func API(condition, what string, err error) *Obstacle {
 	if apierrors.IsConflict(err) {
 		return &Obstacle{
@@ -82,10 +85,11 @@ func API(condition, what string, err error) *Obstacle {
 	}
 }
 
-// Host is a failure of a verb on the host, or of the way to it.
+// Host returns the obstacle of a verb that failed on the host, or of a failed connection to it.
 func Host(condition string, err error) *Obstacle {
 	o := &Obstacle{
-		Condition: condition, Reason: v1alpha1.ReasonStepFailed, Message: text.Shortened(err.Error(), LongestMessage), Err: err,
+		Condition: condition, Reason: v1alpha1.ReasonStepFailed, Message: text.Shortened(err.Error(), LongestMessage),
+		Err:  err,
 		Next: "The operator tries again; what was done already is not done twice.",
 	}
 	var failure *verb.Failure
@@ -105,19 +109,22 @@ func Host(condition string, err error) *Obstacle {
 	return o
 }
 
-// knownReason is the reason of a failure on a host as a reason of a condition: one of the agent's, whatever the host has sent.
+// knownReason returns the reason of a failure on a host as a reason of a condition: always one of the agent's, whatever
+// the host has sent.
 func knownReason(reason verb.Reason) verb.Reason {
 	switch reason {
-	case verb.ReasonAgentBusy, verb.ReasonInvalidInput, verb.ReasonStepFailed, verb.ReasonDiskFull, verb.ReasonServiceFailed, verb.ReasonPayloadDamaged,
+	case verb.ReasonAgentBusy, verb.ReasonInvalidInput, verb.ReasonStepFailed, verb.ReasonDiskFull,
+		verb.ReasonServiceFailed, verb.ReasonPayloadDamaged,
 		verb.ReasonSpecUnknown, verb.ReasonAgentError:
 		return reason
 	}
 	return verb.ReasonAgentError
 }
 
-// Connect is a connection to a host that failed.
+// Connect returns the obstacle of a failed connection to a host.
 func Connect(err error) *Obstacle {
-	o := &Obstacle{Condition: v1alpha1.ConditionReachable, Reason: string(remote.ReasonUnreachable), Message: err.Error(), Err: err}
+	o := &Obstacle{Condition: v1alpha1.ConditionReachable, Reason: string(remote.ReasonUnreachable),
+		Message: err.Error(), Err: err}
 	var failed *remote.Error
 	if errors.As(err, &failed) {
 		o.failedBy(err, failed)
@@ -138,18 +145,21 @@ func (o *Obstacle) failedBy(err error, failed *remote.Error) {
 	}
 }
 
-// Payload is a payload that the operator cannot read.
+// Payload returns the obstacle of a payload that the operator cannot read.
 func Payload(err error) *Obstacle {
 	return &Obstacle{
 		Condition: v1alpha1.ConditionInstalled, Reason: v1alpha1.ReasonPayloadUnavailable, Err: err,
-		Message: "The operator cannot read its payload: " + err.Error(), Next: "The operator's image is damaged or its disk is full.",
+		Message: "The operator cannot read its payload: " + err.Error(),
+		Next:    "The operator's image is damaged or its disk is full.",
 	}
 }
 
-// Spec is a NodeSpec that cannot be made: a program is missing, or the cluster lacks a setting that it needs.
+// Spec returns the obstacle of a NodeSpec that cannot be made: a program is missing, or the cluster lacks a setting
+// that it needs.
 func Spec(err error) *Obstacle {
 	o := &Obstacle{
-		Condition: v1alpha1.ConditionInstalled, Reason: v1alpha1.ReasonClusterConfigurationInvalid, Message: err.Error(), Err: err,
+		Condition: v1alpha1.ConditionInstalled, Reason: v1alpha1.ReasonClusterConfigurationInvalid,
+		Message: err.Error(), Err: err,
 		Next: "The operator cannot say what the host should be until this is in order.",
 	}
 	var lacks *nodespec.MissingProgramsError

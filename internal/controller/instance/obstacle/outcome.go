@@ -1,13 +1,13 @@
 package obstacle
 
-// Outcome says how a reconcile goes on after an obstacle.
+// Outcome says how a reconcile continues after an obstacle.
 type Outcome int
 
 const (
 	// TryAgain means that something failed. The phases run again after delays that grow.
 	TryAgain Outcome = iota
-	// ChangeFailed means that the host does not work after a change. The phases run again, and the failures are counted: after
-	// some of them the host is rolled back.
+	// ChangeFailed means that the host does not work after a change. The phases run again, and the failures are counted:
+	// after some of them the host is rolled back.
 	ChangeFailed
 	// Wait means that something is on its way. The phases run again when it has come, or after the obstacle's time.
 	Wait

@@ -1,4 +1,5 @@
-// Package readiness explains why a Node is not Ready, and how long the operator waits for that. It reads nothing itself.
+// Package readiness explains why a Node is not Ready, and how long the operator waits for that. It reads nothing
+// itself.
 package readiness
 
 import (
@@ -15,19 +16,19 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 )
 
-// notReadyGrace is how long a node may be NotReady before the operator looks at its host: a reboot by hand or a restarted kubelet
-// mends itself, and so does most of what the agent repairs.
+// notReadyGrace is how long a node may be NotReady before the operator looks at its host: a reboot by hand or a
+// restarted kubelet mends itself, and so does most of what the agent repairs.
 const notReadyGrace = 2 * time.Minute
 
 const (
 	// readyLimit is how long a node that passed all checks may take to report Ready before it counts as a failure.
 	readyLimit = 2 * time.Minute
-	// readyPoll is how soon a Node is looked at again whose kubelet has not reported since it began: the Node's events do not tell of a
-	// report that says the same as the one before.
+	// readyPoll is how soon a Node is looked at again whose kubelet has not reported since it began: the Node's events do
+	// not tell of a report that says the same as the one before.
 	readyPoll = 2 * time.Second
 )
 
-// Grace waits a while before a NotReady node is looked at over SSH.
+// Grace waits a while before the operator looks at a NotReady node over SSH.
 func Grace(node *corev1.Node, now time.Time) *obstacle.Obstacle {
 	since, message := nodes.NotReadySince(node)
 	rest := notReadyGrace - now.Sub(since)
@@ -41,7 +42,8 @@ func Grace(node *corev1.Node, now time.Time) *obstacle.Obstacle {
 	}
 }
 
-// NotReady explains why the Node is not known to be Ready, or returns "". A report from before the running kubelet was started does not count.
+// NotReady explains why the Node is not known to be Ready, or returns "". A report from before the running kubelet was
+// started does not count.
 func NotReady(s *scope.Scope, node *corev1.Node, kubeletStarted time.Time) string {
 	message := "The kubelet of Node " + s.NodeName() + " does not report Ready yet."
 	switch {
@@ -59,7 +61,8 @@ func NotReady(s *scope.Scope, node *corev1.Node, kubeletStarted time.Time) strin
 // Await waits until the Node is known to be Ready; awaited names the wait.
 func Await(s *scope.Scope, node *corev1.Node, now time.Time, awaited, message string) *obstacle.Obstacle {
 	o := s.Awaited(now, awaited, readyLimit, &obstacle.Obstacle{
-		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonNodeNotReady, Outcome: obstacle.ChangeFailed, Message: message,
+		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonNodeNotReady,
+		Outcome: obstacle.ChangeFailed, Message: message,
 		Next: "All checks on the host passed. The kubelet reports within a minute.",
 	})
 	switch {
@@ -71,7 +74,7 @@ func Await(s *scope.Scope, node *corev1.Node, now time.Time, awaited, message st
 	return o
 }
 
-// Pass takes over from the Node whether it is Ready, for a host that is not looked at.
+// Pass takes the Ready condition from the Node, for a host that is not looked at.
 func Pass(s *scope.Scope, node *corev1.Node) {
 	if nodestate.Ready(node) {
 		s.Pass(v1alpha1.ConditionReady, "The node is Ready, as the version of the operator before this one has configured it.")

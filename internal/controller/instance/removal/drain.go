@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 )
 
-// Drain moves the pods away before the node goes.
+// Drain evicts the pods before the node is deleted.
 func (r Removal) Drain(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if s.HandedOver || s.NodeName() == "" {
 		return nil
@@ -34,7 +34,8 @@ func (r Removal) Drain(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	// A node that does not work is disturbed by nothing any more.
 	if nodestate.Ready(node) && s.Released(node) {
 		if o := r.Turn.Acquire(ctx, s, node, v1alpha1.CauseRemoval); o != nil {
-			o.Condition, o.Next = v1alpha1.ConditionReady, "The node goes on as it is, and is taken out of the cluster when its turn comes."
+			o.Condition, o.Next = v1alpha1.ConditionReady,
+				"The node goes on as it is, and is taken out of the cluster when its turn comes."
 			return o
 		}
 	}
@@ -56,7 +57,9 @@ func (r Removal) drainPostponed(s *scope.Scope) *obstacle.Obstacle {
 		return nil
 	}
 	return &obstacle.Obstacle{
-		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonDrainTimedOut, Outcome: obstacle.Wait, After: rest, Message: failed.Message,
-		Next: "The node is drained again at " + failed.RetryAfter.UTC().Format(time.RFC3339) + ". A PodDisruptionBudget that allows no disruption must be changed by its owner.",
+		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonDrainTimedOut, Outcome: obstacle.Wait, After: rest,
+		Message: failed.Message,
+		Next: "The node is drained again at " + failed.RetryAfter.UTC().Format(time.RFC3339) +
+			". A PodDisruptionBudget that allows no disruption must be changed by its owner.",
 	}
 }

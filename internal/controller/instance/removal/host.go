@@ -1,4 +1,5 @@
-// Package removal gives a host back and takes its node out of the cluster. The ledger on the host says how it was before; the agent reads it.
+// Package removal gives a host back and takes its node out of the cluster. The agent reads the host's former state from
+// the ledger there.
 package removal
 
 import (
@@ -45,8 +46,8 @@ type Removal struct {
 // NeedsHost reports whether the host must be reached to give it back.
 func NeedsHost(s *scope.Scope) bool { return !untouched(s) && !forgotten(s) }
 
-// untouched reports whether there is nothing to give back: the host was never changed, which it is from the moment its host key is pinned,
-// or it is another instance's now.
+// untouched reports whether there is nothing to give back: the host was never changed, which it is from the moment its
+// host key is pinned, or it is another instance's now.
 func untouched(s *scope.Scope) bool { return s.HandedOver || s.Instance.Status.HostKey == nil }
 
 // forgotten reports whether an administrator has said that the host is gone for good.
@@ -56,16 +57,17 @@ func forgotten(s *scope.Scope) bool {
 
 // forgetHint is how an administrator removes a node without its host.
 func (r Removal) forgetHint(s *scope.Scope) string {
-	return fmt.Sprintf("If the host is gone for good: kubectl annotate windowsinstance %s -n %s %s=true", s.Instance.Name, r.Namespace, v1alpha1.AnnotationForgetHost)
+	return fmt.Sprintf("If the host is gone for good: kubectl annotate windowsinstance %s -n %s %s=true", s.Instance.Name,
+		r.Namespace, v1alpha1.AnnotationForgetHost)
 }
 
-// Reach connects to the host, and says what to do when it is gone.
+// Reach connects to the host. For a host that is gone, the obstacle says what to do.
 func (r Removal) Reach(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if !NeedsHost(s) {
 		return nil
 	}
 	if o := r.Link.Reach(ctx, s); o != nil {
-		// A host that is away may be so for ever, and others are not to wait for it.
+		// A host that is away may be so forever, and others must not wait for it.
 		if held := r.Turn.Leave(ctx, s); held != nil {
 			return held
 		}
@@ -77,7 +79,7 @@ func (r Removal) Reach(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	return nil
 }
 
-// GiveBack has the agent restore the host, restarts included, and takes the agent itself away.
+// GiveBack has the agent restore the host, restarts included, and deletes the agent.
 func (r Removal) GiveBack(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if untouched(s) {
 		return nil
@@ -106,7 +108,8 @@ func (r Removal) GiveBack(ctx context.Context, s *scope.Scope) *obstacle.Obstacl
 	if err := s.Connection.Remove(ctx, nodespec.AgentRoot, nodespec.LandingRoot); err != nil {
 		return r.Link.Failed(s, v1alpha1.ConditionReady, err)
 	}
-	// The agent has left in it what was there before and nothing else. What that was, nobody can say once the ledger is gone.
+	// The agent has left in it what was there before and nothing else. What that was, nobody can say once the ledger is
+	// gone.
 	if err := s.Connection.RemoveEmpty(ctx, nodespec.Root); err != nil {
 		return r.Link.Failed(s, v1alpha1.ConditionReady, err)
 	}

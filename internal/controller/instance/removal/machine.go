@@ -9,18 +9,19 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
-// lateNodeLimit is how long after the end of its Machine a kubelet's last request, to register its Node, may still arrive.
+// lateNodeLimit is how long after the end of its Machine a kubelet's last request, to register its Node, may still
+// arrive.
 const lateNodeLimit = 10 * time.Second
 
-// Disconnect ends what goes on with a host that is gone with its Machine. The Machine API has drained the node; there is nothing to be
-// given back, and a pause has nothing to hold up.
+// Disconnect ends all work on a host that is gone with its Machine. The Machine API has drained the node; nothing has
+// to be given back, and a pause has no effect.
 func (r Removal) Disconnect(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	r.Link.Close(s)
 	return r.Turn.Leave(ctx, s)
 }
 
-// AwaitLateNode waits for the Node of a kubelet that could register it until its host was gone: it may have had its certificate, and no
-// Node was seen yet. One that appears is deleted by the phase before this one.
+// AwaitLateNode waits for a Node that the kubelet may have registered just before its host was gone: the kubelet may
+// have its certificate, and no Node was seen yet. The previous phase deletes a Node that appears.
 func (r Removal) AwaitLateNode(_ context.Context, s *scope.Scope) *obstacle.Obstacle {
 	ref := s.Instance.Status.NodeRef
 	if ref == nil || !ref.Confirmed || ref.UID != "" {

@@ -46,7 +46,7 @@ func (r Removal) ForgetNode(ctx context.Context, s *scope.Scope) *obstacle.Obsta
 	return nil
 }
 
-// DeleteInstance ends the instance's life.
+// DeleteInstance deletes the instance.
 func (r Removal) DeleteInstance(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if o := r.Turn.Leave(ctx, s); o != nil {
 		return o
@@ -61,10 +61,11 @@ func (r Removal) DeleteInstance(ctx context.Context, s *scope.Scope) *obstacle.O
 }
 
 // kubeletSigners sign what a kubelet asks for itself: its renewals and its serving certificates.
-var kubeletSigners = [...]string{certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.KubeletServingSignerName}
+var kubeletSigners = [...]string{certificatesv1.KubeAPIServerClientKubeletSignerName,
+	certificatesv1.KubeletServingSignerName}
 
-// ForgetKubelet deletes the certificate requests that the kubelet has made of a Node that is gone. Those that the operator made for it have gone
-// with the Node.
+// ForgetKubelet deletes the certificate requests of the kubelet of a deleted Node. The requests that the operator made
+// for it were deleted with the Node.
 func (r Removal) ForgetKubelet(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	ref := s.Instance.Status.NodeRef
 	if s.HandedOver || ref == nil || !ref.Confirmed {
@@ -85,8 +86,8 @@ func (r Removal) ForgetKubelet(ctx context.Context, s *scope.Scope) *obstacle.Ob
 	return nil
 }
 
-// HandOver finds out whether the host of an instance that is to be removed belongs to another instance by now: it is listed under a
-// second address, or moved to a new one. Then the host and its node stay, and only the instance goes.
+// HandOver checks whether the host of an instance that is being removed now belongs to another instance: it is listed
+// under a second address, or moved to a new one. Then the host and its node stay, and only the instance is deleted.
 func (r Removal) HandOver(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	instances, err := r.Nodes.Instances(ctx)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package rollback counts the failures of a change of a node in service, brings the host back to what it was after some of them, and keeps it there
-// until the next attempt.
+// Package rollback counts the failures of a change of a node in service, rolls the host back after some of them, and
+// keeps it there until the next attempt.
 package rollback
 
 import (
@@ -29,7 +29,7 @@ const changeAttempts = 3
 // nextLook is how soon the instance is looked at again when the way back has begun or is at its end.
 const nextLook = 2 * time.Second
 
-// Rollback counts failures of a change, and brings the host back.
+// Rollback counts failures of a change, and rolls the host back.
 type Rollback struct {
 	Client  client.Client // for instances
 	Nodes   nodes.Nodes
@@ -41,8 +41,8 @@ type Rollback struct {
 	Clock   clock.PassiveClock
 }
 
-// Remind keeps a node as it is whose last change has failed, until the change is another one, the time for the next attempt has
-// come, or an administrator asks for it.
+// Remind leaves a node whose last change has failed as it is until another change is wanted, the next attempt is due,
+// or an administrator asks for it.
 func (f Rollback) Remind(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	failed := s.Instance.Status.FailedChange // of which an administrator may want to hear no more
 	if o := f.TakeRetry(ctx, s); o != nil {
@@ -85,8 +85,10 @@ func (f Rollback) Remind(ctx context.Context, s *scope.Scope) *obstacle.Obstacle
 		return o
 	}
 	return &obstacle.Obstacle{
-		Condition: v1alpha1.ConditionUpToDate, Reason: reason, Outcome: obstacle.Wait, After: failed.RetryAfter.Sub(f.Clock.Now()), Message: failed.Message,
-		Next: "The node goes on as it was. The operator tries again at " + failed.RetryAfter.UTC().Format(time.RFC3339) + ", " + f.Changes.RetryHint(s),
+		Condition: v1alpha1.ConditionUpToDate, Reason: reason, Outcome: obstacle.Wait,
+		After: failed.RetryAfter.Sub(f.Clock.Now()), Message: failed.Message,
+		Next: "The node goes on as it was. The operator tries again at " + failed.RetryAfter.UTC().Format(time.RFC3339) +
+			", " + f.Changes.RetryHint(s),
 	}
 }
 
@@ -109,8 +111,8 @@ func (f Rollback) TakeRetry(ctx context.Context, s *scope.Scope) *obstacle.Obsta
 	return nil
 }
 
-// Count looks at an obstacle that a change of a node in service has met. After some attempts the change has failed: where the host
-// still has what it was before, it is brought back to that.
+// Count counts an obstacle to a change of a node in service. After some attempts the change has failed: if the host
+// still has its former state, it is rolled back.
 func (f Rollback) Count(ctx context.Context, s *scope.Scope, o *obstacle.Obstacle) *obstacle.Obstacle {
 	if s.Instance.Spec.DesiredState != v1alpha1.DesiredStateNode || o.Outcome != obstacle.ChangeFailed {
 		return o
@@ -134,14 +136,17 @@ func (f Rollback) Count(ctx context.Context, s *scope.Scope, o *obstacle.Obstacl
 		return obstacle.API(v1alpha1.ConditionUpToDate, "note that the change has failed", err)
 	}
 	return &obstacle.Obstacle{
-		Phase: o.Phase, Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonChangeFailedNotRolledBack, Outcome: obstacle.Wait, KeepsTurn: true, After: nextLook,
+		Phase: o.Phase, Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonChangeFailedNotRolledBack,
+		Outcome: obstacle.Wait, KeepsTurn: true, After: nextLook,
 		Message: "The change has failed: " + o.Message, Next: "The operator brings the host back to what it was before.",
 	}
 }
 
-// noteNoWayBack writes down that a change has failed of a host that cannot be brought back: others are not to follow it. It is tried on.
+// noteNoWayBack records a failed change of a host that cannot be rolled back: other hosts must not follow it. The
+// operator keeps trying it.
 func (f Rollback) noteNoWayBack(s *scope.Scope, node *corev1.Node, o *obstacle.Obstacle) {
-	if failed := s.Instance.Status.FailedChange; failed != nil && !failed.RolledBack && f.Changes.Same(s, node, failed) && failed.RetryAfter.After(f.Clock.Now()) {
+	if failed := s.Instance.Status.FailedChange; failed != nil && !failed.RolledBack && f.Changes.Same(s, node, failed) &&
+		failed.RetryAfter.After(f.Clock.Now()) {
 		return
 	}
 	f.Changes.Note(s, node, o.Reason, o.Message, "")

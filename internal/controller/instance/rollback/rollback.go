@@ -16,8 +16,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// RollBack brings the host of a change that has failed back to what it was, and its node into service again. What it has done is known from
-// the host and the status, so that it goes on wherever it was cut off.
+// RollBack rolls the host of a failed change back, and brings its node into service again. It reads its progress from
+// the host and the status, so it continues wherever it was interrupted.
 func (f Rollback) RollBack(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	failed, facts := s.Instance.Status.FailedChange, s.Session.Facts
 	if failed == nil || failed.RolledBack || failed.PreviousDigest == "" {
@@ -42,12 +42,13 @@ func (f Rollback) RollBack(ctx context.Context, s *scope.Scope) *obstacle.Obstac
 	if o := f.checkRolledBack(ctx, s, node); o != nil {
 		return f.notRolledBack(s, o)
 	}
-	// First the node, then what is written of it: who reads that it was brought back finds it so.
+	// First the node, then the record: a reader of the record finds the node as it says.
 	if err := f.Nodes.TakeIntoService(ctx, s.Instance); err != nil {
 		return obstacle.API(v1alpha1.ConditionReady, "make the Node schedulable again", err)
 	}
 	failed.RolledBack = true
-	failed.RetryAfter = ptr.To(metav1.NewTime(f.Clock.Now().Add(change.RetryDelay(s.Settings.FailureDeadline, failed.Attempts))))
+	failed.RetryAfter = ptr.To(metav1.NewTime(f.Clock.Now().Add(change.RetryDelay(s.Settings.FailureDeadline,
+		failed.Attempts))))
 	s.Instance.Status.SpecDigest = failed.PreviousDigest
 	if err := f.Status.Patch(ctx, s); err != nil {
 		return obstacle.API(v1alpha1.ConditionReady, "note that the host is again what it was", err)
@@ -59,7 +60,8 @@ func (f Rollback) RollBack(ctx context.Context, s *scope.Scope) *obstacle.Obstac
 		return o
 	}
 	return &obstacle.Obstacle{ // what was known of the host was let go
-		Condition: v1alpha1.ConditionUpToDate, Reason: v1alpha1.ReasonInProgress, Outcome: obstacle.Wait, KeepsTurn: true, After: nextLook,
+		Condition: v1alpha1.ConditionUpToDate, Reason: v1alpha1.ReasonInProgress, Outcome: obstacle.Wait,
+		KeepsTurn: true, After: nextLook,
 		Message: "The host was brought back to what it was.", Next: "The operator looks at it again.",
 	}
 }
@@ -75,7 +77,8 @@ func (f Rollback) runRollback(ctx context.Context, s *scope.Scope) *obstacle.Obs
 		// Its certificate has expired meanwhile: what the host was before could not be brought up, so forward it goes again.
 		s.Instance.Status.FailedChange.PreviousDigest = ""
 		return &obstacle.Obstacle{
-			Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonChangeFailedNotRolledBack, Outcome: obstacle.Wait, KeepsTurn: true, After: nextLook,
+			Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonChangeFailedNotRolledBack, Outcome: obstacle.Wait,
+			KeepsTurn: true, After: nextLook,
 			Message: "What the host was before needs " + string(line.Result.Plan.Needs[0]) + " to be brought back.",
 			Next:    "The operator tries the change again, which brings the host what it needs.",
 		}
@@ -96,7 +99,8 @@ func (f Rollback) checkRolledBack(ctx context.Context, s *scope.Scope, node *cor
 	}
 	for _, check := range line.Result.Checks {
 		if !check.Passed && !check.Advisory {
-			return &obstacle.Obstacle{Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonChecksFailed, Outcome: obstacle.ChangeFailed, Message: check.Name + ": " + check.Message}
+			return &obstacle.Obstacle{Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonChecksFailed,
+				Outcome: obstacle.ChangeFailed, Message: check.Name + ": " + check.Message}
 		}
 	}
 	if message := readiness.NotReady(s, node, line.Result.KubeletStarted); message != "" {
@@ -105,7 +109,7 @@ func (f Rollback) checkRolledBack(ctx context.Context, s *scope.Scope, node *cor
 	return nil
 }
 
-// notRolledBack puts into words that the way back is not at its end.
+// notRolledBack turns an obstacle into the message that the rollback has not ended.
 func (f Rollback) notRolledBack(s *scope.Scope, o *obstacle.Obstacle) *obstacle.Obstacle {
 	if !o.Outcome.IsFailure() {
 		return o

@@ -1,4 +1,4 @@
-// Package scope has the data that the phases of one reconcile of an instance share. It reads and writes nothing outside of it.
+// Package scope holds the data that the phases of one reconcile of an instance share. It reads and writes nothing else.
 package scope
 
 import (
@@ -18,7 +18,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
 
-// Conditions are the condition types of an instance, in the order in which they become true. Ready and UpToDate come last.
+// Conditions are the condition types of an instance, in the order in which they become true. Ready and UpToDate come
+// last.
 var Conditions = [...]string{
 	v1alpha1.ConditionReachable,
 	v1alpha1.ConditionSupported,
@@ -30,7 +31,7 @@ var Conditions = [...]string{
 	v1alpha1.ConditionUpToDate,
 }
 
-// Scope is what the phases of one reconcile share.
+// Scope is the data that the phases of one reconcile share.
 type Scope struct {
 	Instance *v1alpha1.WindowsInstance
 	// Stored is the instance as the API server has it, as far as this reconcile knows.
@@ -53,8 +54,8 @@ type Scope struct {
 	RetryAt time.Time
 	// Works is true when the Node was seen to be Ready and in service before anything was done.
 	Works bool
-	// KeyDiffers is true when the host was configured with another key than the present one, and its node works. OnlyKeyDiffers is true
-	// when nothing else of it is to be changed.
+	// KeyDiffers is true when the host was configured with another key than the present one, and its node works.
+	// OnlyKeyDiffers is true when nothing else of it is to be changed.
 	KeyDiffers, OnlyKeyDiffers bool
 	// HandedOver is true when another instance has the same host, which therefore stays as it is.
 	HandedOver bool
@@ -66,7 +67,7 @@ type Scope struct {
 	Silent bool
 }
 
-// New is the scope of a reconcile that begins.
+// New returns the scope of a reconcile that begins.
 func New(instance *v1alpha1.WindowsInstance, session *Session) *Scope {
 	return &Scope{
 		Instance: instance,
@@ -84,8 +85,8 @@ func (s *Scope) Pass(condition, message string) {
 	}
 }
 
-// PassWhatHeld makes the conditions True again that an obstacle before the connection has made False: it is gone, and the host was not
-// touched since they held.
+// PassWhatHeld makes conditions True again that an obstacle before the connection has made False: the obstacle is gone,
+// and the host was not touched since.
 func (s *Scope) PassWhatHeld() {
 	for _, condition := range Conditions {
 		if !meta.IsStatusConditionTrue(s.Instance.Status.Conditions, condition) {
@@ -111,11 +112,11 @@ func (s *Scope) BYOH() bool { return s.Instance.Spec.Source.ConfigMapKey != "" }
 // OfMachine reports whether the host belongs to a Machine.
 func (s *Scope) OfMachine() bool { return s.Instance.Spec.Source.Machine != nil }
 
-// NodeName is the claimed name; empty before the claim.
+// NodeName returns the claimed name; empty before the claim.
 func (s *Scope) NodeName() string { return nodes.NameOf(s.Instance) }
 
-// KeptNodeName is the name of the Node that a Machine's host has already; empty when there is none. It can differ from the host's name: the
-// kubelet gets the node name as a flag, and older operators set it too.
+// KeptNodeName returns the name of the Node that a Machine's host has already; empty when there is none. It can differ
+// from the host's name: the kubelet gets the node name as a flag, and older operators set it too.
 func (s *Scope) KeptNodeName() string {
 	if ref := s.Instance.Status.NodeRef; s.OfMachine() && ref != nil && ref.Confirmed && ref.UID != "" {
 		return ref.Name
@@ -128,7 +129,7 @@ func (s *Scope) Released(node *corev1.Node) bool {
 	return node.Annotations[v1alpha1.AnnotationInstance] == s.Instance.Name && !nodestate.Unproven(node)
 }
 
-// HostAsItWas reports whether nothing was done to the host since its node was proven.
+// HostAsItWas reports whether the host is unchanged since its node was proven.
 func (s *Scope) HostAsItWas() bool {
 	return s.Instance.Status.SpecDigest != "" && s.Instance.Status.RequestedReboot == nil
 }

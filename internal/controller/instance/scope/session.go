@@ -9,28 +9,29 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// Session is what the operator remembers of a host between two reconciles while it works on it. All of it can be lost: the host and
-// the API server know everything that matters.
+// Session is the operator's memory of a host between two reconciles while it works on it. All of it can be lost: the
+// host and the API server know everything that matters.
 type Session struct {
 	// Connection is the one that the rest was learnt over.
 	Connection *remote.Connection
 	// Agent is the path of the agent on the host; empty when it was not looked for on the present connection.
 	Agent string
-	// Whole is true after an apply that failed: what the host lacks is then sent whole, in case a patch did not fit. A transfer that
-	// was cut goes on with the same archive.
+	// Whole is true after an apply that failed: what the host lacks is then sent whole, in case a patch did not fit. A
+	// transfer that was cut goes on with the same archive.
 	Whole bool
 	// Facts are the last that the host told.
 	Facts *plan.Facts
-	// Applied is the digest (and certificate serial) of the spec that the last apply was given, and Left the steps that it could not do yet.
+	// Applied is the digest (and certificate serial) of the spec that the last apply was given, and Left the steps that it
+	// could not do yet.
 	Applied string
 	Left    plan.Plan
-	// Turn is the digest of the spec for whose sake the node must be disturbed and whose turn has not come, or RebootTurn; empty when it is
-	// not known.
+	// Turn is the digest of the spec for whose sake the node must be disturbed and whose turn has not come, or RebootTurn;
+	// empty when it is not known.
 	Turn string
 	// Unanswered is true while the host did not answer when it was asked last.
 	Unanswered bool
-	// Fallback is the digest of what the host can be brought back to, as it told last; ChangeFailures counts the failures of a change of a
-	// node in service.
+	// Fallback is the digest of what the host can be brought back to, as it told last; ChangeFailures counts the failures
+	// of a change of a node in service.
 	Fallback       string
 	ChangeFailures int
 	// Checked is true when verify passed since the last change.
@@ -47,8 +48,8 @@ type Session struct {
 	Waiting string
 	Since   time.Time
 	Spec    string
-	// Drains is when the drain began of a node that the API server does not say it of; zero when none has. It is apart from the other waits,
-	// which go on while a node is drained.
+	// Drains is when the drain began of a node that the API server does not say it of; zero when none has. It is apart
+	// from the other waits, which go on while a node is drained.
 	Drains time.Time
 	// RestartLooks counts the looks at a host that restarts.
 	RestartLooks int
@@ -56,19 +57,19 @@ type Session struct {
 	LastProgress time.Time
 }
 
-// ForgetHost drops what was learnt over a connection that is gone. A wait for something else than the host goes on: the pool closes idle
-// connections long before the limits of most waits.
+// ForgetHost drops the facts learnt over a connection that is gone. A wait for anything but the host continues: the
+// pool closes idle connections long before the limits of most waits.
 func (s *Session) ForgetHost() {
 	s.Connection, s.Agent = nil, ""
 	s.ForgetState()
 }
 
-// ForgetState drops what the host was found or brought to: it is about to be something else.
+// ForgetState drops the known state of the host, which is about to change.
 func (s *Session) ForgetState() {
 	s.Facts, s.Applied, s.Left, s.Checked, s.Advice = nil, "", plan.Plan{}, false, nil
 }
 
-// DrainSince returns when the drain began that goes on now.
+// DrainSince returns when the present drain began.
 func (s *Session) DrainSince(now time.Time) time.Time {
 	if s.Drains.IsZero() {
 		s.Drains = now
@@ -87,7 +88,7 @@ func (s *Session) WaitingSince(what string, now time.Time) time.Time {
 // RebootTurn is the value of Session.Turn for a restart that was asked for.
 const RebootTurn = "reboot"
 
-// Renewal is the state of the certificates of a host that are to be renewed.
+// Renewal is the state of a host's certificate renewals.
 type Renewal struct {
 	// Attempts counts failures in a row; the next attempt is not before Next.
 	Attempts int

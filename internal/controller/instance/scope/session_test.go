@@ -25,7 +25,8 @@ func TestWhatAHostWasBroughtToIsForgottenWithoutItsConnection(t *testing.T) {
 	}
 }
 
-// The pool closes a connection that is idle long before a wait for a Node or a subnet may end: the wait's limit must hold all the same.
+// The pool closes a connection that is idle long before a wait for a Node or a subnet may end: the wait's limit must
+// hold all the same.
 func TestAWaitGoesOnWhenItsConnectionIsGone(t *testing.T) {
 	s := &Session{}
 	began := s.WaitingSince("the Node to report Ready", noon)

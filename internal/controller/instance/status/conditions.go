@@ -12,9 +12,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// summarize sets every condition on every pass: what this pass found true, what stands in the way, and what is not known because of
-// it. A condition that was true and was not looked at stays true; one that was false is not known any more.
-func summarize(status *v1alpha1.WindowsInstanceStatus, passed map[string]metav1.Condition, o *obstacle.Obstacle, generation int64, now time.Time) {
+// summarize sets every condition on every pass: what this pass found true, what stands in the way, and what is not
+// known because of it. A condition that was true and was not looked at stays true; one that was false is not known any
+// more.
+func summarize(status *v1alpha1.WindowsInstanceStatus, passed map[string]metav1.Condition, o *obstacle.Obstacle,
+	generation int64, now time.Time) {
 	blocked := ""
 	for _, conditionType := range scope.Conditions {
 		condition, found := passed[conditionType]
@@ -28,12 +30,15 @@ func summarize(status *v1alpha1.WindowsInstanceStatus, passed map[string]metav1.
 		case found:
 		case conditionType == v1alpha1.ConditionReady && blocked != "":
 			condition = metav1.Condition{Status: metav1.ConditionFalse, Reason: o.Reason, Message: o.Message}
-		case previous != nil && previous.Status == metav1.ConditionTrue && (blocked == "" || conditionType != v1alpha1.ConditionUpToDate):
+		case previous != nil && previous.Status == metav1.ConditionTrue &&
+			(blocked == "" || conditionType != v1alpha1.ConditionUpToDate):
 			condition = *previous
 		case blocked != "":
-			condition = metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotYet, Message: "Known once " + blocked + " is true."}
+			condition = metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotYet,
+				Message: "Known once " + blocked + " is true."}
 		default:
-			condition = metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotYet, Message: "Not looked at yet."}
+			condition = metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotYet,
+				Message: "Not looked at yet."}
 		}
 		condition.Type, condition.ObservedGeneration = conditionType, generation
 		condition.Message = text.Plain(condition.Message, obstacle.LongestMessage)

@@ -10,7 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/hostkey"
 )
 
-// hostKeyReuse says which other hosts have the host's key; empty when none has. It is advice: what cannot be found out now is told later.
+// hostKeyReuse says which other hosts have the host's key; empty when none has. It is advice: what cannot be found out
+// now is reported later.
 func (w Writer) hostKeyReuse(ctx context.Context, instance *v1alpha1.WindowsInstance) string {
 	if instance.Status.HostKey == nil {
 		return ""

@@ -12,10 +12,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
-// progressInterval is the least time between two writes of progress to the API, so that fifty hosts at work do not load it.
+// progressInterval is the least time between two writes of progress to the API, so that fifty hosts at work do not load
+// it.
 const progressInterval = time.Second
 
-// Progress shows what is being done right now.
+// Progress shows the present step.
 func (w Writer) Progress(ctx context.Context, s *scope.Scope, name string, index, of int, detail string) {
 	now := w.Clock.Now()
 	current := s.Instance.Status.Step

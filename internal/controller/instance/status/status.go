@@ -1,5 +1,6 @@
-// Package status writes the status of an instance: its conditions, what happens next, and the progress of a step. No other package of the
-// controller writes it, and what it writes steers nothing but the typed fields that remember says.
+// Package status writes the status of an instance: its conditions, what happens next, and the progress of a step. No
+// other package of the controller writes it, and nothing it writes steers the controller, except the typed fields that
+// remember names.
 package status
 
 import (
@@ -42,12 +43,13 @@ func (w Writer) Finish(ctx context.Context, s *scope.Scope) error {
 		status.Step = nil
 	}
 	if !s.RetryAt.IsZero() {
-		status.NextAction = fmt.Sprintf("%s The operator tries again at %s.", status.NextAction, s.RetryAt.UTC().Format("15:04:05 UTC"))
+		status.NextAction = fmt.Sprintf("%s The operator tries again at %s.", status.NextAction,
+			s.RetryAt.UTC().Format("15:04:05 UTC"))
 	}
 	return w.Patch(ctx, s)
 }
 
-// Show writes an obstacle that this very reconcile is about to clear away.
+// Show writes an obstacle that this reconcile is about to remove.
 func (w Writer) Show(ctx context.Context, s *scope.Scope, o *obstacle.Obstacle) error {
 	w.summarize(ctx, s, o)
 	return w.Patch(ctx, s)
@@ -76,7 +78,8 @@ func (w Writer) summarize(ctx context.Context, s *scope.Scope, o *obstacle.Obsta
 	}
 }
 
-// remember keeps what the next reconcile and other controllers decide by. They read these fields, and never conditions or their words.
+// remember keeps what the next reconcile and other controllers decide by. They read these fields, and never conditions
+// or their words.
 func (w Writer) remember(s *scope.Scope, o *obstacle.Obstacle) {
 	status := &s.Instance.Status
 	if o == nil {
@@ -111,7 +114,8 @@ func (w Writer) Patch(ctx context.Context, s *scope.Scope) error {
 	defer cancel()
 	written := s.Instance.DeepCopy()
 	if err := w.Client.Status().Patch(ctx, written, client.MergeFrom(s.Stored)); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("write status of WindowsInstance %s for host %s: %w", s.Instance.Name, s.Instance.Spec.Address, err))
+		return client.IgnoreNotFound(fmt.Errorf("write status of WindowsInstance %s for host %s: %w", s.Instance.Name,
+			s.Instance.Spec.Address, err))
 	}
 	status := s.Instance.Status
 	s.Stored = written

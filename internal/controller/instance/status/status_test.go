@@ -14,7 +14,8 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-func statusAfter(status v1alpha1.WindowsInstanceStatus, passed []string, o *obstacle.Obstacle) v1alpha1.WindowsInstanceStatus {
+func statusAfter(status v1alpha1.WindowsInstanceStatus, passed []string,
+	o *obstacle.Obstacle) v1alpha1.WindowsInstanceStatus {
 	found := map[string]metav1.Condition{}
 	for _, condition := range passed {
 		found[condition] = metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded}
@@ -24,7 +25,8 @@ func statusAfter(status v1alpha1.WindowsInstanceStatus, passed []string, o *obst
 }
 
 func TestSummarizeSetsEveryConditionOnEveryPass(t *testing.T) {
-	unreachable := &obstacle.Obstacle{Condition: v1alpha1.ConditionReachable, Reason: "Unreachable", Message: "connection refused", Next: "Start sshd."}
+	unreachable := &obstacle.Obstacle{Condition: v1alpha1.ConditionReachable, Reason: "Unreachable",
+		Message: "connection refused", Next: "Start sshd."}
 
 	t.Run("a host that cannot be reached says so, and nothing else is known", func(t *testing.T) {
 		after := statusAfter(v1alpha1.WindowsInstanceStatus{}, nil, unreachable)
@@ -51,16 +53,19 @@ func TestSummarizeSetsEveryConditionOnEveryPass(t *testing.T) {
 		if !meta.IsStatusConditionTrue(lost.Conditions, v1alpha1.ConditionInstalled) {
 			t.Error("Installed is no longer true")
 		}
-		if got := meta.FindStatusCondition(lost.Conditions, v1alpha1.ConditionReady); got.Status != metav1.ConditionFalse || got.Reason != "Unreachable" {
+		if got := meta.FindStatusCondition(lost.Conditions, v1alpha1.ConditionReady); got.Status != metav1.ConditionFalse ||
+			got.Reason != "Unreachable" {
 			t.Errorf("Ready is %+v", got)
 		}
 	})
 
 	t.Run("a pass with nothing to do changes nothing", func(t *testing.T) {
 		ready := statusAfter(v1alpha1.WindowsInstanceStatus{}, scope.Conditions[:], nil)
-		again := statusAfter(*ready.DeepCopy(), []string{v1alpha1.ConditionReady, v1alpha1.ConditionUpToDate}, &obstacle.Obstacle{Outcome: obstacle.NothingToDo})
+		again := statusAfter(*ready.DeepCopy(), []string{v1alpha1.ConditionReady, v1alpha1.ConditionUpToDate},
+			&obstacle.Obstacle{Outcome: obstacle.NothingToDo})
 		for i, condition := range again.Conditions {
-			if condition.Status != ready.Conditions[i].Status || condition.LastTransitionTime != ready.Conditions[i].LastTransitionTime {
+			if condition.Status != ready.Conditions[i].Status ||
+				condition.LastTransitionTime != ready.Conditions[i].LastTransitionTime {
 				t.Errorf("condition %s became %+v", condition.Type, condition)
 			}
 		}

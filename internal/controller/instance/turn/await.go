@@ -12,9 +12,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
-// Await asks for the node to be disturbed before the host is contacted, where it is known that it will be: a restart was asked for, or
-// the agent has said so of this very spec. While the turn does not come, there is no connection to the host. The node goes on until the host
-// has answered; one that did not answer last takes up no place before it does.
+// Await asks for the turn before it contacts the host, if a disturbance is certain: a restart was requested, or the
+// agent has said so of this spec. Until the turn comes, there is no connection to the host. The node stays in service
+// until the host has answered; a host that did not answer last takes up no place before it does.
 func (t Turn) Await(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if s.Session.Unanswered {
 		return nil
@@ -48,21 +48,24 @@ func (t Turn) Await(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	return nil
 }
 
-// Replaced reports whether the Machine of a node that another version of the operator has configured is to be replaced.
+// Replaced reports whether the Machine of a node that another version of the operator has configured must be replaced.
 func (t Turn) Replaced(s *scope.Scope, node *corev1.Node) bool {
 	version := node.Annotations[v1alpha1.AnnotationVersion]
-	return s.OfMachine() && s.Instance.Spec.UpgradeStrategy == v1alpha1.UpgradeReplace && version != "" && version != t.Version
+	return s.OfMachine() && s.Instance.Spec.UpgradeStrategy == v1alpha1.UpgradeReplace && version != "" &&
+		version != t.Version
 }
 
-// AwaitsReplacement is the wait for the turn of a Machine that is to be replaced.
+// AwaitsReplacement returns the wait for the turn of a Machine that must be replaced.
 func (t Turn) AwaitsReplacement(s *scope.Scope) *obstacle.Obstacle {
 	if s.Works && s.Instance.Status.SpecDigest != "" {
 		s.PassWhatHeld()
 	}
 	machine := machines.NameOf(s.Instance.Spec.Source)
 	return &obstacle.Obstacle{
-		Condition: v1alpha1.ConditionUpToDate, Reason: v1alpha1.ReasonAwaitsReplacement, Outcome: obstacle.Wait, Replaces: true,
-		Message: "The node was configured by another version of the operator, and its Machine is to be replaced: Machine " + machine + " is deleted when its turn comes.",
+		Condition: v1alpha1.ConditionUpToDate, Reason: v1alpha1.ReasonAwaitsReplacement,
+		Outcome: obstacle.Wait, Replaces: true,
+		Message: "The node was configured by another version of the operator, and its Machine is to be replaced: Machine " +
+			machine + " is deleted when its turn comes.",
 		Next: "Its MachineSet then makes another one, which this version configures. To have hosts changed in place instead: oc annotate machineset <name> -n " +
 			v1alpha1.MachineNamespace + " " + v1alpha1.AnnotationUpgradeStrategy + "=" + string(v1alpha1.UpgradeInPlace),
 	}

@@ -13,10 +13,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
-// Drain makes a node unschedulable and evicts its pods with their own grace periods, honoring their budgets. DaemonSet pods stay,
-// emptyDir volumes are given up. When the pods do not leave in time, the node takes pods again and gives up its turn: it is tried again
-// later. A node that is on its way out of the cluster stays unschedulable.
-func (t Turn) Drain(ctx context.Context, s *scope.Scope, node *corev1.Node, cause v1alpha1.DisruptionCause) *obstacle.Obstacle {
+// Drain makes a node unschedulable and evicts its pods with their own grace periods, honoring their budgets. DaemonSet
+// pods stay, emptyDir volumes are given up. If the pods do not leave in time, the node takes pods again and gives up
+// its turn; the drain is tried again later. A node that leaves the cluster stays unschedulable.
+func (t Turn) Drain(ctx context.Context, s *scope.Scope, node *corev1.Node,
+	cause v1alpha1.DisruptionCause) *obstacle.Obstacle {
 	if !node.Spec.Unschedulable {
 		t.Events.Emit(event.NodeDrains(s.Instance, node, cause))
 	}
@@ -41,7 +42,8 @@ func (t Turn) Drain(ctx context.Context, s *scope.Scope, node *corev1.Node, caus
 	return t.drainTimedOut(ctx, s, node, cause, o)
 }
 
-// changeBegun reports whether the node was drained before its host began to change: what has come to it since came in spite of that.
+// changeBegun reports whether the node was drained before its host began to change: what has come to it since came in
+// spite of that.
 func (t Turn) changeBegun(s *scope.Scope, node *corev1.Node) bool {
 	_, ours := node.Annotations[v1alpha1.AnnotationCordoned]
 	return ours && node.Spec.Unschedulable && s.Instance.Status.SpecDigest == "" &&
@@ -58,8 +60,10 @@ func (t Turn) undrained(ctx context.Context, s *scope.Scope) (bool, error) {
 	return without, nil
 }
 
-// drainTimedOut gives up for now: the node takes pods again, unless a user wants it otherwise, and only then another's turn comes.
-func (t Turn) drainTimedOut(ctx context.Context, s *scope.Scope, node *corev1.Node, cause v1alpha1.DisruptionCause, blocked *obstacle.Obstacle) *obstacle.Obstacle {
+// drainTimedOut gives up for now: the node takes pods again, unless a user wants it otherwise, and only then another's
+// turn comes.
+func (t Turn) drainTimedOut(ctx context.Context, s *scope.Scope, node *corev1.Node, cause v1alpha1.DisruptionCause,
+	blocked *obstacle.Obstacle) *obstacle.Obstacle {
 	after := "The operator tries again later. "
 	if cause != v1alpha1.CauseRemoval {
 		if err := t.Nodes.TakeIntoService(ctx, s.Instance); err != nil {
@@ -77,13 +81,14 @@ func (t Turn) drainTimedOut(ctx context.Context, s *scope.Scope, node *corev1.No
 	t.Events.Emit(event.DrainGivenUp(s.Instance, node, message))
 	t.Link.Close(s)
 	return &obstacle.Obstacle{
-		Condition: v1alpha1.ConditionUpToDate, Reason: v1alpha1.ReasonDrainTimedOut, Outcome: obstacle.Wait, After: failed.RetryAfter.Sub(t.Clock.Now()),
+		Condition: v1alpha1.ConditionUpToDate, Reason: v1alpha1.ReasonDrainTimedOut, Outcome: obstacle.Wait,
+		After:   failed.RetryAfter.Sub(t.Clock.Now()),
 		Message: message, Next: after + "A PodDisruptionBudget that allows no disruption must be changed by its owner.",
 	}
 }
 
-// Cordon makes the node unschedulable and notes that, and when, the operator has done so; unless a user had done so before. It returns
-// when the drain began.
+// Cordon makes the node unschedulable, and records that and when the operator did so, unless a user had done so before.
+// It returns when the drain began.
 func (t Turn) Cordon(ctx context.Context, s *scope.Scope, node *corev1.Node) (time.Time, error) {
 	now := t.Clock.Now()
 	if noted, ours := node.Annotations[v1alpha1.AnnotationCordoned]; ours {

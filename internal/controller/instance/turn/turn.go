@@ -1,5 +1,5 @@
-// Package turn has a node in service wait for its turn to be disturbed, drains it then, and gives the turn up when nothing can be done with it.
-// What the change is, it does not decide.
+// Package turn makes a node in service wait for its turn to be disturbed, then drains it, and gives up a turn that
+// cannot be used. It does not decide on changes.
 package turn
 
 import (
@@ -30,8 +30,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// gatePoll is how often an instance that waits for a place asks again, and gateRest for anything else, besides when something is seen to
-// change.
+// gatePoll is how often an instance that waits for a place asks again, and gateRest for anything else, besides when
+// something is seen to change.
 const (
 	gatePoll = time.Minute
 	gateRest = 10 * time.Minute
@@ -52,8 +52,8 @@ type Turn struct {
 	Version  string // of the operator
 }
 
-// Pass asks what the agent would do to a node that is in service. What pods do not feel is done at once; what they feel waits until its
-// turn comes, and until the node is drained.
+// Pass asks the agent for its plan for a node in service. Steps that pods do not feel are done at once; other steps
+// wait until the node has its turn and is drained.
 func (t Turn) Pass(ctx context.Context, s *scope.Scope, spec nodespec.NodeSpec, arguments []string) *obstacle.Obstacle {
 	node, err := t.Nodes.Of(ctx, s.Instance)
 	if err != nil {
@@ -84,7 +84,8 @@ func (t Turn) Pass(ctx context.Context, s *scope.Scope, spec nodespec.NodeSpec, 
 }
 
 // Acquire asks the gate; nil means that the node may be disturbed.
-func (t Turn) Acquire(ctx context.Context, s *scope.Scope, node *corev1.Node, cause v1alpha1.DisruptionCause) *obstacle.Obstacle {
+func (t Turn) Acquire(ctx context.Context, s *scope.Scope, node *corev1.Node,
+	cause v1alpha1.DisruptionCause) *obstacle.Obstacle {
 	held, err := t.Gate.Holds(ctx, s.Instance.Name)
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionUpToDate, "see whether the node is being disturbed", err)
@@ -114,19 +115,20 @@ func (t Turn) Acquire(ctx context.Context, s *scope.Scope, node *corev1.Node, ca
 		after = gatePoll
 	}
 	return &obstacle.Obstacle{
-		Condition: v1alpha1.ConditionUpToDate, Reason: decision.Reason, Outcome: obstacle.Wait, AtGate: true, After: cmp.Or(decision.After, after),
+		Condition: v1alpha1.ConditionUpToDate, Reason: decision.Reason, Outcome: obstacle.Wait, AtGate: true,
+		After:   cmp.Or(decision.After, after),
 		Message: decision.Message, Next: "The node goes on as it is. The operator changes it when its turn comes.",
 	}
 }
 
-// countsNoMore reports whether a node has not worked for so long that the change which it had its turn for has failed. It is worked on all the
-// same, but not in another's place.
+// countsNoMore reports whether a node has not worked for so long that the change which it had its turn for has failed.
+// It is worked on all the same, but not in another's place.
 func (t Turn) countsNoMore(s *scope.Scope, node *corev1.Node) bool {
 	since, _ := nodes.NotReadySince(node)
 	return !nodestate.Ready(node) && t.Clock.Since(since) >= s.Settings.FailureDeadline
 }
 
-// Leave ends the disturbance of the node, if there is one, also if it was begun by an operator that has ended since.
+// Leave ends the disturbance of the node, if there is one, even if a former operator process began it.
 func (t Turn) Leave(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	s.Session.Turn, s.Session.Drains = "", time.Time{}
 	err := t.Gate.Release(ctx, s.Instance.Name)
@@ -145,7 +147,8 @@ func (t Turn) endOfAnother(ctx context.Context, s *scope.Scope) error {
 	if err != nil || !held {
 		return err
 	}
-	if _, err := t.Gate.Acquire(ctx, disturbance.Request{Instance: s.Instance.Name, UID: s.Instance.UID, Cause: v1alpha1.CauseRepair, Version: t.Version}); err != nil {
+	if _, err := t.Gate.Acquire(ctx, disturbance.Request{Instance: s.Instance.Name, UID: s.Instance.UID,
+		Cause: v1alpha1.CauseRepair, Version: t.Version}); err != nil {
 		return err
 	}
 	return t.Gate.Release(ctx, s.Instance.Name)
@@ -153,7 +156,7 @@ func (t Turn) endOfAnother(ctx context.Context, s *scope.Scope) error {
 
 func disturbs(step plan.Step) bool { return step.DisturbsPods || step.Reboots }
 
-// Properties of a phase say what its obstacles mean for the turn of an instance.
+// Properties of a phase define how its obstacles affect the turn of an instance.
 type Properties struct {
 	// AsksHost is true when an obstacle of the phase says that the host did not answer.
 	AsksHost bool
@@ -161,8 +164,8 @@ type Properties struct {
 	LetsOthersGoFirst bool
 }
 
-// GiveUp lets others go on when an instance that has its turn can do nothing with it: it was paused, the key is missing, its host does
-// not answer. While the host is as it was, its node is in service again meanwhile.
+// GiveUp lets others continue when an instance cannot use its turn: it was paused, the key is missing, its host does
+// not answer. If the host is unchanged, its node is in service again meanwhile.
 func (t Turn) GiveUp(ctx context.Context, s *scope.Scope, met Properties, o *obstacle.Obstacle) *obstacle.Obstacle {
 	if o.KeepsTurn || o.Outcome == obstacle.NothingToDo || s.Silent {
 		return o
@@ -194,7 +197,7 @@ func (t Turn) GiveUp(ctx context.Context, s *scope.Scope, met Properties, o *obs
 	return o
 }
 
-// StandAside takes a node into service again that was drained, while its host is as it was, and ends its turn.
+// StandAside takes a drained node whose host is unchanged into service again, and ends its turn.
 func (t Turn) StandAside(ctx context.Context, s *scope.Scope, node *corev1.Node) *obstacle.Obstacle {
 	if !s.HostAsItWas() {
 		return nil

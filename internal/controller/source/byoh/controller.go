@@ -1,4 +1,5 @@
-// Package byoh turns the entries of the ConfigMap windows-instances into WindowsInstances: bring-your-own-host instances.
+// Package byoh turns the entries of the ConfigMap windows-instances into WindowsInstances: bring-your-own-host
+// instances.
 package byoh
 
 import (
@@ -51,14 +52,16 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			return o.GetNamespace() == r.Namespace && o.GetName() == ConfigMapName
 		}))).
 		Watches(&v1alpha1.WindowsInstance{}, toConfigMap, builder.WithPredicates(
-			predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetLabels()[v1alpha1.LabelSource] == v1alpha1.SourceConfigMap }),
+			predicate.NewPredicateFuncs(func(o client.Object) bool {
+				return o.GetLabels()[v1alpha1.LabelSource] == v1alpha1.SourceConfigMap
+			}),
 			predicate.GenerationChangedPredicate{},
 		)).
 		Complete(r)
 }
 
-// Reconcile makes, changes and retires WindowsInstances. A ConfigMap that is not there lists no hosts: all are removed; unless it goes with
-// the whole namespace, by which an administrator uninstalls the operator and not the nodes.
+// Reconcile makes, changes and retires WindowsInstances. A missing ConfigMap lists no hosts: all are removed, unless
+// the whole namespace is being deleted. Then an administrator uninstalls the operator, not the nodes.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	configMap := &corev1.ConfigMap{}
 	err := r.Client.Get(ctx, request.NamespacedName, configMap)
@@ -66,7 +69,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, fmt.Errorf("read ConfigMap %s: %w", request.NamespacedName, err)
 	}
 	var present v1alpha1.WindowsInstanceList
-	if err := r.Client.List(ctx, &present, client.InNamespace(r.Namespace), client.MatchingLabels{v1alpha1.LabelSource: v1alpha1.SourceConfigMap}); err != nil {
+	if err := r.Client.List(ctx, &present, client.InNamespace(r.Namespace),
+		client.MatchingLabels{v1alpha1.LabelSource: v1alpha1.SourceConfigMap}); err != nil {
 		return ctrl.Result{}, fmt.Errorf("list WindowsInstances: %w", err)
 	}
 	if apierrors.IsNotFound(err) && len(present.Items) > 0 {
@@ -94,7 +98,8 @@ func (r *Reconciler) namespaceGoes(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("read Namespace %s to see whether ConfigMap %s is deleted with it: %w", r.Namespace, ConfigMapName, err)
+		return false, fmt.Errorf("read Namespace %s to see whether ConfigMap %s is deleted with it: %w",
+			r.Namespace, ConfigMapName, err)
 	}
 	return !namespace.DeletionTimestamp.IsZero(), nil
 }
@@ -113,7 +118,7 @@ func (r *Reconciler) apply(ctx context.Context, configMap *corev1.ConfigMap, cha
 	return nil
 }
 
-// mostReported is how many faulty entries are told by an event each. All are told by their instances.
+// mostReported is how many faulty entries get an event each. The instances report all of them.
 const mostReported = 50
 
 // report tells about faulty entries once for each version of the ConfigMap.

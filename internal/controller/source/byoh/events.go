@@ -24,25 +24,30 @@ func (r *Reconciler) emit(e event) {
 
 func instanceCreated(configMap *corev1.ConfigMap, instance *v1alpha1.WindowsInstance) event {
 	return event{instance, configMap, corev1.EventTypeNormal, "Listed", "CreateInstance",
-		"Key " + instance.Spec.Source.ConfigMapKey + " of ConfigMap " + ConfigMapName + " lists this host: the operator makes it a node."}
+		"Key " + instance.Spec.Source.ConfigMapKey + " of ConfigMap " + ConfigMapName +
+			" lists this host: the operator makes it a node."}
 }
 
 func removalRequested(configMap *corev1.ConfigMap, instance *v1alpha1.WindowsInstance) event {
-	message := "ConfigMap " + ConfigMapName + " no longer lists this host: its node will be drained and removed, and the host restored to its original state."
+	message := "ConfigMap " + ConfigMapName +
+		" no longer lists this host: its node will be drained and removed, and the host restored to its original state."
 	if instance.Status.HostKey == nil {
-		message = "ConfigMap " + ConfigMapName + " no longer lists this host, which was never reached: nothing on it was changed."
+		message = "ConfigMap " + ConfigMapName +
+			" no longer lists this host, which was never reached: nothing on it was changed."
 	}
 	return event{instance, configMap, corev1.EventTypeNormal, "Unlisted", "RequestRemoval", message}
 }
 
-// entryInvalid names the instance of the entry as well: two events about one object and for one reason are otherwise taken for one.
+// entryInvalid names the instance of the entry as well: two events about one object and for one reason are otherwise
+// taken for one.
 func entryInvalid(configMap *corev1.ConfigMap, fault fault) event {
-	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: configMap.Namespace, Name: hostlist.InstanceName(fault.key)}}
+	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: configMap.Namespace,
+		Name: hostlist.InstanceName(fault.key)}}
 	return event{configMap, instance, corev1.EventTypeWarning, "InvalidEntry", "ParseEntry",
 		"Key " + fault.key + ": " + fault.err.Error() + ". Other entries are not affected."}
 }
 
-// moreInvalid stands for faulty entries that are not told one by one.
+// moreInvalid stands for faulty entries without an event of their own.
 func moreInvalid(configMap *corev1.ConfigMap, more int) event {
 	return event{configMap, nil, corev1.EventTypeWarning, "InvalidEntry", "ParseEntry",
 		fmt.Sprintf("%d more entries cannot be used: see the WindowsInstances with STATUS %s. Other entries are not affected.", more, v1alpha1.ReasonInvalidEntry)}

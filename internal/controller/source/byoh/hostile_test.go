@@ -19,12 +19,14 @@ import (
 // longestNote is what the API server takes in an event's note, in bytes.
 const longestNote = 1024
 
-// R-058, R-062: whoever writes the list, each entry is a host or a fault that is told, and no other entry is held up.
+// R-058, R-062: whoever writes the list, each entry is a host or a fault that is reported, and no other entry is
+// delayed.
 func TestWhateverIsInTheListHoldsUpNobody(t *testing.T) {
 	// What the API server takes as a key of a ConfigMap.
 	key := rapid.StringMatching(`[-._a-zA-Z0-9]{1,253}`)
 	value := rapid.OneOf(rapid.String(), rapid.Map(rapid.String(), func(user string) string { return "username=" + user }),
-		rapid.SampledFrom([]string{"username=-oProxyCommand=calc", "username=a\nb", `username="a"`, "username=\u202eadmin", "username=" + strings.Repeat("a", 1<<20)}))
+		rapid.SampledFrom([]string{"username=-oProxyCommand=calc", "username=a\nb", `username="a"`, "username=\u202eadmin",
+			"username=" + strings.Repeat("a", 1<<20)}))
 	rapid.Check(t, func(t *rapid.T) {
 		entries := rapid.MapOfN(key, value, 0, 8).Draw(t, "entries")
 		entries["10.1.42.1"] = "username=Administrator"
@@ -36,7 +38,9 @@ func TestWhateverIsInTheListHoldsUpNobody(t *testing.T) {
 		for _, fault := range faults {
 			faulty[fault.key] = true
 			note := entryInvalid(&corev1.ConfigMap{}, fault).message
-			if len(note) > longestNote || !utf8.ValidString(note) || strings.ContainsFunc(note, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			if len(note) > longestNote || !utf8.ValidString(note) || strings.ContainsFunc(note, func(r rune) bool {
+				return !unicode.IsPrint(r)
+			}) {
 				t.Errorf("an event says %q", note)
 			}
 		}
@@ -66,7 +70,8 @@ func many(n int) map[string]string {
 }
 
 func TestAListOfThousandsIsTakenUpToABound(t *testing.T) {
-	listed, _ := desiredInstances("wmco", map[string]string{"zzz.example.com": "username=core", "gone.example.com": "username=core"})
+	listed, _ := desiredInstances("wmco", map[string]string{"zzz.example.com": "username=core",
+		"gone.example.com": "username=core"})
 	entries := many(5000)
 	entries["zzz.example.com"] = "username=other" // it comes after all others
 	desired, _ := desiredInstances("wmco", entries)
@@ -83,10 +88,12 @@ func TestAListOfThousandsIsTakenUpToABound(t *testing.T) {
 	if created+len(listed) != mostHosts || len(faults) != 5000-created {
 		t.Errorf("%d were made and %d told as left out", created, len(faults))
 	}
-	if states["zzz.example.com"] != v1alpha1.DesiredStateNode || states["gone.example.com"] != v1alpha1.DesiredStateRemoved {
+	if states["zzz.example.com"] != v1alpha1.DesiredStateNode ||
+		states["gone.example.com"] != v1alpha1.DesiredStateRemoved {
 		t.Errorf("hosts that were there before are to be %v", states)
 	}
-	if note := entryInvalid(&corev1.ConfigMap{}, faults[0]).message; !strings.Contains(note, "more than 2000 hosts") || !strings.Contains(note, faults[0].key) {
+	if note := entryInvalid(&corev1.ConfigMap{}, faults[0]).message; !strings.Contains(note, "more than 2000 hosts") ||
+		!strings.Contains(note, faults[0].key) {
 		t.Errorf("told is %q", note)
 	}
 }
@@ -99,7 +106,8 @@ func TestThousandsOfFaultsAreToldInAFewEvents(t *testing.T) {
 		entries[key] = "user=core"
 	}
 	_, faults := desiredInstances("wmco", entries)
-	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: ConfigMapName, ResourceVersion: "1"}}
+	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: ConfigMapName,
+		ResourceVersion: "1"}}
 	r.report(configMap, faults)
 	r.report(configMap, faults)
 	if n := len(recorder.Events); n != mostReported+1 {

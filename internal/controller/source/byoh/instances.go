@@ -18,8 +18,9 @@ type fault struct {
 	err error
 }
 
-// desiredInstances are the WindowsInstances that the entries ask for, sorted by name. A faulty entry gets an instance too, so that its
-// fault is seen where an administrator looks; without a user name nothing is done to the host.
+// desiredInstances returns the WindowsInstances that the entries ask for, sorted by name. A faulty entry gets an
+// instance too, so that its fault is seen where an administrator looks; without a user name nothing is done to the
+// host.
 func desiredInstances(namespace string, entries map[string]string) ([]v1alpha1.WindowsInstance, []fault) {
 	instances := make([]v1alpha1.WindowsInstance, 0, len(entries))
 	var faults []fault
@@ -47,8 +48,8 @@ func desiredInstances(namespace string, entries map[string]string) ([]v1alpha1.W
 	return instances, faults
 }
 
-// changes are what makes the present instances equal to the desired ones. What is no longer desired is not deleted but marked for
-// removal: the instance controller gives the host back and then deletes the object.
+// changes are what makes the present instances equal to the desired ones. What is no longer desired is not deleted but
+// marked for removal: the instance controller gives the host back and then deletes the object.
 func changes(present, desired []v1alpha1.WindowsInstance) []source.Change {
 	byName := make(map[string]*v1alpha1.WindowsInstance, len(present))
 	for i := range present {
@@ -82,12 +83,12 @@ func changes(present, desired []v1alpha1.WindowsInstance) []source.Change {
 	return result
 }
 
-// mostHosts is how many hosts are taken from the list: as many as a cluster is tested to have nodes. Who may write the list may not fill the
-// API server by it.
+// mostHosts is how many hosts are taken from the list: as many as a cluster is tested to have nodes. A writer of the
+// list must not fill the API server by it.
 const mostHosts = 2000
 
-// limited leaves out new instances beyond those that are taken, and says so. Hosts that have an instance already are changed and given back
-// as ever.
+// limited leaves out new instances beyond those that are taken, and says so. Hosts that have an instance already are
+// changed and given back as ever.
 func limited(changes []source.Change, present int) (taken []source.Change, faults []fault) {
 	for _, change := range changes {
 		if !change.Creates() {
@@ -95,7 +96,8 @@ func limited(changes []source.Change, present int) (taken []source.Change, fault
 			continue
 		}
 		if present >= mostHosts {
-			faults = append(faults, fault{key: change.After.Spec.Source.ConfigMapKey, err: fmt.Errorf("the list has more than %d hosts, and this host is beyond the limit", mostHosts)})
+			faults = append(faults, fault{key: change.After.Spec.Source.ConfigMapKey,
+				err: fmt.Errorf("the list has more than %d hosts, and this host is beyond the limit", mostHosts)})
 			continue
 		}
 		present++

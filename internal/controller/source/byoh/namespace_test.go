@@ -34,7 +34,8 @@ func TestAListThatGoesWithItsNamespaceGivesNoHostBack(t *testing.T) {
 			}
 			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "wmco", Finalizers: []string{"kubernetes"}}}
 			instance := &v1alpha1.WindowsInstance{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: "host", Labels: map[string]string{v1alpha1.LabelSource: v1alpha1.SourceConfigMap}},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: "host",
+					Labels: map[string]string{v1alpha1.LabelSource: v1alpha1.SourceConfigMap}},
 				Spec: v1alpha1.WindowsInstanceSpec{
 					Address: "10.9.0.1", DesiredState: v1alpha1.DesiredStateNode, Source: v1alpha1.Source{ConfigMapKey: "10.9.0.1"},
 				},

@@ -41,8 +41,8 @@ var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift, Audit: tru
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
 
-// stage is a real API server on which the controller runs with the operator's rights, alone: the test plays the Machine API and the
-// instance controller.
+// stage is a real API server on which the controller runs with the operator's rights, alone: the test plays the Machine
+// API and the instance controller.
 type stage struct {
 	t       *testing.T
 	admin   client.Client
@@ -73,7 +73,8 @@ func newStageWith(t *testing.T, wrap transport.WrapperFunc) *stage {
 		t.Fatal(err)
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), machinev1beta1.Install(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), machinev1beta1.Install(scheme),
+		v1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	s := &stage{t: t, notices: make(chan event.GenericEvent)}
@@ -96,7 +97,8 @@ func newStageWith(t *testing.T, wrap transport.WrapperFunc) *stage {
 		t.Fatal(err)
 	}
 	reconciler := &machine.Reconciler{
-		Client: s.mgr.GetClient(), Machines: machines, Live: s.mgr.GetAPIReader(), Namespace: rig.Namespace, Events: s.mgr.GetEventRecorder("test"),
+		Client: s.mgr.GetClient(), Machines: machines, Live: s.mgr.GetAPIReader(), Namespace: rig.Namespace,
+		Events: s.mgr.GetEventRecorder("test"),
 		Cluster: func() (nodespec.Cluster, error) {
 			s.passes.Add(1)
 			return nodespec.Cluster{Platform: "VSphere"}, nil
@@ -123,13 +125,15 @@ func (s *stage) run() {
 
 func (s *stage) await(what string, condition func(ctx context.Context) (bool, error)) {
 	s.t.Helper()
-	if err := wait.PollUntilContextTimeout(s.t.Context(), 20*time.Millisecond, 3*time.Minute, true, condition); err != nil {
+	if err := wait.PollUntilContextTimeout(s.t.Context(), 20*time.Millisecond, 3*time.Minute, true,
+		condition); err != nil {
 		s.t.Fatalf("%s: %v", what, err)
 	}
 }
 
 // awaitInstance waits for an instance that is as it is wanted.
-func (s *stage) awaitInstance(what, name string, wanted func(*v1alpha1.WindowsInstance) bool) *v1alpha1.WindowsInstance {
+func (s *stage) awaitInstance(what, name string,
+	wanted func(*v1alpha1.WindowsInstance) bool) *v1alpha1.WindowsInstance {
 	s.t.Helper()
 	instance := &v1alpha1.WindowsInstance{}
 	s.await(what, func(ctx context.Context) (bool, error) {
@@ -212,7 +216,8 @@ func (s *stage) report(m *machinev1beta1.Machine, phase, address string) {
 		m.Status.Phase = &phase
 		m.Status.Addresses = nil
 		if address != "" {
-			m.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalDNS, Address: m.Name}, {Type: corev1.NodeInternalIP, Address: address}}
+			m.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalDNS, Address: m.Name},
+				{Type: corev1.NodeInternalIP, Address: address}}
 		}
 	})
 }
@@ -233,7 +238,8 @@ func (s *stage) end(m *machinev1beta1.Machine) {
 	s.patch(m, s.patchObject, func() { m.Finalizers = nil })
 }
 
-func (s *stage) patchObject(ctx context.Context, o client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
+func (s *stage) patchObject(ctx context.Context, o client.Object, p client.Patch,
+	_ ...client.SubResourcePatchOption) error {
 	return s.admin.Patch(ctx, o, p)
 }
 
@@ -255,7 +261,7 @@ func (s *stage) delete(o client.Object) {
 	}
 }
 
-// instances are all instances, by name.
+// instances returns all instances, by name.
 func (s *stage) instances() map[string]v1alpha1.WindowsInstance {
 	s.t.Helper()
 	var list v1alpha1.WindowsInstanceList
@@ -332,7 +338,7 @@ func TestMachines(t *testing.T) {
 		s.pass()
 		old := s.awaitInstance("still the first one's", "win-same", isRemoved)
 		if old.Spec.Source.Machine.UID != first.UID {
-			t.Fatalf("the instance is that of %s", old.Spec.Source.Machine.UID)
+			t.Fatalf("the instance belongs to %s", old.Spec.Source.Machine.UID)
 		}
 		s.delete(old)
 		i := s.awaitInstance("the second one's", "win-same", isNode)
@@ -413,7 +419,8 @@ func TestMachines(t *testing.T) {
 	})
 }
 
-// writesOfTheOperator are how many requests of the operator were to change something, by resource, as the audit log has them.
+// writesOfTheOperator are how many requests of the operator were to change something, by resource, as the audit log has
+// them.
 func writesOfTheOperator(t *testing.T) map[string]int {
 	t.Helper()
 	file, err := os.Open(lab.Cluster(t).AuditLog)

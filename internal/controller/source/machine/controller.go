@@ -1,4 +1,4 @@
-// Package machine turns the Windows Machines of the Machine API into WindowsInstances. It reads Machines and writes none.
+// Package machine turns the Windows Machines of the Machine API into WindowsInstances. It only reads Machines.
 package machine
 
 import (
@@ -29,16 +29,16 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Machines are in another namespace than the operator, where it can be given a right by a ClusterRole only. Events about a Machine are in
-// the namespace of the Machine.
+// Machines are in another namespace than the operator, where it can be given a right by a ClusterRole only. Events
+// about a Machine are in the namespace of the Machine.
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=get;list;watch
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machinesets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsdisruptionpolicies,verbs=get;list;watch
 
-// lookAgain is how long the deletion of a Machine may be missed that is no Windows Machine any more, so that it is not watched, but has an
-// instance still.
+// lookAgain is how long the deletion of a Machine may be missed that is no Windows Machine any more, so that it is not
+// watched, but has an instance still.
 const lookAgain = time.Minute
 
 // windowsMachines selects the Machines of Windows.
@@ -46,8 +46,8 @@ func windowsMachines() labels.Selector {
 	return labels.SelectorFromSet(labels.Set{v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows})
 }
 
-// NewCache makes what keeps the Machines of Windows in memory, and all MachineSets: those of Windows need not be labeled so, only their Machines.
-// The API server must know both by then.
+// NewCache makes the cache of the Windows Machines and all MachineSets: only the Machines need the label for Windows,
+// not their sets. The API server must know both kinds by then.
 func NewCache(mgr ctrl.Manager) (cache.Cache, error) {
 	namespaces := map[string]cache.Config{v1alpha1.MachineNamespace: {}}
 	return optional.NewCache(mgr, map[client.Object]cache.ByObject{
@@ -62,7 +62,8 @@ type Reconciler struct {
 	Client client.Client
 	// Machines reads Machines and MachineSets as NewCache keeps them.
 	Machines client.Reader
-	// Live reads the API server: whether a Machine that is not in memory is gone, or only no longer labeled; whether a MachineSet is gone.
+	// Live reads the API server: whether a Machine that is not in memory is gone, or only no longer labeled; whether a
+	// MachineSet is gone.
 	Live      client.Reader
 	Namespace string
 	Events    events.EventRecorder
@@ -73,8 +74,10 @@ type Reconciler struct {
 	reported map[types.UID]string
 }
 
-// SetupWithManager registers the controller and has it watch what NewCache made. clusterChanged fires when the facts of the cluster have changed.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, machines cache.Cache, clusterChanged <-chan event.GenericEvent) error {
+// SetupWithManager registers the controller and has it watch the cache of NewCache. clusterChanged fires when the facts
+// of the cluster have changed.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, machines cache.Cache,
+	clusterChanged <-chan event.GenericEvent) error {
 	// What happens to one Machine may concern the instance of another, and comparing them all costs less than one request.
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{}}
@@ -89,7 +92,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, machines cache.Cache, cl
 		Complete(r)
 }
 
-// matters lets through the changes of a Machine that this package looks at. The Machine API writes to its status for other reasons too.
+// matters lets through the changes of a Machine that this package looks at. The Machine API writes to its status for
+// other reasons too.
 func matters() predicate.Funcs {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -100,8 +104,8 @@ func matters() predicate.Funcs {
 	}
 }
 
-// Reconcile makes, changes and retires the WindowsInstances of all Machines in one pass. Without the facts of the cluster, it waits for
-// them: what a host is logged in to with depends on the platform.
+// Reconcile makes, changes and retires the WindowsInstances of all Machines in one pass. Without the facts of the
+// cluster it waits for them, because the login of a host depends on the platform.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	facts, err := r.Cluster()
 	if err != nil {
@@ -140,9 +144,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{RequeueAfter: nextLook(machines)}, errors.Join(errs...)
 }
 
-// machines are the Windows Machines, and those that an instance was made for and that are not in memory as such: these are read
-// from the API server. Whoever is in neither is gone.
-func (r *Reconciler) machines(ctx context.Context, instances []v1alpha1.WindowsInstance) ([]*machinev1beta1.Machine, error) {
+// machines returns the Windows Machines, and those that an instance was made for and that are not in memory as such:
+// these are read from the API server. Whoever is in neither is gone.
+func (r *Reconciler) machines(ctx context.Context, instances []v1alpha1.WindowsInstance) ([]*machinev1beta1.Machine,
+	error) {
 	var list machinev1beta1.MachineList
 	if err := r.Machines.List(ctx, &list, client.InNamespace(v1alpha1.MachineNamespace)); err != nil {
 		return nil, fmt.Errorf("list Machines: %w", err)
@@ -188,7 +193,8 @@ func nextLook(machines []*machinev1beta1.Machine) time.Duration {
 	return 0
 }
 
-func (r *Reconciler) apply(ctx context.Context, change source.Change, machine *machinev1beta1.Machine, said map[types.UID]string) error {
+func (r *Reconciler) apply(ctx context.Context, change source.Change, machine *machinev1beta1.Machine,
+	said map[types.UID]string) error {
 	inForce, err := change.Apply(ctx, r.Client)
 	switch {
 	case apierrors.IsInvalid(err) && machine != nil:

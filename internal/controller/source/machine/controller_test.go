@@ -25,7 +25,8 @@ func updateEvent(before, after *machinev1beta1.Machine) event.UpdateEvent {
 	return event.UpdateEvent{ObjectOld: before, ObjectNew: after}
 }
 
-// bench is a reconciler on an API server in memory. Its cache is what the API server has, but for Machines without the label.
+// bench is a reconciler on an API server in memory. Its cache is what the API server has, but for Machines without the
+// label.
 type bench struct {
 	t          *testing.T
 	reconciler *Reconciler
@@ -54,7 +55,8 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 			}
 			return c.Create(ctx, o, opts...)
 		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+			opts ...client.PatchOption) error {
 			b.writes++
 			return c.Patch(ctx, o, p, opts...)
 		},
@@ -66,7 +68,8 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 		},
 	})
 	live := interceptor.NewClient(api, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+			opts ...client.GetOption) error {
 			if b.liveGet != nil {
 				return b.liveGet
 			}
@@ -75,7 +78,8 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	})
 	b.reconciler = &Reconciler{Client: cached, Machines: cached, Live: live, Namespace: namespace, Events: b.events,
 		Cluster: func() (nodespec.Cluster, error) {
-			return nodespec.Cluster{Platform: "AWS", Network: nodespec.ClusterNetwork{HybridClusterNetworks: b.podNetworks}}, b.clusterErr
+			return nodespec.Cluster{Platform: "AWS", Network: nodespec.ClusterNetwork{HybridClusterNetworks: b.podNetworks}},
+				b.clusterErr
 		}}
 	return b
 }
@@ -103,7 +107,7 @@ func (b *bench) state(name string) v1alpha1.DesiredState {
 	return instance.Spec.DesiredState
 }
 
-// said are the events since it was last asked.
+// said returns the events since it was last asked.
 func (b *bench) said() (said []string) {
 	for {
 		select {
@@ -235,7 +239,8 @@ func TestReconcile(t *testing.T) {
 	})
 }
 
-// An instance that is made when its host is a node already, or whose host gets another address, must not get one of the pod network.
+// An instance that is made when its host is a node already, or whose host gets another address, must not get one of the
+// pod network.
 func TestAnAddressInThePodNetworkIsNotTheHosts(t *testing.T) {
 	b := newBench(t, windows("win", addresses(internalIP("10.132.4.2"), internalIP("10.0.0.7"))))
 	b.podNetworks = []string{"10.132.0.0/14"}

@@ -33,7 +33,8 @@ func (r *Reconciler) reportOnce(said map[types.UID]string, about types.UID, e ma
 
 func instanceCreated(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance) machineEvent {
 	return machineEvent{machine, instance, corev1.EventTypeNormal, "WindowsInstanceCreated", "CreateInstance",
-		"The host at " + instance.Spec.Address + " becomes a node. For its progress, see WindowsInstance " + instance.Name + " in namespace " + instance.Namespace + "."}
+		"The host at " + instance.Spec.Address + " becomes a node. For its progress, see WindowsInstance " + instance.Name +
+			" in namespace " + instance.Namespace + "."}
 }
 
 func leftAlone(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance) machineEvent {
@@ -44,19 +45,23 @@ func leftAlone(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstan
 	case v1alpha1.ReasonMachineIgnored:
 		why = "The Machine has the label to be ignored, or no longer has the label of a Windows Machine."
 	}
-	return machineEvent{instance, machine, corev1.EventTypeNormal, instance.Spec.DesiredStateReason, "LeaveAlone", why + " The operator leaves its host and Node alone."}
+	return machineEvent{instance, machine, corev1.EventTypeNormal, instance.Spec.DesiredStateReason, "LeaveAlone",
+		why + " The operator leaves its host and Node alone."}
 }
 
 func takenUp(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance) machineEvent {
-	return machineEvent{instance, machine, corev1.EventTypeNormal, "MachineTakenUp", "TakeUp", "The operator makes the host of the Machine a node again."}
+	return machineEvent{instance, machine, corev1.EventTypeNormal, "MachineTakenUp", "TakeUp",
+		"The operator makes the host of the Machine a node again."}
 }
 
-// removalRequested is about a Machine that is gone, so that it is told on what is left: the instance.
+// removalRequested is about a Machine that is gone, so it is reported on what is left: the instance.
 func removalRequested(instance *v1alpha1.WindowsInstance) machineEvent {
 	reference := instance.Spec.Source.Machine
-	machine := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: reference.Namespace, Name: reference.Name, UID: reference.UID}}
+	machine := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: reference.Namespace, Name: reference.Name,
+		UID: reference.UID}}
 	return machineEvent{instance, machine, corev1.EventTypeNormal, "MachineGone", "RequestRemoval",
-		"Machine " + reference.Namespace + "/" + reference.Name + ", UID " + string(reference.UID) + ", is gone, and its host with it: the operator removes what is left of it in the cluster."}
+		"Machine " + reference.Namespace + "/" + reference.Name + ", UID " + string(reference.UID) +
+			", is gone, and its host with it: the operator removes what is left of it in the cluster."}
 }
 
 func nameTaken(machine *machinev1beta1.Machine, namespace string) machineEvent {
@@ -68,10 +73,12 @@ func nameTaken(machine *machinev1beta1.Machine, namespace string) machineEvent {
 func strategyInvalid(set *machinev1beta1.MachineSet, byDefault v1alpha1.UpgradeStrategy) machineEvent {
 	return machineEvent{set, nil, corev1.EventTypeWarning, "UpgradeStrategyInvalid", "ChooseUpgradeStrategy",
 		fmt.Sprintf("Annotation %s is %.64q, but must be %s or %s. The Machines are upgraded like those of MachineSets without the annotation: %s.",
-			v1alpha1.AnnotationUpgradeStrategy, set.Annotations[v1alpha1.AnnotationUpgradeStrategy], v1alpha1.UpgradeReplace, v1alpha1.UpgradeInPlace, byDefault)}
+			v1alpha1.AnnotationUpgradeStrategy, set.Annotations[v1alpha1.AnnotationUpgradeStrategy], v1alpha1.UpgradeReplace,
+			v1alpha1.UpgradeInPlace, byDefault)}
 }
 
 func instanceRefused(machine *machinev1beta1.Machine, err error) machineEvent {
 	return machineEvent{machine, nil, corev1.EventTypeWarning, "WindowsInstanceRefused", "CreateInstance",
-		"The API server rejects the WindowsInstance of this Machine. Correct its spec.metadata.labels and spec.taints. " + err.Error()}
+		"The API server rejects the WindowsInstance of this Machine. Correct its spec.metadata.labels and spec.taints. " +
+			err.Error()}
 }

@@ -19,9 +19,11 @@ type settings struct {
 	strategies          strategies
 }
 
-// changes are what makes the present instances those that the Machines ask for, and the Machines whose instance cannot be made because
-// their name is taken. machines are all that may have an instance or have one; present are the WindowsInstances of every source.
-func changes(c settings, machines []*machinev1beta1.Machine, present []v1alpha1.WindowsInstance) (result []source.Change, taken []*machinev1beta1.Machine) {
+// changes are what makes the present instances those that the Machines ask for, and the Machines whose instance cannot
+// be made because their name is taken. machines are all that may have an instance or have one; present are the
+// WindowsInstances of every source.
+func changes(c settings, machines []*machinev1beta1.Machine,
+	present []v1alpha1.WindowsInstance) (result []source.Change, taken []*machinev1beta1.Machine) {
 	byName := make(map[string]*v1alpha1.WindowsInstance, len(present))
 	for i := range present {
 		byName[present[i].Name] = &present[i]
@@ -64,13 +66,13 @@ func byMachineName(a, b *machinev1beta1.Machine) int {
 	return 0
 }
 
-// isFor reports whether an instance is that of this very Machine, and not of another one that had its name.
+// isFor reports whether an instance belongs to this Machine, and not to another one that had its name.
 func isFor(instance *v1alpha1.WindowsInstance, machine *machinev1beta1.Machine) bool {
 	reference := instance.Spec.Source.Machine
 	return reference != nil && reference.Name == machine.Name && reference.UID == machine.UID
 }
 
-// made is the new instance of a Machine, if it is to have one by now.
+// made returns the new instance of a Machine, if it is to have one by now.
 func made(c settings, machine *machinev1beta1.Machine) (source.Change, bool) {
 	v := look(machine)
 	if state, _ := v.desiredState(); state != v1alpha1.DesiredStateNode || v.address("") == "" {
@@ -86,9 +88,10 @@ func made(c settings, machine *machinev1beta1.Machine) (source.Change, bool) {
 	}}, true
 }
 
-// followed is the spec of a Machine's instance, present before. While host and Node are to be left alone, only that is said of
-// them; an address stays while the Machine has none.
-func followed(c settings, machine *machinev1beta1.Machine, present v1alpha1.WindowsInstanceSpec) v1alpha1.WindowsInstanceSpec {
+// followed returns the spec of a Machine's instance, present before. While host and Node are to be left alone, only
+// that is said of them; an address stays while the Machine has none.
+func followed(c settings, machine *machinev1beta1.Machine,
+	present v1alpha1.WindowsInstanceSpec) v1alpha1.WindowsInstanceSpec {
 	v := look(machine)
 	state, reason := v.desiredState()
 	if state == v1alpha1.DesiredStateUnmanaged {

@@ -20,7 +20,7 @@ const namespace = "wmco"
 
 type edit func(*machinev1beta1.Machine)
 
-// windows is a Windows Machine that is provisioned at 10.0.0.1, with edits.
+// windows returns a Windows Machine that is provisioned at 10.0.0.1, with edits.
 func windows(name string, edits ...edit) *machinev1beta1.Machine {
 	m := &machinev1beta1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
@@ -66,7 +66,7 @@ var (
 	hostNameOf  = address(corev1.NodeHostName)
 )
 
-// instanceOf is the instance that was made for a Machine.
+// instanceOf returns the instance that was made for a Machine.
 func instanceOf(platform string, machine *machinev1beta1.Machine) v1alpha1.WindowsInstance {
 	change, ok := made(settings{namespace: namespace, platform: platform}, machine)
 	if !ok {
@@ -77,7 +77,7 @@ func instanceOf(platform string, machine *machinev1beta1.Machine) v1alpha1.Windo
 
 func list(machines ...*machinev1beta1.Machine) []*machinev1beta1.Machine { return machines }
 
-// the is the single change that follows.
+// the returns the single change that follows.
 func the(t *testing.T, machines []*machinev1beta1.Machine, present ...v1alpha1.WindowsInstance) source.Change {
 	t.Helper()
 	result, taken := changes(settings{namespace: namespace, platform: "AWS"}, machines, present)
@@ -89,7 +89,8 @@ func the(t *testing.T, machines []*machinev1beta1.Machine, present ...v1alpha1.W
 
 func none(t *testing.T, machines []*machinev1beta1.Machine, present ...v1alpha1.WindowsInstance) {
 	t.Helper()
-	if result, taken := changes(settings{namespace: namespace, platform: "AWS"}, machines, present); len(result) != 0 || len(taken) != 0 {
+	if result, taken := changes(settings{namespace: namespace, platform: "AWS"}, machines, present); len(result) != 0 ||
+		len(taken) != 0 {
 		t.Errorf("changes are %+v, names taken of %v; want none", result, taken)
 	}
 }
@@ -100,21 +101,30 @@ func TestAMachineGetsAnInstance(t *testing.T) {
 		machine *machinev1beta1.Machine
 		want    bool
 	}{
-		"when it is provisioned and has an address":                  {windows("a"), true},
-		"when it runs and has an address":                            {windows("a", phase(machinev1beta1.PhaseRunning)), true},
-		"not while it is provisioning":                               {windows("a", phase(machinev1beta1.PhaseProvisioning), addresses()), false},
-		"not while it is provisioning, also with an address":         {windows("a", phase(machinev1beta1.PhaseProvisioning)), false},
-		"not before it has a phase":                                  {windows("a", noPhase), false},
-		"not in a phase that nobody knows":                           {windows("a", phase("Hibernating")), false},
-		"not while it has no address":                                {windows("a", addresses()), false},
-		"not once it has failed":                                     {windows("a", phase(machinev1beta1.PhaseFailed)), false},
-		"not while it is being deleted":                              {windows("a", phase(machinev1beta1.PhaseDeleting)), false},
-		"not with a deletion timestamp, whatever its phase":          {windows("a", deleted), false},
-		"not when it is to be ignored":                               {windows("a", label(v1alpha1.LabelIgnore, "true")), false},
-		"when it is not to be ignored":                               {windows("a", label(v1alpha1.LabelIgnore, "false")), true},
-		"not without the label":                                      {windows("a", unlabeled), false},
-		"not when it is a Linux Machine":                             {windows("a", label(v1alpha1.LabelMachineOSID, "Linux")), false},
-		"not when it is of the control plane, whatever its OS label": {windows("a", label(labelRole, roleControlPlane)), false},
+		"when it is provisioned and has an address": {windows("a"), true},
+		"when it runs and has an address": {windows("a", phase(machinev1beta1.PhaseRunning)),
+			true},
+		"not while it is provisioning": {windows("a", phase(machinev1beta1.PhaseProvisioning),
+			addresses()), false},
+		"not while it is provisioning, also with an address": {windows("a", phase(machinev1beta1.PhaseProvisioning)),
+			false},
+		"not before it has a phase":        {windows("a", noPhase), false},
+		"not in a phase that nobody knows": {windows("a", phase("Hibernating")), false},
+		"not while it has no address":      {windows("a", addresses()), false},
+		"not once it has failed": {windows("a", phase(machinev1beta1.PhaseFailed)),
+			false},
+		"not while it is being deleted": {windows("a", phase(machinev1beta1.PhaseDeleting)),
+			false},
+		"not with a deletion timestamp, whatever its phase": {windows("a", deleted), false},
+		"not when it is to be ignored": {windows("a", label(v1alpha1.LabelIgnore, "true")),
+			false},
+		"when it is not to be ignored": {windows("a", label(v1alpha1.LabelIgnore, "false")),
+			true},
+		"not without the label": {windows("a", unlabeled), false},
+		"not when it is a Linux Machine": {windows("a",
+			label(v1alpha1.LabelMachineOSID, "Linux")), false},
+		"not when it is of the control plane, whatever its OS label": {windows("a", label(labelRole, roleControlPlane)),
+			false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !test.want {
@@ -137,13 +147,16 @@ func TestAnInstanceIsMadeLikeItsMachine(t *testing.T) {
 	})
 	t.Run("it has name, reference, labels and taints of the Machine", func(t *testing.T) {
 		instance := the(t, list(machine)).After
-		if instance.Name != "win-abcde" || instance.Namespace != namespace || instance.Labels[v1alpha1.LabelSource] != v1alpha1.SourceMachine {
+		if instance.Name != "win-abcde" || instance.Namespace != namespace ||
+			instance.Labels[v1alpha1.LabelSource] != v1alpha1.SourceMachine {
 			t.Errorf("metadata is %+v", instance.ObjectMeta)
 		}
-		if *instance.Spec.Source.Machine != (v1alpha1.MachineReference{Namespace: v1alpha1.MachineNamespace, Name: "win-abcde", UID: "uid-of-win-abcde"}) {
+		if *instance.Spec.Source.Machine != (v1alpha1.MachineReference{Namespace: v1alpha1.MachineNamespace,
+			Name: "win-abcde", UID: "uid-of-win-abcde"}) {
 			t.Errorf("the reference is %+v", instance.Spec.Source.Machine)
 		}
-		if node := instance.Spec.Node; node == nil || fmt.Sprint(node.Labels) != fmt.Sprint(worker) || len(node.Taints) != 1 || node.Taints[0].Key != "gpu" {
+		if node := instance.Spec.Node; node == nil || fmt.Sprint(node.Labels) != fmt.Sprint(worker) ||
+			len(node.Taints) != 1 || node.Taints[0].Key != "gpu" {
 			t.Errorf("the node is to carry %+v", node)
 		}
 	})
@@ -180,17 +193,28 @@ func TestTheAddress(t *testing.T) {
 		addresses []corev1.NodeAddress
 		want      string
 	}{
-		"is the first internal IPv4 address":                     {"", []corev1.NodeAddress{hostNameOf("a"), externalIP("52.1.1.1"), internalDNS("a.ec2.internal"), internalIP("10.0.0.2"), internalIP("10.0.0.3")}, "10.0.0.2"},
-		"is none in IPv6":                                        {"", []corev1.NodeAddress{internalIP("fd00::2"), internalIP("10.0.0.2")}, "10.0.0.2"},
-		"is none that a host gives itself":                       {"", []corev1.NodeAddress{internalIP("169.254.7.8"), internalIP("127.0.0.1"), internalIP("10.0.0.2")}, "10.0.0.2"},
-		"is an internal name when there is no such address":      {"", []corev1.NodeAddress{internalIP("fd00::2"), internalDNS("a.example.com")}, "a.example.com"},
-		"is no name without a domain, as vSphere tells it early": {"", []corev1.NodeAddress{internalDNS("win-abcde"), hostNameOf("win-abcde")}, ""},
-		"is no IPv6 address under the name of a name":            {"", []corev1.NodeAddress{internalDNS("fd00::2"), internalDNS("10.0.0.9")}, ""},
-		"is never an external one":                               {"", []corev1.NodeAddress{externalIP("52.1.1.1"), externalDNS("a.example.com")}, ""},
-		"is nothing that is no address":                          {"", []corev1.NodeAddress{internalIP("10.0.0.256"), internalIP(""), internalDNS("a..b")}, ""},
-		"stays while the Machine has it, in any order":           {"10.0.0.2", []corev1.NodeAddress{internalIP("10.132.1.2"), internalIP("10.0.0.2")}, "10.0.0.2"},
-		"follows the Machine when it has it no longer":           {"10.0.0.2", []corev1.NodeAddress{internalIP("10.0.0.7")}, "10.0.0.7"},
-		"of numbers is better than a name":                       {"a.example.com", []corev1.NodeAddress{internalDNS("a.example.com"), internalIP("10.0.0.2")}, "10.0.0.2"},
+		"is the first internal IPv4 address": {"", []corev1.NodeAddress{hostNameOf("a"),
+			externalIP("52.1.1.1"), internalDNS("a.ec2.internal"), internalIP("10.0.0.2"), internalIP("10.0.0.3")}, "10.0.0.2"},
+		"is none in IPv6": {"", []corev1.NodeAddress{internalIP("fd00::2"),
+			internalIP("10.0.0.2")}, "10.0.0.2"},
+		"is none that a host gives itself": {"", []corev1.NodeAddress{internalIP("169.254.7.8"),
+			internalIP("127.0.0.1"), internalIP("10.0.0.2")}, "10.0.0.2"},
+		"is an internal name when there is no such address": {"", []corev1.NodeAddress{internalIP("fd00::2"),
+			internalDNS("a.example.com")}, "a.example.com"},
+		"is no name without a domain, as vSphere tells it early": {"", []corev1.NodeAddress{internalDNS("win-abcde"),
+			hostNameOf("win-abcde")}, ""},
+		"is no IPv6 address under the name of a name": {"", []corev1.NodeAddress{internalDNS("fd00::2"),
+			internalDNS("10.0.0.9")}, ""},
+		"is never an external one": {"", []corev1.NodeAddress{externalIP("52.1.1.1"),
+			externalDNS("a.example.com")}, ""},
+		"is nothing that is no address": {"", []corev1.NodeAddress{internalIP("10.0.0.256"),
+			internalIP(""), internalDNS("a..b")}, ""},
+		"stays while the Machine has it, in any order": {"10.0.0.2", []corev1.NodeAddress{internalIP("10.132.1.2"),
+			internalIP("10.0.0.2")}, "10.0.0.2"},
+		"follows the Machine when it has it no longer": {"10.0.0.2", []corev1.NodeAddress{internalIP("10.0.0.7")},
+			"10.0.0.7"},
+		"of numbers is better than a name": {"a.example.com",
+			[]corev1.NodeAddress{internalDNS("a.example.com"), internalIP("10.0.0.2")}, "10.0.0.2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := look(windows("a", addresses(test.addresses...))).address(test.present); got != test.want {
@@ -210,7 +234,8 @@ func TestAnInstanceFollowsItsMachine(t *testing.T) {
 		none(t, list(windows("a", phase(machinev1beta1.PhaseRunning))), present)
 	})
 	t.Run("a new address is followed", func(t *testing.T) {
-		if got := the(t, list(windows("a", addresses(internalIP("10.0.0.9")))), present).After.Spec.Address; got != "10.0.0.9" {
+		if got := the(t, list(windows("a", addresses(internalIP("10.0.0.9")))),
+			present).After.Spec.Address; got != "10.0.0.9" {
 			t.Errorf("the address is %q", got)
 		}
 	})
@@ -221,7 +246,9 @@ func TestAnInstanceFollowsItsMachine(t *testing.T) {
 		none(t, list(windows("a", noPhase, addresses())), present)
 	})
 	t.Run("labels of the Machine's spec are followed", func(t *testing.T) {
-		machine := windows("a", func(m *machinev1beta1.Machine) { m.Spec.Labels = map[string]string{v1alpha1.LabelWorker: ""} })
+		machine := windows("a", func(m *machinev1beta1.Machine) {
+			m.Spec.Labels = map[string]string{v1alpha1.LabelWorker: ""}
+		})
 		change := the(t, list(machine), present)
 		if _, ok := change.After.Spec.Node.Labels[v1alpha1.LabelWorker]; !ok {
 			t.Errorf("the node is to carry %+v", change.After.Spec.Node)
@@ -256,15 +283,22 @@ func TestAnInstanceIsLeftAlone(t *testing.T) {
 		edits  []edit
 		reason string
 	}{
-		"while its Machine has a deletion timestamp":              {[]edit{deleted}, v1alpha1.ReasonMachineDeleting},
-		"while its Machine is in phase Deleting":                  {[]edit{phase(machinev1beta1.PhaseDeleting)}, v1alpha1.ReasonMachineDeleting},
-		"when its Machine has failed":                             {[]edit{phase(machinev1beta1.PhaseFailed)}, v1alpha1.ReasonMachineFailed},
-		"when its Machine is to be ignored":                       {[]edit{label(v1alpha1.LabelIgnore, "true")}, v1alpha1.ReasonMachineIgnored},
-		"when its Machine has lost the label":                     {[]edit{unlabeled}, v1alpha1.ReasonMachineIgnored},
-		"when its Machine is labeled for another system":          {[]edit{label(v1alpha1.LabelMachineOSID, "Linux")}, v1alpha1.ReasonMachineIgnored},
-		"as being deleted, also when its Machine is ignored":      {[]edit{deleted, label(v1alpha1.LabelIgnore, "true")}, v1alpha1.ReasonMachineDeleting},
-		"as being deleted, also when its Machine has failed":      {[]edit{deleted, phase(machinev1beta1.PhaseFailed)}, v1alpha1.ReasonMachineDeleting},
-		"without its Machine's addresses, as they are at the end": {[]edit{deleted, addresses()}, v1alpha1.ReasonMachineDeleting},
+		"while its Machine has a deletion timestamp": {[]edit{deleted}, v1alpha1.ReasonMachineDeleting},
+		"while its Machine is in phase Deleting": {[]edit{phase(machinev1beta1.PhaseDeleting)},
+			v1alpha1.ReasonMachineDeleting},
+		"when its Machine has failed": {[]edit{phase(machinev1beta1.PhaseFailed)},
+			v1alpha1.ReasonMachineFailed},
+		"when its Machine is to be ignored": {[]edit{label(v1alpha1.LabelIgnore, "true")},
+			v1alpha1.ReasonMachineIgnored},
+		"when its Machine has lost the label": {[]edit{unlabeled}, v1alpha1.ReasonMachineIgnored},
+		"when its Machine is labeled for another system": {[]edit{label(v1alpha1.LabelMachineOSID, "Linux")},
+			v1alpha1.ReasonMachineIgnored},
+		"as being deleted, also when its Machine is ignored": {[]edit{deleted, label(v1alpha1.LabelIgnore, "true")},
+			v1alpha1.ReasonMachineDeleting},
+		"as being deleted, also when its Machine has failed": {[]edit{deleted, phase(machinev1beta1.PhaseFailed)},
+			v1alpha1.ReasonMachineDeleting},
+		"without its Machine's addresses, as they are at the end": {[]edit{deleted, addresses()},
+			v1alpha1.ReasonMachineDeleting},
 	} {
 		t.Run(name, func(t *testing.T) {
 			machine := windows("a", test.edits...)
@@ -329,12 +363,14 @@ func TestAnInstanceGoesWithItsMachine(t *testing.T) {
 
 func TestHostsOfTheConfigMapAreNotTouched(t *testing.T) {
 	host := v1alpha1.WindowsInstance{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a", Labels: map[string]string{v1alpha1.LabelSource: v1alpha1.SourceConfigMap}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a",
+			Labels: map[string]string{v1alpha1.LabelSource: v1alpha1.SourceConfigMap}},
 		Spec: v1alpha1.WindowsInstanceSpec{Address: "10.0.0.1", Username: "core", DesiredState: v1alpha1.DesiredStateNode,
 			Source: v1alpha1.Source{ConfigMapKey: "10.0.0.1"}},
 	}
-	t.Run("a Machine of the same name is told that the name is taken", func(t *testing.T) {
-		result, taken := changes(settings{namespace: namespace, platform: "AWS"}, list(windows("a"), windows("b")), []v1alpha1.WindowsInstance{host})
+	t.Run("a Machine of the same name gets an event that the name is taken", func(t *testing.T) {
+		result, taken := changes(settings{namespace: namespace, platform: "AWS"}, list(windows("a"), windows("b")),
+			[]v1alpha1.WindowsInstance{host})
 		if len(result) != 1 || result[0].After.Name != "b" {
 			t.Errorf("changes are %+v: the other Machine goes on", result)
 		}
@@ -342,7 +378,7 @@ func TestHostsOfTheConfigMapAreNotTouched(t *testing.T) {
 			t.Errorf("names taken of %v", taken)
 		}
 	})
-	t.Run("a Machine of the same name that gets no instance is told nothing", func(t *testing.T) {
+	t.Run("a Machine of the same name that gets no instance gets no event", func(t *testing.T) {
 		none(t, list(windows("a", deleted)), host)
 	})
 	t.Run("a host stays without any Machine, also when its label is wrong", func(t *testing.T) {
@@ -379,14 +415,18 @@ func TestOnlyWhatIsLookedAtMatters(t *testing.T) {
 		edit edit
 		want bool
 	}{
-		"a heartbeat":      {func(m *machinev1beta1.Machine) { m.Status.LastUpdated = &metav1.Time{Time: time.Unix(1, 0)} }, false},
-		"a node reference": {func(m *machinev1beta1.Machine) { m.Status.NodeRef = &corev1.ObjectReference{Name: "a"} }, false},
-		"an annotation":    {func(m *machinev1beta1.Machine) { m.Annotations = map[string]string{"a": "b"} }, false},
-		"a phase":          {phase(machinev1beta1.PhaseFailed), true},
-		"an address":       {addresses(internalIP("10.0.0.9")), true},
-		"a label":          {label(v1alpha1.LabelIgnore, "true"), true},
-		"a deletion":       {deleted, true},
-		"another UID":      {uid("other"), true},
+		"a heartbeat": {func(m *machinev1beta1.Machine) {
+			m.Status.LastUpdated = &metav1.Time{Time: time.Unix(1, 0)}
+		}, false},
+		"a node reference": {func(m *machinev1beta1.Machine) {
+			m.Status.NodeRef = &corev1.ObjectReference{Name: "a"}
+		}, false},
+		"an annotation": {func(m *machinev1beta1.Machine) { m.Annotations = map[string]string{"a": "b"} }, false},
+		"a phase":       {phase(machinev1beta1.PhaseFailed), true},
+		"an address":    {addresses(internalIP("10.0.0.9")), true},
+		"a label":       {label(v1alpha1.LabelIgnore, "true"), true},
+		"a deletion":    {deleted, true},
+		"another UID":   {uid("other"), true},
 		"another MachineSet": {func(m *machinev1beta1.Machine) {
 			m.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineSet", UID: "set", Controller: ptr.To(true)}}
 		}, true},

@@ -52,13 +52,14 @@ func look(machine *machinev1beta1.Machine) view {
 	return v
 }
 
-// isWindows reports whether a Machine is the operator's at all. One of the control plane never is, whatever else it is labeled.
+// isWindows reports whether a Machine is the operator's at all. One of the control plane never is, whatever else it is
+// labeled.
 func isWindows(machine *machinev1beta1.Machine) bool {
 	return machine.Labels[v1alpha1.LabelMachineOSID] == v1alpha1.MachineOSIDWindows && machine.Labels[labelRole] != roleControlPlane
 }
 
-// desiredState is what the host of the Machine should be, and why when that is Unmanaged. It is empty while the Machine API is still
-// at work on the machine: that is waited for.
+// desiredState is what the host of the Machine should be, and why when that is Unmanaged. It is empty while the Machine
+// API is still at work on the machine: that is waited for.
 func (v view) desiredState() (v1alpha1.DesiredState, string) {
 	switch {
 	case v.deleting, v.phase == machinev1beta1.PhaseDeleting:
@@ -73,12 +74,13 @@ func (v view) desiredState() (v1alpha1.DesiredState, string) {
 	return "", ""
 }
 
-// address is where the host is reached, and empty when the Machine has no usable address. An internal IPv4 address is best. An internal DNS
-// name is next, if it has a domain: one without is the machine's own name, which vSphere tells before the machine has an address, and which
-// nothing resolves. An external address is never taken: hosts are reached inside the cluster's network, and so are nodes.
+// address is where the host is reached, and empty when the Machine has no usable address. An internal IPv4 address is
+// best. An internal DNS name is next, if it has a domain: one without is the machine's own name, which vSphere tells
+// before the machine has an address, and which nothing resolves. An external address is never taken: hosts are reached
+// inside the cluster's network, and so are nodes.
 //
-// The present address stays for as long as the Machine has it. vSphere tells the addresses of all adapters, also of those that
-// the pod network makes on the host, and in any order.
+// The present address stays for as long as the Machine has it. vSphere tells the addresses of all adapters, also of
+// those that the pod network makes on the host, and in any order.
 func (v view) address(present string) string {
 	for _, usable := range []func(corev1.NodeAddress) bool{isInternalIPv4, isInternalName} {
 		var found []string
@@ -97,8 +99,8 @@ func (v view) address(present string) string {
 	return ""
 }
 
-// outsidePodNetworks are the addresses of a Machine without those that its host has in the networks of the pods: at these it is reached for
-// as long as it is a node and no longer.
+// outsidePodNetworks returns the addresses of a Machine without those that its host has in the networks of the pods: at
+// these it is reached for as long as it is a node and no longer.
 func outsidePodNetworks(addresses []corev1.NodeAddress, podNetworks []string) []corev1.NodeAddress {
 	return slices.DeleteFunc(slices.Clone(addresses), func(a corev1.NodeAddress) bool {
 		ip, err := netip.ParseAddr(a.Address)
@@ -116,7 +118,8 @@ func isInternalIPv4(a corev1.NodeAddress) bool {
 
 func isInternalName(a corev1.NodeAddress) bool {
 	_, err := netip.ParseAddr(a.Address)
-	return err != nil && a.Type == corev1.NodeInternalDNS && strings.Contains(a.Address, ".") && hostlist.ValidateAddress(a.Address) == nil
+	return err != nil && a.Type == corev1.NodeInternalDNS && strings.Contains(a.Address, ".") &&
+		hostlist.ValidateAddress(a.Address) == nil
 }
 
 // nodeMetadata is what the Machine wants on its Node, and nil when it wants nothing. R-040
@@ -131,8 +134,8 @@ func (v view) nodeMetadata() *v1alpha1.NodeMetadata {
 	return &v1alpha1.NodeMetadata{Labels: maps.Clone(v.labels), Taints: taints}
 }
 
-// hostName is the computer name that the host of the Machine is given. Elsewhere the cloud names it. A name that no host can have is not
-// asked for: such a Machine is refused for its name.
+// hostName returns the computer name that the host of the Machine is given. Elsewhere the cloud names it. A name that
+// no host can have is not asked for: such a Machine is refused for its name.
 func hostName(platform, machine string) string {
 	switch configv1.PlatformType(platform) {
 	case configv1.VSpherePlatformType, configv1.NutanixPlatformType:

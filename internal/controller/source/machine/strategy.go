@@ -15,11 +15,12 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// strategies are how the Machines of MachineSets come to another version of the operator, by the UID of the MachineSet. One that is not
-// there would not make its Machines again.
+// strategies are how the Machines of MachineSets come to another version of the operator, by the UID of the MachineSet.
+// One that is not there would not make its Machines again.
 type strategies map[types.UID]v1alpha1.UpgradeStrategy
 
-// of is the strategy of the Machines that a MachineSet controls. A Machine that none controls cannot be replaced. R-146
+// of returns the strategy of the Machines that a MachineSet controls. A Machine that none controls cannot be replaced.
+//
 func (s strategies) of(set types.UID) v1alpha1.UpgradeStrategy {
 	if strategy, ok := s[set]; ok {
 		return strategy
@@ -27,9 +28,10 @@ func (s strategies) of(set types.UID) v1alpha1.UpgradeStrategy {
 	return v1alpha1.UpgradeInPlace
 }
 
-// strategyOf is the strategy that a MachineSet chooses by its annotation, else the one by default; and whether the annotation is one that
-// the operator knows.
-func strategyOf(set *machinev1beta1.MachineSet, byDefault v1alpha1.UpgradeStrategy) (strategy v1alpha1.UpgradeStrategy, valid bool) {
+// strategyOf returns the strategy that a MachineSet chooses by its annotation, else the one by default; and whether the
+// annotation is one that the operator knows.
+func strategyOf(set *machinev1beta1.MachineSet, byDefault v1alpha1.UpgradeStrategy) (strategy v1alpha1.UpgradeStrategy,
+	valid bool) {
 	value, chosen := set.Annotations[v1alpha1.AnnotationUpgradeStrategy]
 	switch strategy := v1alpha1.UpgradeStrategy(value); {
 	case !chosen:
@@ -40,7 +42,7 @@ func strategyOf(set *machinev1beta1.MachineSet, byDefault v1alpha1.UpgradeStrate
 	return byDefault, false
 }
 
-// controllingSet is the reference of a Machine to the MachineSet that controls it; nil when none does.
+// controllingSet returns the reference of a Machine to the MachineSet that controls it; nil when none does.
 func controllingSet(machine *machinev1beta1.Machine) *metav1.OwnerReference {
 	owner := metav1.GetControllerOfNoCopy(machine)
 	if owner == nil || owner.Kind != "MachineSet" {
@@ -50,7 +52,8 @@ func controllingSet(machine *machinev1beta1.Machine) *metav1.OwnerReference {
 }
 
 // strategies reads how the Machines are upgraded, and tells of annotations that cannot be followed.
-func (r *Reconciler) strategies(ctx context.Context, machines []*machinev1beta1.Machine, said map[types.UID]string) (strategies, error) {
+func (r *Reconciler) strategies(ctx context.Context, machines []*machinev1beta1.Machine,
+	said map[types.UID]string) (strategies, error) {
 	byDefault, err := r.defaultStrategy(ctx)
 	if err != nil {
 		return nil, err
@@ -86,7 +89,7 @@ func (r *Reconciler) strategies(ctx context.Context, machines []*machinev1beta1.
 	return result, nil
 }
 
-// defaultStrategy is that of MachineSets without the annotation.
+// defaultStrategy returns the strategy of MachineSets without the annotation.
 func (r *Reconciler) defaultStrategy(ctx context.Context) (v1alpha1.UpgradeStrategy, error) {
 	policy := &v1alpha1.WindowsDisruptionPolicy{}
 	name := types.NamespacedName{Namespace: r.Namespace, Name: v1alpha1.DisruptionPolicyName}
@@ -99,8 +102,8 @@ func (r *Reconciler) defaultStrategy(ctx context.Context) (v1alpha1.UpgradeStrat
 	return v1alpha1.UpgradeReplace, nil
 }
 
-// liveSet reads from the API server a MachineSet that is not in memory: it may be newer than that, and else its Machines would be changed in
-// place. It returns nil when it is gone.
+// liveSet reads from the API server a MachineSet that is not in memory: it may be newer than that, and else its
+// Machines would be changed in place. It returns nil when it is gone.
 func (r *Reconciler) liveSet(ctx context.Context, owner *metav1.OwnerReference) (*machinev1beta1.MachineSet, error) {
 	set := &machinev1beta1.MachineSet{}
 	name := types.NamespacedName{Namespace: v1alpha1.MachineNamespace, Name: owner.Name}
@@ -115,7 +118,8 @@ func (r *Reconciler) liveSet(ctx context.Context, owner *metav1.OwnerReference) 
 	return set, nil
 }
 
-// choosesOtherwise lets through the changes of a MachineSet's annotation. The Machine API writes to its status all the time.
+// choosesOtherwise lets through the changes of a MachineSet's annotation. The Machine API writes to its status all the
+// time.
 func choosesOtherwise() predicate.Funcs {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {

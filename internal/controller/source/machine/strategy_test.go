@@ -15,10 +15,11 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// machineSet is a MachineSet with annotations: key, value, key, value.
+// machineSet returns a MachineSet with annotations: key, value, key, value.
 func machineSet(name string, annotations ...string) *machinev1beta1.MachineSet {
 	set := &machinev1beta1.MachineSet{ObjectMeta: metav1.ObjectMeta{
-		Namespace: v1alpha1.MachineNamespace, Name: name, UID: types.UID("uid-of-set-" + name), Annotations: map[string]string{}}}
+		Namespace: v1alpha1.MachineNamespace, Name: name, UID: types.UID("uid-of-set-" + name),
+		Annotations: map[string]string{}}}
 	for i := 0; i < len(annotations); i += 2 {
 		set.Annotations[annotations[i]] = annotations[i+1]
 	}
@@ -28,7 +29,8 @@ func machineSet(name string, annotations ...string) *machinev1beta1.MachineSet {
 func controlledBy(set *machinev1beta1.MachineSet) edit {
 	return func(m *machinev1beta1.Machine) {
 		m.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: machinev1beta1.GroupVersion.String(), Kind: "MachineSet", Name: set.Name, UID: set.UID, Controller: ptr.To(true)}}
+			APIVersion: machinev1beta1.GroupVersion.String(), Kind: "MachineSet", Name: set.Name, UID: set.UID,
+			Controller: ptr.To(true)}}
 	}
 }
 
@@ -101,7 +103,7 @@ func TestUpgradeStrategy(t *testing.T) {
 			t.Error("the annotation is not followed")
 		}
 	})
-	t.Run("an annotation that says anything else is told of on the MachineSet, once, and the default holds", func(t *testing.T) {
+	t.Run("an annotation that says anything else is reported on the MachineSet, once, and the default holds", func(t *testing.T) {
 		for _, value := range []string{"", "inplace", "Replace ", "Rolling", strings.Repeat("x", 5000)} {
 			set := machineSet("a", annotation, value)
 			b := newBench(t, set, disruptionPolicy(v1alpha1.UpgradeInPlace), windows("m1", controlledBy(set)), windows("m2", controlledBy(set)), instance(windows("m1")), instance(windows("m2")))

@@ -14,7 +14,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/controlplane/internal/queuemetrics"
 )
 
-// poll is how often a condition of a start is looked at. Starts are waited for by people, and looks are part of what they cost.
+// poll is how often a condition of a start is looked at. Starts are waited for by people, and looks are part of what
+// they cost.
 const poll = 50 * time.Millisecond
 
 // ControlPlane is a running control plane. It is ended by ending the process.

@@ -19,7 +19,7 @@ import (
 // ServiceNetwork is the cluster's service network, the default of OpenShift.
 const ServiceNetwork = "172.30.0.0/16"
 
-// Config is what a control plane is started with.
+// Config configures a control plane.
 type Config struct {
 	// Dir holds all data; it must exist, and be the working directory of the process.
 	Dir string
@@ -36,7 +36,8 @@ type Config struct {
 	AutoApproveRenewals bool
 	// ExternalSigner leaves the CSRs that were approved to somebody else to sign.
 	ExternalSigner bool
-	// NodeGracePeriod is how long a node may be silent until the controller manager takes it for unreachable; its default when 0.
+	// NodeGracePeriod is how long a node may be silent until the controller manager takes it for unreachable; its default
+	// when 0.
 	NodeGracePeriod time.Duration
 	// ExternalCloudProvider is set where an external cloud controller manager would run.
 	ExternalCloudProvider bool
@@ -55,10 +56,10 @@ type Credentials struct {
 	serving, kubeletClient, proxyClient, controllerManager, scheduler pki.Pair
 }
 
-// Port is the port that the API server listens on.
+// Port returns the port that the API server listens on.
 func (c *Config) Port() int { return c.Listener.Addr().(*net.TCPAddr).Port }
 
-// URL is the address of the API server, as seen from within the process's network namespace.
+// URL returns the address of the API server, as seen from within the process's network namespace.
 func (c *Config) URL() string { return "https://" + c.Listener.Addr().String() }
 
 func (c *Config) path(name string) string { return filepath.Join(c.Dir, name) }
@@ -76,11 +77,16 @@ func NewCredentials(c *Config) (*Credentials, error) {
 		file    string
 		request pki.Request
 	}{
-		{&creds.serving, authorities.Server, "kube-apiserver", pki.Request{CommonName: "kube-apiserver", Hosts: c.servingHosts()}},
-		{&creds.kubeletClient, authorities.ToKubelet, "kubelet-client", pki.Request{CommonName: "system:kube-apiserver", Organization: []string{"system:masters"}}},
-		{&creds.proxyClient, authorities.FrontProxy, "aggregator-client", pki.Request{CommonName: "system:openshift-aggregator"}},
-		{&creds.Admin, authorities.Admin, "admin", pki.Request{CommonName: "system:admin", Organization: []string{"system:masters"}}},
-		{&creds.controllerManager, authorities.Admin, "kube-controller-manager", pki.Request{CommonName: "system:kube-controller-manager"}},
+		{&creds.serving, authorities.Server, "kube-apiserver", pki.Request{CommonName: "kube-apiserver",
+			Hosts: c.servingHosts()}},
+		{&creds.kubeletClient, authorities.ToKubelet, "kubelet-client", pki.Request{CommonName: "system:kube-apiserver",
+			Organization: []string{"system:masters"}}},
+		{&creds.proxyClient, authorities.FrontProxy, "aggregator-client",
+			pki.Request{CommonName: "system:openshift-aggregator"}},
+		{&creds.Admin, authorities.Admin, "admin", pki.Request{CommonName: "system:admin",
+			Organization: []string{"system:masters"}}},
+		{&creds.controllerManager, authorities.Admin, "kube-controller-manager",
+			pki.Request{CommonName: "system:kube-controller-manager"}},
 		{&creds.scheduler, authorities.Admin, "kube-scheduler", pki.Request{CommonName: "system:kube-scheduler"}},
 	} {
 		if *issue.to, err = issue.ca.Issue(issue.file, issue.request); err != nil {

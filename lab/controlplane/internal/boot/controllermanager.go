@@ -63,7 +63,7 @@ func controllerManagerArgs(c *Config, creds *Credentials, kubeconfig string) []s
 	return args
 }
 
-// controllers are all but those that are to be somebody else's work.
+// controllers returns all but those that are to be somebody else's work.
 func controllers(c *Config) string {
 	list := "*"
 	if !c.AutoApproveRenewals {

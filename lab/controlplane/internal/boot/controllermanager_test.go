@@ -12,7 +12,8 @@ func TestHowLongANodeMayBeSilent(t *testing.T) {
 	const anHour = "--node-monitor-grace-period=1h0m0s"
 	creds := &Credentials{Authorities: &pki.Authorities{Server: &pki.CA{}, CSRSigner: &pki.CA{}}}
 	for given, want := range map[time.Duration]bool{0: false, time.Hour: true} {
-		if args := controllerManagerArgs(&Config{NodeGracePeriod: given}, creds, "kubeconfig"); slices.Contains(args, anHour) != want {
+		if args := controllerManagerArgs(&Config{NodeGracePeriod: given}, creds, "kubeconfig"); slices.Contains(args,
+			anHour) != want {
 			t.Errorf("for %s the controller manager gets %q", given, args)
 		}
 	}

@@ -20,9 +20,9 @@ import (
 // definitionsKey is where the API server keeps its CustomResourceDefinitions in etcd.
 const definitionsKey = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
 
-// storeDefinitions stores the definitions that are not there yet, as an API server that accepted and established them would have. A control plane
-// that finds them at its start takes a fifth less processor time to boot than one that gets them over its API: the API server writes its OpenAPI
-// documents once, and not again for each.
+// storeDefinitions stores the definitions that are not there yet, as an API server that accepted and established them
+// would have. A control plane that finds them at its start takes a fifth less processor time to boot than one that gets
+// them over its API: the API server writes its OpenAPI documents once, and not again for each.
 func storeDefinitions(ctx context.Context, etcd *embed.Etcd, definitions []*unstructured.Unstructured) error {
 	client := v3client.New(etcd.Server)
 	defer client.Close()

@@ -1,4 +1,5 @@
-// Package install brings objects into a cluster that is just coming up, quickly: everything at once, each object as soon as its kind is served.
+// Package install brings objects into a cluster that is just coming up, quickly: everything at once, each object as
+// soon as its kind is served.
 package install
 
 import (
@@ -18,11 +19,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// poll is how often something is tried again that is not served yet: seldom enough not to be most of what a start costs.
+// poll is how often something is tried again that is not served yet: seldom enough not to be most of what a start
+// costs.
 const poll = 100 * time.Millisecond
 
-// Install creates the objects, and returns when all are there and discovery lists every kind that the definitions in crds define. The cluster has
-// these definitions. An object that exists already keeps its spec and gets its status again.
+// Install creates the objects, and returns when all are there and discovery lists every kind that the definitions in
+// crds define. The cluster has these definitions. An object that exists already keeps its spec and gets its status
+// again.
 func Install(ctx context.Context, config *rest.Config, crds, objects []*unstructured.Unstructured) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -100,7 +103,8 @@ func retry(ctx context.Context, try func(context.Context) error) error {
 // notYet tells what passes while a cluster comes up: a kind that is not served yet, a namespace
 // that is not there yet, admission whose caches are not filled yet.
 func notYet(err error) bool {
-	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) ||
+	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsServiceUnavailable(err) ||
+		apierrors.IsTooManyRequests(err) ||
 		apierrors.IsForbidden(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err)
 }
 

@@ -50,7 +50,8 @@ func newResources(crds []*unstructured.Unstructured) (*resources, error) {
 				continue
 			}
 			gv := schema.GroupVersion{Group: crd.Spec.Group, Version: version.Name}
-			rs.add(gv, crd.Spec.Names.Kind, crd.Spec.Names.Plural, version.Subresources != nil && version.Subresources.Status != nil)
+			rs.add(gv, crd.Spec.Names.Kind, crd.Spec.Names.Plural, version.Subresources != nil &&
+				version.Subresources.Status != nil)
 			rs.defined = append(rs.defined, gv.WithResource(crd.Spec.Names.Plural))
 		}
 	}
@@ -64,7 +65,8 @@ func (rs *resources) add(gv schema.GroupVersion, kind, plural string, status boo
 func (rs *resources) of(object *unstructured.Unstructured) (resource, error) {
 	r, ok := rs.byKind[object.GroupVersionKind()]
 	if !ok {
-		return resource{}, fmt.Errorf("kind %s of object %s is neither defined nor listed in newResources", object.GroupVersionKind(), object.GetName())
+		return resource{}, fmt.Errorf("kind %s of object %s is neither defined nor listed in newResources",
+			object.GroupVersionKind(), object.GetName())
 	}
 	return r, nil
 }

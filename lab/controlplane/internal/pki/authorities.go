@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// Authorities are all that signs in the cluster, and the bundles made of it.
+// Authorities are all signing authorities of the cluster, and the bundles made from them.
 type Authorities struct {
 	// Server signs the API server's serving certificate.
 	Server *CA

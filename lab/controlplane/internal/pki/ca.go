@@ -1,8 +1,7 @@
 // Package pki makes the certificate authorities and certificates of the lab's control plane.
 //
-// There are as many authorities as a real OpenShift cluster keeps apart, so that a mix-up of
-// them (the CA of the API server's clients taken for the CA of the API server, say) fails in
-// the lab as it would in life.
+// There are as many authorities as in a real OpenShift cluster, so that a mix-up (for example of the CA of the API
+// server's clients and the CA of the API server) fails in the lab as it would in reality.
 package pki
 
 import (
@@ -47,7 +46,7 @@ type Pair struct {
 	CertPEM, KeyPEM   []byte
 }
 
-// Request says what a certificate is for.
+// Request describes a certificate.
 type Request struct {
 	CommonName   string
 	Organization []string
@@ -155,7 +154,8 @@ func (ca *CA) Issue(file string, r Request) (Pair, error) {
 	return pair, WriteFile(pair.CertFile, certPEM)
 }
 
-func sign(template, parent *x509.Certificate, public crypto.PublicKey, key crypto.Signer, lifetime time.Duration) ([]byte, error) {
+func sign(template, parent *x509.Certificate, public crypto.PublicKey, key crypto.Signer,
+	lifetime time.Duration) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
 		return nil, err

@@ -14,7 +14,8 @@ func TestAuthorities(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pair, err := first.Server.Issue("server", Request{CommonName: "server", Hosts: []string{"127.0.0.1", "api.example.com"}})
+	pair, err := first.Server.Issue("server",
+		Request{CommonName: "server", Hosts: []string{"127.0.0.1", "api.example.com"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 //go:build windows
 
-// Command guest is what the tests of Wine hosts run on them.
+// Command guest is the program that tests of Wine hosts run on them.
 package main
 
 import (
@@ -22,7 +22,8 @@ import (
 func main() {
 	verbs := map[string]func(args []string) error{
 		"args": printArgs, "echo": echo, "exit": exit, "count": count, "sleep": sleep, "spawn": spawn, "restart": restart,
-		"name": setName, "install": install, "service": service, "state": state, "version": version, "alive": alive, "dial": dial,
+		"name": setName, "install": install, "service": service, "state": state, "version": version,
+		"alive": alive, "dial": dial,
 	}
 	if len(os.Args) < 2 || verbs[os.Args[1]] == nil {
 		fmt.Fprintln(os.Stderr, "guest: no such verb")
@@ -55,7 +56,8 @@ func exit(args []string) error {
 	return nil
 }
 
-// count prints a line, and another when it reads one, until it reads no more: a conversation proves that output is not held back.
+// count prints a line, and another when it reads one, until it reads no more: a conversation proves that output is not
+// held back.
 func count([]string) error {
 	var word string
 	for n := 1; ; n++ {
@@ -81,7 +83,8 @@ func spawn(args []string) error { return exec.Command(os.Args[0], "sleep", args[
 
 var exitWindowsEx = windows.NewLazySystemDLL("user32.dll").NewProc("ExitWindowsEx")
 
-// restart restarts Windows. Without EWX_FORCE Wine asks only programs that have windows to end, of which there are none.
+// restart restarts Windows. Without EWX_FORCE Wine asks only programs that have windows to end, of which there are
+// none.
 func restart([]string) error {
 	if ok, _, err := exitWindowsEx.Call(windows.EWX_REBOOT|windows.EWX_FORCE, 0); ok == 0 {
 		return fmt.Errorf("ExitWindowsEx: %w", err)
@@ -119,7 +122,7 @@ func install(args []string) error {
 	return created.Start()
 }
 
-// service is a service's process. Each start makes a line in a file.
+// service returns a service's process. Each start makes a line in a file.
 func service([]string) error {
 	file, err := os.OpenFile(`C:\starts.txt`, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
 	if err != nil {

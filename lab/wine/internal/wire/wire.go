@@ -1,4 +1,4 @@
-// Package wire is what the maker of a host, the host's first process and its SSH server say to each other: JSON lines.
+// Package wire is the language between the maker of a host, the host's first process and its SSH server: JSON lines.
 package wire
 
 import (
@@ -14,7 +14,7 @@ const (
 	EventsFD
 )
 
-// Config is what the first process sets up.
+// Config describes the host for the first process.
 type Config struct {
 	// Dir is the host's own folder: with the prefix in it, and room for mount points.
 	Dir string `json:"dir"`
@@ -38,7 +38,7 @@ type Config struct {
 	Install bool `json:"install"`
 	// Down is how long the host is away between shutdown and boot.
 	Down time.Duration `json:"down"`
-	// Hang is how long the SSH server may not answer before the host is reset; 0 for ever.
+	// Hang is how long the SSH server may not answer before the host is reset; 0 means forever.
 	Hang time.Duration `json:"hang,omitempty"`
 }
 
@@ -53,7 +53,7 @@ const (
 	MountedPrefix = "/prefix"
 )
 
-// Command is what the first process is told to do.
+// Command is a request to the first process.
 type Command string
 
 // Commands.

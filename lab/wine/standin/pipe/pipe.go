@@ -1,8 +1,9 @@
 //go:build windows
 
-// Package pipe listens on named pipes under Wine as on Windows, with CreateNamedPipeW and overlapped ConnectNamedPipe. It stands in
-// for go-winio's listener, which under Wine never accepts: go-winio holds the pipe's name with an instance that it opens for neither
-// reading nor writing, which Windows keeps disconnected and Wine hands to the first client. Clients of go-winio work.
+// Package pipe listens on named pipes under Wine as on Windows, with CreateNamedPipeW and overlapped ConnectNamedPipe.
+// It stands in for go-winio's listener, which under Wine never accepts: go-winio holds the pipe's name with an instance
+// that it opens for neither reading nor writing, which Windows keeps disconnected and Wine hands to the first client.
+// Clients of go-winio work.
 package pipe
 
 import (

@@ -32,7 +32,7 @@ func (m *machine) Spawn(path string, args ...string) (node.Child, error) {
 	return c, nil
 }
 
-// PID is the number by which a later process finds it.
+// PID returns the number by which a later process finds it.
 func (c *child) PID() int { return c.process.Pid }
 
 // Alive implements node.Child.

@@ -138,8 +138,8 @@ func (m *machine) ServeLocal(port int, handler http.Handler) error {
 	return nil
 }
 
-// Listen implements node.Network. A port that answered on the loopback address answers there from now on as it does to the outside:
-// Wine, which opens Linux sockets, does not let two of them share a port as Windows does.
+// Listen implements node.Network. A port that answered on the loopback address answers there from now on as it does to
+// the outside: Wine, which opens Linux sockets, does not let two of them share a port as Windows does.
 func (m *machine) Listen(port int) (net.Listener, error) {
 	m.mu.Lock()
 	if local := m.local[port]; local != nil {

@@ -1,8 +1,9 @@
 //go:build windows
 
-// Program is the node program of a Wine host: it does what the lab's stand-ins for the executables of a Windows node do (lab/standin),
-// with real processes, files, HNS calls and connections. It lies on the drive of every host (standin.NodeProgram) and is started by the
-// launcher that every executable of the lab's payload begins with: node.exe "PATH OF THE EXECUTABLE" ARGUMENTS.
+// Program is the node program of a Wine host: it does what the lab's stand-ins for the executables of a Windows node do
+// (lab/standin), with real processes, files, HNS calls and connections. It lies on the drive of every host
+// (standin.NodeProgram) and is started by the launcher that every executable of the lab's payload begins with: node.exe
+// "PATH OF THE EXECUTABLE" ARGUMENTS.
 package main
 
 import (
@@ -24,7 +25,8 @@ import (
 )
 
 // serviceFlags are the flags by which the real programs know that the service control manager has started them.
-var serviceFlags = []string{"--windows-service", "-windows-service", "--windows-service=true", "-windows-service=true", "--run-service", "-run-service"}
+var serviceFlags = []string{"--windows-service", "-windows-service", "--windows-service=true", "-windows-service=true",
+	"--run-service", "-run-service"}
 
 func main() { os.Exit(run()) }
 
@@ -48,11 +50,12 @@ func run() int {
 		return work(ctx, path, args, e, false)
 	}
 	code := 0
-	err = winservice.Run(strings.TrimSuffix(e.File, ".exe"), clock.RealClock{}, func(ctx context.Context, ready func()) int {
-		ready()
-		code = work(ctx, path, args, e, true)
-		return code
-	})
+	err = winservice.Run(strings.TrimSuffix(e.File, ".exe"), clock.RealClock{},
+		func(ctx context.Context, ready func()) int {
+			ready()
+			code = work(ctx, path, args, e, true)
+			return code
+		})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -60,8 +63,8 @@ func run() int {
 	return code
 }
 
-// isService follows the command line. windows_exporter has no flag: it asks Windows, which Wine answers wrongly, so that any
-// command line with a flag counts.
+// isService follows the command line. windows_exporter has no flag: it asks Windows, which Wine answers wrongly, so
+// that any command line with a flag counts.
 func isService(e payload.Executable, args []string) bool {
 	if e.File == "windows_exporter.exe" {
 		return len(args) > 0 && args[0] != "--version"

@@ -36,7 +36,8 @@ func (m *machine) ServeRuntime(endpoint string, status func() host.RuntimeStatus
 // Version implements the runtime service.
 func (s runtimeService) Version(context.Context, *runtimev1.VersionRequest) (*runtimev1.VersionResponse, error) {
 	now := s.status()
-	return &runtimev1.VersionResponse{Version: "0.1.0", RuntimeName: now.Name, RuntimeVersion: now.Version, RuntimeApiVersion: "v1"}, nil
+	return &runtimev1.VersionResponse{Version: "0.1.0", RuntimeName: now.Name, RuntimeVersion: now.Version,
+		RuntimeApiVersion: "v1"}, nil
 }
 
 // Status implements the runtime service.

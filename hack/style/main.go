@@ -1,0 +1,31 @@
+// Command style looks for phrases that made sentences of this project hard to read and must not come back. It reads the comments and strings of Go
+// files and the prose of Markdown files below the folders it is given. American spelling is the linter's part (misspell).
+package main
+
+import (
+	"fmt"
+	"os"
+)
+
+func main() {
+	folders := os.Args[1:]
+	if len(folders) == 0 {
+		folders = []string{"."}
+	}
+	var findings []finding
+	for _, folder := range folders {
+		found, err := search(folder)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "style:", err)
+			os.Exit(1)
+		}
+		findings = append(findings, found...)
+	}
+	for _, f := range findings {
+		fmt.Println(f)
+	}
+	if len(findings) > 0 {
+		fmt.Fprintf(os.Stderr, "style: %d phrases of hack/style/phrases.go; write them another way\n", len(findings))
+		os.Exit(1)
+	}
+}
