@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windows-machine-config/wmco/internal/agent"
+	"github.com/windows-machine-config/wmco/internal/agent/condition"
 )
 
 // received is a request as an API server gets it.
@@ -85,21 +85,21 @@ func clientCertificate(t *testing.T, notAfter time.Time) tls.Certificate {
 // call is a patch of a Node.
 type call struct {
 	url string
-	as  agent.Credentials
+	as  condition.Credentials
 }
 
-func (c call) patch(ctx context.Context, h agent.HTTPS) (int, []byte, error) {
+func (c call) patch(ctx context.Context, h condition.HTTPS) (int, []byte, error) {
 	return h.Send(ctx, c.as, http.MethodPatch, c.url, []byte(`{"status":{}}`))
 }
 
 func TestRequestsOverHTTPS(t *testing.T) {
 	good := func(t *testing.T) tls.Certificate { return clientCertificate(t, time.Now().Add(time.Hour)) }
 	to := func(t *testing.T, server *httptest.Server) call {
-		return call{server.URL + "/api/v1/nodes/node-a/status", agent.Credentials{Authorities: authoritiesOf(server), Certificate: good(t)}}
+		return call{server.URL + "/api/v1/nodes/node-a/status", condition.Credentials{Authorities: authoritiesOf(server), Certificate: good(t)}}
 	}
 	t.Run("a strategic merge patch is sent with the client's certificate", func(t *testing.T) {
 		server, requests := newAPIServer(t, nil)
-		code, _, err := to(t, server).patch(t.Context(), agent.HTTPS{})
+		code, _, err := to(t, server).patch(t.Context(), condition.HTTPS{})
 		want := received{"PATCH", "/api/v1/nodes/node-a/status", "application/strategic-merge-patch+json", "system:node:node-a",
 			"system:nodes", `{"status":{}}`}
 		if got := requests(); err != nil || code != http.StatusOK || len(got) != 1 || got[0] != want {
@@ -114,7 +114,7 @@ func TestRequestsOverHTTPS(t *testing.T) {
 		// Of addresses of the machine itself no proxy is ever asked.
 		patch.url = strings.Replace(patch.url, "127.0.0.1", "example.com", 1)
 		var dialed string
-		h := agent.HTTPS{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		h := condition.HTTPS{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			dialed = address
 			return (&net.Dialer{}).DialContext(ctx, network, server.Listener.Addr().String())
 		}}
@@ -127,7 +127,7 @@ func TestRequestsOverHTTPS(t *testing.T) {
 		server, _ := newAPIServer(t, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 		})
-		code, _, err := to(t, server).patch(t.Context(), agent.HTTPS{})
+		code, _, err := to(t, server).patch(t.Context(), condition.HTTPS{})
 		if err != nil || code != http.StatusTemporaryRedirect || len(elsewhere()) != 0 {
 			t.Errorf("%d %v, the other server got %+v", code, err, elsewhere())
 		}
@@ -141,7 +141,7 @@ func TestRequestsOverHTTPS(t *testing.T) {
 				}
 			}
 		})
-		code, body, err := to(t, server).patch(t.Context(), agent.HTTPS{})
+		code, body, err := to(t, server).patch(t.Context(), condition.HTTPS{})
 		if err != nil || code != http.StatusForbidden || len(body) > 1<<20 {
 			t.Errorf("%d %v, %d bytes", code, err, len(body))
 		}
@@ -152,7 +152,7 @@ func TestRequestsOverHTTPS(t *testing.T) {
 		defer close(over)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { <-came; cancel() }()
-		if _, _, err := to(t, server).patch(ctx, agent.HTTPS{}); err == nil {
+		if _, _, err := to(t, server).patch(ctx, condition.HTTPS{}); err == nil {
 			t.Error("it got an answer")
 		}
 	})
@@ -173,7 +173,7 @@ func TestRequestsOverHTTPS(t *testing.T) {
 			server, requests := newAPIServer(t, nil)
 			patch := to(t, server)
 			spoil(t, server, &patch)
-			code, _, err := patch.patch(t.Context(), agent.HTTPS{})
+			code, _, err := patch.patch(t.Context(), condition.HTTPS{})
 			if len(requests()) != 0 || err == nil && code/100 == 2 {
 				t.Errorf("%d %v, got %+v", code, err, requests())
 			}
