@@ -1,4 +1,4 @@
-package agent_test
+package condition_test
 
 import (
 	"context"
@@ -9,62 +9,48 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"io"
-	"log"
 	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/windows-machine-config/wmco/internal/agent/condition"
+	"github.com/windows-machine-config/wmco/internal/agent/condition/conditiontest"
 )
 
-// received is a request as an API server gets it.
-type received struct {
-	method, path, kind, user, group, body string
+// signer signs as the cluster's signer of client certificates does.
+type signer struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
 }
 
-// apiServer is one that asks for a client's certificate of authority(), and keeps what it gets. answer may be nil.
-func newAPIServer(t *testing.T, answer http.HandlerFunc) (server *httptest.Server, requests func() []received) {
+func newSigner(t *testing.T) signer {
 	t.Helper()
-	var mu sync.Mutex
-	var got []received
-	server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
-		subject := r.TLS.PeerCertificates[0].Subject
-		mu.Lock()
-		got = append(got, received{r.Method, r.URL.Path, r.Header.Get("Content-Type"), subject.CommonName, strings.Join(subject.Organization, ","), string(body)})
-		mu.Unlock()
-		if answer != nil {
-			answer(w, r)
-		}
-	}))
-	clients := x509.NewCertPool()
-	clients.AddCert(authority())
-	server.TLS = &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients}
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail are what some tests are about
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	return server, func() []received {
-		mu.Lock()
-		defer mu.Unlock()
-		return append([]received(nil), got...)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-func authoritiesOf(server *httptest.Server) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test signer"},
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		NotBefore: time.Unix(0, 0), NotAfter: time.Now().Add(time.Hour),
+	}
+	data, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := x509.ParseCertificate(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signer{certificate, key}
 }
 
 // clientCertificate is an agent's.
-func clientCertificate(t *testing.T, notAfter time.Time) tls.Certificate {
+func (s signer) clientCertificate(t *testing.T, notAfter time.Time) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -75,7 +61,7 @@ func clientCertificate(t *testing.T, notAfter time.Time) tls.Certificate {
 		Subject:     pkix.Name{CommonName: "system:node:node-a", Organization: []string{"system:nodes"}},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, authority(), key.Public(), authorityKey())
+	der, err := x509.CreateCertificate(rand.Reader, template, s.certificate, key.Public(), s.key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,15 +79,21 @@ func (c call) patch(ctx context.Context, h condition.HTTPS) (int, []byte, error)
 }
 
 func TestRequestsOverHTTPS(t *testing.T) {
-	good := func(t *testing.T) tls.Certificate { return clientCertificate(t, time.Now().Add(time.Hour)) }
+	s := newSigner(t)
+	newServer := func(t *testing.T, answer http.HandlerFunc) (*httptest.Server, func() []conditiontest.Received) {
+		return conditiontest.NewServer(t, s.certificate, answer)
+	}
+	good := func(t *testing.T) tls.Certificate { return s.clientCertificate(t, time.Now().Add(time.Hour)) }
 	to := func(t *testing.T, server *httptest.Server) call {
-		return call{server.URL + "/api/v1/nodes/node-a/status", condition.Credentials{Authorities: authoritiesOf(server), Certificate: good(t)}}
+		return call{server.URL + "/api/v1/nodes/node-a/status", condition.Credentials{Authorities: conditiontest.AuthoritiesOf(server), Certificate: good(t)}}
 	}
 	t.Run("a strategic merge patch is sent with the client's certificate", func(t *testing.T) {
-		server, requests := newAPIServer(t, nil)
+		server, requests := newServer(t, nil)
 		code, _, err := to(t, server).patch(t.Context(), condition.HTTPS{})
-		want := received{"PATCH", "/api/v1/nodes/node-a/status", "application/strategic-merge-patch+json", "system:node:node-a",
-			"system:nodes", `{"status":{}}`}
+		want := conditiontest.Received{
+			Method: "PATCH", Path: "/api/v1/nodes/node-a/status", Kind: "application/strategic-merge-patch+json",
+			User: "system:node:node-a", Group: "system:nodes", Body: `{"status":{}}`,
+		}
 		if got := requests(); err != nil || code != http.StatusOK || len(got) != 1 || got[0] != want {
 			t.Errorf("%d %v, got %+v", code, err, got)
 		}
@@ -109,7 +101,7 @@ func TestRequestsOverHTTPS(t *testing.T) {
 	t.Run("asks no proxy", func(t *testing.T) {
 		t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
 		t.Setenv("https_proxy", "http://127.0.0.1:1")
-		server, _ := newAPIServer(t, nil)
+		server, _ := newServer(t, nil)
 		patch := to(t, server)
 		// Of addresses of the machine itself no proxy is ever asked.
 		patch.url = strings.Replace(patch.url, "127.0.0.1", "example.com", 1)
@@ -123,8 +115,8 @@ func TestRequestsOverHTTPS(t *testing.T) {
 		}
 	})
 	t.Run("follows no redirect", func(t *testing.T) {
-		other, elsewhere := newAPIServer(t, nil)
-		server, _ := newAPIServer(t, func(w http.ResponseWriter, r *http.Request) {
+		other, elsewhere := newServer(t, nil)
+		server, _ := newServer(t, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 		})
 		code, _, err := to(t, server).patch(t.Context(), condition.HTTPS{})
@@ -133,7 +125,7 @@ func TestRequestsOverHTTPS(t *testing.T) {
 		}
 	})
 	t.Run("reads no more of an answer than it needs", func(t *testing.T) {
-		server, _ := newAPIServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		server, _ := newServer(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusForbidden)
 			for range 1000 {
 				if _, err := w.Write(make([]byte, 64<<10)); err != nil {
@@ -148,7 +140,7 @@ func TestRequestsOverHTTPS(t *testing.T) {
 	})
 	t.Run("ends when it is cut off", func(t *testing.T) {
 		came, over := make(chan struct{}), make(chan struct{})
-		server, _ := newAPIServer(t, func(http.ResponseWriter, *http.Request) { close(came); <-over })
+		server, _ := newServer(t, func(http.ResponseWriter, *http.Request) { close(came); <-over })
 		defer close(over)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { <-came; cancel() }()
@@ -158,19 +150,19 @@ func TestRequestsOverHTTPS(t *testing.T) {
 	})
 	for name, spoil := range map[string]func(*testing.T, *httptest.Server, *call){
 		"a server of another authority": func(_ *testing.T, _ *httptest.Server, p *call) {
-			p.as.Authorities = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority().Raw})
+			p.as.Authorities = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.certificate.Raw})
 		},
 		"no authority":          func(_ *testing.T, _ *httptest.Server, p *call) { p.as.Authorities = nil },
 		"a server that is gone": func(_ *testing.T, s *httptest.Server, _ *call) { s.Close() },
 		"a server that knows no certificate of the client's kind": func(t *testing.T, _ *httptest.Server, p *call) {
-			p.as.Certificate = clientCertificate(t, time.Now().Add(-time.Hour))
+			p.as.Certificate = s.clientCertificate(t, time.Now().Add(-time.Hour))
 		},
 		"a server in plain text": func(_ *testing.T, _ *httptest.Server, p *call) {
 			p.url = strings.Replace(p.url, "https:", "http:", 1)
 		},
 	} {
 		t.Run("brings nothing to "+name, func(t *testing.T) {
-			server, requests := newAPIServer(t, nil)
+			server, requests := newServer(t, nil)
 			patch := to(t, server)
 			spoil(t, server, &patch)
 			code, _, err := patch.patch(t.Context(), condition.HTTPS{})
