@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/internal/agent"
+	"github.com/windows-machine-config/wmco/internal/agent/condition"
 )
 
 // version is set by the linker.
@@ -52,6 +53,6 @@ func newProcess(args []string) (agent.Process, error) {
 	}
 	return agent.Process{
 		Host: machine, Args: args, Executable: executable, Version: version, Clock: clock.RealClock{}, Rand: rand.Reader,
-		API: agent.HTTPS{},
+		API: condition.HTTPS{},
 	}, nil
 }

@@ -6,7 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/windows-machine-config/wmco/internal/agent"
+	"github.com/windows-machine-config/wmco/internal/agent/report"
+	"github.com/windows-machine-config/wmco/internal/agent/timing"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -235,12 +236,12 @@ func TestDefenderThatStartsLater(t *testing.T) {
 	r.before = r.Snapshot()
 	r.configure()
 	r.awaitSettled()
-	r.pass(agent.DriftPoll)
+	r.pass(timing.DriftPoll)
 	service, _ := r.Service(host.DefenderService)
 	service.StartType = host.StartAutomatic
 	r.must(r.Host().Services.Configure(r.ctx, service.ServiceConfig))
 	r.must(r.Host().Services.Start(r.ctx, host.DefenderService))
-	r.pass(agent.DriftCheck)
+	r.pass(timing.DriftCheck)
 	if !r.excludes(r.full()) {
 		t.Fatalf("exclusions: %v", r.Exclusions())
 	}
@@ -264,15 +265,15 @@ func TestServiceAndARefusingDefender(t *testing.T) {
 		}
 		return nil
 	})
-	r.pass(agent.AntivirusCheck)
-	r.pass(agent.AntivirusCheck)
+	r.pass(timing.AntivirusCheck)
+	r.pass(timing.AntivirusCheck)
 	if want := len(r.full().Exclusions); asked != want {
 		t.Errorf("Defender was asked %d times, want %d", asked, want)
 	}
 	if n := strings.Count(r.log(), "tamper protection"); n == 0 {
 		t.Errorf("the log does not say so: %s", r.log())
 	}
-	if events := r.events(agent.EventRepaired); len(events) != 0 {
+	if events := r.events(report.EventRepaired); len(events) != 0 {
 		t.Errorf("it says that it was repaired: %+v", events)
 	}
 }
@@ -289,9 +290,9 @@ func TestServiceAsksDefenderSeldom(t *testing.T) {
 		return nil
 	})
 	for range 10 {
-		r.pass(agent.DriftCheck)
+		r.pass(timing.DriftCheck)
 	}
 	if asked > 1 {
-		t.Errorf("%d times in %s", asked, 10*agent.DriftCheck)
+		t.Errorf("%d times in %s", asked, 10*timing.DriftCheck)
 	}
 }

@@ -7,7 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/windows-machine-config/wmco/internal/agent"
+	"github.com/windows-machine-config/wmco/internal/agent/report"
+	"github.com/windows-machine-config/wmco/internal/agent/timing"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -63,9 +64,9 @@ func (r *rig) soon(what string, is func() bool) {
 		if is() {
 			return
 		}
-		r.pass(agent.DriftPoll)
+		r.pass(timing.DriftPoll)
 	}
-	r.Fatalf("not within %s: %s", 16*agent.DriftPoll, what)
+	r.Fatalf("not within %s: %s", 16*timing.DriftPoll, what)
 }
 
 //
@@ -92,7 +93,7 @@ func TestNoPodIsTakenAfterABootBeforeTheNetworkIsThere(t *testing.T) {
 		}
 		r.must(r.Host().Services.Stop(r.ctx, "kubelet"))
 		r.soon("the kubelet is repaired", func() bool { return r.runsNow("kube-proxy") })
-		if events := r.events(agent.EventRepaired); len(events) != 1 {
+		if events := r.events(report.EventRepaired); len(events) != 1 {
 			t.Errorf("a repair after the start is told %d times", len(events))
 		}
 	})
@@ -106,18 +107,18 @@ func TestNoPodIsTakenAfterABootBeforeTheNetworkIsThere(t *testing.T) {
 		r.soon("the kubelet runs", func() bool { return r.runsNow("hybrid-overlay-node") })
 		n := r.entries()
 		for range 3 {
-			r.pass(agent.DriftCheck)
+			r.pass(timing.DriftCheck)
 		}
 		if r.there(cniConfig) || len(r.runs(n)) > 0 || len(r.Events()) > 0 {
 			t.Errorf("%s is there: %t; started again: %v; events: %v", cniConfig, r.there(cniConfig), r.runs(n), r.Events())
 		}
-		r.pass(agent.LimitNetwork)
-		if events := r.events(agent.EventLeft); len(events) != 1 || !strings.Contains(events[0].Message, hnsNetwork) {
-			t.Errorf("after %s: %+v", agent.LimitNetwork, r.Events())
+		r.pass(timing.LimitNetwork)
+		if events := r.events(report.EventLeft); len(events) != 1 || !strings.Contains(events[0].Message, hnsNetwork) {
+			t.Errorf("after %s: %+v", timing.LimitNetwork, r.Events())
 		}
 		close(away)
 		r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return r.hasNetwork() }))
-		r.pass(agent.DriftPoll)
+		r.pass(timing.DriftPoll)
 		if !r.there(cniConfig) || !r.runsNow("kube-proxy") {
 			t.Errorf("%s is there: %t, kube-proxy runs: %t", cniConfig, r.there(cniConfig), r.runsNow("kube-proxy"))
 		}
@@ -138,9 +139,9 @@ func TestNoPodIsTakenAfterABootBeforeTheNetworkIsThere(t *testing.T) {
 		if r.runsNow("exporter") || len(r.Events()) > 0 {
 			t.Errorf("the service runs: %t; events %+v", r.runsNow("exporter"), r.Events())
 		}
-		r.pass(agent.BootGrace)
-		r.pass(agent.DriftCheck)
-		if events := r.events(agent.EventRepaired); !r.runsNow("exporter") || len(events) != 1 {
+		r.pass(timing.BootGrace)
+		r.pass(timing.DriftCheck)
+		if events := r.events(report.EventRepaired); !r.runsNow("exporter") || len(events) != 1 {
 			t.Errorf("the service runs: %t; events %+v", r.runsNow("exporter"), events)
 		}
 	})
@@ -236,7 +237,7 @@ func (r *rig) tick() {
 	if ended() {
 		return
 	}
-	r.ticking.Step(agent.DriftPoll)
+	r.ticking.Step(timing.DriftPoll)
 	r.must(r.WaitFor(r.ctx, idle))
 }
 
@@ -249,9 +250,9 @@ func TestANetworkThatIsMadeAnewIsNoReasonToFlap(t *testing.T) {
 		r := node(t)
 		n, before := r.entries(), configs(r)
 		r.must(r.Host().Networks.DeleteNetwork(r.ctx, hnsNetwork))
-		r.pass(agent.DriftCheck)
+		r.pass(timing.DriftCheck)
 		r.makeNetwork()
-		r.pass(agent.DriftPoll)
+		r.pass(timing.DriftPoll)
 		if configs(r) != before || len(r.runs(n)) > 0 {
 			t.Errorf("%d changes of the configuration, started %v", configs(r)-before, r.runs(n))
 		}
@@ -265,13 +266,13 @@ func TestANetworkThatIsMadeAnewIsNoReasonToFlap(t *testing.T) {
 		n, before := r.entries(), configs(r)
 		r.must(r.Host().Networks.DeleteNetwork(r.ctx, hnsNetwork))
 		for range 4 {
-			r.pass(agent.DriftCheck)
+			r.pass(timing.DriftCheck)
 		}
 		if r.there(cniConfig) || configs(r) != before+1 || len(r.runs(n)) > 0 {
 			t.Errorf("%s is there: %t, %d changes, started %v", cniConfig, r.there(cniConfig), configs(r)-before, r.runs(n))
 		}
 		r.makeNetwork()
-		r.pass(agent.DriftPoll)
+		r.pass(timing.DriftPoll)
 		if !r.there(cniConfig) || configs(r) != before+2 || len(r.runs(n)) > 0 {
 			t.Errorf("%s is there: %t, %d changes, started %v", cniConfig, r.there(cniConfig), configs(r)-before, r.runs(n))
 		}

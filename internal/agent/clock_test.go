@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/windows-machine-config/wmco/internal/agent"
+	"github.com/windows-machine-config/wmco/internal/agent/timing"
 )
 
 // serviceClock is the clock of the agent's service. It knows when the service has done what it does at a tick and waits for the next one.
@@ -26,7 +26,7 @@ func newServiceClock() *serviceClock {
 // NewTicker is clock.WithTicker's.
 func (c *serviceClock) NewTicker(interval time.Duration) clock.Ticker {
 	ticker := c.FakeClock.NewTicker(interval)
-	if interval != agent.DriftPoll {
+	if interval != timing.DriftPoll {
 		return ticker
 	}
 	looks := &lookTicker{Ticker: ticker, clock: c}
@@ -53,7 +53,7 @@ func (c *serviceClock) looked() int {
 // Step lets time pass. A service that waits has its next look to do, if it is due.
 func (c *serviceClock) Step(d time.Duration) {
 	c.mu.Lock()
-	if d >= agent.DriftPoll {
+	if d >= timing.DriftPoll {
 		c.waits = false
 	}
 	c.mu.Unlock()

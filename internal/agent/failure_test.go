@@ -9,7 +9,7 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/windows-machine-config/wmco/internal/agent"
+	"github.com/windows-machine-config/wmco/internal/agent/timing"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -90,7 +90,7 @@ func TestNetworkThatNobodyMakes(t *testing.T) {
 		select {
 		case line := <-answer:
 			r.fails(line, verb.ReasonStepFailed, "AwaitNetwork", hnsNetwork, podSubnet, "5m0s")
-			if waited := ticking.Since(began); waited < agent.LimitNetwork || waited > agent.LimitNetwork+step {
+			if waited := ticking.Since(began); waited < timing.LimitNetwork || waited > timing.LimitNetwork+step {
 				t.Errorf("after %s", waited)
 			}
 			return

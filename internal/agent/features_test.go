@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/windows-machine-config/wmco/internal/agent"
+	"github.com/windows-machine-config/wmco/internal/agent/timing"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
@@ -40,14 +40,14 @@ func TestDISMIsAskedSeldom(t *testing.T) {
 		r := node(t)
 		asked := r.asksForFeatures(nodespec.ServiceAgent)
 		for range 5 {
-			r.pass(agent.DriftCheck)
+			r.pass(timing.DriftCheck)
 		}
 		if got := asked.Load(); got > 1 {
 			t.Errorf("%d questions within 5 minutes", got)
 		}
 		before := asked.Load()
-		r.pass(agent.FeatureCheck)
-		r.pass(agent.DriftPoll)
+		r.pass(timing.FeatureCheck)
+		r.pass(timing.DriftPoll)
 		if asked.Load() == before {
 			t.Error("it does not ask again")
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/windows-machine-config/wmco/internal/agent/outbound"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
@@ -30,7 +31,7 @@ type input struct {
 	// platform is the cloud whose metadata service the verb facts is to ask for the machine's name; empty when it is not.
 	platform string
 	// apiServer is what the verb facts is to connect to; nil when nothing is.
-	apiServer *apiServer
+	apiServer *outbound.Server
 }
 
 const usage = "usage: wicd facts [--api-server https://HOST:PORT] [--platform AWS|GCP] | plan SPEC | apply SPEC [--fallback sha256:HEX] | verify | " +
@@ -125,6 +126,6 @@ func (in *input) setBootID(word string) error {
 }
 
 func (in *input) setAPIServer(word string) (err error) {
-	in.apiServer, err = parseAPIServer(word)
+	in.apiServer, err = outbound.ParseServer(word)
 	return err
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/agent/identity"
 )
 
 // identityWord is what an identity may be called in a command line: a word that no shell changes.
@@ -28,7 +30,7 @@ func (in *input) setIdentityCertificate(word string) error {
 	}
 	text := ""
 	for _, certificate := range chain {
-		text += string(pem.EncodeToMemory(&pem.Block{Type: pemCertificate, Bytes: certificate.Raw}))
+		text += string(pem.EncodeToMemory(&pem.Block{Type: identity.BlockCertificate, Bytes: certificate.Raw}))
 	}
 	if in.certificates == nil {
 		in.certificates = map[string]string{}

@@ -13,7 +13,8 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/windows-machine-config/wmco/internal/agent"
+	"github.com/windows-machine-config/wmco/internal/agent/condition"
+	"github.com/windows-machine-config/wmco/internal/agent/logs"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -34,11 +35,11 @@ type rig struct {
 	validity time.Duration   // of the certificates that are signed
 	program  []byte          // the agent that the operator has
 	// logSettings are those of the agent's service.
-	logSettings agent.LogSettings
+	logSettings logs.Settings
 	// away holds hybrid-overlay-node up, as an API server does that is away; nil or closed: it is there.
 	away atomic.Pointer[chan struct{}]
 	// api is the API server of the agent's service; nil for none.
-	api agent.APIServer
+	api condition.APIServer
 	// bent changes what the agent sees of the host; nil changes nothing.
 	bent atomic.Pointer[func(*host.Host)]
 }

@@ -10,7 +10,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/windows-machine-config/wmco/internal/agent"
+	"github.com/windows-machine-config/wmco/internal/agent/condition"
+	"github.com/windows-machine-config/wmco/internal/agent/condition/conditiontest"
+	"github.com/windows-machine-config/wmco/internal/agent/timing"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
@@ -45,7 +47,7 @@ func TestNodeCondition(t *testing.T) {
 		first := n.condition()
 		r.passUntil("a sign of life", func() bool { return n.condition().LastHeartbeatTime.After(first.LastHeartbeatTime.Time) })
 		got := n.condition()
-		if age := got.LastHeartbeatTime.Sub(first.LastHeartbeatTime.Time); age < agent.ConditionInterval || age > agent.ConditionInterval+agent.DriftCheck {
+		if age := got.LastHeartbeatTime.Sub(first.LastHeartbeatTime.Time); age < timing.ConditionInterval || age > timing.ConditionInterval+timing.DriftCheck {
 			t.Errorf("it came after %s", age)
 		}
 		if !got.LastTransitionTime.Equal(&first.LastTransitionTime) || got.Message != first.Message {
@@ -117,9 +119,9 @@ func TestNodeCondition(t *testing.T) {
 		for r.ticking.Since(begin) < time.Hour { // a service that fails and is mended again, all the time
 			mend := r.ServiceFailsToStart("kube-proxy", 7)
 			r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-			r.pass(agent.DriftCheck)
+			r.pass(timing.DriftCheck)
 			mend()
-			r.pass(agent.DriftCheck)
+			r.pass(timing.DriftCheck)
 		}
 		if _, patches := n.counts(); patches > 17 {
 			t.Errorf("%d patches in an hour", patches)
@@ -170,16 +172,16 @@ func TestNodeConditionHasNoSecrets(t *testing.T) {
 // The whole way: the kubelet's certificate opens the door of an API server that trusts its signer, and no other's.
 func TestNodeConditionOverHTTPS(t *testing.T) {
 	t.Parallel()
-	server, requests := newAPIServer(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })
-	r := node(t, func(r *rig) { r.api, r.validity = agent.HTTPS{}, 48*time.Hour })
+	server, requests := conditiontest.NewServer(t, authority(), func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })
+	r := node(t, func(r *rig) { r.api, r.validity = condition.HTTPS{}, 48*time.Hour })
 	spec := withCondition(r.full())
 	spec.Reporting.URL = server.URL + "/api/v1/nodes/node-a"
-	spec.Files[len(spec.Files)-1].Content = string(authoritiesOf(server))
+	spec.Files[len(spec.Files)-1].Content = string(conditiontest.AuthoritiesOf(server))
 	r.result(r.apply(spec))
 	r.passUntil("a condition", func() bool { return len(requests()) > 1 })
 	got := requests()[1]
-	if got.method != http.MethodPatch || got.path != "/api/v1/nodes/node-a/status" || got.kind != "application/strategic-merge-patch+json" ||
-		got.user != spec.Identity.CommonName || got.group != spec.Identity.Organization || !strings.Contains(got.body, `"type":"WindowsConfiguration","status":"True"`) {
+	if got.Method != http.MethodPatch || got.Path != "/api/v1/nodes/node-a/status" || got.Kind != "application/strategic-merge-patch+json" ||
+		got.User != spec.Identity.CommonName || got.Group != spec.Identity.Organization || !strings.Contains(got.Body, `"type":"WindowsConfiguration","status":"True"`) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -5,7 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windows-machine-config/wmco/internal/agent"
+	"github.com/windows-machine-config/wmco/internal/agent/report"
+	"github.com/windows-machine-config/wmco/internal/agent/timing"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -28,7 +29,7 @@ func TestEvents(t *testing.T) {
 		t.Parallel()
 		r := node(t)
 		for range 3 {
-			r.pass(agent.DriftCheck)
+			r.pass(timing.DriftCheck)
 		}
 		if events := r.Events(); len(events) != 0 {
 			t.Errorf("got %+v", events)
@@ -38,8 +39,8 @@ func TestEvents(t *testing.T) {
 		t.Parallel()
 		r := node(t)
 		r.must(r.Host().Services.Stop(r.ctx, "containerd"))
-		r.pass(agent.DriftPoll)
-		events := r.events(agent.EventRepaired)
+		r.pass(timing.DriftPoll)
+		events := r.events(report.EventRepaired)
 		if len(events) != 1 {
 			t.Fatalf("got %+v", events)
 		}
@@ -54,18 +55,18 @@ func TestEvents(t *testing.T) {
 		r := node(t, func(r *rig) { r.validity = 24 * time.Hour }) // past the hour that this takes
 		for range 5 {
 			r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-			r.pass(agent.DriftCheck)
+			r.pass(timing.DriftCheck)
 		}
-		if n := len(r.events(agent.EventRepaired)); n != 1 {
+		if n := len(r.events(report.EventRepaired)); n != 1 {
 			t.Errorf("%d events within an hour", n)
 		}
 		if n := strings.Count(r.log(), "StartService kube-proxy"); n != 5 {
 			t.Errorf("the log has %d of 5", n)
 		}
-		r.pass(agent.EventRepeat)
+		r.pass(timing.EventRepeat)
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-		r.pass(agent.DriftCheck)
-		if n := len(r.events(agent.EventRepaired)); n != 2 {
+		r.pass(timing.DriftCheck)
+		if n := len(r.events(report.EventRepaired)); n != 2 {
 			t.Errorf("%d events after an hour", n)
 		}
 	})
@@ -75,20 +76,20 @@ func TestEvents(t *testing.T) {
 		mend := r.ServiceFailsToStart("kube-proxy", 7)
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
 		for range 5 {
-			r.pass(agent.DriftCheck)
+			r.pass(timing.DriftCheck)
 		}
-		events := r.events(agent.EventServiceFailed)
+		events := r.events(report.EventServiceFailed)
 		if len(events) != 1 || events[0].Level != host.EventError || !strings.Contains(events[0].Message, "exit code is 7") {
 			t.Errorf("got %+v", events)
 		}
-		if n := len(r.events(agent.EventRecovered)); n != 0 {
+		if n := len(r.events(report.EventRecovered)); n != 0 {
 			t.Errorf("%d events say that it is over", n)
 		}
 		mend()
 		for range 2 {
-			r.pass(agent.DriftCheck)
+			r.pass(timing.DriftCheck)
 		}
-		if n := len(r.events(agent.EventRecovered)); n != 1 {
+		if n := len(r.events(report.EventRecovered)); n != 1 {
 			t.Errorf("%d events say that it is over", n)
 		}
 	})
@@ -103,9 +104,9 @@ func TestEvents(t *testing.T) {
 		})
 		r.must(r.Drive().WriteFile(`C:\k\kube-proxy.conf`, []byte("other")))
 		for range 3 {
-			r.pass(agent.DriftCheck)
+			r.pass(timing.DriftCheck)
 		}
-		if events := r.events(agent.EventServiceFailed); len(events) != 1 || !strings.Contains(events[0].Message, "does not stop") {
+		if events := r.events(report.EventServiceFailed); len(events) != 1 || !strings.Contains(events[0].Message, "does not stop") {
 			t.Errorf("got %+v", events)
 		}
 	})
@@ -120,9 +121,9 @@ func TestEvents(t *testing.T) {
 		})
 		r.must(r.Host().Firewall.DeleteRule(r.ctx, "ContainerLogsPort"))
 		for range 3 {
-			r.pass(agent.DriftCheck)
+			r.pass(timing.DriftCheck)
 		}
-		if events := r.events(agent.EventNotRepaired); len(events) != 1 || !strings.Contains(events[0].Message, "SetFirewallRule ContainerLogsPort") {
+		if events := r.events(report.EventNotRepaired); len(events) != 1 || !strings.Contains(events[0].Message, "SetFirewallRule ContainerLogsPort") {
 			t.Errorf("got %+v", events)
 		}
 	})
@@ -131,17 +132,17 @@ func TestEvents(t *testing.T) {
 		r := node(t)
 		r.must(r.Drive().RemoveAll(versions{}.release("cni").Directory))
 		for range 3 {
-			r.pass(agent.DriftCheck)
+			r.pass(timing.DriftCheck)
 		}
-		if events := r.events(agent.EventLeft); len(events) != 1 || events[0].Level != host.EventWarning {
+		if events := r.events(report.EventLeft); len(events) != 1 || events[0].Level != host.EventWarning {
 			t.Errorf("got %+v", events)
 		}
 		r.ServiceFailsToStart("kube-proxy", 7)
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
 		for range 3 {
-			r.pass(agent.DriftCheck)
+			r.pass(timing.DriftCheck)
 		}
-		events := r.events(agent.EventServiceFailed)
+		events := r.events(report.EventServiceFailed)
 		if len(events) != 1 || !strings.Contains(events[0].Message, "left to the operator") {
 			t.Errorf("got %+v", events)
 		}
@@ -152,19 +153,19 @@ func TestEvents(t *testing.T) {
 		for range 3 {
 			mend := r.ServiceFailsToStart("kube-proxy", 7)
 			r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-			r.pass(agent.DriftCheck)
+			r.pass(timing.DriftCheck)
 			mend()
-			r.pass(agent.DriftCheck)
+			r.pass(timing.DriftCheck)
 		}
 		r.ServiceFailsToStart("kube-proxy", 7)
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-		r.pass(agent.DriftCheck)
-		if n := len(r.events(agent.EventServiceFailed)); n != 1 {
+		r.pass(timing.DriftCheck)
+		if n := len(r.events(report.EventServiceFailed)); n != 1 {
 			t.Errorf("%d events within an hour", n)
 		}
-		r.pass(agent.EventRepeat)
+		r.pass(timing.EventRepeat)
 		events := r.Events()
-		if last := events[len(events)-1]; last.ID != agent.EventServiceFailed || len(events) > 4 {
+		if last := events[len(events)-1]; last.ID != report.EventServiceFailed || len(events) > 4 {
 			t.Errorf("got %+v", events)
 		}
 	})
@@ -179,16 +180,16 @@ func TestEvents(t *testing.T) {
 			}
 			return nil
 		})
-		r.pass(agent.DriftCheck)
-		r.pass(agent.DriftPoll)
+		r.pass(timing.DriftCheck)
+		r.pass(timing.DriftPoll)
 		if events := r.Events(); len(events) != 0 || failures != 0 {
 			t.Errorf("got %+v", events)
 		}
 		failures = 1000
 		for range 4 {
-			r.pass(agent.DriftCheck)
+			r.pass(timing.DriftCheck)
 		}
-		if events := r.events(agent.EventNotRepaired); len(events) != 1 || !strings.Contains(events[0].Message, "environment") {
+		if events := r.events(report.EventNotRepaired); len(events) != 1 || !strings.Contains(events[0].Message, "environment") {
 			t.Errorf("got %+v", r.Events())
 		}
 	})
@@ -202,7 +203,7 @@ func TestEvents(t *testing.T) {
 			return nil
 		})
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-		r.pass(agent.DriftPoll)
+		r.pass(timing.DriftPoll)
 		if service, _ := r.Service("kube-proxy"); service.State != host.ServiceRunning {
 			t.Error("kube-proxy does not run")
 		}

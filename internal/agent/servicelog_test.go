@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windows-machine-config/wmco/internal/agent"
+	"github.com/windows-machine-config/wmco/internal/agent/logs"
+	"github.com/windows-machine-config/wmco/internal/agent/timing"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
@@ -52,14 +53,14 @@ func TestServiceLog(t *testing.T) {
 		t.Parallel()
 		r := node(t)
 		full := strings.Repeat("an old line\r\n", 100_000)
-		for i := range agent.DefaultLogSettings().Files + 3 {
+		for i := range logs.DefaultSettings().Files + 3 {
 			r.restartAgent(func() {
 				r.must(r.Drive().WriteFile(logDirectory+`\wicd.log`, []byte(fmt.Sprint(i, "\r\n", full))))
 				r.ticking.Step(time.Second)
 			})
 		}
 		names := r.logs()
-		if len(names) != agent.DefaultLogSettings().Files+1 {
+		if len(names) != logs.DefaultSettings().Files+1 {
 			t.Fatalf("got %q", names)
 		}
 		if log := r.log(); len(log) > 1000 || !strings.Contains(log, "runs as a service") {
@@ -81,7 +82,7 @@ func TestServiceLog(t *testing.T) {
 		if got := r.logs(); len(got) != 5 {
 			t.Errorf("too early: %q", got)
 		}
-		r.restartAgent(func() { r.ticking.Step(agent.DefaultLogSettings().FileAge + time.Hour) })
+		r.restartAgent(func() { r.ticking.Step(logs.DefaultSettings().FileAge + time.Hour) })
 		want := "other-20260101-120000.log wicd-crash.log wicd-notes.log wicd.log"
 		if got := strings.Join(r.logs(), " "); got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -107,7 +108,7 @@ func TestServiceLog(t *testing.T) {
 		t.Parallel()
 		r := node(t)
 		r.must(r.Drive().RemoveAll(logDirectory))
-		r.pass(agent.DriftCheck)
+		r.pass(timing.DriftCheck)
 		if log := r.log(); !strings.Contains(log, "MakeDirectory "+logDirectory) {
 			t.Errorf("got %q", log)
 		}
@@ -116,9 +117,9 @@ func TestServiceLog(t *testing.T) {
 
 func TestServiceLogWaitsForItsInterval(t *testing.T) {
 	t.Parallel()
-	r := node(t, func(r *rig) { r.logSettings = agent.LogSettings{FileSize: 1 << 20, FlushInterval: time.Minute} })
+	r := node(t, func(r *rig) { r.logSettings = logs.Settings{FileSize: 1 << 20, FlushInterval: time.Minute} })
 	r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-	r.pass(agent.DriftPoll)
+	r.pass(timing.DriftPoll)
 	if log := r.log(); strings.Contains(log, "kube-proxy") {
 		t.Errorf("it was written at once: %q", log)
 	}

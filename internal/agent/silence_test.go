@@ -10,7 +10,7 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/windows-machine-config/wmco/internal/agent"
+	"github.com/windows-machine-config/wmco/internal/agent/timing"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
@@ -60,7 +60,7 @@ func TestPartsOfWindowsThatNeverAnswer(t *testing.T) {
 			t.Fatalf("%s %v", line.Type, line.Failure)
 		}
 		for _, check := range line.Result.Checks {
-			if check.Name == "KubeletHealthy" && (check.Passed || !strings.Contains(check.Message, agent.LimitCheck.String())) {
+			if check.Name == "KubeletHealthy" && (check.Passed || !strings.Contains(check.Message, timing.LimitCheck.String())) {
 				t.Errorf("got %+v", check)
 			}
 		}
@@ -89,14 +89,14 @@ type impatientNetworks struct{ hns }
 type hns = host.Networks
 
 func (n impatientNetworks) Networks(ctx context.Context) ([]host.HNSNetwork, error) {
-	if limit, limited := ctx.Deadline(); !limited || time.Until(limit) > agent.LimitFacts {
+	if limit, limited := ctx.Deadline(); !limited || time.Until(limit) > timing.LimitFacts {
 		return nil, errors.New("there is no limit")
 	}
 	return n.hns.Networks(ctx)
 }
 
 func (n impatientNetworks) CreateEndpoint(ctx context.Context, network, name string) (host.HNSEndpoint, error) {
-	if limit, limited := ctx.Deadline(); !limited || time.Until(limit) > agent.LimitStep {
+	if limit, limited := ctx.Deadline(); !limited || time.Until(limit) > timing.LimitStep {
 		return host.HNSEndpoint{}, errors.New("there is no limit")
 	}
 	return n.hns.CreateEndpoint(ctx, network, name)

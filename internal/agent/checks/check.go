@@ -1,0 +1,191 @@
+// Package checks proves that a node works: it does the checks of a spec, and waits for those that may take their time.
+// It repairs nothing, and does not decide what a check that does not pass means.
+package checks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/agent/files"
+	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// testEndpoint is the HNS endpoint that a check makes and removes.
+const testEndpoint = "wmco-check"
+
+// checker does the checks of a spec whose placeholders are filled in.
+type checker struct {
+	*Verifier
+	spec nodespec.NodeSpec
+}
+
+// result does a check. Its message says what was found, or why it did not pass.
+func (c *checker) result(ctx context.Context, check nodespec.Check) verb.CheckResult {
+	result := verb.CheckResult{Name: check.Name, Advisory: check.Advisory}
+	var message string
+	tell := func(format string, arguments ...any) {
+		c.Answer.Detail(checkStep(check), fmt.Sprintf(format, arguments...))
+	}
+	attempt := timing.Work{Limit: timing.LimitCheck, What: "check " + check.Name, Tell: tell}
+	err := attempt.Run(ctx, c.Clock, func(ctx context.Context) (err error) {
+		message, err = c.check(ctx, check)
+		return err
+	})
+	if err != nil {
+		result.Message = withHint(err.Error(), check.Hint)
+		return result
+	}
+	result.Passed, result.Message = true, message
+	return result
+}
+
+func (c *checker) check(ctx context.Context, check nodespec.Check) (string, error) {
+	switch check.Kind {
+	case nodespec.CheckService:
+		return c.service(ctx, check.Target)
+	case nodespec.CheckHTTP:
+		return c.answers(ctx, check.Target)
+	case nodespec.CheckContainerRuntime:
+		return c.runtime(ctx, check.Target)
+	case nodespec.CheckHNSNetwork:
+		return c.network(ctx, check.Target)
+	case nodespec.CheckFile:
+		return c.file(ctx, check.Target)
+	case nodespec.CheckEndpoint:
+		return c.endpoint(ctx, check.Target)
+	case nodespec.CheckPodConnects:
+		return c.podConnects(ctx, check.Target)
+	case nodespec.CheckExclusions:
+		return c.Source.Antivirus.Check(ctx, c.spec)
+	}
+	return "", fmt.Errorf("this agent (%s) does not know checks of kind %q", c.Source.Program.Version, check.Kind)
+}
+
+// withHint is why a check does not pass, and what to look at.
+func withHint(message, hint string) string {
+	if hint == "" {
+		return message
+	}
+	return strings.TrimRight(message, ". ") + ". " + hint
+}
+
+func (c *checker) service(ctx context.Context, name string) (string, error) {
+	found, err := c.Source.Host.Services.Query(ctx, name)
+	if err != nil {
+		return "", fmt.Errorf("query service %s: %w", name, err)
+	}
+	if len(found) == 0 {
+		return "", fmt.Errorf("service %s is not there", name)
+	}
+	service := found[0]
+	wanted := service.CommandLine
+	for _, desired := range c.spec.Services {
+		if strings.EqualFold(desired.Name, name) {
+			wanted = desired.CommandLine
+		}
+	}
+	switch {
+	case service.State != host.ServiceRunning:
+		return "", fmt.Errorf("service %s does not run (%s, last exit code %d); look at %s", name, service.State, service.ExitCode, nodespec.LogDirectory(name))
+	case service.RunningCommandLine != "" && service.RunningCommandLine != wanted:
+		return "", fmt.Errorf("service %s runs with another command line than it should", name)
+	}
+	return "service " + name + " runs", nil
+}
+
+func (c *checker) answers(ctx context.Context, url string) (string, error) {
+	status, body, err := c.Source.Host.Probes.HTTPGet(ctx, url)
+	if err != nil {
+		return "", fmt.Errorf("%s does not answer: %w", url, err)
+	}
+	if status != http.StatusOK {
+		return "", fmt.Errorf("%s answers %d: %s", url, status, strings.TrimSpace(body))
+	}
+	return url + " answers 200", nil
+}
+
+func (c *checker) runtime(ctx context.Context, endpoint string) (string, error) {
+	status, err := c.Source.Host.Probes.ContainerRuntime(ctx, endpoint)
+	if err != nil {
+		return "", fmt.Errorf("the container runtime at %s does not answer: %w", endpoint, err)
+	}
+	if !status.Ready {
+		return "", fmt.Errorf("%s %s says that it is not ready", status.Name, status.Version)
+	}
+	return status.Name + " " + status.Version + " is ready", nil
+}
+
+func (c *checker) network(ctx context.Context, name string) (string, error) {
+	networks, err := c.Source.Host.Networks.Networks(ctx)
+	if err != nil {
+		return "", fmt.Errorf("list HNS networks: %w", err)
+	}
+	i := slices.IndexFunc(networks, func(n host.HNSNetwork) bool { return strings.EqualFold(n.Name, name) })
+	if i < 0 {
+		return "", fmt.Errorf("HNS network %s is not there", name)
+	}
+	if subnet := c.spec.Network.PodSubnet; networks[i].Subnet != subnet {
+		return "", fmt.Errorf("HNS network %s has the subnet %s, the node's is %q", name, networks[i].Subnet, subnet)
+	}
+	return "HNS network " + name + " has the subnet " + networks[i].Subnet, nil
+}
+
+func (c *checker) file(ctx context.Context, path string) (string, error) {
+	data, err := files.Read(ctx, c.Source.Host.Files, path)
+	if err != nil {
+		return "", err
+	}
+	if data == nil {
+		return "", fmt.Errorf("file %s is not there", path)
+	}
+	for _, file := range c.spec.Files {
+		if nodespec.SamePath(file.Path, path) && plan.TextDigest(data) != plan.TextDigest(file.Bytes()) {
+			return "", fmt.Errorf("file %s does not have its content", path)
+		}
+	}
+	return "file " + path + " is as it should be", nil
+}
+
+// podConnects connects from where pods are.
+func (c *checker) podConnects(ctx context.Context, address string) (string, error) {
+	if err := c.Source.Host.PodNetwork.Connect(ctx, c.spec.Network.HNSNetwork, address); err != nil {
+		return "", fmt.Errorf("a pod on this node could not connect to %s: %w", address, err)
+	}
+	return "a pod on this node can connect to " + address, nil
+}
+
+// endpoint makes an endpoint on the network and removes it again: what a pod needs first.
+func (c *checker) endpoint(ctx context.Context, network string) (string, error) {
+	made, err := c.Source.Host.Networks.CreateEndpoint(ctx, network, testEndpoint)
+	if errors.Is(err, host.ErrExist) {
+		// A check before this one was killed.
+		if err := c.deleteTestEndpoint(ctx); err != nil {
+			return "", fmt.Errorf("delete the test endpoint %s: %w", testEndpoint, err)
+		}
+		made, err = c.Source.Host.Networks.CreateEndpoint(ctx, network, testEndpoint)
+	}
+	if err != nil {
+		return "", fmt.Errorf("no endpoint can be made on HNS network %s: %w", network, err)
+	}
+	if err := c.deleteTestEndpoint(ctx); err != nil {
+		return "", fmt.Errorf("the test endpoint on HNS network %s cannot be removed: %w", network, err)
+	}
+	return "an endpoint with the address " + made.Address + " was made on HNS network " + network, nil
+}
+
+// deleteTestEndpoint deletes the endpoint, if it is there.
+func (c *checker) deleteTestEndpoint(ctx context.Context) error {
+	err := c.Source.Host.Networks.DeleteEndpoint(ctx, testEndpoint)
+	if errors.Is(err, host.ErrNotExist) {
+		return nil
+	}
+	return err
+}

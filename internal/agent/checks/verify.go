@@ -1,0 +1,97 @@
+package checks
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/internal/agent/answer"
+	"github.com/windows-machine-config/wmco/internal/agent/facts"
+	"github.com/windows-machine-config/wmco/internal/agent/process"
+	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// Verifier does the checks of a host.
+type Verifier struct {
+	Source *facts.Source
+	Clock  clock.WithTicker
+	Answer *answer.Writer // takes what a check waits for
+}
+
+// Verify does the checks of the spec that the host is held to, and answers what they have come to. Each may take its
+// own time to pass; they wait side by side.
+func (v *Verifier) Verify(ctx context.Context) error {
+	spec, err := v.Source.Records.Spec(ctx)
+	if err != nil {
+		return err
+	}
+	if spec == nil {
+		return answer.InvalidInput("the host was not configured: there is no " + nodespec.SpecPath)
+	}
+	found, err := v.Source.Gather(ctx, spec)
+	if err != nil {
+		return err
+	}
+	resolved := plan.Resolve(found, *spec)
+	checks := &checker{Verifier: v, spec: resolved}
+	results := make([]verb.CheckResult, len(spec.Checks))
+	began := v.Clock.Now()
+	for {
+		waiting := 0
+		for i, check := range resolved.Checks {
+			if results[i].Passed {
+				continue
+			}
+			results[i] = checks.result(ctx, check)
+			if !results[i].Passed && v.Clock.Since(began) < check.Timeout {
+				waiting = i + 1
+			}
+		}
+		if waiting == 0 {
+			break
+		}
+		v.tellWaiting(resolved.Checks[waiting-1], results[waiting-1], waiting, len(results), began)
+		if err := timing.Sleep(ctx, v.Clock, timing.PollInterval); err != nil {
+			return err
+		}
+	}
+	started, err := v.kubeletStarted(ctx)
+	if err != nil {
+		return err
+	}
+	v.Answer.Result(verb.Result{Checks: results, KubeletStarted: started})
+	return nil
+}
+
+// kubeletStarted is when the process of the kubelet's service began. It is zero where Windows does not tell, or the clock was set back since:
+// by such a time nobody could know what came after it.
+func (v *Verifier) kubeletStarted(ctx context.Context) (time.Time, error) {
+	services, err := v.Source.Host.Services.Query(ctx, nodespec.ServiceKubelet)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("query service %s: %w", nodespec.ServiceKubelet, err)
+	}
+	if len(services) == 0 || services[0].PID == 0 {
+		return time.Time{}, nil
+	}
+	kubelet, there, err := process.Find(ctx, v.Source.Host.Processes, services[0].PID)
+	if err != nil || !there || kubelet.Started.After(v.Clock.Now()) {
+		return time.Time{}, err
+	}
+	return kubelet.Started, nil
+}
+
+func (v *Verifier) tellWaiting(check nodespec.Check, result verb.CheckResult, index, of int, began time.Time) {
+	step := checkStep(check)
+	step.Index, step.Of = index, of
+	v.Answer.Detail(step, "waits "+(check.Timeout-v.Clock.Since(began)).Round(time.Second).String()+" more: "+result.Message)
+}
+
+// checkStep is what lines of progress call a check.
+func checkStep(check nodespec.Check) verb.Step {
+	return verb.Step{Name: "Check " + check.Name, Reason: "the node must be proven to work"}
+}

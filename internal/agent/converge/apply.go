@@ -1,0 +1,98 @@
+// Package converge brings the host to a NodeSpec, or gives it back: it has facts gathered, a plan made of them and its
+// steps done, until nothing is left to do, and keeps the records that make each of these possible again. It does no
+// step itself, and decides none.
+package converge
+
+import (
+	"context"
+
+	"github.com/windows-machine-config/wmco/internal/agent/answer"
+	"github.com/windows-machine-config/wmco/internal/agent/execute"
+	"github.com/windows-machine-config/wmco/internal/agent/facts"
+	"github.com/windows-machine-config/wmco/internal/agent/files"
+	"github.com/windows-machine-config/wmco/internal/agent/home"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// Host is a host that is to become something else. Each of its methods is a verb, and answers its result; an error is
+// the verb's failure.
+type Host struct {
+	execute.Means
+	Source *facts.Source
+	Folder *home.Folder
+}
+
+// readSpec returns the NodeSpec that came with the verb.
+func (h *Host) readSpec(ctx context.Context, path string) (nodespec.NodeSpec, error) {
+	data, err := files.Read(ctx, h.Host.Files, path)
+	if err != nil {
+		return nodespec.NodeSpec{}, err
+	}
+	if data == nil {
+		return nodespec.NodeSpec{}, answer.InvalidInput("the NodeSpec " + path + " is not on the host")
+	}
+	spec, err := nodespec.Decode(data)
+	if err != nil {
+		return nodespec.NodeSpec{}, answer.InvalidInput(path + ": " + err.Error())
+	}
+	return spec, nil
+}
+
+// Plan answers what Apply would do with the spec at the path, and changes nothing.
+func (h *Host) Plan(ctx context.Context, specPath string) error {
+	spec, err := h.readSpec(ctx, specPath)
+	if err != nil {
+		return err
+	}
+	found, err := h.Source.Gather(ctx, &spec)
+	if err != nil {
+		return err
+	}
+	p := plan.Make(found, spec)
+	h.Answer.Result(verb.Result{Facts: &found, Plan: &p})
+	return nil
+}
+
+// Input is what came with the verb apply.
+type Input struct {
+	Spec    string // path
+	Payload string // path; empty when nothing was sent
+	// Fallback is the digest of the spec that is kept for a rollback if it is the host's when the verb begins.
+	Fallback string
+}
+
+// Apply brings the host to the spec.
+func (h *Host) Apply(ctx context.Context, in Input) error {
+	spec, err := h.readSpec(ctx, in.Spec)
+	if err != nil {
+		return err
+	}
+	if err := h.keepFallback(ctx, in.Fallback, spec); err != nil {
+		return err
+	}
+	c, left, err := h.bring(ctx, spec, in.Payload)
+	if err != nil || c == nil {
+		return err
+	}
+	h.Answer.Result(verb.Result{Facts: &c.Facts, Plan: &left})
+	return nil
+}
+
+// bring brings the host to the spec, with the facts as they are then. It returns nothing when the host restarts: the next verb goes on.
+func (h *Host) bring(ctx context.Context, spec nodespec.NodeSpec, payload string) (*convergence, plan.Plan, error) {
+	if err := h.begin(ctx, spec); err != nil {
+		return nil, plan.Plan{}, err
+	}
+	c := h.converge(&spec, payload, func(found plan.Facts) plan.Plan { return plan.Make(found, spec) })
+	left, restarted, err := c.run(ctx)
+	if err != nil || restarted {
+		return nil, plan.Plan{}, err
+	}
+	if err := h.finish(ctx, spec, c.Facts, left); err != nil {
+		return nil, plan.Plan{}, err
+	}
+	c.Facts.Applied, err = h.Records.Applied(ctx)
+	return c, left, err
+}

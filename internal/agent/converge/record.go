@@ -1,0 +1,77 @@
+package converge
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/windows-machine-config/wmco/internal/agent/facts"
+	"github.com/windows-machine-config/wmco/internal/agent/files"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// begin remembers what the host is like before it is changed, and what it is to become.
+func (h *Host) begin(ctx context.Context, spec nodespec.NodeSpec) error {
+	found, err := h.Source.Gather(ctx, &spec)
+	if err != nil {
+		return err
+	}
+	if found, err = h.Folder.AsFound(ctx, found); err != nil {
+		return err
+	}
+	ledger := plan.Record(found, spec)
+	if err := h.keepContents(ctx, found.Ledger, ledger); err != nil {
+		return err
+	}
+	if err := h.Records.SetLedger(ctx, ledger); err != nil {
+		return err
+	}
+	return h.Records.SetSpec(ctx, spec)
+}
+
+// keepContents fills in the content of files that are new in the ledger and were there before us.
+func (h *Host) keepContents(ctx context.Context, known, ledger plan.Ledger) error {
+	for path, before := range ledger.Paths {
+		if _, old := known.Paths[path]; old || !before.Existed || before.Directory || before.LinkTarget != "" {
+			continue
+		}
+		info, err := h.Host.Files.Stat(ctx, path)
+		if err != nil {
+			return fmt.Errorf("look at %s: %w", path, err)
+		}
+		if info.Size > facts.MaxConfigFile {
+			return &verb.Failure{Reason: verb.ReasonStepFailed, Message: fmt.Sprintf(
+				"file %s is in the way: it was there before and has %d bytes, too many to keep; move it away", path, info.Size)}
+		}
+		if before.Content, err = files.Read(ctx, h.Host.Files, path); err != nil {
+			return err
+		}
+		ledger.Paths[path] = before
+	}
+	return nil
+}
+
+// finish notes that the spec was applied to its end, and forgets what is ours no more.
+func (h *Host) finish(ctx context.Context, spec nodespec.NodeSpec, found plan.Facts, left plan.Plan) error {
+	if err := h.clear(ctx, spec, found); err != nil {
+		return err
+	}
+	if len(left.Needs) > 0 {
+		return nil
+	}
+	return h.Records.SetApplied(ctx, spec.Digest())
+}
+
+// clear forgets what is ours no more, and clears the agent's folder.
+func (h *Host) clear(ctx context.Context, spec nodespec.NodeSpec, found plan.Facts) error {
+	if err := h.Records.SetLedger(ctx, plan.Prune(found, spec)); err != nil {
+		return err
+	}
+	fallback, err := h.Records.Fallback(ctx)
+	if err != nil {
+		return err
+	}
+	h.Folder.Tidy(ctx, spec, fallback, found)
+	return nil
+}

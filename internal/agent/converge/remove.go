@@ -1,0 +1,61 @@
+package converge
+
+import (
+	"context"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// Remove gives the host back as it was, but for the agent's own folder.
+func (h *Host) Remove(ctx context.Context) error {
+	ledger, known, err := h.Records.Ledger(ctx)
+	if err != nil {
+		return err
+	}
+	if !known {
+		ledger, known, err = h.olderLedger(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if !known {
+		if err := h.Folder.Reopen(ctx); err != nil {
+			return err
+		}
+		h.Answer.Result(verb.Result{Plan: &plan.Plan{}, Removed: true})
+		return nil
+	}
+	ledger.Removing, ledger.Refusal = true, nil
+	if err := h.Records.SetLedger(ctx, ledger); err != nil {
+		return err
+	}
+	if err := h.Records.ForgetApplied(ctx); err != nil {
+		return err
+	}
+	if err := h.Records.ForgetFallback(ctx); err != nil {
+		return err
+	}
+	c := h.converge(&nodespec.NodeSpec{}, "", plan.Remove)
+	left, restarted, err := c.run(ctx)
+	if err != nil || restarted {
+		return err
+	}
+	h.Answer.Result(verb.Result{Facts: &c.Facts, Plan: &left, Removed: true})
+	return nil
+}
+
+// olderLedger is the ledger of a host that an older operator configured and that leaves before it was taken over.
+func (h *Host) olderLedger(ctx context.Context) (ledger plan.Ledger, known bool, err error) {
+	spec := plan.OlderNode()
+	found, err := h.Source.Gather(ctx, &spec)
+	if err != nil {
+		return plan.Ledger{}, false, err
+	}
+	if found, err = h.Folder.AsFound(ctx, found); err != nil {
+		return plan.Ledger{}, false, err
+	}
+	ledger, known = plan.RecordOlder(found)
+	return ledger, known, nil
+}

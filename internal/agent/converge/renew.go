@@ -1,0 +1,44 @@
+package converge
+
+import (
+	"context"
+
+	"github.com/windows-machine-config/wmco/internal/agent/execute"
+	"github.com/windows-machine-config/wmco/internal/agent/release"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// Renew gives the named identities of the spec that the host has another certificate, and touches nothing else: without
+// the certificates, which are in PEM by the name of their identity, it makes keys and requests, with them it puts them
+// in place.
+func (h *Host) Renew(ctx context.Context, names []string, certificates map[string]string) error {
+	known, err := h.Records.Spec(ctx)
+	if err != nil {
+		return err
+	}
+	if known == nil {
+		return &verb.Failure{Reason: verb.ReasonSpecUnknown, Message: "the host has no NodeSpec from before"}
+	}
+	spec := *known
+	for _, each := range known.Identities {
+		spec = spec.WithCertificate(each.Name, certificates[each.Name])
+	}
+	found, err := h.Source.Identities(ctx, spec)
+	if err != nil {
+		return err
+	}
+	p := plan.Renew(found, spec, names)
+	if len(p.Steps) > 0 {
+		h.Answer.Plan(p)
+		e := &execute.Executor{Means: h.Means, Facts: found, Incoming: release.NewIncoming(spec, "")}
+		if err := e.All(ctx, p.Steps); err != nil {
+			return err
+		}
+		if found, err = h.Source.Identities(ctx, spec); err != nil {
+			return err
+		}
+	}
+	h.Answer.Result(verb.Result{Facts: &found, Plan: &plan.Plan{Needs: p.Needs}})
+	return nil
+}

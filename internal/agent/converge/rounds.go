@@ -1,0 +1,87 @@
+package converge
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/windows-machine-config/wmco/internal/agent/answer"
+	"github.com/windows-machine-config/wmco/internal/agent/execute"
+	"github.com/windows-machine-config/wmco/internal/agent/release"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// convergence makes plans of facts and does them until there is nothing left to do.
+type convergence struct {
+	execute.Executor
+	gather func(context.Context) (plan.Facts, error)
+	make   func(plan.Facts) plan.Plan
+}
+
+// converge returns what brings the host to the spec by the plans that planOf returns. The payload is the path of what
+// was sent.
+func (h *Host) converge(spec *nodespec.NodeSpec, payload string, planOf func(plan.Facts) plan.Plan) *convergence {
+	return &convergence{
+		Executor: execute.Executor{Means: h.Means, Incoming: release.NewIncoming(*spec, payload)},
+		gather:   func(ctx context.Context) (plan.Facts, error) { return h.Source.Gather(ctx, spec) },
+		make:     planOf,
+	}
+}
+
+// run returns the last plan, which has no steps; or restarted is true, and the host goes down.
+func (c *convergence) run(ctx context.Context) (left plan.Plan, restarted bool, err error) {
+	var before plan.Plan
+	for range execute.MaxRounds {
+		if c.Facts, err = c.gather(ctx); err != nil {
+			return plan.Plan{}, false, err
+		}
+		next := c.make(c.Facts)
+		switch {
+		case len(next.Steps) == 0:
+			return next, false, nil
+		case len(next.Steps) == 1 && next.Steps[0].Reboots:
+			return next, true, c.restart(ctx, next)
+		case samePlan(before, next):
+			return next, false, c.stuck(next.Steps[0])
+		}
+		before = next
+		c.Answer.Plan(next)
+		if err := c.All(ctx, next.Steps); err != nil {
+			return next, false, err
+		}
+	}
+	return before, false, c.stuck(before.Steps[0])
+}
+
+// restart restarts the host. The answer goes out first: nothing does afterwards.
+func (c *convergence) restart(ctx context.Context, next plan.Plan) error {
+	step := next.Steps[0]
+	c.Answer.Plan(next)
+	c.Answer.Step(verb.Step{Name: step.Name, Reason: step.Reason, Index: 1, Of: 1, State: verb.StepStarted})
+	c.Answer.Rebooting(verb.Result{Facts: &c.Facts, Plan: &plan.Plan{Needs: next.Needs}})
+	if err := c.Host.Power.Reboot(ctx, "Windows Machine Config Operator: "+step.Reason); err != nil {
+		return answer.FailureOf(step.Name, fmt.Errorf("restart the host: %w", err))
+	}
+	return nil
+}
+
+func samePlan(a, b plan.Plan) bool {
+	return slices.EqualFunc(a.Steps, b.Steps, func(x, y plan.Step) bool { return x.Name == y.Name && x.Reason == y.Reason })
+}
+
+// stuck says that steps were done and did not last.
+func (c *convergence) stuck(step plan.Step) error {
+	if start, ok := step.Operation.(plan.StartService); ok {
+		service := c.Facts.Services[start.Service]
+		if service.State == host.ServiceStopped {
+			return &verb.Failure{Reason: verb.ReasonServiceFailed, Step: step.Name, Message: fmt.Sprintf(
+				"service %s starts and ends at once, with exit code %d; look at %s on the host",
+				start.Service, service.ExitCode, nodespec.LogDirectory(start.Service))}
+		}
+	}
+	return &verb.Failure{Reason: verb.ReasonStepFailed, Step: step.Name, Message: "the step was done and does not last: " + step.Reason +
+		"; something on the host undoes it"}
+}

@@ -1,0 +1,119 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/agent/answer"
+	"github.com/windows-machine-config/wmco/internal/agent/execute"
+	"github.com/windows-machine-config/wmco/internal/agent/report"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// examine compares the host with the spec and repairs what differs, unless a verb is at work or the host is being given back.
+func (k *keeper) examine(ctx context.Context) (o report.Outcome) {
+	w, err := k.wanted(ctx, &o)
+	if err == nil && len(w.steps) > 0 {
+		err = k.repair(ctx, &o)
+	}
+	if err != nil {
+		o.Failure = answer.FailureOf("", err)
+	}
+	return o
+}
+
+// work is what the service may do now, and what that was planned with.
+type work struct {
+	steps []plan.Step
+	facts plan.Facts
+	spec  nodespec.NodeSpec
+}
+
+// wanted is the work to be done now. failed are the folders of releases that could not be installed.
+func (k *keeper) wanted(ctx context.Context, o *report.Outcome, failed ...string) (work, error) {
+	o.Left, o.Skipped, o.Waits = "", false, false
+	spec, err := k.Records.Spec(ctx)
+	if err != nil || spec == nil {
+		return work{}, err
+	}
+	o.Spec = spec
+	k.Source.Booting = k.boot.Lasts()
+	found, err := k.Source.Gather(ctx, spec)
+	if err != nil {
+		return work{}, err
+	}
+	if found.Ledger.Removing {
+		o.Skipped = true
+		return work{}, nil
+	}
+	p, left := plan.Repair(found, *spec, failed...)
+	steps, own, await := repairable(p)
+	steps = k.boot.WithoutWindows(k.network.Heed(await, steps, *spec), *spec)
+	steps = append(steps, k.network.Again(steps, found)...)
+	if o.Left = cmp.Or(own, left); o.Left == "" {
+		o.Left = k.network.Left()
+	}
+	o.Waits = await != nil || len(p.Needs) > 0
+	return work{steps, found, *spec}, nil
+}
+
+// repair does the steps under the lock, with facts that were gathered under it.
+func (k *keeper) repair(ctx context.Context, o *report.Outcome) error {
+	info, err := k.Host.System.Info(ctx)
+	if err != nil {
+		return fmt.Errorf("ask Windows about the system: %w", err)
+	}
+	release, err := k.Lock.Try(ctx, verb.Service, info.BootID)
+	if err != nil {
+		return err
+	}
+	if release == nil {
+		o.Skipped = true // the verb that holds the lock brings everything in order itself
+		return nil
+	}
+	defer release()
+	r := &repairer{keeper: k, outcome: o, failed: map[string]bool{}}
+	before := ""
+	for round := 0; ; round++ {
+		w, err := k.wanted(ctx, o, r.releases...)
+		names := r.untried(w.steps)
+		switch {
+		case err != nil || len(names) == 0:
+			return cmp.Or(r.err, err)
+		case r.err != nil && (names == before || round == execute.MaxRounds):
+			return r.err
+		case names == before || round == execute.MaxRounds:
+			return &verb.Failure{Reason: verb.ReasonStepFailed, Step: w.steps[0].Name, Message: "it was done and does not last: " + w.steps[0].Reason}
+		}
+		before = names
+		if r.do(ctx, w); ctx.Err() != nil {
+			return cmp.Or(r.err, ctx.Err())
+		}
+	}
+}
+
+// repairable are the steps of a plan up to where it waits for the network, without those that stop the service itself. left says what of
+// those is left to the operator, if anything, and await which network the others wait for.
+func repairable(p plan.Plan) (steps []plan.Step, left string, await *plan.AwaitNetwork) {
+	for _, step := range p.Steps {
+		switch o := step.Operation.(type) {
+		case plan.AwaitNetwork:
+			return steps, left, &o
+		case plan.StopService:
+			if strings.EqualFold(o.Service, nodespec.ServiceAgent) {
+				left = step.Name + ", because " + step.Reason
+				continue
+			}
+		case plan.StartService:
+			if strings.EqualFold(o.Service, nodespec.ServiceAgent) {
+				continue
+			}
+		}
+		steps = append(steps, step)
+	}
+	return steps, left, nil
+}

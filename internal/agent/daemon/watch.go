@@ -1,0 +1,104 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/agent/records"
+	"github.com/windows-machine-config/wmco/internal/agent/startup"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// watcher sees changes that call for a comparison with the spec, without the cost of one: it asks for the node's services, and for size
+// and time of the spec and of the files that the spec names, but reads none of them.
+type watcher struct {
+	host    host.Host
+	records records.Records
+
+	spec     *nodespec.NodeSpec
+	specInfo host.FileInfo // of the file that spec was read from
+	seen     string        // at the last look
+	allRun   bool          // the node's services, at the last look, but for the agent's own
+	up       bool          // the node's services that are waited for after a boot, at the last look
+}
+
+// look reports whether anything differs from the last look. What cannot be looked at is left to the comparison, which says why.
+func (w *watcher) look(ctx context.Context) bool {
+	if err := w.readSpec(ctx); err != nil {
+		return false
+	}
+	if w.spec == nil {
+		return w.became("no spec")
+	}
+	var seen strings.Builder
+	for _, path := range append(watchedPaths(*w.spec), nodespec.SpecPath) {
+		info, err := w.host.Files.Stat(ctx, path)
+		if err != nil && !errors.Is(err, host.ErrNotExist) {
+			return false
+		}
+		fmt.Fprintf(&seen, "%s %d %d %s %s\n", path, info.Size, info.Modified.UnixNano(), info.LinkTarget, info.Access)
+	}
+	names := make([]string, len(w.spec.Services))
+	for i, service := range w.spec.Services {
+		names[i] = service.Name
+	}
+	if len(names) > 0 {
+		services, err := w.host.Services.Query(ctx, names...)
+		if err != nil {
+			return false
+		}
+		w.up, w.allRun = startup.Up(*w.spec, services), len(services) == len(names)
+		for _, service := range services {
+			w.allRun = w.allRun && (service.State == host.ServiceRunning || strings.EqualFold(service.Name, nodespec.ServiceAgent))
+			fmt.Fprintf(&seen, "%s %s %d %s %s\n", service.Name, service.State, service.PID, service.StartType, service.CommandLine)
+		}
+	}
+	return w.became(seen.String())
+}
+
+func (w *watcher) became(seen string) bool {
+	changed := seen != w.seen
+	w.seen = seen
+	return changed
+}
+
+// readSpec reads the spec if its file is another one than the last time.
+func (w *watcher) readSpec(ctx context.Context) error {
+	info, err := w.host.Files.Stat(ctx, nodespec.SpecPath)
+	if errors.Is(err, host.ErrNotExist) {
+		w.spec = nil
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look at %s: %w", nodespec.SpecPath, err)
+	}
+	if w.spec != nil && info.Size == w.specInfo.Size && info.Modified.Equal(w.specInfo.Modified) {
+		return nil
+	}
+	if w.spec, err = w.records.Spec(ctx); err != nil {
+		return err
+	}
+	w.specInfo = info
+	return nil
+}
+
+// watchedPaths are the files that the spec lays out. Folders are not among them: their times change with what lies in them.
+func watchedPaths(spec nodespec.NodeSpec) []string {
+	var paths []string
+	for _, file := range spec.Files {
+		paths = append(paths, file.Path)
+	}
+	for _, link := range spec.Links {
+		paths = append(paths, link.Path)
+	}
+	for _, release := range spec.Releases {
+		paths = append(paths, release.Manifest())
+		for _, file := range release.Files {
+			paths = append(paths, release.Path(file))
+		}
+	}
+	return paths
+}

@@ -1,0 +1,168 @@
+// Package execute carries out the steps of a plan on the host. It does what a step says, once, and tells how far it is;
+// whether a step is needed, and what follows when one fails, is up to those who have the plan.
+package execute
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/internal/agent/answer"
+	"github.com/windows-machine-config/wmco/internal/agent/antivirus"
+	"github.com/windows-machine-config/wmco/internal/agent/identity"
+	"github.com/windows-machine-config/wmco/internal/agent/records"
+	"github.com/windows-machine-config/wmco/internal/agent/release"
+	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// MaxRounds ends what makes plans and does them until nothing is left to do, when that does not come. A first
+// configuration takes three rounds for each spec.
+const MaxRounds = 12
+
+// Means are what steps are done with.
+type Means struct {
+	Host      host.Host
+	Clock     clock.WithTicker
+	Rand      io.Reader // for keys
+	Version   string    // of the agent
+	Records   records.Records
+	Antivirus *antivirus.Defender
+	Answer    *answer.Writer // takes steps and how far they are
+}
+
+// Executor does the steps of a plan. What each does is in files by concern.
+type Executor struct {
+	Means
+	// Facts are those that the plan was made of.
+	Facts plan.Facts
+	// Incoming is what was sent for the spec. It may be nil where no release is installed.
+	Incoming *release.Incoming
+
+	current verb.Step // for lines of progress
+}
+
+// Do does one step. What moves files takes as long as it takes, and tells how far it is; all else may hang in Windows.
+func (e *Executor) Do(ctx context.Context, step plan.Step) error {
+	switch step.Operation.(type) {
+	case plan.InstallRelease, plan.RemovePath, plan.EnableFeature, plan.DisableFeature, plan.StartService, plan.StopService, plan.RestoreService:
+		return e.operate(ctx, step)
+	}
+	late := &verb.Failure{
+		Reason: verb.ReasonStepFailed, Message: fmt.Sprintf("Windows has not done it within %s", timing.LimitStep),
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, timing.LimitStep, late)
+	defer cancel()
+	err := e.operate(limited, step)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		late.Message += ": " + err.Error()
+		return late
+	}
+	return err
+}
+
+func (e *Executor) operate(ctx context.Context, step plan.Step) error {
+	switch o := step.Operation.(type) {
+	case plan.MakeDirectory:
+		return e.makeDirectory(ctx, o.Directory)
+	case plan.InstallRelease:
+		return e.installer().Install(ctx, o.Release)
+	case plan.WriteFile:
+		return e.writeFile(ctx, o.File)
+	case plan.MakeLink:
+		return e.makeLink(ctx, o.Link)
+	case plan.RemovePath:
+		return e.removePath(ctx, o)
+	case plan.ConfigureService, plan.StartService, plan.StopService, plan.DeleteService, plan.RestoreService, plan.KillProcess,
+		plan.AwaitNetwork, plan.CreateEndpoint, plan.DeleteNetwork:
+		return e.doRunning(ctx, o)
+	}
+	return e.doMachine(ctx, step.Operation)
+}
+
+// doMachine does steps about Windows itself, and the node's certificates.
+func (e *Executor) doMachine(ctx context.Context, operation plan.Operation) error {
+	switch o := operation.(type) {
+	case plan.EnableFeature:
+		return e.enableFeature(ctx, o.Feature)
+	case plan.DisableFeature:
+		return e.disableFeature(ctx, o.Feature)
+	case plan.SetHostName:
+		return e.Host.System.SetHostName(ctx, o.HostName)
+	case plan.SetEnvironment:
+		return e.setEnvironment(ctx, o)
+	case plan.SetFirewallRule:
+		return e.Host.Firewall.SetRule(ctx, o.Rule)
+	case plan.DeleteFirewallRule:
+		return absentIsFine(e.Host.Firewall.DeleteRule(ctx, o.Rule))
+	case plan.AddEventSource:
+		return e.Host.EventLog.AddSource(ctx, o.Source)
+	case plan.RemoveEventSource:
+		return e.Host.EventLog.RemoveSource(ctx, o.Source)
+	case plan.TrustCertificate:
+		return e.trustCertificate(ctx, o.Certificate)
+	case plan.DistrustCertificate:
+		return e.distrustCertificate(ctx, o.Fingerprint)
+	case plan.AddRoute:
+		return e.Host.Routes.Add(ctx, o.Destination)
+	case plan.DeleteRoute:
+		return e.Host.Routes.Delete(ctx, o.Destination)
+	case plan.AddExclusion:
+		advice, err := e.Antivirus.Add(ctx, o.Exclusion, e.exclusionTurn())
+		return e.advised(advice, err)
+	case plan.RemoveExclusion:
+		advice, err := e.Antivirus.Remove(ctx, o.Exclusion, e.exclusionTurn())
+		return e.advised(advice, err)
+	case plan.RequestCertificate:
+		return identity.Request(ctx, e.Host, e.Rand, o.Identity)
+	case plan.InstallCertificate:
+		return identity.Install(ctx, e.Host, o.Identity)
+	}
+	return fmt.Errorf("this agent (%s) cannot do %T", e.Version, operation)
+}
+
+// doRunning does steps about what runs: services, processes and networks.
+func (e *Executor) doRunning(ctx context.Context, operation plan.Operation) error {
+	switch o := operation.(type) {
+	case plan.ConfigureService:
+		return e.Host.Services.Configure(ctx, o.Service)
+	case plan.StartService:
+		return e.startService(ctx, o.Service)
+	case plan.StopService:
+		return e.stopService(ctx, o.Service)
+	case plan.DeleteService:
+		return e.deleteService(ctx, o.Service)
+	case plan.RestoreService:
+		return e.restoreService(ctx, o.Service)
+	case plan.KillProcess:
+		return e.killProcess(ctx, o.Process)
+	case plan.AwaitNetwork:
+		return e.awaitNetwork(ctx, o)
+	case plan.CreateEndpoint:
+		return e.createEndpoint(ctx, o)
+	case plan.DeleteNetwork:
+		return absentIsFine(e.Host.Networks.DeleteNetwork(ctx, o.Network))
+	}
+	return fmt.Errorf("this agent (%s) cannot do %T", e.Version, operation)
+}
+
+// All does the steps of a plan up to one that restarts the host.
+func (e *Executor) All(ctx context.Context, steps []plan.Step) error {
+	for i, step := range steps {
+		if step.Reboots {
+			return nil
+		}
+		e.current = verb.Step{Name: step.Name, Reason: step.Reason, Index: i + 1, Of: len(steps), State: verb.StepStarted}
+		e.Answer.Step(e.current)
+		if err := e.Do(ctx, step); err != nil {
+			return answer.FailureOf(step.Name, err)
+		}
+		e.current.State = verb.StepDone
+		e.Answer.Step(e.current)
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package execute
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/agent/files"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+func (e *Executor) makeDirectory(ctx context.Context, directory nodespec.Directory) error {
+	access := directory.Access
+	if access == "" {
+		access = host.AccessInherited
+	}
+	if err := e.Host.Tree.MakeDirectory(ctx, directory.Path, access); err != nil {
+		return fmt.Errorf("make folder %s: %w", directory.Path, err)
+	}
+	return nil
+}
+
+func (e *Executor) writeFile(ctx context.Context, file nodespec.File) error {
+	if err := e.clearLink(ctx, file.Path); err != nil {
+		return err
+	}
+	options := host.WriteOptions{Access: plan.FileAccess(file)}
+	if err := e.Host.Files.Write(ctx, file.Path, bytes.NewReader(file.Bytes()), options); err != nil {
+		return fmt.Errorf("write %s: %w", file.Path, err)
+	}
+	return nil
+}
+
+// clearLink takes away a link where a file belongs, so that what it leads to is not written.
+func (e *Executor) clearLink(ctx context.Context, path string) error {
+	if e.Facts.Files[path].LinkTarget == "" {
+		return nil
+	}
+	if err := e.Host.Files.Remove(ctx, path); err != nil {
+		return fmt.Errorf("remove link %s: %w", path, err)
+	}
+	return nil
+}
+
+func (e *Executor) makeLink(ctx context.Context, link nodespec.Link) error {
+	if fact, there := e.Facts.Files[link.Path]; there && fact.LinkTarget == "" && !fact.Directory {
+		// A file that was there before us lies in the ledger.
+		if err := e.Host.Files.Remove(ctx, link.Path); err != nil {
+			return fmt.Errorf("remove file %s, which was there before: %w", link.Path, err)
+		}
+	}
+	if err := e.Host.Tree.Symlink(ctx, link.Target, link.Path); err != nil {
+		return fmt.Errorf("make link %s to %s: %w", link.Path, link.Target, err)
+	}
+	return nil
+}
+
+func (e *Executor) removePath(ctx context.Context, o plan.RemovePath) error {
+	if o.Keep == nil {
+		return e.removeAll(ctx, o.Path)
+	}
+	entries, err := files.List(ctx, e.Host.Files, o.Path)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		kept := slices.ContainsFunc(o.Keep, func(name string) bool { return strings.EqualFold(name, entry.Name) })
+		if kept {
+			continue
+		}
+		e.progress("removes %s", entry.Path)
+		if err := e.removeAll(ctx, entry.Path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Executor) removeAll(ctx context.Context, path string) error {
+	if err := e.Host.Files.Remove(ctx, path); err != nil {
+		return fmt.Errorf("remove %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/agent/antivirus"
+	"github.com/windows-machine-config/wmco/internal/agent/process"
+	"github.com/windows-machine-config/wmco/internal/agent/release"
+	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+// absentIsFine makes the removal of what is not there succeed.
+func absentIsFine(err error) error {
+	if errors.Is(err, host.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func (e *Executor) enableFeature(ctx context.Context, feature string) error {
+	err := e.within(ctx, timing.LimitFeature, "Windows enables the feature "+feature, func(ctx context.Context) error {
+		return e.Host.Features.Enable(ctx, feature)
+	})
+	if errors.Is(err, host.ErrNotExist) {
+		return fmt.Errorf("this edition of Windows does not have the feature %s: %w", feature, err)
+	}
+	return err
+}
+
+func (e *Executor) disableFeature(ctx context.Context, feature string) error {
+	return e.within(ctx, timing.LimitFeature, "Windows disables the feature "+feature, func(ctx context.Context) error {
+		return absentIsFine(e.Host.Features.Disable(ctx, feature))
+	})
+}
+
+func (e *Executor) setEnvironment(ctx context.Context, o plan.SetEnvironment) error {
+	if o.Unset {
+		return e.Host.Environment.Unset(ctx, o.Name)
+	}
+	return e.Host.Environment.Set(ctx, o.Name, o.Value)
+}
+
+// trustCertificate puts an authority into Windows' store of roots, if it is the one that the spec says it is.
+func (e *Executor) trustCertificate(ctx context.Context, certificate nodespec.TrustedCertificate) error {
+	if sum := plan.Digest(certificate.DER); !strings.EqualFold(sum, certificate.Fingerprint) {
+		return fmt.Errorf("the certificate of %s in the NodeSpec has the fingerprint %s and not %s", certificate.Subject, sum, certificate.Fingerprint)
+	}
+	return e.Host.Roots.Add(ctx, certificate.DER)
+}
+
+// distrustCertificate takes an authority out of Windows' store of roots. One that somebody else brings too is theirs from then on: the
+// ledger says so, and nobody tries it again.
+func (e *Executor) distrustCertificate(ctx context.Context, fingerprint string) error {
+	err := e.Host.Roots.Remove(ctx, fingerprint)
+	if !errors.Is(err, host.ErrRefused) || ctx.Err() != nil {
+		return err
+	}
+	ledger, _, readErr := e.Records.Ledger(ctx)
+	if readErr != nil {
+		return readErr
+	}
+	if noteErr := e.Records.SetLedger(ctx, ledger.WithForeignCertificate(fingerprint)); noteErr != nil {
+		return noteErr
+	}
+	e.advise("the node does not need the certificate authority any more and has taken away its own part, but others have the host trust it; " +
+		"whoever does not want that takes it away there (" + err.Error() + ")")
+	return nil
+}
+
+// killProcess ends a process if its ID still belongs to the same program.
+func (e *Executor) killProcess(ctx context.Context, ended host.Process) error {
+	now, _, _ := process.Find(ctx, e.Host.Processes, ended.PID) // one that nobody can look at is left alone
+	if !strings.EqualFold(now.Path, ended.Path) {
+		return nil
+	}
+	if err := e.Host.Processes.Kill(ctx, ended.PID); err != nil {
+		return fmt.Errorf("end process %d (%s): %w", ended.PID, ended.Path, err)
+	}
+	return nil
+}
+
+func (e *Executor) installer() *release.Installer {
+	return &release.Installer{Host: e.Host, Incoming: e.Incoming, Facts: e.Facts, Tell: e.progress}
+}
+
+func (e *Executor) exclusionTurn() antivirus.Turn {
+	return antivirus.Turn{BootID: e.Facts.System.BootID, Tell: e.progress}
+}

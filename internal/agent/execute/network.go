@@ -1,0 +1,58 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// awaitNetwork waits until hybrid-overlay-node has made the HNS network with the node's subnet.
+func (e *Executor) awaitNetwork(ctx context.Context, o plan.AwaitNetwork) error {
+	deadline := e.Clock.Now().Add(timing.LimitNetwork)
+	for {
+		networks, err := e.Host.Networks.Networks(ctx)
+		if err != nil {
+			return fmt.Errorf("list HNS networks: %w", err)
+		}
+		found := "there is no such network"
+		for _, network := range networks {
+			if !strings.EqualFold(network.Name, o.Network) {
+				continue
+			}
+			if network.Subnet == o.Subnet {
+				return nil
+			}
+			found = "it has the subnet " + network.Subnet
+		}
+		if !e.Clock.Now().Before(deadline) {
+			return &verb.Failure{Reason: verb.ReasonStepFailed, Message: fmt.Sprintf(
+				`hybrid-overlay-node has not made the HNS network %s with the subnet %s within %s (%s); look at C:\var\log\hybrid-overlay-node on the host`,
+				o.Network, o.Subnet, timing.LimitNetwork, found)}
+		}
+		e.progress("waits for hybrid-overlay-node to make the HNS network %s with the subnet %s (%s)", o.Network, o.Subnet, found)
+		if err := timing.Sleep(ctx, e.Clock, timing.PollInterval); err != nil {
+			return err
+		}
+	}
+}
+
+func (e *Executor) createEndpoint(ctx context.Context, o plan.CreateEndpoint) error {
+	_, err := e.Host.Networks.CreateEndpoint(ctx, o.Network, o.Name)
+	if errors.Is(err, host.ErrExist) {
+		// It is there on another network: that of a former subnet.
+		if err := absentIsFine(e.Host.Networks.DeleteEndpoint(ctx, o.Name)); err != nil {
+			return fmt.Errorf("delete the HNS endpoint %s of a former network: %w", o.Name, err)
+		}
+		_, err = e.Host.Networks.CreateEndpoint(ctx, o.Network, o.Name)
+	}
+	if err != nil {
+		return fmt.Errorf("create the HNS endpoint %s on %s: %w", o.Name, o.Network, err)
+	}
+	return nil
+}

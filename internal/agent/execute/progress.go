@@ -1,0 +1,43 @@
+package execute
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// progress tells how far the present step is.
+func (e *Executor) progress(format string, arguments ...any) {
+	e.Answer.Detail(e.current, fmt.Sprintf(format, arguments...))
+}
+
+// advise says with the step that it was tried and not done, which keeps nobody from going on.
+func (e *Executor) advise(text string) {
+	e.current.State, e.current.Detail = verb.StepProgress, text
+	e.Answer.Step(e.current)
+}
+
+// advised advises of what was tried and not done, if it was.
+func (e *Executor) advised(advice string, err error) error {
+	if advice != "" {
+		e.advise(advice)
+	}
+	return err
+}
+
+// TakeAdvice returns what the last step advises of, once; empty when the step was done.
+func (e *Executor) TakeAdvice() string {
+	advice := e.current.Detail
+	e.current.Detail = ""
+	return advice
+}
+
+// within does something that takes long, for at most the limit, and gives a sign of life while it does.
+func (e *Executor) within(
+	ctx context.Context, limit time.Duration, what string, action func(context.Context) error,
+) error {
+	return timing.Work{Limit: limit, What: what, Tell: e.progress}.Run(ctx, e.Clock, action)
+}

@@ -1,0 +1,66 @@
+package execute
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/windows-machine-config/wmco/internal/agent/answer"
+	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+func (e *Executor) startService(ctx context.Context, name string) error {
+	err := e.within(ctx, timing.LimitServiceStart, "service "+name+" starts", func(ctx context.Context) error {
+		return e.Host.Services.Start(ctx, name)
+	})
+	if err != nil {
+		return e.serviceFailure(ctx, name, "does not start", err)
+	}
+	return nil
+}
+
+func (e *Executor) stopService(ctx context.Context, name string) error {
+	err := e.within(ctx, timing.LimitServiceStop, "service "+name+" stops", func(ctx context.Context) error {
+		return absentIsFine(e.Host.Services.Stop(ctx, name))
+	})
+	if err != nil {
+		return e.serviceFailure(ctx, name, "does not stop", err)
+	}
+	return nil
+}
+
+// serviceFailure says what is known of a service that does not do as it is told, and where to look.
+func (e *Executor) serviceFailure(ctx context.Context, name, what string, err error) error {
+	failure := answer.FailureOf("", err)
+	if ctx.Err() != nil {
+		return failure // it is the verb that was interrupted
+	}
+	message := fmt.Sprintf("service %s %s: %v", name, what, err)
+	if found, queryErr := e.Host.Services.Query(ctx, name); queryErr == nil && len(found) == 1 && found[0].State == host.ServiceStopped {
+		message += fmt.Sprintf("; its last exit code is %d", found[0].ExitCode)
+	}
+	return &verb.Failure{Reason: verb.ReasonServiceFailed, Message: message + "; look at " + nodespec.LogDirectory(name) + " on the host"}
+}
+
+func (e *Executor) deleteService(ctx context.Context, name string) error {
+	if err := absentIsFine(e.Host.Services.Delete(ctx, name)); err != nil {
+		return fmt.Errorf("delete service %s: %w", name, err)
+	}
+	return nil
+}
+
+// restoreService gives a service the configuration from before us, and lets it run if it ran.
+func (e *Executor) restoreService(ctx context.Context, before host.Service) error {
+	if err := e.stopService(ctx, before.Name); err != nil {
+		return err
+	}
+	if err := e.Host.Services.Configure(ctx, before.ServiceConfig); err != nil {
+		return fmt.Errorf("restore service %s: %w", before.Name, err)
+	}
+	if before.State != host.ServiceRunning {
+		return nil
+	}
+	return e.startService(ctx, before.Name)
+}

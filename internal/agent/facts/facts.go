@@ -1,0 +1,149 @@
+// Package facts finds out what the host is: everything that a plan is made of. It changes nothing, and draws no
+// conclusions: those are the plan's.
+package facts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/internal/agent/antivirus"
+	"github.com/windows-machine-config/wmco/internal/agent/home"
+	"github.com/windows-machine-config/wmco/internal/agent/records"
+	"github.com/windows-machine-config/wmco/internal/agent/release"
+	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// Source tells facts of one host. It remembers answers that cost Windows much, and so is kept for as long as the
+// process runs.
+type Source struct {
+	Host      host.Host
+	Clock     clock.PassiveClock
+	Records   records.Records
+	Program   *home.Program
+	Antivirus *antivirus.Defender
+	// Booting says that the node's start after a boot is under way: the Host Networking Service need not answer yet.
+	Booting bool
+
+	asked featureView
+}
+
+// KeepAnswers has answers about Windows' features and about Defender be good for some time.
+func (s *Source) KeepAnswers() {
+	s.asked.keep = timing.FeatureCheck
+	s.Antivirus.Keep(timing.AntivirusCheck)
+}
+
+// Gather finds out what the host is. With a spec, everything that the spec or the ledger names is looked at; without
+// one (nil) only what the operator needs to know beforehand.
+func (s *Source) Gather(ctx context.Context, spec *nodespec.NodeSpec) (plan.Facts, error) {
+	g := &gatherer{Source: s, facts: plan.Facts{Time: s.Clock.Now().UTC()}}
+	parts := []func(context.Context) error{g.system, g.own, g.releases}
+	if spec != nil {
+		g.spec = *spec
+		parts = append(parts, g.before, g.files, g.features, g.environment, g.firewall, g.services, g.networks, g.processes, g.identities, g.eventSource, g.antivirus,
+			g.trustedCertificates, g.routes)
+	}
+	// A verb that waits for ever would hold the lock for ever.
+	late := &verb.Failure{
+		Reason: verb.ReasonStepFailed, Message: fmt.Sprintf("Windows does not answer within %s", timing.LimitFacts),
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, timing.LimitFacts, late)
+	defer cancel()
+	for _, part := range parts {
+		if err := part(limited); err != nil {
+			if limited.Err() != nil && ctx.Err() == nil {
+				late.Message += ": " + err.Error()
+				err = late
+			}
+			return plan.Facts{}, fmt.Errorf("gather facts: %w", err)
+		}
+	}
+	return g.facts, nil
+}
+
+// Identities finds out what is known without a spec, and how the spec's identities stand.
+func (s *Source) Identities(ctx context.Context, spec nodespec.NodeSpec) (plan.Facts, error) {
+	known, err := s.Gather(ctx, nil)
+	if err != nil {
+		return known, err
+	}
+	g := &gatherer{Source: s, spec: spec, facts: known}
+	err = g.identities(ctx)
+	return g.facts, err
+}
+
+// gatherer collects the facts. The parts are in files of their own, by concern.
+type gatherer struct {
+	*Source
+	spec  nodespec.NodeSpec
+	facts plan.Facts
+	found *release.Found // the releases on the host
+}
+
+func (g *gatherer) system(ctx context.Context) error {
+	info, err := g.Host.System.Info(ctx)
+	if err != nil {
+		return fmt.Errorf("ask Windows about the system: %w", err)
+	}
+	g.facts.System = info
+	return nil
+}
+
+// own is what the agent knows of itself.
+func (g *gatherer) own(ctx context.Context) error {
+	sum, err := g.Program.Sum(ctx, g.Host.Files)
+	if err != nil {
+		return err
+	}
+	g.facts.Agent = plan.Agent{Version: g.Program.Version, Path: g.Program.Path, SHA256: sum}
+	if g.facts.Ledger, _, err = g.Records.Ledger(ctx); err != nil {
+		return err
+	}
+	if g.facts.Applied, err = g.Records.Applied(ctx); err != nil {
+		return err
+	}
+	fallback, err := g.Records.Fallback(ctx)
+	if err != nil || fallback == nil {
+		return err
+	}
+	g.facts.Fallback = fallback.Digest()
+	for _, each := range fallback.Releases {
+		g.facts.Kept = append(g.facts.Kept, each.Directory)
+	}
+	return nil
+}
+
+// before is what the agent knows of the spec that the host was to become last. Nobody goes on from one of another release.
+func (g *gatherer) before(ctx context.Context) error {
+	known, err := g.Records.Spec(ctx)
+	switch {
+	case errors.Is(err, records.ErrForeignSpec):
+		return nil
+	case err != nil || known == nil:
+		return err
+	}
+	g.facts.PodSubnet = known.Network.PodSubnet
+	return nil
+}
+
+// releases finds the payload files on the host.
+func (g *gatherer) releases(ctx context.Context) (err error) {
+	if g.found, err = release.Find(ctx, g.Host.Files); err != nil {
+		return err
+	}
+	g.facts.Payload = g.found.Payload
+	return nil
+}
+
+// antivirus looks at Microsoft Defender Antivirus.
+func (g *gatherer) antivirus(ctx context.Context) (err error) {
+	g.facts.Antivirus, err = g.Antivirus.Facts(ctx, g.spec, g.facts.Ledger)
+	return err
+}

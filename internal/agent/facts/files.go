@@ -1,0 +1,127 @@
+package facts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/windows-machine-config/wmco/internal/agent/files"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+// MaxConfigFile is the size in bytes up to which the content of a file is looked at and kept. Configuration files are
+// far below.
+const MaxConfigFile = 1 << 20
+
+// files looks at every place that the spec or the ledger names.
+func (g *gatherer) files(ctx context.Context) error {
+	g.facts.Files = map[string]plan.FileFact{}
+	for _, path := range plan.Paths(g.facts.Ledger, g.spec) {
+		if err := g.file(ctx, path); err != nil {
+			return err
+		}
+	}
+	if err := g.older(ctx); err != nil {
+		return err
+	}
+	for _, release := range g.spec.Releases {
+		for _, file := range release.Files {
+			g.payloadFile(release.Path(file))
+		}
+		g.payloadFile(release.Manifest())
+	}
+	return nil
+}
+
+// older looks for what an older operator may have left. Of that nobody needs to know the content.
+func (g *gatherer) older(ctx context.Context) error {
+	paths := plan.OlderPaths()
+	for _, folder := range plan.OlderListings() {
+		entries, err := files.List(ctx, g.Host.Files, folder)
+		if err != nil {
+			return err
+		}
+		for _, entry := range entries {
+			paths = append(paths, plan.OlderEntries(folder, entry.Name)...)
+		}
+	}
+	for _, path := range paths {
+		if _, known := g.facts.Files[path]; known {
+			continue
+		}
+		info, err := g.Host.Files.Stat(ctx, path)
+		if errors.Is(err, host.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("look at %s: %w", path, err)
+		}
+		g.facts.Files[path] = plan.FileFact{Directory: info.Directory, LinkTarget: info.LinkTarget, Access: info.Access, Size: info.Size}
+	}
+	return nil
+}
+
+// payloadFile takes over what is known of a file of a release.
+func (g *gatherer) payloadFile(path string) {
+	if fact, there := g.found.File(path); there {
+		g.facts.Files[path] = fact
+	}
+}
+
+func (g *gatherer) file(ctx context.Context, path string) error {
+	info, err := g.Host.Files.Stat(ctx, path)
+	if errors.Is(err, host.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look at %s: %w", path, err)
+	}
+	fact := plan.FileFact{Directory: info.Directory, LinkTarget: info.LinkTarget, Access: info.Access}
+	switch {
+	case info.LinkTarget != "":
+	case info.Directory:
+		fact.Entries, fact.Listed, err = g.entries(ctx, path)
+	default:
+		fact.Size = info.Size
+		err = g.content(ctx, path, &fact)
+	}
+	if err != nil {
+		return err
+	}
+	g.facts.Files[path] = fact
+	return nil
+}
+
+// entries are the names in a folder that may have been there before us, or that the spec does not name; of our own folders nobody needs
+// them.
+func (g *gatherer) entries(ctx context.Context, path string) (names []string, listed bool, err error) {
+	before, known := g.facts.Ledger.Paths[path]
+	if known && !before.Existed && !nodespec.SamePath(path, nodespec.Root) && plan.IsNamed(path, g.spec) {
+		return nil, false, nil
+	}
+	infos, err := g.Host.Files.ReadDir(ctx, path)
+	if err != nil {
+		return nil, false, fmt.Errorf("list %s: %w", path, err)
+	}
+	names = make([]string, len(infos))
+	for i, info := range infos {
+		names[i] = info.Name
+	}
+	return names, true, nil
+}
+
+func (g *gatherer) content(ctx context.Context, path string, fact *plan.FileFact) error {
+	if fact.Size > MaxConfigFile {
+		sum, err := files.Sum(ctx, g.Host.Files, path)
+		fact.SHA256 = sum
+		return err
+	}
+	data, err := files.Read(ctx, g.Host.Files, path)
+	if err != nil {
+		return err
+	}
+	fact.SHA256, fact.Text = plan.Digest(data), plan.TextDigest(data)
+	return nil
+}

@@ -1,0 +1,91 @@
+package facts
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/agent/files"
+	"github.com/windows-machine-config/wmco/internal/agent/identity"
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+// trustedCertificates asks Windows' store of roots for the authorities that concern us, if there are any.
+func (g *gatherer) trustedCertificates(ctx context.Context) error {
+	imported, err := g.imported(ctx)
+	if err != nil {
+		return err
+	}
+	named := plan.NamedCertificates(g.facts.Ledger, g.spec, imported)
+	if len(named) == 0 {
+		return nil
+	}
+	all, err := g.Host.Roots.Fingerprints(ctx)
+	if err != nil {
+		return fmt.Errorf("list the certificate authorities that the host trusts: %w", err)
+	}
+	present := map[string]bool{}
+	for _, fingerprint := range all {
+		present[strings.ToLower(fingerprint)] = true
+	}
+	g.facts.ImportedCertificates = imported
+	for _, fingerprint := range named {
+		if present[strings.ToLower(fingerprint)] {
+			g.facts.TrustedCertificates = append(g.facts.TrustedCertificates, fingerprint)
+		}
+	}
+	return nil
+}
+
+// imported are the certificates that an older operator has put into the store, by its own word.
+func (g *gatherer) imported(ctx context.Context) ([]string, error) {
+	fact, there := g.facts.Files[plan.OlderImported]
+	if !there || fact.Directory || fact.LinkTarget != "" || fact.Size > maxImported {
+		return nil, nil
+	}
+	data, err := files.Read(ctx, g.Host.Files, plan.OlderImported)
+	if err != nil {
+		return nil, err
+	}
+	return pemFingerprints(data), nil
+}
+
+// maxImported is the size up to which an older operator's list of certificates is read. That of all authorities of Linux has 250 KiB.
+const maxImported = 4 << 20
+
+// pemFingerprints are those of the certificates in a bundle, sorted. What is no certificate is nothing that could be in a store.
+func pemFingerprints(data []byte) []string {
+	var fingerprints []string
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		if _, err := x509.ParseCertificate(block.Bytes); err == nil && block.Type == identity.BlockCertificate {
+			sum := sha256.Sum256(block.Bytes)
+			fingerprints = append(fingerprints, hex.EncodeToString(sum[:]))
+		}
+	}
+	slices.Sort(fingerprints)
+	return slices.Compact(fingerprints)
+}
+
+// routes asks Windows for the routes that concern us, if there are any.
+func (g *gatherer) routes(ctx context.Context) error {
+	named := plan.NamedRoutes(g.facts.Ledger, g.spec)
+	if len(named) == 0 {
+		return nil
+	}
+	all, err := g.Host.Routes.ViaDefault(ctx)
+	if err != nil {
+		return fmt.Errorf("list the routes of the default route's adapter: %w", err)
+	}
+	g.facts.NoDefaultRoute = len(all) == 0 // the default route itself is one of them
+	for _, destination := range named {
+		if slices.Contains(all, destination) {
+			g.facts.Routes = append(g.facts.Routes, destination)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/internal/agent/files"
+	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// Former deletes former certificates from the stores of the node's programs. client-go's file store adds a file with
+// key and certificate at each rotation and deletes none: hybrid-overlay-node's would be one more every day.
+type Former struct {
+	Files host.Files
+	Clock clock.PassiveClock
+	due   time.Time
+}
+
+// keptCertificates is how many files of a store are kept besides the one in use: a program may be about to take the youngest.
+const keptCertificates = 2
+
+// storedCertificate is the name that client-go gives to a certificate in a store, and what it begins with.
+var storedCertificate = regexp.MustCompile(`^([A-Za-z0-9-]+)-[0-9]{4}(-[0-9]{2}){5}\.pem$`)
+
+// Look clears the stores, if it is time for that. What cannot be cleared now is cleared later: nothing depends on it.
+func (f *Former) Look(ctx context.Context, spec nodespec.NodeSpec) error {
+	now := f.Clock.Now()
+	if now.Before(f.due) {
+		return nil
+	}
+	f.due = now.Add(timing.StoreCheck)
+	var failures []error
+	for _, directory := range spec.Directories {
+		if _, name := files.Split(directory.Path); strings.EqualFold(name, "pki") {
+			failures = append(failures, f.clear(ctx, directory.Path))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+func (f *Former) clear(ctx context.Context, directory string) error {
+	entries, err := files.List(ctx, f.Files, directory)
+	if err != nil {
+		return err
+	}
+	for _, link := range entries {
+		prefix, is := strings.CutSuffix(link.Name, "-current.pem")
+		if !is || link.LinkTarget == "" {
+			continue // without the one in use nobody can tell which are former ones
+		}
+		for _, path := range formerCertificates(entries, prefix, link.LinkTarget) {
+			if err := f.Files.Remove(ctx, path); err != nil {
+				return fmt.Errorf("delete the former certificate %s: %w", path, err)
+			}
+		}
+	}
+	return nil
+}
+
+// formerCertificates are the files of a store that are not in use and not among the youngest. Their names sort as their times.
+func formerCertificates(entries []host.FileInfo, prefix, current string) []string {
+	var paths []string
+	for _, entry := range entries {
+		name := storedCertificate.FindStringSubmatch(entry.Name)
+		_, target := files.Split(current)
+		if name != nil && name[1] == prefix && !entry.Directory && entry.LinkTarget == "" && !strings.EqualFold(entry.Name, target) {
+			paths = append(paths, entry.Path)
+		}
+	}
+	slices.Sort(paths)
+	return paths[:max(0, len(paths)-keptCertificates)]
+}

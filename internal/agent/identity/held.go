@@ -1,0 +1,55 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/windows-machine-config/wmco/internal/agent/files"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// Current returns the certificate in use; nil when a certificate store of client-go could not work with what is there.
+func Current(ctx context.Context, from host.Files, identity nodespec.Identity) (*Pair, error) {
+	link := currentLink(identity)
+	info, err := from.Stat(ctx, link)
+	if errors.Is(err, host.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look at %s: %w", link, err)
+	}
+	if info.LinkTarget == "" {
+		return nil, nil
+	}
+	data, err := files.Read(ctx, from, link)
+	if err != nil {
+		return nil, err
+	}
+	if p := parsePair(data); p != nil && len(p.Chain) > 0 {
+		return p, nil
+	}
+	return nil, nil
+}
+
+// Pending returns the key that waits for its certificate; nil when none does. A key whose certificate is in use waits
+// no more.
+func Pending(ctx context.Context, from host.Files, identity nodespec.Identity) (*Pair, error) {
+	data, err := files.Read(ctx, from, PendingFile(identity))
+	if err != nil {
+		return nil, err
+	}
+	waiting := parsePair(data)
+	if waiting == nil || waiting.request == nil {
+		return nil, nil
+	}
+	current, err := Current(ctx, from, identity)
+	if err != nil {
+		return nil, err
+	}
+	if current != nil && current.Key.Equal(waiting.Key) {
+		return nil, nil
+	}
+	return waiting, nil
+}

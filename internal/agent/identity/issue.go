@@ -1,0 +1,94 @@
+package identity
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/windows-machine-config/wmco/internal/agent/files"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// Request makes the key of an identity with its request, in one file so that neither is ever there without the other.
+// One that waits already for the same identity is kept.
+func Request(ctx context.Context, h host.Host, random io.Reader, identity nodespec.Identity) error {
+	waiting, err := Pending(ctx, h.Files, identity)
+	if err != nil {
+		return err
+	}
+	if waiting != nil && waiting.matches(identity) {
+		return nil
+	}
+	if err := files.EnsureFolder(ctx, h, identity.Directory); err != nil {
+		return err
+	}
+	data, err := newPending(random, identity)
+	if err != nil {
+		return err
+	}
+	return writeSecret(ctx, h.Files, PendingFile(identity), data)
+}
+
+func writeSecret(ctx context.Context, to host.Files, path string, data []byte) error {
+	if err := to.Write(ctx, path, bytes.NewReader(data), host.WriteOptions{Access: host.AccessAdministrators}); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// Install lays the signed certificate out with its key as client-go's certificate store does: one file with both, and a
+// link to it. The file is named after the certificate, so that a second attempt writes the same one.
+func Install(ctx context.Context, h host.Host, identity nodespec.Identity) error {
+	waiting, err := Pending(ctx, h.Files, identity)
+	if err != nil {
+		return err
+	}
+	if waiting == nil {
+		return errors.New("no key waits for the certificate any more")
+	}
+	key, err := encodeKey(waiting.Key)
+	if err != nil {
+		return err
+	}
+	certificate := bytes.TrimSpace([]byte(identity.Certificate))
+	data := append(append(certificate, '\n'), key...)
+	installed := parsePair(data)
+	if installed == nil || len(installed.Chain) == 0 {
+		return &verb.Failure{Reason: verb.ReasonInvalidInput, Message: "the certificate was not signed for the key that waits on the host"}
+	}
+	path := identity.Path(installed.Chain[0].NotBefore.UTC().Format("2006-01-02-15-04-05"))
+	if err := writeSecret(ctx, h.Files, path, data); err != nil {
+		return err
+	}
+	link := currentLink(identity)
+	if err := clearFile(ctx, h.Files, link); err != nil {
+		return err
+	}
+	if err := h.Tree.Symlink(ctx, path, link); err != nil {
+		return fmt.Errorf("make link %s to %s: %w", link, path, err)
+	}
+	return remove(ctx, h.Files, PendingFile(identity))
+}
+
+// clearFile takes away a plain file where a link belongs.
+func clearFile(ctx context.Context, in host.Files, link string) error {
+	info, err := in.Stat(ctx, link)
+	if errors.Is(err, host.ErrNotExist) || err == nil && info.LinkTarget != "" {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look at %s: %w", link, err)
+	}
+	return remove(ctx, in, link)
+}
+
+func remove(ctx context.Context, from host.Files, path string) error {
+	if err := from.Remove(ctx, path); err != nil {
+		return fmt.Errorf("remove %s: %w", path, err)
+	}
+	return nil
+}

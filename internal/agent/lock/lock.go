@@ -1,0 +1,150 @@
+// Package lock lets one verb at a time change the host. The lock is a file; the agent that holds it may be killed at
+// any moment, and a lock without a living process is nobody's. What is done under the lock is none of its business.
+package lock
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/internal/agent/files"
+	"github.com/windows-machine-config/wmco/internal/agent/process"
+	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// holder is who holds the lock that lets one verb at a time change the host.
+type holder struct {
+	Verb    verb.Name `json:"verb"`
+	PID     int       `json:"pid"`
+	Program string    `json:"program"` // path of the process, so that another with the same ID is not taken for it
+	BootID  string    `json:"bootID"`
+	Since   time.Time `json:"since"`
+}
+
+// File is the lock of a host.
+type File struct {
+	Host  host.Host
+	Clock clock.Clock
+}
+
+// Acquire takes the lock for a verb. A repair of the agent's service is waited for, up to timing.LimitLock; any other
+// verb that lives makes it fail with AgentBusy. The boot ID is that of the present boot. Who has the lock calls
+// release.
+func (f File) Acquire(ctx context.Context, name verb.Name, bootID string) (release func(), err error) {
+	deadline := f.Clock.Now().Add(timing.LimitLock)
+	for {
+		other, err := f.take(ctx, name, bootID)
+		switch {
+		case err != nil:
+			return nil, err
+		case other == nil:
+			return func() { f.unlock(ctx) }, nil
+		case other.Verb != verb.Service || !f.Clock.Now().Before(deadline):
+			return nil, busy(*other)
+		}
+		if err := timing.Sleep(ctx, f.Clock, timing.PollInterval); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Try takes the lock for a verb, if nobody has it. Else release is nil.
+func (f File) Try(ctx context.Context, name verb.Name, bootID string) (release func(), err error) {
+	other, err := f.take(ctx, name, bootID)
+	if err != nil || other != nil {
+		return nil, err
+	}
+	return func() { f.unlock(ctx) }, nil
+}
+
+func busy(other holder) error {
+	return &verb.Failure{Reason: verb.ReasonAgentBusy, Message: fmt.Sprintf(
+		"the agent's verb %s, process %d, has been at work on the host since %s; it is left to finish",
+		other.Verb, other.PID, other.Since.UTC().Format(time.RFC3339))}
+}
+
+// take takes the lock, or returns who has it.
+func (f File) take(ctx context.Context, name verb.Name, bootID string) (*holder, error) {
+	other, err := f.write(ctx, name, bootID)
+	if err != nil {
+		return nil, fmt.Errorf("take the lock %s: %w", nodespec.LockPath, err)
+	}
+	return other, nil
+}
+
+func (f File) write(ctx context.Context, name verb.Name, bootID string) (*holder, error) {
+	for range 3 {
+		own, err := json.Marshal(f.self(ctx, name, bootID))
+		if err != nil {
+			return nil, err
+		}
+		options := host.WriteOptions{Access: host.AccessAdministrators, Exclusive: true}
+		err = f.Host.Files.Write(ctx, nodespec.LockPath, bytes.NewReader(own), options)
+		if !errors.Is(err, host.ErrExist) {
+			return nil, err
+		}
+		found, err := files.Read(ctx, f.Host.Files, nodespec.LockPath)
+		if err != nil {
+			return nil, err
+		}
+		other, alive, err := f.judge(ctx, found, bootID)
+		if err != nil || alive {
+			return &other, err
+		}
+		if err := f.breakDead(ctx, found); err != nil {
+			return nil, err
+		}
+	}
+	return nil, errors.New("others take it at the same time")
+}
+
+func (f File) self(ctx context.Context, name verb.Name, bootID string) holder {
+	h := holder{Verb: name, PID: f.Host.Processes.Self(), BootID: bootID, Since: f.Clock.Now()}
+	found, _, _ := process.Find(ctx, f.Host.Processes, h.PID) // without a path the ID alone must do
+	h.Program = found.Path
+	return h
+}
+
+// judge reports whether the process that wrote the lock still runs. A lock that nobody can read is nobody's.
+func (f File) judge(ctx context.Context, data []byte, bootID string) (other holder, alive bool, err error) {
+	if unreadable := json.Unmarshal(data, &other); unreadable != nil || other.BootID != bootID {
+		return other, false, nil //nolint:nilerr // nobody writes a lock that cannot be read and goes on
+	}
+	found, there, err := process.Find(ctx, f.Host.Processes, other.PID)
+	return other, there && (other.Program == "" || strings.EqualFold(found.Path, other.Program)), err
+}
+
+// breakDead takes a dead lock away. It moves the file before it looks again, so that a lock that another took meanwhile
+// is put back.
+func (f File) breakDead(ctx context.Context, dead []byte) error {
+	aside := fmt.Sprintf("%s.%d", nodespec.LockPath, f.Host.Processes.Self())
+	err := f.Host.Tree.Rename(ctx, nodespec.LockPath, aside)
+	if errors.Is(err, host.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	moved, err := files.Read(ctx, f.Host.Files, aside)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(moved, dead) {
+		return f.Host.Tree.Rename(ctx, aside, nodespec.LockPath)
+	}
+	return f.Host.Files.Remove(ctx, aside)
+}
+
+// unlock gives the lock back, also when the verb was told to stop. What is left of it when that fails is a dead lock.
+func (f File) unlock(ctx context.Context) {
+	_ = f.Host.Files.Remove(context.WithoutCancel(ctx), nodespec.LockPath)
+}

@@ -1,0 +1,150 @@
+package logs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/internal/agent/files"
+	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// Keeper rotates the logs of programs that append to a file and never rotate it, which the spec names. All others of
+// the node rotate their logs themselves.
+type Keeper struct {
+	host  host.Host
+	clock clock.PassiveClock
+	log   *Own
+
+	due     time.Time
+	trouble string            // that was told last, without what is new each time
+	useless map[string]string // copies of logs that were not emptied, by the log's path; no more than one of each
+}
+
+// NewKeeper returns a keeper that writes into a log what it cannot keep.
+func NewKeeper(h host.Host, clock clock.PassiveClock, log *Own) *Keeper {
+	return &Keeper{host: h, clock: clock, log: log}
+}
+
+// Look rotates what is too large and deletes what is too old, if it is time to look for that.
+func (k *Keeper) Look(ctx context.Context, logs []nodespec.Log) {
+	if now := k.clock.Now(); !now.Before(k.due) {
+		k.due = now.Add(timing.LogCheck)
+	} else {
+		return
+	}
+	var failures []error
+	trouble := ""
+	for _, log := range logs {
+		err := errors.Join(k.rotate(ctx, log), k.clean(ctx, log))
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		failures = append(failures, err)
+		trouble += log.Path + ": " + causes(err) + "\n"
+	}
+	if trouble != k.trouble && trouble != "" {
+		k.log.Printf(ctx, "logs are not kept as they should be: %s", errors.Join(failures...))
+	}
+	k.trouble = trouble
+}
+
+// causes are the innermost errors of an error. Around them are names that hold the time.
+func causes(err error) string {
+	var several interface{ Unwrap() []error }
+	if errors.As(err, &several) {
+		var all []string
+		for _, each := range several.Unwrap() {
+			all = append(all, causes(each))
+		}
+		return strings.Join(all, ", ")
+	}
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
+		err = inner
+	}
+	return err.Error()
+}
+
+// rotate copies a log that is too large to a file of another name and empties it.
+func (k *Keeper) rotate(ctx context.Context, log nodespec.Log) error {
+	if err := k.deleteUseless(ctx, log); err != nil {
+		return err
+	}
+	large, err := k.tooLarge(ctx, log)
+	if err != nil || !large {
+		return err
+	}
+	to := rotatedPath(log.Path, k.clock.Now())
+	err = k.host.Logs.Rotate(ctx, log.Path, to)
+	switch {
+	case err == nil, errors.Is(err, host.ErrNotExist):
+		return nil
+	case errors.Is(err, host.ErrExist):
+		return fmt.Errorf("rotate %s: %w", log.Path, err) // what is there is not of now
+	}
+	err = fmt.Errorf("rotate %s: %w", log.Path, err)
+	if large, unknown := k.tooLarge(ctx, log); unknown != nil || !large {
+		return err // a copy may be all that there is
+	}
+	if k.useless == nil {
+		k.useless = map[string]string{}
+	}
+	k.useless[log.Path] = to
+	return errors.Join(err, k.deleteUseless(ctx, log))
+}
+
+// tooLarge reports whether a log is to be rotated.
+func (k *Keeper) tooLarge(ctx context.Context, log nodespec.Log) (bool, error) {
+	info, err := k.host.Files.Stat(ctx, log.Path)
+	if errors.Is(err, host.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look at %s: %w", log.Path, err)
+	}
+	return log.MaxBytes > 0 && info.Size > log.MaxBytes && info.LinkTarget == "", nil
+}
+
+// deleteUseless deletes a copy that a failed rotation has left, if it has: each try would leave one more, as large as the log.
+func (k *Keeper) deleteUseless(ctx context.Context, log nodespec.Log) error {
+	path, known := k.useless[log.Path]
+	if !known {
+		return nil
+	}
+	if err := k.host.Files.Remove(ctx, path); err != nil {
+		return fmt.Errorf("delete %s, a copy of a log that was not emptied: %w", path, err)
+	}
+	delete(k.useless, log.Path)
+	return nil
+}
+
+// clean deletes rotated files of a log that are too old. Others in its folder are not its business.
+func (k *Keeper) clean(ctx context.Context, log nodespec.Log) error {
+	if log.MaxAge <= 0 {
+		return nil
+	}
+	folder, _ := files.Split(log.Path)
+	entries, err := k.host.Files.ReadDir(ctx, folder)
+	if errors.Is(err, host.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list %s: %w", folder, err)
+	}
+	for _, entry := range entries {
+		at, rotated := rotatedAt(log.Path, entry.Name)
+		if !rotated || entry.Directory || k.clock.Since(at) <= log.MaxAge {
+			continue
+		}
+		if err := k.host.Files.Remove(ctx, entry.Path); err != nil {
+			return fmt.Errorf("delete %s, which is too old: %w", entry.Path, err)
+		}
+	}
+	return nil
+}

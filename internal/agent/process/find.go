@@ -1,0 +1,24 @@
+// Package process finds a process of the host by its ID, for those that must know whether it is still the one they
+// mean. It ends none.
+package process
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// Find returns the process that has the ID now; there is false when none has.
+func Find(ctx context.Context, processes host.Processes, pid int) (found host.Process, there bool, err error) {
+	list, err := processes.List(ctx)
+	if err != nil {
+		return host.Process{}, false, fmt.Errorf("list processes: %w", err)
+	}
+	for _, process := range list {
+		if process.PID == pid {
+			return process, true, nil
+		}
+	}
+	return host.Process{}, false, nil
+}

@@ -1,0 +1,71 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/windows-machine-config/wmco/internal/agent/checks"
+	"github.com/windows-machine-config/wmco/internal/agent/converge"
+	"github.com/windows-machine-config/wmco/internal/agent/outbound"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// run does a verb and writes its answer, but for the failure.
+func (r *rooms) run(ctx context.Context, in input) error {
+	info, err := r.Host.System.Info(ctx)
+	r.Answer.Hello(verb.Hello{Version: r.Version, Verb: in.verb, BootID: info.BootID, PID: r.Host.Processes.Self()})
+	if err != nil {
+		return fmt.Errorf("ask Windows about the system: %w", err)
+	}
+	switch in.verb {
+	case verb.Facts:
+		return r.facts(ctx, in)
+	case verb.Plan:
+		return r.host().Plan(ctx, in.spec)
+	}
+	release, err := r.lock.Acquire(ctx, in.verb, info.BootID)
+	if err != nil {
+		return err
+	}
+	defer release()
+	switch in.verb {
+	case verb.Apply:
+		return r.host().Apply(ctx, converge.Input{Spec: in.spec, Payload: in.payload, Fallback: in.fallback})
+	case verb.Verify:
+		verifier := checks.Verifier{Source: r.source, Clock: r.Clock, Answer: r.Answer}
+		return verifier.Verify(ctx)
+	case verb.Renew:
+		return r.host().Renew(ctx, in.renewals, in.certificates)
+	case verb.Rollback:
+		return r.host().Rollback(ctx, in.digest)
+	case verb.Settle:
+		return r.host().Settle(ctx)
+	case verb.Reboot:
+		return r.host().Reboot(ctx, in.bootID, info.BootID)
+	default:
+		return r.host().Remove(ctx)
+	}
+}
+
+func (r *rooms) host() *converge.Host {
+	return &converge.Host{Means: r.Means, Source: r.source, Folder: r.folder}
+}
+
+// facts answers what the host is. It changes nothing but what keeps others from the agent's own folder: the operator is
+// about to send what only administrators may read.
+func (r *rooms) facts(ctx context.Context, in input) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	attempt := outbound.Attempt(ctx, r.Host.Outbound, in.apiServer)
+	name := outbound.CloudName(ctx, r.Host.Metadata, in.platform)
+	if err := r.folder.Guard(ctx); err != nil {
+		return err
+	}
+	found, err := r.source.Gather(ctx, nil)
+	if err != nil {
+		return err
+	}
+	found.APIServer, found.CloudName = <-attempt, <-name
+	r.Answer.Result(verb.Result{Facts: &found})
+	return nil
+}
