@@ -75,14 +75,14 @@ func TestTheHostIsAskedWhetherItReachesTheAPIServer(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
-	t.Run("a name that its DNS does not have is told", func(t *testing.T) {
+	t.Run("a name that its DNS does not have is reported", func(t *testing.T) {
 		t.Parallel()
 		got := reach(t, outside{}, untouched)
 		if !strings.Contains(got.Error, "the name api-int.lab.example.com does not resolve on the host") || len(got.Resolved) > 0 {
 			t.Errorf("%+v", got)
 		}
 	})
-	t.Run("a closed port is told, with the address", func(t *testing.T) {
+	t.Run("a closed port is reported, with the address", func(t *testing.T) {
 		t.Parallel()
 		got := reach(t, outside{names: two, closed: []string{address + ":6443", "10.0.0.3:6443"}}, untouched)
 		if !strings.Contains(got.Error, "cannot connect to api-int.lab.example.com:6443") || !strings.Contains(got.Error, address) || len(got.Resolved) != 2 {

@@ -94,7 +94,7 @@ func TestNoPodIsTakenAfterABootBeforeTheNetworkIsThere(t *testing.T) {
 		r.must(r.Host().Services.Stop(r.ctx, "kubelet"))
 		r.soon("the kubelet is repaired", func() bool { return r.runsNow("kube-proxy") })
 		if events := r.events(report.EventRepaired); len(events) != 1 {
-			t.Errorf("a repair after the start is told %d times", len(events))
+			t.Errorf("a repair after the start is reported %d times", len(events))
 		}
 	})
 	t.Run("while the API server is away the kubelet runs and takes none", func(t *testing.T) {

@@ -45,7 +45,7 @@ func TestPodsThatCannotConnect(t *testing.T) {
 	}
 }
 
-// What a Node said before its kubelet began is the word of another kubelet.
+// The status of a Node from before its kubelet began comes from an earlier kubelet.
 func TestVerifySaysWhenTheKubeletBegan(t *testing.T) {
 	t.Parallel()
 	programs := clocktesting.NewFakePassiveClock(time.Now().Add(-time.Hour))
@@ -57,7 +57,7 @@ func TestVerifySaysWhenTheKubeletBegan(t *testing.T) {
 	programs.SetTime(time.Now().Add(-time.Minute))
 	r.must(r.Host().Services.Stop(r.ctx, nodespec.ServiceKubelet))
 	if line := r.runStepping("verify"); !line.Result.KubeletStarted.IsZero() { // the checks wait for it in vain
-		t.Errorf("of a kubelet that does not run it is told that it began at %s", line.Result.KubeletStarted)
+		t.Errorf("a kubelet that does not run is reported to have begun at %s", line.Result.KubeletStarted)
 	}
 	r.clock = clock.RealClock{}
 	r.must(r.Host().Services.Start(r.ctx, nodespec.ServiceKubelet))
@@ -66,7 +66,7 @@ func TestVerifySaysWhenTheKubeletBegan(t *testing.T) {
 	}
 	r.clock = ahead{by: -time.Hour}
 	if line, _ := r.run("verify"); !line.Result.KubeletStarted.IsZero() {
-		t.Errorf("after the clock was set back it is told that it began at %s, later than now", line.Result.KubeletStarted)
+		t.Errorf("after the clock was set back the kubelet is reported to have begun at %s, later than now", line.Result.KubeletStarted)
 	}
 }
 

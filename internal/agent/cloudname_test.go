@@ -15,7 +15,7 @@ import (
 func TestTheMetadataServiceIsAskedForTheMachinesName(t *testing.T) {
 	t.Parallel()
 	onAWS := func(o *fake.Options) { o.Metadata = map[string]string{"AWS": "ip-10-0-0-4.ec2.internal"} }
-	t.Run("and its answer is told", func(t *testing.T) {
+	t.Run("and its answer is reported", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t, onAWS).start()
 		line, _ := r.run("facts", "--platform", "AWS")
@@ -30,7 +30,7 @@ func TestTheMetadataServiceIsAskedForTheMachinesName(t *testing.T) {
 			t.Errorf("%+v", line.Result.Facts.CloudName)
 		}
 	})
-	t.Run("and the rest is told although there is none", func(t *testing.T) {
+	t.Run("and the rest is reported although there is none", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t).start()
 		line, _ := r.run("facts", "--platform", "GCP")
@@ -39,7 +39,7 @@ func TestTheMetadataServiceIsAskedForTheMachinesName(t *testing.T) {
 			t.Errorf("%+v", told)
 		}
 	})
-	t.Run("and the rest is told although it refuses", func(t *testing.T) {
+	t.Run("and the rest is reported although it refuses", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t, onAWS).start()
 		r.bend(func(h *host.Host) { h.Metadata = deaf{} })

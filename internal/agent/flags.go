@@ -19,7 +19,7 @@ type input struct {
 	verb    verb.Name
 	spec    string // path
 	payload string // path; empty when nothing was sent
-	// digest is that of the spec which the host is to be rolled back to.
+	// digest identifies the spec that the host is to be rolled back to.
 	digest string
 	// fallback is the digest of the spec that is kept for a rollback if it is the host's when the verb begins.
 	fallback string
@@ -81,7 +81,7 @@ func (in *input) fault() string {
 	return ""
 }
 
-// flags are those of the input's verb; parsed, they fill it in.
+// flags returns the flags of the input's verb; parsing them fills in the input.
 func (in *input) flags() *flag.FlagSet {
 	flags := flag.NewFlagSet(string(in.verb), flag.ContinueOnError)
 	flags.SetOutput(io.Discard)

@@ -14,7 +14,7 @@ func TestFlagsThatAreRefused(t *testing.T) {
 		"a plan of a payload without a spec":  `plan --payload C:\a.zst`,
 		"a renewal of nothing":                "renew",
 		"a certificate of nobody":             "renew --identity cloud-node-manager --identity-certificate AAAA",
-		"a certificate that is none":          "renew --identity cloud-node-manager --identity-certificate cloud-node-manager:AAAA",
+		"an invalid certificate":              "renew --identity cloud-node-manager --identity-certificate cloud-node-manager:AAAA",
 		"a certificate that is not base64url": "renew --identity cloud-node-manager --identity-certificate cloud-node-manager:A+/=",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -219,7 +219,7 @@ func (r *rig) expectNoEvil() {
 	}
 }
 
-// hostileTree is that of a host with a user who does something just before C:\k is closed.
+// hostileTree is the file tree of a host with a user who does something just before C:\k is closed.
 type hostileTree struct {
 	host.Tree
 	user func()
@@ -239,7 +239,7 @@ func TestTheAgentsOwnFolderIsKeptFromAnEarlierAttempt(t *testing.T) {
 	ledger, err := r.Drive().ReadFile(nodespec.LedgerPath)
 	r.must(err)
 	if line := r.land("facts"); line.Result == nil || line.Result.Facts.Applied != r.full().Digest() {
-		t.Fatalf("an operator that does not know the host is told %+v", line)
+		t.Fatalf("an operator that does not know the host gets %+v", line)
 	}
 	if now, err := r.Drive().ReadFile(nodespec.LedgerPath); err != nil || !bytes.Equal(now, ledger) {
 		t.Errorf("the ledger is another: %v", err)

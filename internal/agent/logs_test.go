@@ -62,7 +62,7 @@ func TestServiceRotatesLogs(t *testing.T) {
 			t.Errorf("events %+v, log %s", r.Events(), r.log())
 		}
 	})
-	t.Run("one that cannot be rotated is told of once, and the service goes on", func(t *testing.T) {
+	t.Run("one that cannot be rotated is reported once, and the service goes on", func(t *testing.T) {
 		remove := r.OnOperation(func(o fake.Operation) error {
 			if o.Interface == "Logs" {
 				return host.ErrDiskFull
@@ -100,10 +100,10 @@ func copies(r *rig) (names []string) {
 	return names
 }
 
-// A fault that lasts is told once, and what it leaves does not add up.
+// A fault that lasts is reported once, and what it leaves does not add up.
 func TestServiceCannotRotateLogs(t *testing.T) {
 	t.Parallel()
-	t.Run("a full disk is told once, and once more after it had room", func(t *testing.T) {
+	t.Run("a full disk is reported once, and once more after it had room", func(t *testing.T) {
 		t.Parallel()
 		r := node(t)
 		told := func(want int) {

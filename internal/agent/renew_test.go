@@ -187,7 +187,7 @@ func TestFlagsOfIdentities(t *testing.T) {
 		"a name with capitals":                  "renew --identity Kubelet",
 		"a certificate without a name":          "renew --identity a --identity-certificate :MIIB",
 		"a certificate without a colon":         "renew --identity a --identity-certificate MIIB",
-		"a certificate that is none":            "renew --identity a --identity-certificate a:AAAA",
+		"an invalid certificate":                "renew --identity a --identity-certificate a:AAAA",
 		"a certificate of an apply of a file":   `apply --spec C:\a.json --identity-certificate a:AAAA`,
 		"a platform that is more than one word": "facts --platform AWS/../x",
 	} {

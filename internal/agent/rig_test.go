@@ -34,7 +34,7 @@ type rig struct {
 	requests map[string]bool // all certificate requests that were seen
 	validity time.Duration   // of the certificates that are signed
 	program  []byte          // the agent that the operator has
-	// logSettings are those of the agent's service.
+	// logSettings belong to the agent's service.
 	logSettings logs.Settings
 	// away holds hybrid-overlay-node up, as an API server does that is away; nil or closed: it is there.
 	away atomic.Pointer[chan struct{}]

@@ -39,7 +39,8 @@ func furnish(p Process, out io.Writer) *rooms {
 	}
 }
 
-// serve is the agent as a Windows service, until it is told to stop. Steps are told to an operator, and here is none.
+// serve is the agent as a Windows service, until Windows requests its stop. It reports no steps, because no operator
+// listens.
 func serve(ctx context.Context, p Process) {
 	r := furnish(p, io.Discard)
 	log := logs.NewOwn(p.Host, p.Clock, p.Stderr, p.Log)

@@ -61,7 +61,7 @@ func TestSecretFiles(t *testing.T) {
 		}
 		r.restartAgent(func() {})
 		if text += r.log(); strings.Contains(text, "canary") || !strings.Contains(text, `WriteFile C:\\k\\config.json`) {
-			t.Errorf("the secret is told, or the test does not see what is:\n%s", text)
+			t.Errorf("the secret is logged, or the test does not see the log:\n%s", text)
 		}
 		for _, entry := range r.Journal().Entries(nil) {
 			if strings.Contains(entry.Detail, "canary") {

@@ -57,7 +57,7 @@ func TestServiceLeavesWhatLacksFilesRunning(t *testing.T) {
 		r.must(r.Drive().Remove(release.Directory + `\shim.exe`))
 		return r
 	}
-	t.Run("a file of the container runtime was taken away: nothing stops, and it is told once", func(t *testing.T) {
+	t.Run("a file of the container runtime was taken away: nothing stops, and it is reported once", func(t *testing.T) {
 		t.Parallel()
 		r := quarantined(t)
 		stops := r.serviceCalls("Stop")
@@ -201,7 +201,7 @@ func TestOneFailingStepKeepsTheNodeFromNothingAfterABoot(t *testing.T) {
 
 type networking = host.Networks
 
-// hungNetworks are those of a Host Networking Service that does not answer while hang is true.
+// hungNetworks is a Host Networking Service that does not answer while hang is true.
 type hungNetworks struct {
 	networking
 	hang  *atomic.Bool
@@ -241,7 +241,7 @@ func TestServiceWhileNetworkingDoesNotAnswer(t *testing.T) {
 			runtime.Gosched()
 		}
 		if r.ctx.Err() != nil {
-			t.Fatal("it waits for ever")
+			t.Fatal("it waits forever")
 		}
 		r.makeNetwork()
 		r.pass(timing.DriftCheck)

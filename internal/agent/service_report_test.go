@@ -70,7 +70,7 @@ func TestEvents(t *testing.T) {
 			t.Errorf("%d events after an hour", n)
 		}
 	})
-	t.Run("a service that does not start is told once while it lasts, and once when it is over", func(t *testing.T) {
+	t.Run("a service that does not start is reported once while it lasts, and once when it is over", func(t *testing.T) {
 		t.Parallel()
 		r := node(t)
 		mend := r.ServiceFailsToStart("kube-proxy", 7)
@@ -93,7 +93,7 @@ func TestEvents(t *testing.T) {
 			t.Errorf("%d events say that it is over", n)
 		}
 	})
-	t.Run("a service that does not stop is told once", func(t *testing.T) {
+	t.Run("a service that does not stop is reported once", func(t *testing.T) {
 		t.Parallel()
 		r := node(t)
 		r.OnOperation(func(o fake.Operation) error {
@@ -110,7 +110,7 @@ func TestEvents(t *testing.T) {
 			t.Errorf("got %+v", events)
 		}
 	})
-	t.Run("what cannot be repaired is told once", func(t *testing.T) {
+	t.Run("what cannot be repaired is reported once", func(t *testing.T) {
 		t.Parallel()
 		r := node(t)
 		r.OnOperation(func(o fake.Operation) error {
@@ -147,7 +147,7 @@ func TestEvents(t *testing.T) {
 			t.Errorf("got %+v", events)
 		}
 	})
-	t.Run("trouble that comes and goes is told as it is at last", func(t *testing.T) {
+	t.Run("trouble that comes and goes is reported in its last state", func(t *testing.T) {
 		t.Parallel()
 		r := node(t, func(r *rig) { r.validity = 24 * time.Hour }) // past the hour that this takes
 		for range 3 {

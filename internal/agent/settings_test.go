@@ -193,7 +193,7 @@ func TestACertificateThatIsNotWhatTheSpecSays(t *testing.T) {
 	}
 }
 
-// An authority that a policy brings too stays trusted. What is ours is taken out of the store, the node is told of the rest, and that ends
+// An authority that a policy brings too stays trusted. What is ours is taken out of the store, the node reports the rest, and that ends
 // it.
 func TestAnAuthorityThatAPolicyBringsToo(t *testing.T) {
 	t.Parallel()

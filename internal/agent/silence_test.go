@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// silentProbes are those of a host on which something takes a connection and never answers.
+// silentProbes probe a host on which something takes a connection and never answers.
 type silentProbes struct{ host.Probes }
 
 func (silentProbes) HTTPGet(ctx context.Context, _ string) (int, string, error) {

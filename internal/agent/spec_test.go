@@ -24,7 +24,7 @@ const (
 	hnsNetwork = "OVNKubernetesHybridOverlayNetwork"
 	pki        = `C:\var\lib\kubelet\pki`
 	cniConfig  = `C:\k\cni\cni.conf`
-	// metadataRoute is that of clouds.
+	// metadataRoute leads to the metadata service of a cloud.
 	metadataRoute = "169.254.169.254/32"
 )
 

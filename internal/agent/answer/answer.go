@@ -1,5 +1,5 @@
-// Package answer is what the operator is told: the lines of a verb, and errors in its terms. It leaves out of them what
-// the operator need not know and what may be secret. What is told when is up to the verbs.
+// Package answer holds the agent's answers to the operator: the lines of a verb, and errors in the operator's terms.
+// They contain no secrets and no details that the operator does not need. The verbs decide when to answer.
 package answer
 
 import (

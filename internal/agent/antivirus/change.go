@@ -11,7 +11,7 @@ import (
 
 // Turn is the step in which an exclusion changes.
 type Turn struct {
-	// BootID is that of the present boot. What Defender refuses it is not asked again before the next.
+	// BootID identifies the present boot. After a refusal, Defender is not asked again before the next boot.
 	BootID string
 	// Tell takes a sign of life while Defender changes its exclusions.
 	Tell timing.Tell

@@ -49,7 +49,7 @@ type finding struct {
 	trouble string
 	// message describes the trouble.
 	message string
-	// repairs were done since the API server was last told of some, oldest first.
+	// repairs are those since the last report to the API server that named some, oldest first.
 	repairs []string
 	// last is the time and the name of the last repair.
 	last string

@@ -58,8 +58,8 @@ func (h *Host) Rollback(ctx context.Context, digest string) error {
 	return nil
 }
 
-// rollbackSpec is the fallback. When none is kept and the digest is that of the host's spec, an earlier rollback was cut off when all was
-// done but the answer.
+// rollbackSpec is the fallback. When none is kept and the host's spec has the digest, an earlier
+// rollback was interrupted after its work and before its answer.
 func (h *Host) rollbackSpec(ctx context.Context, digest string) (nodespec.NodeSpec, error) {
 	spec, err := h.Records.Fallback(ctx)
 	if err == nil && spec == nil && digest != "" {

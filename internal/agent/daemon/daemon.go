@@ -53,7 +53,7 @@ func Run(ctx context.Context, p Parts, ready func()) {
 	p.Log.Flush(ctx)
 }
 
-// maxFailed is how many comparisons in a row may fail for want of facts before that is told.
+// maxFailed is how many comparisons in a row may fail for want of facts before the failure is reported.
 const maxFailed = 3
 
 // keeper repairs drift. It looks often at what is cheap to look at, and compares everything with the spec when that has changed, and from

@@ -144,7 +144,7 @@ func (r *repairer) skips(step plan.Step) bool {
 	return false
 }
 
-// dependencies are those of a service of the spec, in lower case.
+// dependencies returns the dependencies of a service of the spec, in lower case.
 func (r *repairer) dependencies(name string) (names []string) {
 	for _, service := range r.spec.Services {
 		if strings.EqualFold(service.Name, name) {

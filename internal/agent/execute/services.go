@@ -31,7 +31,7 @@ func (e *Executor) stopService(ctx context.Context, name string) error {
 	return nil
 }
 
-// serviceFailure says what is known of a service that does not do as it is told, and where to look.
+// serviceFailure describes a service that does not start or stop on request, and says where to look.
 func (e *Executor) serviceFailure(ctx context.Context, name, what string, err error) error {
 	failure := answer.FailureOf("", err)
 	if ctx.Err() != nil {

@@ -50,7 +50,7 @@ func (s *Source) Gather(ctx context.Context, spec *nodespec.NodeSpec) (plan.Fact
 		parts = append(parts, g.before, g.files, g.features, g.environment, g.firewall, g.services, g.networks, g.processes, g.identities, g.eventSource, g.antivirus,
 			g.trustedCertificates, g.routes)
 	}
-	// A verb that waits for ever would hold the lock for ever.
+	// A verb that waits forever would hold the lock forever.
 	late := &verb.Failure{
 		Reason: verb.ReasonStepFailed, Message: fmt.Sprintf("Windows does not answer within %s", timing.LimitFacts),
 	}

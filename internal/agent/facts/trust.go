@@ -58,7 +58,8 @@ func (g *gatherer) imported(ctx context.Context) ([]string, error) {
 // maxImported is the size up to which an older operator's list of certificates is read. That of all authorities of Linux has 250 KiB.
 const maxImported = 4 << 20
 
-// pemFingerprints are those of the certificates in a bundle, sorted. What is no certificate is nothing that could be in a store.
+// pemFingerprints returns the fingerprints of the certificates in a bundle, sorted. It skips what is no certificate,
+// because no store can hold it.
 func pemFingerprints(data []byte) []string {
 	var fingerprints []string
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {

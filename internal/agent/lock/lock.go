@@ -1,5 +1,5 @@
 // Package lock lets one verb at a time change the host. The lock is a file; the agent that holds it may be killed at
-// any moment, and a lock without a living process is nobody's. What is done under the lock is none of its business.
+// any moment, and a lock without a living process is nobody's. It does not know what is done under the lock.
 package lock
 
 import (
@@ -37,8 +37,8 @@ type File struct {
 }
 
 // Acquire takes the lock for a verb. A repair of the agent's service is waited for, up to timing.LimitLock; any other
-// verb that lives makes it fail with AgentBusy. The boot ID is that of the present boot. Who has the lock calls
-// release.
+// verb that lives makes it fail with AgentBusy. The boot ID identifies the present boot. The holder of the
+// lock calls release.
 func (f File) Acquire(ctx context.Context, name verb.Name, bootID string) (release func(), err error) {
 	deadline := f.Clock.Now().Add(timing.LimitLock)
 	for {

@@ -91,7 +91,7 @@ func reach(ctx context.Context, from host.Outbound, server *Server, facts *plan.
 		net.JoinHostPort(server.host, server.port), strings.Join(slices.Compact(failures), "; "))
 }
 
-// words are those of an attempt's failure. What ended with the limit's context has none of its own that would help.
+// words describes the failure of an attempt. The error of an attempt that its limit ended would not help the reader.
 func words(ctx context.Context, err error) string {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause.Error()

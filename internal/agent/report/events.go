@@ -21,13 +21,14 @@ const (
 	EventNotRepaired   = 2 // something differs and putting it back has failed
 	EventServiceFailed = 3 // a service of the node does not start or stop
 	EventLeft          = 4 // something differs that only the operator can put back
-	EventRecovered     = 5 // what 2, 3 or 4 have told of is over
+	EventRecovered     = 5 // what 2, 3 or 4 reported is over
 )
 
 // maxTold is of how many events the service remembers that it has written them.
 const maxTold = 1000
 
-// Events tells administrators of what they must see in Windows' event log. What lasts or comes back soon is told once.
+// Events writes what administrators must see to Windows' event log. It reports a fault that lasts, or comes back
+// soon, once.
 type Events struct {
 	host  host.EventLog
 	clock clock.PassiveClock

@@ -119,7 +119,7 @@ func ofOverlay(step plan.Step) bool {
 	return false
 }
 
-// Left says what is to be told of a network that does not come.
+// Left describes a network that does not come, for the report.
 func (n *Network) Left() string {
 	if n.awaited == nil || n.clock.Since(n.since) < timing.LimitNetwork {
 		return ""

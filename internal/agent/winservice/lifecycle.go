@@ -17,13 +17,13 @@ const (
 	// StopLimit is how long the work may take to end after the service was told to stop. Then its process ends without it: whatever the
 	// agent does may be cut off at any moment.
 	StopLimit = 15 * time.Second
-	// beat is how often the service control manager is told that a start or stop goes on.
+	// beat is how often the service control manager learns that a start or stop goes on.
 	beat = 2 * time.Second
-	// StartHint is how long a start may take until its next sign of life, as the service control manager is told.
+	// StartHint is how long a start may take until its next sign of life; the service control manager gets it.
 	StartHint = 10 * time.Second
 )
 
-// state is what the service control manager is told.
+// state is what the service reports to the service control manager.
 type state int
 
 const (

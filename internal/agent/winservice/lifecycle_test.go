@@ -10,7 +10,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// manager is a service control manager that remembers what it is told.
+// manager is a service control manager that remembers the reports.
 type manager struct {
 	*testing.T
 	clock *clocktesting.FakeClock
@@ -76,7 +76,7 @@ func receive(t *testing.T, from <-chan string, want string) {
 //
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
-	t.Run("a service that works and is told to stop", func(t *testing.T) {
+	t.Run("a service that works and gets a stop request", func(t *testing.T) {
 		t.Parallel()
 		m := started(t, func(ctx context.Context, ready func()) int { ready(); <-ctx.Done(); return 0 })
 		m.isTold("Running 0")

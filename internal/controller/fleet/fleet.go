@@ -32,7 +32,7 @@ type Fleet struct {
 	owners map[types.UID]*v1alpha1.WindowsInstance
 }
 
-// Read reads the fleet. Instances are those of the operator's namespace. A cluster without the Machine API has neither Machines nor MachineSets.
+// Read reads the fleet. It reads instances from the operator's namespace. A cluster without the Machine API has neither Machines nor MachineSets.
 func Read(ctx context.Context, live client.Reader, namespace string) (*Fleet, error) {
 	var instances v1alpha1.WindowsInstanceList
 	var nodes corev1.NodeList
