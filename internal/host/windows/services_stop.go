@@ -209,7 +209,9 @@ func requestStop(ctx context.Context, name string) error {
 }
 
 // endsAnyway reports whether a stop control failed because the process of the service has ended, or ends before it has
-// answered: Windows' own console shows the latter as error 109, "The pipe has been ended".
+// answered. The service control manager writes the control into a pipe and reads the answer from it: the write fails
+// with ERROR_NO_DATA when the process has just ended, the read with ERROR_BROKEN_PIPE when it ends now.
 func endsAnyway(err error) bool {
-	return errors.Is(err, windows.ERROR_SERVICE_NOT_ACTIVE) || errors.Is(err, windows.ERROR_BROKEN_PIPE)
+	return errors.Is(err, windows.ERROR_SERVICE_NOT_ACTIVE) || errors.Is(err, windows.ERROR_BROKEN_PIPE) ||
+		errors.Is(err, windows.ERROR_NO_DATA)
 }

@@ -62,6 +62,7 @@ func TestProcessOfAStoppedService(t *testing.T) {
 func TestAServiceThatEndsBeforeItAnswersAStopHasStopped(t *testing.T) {
 	for err, want := range map[error]bool{
 		nil: false, windows.ERROR_SERVICE_NOT_ACTIVE: true, windows.ERROR_BROKEN_PIPE: true,
+		windows.ERROR_NO_DATA:                 true,
 		windows.ERROR_SERVICE_REQUEST_TIMEOUT: false, windows.ERROR_SERVICE_CANNOT_ACCEPT_CTRL: false,
 		windows.ERROR_DEPENDENT_SERVICES_RUNNING: false,
 	} {
