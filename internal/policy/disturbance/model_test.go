@@ -176,6 +176,7 @@ func (w *world) cloud(t *rapid.T, healthy bool) {
 			}
 		}
 	}
+	w.pass() // a replaced Machine of a set that was made smaller has no successor, now or later
 }
 
 // lasts reports whether a node is really being disturbed still, within the time that it may take.
