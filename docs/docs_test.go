@@ -114,7 +114,7 @@ func TestConditionsAndReasonsAreDocumented(t *testing.T) {
 
 func TestReasonsAreConstants(t *testing.T) {
 	for _, pattern := range []string{"internal/controller/instance/*.go", "internal/controller/instance/*/*.go",
-		"internal/policy/*/*.go"} {
+		"internal/policy/*.go", "internal/policy/*/*.go"} {
 		for _, file := range parse(t, pattern) {
 			ast.Inspect(file, func(node ast.Node) bool {
 				literal, ok := node.(*ast.CompositeLit)

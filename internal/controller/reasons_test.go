@@ -25,8 +25,8 @@ var words = []string{
 // speaking are the functions that look at conditions because they write them, choose words by them, or make events and metrics of them.
 var speaking = []string{
 	"disruption/book.go tell", "disruption/controller.go count",
-	"instance/link/link.go announceContact", "instance/scope/scope.go PassWhatHeld",
-	"instance/status/conditions.go summarize", "instance/status/status.go readiness", "instance/status/status.go summarize",
+	"instance/scope/scope.go PassWhatHeld",
+	"instance/status/conditions.go summarize", "instance/status/progress.go Connecting", "instance/status/status.go readiness", "instance/status/status.go summarize",
 }
 
 // Conditions, their reasons, the summary and the names of phases are what people read. Whoever rewords them must not change what the operator does:

@@ -22,7 +22,7 @@ func (p clusterFacts) run(_ context.Context, s *scope.Scope) *obstacle.Obstacle 
 		var fault *cluster.Error
 		if !errors.As(err, &fault) {
 			// An operator that has just started has read nothing yet, which says nothing new about a host that has a status.
-			s.Silent = s.Before != ""
+			s.Silent = s.Instance.Status.ObservedGeneration != 0
 			return &obstacle.Obstacle{
 				Condition: v1alpha1.ConditionSupported, Reason: v1alpha1.ReasonInProgress, Outcome: obstacle.Wait, KeepsTurn: true,
 				Message: "The cluster's configuration is not known: " + err.Error(),

@@ -91,8 +91,7 @@ func (r *Reconciler) rooms() rooms {
 	a.names = naming.Names{Nodes: a.nodes, Machines: inCluster, Adoption: a.adoption, Link: a.link, Status: a.status}
 	a.removal = removal.Removal{
 		Client: r.Client, Nodes: a.nodes, Link: a.link, Turn: a.turn, Delivery: a.delivery, Rollback: a.rollback,
-		Adoption: a.adoption, Signer: a.signer, Status: a.status, Events: a.events, Clock: r.Clock, Forget: r.forget,
-		Namespace: r.Namespace,
+		Adoption: a.adoption, Signer: a.signer, Events: a.events, Clock: r.Clock, Forget: r.forget, Namespace: r.Namespace,
 	}
 	r.wirePhases(&a)
 	return a

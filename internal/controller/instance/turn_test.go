@@ -203,12 +203,16 @@ func TestANodeThatHasNotComeBackIsWorkedOnButNotInAnothersPlace(t *testing.T) {
 	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
 	x.breakNode()
 	s := x.answered(&plan.Facts{})
-	if o := x.rooms().turn.Acquire(t.Context(), s, x.node(), v1alpha1.CauseRepair); o != nil || len(gate.asked) > 0 {
-		t.Errorf("%v, asked %v", o, gate.asked)
+	acquire := func() *obstacle.Obstacle {
+		s.Instance.Status.WaitsForTurn = true
+		return x.rooms().turn.Acquire(t.Context(), s, x.node(), v1alpha1.CauseRepair)
+	}
+	if o := acquire(); o != nil || len(gate.asked) > 0 || s.Instance.Status.WaitsForTurn {
+		t.Errorf("%v, asked %v, still waits: %t", o, gate.asked, s.Instance.Status.WaitsForTurn)
 	}
 	gate.held = nil
-	if o := x.rooms().turn.Acquire(t.Context(), s, x.node(), v1alpha1.CauseRepair); o != nil || len(gate.asked) != 1 {
-		t.Errorf("without its turn: %v, asked %v", o, gate.asked)
+	if o := acquire(); o != nil || len(gate.asked) != 1 || s.Instance.Status.WaitsForTurn {
+		t.Errorf("without its turn: %v, asked %v, still waits: %t", o, gate.asked, s.Instance.Status.WaitsForTurn)
 	}
 }
 

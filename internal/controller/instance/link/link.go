@@ -5,10 +5,7 @@ package link
 import (
 	"context"
 	"errors"
-	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,7 +40,7 @@ func (l Link) Reach(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if o != nil {
 		return o
 	}
-	if err := l.announceContact(ctx, s); err != nil {
+	if err := l.Status.Connecting(ctx, s, remote.DefaultDialLimit+remote.DefaultHandshakeLimit); err != nil {
 		return obstacle.API(v1alpha1.ConditionReachable, "say that the host is being contacted", err)
 	}
 	connection, err := l.connect(ctx, s, target)
@@ -70,19 +67,6 @@ func (l Link) Reach(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		return obstacle.API(v1alpha1.ConditionReachable, "pin the host key", err)
 	}
 	return nil
-}
-
-// announceContact says what is waited for while nothing is known of the host. Later on the status has what was found
-// last.
-func (l Link) announceContact(ctx context.Context, s *scope.Scope) error {
-	if reachable := meta.FindStatusCondition(s.Instance.Status.Conditions,
-		v1alpha1.ConditionReachable); reachable != nil && reachable.Status != metav1.ConditionUnknown {
-		return nil
-	}
-	s.Instance.Status.Summary = v1alpha1.ReasonInProgress
-	s.Instance.Status.NextAction = fmt.Sprintf("The operator connects to %s over SSH. The host has %s to answer.",
-		s.Instance.Spec.Address, remote.DefaultDialLimit+remote.DefaultHandshakeLimit)
-	return l.Status.Patch(ctx, s)
 }
 
 // Close ends the connection to the host, and forgets what was learnt over it.

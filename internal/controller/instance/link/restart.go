@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -64,10 +63,7 @@ func (l Link) AwaitRestart(s *scope.Scope, facts *plan.Facts) *obstacle.Obstacle
 		l.Events.Emit(event.HostRestarted(s.Instance))
 	}
 	s.Session.RestartLooks, s.Instance.Status.RestartStartedAt = 0, nil
-	meta.SetStatusCondition(&s.Instance.Status.Conditions, metav1.Condition{
-		Type: v1alpha1.ConditionPrepared, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotYet,
-		Message: "The host was restarted.", LastTransitionTime: metav1.NewTime(l.Clock.Now()),
-	})
+	l.Status.Restarted(s)
 	return nil
 }
 

@@ -19,7 +19,6 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/rollback"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/verb"
@@ -35,7 +34,6 @@ type Removal struct {
 	Rollback rollback.Rollback
 	Adoption adoption.Adoption
 	Signer   certificates.Signer
-	Status   status.Writer
 	Events   event.Recorder
 	Clock    clock.PassiveClock
 	// Forget drops what is held in memory for an instance that is gone.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -37,6 +38,27 @@ func (w Writer) Progress(ctx context.Context, s *scope.Scope, name string, index
 	if err := w.Patch(ctx, s); err != nil {
 		log.FromContext(ctx).Info("progress could not be written", "error", err.Error())
 	}
+}
+
+// Connecting shows that the operator connects to a host of which nothing is known, and how long the host has to answer.
+// Of any other host the status keeps what was found last.
+func (w Writer) Connecting(ctx context.Context, s *scope.Scope, limit time.Duration) error {
+	reachable := meta.FindStatusCondition(s.Instance.Status.Conditions, v1alpha1.ConditionReachable)
+	if reachable != nil && reachable.Status != metav1.ConditionUnknown {
+		return nil
+	}
+	s.Instance.Status.Summary = v1alpha1.ReasonInProgress
+	s.Instance.Status.NextAction = fmt.Sprintf("The operator connects to %s over SSH. The host has %s to answer.",
+		s.Instance.Spec.Address, limit)
+	return w.Patch(ctx, s)
+}
+
+// Restarted ends the condition of a host that restarts: what was prepared before must be seen again.
+func (w Writer) Restarted(s *scope.Scope) {
+	meta.SetStatusCondition(&s.Instance.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionPrepared, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotYet,
+		Message: "The host was restarted.", LastTransitionTime: metav1.NewTime(w.Clock.Now()),
+	})
 }
 
 // Transfer shows bytes on their way, and how fast they go.

@@ -1,6 +1,6 @@
-// Package status writes the status of an instance: its conditions, what happens next, and the progress of a step. No
-// other package of the controller writes it, and nothing it writes steers the controller, except the typed fields that
-// remember names.
+// Package status writes what people read in the status of an instance: its conditions, its summary, what happens next,
+// and the progress of a step. No other package of the controller writes these, and nothing decides by them. The typed
+// fields of the status, which decisions do read, are set where their facts are found.
 package status
 
 import (

@@ -91,6 +91,7 @@ func (t Turn) Acquire(ctx context.Context, s *scope.Scope, node *corev1.Node,
 		return obstacle.API(v1alpha1.ConditionUpToDate, "see whether the node is being disturbed", err)
 	}
 	if held && cause == v1alpha1.CauseRepair && t.countsNoMore(s, node) {
+		s.Instance.Status.WaitsForTurn = false
 		return nil
 	}
 	if !held {
@@ -105,6 +106,7 @@ func (t Turn) Acquire(ctx context.Context, s *scope.Scope, node *corev1.Node,
 		return obstacle.API(v1alpha1.ConditionUpToDate, "ask whether the node may be disturbed", err)
 	}
 	if decision.Allowed {
+		s.Instance.Status.WaitsForTurn = false
 		return nil
 	}
 	if o := t.StandAside(ctx, s, node); o != nil {
