@@ -1,5 +1,6 @@
-// Command style looks for phrases that made sentences of this project hard to read and must not come back. It reads the comments and strings of Go
-// files and the prose of Markdown files below the folders it is given. American spelling is the linter's part (misspell).
+// Command style looks for phrases that made sentences of this project hard to read and must not come back. It reads the
+// comments and strings of Go files and the prose of Markdown files below the folders it is given. American spelling is
+// the linter's part (misspell).
 package main
 
 import (

@@ -44,8 +44,8 @@ func (r *rig) runsNow(name string) bool {
 	return service.State == host.ServiceRunning
 }
 
-// guard looks before each operation of anybody on the host after the next boot: no kubelet runs while the plugin is configured and the
-// network is not there.
+// guard looks before each operation of anybody on the host after the next boot: no kubelet runs while the plugin is
+// configured and the network is not there.
 func (r *rig) guard() (stop func()) {
 	var once sync.Once
 	boot := r.BootID()

@@ -10,7 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agent/timing"
 )
 
-// serviceClock is the clock of the agent's service. It knows when the service has done what it does at a tick and waits for the next one.
+// serviceClock is the clock of the agent's service. It knows when the service has done what it does at a tick and waits
+// for the next one.
 type serviceClock struct {
 	*clocktesting.FakeClock
 	mu     sync.Mutex

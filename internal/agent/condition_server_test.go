@@ -151,7 +151,8 @@ func publishes(t *testing.T) (*rig, *nodeServer, nodespec.NodeSpec) {
 	return r, n, spec
 }
 
-// passAnswered lets time pass when the attempt that is under way has its answer, which takes the time of the tests and not of the host.
+// passAnswered lets time pass when the attempt that is under way has its answer, which takes the time of the tests and
+// not of the host.
 func (r *rig) passAnswered(by time.Duration) {
 	r.Helper()
 	if n, is := r.api.(*nodeServer); is {

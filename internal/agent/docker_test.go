@@ -54,7 +54,8 @@ func withDocker(t *testing.T) *rig {
 	return r
 }
 
-// A host that carries Docker runs its pods in containerd. Docker is left alone, and the host is given back with it.
+// A host that carries Docker runs its pods in containerd. Docker is left alone, and the host is given back with it.
+//
 func TestHostWithDocker(t *testing.T) {
 	t.Parallel()
 	r := withDocker(t)

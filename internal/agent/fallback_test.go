@@ -14,8 +14,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// next is what a later release of the operator wants of the host: another agent, other programs, files, rules and variables. containerd stays
-// what it was, because its shims would outlive a rollback.
+// next is what a later release of the operator wants of the host: another agent, other programs, files, rules and
+// variables. containerd stays what it was, because its shims would outlive a rollback.
 func (r *rig) next() nodespec.NodeSpec {
 	r.versions = versions{"kubelet": "v2", "kube-proxy": "v2", "cni": "v2"}
 	spec := r.upgraded()
@@ -273,7 +273,8 @@ func TestRollbackOfAFailedUpgrade(t *testing.T) {
 	}
 }
 
-// A rollback of a node whose certificate is of no use any more needs another one; the verb apply takes it, and the rollback then ends.
+// A rollback of a node whose certificate is of no use any more needs another one; the verb apply takes it, and the
+// rollback then ends.
 func TestRollbackThatNeedsACertificate(t *testing.T) {
 	t.Parallel()
 	r := joined(t)

@@ -25,7 +25,8 @@ type input struct {
 	fallback string
 	// bootID is the boot that a restart is to end.
 	bootID string
-	// renewals are the names of the identities whose certificates are to be renewed, and certificates those in PEM that have been signed.
+	// renewals are the names of the identities whose certificates are to be renewed, and certificates those in PEM that
+	// have been signed.
 	renewals     []string
 	certificates map[string]string
 	// platform is the cloud whose metadata service the verb facts is to ask for the machine's name; empty when it is not.

@@ -169,7 +169,8 @@ func TestAFolderOfTheNodesProgramsThatLeadsElsewhereIsNotWrittenThrough(t *testi
 	}
 }
 
-// Who lets others into the folder of a node's agent loses nothing by it: what the host was like before is known from there only.
+// Who lets others into the folder of a node's agent loses nothing by it: what the host was like before is known from
+// there only.
 func TestTheFolderOfAnAgentAtWorkIsNotTakenAway(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, used).start()

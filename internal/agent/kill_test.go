@@ -48,8 +48,8 @@ func (k *killer) watch(r *rig) {
 	})
 }
 
-// boundaries are where a test kills: before each of so many changes. With -short, which the race detector runs with, every eighth is enough: it looks
-// at how goroutines meet, and they meet everywhere in the same ways.
+// boundaries are where a test kills: before each of so many changes. With -short, which the race detector runs with,
+// every eighth is enough: it looks at how goroutines meet, and they meet everywhere in the same ways.
 func boundaries(changes int) iter.Seq[int] {
 	step := 1
 	if testing.Short() {

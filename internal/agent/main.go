@@ -1,5 +1,6 @@
-// Package agent is what runs on a Windows host: it gathers facts, has a plan made of them, does its steps, proves that the node works
-// and gives the host back. As a Windows service it repairs drift. It speaks to Windows only through package host.
+// Package agent is what runs on a Windows host: it gathers facts, has a plan made of them, does its steps, proves that
+// the node works and gives the host back. As a Windows service it repairs drift. It speaks to Windows only through
+// package host.
 //
 // This package is the entry: it reads the command line, furnishes the rooms below it with what they need, and hands the
 // verb to one of them. It does nothing to the host itself.
@@ -37,10 +38,12 @@ type Process struct {
 	Ready func()
 }
 
-// IsService reports whether a command line asks for the service, which a program can run only under the service control manager.
+// IsService reports whether a command line asks for the service, which a program can run only under the service control
+// manager.
 func IsService(args []string) bool { return len(args) > 0 && verb.Name(args[0]) == verb.Service }
 
-// Main runs one verb, or the service until ctx is done. The exit code is 0 or not, without further meaning: the answer says the rest.
+// Main runs one verb, or the service until ctx is done. The exit code is 0 or not, without further meaning: the answer
+// says the rest.
 func Main(ctx context.Context, p Process) (exitCode int) {
 	in, err := parse(p.Args)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// What WICD and its operator leave: programs directly in C:\k, services that run from there, and files with and without credentials.
+// What WICD and its operator leave: programs directly in C:\k, services that run from there, and files with and without
+// credentials.
 var (
 	olderPrograms = map[string]string{
 		`C:\k\windows-instance-config-daemon.exe`: "windows-instance-config-daemon.exe", `C:\k\containerd\containerd.exe`: "idle.exe",
@@ -149,7 +150,8 @@ func TestTakeOver(t *testing.T) {
 	})
 }
 
-// The certificate that the kubelet has from the older operator's time is of use as long as it is valid and for the node's name.
+// The certificate that the kubelet has from the older operator's time is of use as long as it is valid and for the
+// node's name.
 func TestTakeOverKeepsTheKubeletsCertificate(t *testing.T) {
 	t.Parallel()
 	donor := joined(t)

@@ -103,7 +103,8 @@ func (r *rig) push() string {
 	return path
 }
 
-// run runs a verb and returns its last line, which is empty when the verb was killed before one, and all names of steps that it began.
+// run runs a verb and returns its last line, which is empty when the verb was killed before one, and all names of steps
+// that it began.
 func (r *rig) run(args ...string) (last verb.Line, steps []string) {
 	r.Helper()
 	return r.runFrom(r.push(), args...)
@@ -236,8 +237,8 @@ func (r *rig) satisfy(spec *nodespec.NodeSpec, result verb.Result) bool {
 	return false
 }
 
-// awaitBoot waits until the machine is up again after a restart. An agent that was killed after it had said that the host restarts has
-// not restarted it: the operator sees that by the boot ID, and asks again.
+// awaitBoot waits until the machine is up again after a restart. An agent that was killed after it had said that the
+// host restarts has not restarted it: the operator sees that by the boot ID, and asks again.
 func (r *rig) awaitBoot(before string) {
 	r.Helper()
 	if r.Running() && r.BootID() == before {

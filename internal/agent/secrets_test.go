@@ -11,7 +11,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// A secret is for administrators from its first byte on, and nowhere in what the agent says, though the host does its worst. Rule 8.
+// A secret is for administrators from its first byte on, and nowhere in what the agent says, though the host does its
+// worst. Rule 8.
 func TestSecretFiles(t *testing.T) {
 	t.Parallel()
 	r := joined(t)

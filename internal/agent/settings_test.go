@@ -32,7 +32,8 @@ func mirrored(spec nodespec.NodeSpec, registry, content string) nodespec.NodeSpe
 	return spec
 }
 
-// The settings of the cluster come and go. None of these restarts anything or is felt by pods, and a second time nothing is done. R-107
+// The settings of the cluster come and go. None of these restarts anything or is felt by pods, and a second time
+// nothing is done. R-107
 func TestSettingsComeAndGo(t *testing.T) {
 	t.Parallel()
 	r := joined(t)
@@ -193,8 +194,8 @@ func TestACertificateThatIsNotWhatTheSpecSays(t *testing.T) {
 	}
 }
 
-// An authority that a policy brings too stays trusted. What is ours is taken out of the store, the node reports the rest, and that ends
-// it.
+// An authority that a policy brings too stays trusted. What is ours is taken out of the store, the node reports the
+// rest, and that ends it.
 func TestAnAuthorityThatAPolicyBringsToo(t *testing.T) {
 	t.Parallel()
 	ours := trusted("Example CA")

@@ -22,15 +22,17 @@ var words = []string{
 	"instance/phase_unmanaged.go undrain",
 }
 
-// speaking are the functions that look at conditions because they write them, choose words by them, or make events and metrics of them.
+// speaking are the functions that look at conditions because they write them, choose words by them, or make events and
+// metrics of them.
 var speaking = []string{
 	"disruption/book.go tell", "disruption/controller.go count",
 	"instance/scope/scope.go PassWhatHeld",
 	"instance/status/conditions.go summarize", "instance/status/progress.go Connecting", "instance/status/status.go readiness", "instance/status/status.go summarize",
 }
 
-// Conditions, their reasons, the summary and the names of phases are what people read. Whoever rewords them must not change what the operator does:
-// decisions read typed fields. Kinds of errors (remote.Reason, verb.Reason) are types of their own and may be compared.
+// Conditions, their reasons, the summary and the names of phases are what people read. Whoever rewords them must not
+// change what the operator does: decisions read typed fields. Kinds of errors (remote.Reason, verb.Reason) are types of
+// their own and may be compared.
 func TestNoControllerDecidesByAConditionOrItsReason(t *testing.T) {
 	files, looked := token.NewFileSet(), 0
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {

@@ -78,8 +78,8 @@ func (w *Writer) Failure(failure *verb.Failure) {
 	w.write(verb.Line{Type: verb.TypeFailure, Failure: failure})
 }
 
-// withoutContents leaves out what was in files before us, and environment variables, of services too, which may hold a proxy's password: the
-// operator needs neither.
+// withoutContents leaves out what was in files before us, and environment variables, of services too, which may hold a
+// proxy's password: the operator needs neither.
 func withoutContents(result verb.Result) *verb.Result {
 	if result.Facts == nil {
 		return &result

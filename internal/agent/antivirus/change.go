@@ -54,8 +54,8 @@ func (d *Defender) change(ctx context.Context, turn Turn, action func(context.Co
 	return work.Run(ctx, d.clock, action)
 }
 
-// tolerate goes on after Defender did not do what it was asked to: the host works without. It notes that in the ledger, so that it is not
-// asked again at once, and returns the advice.
+// tolerate goes on after Defender did not do what it was asked to: the host works without. It notes that in the ledger,
+// so that it is not asked again at once, and returns the advice.
 func (d *Defender) tolerate(
 	ctx context.Context, turn Turn, ledger plan.Ledger, err error, consequence string,
 ) (advice string, _ error) {

@@ -68,8 +68,8 @@ func (v *Verifier) Verify(ctx context.Context) error {
 	return nil
 }
 
-// kubeletStarted is when the process of the kubelet's service began. It is zero where Windows does not tell, or the clock was set back since:
-// by such a time nobody could know what came after it.
+// kubeletStarted is when the process of the kubelet's service began. It is zero where Windows does not tell, or the
+// clock was set back since: by such a time nobody could know what came after it.
 func (v *Verifier) kubeletStarted(ctx context.Context) (time.Time, error) {
 	services, err := v.Source.Host.Services.Query(ctx, nodespec.ServiceKubelet)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// nodeCondition is the condition WindowsConfiguration of a Node. The agent links nothing of the API, so the fields of a NodeCondition stand here
-// a second time; a test compares them.
+// nodeCondition is the condition WindowsConfiguration of a Node. The agent links nothing of the API, so the fields of a
+// NodeCondition stand here a second time; a test compares them.
 type nodeCondition struct {
 	Type               string    `json:"type"`
 	Status             string    `json:"status"`
@@ -45,7 +45,8 @@ func (c nodeCondition) same(other nodeCondition) bool {
 type finding struct {
 	// spec is the digest of the spec that the host was last compared with; empty before the first comparison.
 	spec string
-	// trouble identifies what is not repaired, without what differs each time, such as the ID of a process. Empty when nothing is.
+	// trouble identifies what is not repaired, without what differs each time, such as the ID of a process. Empty when
+	// nothing is.
 	trouble string
 	// message describes the trouble.
 	message string

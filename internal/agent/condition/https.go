@@ -14,8 +14,8 @@ import (
 
 // APIServer answers requests about the host's Node.
 type APIServer interface {
-	// Send sends a request, with a strategic merge patch as its body when it is a PATCH. It returns the answer's status code and body, whatever
-	// they are. An error means that there is no answer.
+	// Send sends a request, with a strategic merge patch as its body when it is a PATCH. It returns the answer's status
+	// code and body, whatever they are. An error means that there is no answer.
 	Send(ctx context.Context, as Credentials, method, url string, body []byte) (code int, answer []byte, err error)
 }
 
@@ -33,8 +33,8 @@ const (
 	maxAnswerBody   = 1 << 20
 )
 
-// HTTPS speaks to a real API server: without a proxy, for none leads to a cluster's internal address, and on a connection for each request, for there
-// are few.
+// HTTPS speaks to a real API server: without a proxy, for none leads to a cluster's internal address, and on a
+// connection for each request, for there are few.
 type HTTPS struct {
 	// Dial opens connections; nil for the system's way.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)

@@ -165,8 +165,8 @@ func (m *Messenger) take(ctx context.Context, err error) {
 	m.changed, m.next = now, now.Add(m.pace)
 }
 
-// retry is the wait after a failure. An agent that is refused is seldom let in soon, but a Node that is about to be made is there in a moment.
-// The attempts of many hosts are spread.
+// retry is the wait after a failure. An agent that is refused is seldom let in soon, but a Node that is about to be
+// made is there in a moment. The attempts of many hosts are spread.
 func (m *Messenger) retry(refused bool) time.Duration {
 	spread := m.fraction()
 	if refused && m.failed > 1 {

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// publish writes the condition into the status of the Node at the URL. It reads the whole Node, because a kubelet may not read the status alone. The
-// API server merges conditions by type, so that the kubelet's own stay as they are. The time of the last transition stays while the status does.
+// publish writes the condition into the status of the Node at the URL. It reads the whole Node, because a kubelet may
+// not read the status alone. The API server merges conditions by type, so that the kubelet's own stay as they are. The
+// time of the last transition stays while the status does.
 func publish(ctx context.Context, api APIServer, as Credentials, url string, condition nodeCondition) error {
 	present, err := presentCondition(ctx, api, as, url, condition.Type)
 	if err != nil {

@@ -80,7 +80,8 @@ func (h *Host) Apply(ctx context.Context, in Input) error {
 	return nil
 }
 
-// bring brings the host to the spec, with the facts as they are then. It returns nothing when the host restarts: the next verb goes on.
+// bring brings the host to the spec, with the facts as they are then. It returns nothing when the host restarts: the
+// next verb goes on.
 func (h *Host) bring(ctx context.Context, spec nodespec.NodeSpec, payload string) (*convergence, plan.Plan, error) {
 	if err := h.begin(ctx, spec); err != nil {
 		return nil, plan.Plan{}, err

@@ -10,11 +10,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// The fallback is the NodeSpec that the host had before the one that is being applied, kept until that one is proven. All of it but the
-// programs can be made of it again; so its releases and its agent stay on the host, and a rollback needs nothing from the operator.
+// The fallback is the NodeSpec that the host had before the one that is being applied, kept until that one is proven.
+// All of it but the programs can be made of it again; so its releases and its agent stay on the host, and a rollback
+// needs nothing from the operator.
 
-// keepFallback keeps the spec that the host has, if it is the one that the operator names and another is about to be applied. One that is
-// kept already stays: what came after it was not proven.
+// keepFallback keeps the spec that the host has, if it is the one that the operator names and another is about to be
+// applied. One that is kept already stays: what came after it was not proven.
 func (h *Host) keepFallback(ctx context.Context, digest string, next nodespec.NodeSpec) error {
 	if digest == "" {
 		return nil

@@ -14,7 +14,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// examine compares the host with the spec and repairs what differs, unless a verb is at work or the host is being given back.
+// examine compares the host with the spec and repairs what differs, unless a verb is at work or the host is being given
+// back.
 func (k *keeper) examine(ctx context.Context) (o report.Outcome) {
 	w, err := k.wanted(ctx, &o)
 	if err == nil && len(w.steps) > 0 {
@@ -96,8 +97,8 @@ func (k *keeper) repair(ctx context.Context, o *report.Outcome) error {
 	}
 }
 
-// repairable are the steps of a plan up to where it waits for the network, without those that stop the service itself. left says what of
-// those is left to the operator, if anything, and await which network the others wait for.
+// repairable are the steps of a plan up to where it waits for the network, without those that stop the service itself.
+// left says what of those is left to the operator, if anything, and await which network the others wait for.
 func repairable(p plan.Plan) (steps []plan.Step, left string, await *plan.AwaitNetwork) {
 	for _, step := range p.Steps {
 		switch o := step.Operation.(type) {

@@ -56,9 +56,10 @@ func Run(ctx context.Context, p Parts, ready func()) {
 // maxFailed is how many comparisons in a row may fail for want of facts before the failure is reported.
 const maxFailed = 3
 
-// keeper repairs drift. It looks often at what is cheap to look at, and compares everything with the spec when that has changed, and from
-// time to time. It polls: NotifyServiceStatusChange tells of states but not of another command line, and needs a handle to each service
-// for as long as it waits, with which Windows cannot let go of a deleted service, and a repair could not make it anew.
+// keeper repairs drift. It looks often at what is cheap to look at, and compares everything with the spec when that has
+// changed, and from time to time. It polls: NotifyServiceStatusChange tells of states but not of another command line,
+// and needs a handle to each service for as long as it waits, with which Windows cannot let go of a deleted service,
+// and a repair could not make it anew.
 type keeper struct {
 	Parts
 	watcher   watcher
@@ -108,7 +109,8 @@ func (k *keeper) look(ctx context.Context) {
 	k.due, k.changed = now.Add(timing.DriftCheck), false
 	k.network.AskAgain()
 	k.check(ctx)
-	// What has changed meanwhile, by a repair too, is seen by the next look: a change during the comparison must not be lost.
+	// What has changed meanwhile, by a repair too, is seen by the next look: a change during the comparison must not be
+	// lost.
 	k.Log.FlushDue(ctx)
 }
 

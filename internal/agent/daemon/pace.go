@@ -8,15 +8,16 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agent/timing"
 )
 
-// pacer keeps the service from trying the same repairs over and over as fast as it can, for a program that ends at its start, say.
+// pacer keeps the service from trying the same repairs over and over as fast as it can, for a program that ends at its
+// start, say.
 type pacer struct {
 	tries map[string]time.Time // when each step was last tried
 	delay time.Duration        // until the next comparison because of a change
 	next  time.Time            // not before which a change leads to a comparison
 }
 
-// tried notes steps that were done or have failed. The delay doubles while one of them comes again, up to the time between two comparisons
-// without a change.
+// tried notes steps that were done or have failed. The delay doubles while one of them comes again, up to the time
+// between two comparisons without a change.
 func (p *pacer) tried(steps []string, now time.Time) {
 	if len(steps) == 0 {
 		return

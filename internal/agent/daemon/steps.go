@@ -15,8 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// repairer does the steps of one repair. One that fails keeps nobody away but those that need it: after a boot the node comes up although
-// an authority cannot be trusted, say.
+// repairer does the steps of one repair. One that fails keeps nobody away but those that need it: after a boot the node
+// comes up although an authority cannot be trusted, say.
 type repairer struct {
 	*keeper
 	outcome  *report.Outcome

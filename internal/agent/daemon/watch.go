@@ -12,8 +12,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// watcher sees changes that call for a comparison with the spec, without the cost of one: it asks for the node's services, and for size
-// and time of the spec and of the files that the spec names, but reads none of them.
+// watcher sees changes that call for a comparison with the spec, without the cost of one: it asks for the node's
+// services, and for size and time of the spec and of the files that the spec names, but reads none of them.
 type watcher struct {
 	host    host.Host
 	records records.Records
@@ -25,7 +25,8 @@ type watcher struct {
 	up       bool          // the node's services that are waited for after a boot, at the last look
 }
 
-// look reports whether anything differs from the last look. What cannot be looked at is left to the comparison, which says why.
+// look reports whether anything differs from the last look. What cannot be looked at is left to the comparison, which
+// says why.
 func (w *watcher) look(ctx context.Context) bool {
 	if err := w.readSpec(ctx); err != nil {
 		return false
@@ -85,7 +86,8 @@ func (w *watcher) readSpec(ctx context.Context) error {
 	return nil
 }
 
-// watchedPaths are the files that the spec lays out. Folders are not among them: their times change with what lies in them.
+// watchedPaths are the files that the spec lays out. Folders are not among them: their times change with what lies in
+// them.
 func watchedPaths(spec nodespec.NodeSpec) []string {
 	var paths []string
 	for _, file := range spec.Files {

@@ -54,8 +54,8 @@ func (e *Executor) trustCertificate(ctx context.Context, certificate nodespec.Tr
 	return e.Host.Roots.Add(ctx, certificate.DER)
 }
 
-// distrustCertificate takes an authority out of Windows' store of roots. One that somebody else brings too is theirs from then on: the
-// ledger says so, and nobody tries it again.
+// distrustCertificate takes an authority out of Windows' store of roots. One that somebody else brings too is theirs
+// from then on: the ledger says so, and nobody tries it again.
 func (e *Executor) distrustCertificate(ctx context.Context, fingerprint string) error {
 	err := e.Host.Roots.Remove(ctx, fingerprint)
 	if !errors.Is(err, host.ErrRefused) || ctx.Err() != nil {

@@ -120,7 +120,8 @@ func (g *gatherer) own(ctx context.Context) error {
 	return nil
 }
 
-// before is what the agent knows of the spec that the host was to become last. Nobody goes on from one of another release.
+// before is what the agent knows of the spec that the host was to become last. Nobody goes on from one of another
+// release.
 func (g *gatherer) before(ctx context.Context) error {
 	known, err := g.Records.Spec(ctx)
 	switch {

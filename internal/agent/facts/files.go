@@ -94,8 +94,8 @@ func (g *gatherer) file(ctx context.Context, path string) error {
 	return nil
 }
 
-// entries are the names in a folder that may have been there before us, or that the spec does not name; of our own folders nobody needs
-// them.
+// entries are the names in a folder that may have been there before us, or that the spec does not name; of our own
+// folders nobody needs them.
 func (g *gatherer) entries(ctx context.Context, path string) (names []string, listed bool, err error) {
 	before, known := g.facts.Ledger.Paths[path]
 	if known && !before.Existed && !nodespec.SamePath(path, nodespec.Root) && plan.IsNamed(path, g.spec) {

@@ -29,8 +29,8 @@ func (g *gatherer) features(ctx context.Context) error {
 	return nil
 }
 
-// featureView is what Windows answered last about its features. To ask takes DISM some seconds and starts Windows' servicing, so neither
-// is asked twice for the same facts, nor by the agent's service every minute.
+// featureView is what Windows answered last about its features. To ask takes DISM some seconds and starts Windows'
+// servicing, so neither is asked twice for the same facts, nor by the agent's service every minute.
 type featureView struct {
 	keep   time.Duration // for how long an answer is good; 0: not at all
 	states map[string]featureAnswer

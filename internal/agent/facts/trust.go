@@ -55,7 +55,8 @@ func (g *gatherer) imported(ctx context.Context) ([]string, error) {
 	return pemFingerprints(data), nil
 }
 
-// maxImported is the size up to which an older operator's list of certificates is read. That of all authorities of Linux has 250 KiB.
+// maxImported is the size up to which an older operator's list of certificates is read. That of all authorities of
+// Linux has 250 KiB.
 const maxImported = 4 << 20
 
 // pemFingerprints returns the fingerprints of the certificates in a bundle, sorted. It skips what is no certificate,

@@ -21,8 +21,8 @@ func (f *Folder) recorded(ctx context.Context, path string) (bool, error) {
 	return known, err
 }
 
-// noteRoot remembers that C:\k was open, before it is closed, until the ledger does. A folder with nothing of anybody's in it is not given
-// back, and one that the ledger knows needs no note.
+// noteRoot remembers that C:\k was open, before it is closed, until the ledger does. A folder with nothing of anybody's
+// in it is not given back, and one that the ledger knows needs no note.
 func (f *Folder) noteRoot(ctx context.Context) error {
 	known, err := f.recorded(ctx, nodespec.Root)
 	if err != nil {

@@ -51,9 +51,10 @@ func closed(info host.FileInfo) bool {
 	return info.Directory && info.LinkTarget == "" && info.Access == host.AccessAdministrators
 }
 
-// takeRoot makes C:\k and the agent's folder in it safe for what is to come: the ledger, secrets and programs that run as SYSTEM. All users
-// may make folders in C:\, and who has made C:\k before us could put another folder in the place of the agent's at any time. So C:\k is closed
-// first, and then what others could have put where only the agent's own things belong goes, while what else lies in it stays.
+// takeRoot makes C:\k and the agent's folder in it safe for what is to come: the ledger, secrets and programs that run
+// as SYSTEM. All users may make folders in C:\, and who has made C:\k before us could put another folder in the place
+// of the agent's at any time. So C:\k is closed first, and then what others could have put where only the agent's own
+// things belong goes, while what else lies in it stays.
 func (f *Folder) takeRoot(ctx context.Context) error {
 	root, err := f.Host.Files.Stat(ctx, nodespec.Root)
 	if err != nil && !errors.Is(err, host.ErrNotExist) {
@@ -91,8 +92,8 @@ func (f *Folder) takeRoot(ctx context.Context) error {
 	return nil
 }
 
-// refuseTaken refuses a host in whose C:\k lies what can neither be trusted nor taken away: the folder of an agent that is at work, with the
-// only record of what the host was like before, and programs that are not known to be ours.
+// refuseTaken refuses a host in whose C:\k lies what can neither be trusted nor taken away: the folder of an agent that
+// is at work, with the only record of what the host was like before, and programs that are not known to be ours.
 func (f *Folder) refuseTaken(ctx context.Context) error {
 	own, err := f.Host.Files.Stat(ctx, nodespec.AgentRoot)
 	if err == nil && !closed(own) {
@@ -107,7 +108,8 @@ func (f *Folder) refuseTaken(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("look at %s: %w", nodespec.ReleasesRoot, err)
 	}
-	// An agent has made it whose own folder is lost. Nobody but an administrator can make a folder that belongs to administrators.
+	// An agent has made it whose own folder is lost. Nobody but an administrator can make a folder that belongs to
+	// administrators.
 	if closed(releases) {
 		return nil
 	}

@@ -25,7 +25,8 @@ type Former struct {
 	due   time.Time
 }
 
-// keptCertificates is how many files of a store are kept besides the one in use: a program may be about to take the youngest.
+// keptCertificates is how many files of a store are kept besides the one in use: a program may be about to take the
+// youngest.
 const keptCertificates = 2
 
 // storedCertificate is the name that client-go gives to a certificate in a store, and what it begins with.
@@ -66,7 +67,8 @@ func (f *Former) clear(ctx context.Context, directory string) error {
 	return nil
 }
 
-// formerCertificates are the files of a store that are not in use and not among the youngest. Their names sort as their times.
+// formerCertificates are the files of a store that are not in use and not among the youngest. Their names sort as their
+// times.
 func formerCertificates(entries []host.FileInfo, prefix, current string) []string {
 	var paths []string
 	for _, entry := range entries {

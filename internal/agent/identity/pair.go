@@ -74,8 +74,8 @@ func (p *Pair) matches(identity nodespec.Identity) bool {
 		slices.Equal(p.request.Subject.Organization, []string{identity.Organization})
 }
 
-// parsePair reads a file with a key and a certificate or request; nil when it is none whose parts belong together. Errors are not
-// passed on: they could quote the key.
+// parsePair reads a file with a key and a certificate or request; nil when it is none whose parts belong together.
+// Errors are not passed on: they could quote the key.
 func parsePair(data []byte) *Pair {
 	p := &Pair{}
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {

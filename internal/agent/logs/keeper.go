@@ -111,7 +111,8 @@ func (k *Keeper) tooLarge(ctx context.Context, log nodespec.Log) (bool, error) {
 	return log.MaxBytes > 0 && info.Size > log.MaxBytes && info.LinkTarget == "", nil
 }
 
-// deleteUseless deletes a copy that a failed rotation has left, if it has: each try would leave one more, as large as the log.
+// deleteUseless deletes a copy that a failed rotation has left, if it has: each try would leave one more, as large as
+// the log.
 func (k *Keeper) deleteUseless(ctx context.Context, log nodespec.Log) error {
 	path, known := k.useless[log.Path]
 	if !known {

@@ -60,8 +60,8 @@ func Attempt(ctx context.Context, from host.Outbound, server *Server) <-chan *pl
 	return answer
 }
 
-// reach resolves the server's name and connects to its addresses, all at once: a load balancer's that does not answer is not to take the
-// others' time. One that does is enough.
+// reach resolves the server's name and connects to its addresses, all at once: a load balancer's that does not answer
+// is not to take the others' time. One that does is enough.
 func reach(ctx context.Context, from host.Outbound, server *Server, facts *plan.APIServerFacts) error {
 	facts.Resolved = []string{server.host}
 	if net.ParseIP(server.host) == nil {

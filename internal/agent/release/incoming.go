@@ -67,7 +67,8 @@ func (in *Incoming) put(ctx context.Context, i *Installer, sum string, content i
 	return in.keep(ctx, i, sum, content)
 }
 
-// patch makes a file of one that the host has. A patch that does not fit is left: what it was to make is then missing, and is sent whole.
+// patch makes a file of one that the host has. A patch that does not fit is left: what it was to make is then missing,
+// and is sent whole.
 func (in *Incoming) patch(ctx context.Context, i *Installer, content io.Reader) error {
 	whole, is, err := payload.AsPatch(content)
 	if err != nil || !is {

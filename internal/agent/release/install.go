@@ -107,8 +107,8 @@ func (i *Installer) makeParents(ctx context.Context, directory, name string) err
 	return nil
 }
 
-// copyFile copies a file of another release. When its content is not what that release's manifest says, the manifest is taken away, so
-// that the next facts do not count on it and the operator sends the file.
+// copyFile copies a file of another release. When its content is not what that release's manifest says, the manifest is
+// taken away, so that the next facts do not count on it and the operator sends the file.
 func (i *Installer) copyFile(ctx context.Context, source, target string, file nodespec.PayloadFile) error {
 	content, err := i.Host.Files.Open(ctx, source)
 	if err != nil {

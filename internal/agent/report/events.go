@@ -80,7 +80,8 @@ func (e *Events) repaired(ctx context.Context, repairs []Repair) {
 	e.event(ctx, key, host.Event{Level: host.EventInformation, ID: EventRepaired, Message: message})
 }
 
-// event writes to the event log, unless that was done for the same only just. An event log that is full or away keeps nobody from working.
+// event writes to the event log, unless that was done for the same only just. An event log that is full or away keeps
+// nobody from working.
 func (e *Events) event(ctx context.Context, key string, event host.Event) (written bool) {
 	now := e.clock.Now()
 	if at, known := e.told[key]; known && now.Sub(at) < timing.EventRepeat {

@@ -17,9 +17,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// After a boot the HNS network is gone until hybrid-overlay-node has made it anew, and the CNI plugin's configuration still lies there. So
-// Windows starts only what has no pods (containerd, the exporter, csi-proxy, the agent), and the agent's service the rest, by the same plan
-// as ever: it takes the configuration away, starts the kubelet and hybrid-overlay-node, and writes the configuration when the network is there.
+// After a boot the HNS network is gone until hybrid-overlay-node has made it anew, and the CNI plugin's configuration
+// still lies there. So Windows starts only what has no pods (containerd, the exporter, csi-proxy, the agent), and the
+// agent's service the rest, by the same plan as ever: it takes the configuration away, starts the kubelet and
+// hybrid-overlay-node, and writes the configuration when the network is there.
 
 // Boot is the time after a boot in which Windows itself starts services: one that does not run yet is no drift. The
 // agent begins with the rest when those run that it depends on, or when the operator has applied the spec since the

@@ -22,7 +22,8 @@ const (
 	// LimitAntivirus is for Microsoft Defender Antivirus to tell or change its exclusions.
 	LimitAntivirus = time.Minute
 
-	// LimitFacts is for Windows to tell all that a plan is made of. Its parts may hang: the Host Networking Service, DISM, the firewall.
+	// LimitFacts is for Windows to tell all that a plan is made of. Its parts may hang: the Host Networking Service,
+	// DISM, the firewall.
 	LimitFacts = 10 * time.Minute
 	// LimitAPIServer is for the API server's name to be resolved and a TCP connection to be made, together.
 	LimitAPIServer = 5 * time.Second
@@ -47,12 +48,14 @@ const (
 	DriftCheck = time.Minute
 	// AntivirusCheck is how often it asks Microsoft Defender Antivirus for its exclusions.
 	AntivirusCheck = 15 * time.Minute
-	// FeatureCheck is how often it asks DISM for a Windows feature, which starts Windows' servicing each time. It asks sooner when Windows
-	// begins to wait for a restart.
+	// FeatureCheck is how often it asks DISM for a Windows feature, which starts Windows' servicing each time. It asks
+	// sooner when Windows begins to wait for a restart.
 	FeatureCheck = 15 * time.Minute
-	// BootGrace is how long after a boot the service leaves the start of services to Windows that Windows is to start, unless they run before.
+	// BootGrace is how long after a boot the service leaves the start of services to Windows that Windows is to start,
+	// unless they run before.
 	BootGrace = 2 * time.Minute
-	// NetworkGrace is how long the HNS network may be away while the kubelet runs before the service takes the CNI plugin's configuration away.
+	// NetworkGrace is how long the HNS network may be away while the kubelet runs before the service takes the CNI
+	// plugin's configuration away.
 	NetworkGrace = 30 * time.Second
 	// LogCheck is how often the service looks whether a log of another program is to be rotated.
 	LogCheck = time.Minute
@@ -62,11 +65,13 @@ const (
 	PaceReset = 5 * time.Minute
 	// EventRepeat is how long the service writes no second event of the same.
 	EventRepeat = time.Hour
-	// ConditionInterval is the time between two writes of the Node's condition WindowsConfiguration when it does not change, and the longest
-	// wait before a change is written. The kubelet writes its own conditions as often.
+	// ConditionInterval is the time between two writes of the Node's condition WindowsConfiguration when it does not
+	// change, and the longest wait before a change is written. The kubelet writes its own conditions as often.
 	ConditionInterval = 5 * time.Minute
-	// ConditionPace is the least time between two changes of the condition; it doubles up to ConditionInterval while they follow each other.
+	// ConditionPace is the least time between two changes of the condition; it doubles up to ConditionInterval while
+	// they follow each other.
 	ConditionPace = time.Minute
-	// ConditionRetry is the wait after the first failed attempt to write the condition; it doubles up to ConditionInterval.
+	// ConditionRetry is the wait after the first failed attempt to write the condition; it doubles up to
+	// ConditionInterval.
 	ConditionRetry = 10 * time.Second
 )

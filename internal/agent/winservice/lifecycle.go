@@ -1,4 +1,5 @@
-// Package winservice runs a program as a Windows service: it answers the service control manager while the program works.
+// Package winservice runs a program as a Windows service: it answers the service control manager while the program
+// works.
 package winservice
 
 import (
@@ -9,13 +10,13 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Work is what a service does until ctx is done. It calls ready when it works. An end before ctx is done, whatever the exit code, is a
-// failure of the service.
+// Work is what a service does until ctx is done. It calls ready when it works. An end before ctx is done, whatever the
+// exit code, is a failure of the service.
 type Work func(ctx context.Context, ready func()) (exitCode int)
 
 const (
-	// StopLimit is how long the work may take to end after the service was told to stop. Then its process ends without it: whatever the
-	// agent does may be cut off at any moment.
+	// StopLimit is how long the work may take to end after the service was told to stop. Then its process ends without
+	// it: whatever the agent does may be cut off at any moment.
 	StopLimit = 15 * time.Second
 	// beat is how often the service control manager learns that a start or stop goes on.
 	beat = 2 * time.Second

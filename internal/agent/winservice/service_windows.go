@@ -13,16 +13,17 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// accepted are the controls that stop the service. PreShutdown comes before Windows stops the first service of a shutdown: a service that
-// repairs others must be gone by then.
+// accepted are the controls that stop the service. PreShutdown comes before Windows stops the first service of a
+// shutdown: a service that repairs others must be gone by then.
 const accepted = svc.AcceptStop | svc.AcceptShutdown | svc.AcceptPreShutdown
 
-// Run does the work as the service of that name until the service control manager tells it to stop; then the caller is to end the
-// process. It uses StartServiceCtrlDispatcher through golang.org/x/sys/windows/svc, and never asks svc.IsWindowsService: what the command
-// line says is surer than a guess from the session and the parent process.
+// Run does the work as the service of that name until the service control manager tells it to stop; then the caller is
+// to end the process. It uses StartServiceCtrlDispatcher through golang.org/x/sys/windows/svc, and never asks
+// svc.IsWindowsService: what the command line says is surer than a guess from the session and the parent process.
 //
-// When the work ends by itself the process ends at once with its exit code (1 instead of 0), without reporting that the service has
-// stopped: that is what the service control manager counts as a failure and answers with the service's recovery actions.
+// When the work ends by itself the process ends at once with its exit code (1 instead of 0), without reporting that the
+// service has stopped: that is what the service control manager counts as a failure and answers with the service's
+// recovery actions.
 func Run(name string, clock clock.WithTicker, work Work) error {
 	err := svc.Run(name, &handler{clock: clock, work: work, exit: os.Exit})
 	if errors.Is(err, windows.ERROR_FAILED_SERVICE_CONTROLLER_CONNECT) {

@@ -53,8 +53,8 @@ func newSituation(f *fleet.Fleet, settings disruptionpolicy.Settings, disruption
 	return s
 }
 
-// wasInService reports whether the node of an instance takes pods, or has taken some. The version of an instance is written when its node was
-// proven for the first time, and kept.
+// wasInService reports whether the node of an instance takes pods, or has taken some. The version of an instance is
+// written when its node was proven for the first time, and kept.
 func (s *situation) wasInService(instance *v1alpha1.WindowsInstance) bool {
 	node := s.NodeOf(instance)
 	return instance.Status.Version != "" || node != nil && !nodestate.Unproven(node)
@@ -89,8 +89,8 @@ func (s *situation) poolOf(instance *v1alpha1.WindowsInstance, settings disrupti
 	return settings.HostPool(labels)
 }
 
-// gone reports whether nobody waits for the node any more: its Machine is deleted, has failed or is to be ignored, or an administrator has
-// given the host up.
+// gone reports whether nobody waits for the node any more: its Machine is deleted, has failed or is to be ignored, or
+// an administrator has given the host up.
 func (s *situation) gone(instance *v1alpha1.WindowsInstance) bool {
 	if instance.Spec.DesiredState == v1alpha1.DesiredStateUnmanaged || instance.Annotations[v1alpha1.AnnotationForgetHost] == "true" {
 		return true

@@ -1,5 +1,5 @@
-// Package fleet reads the Windows nodes of a cluster from the API server, with the instances, Machines and MachineSets that they belong to, and
-// finds which of these belong together. It decides nothing and writes nothing.
+// Package fleet reads the Windows nodes of a cluster from the API server, with the instances, Machines and MachineSets
+// that they belong to, and finds which of these belong together. It decides nothing and writes nothing.
 package fleet
 
 import (
@@ -32,7 +32,8 @@ type Fleet struct {
 	owners map[types.UID]*v1alpha1.WindowsInstance
 }
 
-// Read reads the fleet. It reads instances from the operator's namespace. A cluster without the Machine API has neither Machines nor MachineSets.
+// Read reads the fleet. It reads instances from the operator's namespace. A cluster without the Machine API has neither
+// Machines nor MachineSets.
 func Read(ctx context.Context, live client.Reader, namespace string) (*Fleet, error) {
 	var instances v1alpha1.WindowsInstanceList
 	var nodes corev1.NodeList
@@ -101,8 +102,8 @@ func (f *Fleet) NodeOf(instance *v1alpha1.WindowsInstance) *corev1.Node {
 	return f.nodes[f.NodeName(instance)]
 }
 
-// NodeName returns the name of the Node of an instance: the one that it has claimed; for a Machine that an operator before version 12 has
-// configured, the one that its Machine has; "" while neither has one.
+// NodeName returns the name of the Node of an instance: the one that it has claimed; for a Machine that an operator
+// before version 12 has configured, the one that its Machine has; "" while neither has one.
 func (f *Fleet) NodeName(instance *v1alpha1.WindowsInstance) string {
 	if reference := instance.Status.NodeRef; reference != nil && reference.Name != "" {
 		return reference.Name
@@ -129,7 +130,8 @@ func (f *Fleet) SetOf(machine *machinev1beta1.Machine) *machinev1beta1.MachineSe
 	return nil
 }
 
-// SetName returns the name of the MachineSet that controls the Machine of an instance, also if that set is gone; "" if there is none.
+// SetName returns the name of the MachineSet that controls the Machine of an instance, also if that set is gone; "" if
+// there is none.
 func (f *Fleet) SetName(instance *v1alpha1.WindowsInstance) string {
 	machine := f.MachineOf(instance)
 	if machine == nil {

@@ -190,9 +190,9 @@ func (r *Reconciler) replaceNext(ctx context.Context, overview overview, plan tu
 	return ctrl.Result{}, nil
 }
 
-// askForEach asks the gate for one candidate after the other, and deletes those that it lets go, until one is refused for a reason that
-// concerns all of them. Of a MachineSet of which one was refused no other is asked for: those that come later can spare no more. It returns
-// when to ask again.
+// askForEach asks the gate for one candidate after the other, and deletes those that it lets go, until one is refused
+// for a reason that concerns all of them. Of a MachineSet of which one was refused no other is asked for: those that
+// come later can spare no more. It returns when to ask again.
 func (r *Reconciler) askForEach(ctx context.Context, overview overview, candidates []turnover.Candidate, tell *teller) (time.Duration, error) {
 	after, refused := leftPoll, map[string]bool{}
 	for _, candidate := range candidates {
@@ -225,7 +225,8 @@ func (r *Reconciler) askForEach(ctx context.Context, overview overview, candidat
 	return after, nil
 }
 
-// ask asks the gate for one Machine. Where its host may yet take the key, the operator may be at work on it: that is to come to its end.
+// ask asks the gate for one Machine. Where its host may yet take the key, the operator may be at work on it: that is to
+// come to its end.
 func (r *Reconciler) ask(ctx context.Context, overview overview, candidate turnover.Candidate) (disturbance.Decision, error) {
 	instance := overview.instance(candidate.Machine)
 	changed, err := r.Gate.Holds(ctx, instance.Name)
@@ -247,8 +248,8 @@ func (r *Reconciler) ask(ctx context.Context, overview overview, candidate turno
 	return decision, nil
 }
 
-// replace deletes a Machine, if it is still exactly the one that was looked at. What is known not to be deleted does not count as disturbed;
-// what may be deleted does.
+// replace deletes a Machine, if it is still exactly the one that was looked at. What is known not to be deleted does
+// not count as disturbed; what may be deleted does.
 func (r *Reconciler) replace(ctx context.Context, overview overview, candidate turnover.Candidate) error {
 	machine, instance := overview.machines[candidate.Machine], overview.instance(candidate.Machine)
 	err := r.Client.Delete(ctx, machine, client.Preconditions{UID: &machine.UID, ResourceVersion: &machine.ResourceVersion})

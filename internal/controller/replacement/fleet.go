@@ -21,8 +21,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
-// overview is what a decision about replacements is made of, with the objects that it was read from. Each Machine that can be replaced has its
-// instance there.
+// overview is what a decision about replacements is made of, with the objects that it was read from. Each Machine that
+// can be replaced has its instance there.
 type overview struct {
 	*fleet.Fleet
 	turnover turnover.Fleet

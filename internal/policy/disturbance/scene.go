@@ -15,8 +15,8 @@ type scene struct {
 	pool     NodePool
 	settings disruptionpolicy.Settings
 	now      time.Time
-	// candidate is the node of the request. One that is not among the pool's has never been in service: only the limit of all
-	// nodes is for it.
+	// candidate is the node of the request. One that is not among the pool's has never been in service: only the limit
+	// of all nodes is for it.
 	candidate Node
 	// own is the candidate's entry if it counts, and entries are all others that count.
 	own     *standingDisruption

@@ -1,4 +1,5 @@
-// Package nodestate reads from a Node whether it works: what its kubelet reports, and whether the operator has proven it.
+// Package nodestate reads from a Node whether it works: what its kubelet reports, and whether the operator has proven
+// it.
 package nodestate
 
 import (
@@ -25,8 +26,8 @@ func ReadyCondition(node *corev1.Node) *corev1.NodeCondition {
 	return nil
 }
 
-// Unproven reports whether a Node has the operator's start-up taint: the operator has not checked yet that it works, and it takes no pods. A
-// kubelet registers with the taint, and cannot add it later.
+// Unproven reports whether a Node has the operator's start-up taint: the operator has not checked yet that it works,
+// and it takes no pods. A kubelet registers with the taint, and cannot add it later.
 func Unproven(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == v1alpha1.TaintNotReady })
 }

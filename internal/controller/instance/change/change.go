@@ -31,7 +31,8 @@ type Changes struct {
 func (c Changes) CauseOf(s *scope.Scope, node *corev1.Node) v1alpha1.DisruptionCause {
 	outdated := node.Annotations[v1alpha1.AnnotationVersion] != c.Version
 	switch {
-	// Another version is no repair of a host that is as the one before has left it: a pause and the first node's failure hold for it too.
+	// Another version is no repair of a host that is as the one before has left it: a pause and the first node's
+	// failure hold for it too.
 	case outdated && (nodestate.Ready(node) || s.Instance.Status.SpecDigest != ""):
 		return v1alpha1.CauseUpgrade
 	case !nodestate.Ready(node):
