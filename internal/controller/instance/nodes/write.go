@@ -16,7 +16,7 @@ import (
 )
 
 // Bind labels the Node and binds it to the instance. Taints from its source are written with the first binding, so once
-// for each registration.
+// for each registration. It notes the Node's UID in the instance's status.nodeRef, for the caller to write.
 func (n Nodes) Bind(ctx context.Context, instance *v1alpha1.WindowsInstance, node *corev1.Node) error {
 	after := node.DeepCopy()
 	setLabels(after, instance)
@@ -80,7 +80,8 @@ func addTaints(node *corev1.Node, metadata *v1alpha1.NodeMetadata) {
 }
 
 // Release hands a proven node to the scheduler: it writes the annotations with the version and the key's hash and the
-// labels from its source, and removes what kept pods away while the node was not proven.
+// labels from its source, and removes what kept pods away while the node was not proven. It clears the instance's
+// status.requestedReboot, for the caller to write.
 func (n Nodes) Release(ctx context.Context, instance *v1alpha1.WindowsInstance, node *corev1.Node,
 	keyHash string) error {
 	after := node.DeepCopy()
