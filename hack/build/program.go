@@ -36,7 +36,8 @@ var programs = []program{
 		flags: func(o options) []string {
 			return []string{"-ldflags", "-X main.version=" + o.version}
 		}},
-	{name: "lab", output: "lab", module: ".", source: "./lab/demo", goos: "linux"},
+	{name: "lab", output: "lab", module: ".", source: "./lab/demo", goos: "linux",
+		flags: func(options) []string { return []string{"-ldflags", "-s -w"} }}, // linked in less time
 	{name: "wicd.exe", output: "wicd.exe", module: ".", source: "./cmd/wicd", goos: "windows", product: true,
 		flags: func(o options) []string {
 			return []string{"-trimpath", "-ldflags", "-s -w -X main.version=" + o.version}

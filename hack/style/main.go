@@ -1,9 +1,10 @@
 // Command style looks for phrases that made sentences of this project hard to read and must not come back. It reads the
 // comments and strings of Go files and the prose of Markdown files below the folders it is given. American spelling is
-// the linter's part (misspell).
+// the linter's part (misspell). It also checks the subjects of new commits, which CONTRIBUTING.md describes.
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 )
@@ -27,6 +28,12 @@ func main() {
 	}
 	if len(findings) > 0 {
 		fmt.Fprintf(os.Stderr, "style: %d phrases of hack/style/phrases.go; write them another way\n", len(findings))
+	}
+	faults := faultySubjects(context.Background())
+	for _, fault := range faults {
+		fmt.Fprintln(os.Stderr, "style:", fault)
+	}
+	if len(findings)+len(faults) > 0 {
 		os.Exit(1)
 	}
 }

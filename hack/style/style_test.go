@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -35,5 +36,20 @@ func TestPhrasesThatMustNotComeBack(t *testing.T) {
 	want := []string{"a.go:3 tells whether", "a.go:5 that is none", "a.go:5 for ever", "a.go:11 is told", "docs/b.md:8 is told", "docs/b.md:13 to be had"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestSubjectsOfCommits(t *testing.T) {
+	for subject, faulty := range map[string]bool{
+		"remote: send the agent only when its digest differs": false,
+		"hack/defects, docs: follow the rooms of the agent":   false,
+		`Revert "remote: a limit for each file operation"`:    false,
+		"Send the agent only when its digest differs":         true,
+		"remote:": true,
+		"remote: " + strings.Repeat("x", longestSubject): true,
+	} {
+		if fault := faultOf(subject); (fault != "") != faulty {
+			t.Errorf("%q: %q", subject, fault)
+		}
 	}
 }

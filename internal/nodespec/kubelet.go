@@ -43,7 +43,8 @@ func kubelet(in Inputs, p *programs) Service {
 }
 
 // nodeLabels are what the kubelet registers the node with, besides those that it gives every node: the operating
-// system, its architecture and build. Other labels of kubernetes.io are not for a kubelet to set.
+// system, its architecture and build. Other labels of kubernetes.io are not for a kubelet to set. A Node that exists
+// gets its labels from the instance controller (instance/nodes).
 func nodeLabels(in Inputs) string {
 	labels := "node.openshift.io/os_id=Windows"
 	if in.Instance.BYOH {

@@ -1,5 +1,5 @@
-// Package hostkey owns the decisions about SSH host keys: which keys a host should show, and which other hosts show the
-// same one. It never sees a connection: package remote pins keys.
+// Package hostkey owns the decisions about SSH host keys: which keys a host should show, whether a changed one was
+// accepted, and which other hosts show the same one. It never sees a connection: package remote pins keys.
 package hostkey
 
 import (
@@ -43,6 +43,11 @@ func Expected(annotations ...string) ([]string, error) {
 		return nil, fmt.Errorf("the annotation %s names no fingerprint", v1alpha1.AnnotationExpectedHostKey)
 	}
 	return fingerprints, nil
+}
+
+// Accepted reports whether an administrator has accepted exactly this host key in place of another one.
+func Accepted(instance *v1alpha1.WindowsInstance, fingerprint string) bool {
+	return fingerprint != "" && instance.Annotations[v1alpha1.AnnotationAcceptHostKey] == fingerprint
 }
 
 // reuseMark begins what is said of a host key that another host has too.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/hostkey"
 	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
 
@@ -129,8 +130,8 @@ func otherHostKey(c Claim) string {
 	if shown == nil || known == "" || shown.Key == known {
 		return ""
 	}
-	if shown.Fingerprint != "" && c.Instance.Annotations[v1alpha1.AnnotationAcceptHostKey] == shown.Fingerprint {
-		return "" // an administrator has accepted the change
+	if hostkey.Accepted(c.Instance, shown.Fingerprint) {
+		return ""
 	}
 	return fmt.Sprintf("the host has shown the key %s, and is known by another.", shown.Fingerprint)
 }

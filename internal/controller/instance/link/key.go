@@ -11,6 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/policy/hostkey"
 	"github.com/windows-machine-config/wmco/internal/remote"
 	"github.com/windows-machine-config/wmco/internal/text"
 )
@@ -20,7 +21,7 @@ import (
 func (l Link) connect(ctx context.Context, s *scope.Scope, target remote.Target) (*remote.Connection, error) {
 	connection, err := l.Hosts.Get(ctx, target)
 	var changed *remote.HostKeyChangedError
-	if errors.As(err, &changed) && l.accepts(s, changed.Presented) {
+	if errors.As(err, &changed) && hostkey.Accepted(s.Instance, changed.Presented.Fingerprint()) {
 		target.HostKey = &changed.Presented
 		connection, err = l.Hosts.Get(ctx, target)
 	}

@@ -15,11 +15,6 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// accepts reports whether an administrator has accepted exactly this changed host key.
-func (l Link) accepts(s *scope.Scope, key remote.HostKey) bool {
-	return s.Instance.Annotations[v1alpha1.AnnotationAcceptHostKey] == key.Fingerprint()
-}
-
 // isAnotherHost reports whether the host that answers has shown a key that is not the one it must have.
 func isAnotherHost(err error) bool {
 	reason := remote.ReasonOf(err)
