@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -69,6 +70,29 @@ func TestCloudNodeManagerOnAWindowsNodeMayChangeItsOwnNodeOnly(t *testing.T) {
 		linux := f.as("system:serviceaccount:kube-system:cloud-node-manager", group)
 		must(t, linux.Patch(ctx, linuxNode("worker-0"), label))
 	})
+}
+
+// A policy that refuses whatever it is evaluated for shows which requests these are.
+func TestThePolicyForKubeletsIsNotEvaluatedForLinuxNodes(t *testing.T) {
+	f := newFixture(t, "")
+	f.create(windowsNode(ownNode), linuxNode("worker-0"))
+	const name = "refuses-all"
+	for _, guard := range admission.Guards(f.namespace) {
+		if guard.Policy.Name == admission.Kubelets {
+			guard.Policy.Name, guard.Binding.Name, guard.Binding.Spec.PolicyName = name, name, name
+			guard.Policy.Spec.Validations = []admissionv1.Validation{{Expression: "false"}}
+			f.create(guard.Policy, guard.Binding)
+		}
+	}
+	ready := merge(`{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}`)
+	windows, linux := f.as("system:node:"+ownNode, "system:nodes"), f.as("system:node:worker-0", "system:nodes")
+	f.await("the policy is in force", func(ctx context.Context) (bool, error) {
+		err := windows.Status().Patch(ctx, windowsNode(ownNode), ready)
+		return apierrors.IsInvalid(err) || apierrors.IsForbidden(err), nil
+	})
+	must(t, linux.Status().Patch(t.Context(), linuxNode("worker-0"), ready))
+	must(t, linux.Patch(t.Context(), linuxNode("worker-0"),
+		merge(`{"metadata": {"labels": {"kubernetes.io/arch": "arm64"}}}`)))
 }
 
 func TestAKubeletMayNotWriteWhatTheOperatorNotes(t *testing.T) {

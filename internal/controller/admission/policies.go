@@ -63,7 +63,8 @@ has(request.userInfo.username) && request.userInfo.username.startsWith(%q)`, pre
 
 // kubelets keeps those who have a kubelet's certificate from writing what the operator notes on Nodes: whose they are,
 // and which key their hosts have; and from taking a Node out of the operator's reach. NodeRestriction lets a kubelet
-// write any annotation of its own Node, and the label that says which system it runs.
+// write any annotation of its own Node, and the label that says which system it runs. The policy is not evaluated for
+// other nodes' kubelets, as long as they write nothing of the operator's: no fault of it can stop a Linux node.
 func kubelets() Guard {
 	g := guard(Kubelets, "a-kubelet",
 		`has(request.userInfo.groups) && "system:nodes" in request.userInfo.groups`,
@@ -72,6 +73,13 @@ func kubelets() Guard {
 		},
 		keepsNode("a kubelet")...,
 	)
+	g.Policy.Spec.MatchConditions = append(g.Policy.Spec.MatchConditions, admissionv1.MatchCondition{
+		Name: "a-windows-node-or-what-the-operator-notes",
+		Expression: fmt.Sprintf(`oldObject != null && %s || %s ||
+has(object.metadata.annotations) && object.metadata.annotations.exists(name, name.startsWith(%q))`,
+			labeled("oldObject", corev1.LabelOSStable, "windows"), labeled("object", corev1.LabelOSStable, "windows"),
+			v1alpha1.GroupVersion.Group+"/"),
+	})
 	g.Policy.Spec.Variables = annotations
 	return g
 }
