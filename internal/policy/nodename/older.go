@@ -130,7 +130,7 @@ func otherHostKey(c Claim) string {
 	if shown == nil || known == "" || shown.Key == known {
 		return ""
 	}
-	if hostkey.Accepted(c.Instance, shown.Fingerprint) {
+	if hostkey.Accepted(&c.Instance, shown.Fingerprint) {
 		return ""
 	}
 	return fmt.Sprintf("the host has shown the key %s, and is known by another.", shown.Fingerprint)
