@@ -85,11 +85,18 @@ func newTrial(t *testing.T, objects ...client.Object) *trial {
 	x.Reconciler = &Reconciler{
 		Client: api, Live: api, Clientset: x.clientset, Events: x.recorder, Clock: x.clock, Namespace: ourNamespace,
 		Version: "1.2.3", Line: support.CurrentLine(),
-		Cluster: x, Payload: wholePayload(t), Hosts: remote.NewPool(&remote.Dialer{Dial: x.dial}), Dial: x.dial,
+		Cluster: x, Payload: wholePayload(t), Dial: x.dial,
+		Hosts: remote.NewPool(&remote.Dialer{Dial: x.dial, Limits: onABusyMachine()}),
 		Jitter: func() float64 { return 0 }, Gate: openGate(),
 	}
 	t.Cleanup(x.Hosts.CloseAll)
 	return x
+}
+
+// onABusyMachine are limits of the real clock that a host of the trial does not reach because others use the processor:
+// a session that ends too late costs the connection, and tests count connections.
+func onABusyMachine() remote.Limits {
+	return remote.Limits{Dial: time.Minute, Handshake: time.Minute, ExecStart: time.Minute, End: time.Minute}
 }
 
 // Current makes the trial a ClusterSource.
