@@ -9,8 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Remove returns the plan that restores the host as the ledger says; its paths are those of the NodeSpecs that the host
-// had (nodespec/generate.go). The agent's own folder stays, and C:\k with it:
+// Remove returns the plan that restores the host as the ledger says; the NodeSpecs that the host had name its paths
+// (nodespec/generate.go). The agent's own folder stays, and C:\k with it:
 // the operator deletes them when the plan is empty. Processes of services are known only after the services have
 // stopped: until then containerd may start one more shim, which would hold its files. So the stops are a plan of their
 // own.
