@@ -18,7 +18,7 @@ const (
 	DefaultEndLimit          = 2 * time.Second
 	DefaultRebootLimit       = time.Minute
 	DefaultIdleLimit         = time.Minute
-	DefaultConnections       = 256
+	DefaultConnections       = 512
 )
 
 // Limits are how long the operator waits for a host. A zero field means its default.

@@ -18,14 +18,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/backoff"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 )
 
-// maxConcurrent is how many hosts are worked on at once. A slow host holds one place; the number is far above what one
-// cluster configures at a time, so that it delays nobody.
-const maxConcurrent = 256
+// maxConcurrent is how many instances are worked on at once. Hosts that were never nodes, or do not answer, hold at most
+// half of the workers: see package places. The other half is for the nodes in service.
+const maxConcurrent = 512
 
 // SetupWithManager registers the controller. clusterChanged fires when the facts of the cluster have changed.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, clusterChanged <-chan event.GenericEvent) error {
@@ -42,15 +43,30 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, clusterChanged <-chan ev
 		}))).
 		Watches(&v1alpha1.WindowsDisruptionPolicy{}, handler.EnqueueRequestsFromMapFunc(r.waitingInstances)).
 		WatchesRawSource(source.Channel(clusterChanged, all)).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: maxConcurrent,
-			NewQueue: func(name string,
-				limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-				return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
-					workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: r.Clock})
-			},
-		}).
+		WatchesRawSource(source.Func(r.wakeThose)).
+		WithOptions(r.options()).
 		Complete(r)
+}
+
+// options are those of the controller.
+func (r *Reconciler) options() controller.Options {
+	return controller.Options{
+		MaxConcurrentReconciles: maxConcurrent,
+		RateLimiter:             backoff.Limiter(),
+		NewQueue: func(name string,
+			limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+			return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
+				workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: r.Clock})
+		},
+	}
+}
+
+// wakeThose has instances that have waited for a place come into the queue as soon as they have one.
+func (r *Reconciler) wakeThose(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	r.places.Wake(func(instance string) {
+		queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: instance}})
+	})
+	return nil
 }
 
 // instanceChanged lets through what others write to an instance. One that was deleted and made again while the API
