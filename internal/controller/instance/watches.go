@@ -117,12 +117,13 @@ func watched(node *corev1.Node) [4]string {
 // instanceOfNode finds the instance that has claimed the Node's name, or that the Node is bound to.
 func (r *Reconciler) instanceOfNode(ctx context.Context, node client.Object) []reconcile.Request {
 	var instances v1alpha1.WindowsInstanceList
-	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace)); err != nil {
+	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	bound := node.GetAnnotations()[v1alpha1.AnnotationInstance]
 	var requests []reconcile.Request
-	for _, instance := range instances.Items {
+	for i := range instances.Items {
+		instance := &instances.Items[i]
 		if ref := instance.Status.NodeRef; instance.Name == bound || ref != nil && ref.Name == node.GetName() {
 			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: instance.Namespace,
 				Name: instance.Name}})
@@ -134,12 +135,12 @@ func (r *Reconciler) instanceOfNode(ctx context.Context, node client.Object) []r
 // waitingInstances returns those that wait for their turn: what is being disturbed has changed, or the rules for it.
 func (r *Reconciler) waitingInstances(ctx context.Context, _ client.Object) []reconcile.Request {
 	var instances v1alpha1.WindowsInstanceList
-	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace)); err != nil {
+	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	var requests []reconcile.Request
-	for _, instance := range instances.Items {
-		if instance.Status.WaitsForTurn {
+	for i := range instances.Items {
+		if instance := &instances.Items[i]; instance.Status.WaitsForTurn {
 			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: instance.Namespace,
 				Name: instance.Name}})
 		}
@@ -149,11 +150,12 @@ func (r *Reconciler) waitingInstances(ctx context.Context, _ client.Object) []re
 
 func (r *Reconciler) allInstances(ctx context.Context, _ client.Object) []reconcile.Request {
 	var instances v1alpha1.WindowsInstanceList
-	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace)); err != nil {
+	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	requests := make([]reconcile.Request, len(instances.Items))
-	for i, instance := range instances.Items {
+	for i := range instances.Items {
+		instance := &instances.Items[i]
 		requests[i] = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: instance.Namespace,
 			Name: instance.Name}}
 	}
