@@ -87,4 +87,5 @@ const (
 	ReasonNodeNotReady         = "NodeNotReady"
 	ReasonPodSubnetNotAssigned = "PodSubnetNotAssigned"
 	ReasonDrainBlocked         = "DrainBlocked"
+	ReasonTookTooLong          = "TookTooLong" // the operator has worked on the host for longer than one pass may take
 )

@@ -53,7 +53,7 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 
 	hosts := &byoh.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Events: eventRecorder}
 	key := &keys.Reconciler{Client: mgr.GetClient(), Namespace: c.Namespace, Events: eventRecorder, Cluster: facts}
-	requests := &csr.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Namespace: c.Namespace, Events: eventRecorder, Cluster: facts}
+	requests := &csr.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Namespace: c.Namespace, Events: eventRecorder, Cluster: facts, Clock: c.Clock}
 	instances := &instance.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Events: eventRecorder, Clock: c.Clock,
 		Namespace: c.Namespace, Version: c.Version, Line: c.Line, Cluster: facts, Payload: files, Packer: packer, Hosts: pool, Dial: c.Dial,

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/utils/ptr"
@@ -39,6 +40,7 @@ func (p probes) start(cache string) (*rig.Operator, string) {
 	}
 	o, err := p.rig.RunOperator(func(c *operator.Config) {
 		c.LeaderElection, c.ProbeAddress, c.CacheDirectory = true, address, cache
+		c.Election.Retry = time.Second // a second one takes over soon
 	})
 	if err != nil {
 		p.Fatal(err)

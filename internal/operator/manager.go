@@ -1,7 +1,9 @@
 package operator
 
 import (
+	"cmp"
 	"fmt"
+	"time"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -31,6 +33,34 @@ import (
 // all others are of events.k8s.io.
 const leaderElectionID = "windows-machine-config-operator"
 
+// Election has the durations of leader election. A zero field means the default, which is OpenShift's recommendation for
+// all its components (LeaderElectionDefaulting in github.com/openshift/library-go/pkg/config/leaderelection): an API
+// server that is away for a minute ends no operator. The former defaults of client-go ended it after ten seconds, with
+// all that it was doing on hosts.
+type Election struct {
+	// Lease is how long others wait for a leader that has not renewed its Lease.
+	Lease time.Duration
+	// RenewDeadline is how long the leader tries to renew the Lease before it ends.
+	RenewDeadline time.Duration
+	// Retry is the time between two attempts to get or to renew the Lease.
+	Retry time.Duration
+}
+
+// The default durations of leader election.
+const (
+	leaseDuration = 137 * time.Second
+	renewDeadline = 107 * time.Second
+	retryPeriod   = 26 * time.Second
+)
+
+// WithDefaults fills what is zero.
+func (e Election) WithDefaults() Election {
+	return Election{
+		Lease: cmp.Or(e.Lease, leaseDuration), RenewDeadline: cmp.Or(e.RenewDeadline, renewDeadline),
+		Retry: cmp.Or(e.Retry, retryPeriod),
+	}
+}
+
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -45,14 +75,16 @@ func newScheme() (*runtime.Scheme, error) {
 }
 
 func (c Config) managerOptions(scheme *runtime.Scheme) manager.Options {
+	election := c.Election.WithDefaults()
 	return manager.Options{
 		Scheme: scheme, Logger: c.Logger,
 		Metrics:                c.metricsOptions(),
 		HealthProbeBindAddress: c.ProbeAddress,
 		LeaderElection:         c.LeaderElection, LeaderElectionID: leaderElectionID, LeaderElectionNamespace: c.Namespace,
 		LeaderElectionReleaseOnCancel: true,
-		Controller:                    config.Controller{SkipNameValidation: &c.SkipNameValidation},
-		Cache:                         c.cacheOptions(),
+		LeaseDuration:                 &election.Lease, RenewDeadline: &election.RenewDeadline, RetryPeriod: &election.Retry,
+		Controller: config.Controller{SkipNameValidation: &c.SkipNameValidation},
+		Cache:      c.cacheOptions(),
 	}
 }
 

@@ -36,6 +36,8 @@ type Config struct {
 	// self-signed certificate.
 	MetricsCertificateDirectory string
 	LeaderElection              bool
+	// Election are the durations of leader election; zero for the usual ones.
+	Election Election
 	// OperatorCondition names the object in which the operator reports its state to OLM; empty where OLM did not install
 	// it.
 	OperatorCondition string

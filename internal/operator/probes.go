@@ -15,8 +15,7 @@ import (
 )
 
 // stuckLimit is how long one pass over one object may take before the operator counts as stuck, and is started again.
-// All that a pass waits for has a limit of its own but the transfer of a payload, which goes on where it was: hours
-// mean a pass that waits for nothing.
+// A pass over a host ends with instance.PassLimit: one that goes on for much longer waits for nothing.
 const stuckLimit = 6 * time.Hour
 
 // syncLimit is how long one readiness probe waits for the caches.

@@ -33,7 +33,7 @@ func Authorize(ctx context.Context, connection *Connection, publicKey ssh.Public
 	if publicKey == nil {
 		return errors.New("authorize a public key: there is none")
 	}
-	err := connection.operate(ctx, "an answer while the public key is authorized",
+	err := connection.operate(ctx, "an answer while the public key is authorized", connection.limits.File,
 		func(_ context.Context, s *fileSession) error {
 			return authorize(s, publicKey, user, connection.target.Key.Signer().PublicKey())
 		})

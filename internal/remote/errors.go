@@ -76,9 +76,14 @@ func ReasonOf(err error) Reason {
 type TimeoutError struct {
 	Waiting string // "the SSH key exchange"
 	Limit   time.Duration
+	// Overall is true when there were answers, and the whole has taken too long.
+	Overall bool
 }
 
 func (e *TimeoutError) Error() string {
+	if e.Overall {
+		return fmt.Sprintf("it was not complete after %s", e.Limit)
+	}
 	return fmt.Sprintf("waited %s for %s", e.Limit, e.Waiting)
 }
 

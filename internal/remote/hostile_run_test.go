@@ -76,22 +76,22 @@ func TestWhatAHostileHostAnswers(t *testing.T) {
 		"a line without an end": {func(p *process) int {
 			p.until(strings.Repeat(`{"wicd":`, 10_000))
 			return 0
-		}, remote.ReasonAgentStopped, []string{"longer than 8 MiB"}},
-		"facts with hundreds of thousands of entries": {func(p *process) int {
+		}, remote.ReasonAgentStopped, []string{"longer than 2 MiB"}},
+		"facts with tens of thousands of entries": {func(p *process) int {
 			p.say(hello())
-			_, _ = io.WriteString(p.out, `{"wicd":"v1","type":"result","result":{"facts":{"payload":{`+members(260_000)+"}}}}\n")
+			_, _ = io.WriteString(p.out, `{"wicd":"v1","type":"result","result":{"facts":{"payload":{`+members(21_000)+"}}}}\n")
 			return 0
-		}, remote.ReasonAgentStopped, []string{"more than 250000 values"}},
+		}, remote.ReasonAgentStopped, []string{"more than 20000 values"}},
 		"a list of empty objects, which are small only on the wire": {func(p *process) int {
 			p.say(hello())
 			_, _ = io.WriteString(p.out, `{"wicd":"v1","type":"result","result":{"facts":{"processes":[`+strings.Repeat("{},",
 				1_000_000)+"{}]}}}\n")
 			return 0
-		}, remote.ReasonAgentStopped, []string{"more than 250000 values"}},
+		}, remote.ReasonAgentStopped, []string{"more than 20000 values"}},
 		"objects in objects": {func(p *process) int {
 			p.say(hello())
-			_, _ = io.WriteString(p.out, `{"wicd":"v1","type":"result","result":`+strings.Repeat(`{"a":`, 100_000)+"1"+
-				strings.Repeat("}", 100_001)+"\n")
+			_, _ = io.WriteString(p.out, `{"wicd":"v1","type":"result","result":`+strings.Repeat(`{"a":`, 15_000)+"1"+
+				strings.Repeat("}", 15_001)+"\n")
 			return 0
 		}, remote.ReasonAgentStopped, []string{"without a result"}},
 		"a failure with control characters, and what is no text": {func(p *process) int {

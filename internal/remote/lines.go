@@ -10,13 +10,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// What a host may send as the answer to one verb. Facts of a host with many files take some 100 KiB, and a run of an
-// hour some more.
+// What a host may send as the answer to one verb. Facts of a host with many files take some 100 KiB and a few thousand
+// values, and a run of an hour some more bytes.
 const (
 	// lineLimit bounds one line, in bytes.
-	lineLimit = 8 << 20
+	lineLimit = 2 << 20
 	// valueLimit bounds how many values a line has: what is short in JSON takes much memory.
-	valueLimit = 250_000
+	valueLimit = 20_000
 	// answerLimit bounds all lines together, in bytes.
 	answerLimit = 64 << 20
 )

@@ -35,7 +35,7 @@ func (c *Connection) Remove(ctx context.Context, windows ...string) error {
 		}
 		r.targets = append(r.targets, target)
 	}
-	err := c.operate(ctx, "an answer while files are deleted", r.run)
+	err := c.operate(ctx, "an answer while files are deleted", c.limits.File, r.run)
 	if err != nil {
 		return c.verdict(ctx, err, func(err error) error {
 			return c.transferFailed("delete "+strings.Join(windows, ", "), err)
@@ -55,7 +55,8 @@ func (c *Connection) RemoveEmpty(ctx context.Context, windows string) error {
 	if err != nil {
 		return err
 	}
-	err = c.operate(ctx, "an answer while "+windows+" is deleted", func(_ context.Context, s *fileSession) error {
+	waiting := "an answer while " + windows + " is deleted"
+	err = c.operate(ctx, waiting, c.limits.File, func(_ context.Context, s *fileSession) error {
 		entries, err := s.ReadDir(target)
 		if err == nil && len(entries) == 0 {
 			err = s.RemoveDirectory(target)

@@ -68,7 +68,7 @@ func hostWith(t *testing.T, agent func(p *process) int, configure ...func(*serve
 func TestVerbsThatAnswer(t *testing.T) {
 	big := result()
 	big.Result.Facts.Files = map[string]plan.FileFact{}
-	for i := range 8000 {
+	for i := range 2000 {
 		big.Result.Facts.Files[fmt.Sprintf(`C:\k\file-%d`, i)] = plan.FileFact{SHA256: strings.Repeat("ab", 32)}
 	}
 	encoded := func(line verb.Line) string {

@@ -10,6 +10,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/pkg/sftp"
 )
@@ -166,14 +167,15 @@ func (c *Connection) openFiles(ctx context.Context) (*fileSession, error) {
 	return out, nil
 }
 
-// operate does file work on the SFTP session under the stall limit. waiting says what is waited for.
-func (c *Connection) operate(ctx context.Context, waiting string, work func(ctx context.Context,
-	s *fileSession) error) error {
+// operate does file work on the SFTP session under the stall limit, and in the given time. waiting says what is waited
+// for.
+func (c *Connection) operate(ctx context.Context, waiting string, limit time.Duration,
+	work func(ctx context.Context, s *fileSession) error) error {
 	s, err := c.sftp(ctx)
 	if err != nil {
 		return err
 	}
-	w := newWatch(c.clock, waiting, c.limits.SFTPStall)
+	w := newWatch(c.clock, waiting, c.limits.SFTPStall).within(limit)
 	s.watching(w, true)
 	defer s.watching(w, false)
 	err = c.do(ctx, w, nil, func() error { return work(ctx, s) })
@@ -220,7 +222,7 @@ func (c *Connection) stat(ctx context.Context, windows string) (fs.FileInfo, err
 		return nil, err
 	}
 	var info fs.FileInfo
-	err = c.operate(ctx, "an answer about "+windows, func(_ context.Context, s *fileSession) (err error) {
+	err = c.operate(ctx, "an answer about "+windows, c.limits.File, func(_ context.Context, s *fileSession) (err error) {
 		info, err = s.Stat(name)
 		return err
 	})

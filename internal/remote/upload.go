@@ -38,7 +38,8 @@ func (c *Connection) Upload(ctx context.Context, windows string, size int64, r i
 	}
 	source := &source{ctx: ctx, reader: r, size: size, progress: progress}
 	u := &upload{connection: c, target: target, partial: partial, source: source}
-	err = c.operate(ctx, "an answer while "+windows+" is sent", func(_ context.Context, s *fileSession) error {
+	waiting, limit := "an answer while "+windows+" is sent", c.limits.transfer(source.size)
+	err = c.operate(ctx, waiting, limit, func(_ context.Context, s *fileSession) error {
 		return u.run(s)
 	})
 	return c.verdict(ctx, err, func(err error) error { return u.explain(ctx, windows, err) })
@@ -62,7 +63,8 @@ func (c *Connection) Send(ctx context.Context, windows string, content *io.Secti
 	}
 	source := &source{ctx: ctx, reader: content, size: content.Size(), progress: progress}
 	u := &upload{connection: c, target: target, partial: target + resumeSuffix, source: source, resume: content}
-	err = c.operate(ctx, "an answer while "+windows+" is sent", func(ctx context.Context, s *fileSession) error {
+	waiting, limit := "an answer while "+windows+" is sent", c.limits.transfer(source.size)
+	err = c.operate(ctx, waiting, limit, func(ctx context.Context, s *fileSession) error {
 		err := u.run(s)
 		if err == nil || !u.barred || ctx.Err() != nil || s.ended() {
 			return err

@@ -52,7 +52,7 @@ const spareBytes = 1 << 20
 // isFull asks the server for the free space of the volume. The partial file is gone by now, so its size counts.
 func (c *Connection) isFull(ctx context.Context, u *upload) bool {
 	full := false
-	err := c.operate(ctx, "the free space of the volume", func(_ context.Context, s *fileSession) error {
+	err := c.operate(ctx, "the free space of the volume", c.limits.File, func(_ context.Context, s *fileSession) error {
 		if _, ok := s.HasExtension("statvfs@openssh.com"); !ok {
 			return nil
 		}
@@ -74,6 +74,9 @@ func (c *Connection) transferFailed(action string, err error) error {
 	switch {
 	case errors.As(err, &own):
 		return err
+	case errors.As(err, &timeout) && timeout.Overall:
+		e.Message = fmt.Sprintf("could not %s: the host answers too slowly (%v)", action, timeout)
+		e.Next = "the operator tries again; check the host's load, its disk, and its network"
 	case errors.As(err, &timeout):
 		e.Message = fmt.Sprintf("could not %s: the host stopped answering (%v)", action, timeout)
 	case errors.Is(err, fs.ErrPermission):

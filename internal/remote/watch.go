@@ -18,10 +18,18 @@ type watch struct {
 	waiting string // completes "waited 10s for …"
 	limit   time.Duration
 	last    time.Time
+	end     time.Time     // of all that is waited for, whatever happens; zero for none
+	overall time.Duration // from the beginning to the end
 }
 
 func newWatch(c clock.WithTicker, waiting string, limit time.Duration) *watch {
 	return &watch{clock: c, changed: make(chan struct{}, 1), waiting: waiting, limit: limit, last: c.Now()}
+}
+
+// within also limits how long it takes in all, however much happens.
+func (w *watch) within(overall time.Duration) *watch {
+	w.overall, w.end = overall, w.last.Add(overall)
+	return w
 }
 
 // alive says that something happened.
@@ -48,15 +56,19 @@ func (w *watch) expect(waiting string, limit time.Duration) {
 	}
 }
 
-// left returns the time until the limit passes, and the error when it has passed.
+// left returns the time until a limit passes, and the error when one has passed.
 func (w *watch) left() (time.Duration, *TimeoutError) {
 	now := w.clock.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if left := w.limit - now.Sub(w.last); left > 0 {
+	left, timeout := w.limit-now.Sub(w.last), TimeoutError{Waiting: w.waiting, Limit: w.limit}
+	if !w.end.IsZero() && w.end.Sub(now) < left {
+		left, timeout.Limit, timeout.Overall = w.end.Sub(now), w.overall, true
+	}
+	if left > 0 {
 		return left, nil
 	}
-	return 0, &TimeoutError{Waiting: w.waiting, Limit: w.limit}
+	return 0, &timeout
 }
 
 // until waits for done. It returns nil when done was closed, the context's cause when it ended first, and a

@@ -36,7 +36,13 @@ func Shortened(text string, most int) string {
 
 // Plain returns a text from outside in a form that is safe in a terminal: one line without control characters, of at
 // most so many bytes.
-func Plain(foreign string, most int) string { return Shortened(Printable(foreign), most) }
+func Plain(foreign string, most int) string {
+	plain := Shortened(Printable(foreign), most)
+	if len(plain) < len(foreign) {
+		return strings.Clone(plain) // or it might keep all of the foreign text in memory
+	}
+	return plain
+}
 
 // Sentence ends a text with a period, so that another one can follow.
 func Sentence(text string) string {

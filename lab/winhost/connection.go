@@ -65,6 +65,9 @@ func (h *Host) serve(ctx context.Context, wire *wireConn) {
 	if h.faults.hold(wire.open, HangBeforeBanner) != nil {
 		return
 	}
+	if h.faults.delay(wire.open, h.clock, SlowBanner) != nil {
+		return
+	}
 	inTime := h.limitLogin(ctx, wire)
 	server, channels, requests, err := h.handshake(wire)
 	inTime()
@@ -99,10 +102,13 @@ func (h *Host) limitLogin(ctx context.Context, wire net.Conn) (inTime func()) {
 	return cancel
 }
 
-func (h *Host) handshake(wire net.Conn) (*ssh.ServerConn, <-chan ssh.NewChannel, <-chan *ssh.Request, error) {
+func (h *Host) handshake(wire *wireConn) (*ssh.ServerConn, <-chan ssh.NewChannel, <-chan *ssh.Request, error) {
 	config := &ssh.ServerConfig{
 		ServerVersion: serverVersion, MaxAuthTries: maxAuthTries,
 		PublicKeyCallback: func(user ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+			if err := h.faults.delay(wire.open, h.clock, SlowLogin); err != nil {
+				return nil, err
+			}
 			return nil, h.authorize(user.User(), key)
 		},
 		BannerCallback: func(ssh.ConnMetadata) string {
@@ -149,15 +155,14 @@ func (c *connection) accept(channels <-chan ssh.NewChannel) {
 			_ = channel.Reject(reason, refusal) // the connection may be gone
 			continue
 		}
-		opened, requests, err := channel.Accept()
-		if err != nil {
-			c.closed()
-			continue
-		}
-		session := newSession(c, opened)
 		group.Go(func() {
 			defer c.closed()
-			session.serve(requests)
+			if c.host.faults.delay(c.ctx, c.host.clock, SlowSession) != nil {
+				return
+			}
+			if opened, requests, err := channel.Accept(); err == nil {
+				newSession(c, opened).serve(requests)
+			}
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+	"k8s.io/utils/clock"
 )
 
 // Fault names a way in which a host goes wrong.
@@ -18,6 +19,9 @@ const (
 	RefuseConnection       Fault = "refuse-connection"
 	HangBeforeBanner       Fault = "hang-before-banner"
 	HangAfterAuth          Fault = "hang-after-auth"
+	SlowBanner             Fault = "slow-banner"
+	SlowLogin              Fault = "slow-login"
+	SlowSession            Fault = "slow-session"
 	CutAfterBytes          Fault = "cut-after-bytes"
 	SlowLink               Fault = "slow-link"
 	ChangedHostKey         Fault = "changed-host-key"
@@ -39,7 +43,7 @@ type Parameters struct {
 	Bytes          int64         // where to cut; how much is left of a disk
 	Latency        time.Duration // round trip of a slow link
 	BytesPerSecond int64         // of a slow link
-	Duration       time.Duration // of a slow boot, of a shutdown
+	Duration       time.Duration // of a slow boot, of a shutdown; how late a slow SSH server answers
 	Service        string        // that does not start
 	ExitCode       int           // of that service; default 1
 	Command        string        // faults of a command meet only command lines that contain this
@@ -59,6 +63,11 @@ var faultKinds = []faultKind{
 	{HangBeforeBanner, "the SSH server accepts connections and says nothing", Parameters{}, (*Host).injectCut},
 	{HangAfterAuth, "after the login, nothing comes from the host any more; connections that there are hang too",
 		Parameters{}, nil},
+	{SlowBanner, "the SSH server says nothing for Duration after it has accepted a connection, as OpenSSH for Windows " +
+		"when its process for the connection starts slowly", Parameters{Duration: 50 * time.Second}, nil},
+	{SlowLogin, "a login takes Duration, as a user's first one, which makes the profile",
+		Parameters{Duration: 50 * time.Second}, nil},
+	{SlowSession, "each session is opened Duration later", Parameters{Duration: 25 * time.Second}, nil},
 	{CutAfterBytes, "the connection is cut once, when Bytes more bytes have passed in both directions together",
 		Parameters{Bytes: 1 << 20}, nil},
 	{SlowLink, "the line has a round trip of Latency and takes BytesPerSecond",
@@ -194,6 +203,22 @@ func (f *faults) hold(ctx context.Context, fault Fault) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// delay waits for the Duration of the fault while it is active. It returns an error when ctx is done before.
+func (f *faults) delay(ctx context.Context, c clock.Clock, fault Fault) error {
+	active := f.find(fault)
+	if active == nil {
+		return ctx.Err()
+	}
+	timer := c.NewTimer(active.parameters.Duration)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+	case <-active.cleared:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
 }
 
 // allow tells how many of n bytes may pass before the connection is cut; all of them without a cut.

@@ -83,6 +83,19 @@ func TestFaultsOfTheConnection(t *testing.T) {
 		}
 		works(t, l)
 	})
+	for _, fault := range []winhost.Fault{winhost.SlowBanner, winhost.SlowLogin, winhost.SlowSession} {
+		t.Run(string(fault), func(t *testing.T) {
+			l := newLab(t)
+			mend := l.host.Inject(fault, winhost.Parameters{Duration: 30 * time.Millisecond})
+			began := time.Now()
+			l.run("echo slow")
+			if took := time.Since(began); took < 30*time.Millisecond {
+				t.Errorf("it took %v", took)
+			}
+			mend()
+			works(t, l)
+		})
+	}
 	t.Run("cut-after-bytes", func(t *testing.T) {
 		l := newLab(t)
 		client := l.sftp()

@@ -87,15 +87,17 @@ func (l lab) twins(o *rig.Operator, name string) []*rig.Operator {
 }
 
 // restarted restarts the API server, with all that is behind it, during the upgrade.
+// An operator with leader election survives that, too.
 func (l lab) restarted(o *rig.Operator, name string) []*rig.Operator {
 	l.Helper()
-	o = l.raise(o, name)
+	l.must(o.Stop())
+	o = l.operate(name, func(c *operator.Config) { c.LeaderElection = true })
 	for range 2 {
 		time.Sleep(4 * time.Second) // into the upgrade of a node
 		l.within(limit, func(ctx context.Context) error { return l.Cluster().Restart(ctx) })
 		select {
-		case <-o.Done(): // It may end when the API server is away: Kubernetes starts it again.
-			o = l.operate(name)
+		case <-o.Done():
+			l.Fatal("the operator has ended because the API server was away")
 		default:
 		}
 	}
@@ -111,7 +113,11 @@ func (l lab) late(o *rig.Operator, name string) []*rig.Operator {
 	return []*rig.Operator{l.operate(name, adjust)}
 }
 
-func elected(c *operator.Config) { c.LeaderElection = true }
+// elected turns leader election on, with a Lease that another operator takes over soon.
+func elected(c *operator.Config) {
+	c.LeaderElection = true
+	c.Election = operator.Election{Lease: 15 * time.Second, RenewDeadline: 10 * time.Second, Retry: 2 * time.Second}
+}
 
 // cacheOf gives an operator a cache folder of its own, as its pod has.
 func cacheOf(l lab, name string) func(*operator.Config) {

@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/windows-machine-config/wmco/internal/controller/backoff"
 )
 
 // Resource is what an API server must have before the controller is set up.
@@ -42,7 +44,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		b = b.WatchesRawSource(source.Kind[client.Object](one, &admissionv1.ValidatingAdmissionPolicy{}, once)).
 			WatchesRawSource(source.Kind[client.Object](one, &admissionv1.ValidatingAdmissionPolicyBinding{}, once))
 	}
-	return b.Complete(r)
+	return b.WithOptions(backoff.Options()).Complete(r)
 }
 
 // request returns the only one: all is looked at together.

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/windows-machine-config/wmco/internal/cluster"
+	"github.com/windows-machine-config/wmco/internal/controller/backoff"
 	"github.com/windows-machine-config/wmco/internal/controller/optional"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
@@ -83,7 +84,7 @@ func (s *Source) SetupWithManager(mgr ctrl.Manager) error {
 	for _, kind := range byName.kinds {
 		b = b.WatchesRawSource(source.Kind(byName.cache, kind, once()))
 	}
-	built, err := b.Build(s)
+	built, err := b.WithOptions(backoff.Options()).Build(s)
 	if err != nil {
 		return fmt.Errorf("watch the cluster's configuration: %w", err)
 	}

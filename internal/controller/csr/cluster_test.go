@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -106,7 +107,7 @@ func (s *stage) run() (stop func()) {
 	}
 	reconciler := &csr.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Namespace: rig.Namespace,
-		Events: mgr.GetEventRecorder("test"),
+		Events: mgr.GetEventRecorder("test"), Clock: clock.RealClock{},
 	}
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		s.t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -50,21 +51,21 @@ type Reconciler struct {
 	Namespace string
 	Events    events.EventRecorder
 	Cluster   ClusterSource
+	Clock     clock.PassiveClock
 
-	// told is what was last said of a request that is left pending, by its name, so that it is said once. Only one
-	// goroutine uses it.
-	told map[string]refusal
+	memory  memory
+	reading reading
 }
 
 // Reconcile decides on one request.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	csr := &certificatesv1.CertificateSigningRequest{}
 	if err := r.Client.Get(ctx, request.NamespacedName, csr); err != nil {
-		delete(r.told, request.Name)
+		r.memory.forget(request.Name)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !undecided(csr) {
-		delete(r.told, request.Name)
+		r.memory.forget(request.Name)
 		return ctrl.Result{}, nil
 	}
 	var list v1alpha1.WindowsInstanceList
@@ -73,29 +74,41 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	instance := certrequest.Requester(*csr, list.Items)
 	if instance == nil {
-		delete(r.told, csr.Name)
+		r.memory.forget(csr.Name)
 		return ctrl.Result{}, nil
 	}
-	if r.outdated(csr, instance.Status.NodeRef.Name) {
-		return ctrl.Result{}, nil
+	node, now := instance.Status.NodeRef.Name, r.Clock.Now()
+	if outdated, err := r.outdated(ctx, csr, node); err != nil || outdated {
+		r.memory.forget(csr.Name)
+		return ctrl.Result{}, err
 	}
+	if wait := r.memory.wait(node, now); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	first := r.memory.see(csr.Name, now)
 	if registered, err := r.registered(ctx, instance); err != nil || !registered {
 		return ctrl.Result{}, err // the Node wakes it, or the instance that is bound to it
 	}
-	present, err := r.present(ctx, list.Items)
+	present, at, err := r.present(ctx, list.Items)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	decision := certrequest.Judge(*csr, knowledge.Of(instance, present))
+	if decision.Outcome != certrequest.Approve && at.Before(first) {
+		// What it asks for may have come after the cluster was read.
+		return ctrl.Result{RequeueAfter: at.Add(sharedFor).Sub(now)}, nil
+	}
 	switch decision.Outcome {
 	case certrequest.Approve:
-		delete(r.told, csr.Name)
+		r.memory.forget(csr.Name)
 		_, err := r.write(ctx, csr, decision, certificatesv1.CertificateApproved, "WindowsNode")
 		return ctrl.Result{}, err
 	case certrequest.Deny:
-		delete(r.told, csr.Name)
+		r.memory.refused(node, now)
+		r.memory.forget(csr.Name)
 		return ctrl.Result{}, r.deny(ctx, csr, instance, decision)
 	case certrequest.Refuse:
+		r.memory.refused(node, now)
 		r.tell(ctx, csr, instance, decision)
 		return ctrl.Result{RequeueAfter: refusedRecheck}, nil
 	}

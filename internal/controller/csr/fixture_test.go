@@ -11,6 +11,7 @@ import (
 	"net"
 	"slices"
 	"testing"
+	"time"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -20,6 +21,7 @@ import (
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -124,6 +126,7 @@ type fixture struct {
 	api       client.Client
 	clientset *kubefake.Clientset
 	recorder  *events.FakeRecorder
+	clock     *clocktesting.FakeClock
 }
 
 func newFixture(t *testing.T, objects ...client.Object) *fixture {
@@ -142,9 +145,10 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	f := &fixture{
 		api:       fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
 		clientset: kubefake.NewClientset(requests...), recorder: events.NewFakeRecorder(100),
+		clock: clocktesting.NewFakeClock(time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)),
 	}
 	f.Reconciler = &Reconciler{Client: f.api, Live: f.api, Clientset: f.clientset, Namespace: namespace,
-		Events: f.recorder, Cluster: onAWS{}}
+		Events: f.recorder, Cluster: onAWS{}, Clock: f.clock}
 	return f
 }
 

@@ -3,6 +3,8 @@ package csr
 import (
 	"context"
 	"fmt"
+	"sync"
+	"time"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
@@ -28,24 +30,42 @@ func (r *Reconciler) registered(ctx context.Context, instance *v1alpha1.WindowsI
 	return knowledge.NodeOf(instance, node).Registered, nil
 }
 
-// present reads what there is besides the instances. No host is asked, and no DNS.
-func (r *Reconciler) present(ctx context.Context, instances []v1alpha1.WindowsInstance) (knowledge.Present, error) {
-	var nodes corev1.NodeList
-	if err := r.Live.List(ctx, &nodes); err != nil {
-		return knowledge.Present{}, fmt.Errorf("list Nodes to see which names and addresses are taken: %w", err)
+// sharedFor is how long one reading of all Nodes and Machines serves all requests: many nodes ask at the same time, and
+// one node asks as often as it likes.
+const sharedFor = 2 * time.Second
+
+// reading is what was last read of the cluster. It is not changed afterward.
+type reading struct {
+	mu       sync.Mutex // held while it is read, so that others wait for it
+	at       time.Time  // when the reading began
+	nodes    []corev1.Node
+	machines []machinev1beta1.Machine
+}
+
+// present returns what there is besides the instances, and when that was read. No host is asked, and no DNS.
+func (r *Reconciler) present(ctx context.Context, instances []v1alpha1.WindowsInstance) (knowledge.Present, time.Time,
+	error) {
+	r.reading.mu.Lock()
+	defer r.reading.mu.Unlock()
+	if now := r.Clock.Now(); r.reading.at.IsZero() || now.Sub(r.reading.at) >= sharedFor {
+		var nodes corev1.NodeList
+		if err := r.Live.List(ctx, &nodes); err != nil {
+			return knowledge.Present{}, now, fmt.Errorf("list Nodes to see which names and addresses are taken: %w", err)
+		}
+		machines, err := r.machines(ctx)
+		if err != nil {
+			return knowledge.Present{}, now, err
+		}
+		r.reading.at, r.reading.nodes, r.reading.machines = now, nodes.Items, machines
 	}
-	machines, err := r.machines(ctx)
-	if err != nil {
-		return knowledge.Present{}, err
-	}
-	present := knowledge.Present{Instances: instances, Nodes: nodes.Items, Machines: machines}
+	present := knowledge.Present{Instances: instances, Nodes: r.reading.nodes, Machines: r.reading.machines}
 	if r.Cluster == nil {
-		return present, nil
+		return present, r.reading.at, nil
 	}
 	if cluster, err := r.Cluster.Current(); err == nil { // clusterconfig tells the error
 		present.Cluster = &cluster
 	}
-	return present, nil
+	return present, r.reading.at, nil
 }
 
 // machines returns all Machines of the cluster; none where there is no Machine API.

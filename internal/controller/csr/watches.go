@@ -10,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -17,8 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/backoff"
 	"github.com/windows-machine-config/wmco/internal/policy/certrequest"
 )
+
+// workers is how many requests are looked at at the same time, so that one does not wait for the API server's answers
+// about another.
+const workers = 4
 
 // SetupWithManager registers the controller. Requests that exist when the operator starts are treated like new ones. A
 // request that came before its instance or its Node was known is looked at again when they are.
@@ -44,6 +50,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			},
 			DeleteFunc: func(event.DeleteEvent) bool { return false },
 		})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: backoff.Limiter()}).
 		Complete(r)
 }
 

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/backoff"
 	"github.com/windows-machine-config/wmco/internal/controller/fleet"
 	"github.com/windows-machine-config/wmco/internal/controller/optional"
 	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
@@ -50,6 +51,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			return nil
 		})).
 		WithOptions(controller.Options{
+			RateLimiter: backoff.Limiter(),
 			NewQueue: func(name string,
 				limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 				return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,

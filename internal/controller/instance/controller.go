@@ -19,6 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/disruption"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/places"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
@@ -74,6 +75,7 @@ type Reconciler struct {
 	Jitter func() float64
 
 	sessions scope.Sessions
+	places   places.Places
 }
 
 // Reconcile runs the phases of the instance's desired state until one must wait or fails, and writes the status.
@@ -89,6 +91,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 		return ctrl.Result{}, fmt.Errorf("read WindowsInstance %s: %w", request.NamespacedName, err)
 	}
 	s, rooms := scope.New(instance, r.sessions.Of(instance.Name)), r.rooms()
+	if !r.takePlace(s) {
+		return ctrl.Result{RequeueAfter: placeRecheck}, r.tellNoPlace(ctx, rooms, s)
+	}
+	defer r.places.Return(instance.Name)
+	begin := r.Clock.Now()
+	pass, end := r.limited(ctx)
+	defer end()
 	defer func() {
 		if s.Connection != nil {
 			r.Hosts.Release(s.Connection)
@@ -96,6 +105,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 		if !s.Finished {
 			return // a phase has panicked, or the operator ends: nothing is known
 		}
+		s.Session.Slow = isSlow(s, r.Clock.Since(begin))
 		if statusErr := rooms.status.Finish(ctx, s); statusErr != nil && err == nil {
 			result, err = ctrl.Result{}, statusErr
 		}
@@ -105,7 +115,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 		if r.superseded(ctx, instance) {
 			return ctrl.Result{}, r.standBack(ctx, rooms, s, instance)
 		}
-		o := phase.run(ctx, s)
+		o := phase.run(pass, s)
 		if o == nil {
 			continue
 		}
@@ -115,6 +125,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 		}
 		if r.superseded(ctx, instance) {
 			return ctrl.Result{}, r.standBack(ctx, rooms, s, instance)
+		}
+		if pass.Err() != nil {
+			rooms.link.Close(s)
+			o = tookTooLong(o)
 		}
 		o.Phase = phase.name
 		o = rooms.turn.GiveUp(ctx, s, phase.turn, rooms.rollback.Count(ctx, s, o))
@@ -128,6 +142,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 // forget drops what is held in memory for an instance that is gone.
 func (r *Reconciler) forget(name string) {
 	r.sessions.Drop(name)
+	r.places.Return(name)
 	r.Hosts.Close(name)
 }
 

@@ -18,14 +18,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/backoff"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 )
 
-// maxConcurrent is how many hosts are worked on at once. A slow host holds one place; the number is far above what one
-// cluster configures at a time, so that it delays nobody.
-const maxConcurrent = 256
+// maxConcurrent is how many instances are worked on at once. Hosts that were never nodes, or do not answer, hold at most
+// half of the workers: see package places. The other half is for the nodes in service.
+const maxConcurrent = 512
 
 // SetupWithManager registers the controller. clusterChanged fires when the facts of the cluster have changed.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, clusterChanged <-chan event.GenericEvent) error {
@@ -42,15 +43,30 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, clusterChanged <-chan ev
 		}))).
 		Watches(&v1alpha1.WindowsDisruptionPolicy{}, handler.EnqueueRequestsFromMapFunc(r.waitingInstances)).
 		WatchesRawSource(source.Channel(clusterChanged, all)).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: maxConcurrent,
-			NewQueue: func(name string,
-				limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-				return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
-					workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: r.Clock})
-			},
-		}).
+		WatchesRawSource(source.Func(r.wakeThose)).
+		WithOptions(r.options()).
 		Complete(r)
+}
+
+// options are those of the controller.
+func (r *Reconciler) options() controller.Options {
+	return controller.Options{
+		MaxConcurrentReconciles: maxConcurrent,
+		RateLimiter:             backoff.Limiter(),
+		NewQueue: func(name string,
+			limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+			return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
+				workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: r.Clock})
+		},
+	}
+}
+
+// wakeThose has instances that have waited for a place come into the queue as soon as they have one.
+func (r *Reconciler) wakeThose(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	r.places.Wake(func(instance string) {
+		queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: instance}})
+	})
+	return nil
 }
 
 // instanceChanged lets through what others write to an instance. One that was deleted and made again while the API
@@ -101,12 +117,13 @@ func watched(node *corev1.Node) [4]string {
 // instanceOfNode finds the instance that has claimed the Node's name, or that the Node is bound to.
 func (r *Reconciler) instanceOfNode(ctx context.Context, node client.Object) []reconcile.Request {
 	var instances v1alpha1.WindowsInstanceList
-	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace)); err != nil {
+	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	bound := node.GetAnnotations()[v1alpha1.AnnotationInstance]
 	var requests []reconcile.Request
-	for _, instance := range instances.Items {
+	for i := range instances.Items {
+		instance := &instances.Items[i]
 		if ref := instance.Status.NodeRef; instance.Name == bound || ref != nil && ref.Name == node.GetName() {
 			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: instance.Namespace,
 				Name: instance.Name}})
@@ -118,12 +135,12 @@ func (r *Reconciler) instanceOfNode(ctx context.Context, node client.Object) []r
 // waitingInstances returns those that wait for their turn: what is being disturbed has changed, or the rules for it.
 func (r *Reconciler) waitingInstances(ctx context.Context, _ client.Object) []reconcile.Request {
 	var instances v1alpha1.WindowsInstanceList
-	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace)); err != nil {
+	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	var requests []reconcile.Request
-	for _, instance := range instances.Items {
-		if instance.Status.WaitsForTurn {
+	for i := range instances.Items {
+		if instance := &instances.Items[i]; instance.Status.WaitsForTurn {
 			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: instance.Namespace,
 				Name: instance.Name}})
 		}
@@ -133,11 +150,12 @@ func (r *Reconciler) waitingInstances(ctx context.Context, _ client.Object) []re
 
 func (r *Reconciler) allInstances(ctx context.Context, _ client.Object) []reconcile.Request {
 	var instances v1alpha1.WindowsInstanceList
-	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace)); err != nil {
+	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	requests := make([]reconcile.Request, len(instances.Items))
-	for i, instance := range instances.Items {
+	for i := range instances.Items {
+		instance := &instances.Items[i]
 		requests[i] = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: instance.Namespace,
 			Name: instance.Name}}
 	}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/windows-machine-config/wmco/internal/controller/backoff"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 	"github.com/windows-machine-config/wmco/internal/userdata"
@@ -68,7 +69,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		b = b.WatchesRawSource(source.Kind[client.Object](cache, &corev1.Namespace{},
 			handler.EnqueueRequestsFromMapFunc(once)))
 	}
-	return b.Complete(r)
+	return b.WithOptions(backoff.Options()).Complete(r)
 }
 
 // IsPrivateKey reports whether an object is the Secret with the private key.

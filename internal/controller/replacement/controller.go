@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/backoff"
 	"github.com/windows-machine-config/wmco/internal/controller/disruption"
 	"github.com/windows-machine-config/wmco/internal/controller/fleet"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
@@ -95,6 +96,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, machines cache.Cache) er
 			whenOther(func(m *machinev1beta1.Machine) turnover.Machine {
 				return fleetMachine(m, nil, nil, r.Version)
 			}))).
+		WithOptions(backoff.Options()).
 		Complete(r)
 }
 

@@ -47,7 +47,7 @@ func (a Adoption) proof(ctx context.Context, s *scope.Scope, node *corev1.Node) 
 func (a Adoption) olderNodeOfMachine(ctx context.Context, s *scope.Scope) (*corev1.Node,
 	*nodename.MachineProof, error) {
 	var all corev1.NodeList
-	if err := a.Client.List(ctx, &all); err != nil {
+	if err := a.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, nil, fmt.Errorf("list Windows nodes: %w", err)
 	}
 	older, err := a.olderNodes(ctx, s, all.Items)
@@ -85,7 +85,12 @@ func (a Adoption) olderNodeOfMachine(ctx context.Context, s *scope.Scope) (*core
 // kubelet may write on its own Node what it likes, and take off it whose it is: with the address of another host it
 // must not hold that up.
 func (a Adoption) olderNodes(ctx context.Context, s *scope.Scope, all []corev1.Node) ([]corev1.Node, error) {
-	older := slices.DeleteFunc(slices.Clone(all), func(node corev1.Node) bool { return !ownership.OlderNode(&node) })
+	var older []corev1.Node
+	for i := range all {
+		if ownership.OlderNode(&all[i]) {
+			older = append(older, all[i])
+		}
+	}
 	if len(older) == 0 {
 		return nil, nil
 	}

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/text"
 	"github.com/windows-machine-config/wmco/internal/verb"
@@ -17,6 +19,13 @@ const (
 	longestDetail = 1024
 	// mostAddresses is how many addresses of a host are kept, the default route's among them.
 	mostAddresses = 64
+	// digestLength is how long a SHA-256 is in hexadecimal, and longestPath more than any path of ours is.
+	digestLength, longestPath = 64, 512
+	// mostFiles is how many files of the payload are known of a host, and mostIdentities how many keys: a payload has some
+	// dozens, and a node three.
+	mostFiles, mostIdentities = 1000, 16
+	// longestRequest is more than a certificate request has, and mostOrganizations more than a certificate of ours names.
+	longestRequest, mostOrganizations = 16 << 10, 4
 )
 
 // boundedStep returns a step of which not more is kept than people read.
@@ -30,38 +39,101 @@ func boundedStep(step verb.Step) verb.Step {
 // mostSteps is far beyond what a plan has.
 const mostSteps = 1_000_000
 
-// boundFacts cuts those facts that the operator keeps. They are cut where they come in: what is compared later is cut
-// alike.
+// boundFacts drops the facts that only the agent's own plan needs, which are most of them, and cuts those that the
+// operator keeps: hundreds of hosts are remembered at once. They are cut where they come in: what is compared later is
+// cut alike.
 func boundFacts(facts *plan.Facts) {
 	if facts == nil {
 		return
 	}
-	system := &facts.System
-	texts := []*string{
-		&system.Product, &system.Edition, &system.Version, &system.Architecture, &system.HostName,
-		&system.PendingHostName, &system.Domain,
-		&system.MachineID, &system.BootID, &facts.Applied, &facts.Fallback, &facts.PodSubnet,
+	kept := plan.Facts{
+		Time: facts.Time, System: boundedSystem(facts.System), Applied: text.Plain(facts.Applied, longestFact),
+		Fallback: text.Plain(facts.Fallback, longestFact), PodSubnet: text.Plain(facts.PodSubnet, longestFact),
+		Payload: boundedPayload(facts.Payload), Identity: boundedIdentity(facts.Identity),
 	}
-	for _, foreign := range texts {
+	for name, identity := range facts.Identities {
+		if len(name) > longestFact || len(kept.Identities) >= mostIdentities {
+			continue
+		}
+		if kept.Identities == nil {
+			kept.Identities = map[string]plan.IdentityFacts{}
+		}
+		kept.Identities[name] = boundedIdentity(identity)
+	}
+	if told := facts.CloudName; told != nil {
+		kept.CloudName = &plan.CloudNameFacts{Platform: text.Plain(told.Platform, longestFact),
+			Name: text.Plain(told.Name, longestFact), Error: text.Plain(told.Error, longestDetail)}
+	}
+	if told := facts.APIServer; told != nil {
+		kept.APIServer = &plan.APIServerFacts{URL: text.Plain(told.URL, longestFact),
+			Resolved: boundedAddresses(told.Resolved), Error: text.Plain(told.Error, longestDetail)}
+	}
+	*facts = kept
+}
+
+func boundedSystem(system host.SystemInfo) host.SystemInfo {
+	for _, foreign := range []*string{
+		&system.Product, &system.Edition, &system.Version, &system.Architecture, &system.HostName,
+		&system.PendingHostName, &system.Domain, &system.MachineID, &system.BootID,
+	} {
 		*foreign = text.Plain(*foreign, longestFact)
 	}
-	if facts.CloudName != nil {
-		facts.CloudName.Name = text.Plain(facts.CloudName.Name, longestFact)
-		facts.CloudName.Error = text.Plain(facts.CloudName.Error, longestDetail)
+	system.Addresses = boundedAddresses(system.Addresses)
+	return system
+}
+
+// boundedAddresses returns those of the texts that are addresses, the first of them.
+func boundedAddresses(foreign []string) []string {
+	var addresses []string
+	for _, address := range foreign {
+		if isAddress(address) && len(addresses) < mostAddresses {
+			addresses = append(addresses, address)
+		}
 	}
-	if facts.APIServer != nil {
-		facts.APIServer.URL = text.Plain(facts.APIServer.URL, longestFact)
-		facts.APIServer.Error = text.Plain(facts.APIServer.Error, longestDetail)
+	return addresses
+}
+
+// boundedPayload returns the payload files that the host has. One that is left out is sent again.
+func boundedPayload(foreign map[string]string) map[string]string {
+	if len(foreign) == 0 {
+		return nil
 	}
-	if current := facts.Identity.Current; current != nil {
-		current.CommonName = text.Plain(current.CommonName, longestFact)
+	kept := map[string]string{}
+	for digest, path := range foreign {
+		if len(digest) == digestLength && len(path) <= longestPath && len(kept) < mostFiles {
+			kept[digest] = path
+		}
 	}
-	system.Addresses = slices.DeleteFunc(slices.Clone(system.Addresses), func(address string) bool {
-		return !isAddress(address)
-	})
-	if len(system.Addresses) > mostAddresses {
-		system.Addresses = slices.Clone(system.Addresses[:mostAddresses])
+	return kept
+}
+
+// boundedIdentity returns a key's request and certificate. A request that is too long is left out, and so is not signed.
+func boundedIdentity(identity plan.IdentityFacts) plan.IdentityFacts {
+	if len(identity.Request) > longestRequest {
+		identity.Request = ""
 	}
+	if told := identity.Current; told != nil {
+		current := *told
+		current.CommonName, current.Serial = text.Plain(told.CommonName, longestFact), text.Plain(told.Serial, longestFact)
+		current.Organization = nil
+		for _, organization := range told.Organization[:min(len(told.Organization), mostOrganizations)] {
+			current.Organization = append(current.Organization, text.Plain(organization, longestFact))
+		}
+		identity.Current = &current
+	}
+	return identity
+}
+
+// boundPlan cuts what the operator keeps of a plan.
+func boundPlan(p *plan.Plan) {
+	if p == nil {
+		return
+	}
+	for i := range p.Steps {
+		p.Steps[i].Name = text.Plain(p.Steps[i].Name, longestFact)
+		p.Steps[i].Reason = text.Plain(p.Steps[i].Reason, longestDetail)
+	}
+	p.Needs = slices.DeleteFunc(p.Needs, func(need nodespec.Need) bool { return len(need) > longestFact })
 }
 
 func isAddress(foreign string) bool {

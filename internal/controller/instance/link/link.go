@@ -50,6 +50,7 @@ func (l Link) Reach(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		if o := l.stillRestarting(s); o != nil && !isAnotherHost(err) {
 			return o
 		}
+		s.Unreached = true
 		if o := l.awaitUserData(s, err); o != nil {
 			return o
 		}

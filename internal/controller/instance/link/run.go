@@ -30,6 +30,7 @@ func (l Link) Run(ctx context.Context, s *scope.Scope, name verb.Name, arguments
 	}
 	if last.Result != nil {
 		boundFacts(last.Result.Facts)
+		boundPlan(last.Result.Plan)
 	}
 	return last, err
 }

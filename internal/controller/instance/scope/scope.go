@@ -59,6 +59,8 @@ type Scope struct {
 	KeyDiffers, OnlyKeyDiffers bool
 	// HandedOver is true when another instance has the same host, which therefore stays as it is.
 	HandedOver bool
+	// Unreached is true when the host was dialed and could not be connected to, and does not restart.
+	Unreached bool
 	// Renewal is why a certificate that is due could not be renewed; nil when nothing is in the way.
 	Renewal *obstacle.Obstacle
 	// Finished is true when the phases have come to an end or to an obstacle.

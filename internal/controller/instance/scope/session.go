@@ -42,8 +42,9 @@ type Session struct {
 	Advice []string
 	// Renewal is how it stands with certificates that are to be renewed.
 	Renewal Renewal
-	// Attempts counts failures in a row.
+	// Attempts counts failures in a row. Slow is true when the last failure kept a worker waiting.
 	Attempts int
+	Slow     bool
 	// Since is when the present wait began, for limits, and Spec the digest of what the host was brought to before it.
 	Waiting string
 	Since   time.Time

@@ -24,6 +24,7 @@ import (
 	watchsource "sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/backoff"
 	"github.com/windows-machine-config/wmco/internal/controller/optional"
 	"github.com/windows-machine-config/wmco/internal/controller/source"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -89,6 +90,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, machines cache.Cache,
 		WatchesRawSource(optional.Kind(machines, &machinev1beta1.Machine{}, all, matters())).
 		WatchesRawSource(optional.Kind(machines, &machinev1beta1.MachineSet{}, all, choosesOtherwise())).
 		WatchesRawSource(watchsource.Channel(clusterChanged, all)).
+		WithOptions(backoff.Options()).
 		Complete(r)
 }
 

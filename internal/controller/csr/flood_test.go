@@ -1,0 +1,105 @@
+package csr
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// flood is a controller that counts what it asks the API server.
+func flood(t *testing.T, objects ...client.Object) (*fixture, *counting) {
+	t.Helper()
+	f := newFixture(t, objects...)
+	counted := &counting{Reader: f.api}
+	f.Live = counted
+	return f, counted
+}
+
+// make makes a request and has the controller look at it, as it comes.
+func (f *fixture) make(t *testing.T, number int, node string, names []string, addresses ...string) time.Duration {
+	t.Helper()
+	csr := asked(t, node, names, addresses...)
+	csr.Name = fmt.Sprintf("csr-%03d", number)
+	csr.CreationTimestamp = metav1.NewTime(f.clock.Now().Truncate(time.Second))
+	if err := f.api.Create(t.Context(), csr.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.clientset.Tracker().Add(csr); err != nil {
+		t.Fatal(err)
+	}
+	return f.look(t, csr.Name).RequeueAfter
+}
+
+func TestTheCostOfManyRequests(t *testing.T) {
+	t.Run("200 of one node that are refused as they come", func(t *testing.T) {
+		f, counted := flood(t, instance(), registered())
+		var wait []int
+		for i := range 200 {
+			if f.make(t, i, winNode, []string{"api-int.lab.example.com"}) > 0 {
+				wait = append(wait, i)
+			}
+		}
+		if counted.lists > 2 || counted.gets > mostTold {
+			t.Errorf("they cost %d lists and %d reads of the Node", counted.lists, counted.gets)
+		}
+		if said := f.said(); len(said) != mostTold {
+			t.Errorf("%d events", len(said))
+		}
+		f.clock.Step(refusalWindow)
+		counted.lists = 0
+		var again []int
+		for _, i := range wait {
+			if f.look(t, fmt.Sprintf("csr-%03d", i)).RequeueAfter > 0 {
+				again = append(again, i)
+			}
+		}
+		if counted.lists > 2 || len(again) != mostTold || again[0] != 200-mostTold {
+			t.Errorf("at the next look they cost %d lists; those that a kubelet may wait for are %v", counted.lists, again)
+		}
+	})
+	t.Run("50 of as many nodes that are approved", func(t *testing.T) {
+		var objects []client.Object
+		names := make([]string, 50)
+		for i := range names {
+			names[i] = fmt.Sprintf("win-%d", i)
+			one, node := instance(), namedNode(names[i])
+			node.Labels[corev1.LabelOSStable] = "windows"
+			one.Name, one.Spec.Source.Machine.Name, one.Spec.Address = names[i], names[i], fmt.Sprintf("10.0.129.%d", i+1)
+			one.Status.NodeRef.Name = names[i]
+			one.Status.Host = &v1alpha1.HostStatus{Name: names[i], Addresses: []string{one.Spec.Address}}
+			objects = append(objects, one, node)
+		}
+		f, counted := flood(t, objects...)
+		for i, name := range names {
+			f.make(t, i, name, []string{name}, fmt.Sprintf("10.0.129.%d", i+1))
+			if len(f.conditions(t, fmt.Sprintf("csr-%03d", i))) != 1 {
+				t.Errorf("the request of %s is not approved: %q", name, f.said())
+			}
+		}
+		if counted.lists > 2 {
+			t.Errorf("they cost %d lists", counted.lists)
+		}
+	})
+	t.Run("one whose Machine gets its name a moment later is not refused for what was read before", func(t *testing.T) {
+		f, _ := flood(t, instance(), registered())
+		f.make(t, 0, winNode, []string{winNode}, privateIP) // the cluster is read
+		if err := f.api.Create(t.Context(), machine()); err != nil {
+			t.Fatal(err)
+		}
+		f.clock.Step(time.Second)
+		wait := f.make(t, 1, winNode, []string{winNode, cloudName}, privateIP)
+		if said := f.said(); wait != sharedFor-time.Second || len(said) > 0 {
+			t.Errorf("it is looked at again after %s, events are %q", wait, said)
+		}
+		f.clock.Step(wait)
+		if f.look(t, "csr-001"); len(f.conditions(t, "csr-001")) != 1 {
+			t.Errorf("it is not approved: %q", f.said())
+		}
+	})
+}

@@ -1,0 +1,307 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/places"
+	"github.com/windows-machine-config/wmco/internal/remote"
+)
+
+// Most hosts that were never nodes, or have failed, are worked on at once, as administrators know it.
+const (
+	mostUnproven = 256
+	mostSlow     = 128
+)
+
+// tarpits are a network in which the addresses that begin with tarpitNetwork accept connections and never say a word.
+// All others are the trial's host.
+type tarpits struct {
+	*trial
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+	// waiting counts the waits for an SSH handshake that have begun.
+	waiting atomic.Int32
+
+	mu    sync.Mutex
+	open  int
+	most  int            // that were open at once
+	dials map[string]int // by address
+}
+
+const tarpitNetwork = "10.66."
+
+// handshakeClock counts the waits for handshakes: nothing else waits for a minute here before an agent runs.
+type handshakeClock struct {
+	*clocktesting.FakeClock
+	waiting *atomic.Int32
+}
+
+func (c handshakeClock) NewTimer(d time.Duration) clock.Timer {
+	timer := c.FakeClock.NewTimer(d)
+	if d == remote.DefaultHandshakeLimit {
+		c.waiting.Add(1)
+	}
+	return timer
+}
+
+// tarpitConn is a connection to a tarpit.
+type tarpitConn struct {
+	net.Conn
+	close func()
+}
+
+func (c tarpitConn) Close() error {
+	c.close()
+	return c.Conn.Close()
+}
+
+func (x *tarpits) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.dials[address]++
+	if !strings.HasPrefix(address, tarpitNetwork) {
+		connection, err := x.host.dial(ctx, network)
+		if err != nil {
+			return nil, err
+		}
+		return reached(connection, address), nil
+	}
+	x.open++
+	x.most = max(x.most, x.open)
+	ours, theirs := net.Pipe()
+	return reached(tarpitConn{ours, sync.OnceFunc(func() {
+		_ = theirs.Close()
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.open--
+	})}, address), nil
+}
+
+// dialed returns how often the address of an instance was dialed.
+func (x *tarpits) dialed(address string) int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.dials[address+":22"]
+}
+
+// add makes instances and has the controller work on them. It returns their addresses.
+func (x *tarpits) add(network string, count int, version string) (addresses []string) {
+	x.t.Helper()
+	for i := range count {
+		address := fmt.Sprintf("%s%d.%d", network, i/250, i%250+1)
+		instance := &v1alpha1.WindowsInstance{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Generation: 1,
+				Name: nameAt(address)},
+			Spec: v1alpha1.WindowsInstanceSpec{Address: address, Username: "Administrator",
+				DesiredState: v1alpha1.DesiredStateNode, Source: v1alpha1.Source{ConfigMapKey: address}},
+		}
+		if err := x.Client.Create(x.t.Context(), instance); err != nil {
+			x.t.Fatal(err)
+		}
+		instance.Status.Version = version
+		if err := x.Client.Status().Update(x.t.Context(), instance); err != nil {
+			x.t.Fatal(err)
+		}
+		x.queue.Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(instance)})
+		addresses = append(addresses, address)
+	}
+	return addresses
+}
+
+// remove has instances go. Time is about to pass faster than a real host can answer.
+func (x *tarpits) remove(addresses ...string) {
+	x.t.Helper()
+	for _, address := range addresses {
+		key := client.ObjectKey{Namespace: ourNamespace, Name: nameAt(address)}
+		if err := x.Client.Delete(x.t.Context(), &v1alpha1.WindowsInstance{
+			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}); err != nil {
+			x.t.Fatal(err)
+		}
+		x.queue.Add(ctrl.Request{NamespacedName: key})
+	}
+}
+
+func nameAt(address string) string { return "at-" + strings.ReplaceAll(address, ".", "-") }
+
+// await waits until a condition holds, while the clock stands still.
+func (x *tarpits) await(what string, condition func() bool) {
+	x.t.Helper()
+	for deadline := time.Now().Add(time.Minute); !condition(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			x.t.Fatalf("waited in vain until %s: %d tarpits are waited for", what, x.open)
+		}
+	}
+}
+
+// step lets time pass until a condition holds.
+func (x *tarpits) step(what string, condition func() bool) {
+	x.t.Helper()
+	x.await(what, func() bool {
+		if condition() {
+			return true
+		}
+		x.clock.Step(time.Second)
+		return false
+	})
+}
+
+func (x *tarpits) openIs(want int) func() bool {
+	return func() bool {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		return x.open == want
+	}
+}
+
+func (x *tarpits) allDialed(addresses []string, times int) func() bool {
+	return func() bool {
+		for _, address := range addresses {
+			if x.dialed(address) < times {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// newTarpits runs the controller with all its workers.
+func newTarpits(t *testing.T) *tarpits {
+	t.Helper()
+	x := &tarpits{trial: newTrial(t), dials: map[string]int{}}
+	x.facts.Platform = "None"
+	x.Events = events.NewFakeRecorder(100_000)
+	x.Hosts = remote.NewPool(&remote.Dialer{Dial: x.dial, Clock: handshakeClock{x.clock, &x.waiting},
+		Limits: remote.Limits{Hello: 50 * time.Second, Idle: 50 * time.Second}})
+	options := x.options()
+	options.Reconciler, options.SkipNameValidation = x.Reconciler, ptr.To(true)
+	c, err := controller.NewUnmanaged("instance", options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	started := make(chan struct{})
+	if err := c.Watch(source.Func(func(ctx context.Context,
+		queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		defer close(started)
+		x.queue = queue
+		return x.wakeThose(ctx, queue)
+	})); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := c.Start(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() {
+		stop()
+		x.Hosts.CloseAll()
+		running.Wait()
+	})
+	<-started
+	return x
+}
+
+// Hosts that accept connections and never say a word delay neither the nodes in service nor, for more than a minute,
+// the first join of others, however many they are.
+func TestHostsThatNeverAnswerLeaveWorkersToOthers(t *testing.T) {
+	x := newTarpits(t)
+	silent := x.add(tarpitNetwork, mostUnproven+44, "")
+	x.await("as many new hosts are dialed as may be", x.openIs(mostUnproven))
+
+	nodes := x.add("10.1.", 5, "1.2.3")
+	x.await("nodes are dialed at once", x.allDialed(nodes, 1))
+	newcomer := x.add("10.2.", 1, "")
+	x.await("the wait for each has begun", func() bool { return x.waiting.Load() >= mostUnproven+5 })
+	x.clock.Step(remote.DefaultHandshakeLimit)
+	x.await("a new host is dialed after a minute", x.allDialed(newcomer, 1))
+	x.await("all others have been dialed", x.allDialed(silent, 1))
+
+	// From now on it is known of all that they do not answer.
+	x.remove(append(nodes, newcomer...)...)
+	x.step("as many slow hosts are dialed as may be", func() bool {
+		return x.waiting.Load() > mostUnproven+44+2*mostSlow && x.openIs(mostSlow)()
+	})
+	x.mu.Lock()
+	x.most = 0
+	x.mu.Unlock()
+	newcomers := x.add("10.3.", 60, "")
+	x.await("new hosts are dialed at once", x.allDialed(newcomers, 1))
+	nodes = x.add("10.4.", 5, "1.2.3")
+	x.await("nodes are dialed at once", x.allDialed(nodes, 1))
+	x.remove(append(nodes, newcomers...)...)
+	x.step("each of the slow hosts is dialed again and again", x.allDialed(silent, 3))
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.most > mostSlow {
+		t.Errorf("%d slow hosts are dialed at once", x.most)
+	}
+}
+
+// A new host that has to wait for others says so.
+func TestAHostWithoutAPlaceSaysSo(t *testing.T) {
+	x := newTrial(t, listed())
+	x.facts.Platform = "None"
+	for i := range mostUnproven {
+		x.places.Take(fmt.Sprintf("other-%d", i), places.New)
+	}
+	instance, after := x.reconcile()
+	expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, v1alpha1.ReasonWaiting)
+	if after != time.Minute || x.dials > 0 {
+		t.Errorf("it is dialed %d times, the next look is in %s", x.dials, after)
+	}
+	x.places.Return("other-0")
+	if x.reconcile(); x.dials == 0 {
+		t.Error("it is not dialed when there is a place")
+	}
+}
+
+// A pass that never ends is ended, and fails its own instance alone.
+func TestAPassThatTakesTooLong(t *testing.T) {
+	x := newTrial(t, listed())
+	x.facts.Platform = "None"
+	dialed := make(chan struct{})
+	x.server = func(ctx context.Context) (net.Conn, error) {
+		close(dialed)
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(20 * time.Second):
+			return nil, errors.New("the pass does not end")
+		}
+	}
+	x.Hosts = remote.NewPool(&remote.Dialer{Dial: x.dial, Limits: remote.Limits{Dial: 24 * time.Hour}, Clock: x.clock})
+	t.Cleanup(x.Hosts.CloseAll)
+	go func() {
+		<-dialed
+		x.clock.Step(PassLimit)
+	}()
+	instance, after := x.reconcile()
+	condition := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, v1alpha1.ReasonTookTooLong)
+	if !strings.Contains(condition.Message, "for 3 hours") || after == 0 || after > lastRetryDelay {
+		t.Errorf("the message is %q, the next look is in %s", condition.Message, after)
+	}
+}

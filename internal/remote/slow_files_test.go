@@ -1,0 +1,118 @@
+package remote_test
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pkg/sftp"
+
+	"github.com/windows-machine-config/wmco/internal/remote"
+)
+
+// answerDelay is how long the slow host takes for each answer: just less than it may be silent.
+const answerDelay = 29 * time.Second
+
+// slowHost is a file server that answers everything, each time after answerDelay. The time is the fake clock's.
+type slowHost struct {
+	liar
+	clock *testClock
+	limit time.Duration // of the operation that the test begins
+	begin time.Time
+	list  int // how many entries its folders have
+
+	mu   sync.Mutex
+	gone <-chan struct{} // closed when the connection has ended
+}
+
+// connectSlow connects to a slow host.
+func connectSlow(t *testing.T, limit, stall time.Duration) (*slowHost, *remote.Connection) {
+	t.Helper()
+	noLeaks(t)
+	key := newKey(t)
+	s := newServer(t, key)
+	d, clock := fakeDialer()
+	d.Limits.SFTPStall, d.Limits.Keepalive = stall, 24*time.Hour
+	h := &slowHost{clock: clock, limit: limit, begin: clock.Now()}
+	s.lies = &sftp.Handlers{FileGet: h, FilePut: h, FileCmd: h, FileList: h}
+	c := s.connect(d, key)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.gone = c.Done()
+	return h, c
+}
+
+// answer lets the time of an answer pass. Beyond the limit, it gives the operator the time to notice.
+func (h *slowHost) answer() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.clock.Step(answerDelay)
+	if h.clock.Since(h.begin) <= h.limit {
+		return
+	}
+	select {
+	case <-h.gone:
+	case <-time.After(10 * time.Second): // the operator does not notice
+	}
+}
+
+func (h *slowHost) Filewrite(*sftp.Request) (io.WriterAt, error) { return h, nil }
+func (h *slowHost) WriteAt(p []byte, _ int64) (int, error) {
+	h.answer()
+	return len(p), nil
+}
+
+func (h *slowHost) Filelist(r *sftp.Request) (sftp.ListerAt, error) {
+	if r.Method != "List" {
+		return entry{name: "wicd", mode: fs.ModeDir | 0o755}, nil
+	}
+	return h, nil
+}
+
+// ListAt gives one entry at a time.
+func (h *slowHost) ListAt(into []os.FileInfo, offset int64) (int, error) {
+	if offset >= int64(h.list) {
+		return 0, io.EOF
+	}
+	h.answer()
+	into[0] = entry{name: "x", mode: 0o600}
+	return 1, nil
+}
+
+// A host that answers just often enough cannot keep a file operation going.
+func TestAHostThatAnswersSlowlyOnPurpose(t *testing.T) {
+	t.Run("a list that comes entry by entry ends after the limit", func(t *testing.T) {
+		h, c := connectSlow(t, remote.DefaultFileLimit, stallLimit)
+		h.list = 1000 // enough for eight hours
+		err := c.Remove(t.Context(), `C:\k\wicd`)
+		expectOverall(t, err, "could not delete C:\\k\\wicd: the host answers too slowly (it was not complete after 2m0s)")
+		if took := h.clock.Since(h.begin); took > remote.DefaultFileLimit+2*answerDelay {
+			t.Errorf("it has taken %s", took)
+		}
+		<-c.Done() // others get a connection of their own
+	})
+	t.Run("a transfer may take the time of its size, and not more", func(t *testing.T) {
+		const size = 10 << 20
+		limit := remote.DefaultFileLimit + size/(remote.DefaultSlowestTransfer<<10)*time.Second
+		h, c := connectSlow(t, limit, time.Hour)
+		err := c.Upload(t.Context(), `C:\k\x`, size, strings.NewReader(strings.Repeat("x", size)), nil)
+		expectOverall(t, err, "could not send C:\\k\\x: the host answers too slowly (it was not complete after 7m20s)")
+		if took := h.clock.Since(h.begin); took < limit {
+			t.Errorf("it has ended after %s, before the limit of %s", took, limit)
+		}
+	})
+}
+
+// expectOverall checks the error of an operation that took too long in all.
+func expectOverall(t *testing.T, err error, text string) {
+	t.Helper()
+	e := expectError(t, err, remote.ReasonTransferFailed, text)
+	if !e.Timeout() {
+		t.Errorf("it is not a time-out: %v", err)
+	}
+	fitForStatus(t, err)
+}
