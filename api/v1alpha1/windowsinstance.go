@@ -289,6 +289,8 @@ type NodeReference struct {
 // +kubebuilder:printcolumn:name="Source",type=string,JSONPath=`.metadata.labels.windowsmachineconfig\.openshift\.io/source`
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.status.nodeRef.name`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="UpToDate",type=string,JSONPath=`.status.conditions[?(@.type=="UpToDate")].status`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.summary`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Next",type=string,priority=1,JSONPath=`.status.nextAction`
