@@ -85,6 +85,7 @@ const (
 	ReasonChecksFailed         = "ChecksFailed"
 	ReasonNodeNotRegistered    = "NodeNotRegistered"
 	ReasonNodeNotReady         = "NodeNotReady"
+	ReasonNodeNotInitialized   = "NodeNotInitialized"
 	ReasonPodSubnetNotAssigned = "PodSubnetNotAssigned"
 	ReasonDrainBlocked         = "DrainBlocked"
 )

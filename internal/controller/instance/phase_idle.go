@@ -49,13 +49,15 @@ func (p idle) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if changed {
 		return nil
 	}
-	if s.Works {
+	if !s.Works {
+		return readiness.Grace(node, p.clock.Now())
+	}
+	if s.PutBackIn == 0 {
 		if err := p.nodes.Release(ctx, s.Instance, node, s.Key.Hash()); err != nil {
 			return obstacle.API(v1alpha1.ConditionReady, "annotate the Node", err)
 		}
-		return p.nothingToDo(ctx, s)
 	}
-	return readiness.Grace(node, p.clock.Now())
+	return p.nothingToDo(ctx, s)
 }
 
 // nothingToDo ends the reconcile of a host that is what it should be.

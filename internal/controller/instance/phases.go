@@ -70,6 +70,7 @@ func (a rooms) phases(instance *v1alpha1.WindowsInstance) []phase {
 	return []phase{
 		{name: "entry", run: a.entry.run, keepsReady: always},
 		{name: "pause", run: pause, keepsReady: always},
+		{name: "keep", run: a.keep.run, keepsReady: always},
 		{name: "key", run: a.key.run, keepsReady: always},
 		{name: "cluster", run: a.cluster.run, keepsReady: always},
 		{name: "settings", run: a.settings.run},

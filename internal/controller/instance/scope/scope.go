@@ -61,6 +61,9 @@ type Scope struct {
 	HandedOver bool
 	// Renewal is why a certificate that is due could not be renewed; nil when nothing is in the way.
 	Renewal *obstacle.Obstacle
+	// PutBackIn is how long the operator waits before it puts back again what another writer keeps changing on the Node;
+	// zero when it need not wait. Until then it also leaves out other writes to the Node that can wait.
+	PutBackIn time.Duration
 	// Finished is true when the phases have come to an end or to an obstacle.
 	Finished bool
 	// Silent is true when no status is to be written: the object is gone, or the operator ends, or has read nothing yet.
