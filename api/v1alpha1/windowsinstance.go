@@ -266,6 +266,10 @@ type HostStatus struct {
 	// addresses are the host's IPv4 addresses, that of the default route first.
 	// +optional
 	Addresses []string `json:"addresses,omitempty"`
+	// reachedAt is the address at which the operator reached the host when it read these facts. When spec.address leads to another one, the
+	// operator looks at the host again.
+	// +optional
+	ReachedAt string `json:"reachedAt,omitempty"`
 }
 
 // NodeReference names a Node.

@@ -57,7 +57,7 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 	requests := &csr.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Namespace: c.Namespace, Events: eventRecorder, Cluster: facts}
 	instances := &instance.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Events: eventRecorder, Clock: c.Clock,
-		Namespace: c.Namespace, Version: c.Version, Line: c.Line, Cluster: facts, Payload: files, Packer: packer, Hosts: pool, Dial: c.Dial,
+		Namespace: c.Namespace, Version: c.Version, Line: c.Line, Cluster: facts, Payload: files, Packer: packer, Hosts: pool, Dial: c.Dial, LookUp: c.LookUp,
 		Gate: gate, Log: c.Log, PauseImage: c.PauseImage, Debug: c.Debug, Jitter: rand.Float64,
 	}
 	disruptions := &disruption.Reconciler{

@@ -19,12 +19,13 @@ import (
 
 // idle is the phase that leaves alone a host which is as it should be.
 type idle struct {
-	turn     turn.Turn
-	nodes    nodes.Nodes
-	specs    desired.Specs
-	rollback rollback.Rollback
-	clock    clock.PassiveClock
-	version  string // of the operator
+	turn      turn.Turn
+	nodes     nodes.Nodes
+	specs     desired.Specs
+	rollback  rollback.Rollback
+	addresses addresses
+	clock     clock.PassiveClock
+	version   string // of the operator
 }
 
 // run ends the reconcile of a host that is as it should be, without a connection to it.
@@ -46,7 +47,8 @@ func (p idle) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		s.OnlyKeyDiffers = s.KeyDiffers && !changed
 		return nil
 	}
-	if changed {
+	s.Moved = s.Works && p.addresses.moved(ctx, s.Instance)
+	if changed || s.Moved {
 		return nil
 	}
 	if !s.Works {
@@ -72,5 +74,5 @@ func (p idle) nothingToDo(ctx context.Context, s *scope.Scope) *obstacle.Obstacl
 	s.PassWhatHeld()
 	s.Pass(v1alpha1.ConditionUpToDate, "The host is what version "+p.version+" of the operator wants it to be.")
 	s.Instance.Status.Version, s.Instance.Status.FailedChange = p.version, nil
-	return &obstacle.Obstacle{Outcome: obstacle.NothingToDo}
+	return &obstacle.Obstacle{Outcome: obstacle.NothingToDo, After: p.addresses.nextLook(s.Instance)}
 }

@@ -111,6 +111,7 @@ func (r *Reconciler) wirePhases(a *rooms) {
 	}
 	a.idle = idle{
 		turn: a.turn, nodes: a.nodes, specs: a.specs, rollback: a.rollback, clock: r.Clock, version: r.Version,
+		addresses: addresses{lookUp: r.LookUp, jitter: r.Jitter},
 	}
 	a.replacement = replacement{turn: a.turn, nodes: a.nodes}
 	a.eligible = eligible{line: r.Line}

@@ -57,6 +57,9 @@ type Scope struct {
 	// KeyDiffers is true when the host was configured with another key than the present one, and its node works.
 	// OnlyKeyDiffers is true when nothing else of it is to be changed.
 	KeyDiffers, OnlyKeyDiffers bool
+	// Moved is true when the address of a host whose node works leads to another IP address than the one at which the
+	// host was reached last.
+	Moved bool
 	// HandedOver is true when another instance has the same host, which therefore stays as it is.
 	HandedOver bool
 	// Renewal is why a certificate that is due could not be renewed; nil when nothing is in the way.
