@@ -160,6 +160,7 @@ func TestLimitsAreDocumented(t *testing.T) {
 		limits = append(limits, constants(t, pattern, "(Limit|Grace|Recheck|Attempt|RetryDelay)$")...)
 	}
 	limits = append(limits, constants(t, "internal/controller/nodecondition/controller.go", "^Silence$")...)
+	limits = append(limits, constants(t, "internal/controller/orphan/controller.go", "^Grace$")...)
 	inCode := map[string]bool{}
 	for _, limit := range limits {
 		inCode[limit.name] = true

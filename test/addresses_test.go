@@ -102,7 +102,7 @@ func TestAHostListedByNameSurvivesAChangeOfItsAddress(t *testing.T) {
 	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"}}})
 	h := r.Host("instance-1")
 	before := h.Machine().Snapshot()
-	run(t, r)
+	first := run(t, r)
 	list(t, r)
 	ready(t, r)
 	uid := node(t, r, "instance-1").UID
@@ -116,6 +116,18 @@ func TestAHostListedByNameSurvivesAChangeOfItsAddress(t *testing.T) {
 	}
 	ready(t, r)
 
+	t.Run("and its node gets the new address, when the operator looks the name up", func(t *testing.T) {
+		// That is every ten minutes, and when it starts.
+		if err := first.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		run(t, r)
+		hasAddress(t, r, "instance-1", rig.Address(77))
+		if n := node(t, r, "instance-1"); n.UID != uid || n.Spec.Unschedulable {
+			t.Errorf("the node is %s, %+v", n.UID, n.Spec)
+		}
+		ready(t, r)
+	})
 	t.Run("and is found for its removal", func(t *testing.T) {
 		if err := r.DeleteInstances(t.Context()); err != nil {
 			t.Fatal(err)
@@ -125,6 +137,23 @@ func TestAHostListedByNameSurvivesAChangeOfItsAddress(t *testing.T) {
 			t.Errorf("the host is not as it was (-before +after):\n%s", diff)
 		}
 	})
+}
+
+// hasAddress waits until a Node has an internal address.
+func hasAddress(t *testing.T, r *rig.Rig, name, address string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	err := r.WaitFor(ctx, "Node "+name+" to have the address "+address, &corev1.Node{},
+		func(ctx context.Context, reader reader) (bool, error) {
+			n := &corev1.Node{}
+			err := reader.Get(ctx, keyOf("", name), n)
+			return err == nil && slices.Contains(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP,
+				Address: address}), client.IgnoreNotFound(err)
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 //

@@ -226,3 +226,32 @@ func TestAFolderThatWasThereBeforeStaysWithWhatIsInIt(t *testing.T) {
 		t.Errorf("the host is not as it was (-before +after):\n%s", diff)
 	}
 }
+
+// Somebody deletes the instance of a host that is being removed: nothing lists the host any more, so the instance stays
+// away and its node unschedulable. The host is listed again. R-067
+func TestAHostIsListedAgainAfterItsInstanceWasDeletedInTheMiddleOfItsRemoval(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	run(t, r)
+	list(t, r)
+	ready(t, r)
+	uid := node(t, r, "instance-1").UID
+	mend := r.Host("instance-1").Inject(winhost.RejectKey, winhost.Parameters{})
+	if err := r.DeleteInstances(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	instance := waitForReason(t, r, "instance-1", "AuthenticationFailed")
+	if err := r.Client.Delete(t.Context(), instance); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, r, "instance-1")
+	if n := node(t, r, "instance-1"); !n.Spec.Unschedulable || n.Annotations[v1alpha1.AnnotationCordoned] == "" {
+		t.Errorf("the node was not drained: %+v", n.Spec)
+	}
+	mend()
+	list(t, r)
+	ready(t, r)
+	n := node(t, r, "instance-1")
+	if _, cordoned := n.Annotations[v1alpha1.AnnotationCordoned]; cordoned || n.Spec.Unschedulable || n.UID != uid {
+		t.Errorf("the node is %s, annotations %v, %+v", n.UID, n.Annotations, n.Spec)
+	}
+}

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
@@ -51,6 +52,32 @@ func TestStoryPodsWaitUntilTheNodeWasProvenToWork(t *testing.T) {
 	podIs(t, r, pod, "to run", func(p *corev1.Pod) bool {
 		return p.Spec.NodeName == "instance-1" && p.Status.Phase == corev1.PodRunning
 	})
+	// R-103
+	t.Run("and its taint for Windows comes back when somebody takes it away", func(t *testing.T) {
+		untaint := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"taints":null}}`))
+		if err := r.Client.Patch(t.Context(), node(t, r, "instance-1"), untaint); err != nil {
+			t.Fatal(err)
+		}
+		isTainted(t, r, "instance-1")
+	})
+}
+
+// isTainted waits until a Node has the taint that keeps pods for Linux away.
+func isTainted(t *testing.T, r *rig.Rig, name string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	err := r.WaitFor(ctx, "Node "+name+" to have its taint", &corev1.Node{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			n := &corev1.Node{}
+			err := reader.Get(ctx, keyOf("", name), n)
+			return err == nil && slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool {
+				return taint.ToString() == "os=Windows:NoSchedule"
+			}), client.IgnoreNotFound(err)
+		})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 // windowsPod returns a pod as users write it for Windows nodes.

@@ -85,6 +85,7 @@ const (
 	ReasonChecksFailed         = "ChecksFailed"
 	ReasonNodeNotRegistered    = "NodeNotRegistered"
 	ReasonNodeNotReady         = "NodeNotReady"
+	ReasonNodeNotInitialized   = "NodeNotInitialized"
 	ReasonPodSubnetNotAssigned = "PodSubnetNotAssigned"
 	ReasonDrainBlocked         = "DrainBlocked"
 	ReasonTookTooLong          = "TookTooLong" // the operator has worked on the host for longer than one pass may take

@@ -70,6 +70,8 @@ const (
 	TaintNotReady = "windowsmachineconfig.openshift.io/not-ready"
 	// TaintWindows keeps pods without a toleration for Windows off the node.
 	TaintWindows = "os"
+	// TaintUninitialized is on a Node that the cloud controller manager has not initialized. It is Kubernetes'.
+	TaintUninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 )
 
 // Values of LabelSource.

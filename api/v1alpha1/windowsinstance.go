@@ -266,6 +266,10 @@ type HostStatus struct {
 	// addresses are the host's IPv4 addresses, that of the default route first.
 	// +optional
 	Addresses []string `json:"addresses,omitempty"`
+	// reachedAt is the address at which the operator reached the host when it read these facts. When spec.address leads to another one, the
+	// operator looks at the host again.
+	// +optional
+	ReachedAt string `json:"reachedAt,omitempty"`
 }
 
 // NodeReference names a Node.
@@ -289,6 +293,8 @@ type NodeReference struct {
 // +kubebuilder:printcolumn:name="Source",type=string,JSONPath=`.metadata.labels.windowsmachineconfig\.openshift\.io/source`
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.status.nodeRef.name`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="UpToDate",type=string,JSONPath=`.status.conditions[?(@.type=="UpToDate")].status`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.summary`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Next",type=string,priority=1,JSONPath=`.status.nextAction`

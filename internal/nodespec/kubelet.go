@@ -1,6 +1,10 @@
 package nodespec
 
-import "maps"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // Places of the kubelet.
 const (
@@ -42,16 +46,33 @@ func kubelet(in Inputs, p *programs) Service {
 	return s
 }
 
-// nodeLabels are what the kubelet registers the node with, besides those that it gives every node: the operating
-// system, its architecture and build. Other labels of kubernetes.io are not for a kubelet to set. A Node that exists
-// gets its labels from the instance controller (instance/nodes).
-func nodeLabels(in Inputs) string {
-	labels := "node.openshift.io/os_id=Windows"
-	if in.Instance.BYOH {
-		labels += ",windowsmachineconfig.openshift.io/byoh=true"
+// NodeLabels returns the labels that the kubelet registers a node with, besides those that it gives every node: the
+// operating system, its architecture and build. The operator keeps them on the Node. Other labels of kubernetes.io are
+// not for a kubelet to set.
+func NodeLabels(byoh bool) map[string]string {
+	labels := map[string]string{"node.openshift.io/os_id": "Windows"}
+	if byoh {
+		labels["windowsmachineconfig.openshift.io/byoh"] = "true"
 	}
 	return labels
 }
+
+// nodeLabels returns the labels as a flag of the kubelet.
+func nodeLabels(in Inputs) string {
+	labels := NodeLabels(in.Instance.BYOH)
+	var pairs []string
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		pairs = append(pairs, name+"="+labels[name])
+	}
+	return strings.Join(pairs, ",")
+}
+
+// Taint is a taint of a Node.
+type Taint struct{ Key, Value, Effect string }
+
+// WindowsTaint returns the taint that every Windows node has: it keeps pods away that do not tolerate Windows. The
+// kubelet registers with it, and the operator keeps it on the Node.
+func WindowsTaint() Taint { return Taint{Key: "os", Value: "Windows", Effect: "NoSchedule"} }
 
 func kubeletFiles(in Inputs) []File {
 	return []File{
@@ -83,6 +104,7 @@ func kubeletConfiguration(in Inputs) string {
 		"runtimeRequestTimeout": "10m",
 		"containerLogMaxSize":   "50Mi",
 	}
+	windows := WindowsTaint()
 	// They were validated before.
 	settings, _ := kubeletSettings(in.Cluster.Kubelet.Settings)
 	maps.Copy(config, settings)
@@ -103,7 +125,7 @@ func kubeletConfiguration(in Inputs) string {
 		"systemReserved": object{"cpu": "500m", "ephemeral-storage": "1Gi", "memory": "2Gi"},
 		"registerNode":   true,
 		"registerWithTaints": []object{
-			{"key": "os", "value": "Windows", "effect": "NoSchedule"},
+			{"key": windows.Key, "value": windows.Value, "effect": windows.Effect},
 			// Taken away by the operator when the node was checked to work.
 			{"key": "windowsmachineconfig.openshift.io/not-ready", "effect": "NoSchedule"},
 		},

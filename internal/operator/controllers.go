@@ -18,6 +18,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/controller/nodecondition"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
+	"github.com/windows-machine-config/wmco/internal/controller/orphan"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/controller/replacement"
 	"github.com/windows-machine-config/wmco/internal/controller/source/byoh"
@@ -56,7 +57,7 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 	requests := &csr.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Namespace: c.Namespace, Events: eventRecorder, Cluster: facts, Clock: c.Clock}
 	instances := &instance.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Events: eventRecorder, Clock: c.Clock,
-		Namespace: c.Namespace, Version: c.Version, Line: c.Line, Cluster: facts, Payload: files, Packer: packer, Hosts: pool, Dial: c.Dial,
+		Namespace: c.Namespace, Version: c.Version, Line: c.Line, Cluster: facts, Payload: files, Packer: packer, Hosts: pool, Dial: c.Dial, LookUp: c.LookUp,
 		Gate: gate, Log: c.Log, PauseImage: c.PauseImage, Debug: c.Debug, Jitter: rand.Float64,
 	}
 	disruptions := &disruption.Reconciler{
@@ -81,6 +82,7 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 		start: func() error { return guards.SetupWithManager(mgr) }, missing: guards.TellNotServed,
 	}
 	conditionsOfNodes := &nodecondition.Reconciler{Client: mgr.GetClient(), Namespace: c.Namespace, Events: eventRecorder, Clock: c.Clock}
+	orphans := &orphan.Reconciler{Client: mgr.GetClient(), Namespace: c.Namespace, Events: eventRecorder, Clock: c.Clock}
 	leftovers := &takeover.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Version: c.Version, Events: eventRecorder}
 	for _, setup := range []func() error{
 		func() error { return facts.SetupWithManager(mgr) },
@@ -90,6 +92,7 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 		func() error { return instances.SetupWithManager(mgr, instancesChanged) },
 		func() error { return disruptions.SetupWithManager(mgr) },
 		func() error { return conditionsOfNodes.SetupWithManager(mgr) },
+		func() error { return orphans.SetupWithManager(mgr) },
 		func() error { return leftovers.SetupWithManager(mgr) },
 		func() error { return mgr.Add(changed) },
 		func() error { return mgr.Add(machineAPI) },

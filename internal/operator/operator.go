@@ -28,8 +28,10 @@ type Config struct {
 	// PayloadDirectory holds what is brought to hosts; CacheDirectory may be written to and lost.
 	PayloadDirectory, CacheDirectory string
 	// Dial connects to hosts; nil is a plain TCP dialer.
-	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
-	Clock clock.WithTicker
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// LookUp resolves DNS names of hosts; nil is the operating system's way.
+	LookUp func(ctx context.Context, name string) ([]string, error)
+	Clock  clock.WithTicker
 	// MetricsAddress and ProbeAddress are host:port; "0" turns the server off.
 	MetricsAddress, ProbeAddress string
 	// MetricsCertificateDirectory holds tls.crt and tls.key, now or later; until then metrics are served with a
@@ -60,6 +62,9 @@ func Run(ctx context.Context, c Config) error {
 	c.Line = cmp.Or(c.Line, support.CurrentLine())
 	if c.Dial == nil {
 		c.Dial = new(net.Dialer).DialContext
+	}
+	if c.LookUp == nil {
+		c.LookUp = net.DefaultResolver.LookupHost
 	}
 	if len(c.LegacyAlgorithms) > 0 {
 		c.Logger.Info("WARNING: weak SSH algorithms are allowed: an attacker who controls the network between operator and hosts may read or change the traffic; "+

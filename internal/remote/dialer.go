@@ -165,8 +165,7 @@ func dialError(target Target, err error) error {
 		return err
 	case errors.As(err, &unresolved):
 		e.Reason = ReasonNameNotResolved
-		e.Message = fmt.Sprintf("the DNS name %s does not resolve to an address (%s)", target.Address,
-			lastPart(unresolved.Err))
+		e.Message = fmt.Sprintf("the DNS name does not resolve to an address (%s)", lastPart(unresolved.Err))
 		e.Next = "correct the name, or its DNS record as the cluster's nodes see it"
 	case errors.As(err, &timeout) && timeout.Timeout():
 		e.Reason = ReasonConnectionTimedOut

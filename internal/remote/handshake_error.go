@@ -79,7 +79,7 @@ func hostKeyRefused(target Target, err error) error {
 }
 
 func addressForbidden(target Target, address netip.Addr, what string) error {
-	message := fmt.Sprintf("the address %s cannot be a Windows host: it is %s", address, what)
+	message := "this address cannot be a Windows host's: it is " + what
 	if target.Address != address.String() {
 		message = fmt.Sprintf("the name resolves to %s, which cannot be a Windows host: it is %s", address, what)
 	}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -409,6 +410,9 @@ func expectError(t *testing.T, err error, reason remote.Reason, texts ...string)
 	}
 	if e.Host == "" {
 		t.Errorf("the error names no host: %v", err)
+	}
+	if regexp.MustCompile(`(^|[^\w.])` + regexp.QuoteMeta(e.Host) + `($|[^\w.])`).MatchString(e.Message) {
+		t.Errorf("the message repeats the host %s: %v", e.Host, err)
 	}
 	for _, text := range texts {
 		if !strings.Contains(err.Error(), text) {

@@ -3,6 +3,7 @@ package openshift
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,9 +14,26 @@ import (
 
 const uninitializedTaint = "node.cloudprovider.kubernetes.io/uninitialized"
 
+// errCloudHeld makes the queue try again.
+var errCloudHeld = errors.New("the cloud controller does not work yet")
+
+// held reports whether the cloud controller does not work yet.
+func (o Options) held() bool {
+	if o.CloudWorks == nil {
+		return false
+	}
+	select {
+	case <-o.CloudWorks:
+		return false
+	default:
+		return true
+	}
+}
+
 // initialize does for a new node what the platform's cloud controller does: it sets the provider ID, and the labels of
-// region and zone where that names them, and takes away the taint. On Azure that is done by cloud-node-manager on the
-// node itself, which Linux nodes of the lab do not have.
+// instance type, region and zone that the platform knows, and takes away the taint, all in one write. On Azure that is
+// done by cloud-node-manager on the node itself, which Linux nodes of the lab do not have.
+// Source: k8s.io/cloud-provider/controllers/node, syncNode.
 func (s *standIns) initialize(ctx context.Context, name string) error {
 	node, err := s.nodes.Get(name)
 	if err != nil {
@@ -27,6 +45,9 @@ func (s *standIns) initialize(ctx context.Context, name string) error {
 	}
 	if s.Platform == "Azure" && node.Labels[corev1.LabelOSStable] == "windows" {
 		return nil
+	}
+	if s.held() {
+		return errCloudHeld
 	}
 	id := node.Spec.ProviderID
 	if id == "" {
@@ -43,10 +64,11 @@ func (s *standIns) initialize(ctx context.Context, name string) error {
 	}
 	node = node.DeepCopy()
 	node.Spec.ProviderID = id
+	if node.Labels == nil {
+		node.Labels = map[string]string{}
+	}
+	node.Labels[corev1.LabelInstanceTypeStable] = instanceTypes[s.Platform]
 	if region, zone := place(id); zone != "" {
-		if node.Labels == nil {
-			node.Labels = map[string]string{}
-		}
 		node.Labels[corev1.LabelTopologyRegion], node.Labels[corev1.LabelTopologyZone] = region, zone
 	}
 	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, isUninitialized)
@@ -55,6 +77,13 @@ func (s *standIns) initialize(ctx context.Context, name string) error {
 	}
 	s.log.Info("initialized a node", "node", name, "providerID", id)
 	return nil
+}
+
+// instanceTypes are what the clouds call a virtual machine's size. vSphere and Nutanix have no sizes, and their
+// controllers say what kind of machine it is.
+var instanceTypes = map[string]string{
+	"AWS": "m5a.large", "GCP": "n1-standard-4", "VSphere": "vsphere-vm.cpu-4.mem-16gb.os-windows", "Nutanix": "ahv-vm",
+	"Azure": "Standard_D2s_v3",
 }
 
 // place returns the region and the zone that a provider ID of AWS or GCP names: aws:///us-east-1a/i-0123,

@@ -30,6 +30,8 @@ type Options struct {
 	ControlPlaneNodes, WorkerNodes int
 	// LinuxAddress gives the address of the n-th Linux node, from 0. Default: 10.0.0.10 and on.
 	LinuxAddress func(n int) string
+	// CloudWorks delays the cloud controller until it is closed. Default: it works at once.
+	CloudWorks <-chan struct{}
 	// ServiceCA makes serving certificates for Services that ask for one.
 	ServiceCA bool
 	// Clock is for the leases of the Linux nodes. Default: the real one.

@@ -269,8 +269,25 @@ func TestCloudController(t *testing.T) {
 			t.Errorf("provider ID %s", node.Spec.ProviderID)
 		}
 		if region, zone := node.Labels[corev1.LabelTopologyRegion],
-			node.Labels[corev1.LabelTopologyZone]; region != "us-east-1" || zone != "us-east-1b" {
-			t.Errorf("region %q, zone %q", region, zone)
+			node.Labels[corev1.LabelTopologyZone]; region != "us-east-1" || zone != "us-east-1b" ||
+			node.Labels[corev1.LabelInstanceTypeStable] == "" {
+			t.Errorf("region %q, zone %q, labels %v", region, zone, node.Labels)
+		}
+	})
+	t.Run("a cloud controller that does not work yet leaves the taint", func(t *testing.T) {
+		works := make(chan struct{})
+		f := start(t, Options{Platform: "VSphere", CloudWorks: works})
+		f.node("win-late", "windows", taint)
+		node := f.awaitNode("the overlay has seen it", "win-late", func(n *corev1.Node) bool {
+			return n.Annotations[subnetAnnotation] != ""
+		})
+		if initialized(node) || node.Labels[corev1.LabelInstanceTypeStable] != "" {
+			t.Errorf("it is initialized: taints %v, labels %v", node.Spec.Taints, node.Labels)
+		}
+		close(works)
+		node = f.awaitNode("it is initialized", "win-late", initialized)
+		if node.Labels[corev1.LabelInstanceTypeStable] == "" || node.Labels[corev1.LabelTopologyZone] != "" {
+			t.Errorf("labels %v", node.Labels)
 		}
 	})
 	t.Run("without a cloud nothing happens", func(t *testing.T) {

@@ -138,6 +138,18 @@ func (r *Rig) providerID(name, address string) string {
 	return openshift.ProviderID(r.platform, name)
 }
 
+// zoneAt is the zone of the virtual machine at an address, "" for one without.
+func (r *Rig) zoneAt(address string) string {
+	r.cloud.mu.Lock()
+	defer r.cloud.mu.Unlock()
+	for _, v := range r.cloud.vms {
+		if v.address == address && !v.deleted {
+			return v.spec.Zone
+		}
+	}
+	return ""
+}
+
 // Delete implements machineapi.Cloud.
 func (c *cloud) Delete(_ context.Context, id string) error {
 	c.mu.Lock()

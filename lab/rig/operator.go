@@ -39,6 +39,11 @@ func (r *Rig) RunOperator(adjust ...func(*operator.Config)) (*Operator, error) {
 		Dial: o.wires.dialer(r.network.DialContext), Clock: r.options.Clock,
 		MetricsAddress: "0", ProbeAddress: "0", Logger: r.options.Log, SkipNameValidation: true,
 	}
+	if network, ok := r.network.(interface {
+		LookupHost(ctx context.Context, name string) ([]string, error)
+	}); ok {
+		c.LookUp = network.LookupHost
+	}
 	for _, change := range adjust {
 		change(&c)
 	}

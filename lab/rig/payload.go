@@ -61,6 +61,7 @@ func findAgent() (string, error) {
 func (r *Rig) programTable() fake.ProgramTable {
 	return withOlderAgent(standin.Programs(standin.Options{
 		Clock: r.programClock(), Dial: r.dialAPI, Agent: r.agent, AgentVersion: r.options.Version, ProviderID: r.providerID,
+		Zone: r.zoneAt, CloudWorks: r.options.CloudWorks,
 	}), r.options.Clock)
 }
 

@@ -65,6 +65,9 @@ type Options struct {
 	// BareNodes lets the Machine API put no labels and taints on Nodes: what a Node has of its Machine, the operator has
 	// given it.
 	BareNodes bool
+	// CloudWorks delays the cloud controller, on Azure cloud-node-manager on the hosts, until it is closed. Default: both
+	// work at once.
+	CloudWorks <-chan struct{}
 	// ServiceCA makes serving certificates for Services that ask for one.
 	ServiceCA bool
 	// VM is how the cloud's virtual machines behave.
@@ -226,7 +229,7 @@ func (r *Rig) makeClients(context.Context) (err error) {
 // startStandIns starts what an OpenShift cluster does besides Kubernetes.
 func (r *Rig) startStandIns(context.Context) error {
 	options := openshift.Options{Platform: r.platform, ControlPlaneNodes: r.options.LinuxNodes,
-		ServiceCA: r.options.ServiceCA}
+		ServiceCA: r.options.ServiceCA, CloudWorks: r.options.CloudWorks}
 	if r.options.MachineAPI {
 		options.ControlPlaneNodes = 0 // Their Machines bring them.
 	}

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -48,6 +49,12 @@ func (t *table) cloudNodeManager(ctx context.Context, p *node.Process, e payload
 	m := cloudNode{t: t, p: p, node: *node, kubeconfig: *config, version: e.Version}
 	if _, err := m.client(); err != nil {
 		return fail(p, "cloud-node-manager: %v", err)
+	}
+	if t.CloudWorks != nil {
+		select {
+		case <-t.CloudWorks:
+		case <-ctx.Done():
+		}
 	}
 	for ctx.Err() == nil {
 		if err := m.follow(ctx); err != nil && ctx.Err() == nil {
@@ -143,6 +150,10 @@ func (m *cloudNode) initialize(ctx context.Context, client kubernetes.Interface,
 		if node.Spec.ProviderID == "" {
 			node.Spec.ProviderID = m.t.ProviderID(m.node, address)
 		}
+		if node.Labels == nil {
+			node.Labels = map[string]string{}
+		}
+		maps.Copy(node.Labels, azureLabels(m.t.Zone(address)))
 		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, isUninitialized)
 		_, err = client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{})
 		return err
@@ -152,6 +163,20 @@ func (m *cloudNode) initialize(ctx context.Context, client kubernetes.Interface,
 	}
 	fmt.Fprintf(m.p.Stderr, "I Successfully initialized node %s with cloud provider\r\n", m.node)
 	return nil
+}
+
+// azureLabels are what the metadata service of Azure tells of a virtual machine. The zone of one that is in none is the
+// number of its fault domain. Source: pkg/provider/azure_zones.go of cloud-provider-azure, GetZone.
+func azureLabels(zone string) map[string]string {
+	const region = "eastus"
+	place := "0"
+	if zone != "" {
+		place = region + "-" + zone
+	}
+	return map[string]string{
+		corev1.LabelInstanceTypeStable: "Standard_D2s_v3", corev1.LabelTopologyRegion: region,
+		corev1.LabelTopologyZone: place,
+	}
 }
 
 // azureProviderID returns the ID of a virtual machine of which the lab's cloud tells nothing.

@@ -74,7 +74,7 @@ func TestTheHybridOverlayGetsAnIdentityOfItsOwn(t *testing.T) {
 func TestCloudNodeManagerInitializesItsNodeWithItsOwnRights(t *testing.T) {
 	h := joinable(t, "win-cloud", Options{ProviderID: func(name, address string) string {
 		return "azure:///" + name + "/" + address
-	}})
+	}, Zone: func(address string) string { return map[string]string{"10.9.0.5": "2"}[address] }})
 	e := payload.Executable{Component: "azure-cloud-node-manager", File: "azure-cloud-node-manager.exe",
 		Version: "v1.36.5", Size: 8 << 10}
 	h.write(`C:\k\azure-cloud-node-manager.exe`, string(e.Content()))
@@ -107,6 +107,10 @@ func TestCloudNodeManagerInitializesItsNodeWithItsOwnRights(t *testing.T) {
 	})
 	if done.Spec.ProviderID != "azure:///win-cloud/10.9.0.5" || len(done.Status.Addresses) != 2 {
 		t.Errorf("provider ID %s, taints %v, addresses %v", done.Spec.ProviderID, done.Spec.Taints, done.Status.Addresses)
+	}
+	if got := done.Labels; got[corev1.LabelTopologyRegion] != "eastus" || got[corev1.LabelTopologyZone] != "eastus-2" ||
+		got[corev1.LabelInstanceTypeStable] == "" {
+		t.Errorf("labels %v", got)
 	}
 }
 

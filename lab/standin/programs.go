@@ -37,6 +37,11 @@ type Options struct {
 	// ProviderID is what a virtual machine is known by to its cloud, by its name and address, as the cloud's metadata
 	// service tells it. Default: one of Azure's form with the name.
 	ProviderID func(name, address string) string
+	// Zone is the number of the zone of a virtual machine of Azure, by its address, as the metadata service tells it; ""
+	// for one without. Default: none has one.
+	Zone func(address string) string
+	// CloudWorks delays cloud-node-manager until it is closed. Default: it works at once.
+	CloudWorks <-chan struct{}
 	// Separate means that the processes of a machine share no memory, as on a real one.
 	Separate bool
 }
@@ -65,6 +70,9 @@ func newTable(options Options) *table {
 	}
 	if options.ProviderID == nil {
 		options.ProviderID = azureProviderID
+	}
+	if options.Zone == nil {
+		options.Zone = func(string) string { return "" }
 	}
 	t := &table{Options: options, seed: maphash.MakeSeed(), agents: map[uint64]error{},
 		runtimes: map[any]*containerRuntime{}}

@@ -88,6 +88,33 @@ func TestMachineSetsInThreeZonesBesideBringYourOwnHosts(t *testing.T) {
 	})
 }
 
+// The cloud's controller brings the labels by which pods are placed, and takes the taint away that keeps them off.
+func TestANodeWaitsForTheControllerOfItsCloud(t *testing.T) {
+	for platform, c := range map[string]struct{ zone, label string }{
+		"AWS": {"us-east-1b", "us-east-1b"}, "Azure": {"2", "eastus-2"},
+	} {
+		t.Run(platform, func(t *testing.T) {
+			works := make(chan struct{})
+			l := start(t, platform, rig.Options{CloudWorks: works, LinuxNodes: 1})
+			l.operate()
+			l.machineSet("win", 1, rig.MachineSetOptions{Zone: c.zone})
+			name := l.only("win")
+			instance := l.instanceBecomes(name, "to wait for the cloud", func(i *v1alpha1.WindowsInstance) bool {
+				return i != nil && i.Status.Summary == v1alpha1.ReasonNodeNotInitialized
+			})
+			if rig.IsReady(instance) || len(instance.Status.NextAction) == 0 {
+				t.Errorf("its status is %+v", instance.Status)
+			}
+			close(works)
+			l.ready("win", 1)
+			labels := l.nodeOf(name).Labels
+			if labels[corev1.LabelTopologyZone] != c.label || labels[corev1.LabelInstanceTypeStable] == "" {
+				t.Errorf("labels are %v", labels)
+			}
+		})
+	}
+}
+
 func (l lab) userDataUID() types.UID {
 	l.Helper()
 	secret := &corev1.Secret{}

@@ -229,8 +229,8 @@ func (x *trial) onAzure(life time.Duration) (*agentHost, nodespec.Identity) {
 	}
 	h := x.withAgent()
 	h.has(spec)
+	x.forgetHostKey() // that of this host is pinned at the first contact
 	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) {
-		status.HostKey = nil // that of this host is pinned at the first contact
 		status.Certificates = []v1alpha1.CertificateStatus{certificateStatus(nodespec.ServiceCloudNodeManager,
 			noon, noon.Add(life))}
 	})

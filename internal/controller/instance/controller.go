@@ -67,7 +67,9 @@ type Reconciler struct {
 	Gate disruption.Gate
 	// Dial tries ports of hosts.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	Log  nodespec.LogSettings
+	// LookUp resolves DNS names of hosts; nil means that changes of their addresses are not noticed.
+	LookUp func(ctx context.Context, name string) ([]string, error)
+	Log    nodespec.LogSettings
 	// PauseImage is the image of the container that holds a pod's network; empty for that of the NodeSpec.
 	PauseImage string
 	Debug      bool

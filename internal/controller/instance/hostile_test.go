@@ -87,7 +87,7 @@ func TestAHostThatRenamesItselfKeepsItsNode(t *testing.T) {
 	x := newTrial(t)
 	x.facts.Platform = "None"
 	x.asNode(listed(), x.key.Hash())
-	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) { status.HostKey = nil }) // that of the simulated host is pinned anew
+	x.forgetHostKey() // that of the simulated host is pinned anew
 	h := x.withAgent(func(o *fake.Options) { o.Name = "MASTER-0" })
 	x.breakNode() // so that the operator looks
 	instance, after := x.reconcile()

@@ -105,7 +105,7 @@ func TestTaintsOfAMachineAreSetWhenItsNodeJoins(t *testing.T) {
 		{Key: v1alpha1.TaintNotReady, Value: "again", Effect: corev1.TaintEffectNoSchedule},
 	}}
 	x, node := joins(t, instance)
-	want := []string{"gpu=yes:NoSchedule", v1alpha1.TaintNotReady + "=:NoSchedule"}
+	want := []string{"gpu=yes:NoSchedule", "os=Windows:NoSchedule", v1alpha1.TaintNotReady + "=:NoSchedule"}
 	if got := taints(node); !slices.Equal(got, want) {
 		t.Fatalf("taints are %q, want %q", got, want)
 	}

@@ -19,12 +19,13 @@ import (
 
 // idle is the phase that leaves alone a host which is as it should be.
 type idle struct {
-	turn     turn.Turn
-	nodes    nodes.Nodes
-	specs    desired.Specs
-	rollback rollback.Rollback
-	clock    clock.PassiveClock
-	version  string // of the operator
+	turn      turn.Turn
+	nodes     nodes.Nodes
+	specs     desired.Specs
+	rollback  rollback.Rollback
+	addresses addresses
+	clock     clock.PassiveClock
+	version   string // of the operator
 }
 
 // run ends the reconcile of a host that is as it should be, without a connection to it.
@@ -46,16 +47,19 @@ func (p idle) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		s.OnlyKeyDiffers = s.KeyDiffers && !changed
 		return nil
 	}
-	if changed {
+	s.Moved = s.Works && p.addresses.moved(ctx, s.Instance)
+	if changed || s.Moved {
 		return nil
 	}
-	if s.Works {
+	if !s.Works {
+		return readiness.Grace(node, p.clock.Now())
+	}
+	if s.PutBackIn == 0 {
 		if err := p.nodes.Release(ctx, s.Instance, node, s.Key.Hash()); err != nil {
 			return obstacle.API(v1alpha1.ConditionReady, "annotate the Node", err)
 		}
-		return p.nothingToDo(ctx, s)
 	}
-	return readiness.Grace(node, p.clock.Now())
+	return p.nothingToDo(ctx, s)
 }
 
 // nothingToDo ends the reconcile of a host that is what it should be.
@@ -70,5 +74,5 @@ func (p idle) nothingToDo(ctx context.Context, s *scope.Scope) *obstacle.Obstacl
 	s.PassWhatHeld()
 	s.Pass(v1alpha1.ConditionUpToDate, "The host is what version "+p.version+" of the operator wants it to be.")
 	s.Instance.Status.Version, s.Instance.Status.FailedChange = p.version, nil
-	return &obstacle.Obstacle{Outcome: obstacle.NothingToDo}
+	return &obstacle.Obstacle{Outcome: obstacle.NothingToDo, After: p.addresses.nextLook(s.Instance)}
 }

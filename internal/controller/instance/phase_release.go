@@ -3,8 +3,10 @@ package instance
 import (
 	"context"
 	"net"
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -19,6 +21,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 	"github.com/windows-machine-config/wmco/internal/text"
 	"github.com/windows-machine-config/wmco/internal/verb"
@@ -50,6 +53,9 @@ func (p release) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if o != nil {
 		return o
 	}
+	if nodestate.Uninitialized(node) {
+		return notInitialized(node, spec)
+	}
 	first := nodestate.Unproven(node)
 	proven := "The node was checked to work and takes pods." + p.advise(s) + p.tryLogsPort(ctx, s)
 	if err := p.nodes.Release(ctx, s.Instance, node, s.Key.Hash()); err != nil {
@@ -73,6 +79,26 @@ func (p release) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		return obstacle.API(v1alpha1.ConditionUpToDate, "write down that the node is up to date", err)
 	}
 	return p.turn.Leave(ctx, s)
+}
+
+// notInitialized waits for the cloud controller manager: its taint keeps pods away, and it brings the labels by which
+// pods are placed. An event of the Node ends the wait.
+func notInitialized(node *corev1.Node, spec nodespec.NodeSpec) *obstacle.Obstacle {
+	onHost := slices.ContainsFunc(spec.Services, func(service nodespec.Service) bool {
+		return service.Name == nodespec.ServiceCloudNodeManager
+	})
+	who, where := "the cloud controller manager",
+		"look at the pods in namespace openshift-cloud-controller-manager, and whether the platform has the host as a virtual machine."
+	if onHost {
+		who, where = "the cloud controller manager's part on the host, the service "+nodespec.ServiceCloudNodeManager+",",
+			`look at its log in C:\var\log\`+nodespec.ServiceCloudNodeManager+" on the host."
+	}
+	return &obstacle.Obstacle{
+		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonNodeNotInitialized, Outcome: obstacle.Wait, KeepsTurn: true,
+		Message: "The node was checked to work, but takes no pods yet: Node " + node.Name + " has the taint " +
+			v1alpha1.TaintUninitialized + " until " + who + " has initialized it.",
+		Next: "The operator goes on when the taint is gone, which takes seconds. If it lasts, " + where,
+	}
 }
 
 // settle has the agent let go of what the host was before: the node was proven with what it is now. If that fails, it

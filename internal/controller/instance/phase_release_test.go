@@ -1,14 +1,19 @@
 package instance
 
 import (
-	"k8s.io/client-go/tools/events"
-
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
 func TestAdvice(t *testing.T) {
@@ -52,4 +57,45 @@ func TestAdvice(t *testing.T) {
 			t.Errorf("%q is still told", s.Advice)
 		}
 	})
+}
+
+func TestANodeIsNotReadyBeforeTheCloudControllerManagerHasInitializedIt(t *testing.T) {
+	x, h, _ := hostToJoin(t, "None")
+	x.registers(corev1.Taint{Key: v1alpha1.TaintUninitialized, Value: "true", Effect: corev1.TaintEffectNoSchedule})
+	instance := x.until("the wait", summarized(v1alpha1.ReasonNodeNotInitialized))
+	condition := expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotInitialized)
+	if !strings.Contains(condition.Message, v1alpha1.TaintUninitialized) ||
+		!strings.Contains(condition.Message, "cloud controller manager") ||
+		!strings.Contains(instance.Status.NextAction, "openshift-cloud-controller-manager") {
+		t.Errorf("it says %q, %q", condition.Message, instance.Status.NextAction)
+	}
+	if node := x.node(); node.Annotations[v1alpha1.AnnotationVersion] != "" ||
+		!strings.Contains(strings.Join(taints(node), " "), v1alpha1.TaintNotReady) {
+		t.Errorf("the node was released: taints %q", taints(node))
+	}
+	execs, told := len(h.execs()), x.told()
+	instance, after := x.reconcile()
+	if instance.Status.Summary != v1alpha1.ReasonNodeNotInitialized || after != 0 || len(h.execs()) != execs {
+		t.Errorf("it is %s, looks again after %s, and has run %q", instance.Status.Summary, after, h.execs()[execs:])
+	}
+	for _, line := range told {
+		if strings.Contains(line, v1alpha1.ReasonNodeNotInitialized) {
+			t.Errorf("a wait is reported as a failure: %s", line)
+		}
+	}
+	if !x.changes(withoutTaint(v1alpha1.TaintUninitialized)) {
+		t.Error("the end of the taint does not wake the instance")
+	}
+	instance, _ = x.reconcile()
+	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+}
+
+func TestWhoInitializesANodeOnAzure(t *testing.T) {
+	spec := nodespec.NodeSpec{Services: []nodespec.Service{{ServiceConfig: host.ServiceConfig{
+		Name: nodespec.ServiceCloudNodeManager}}}}
+	o := notInitialized(registered(), spec)
+	if !strings.Contains(o.Message, "service cloud-node-manager") ||
+		!strings.Contains(o.Next, `C:\var\log\cloud-node-manager`) || o.Outcome != obstacle.Wait {
+		t.Errorf("%+v", o)
+	}
 }

@@ -173,11 +173,12 @@ func waitingStill(failure *obstacle.Obstacle, after time.Duration) *obstacle.Obs
 	return &told
 }
 
-// lookAgain brings the next look forward to when certificates are to be renewed.
+// lookAgain brings the next look forward to when certificates are to be renewed, or something is to be put back.
 func (p renew) lookAgain(s *scope.Scope, result ctrl.Result) ctrl.Result {
 	if s.Instance.Spec.DesiredState != v1alpha1.DesiredStateNode || s.Instance.Spec.Paused {
 		return result
 	}
+	result.RequeueAfter = certificates.Sooner(result.RequeueAfter, s.PutBackIn)
 	now := p.clock.Now()
 	due, next := certificates.Due(s.Instance.Status.Certificates, now, p.jitter())
 	if len(due) > 0 {

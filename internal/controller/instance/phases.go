@@ -30,7 +30,7 @@ type phase struct {
 // Values of phase.keepsReady.
 func always(*scope.Scope) bool           { return true }
 func whenNodeWorks(s *scope.Scope) bool  { return s.Works }
-func whenKeyDiffers(s *scope.Scope) bool { return s.KeyDiffers }
+func whenNodeGoesOn(s *scope.Scope) bool { return s.KeyDiffers || s.Moved }
 
 // Values of phase.turn.
 var (
@@ -70,6 +70,7 @@ func (a rooms) phases(instance *v1alpha1.WindowsInstance) []phase {
 	return []phase{
 		{name: "entry", run: a.entry.run, keepsReady: always},
 		{name: "pause", run: pause, keepsReady: always},
+		{name: "keep", run: a.keep.run, keepsReady: always},
 		{name: "key", run: a.key.run, keepsReady: always},
 		{name: "cluster", run: a.cluster.run, keepsReady: always},
 		{name: "settings", run: a.settings.run},
@@ -81,7 +82,7 @@ func (a rooms) phases(instance *v1alpha1.WindowsInstance) []phase {
 		{name: "replacement", run: a.replacement.run},
 		{name: "eligible", run: a.eligible.run, keepsReady: whenNodeWorks},
 		{name: "turn", run: a.turn.Await},
-		{name: "reach", run: a.link.Reach, keepsReady: whenKeyDiffers, turn: asksHost},
+		{name: "reach", run: a.link.Reach, keepsReady: whenNodeGoesOn, turn: asksHost},
 		{name: "adoptKey", run: a.adoptKey.run},
 		{name: "inspect", run: a.link.Inspect, turn: asksHost},
 		{name: "rollBack", run: a.rollback.RollBack},

@@ -25,8 +25,8 @@ func joinedInProgress() *v1alpha1.WindowsInstance {
 func registered() *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: machine, UID: "late-uid",
-			Labels: map[string]string{corev1.LabelOSStable: "windows"}},
-		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: v1alpha1.TaintNotReady,
+			Labels: map[string]string{corev1.LabelOSStable: "windows", v1alpha1.LabelOSID: "Windows"}},
+		Spec: corev1.NodeSpec{Taints: []corev1.Taint{forWindows, {Key: v1alpha1.TaintNotReady,
 			Effect: corev1.TaintEffectNoSchedule}}},
 	}
 }

@@ -35,6 +35,7 @@ type rooms struct {
 	delivery delivery.Delivery
 
 	entry       entry
+	keep        keep
 	key         key
 	cluster     clusterFacts
 	settings    settings
@@ -100,6 +101,7 @@ func (r *Reconciler) rooms() rooms {
 // wirePhases gives the phases of this package what they need.
 func (r *Reconciler) wirePhases(a *rooms) {
 	a.entry = entry{namespace: r.Namespace}
+	a.keep = keep{nodes: a.nodes, events: a.events, clock: r.Clock}
 	a.key = key{client: r.Client, namespace: r.Namespace}
 	a.cluster = clusterFacts{cluster: r.Cluster}
 	a.settings = settings{gate: r.Gate}
@@ -109,6 +111,7 @@ func (r *Reconciler) wirePhases(a *rooms) {
 	}
 	a.idle = idle{
 		turn: a.turn, nodes: a.nodes, specs: a.specs, rollback: a.rollback, clock: r.Clock, version: r.Version,
+		addresses: addresses{lookUp: r.LookUp, jitter: r.Jitter},
 	}
 	a.replacement = replacement{turn: a.turn, nodes: a.nodes}
 	a.eligible = eligible{line: r.Line}

@@ -97,6 +97,9 @@ func TestACertificateIsKeptGoodForAMonth(t *testing.T) {
 				if after <= 0 || after > shortLife || passes > 5000 {
 					t.Fatalf("look %d: the next one is after %s", passes, after)
 				}
+				if renewals < 2 { // until the host key of the first contact is on it
+					version = x.node().ResourceVersion
+				}
 				x.clock.Step(after)
 			}
 			if least, most := days*24/48, days*24/33; renewals < least || renewals > most {

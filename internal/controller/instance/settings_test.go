@@ -112,17 +112,24 @@ func hostToJoin(t *testing.T, platform string, change ...func(*fake.Options)) (*
 	return x, h, gate
 }
 
-// joins lets the operator make a Ready node of the host.
-func (x *trial) joins() *v1alpha1.WindowsInstance {
+// registers lets the operator configure the host until its kubelet registers the Node, with more taints perhaps.
+func (x *trial) registers(more ...corev1.Taint) {
 	x.t.Helper()
 	x.until("the kubelet's certificate", summarized(v1alpha1.ReasonNodeNotRegistered))
 	node := readyNode("")
 	node.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(x.clock.Now())
 	node.Annotations = map[string]string{v1alpha1.AnnotationPodSubnet: trialSubnet}
-	node.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNotReady, Effect: corev1.TaintEffectNoSchedule}}
+	node.Spec.Taints = append([]corev1.Taint{forWindows, {Key: v1alpha1.TaintNotReady,
+		Effect: corev1.TaintEffectNoSchedule}}, more...)
 	if err := x.Client.Create(x.t.Context(), node); err != nil {
 		x.t.Fatal(err)
 	}
+}
+
+// joins lets the operator make a Ready node of the host.
+func (x *trial) joins() *v1alpha1.WindowsInstance {
+	x.t.Helper()
+	x.registers()
 	return x.until("a Ready node", summarized(v1alpha1.ReasonReady))
 }
 

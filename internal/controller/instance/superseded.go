@@ -10,15 +10,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
-// superseded reports whether something else is wanted of a Machine's host than what this reconcile works on: its
-// Machine is being deleted, say, or the instance was made again, for another host perhaps. Work on other hosts goes on
-// to where it would stop anyway.
+// superseded reports whether something else is wanted of the host than what this reconcile works on: the instance was
+// deleted and made again, for another host perhaps, or something else is wanted of a Machine's host, because its Machine
+// is being deleted, say. Other work on a listed host goes on to where it would stop anyway.
 func (r *Reconciler) superseded(ctx context.Context, instance *v1alpha1.WindowsInstance) bool {
-	if instance.Spec.Source.Machine == nil {
-		return false
-	}
 	present := r.present(ctx, instance)
-	return present.UID != instance.UID ||
+	return present.UID != instance.UID || instance.Spec.Source.Machine != nil &&
 		present.Generation > instance.Generation && present.Spec.DesiredState != instance.Spec.DesiredState
 }
 

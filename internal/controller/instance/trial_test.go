@@ -234,7 +234,13 @@ func (x *trial) asNode(instance *v1alpha1.WindowsInstance, keyHash string) {
 		x.t.Fatal(err)
 	}
 	status.SpecDigest = spec.Digest()
-	if err := x.Client.Create(x.t.Context(), readyNode(keyHash)); err != nil {
+	node := readyNode(keyHash)
+	node.Annotations[v1alpha1.AnnotationHostKey] = status.HostKey.Key
+	node.Annotations[v1alpha1.AnnotationHostKeyType] = status.HostKey.Type
+	if instance.Spec.Source.ConfigMapKey != "" {
+		node.Labels[v1alpha1.LabelWorker], node.Labels[v1alpha1.LabelBYOH] = "", "true"
+	}
+	if err := x.Client.Create(x.t.Context(), node); err != nil {
 		x.t.Fatal(err)
 	}
 	stored := instance.DeepCopy()
@@ -250,15 +256,20 @@ func (x *trial) asNode(instance *v1alpha1.WindowsInstance, keyHash string) {
 func readyNode(keyHash string) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: machine, UID: "node-uid", Labels: map[string]string{corev1.LabelOSStable: "windows"},
+			Name: machine, UID: "node-uid",
+			Labels: map[string]string{corev1.LabelOSStable: "windows", v1alpha1.LabelOSID: "Windows"},
 			Annotations: map[string]string{
 				v1alpha1.AnnotationInstance: machine, v1alpha1.AnnotationPubKeyHash: keyHash, v1alpha1.AnnotationVersion: "1.2.3",
 				v1alpha1.AnnotationPodSubnet: "10.132.0.0/24",
 			},
 		},
+		Spec:   corev1.NodeSpec{Taints: []corev1.Taint{forWindows}},
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 	}
 }
+
+// forWindows is the taint that every Windows node has.
+var forWindows = corev1.Taint{Key: v1alpha1.TaintWindows, Value: "Windows", Effect: corev1.TaintEffectNoSchedule}
 
 func supportedCluster() *nodespec.Cluster {
 	certificate := "-----BEGIN CERTIFICATE-----\nQVBJIHNlcnZlcg==\n-----END CERTIFICATE-----\n"

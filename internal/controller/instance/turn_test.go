@@ -37,6 +37,14 @@ func (x *trial) changeStatus(change func(*v1alpha1.WindowsInstanceStatus)) {
 	}
 }
 
+// forgetHostKey takes the pinned host key from the instance and its Node.
+func (x *trial) forgetHostKey() {
+	x.t.Helper()
+	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) { status.HostKey = nil })
+	x.changeNode(withoutAnnotation(v1alpha1.AnnotationHostKey))
+	x.changeNode(withoutAnnotation(v1alpha1.AnnotationHostKeyType))
+}
+
 func wantReboot(node *corev1.Node) { node.Annotations[v1alpha1.AnnotationRebootRequired] = "patches" }
 
 // cordonedByUs is what a node is like whose drain began at noon.

@@ -101,16 +101,19 @@ func nodeChanged() predicate.Funcs {
 				return false
 			}
 			return nodestate.Ready(before) != nodestate.Ready(after) || nodestate.Unproven(before) != nodestate.Unproven(after) ||
-				watched(before) != watched(after) || nodes.RebootWanted(before) != nodes.RebootWanted(after) || !maps.Equal(before.Labels, after.Labels)
+				watched(before) != watched(after) || nodes.RebootWanted(before) != nodes.RebootWanted(after) ||
+				nodes.ForWindows(before) != nodes.ForWindows(after) ||
+				nodestate.Uninitialized(before) != nodestate.Uninitialized(after) || !maps.Equal(before.Labels, after.Labels)
 		},
 	}
 }
 
 // watched returns the annotations that an instance waits for or keeps.
-func watched(node *corev1.Node) [4]string {
-	return [4]string{
+func watched(node *corev1.Node) [6]string {
+	return [6]string{
 		node.Annotations[v1alpha1.AnnotationPodSubnet], node.Annotations[v1alpha1.AnnotationInstance],
 		node.Annotations[v1alpha1.AnnotationVersion], node.Annotations[v1alpha1.AnnotationPubKeyHash],
+		node.Annotations[v1alpha1.AnnotationHostKey], node.Annotations[v1alpha1.AnnotationHostKeyType],
 	}
 }
 

@@ -3,6 +3,7 @@ package kubelet
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,12 +62,11 @@ func (k *kubelet) labels() map[string]string {
 // status returns the node's status after an observation; what did not change is kept from the one before.
 func (k *kubelet) status(before corev1.NodeStatus, seen observation, now time.Time) corev1.NodeStatus {
 	status := *before.DeepCopy()
-	status.Addresses = nil
-	if k.config.nodeIP != "" {
-		status.Addresses = append(status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: k.config.nodeIP})
+	if err := k.checkNodeIP(); err != nil {
+		k.errorf("Failed to set some node status fields: %v", err) // the addresses stay as they were
+	} else {
+		status.Addresses = k.addresses()
 	}
-	status.Addresses = append(status.Addresses, corev1.NodeAddress{Type: corev1.NodeHostName,
-		Address: k.labels()[corev1.LabelHostname]})
 	status.Capacity = corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("4"),
 		corev1.ResourceMemory:           *resource.NewQuantity(k.system.MemoryBytes, resource.BinarySI),
@@ -88,6 +88,24 @@ func (k *kubelet) status(before corev1.NodeStatus, seen observation, now time.Ti
 	}
 	status.Conditions = conditions(before.Conditions, seen, metav1.NewTime(now))
 	return status
+}
+
+// checkNodeIP refuses an address that the machine does not have.
+// Source: k8s.io/kubernetes, pkg/kubelet/kubelet_node_status.go, setNodeStatus and validateNodeIP;
+// pkg/kubelet/nodestatus/setters.go, NodeAddress.
+func (k *kubelet) checkNodeIP() error {
+	if ip := k.config.nodeIP; ip != "" && !slices.Contains(k.Process.Machine.Addresses(), ip) {
+		return fmt.Errorf("failed to validate nodeIP: node IP: %q not found in the host's network interfaces", ip)
+	}
+	return nil
+}
+
+func (k *kubelet) addresses() []corev1.NodeAddress {
+	var addresses []corev1.NodeAddress
+	if k.config.nodeIP != "" {
+		addresses = append(addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: k.config.nodeIP})
+	}
+	return append(addresses, corev1.NodeAddress{Type: corev1.NodeHostName, Address: k.labels()[corev1.LabelHostname]})
 }
 
 // conditions has the reasons and messages of the real kubelet.

@@ -2,6 +2,7 @@
 package event
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -135,6 +136,17 @@ func NodeLost(instance *v1alpha1.WindowsInstance) Event {
 	return Event{instance, nil, corev1.EventTypeNormal, "NodeLost", "Join",
 		"Node " + instance.Status.NodeRef.Name +
 			" was deleted while its host is still listed: the kubelet is restarted to register it again."}
+}
+
+// NodePutRight says what the operator has put back on the Node. again is true when another writer keeps changing it.
+func NodePutRight(instance *v1alpha1.WindowsInstance, node *corev1.Node, changed []string, again bool) Event {
+	message := "Another writer has changed what the operator owns on Node " + node.Name + ", and it was put back: " +
+		strings.Join(changed, ", ") + "."
+	if !again {
+		return Event{instance, node, corev1.EventTypeNormal, "NodePutRight", "Keep", message}
+	}
+	return Event{instance, node, corev1.EventTypeWarning, "NodePutRight", "Keep", message +
+		" This happens again and again. The operator puts it back less and less often: find the writer in the audit log of the API server, and stop it."}
 }
 
 // LogsPortClosed says that the API server may not reach the kubelet.

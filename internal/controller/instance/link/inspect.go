@@ -31,7 +31,7 @@ func (l Link) Inspect(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if o := l.AwaitRestart(s, facts); o != nil {
 		return o
 	}
-	s.Instance.Status.Host = HostStatus(facts)
+	s.Instance.Status.Host = HostStatus(s, facts)
 	return nil
 }
 
@@ -62,12 +62,13 @@ func (l Link) Learn(s *scope.Scope, facts *plan.Facts) {
 	}
 }
 
-// HostStatus returns the status of the host, from its facts.
-func HostStatus(facts *plan.Facts) *v1alpha1.HostStatus {
+// HostStatus returns the status of the host that the scope has a connection to, from its facts.
+func HostStatus(s *scope.Scope, facts *plan.Facts) *v1alpha1.HostStatus {
 	system := facts.System
 	return &v1alpha1.HostStatus{
 		Name: system.HostName, Product: system.Product, Build: fmt.Sprintf("%s.%d", system.Version, system.Revision),
 		MachineID: system.MachineID, BootID: system.BootID, Addresses: system.Addresses,
+		ReachedAt: s.Connection.Address(),
 	}
 }
 

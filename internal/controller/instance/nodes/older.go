@@ -21,15 +21,10 @@ func IsOlder(node *corev1.Node) bool {
 // has written meanwhile.
 func (n Nodes) BindOlder(ctx context.Context, instance *v1alpha1.WindowsInstance, node *corev1.Node) error {
 	after := node.DeepCopy()
-	setLabels(after, instance)
+	own(after, instance)
 	setAll(&after.Annotations, map[string]string{
-		v1alpha1.AnnotationInstance:      instance.Name,
 		v1alpha1.AnnotationTakenOverFrom: node.Annotations[v1alpha1.AnnotationVersion],
 	})
-	if key := instance.Status.HostKey; key != nil {
-		setAll(&after.Annotations, map[string]string{v1alpha1.AnnotationHostKey: key.Key,
-			v1alpha1.AnnotationHostKeyType: key.Type})
-	}
 	if err := n.Client.Patch(ctx, after, client.MergeFromWithOptions(node,
 		client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("patch Node %s: %w", node.Name, err)

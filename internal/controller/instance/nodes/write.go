@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,12 +18,7 @@ import (
 // for each registration. It notes the Node's UID in the instance's status.nodeRef, for the caller to write.
 func (n Nodes) Bind(ctx context.Context, instance *v1alpha1.WindowsInstance, node *corev1.Node) error {
 	after := node.DeepCopy()
-	setLabels(after, instance)
-	key := instance.Status.HostKey
-	setAll(&after.Annotations, map[string]string{
-		v1alpha1.AnnotationInstance: instance.Name,
-		v1alpha1.AnnotationHostKey:  key.Key, v1alpha1.AnnotationHostKeyType: key.Type,
-	})
+	own(after, instance)
 	first := node.Annotations[v1alpha1.AnnotationInstance] == ""
 	if first {
 		addTaints(after, instance.Spec.Node)
@@ -39,42 +33,15 @@ func (n Nodes) Bind(ctx context.Context, instance *v1alpha1.WindowsInstance, nod
 	return nil
 }
 
-// kubeletsLabels are what the kubelet says of its host, or the operator of its source. A Machine's labels do not change
-// them.
-var kubeletsLabels = []string{
-	corev1.LabelOSStable, corev1.LabelArchStable, corev1.LabelHostname, corev1.LabelWindowsBuild,
-	v1alpha1.LabelOSID, v1alpha1.LabelBYOH,
-}
-
-// setLabels puts on the Node the labels of a node of ours, and keepLabels those of its source.
-func setLabels(node *corev1.Node, instance *v1alpha1.WindowsInstance) {
-	if instance.Spec.Source.ConfigMapKey != "" {
-		setAll(&node.Labels, map[string]string{v1alpha1.LabelWorker: "", v1alpha1.LabelBYOH: "true"})
-	}
-	keepLabels(node, instance.Spec.Node)
-}
-
-// keepLabels puts the labels on the Node that its source wants there. Others stay.
-func keepLabels(node *corev1.Node, metadata *v1alpha1.NodeMetadata) {
-	if metadata == nil {
-		return
-	}
-	for name, value := range metadata.Labels {
-		if !slices.Contains(kubeletsLabels, name) {
-			setAll(&node.Labels, map[string]string{name: value})
-		}
-	}
-}
-
 // addTaints puts the taints on the Node that its source wants there. Of one key and effect there is only one taint;
 // that of the Node stays.
 func addTaints(node *corev1.Node, metadata *v1alpha1.NodeMetadata) {
 	if metadata == nil {
 		return
 	}
-	for _, taint := range metadata.Taints {
-		if !slices.ContainsFunc(node.Spec.Taints, func(present corev1.Taint) bool { return present.MatchTaint(&taint) }) {
-			node.Spec.Taints = append(node.Spec.Taints, taint)
+	for i := range metadata.Taints {
+		if taintLike(node, &metadata.Taints[i]) == nil {
+			node.Spec.Taints = append(node.Spec.Taints, metadata.Taints[i])
 		}
 	}
 }

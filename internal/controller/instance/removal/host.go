@@ -135,7 +135,7 @@ func (r Removal) removeWithAgent(ctx context.Context, s *scope.Scope) *obstacle.
 	if o := r.Link.AwaitRestart(s, s.Session.Facts); o != nil {
 		return o
 	}
-	s.Instance.Status.Host = link.HostStatus(s.Session.Facts)
+	s.Instance.Status.Host = link.HostStatus(s, s.Session.Facts)
 	// An instance that went before it knew whose host it has learns it only now.
 	if o := r.HandOver(ctx, s); o != nil || s.HandedOver {
 		return o

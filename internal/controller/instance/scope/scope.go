@@ -57,12 +57,18 @@ type Scope struct {
 	// KeyDiffers is true when the host was configured with another key than the present one, and its node works.
 	// OnlyKeyDiffers is true when nothing else of it is to be changed.
 	KeyDiffers, OnlyKeyDiffers bool
+	// Moved is true when the address of a host whose node works leads to another IP address than the one at which the
+	// host was reached last.
+	Moved bool
 	// HandedOver is true when another instance has the same host, which therefore stays as it is.
 	HandedOver bool
 	// Unreached is true when the host was dialed and could not be connected to, and does not restart.
 	Unreached bool
 	// Renewal is why a certificate that is due could not be renewed; nil when nothing is in the way.
 	Renewal *obstacle.Obstacle
+	// PutBackIn is how long the operator waits before it puts back again what another writer keeps changing on the Node;
+	// zero when it need not wait. Until then it also leaves out other writes to the Node that can wait.
+	PutBackIn time.Duration
 	// Finished is true when the phases have come to an end or to an obstacle.
 	Finished bool
 	// Silent is true when no status is to be written: the object is gone, or the operator ends, or has read nothing yet.

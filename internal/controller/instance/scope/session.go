@@ -54,6 +54,8 @@ type Session struct {
 	Drains time.Time
 	// RestartLooks counts the looks at a host that restarts.
 	RestartLooks int
+	// PutBack is what the operator remembers of writers that change what it owns on the Node.
+	PutBack PutBack
 	// LastProgress is when progress was last written to the API.
 	LastProgress time.Time
 }
@@ -96,6 +98,12 @@ type Renewal struct {
 	Next     time.Time
 	// Failure is the failure of the last attempt; nil when it succeeded.
 	Failure *obstacle.Obstacle
+}
+
+// PutBack counts how often in a row the operator has put back what it owns on a Node, and when it did so last.
+type PutBack struct {
+	Times int
+	Last  time.Time
 }
 
 // Sessions are the sessions by instance name. Each is used by one reconcile at a time.

@@ -1,0 +1,84 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+)
+
+//
+func TestWhenAHostHasMoved(t *testing.T) {
+	leadsTo := func(addresses ...string) func(context.Context, string) ([]string, error) {
+		return func(context.Context, string) ([]string, error) { return addresses, nil }
+	}
+	for name, c := range map[string]struct {
+		address, reachedAt string
+		lookUp             func(context.Context, string) ([]string, error)
+		want               bool
+	}{
+		"its name leads elsewhere":            {"win.example.com", "10.0.0.8", leadsTo("10.0.0.9"), true},
+		"not while its name leads to it":      {"win.example.com", "10.0.0.8", leadsTo("10.0.0.9", "10.0.0.8"), false},
+		"not while its name leads nowhere":    {"win.example.com", "10.0.0.8", leadsTo(), false},
+		"not while it was never reached":      {"win.example.com", "", leadsTo("10.0.0.9"), false},
+		"its Machine has another address":     {"10.0.0.9", "10.0.0.8", nil, true},
+		"not while its Machine has the same":  {"10.0.0.8", "10.0.0.8", nil, false},
+		"not where names cannot be looked up": {"win.example.com", "10.0.0.8", nil, false},
+		"not while the name server does not answer": {"win.example.com", "10.0.0.8",
+			func(context.Context, string) ([]string, error) { return nil, errors.New("timeout") }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			instance := listed()
+			instance.Spec.Address = c.address
+			instance.Status.Host = &v1alpha1.HostStatus{ReachedAt: c.reachedAt}
+			if got := (addresses{lookUp: c.lookUp}).moved(t.Context(), instance); got != c.want {
+				t.Errorf("it is %t", got)
+			}
+		})
+	}
+}
+
+// The kubelet of a host with another address reports Ready all the same.
+func TestAHostWhoseNameLeadsElsewhereIsLookedAtAgain(t *testing.T) {
+	x, h, _ := nodeInService(t, "None", func(o *fake.Options) {})
+	x.change(x.instance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Address = "win.example.com" })
+	leads := x.instance().Status.Host.ReachedAt
+	if leads == "" {
+		t.Fatal("nobody knows where the host was reached")
+	}
+	x.LookUp = func(context.Context, string) ([]string, error) { return []string{leads}, nil }
+	execs := len(h.execs())
+	instance, after := x.reconcile()
+	if len(h.execs()) != execs || after < nameRecheck {
+		t.Fatalf("run were %q, the next look is after %s", h.execs()[execs:], after)
+	}
+	leads = "10.0.128.99"
+	x.clock.Step(after)
+	instance, _ = x.reconcile()
+	if !slices.Contains(h.execs()[execs:], "facts") {
+		t.Errorf("the host was not asked: %q, %s", h.execs()[execs:], instance.Status.Summary)
+	}
+}
+
+func TestANodeGoesOnWhoseNameLeadsToNoHost(t *testing.T) {
+	x := newTrial(t)
+	instance := listed()
+	instance.Spec.Address = "win.example.com"
+	x.asNode(instance, x.key.Hash())
+	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) { status.Host.ReachedAt = "10.0.128.7" })
+	x.LookUp = func(context.Context, string) ([]string, error) { return []string{"10.0.128.99"}, nil }
+	x.server = func(context.Context) (net.Conn, error) { return nil, errors.New("no route to host") }
+	instance, after := x.reconcile()
+	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, "Unreachable")
+	if after == 0 || after > time.Minute {
+		t.Errorf("the next look is after %s", after)
+	}
+}

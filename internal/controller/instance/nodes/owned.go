@@ -1,0 +1,156 @@
+package nodes
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+)
+
+// own puts on the Node what the operator owns on the Node of an instance: the labels of a Windows node and those of the
+// instance's source, the taint for Windows, the binding and the pinned host key. All else on the Node stays.
+func own(node *corev1.Node, instance *v1alpha1.WindowsInstance) {
+	listed := instance.Spec.Source.ConfigMapKey != ""
+	setAll(&node.Labels, nodespec.NodeLabels(listed))
+	if listed {
+		setAll(&node.Labels, map[string]string{v1alpha1.LabelWorker: ""})
+	}
+	keepLabels(node, instance.Spec.Node)
+	setAll(&node.Annotations, map[string]string{v1alpha1.AnnotationInstance: instance.Name})
+	if key := instance.Status.HostKey; key != nil {
+		setAll(&node.Annotations, map[string]string{v1alpha1.AnnotationHostKey: key.Key,
+			v1alpha1.AnnotationHostKeyType: key.Type})
+	}
+	windows := windowsTaint()
+	if present := taintLike(node, &windows); present != nil {
+		present.Value = windows.Value
+	} else {
+		node.Spec.Taints = append(node.Spec.Taints, windows)
+	}
+}
+
+// ownProof puts back on a proven Node what the operator has noted there when it proved it. Nodes of older operators are
+// left as they are.
+func ownProof(node *corev1.Node, status *v1alpha1.WindowsInstanceStatus) {
+	if nodestate.Unproven(node) || IsOlder(node) {
+		return
+	}
+	for name, value := range map[string]string{
+		v1alpha1.AnnotationVersion: status.Version, v1alpha1.AnnotationPubKeyHash: status.PublicKeyHash,
+	} {
+		if node.Annotations[name] == "" && value != "" {
+			setAll(&node.Annotations, map[string]string{name: value})
+		}
+	}
+}
+
+// kubeletsLabels are what the kubelet says of its host, or the operator of its source. A Machine's labels do not change
+// them.
+var kubeletsLabels = []string{
+	corev1.LabelOSStable, corev1.LabelArchStable, corev1.LabelHostname, corev1.LabelWindowsBuild,
+	v1alpha1.LabelOSID, v1alpha1.LabelBYOH,
+}
+
+// keepLabels puts the labels on the Node that its source wants there. Others stay.
+func keepLabels(node *corev1.Node, metadata *v1alpha1.NodeMetadata) {
+	if metadata == nil {
+		return
+	}
+	for name, value := range metadata.Labels {
+		if !slices.Contains(kubeletsLabels, name) {
+			setAll(&node.Labels, map[string]string{name: value})
+		}
+	}
+}
+
+func windowsTaint() corev1.Taint {
+	taint := nodespec.WindowsTaint()
+	return corev1.Taint{Key: taint.Key, Value: taint.Value, Effect: corev1.TaintEffect(taint.Effect)}
+}
+
+// taintLike returns the Node's taint of the same key and effect, of which there is at most one; nil when there is none.
+func taintLike(node *corev1.Node, taint *corev1.Taint) *corev1.Taint {
+	for i := range node.Spec.Taints {
+		if node.Spec.Taints[i].MatchTaint(taint) {
+			return &node.Spec.Taints[i]
+		}
+	}
+	return nil
+}
+
+// ForWindows reports whether a Node has the taint that keeps pods away that do not tolerate Windows.
+func ForWindows(node *corev1.Node) bool {
+	windows := windowsTaint()
+	present := taintLike(node, &windows)
+	return present != nil && present.Value == windows.Value
+}
+
+// whole returns the instance's Node as it is with all that the operator owns there.
+func whole(node *corev1.Node, instance *v1alpha1.WindowsInstance) *corev1.Node {
+	after := node.DeepCopy()
+	own(after, instance)
+	ownProof(after, &instance.Status)
+	return after
+}
+
+// Lacks reports whether the Node that is bound to the instance lacks what the operator owns there. It reads the cache,
+// and so costs no request.
+func (n Nodes) Lacks(ctx context.Context, instance *v1alpha1.WindowsInstance) (bool, error) {
+	if NameOf(instance) == "" {
+		return false, nil
+	}
+	node := &corev1.Node{}
+	if err := n.Client.Get(ctx, types.NamespacedName{Name: NameOf(instance)}, node); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return ownership.Bound(instance, node) && len(differences(node, whole(node, instance))) > 0, nil
+}
+
+// PutBack writes to the Node that is bound to the instance what the operator owns there and another writer has changed.
+// It returns the Node, and names what it has put back. What another instance owns stays.
+func (n Nodes) PutBack(ctx context.Context, instance *v1alpha1.WindowsInstance) (*corev1.Node, []string, error) {
+	node, err := n.Of(ctx, instance)
+	if err != nil || node == nil || !ownership.Bound(instance, node) {
+		return nil, nil, err
+	}
+	after := whole(node, instance)
+	changed := differences(node, after)
+	if len(changed) == 0 {
+		return node, nil, nil
+	}
+	if owns, err := n.Owns(ctx, instance, node); err != nil || !owns {
+		return node, nil, err
+	}
+	return node, changed, n.Patch(ctx, node, after)
+}
+
+// differences names what one of two states of a Node has, and the other has not.
+func differences(before, after *corev1.Node) []string {
+	names := changed("label", before.Labels, after.Labels)
+	names = append(names, changed("annotation", before.Annotations, after.Annotations)...)
+	for i := range after.Spec.Taints {
+		taint := &after.Spec.Taints[i]
+		if present := taintLike(before, taint); present == nil || present.Value != taint.Value {
+			names = append(names, "taint "+taint.ToString())
+		}
+	}
+	return names
+}
+
+func changed(kind string, before, after map[string]string) []string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		if value, there := before[name]; !there || value != after[name] {
+			names = append(names, kind+" "+name)
+		}
+	}
+	return names
+}

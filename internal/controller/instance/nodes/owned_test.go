@@ -1,0 +1,22 @@
+package nodes
+
+import (
+	"testing"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// The kubelet registers with what nodespec says, and the operator keeps that: under the names that others use.
+func TestLabelsAndTaintOfANodeHaveTheNamesOfTheAPI(t *testing.T) {
+	labels := nodespec.NodeLabels(true)
+	if len(labels) != 2 || labels[v1alpha1.LabelOSID] != "Windows" || labels[v1alpha1.LabelBYOH] != "true" {
+		t.Errorf("labels of a listed host are %v", labels)
+	}
+	if labels := nodespec.NodeLabels(false); len(labels) != 1 || labels[v1alpha1.LabelOSID] != "Windows" {
+		t.Errorf("labels of a Machine's host are %v", labels)
+	}
+	if windows := windowsTaint(); windows.Key != v1alpha1.TaintWindows || windows.ToString() != "os=Windows:NoSchedule" {
+		t.Errorf("the taint is %s", windows.ToString())
+	}
+}

@@ -1,0 +1,198 @@
+package instance
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// inService returns a trial with a node in service of a listed host, which lacks nothing.
+func inService(t *testing.T) *trial {
+	t.Helper()
+	x := newTrial(t)
+	instance := listed()
+	instance.Status.Version = "1.2.3"
+	x.asNode(instance, x.key.Hash())
+	x.reconcile()
+	x.told()
+	x.clock.Step(putBackCalm)
+	return x
+}
+
+// changes lets another writer change the Node, and reports whether that wakes the instance.
+func (x *trial) changes(change func(*corev1.Node)) bool {
+	x.t.Helper()
+	before, after := x.node(), x.node()
+	change(after)
+	if err := x.Client.Update(x.t.Context(), after); err != nil {
+		x.t.Fatal(err)
+	}
+	return nodeChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: x.node()})
+}
+
+func withoutTaint(key string) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
+	}
+}
+
+func withoutLabel(name string) func(*corev1.Node) {
+	return func(n *corev1.Node) { delete(n.Labels, name) }
+}
+
+func withoutAnnotation(name string) func(*corev1.Node) {
+	return func(n *corev1.Node) { delete(n.Annotations, name) }
+}
+
+//
+func TestWhatTheOperatorOwnsOnANodeIsPutBackAtOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*corev1.Node)
+		told   string
+	}{
+		"the label of the system": {withoutLabel(v1alpha1.LabelOSID), "label node.openshift.io/os_id"},
+		"another value of it": {func(n *corev1.Node) { n.Labels[v1alpha1.LabelOSID] = "rhel" },
+			"label node.openshift.io/os_id"},
+		"the label of a listed host": {withoutLabel(v1alpha1.LabelBYOH), "label " + v1alpha1.LabelBYOH},
+		"the label of a worker":      {withoutLabel(v1alpha1.LabelWorker), "label " + v1alpha1.LabelWorker},
+		"the taint for Windows":      {withoutTaint(v1alpha1.TaintWindows), "taint os=Windows:NoSchedule"},
+		"another value of the taint": {func(n *corev1.Node) { n.Spec.Taints[0].Value = "Linux" },
+			"taint os=Windows:NoSchedule"},
+		"the binding": {withoutAnnotation(v1alpha1.AnnotationInstance),
+			"annotation " + v1alpha1.AnnotationInstance},
+		"another binding": {func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationInstance] = "nobody" },
+			"annotation " + v1alpha1.AnnotationInstance},
+		"the host key": {withoutAnnotation(v1alpha1.AnnotationHostKey), "annotation " + v1alpha1.AnnotationHostKey},
+		"another host key": {func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationHostKey] = "AAAA" },
+			"annotation " + v1alpha1.AnnotationHostKey},
+		"the type of the host key": {withoutAnnotation(v1alpha1.AnnotationHostKeyType),
+			"annotation " + v1alpha1.AnnotationHostKeyType},
+		"the operator's version": {withoutAnnotation(v1alpha1.AnnotationVersion),
+			"annotation " + v1alpha1.AnnotationVersion},
+		"the hash of the key": {withoutAnnotation(v1alpha1.AnnotationPubKeyHash),
+			"annotation " + v1alpha1.AnnotationPubKeyHash},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := inService(t)
+			before := x.node()
+			if !x.changes(c.change) {
+				t.Error("the change does not wake the instance")
+			}
+			instance, _ := x.reconcile()
+			expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+			after := x.node()
+			if !maps.Equal(after.Labels, before.Labels) || !maps.Equal(after.Annotations, before.Annotations) ||
+				!slices.Equal(taints(after), taints(before)) {
+				t.Errorf("labels %v, annotations %v, taints %q", after.Labels, after.Annotations, taints(after))
+			}
+			if told := x.told(); len(told) != 1 || !strings.HasPrefix(told[0], "Normal NodePutRight") ||
+				!strings.Contains(told[0], c.told+".") {
+				t.Errorf("the events are %q", told)
+			}
+			x.reconcile()
+			if x.node().ResourceVersion != after.ResourceVersion || x.dials > 0 {
+				t.Errorf("a pass with nothing to do writes, or there were %d connections", x.dials)
+			}
+		})
+	}
+}
+
+//
+func TestWhatAUserOwnsOnANodeStays(t *testing.T) {
+	x := inService(t)
+	x.changes(func(n *corev1.Node) {
+		n.Labels["mine"], n.Annotations["example.com/mine"], n.Spec.Unschedulable = "x", "y", true
+		n.Labels[corev1.LabelWindowsBuild] = "10.0.26100" // the kubelet's
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "gpu", Effect: corev1.TaintEffectNoExecute},
+			corev1.Taint{Key: v1alpha1.TaintWindows, Value: "Windows", Effect: corev1.TaintEffectNoExecute})
+	})
+	before := x.node()
+	if x.reconcile(); x.node().ResourceVersion != before.ResourceVersion {
+		t.Errorf("the Node was written: %+v", x.node())
+	}
+	x.changes(withoutLabel(v1alpha1.LabelOSID))
+	x.reconcile()
+	after := x.node()
+	if !maps.Equal(after.Labels, before.Labels) || !maps.Equal(after.Annotations, before.Annotations) ||
+		!slices.Equal(taints(after), taints(before)) || !after.Spec.Unschedulable {
+		t.Errorf("labels %v, annotations %v, taints %q, unschedulable %t", after.Labels, after.Annotations, taints(after),
+			after.Spec.Unschedulable)
+	}
+}
+
+// A controller of a user takes the taint away again and again. It must not make the operator write without an end.
+func TestTheOperatorDoesNotFightAnotherWriter(t *testing.T) {
+	x := inService(t)
+	took := func() bool {
+		x.changes(withoutTaint(v1alpha1.TaintWindows))
+		x.reconcile()
+		return len(x.node().Spec.Taints) > 0
+	}
+	for range putBackAlarm {
+		if !took() {
+			t.Fatal("the taint was not put back at once")
+		}
+	}
+	wait := time.Duration(0)
+	for i := range 12 {
+		x.changes(withoutTaint(v1alpha1.TaintWindows))
+		instance, after := x.reconcile()
+		if len(x.node().Spec.Taints) > 0 {
+			t.Fatalf("round %d: the taint was put back in spite of the pause", i)
+		}
+		if after < wait || after > longestPutBackPause || after == 0 {
+			t.Fatalf("round %d: the next look is after %s, the one before was after %s", i, after, wait)
+		}
+		expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+		wait = after
+		x.clock.Step(after)
+		if x.reconcile(); len(x.node().Spec.Taints) == 0 {
+			t.Fatalf("round %d: the taint was not put back after the pause", i)
+		}
+	}
+	if wait != longestPutBackPause {
+		t.Errorf("the longest pause is %s", wait)
+	}
+	if told := x.told(); len(told) != 12+putBackAlarm || !strings.HasPrefix(told[0], "Normal NodePutRight") ||
+		!strings.HasPrefix(told[putBackAlarm-1], "Warning NodePutRight") || !strings.Contains(told[15], "again and again") {
+		t.Errorf("the events are %q", told)
+	}
+	x.clock.Step(putBackCalm)
+	if !took() {
+		t.Error("after a calm time the taint was not put back at once")
+	}
+}
+
+func TestAPausedInstanceLeavesItsNodeAlone(t *testing.T) {
+	x := inService(t)
+	x.change(x.instance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Paused = true })
+	x.changes(withoutTaint(v1alpha1.TaintWindows))
+	if x.reconcile(); len(x.node().Spec.Taints) > 0 {
+		t.Error("the Node was written to")
+	}
+}
+
+// The Node of another machine has come under the name.
+func TestNothingIsPutOnANodeThatIsNotBoundToTheInstance(t *testing.T) {
+	x := inService(t)
+	other := x.node()
+	if err := x.Client.Delete(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	stranger := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: machine, UID: "another-uid"}}
+	if err := x.Client.Create(t.Context(), stranger); err != nil {
+		t.Fatal(err)
+	}
+	x.reconcile()
+	if got := x.node(); len(got.Labels)+len(got.Annotations)+len(got.Spec.Taints) > 0 {
+		t.Errorf("the Node was written to: %+v", got)
+	}
+}

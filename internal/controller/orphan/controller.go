@@ -1,0 +1,125 @@
+// Package orphan finds Windows nodes of the operator that no WindowsInstance has: somebody has deleted the instance, and
+// no source makes it again. It reports them with an event of the Node and a metric, and does nothing to Node or host. It
+// makes no instance from a Node, because the Node does not tell the host's user, and its host could have written it.
+package orphan
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+)
+
+// A Node is in no namespace, and its events are in the namespace default, where the operator can be given a right by a
+// ClusterRole only.
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Grace is how long a Node may be without an instance until it is reported: a source makes an instance again at once,
+// and after a start of the operator when it has read its list.
+const Grace = time.Minute
+
+// Reconciler reports the Nodes without an instance. Only one goroutine may use it.
+type Reconciler struct {
+	// Client reads from the manager's cache.
+	Client client.Client
+	// Namespace is the operator's own.
+	Namespace string
+	Events    events.EventRecorder
+	Clock     clock.PassiveClock
+
+	// found holds the Nodes without an instance, by name.
+	found map[string]orphan
+}
+
+// orphan is a Node without an instance.
+type orphan struct {
+	uid      types.UID
+	since    time.Time
+	reported bool
+}
+
+// Reconcile looks at one Node.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	node := &corev1.Node{}
+	err := r.Client.Get(ctx, request.NamespacedName, node)
+	if apierrors.IsNotFound(err) {
+		r.forget(request.Name)
+		return ctrl.Result{}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("read Node %s: %w", request.Name, err)
+	}
+	keeper, err := r.keeperOf(ctx, node)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	switch keeper {
+	case ownership.Orphaned:
+		return ctrl.Result{RequeueAfter: r.report(node)}, nil
+	case ownership.NotBoundYet:
+		return ctrl.Result{RequeueAfter: Grace}, nil
+	}
+	r.forget(node.Name)
+	return ctrl.Result{}, nil
+}
+
+// keeperOf looks at the instance that the Node names first: nearly always that has it.
+func (r *Reconciler) keeperOf(ctx context.Context, node *corev1.Node) (ownership.Keeper, error) {
+	named := &v1alpha1.WindowsInstance{}
+	key := types.NamespacedName{Namespace: r.Namespace, Name: node.Annotations[v1alpha1.AnnotationInstance]}
+	if key.Name != "" {
+		err := r.Client.Get(ctx, key, named)
+		if client.IgnoreNotFound(err) != nil {
+			return ownership.Kept, fmt.Errorf("read WindowsInstance %s of Node %s: %w", key.Name, node.Name, err)
+		}
+		if keeper := ownership.KeeperOf(node, []v1alpha1.WindowsInstance{*named}); keeper == ownership.Kept {
+			return keeper, nil
+		}
+	}
+	var instances v1alpha1.WindowsInstanceList
+	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace),
+		client.UnsafeDisableDeepCopy); err != nil {
+		return ownership.Kept, fmt.Errorf("find the WindowsInstance of Node %s: %w", node.Name, err)
+	}
+	return ownership.KeeperOf(node, instances.Items), nil
+}
+
+// report tells of a Node that has been without an instance for the time of grace, once, and returns when to look again.
+func (r *Reconciler) report(node *corev1.Node) time.Duration {
+	now, known := r.Clock.Now(), r.found[node.Name]
+	if known.uid != node.UID {
+		r.forget(node.Name)
+		known = orphan{uid: node.UID, since: now}
+	}
+	rest := Grace - now.Sub(known.since)
+	if rest <= 0 && !known.reported {
+		known.reported = true
+		nodesWithoutInstance.Inc()
+		r.emit(nodeWithoutInstance(node, r.Namespace))
+	}
+	if r.found == nil {
+		r.found = map[string]orphan{}
+	}
+	r.found[node.Name] = known
+	return max(rest, 0)
+}
+
+// forget drops a Node that is gone, or has an instance.
+func (r *Reconciler) forget(node string) {
+	if r.found[node].reported {
+		nodesWithoutInstance.Dec()
+	}
+	delete(r.found, node)
+}

@@ -1,0 +1,209 @@
+package orphan
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	runtimeevent "sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// trial is a Reconciler on an API server in memory.
+type trial struct {
+	*testing.T
+	*Reconciler
+	clock    *clocktesting.FakeClock
+	recorder *events.FakeRecorder
+}
+
+func newTrial(t *testing.T, objects ...client.Object) *trial {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x := &trial{T: t, clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)),
+		recorder: events.NewFakeRecorder(10)}
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	x.Reconciler = &Reconciler{Client: api, Namespace: "wmco", Events: x.recorder, Clock: x.clock}
+	t.Cleanup(func() { x.forget("win") }) // the metric is the process's
+	return x
+}
+
+// node is a Node of the instance "entry", which the operator was draining.
+func node() *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "win", UID: "1", Labels: map[string]string{corev1.LabelOSStable: "windows"},
+			Annotations: map[string]string{v1alpha1.AnnotationInstance: "entry", v1alpha1.AnnotationCordoned: "x"}},
+		Spec: corev1.NodeSpec{Unschedulable: true},
+	}
+}
+
+func instance(name, nodeName string) *v1alpha1.WindowsInstance {
+	i := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: name}}
+	if nodeName != "" {
+		i.Status.NodeRef = &v1alpha1.NodeReference{Name: nodeName}
+	}
+	return i
+}
+
+func (x *trial) reconcile() time.Duration {
+	x.Helper()
+	result, err := x.Reconcile(x.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "win"}})
+	if err != nil {
+		x.Fatal(err)
+	}
+	return result.RequeueAfter
+}
+
+// told returns the events so far.
+func (x *trial) told() []string {
+	var told []string
+	for len(x.recorder.Events) > 0 {
+		told = append(told, <-x.recorder.Events)
+	}
+	return told
+}
+
+func counted(t *testing.T) float64 {
+	t.Helper()
+	var metric dto.Metric
+	if err := nodesWithoutInstance.Write(&metric); err != nil {
+		t.Fatal(err)
+	}
+	return metric.GetGauge().GetValue()
+}
+
+func TestANodeWithoutAnInstanceIsReported(t *testing.T) {
+	x := newTrial(t, node())
+	if after := x.reconcile(); after != Grace || len(x.told()) > 0 || counted(t) != 0 {
+		t.Fatalf("it is looked at again after %s, and is reported before", after)
+	}
+	x.clock.Step(Grace)
+	if after := x.reconcile(); after != 0 || counted(t) != 1 {
+		t.Errorf("it is looked at again after %s, and %v are counted", after, counted(t))
+	}
+	told := x.told()
+	if len(told) != 1 || !strings.HasPrefix(told[0], "Warning NodeWithoutInstance") ||
+		!strings.Contains(told[0], "WindowsInstance entry in namespace wmco") ||
+		!strings.Contains(told[0], "unschedulable") || !strings.Contains(told[0], "windows-instances") {
+		t.Errorf("the events are %q", told)
+	}
+	x.clock.Step(time.Hour)
+	if x.reconcile(); len(x.told()) > 0 || counted(t) != 1 {
+		t.Errorf("it is reported again, %v are counted", counted(t))
+	}
+	t.Run("until an instance has it", func(t *testing.T) {
+		if err := x.Client.Create(t.Context(), instance("entry", "win")); err != nil {
+			t.Fatal(err)
+		}
+		if after := x.reconcile(); after != 0 || counted(t) != 0 {
+			t.Errorf("it is looked at again after %s, and %v are counted", after, counted(t))
+		}
+	})
+	t.Run("and again when that is deleted", func(t *testing.T) {
+		if err := x.Client.Delete(t.Context(), instance("entry", "win")); err != nil {
+			t.Fatal(err)
+		}
+		x.reconcile()
+		x.clock.Step(Grace)
+		if x.reconcile(); len(x.told()) != 1 || counted(t) != 1 {
+			t.Errorf("%v are counted", counted(t))
+		}
+	})
+	t.Run("until the Node is gone", func(t *testing.T) {
+		if err := x.Client.Delete(t.Context(), node()); err != nil {
+			t.Fatal(err)
+		}
+		if x.reconcile(); counted(t) != 0 {
+			t.Errorf("%v are counted", counted(t))
+		}
+	})
+}
+
+func TestWhichNodesHaveNoInstance(t *testing.T) {
+	without := func(change func(*corev1.Node)) *corev1.Node {
+		n := node()
+		n.Annotations = map[string]string{}
+		change(n)
+		return n
+	}
+	for name, c := range map[string]struct {
+		node      *corev1.Node
+		instances []client.Object
+		want      bool
+	}{
+		"one whose instance was deleted":             {node(), nil, true},
+		"not one that its instance has":              {node(), []client.Object{instance("entry", "win")}, false},
+		"one whose instance has another":             {node(), []client.Object{instance("entry", "other")}, true},
+		"not one that another claims":                {node(), []client.Object{instance("other", "win")}, false},
+		"not one of an instance that was made again": {node(), []client.Object{instance("entry", "")}, false},
+		"one that was to join, by its label": {without(func(n *corev1.Node) { n.Labels[v1alpha1.LabelOSID] = "Windows" }),
+			nil, true},
+		"one of a listed host, by its label": {without(func(n *corev1.Node) { n.Labels[v1alpha1.LabelBYOH] = "true" }),
+			nil, true},
+		"not a Windows node without a mark of ours": {without(func(*corev1.Node) {}), nil, false},
+		"not a Linux node": {without(func(n *corev1.Node) {
+			n.Labels = map[string]string{corev1.LabelOSStable: "linux", v1alpha1.LabelOSID: "rhel"}
+		}), nil, false},
+		"not the node of an older operator, which is taken over": {without(func(n *corev1.Node) {
+			n.Labels[v1alpha1.LabelOSID] = "Windows"
+			n.Annotations[v1alpha1.AnnotationVersion] = "10.19.0"
+		}), nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newTrial(t, append(c.instances, c.node)...)
+			for range 3 {
+				x.reconcile()
+				x.clock.Step(Grace)
+			}
+			if told := x.told(); len(told) > 0 != c.want || counted(t) > 0 != c.want {
+				t.Errorf("the events are %q, %v are counted", told, counted(t))
+			}
+		})
+	}
+}
+
+func TestWhatWakesTheSearch(t *testing.T) {
+	other := node()
+	other.Annotations = map[string]string{v1alpha1.AnnotationInstance: "other"}
+	busy := node()
+	busy.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady}}
+	for name, c := range map[string]struct {
+		before, after client.Object
+		want          bool
+	}{
+		"a Node that gets another binding":      {node(), other, true},
+		"not a heartbeat":                       {node(), busy, false},
+		"an instance that gets its Node":        {instance("entry", ""), instance("entry", "win"), true},
+		"not another status of the same Node's": {instance("entry", "win"), instance("entry", "win"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := runtimeevent.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}
+			filter := marked()
+			if _, ok := c.before.(*v1alpha1.WindowsInstance); ok {
+				filter = bound()
+			}
+			if got := filter.Update(e); got != c.want {
+				t.Errorf("it is %t", got)
+			}
+		})
+	}
+	if got := nodeOf(t.Context(), instance("entry", "win")); len(got) != 1 || got[0].Name != "win" {
+		t.Errorf("the end of an instance wakes %v", got)
+	}
+}

@@ -1,0 +1,39 @@
+package orphan
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// event is one Kubernetes event on a Node, made by the constructors below and nowhere else.
+type event struct {
+	regarding         *corev1.Node
+	eventType, reason string
+	message           string
+}
+
+func (r *Reconciler) emit(e event) {
+	r.Events.Eventf(e.regarding, nil, e.eventType, e.reason, "Watch", "%s", e.message)
+}
+
+// nodeWithoutInstance says that nobody watches over the host of a Node, and what to do.
+func nodeWithoutInstance(node *corev1.Node, namespace string) event {
+	var message strings.Builder
+	message.WriteString("The operator has configured this node, but ")
+	if bound := node.Annotations[v1alpha1.AnnotationInstance]; bound != "" {
+		message.WriteString("its WindowsInstance " + bound + " in namespace " + namespace + " was deleted")
+	} else {
+		message.WriteString("no WindowsInstance in namespace " + namespace + " has it")
+	}
+	message.WriteString(": the operator neither watches over its host nor removes it. ")
+	if _, cordoned := node.Annotations[v1alpha1.AnnotationCordoned]; cordoned {
+		message.WriteString("It is unschedulable, because the operator was draining it. ")
+	}
+	message.WriteString("List the host in ConfigMap windows-instances, under the same address as before, " +
+		"to have it managed again; then take the entry out if the host is to be removed. " +
+		"If the host is gone for good, delete the Node.")
+	return event{node, corev1.EventTypeWarning, "NodeWithoutInstance", message.String()}
+}

@@ -1,0 +1,68 @@
+package orphan
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	watch "sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// SetupWithManager registers the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("orphan").
+		For(&corev1.Node{}, builder.WithPredicates(marked())).
+		Watches(&v1alpha1.WindowsInstance{}, handler.EnqueueRequestsFromMapFunc(nodeOf), builder.WithPredicates(bound())).
+		Complete(r)
+}
+
+// marked lets through what makes a Node ours, or that of another instance.
+func marked() predicate.Funcs {
+	return predicate.Funcs{
+		UpdateFunc: func(e watch.UpdateEvent) bool {
+			return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || marks(e.ObjectOld) != marks(e.ObjectNew)
+		},
+	}
+}
+
+// marks are the labels and the annotations by which a Node is ours.
+func marks(node client.Object) [6]string {
+	labels, annotations := node.GetLabels(), node.GetAnnotations()
+	return [6]string{
+		labels[corev1.LabelOSStable], labels[v1alpha1.LabelOSID], labels[v1alpha1.LabelBYOH],
+		annotations[v1alpha1.AnnotationInstance], annotations[v1alpha1.AnnotationVersion],
+		annotations[v1alpha1.AnnotationPubKeyHash],
+	}
+}
+
+// bound lets through that an instance gets or loses its Node.
+func bound() predicate.Funcs {
+	return predicate.Funcs{
+		CreateFunc: func(watch.CreateEvent) bool { return false }, // it has no Node yet, or the Nodes are looked at anyway
+		UpdateFunc: func(e watch.UpdateEvent) bool { return nodeName(e.ObjectOld) != nodeName(e.ObjectNew) },
+	}
+}
+
+// nodeName returns the name of the Node that an instance has or claims.
+func nodeName(object client.Object) string {
+	if instance, ok := object.(*v1alpha1.WindowsInstance); ok && instance.Status.NodeRef != nil {
+		return instance.Status.NodeRef.Name
+	}
+	return ""
+}
+
+func nodeOf(_ context.Context, instance client.Object) []reconcile.Request {
+	if nodeName(instance) == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: nodeName(instance)}}}
+}
