@@ -55,7 +55,7 @@ func (p idle) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		}
 		return p.nothingToDo(ctx, s)
 	}
-	return readiness.Grace(node, p.clock.Now())
+	return readiness.Grace(s.Instance, node, p.clock.Now())
 }
 
 // nothingToDo ends the reconcile of a host that is what it should be.

@@ -117,7 +117,7 @@ func (x *trial) joins() *v1alpha1.WindowsInstance {
 	x.t.Helper()
 	x.until("the kubelet's certificate", summarized(v1alpha1.ReasonNodeNotRegistered))
 	node := readyNode("")
-	node.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(x.clock.Now())
+	node.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(x.clock.Now().Add(x.ahead))
 	node.Annotations = map[string]string{v1alpha1.AnnotationPodSubnet: trialSubnet}
 	node.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNotReady, Effect: corev1.TaintEffectNoSchedule}}
 	if err := x.Client.Create(x.t.Context(), node); err != nil {
