@@ -159,6 +159,9 @@ func TestLimitsAreDocumented(t *testing.T) {
 	for _, pattern := range []string{"internal/controller/instance/*.go", "internal/controller/instance/*/*.go"} {
 		limits = append(limits, constants(t, pattern, "(Limit|Grace|Recheck|Attempt|RetryDelay)$")...)
 	}
+	for _, pattern := range []string{"internal/policy/nodename/*.go", "internal/policy/support/*.go"} {
+		limits = append(limits, constants(t, pattern, "Limit$")...)
+	}
 	limits = append(limits, constants(t, "internal/controller/nodecondition/controller.go", "^Silence$")...)
 	limits = append(limits, constants(t, "internal/controller/orphan/controller.go", "^Grace$")...)
 	inCode := map[string]bool{}

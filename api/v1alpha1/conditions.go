@@ -53,6 +53,7 @@ const (
 	ReasonArchitectureUnsupported   = "ArchitectureUnsupported"
 	ReasonWindowsVersionUnsupported = "WindowsVersionUnsupported"
 	ReasonVXLANPortUnsupported      = "VXLANPortUnsupported"
+	ReasonClockSkew                 = "ClockSkew" // the host's clock is too far from the operator's
 
 	// Identity.
 	ReasonNameConflict              = "NameConflict"

@@ -151,6 +151,23 @@ type Disruption struct {
 	Operator string `json:"operator"`
 }
 
+// ObservedNode says since when the operator sees that a node is Ready or is not. A kubelet reports times by the clock of its host, which may
+// be wrong, so these times decide nothing.
+type ObservedNode struct {
+	// instance is the name of the WindowsInstance.
+	Instance string `json:"instance"`
+	// instanceUID distinguishes the WindowsInstance from another one of the same name.
+	InstanceUID types.UID `json:"instanceUID"`
+	// ready is true if the node is Ready.
+	Ready bool `json:"ready"`
+	// since is when the operator saw this for the first time, by its own clock.
+	Since metav1.Time `json:"since"`
+	// reported is the time of the change by the clock of the host. An operator that has just started compares it with the present one: another
+	// value means that the node has changed meanwhile.
+	// +optional
+	Reported *metav1.Time `json:"reported,omitempty"`
+}
+
 // WindowsDisruptionPolicyStatus is what is being disturbed. Only the operator writes it.
 type WindowsDisruptionPolicyStatus struct {
 	// observedGeneration is the generation of the spec that the status describes.
@@ -162,6 +179,11 @@ type WindowsDisruptionPolicyStatus struct {
 	// +listType=map
 	// +listMapKey=instance
 	Disruptions []Disruption `json:"disruptions,omitempty"`
+	// observedNodes are the nodes that are not Ready, and those that have become Ready again less than canarySoak ago.
+	// +optional
+	// +listType=map
+	// +listMapKey=instance
+	ObservedNodes []ObservedNode `json:"observedNodes,omitempty"`
 	// summary describes the progress of the nodes.
 	// +optional
 	Summary string `json:"summary,omitempty"`

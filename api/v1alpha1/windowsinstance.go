@@ -169,6 +169,9 @@ type CertificateStatus struct {
 	NotAfter metav1.Time `json:"notAfter"`
 	// renewAt is when the operator replaces it.
 	RenewAt metav1.Time `json:"renewAt"`
+	// issuedAt is when the operator last renewed it, by the operator's clock.
+	// +optional
+	IssuedAt *metav1.Time `json:"issuedAt,omitempty"`
 }
 
 // Readiness says whether a node works, and since when.
@@ -280,6 +283,10 @@ type NodeReference struct {
 	// claimed.
 	// +optional
 	Confirmed bool `json:"confirmed,omitempty"`
+	// claimedAt is when the operator wrote a claim that is not confirmed yet. After some minutes the claim no longer counts against an older
+	// instance.
+	// +optional
+	ClaimedAt *metav1.Time `json:"claimedAt,omitempty"`
 	// uid is set once the Node exists.
 	// +optional
 	UID string `json:"uid,omitempty"`

@@ -44,6 +44,8 @@ type HostOptions struct {
 	ShutdownDelay, RebootDuration, BootDelay time.Duration
 	// FeatureDuration is how long it takes to switch an optional feature of Windows.
 	FeatureDuration time.Duration
+	// ClockOffset is how far the host's clock is ahead of the true time, negative when it is behind.
+	ClockOffset time.Duration
 	// Link is the line that SSH connections to this host go over. Default: Options.Link.
 	Link *winhost.Link
 }
@@ -130,8 +132,8 @@ func (r *Rig) bootHost(ctx context.Context, h *Host) error {
 	options := h.Options
 	created := fake.Options{
 		Name: options.Name, Addresses: []string{options.Address}, System: *options.System, Clock: r.options.Clock,
-		ProgramClock: r.programClock(),
-		Programs:     r.programs, Contents: r.contents, ShutdownDelay: options.ShutdownDelay,
+		ProgramClock: r.programClock(), ClockOffset: options.ClockOffset,
+		Programs: r.programs, Contents: r.contents, ShutdownDelay: options.ShutdownDelay,
 		RebootDuration: options.RebootDuration, FeatureDuration: options.FeatureDuration,
 		Services: options.Services, Features: options.Features, Network: hostNetwork{r},
 		Listen: func(_ context.Context, port int) (net.Listener, error) {

@@ -70,7 +70,7 @@ func (r *Rig) agent(version string) fake.Program {
 	return func(ctx context.Context, p *fake.Process) int {
 		return agent.Main(ctx, agent.Process{
 			Host: p.Host, Args: p.Args, Executable: p.Path, Version: version, Stdout: r.mouth(p), Stderr: p.Stderr,
-			Clock: r.options.Clock, Rand: r.options.Rand, API: condition.HTTPS{Dial: r.dialAPI}, Ready: func() {},
+			Clock: p.Machine.Clock(r.options.Clock), Rand: r.options.Rand, API: condition.HTTPS{Dial: r.dialAPI}, Ready: func() {},
 		})
 	}
 }

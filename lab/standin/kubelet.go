@@ -16,8 +16,12 @@ func (t *table) kubelet(ctx context.Context, p *node.Process, e payload.Executab
 	if t.Separate {
 		runtime.adopt(p)
 	}
+	ticking := t.Clock
+	if p.Clock != nil {
+		ticking = p.Clock
+	}
 	return kubelet.Run(ctx, kubelet.Options{
-		Process: p, Clock: t.Clock, Dial: t.Dial, Version: e.Version, Runtime: runtime, PodStopTime: t.PodStopTime,
+		Process: p, Clock: ticking, Dial: t.Dial, Version: e.Version, Runtime: runtime, PodStopTime: t.PodStopTime,
 		Unhealthy: e.Defect == payload.DefectUnhealthy, NotReady: e.Defect == payload.DefectNotReady,
 	})
 }

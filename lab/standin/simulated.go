@@ -26,7 +26,7 @@ func (t *table) process(p *fake.Process) *node.Process {
 	return &node.Process{
 		PID: p.PID, Path: p.Path, Args: p.Args, Service: p.Service != "", Environ: p.Environ, Stdout: p.Stdout,
 		Stderr: p.Stderr, Host: p.Host,
-		Machine: simulated{t, p},
+		Machine: simulated{t, p}, Clock: p.Machine.Clock(t.Clock),
 	}
 }
 

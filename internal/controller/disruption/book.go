@@ -93,13 +93,15 @@ func (b *book) read(ctx context.Context) error {
 	}
 	b.situation = newSituation(read, b.settings, status.Disruptions)
 	if b.fresh {
-		status.Disruptions = b.restored()
+		status.Disruptions, status.ObservedNodes = b.restored(), b.gate.memory.remembered().ObservedNodes
 		b.situation = newSituation(read, b.settings, status.Disruptions)
 	}
-	b.situation.pool.Disruptions = slices.Clone(status.Disruptions)
+	pool := &b.situation.pool
+	pool.Nodes, status.ObservedNodes = disturbance.Observe(*pool, status.ObservedNodes, !b.gate.looked, b.settings, b.now)
+	pool.Disruptions = slices.Clone(status.Disruptions)
 	var left []v1alpha1.Disruption
 	for _, d := range status.Disruptions {
-		ended, failed, why := disturbance.Ended(d, b.situation.pool, b.settings, b.now)
+		ended, failed, why := disturbance.Ended(d, *pool, b.settings, b.now)
 		if failed {
 			b.failed = append(b.failed, failedDisruption{d, why})
 		}
@@ -107,7 +109,7 @@ func (b *book) read(ctx context.Context) error {
 			left = append(left, d)
 		}
 	}
-	status.Disruptions, b.situation.pool.Disruptions = left, slices.Clone(left)
+	status.Disruptions, pool.Disruptions = left, slices.Clone(left)
 	return nil
 }
 
@@ -169,6 +171,7 @@ func (b *book) write(ctx context.Context) error {
 	}
 	b.gate.memory.keep(b.policy)
 	if b.situation != nil {
+		b.gate.looked = true
 		b.tell()
 	}
 	return nil

@@ -72,6 +72,8 @@ type PolicyGate struct {
 
 	// mu lets this process make one decision at a time: it would only overtake itself.
 	mu sync.Mutex
+	// looked is true once this process has seen all nodes, and written that.
+	looked bool
 	// refused is what the last refusal was made of.
 	refused refusal
 	// toldFailed are the disruptions of which it was told that they have failed.
@@ -90,7 +92,7 @@ type refusal struct {
 
 // NewGate makes a gate.
 func NewGate(o Options) *PolicyGate {
-	return &PolicyGate{Options: o, memory: memory{client: o.Client, namespace: o.Namespace},
+	return &PolicyGate{Options: o, memory: memory{client: o.Client, live: o.Live, namespace: o.Namespace},
 		toldFailed: map[disruptionID]bool{}}
 }
 

@@ -16,59 +16,82 @@ import (
 // memory is what this process knows of the policy without asking the API server: what its cache has, or what it has
 // written itself, which the cache may not have yet.
 type memory struct {
-	client    client.Reader
+	client    client.Reader // the cache
+	live      client.Reader
 	namespace string
 
 	mu sync.Mutex
-	// last is the newest policy whose status says what is being disturbed.
+	// last is the last known policy whose status says what is being disturbed.
 	last *v1alpha1.WindowsDisruptionPolicy
 }
 
-// latest returns the newest policy that is known; nil when none is. It must not be changed. A policy that was made
-// again, and whose status does not say yet what is being disturbed, is given what its predecessor said.
+// latest returns the last policy that is known; nil when none is. It must not be changed. A policy that was made again,
+// and whose status does not say yet what is being disturbed, is given what its predecessor said.
 func (m *memory) latest(ctx context.Context) (*v1alpha1.WindowsDisruptionPolicy, error) {
-	cached := &v1alpha1.WindowsDisruptionPolicy{}
-	err := m.client.Get(ctx, types.NamespacedName{Namespace: m.namespace, Name: v1alpha1.DisruptionPolicyName}, cached)
-	if apierrors.IsNotFound(err) {
-		cached = nil
-	} else if err != nil {
-		return nil, fmt.Errorf("read WindowsDisruptionPolicy %s: %w", v1alpha1.DisruptionPolicyName, err)
+	known, err := m.read(ctx, m.client)
+	if err != nil {
+		return nil, err
+	}
+	if m.ahead(known) {
+		// Either the cache does not have yet what this process has written, or the API server was restored from a backup,
+		// which also sets its resource versions back. Only the API server knows.
+		if known, err = m.read(ctx, m.live); err != nil {
+			return nil, err
+		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
-	case cached == nil || m.last != nil && !newer(cached, m.last):
+	case known == nil:
 		return m.last, nil
-	case !fresh(cached):
-		m.last = cached
-		return cached, nil
+	case !fresh(known):
+		m.last = known
 	case m.last != nil:
-		cached = cached.DeepCopy()
-		cached.Status.Disruptions = m.last.Status.Disruptions
+		known = known.DeepCopy()
+		known.Status.Disruptions, known.Status.ObservedNodes = m.last.Status.Disruptions, m.last.Status.ObservedNodes
 	}
-	return cached, nil
+	return known, nil
 }
 
-// keep remembers a policy as it was read or written.
+// read returns the policy; nil when there is none.
+func (m *memory) read(ctx context.Context, from client.Reader) (*v1alpha1.WindowsDisruptionPolicy, error) {
+	found := &v1alpha1.WindowsDisruptionPolicy{}
+	err := from.Get(ctx, types.NamespacedName{Namespace: m.namespace, Name: v1alpha1.DisruptionPolicyName}, found)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read WindowsDisruptionPolicy %s: %w", v1alpha1.DisruptionPolicyName, err)
+	}
+	return found, nil
+}
+
+// ahead reports whether this process knows a policy with a higher resource version than one from the cache.
+func (m *memory) ahead(cached *v1alpha1.WindowsDisruptionPolicy) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if cached == nil || m.last == nil {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(m.last.ResourceVersion, cached.ResourceVersion)
+	return err == nil && order > 0
+}
+
+// keep remembers a policy that the API server has just answered with.
 func (m *memory) keep(p *v1alpha1.WindowsDisruptionPolicy) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !fresh(p) && (m.last == nil || newer(p, m.last)) {
+	if !fresh(p) {
 		m.last = p.DeepCopy()
 	}
 }
 
-// remembered returns the disruptions that are known to this process.
-func (m *memory) remembered() []v1alpha1.Disruption {
+// remembered returns the status that is known to this process.
+func (m *memory) remembered() v1alpha1.WindowsDisruptionPolicyStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.last == nil {
-		return nil
+		return v1alpha1.WindowsDisruptionPolicyStatus{}
 	}
-	return m.last.Status.Disruptions
-}
-
-func newer(a, b *v1alpha1.WindowsDisruptionPolicy) bool {
-	order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
-	return err != nil || order > 0
+	return m.last.Status
 }

@@ -70,7 +70,7 @@ func (s *situation) pooledNode(instance *v1alpha1.WindowsInstance, settings disr
 	if node != nil && node.Annotations[v1alpha1.AnnotationVersion] == instance.Status.Version {
 		pooled.Version = instance.Status.Version
 	}
-	pooled.Ready, pooled.Since = readiness(node, instance)
+	pooled.Ready, pooled.Since, pooled.Reported = readiness(node, instance)
 	return pooled
 }
 
@@ -102,30 +102,29 @@ func (s *situation) gone(instance *v1alpha1.WindowsInstance) bool {
 	return machine == nil || going(machine) || ptr.Deref(machine.Status.Phase, "") == machineFailed || machine.Labels[v1alpha1.LabelIgnore] == "true"
 }
 
-// readiness reports whether the node works and was proven to, and since when that is so or not.
-func readiness(node *corev1.Node, instance *v1alpha1.WindowsInstance) (ready bool, since time.Time) {
-	proven := instance.Status.Readiness
+// readiness reports whether the node works and was proven to, and since when that is so or not, as far as the API server
+// and the operator know it; zero when only the host does. reported is when its kubelet says that it last changed.
+func readiness(node *corev1.Node, instance *v1alpha1.WindowsInstance) (
+	ready bool, since time.Time, reported *metav1.Time,
+) {
 	if node == nil {
-		if proven != nil {
-			return false, proven.Since.Time
-		}
-		return false, instance.CreationTimestamp.Time
+		return false, time.Time{}, nil
+	}
+	if condition := nodestate.ReadyCondition(node); condition != nil {
+		ready, reported = condition.Status == corev1.ConditionTrue, condition.LastTransitionTime.DeepCopy()
+	}
+	switch {
+	case nodestate.Unproven(node): // since it is there
+		return false, node.CreationTimestamp.Time, reported
+	case !ready:
+		return false, time.Time{}, reported
 	}
 	since = node.CreationTimestamp.Time
-	if reported := nodestate.ReadyCondition(node); reported != nil {
-		ready, since = reported.Status == corev1.ConditionTrue, reported.LastTransitionTime.Time
-	}
-	if !ready {
-		return false, since
-	}
-	if nodestate.Unproven(node) {
-		return false, node.CreationTimestamp.Time
-	}
 	// A kubelet that is restarted stays Ready: the instance says since when the node works with what it has now.
-	if proven != nil && proven.Ready && proven.Since.After(since) {
+	if proven := instance.Status.Readiness; proven != nil && proven.Since.After(since) {
 		since = proven.Since.Time
 	}
-	return true, since
+	return true, since, reported
 }
 
 // pooledMachines counts the Machines of a MachineSet, and reports whether it is a MachineSet of Windows Machines.

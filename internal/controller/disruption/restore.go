@@ -12,7 +12,7 @@ import (
 // that this process remembers, and those that show. It errs on the side of too many: they end like any others.
 func (b *book) restored() []v1alpha1.Disruption {
 	var result []v1alpha1.Disruption
-	for _, d := range b.gate.memory.remembered() {
+	for _, d := range b.gate.memory.remembered().Disruptions {
 		if i := b.situation.Instance(d.Instance); d.Machine != "" || i != nil && i.UID == d.InstanceUID {
 			result = append(result, d)
 		}

@@ -61,7 +61,12 @@ type world struct {
 	rights *rest.Config
 	scheme *runtime.Scheme
 	clock  *clocktesting.FakePassiveClock
+	// ahead is how far the clocks of the hosts are ahead.
+	ahead time.Duration
 }
+
+// pass lets time pass.
+func (w *world) pass(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
@@ -202,7 +207,7 @@ func (w *world) report(node string, ready bool, kubelet string) {
 	w.node(node, func(n *corev1.Node) {
 		n.Status.NodeInfo.KubeletVersion = kubelet
 		n.Status.Conditions = []corev1.NodeCondition{{
-			Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(w.clock.Now()),
+			Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(w.clock.Now().Add(w.ahead)),
 			LastHeartbeatTime: metav1.Now(),
 		}}
 	})

@@ -103,7 +103,7 @@ func (x *trial) program(content []byte) (fake.Program, error) {
 	return func(ctx context.Context, p *fake.Process) int {
 		return agent.Main(ctx, agent.Process{
 			Host: p.Host, Args: p.Args, Executable: p.Path, Version: x.Version, Stdout: p.Stdout, Stderr: p.Stderr,
-			Clock: x.clock, Rand: rand.Reader,
+			Clock: p.Machine.Clock(x.clock), Rand: rand.Reader,
 		})
 	}, nil
 }

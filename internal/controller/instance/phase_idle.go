@@ -52,7 +52,7 @@ func (p idle) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		return nil
 	}
 	if !s.Works {
-		return readiness.Grace(node, p.clock.Now())
+		return readiness.Grace(s.Instance, node, p.clock.Now())
 	}
 	if s.PutBackIn == 0 {
 		if err := p.nodes.Release(ctx, s.Instance, node, s.Key.Hash()); err != nil {

@@ -167,7 +167,7 @@ func (p join) issueCertificates(ctx context.Context, s *scope.Scope) *obstacle.O
 		return o
 	}
 	if left := certificates.Needed(s.Session.Left); len(left) > 0 {
-		return p.signer.NotTaken(ctx, s.Instance.Name, left[0])
+		return p.signer.NotTaken(ctx, s, left[0])
 	}
 	return nil
 }

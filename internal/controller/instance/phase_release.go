@@ -23,6 +23,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 	"github.com/windows-machine-config/wmco/internal/text"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
@@ -115,9 +116,14 @@ func (p release) settle(ctx context.Context, s *scope.Scope) {
 // longestAdvice is how much of a check's message the condition shows, in bytes; the event has all of it.
 const longestAdvice = 250
 
-// advise says which advisory checks have failed. The node works without, so they are no obstacle.
+// advise says which advisory checks have failed, and whether the host's clock is wrong. The node works without, so they
+// are no obstacle.
 func (p release) advise(s *scope.Scope) string {
 	advice := ""
+	if clock := support.ClockAdvice(s.Session.Clock); clock != "" {
+		p.events.Emit(event.ClockOff(s.Instance, clock))
+		advice += " But " + clock
+	}
 	for _, failed := range s.Session.Advice {
 		p.events.Emit(event.AdviceGiven(s.Instance, failed))
 		advice += " But " + text.Sentence(text.Shortened(failed, longestAdvice))

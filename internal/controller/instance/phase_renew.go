@@ -125,9 +125,9 @@ func (p renew) renewDue(ctx context.Context, s *scope.Scope, subnet string, due 
 		return p.link.Failed(s, v1alpha1.ConditionUpToDate, err)
 	}
 	if left := certificates.Needed(*line.Result.Plan); len(left) > 0 {
-		return p.signer.NotTaken(ctx, s.Instance.Name, left[0])
+		return p.signer.NotTaken(ctx, s, left[0])
 	}
-	certificates.NoteIssued(&s.Instance.Status, issued)
+	certificates.NoteIssued(&s.Instance.Status, issued, p.clock.Now())
 	return nil
 }
 

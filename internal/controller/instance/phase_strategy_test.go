@@ -140,12 +140,8 @@ func TestAFailedChangeIsTriedAgainWhenItsTimeHasComeOrItIsAnotherOrAnAdministrat
 func TestAnotherVersionIsNoRepair(t *testing.T) {
 	x := upgraded(t, v1alpha1.UpgradeInPlace, true)
 	x.failedWith(x.instance(), v1alpha1.ReasonChecksFailed, 30*time.Minute)
-	x.breakNode()
+	x.breakNodeSince(noon.Add(-time.Second), noon.Add(-time.Hour))
 	node := x.node()
-	node.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(-time.Second))
-	if err := x.Client.Status().Update(t.Context(), node); err != nil {
-		t.Fatal(err)
-	}
 	instance, _ := x.reconcile()
 	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady)
 	if x.dials != 0 || instance.Status.FailedChange == nil {

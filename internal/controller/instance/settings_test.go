@@ -117,7 +117,7 @@ func (x *trial) registers(more ...corev1.Taint) {
 	x.t.Helper()
 	x.until("the kubelet's certificate", summarized(v1alpha1.ReasonNodeNotRegistered))
 	node := readyNode("")
-	node.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(x.clock.Now())
+	node.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(x.clock.Now().Add(x.ahead))
 	node.Annotations = map[string]string{v1alpha1.AnnotationPodSubnet: trialSubnet}
 	node.Spec.Taints = append([]corev1.Taint{forWindows, {Key: v1alpha1.TaintNotReady,
 		Effect: corev1.TaintEffectNoSchedule}}, more...)

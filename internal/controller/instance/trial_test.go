@@ -54,6 +54,8 @@ type trial struct {
 	host      *sshHost
 	facts     *nodespec.Cluster
 	dials     int
+	// ahead is how far the clock of the host's kubelet is ahead.
+	ahead time.Duration
 	// server is what is dialed in place of host, when it is set.
 	server func(context.Context) (net.Conn, error)
 }
@@ -367,15 +369,23 @@ func (x *trial) annotate(name, value string) {
 	}
 }
 
-// breakNode makes the node NotReady, for longer than it is waited for.
-func (x *trial) breakNode() {
+// breakNode makes the node NotReady. The operator knows of it for longer than it waits, whatever the host's clock says.
+func (x *trial) breakNode() { x.breakNodeSince(noon.Add(-time.Hour), noon.Add(time.Hour)) }
+
+// breakNodeSince makes the node NotReady since a time by the operator's clock, and another one by the host's.
+func (x *trial) breakNodeSince(seen, reported time.Time) {
 	x.t.Helper()
 	node := x.node()
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse,
-		LastTransitionTime: metav1.NewTime(noon.Add(-time.Hour))}}
+		LastTransitionTime: metav1.NewTime(reported)}}
 	if err := x.Client.Status().Update(x.t.Context(), node); err != nil {
 		if err = x.Client.Update(x.t.Context(), node); err != nil {
 			x.t.Fatal(err)
 		}
+	}
+	instance := x.instance()
+	instance.Status.Readiness = &v1alpha1.Readiness{Since: metav1.NewTime(seen)}
+	if err := x.Client.Status().Update(x.t.Context(), instance); err != nil {
+		x.t.Fatal(err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -15,11 +16,13 @@ import (
 
 // Machine is one Windows machine. New makes it powered off; Boot starts it. All methods may be called concurrently.
 type Machine struct {
-	options  Options
-	clock    clock.WithTicker
-	journal  *Journal
-	changes  broadcast
-	programs sync.WaitGroup // goroutines of programs and of the machine itself
+	options Options
+	clock   clock.WithTicker
+	// clockOffset is a time.Duration.
+	clockOffset atomic.Int64
+	journal     *Journal
+	changes     broadcast
+	programs    sync.WaitGroup // goroutines of programs and of the machine itself
 
 	mu          sync.Mutex
 	afterUnlock []func() // foreign code to run when the lock is free again
@@ -82,14 +85,16 @@ func New(options Options) *Machine {
 		options.Name = "WIN-" + options.System.MachineID[:8]
 	}
 	m := &Machine{
-		options: options, clock: options.Clock, name: options.Name,
-		drive:    newDrive(options.Contents, options.Clock, options.DiskBytes),
+		options: options, name: options.Name,
 		services: map[string]*service{}, features: newFeatures(options.Features), firewall: newFirewall(),
 		processes: map[int]*Process{}, local: map[int]*localServer{}, runtimes: map[string]*localRuntime{},
 		eventSources: newEventSources(),
 		silent:       map[string]chan struct{}{}, roots: newRootStore(),
 	}
-	m.journal = newJournal(m.clock, &m.changes)
+	m.SetClockOffset(options.ClockOffset)
+	m.clock = m.Clock(options.Clock)
+	m.drive = newDrive(options.Contents, m.clock, options.DiskBytes)
+	m.journal = newJournal(options.Clock, &m.changes) // the lab's, which has the true time
 	m.environment = newEnvironment()
 	m.bootEnvironment = m.environment.clone()
 	m.console = m.newConsole()

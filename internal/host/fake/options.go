@@ -24,6 +24,8 @@ type Options struct {
 	System host.SystemInfo
 	// Clock is the machine's clock. Default: the real one.
 	Clock clock.WithTicker
+	// ClockOffset is how far the machine's clock is ahead of Clock, negative when it is behind.
+	ClockOffset time.Duration
 	// ProgramClock says when a process began. Default: Clock. Programs may follow another one than Windows, where that is
 	// made to run faster.
 	ProgramClock clock.PassiveClock

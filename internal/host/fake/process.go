@@ -64,6 +64,7 @@ type Process struct {
 func (m *Machine) newProcess(p *Process, image *node) *Process {
 	m.lastPID += 4
 	p.PID, p.Machine, p.done, p.started = m.lastPID, m, make(chan struct{}), m.options.ProgramClock.Now()
+	p.started = p.started.Add(time.Duration(m.clockOffset.Load()))
 	if image != nil {
 		p.Path = image.path()
 		p.image = image.hold(fmt.Sprintf("%s (process %d)", image.name, p.PID), true)

@@ -114,8 +114,8 @@ func (s *scene) missing() []unavailableNode {
 	if count <= 0 {
 		return nil
 	}
-	what := fmt.Sprintf("MachineSet %s lacks %d of its %d Machines, or they are being made or deleted", set.Name,
-		count, set.Replicas)
+	what := fmt.Sprintf("MachineSet %s lacks %d of its %d Machines, or they are being made or deleted (if the cloud does not make them, scale the MachineSet down)",
+		set.Name, count, set.Replicas)
 	return slices.Repeat([]unavailableNode{{what: what}}, count)
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
@@ -35,9 +36,12 @@ type Node struct {
 	// Version is the operator's that has proven it.
 	Version string
 	// Ready is true while the node works and takes pods as far as the operator is concerned, and Since when that last
-	// changed.
+	// changed, by the clocks of the operator and the API server. The reader leaves Since zero when only the host knows it;
+	// Observe fills it in.
 	Ready bool
 	Since time.Time
+	// Reported is when the kubelet says that it last changed, by the host's clock. It is only compared with itself.
+	Reported *metav1.Time
 	// Gone is true for a host that is known to be gone: its Machine has failed or is being deleted by others, or an
 	// administrator has said so.
 	Gone bool

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -32,13 +35,43 @@ type Claim struct {
 	Cluster nodespec.Cluster
 	// Older proves that a Node that an operator before version 12 has configured belongs to the claimant's host.
 	Older OlderProof
+	// Now is the operator's time.
+	Now time.Time
+}
+
+// claimLimit is how long a claim counts that is not confirmed. The operator confirms or withdraws a claim right after
+// it has written it, unless it is killed in between. Then the host may be gone for good, and nobody comes back to the
+// claim.
+const claimLimit = 10 * time.Minute
+
+// Stake returns the claim of an instance to a name, and whether it must be written before it is checked. A claim that
+// waits is written again in time: it must not run out for others while it is being checked.
+func Stake(present *v1alpha1.NodeReference, name string, now time.Time) (claim *v1alpha1.NodeReference, write bool) {
+	claim = &v1alpha1.NodeReference{Name: name, ClaimedAt: ptr.To(metav1.NewTime(now))}
+	if present == nil || present.Name != name {
+		return claim, true
+	}
+	if present.Confirmed || present.ClaimedAt != nil && now.Sub(present.ClaimedAt.Time) < claimLimit/2 {
+		return present, false
+	}
+	claim.UID = present.UID
+	return claim, true
+}
+
+// abandoned reports whether nobody is about to confirm or withdraw a claim that is not confirmed. One without a time is
+// from a former version of the operator.
+func (c Claim) abandoned(other *v1alpha1.WindowsInstance) bool {
+	claimed := other.Status.NodeRef.ClaimedAt
+	return other.Spec.Paused || other.Spec.DesiredState == v1alpha1.DesiredStateRemoved ||
+		other.Spec.DesiredState == v1alpha1.DesiredStateUnmanaged ||
+		claimed == nil || c.Now.Sub(claimed.Time) >= claimLimit
 }
 
 // Grant decides whether the instance may have the node name: it must be free, or bound to this very instance already,
 // or the name of this very host's Node from the time of an operator before version 12. An instance with a confirmed
 // claim keeps the name. Of two instances whose claims are not confirmed the younger withdraws, and the older waits
-// until it has: the younger may have looked before the older's claim was written. Reason Waiting means to look again
-// soon.
+// until it has: the younger may have looked before the older's claim was written. It does not wait for a claim that
+// nobody will confirm or withdraw. Reason Waiting means to look again soon.
 //
 // The names by which the cluster itself is reached are nobody's: the kubelet of a node serves under the node's name.
 //
@@ -124,10 +157,13 @@ func againstInstance(claim Claim, other *v1alpha1.WindowsInstance) policy.Decisi
 		return policy.Decision{Allowed: true}
 	}
 	if !other.Status.NodeRef.Confirmed && older(&claim.Instance, other) {
+		if claim.abandoned(other) {
+			return policy.Decision{Allowed: true}
+		}
 		return policy.Decision{
 			Check: "OtherClaim", Reason: v1alpha1.ReasonWaiting, Passes: true,
-			Message: fmt.Sprintf("WindowsInstance %s (%s) claims the node name or the host of this one too, and is to withdraw.",
-				other.Name, other.Spec.Address),
+			Message: fmt.Sprintf("WindowsInstance %s (%s) claims the node name or the host of this one too, and is to withdraw within %s.",
+				other.Name, other.Spec.Address, policy.ShortDuration(claimLimit)),
 		}
 	}
 	if same {

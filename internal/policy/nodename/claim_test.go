@@ -8,17 +8,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
+var today = time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+
 func claimant(name, node, hostKey string, age time.Duration) v1alpha1.WindowsInstance {
 	return v1alpha1.WindowsInstance{
-		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Date(2026, 1, 2, 0, 0, 0, 0,
-			time.UTC).Add(-age))},
-		Spec: v1alpha1.WindowsInstanceSpec{Address: name + ".example.com"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(today.Add(-age))},
+		Spec:       v1alpha1.WindowsInstanceSpec{Address: name + ".example.com"},
 		Status: v1alpha1.WindowsInstanceStatus{
-			NodeRef: &v1alpha1.NodeReference{Name: node}, HostKey: &v1alpha1.HostKey{Key: hostKey},
+			NodeRef: &v1alpha1.NodeReference{Name: node, ClaimedAt: ptr.To(metav1.NewTime(today))}, HostKey: &v1alpha1.HostKey{Key: hostKey},
 			Host: &v1alpha1.HostStatus{MachineID: hostKey},
 		},
 	}
@@ -134,12 +136,79 @@ func TestNameClaim(t *testing.T) {
 			})}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			c.claim.Now = today
 			decision := Grant(c.claim)
 			if decision.Allowed != (c.reason == "") || decision.Reason != c.reason {
 				t.Errorf("decision is %+v, want reason %q", decision, c.reason)
 			}
 			if !decision.Allowed && decision.Message == "" {
 				t.Error("the refusal says nothing")
+			}
+		})
+	}
+}
+
+// An operator may be killed between the claim of an instance and its check, and the host be gone for good.
+func TestAClaimThatNobodyConfirmsDoesNotCountForever(t *testing.T) {
+	for sentence, c := range map[string]struct {
+		change func(*v1alpha1.WindowsInstance)
+		age    time.Duration
+		waits  bool
+	}{
+		"a claim that was written a moment ago is waited for":     {age: time.Second, waits: true},
+		"so is one that still has a moment":                       {age: claimLimit - time.Second, waits: true},
+		"one that nobody has confirmed for long counts no more":   {age: claimLimit},
+		"nor does one of a former version, which did not date it": {change: func(i *v1alpha1.WindowsInstance) { i.Status.NodeRef.ClaimedAt = nil }},
+		"nor that of an instance that is being removed": {
+			change: func(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateRemoved }},
+		"nor that of one that is left alone": {
+			change: func(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateUnmanaged }},
+		"nor that of one that is paused": {change: func(i *v1alpha1.WindowsInstance) { i.Spec.Paused = true }},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			younger, claim := claimant("young", "win", "key-1", time.Minute), Claim{
+				Instance: claimant("old", "win", "key-2", time.Hour), NodeName: "win", Now: today.Add(c.age)}
+			if c.change != nil {
+				c.change(&younger)
+			}
+			claim.Others = []v1alpha1.WindowsInstance{younger}
+			decision := Grant(claim)
+			if decision.Allowed == c.waits || c.waits && (decision.Reason != v1alpha1.ReasonWaiting || !decision.Passes) {
+				t.Errorf("%+v", decision)
+			}
+			younger.Status.NodeRef.Confirmed = true
+			if decision := Grant(claim); decision.Reason != v1alpha1.ReasonNameConflict {
+				t.Errorf("a confirmed claim always counts: %+v", decision)
+			}
+		})
+	}
+}
+
+func TestClaimsAreWrittenAgainBeforeTheyRunOut(t *testing.T) {
+	dated := func(age time.Duration) *v1alpha1.NodeReference {
+		return &v1alpha1.NodeReference{Name: "win", UID: "uid", ClaimedAt: ptr.To(metav1.NewTime(today.Add(-age)))}
+	}
+	for sentence, c := range map[string]struct {
+		present *v1alpha1.NodeReference
+		writes  bool
+	}{
+		"the first claim":                  {nil, true},
+		"a claim to another name":          {&v1alpha1.NodeReference{Name: "other", Confirmed: true}, true},
+		"a claim of a moment ago stays":    {dated(time.Second), false},
+		"one that could run out meanwhile": {dated(claimLimit / 2), true},
+		"one of a former version":          {&v1alpha1.NodeReference{Name: "win", UID: "uid"}, true},
+		"a confirmed one stays":            {&v1alpha1.NodeReference{Name: "win", UID: "uid", Confirmed: true}, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			claim, write := Stake(c.present, "win", today)
+			if write != c.writes || claim.Name != "win" {
+				t.Errorf("%+v, written: %t", claim, write)
+			}
+			if write && (claim.Confirmed || !claim.ClaimedAt.Time.Equal(today)) || !write && claim != c.present {
+				t.Errorf("%+v", claim)
+			}
+			if same := c.present != nil && c.present.Name == "win"; same && claim.UID != "uid" {
+				t.Errorf("the UID of its Node is lost: %+v", claim)
 			}
 		})
 	}

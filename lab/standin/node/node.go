@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 
+	"k8s.io/utils/clock"
+
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
@@ -21,6 +23,8 @@ type Process struct {
 	Stdout, Stderr io.Writer
 	Host           host.Host
 	Machine        Machine
+	// Clock is the machine's, which may be wrong; nil for that of the options.
+	Clock clock.WithTicker
 }
 
 // Machine is the machine of a process, as far as that process reaches it. What a process opens ends with it.

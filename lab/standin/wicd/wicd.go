@@ -17,7 +17,7 @@ func Program(clock clock.WithTicker) func(version string) fake.Program {
 		return func(ctx context.Context, p *fake.Process) int {
 			return agent.Main(ctx, agent.Process{
 				Host: p.Host, Args: p.Args, Executable: p.Path, Version: version,
-				Stdout: p.Stdout, Stderr: p.Stderr, Clock: clock, Rand: rand.Reader,
+				Stdout: p.Stdout, Stderr: p.Stderr, Clock: p.Machine.Clock(clock), Rand: rand.Reader,
 				// The simulated service control manager takes a service for running as soon as its program runs.
 				Ready: func() {},
 			})

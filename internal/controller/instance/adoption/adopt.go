@@ -53,8 +53,8 @@ func (a Adoption) MachineNode(ctx context.Context, s *scope.Scope) *obstacle.Obs
 	if node == nil {
 		return nil
 	}
-	if ref := s.Instance.Status.NodeRef; ref == nil || ref.Name != node.Name {
-		s.Instance.Status.NodeRef = &v1alpha1.NodeReference{Name: node.Name}
+	claim, write := nodename.Stake(s.Instance.Status.NodeRef, node.Name, a.Status.Clock.Now())
+	if s.Instance.Status.NodeRef = claim; write {
 		if err := a.Status.Patch(ctx, s); err != nil {
 			return obstacle.API(v1alpha1.ConditionJoined, "claim the node name", err)
 		}
@@ -87,7 +87,7 @@ func (a Adoption) adopt(ctx context.Context, s *scope.Scope, node *corev1.Node,
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionJoined, "check the node name", err)
 	}
-	claim.Older = proof
+	claim.Older, claim.Now = proof, a.Status.Clock.Now()
 	if decision := nodename.Grant(claim); !decision.Allowed {
 		return a.notAdopted(s, decision)
 	}

@@ -10,7 +10,9 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
 // DeleteRequests deletes the certificate requests that were made for the instance.
@@ -49,14 +51,21 @@ func (c Signer) DeleteRequestsOf(ctx context.Context, user, signer string) error
 
 // NotTaken returns the obstacle of an agent that still needs a certificate after it was sent. It has the certificate
 // signed again.
-func (c Signer) NotTaken(ctx context.Context, instance, identity string) *obstacle.Obstacle {
-	if err := c.DeleteRequests(ctx, instance); err != nil {
+func (c Signer) NotTaken(ctx context.Context, s *scope.Scope, identity string) *obstacle.Obstacle {
+	if err := c.DeleteRequests(ctx, s.Instance.Name); err != nil {
 		return obstacle.API(v1alpha1.ConditionJoined, "delete the certificate request", err)
 	}
 	service := nodespec.Identity{Name: identity}.Service()
-	return &obstacle.Obstacle{
+	o := &obstacle.Obstacle{
 		Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonCertificateRequestRefused, Outcome: obstacle.ChangeFailed,
 		Message: "The agent did not take the certificate that was signed for its request for " + service + ".",
-		Next:    "The operator has it signed anew at the next attempt. If this lasts, compare the host's clock with the cluster's.",
+		Next:    "The operator has it signed anew at the next attempt.",
 	}
+	if clock := support.SupportClock(s.Session.Clock); !clock.Allowed {
+		o.Reason, o.After = clock.Reason, obstacle.HostRecheck
+		o.Message += " " + clock.Message
+		o.Next += " " + support.ClockRemedy
+		s.Session.Facts = nil // the next attempt asks for the host's time again
+	}
+	return o
 }

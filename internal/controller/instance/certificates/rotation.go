@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -15,16 +16,21 @@ import (
 )
 
 // NoteIssued remembers certificates that were issued and that the host has taken, by the names of their identities.
-func NoteIssued(status *v1alpha1.WindowsInstanceStatus, issued map[string]string) {
+func NoteIssued(status *v1alpha1.WindowsInstanceStatus, issued map[string]string, now time.Time) {
 	for name, certificate := range issued {
 		block, _ := pem.Decode([]byte(certificate))
 		if block == nil {
 			continue
 		}
 		if leaf, err := x509.ParseCertificate(block.Bytes); err == nil {
-			note(status, certificateStatus(name, leaf.NotBefore, leaf.NotAfter))
+			noteRenewed(status, certificateStatus(name, leaf.NotBefore, leaf.NotAfter), now)
 		}
 	}
+}
+
+func noteRenewed(status *v1alpha1.WindowsInstanceStatus, renewed v1alpha1.CertificateStatus, now time.Time) {
+	renewed.IssuedAt = ptr.To(metav1.NewTime(now).Rfc3339Copy())
+	note(status, renewed)
 }
 
 func note(status *v1alpha1.WindowsInstanceStatus, noted v1alpha1.CertificateStatus) {
@@ -35,9 +41,13 @@ func note(status *v1alpha1.WindowsInstanceStatus, noted v1alpha1.CertificateStat
 	slices.SortFunc(status.Certificates, func(a, b v1alpha1.CertificateStatus) int { return cmp.Compare(a.Name, b.Name) })
 }
 
+// reportRest is how long after a renewal the operator does not renew a certificate only because of what the host reports
+// of it. Otherwise a host could have the cluster sign a certificate with each look at it.
+const reportRest = time.Hour
+
 // Note remembers the certificates of the identities of a fully applied spec, and no others. The host reports how long
-// they are valid: it could lie only about its own. A missing one, without which the node works, is renewed at once. The
-// kubelet renews its own.
+// they are valid: it could lie only about its own. A missing one, without which the node works, is renewed at once,
+// unless it was renewed a moment ago. The kubelet renews its own.
 func Note(status *v1alpha1.WindowsInstanceStatus, spec nodespec.NodeSpec, facts *plan.Facts, now time.Time) {
 	wanted := func(name string) bool {
 		return slices.ContainsFunc(spec.Identities, func(identity nodespec.Identity) bool { return identity.Name == name })
@@ -53,11 +63,32 @@ func Note(status *v1alpha1.WindowsInstanceStatus, spec nodespec.NodeSpec, facts 
 		if current := facts.IdentityOf(identity.Name).Current; current != nil {
 			from, to = current.NotBefore, current.NotAfter
 		}
-		note(status, certificateStatus(identity.Name, from, to))
+		reported := certificateStatus(identity.Name, from, to)
+		if i := slices.IndexFunc(status.Certificates, func(c v1alpha1.CertificateStatus) bool {
+			return c.Name == identity.Name
+		}); i >= 0 {
+			reported = afterRenewal(status.Certificates[i], reported)
+		}
+		note(status, reported)
 	}
 	if len(status.Certificates) == 0 {
 		status.Certificates = nil
 	}
+}
+
+// afterRenewal returns what is remembered of a certificate that the host reports after the operator has renewed it.
+func afterRenewal(known, reported v1alpha1.CertificateStatus) v1alpha1.CertificateStatus {
+	switch {
+	case known.IssuedAt == nil:
+		return reported
+	case known.NotAfter.Equal(&reported.NotAfter):
+		return known
+	}
+	reported.IssuedAt = known.IssuedAt
+	if rest := known.IssuedAt.Add(reportRest); reported.RenewAt.Time.Before(rest) {
+		reported.RenewAt = metav1.NewTime(rest)
+	}
+	return reported
 }
 
 // renewalPart is the part of its life after which a certificate is renewed. The kubelet renews its own at 70 to 90

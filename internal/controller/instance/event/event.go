@@ -162,6 +162,11 @@ func AdviceGiven(instance *v1alpha1.WindowsInstance, failed string) Event {
 		"The node takes pods, but this check failed: " + failed}
 }
 
+// ClockOff says that the clock of a node's host is wrong.
+func ClockOff(instance *v1alpha1.WindowsInstance, clock string) Event {
+	return Event{instance, nil, corev1.EventTypeWarning, "ClockSkew", "Verify", "The node takes pods, but " + clock}
+}
+
 // HostStays says that the host belongs to another instance too.
 func HostStays(instance, other *v1alpha1.WindowsInstance) Event {
 	return Event{instance, other, corev1.EventTypeNormal, "HostStays", "Remove",

@@ -16,6 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 	"github.com/windows-machine-config/wmco/internal/remote"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
@@ -45,10 +46,12 @@ func (l Link) AskFacts(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if s.Session.Agent, err = l.BringAgent(ctx, s, agent); err != nil {
 		return l.Failed(s, v1alpha1.ConditionReachable, err)
 	}
+	asked := l.Clock.Now()
 	line, err := l.Run(ctx, s, verb.Facts, l.factsArguments(s)...)
 	if err != nil {
 		return l.Failed(s, v1alpha1.ConditionReachable, err)
 	}
+	s.Session.Clock = support.ClockReading{Host: line.Result.Facts.Time, Asked: asked, Answered: l.Clock.Now()}
 	s.Session.Agent = nodespec.AgentPath(agent.SHA256) // one that has just landed has moved to its own folder
 	l.Learn(s, line.Result.Facts)
 	return nil

@@ -47,8 +47,8 @@ func (n Names) Claim(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if o := n.refuseRename(ctx, s, name); o != nil {
 		return o
 	}
-	if s.NodeName() != name {
-		s.Instance.Status.NodeRef = &v1alpha1.NodeReference{Name: name}
+	claim, write := nodename.Stake(s.Instance.Status.NodeRef, name, n.Status.Clock.Now())
+	if s.Instance.Status.NodeRef = claim; write {
 		if err := n.Status.Patch(ctx, s); err != nil {
 			return obstacle.API(v1alpha1.ConditionJoined, "claim the node name", err)
 		}
@@ -58,8 +58,12 @@ func (n Names) Claim(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		return obstacle.API(v1alpha1.ConditionJoined, "check the node name", err)
 	}
 	if decision.Allowed {
-		s.Instance.Status.NodeRef.Confirmed = true
-		if err := n.Status.Patch(ctx, s); err != nil {
+		confirmed := *claim
+		confirmed.Confirmed, confirmed.ClaimedAt = true, nil
+		s.Instance.Status.NodeRef = &confirmed
+		// Meanwhile the instance may have been paused or removed, and then its claim no longer counts for others.
+		if err := n.Status.PatchUnchanged(ctx, s); err != nil {
+			s.Instance.Status.NodeRef = claim
 			return obstacle.API(v1alpha1.ConditionJoined, "confirm the node name", err)
 		}
 		return nil
@@ -135,7 +139,7 @@ func (n Names) checkClaim(ctx context.Context, s *scope.Scope, name string) (pol
 	if err != nil {
 		return policy.Decision{}, err
 	}
-	claim.Cluster = s.Cluster
+	claim.Cluster, claim.Now = s.Cluster, n.Status.Clock.Now()
 	if err := n.Adoption.Prove(ctx, s, &claim); err != nil {
 		return policy.Decision{}, err
 	}

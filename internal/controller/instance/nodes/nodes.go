@@ -4,7 +4,6 @@ package nodes
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -91,12 +90,12 @@ func NameOf(instance *v1alpha1.WindowsInstance) string {
 	return instance.Status.NodeRef.Name
 }
 
-// NotReadySince returns since when a Node is not Ready, and the kubelet's message.
-func NotReadySince(node *corev1.Node) (time.Time, string) {
+// NotReadyMessage returns why a Node is not Ready, in the words of its kubelet.
+func NotReadyMessage(node *corev1.Node) string {
 	if ready := nodestate.ReadyCondition(node); ready != nil {
-		return ready.LastTransitionTime.Time, ready.Message
+		return ready.Message
 	}
-	return node.CreationTimestamp.Time, "it has not reported yet"
+	return "it has not reported yet"
 }
 
 // RebootWanted reports whether somebody has asked for a restart of the node's host.

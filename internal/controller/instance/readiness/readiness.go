@@ -28,17 +28,28 @@ const (
 	readyPoll = 2 * time.Second
 )
 
+// Since returns since when the operator knows that the node of an instance does not work. The status has that, by the
+// operator's clock; a kubelet dates its report by its host's clock, which may be wrong.
+func Since(instance *v1alpha1.WindowsInstance, now time.Time) time.Time {
+	known := instance.Status.Readiness
+	if known == nil || known.Ready || known.Since.After(now) {
+		return now
+	}
+	return known.Since.Time
+}
+
 // Grace waits a while before the operator looks at a NotReady node over SSH.
-func Grace(node *corev1.Node, now time.Time) *obstacle.Obstacle {
-	since, message := nodes.NotReadySince(node)
+func Grace(instance *v1alpha1.WindowsInstance, node *corev1.Node, now time.Time) *obstacle.Obstacle {
+	since := Since(instance, now)
 	rest := notReadyGrace - now.Sub(since)
 	if rest <= 0 {
 		return nil
 	}
 	return &obstacle.Obstacle{
 		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonNodeNotReady, Outcome: obstacle.Wait, After: rest,
-		Message: fmt.Sprintf("Node %s is not Ready since %s: %s", node.Name, since.UTC().Format(time.RFC3339), message),
-		Next:    "The agent on the host repairs what it can; the operator looks at the host if the node is not Ready within two minutes.",
+		Message: fmt.Sprintf("Node %s is not Ready since %s: %s", node.Name, since.UTC().Format(time.RFC3339),
+			nodes.NotReadyMessage(node)),
+		Next: "The agent on the host repairs what it can; the operator looks at the host if the node is not Ready within two minutes.",
 	}
 }
 
@@ -50,8 +61,7 @@ func NotReady(s *scope.Scope, node *corev1.Node, kubeletStarted time.Time) strin
 	case node == nil:
 		return message
 	case !nodestate.Ready(node):
-		_, kubelet := nodes.NotReadySince(node)
-		return message + " It says: " + kubelet
+		return message + " It says: " + nodes.NotReadyMessage(node)
 	case nodestate.ReadyCondition(node).LastHeartbeatTime.Time.Before(kubeletStarted.Truncate(time.Second)): // the API has whole seconds
 		return message + " It has not reported at all since it began at " + kubeletStarted.UTC().Format(time.RFC3339) + "."
 	}
@@ -80,9 +90,8 @@ func Pass(s *scope.Scope, node *corev1.Node) {
 		s.Pass(v1alpha1.ConditionReady, "The node is Ready, as the version of the operator before this one has configured it.")
 		return
 	}
-	since, message := nodes.NotReadySince(node)
 	s.Passed[v1alpha1.ConditionReady] = metav1.Condition{
 		Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNodeNotReady,
-		Message: fmt.Sprintf("Node %s is not Ready since %s: %s", node.Name, since.UTC().Format(time.RFC3339), message),
+		Message: fmt.Sprintf("Node %s is not Ready: %s", node.Name, nodes.NotReadyMessage(node)),
 	}
 }

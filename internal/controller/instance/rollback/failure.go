@@ -68,7 +68,7 @@ func (f Rollback) Remind(ctx context.Context, s *scope.Scope) *obstacle.Obstacle
 		return nil // it is still on its way back, or its time has come
 	}
 	if !nodestate.Ready(node) {
-		return readiness.Grace(node, f.Clock.Now()) // that mends itself mostly; what has failed is no cure for it
+		return readiness.Grace(s.Instance, node, f.Clock.Now()) // that mends itself mostly; what has failed is no cure for it
 	}
 	if nodes.Cordoned(node) {
 		if err := f.Nodes.TakeIntoService(ctx, s.Instance); err != nil {

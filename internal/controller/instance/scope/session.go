@@ -6,6 +6,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
@@ -21,6 +22,8 @@ type Session struct {
 	Whole bool
 	// Facts are the last that the host told.
 	Facts *plan.Facts
+	// Clock is the host's time when it was asked for its facts.
+	Clock support.ClockReading
 	// Applied is the digest (and certificate serial) of the spec that the last apply was given, and Left the steps that it
 	// could not do yet.
 	Applied string

@@ -106,6 +106,16 @@ func readiness(status *v1alpha1.WindowsInstanceStatus, upToDate bool, now time.T
 
 // Patch writes what differs from the last written status, and nothing when nothing does.
 func (w Writer) Patch(ctx context.Context, s *scope.Scope) error {
+	return w.patch(ctx, s, client.MergeFrom(s.Stored))
+}
+
+// PatchUnchanged is Patch for an instance that nobody has changed since this reconcile last read or wrote it. Otherwise
+// the API server answers with a conflict.
+func (w Writer) PatchUnchanged(ctx context.Context, s *scope.Scope) error {
+	return w.patch(ctx, s, client.MergeFromWithOptions(s.Stored, client.MergeFromWithOptimisticLock{}))
+}
+
+func (w Writer) patch(ctx context.Context, s *scope.Scope, patch client.Patch) error {
 	if reflect.DeepEqual(s.Stored.Status, s.Instance.Status) {
 		return nil
 	}
@@ -113,7 +123,7 @@ func (w Writer) Patch(ctx context.Context, s *scope.Scope) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	written := s.Instance.DeepCopy()
-	if err := w.Client.Status().Patch(ctx, written, client.MergeFrom(s.Stored)); err != nil {
+	if err := w.Client.Status().Patch(ctx, written, patch); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("write status of WindowsInstance %s for host %s: %w", s.Instance.Name,
 			s.Instance.Spec.Address, err))
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/machines"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/readiness"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -126,8 +127,8 @@ func (t Turn) Acquire(ctx context.Context, s *scope.Scope, node *corev1.Node,
 // countsNoMore reports whether a node has not worked for so long that the change which it had its turn for has failed.
 // It is worked on all the same, but not in another's place.
 func (t Turn) countsNoMore(s *scope.Scope, node *corev1.Node) bool {
-	since, _ := nodes.NotReadySince(node)
-	return !nodestate.Ready(node) && t.Clock.Since(since) >= s.Settings.FailureDeadline
+	now := t.Clock.Now()
+	return !nodestate.Ready(node) && now.Sub(readiness.Since(s.Instance, now)) >= s.Settings.FailureDeadline
 }
 
 // Leave ends the disturbance of the node, if there is one, even if a former operator process began it.

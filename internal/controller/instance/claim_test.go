@@ -1,0 +1,71 @@
+package instance
+
+import (
+	"context"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+// meddling is an API server in which something happens while instances are listed.
+type meddling struct {
+	client.Reader
+	meddle func()
+}
+
+func (m meddling) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	err := m.Reader.List(ctx, list, options...)
+	if _, instances := list.(*v1alpha1.WindowsInstanceList); instances {
+		m.meddle()
+	}
+	return err
+}
+
+// For others, the claim of a paused instance counts no more, unless it is confirmed.
+func TestAClaimIsNotConfirmedAfterItsInstanceWasPaused(t *testing.T) {
+	for name, paused := range map[string]bool{"the instance is paused meanwhile": true, "nothing happens meanwhile": false} {
+		t.Run(name, func(t *testing.T) {
+			x := newTrial(t, listed())
+			x.facts.Platform = "None"
+			x.Live = meddling{x.Client, func() {
+				if paused {
+					x.change(x.instance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Paused = true })
+				}
+			}}
+			s := x.scope(x.instance())
+			s.Cluster = *x.facts
+			s.Session.Facts = &plan.Facts{System: host.SystemInfo{HostName: machine}}
+			o := x.rooms().names.Claim(t.Context(), s)
+			ref := x.instance().Status.NodeRef
+			if ref == nil || ref.Name != machine || ref.Confirmed == paused || (ref.ClaimedAt != nil) != paused {
+				t.Errorf("the claim is %+v", ref)
+			}
+			if paused && (o == nil || o.Reason != v1alpha1.ReasonWaiting || s.Instance.Status.NodeRef.Confirmed) || !paused && o != nil {
+				t.Errorf("in the way is %+v", o)
+			}
+		})
+	}
+}
+
+// An operator was killed after it had written the claim of a host that does not come back. Its entry is removed, and
+// the host of the older entry has the name.
+func TestAnAbandonedClaimHoldsUpNoOlderInstance(t *testing.T) {
+	younger := listed()
+	younger.Name, younger.UID, younger.Spec.DesiredState = "younger", "younger-uid", v1alpha1.DesiredStateRemoved
+	younger.CreationTimestamp = metav1.NewTime(noon.Add(1))
+	younger.Status.NodeRef = &v1alpha1.NodeReference{Name: machine}
+	x := newTrial(t, listed())
+	x.create(younger)
+	x.facts.Platform = "None"
+	s := x.scope(x.instance())
+	s.Cluster = *x.facts
+	s.Session.Facts = &plan.Facts{System: host.SystemInfo{HostName: machine}}
+	if o := x.rooms().names.Claim(t.Context(), s); o != nil {
+		t.Errorf("in the way is %+v", o)
+	}
+}

@@ -1,0 +1,110 @@
+package instance
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
+)
+
+const year = 365 * 24 * time.Hour
+
+// A host is looked at two minutes after the operator saw its node NotReady, whatever time the kubelet gives.
+func TestAHostsClockDoesNotDelayItsRepair(t *testing.T) {
+	for name, ahead := range map[string]time.Duration{"a right clock": 0, "two hours ahead": 2 * time.Hour,
+		"two hours behind": -2 * time.Hour, "in the year 2096": 70 * year} {
+		t.Run(name, func(t *testing.T) {
+			x := newTrial(t)
+			x.asNode(ofMachine(), x.key.Hash())
+			x.breakNodeSince(noon, noon.Add(ahead))
+			x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) {
+				s.Readiness = &v1alpha1.Readiness{Ready: true, Since: metav1.NewTime(noon.Add(-time.Hour))}
+			})
+			instance, after := x.reconcile()
+			expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady)
+			if x.dials != 0 || after != 2*time.Minute {
+				t.Errorf("%d connections at once, the next look in %s", x.dials, after)
+			}
+			x.clock.Step(time.Minute)
+			if x.reconcile(); x.dials != 0 {
+				t.Errorf("%d connections after a minute", x.dials)
+			}
+			x.clock.Step(time.Minute)
+			if x.reconcile(); x.dials == 0 {
+				t.Error("the host is not looked at after two minutes")
+			}
+		})
+	}
+}
+
+func TestAHostWhoseClockIsOffDoesNotJoinBeforeItIsSet(t *testing.T) {
+	for name, ahead := range map[string]time.Duration{"a year ahead": year, "local time": 2 * time.Hour,
+		"ten minutes behind": -10 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			x, h, _ := hostToJoin(t, "None", func(o *fake.Options) { o.ClockOffset = ahead })
+			instance := x.until("a reason", summarized(v1alpha1.ReasonClockSkew))
+			skew := expect(t, instance, v1alpha1.ConditionSupported, metav1.ConditionFalse, v1alpha1.ReasonClockSkew)
+			for _, want := range []string{x.clock.Now().Add(ahead).UTC().Format(time.DateTime), x.clock.Now().UTC().Format(time.DateTime)} {
+				if !strings.Contains(skew.Message, want) {
+					t.Errorf("%s is not in the message: %s", want, skew.Message)
+				}
+			}
+			if !strings.Contains(instance.Status.NextAction, "Set the clock of the host") {
+				t.Errorf("what to do is not in %q", instance.Status.NextAction)
+			}
+			if verbs := slices.Compact(h.execs()); !slices.Equal(verbs, []string{"facts"}) || x.requests() > 0 {
+				t.Errorf("the host was told to %q, %d certificates were asked for", verbs, x.requests())
+			}
+			if _, there := h.machine.Service(nodespec.ServiceAgent); there || instance.Status.NodeRef != nil {
+				t.Errorf("the host was changed, its name %+v", instance.Status.NodeRef)
+			}
+			if told := strings.Join(x.told(), "\n"); !strings.Contains(told, v1alpha1.ReasonClockSkew) {
+				t.Errorf("there is no event: %s", told)
+			}
+			h.machine.SetClockOffset(0)
+			x.clock.Step(10 * time.Minute)
+			x.joins()
+		})
+	}
+}
+
+func TestAClockThatIsALittleOffIsAdvice(t *testing.T) {
+	x, _, _ := hostToJoin(t, "None", func(o *fake.Options) { o.ClockOffset = 3 * time.Minute })
+	x.ahead = 3 * time.Minute
+	instance := x.joins()
+	ready := expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	if !strings.Contains(ready.Message, " But the host's clock shows ") || !strings.Contains(ready.Message, "3m ahead") {
+		t.Errorf("the message is %q", ready.Message)
+	}
+	if told := strings.Join(x.told(), "\n"); !strings.Contains(told, "ClockSkew The node takes pods, but the host's clock shows ") {
+		t.Errorf("there is no event: %s", told)
+	}
+}
+
+// A node in service is not held up by its clock. If its agent does not take a certificate, the clock is the reason.
+func TestTheClockOfANodeExplainsARefusedCertificate(t *testing.T) {
+	x := newTrial(t)
+	x.asNode(ofMachine(), x.key.Hash())
+	for name, c := range map[string]struct {
+		ahead  time.Duration
+		reason string
+	}{
+		"a clock that is off":   {-time.Hour, v1alpha1.ReasonClockSkew},
+		"a clock that is right": {0, v1alpha1.ReasonCertificateRequestRefused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := x.scope(x.instance())
+			s.Session.Clock = support.ClockReading{Host: noon.Add(c.ahead), Asked: noon, Answered: noon}
+			if o := x.rooms().join.signer.NotTaken(t.Context(), s, ""); o.Reason != c.reason {
+				t.Errorf("%+v", o)
+			}
+		})
+	}
+}

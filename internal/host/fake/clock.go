@@ -1,0 +1,28 @@
+package fake
+
+import (
+	"sync/atomic"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// SetClockOffset sets the machine's clock ahead of the true time, or behind for a negative offset.
+func (m *Machine) SetClockOffset(offset time.Duration) { m.clockOffset.Store(int64(offset)) }
+
+// Clock returns a clock as the machine shows it: off by the machine's offset.
+func (m *Machine) Clock(actual clock.WithTicker) clock.WithTicker {
+	return machineClock{actual, &m.clockOffset}
+}
+
+// machineClock measures durations as its original does, and shows another time.
+type machineClock struct {
+	clock.WithTicker
+	offset *atomic.Int64
+}
+
+// Now implements clock.PassiveClock.
+func (c machineClock) Now() time.Time { return c.WithTicker.Now().Add(time.Duration(c.offset.Load())) }
+
+// Since implements clock.PassiveClock.
+func (c machineClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
