@@ -30,6 +30,19 @@ func boundedStep(step verb.Step) verb.Step {
 // mostSteps is far beyond what a plan has.
 const mostSteps = 1_000_000
 
+// mostNames is how many names of one kind people read.
+const mostNames = 10
+
+// boundResult cuts what the operator keeps of a result.
+func boundResult(result *verb.Result) {
+	boundFacts(result.Facts)
+	result.NoFallback = text.Plain(result.NoFallback, longestDetail)
+	result.NotRestored = slices.Clone(result.NotRestored[:min(len(result.NotRestored), mostNames)])
+	for i, name := range result.NotRestored {
+		result.NotRestored[i] = text.Plain(name, longestFact)
+	}
+}
+
 // boundFacts cuts those facts that the operator keeps. They are cut where they come in: what is compared later is cut
 // alike.
 func boundFacts(facts *plan.Facts) {
@@ -41,10 +54,12 @@ func boundFacts(facts *plan.Facts) {
 		&system.Product, &system.Edition, &system.Version, &system.Architecture, &system.HostName,
 		&system.PendingHostName, &system.Domain,
 		&system.MachineID, &system.BootID, &facts.Applied, &facts.Fallback, &facts.PodSubnet,
+		&facts.AppliedAgent, &facts.FallbackAgent,
 	}
 	for _, foreign := range texts {
 		*foreign = text.Plain(*foreign, longestFact)
 	}
+	facts.NoFallback = text.Plain(facts.NoFallback, longestDetail)
 	if facts.CloudName != nil {
 		facts.CloudName.Name = text.Plain(facts.CloudName.Name, longestFact)
 		facts.CloudName.Error = text.Plain(facts.CloudName.Error, longestDetail)
