@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -167,7 +166,7 @@ func (h *formerHost) proven(line verb.Line, steps []string) {
 	}
 }
 
-// An agent meets what the agent of a former release has left, whatever its own fields are. R-086
+// An agent meets what the agent of a former release has left, whatever its own fields are.
 func TestFilesOfAFormerRelease(t *testing.T) {
 	t.Parallel()
 	for _, release := range releases(t) {
@@ -252,142 +251,6 @@ func (h *formerHost) isRolledBack(t *testing.T) {
 func (h *formerHost) isRemoved(*testing.T) {
 	h.remove()
 	compare(h.T, h.rig.before, h.Snapshot())
-}
-
-// An agent that is older than the ledger keeps what it does not know. R-059
-func TestLedgerOfALaterRelease(t *testing.T) {
-	t.Parallel()
-	r := joined(t)
-	tasks := map[string]any{"backup": map[string]any{"existed": true, "definition": "<Task/>"}}
-	read := func() map[string]any {
-		t.Helper()
-		data, err := r.Drive().ReadFile(nodespec.LedgerPath)
-		r.must(err)
-		var ledger map[string]any
-		r.must(json.Unmarshal(data, &ledger))
-		return ledger
-	}
-	data, err := r.Drive().ReadFile(nodespec.LedgerPath)
-	r.must(err)
-	r.must(r.Drive().WriteFile(nodespec.LedgerPath, altered(t, data, func(ledger map[string]any) {
-		ledger["scheduledTasks"] = tasks
-		ledger["paths"].(map[string]any)[`C:\k\kubelet.conf`].(map[string]any)["owner"] = "backup"
-		ledger["exclusions"].([]any)[0].(map[string]any)["since"] = "2027"
-	})))
-	holds := func(t *testing.T) {
-		t.Helper()
-		ledger := read()
-		kept, _ := json.Marshal(ledger["scheduledTasks"])
-		want, _ := json.Marshal(tasks)
-		if !bytes.Equal(kept, want) {
-			t.Errorf("the entries are %s", kept)
-		}
-		if path := ledger["paths"].(map[string]any)[`C:\k\kubelet.conf`].(map[string]any); path["owner"] != "backup" {
-			t.Errorf("the path is %v", path)
-		}
-		if first := ledger["exclusions"].([]any)[0].(map[string]any); first["since"] != "2027" {
-			t.Errorf("the exclusion is %v", first)
-		}
-	}
-	t.Run("through an upgrade and a rollback", func(t *testing.T) {
-		former := r.full()
-		own := r.program
-		r.result(r.upgrade(r.next(), former))
-		holds(t)
-		r.program, r.versions = own, nil
-		r.result(r.run("rollback"))
-		holds(t)
-		if _, there := read()["environment"].(map[string]any)["NO_PROXY"]; there {
-			t.Error("an entry that was restored is still there")
-		}
-	})
-	t.Run("a removal says what it cannot restore", func(t *testing.T) {
-		boot := r.BootID()
-		line, _ := r.run("remove")
-		if line.Type == verb.TypeRebooting {
-			r.awaitBoot(boot)
-			line, _ = r.run("remove")
-		}
-		want := []string{"exclusions[0].since", `paths.C:\k\kubelet.conf.owner`, "scheduledTasks"}
-		if line.Result == nil || !line.Result.Removed || !slices.Equal(line.Result.NotRestored, want) {
-			t.Errorf("%s %v %+v", line.Type, line.Failure, line.Result)
-		}
-		if !slices.Contains(slices.Collect(maps.Keys(read())), "scheduledTasks") {
-			t.Error("the ledger has lost it")
-		}
-	})
-}
-
-// An agent does with a NodeSpec that it does not know whole only what is safe, and says why it refuses the rest.
-func TestSpecOfAnotherRelease(t *testing.T) {
-	t.Parallel()
-	change := func(name string, value any) func(map[string]any) {
-		return func(spec map[string]any) { spec["schema"], spec[name] = 7, value }
-	}
-	for name, c := range map[string]struct {
-		change func(map[string]any)
-		verb   []string
-		says   string // empty when the verb ends well
-	}{
-		"a later one is no matter for a renewal":    {change("more", 1), []string{"renew", "--identity", cloud.Name}, ""},
-		"a later one proves nothing":                {change("more", 1), []string{"verify"}, "a later agent must check the node"},
-		"one whose identities have another form":    {change("identities", "all"), []string{"renew", "--identity", cloud.Name}, "does not find the identity"},
-		"one whose identities have another name":    {change("identities", nil), []string{"renew", "--identity", cloud.Name}, "does not find the identity"},
-		"an earlier one without checks":             {func(spec map[string]any) { spec["schema"] = 0; delete(spec, "checks") }, []string{"verify"}, "no checks"},
-		"an earlier one whose checks are different": {func(spec map[string]any) { spec["schema"], spec["checks"] = 0, "all" }, []string{"verify"}, "checks"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			h := leftBy(t, "12.0", "azure", func(spec, _ map[string]any) { c.change(spec) })
-			line, _ := h.run(c.verb...)
-			if c.says != "" {
-				h.fails(line, verb.ReasonSpecUnknown, c.says)
-			} else if line.Type != verb.TypeResult {
-				t.Errorf("%s %v", line.Type, line.Failure)
-			}
-		})
-	}
-}
-
-// What cannot be kept for a rollback is said before the host is changed, and by the verb that does not keep it.
-func TestWhatCannotBeKeptAsAFallback(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		spoil func(h *formerHost)
-		says  string
-	}{
-		"the NodeSpec was changed by somebody else": {func(h *formerHost) {
-			h.must(h.Drive().WriteFile(nodespec.SpecPath, []byte(`{"schema":0}`)))
-		}, "is not the NodeSpec that was applied last to its end"},
-		"the agent that understands it is gone": {func(h *formerHost) {
-			h.must(h.Host().Services.Stop(h.ctx, nodespec.ServiceAgent))
-			h.must(h.Drive().RemoveAll(folderOf(agentProgram)))
-		}, "the agent that applied its NodeSpec is not on the host any more"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			h := leftBy(t, "12.0", "none", forms["with another schema version"])
-			c.spoil(h)
-			if facts := h.facts(t); !strings.Contains(facts.NoFallback, c.says) {
-				t.Errorf("facts say %q", facts.NoFallback)
-			}
-			result := h.upgradeTo(h.next())
-			if !strings.Contains(result.NoFallback, c.says) || result.Facts.Fallback != "" {
-				t.Errorf("fallback %q, %q", result.Facts.Fallback, result.NoFallback)
-			}
-		})
-	}
-}
-
-// An agent does not roll a host back to what it may misunderstand.
-func TestRollbackIsLeftToTheFormerAgent(t *testing.T) {
-	t.Parallel()
-	h := leftBy(t, "12.0", "none", forms["with another schema version"])
-	h.upgradeTo(h.next())
-	before := withoutChance(h.Snapshot())
-	line, _ := h.run("rollback")
-	h.fails(line, verb.ReasonSpecUnknown, nodespec.AgentPath(sum(agentProgram)))
-	compare(t, before, withoutChance(h.Snapshot()))
 }
 
 func (h *formerHost) facts(t *testing.T) plan.Facts {

@@ -1,10 +1,17 @@
 package instance
 
 import (
+	"encoding/json"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/agent/records"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/policy"
 	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
@@ -46,4 +53,48 @@ func TestAHostWithoutAFallbackIsReportedBeforeItsChange(t *testing.T) {
 			t.Errorf("events %q, next: %s", events, next)
 		}
 	})
+}
+
+// A host is rolled back by the agent that has applied what it goes back to, and not by the operator's own.
+func TestTheFormerAgentRollsItsHostBack(t *testing.T) {
+	x := upgraded(t, v1alpha1.UpgradeInPlace, true)
+	gate := openGate()
+	x.Gate, gate.held = gate, []string{machine}
+	h := x.withAgent()
+	s := x.answered(nil)
+	spec, err := x.rooms().specs.Of(s, trialSubnet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	former := spec
+	former.Instance = "former"
+	document, err := former.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := []byte("wicd.exe of a former release")
+	path := nodespec.AgentPath(plan.Digest(program))
+	applied, err := json.Marshal(records.Describe(former, document, plan.Digest(program)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.has(spec)
+	drive := h.machine.Drive()
+	err = errors.Join(drive.MkdirAll(strings.TrimSuffix(path, `\`+nodespec.AgentProgram)), drive.WriteFile(path, program),
+		drive.WriteFile(nodespec.FallbackPath, document), drive.WriteFile(nodespec.FallbackAppliedPath, applied))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) {
+		status.HostKey, status.SpecDigest = nil, ""
+		status.FailedChange = &v1alpha1.FailedChange{
+			Cause: v1alpha1.CauseUpgrade, Version: x.Version, SpecDigest: spec.Digest(), PreviousDigest: former.Digest(),
+			Reason: v1alpha1.ReasonChecksFailed, Time: metav1.NewTime(x.clock.Now()), Attempts: 1,
+		}
+	})
+	x.reconcile()
+	lines := h.commands()
+	if !slices.Contains(lines, path+" rollback") {
+		t.Errorf("run were %q", lines)
+	}
 }
