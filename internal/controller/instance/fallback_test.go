@@ -98,3 +98,39 @@ func TestTheFormerAgentRollsItsHostBack(t *testing.T) {
 		t.Errorf("run were %q", lines)
 	}
 }
+
+// What this release cannot restore on a host is reported before the record of it is deleted with the agent.
+func TestWhatIsNotRestoredOnAHostIsReported(t *testing.T) {
+	for name, c := range map[string]struct {
+		ledger string
+		events int
+	}{
+		"a later release's entries": {`{"scheduledTasks": {"backup": {"existed": true}}}`, 1},
+		"nothing":                   {`{"routes": {}}`, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newTrial(t)
+			x.asNode(ofMachine(), x.key.Hash())
+			h := x.withAgent()
+			s := x.answered(nil)
+			spec, err := x.rooms().specs.Of(s, trialSubnet)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.has(spec)
+			if err := h.machine.Drive().WriteFile(nodespec.LedgerPath, []byte(c.ledger)); err != nil {
+				t.Fatal(err)
+			}
+			s.Instance.Status.HostKey = nil
+			for _, phase := range []step{x.rooms().link.Reach, x.rooms().removal.GiveBack} {
+				if o := phase(t.Context(), s); o != nil {
+					t.Fatalf("%+v", o)
+				}
+			}
+			told := slices.DeleteFunc(x.told(), func(event string) bool { return !strings.Contains(event, "HostNotRestored") })
+			if len(told) != c.events || c.events > 0 && !strings.Contains(told[0], "scheduledTasks") {
+				t.Errorf("events %q", told)
+			}
+		})
+	}
+}
