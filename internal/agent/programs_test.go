@@ -15,6 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agent"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
 // table finds the stand-ins of the test payload. The agent's executable runs the agent itself.
@@ -41,6 +42,9 @@ func (r *rig) agent(ctx context.Context, p *fake.Process) int {
 	}
 	bent := p.Host
 	if bend := r.bent.Load(); bend != nil {
+		(*bend)(&bent)
+	}
+	if bend := r.former.Load(); bend != nil && p.Path == nodespec.AgentPath(sum(agentProgram)) {
 		(*bend)(&bent)
 	}
 	return agent.Main(ctx, agent.Process{

@@ -42,6 +42,8 @@ type rig struct {
 	api condition.APIServer
 	// bent changes what the agent sees of the host; nil changes nothing.
 	bent atomic.Pointer[func(*host.Host)]
+	// former changes what the first agent sees of the host, and no other.
+	former atomic.Pointer[func(*host.Host)]
 }
 
 func newRig(t *testing.T, change ...func(*fake.Options)) *rig {

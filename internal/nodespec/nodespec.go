@@ -13,7 +13,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// SchemaVersion is the version of the JSON form. An agent refuses a spec of another version.
+// SchemaVersion is the version of the JSON form. An agent brings no host to a spec of another version; what it does with
+// one that lies on the host is in held.go.
 const SchemaVersion = 1
 
 // NodeSpec is everything that a host must have to be a node of the cluster. Two equal specs have equal digests.

@@ -33,8 +33,10 @@ const (
 	// FallbackPath is the NodeSpec that a rollback goes back to. While it is there, its releases and its agent stay on the
 	// host.
 	FallbackPath = AgentRoot + `\fallback.json`
-	// AppliedPath holds the digest of the NodeSpec that was last applied to its end.
-	AppliedPath = AgentRoot + `\applied`
+	// FallbackAppliedPath is what is known of that NodeSpec: a copy of what AppliedPath held.
+	FallbackAppliedPath = AgentRoot + `\fallback-applied.json`
+	// AppliedPath tells of the NodeSpec that was last applied to its end.
+	AppliedPath = AgentRoot + `\applied.json`
 	// LedgerPath is what the host was like before. While it is there, the host is not given back.
 	LedgerPath = AgentRoot + `\ledger.json`
 	// LockPath is there while a verb changes the host.

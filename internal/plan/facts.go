@@ -9,15 +9,22 @@ import (
 )
 
 // Facts are the agent's findings on the host. Gathered without a spec, only System, Agent, Time, Payload, Ledger,
-// Applied, Fallback and Kept are set.
+// Applied, Fallback, their agents, NoFallback and Kept are set.
 type Facts struct {
 	Time   time.Time       `json:"time"` // the host's clock
 	System host.SystemInfo `json:"system"`
 	Agent  Agent           `json:"agent"`
 	// Applied is the digest of the spec that was last applied to its end; empty when none was.
 	Applied string `json:"applied,omitempty"`
+	// AppliedAgent is the SHA-256 of the agent that has applied it; empty when that agent is not on the host any more.
+	AppliedAgent string `json:"appliedAgent,omitempty"`
+	// NoFallback says why that spec could not be kept for a rollback if another were applied; empty when it could.
+	NoFallback string `json:"noFallback,omitempty"`
 	// Fallback is the digest of the spec that a rollback goes back to; empty when none is kept.
 	Fallback string `json:"fallback,omitempty"`
+	// FallbackAgent is the SHA-256 of the agent that has applied that spec, and rolls the host back to it; empty when that
+	// agent is not on the host any more.
+	FallbackAgent string `json:"fallbackAgent,omitempty"`
 	// Kept are the folders of the releases that the fallback needs: they are not stale.
 	Kept []string `json:"kept,omitempty"`
 	// Payload are the payload files that lie complete on the host, sha256 to path.

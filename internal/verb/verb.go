@@ -96,6 +96,11 @@ type Result struct {
 	KubeletStarted time.Time `json:"kubeletStarted,omitzero"`
 	// Removed is true when remove has nothing left to do but its own files, which the operator deletes.
 	Removed bool `json:"removed,omitempty"`
+	// NotRestored names what a later agent has written into the ledger and this one cannot restore. Of remove.
+	NotRestored []string `json:"notRestored,omitempty"`
+	// NoFallback says why the former NodeSpec could not be kept although the operator had asked for it; empty when it was.
+	// Of apply.
+	NoFallback string `json:"noFallback,omitempty"`
 }
 
 // CheckResult is the finding of one check.

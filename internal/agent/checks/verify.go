@@ -26,13 +26,17 @@ type Verifier struct {
 // Verify does the checks of the spec that the host is held to, and answers what they have come to. Each may take its
 // own time to pass; they wait side by side.
 func (v *Verifier) Verify(ctx context.Context) error {
-	spec, err := v.Source.Records.Spec(ctx)
+	held, err := v.Source.Records.Held(ctx)
 	if err != nil {
 		return err
 	}
-	if spec == nil {
+	if held == nil {
 		return answer.InvalidInput("the host was not configured: there is no " + nodespec.SpecPath)
 	}
+	if err := held.RefuseChecks(); err != nil {
+		return &verb.Failure{Reason: verb.ReasonSpecUnknown, Message: nodespec.SpecPath + ": " + err.Error()}
+	}
+	spec := &held.NodeSpec
 	found, err := v.Source.Gather(ctx, spec)
 	if err != nil {
 		return err

@@ -24,20 +24,26 @@ type Host struct {
 	Folder *home.Folder
 }
 
+// wanted is a NodeSpec to which the host is brought, and the file that it came in.
+type wanted struct {
+	nodespec.NodeSpec
+	document []byte
+}
+
 // readSpec returns the NodeSpec that came with the verb.
-func (h *Host) readSpec(ctx context.Context, path string) (nodespec.NodeSpec, error) {
+func (h *Host) readSpec(ctx context.Context, path string) (wanted, error) {
 	data, err := files.Read(ctx, h.Host.Files, path)
 	if err != nil {
-		return nodespec.NodeSpec{}, err
+		return wanted{}, err
 	}
 	if data == nil {
-		return nodespec.NodeSpec{}, answer.InvalidInput("the NodeSpec " + path + " is not on the host")
+		return wanted{}, answer.InvalidInput("the NodeSpec " + path + " is not on the host")
 	}
 	spec, err := nodespec.Decode(data)
 	if err != nil {
-		return nodespec.NodeSpec{}, answer.InvalidInput(path + ": " + err.Error())
+		return wanted{}, answer.InvalidInput(path + ": " + err.Error())
 	}
-	return spec, nil
+	return wanted{spec, data}, nil
 }
 
 // Plan answers what Apply would do with the spec at the path, and changes nothing.
@@ -46,11 +52,11 @@ func (h *Host) Plan(ctx context.Context, specPath string) error {
 	if err != nil {
 		return err
 	}
-	found, err := h.Source.Gather(ctx, &spec)
+	found, err := h.Source.Gather(ctx, &spec.NodeSpec)
 	if err != nil {
 		return err
 	}
-	p := plan.Make(found, spec)
+	p := plan.Make(found, spec.NodeSpec)
 	h.Answer.Result(verb.Result{Facts: &found, Plan: &p})
 	return nil
 }
@@ -69,24 +75,25 @@ func (h *Host) Apply(ctx context.Context, in Input) error {
 	if err != nil {
 		return err
 	}
-	if err := h.keepFallback(ctx, in.Fallback, spec); err != nil {
+	noFallback, err := h.keepFallback(ctx, in.Fallback, spec.NodeSpec)
+	if err != nil {
 		return err
 	}
 	c, left, err := h.bring(ctx, spec, in.Payload)
 	if err != nil || c == nil {
 		return err
 	}
-	h.Answer.Result(verb.Result{Facts: &c.Facts, Plan: &left})
+	h.Answer.Result(verb.Result{Facts: &c.Facts, Plan: &left, NoFallback: noFallback})
 	return nil
 }
 
 // bring brings the host to the spec, with the facts as they are then. It returns nothing when the host restarts: the
 // next verb goes on.
-func (h *Host) bring(ctx context.Context, spec nodespec.NodeSpec, payload string) (*convergence, plan.Plan, error) {
+func (h *Host) bring(ctx context.Context, spec wanted, payload string) (*convergence, plan.Plan, error) {
 	if err := h.begin(ctx, spec); err != nil {
 		return nil, plan.Plan{}, err
 	}
-	c := h.converge(&spec, payload, func(found plan.Facts) plan.Plan { return plan.Make(found, spec) })
+	c := h.converge(&spec.NodeSpec, payload, func(found plan.Facts) plan.Plan { return plan.Make(found, spec.NodeSpec) })
 	left, restarted, err := c.run(ctx)
 	if err != nil || restarted {
 		return nil, plan.Plan{}, err
@@ -94,6 +101,7 @@ func (h *Host) bring(ctx context.Context, spec nodespec.NodeSpec, payload string
 	if err := h.finish(ctx, spec, c.Facts, left); err != nil {
 		return nil, plan.Plan{}, err
 	}
-	c.Facts.Applied, err = h.Records.Applied(ctx)
+	applied, err := h.Records.Applied(ctx)
+	c.Facts.Applied, c.Facts.AppliedAgent, c.Facts.NoFallback = applied.Digest, applied.Agent, ""
 	return c, left, err
 }

@@ -3,6 +3,7 @@ package converge
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/windows-machine-config/wmco/internal/agent/records"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -12,29 +13,35 @@ import (
 
 // The fallback is the NodeSpec that the host had before the one that is being applied, kept until that one is proven.
 // All of it but the programs can be made of it again; so its releases and its agent stay on the host, and a rollback
-// needs nothing from the operator.
+// needs nothing from the operator. An agent of another release may have applied it: it is kept as that agent has
+// written it, and that agent rolls the host back.
 
 // keepFallback keeps the spec that the host has, if it is the one that the operator names and another is about to be
-// applied. One that is kept already stays: what came after it was not proven.
-func (h *Host) keepFallback(ctx context.Context, digest string, next nodespec.NodeSpec) error {
+// applied. One that is kept already stays: what came after it was not proven. If the operator names a spec that cannot
+// be kept, why says so.
+func (h *Host) keepFallback(ctx context.Context, digest string, next nodespec.NodeSpec) (why string, err error) {
 	if digest == "" {
-		return nil
+		return "", nil
 	}
 	kept, err := h.Records.Fallback(ctx)
-	if err != nil || kept != nil {
-		return err
-	}
-	present, err := h.Records.Spec(ctx)
-	if errors.Is(err, records.ErrForeignSpec) || err == nil && present == nil {
-		return nil
-	}
 	if err != nil {
-		return err
+		return "", err
 	}
-	if "sha256:"+present.Digest() != digest || present.Digest() == next.Digest() {
-		return nil
+	if kept != nil {
+		return h.Source.Unusable(ctx, *kept)
 	}
-	return h.Records.SetFallback(ctx, *present)
+	present, why, err := h.Source.Keepable(ctx)
+	switch {
+	case err != nil || why != "":
+		return why, err
+	case present == nil:
+		return "no NodeSpec was applied to the host to its end", nil
+	case "sha256:"+present.Digest != digest:
+		return "another NodeSpec was applied last to the host to its end", nil
+	case present.Digest == next.Digest():
+		return "", nil
+	}
+	return "", h.Records.SetFallback(ctx, *present)
 }
 
 // Rollback brings the host to the fallback, which is then its spec and kept no more; with a digest, only to the one
@@ -53,7 +60,7 @@ func (h *Host) Rollback(ctx context.Context, digest string) error {
 		if err := h.Records.ForgetFallback(ctx); err != nil {
 			return err
 		}
-		c.Facts.Fallback, c.Facts.Kept = "", nil
+		c.Facts.Fallback, c.Facts.FallbackAgent, c.Facts.Kept = "", "", nil
 	}
 	h.Answer.Result(verb.Result{Facts: &c.Facts, Plan: &left})
 	return nil
@@ -61,22 +68,26 @@ func (h *Host) Rollback(ctx context.Context, digest string) error {
 
 // rollbackSpec is the fallback. When none is kept and the host's spec has the digest, an earlier
 // rollback was interrupted after its work and before its answer.
-func (h *Host) rollbackSpec(ctx context.Context, digest string) (nodespec.NodeSpec, error) {
-	spec, err := h.Records.Fallback(ctx)
-	if err == nil && spec == nil && digest != "" {
-		spec, err = h.Records.Spec(ctx)
+func (h *Host) rollbackSpec(ctx context.Context, digest string) (wanted, error) {
+	kept, err := h.Records.Fallback(ctx)
+	if err == nil && kept == nil && digest != "" {
+		kept, _, err = h.Records.Keepable(ctx)
 	}
 	switch {
-	case errors.Is(err, records.ErrForeignSpec):
-		return nodespec.NodeSpec{}, &verb.Failure{Reason: verb.ReasonSpecUnknown, Message: err.Error()}
 	case err != nil:
-		return nodespec.NodeSpec{}, err
-	case spec == nil:
-		return nodespec.NodeSpec{}, &verb.Failure{Reason: verb.ReasonSpecUnknown, Message: "no NodeSpec is kept on the host to go back to"}
-	case digest != "" && "sha256:"+spec.Digest() != digest:
-		return nodespec.NodeSpec{}, &verb.Failure{Reason: verb.ReasonSpecUnknown, Message: "the NodeSpec that is kept on the host is another"}
+		return wanted{}, err
+	case kept == nil:
+		return wanted{}, &verb.Failure{Reason: verb.ReasonSpecUnknown, Message: "no NodeSpec is kept on the host to go back to"}
+	case digest != "" && "sha256:"+kept.Digest != digest:
+		return wanted{}, &verb.Failure{Reason: verb.ReasonSpecUnknown, Message: "the NodeSpec that is kept on the host is another"}
 	}
-	return *spec, nil
+	spec, err := nodespec.Decode(kept.Document)
+	if err != nil {
+		return wanted{}, &verb.Failure{Reason: verb.ReasonSpecUnknown, Message: fmt.Sprintf(
+			"the NodeSpec that is kept on the host must be applied by the agent %s, which applied it before: %v",
+			nodespec.AgentPath(kept.Agent), err)}
+	}
+	return wanted{spec, kept.Document}, nil
 }
 
 // Settle forgets the fallback and removes what was kept for it. It repairs nothing: that is the service's.

@@ -6,28 +6,29 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/agent/facts"
 	"github.com/windows-machine-config/wmco/internal/agent/files"
+	"github.com/windows-machine-config/wmco/internal/agent/records"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // begin remembers what the host is like before it is changed, and what it is to become.
-func (h *Host) begin(ctx context.Context, spec nodespec.NodeSpec) error {
-	found, err := h.Source.Gather(ctx, &spec)
+func (h *Host) begin(ctx context.Context, spec wanted) error {
+	found, err := h.Source.Gather(ctx, &spec.NodeSpec)
 	if err != nil {
 		return err
 	}
 	if found, err = h.Folder.AsFound(ctx, found); err != nil {
 		return err
 	}
-	ledger := plan.Record(found, spec)
+	ledger := plan.Record(found, spec.NodeSpec)
 	if err := h.keepContents(ctx, found.Ledger, ledger); err != nil {
 		return err
 	}
 	if err := h.Records.SetLedger(ctx, ledger); err != nil {
 		return err
 	}
-	return h.Records.SetSpec(ctx, spec)
+	return h.Records.SetSpec(ctx, spec.document)
 }
 
 // keepContents fills in the content of files that are new in the ledger and were there before us.
@@ -53,14 +54,14 @@ func (h *Host) keepContents(ctx context.Context, known, ledger plan.Ledger) erro
 }
 
 // finish notes that the spec was applied to its end, and forgets what is ours no more.
-func (h *Host) finish(ctx context.Context, spec nodespec.NodeSpec, found plan.Facts, left plan.Plan) error {
-	if err := h.clear(ctx, spec, found); err != nil {
+func (h *Host) finish(ctx context.Context, spec wanted, found plan.Facts, left plan.Plan) error {
+	if err := h.clear(ctx, spec.NodeSpec, found); err != nil {
 		return err
 	}
 	if len(left.Needs) > 0 {
 		return nil
 	}
-	return h.Records.SetApplied(ctx, spec.Digest())
+	return h.Records.SetApplied(ctx, records.Describe(spec.NodeSpec, spec.document, found.Agent.SHA256))
 }
 
 // clear forgets what is ours no more, and clears the agent's folder.
@@ -72,6 +73,6 @@ func (h *Host) clear(ctx context.Context, spec nodespec.NodeSpec, found plan.Fac
 	if err != nil {
 		return err
 	}
-	h.Folder.Tidy(ctx, spec, fallback, found)
+	h.Folder.Tidy(ctx, spec, fallback != nil, found)
 	return nil
 }

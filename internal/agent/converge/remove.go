@@ -42,7 +42,11 @@ func (h *Host) Remove(ctx context.Context) error {
 	if err != nil || restarted {
 		return err
 	}
-	h.Answer.Result(verb.Result{Facts: &c.Facts, Plan: &left, Removed: true})
+	unknown, err := h.Records.Unknown(ctx)
+	if err != nil {
+		return err
+	}
+	h.Answer.Result(verb.Result{Facts: &c.Facts, Plan: &left, Removed: true, NotRestored: unknown})
 	return nil
 }
 

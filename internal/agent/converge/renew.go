@@ -5,6 +5,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/agent/execute"
 	"github.com/windows-machine-config/wmco/internal/agent/release"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
@@ -13,14 +14,17 @@ import (
 // the certificates, which are in PEM by the name of their identity, it makes keys and requests, with them it puts them
 // in place.
 func (h *Host) Renew(ctx context.Context, names []string, certificates map[string]string) error {
-	known, err := h.Records.Spec(ctx)
+	known, err := h.Records.Held(ctx)
 	if err != nil {
 		return err
 	}
 	if known == nil {
 		return &verb.Failure{Reason: verb.ReasonSpecUnknown, Message: "the host has no NodeSpec from before"}
 	}
-	spec := *known
+	if err := known.RefuseRenewal(names); err != nil {
+		return &verb.Failure{Reason: verb.ReasonSpecUnknown, Message: nodespec.SpecPath + ": " + err.Error()}
+	}
+	spec := known.NodeSpec
 	for _, each := range known.Identities {
 		spec = spec.WithCertificate(each.Name, certificates[each.Name])
 	}

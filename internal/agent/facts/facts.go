@@ -106,24 +106,12 @@ func (g *gatherer) own(ctx context.Context) error {
 	if g.facts.Ledger, _, err = g.Records.Ledger(ctx); err != nil {
 		return err
 	}
-	if g.facts.Applied, err = g.Records.Applied(ctx); err != nil {
-		return err
-	}
-	fallback, err := g.Records.Fallback(ctx)
-	if err != nil || fallback == nil {
-		return err
-	}
-	g.facts.Fallback = fallback.Digest()
-	for _, each := range fallback.Releases {
-		g.facts.Kept = append(g.facts.Kept, each.Directory)
-	}
-	return nil
+	return g.specs(ctx)
 }
 
-// before is what the agent knows of the spec that the host was to become last. Nobody goes on from one of another
-// release.
+// before is what the agent can read of the spec that the host was to become last.
 func (g *gatherer) before(ctx context.Context) error {
-	known, err := g.Records.Spec(ctx)
+	known, err := g.Records.Held(ctx)
 	switch {
 	case errors.Is(err, records.ErrForeignSpec):
 		return nil

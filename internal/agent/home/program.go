@@ -2,6 +2,8 @@ package home
 
 import (
 	"context"
+	"crypto/sha256"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -28,6 +30,23 @@ func (p *Program) Sum(ctx context.Context, in host.Files) (string, error) {
 		p.digest = sum
 	}
 	return p.digest, nil
+}
+
+// Beside reports whether the agent with the given SHA-256 lies whole in its own folder.
+func (p *Program) Beside(ctx context.Context, in host.Files, sum string) (bool, error) {
+	if len(sum) != sha256.Size*2 {
+		return false, nil
+	}
+	path := nodespec.AgentPath(sum)
+	if _, err := in.Stat(ctx, path); errors.Is(err, host.ErrNotExist) {
+		return false, nil
+	}
+	own, err := p.Sum(ctx, in)
+	if err != nil || own == sum && nodespec.SamePath(path, p.Path) {
+		return err == nil, err
+	}
+	present, err := files.Sum(ctx, in, path)
+	return err == nil && present == sum, err
 }
 
 // layOut puts the program to its place, from which the operator and the service run it.

@@ -9,16 +9,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// Tidy removes inputs that were used and former agents that neither run nor are the fallback's, if there is one. What
-// cannot be removed now is removed after the next apply.
-func (f *Folder) Tidy(ctx context.Context, spec nodespec.NodeSpec, fallback *nodespec.NodeSpec, facts plan.Facts) {
+// Tidy removes inputs that were used and former agents that do not run. While a fallback is kept, all agents stay: one
+// of them applied it and rolls the host back, and another applies its successor again. What cannot be removed now is
+// removed after the next apply.
+func (f *Folder) Tidy(ctx context.Context, spec nodespec.NodeSpec, fallback bool, facts plan.Facts) {
 	service := facts.Services[nodespec.ServiceAgent]
 	keep := []string{f.Program.Path, service.CommandLine, service.RunningCommandLine}
-	if fallback != nil {
-		for _, each := range fallback.Services {
-			keep = append(keep, each.CommandLine)
-		}
-	}
 	var paths []string
 	for _, folder := range []string{nodespec.InboxRoot, nodespec.AgentRoot} {
 		entries, err := f.Host.Files.ReadDir(ctx, folder)
@@ -26,7 +22,7 @@ func (f *Folder) Tidy(ctx context.Context, spec nodespec.NodeSpec, fallback *nod
 			continue // not there
 		}
 		for _, entry := range entries {
-			former := entry.Directory && len(entry.Name) == 12 && !slices.ContainsFunc(keep, func(text string) bool {
+			former := !fallback && entry.Directory && len(entry.Name) == 12 && !slices.ContainsFunc(keep, func(text string) bool {
 				return plan.Mentions(text, entry.Path)
 			})
 			if folder == nodespec.InboxRoot || former {

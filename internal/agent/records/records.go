@@ -1,9 +1,9 @@
 // Package records keeps what the agent must remember between two runs: the ledger, the NodeSpec, the fallback, and what
-// was applied. They are files that only SYSTEM and administrators can read. It decides nothing from them.
+// was applied. They are files that only SYSTEM and administrators can read. An agent of another release may have written
+// them: it decides nothing from them, and what it does not know stays in them.
 package records
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,19 +33,36 @@ func (r Records) Ledger(ctx context.Context) (ledger plan.Ledger, known bool, er
 	return ledger, true, nil
 }
 
-// SetLedger keeps the ledger.
+// SetLedger keeps the ledger. What a later agent has written into it and this one does not know stays there.
 func (r Records) SetLedger(ctx context.Context, ledger plan.Ledger) error {
 	data, err := json.MarshalIndent(ledger, "", " ")
 	if err != nil {
 		return fmt.Errorf("encode the ledger: %w", err)
 	}
+	present, err := files.Read(ctx, r.files, nodespec.LedgerPath)
+	if err != nil {
+		return err
+	}
+	if data, err = carry(present, data); err != nil {
+		return fmt.Errorf("keep what %s holds: %w", nodespec.LedgerPath, err)
+	}
 	return files.Keep(ctx, r.files, nodespec.LedgerPath, data)
+}
+
+// Unknown names what the ledger holds and this agent does not know: it can neither restore nor forget that.
+func (r Records) Unknown(ctx context.Context) ([]string, error) {
+	data, err := files.Read(ctx, r.files, nodespec.LedgerPath)
+	if err != nil || data == nil {
+		return nil, err
+	}
+	return unknown(data)
 }
 
 // ErrForeignSpec means that the NodeSpec on the host is not one of this release's agent.
 var ErrForeignSpec = errors.New("it was not written by an agent of this release")
 
-// Spec returns the NodeSpec that the host is held to; nil when there is none.
+// Spec returns the NodeSpec that the host is held to; nil when there is none. It returns ErrForeignSpec for one of
+// another schema version: an agent that does not know it whole must not change the host to match it.
 func (r Records) Spec(ctx context.Context) (*nodespec.NodeSpec, error) {
 	data, err := files.Read(ctx, r.files, nodespec.SpecPath)
 	if err != nil || data == nil {
@@ -58,61 +75,21 @@ func (r Records) Spec(ctx context.Context) (*nodespec.NodeSpec, error) {
 	return &spec, nil
 }
 
-// SetSpec keeps the NodeSpec that the host is held to.
-func (r Records) SetSpec(ctx context.Context, spec nodespec.NodeSpec) error {
-	data, err := spec.Encode()
-	if err != nil {
-		return fmt.Errorf("encode the NodeSpec: %w", err)
-	}
-	return files.Keep(ctx, r.files, nodespec.SpecPath, data)
-}
-
-// Fallback returns the NodeSpec that a rollback goes back to; nil when none is kept, or one that no agent of this
-// release has kept.
-func (r Records) Fallback(ctx context.Context) (*nodespec.NodeSpec, error) {
-	data, err := files.Read(ctx, r.files, nodespec.FallbackPath)
+// Held returns what this agent can read of the NodeSpec that the host is held to, also when an agent of another release
+// has written it; nil when there is none. It is for what does not bring the host to the NodeSpec.
+func (r Records) Held(ctx context.Context) (*nodespec.Held, error) {
+	data, err := files.Read(ctx, r.files, nodespec.SpecPath)
 	if err != nil || data == nil {
 		return nil, err
 	}
-	spec, err := nodespec.Decode(data)
+	held, err := nodespec.DecodeHeld(data)
 	if err != nil {
-		return nil, nil //nolint:nilerr // nobody can go back to it
+		return nil, fmt.Errorf("%s: %w: %w", nodespec.SpecPath, ErrForeignSpec, err)
 	}
-	return &spec, nil
+	return &held, nil
 }
 
-// SetFallback keeps the NodeSpec that a rollback goes back to.
-func (r Records) SetFallback(ctx context.Context, spec nodespec.NodeSpec) error {
-	data, err := spec.Encode()
-	if err != nil {
-		return fmt.Errorf("encode the NodeSpec: %w", err)
-	}
-	return files.Keep(ctx, r.files, nodespec.FallbackPath, data)
-}
-
-// ForgetFallback keeps no NodeSpec for a rollback any more. None is no error.
-func (r Records) ForgetFallback(ctx context.Context) error {
-	if err := r.files.Remove(ctx, nodespec.FallbackPath); err != nil {
-		return fmt.Errorf("remove %s: %w", nodespec.FallbackPath, err)
-	}
-	return nil
-}
-
-// Applied returns the digest of the spec that was last applied to its end.
-func (r Records) Applied(ctx context.Context) (string, error) {
-	data, err := files.Read(ctx, r.files, nodespec.AppliedPath)
-	return string(bytes.TrimSpace(data)), err
-}
-
-// SetApplied keeps the digest of a spec that was applied to its end.
-func (r Records) SetApplied(ctx context.Context, digest string) error {
-	return files.Keep(ctx, r.files, nodespec.AppliedPath, []byte(digest))
-}
-
-// ForgetApplied says that no spec was applied to its end. None is no error.
-func (r Records) ForgetApplied(ctx context.Context) error {
-	if err := r.files.Remove(ctx, nodespec.AppliedPath); err != nil {
-		return fmt.Errorf("remove %s: %w", nodespec.AppliedPath, err)
-	}
-	return nil
+// SetSpec keeps the JSON form of the NodeSpec that the host is held to, as it was sent.
+func (r Records) SetSpec(ctx context.Context, document []byte) error {
+	return files.Keep(ctx, r.files, nodespec.SpecPath, document)
 }

@@ -95,9 +95,9 @@ func (everywhere) DialContext(context.Context, string, string) (net.Conn, error)
 	return here, there.Close()
 }
 
-// program is what an executable of the trial's payload does: the agent is itself, others idle.
+// program is what an executable of the trial's payload does: agents are the agent itself, others idle.
 func (x *trial) program(content []byte) (fake.Program, error) {
-	if string(content) != "wicd.exe" {
+	if !strings.HasPrefix(string(content), "wicd.exe") {
 		return func(ctx context.Context, _ *fake.Process) int { <-ctx.Done(); return 0 }, nil
 	}
 	return func(ctx context.Context, p *fake.Process) int {

@@ -72,7 +72,7 @@ func (p release) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if first {
 		p.events.Emit(event.NodeReady(s.Instance, node, p.clock.Since(s.Instance.CreationTimestamp.Time)))
 	}
-	s.Session.Fallback, s.Session.ChangeFailures = "", 0
+	s.Session.Fallback, s.Session.NoFallback, s.Session.ChangeFailures = "", "", 0
 	p.link.Close(s)
 	// Write the status before the gate is left: canarySoak of the next node counts from the time that it has.
 	status.ObservedGeneration = s.Instance.Generation

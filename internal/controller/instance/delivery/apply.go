@@ -59,6 +59,9 @@ func (d Delivery) Apply(ctx context.Context, s *scope.Scope, spec nodespec.NodeS
 		s.Session.Whole = true
 		return d.Link.Failed(s, v1alpha1.ConditionInstalled, err)
 	}
+	if line.Result != nil && line.Result.NoFallback != "" {
+		d.Turn.WarnNoFallback(s, line.Result.NoFallback)
+	}
 	s.Session.Spec, s.Session.Whole = digest, false
 	if line.Result != nil && line.Result.Facts != nil {
 		d.Link.Learn(s, line.Result.Facts)

@@ -105,6 +105,13 @@ func ChangeHasFailed(instance *v1alpha1.WindowsInstance, node *corev1.Node, o *o
 			text.Sentence(o.Reason+": "+o.Message)}
 }
 
+// NoFallback says, before a node in service is changed, that its host cannot be rolled back if the change fails.
+func NoFallback(instance *v1alpha1.WindowsInstance, why string) Event {
+	return Event{instance, nil, corev1.EventTypeWarning, "NoFallback", "Change",
+		"If the next change of this node fails, its host cannot be rolled back: " + text.Sentence(why) +
+			" The operator then tries the change again until it succeeds. To keep the host as it is, set paused: true in the policy."}
+}
+
 // RolledBack says that the host is back in its state before the change.
 func RolledBack(instance *v1alpha1.WindowsInstance, node *corev1.Node) Event {
 	return Event{instance, node, corev1.EventTypeNormal, "RolledBack", "Change", "The host of Node " + node.Name +
@@ -121,6 +128,13 @@ func RebootBegins(instance *v1alpha1.WindowsInstance, node *corev1.Node) Event {
 func HostGivenBack(instance *v1alpha1.WindowsInstance) Event {
 	return Event{instance, nil, corev1.EventTypeNormal, "HostGivenBack", "Remove",
 		"The host is as it was before it became a node."}
+}
+
+// HostNotRestored says what a later release has changed on the host and this one could not restore.
+func HostNotRestored(instance *v1alpha1.WindowsInstance, entries []string) Event {
+	return Event{instance, nil, corev1.EventTypeWarning, "HostNotRestored", "Remove",
+		"A later release of the operator has changed the host. This release cannot restore what that release noted as " +
+			strings.Join(entries, ", ") + "."}
 }
 
 // HostLeftBehind says that the node was removed without its host.

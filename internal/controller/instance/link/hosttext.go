@@ -39,6 +39,20 @@ func boundedStep(step verb.Step) verb.Step {
 // mostSteps is far beyond what a plan has.
 const mostSteps = 1_000_000
 
+// mostNames is how many names of one kind people read.
+const mostNames = 10
+
+// boundResult cuts what the operator keeps of a result.
+func boundResult(result *verb.Result) {
+	boundFacts(result.Facts)
+	boundPlan(result.Plan)
+	result.NoFallback = text.Plain(result.NoFallback, longestDetail)
+	result.NotRestored = slices.Clone(result.NotRestored[:min(len(result.NotRestored), mostNames)])
+	for i, name := range result.NotRestored {
+		result.NotRestored[i] = text.Plain(name, longestFact)
+	}
+}
+
 // boundFacts drops the facts that only the agent's own plan needs, which are most of them, and cuts those that the
 // operator keeps: hundreds of hosts are remembered at once. They are cut where they come in: what is compared later is
 // cut alike.
@@ -49,7 +63,10 @@ func boundFacts(facts *plan.Facts) {
 	kept := plan.Facts{
 		Time: facts.Time, System: boundedSystem(facts.System), Applied: text.Plain(facts.Applied, longestFact),
 		Fallback: text.Plain(facts.Fallback, longestFact), PodSubnet: text.Plain(facts.PodSubnet, longestFact),
-		Payload: boundedPayload(facts.Payload), Identity: boundedIdentity(facts.Identity),
+		AppliedAgent:  text.Plain(facts.AppliedAgent, longestFact),
+		FallbackAgent: text.Plain(facts.FallbackAgent, longestFact),
+		NoFallback:    text.Plain(facts.NoFallback, longestDetail),
+		Payload:       boundedPayload(facts.Payload), Identity: boundedIdentity(facts.Identity),
 	}
 	for name, identity := range facts.Identities {
 		if len(name) > longestFact || len(kept.Identities) >= mostIdentities {

@@ -3,6 +3,7 @@ package link
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,5 +72,23 @@ func TestUserDataPoll(t *testing.T) {
 				t.Errorf("the next look is in %s, want %s", got, c.want)
 			}
 		})
+	}
+}
+
+// The operator runs no program that a host names but an agent in the agents' own folder.
+func TestPathOfAFormerAgent(t *testing.T) {
+	own := `C:\k\wicd\000000000000\wicd.exe`
+	sum := strings.Repeat("0123456789abcdef", 4)
+	for name, c := range map[string]struct{ named, want string }{
+		"a digest is that agent's":          {sum, `C:\k\wicd\0123456789ab\wicd.exe`},
+		"none is the operator's own":        {"", own},
+		"a path is no digest":               {`..\..\Users\evil.exe`, own},
+		"neither is one with a path in it":  {`..\` + sum[3:], own},
+		"neither is one that goes on":       {sum + "\n", own},
+		"neither is a longer or short word": {sum[:12], own},
+	} {
+		if got := agentPath(c.named, own); got != c.want {
+			t.Errorf("%s: %s", name, got)
+		}
 	}
 }

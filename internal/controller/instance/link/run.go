@@ -3,15 +3,40 @@ package link
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // Run has the agent do a verb and shows its steps in the status while it does.
 func (l Link) Run(ctx context.Context, s *scope.Scope, name verb.Name, arguments ...string) (verb.Line, error) {
-	last, err := s.Connection.Run(ctx, s.Session.Agent, name, arguments, func(line verb.Line) {
+	return l.runAt(ctx, s, s.Session.Agent, name, arguments...)
+}
+
+// digest is what the SHA-256 of a program looks like. A host's answer may hold anything else.
+var digest = regexp.MustCompile("^[0-9a-f]{64}$")
+
+// RunBy has the agent with the SHA-256 that the host has named do a verb: that of a former release, or the operator's
+// own if the host names none.
+func (l Link) RunBy(ctx context.Context, s *scope.Scope, sha256 string, name verb.Name) (verb.Line, error) {
+	return l.runAt(ctx, s, agentPath(sha256, s.Session.Agent), name)
+}
+
+// agentPath returns the path of an agent that the host has named. It is always in the agents' own folder, where only
+// administrators write, whatever the host has sent.
+func agentPath(sha256, own string) string {
+	if !digest.MatchString(sha256) {
+		return own
+	}
+	return nodespec.AgentPath(sha256)
+}
+
+func (l Link) runAt(ctx context.Context, s *scope.Scope, agent string, name verb.Name,
+	arguments ...string) (verb.Line, error) {
+	last, err := s.Connection.Run(ctx, agent, name, arguments, func(line verb.Line) {
 		if line.Type != verb.TypeStep || line.Step == nil {
 			return
 		}
@@ -29,8 +54,7 @@ func (l Link) Run(ctx context.Context, s *scope.Scope, name verb.Name, arguments
 		err = complete(name, last)
 	}
 	if last.Result != nil {
-		boundFacts(last.Result.Facts)
-		boundPlan(last.Result.Plan)
+		boundResult(last.Result)
 	}
 	return last, err
 }

@@ -160,5 +160,8 @@ func (r Removal) removeWithAgent(ctx context.Context, s *scope.Scope) *obstacle.
 			Message: "The agent has not given back everything yet.", Next: "The operator asks it again.",
 		}
 	}
+	if left := line.Result.NotRestored; len(left) > 0 {
+		r.Events.Emit(event.HostNotRestored(s.Instance, left))
+	}
 	return nil
 }

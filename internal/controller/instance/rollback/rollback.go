@@ -66,9 +66,11 @@ func (f Rollback) RollBack(ctx context.Context, s *scope.Scope) *obstacle.Obstac
 	}
 }
 
+// runRollback has the host brought back by the agent that has applied what it is brought back to: no other agent knows
+// for sure what that means.
 func (f Rollback) runRollback(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	s.Session.Waiting = ""
-	line, err := f.Link.Run(ctx, s, verb.Rollback)
+	line, err := f.Link.RunBy(ctx, s, s.Session.Facts.FallbackAgent, verb.Rollback)
 	if err != nil {
 		return f.Link.Failed(s, v1alpha1.ConditionReady, err)
 	}
@@ -91,9 +93,9 @@ func (f Rollback) runRollback(ctx context.Context, s *scope.Scope) *obstacle.Obs
 	return nil
 }
 
-// checkRolledBack has the agent prove that the node works again, by the checks of what it was brought back to.
+// checkRolledBack has the same agent prove that the node works again, by the checks of what it was brought back to.
 func (f Rollback) checkRolledBack(ctx context.Context, s *scope.Scope, node *corev1.Node) *obstacle.Obstacle {
-	line, err := f.Link.Run(ctx, s, verb.Verify)
+	line, err := f.Link.RunBy(ctx, s, s.Session.Facts.AppliedAgent, verb.Verify)
 	if err != nil {
 		return f.Link.Failed(s, v1alpha1.ConditionReady, err)
 	}

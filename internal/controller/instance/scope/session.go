@@ -37,6 +37,8 @@ type Session struct {
 	// of a change of a node in service.
 	Fallback       string
 	ChangeFailures int
+	// NoFallback is why it was last reported that the host cannot be brought back to what it is; empty when it was not.
+	NoFallback string
 	// Checked is true when verify passed since the last change.
 	Checked bool
 	// KubeletStarted is when the kubelet began that was checked then, by the host's clock; zero when it is not known.

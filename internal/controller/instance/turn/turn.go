@@ -28,6 +28,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
 	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	"github.com/windows-machine-config/wmco/internal/text"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
@@ -75,6 +76,9 @@ func (t Turn) Pass(ctx context.Context, s *scope.Scope, spec nodespec.NodeSpec, 
 			return nil
 		}
 	}
+	if facts := s.Session.Facts; facts != nil && facts.Applied != spec.Digest() {
+		t.WarnNoFallback(s, facts.NoFallback)
+	}
 	cause := t.Changes.CauseOf(s, node)
 	if o := t.Acquire(ctx, s, node, cause); o != nil {
 		s.Session.Turn = spec.Digest()
@@ -82,6 +86,15 @@ func (t Turn) Pass(ctx context.Context, s *scope.Scope, spec nodespec.NodeSpec, 
 		return o
 	}
 	return t.Drain(ctx, s, node, cause)
+}
+
+// WarnNoFallback reports once that the host cannot be rolled back if the change fails, and why; an empty why means that
+// it can.
+func (t Turn) WarnNoFallback(s *scope.Scope, why string) {
+	if why != "" && why != s.Session.NoFallback {
+		t.Events.Emit(event.NoFallback(s.Instance, why))
+	}
+	s.Session.NoFallback = why
 }
 
 // Acquire asks the gate; nil means that the node may be disturbed.
@@ -117,10 +130,14 @@ func (t Turn) Acquire(ctx context.Context, s *scope.Scope, node *corev1.Node,
 	if decision.WaitsForPlace() {
 		after = gatePoll
 	}
+	next := "The node goes on as it is. The operator changes it when its turn comes."
+	if why := s.Session.NoFallback; why != "" {
+		next += " If that fails, the host cannot be rolled back: " + text.Sentence(why)
+	}
 	return &obstacle.Obstacle{
 		Condition: v1alpha1.ConditionUpToDate, Reason: decision.Reason, Outcome: obstacle.Wait, AtGate: true,
 		After:   cmp.Or(decision.After, after),
-		Message: decision.Message, Next: "The node goes on as it is. The operator changes it when its turn comes.",
+		Message: decision.Message, Next: next,
 	}
 }
 

@@ -1,0 +1,207 @@
+package agent_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// What an agent of each release leaves on a host lies in testdata/releases, as it has written it. The agents of all later
+// releases meet such files. They are never written anew: when a release is made, its files are added by
+// `go test ./internal/agent -run TestFilesOfReleases -add-release 12.1`. The agent's program and the payload of this test
+// must stay what they are, because the files name them by digest.
+
+var addRelease = flag.String("add-release", "", "add what this release's agent leaves on a host to testdata/releases")
+
+const (
+	releasesFolder = "testdata/releases"
+	releasesSums   = "SHA256SUMS"
+)
+
+// platforms are the hosts of each release: what their NodeSpecs have that others have not.
+var platforms = map[string]func(nodespec.NodeSpec) nodespec.NodeSpec{
+	"none":  func(spec nodespec.NodeSpec) nodespec.NodeSpec { return spec },
+	"azure": withCloud, // with an identity besides the kubelet's
+}
+
+// recordFiles are the files that an agent leaves for the next, by their names in testdata.
+func recordFiles() map[string]string {
+	paths := map[string]string{
+		"spec.json": nodespec.SpecPath, "ledger.json": nodespec.LedgerPath, "applied.json": nodespec.AppliedPath,
+		"fallback.json": nodespec.FallbackPath, "fallback-applied.json": nodespec.FallbackAppliedPath,
+	}
+	for _, release := range newSpec(nil).Releases {
+		paths["manifest-"+release.Component+".json"] = release.Manifest()
+	}
+	return paths
+}
+
+// become has the host become a node with the spec, and returns that with what was learnt on the way.
+func (r *rig) become(spec nodespec.NodeSpec) nodespec.NodeSpec {
+	r.Helper()
+	for range 10 {
+		boot := r.BootID()
+		line, _ := r.apply(spec)
+		if line.Type == verb.TypeRebooting {
+			r.awaitBoot(boot)
+			continue
+		}
+		if line.Type != verb.TypeResult {
+			r.Fatalf("%s %v", line.Type, line.Failure)
+		}
+		if len(line.Result.Plan.Needs) == 0 {
+			return spec
+		}
+		for _, need := range line.Result.Plan.Needs {
+			switch need {
+			case nodespec.NeedCertificate:
+				spec = spec.WithCertificate("", r.sign(line.Result.Facts.Identity.Request))
+			case nodespec.NeedCertificateOf(cloud.Name):
+				spec = spec.WithCertificate(cloud.Name, r.sign(line.Result.Facts.Identities[cloud.Name].Request))
+			case nodespec.NeedPodSubnet:
+				spec.Network.PodSubnet = podSubnet
+			}
+		}
+	}
+	r.Fatal("the host does not become a node")
+	return spec
+}
+
+// leaves returns the files that the present agent leaves on a host of the platform: those of a node in service, and
+// besides the fallback that is kept while the node is upgraded.
+func leaves(t *testing.T, platform string) map[string][]byte {
+	t.Helper()
+	r := newRig(t).start()
+	former := r.become(platforms[platform](newSpec(nil)))
+	left := map[string][]byte{}
+	collect := func() {
+		for name, path := range recordFiles() {
+			if data, err := r.Drive().ReadFile(path); err == nil && left[name] == nil {
+				left[name] = data
+			}
+		}
+	}
+	collect()
+	r.result(r.upgrade(platforms[platform](r.next()), former))
+	collect()
+	if len(left) != len(recordFiles()) {
+		t.Fatalf("%d files of %d are there", len(left), len(recordFiles()))
+	}
+	return left
+}
+
+func TestFilesOfReleases(t *testing.T) {
+	if *addRelease != "" {
+		add(t, *addRelease)
+	}
+	sums, err := os.ReadFile(filepath.Join(releasesFolder, releasesSums))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed []string
+	for _, line := range strings.Split(strings.TrimSpace(string(sums)), "\n") {
+		want, name, _ := strings.Cut(line, "  ")
+		listed = append(listed, name)
+		data, err := os.ReadFile(filepath.Join(releasesFolder, name))
+		if err != nil || sum(data) != want {
+			t.Errorf("%s is not what that release has left on hosts (%v): put it back; files of releases are only ever added", name, err)
+		}
+	}
+	t.Run("each is listed with its digest", func(t *testing.T) {
+		for _, name := range filesIn(t, releasesFolder) {
+			if name != releasesSums && !slices.Contains(listed, name) {
+				t.Errorf("%s is not listed", name)
+			}
+		}
+	})
+}
+
+func filesIn(t *testing.T, folder string) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			name, _ := filepath.Rel(folder, path)
+			names = append(names, filepath.ToSlash(name))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// add adds the files of a release. One that is there stays as it is.
+func add(t *testing.T, release string) {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(releasesFolder, release)); err == nil {
+		t.Fatalf("release %s is there; files of releases are only ever added", release)
+	}
+	var lines bytes.Buffer
+	for platform := range platforms {
+		folder := filepath.Join(releasesFolder, release, platform)
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for name, data := range leaves(t, platform) {
+			if err := os.WriteFile(filepath.Join(folder, name), data, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, name := range filesIn(t, folder) {
+			data, err := os.ReadFile(filepath.Join(folder, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&lines, "%s  %s/%s/%s\n", sum(data), release, platform, name)
+		}
+	}
+	file, err := os.OpenFile(filepath.Join(releasesFolder, releasesSums), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.Write(lines.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// released are the files of a release, by their names in testdata.
+func released(t *testing.T, release, platform string) map[string][]byte {
+	t.Helper()
+	left := map[string][]byte{}
+	for name := range recordFiles() {
+		data, err := os.ReadFile(filepath.Join(releasesFolder, release, platform, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		left[name] = data
+	}
+	return left
+}
+
+// releases are those with files in testdata.
+func releases(t *testing.T) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(releasesFolder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if entry.IsDir() {
+			names = append(names, entry.Name())
+		}
+	}
+	return names
+}

@@ -1,0 +1,81 @@
+package agent_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// An agent does with a NodeSpec that it does not know whole only what is safe, and says why it refuses the rest.
+func TestSpecOfAnotherRelease(t *testing.T) {
+	t.Parallel()
+	change := func(name string, value any) func(map[string]any) {
+		return func(spec map[string]any) { spec["schema"], spec[name] = 7, value }
+	}
+	for name, c := range map[string]struct {
+		change func(map[string]any)
+		verb   []string
+		says   string // empty when the verb ends well
+	}{
+		"a later one is no matter for a renewal":    {change("more", 1), []string{"renew", "--identity", cloud.Name}, ""},
+		"a later one proves nothing":                {change("more", 1), []string{"verify"}, "a later agent must check the node"},
+		"one whose identities have another form":    {change("identities", "all"), []string{"renew", "--identity", cloud.Name}, "does not find the identity"},
+		"one whose identities have another name":    {change("identities", nil), []string{"renew", "--identity", cloud.Name}, "does not find the identity"},
+		"an earlier one without checks":             {func(spec map[string]any) { spec["schema"] = 0; delete(spec, "checks") }, []string{"verify"}, "no checks"},
+		"an earlier one whose checks are different": {func(spec map[string]any) { spec["schema"], spec["checks"] = 0, "all" }, []string{"verify"}, "checks"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := leftBy(t, "12.0", "azure", func(spec, _ map[string]any) { c.change(spec) })
+			line, _ := h.run(c.verb...)
+			if c.says != "" {
+				h.fails(line, verb.ReasonSpecUnknown, c.says)
+			} else if line.Type != verb.TypeResult {
+				t.Errorf("%s %v", line.Type, line.Failure)
+			}
+		})
+	}
+}
+
+// What cannot be kept for a rollback is said before the host is changed, and by the verb that does not keep it.
+func TestWhatCannotBeKeptAsAFallback(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		spoil func(h *formerHost)
+		says  string
+	}{
+		"the NodeSpec was changed by somebody else": {func(h *formerHost) {
+			h.must(h.Drive().WriteFile(nodespec.SpecPath, []byte(`{"schema":0}`)))
+		}, "is not the NodeSpec that was applied last to its end"},
+		"the agent that understands it is gone": {func(h *formerHost) {
+			h.must(h.Host().Services.Stop(h.ctx, nodespec.ServiceAgent))
+			h.must(h.Drive().RemoveAll(folderOf(agentProgram)))
+		}, "the agent that applied its NodeSpec is not on the host any more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := leftBy(t, "12.0", "none", forms["with another schema version"])
+			c.spoil(h)
+			if facts := h.facts(t); !strings.Contains(facts.NoFallback, c.says) {
+				t.Errorf("facts say %q", facts.NoFallback)
+			}
+			result := h.upgradeTo(h.next())
+			if !strings.Contains(result.NoFallback, c.says) || result.Facts.Fallback != "" {
+				t.Errorf("fallback %q, %q", result.Facts.Fallback, result.NoFallback)
+			}
+		})
+	}
+}
+
+// An agent does not roll a host back to what it may misunderstand.
+func TestRollbackIsLeftToTheFormerAgent(t *testing.T) {
+	t.Parallel()
+	h := leftBy(t, "12.0", "none", forms["with another schema version"])
+	h.upgradeTo(h.next())
+	before := withoutChance(h.Snapshot())
+	line, _ := h.run("rollback")
+	h.fails(line, verb.ReasonSpecUnknown, nodespec.AgentPath(sum(agentProgram)))
+	compare(t, before, withoutChance(h.Snapshot()))
+}

@@ -1,0 +1,136 @@
+package instance
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/agent/records"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
+)
+
+// A host that cannot be rolled back is reported before its node is changed, while it waits for its turn.
+func TestAHostWithoutAFallbackIsReportedBeforeItsChange(t *testing.T) {
+	why := "the former agent is not on the host"
+	waiting := func(t *testing.T, facts plan.Facts) (events []string, next string) {
+		x, gate := draining(t)
+		gate.held, gate.closed = nil, true
+		gate.refusal = disturbance.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonWaitingForTurn, Message: "full"}}
+		s := x.answered(&facts)
+		spec, err := x.rooms().specs.Of(s, trialSubnet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			s.Session.Turn, s.Session.Facts = spec.Digest(), &facts // what the host has said for this spec
+			o := x.rooms().turn.Pass(t.Context(), s, spec, nil)
+			if o == nil || o.Reason != v1alpha1.ReasonWaitingForTurn {
+				t.Fatalf("%+v", o)
+			}
+			next = o.Next
+		}
+		return x.told(), next
+	}
+	t.Run("once, and with what the node waits for", func(t *testing.T) {
+		events, next := waiting(t, plan.Facts{Applied: "a", NoFallback: why})
+		if len(events) != 1 || !strings.Contains(events[0], "NoFallback") || !strings.Contains(events[0], why) {
+			t.Errorf("events %q", events)
+		}
+		if !strings.Contains(next, why) {
+			t.Errorf("next: %s", next)
+		}
+	})
+	t.Run("but one with a fallback is not", func(t *testing.T) {
+		if events, next := waiting(t, plan.Facts{Applied: "a"}); len(events) > 0 || strings.Contains(next, "rolled back") {
+			t.Errorf("events %q, next: %s", events, next)
+		}
+	})
+}
+
+// A host is rolled back by the agent that has applied what it goes back to, and not by the operator's own.
+func TestTheFormerAgentRollsItsHostBack(t *testing.T) {
+	x := upgraded(t, v1alpha1.UpgradeInPlace, true)
+	gate := openGate()
+	x.Gate, gate.held = gate, []string{machine}
+	h := x.withAgent()
+	s := x.answered(nil)
+	spec, err := x.rooms().specs.Of(s, trialSubnet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	former := spec
+	former.Instance = "former"
+	document, err := former.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := []byte("wicd.exe of a former release")
+	path := nodespec.AgentPath(plan.Digest(program))
+	applied, err := json.Marshal(records.Describe(former, document, plan.Digest(program)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.has(spec)
+	drive := h.machine.Drive()
+	err = errors.Join(drive.MkdirAll(strings.TrimSuffix(path, `\`+nodespec.AgentProgram)), drive.WriteFile(path, program),
+		drive.WriteFile(nodespec.FallbackPath, document), drive.WriteFile(nodespec.FallbackAppliedPath, applied))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) {
+		status.HostKey, status.SpecDigest = nil, ""
+		status.FailedChange = &v1alpha1.FailedChange{
+			Cause: v1alpha1.CauseUpgrade, Version: x.Version, SpecDigest: spec.Digest(), PreviousDigest: former.Digest(),
+			Reason: v1alpha1.ReasonChecksFailed, Time: metav1.NewTime(x.clock.Now()), Attempts: 1,
+		}
+	})
+	x.reconcile()
+	lines := h.commands()
+	if !slices.Contains(lines, path+" rollback") {
+		t.Errorf("run were %q", lines)
+	}
+}
+
+// What this release cannot restore on a host is reported before the record of it is deleted with the agent.
+func TestWhatIsNotRestoredOnAHostIsReported(t *testing.T) {
+	for name, c := range map[string]struct {
+		ledger string
+		events int
+	}{
+		"a later release's entries": {`{"scheduledTasks": {"backup": {"existed": true}}}`, 1},
+		"nothing":                   {`{"routes": {}}`, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newTrial(t)
+			x.asNode(ofMachine(), x.key.Hash())
+			h := x.withAgent()
+			s := x.answered(nil)
+			spec, err := x.rooms().specs.Of(s, trialSubnet)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.has(spec)
+			if err := h.machine.Drive().WriteFile(nodespec.LedgerPath, []byte(c.ledger)); err != nil {
+				t.Fatal(err)
+			}
+			s.Instance.Status.HostKey = nil
+			for _, phase := range []step{x.rooms().link.Reach, x.rooms().removal.GiveBack} {
+				if o := phase(t.Context(), s); o != nil {
+					t.Fatalf("%+v", o)
+				}
+			}
+			told := slices.DeleteFunc(x.told(), func(event string) bool { return !strings.Contains(event, "HostNotRestored") })
+			if len(told) != c.events || c.events > 0 && !strings.Contains(told[0], "scheduledTasks") {
+				t.Errorf("events %q", told)
+			}
+		})
+	}
+}
