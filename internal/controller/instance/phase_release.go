@@ -20,6 +20,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
 	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 	"github.com/windows-machine-config/wmco/internal/text"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
@@ -89,12 +90,18 @@ func (p release) settle(ctx context.Context, s *scope.Scope) {
 // longestAdvice is how much of a check's message the condition shows, in bytes; the event has all of it.
 const longestAdvice = 250
 
-// advise says which advisory checks have failed. The node works without, so they are no obstacle.
+// advise says which advisory checks have failed, and what is known of the host's build. The node works without, so they
+// are no obstacle.
 func (p release) advise(s *scope.Scope) string {
 	advice := ""
 	for _, failed := range s.Session.Advice {
 		p.events.Emit(event.AdviceGiven(s.Instance, failed))
 		advice += " But " + text.Sentence(text.Shortened(failed, longestAdvice))
+	}
+	if told := s.Instance.Status.Host; told != nil {
+		if fault := support.Advise(told.Build); fault != "" {
+			advice += " But " + fault
+		}
 	}
 	return advice
 }
