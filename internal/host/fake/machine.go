@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,6 +42,8 @@ type Machine struct {
 	environment       variables
 	bootEnvironment   variables // as services see it
 	firewall          map[string]host.FirewallRule
+	registry          registry
+	cutOff            bool // it has lost its address
 	networks          []host.HNSNetwork
 	endpoints         []host.HNSEndpoint
 	events            []host.Event
@@ -84,10 +87,10 @@ func New(options Options) *Machine {
 	m := &Machine{
 		options: options, clock: options.Clock, name: options.Name,
 		drive:    newDrive(options.Contents, options.Clock, options.DiskBytes),
-		services: map[string]*service{}, features: newFeatures(options.Features), firewall: newFirewall(),
+		services: map[string]*service{}, features: newFeatures(options.System, options.Features), firewall: newFirewall(options.System),
 		processes: map[int]*Process{}, local: map[int]*localServer{}, runtimes: map[string]*localRuntime{},
 		eventSources: newEventSources(),
-		silent:       map[string]chan struct{}{}, roots: newRootStore(),
+		silent:       map[string]chan struct{}{}, roots: newRootStore(), registry: registry{},
 	}
 	m.journal = newJournal(m.clock, &m.changes)
 	m.environment = newEnvironment()
@@ -185,6 +188,10 @@ func (s system) Info(ctx context.Context) (info host.SystemInfo, err error) {
 		info.HostName, info.PendingHostName = m.name, m.pendingName
 		info.BootID, info.BootTime = m.bootID, m.bootTime
 		info.Addresses = slices.Clone(m.options.Addresses)
+		info.StaticAddress = m.options.StaticAddress
+		if m.cutOff {
+			info.Addresses, info.StaticAddress = nil, false
+		}
 		info.FreeDiskBytes = m.drive.free()
 		info.RebootPending = m.pendingName != "" || m.featurePending()
 		return nil
@@ -196,6 +203,9 @@ func (s system) SetHostName(ctx context.Context, name string) error {
 	return s.p.do(ctx, "System", "SetHostName", name, func(m *Machine) error {
 		if err := checkHostName(name); err != nil {
 			return fmt.Errorf("set computer name %q: %w", name, err)
+		}
+		if m.options.DomainMember && !strings.EqualFold(name, m.name) {
+			return fmt.Errorf("set computer name %q: %w", name, host.ErrDomainMember)
 		}
 		m.pendingName = name
 		if name == m.name {
