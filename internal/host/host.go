@@ -25,7 +25,8 @@ var (
 	// ErrNoAntivirus means that Microsoft Defender Antivirus is not at work, so it cannot be asked.
 	ErrNoAntivirus = errors.New("the antivirus Microsoft Defender is not at work")
 	// ErrDomainMember means that the machine is a member of a domain, which would not know it under another name.
-	ErrDomainMember = errors.New("the machine is a member of a domain, which knows it by its name: only an administrator of the domain can rename it")
+	ErrDomainMember = errors.New("the machine is a member of a domain, which knows it by its name: " +
+		"only an administrator of the domain can rename it")
 	// ErrRefused means that a policy or tamper protection keeps also administrators from seeing or changing this.
 	ErrRefused = errors.New("a policy or tamper protection does not allow it")
 )

@@ -22,7 +22,7 @@ var freshFolders = []string{
 }
 
 var freshFiles = map[string]string{
-	`C:\ProgramData\ssh\sshd_config`: "PubkeyAuthentication yes\r\nPasswordAuthentication no\r\nSubsystem\tsftp\tsftp-server.exe\r\n" +
+	`C:\ProgramData\ssh\sshd_config`: "#PubkeyAuthentication yes\r\n#PasswordAuthentication yes\r\nSubsystem\tsftp\tsftp-server.exe\r\n" +
 		"Match Group administrators\r\n       AuthorizedKeysFile __PROGRAMDATA__/ssh/administrators_authorized_keys\r\n",
 	`C:\ProgramData\ssh\ssh_host_ed25519_key.pub`: "ssh-ed25519 (kept by the SSH server of the test machine)\r\n",
 	`C:\Windows\System32\drivers\etc\hosts`:       "# 127.0.0.1 localhost\r\n",

@@ -87,7 +87,8 @@ func New(options Options) *Machine {
 	m := &Machine{
 		options: options, clock: options.Clock, name: options.Name,
 		drive:    newDrive(options.Contents, options.Clock, options.DiskBytes),
-		services: map[string]*service{}, features: newFeatures(options.System, options.Features), firewall: newFirewall(options.System),
+		services: map[string]*service{}, features: newFeatures(options.System, options.Features),
+		firewall:  newFirewall(options.System),
 		processes: map[int]*Process{}, local: map[int]*localServer{}, runtimes: map[string]*localRuntime{},
 		eventSources: newEventSources(),
 		silent:       map[string]chan struct{}{}, roots: newRootStore(), registry: registry{},

@@ -74,7 +74,8 @@ func (m *Machine) hns() error {
 // risksAddress takes the address away that an administrator gave to an adapter, when a network takes the adapter:
 // Windows asks DHCP for one then, but for the releases that know better, and where the registry says not to.
 func (m *Machine) risksAddress(network host.HNSNetwork) {
-	known := m.options.System.Version == WindowsServer2022().Version || m.registry[registryKey(hnsState, devicelessDisabled)] == 1
+	known := m.options.System.Version == WindowsServer2022().Version ||
+		m.registry[registryKey(hnsState, devicelessDisabled)] == 1
 	if bindsAdapter(network) && m.options.StaticAddress && !known && !m.cutOff {
 		m.cutOff = true
 		m.journal.Append(KindNetwork, "lose the address: network "+network.Name+" took the adapter, and DHCP gives none", 0)

@@ -88,7 +88,8 @@ func (p *Process) host() host.Host {
 		Environment: environment{p}, Firewall: firewall{p}, Networks: networks{p},
 		Processes: processTable{p}, Probes: probes{p},
 		EventLog: eventLog{p}, Antivirus: antivirus{p}, Outbound: outbound{p},
-		Roots: roots{p}, Routes: routes{p}, Logs: logs{p}, PodNetwork: podNetwork{p}, Metadata: metadata{p}, Registry: registryValues{p},
+		Roots: roots{p}, Routes: routes{p}, Logs: logs{p}, PodNetwork: podNetwork{p}, Metadata: metadata{p},
+		Registry: registryValues{p},
 	}
 }
 

@@ -98,8 +98,8 @@ func (system) SetHostName(ctx context.Context, name string) error {
 	return nil
 }
 
-// checkMembership refuses another name for a member of a domain: SetComputerNameEx would change it on the machine alone,
-// and the domain would not let the machine in under it.
+// checkMembership refuses another name for a member of a domain: SetComputerNameEx would change it on the machine
+// alone, and the domain would not let the machine in under it.
 func checkMembership(name string) error {
 	present, err := computerName(windows.ComputerNameDnsHostname)
 	if err != nil || strings.EqualFold(present, name) {

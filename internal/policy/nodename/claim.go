@@ -142,7 +142,8 @@ func againstInstance(claim Claim, other *v1alpha1.WindowsInstance) policy.Decisi
 	if other.Status.NodeRef.Name != claim.NodeName {
 		return policy.Decision{
 			Check: "ComputerName", Reason: v1alpha1.ReasonNameConflict,
-			Message: fmt.Sprintf("The computer name of the host is %s, and the host of WindowsInstance %s (%s), Node %s, has the same one. Each of the two would take the other's Node for its own, and make the pod network of the other.",
+			Message: fmt.Sprintf("The computer name of the host is %s, and the host of WindowsInstance %s (%s), Node %s, "+
+				"has the same one. Each would take the other's Node for its own, and make the pod network of the other.",
 				computerName(&claim.Instance), other.Name, other.Spec.Address, other.Status.NodeRef.Name),
 		}
 	}

@@ -84,8 +84,8 @@ func windowsUpdate(s hostSubject) string {
 	if s.system.Revision >= release.LeastRevision {
 		return ""
 	}
-	return fmt.Sprintf("%s, build %s, on platform %s, lacks an update: build %s.%d (%s) or later is needed. Update Windows.",
-		s.system.Product, s.build(), s.cluster.Platform, release.Version, release.LeastRevision, release.LeastUpdate)
+	return fmt.Sprintf("%s, build %s, on platform %s, lacks an update: build %s.%d (%s) or later is needed. "+
+		"Update Windows.", s.system.Product, s.build(), s.cluster.Platform, release.Version, release.LeastRevision, release.LeastUpdate)
 }
 
 func vxlanPort(s hostSubject) string {
