@@ -51,8 +51,10 @@ var cmdlets = map[string]cmdlet{
 		parameters: firewallSelection + firewallProperties, switches: firewallSwitches, ofModule: true,
 		needs: []string{"DisplayName", "Direction", "Action"}, // without these two it is an outbound rule, or one for all
 	},
-	"New-Object":    {parameters: "TypeName ArgumentList Property ComObject", switches: "Strict", positional: 2},
-	"Out-Null":      {parameters: "InputObject"},
+	"New-Object": {parameters: "TypeName ArgumentList Property ComObject", switches: "Strict", positional: 2},
+	"Out-Null":   {parameters: "InputObject"},
+	"Restart-Service": {parameters: "Name DisplayName InputObject Include Exclude", switches: "Force PassThru WhatIf Confirm",
+		positional: 1},
 	"Set-LocalUser": {parameters: "Name InputObject SID AccountExpires Description FullName Password PasswordNeverExpires UserMayChangePassword", switches: "AccountNeverExpires WhatIf Confirm", positional: 1},
 	"Set-NetFirewallRule": {parameters: firewallSelection + firewallProperties + "NewDisplayName",
 		switches: firewallSwitches + "PassThru", ofModule: true},

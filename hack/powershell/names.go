@@ -44,13 +44,13 @@ func variableName(text string) string {
 // types are the types of .NET Framework 4 that scripts may name, with the static members and members of objects that
 // they may use.
 var types = map[string]string{
-	"byte[]": "", "int": "", "scriptblock": "", "string": "",
+	"byte[]": "", "int": "", "regex": "Replace", "scriptblock": "", "string": "",
 	"Collections.Generic.List[string]":            "Add Count",
 	"Convert":                                     "ToBase64String",
 	"DateTime":                                    "UtcNow ToString",
 	"Diagnostics.Stopwatch":                       "StartNew Elapsed TotalMinutes",
 	"Globalization.CultureInfo":                   "InvariantCulture",
-	"IO.File":                                     "ReadAllText AppendAllText SetAccessControl",
+	"IO.File":                                     "ReadAllText WriteAllText AppendAllText SetAccessControl",
 	"Security.AccessControl.FileSecurity":         "SetOwner SetAccessRuleProtection AddAccessRule",
 	"Security.AccessControl.FileSystemAccessRule": "",
 	"Security.Cryptography.RandomNumberGenerator": "Create GetBytes",

@@ -31,8 +31,8 @@ func TestDISMIsAskedSeldom(t *testing.T) {
 		args := append([]string{"plan"}, r.send(spec)...)
 		asked := r.asksForFeatures("")
 		r.run(args...)
-		if got := int(asked.Load()); got != len(spec.Features) {
-			t.Errorf("%d questions for %d features", got, len(spec.Features))
+		if got := int(asked.Load()); got != len(spec.Features)+len(spec.OptionalFeatures) {
+			t.Errorf("%d questions for %d features", got, len(spec.Features)+len(spec.OptionalFeatures))
 		}
 	})
 	t.Run("the service does not ask at each comparison, but asks again", func(t *testing.T) {

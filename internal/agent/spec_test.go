@@ -92,10 +92,11 @@ var agentProgram = program("wicd.exe", "v1")
 func newSpec(v versions) nodespec.NodeSpec {
 	spec := nodespec.NodeSpec{
 		Schema: nodespec.SchemaVersion, Instance: "win-a", Version: "1.0.0", HostName: "node-a", NodeName: "node-a",
-		Features:    []string{"Containers"},
+		Features: []string{"Containers"}, OptionalFeatures: []string{"Containers-HNS", "Containers-SDN"},
 		Environment: map[string]string{"HTTPS_PROXY": "http://proxy.example:3128"},
 		Firewall: []host.FirewallRule{
 			{Name: "ContainerLogsPort", DisplayName: "ContainerLogsPort", Protocol: "TCP", LocalPort: 10250, Enabled: true, Allow: true},
+			{Name: nodespec.RuleSSH, DisplayName: "SSH", Protocol: "TCP", LocalPort: 22, Enabled: true, Allow: true},
 		},
 		Identity: nodespec.Identity{Directory: pki, CommonName: "system:node:node-a", Organization: "system:nodes"},
 		Network: nodespec.Network{

@@ -24,6 +24,9 @@ var (
 	ErrDependency = errors.New("a service that this service depends on does not run")
 	// ErrNoAntivirus means that Microsoft Defender Antivirus is not at work, so it cannot be asked.
 	ErrNoAntivirus = errors.New("the antivirus Microsoft Defender is not at work")
+	// ErrDomainMember means that the machine is a member of a domain, which would not know it under another name.
+	ErrDomainMember = errors.New("the machine is a member of a domain, which knows it by its name: " +
+		"only an administrator of the domain can rename it")
 	// ErrRefused means that a policy or tamper protection keeps also administrators from seeing or changing this.
 	ErrRefused = errors.New("a policy or tamper protection does not allow it")
 )
@@ -49,6 +52,7 @@ type Host struct {
 	Logs        Logs
 	PodNetwork  PodNetwork
 	Metadata    Metadata
+	Registry    Registry
 }
 
 // System returns the facts of Windows itself.
@@ -84,6 +88,8 @@ type Services interface {
 	// Configure creates the service or changes it in place to exactly this configuration. A running process keeps its old
 	// command line until it is restarted.
 	Configure(ctx context.Context, config ServiceConfig) error
+	// SetStartType changes when Windows starts a service, and nothing else of it (ErrNotExist).
+	SetStartType(ctx context.Context, name string, start StartType) error
 	// Start starts a service, and what it depends on before it, and waits until it runs (ErrDependency, ErrNotExist).
 	// Starting a running service is no error.
 	Start(ctx context.Context, name string) error
@@ -241,4 +247,15 @@ type Metadata interface {
 	// HostName is the name by which the platform (AWS, GCP) knows the machine: on AWS its private DNS name, on GCP the
 	// instance's name. ErrNotExist for a platform that has no such service.
 	HostName(ctx context.Context, platform string) (string, error)
+}
+
+// Registry are the numbers (REG_DWORD) below HKEY_LOCAL_MACHINE, in which Windows keeps settings that it has no calls
+// for.
+type Registry interface {
+	// Number reads a number. ErrNotExist when it is not there.
+	Number(ctx context.Context, at RegistryName) (uint32, error)
+	// SetNumber sets a number, and makes its key when it is not there.
+	SetNumber(ctx context.Context, at RegistryName, value uint32) error
+	// Delete takes a value away; no error when it is not there.
+	Delete(ctx context.Context, at RegistryName) error
 }

@@ -15,7 +15,8 @@ type SystemInfo struct {
 	MachineID       string    `json:"machineID"`                 // stays the same over reboots; cloned images may share it
 	BootID          string    `json:"bootID"`                    // differs after each boot
 	BootTime        time.Time `json:"bootTime"`
-	Addresses       []string  `json:"addresses"` // IPv4, the default route's first
+	Addresses       []string  `json:"addresses"`               // IPv4, the default route's first
+	StaticAddress   bool      `json:"staticAddress,omitempty"` // the adapter of the default route does not use DHCP
 	MemoryBytes     int64     `json:"memoryBytes"`
 	FreeDiskBytes   int64     `json:"freeDiskBytes"` // of the system volume
 	RebootPending   bool      `json:"rebootPending"`
@@ -120,6 +121,8 @@ type FirewallRule struct {
 	LocalPort   int    `json:"localPort"`
 	Enabled     bool   `json:"enabled"`
 	Allow       bool   `json:"allow"`
+	// Profiles are the kinds of networks that the rule is for.
+	Profiles FirewallProfiles `json:"profiles,omitempty"`
 }
 
 // HNSNetwork is a network of the Host Networking Service.

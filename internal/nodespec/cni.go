@@ -52,7 +52,8 @@ const (
 // Windows. Windows takes the 50 bytes of VXLAN off the adapter's size, which is no larger than what the cluster's
 // network does on any platform. It cannot be told a size, only what to take off; hybrid-overlay-node has no setting for
 // it. So it is reported where somebody gave the cluster smaller packets than any platform needs: then the way between
-// nodes is narrower than their adapters.
+// nodes is narrower than their adapters. It is counted from Ethernet's size: that of the adapter is known before the
+// network is made, and nobody has seen what the virtual adapter says that takes its place then.
 func encapOverhead(mtu int32) int32 {
 	if mtu <= 0 || mtu >= smallestUsualMTU {
 		return 0

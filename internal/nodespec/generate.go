@@ -71,7 +71,7 @@ func Make(in Inputs) (NodeSpec, error) {
 	spec := NodeSpec{
 		Schema: SchemaVersion, Instance: in.Instance.Name, Version: in.OperatorVersion,
 		HostName: in.Instance.HostName, NodeName: in.Instance.NodeName,
-		Features: []string{FeatureContainers},
+		Features: []string{FeatureContainers}, OptionalFeatures: []string{featureHNS, featureSDN},
 		Releases: programs.releases, Links: programs.links(),
 		Files:    files(in),
 		Firewall: firewall(), Exclusions: exclusions(programs),
@@ -196,11 +196,30 @@ func exclusions(p *programs) []host.Exclusion {
 // routes are what the HNS network takes away when it is made, and again at each boot, and what programs on the node
 // need: the address of the metadata service on the clouds whose Windows images have a route of its own for it.
 func routes(in Inputs) []string {
-	if in.Cluster.Platform == platformAWS || in.Cluster.Platform == platformGCP {
-		return []string{"169.254.169.254/32"}
+	switch in.Cluster.Platform {
+	case platformAWS:
+		return awsRoutes()
+	case platformGCP:
+		return []string{metadataRoute}
 	}
 	return nil
 }
+
+const metadataRoute = "169.254.169.254/32"
+
+// awsRoutes lead to the metadata service, and to what AWS has its images of Windows reach in the same way: the time
+// (.123), the activation of Windows (.250, .251) and DNS (.253).
+func awsRoutes() []string {
+	return []string{
+		"169.254.169.123/32", "169.254.169.250/32", "169.254.169.251/32", "169.254.169.253/32", metadataRoute,
+	}
+}
+
+// RuleSSH is the name of the firewall rule by which the operator logs in to a node.
+const RuleSSH = "WindowsMachineConfigSSH"
+
+// sshPort is where the operator logs in.
+const sshPort = 22
 
 // firewall returns the ports that others reach a node on.
 func firewall() []host.FirewallRule {
@@ -210,5 +229,11 @@ func firewall() []host.FirewallRule {
 			Enabled: true, Allow: true},
 		{Name: "WindowsExporter", DisplayName: "WindowsExporter", Protocol: "TCP", LocalPort: 9182,
 			Enabled: true, Allow: true},
+		// Load balancers ask kube-proxy here whether the node takes connections.
+		{Name: "KubeProxyHealth", DisplayName: "KubeProxyHealth", Protocol: "TCP", LocalPort: 10256,
+			Enabled: true, Allow: true},
+		// The operator logs in here. Where Windows' own rule is for private networks only, the host would be cut off when
+		// HNS makes the pods' network: Windows takes the adapter of that for a public one.
+		{Name: RuleSSH, DisplayName: RuleSSH, Protocol: "TCP", LocalPort: sshPort, Enabled: true, Allow: true},
 	}
 }

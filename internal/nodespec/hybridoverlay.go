@@ -43,7 +43,7 @@ func hybridOverlay(in Inputs, p *programs) Service {
 	s.StartType = startAfterBoot
 	s.Needs = []Need{NeedCertificate}
 	s.RestartOn = clientFiles(name)
-	// It makes the HNS network again when it starts.
+	// When it starts it makes the HNS network again if subnet or gateway differ, else the policies of remote subnets.
 	s.DisturbsPods = true
 	return s
 }

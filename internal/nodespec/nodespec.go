@@ -30,6 +30,8 @@ type NodeSpec struct {
 	NodeName string `json:"nodeName"`
 	// Features are the Windows features that must be enabled.
 	Features []string `json:"features,omitempty"`
+	// OptionalFeatures are enabled too where this Windows knows them.
+	OptionalFeatures []string `json:"optionalFeatures,omitempty"`
 	// Directories are the folders that the node uses, parents before children.
 	Directories []Directory `json:"directories,omitempty"`
 	// Releases are the components of the payload, each in a folder of its own.

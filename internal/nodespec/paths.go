@@ -57,6 +57,19 @@ const DescriptionPrefix = "OpenShift managed"
 // FeatureContainers is the Windows feature that brings containers and the Host Networking Service.
 const FeatureContainers = "Containers"
 
+// Since Windows Server 2025 parts of it are features of their own, which it does not bring: the Host Networking
+// Service, and the switch extension that pods' networks need.
+const (
+	featureHNS = "Containers-HNS"
+	featureSDN = "Containers-SDN"
+)
+
+// The Windows services that those parts come with.
+const (
+	ServiceHNS = "hns"
+	ServiceVFP = "vfpext"
+)
+
 // Placeholders in the content of files and in command lines, for what becomes known only on the way (see Need).
 const (
 	// PlaceholderPodSubnet stands for Network.PodSubnet; what holds it needs NeedPodSubnet.

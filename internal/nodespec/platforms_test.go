@@ -114,9 +114,10 @@ func TestCloudProvider(t *testing.T) {
 	}
 }
 
-func TestMetadataRoute(t *testing.T) {
+func TestRoutesOfTheCloud(t *testing.T) {
 	for platform, want := range map[string][]string{"None": nil, "Azure": nil, "VSphere": nil,
-		"AWS": {"169.254.169.254/32"}, "GCP": {"169.254.169.254/32"}} {
+		"AWS": {"169.254.169.123/32", "169.254.169.250/32", "169.254.169.251/32", "169.254.169.253/32",
+			"169.254.169.254/32"}, "GCP": {"169.254.169.254/32"}} {
 		if routes := mustMake(t, platformInputs(platform)).Routes; !slices.Equal(routes, want) {
 			t.Errorf("on %s the routes are %v", platform, routes)
 		}

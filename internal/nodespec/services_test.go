@@ -202,12 +202,12 @@ func TestChecks(t *testing.T) {
 			t.Error(target)
 		}
 	})
-	t.Run("the firewall lets in who scrapes metrics and asks the kubelet", func(t *testing.T) {
+	t.Run("the firewall lets in the operator, load balancers, scrapes of metrics and requests to the kubelet", func(t *testing.T) {
 		var ports []int
 		for _, rule := range mustMake(t, azureInputs()).Firewall {
 			ports = append(ports, rule.LocalPort)
 		}
-		if !slices.Equal(ports, []int{10250, 9182}) {
+		if !slices.Equal(ports, []int{10250, 9182, 10256, 22}) {
 			t.Error(ports)
 		}
 	})

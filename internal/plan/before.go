@@ -59,7 +59,7 @@ func sameService(fact host.Service, before *host.Service) bool {
 		return false
 	}
 	ran, runs := before.State == host.ServiceRunning, fact.State == host.ServiceRunning
-	stale := runs && fact.RunningCommandLine != "" && fact.RunningCommandLine != before.CommandLine
+	stale := runs && fact.RunningCommandLine != "" && !nodespec.RunsAs(fact.RunningCommandLine, before.CommandLine)
 	return configureReason(before.ServiceConfig, fact, fact.Name != "") == "" && ran == runs && !stale
 }
 

@@ -39,10 +39,18 @@ type Facts struct {
 	Environment map[string]string            `json:"environment,omitempty"`
 	Firewall    map[string]host.FirewallRule `json:"firewall,omitempty"`
 	Services    map[string]host.Service      `json:"services,omitempty"` // named by the spec or the ledger, and all of ours
-	Networks    []host.HNSNetwork            `json:"networks,omitempty"`
-	Endpoints   []host.HNSEndpoint           `json:"endpoints,omitempty"`
-	Processes   []host.Process               `json:"processes,omitempty"` // that run from our folders
-	Identity    IdentityFacts                `json:"identity"`
+	// HNS are the Windows services of networks of containers, by name; HNSSilent is why Networks and Endpoints are not
+	// known: the Host Networking Service does not answer.
+	HNS       map[string]host.Service `json:"hns,omitempty"`
+	HNSSilent string                  `json:"hnsSilent,omitempty"`
+	// DevicelessDisabled is the registry's value DeviceLessNicDisabled; nil when it is not there.
+	DevicelessDisabled *uint32 `json:"devicelessDisabled,omitempty"`
+	// Login is the service through which the operator logs in.
+	Login     LoginFacts         `json:"login,omitzero"`
+	Networks  []host.HNSNetwork  `json:"networks,omitempty"`
+	Endpoints []host.HNSEndpoint `json:"endpoints,omitempty"`
+	Processes []host.Process     `json:"processes,omitempty"` // that run from our folders
+	Identity  IdentityFacts      `json:"identity"`
 	// Identities are the facts of the spec's further identities, by the identity's name.
 	Identities map[string]IdentityFacts `json:"identities,omitempty"`
 	// TrustedCertificates are the fingerprints that the spec, the ledger or an older operator names and that are in the

@@ -17,6 +17,10 @@ type Ledger struct {
 	Firewall map[string]*host.FirewallRule `json:"firewall,omitempty"`
 	// Services are services before we configured them; nil: not there.
 	Services map[string]*host.Service `json:"services,omitempty"`
+	// StartTypes are the start types of services that are not ours, before we set them.
+	StartTypes map[string]host.StartType `json:"startTypes,omitempty"`
+	// StaticAddress is the registry's value about static addresses before we set it; nil: it was not set by us.
+	StaticAddress *RegistryBefore `json:"staticAddress,omitempty"`
 	// Paths are files, links and folders before we made them.
 	Paths map[string]PathBefore `json:"paths,omitempty"`
 	// TrustedCertificates are fingerprints of authorities that we have the machine trust; true: it did before us.

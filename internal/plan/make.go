@@ -31,6 +31,7 @@ func (m *maker) makeAll() {
 	m.trustCertificates()
 	m.addEventSource()
 	m.setFirewall()
+	m.setLoginStart()
 	m.setEnvironment()
 	m.enableFeatures()
 	m.setHostName()
@@ -41,6 +42,8 @@ func (m *maker) makeAll() {
 	}
 	m.installCertificates()
 	m.addRoutes()
+	m.keepStaticAddress()
+	m.wakeNetworking()
 	m.startServices()
 	m.setUpNetwork()
 	if len(m.lacking) == 0 { // else what stays as it is may need it
@@ -55,11 +58,11 @@ func Settle(facts Facts, spec nodespec.NodeSpec) Plan {
 	return Plan{Steps: m.steps}
 }
 
-// Restart returns the plan that restarts the host and does nothing else.
-func Restart(reason string) Plan {
-	return Plan{Steps: []Step{{
+// Restart returns the plan that restarts the host and does nothing else, but for what brings the operator back to it.
+func Restart(login LoginFacts, reason string) Plan {
+	return Plan{Steps: append(loginStart(login), Step{
 		Name: Name(Reboot{}), Operation: Reboot{Reason: reason}, Reason: reason, Reboots: true, DisturbsPods: true,
-	}}}
+	})}
 }
 
 // maker holds what the parts of a plan share.
@@ -211,6 +214,11 @@ func (m *maker) enableFeatures() {
 			m.add(EnableFeature{Feature: feature}, "the Windows feature %s is not enabled", feature)
 		}
 	}
+	for _, feature := range m.spec.OptionalFeatures {
+		if state := m.facts.Features[feature]; state == host.FeatureDisabled || state == host.FeatureDisablePending {
+			m.add(EnableFeature{Feature: feature}, "the Windows feature %s is not enabled", feature)
+		}
+	}
 }
 
 func (m *maker) setHostName() {
@@ -236,12 +244,20 @@ func rebootReason(facts Facts, spec nodespec.NodeSpec) string {
 			return "the Windows feature " + feature + " takes effect only after a restart"
 		}
 	}
+	for _, feature := range spec.OptionalFeatures {
+		if known(facts.Features[feature]) && facts.Features[feature] != host.FeatureEnabled {
+			return "the Windows feature " + feature + " takes effect only after a restart"
+		}
+	}
 	if spec.HostName != "" && (!strings.EqualFold(facts.System.HostName, spec.HostName) ||
 		facts.System.PendingHostName != "") {
 		return "the computer name " + spec.HostName + " takes effect only after a restart"
 	}
 	return ""
 }
+
+// known reports whether Windows has a feature.
+func known(state host.FeatureState) bool { return state != host.FeatureUnknown && state != "" }
 
 func (m *maker) restart() {
 	_, ran := m.facts.Services[nodespec.ServiceKubelet]

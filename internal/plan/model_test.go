@@ -128,6 +128,10 @@ func (m *model) effect(step plan.Step) {
 		slices.Sort(m.TrustedCertificates)
 	case plan.DistrustCertificate:
 		m.TrustedCertificates = without(m.TrustedCertificates, o.Fingerprint)
+	case plan.SetRegistryNumber:
+		m.DevicelessDisabled = &o.Value
+	case plan.DeleteRegistryValue:
+		m.DevicelessDisabled = nil
 	case plan.AddRoute:
 		m.Routes = append(m.Routes, o.Destination)
 	case plan.DeleteRoute:
@@ -223,6 +227,11 @@ func (m *model) doService(operation plan.Operation) {
 			service.State = host.ServiceStopped
 		}
 		m.Services[o.Service.Name] = service
+	case plan.SetStartType:
+		service := m.Services[o.Service]
+		service.StartType = o.StartType
+		m.Services[o.Service] = service
+		m.Login.StartType = o.StartType
 	case plan.StartService:
 		m.start(o.Service)
 	case plan.StopService:

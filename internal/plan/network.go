@@ -15,7 +15,8 @@ func (m *maker) setUpNetwork() {
 		return
 	}
 	if reason := m.networkReason(); reason != "" {
-		m.add(AwaitNetwork{Network: network.HNSNetwork, Subnet: network.PodSubnet}, "%s", reason)
+		lacks := lackingNetworking(m.facts, m.spec)
+		m.add(AwaitNetwork{Network: network.HNSNetwork, Subnet: network.PodSubnet, Lacks: lacks}, "%s", reason)
 	}
 	if network.SourceVIPEndpoint != "" && m.unmet[nodespec.NeedSourceVIP] {
 		m.add(CreateEndpoint{Network: network.HNSNetwork, Name: network.SourceVIPEndpoint},

@@ -17,7 +17,10 @@ func Record(facts Facts, spec nodespec.NodeSpec) Ledger {
 	if spec.HostName != "" && l.HostName == "" {
 		l.HostName = facts.System.HostName
 	}
-	l.Features = remember(l.Features, spec.Features, func(name string) host.FeatureState { return facts.Features[name] })
+	features := slices.DeleteFunc(slices.Concat(spec.Features, spec.OptionalFeatures), func(name string) bool {
+		return slices.Contains(spec.OptionalFeatures, name) && !known(facts.Features[name])
+	})
+	l.Features = remember(l.Features, features, func(name string) host.FeatureState { return facts.Features[name] })
 	variables := append(slices.Collect(maps.Keys(spec.Environment)), left.variables(facts)...)
 	l.Environment = remember(l.Environment, variables, func(name string) *string { return left.variable(facts, name) })
 	rules := make([]string, len(spec.Firewall))
@@ -37,7 +40,8 @@ func Record(facts Facts, spec nodespec.NodeSpec) Ledger {
 	l.Routes = remember(l.Routes, spec.Routes, facts.hasRoute)
 	l.Networks = rememberNetworks(facts, spec, left.there)
 	l.EventSource = recordEventSource(facts, spec)
-	return l
+	l.StaticAddress = recordStaticAddress(facts)
+	return RecordLogin(l, facts.Login)
 }
 
 // remember adds the names that are not there yet, compared without case.

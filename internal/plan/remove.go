@@ -22,8 +22,11 @@ func Remove(facts Facts) Plan {
 	}
 	r.killProcesses()
 	r.deleteNetworks()
+	r.staticAddress()
 	for _, name := range slices.Sorted(maps.Keys(facts.Ledger.Firewall)) {
-		r.firewallRule(name)
+		if name != nodespec.RuleSSH {
+			r.firewallRule(name)
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(facts.Ledger.Environment)) {
 		r.variable(name)
@@ -45,6 +48,7 @@ func Remove(facts Facts) Plan {
 	r.features()
 	r.hostName()
 	r.restart()
+	r.access()
 	return Plan{Steps: r.steps}
 }
 
@@ -92,6 +96,16 @@ func (r *remover) vanishes(path string) bool {
 }
 
 func (r *remover) deleteNetworks() {
+	if service, there := r.facts.HNS[nodespec.ServiceHNS]; r.facts.HNSSilent != "" && there &&
+		service.State == host.ServiceStopped {
+		r.add(StartService{Service: nodespec.ServiceHNS}, false)
+	}
+	if r.facts.HNSSilent != "" {
+		for _, name := range r.facts.Ledger.Networks { // the step says why it does not answer
+			r.add(DeleteNetwork{Network: name}, true)
+		}
+		return
+	}
 	for _, network := range r.facts.Networks {
 		if containsFold(r.facts.Ledger.Networks, network.Name) {
 			r.add(DeleteNetwork{Network: network.Name}, true)
@@ -144,7 +158,8 @@ func (r *remover) root() {
 }
 
 func (r *remover) features() {
-	for _, feature := range slices.Sorted(maps.Keys(r.facts.Ledger.Features)) {
+	// Parts of Containers, which are named after it, go before it.
+	for _, feature := range slices.Backward(slices.Sorted(maps.Keys(r.facts.Ledger.Features))) {
 		if isOn(r.facts.Features[feature]) && !isOn(r.facts.Ledger.Features[feature]) {
 			r.add(DisableFeature{Feature: feature}, false)
 		}
@@ -171,6 +186,18 @@ func (r *remover) restart() {
 	}
 	r.steps = append(r.steps, Step{Name: Name(Reboot{}), Operation: Reboot{Reason: reason}, Reason: reason, Reboots: true,
 		DisturbsPods: true})
+}
+
+// access gives back what lets the operator in, when no restart is to come any more: after it the operator must log in
+// once again.
+func (r *remover) access() {
+	if r.restartReason() != "" {
+		return
+	}
+	r.startTypes()
+	if _, known := r.facts.Ledger.Firewall[nodespec.RuleSSH]; known {
+		r.firewallRule(nodespec.RuleSSH)
+	}
 }
 
 func (r *remover) restartReason() string {

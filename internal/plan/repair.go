@@ -13,6 +13,9 @@ import (
 // until the files come, and stopped services start with their present command line. left names what only the operator
 // can do; empty for nothing.
 func Repair(facts Facts, spec nodespec.NodeSpec, failed ...string) (p Plan, left string) {
+	if facts.Ledger.StaticAddress == nil {
+		facts.System.StaticAddress = false // nobody could give back what the ledger does not know
+	}
 	m := newMaker(facts, spec)
 	left = m.holdBack(failed)
 	if m.reboot != "" {
@@ -137,6 +140,7 @@ func (m *maker) repairBeforeRestart() {
 	})
 	m.takeAwayForNetwork()
 	m.writeFiles()
+	m.wakeNetworking()
 	m.startConfigured()
 	m.setUpNetwork()
 }

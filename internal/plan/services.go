@@ -79,7 +79,7 @@ func (m *maker) restartReason(service nodespec.Service, fact host.Service) strin
 	switch {
 	case fact.CommandLine != service.CommandLine:
 		return "the command line of service " + service.Name + " differs"
-	case fact.RunningCommandLine != "" && fact.RunningCommandLine != service.CommandLine:
+	case fact.RunningCommandLine != "" && !nodespec.RunsAs(fact.RunningCommandLine, service.CommandLine):
 		return "service " + service.Name + " still runs with its previous command line"
 	case !sameSet(fact.Environment, service.Environment, false):
 		return "the environment of service " + service.Name + " differs"

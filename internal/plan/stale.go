@@ -119,6 +119,7 @@ func unnamed(ledger Ledger, spec nodespec.NodeSpec) named {
 	for _, rule := range spec.Firewall {
 		want("rule ", rule.Name)
 	}
+	want("rule ", nodespec.RuleSSH) // the operator may need it until the host is given back
 	for name := range spec.Environment {
 		want("variable ", name)
 	}

@@ -86,14 +86,27 @@ type (
 	InstallCertificate struct{ Identity nodespec.Identity }
 	// ConfigureService creates or corrects a service.
 	ConfigureService struct{ Service host.ServiceConfig }
+	// SetStartType changes when Windows starts a service that is not ours.
+	SetStartType struct {
+		Service   string
+		StartType host.StartType
+	}
 	// StartService starts a service and waits until it runs.
 	StartService struct{ Service string }
 	// StopService stops a service and its dependents and waits until their processes are gone.
 	StopService struct{ Service string }
 	// DeleteService removes a service.
 	DeleteService struct{ Service string }
-	// AwaitNetwork waits until hybrid-overlay-node has made the HNS network.
-	AwaitNetwork struct{ Network, Subnet string }
+	// SetRegistryNumber sets a number in the registry.
+	SetRegistryNumber struct {
+		At    host.RegistryName
+		Value uint32
+	}
+	// DeleteRegistryValue takes a value out of the registry.
+	DeleteRegistryValue struct{ At host.RegistryName }
+	// AwaitNetwork waits until hybrid-overlay-node has made the HNS network. Lacks says what keeps Windows from having
+	// one; empty for nothing.
+	AwaitNetwork struct{ Network, Subnet, Lacks string }
 	// CreateEndpoint makes kube-proxy's source endpoint.
 	CreateEndpoint struct{ Network, Name string }
 	// DeleteNetwork removes an HNS network with its endpoints.
@@ -133,9 +146,12 @@ func (o DeleteRoute) target() string         { return o.Destination }
 func (o RequestCertificate) target() string  { return o.Identity.CommonName }
 func (o InstallCertificate) target() string  { return o.Identity.CommonName }
 func (o ConfigureService) target() string    { return o.Service.Name }
+func (o SetStartType) target() string        { return o.Service }
 func (o StartService) target() string        { return o.Service }
 func (o StopService) target() string         { return o.Service }
 func (o DeleteService) target() string       { return o.Service }
+func (o SetRegistryNumber) target() string   { return o.At.Name }
+func (o DeleteRegistryValue) target() string { return o.At.Name }
 func (o AwaitNetwork) target() string        { return o.Network }
 func (o CreateEndpoint) target() string      { return o.Name }
 func (o DeleteNetwork) target() string       { return o.Network }

@@ -175,3 +175,45 @@ func TestScripts(t *testing.T) {
 		}
 	})
 }
+
+// What the script makes of sshd_config, done here with the pattern of the script: none but the replacement of .NET is
+// assumed, which for this pattern does what Go's does.
+func TestTheScriptLeavesNoPasswords(t *testing.T) {
+	script := generate(t, "AWS")
+	found := regexp.MustCompile(`\[regex\]::Replace\(\$text, '(.*)', \$line\)`).FindStringSubmatch(script)
+	if found == nil || !strings.Contains(script, "$line = 'PasswordAuthentication no'\n") ||
+		!strings.Contains(script, "if (-not $changed.StartsWith($line, [StringComparison]::Ordinal)) { $changed = \"$line`r`n$changed\" }") {
+		t.Fatal("the script does something else")
+	}
+	pattern := regexp.MustCompile(found[1])
+	const line = "PasswordAuthentication no"
+	change := func(text string) string {
+		changed := pattern.ReplaceAllString(text, line)
+		if !strings.HasPrefix(changed, line) {
+			changed = line + "\r\n" + changed
+		}
+		return changed
+	}
+	for name, c := range map[string]struct{ before, after string }{
+		"Windows' own file, where it is a comment": {
+			"# default\r\n#PubkeyAuthentication yes\r\n#PasswordAuthentication yes\r\n#PermitEmptyPasswords no\r\n",
+			line + "\r\n# default\r\n#PubkeyAuthentication yes\r\n" + line + "\r\n#PermitEmptyPasswords no\r\n"},
+		"a file that allows it": {"Port 22\nPasswordAuthentication yes\n", line + "\r\nPort 22\n" + line + "\n"},
+		"a section that allows it": {"Port 22\r\nMatch User bob\r\n\tpasswordauthentication=yes # for bob\r\n",
+			line + "\r\nPort 22\r\nMatch User bob\r\n" + line + "\r\n"},
+		"a file that does not mention it": {"Include conf.d/*.conf\r\n", line + "\r\nInclude conf.d/*.conf\r\n"},
+		"a file that ends with it":        {"  # PasswordAuthentication yes", line},
+		"what only begins like it stays":  {"#PasswordAuthenticationX yes\n", line + "\r\n#PasswordAuthenticationX yes\n"},
+		"an empty file":                   {"", line + "\r\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := change(c.before)
+			if got != c.after {
+				t.Errorf("got %q, want %q", got, c.after)
+			}
+			if again := change(got); again != got {
+				t.Errorf("a second run changes it to %q", again)
+			}
+		})
+	}
+}

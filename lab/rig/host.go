@@ -35,6 +35,9 @@ type HostOptions struct {
 	// Services and Features are what was there before; see fake.Options.
 	Services []host.ServiceConfig
 	Features map[string]host.FeatureState
+	// SSHStart, StaticAddress, HNSSleeps and DomainMember make a host that is harder to make a node of; see fake.Options.
+	SSHStart                               host.StartType
+	StaticAddress, HNSSleeps, DomainMember bool
 	// CloudName is the name by which the metadata service of AWS or GCP knows the machine. Default: the private DNS name
 	// of the address on AWS, the computer name on GCP. NoMetadata is a machine that gets no answer from it.
 	CloudName  string
@@ -135,7 +138,9 @@ func (r *Rig) bootHost(ctx context.Context, h *Host) error {
 		ProgramClock: r.programClock(), ClockOffset: options.ClockOffset,
 		Programs: r.programs, Contents: r.contents, ShutdownDelay: options.ShutdownDelay,
 		RebootDuration: options.RebootDuration, FeatureDuration: options.FeatureDuration,
-		Services: options.Services, Features: options.Features, Network: hostNetwork{r},
+		SSHStart: options.SSHStart, StaticAddress: options.StaticAddress, HNSSleeps: options.HNSSleeps,
+		DomainMember: options.DomainMember,
+		Services:     options.Services, Features: options.Features, Network: hostNetwork{r},
 		Listen: func(_ context.Context, port int) (net.Listener, error) {
 			return r.network.Listen(h.at(), port)
 		},

@@ -24,7 +24,7 @@ const (
 // windowsServer2025 describes Windows Server 2025 Datacenter.
 func windowsServer2025() host.SystemInfo {
 	return host.SystemInfo{
-		Product: "Windows Server 2025 Datacenter", Edition: "ServerDatacenter", Version: "10.0.26100", Revision: 1742,
+		Product: "Windows Server 2025 Datacenter", Edition: "ServerDatacenter", Version: "10.0.26100", Revision: 6899,
 		Architecture: "amd64", MemoryBytes: 16 << 30,
 	}
 }

@@ -151,6 +151,10 @@ func (c *connection) accept(channels <-chan ssh.NewChannel) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	for channel := range channels {
+		if !c.host.machine.Admits(22) {
+			_ = c.wire.Close() // a firewall looks at what goes on, too
+			return
+		}
 		if reason, refusal := c.refuse(channel.ChannelType()); refusal != "" {
 			_ = channel.Reject(reason, refusal) // the connection may be gone
 			continue

@@ -170,7 +170,8 @@ func (h *Host) up() {
 
 // listen opens the port, if nothing speaks against it. The lock is held.
 func (h *Host) listen() {
-	if h.missing || h.listener != nil || h.running.Err() != nil || h.faults.find(RefuseConnection) != nil {
+	installed := !h.missing && h.machine.SSHRuns()
+	if !installed || h.listener != nil || h.running.Err() != nil || h.faults.find(RefuseConnection) != nil {
 		return
 	}
 	err := h.keepHostKey()

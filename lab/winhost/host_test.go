@@ -11,6 +11,7 @@ import (
 	"github.com/pkg/sftp"
 	"golang.org/x/crypto/ssh"
 
+	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
@@ -259,4 +260,18 @@ func TestServerThatIsInstalledLater(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// Windows' own feature comes with the start type Manual.
+func TestAServerThatWasStartedByHandDoesNotAnswerAfterARestart(t *testing.T) {
+	l := newLabOn(t, func(o *fake.Options) { o.SSHStart = host.StartManual })
+	client, err := l.dialAs("Administrator", l.key)
+	must(t, err)
+	must(t, client.Close())
+	l.machine.PowerOff()
+	must(t, l.machine.Boot(t.Context()))
+	if client, err := l.dialAs("Administrator", l.key); err == nil {
+		_ = client.Close()
+		t.Error("it answers")
+	}
 }

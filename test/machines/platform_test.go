@@ -30,7 +30,7 @@ var (
 	server20H2    = build{"win-20h2", "Windows Server, version 20H2", "10.0.19042", 1706}
 	server2022Old = build{"win-2022-old", "Windows Server 2022 Datacenter", "10.0.20348", 600}
 	server2022    = build{"win-2022", "Windows Server 2022 Datacenter", "10.0.20348", 681}
-	server2025    = build{"win-2025", "Windows Server 2025 Datacenter", "10.0.26100", 1742}
+	server2025    = build{"win-2025", "Windows Server 2025 Datacenter", "10.0.26100", 6899}
 )
 
 func (b build) String() string { return b.version + "." + strconv.Itoa(b.revision) }

@@ -95,7 +95,7 @@ func (c *checker) service(ctx context.Context, name string) (string, error) {
 	switch {
 	case service.State != host.ServiceRunning:
 		return "", fmt.Errorf("service %s does not run (%s, last exit code %d); look at %s", name, service.State, service.ExitCode, nodespec.LogDirectory(name))
-	case service.RunningCommandLine != "" && service.RunningCommandLine != wanted:
+	case service.RunningCommandLine != "" && !nodespec.RunsAs(service.RunningCommandLine, wanted):
 		return "", fmt.Errorf("service %s runs with another command line than it should", name)
 	}
 	return "service " + name + " runs", nil

@@ -77,8 +77,8 @@ func (e *Executor) operate(ctx context.Context, step plan.Step) error {
 		return e.makeLink(ctx, o.Link)
 	case plan.RemovePath:
 		return e.removePath(ctx, o)
-	case plan.ConfigureService, plan.StartService, plan.StopService, plan.DeleteService, plan.RestoreService, plan.KillProcess,
-		plan.AwaitNetwork, plan.CreateEndpoint, plan.DeleteNetwork:
+	case plan.ConfigureService, plan.SetStartType, plan.StartService, plan.StopService, plan.DeleteService,
+		plan.RestoreService, plan.KillProcess, plan.AwaitNetwork, plan.CreateEndpoint, plan.DeleteNetwork:
 		return e.doRunning(ctx, o)
 	}
 	return e.doMachine(ctx, step.Operation)
@@ -107,6 +107,10 @@ func (e *Executor) doMachine(ctx context.Context, operation plan.Operation) erro
 		return e.trustCertificate(ctx, o.Certificate)
 	case plan.DistrustCertificate:
 		return e.distrustCertificate(ctx, o.Fingerprint)
+	case plan.SetRegistryNumber:
+		return e.Host.Registry.SetNumber(ctx, o.At, o.Value)
+	case plan.DeleteRegistryValue:
+		return e.Host.Registry.Delete(ctx, o.At)
 	case plan.AddRoute:
 		return e.Host.Routes.Add(ctx, o.Destination)
 	case plan.DeleteRoute:
@@ -130,6 +134,8 @@ func (e *Executor) doRunning(ctx context.Context, operation plan.Operation) erro
 	switch o := operation.(type) {
 	case plan.ConfigureService:
 		return e.Host.Services.Configure(ctx, o.Service)
+	case plan.SetStartType:
+		return absentIsFine(e.Host.Services.SetStartType(ctx, o.Service, o.StartType))
 	case plan.StartService:
 		return e.startService(ctx, o.Service)
 	case plan.StopService:

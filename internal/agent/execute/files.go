@@ -81,7 +81,9 @@ func (e *Executor) removePath(ctx context.Context, o plan.RemovePath) error {
 }
 
 func (e *Executor) removeAll(ctx context.Context, path string) error {
-	if err := e.Host.Files.Remove(ctx, path); err != nil {
+	remove := func(ctx context.Context) error { return e.Host.Files.Remove(ctx, path) }
+	// A folder of container images has some hundred thousand files.
+	if err := e.within(ctx, 0, "removes "+path, remove); err != nil {
 		return fmt.Errorf("remove %s: %w", path, err)
 	}
 	return nil

@@ -21,6 +21,9 @@ func (e *Executor) awaitNetwork(ctx context.Context, o plan.AwaitNetwork) error 
 			return fmt.Errorf("list HNS networks: %w", err)
 		}
 		found := "there is no such network"
+		if o.Lacks != "" {
+			found += ", and " + o.Lacks
+		}
 		for _, network := range networks {
 			if !strings.EqualFold(network.Name, o.Network) {
 				continue

@@ -35,7 +35,7 @@ func (e *Executor) TakeAdvice() string {
 	return advice
 }
 
-// within does something that takes long, for at most the limit, and gives a sign of life while it does.
+// within does something that takes long, for at most the limit if there is one, and gives a sign of life while it does.
 func (e *Executor) within(
 	ctx context.Context, limit time.Duration, what string, action func(context.Context) error,
 ) error {

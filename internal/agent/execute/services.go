@@ -41,7 +41,15 @@ func (e *Executor) serviceFailure(ctx context.Context, name, what string, err er
 	if found, queryErr := e.Host.Services.Query(ctx, name); queryErr == nil && len(found) == 1 && found[0].State == host.ServiceStopped {
 		message += fmt.Sprintf("; its last exit code is %d", found[0].ExitCode)
 	}
-	return &verb.Failure{Reason: verb.ReasonServiceFailed, Message: message + "; look at " + nodespec.LogDirectory(name) + " on the host"}
+	return &verb.Failure{Reason: verb.ReasonServiceFailed, Message: message + "; look at " + logOf(name) + " on the host"}
+}
+
+// logOf is where a service writes what goes wrong.
+func logOf(service string) string {
+	if service == nodespec.ServiceHNS {
+		return "the event log System"
+	}
+	return nodespec.LogDirectory(service)
 }
 
 func (e *Executor) deleteService(ctx context.Context, name string) error {

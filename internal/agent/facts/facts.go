@@ -48,7 +48,7 @@ func (s *Source) Gather(ctx context.Context, spec *nodespec.NodeSpec) (plan.Fact
 	if spec != nil {
 		g.spec = *spec
 		parts = append(parts, g.before, g.files, g.features, g.environment, g.firewall, g.services, g.networks, g.processes, g.identities, g.eventSource, g.antivirus,
-			g.trustedCertificates, g.routes)
+			g.trustedCertificates, g.routes, g.staticAddress)
 	}
 	// A verb that waits forever would hold the lock forever.
 	late := &verb.Failure{

@@ -2,6 +2,7 @@ package facts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,7 +17,8 @@ import (
 
 func (g *gatherer) features(ctx context.Context) error {
 	g.facts.Features = map[string]host.FeatureState{}
-	for _, name := range slices.Concat(g.spec.Features, slices.Sorted(maps.Keys(g.facts.Ledger.Features))) {
+	recorded := slices.Sorted(maps.Keys(g.facts.Ledger.Features))
+	for _, name := range slices.Concat(g.spec.Features, g.spec.OptionalFeatures, recorded) {
 		if _, known := g.facts.Features[name]; known {
 			continue
 		}
@@ -32,8 +34,9 @@ func (g *gatherer) features(ctx context.Context) error {
 // featureView is what Windows answered last about its features. To ask takes DISM some seconds and starts Windows'
 // servicing, so neither is asked twice for the same facts, nor by the agent's service every minute.
 type featureView struct {
-	keep   time.Duration // for how long an answer is good; 0: not at all
-	states map[string]featureAnswer
+	unknown map[string]bool // names that this Windows does not have, which does not change
+	keep    time.Duration   // for how long an answer is good; 0: not at all
+	states  map[string]featureAnswer
 }
 
 type featureAnswer struct {
@@ -48,6 +51,9 @@ func (g *gatherer) feature(ctx context.Context, name string) (host.FeatureState,
 		return state, nil
 	}
 	view, now := &g.asked, g.Clock.Now()
+	if view.unknown[name] {
+		return host.FeatureUnknown, nil
+	}
 	pending := g.facts.System.RebootPending
 	if answer, known := view.states[name]; known && now.Sub(answer.at) < view.keep && answer.pending == pending {
 		return answer.state, nil
@@ -55,6 +61,12 @@ func (g *gatherer) feature(ctx context.Context, name string) (host.FeatureState,
 	state, err := g.Host.Features.State(ctx, name)
 	if err != nil {
 		return host.FeatureUnknown, fmt.Errorf("ask for the Windows feature %s: %w", name, err)
+	}
+	if state == host.FeatureUnknown {
+		if view.unknown == nil {
+			view.unknown = map[string]bool{}
+		}
+		view.unknown[name] = true
 	}
 	if view.keep > 0 {
 		if view.states == nil {
@@ -123,6 +135,7 @@ func (g *gatherer) services(ctx context.Context) error {
 	}
 	all := map[string]host.Service{}
 	names := slices.Collect(maps.Keys(g.facts.Ledger.Services))
+	names = slices.AppendSeq(names, maps.Keys(g.facts.Ledger.StartTypes))
 	for _, service := range g.spec.Services {
 		names = append(names, service.Name)
 	}
@@ -137,7 +150,25 @@ func (g *gatherer) services(ctx context.Context) error {
 		}
 	}
 	g.facts.Services = pick(all, names)
-	return nil
+	g.facts.Login, err = g.login(ctx, list)
+	return err
+}
+
+// Login finds the service through which the operator logs in.
+func (s *Source) Login(ctx context.Context) (plan.LoginFacts, error) {
+	services, err := s.Host.Services.Query(ctx)
+	if err != nil {
+		return plan.LoginFacts{}, fmt.Errorf("query the services: %w", err)
+	}
+	return s.login(ctx, services)
+}
+
+func (s *Source) login(ctx context.Context, services []host.Service) (plan.LoginFacts, error) {
+	processes, err := s.Host.Processes.List(ctx)
+	if err != nil {
+		return plan.LoginFacts{}, fmt.Errorf("list processes: %w", err)
+	}
+	return plan.FindLogin(s.Host.Processes.Self(), processes, services), nil
 }
 
 // networks asks the Host Networking Service, which comes with containers; a host without them has no networks.
@@ -149,9 +180,14 @@ func (g *gatherer) networks(ctx context.Context) error {
 	if state != host.FeatureEnabled && state != host.FeatureDisablePending {
 		return nil
 	}
+	if err := g.networkServices(ctx); err != nil {
+		return err
+	}
 	networks, endpoints, err := g.askNetworking(ctx)
-	if err != nil && g.Booting && ctx.Err() == nil {
-		return nil // hybrid-overlay-node, which wakes it, must not wait for it; until it answers no pod starts
+	if err != nil && g.silenceIsFine() && ctx.Err() == nil {
+		// Its own start and hybrid-overlay-node's, which wakes it, must not wait for it; until it answers no pod starts.
+		g.facts.HNSSilent = err.Error()
+		return nil
 	}
 	if err != nil {
 		return err
@@ -166,8 +202,42 @@ func (g *gatherer) networks(ctx context.Context) error {
 	return nil
 }
 
+// networkServices looks at the Windows services of networks.
+func (g *gatherer) networkServices(ctx context.Context) error {
+	found, err := g.Host.Services.Query(ctx, nodespec.ServiceHNS, nodespec.ServiceVFP)
+	if err != nil {
+		return fmt.Errorf("query the services of networks: %w", err)
+	}
+	g.facts.HNS = map[string]host.Service{}
+	for _, service := range found {
+		g.facts.HNS[strings.ToLower(service.Name)] = service
+	}
+	return nil
+}
+
+// silenceIsFine reports whether the Host Networking Service need not answer: the node starts, or hybrid-overlay-node
+// does not run, without which there is no network. Else nobody may take a moment's silence for a network that is gone:
+// pods would feel it.
+func (g *gatherer) silenceIsFine() bool {
+	overlay := g.facts.Services[nodespec.ServiceHybridOverlay]
+	return g.Booting || overlay.State != host.ServiceRunning
+}
+
+// staticAddress reads what the registry says about static addresses.
+func (g *gatherer) staticAddress(ctx context.Context) error {
+	value, err := g.Host.Registry.Number(ctx, plan.DevicelessName())
+	switch {
+	case errors.Is(err, host.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	g.facts.DevicelessDisabled = &value
+	return nil
+}
+
 func (g *gatherer) askNetworking(ctx context.Context) ([]host.HNSNetwork, []host.HNSEndpoint, error) {
-	if g.Booting {
+	if g.silenceIsFine() {
 		limited, cancel := context.WithTimeout(ctx, timing.LimitCheck)
 		defer cancel()
 		ctx = limited

@@ -105,7 +105,7 @@ func (b *Boot) IsStart(step plan.Step, spec *nodespec.NodeSpec) bool {
 	case plan.AddRoute, plan.CreateEndpoint:
 		return true
 	case plan.StartService:
-		return startType(*spec, o.Service) == host.StartManual
+		return o.Service == nodespec.ServiceHNS || startType(*spec, o.Service) == host.StartManual
 	case plan.WriteFile:
 		return slices.Contains(o.File.Needs, nodespec.NeedSourceVIP) || plan.IsForNetwork(step, *spec)
 	}

@@ -27,7 +27,7 @@ func Sleep(ctx context.Context, on clock.Clock, duration time.Duration) error {
 
 // Work is something that takes long.
 type Work struct {
-	// Limit is the longest time that it may take.
+	// Limit is the longest time that it may take; zero for as long as it takes.
 	Limit time.Duration
 	// What says in words what is done: "service kubelet starts".
 	What string
@@ -41,11 +41,15 @@ func (w Work) Run(ctx context.Context, on clock.WithTicker, action func(context.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ended, watched := make(chan struct{}), make(chan struct{})
-	timer := on.NewTimer(w.Limit) // The limit counts from here, whenever the goroutine begins.
+	var late <-chan time.Time // The limit counts from here, whenever the goroutine begins.
+	if w.Limit > 0 {
+		timer := on.NewTimer(w.Limit)
+		defer timer.Stop()
+		late = timer.C()
+	}
 	go func() {
 		defer close(watched)
-		defer timer.Stop()
-		w.watch(on, timer, ended, cancel)
+		w.watch(on, late, ended, cancel)
 	}()
 	err := action(ctx)
 	close(ended)
@@ -56,7 +60,9 @@ func (w Work) Run(ctx context.Context, on clock.WithTicker, action func(context.
 	return err
 }
 
-func (w Work) watch(on clock.WithTicker, timer clock.Timer, ended <-chan struct{}, cancel context.CancelCauseFunc) {
+func (w Work) watch(
+	on clock.WithTicker, late <-chan time.Time, ended <-chan struct{}, cancel context.CancelCauseFunc,
+) {
 	ticker := on.NewTicker(HeartbeatInterval)
 	defer ticker.Stop()
 	began := on.Now()
@@ -65,8 +71,12 @@ func (w Work) watch(on clock.WithTicker, timer clock.Timer, ended <-chan struct{
 		case <-ended:
 			return
 		case <-ticker.C():
+			if w.Limit == 0 {
+				w.Tell("%s, for %s", w.What, on.Since(began).Round(time.Second))
+				continue
+			}
 			w.Tell("%s, for %s of at most %s", w.What, on.Since(began).Round(time.Second), w.Limit)
-		case <-timer.C():
+		case <-late:
 			cancel(&verb.Failure{
 				Reason: verb.ReasonStepFailed, Message: fmt.Sprintf("%s took longer than %s", w.What, w.Limit),
 			})

@@ -116,8 +116,8 @@ func (p release) settle(ctx context.Context, s *scope.Scope) {
 // longestAdvice is how much of a check's message the condition shows, in bytes; the event has all of it.
 const longestAdvice = 250
 
-// advise says which advisory checks have failed, and whether the host's clock is wrong. The node works without, so they
-// are no obstacle.
+// advise says which advisory checks have failed, whether the host's clock is wrong, and what is known of its build. The
+// node works without, so they are no obstacle.
 func (p release) advise(s *scope.Scope) string {
 	advice := ""
 	if clock := support.ClockAdvice(s.Session.Clock); clock != "" {
@@ -127,6 +127,11 @@ func (p release) advise(s *scope.Scope) string {
 	for _, failed := range s.Session.Advice {
 		p.events.Emit(event.AdviceGiven(s.Instance, failed))
 		advice += " But " + text.Sentence(text.Shortened(failed, longestAdvice))
+	}
+	if told := s.Instance.Status.Host; told != nil {
+		if fault := support.Advise(told.Build); fault != "" {
+			advice += " But " + fault
+		}
 	}
 	return advice
 }

@@ -51,6 +51,14 @@ func TestAdvice(t *testing.T) {
 			t.Errorf("the events are %q", told)
 		}
 	})
+	t.Run("a known fault of the host's build is in the condition's message", func(t *testing.T) {
+		instance := &v1alpha1.WindowsInstance{}
+		instance.Status.Host = &v1alpha1.HostStatus{Build: "10.0.20348.2600"}
+		text := release{}.advise(scope.New(instance, &scope.Session{}))
+		if !strings.HasPrefix(text, " But with build 10.0.20348.2600") || !strings.HasSuffix(text, "(KB5044281) or later mends that.") {
+			t.Errorf("the message goes on with %q", text)
+		}
+	})
 	t.Run("it goes with what else was learnt of the host", func(t *testing.T) {
 		s := &scope.Session{Checked: true, Advice: []string{"ExporterServes: 500"}}
 		if s.ForgetHost(); s.Advice != nil {

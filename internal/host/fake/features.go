@@ -16,7 +16,7 @@ type feature struct {
 
 // newFeatures returns the optional features of Windows Server that the product has to do with, and a few that it has
 // not.
-func newFeatures(override map[string]host.FeatureState) map[string]*feature {
+func newFeatures(system host.SystemInfo, override map[string]host.FeatureState) map[string]*feature {
 	all := []feature{
 		{"Containers", host.FeatureDisabled, true},
 		{"Microsoft-Hyper-V", host.FeatureDisabled, true},
@@ -26,6 +26,9 @@ func newFeatures(override map[string]host.FeatureState) map[string]*feature {
 		{"TelnetClient", host.FeatureDisabled, false},
 		{"NetFx4", host.FeatureEnabled, false},
 		{"Windows-Defender", host.FeatureEnabled, true},
+	}
+	if system.Version == WindowsServer2025().Version {
+		all = append(all, feature{hnsFeature, host.FeatureDisabled, true}, feature{vfpFeature, host.FeatureDisabled, true})
 	}
 	features := map[string]*feature{}
 	for _, f := range all {

@@ -10,12 +10,17 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// newFirewall are rules of a Windows Server with the SSH server installed.
-func newFirewall() map[string]host.FirewallRule {
+// newFirewall are rules of a Windows Server with the SSH server installed. Windows Server 2025 brings the one for SSH,
+// which holds for private networks only.
+func newFirewall(system host.SystemInfo) map[string]host.FirewallRule {
+	ssh := host.AllProfiles
+	if system.Version == WindowsServer2025().Version {
+		ssh = host.ProfilePrivate
+	}
 	rules := map[string]host.FirewallRule{}
 	for _, rule := range []host.FirewallRule{
 		{Name: "OpenSSH-Server-In-TCP", DisplayName: "OpenSSH SSH Server (sshd)", Protocol: "TCP", LocalPort: 22,
-			Enabled: true, Allow: true},
+			Enabled: true, Allow: true, Profiles: ssh},
 		{Name: "WINRM-HTTP-In-TCP", DisplayName: "Windows Remote Management (HTTP-In)", Protocol: "TCP", LocalPort: 5985,
 			Enabled: true, Allow: true},
 		{Name: "RemoteDesktop-UserMode-In-TCP", DisplayName: "Remote Desktop - User Mode (TCP-In)", Protocol: "TCP",
@@ -31,13 +36,26 @@ func newFirewall() map[string]host.FirewallRule {
 	return rules
 }
 
-// Admits reports whether the firewall lets inbound TCP to the port pass: an enabled rule allows it and none blocks it.
+// profile returns the kind of network that Windows takes the machine's for. An administrator has said that it is a
+// private one; of the virtual adapter that HNS makes for a network of pods nobody has.
+func (m *Machine) profile() host.FirewallProfiles {
+	if slices.ContainsFunc(m.networks, bindsAdapter) {
+		return host.ProfilePublic
+	}
+	return host.ProfilePrivate
+}
+
+// Admits reports whether inbound TCP to the port comes in: an enabled rule for the present profile allows it and none
+// blocks it, and the machine has its address.
 func (m *Machine) Admits(port int) bool {
 	m.lock()
 	defer m.unlock()
-	allowed := false
+	allowed, profile := false, m.profile()
+	if m.cutOff {
+		return false
+	}
 	for _, rule := range m.firewall {
-		if !rule.Enabled || rule.Protocol != "TCP" || rule.LocalPort != port {
+		if !rule.Profiles.Has(profile) || !rule.Enabled || rule.Protocol != "TCP" || rule.LocalPort != port {
 			continue
 		}
 		if !rule.Allow {
@@ -72,9 +90,12 @@ func (f firewall) SetRule(ctx context.Context, rule host.FirewallRule) error {
 			return fmt.Errorf("set firewall rule %q: it needs a name and a display name", rule.Name)
 		case rule.Protocol != "TCP" && rule.Protocol != "UDP":
 			return fmt.Errorf("set firewall rule %s: protocol %q is neither TCP nor UDP", rule.Name, rule.Protocol)
+		case !rule.Profiles.Valid():
+			return fmt.Errorf("set firewall rule %s: there are no profiles %q", rule.Name, rule.Profiles)
 		case rule.LocalPort < 1 || rule.LocalPort > 65535:
 			return fmt.Errorf("set firewall rule %s: there is no port %d", rule.Name, rule.LocalPort)
 		}
+		rule.Profiles = rule.Profiles.Normal()
 		m.firewall[key(rule.Name)] = rule
 		f.p.record(KindFirewall, "set "+rule.Name, 0)
 		return nil

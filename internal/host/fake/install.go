@@ -1,6 +1,7 @@
 package fake
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -21,7 +22,7 @@ var freshFolders = []string{
 }
 
 var freshFiles = map[string]string{
-	`C:\ProgramData\ssh\sshd_config`: "PubkeyAuthentication yes\r\nPasswordAuthentication no\r\nSubsystem\tsftp\tsftp-server.exe\r\n" +
+	`C:\ProgramData\ssh\sshd_config`: "#PubkeyAuthentication yes\r\n#PasswordAuthentication yes\r\nSubsystem\tsftp\tsftp-server.exe\r\n" +
 		"Match Group administrators\r\n       AuthorizedKeysFile __PROGRAMDATA__/ssh/administrators_authorized_keys\r\n",
 	`C:\ProgramData\ssh\ssh_host_ed25519_key.pub`: "ssh-ed25519 (kept by the SSH server of the test machine)\r\n",
 	`C:\Windows\System32\drivers\etc\hosts`:       "# 127.0.0.1 localhost\r\n",
@@ -42,6 +43,9 @@ var (
 	}
 )
 
+// sshService is the service of the SSH server.
+const sshService = "sshd"
+
 // systemServices are services of Windows that stand for those that do not concern the product.
 var systemServices = []host.ServiceConfig{
 	{Name: "Dhcp", DisplayName: "DHCP Client", StartType: host.StartAutomatic},
@@ -50,7 +54,7 @@ var systemServices = []host.ServiceConfig{
 	{Name: "nsi", DisplayName: "Network Store Interface Service", StartType: host.StartAutomatic},
 	{Name: "ssh-agent", DisplayName: "OpenSSH Authentication Agent",
 		CommandLine: `C:\Windows\System32\OpenSSH\ssh-agent.exe`, StartType: host.StartDisabled},
-	{Name: "sshd", DisplayName: "OpenSSH SSH Server", CommandLine: `C:\Windows\System32\OpenSSH\sshd.exe`,
+	{Name: sshService, DisplayName: "OpenSSH SSH Server", CommandLine: `C:\Windows\System32\OpenSSH\sshd.exe`,
 		StartType: host.StartAutomatic},
 	{Name: "W32Time", DisplayName: "Windows Time", StartType: host.StartManual},
 	{
@@ -78,6 +82,9 @@ func (m *Machine) install() {
 	}
 	m.place(defenderPath, systemContent(host.DefenderProgram, true))
 	for _, config := range systemServices {
+		if config.Name == sshService {
+			config.StartType = cmp.Or(m.options.SSHStart, config.StartType)
+		}
 		if config.CommandLine == "" {
 			config.CommandLine = `C:\Windows\System32\svchost.exe -k netsvcs -p -s ` + config.Name
 		}

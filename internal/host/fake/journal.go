@@ -25,6 +25,7 @@ const (
 	KindHostName    Kind = "hostname"    // a computer name was set or came into force
 	KindEnvironment Kind = "environment" // a machine-wide variable changed
 	KindFirewall    Kind = "firewall"    // a rule changed
+	KindRegistry    Kind = "registry"    // a number was set or deleted
 	KindNetwork     Kind = "network"     // an HNS network or endpoint was made or deleted
 	KindRoute       Kind = "route"       // a route was added, deleted or lost
 	KindRoot        Kind = "root"        // a trusted root was added or removed

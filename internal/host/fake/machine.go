@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,6 +45,8 @@ type Machine struct {
 	environment       variables
 	bootEnvironment   variables // as services see it
 	firewall          map[string]host.FirewallRule
+	registry          registry
+	cutOff            bool // it has lost its address
 	networks          []host.HNSNetwork
 	endpoints         []host.HNSEndpoint
 	events            []host.Event
@@ -86,10 +89,11 @@ func New(options Options) *Machine {
 	}
 	m := &Machine{
 		options: options, name: options.Name,
-		services: map[string]*service{}, features: newFeatures(options.Features), firewall: newFirewall(),
+		services: map[string]*service{}, features: newFeatures(options.System, options.Features),
+		firewall:  newFirewall(options.System),
 		processes: map[int]*Process{}, local: map[int]*localServer{}, runtimes: map[string]*localRuntime{},
 		eventSources: newEventSources(),
-		silent:       map[string]chan struct{}{}, roots: newRootStore(),
+		silent:       map[string]chan struct{}{}, roots: newRootStore(), registry: registry{},
 	}
 	m.SetClockOffset(options.ClockOffset)
 	m.clock = m.Clock(options.Clock)
@@ -190,6 +194,10 @@ func (s system) Info(ctx context.Context) (info host.SystemInfo, err error) {
 		info.HostName, info.PendingHostName = m.name, m.pendingName
 		info.BootID, info.BootTime = m.bootID, m.bootTime
 		info.Addresses = slices.Clone(m.options.Addresses)
+		info.StaticAddress = m.options.StaticAddress
+		if m.cutOff {
+			info.Addresses, info.StaticAddress = nil, false
+		}
 		info.FreeDiskBytes = m.drive.free()
 		info.RebootPending = m.pendingName != "" || m.featurePending()
 		return nil
@@ -201,6 +209,9 @@ func (s system) SetHostName(ctx context.Context, name string) error {
 	return s.p.do(ctx, "System", "SetHostName", name, func(m *Machine) error {
 		if err := checkHostName(name); err != nil {
 			return fmt.Errorf("set computer name %q: %w", name, err)
+		}
+		if m.options.DomainMember && !strings.EqualFold(name, m.name) {
+			return fmt.Errorf("set computer name %q: %w", name, host.ErrDomainMember)
 		}
 		m.pendingName = name
 		if name == m.name {

@@ -24,6 +24,7 @@ func (p *Process) CreateNetwork(network host.HNSNetwork) error {
 		}
 		m.moveAdapter(func() { m.networks = append(m.networks, network) })
 		p.record(KindNetwork, "create network "+network.Name+" "+network.Subnet, 0)
+		m.risksAddress(network)
 		return nil
 	})
 }
@@ -64,15 +65,6 @@ func (m *Machine) dropNetwork(name string) {
 	m.endpoints = slices.DeleteFunc(m.endpoints, func(e host.HNSEndpoint) bool {
 		return strings.EqualFold(e.Network, name)
 	})
-}
-
-// hns returns an error when the Host Networking Service is not there. It comes with containers.
-func (m *Machine) hns() error {
-	f := m.features["containers"]
-	if f == nil || f.state != host.FeatureEnabled && f.state != host.FeatureDisablePending {
-		return errNoHNS
-	}
-	return nil
 }
 
 func (m *Machine) network(name string) int {

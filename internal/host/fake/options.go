@@ -58,6 +58,15 @@ type Options struct {
 	// Services are foreign services that are installed before the first boot. Their executable must be known to Programs,
 	// lie on the drive before Boot, or be `C:\Windows\System32\svchost.exe`, which idles.
 	Services []host.ServiceConfig
+	// SSHStart is the start type of the SSH server's service. Before the first boot is over somebody has started it by
+	// hand, whatever the type. Default: Automatic.
+	SSHStart host.StartType
+	// StaticAddress means that the addresses were given by hand, and not by DHCP.
+	StaticAddress bool
+	// HNSSleeps lets the Host Networking Service be stopped after each boot, and not answer before its service is started.
+	HNSSleeps bool
+	// DomainMember makes the machine a member of a domain, which knows it by its name.
+	DomainMember bool
 	// Features override how the optional features stand before the first boot.
 	Features map[string]host.FeatureState
 }
@@ -66,6 +75,14 @@ type Options struct {
 func WindowsServer2022() host.SystemInfo {
 	return host.SystemInfo{
 		Product: "Windows Server 2022 Datacenter", Edition: "ServerDatacenter", Version: "10.0.20348", Revision: 681,
+		Architecture: "amd64", MemoryBytes: 16 << 30,
+	}
+}
+
+// WindowsServer2025 describes Windows Server 2025 Datacenter, build 26100.6899.
+func WindowsServer2025() host.SystemInfo {
+	return host.SystemInfo{
+		Product: "Windows Server 2025 Datacenter", Edition: "ServerDatacenter", Version: "10.0.26100", Revision: 6899,
 		Architecture: "amd64", MemoryBytes: 16 << 30,
 	}
 }

@@ -53,6 +53,7 @@ func (m *Machine) begin() (boot int, up context.Context) {
 		m.name, m.pendingName = m.pendingName, ""
 	}
 	m.settleFeatures()
+	m.settleNetworking()
 	m.loseNetworks()
 	m.seedRoutes()
 	m.bootEnvironment = m.environment.clone()

@@ -90,6 +90,7 @@ func (p *Process) host() host.Host {
 		Processes: processTable{p}, Probes: probes{p},
 		EventLog: eventLog{p}, Antivirus: antivirus{p}, Outbound: outbound{p},
 		Roots: roots{p}, Routes: routes{p}, Logs: logs{p}, PodNetwork: podNetwork{p}, Metadata: metadata{p},
+		Registry: registryValues{p},
 	}
 }
 

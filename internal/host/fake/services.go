@@ -51,6 +51,12 @@ func (m *Machine) Service(name string) (host.Service, bool) {
 	return s.view(), true
 }
 
+// SSHRuns reports whether the service of the SSH server runs.
+func (m *Machine) SSHRuns() bool {
+	service, there := m.Service(sshService)
+	return there && service.State == host.ServiceRunning
+}
+
 // serviceManager is host.Services for one process.
 type serviceManager struct{ p *Process }
 
@@ -111,6 +117,22 @@ func (m *Machine) configure(config host.ServiceConfig) error {
 	}
 	s.config = cloneConfig(config)
 	return nil
+}
+
+func (s serviceManager) SetStartType(ctx context.Context, name string, start host.StartType) error {
+	return s.p.do(ctx, "Services", "SetStartType", name, func(m *Machine) error {
+		found := m.services[key(name)]
+		if found == nil {
+			return fmt.Errorf("set the start type of service %s: %w", name, errNoService)
+		}
+		config := cloneConfig(found.config)
+		config.StartType = start
+		if err := m.configure(config); err != nil {
+			return fmt.Errorf("set the start type of service %s: %w", name, err)
+		}
+		s.p.record(KindService, "start "+name+" "+string(start), 0)
+		return nil
+	})
 }
 
 // checkConfig refuses what the service control manager refuses. Dependencies need not exist.

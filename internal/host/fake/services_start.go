@@ -165,10 +165,11 @@ func (m *Machine) badStart(s *service) error {
 // enough.
 func (m *Machine) startAutomaticServices(up context.Context) {
 	m.lock()
-	services := m.query(nil)
+	services, first := m.query(nil), m.boots == 1
 	m.unlock()
 	for _, s := range services {
-		if s.StartType != host.StartAutomatic {
+		byHand := first && s.Name == sshService
+		if s.StartType != host.StartAutomatic && !byHand {
 			continue
 		}
 		if err := m.startService(up, s.Name, nil); err != nil && up.Err() == nil {

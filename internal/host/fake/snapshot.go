@@ -21,6 +21,7 @@ type Snapshot struct {
 	Features        map[string]host.FeatureState
 	Environment     map[string]string
 	Firewall        map[string]host.FirewallRule
+	Registry        map[string]uint32  // numbers by lower-case key and name
 	Networks        []host.HNSNetwork  // sorted by name
 	Endpoints       []host.HNSEndpoint // sorted by name
 	Roots           []string           // fingerprints of the trusted roots, sorted
@@ -53,6 +54,7 @@ func (m *Machine) Snapshot() Snapshot {
 		HostName: m.name, PendingHostName: m.pendingName,
 		Files: map[string]FileSnapshot{}, Services: map[string]ServiceSnapshot{}, Features: map[string]host.FeatureState{},
 		EventSources: m.eventSourceNames(), Environment: m.environment.values(), Firewall: map[string]host.FirewallRule{},
+		Registry: maps.Clone(m.registry),
 		Networks: append([]host.HNSNetwork(nil), m.networks...), Endpoints: append([]host.HNSEndpoint(nil), m.endpoints...),
 		Roots: m.roots.fingerprints(), Routes: m.routes.destinations(),
 	}

@@ -62,6 +62,7 @@ func (c *calls) record(h host.Host) host.Host {
 	h.Logs = logsCalls{h.Logs, c}
 	h.PodNetwork = podNetworkCalls{h.PodNetwork, c}
 	h.Metadata = metadataCalls{h.Metadata, c}
+	h.Registry = registryCalls{h.Registry, c}
 	return h
 }
 
@@ -123,6 +124,11 @@ func (w servicesCalls) Query(ctx context.Context, names ...string) ([]host.Servi
 func (w servicesCalls) Configure(ctx context.Context, config host.ServiceConfig) error {
 	w.note("Services.Configure")
 	return w.of.Configure(ctx, config)
+}
+
+func (w servicesCalls) SetStartType(ctx context.Context, name string, start host.StartType) error {
+	w.note("Services.SetStartType")
+	return w.of.SetStartType(ctx, name, start)
 }
 
 func (w servicesCalls) Start(ctx context.Context, name string) error {

@@ -1,6 +1,7 @@
 // Package hosttest is the behavior contract of package host: one suite that every implementation passes, on the machine
 // in memory, on the test hosts under Wine and on a real Windows Server. On a real machine it touches only the folder
-// C:\wmco-contract-test, services, rules, networks and variables whose names begin with "wmco-contract-", the optional
+// C:\wmco-contract-test, the registry key HKLM\SOFTWARE\wmco-contract-test, which it leaves behind empty, services,
+// rules, networks and variables whose names begin with "wmco-contract-", the optional
 // feature TelnetClient and, for a moment, the pending computer name, two expired certificates among the trusted roots
 // and routes to addresses that are kept for documentation; it gives all of it back. It restarts the machine only on
 // demand (ArmReboot).
@@ -104,6 +105,7 @@ func Behaviors() []Behavior {
 		antivirusBehaviors(),
 		outboundBehaviors(),
 		rootsBehaviors(), routesBehaviors(), logsBehaviors(), podNetworkBehaviors(), metadataBehaviors(),
+		registryBehaviors(),
 		cancelBehaviors(),
 	} {
 		all = append(all, group...)

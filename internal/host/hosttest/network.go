@@ -41,11 +41,12 @@ func firewallBehaviors() []Behavior {
 		}},
 		{"Firewall.SetRule", "a rule is what it was set to be, also when it is set anew", func(s *suite) {
 			_, before := s.rules()
-			blocking, off, datagrams := firewallRule(), firewallRule(), firewallRule()
+			blocking, off, datagrams, inside := firewallRule(), firewallRule(), firewallRule(), firewallRule()
+			inside.Profiles = host.ProfilesOf(host.ProfileDomain, host.ProfilePrivate)
 			blocking.Allow = false
 			off.Enabled, off.LocalPort = false, 47002
 			datagrams.Protocol, datagrams.DisplayName = "UDP", "Another name"
-			for _, rule := range []host.FirewallRule{firewallRule(), blocking, off, datagrams} {
+			for _, rule := range []host.FirewallRule{inside, firewallRule(), blocking, off, datagrams} {
 				s.setRule(rule)
 				if ours, _ := s.rules(); !slices.Equal(ours, []host.FirewallRule{rule}) {
 					s.Errorf("got %+v, want %+v", ours, rule)
@@ -55,9 +56,10 @@ func firewallBehaviors() []Behavior {
 			is(s, "other rules", len(after), len(before))
 		}},
 		{"Firewall.SetRule", "a rule that no firewall can have is refused", func(s *suite) {
-			noName, noPort, noProtocol := firewallRule(), firewallRule(), firewallRule()
+			noName, noPort, noProtocol, noProfile := firewallRule(), firewallRule(), firewallRule(), firewallRule()
+			noProfile.Profiles = "Home"
 			noName.Name, noPort.LocalPort, noProtocol.Protocol = "", 65536, "SMTP"
-			for _, rule := range []host.FirewallRule{noName, noPort, noProtocol} {
+			for _, rule := range []host.FirewallRule{noName, noPort, noProtocol, noProfile} {
 				s.refused("setting it", s.Firewall.SetRule(s.ctx, rule))
 			}
 			ours, _ := s.rules()

@@ -149,6 +149,26 @@ func configurationBehaviors() []Behavior {
 			config.RestartDelays, config.ResetPeriod = nil, 0
 			s.kept(config)
 		}},
+		{"Services.SetStartType", "the start type changes, and nothing else", func(s *suite) {
+			config := s.idle(serviceOne)
+			config.RestartDelays, config.ResetPeriod = []time.Duration{time.Second}, time.Hour
+			config.Environment = []string{"ONE=1"}
+			running := s.start(config)
+			for _, start := range []host.StartType{host.StartAutomatic, host.StartDisabled, host.StartManual} {
+				s.must(s.Services.SetStartType(s.ctx, strings.ToUpper(serviceOne), start))
+				config.StartType = start
+				after := s.service(serviceOne)
+				if diff := cmp.Diff(config, after.ServiceConfig); diff != "" {
+					s.Errorf("configuration (-want +got):\n%s", diff)
+				}
+				is(s, "process", after.PID, running.PID)
+			}
+		}},
+		{"Services.SetStartType", "a service that is not there, and a start type that Windows does not know", func(s *suite) {
+			s.fails(s.Services.SetStartType(s.ctx, serviceOne, host.StartManual), host.ErrNotExist)
+			s.configure(s.idle(serviceOne))
+			s.refused("no such start type", s.Services.SetStartType(s.ctx, serviceOne, "Sometimes"))
+		}},
 		{"Services.Configure", "what the service control manager cannot keep is refused", func(s *suite) {
 			for what, spoil := range map[string]func(*host.ServiceConfig){
 				"no name":                 func(c *host.ServiceConfig) { c.Name = "" },

@@ -14,15 +14,16 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// addresses returns the machine's IPv4 addresses, the default route's first.
-func addresses() ([]string, error) {
+// addresses returns the machine's IPv4 addresses, the default route's first, and whether that one does not come from
+// DHCP.
+func addresses() (list []string, static bool, err error) {
 	adapters, err := listAdapters()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	table, err := listRoutes()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	var routes []defaultRoute
 	for _, each := range table {
@@ -30,8 +31,11 @@ func addresses() ([]string, error) {
 			routes = append(routes, defaultRoute{each.index, each.metric})
 		}
 	}
-	return orderAddresses(adapters, routes), nil
+	return orderAddresses(adapters, routes), staticAddress(adapters, table), nil
 }
+
+// adapterDHCP is IP_ADAPTER_DHCP_ENABLED (iptypes.h).
+const adapterDHCP = 0x4
 
 // listAdapters returns the adapters that are up.
 func listAdapters() ([]adapter, error) {
@@ -40,7 +44,7 @@ func listAdapters() ([]adapter, error) {
 		if at.OperStatus != windows.IfOperStatusUp || at.IfType == windows.IF_TYPE_SOFTWARE_LOOPBACK {
 			return
 		}
-		found := adapter{index: at.IfIndex, metric: at.Ipv4Metric}
+		found := adapter{index: at.IfIndex, metric: at.Ipv4Metric, dhcp: at.Flags&adapterDHCP != 0}
 		for unicast := at.FirstUnicastAddress; unicast != nil; unicast = unicast.Next {
 			if address, ok := netip.AddrFromSlice(unicast.Address.IP()); ok {
 				found.addresses = append(found.addresses, address.Unmap())

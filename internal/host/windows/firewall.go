@@ -24,8 +24,8 @@ import (
 //	  get _NewEnum: VT_UNKNOWN that answers to IEnumVARIANT; Next(1, ...) gives VT_DISPATCH, INetFwRule
 //	  Add(rule VT_DISPATCH), Remove(name VT_BSTR)
 //	CoCreateInstance {2C5BC43E-3369-4C33-AB0C-BE9469677AF4} (HNetCfg.FWRule, INetFwRule)
-//	  get and put Name, Description, LocalPorts: VT_BSTR (NULL is ""); Protocol, Direction, Action: VT_I4; Enabled: VT_BOOL
-//	  put Profiles: VT_I4
+//	  get and put Name, Description, LocalPorts: VT_BSTR (NULL is ""); Protocol, Direction, Action, Profiles: VT_I4;
+//	  Enabled: VT_BOOL
 //
 // Protocol is put before LocalPorts, which Windows refuses otherwise. Rules of the same name are all replaced. Only
 // inbound rules for exactly one TCP or UDP port are listed.
@@ -122,7 +122,7 @@ func setRule(p ruleProperties) error {
 		{"LocalPorts", p.LocalPorts},
 		{"Direction", int32(p.Direction)},
 		{"Action", int32(p.Action)},
-		{"Profiles", int32(firewallAllProfiles)},
+		{"Profiles", int32(p.Profiles)},
 		{"Enabled", p.Enabled},
 	} {
 		if _, err := rule.PutProperty(property.name, property.value); err != nil {
@@ -197,7 +197,7 @@ func readRule(rule *ole.IDispatch) (ruleProperties, error) {
 		return p, r.err
 	}
 	p.Name, p.Description, p.LocalPorts = r.text("Name"), r.text("Description"), r.text("LocalPorts")
-	p.Enabled, p.Action = r.truth("Enabled"), r.integer("Action")
+	p.Enabled, p.Action, p.Profiles = r.truth("Enabled"), r.integer("Action"), r.integer("Profiles")
 	return p, r.err
 }
 

@@ -14,6 +14,9 @@ const (
 	firewallInbound     = 1          // NET_FW_RULE_DIR_IN
 	firewallBlock       = 0          // NET_FW_ACTION_BLOCK
 	firewallAllow       = 1          // NET_FW_ACTION_ALLOW
+	firewallDomain      = 1          // NET_FW_PROFILE2_DOMAIN
+	firewallPrivate     = 2          // NET_FW_PROFILE2_PRIVATE
+	firewallPublic      = 4          // NET_FW_PROFILE2_PUBLIC
 	firewallAllProfiles = 0x7FFFFFFF // NET_FW_PROFILE2_ALL
 )
 
@@ -28,6 +31,7 @@ type ruleProperties struct {
 	Direction   int
 	Enabled     bool
 	Action      int
+	Profiles    int // bits
 }
 
 // rule returns the host.FirewallRule; false for rules of another kind: outbound ones, and those that are not for
@@ -40,7 +44,7 @@ func (p ruleProperties) rule() (host.FirewallRule, bool) {
 	}
 	return host.FirewallRule{
 		Name: p.Name, DisplayName: p.Description, Protocol: protocol, LocalPort: port,
-		Enabled: p.Enabled, Allow: p.Action == firewallAllow,
+		Enabled: p.Enabled, Allow: p.Action == firewallAllow, Profiles: decodeProfiles(p.Profiles),
 	}, true
 }
 
@@ -48,7 +52,7 @@ func (p ruleProperties) rule() (host.FirewallRule, bool) {
 func propertiesOf(rule host.FirewallRule) (ruleProperties, error) {
 	p := ruleProperties{
 		Name: rule.Name, Description: rule.DisplayName, LocalPorts: strconv.Itoa(rule.LocalPort),
-		Direction: firewallInbound, Enabled: rule.Enabled, Action: firewallBlock,
+		Direction: firewallInbound, Enabled: rule.Enabled, Action: firewallBlock, Profiles: encodeProfiles(rule.Profiles),
 	}
 	if rule.Allow {
 		p.Action = firewallAllow
@@ -66,8 +70,44 @@ func propertiesOf(rule host.FirewallRule) (ruleProperties, error) {
 		return p, fmt.Errorf("a firewall rule needs a name and a display name")
 	case rule.Name == "all":
 		return p, fmt.Errorf("the name %q is reserved for Windows", rule.Name)
+	case !rule.Profiles.Valid():
+		return p, fmt.Errorf("there are no profiles %q", rule.Profiles)
 	case rule.LocalPort < 1 || rule.LocalPort > 65535:
 		return p, fmt.Errorf("there is no port %d", rule.LocalPort)
 	}
 	return p, nil
+}
+
+// profileBits are the bits of INetFwRule.Profiles.
+var profileBits = []struct {
+	bit  int
+	kind host.FirewallProfiles
+}{
+	{firewallDomain, host.ProfileDomain}, {firewallPrivate, host.ProfilePrivate}, {firewallPublic, host.ProfilePublic},
+}
+
+func decodeProfiles(bits int) host.FirewallProfiles {
+	var kinds []host.FirewallProfiles
+	for _, each := range profileBits {
+		if bits&each.bit != 0 {
+			kinds = append(kinds, each.kind)
+		}
+	}
+	if len(kinds) == 0 {
+		return host.AllProfiles // 0 is no value of Windows
+	}
+	return host.ProfilesOf(kinds...)
+}
+
+func encodeProfiles(profiles host.FirewallProfiles) int {
+	if profiles == host.AllProfiles {
+		return firewallAllProfiles
+	}
+	bits := 0
+	for _, each := range profileBits {
+		if profiles.Has(each.kind) {
+			bits |= each.bit
+		}
+	}
+	return bits
 }

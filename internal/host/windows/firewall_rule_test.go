@@ -21,6 +21,29 @@ func TestFirewallRule(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a rule is for all profiles or for some, as Windows has it", func(t *testing.T) {
+		domainPrivate := host.ProfilesOf(host.ProfilePrivate, host.ProfileDomain)
+		for _, c := range []struct {
+			bits     int
+			profiles host.FirewallProfiles
+		}{
+			{0x7FFFFFFF, host.AllProfiles}, {1, host.ProfileDomain}, {2, host.ProfilePrivate}, {4, host.ProfilePublic},
+			{3, domainPrivate},
+		} {
+			own := rule
+			own.Profiles = c.profiles
+			properties, err := propertiesOf(own)
+			if err != nil || properties.Profiles != c.bits {
+				t.Errorf("%q is set as %#x, error %v", c.profiles, properties.Profiles, err)
+			}
+			if got, _ := properties.rule(); got != own {
+				t.Errorf("got %+v, want %+v", got, own)
+			}
+		}
+		if got := decodeProfiles(7); got != host.AllProfiles {
+			t.Errorf("all three are %q", got)
+		}
+	})
 	t.Run("what is no rule is refused", func(t *testing.T) {
 		for name, change := range map[string]func(*host.FirewallRule){
 			"no name":          func(r *host.FirewallRule) { r.Name = "" },
@@ -29,6 +52,7 @@ func TestFirewallRule(t *testing.T) {
 			"another protocol": func(r *host.FirewallRule) { r.Protocol = "ICMP" },
 			"port 0":           func(r *host.FirewallRule) { r.LocalPort = 0 },
 			"port 65536":       func(r *host.FirewallRule) { r.LocalPort = 65536 },
+			"another profile":  func(r *host.FirewallRule) { r.Profiles = "Home" },
 		} {
 			broken := rule
 			change(&broken)

@@ -2,7 +2,7 @@
 
 // The computer name is set with SetComputerNameEx in its form ComputerNamePhysicalDnsHostname, which sets the NetBIOS
 // name along with it. The name in force comes from GetComputerNameEx, the one that waits for a reboot from the
-// registry, where Windows keeps both.
+// registry, where Windows keeps both. NetGetJoinInformation says whether the machine is a member of a domain.
 
 package windows
 
@@ -79,6 +79,9 @@ func (system) SetHostName(ctx context.Context, name string) error {
 		return fmt.Errorf("set computer name %q: %w", name, err)
 	}
 	err := await(ctx, func() error {
+		if err := checkMembership(name); err != nil {
+			return err
+		}
 		text, err := windows.UTF16PtrFromString(name)
 		if err != nil {
 			return err
@@ -91,6 +94,25 @@ func (system) SetHostName(ctx context.Context, name string) error {
 	})
 	if err != nil {
 		return fmt.Errorf("set computer name %q: %w", name, err)
+	}
+	return nil
+}
+
+// checkMembership refuses another name for a member of a domain: SetComputerNameEx would change it on the machine
+// alone, and the domain would not let the machine in under it.
+func checkMembership(name string) error {
+	present, err := computerName(windows.ComputerNameDnsHostname)
+	if err != nil || strings.EqualFold(present, name) {
+		return err
+	}
+	var joined *uint16
+	var kind uint32
+	if err := windows.NetGetJoinInformation(nil, &joined, &kind); err != nil {
+		return fmt.Errorf("ask whether the machine is a member of a domain: %w", err)
+	}
+	defer func() { _ = windows.NetApiBufferFree((*byte)(unsafe.Pointer(joined))) }()
+	if kind == windows.NetSetupDomainName {
+		return fmt.Errorf("domain %s: %w", windows.UTF16PtrToString(joined), host.ErrDomainMember)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ type adapter struct {
 	index     uint32
 	metric    uint32 // of the adapter itself
 	addresses []netip.Addr
+	dhcp      bool
 }
 
 // defaultRoute is a route to everywhere.
@@ -45,6 +46,14 @@ func orderAddresses(adapters []adapter, routes []defaultRoute) []string {
 		}
 	}
 	return list
+}
+
+// staticAddress reports whether the adapter with the best default route has an address that DHCP did not give it.
+func staticAddress(adapters []adapter, routes []route) bool {
+	best, found := defaultOf(adapters, routes)
+	return found && slices.ContainsFunc(adapters, func(a adapter) bool {
+		return a.index == best.index && !a.dhcp && len(a.addresses) > 0
+	})
 }
 
 // rankOf puts adapters without a default route behind all others.

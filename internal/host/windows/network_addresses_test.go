@@ -51,3 +51,26 @@ func TestAddresses(t *testing.T) {
 		})
 	}
 }
+
+func TestWhetherTheAddressOfTheDefaultRouteIsStatic(t *testing.T) {
+	own := []netip.Addr{netip.MustParseAddr("10.0.0.4")}
+	everywhere := netip.MustParsePrefix("0.0.0.0/0")
+	route1, route2 := route{destination: everywhere, index: 1, metric: 5}, route{destination: everywhere, index: 2, metric: 1}
+	for name, c := range map[string]struct {
+		adapters []adapter
+		routes   []route
+		want     bool
+	}{
+		"an adapter without DHCP":             {[]adapter{{index: 1, addresses: own}}, []route{route1}, true},
+		"an adapter with it":                  {[]adapter{{index: 1, addresses: own, dhcp: true}}, []route{route1}, false},
+		"the one of the better route counts":  {[]adapter{{index: 1, addresses: own}, {index: 2, addresses: own, dhcp: true}}, []route{route1, route2}, false},
+		"no default route":                    {[]adapter{{index: 1, addresses: own}}, nil, false},
+		"an adapter that has no address left": {[]adapter{{index: 1}}, []route{route1}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := staticAddress(c.adapters, c.routes); got != c.want {
+				t.Errorf("it is %t", got)
+			}
+		})
+	}
+}

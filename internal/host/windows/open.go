@@ -34,6 +34,7 @@ func Open() (host.Host, error) {
 		Environment: environment{}, Firewall: firewall{}, Networks: networks{}, Processes: processes{}, Probes: probes{},
 		EventLog: eventLog{}, Antivirus: antivirus{}, Outbound: outbound{},
 		Roots: roots{}, Routes: routes{}, Logs: logs{}, PodNetwork: podNetwork{}, Metadata: newMetadata(),
+		Registry: registryValues{},
 	}, nil
 }
 

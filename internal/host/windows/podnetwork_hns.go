@@ -36,7 +36,7 @@ func makePod(network hcn.HostComputeNetwork, to netip.Addr) (netip.Addr, error) 
 	settings := &hcn.HostComputeEndpoint{Name: podEndpoint, SchemaVersion: hcn.V2SchemaVersion(),
 		Routes: defaultRoutes(network)}
 	if network.Type == hcn.Overlay {
-		own, err := addresses()
+		own, _, err := addresses()
 		if err != nil {
 			return netip.Addr{}, err
 		}

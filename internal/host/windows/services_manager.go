@@ -58,14 +58,14 @@ type serviceEntry struct {
 	status      windows.SERVICE_STATUS_PROCESS
 }
 
-// list returns all services that are no drivers, in no order.
-func (m manager) list() ([]serviceEntry, error) {
+// list returns all services of these types, in no order.
+func (m manager) list(types uint32) ([]serviceEntry, error) {
 	var entries []serviceEntry
 	buffer := make([]uint64, 64<<10/8)
 	var resume uint32
 	for {
 		var needed, count uint32
-		err := windows.EnumServicesStatusEx(m.handle, windows.SC_ENUM_PROCESS_INFO, windows.SERVICE_WIN32,
+		err := windows.EnumServicesStatusEx(m.handle, windows.SC_ENUM_PROCESS_INFO, types,
 			windows.SERVICE_STATE_ALL,
 			(*byte)(unsafe.Pointer(&buffer[0])), uint32(len(buffer)*8), &needed, &count, &resume, nil)
 		if err != nil && !errors.Is(err, windows.ERROR_MORE_DATA) {

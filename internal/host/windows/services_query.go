@@ -18,8 +18,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Query returns the named services, or all, with their names as they were made. Of a service whose configuration
-// Windows hides also from administrators only name, display name and state are known.
+// Query returns the named services, or all that are no drivers, with their names as they were made. Of a driver, and of
+// a service whose configuration Windows hides also from administrators, only name, display name and state are known.
 func (services) Query(ctx context.Context, names ...string) (list []host.Service, err error) {
 	err = await(ctx, func() error {
 		list, err = queryServices(ctx, names)
@@ -37,7 +37,11 @@ func queryServices(ctx context.Context, names []string) ([]host.Service, error) 
 		return nil, err
 	}
 	defer m.close()
-	entries, err := m.list()
+	types := uint32(windows.SERVICE_WIN32)
+	if len(names) > 0 {
+		types |= windows.SERVICE_DRIVER
+	}
+	entries, err := m.list(types)
 	if err != nil {
 		return nil, err
 	}
@@ -90,6 +94,9 @@ func (m manager) view(entry serviceEntry) (host.Service, error) {
 	}
 	if view.PID != 0 {
 		view.RunningCommandLine = processCommandLine(entry.status.ProcessId)
+	}
+	if entry.status.ServiceType&windows.SERVICE_DRIVER != 0 {
+		return view, nil
 	}
 	err := m.readConfig(&view.ServiceConfig)
 	if errors.Is(err, windows.ERROR_ACCESS_DENIED) {

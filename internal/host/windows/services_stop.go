@@ -57,7 +57,7 @@ func (m manager) stop(ctx context.Context, name string, chain []string) error {
 
 // dependents returns the services that do not stand still and name this one among their dependencies.
 func (m manager) dependents(ctx context.Context, name string) ([]string, error) {
-	entries, err := m.list()
+	entries, err := m.list(windows.SERVICE_WIN32)
 	if err != nil {
 		return nil, err
 	}
@@ -94,16 +94,21 @@ func (s service) end(ctx context.Context, status windows.SERVICE_STATUS_PROCESS)
 	if process != 0 {
 		defer func() { _ = windows.CloseHandle(process) }()
 	}
+	started, err := s.started(ctx, int(run.pid))
+	if err != nil {
+		return err
+	}
+	defer started.close()
 	if err := s.requestUntilStopped(ctx, run.pid); err != nil {
 		return err
 	}
-	if process == 0 {
-		return nil
+	until := time.Now().Add(exitGrace)
+	if process != 0 {
+		if err := awaitExit(ctx, process, exitGrace); err != nil {
+			return fmt.Errorf("wait for its process %d to end: %w", run.pid, err)
+		}
 	}
-	if err := awaitExit(ctx, process, exitGrace); err != nil {
-		return fmt.Errorf("wait for its process %d to end: %w", run.pid, err)
-	}
-	return nil
+	return started.awaitExit(ctx, until)
 }
 
 // exitGrace is how long a process may go on after its service has stopped. Some never end by themselves (csi-proxy and

@@ -171,7 +171,7 @@ func readFreeDisk(info *host.SystemInfo) error {
 }
 
 func readAddresses(info *host.SystemInfo) (err error) {
-	info.Addresses, err = addresses()
+	info.Addresses, info.StaticAddress, err = addresses()
 	return err
 }
 

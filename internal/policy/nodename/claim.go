@@ -144,10 +144,12 @@ func dnsNames(addresses []corev1.NodeAddress) []string {
 	return names
 }
 
-// rivals reports whether another instance claims the same name, or has the same host under whatever name.
+// rivals reports whether another instance claims the same name, or has the same computer name, or the same host under
+// whatever name.
 func rivals(claim Claim, other *v1alpha1.WindowsInstance) bool {
 	return other.Status.NodeRef.Name == claim.NodeName ||
-		ownership.SameHost(&claim.Instance, other) && ownership.ShareAddress(&claim.Instance, other)
+		ownership.SameHost(&claim.Instance, other) && ownership.ShareAddress(&claim.Instance, other) ||
+		sameComputerName(&claim.Instance, other)
 }
 
 func againstInstance(claim Claim, other *v1alpha1.WindowsInstance) policy.Decision {
@@ -171,6 +173,14 @@ func againstInstance(claim Claim, other *v1alpha1.WindowsInstance) policy.Decisi
 			Check: "SameHost", Reason: v1alpha1.ReasonDuplicateHost,
 			Message: fmt.Sprintf("This is the host of WindowsInstance %s (%s), Node %s: same host key and machine ID. It is configured once, by that instance.",
 				other.Name, other.Spec.Address, other.Status.NodeRef.Name),
+		}
+	}
+	if other.Status.NodeRef.Name != claim.NodeName {
+		return policy.Decision{
+			Check: "ComputerName", Reason: v1alpha1.ReasonNameConflict,
+			Message: fmt.Sprintf("The computer name of the host is %s, and the host of WindowsInstance %s (%s), Node %s, "+
+				"has the same one. Each would take the other's Node for its own, and make the pod network of the other.",
+				computerName(&claim.Instance), other.Name, other.Spec.Address, other.Status.NodeRef.Name),
 		}
 	}
 	return policy.Decision{

@@ -3,6 +3,7 @@ package support
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
@@ -83,8 +84,8 @@ func windowsUpdate(s hostSubject) string {
 	if s.system.Revision >= release.LeastRevision {
 		return ""
 	}
-	return fmt.Sprintf("%s, build %s, on platform %s, lacks an update: build %s.%d or later is needed. Update Windows.",
-		s.system.Product, s.build(), s.cluster.Platform, release.Version, release.LeastRevision)
+	return fmt.Sprintf("%s, build %s, on platform %s, lacks an update: build %s.%d (%s) or later is needed. "+
+		"Update Windows.", s.system.Product, s.build(), s.cluster.Platform, release.Version, release.LeastRevision, release.LeastUpdate)
 }
 
 func vxlanPort(s hostSubject) string {
@@ -100,4 +101,26 @@ func vxlanPort(s hostSubject) string {
 	}
 	return fmt.Sprintf("%s, build %s, on platform %s, cannot use the cluster's custom VXLAN port %d. Able to: %s.",
 		s.system.Product, s.build(), s.cluster.Platform, *s.cluster.Network.VXLANPort, policy.Enumerate(able))
+}
+
+// Advise returns what is known to be wrong with a host's build, with which it can be a node all the same; empty for
+// nothing. The build has the form 10.0.20348.2582.
+func Advise(build string) string {
+	dot := strings.LastIndexByte(build, '.')
+	if dot < 0 {
+		return ""
+	}
+	revision, err := strconv.Atoi(build[dot+1:])
+	if err != nil {
+		return ""
+	}
+	for _, release := range WindowsReleases() {
+		for _, advisory := range release.Advisories {
+			if release.Version == build[:dot] && revision >= advisory.From && revision < advisory.Before {
+				return fmt.Sprintf("with build %s of Windows, %s; build %s.%d (%s) or later mends that.", build, advisory.Fault,
+					release.Version, advisory.Before, advisory.Mended)
+			}
+		}
+	}
+	return ""
 }

@@ -16,6 +16,8 @@ var builds = []struct {
 	{"Windows Server 2019", "10.0.17763", 1},
 	{"Windows Server 2019 at the old cap", "10.0.17763", 1457},
 	{"Windows Server 2019 above the old cap", "10.0.17763", 1458},
+	{"Windows Server 2019 one update too old", "10.0.17763", 1576},
+	{"Windows Server 2019 with KB5586793", "10.0.17763", 1577},
 	{"Windows Server 2019 with every update", "10.0.17763", 99999},
 	{"Windows Server, version 2004", "10.0.19041", 1},
 	{"Windows Server, version 20H2", "10.0.19042", 1},
@@ -24,7 +26,9 @@ var builds = []struct {
 	{"Windows Server 2022 one update too old", "10.0.20348", 680},
 	{"Windows Server 2022 with KB5012637", "10.0.20348", 681},
 	{"Windows Server, version 23H2", "10.0.25398", 1},
-	{"Windows Server 2025", "10.0.26100", 1742},
+	{"Windows Server 2025 as it was released", "10.0.26100", 1742},
+	{"Windows Server 2025 one update too old", "10.0.26100", 6898},
+	{"Windows Server 2025 with KB5066835", "10.0.26100", 6899},
 }
 
 // Answers, in the order of builds.
@@ -38,13 +42,16 @@ const (
 // The rows are the guides' tables, written out here by hand and not taken from Platforms().
 // D-2
 func TestEveryRowOfTheSupportMatrix(t *testing.T) {
-	both := [...]string{never, yes, yes, yes, yes, never, never, update, update, update, yes, never, yes}
-	only2022 := [...]string{never, never, never, never, never, never, never, update, update, update, yes, never, yes}
-	customPort := [...]string{never, vxlan, vxlan, vxlan, vxlan, never, never, update, update, update, yes, never, yes}
+	both := [...]string{never, update, update, update, update, yes, yes, never, never, update, update, update, yes,
+		never, update, update, yes}
+	only2022 := [...]string{never, never, never, never, never, never, never, never, never, update, update, update, yes,
+		never, update, update, yes}
+	customPort := [...]string{never, update, update, update, update, vxlan, vxlan, never, never, update, update, update,
+		yes, never, update, update, yes}
 	for _, row := range []struct {
 		platform   string
 		customPort bool
-		answers    [13]string
+		answers    [17]string
 	}{
 		// The usual port.
 		{"AWS", false, both},

@@ -51,17 +51,36 @@ type WindowsRelease struct {
 	Name, Version string
 	// LeastRevision is the oldest update that works: the number behind the version in a build. There is no newest one.
 	LeastRevision int
+	// LeastUpdate is the Microsoft article about that update.
+	LeastUpdate string
+	// Advisories are ranges of updates with known faults.
+	Advisories []Advisory
 	// CustomVXLANPort reports whether its host network can use another VXLAN port than 4789.
 	CustomVXLANPort bool
 }
 
-// WindowsReleases returns the releases that can be nodes on some platform, the oldest first. 20348.681 is the build
-// with KB5012637.
+// Advisory is a fault of some updates of a release of Windows, with which a host can be a node all the same.
+type Advisory struct {
+	// From is the first revision with the fault, Before the first without it again.
+	From, Before int
+	// Fault says what does not work, and Mended is the Microsoft article about the update Before.
+	Fault, Mended string
+}
+
+// WindowsReleases returns the releases that can be nodes on some platform, the oldest first. Sources: KB5012637 for
+// Windows Server 2022. Of Windows Server 2019, direct server return needs the update of August 2020, which lost packets
+// until that of November 2020 (github.com/microsoft/Windows-Containers, issue 19), and hybrid-overlay-node needs HNS'
+// policy HostRoute, which came before. Windows Server 2025 has working overlay networks since October 2025
+// (github.com/rancher/rancher, issue 50915). Pods of Windows Server 2022 lost their networks from July to October 2024
+// (github.com/microsoft/Windows-Containers, issue 516).
 func WindowsReleases() []WindowsRelease {
 	return []WindowsRelease{
-		{Name: server2019, Version: "10.0.17763"},
-		{Name: server2022, Version: "10.0.20348", LeastRevision: 681, CustomVXLANPort: true},
-		{Name: server2025, Version: "10.0.26100", CustomVXLANPort: true},
+		{Name: server2019, Version: "10.0.17763", LeastRevision: 1577, LeastUpdate: "KB5586793"},
+		{Name: server2022, Version: "10.0.20348", LeastRevision: 681, LeastUpdate: "KB5012637", CustomVXLANPort: true,
+			Advisories: []Advisory{{
+				From: 2582, Before: 2762, Fault: "pods lose their network after a while", Mended: "KB5044281",
+			}}},
+		{Name: server2025, Version: "10.0.26100", LeastRevision: 6899, LeastUpdate: "KB5066835", CustomVXLANPort: true},
 	}
 }
 

@@ -270,3 +270,15 @@ func TestSupportHost(t *testing.T) {
 		t.Run(name, func(t *testing.T) { c.of(t, CurrentLine().SupportHost(c.system, c.cluster)) })
 	}
 }
+
+func TestAdviceAboutABuild(t *testing.T) {
+	for build, want := range map[string]string{
+		"10.0.20348.2581": "", "10.0.20348.2582": "KB5044281", "10.0.20348.2700": "20348.2762", "10.0.20348.2762": "",
+		"10.0.20348.681": "", "10.0.26100.6899": "", "10.0.17763.2600": "", "": "", "10": "", "10.0.20348.x": "",
+	} {
+		got := Advise(build)
+		if got == "" != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("of build %s it says %q, want %q", build, got, want)
+		}
+	}
+}

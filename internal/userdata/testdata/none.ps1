@@ -66,6 +66,20 @@ Invoke-Step 'the service sshd starts at boot, and runs' 2 {
     Start-Service -Name sshd
 }
 
+# The operator logs in with its key, and nobody needs to try passwords. Of the values that sshd finds, the first counts, so it comes first,
+# before files that are included too. Others, commented or in a section for some users, become the same.
+Invoke-Step 'sshd takes no passwords' 1 {
+    $file = Join-Path $env:ProgramData 'ssh\sshd_config'
+    $line = 'PasswordAuthentication no'
+    $text = [IO.File]::ReadAllText($file)
+    $changed = [regex]::Replace($text, '(?im)^[ \t]*#?[ \t]*PasswordAuthentication\b[^\r\n]*', $line)
+    if (-not $changed.StartsWith($line, [StringComparison]::Ordinal)) { $changed = "$line`r`n$changed" }
+    if ($changed -cne $text) {
+        [IO.File]::WriteAllText($file, $changed)
+        Restart-Service -Name sshd
+    }
+}
+
 # For members of the group Administrators, sshd reads this file and not the one in their profile. It refuses a file that others may
 # write. The groups are named by their identifiers, for their names differ by language. Other keys stay.
 Invoke-Step 'the public key is authorized' 1 {
@@ -111,7 +125,7 @@ Invoke-Step 'sshd listens on TCP port 22' 1 {
 }
 
 if ($Failed.Count -gt 0) {
-    throw "The operator cannot log in to this machine before these are mended, see ${Log}: $($Failed -join '; ')"
+    throw "This machine is not ready for the operator before these are mended, see ${Log}: $($Failed -join '; ')"
 }
 Write-Log 'the operator can log in'
 

@@ -28,7 +28,7 @@ var stepKinds = kindsOf(
 	plan.AddExclusion{}, plan.RemoveExclusion{}, plan.TrustCertificate{}, plan.DistrustCertificate{},
 	plan.AddRoute{}, plan.DeleteRoute{},
 	plan.RequestCertificate{}, plan.InstallCertificate{}, plan.ConfigureService{}, plan.StartService{}, plan.StopService{},
-	plan.DeleteService{},
+	plan.DeleteService{}, plan.SetStartType{}, plan.SetRegistryNumber{}, plan.DeleteRegistryValue{},
 	plan.AwaitNetwork{}, plan.CreateEndpoint{}, plan.DeleteNetwork{}, plan.KillProcess{}, plan.RemovePath{},
 	plan.RestoreService{},
 )

@@ -1,0 +1,87 @@
+package agent_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// Hosts on which Windows does something by itself that would keep them from becoming nodes, or would cut them off while
+// they do. R-059, R-065
+func TestHostsThatWindowsMakesHard(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*fake.Options)
+		step   string // that is for this host alone
+	}{
+		"whose SSH server was started by hand": {
+			func(o *fake.Options) { o.SSHStart = host.StartManual }, "SetStartType sshd",
+		},
+		"whose address is static, on Windows Server 2019": {func(o *fake.Options) {
+			o.System, o.StaticAddress = fake.WindowsServer2019(), true
+		}, "SetRegistryNumber DeviceLessNicDisabled"},
+		"whose SSH rule is for private networks, and whose parts of Containers are features of their own": {
+			func(o *fake.Options) { o.System = fake.WindowsServer2025() }, "EnableFeature Containers-HNS",
+		},
+		"whose Host Networking Service sleeps": {func(o *fake.Options) {
+			o.System, o.HNSSleeps = fake.WindowsServer2019(), true
+		}, "StartService hns"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, c.change).start()
+			steps := r.configure()
+			if !slices.Contains(steps, c.step) {
+				t.Errorf("without the step %s: %v", c.step, steps)
+			}
+			r.reachable()
+			if p := r.plan(r.full()); len(p.Steps)+len(p.Needs) > 0 {
+				t.Errorf("needs %v, steps\n%s", p.Needs, names(p))
+			}
+			boot := r.BootID()
+			if line, _ := r.run("reboot", "--boot-id", "boot:"+boot); line.Type != verb.TypeRebooting {
+				t.Fatalf("%s %v", line.Type, line.Failure)
+			}
+			r.awaitBoot(boot)
+			r.soon("kube-proxy runs", func() bool { return r.runsNow("kube-proxy") })
+			r.reachable()
+			r.remove()
+			if diff := cmp.Diff(r.before, r.Snapshot()); diff != "" {
+				t.Errorf("the host is not as it was (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+// reachable checks that the operator can log in to the host.
+func (r *rig) reachable() {
+	r.Helper()
+	info, err := r.Host().System.Info(r.ctx)
+	r.must(err)
+	if !r.SSHRuns() || !r.Admits(22) || len(info.Addresses) == 0 {
+		r.Errorf("the SSH server runs: %t, its port is open: %t, addresses %v", r.SSHRuns(), r.Admits(22), info.Addresses)
+	}
+}
+
+func TestARestartFirstHasTheSSHServerStartAtBoot(t *testing.T) {
+	t.Parallel()
+	r := node(t)
+	r.must(r.Host().Services.SetStartType(r.ctx, "sshd", host.StartManual))
+	boot := r.BootID()
+	if line, steps := r.run("reboot", "--boot-id", "boot:"+boot); line.Type != verb.TypeRebooting || steps[0] != "SetStartType sshd" {
+		t.Fatalf("%s %v, steps %v", line.Type, line.Failure, steps)
+	}
+	r.awaitBoot(boot)
+	r.reachable()
+	ledger, err := r.Drive().ReadFile(`C:\k\wicd\ledger.json`)
+	r.must(err)
+	if !strings.Contains(string(ledger), `"sshd": "Manual"`) {
+		t.Errorf("the ledger is %s", ledger)
+	}
+}

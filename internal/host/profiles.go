@@ -1,0 +1,65 @@
+package host
+
+import (
+	"slices"
+	"strings"
+)
+
+// FirewallProfiles are kinds of networks: one or more of the three, in this order and separated by commas, or
+// AllProfiles.
+type FirewallProfiles string
+
+// The profiles of Windows Defender Firewall.
+const (
+	AllProfiles     FirewallProfiles = ""
+	ProfileDomain   FirewallProfiles = "Domain"
+	ProfilePrivate  FirewallProfiles = "Private"
+	ProfilePublic   FirewallProfiles = "Public"
+	profilesInWords                  = ","
+)
+
+// Profiles returns all kinds, in their order.
+func Profiles() []FirewallProfiles {
+	return []FirewallProfiles{ProfileDomain, ProfilePrivate, ProfilePublic}
+}
+
+// ProfilesOf returns the value for these kinds: AllProfiles for all three.
+func ProfilesOf(kinds ...FirewallProfiles) FirewallProfiles {
+	var words []string
+	for _, each := range Profiles() {
+		if slices.Contains(kinds, each) {
+			words = append(words, string(each))
+		}
+	}
+	if len(words) == len(Profiles()) {
+		return AllProfiles
+	}
+	return FirewallProfiles(strings.Join(words, profilesInWords))
+}
+
+// Has reports whether the kind is among them.
+func (p FirewallProfiles) Has(kind FirewallProfiles) bool {
+	return p == AllProfiles || slices.Contains(p.kinds(), kind)
+}
+
+// Valid reports whether each kind is one of the three.
+func (p FirewallProfiles) Valid() bool {
+	return p == AllProfiles ||
+		!slices.ContainsFunc(p.kinds(), func(kind FirewallProfiles) bool { return !slices.Contains(Profiles(), kind) })
+}
+
+// Normal returns the same kinds in their order.
+func (p FirewallProfiles) Normal() FirewallProfiles {
+	if p == AllProfiles {
+		return p
+	}
+	return ProfilesOf(p.kinds()...)
+}
+
+func (p FirewallProfiles) kinds() []FirewallProfiles {
+	var kinds []FirewallProfiles
+	for word := range strings.SplitSeq(string(p), profilesInWords) {
+		kinds = append(kinds, FirewallProfiles(word))
+	}
+	return kinds
+}

@@ -1,0 +1,10 @@
+package host
+
+// RegistryName names a value below HKEY_LOCAL_MACHINE.
+type RegistryName struct {
+	Key  string `json:"key"` // SYSTEM\CurrentControlSet\Services\hns\State
+	Name string `json:"name"`
+}
+
+// String returns the name as registry editors show it.
+func (n RegistryName) String() string { return `HKLM\` + n.Key + `\` + n.Name }

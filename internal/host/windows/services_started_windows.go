@@ -1,0 +1,83 @@
+package windows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// startedProcesses are the open processes that belong to a service besides its own.
+type startedProcesses []startedProcess
+
+type startedProcess struct {
+	host.Process
+	handle windows.Handle
+}
+
+// started opens the processes that belong to a service besides its own, while it still runs: afterwards nobody can tell
+// any more whose they were.
+func (s service) started(ctx context.Context, pid int) (startedProcesses, error) {
+	line, err := s.configuredLine(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := processes{}.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var open startedProcesses
+	for _, process := range startedBy(pid, line, list) {
+		handle, err := openToEnd(uint32(process.PID))
+		if err != nil {
+			open.close()
+			return nil, err
+		}
+		if handle != 0 {
+			open = append(open, startedProcess{process, windows.Handle(handle)})
+		}
+	}
+	return open, nil
+}
+
+// configuredLine returns the service's command line; empty where Windows hides it.
+func (s service) configuredLine(ctx context.Context) (string, error) {
+	if err := context.Cause(ctx); err != nil {
+		return "", err
+	}
+	m, err := connect(windows.SC_MANAGER_CONNECT)
+	if err != nil {
+		return "", err
+	}
+	defer m.close()
+	open, err := m.open(s.name, windows.SERVICE_QUERY_CONFIG)
+	if errors.Is(err, windows.ERROR_ACCESS_DENIED) || errors.Is(err, host.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer open.close()
+	base, err := open.baseConfig()
+	return base.commandLine, err
+}
+
+func (p startedProcesses) close() {
+	for _, each := range p {
+		_ = windows.CloseHandle(each.handle)
+	}
+}
+
+// awaitExit waits for the end of each, and ends what is left at the given time.
+func (p startedProcesses) awaitExit(ctx context.Context, until time.Time) error {
+	for _, each := range p {
+		if err := awaitExit(ctx, each.handle, max(0, time.Until(until))); err != nil {
+			return fmt.Errorf("wait for process %d (%s), which belongs to it, to end: %w", each.PID, each.Name, err)
+		}
+	}
+	return nil
+}

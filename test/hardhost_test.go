@@ -1,0 +1,55 @@
+package test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// A host that Windows would cut off at the first restart, and again when its pod network is made: somebody has started
+// its SSH server by hand, its SSH rule is for private networks, and its address is static.
+func TestAHostThatWindowsWouldCutOffBecomesANode(t *testing.T) {
+	system := fake.WindowsServer2025()
+	r := installed(t, rig.Options{Cluster: besides(t), Hosts: []rig.HostOptions{
+		{System: &system, SSHStart: host.StartManual, StaticAddress: true, HNSSleeps: true},
+		{Address: rig.Address(2)},
+	}})
+	machine := r.Host("instance-1").Machine()
+	before := machine.Snapshot()
+	run(t, r)
+	list(t, r)
+	ready(t, r)
+	list(t, r, "instance-2")
+	gone(t, r, "instance-1")
+	if diff := cmp.Diff(before, machine.Snapshot()); diff != "" {
+		t.Errorf("the host is not as it was (-before +after):\n%s", diff)
+	}
+}
+
+// Windows Server 2022 between two updates of 2024 is a node, and its instance says what is wrong with it.
+func TestABuildWithAKnownFaultIsANodeAndTheInstanceSaysSo(t *testing.T) {
+	system := fake.WindowsServer2022()
+	system.Revision = 2600
+	r := installed(t, rig.Options{Cluster: besides(t), Hosts: []rig.HostOptions{{System: &system}}})
+	run(t, r)
+	list(t, r)
+	ready(t, r)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	instance, err := r.Instance(ctx, "instance-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, condition := range instance.Status.Conditions {
+		if condition.Type == v1alpha1.ConditionReady && !strings.Contains(condition.Message, "build 10.0.20348.2762 (KB5044281) or later mends that") {
+			t.Errorf("Ready says %q", condition.Message)
+		}
+	}
+}
