@@ -78,7 +78,7 @@ func (r ClockReading) describe() string {
 func roughly(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d >= 2*day {
-		return fmt.Sprintf("%d days", d/day)
+		return fmt.Sprintf("%d days", d.Round(day)/day)
 	}
-	return policy.ShortDuration(d.Truncate(time.Second))
+	return policy.ShortDuration(d.Round(time.Second))
 }
