@@ -85,7 +85,7 @@ func TestWhatAHostileHostAnswers(t *testing.T) {
 		"a list of empty objects, which are small only on the wire": {func(p *process) int {
 			p.say(hello())
 			_, _ = io.WriteString(p.out, `{"wicd":"v1","type":"result","result":{"facts":{"processes":[`+strings.Repeat("{},",
-				1_000_000)+"{}]}}}\n")
+				300_000)+"{}]}}}\n")
 			return 0
 		}, remote.ReasonAgentStopped, []string{"more than 20000 values"}},
 		"objects in objects": {func(p *process) int {

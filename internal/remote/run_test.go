@@ -201,7 +201,7 @@ func TestVerbsThatFail(t *testing.T) {
 			return 0
 		})
 		_, _, err := run(t, c)
-		expectError(t, err, remote.ReasonAgentStopped, "longer than 8 MiB")
+		expectError(t, err, remote.ReasonAgentStopped, "longer than 2 MiB")
 	})
 	t.Run("a connection that is cut in the middle of a line", func(t *testing.T) {
 		noLeaks(t)

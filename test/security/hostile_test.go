@@ -24,7 +24,7 @@ var babble = map[string]struct {
 }{
 	"garbage": {always("\x1b[2J\x00\xff\xfe]]>{{{\r\n"), "AgentDidNotStart"},
 	"endless": {func([]byte) []byte { return bytes.Repeat([]byte("A"), 9<<20) }, "AgentStopped"},
-	"deep": {always(`{"wicd":"v1","type":"result","result":` + strings.Repeat(`{"facts":`, 1<<17) + "\n"),
+	"deep": {always(`{"wicd":"v1","type":"result","result":` + strings.Repeat(`{"facts":`, 1<<14) + "\n"),
 		"AgentDidNotStart"},
 	"huge": {func([]byte) []byte { return answer(manyFacts()) }, "AgentStopped"},
 	"loud": {func([]byte) []byte { return loudFailure() }, "AgentError"},
@@ -54,7 +54,7 @@ func manyFacts() verb.Line {
 
 // loudFailure has a message that would take over a terminal, and fill the API server.
 func loudFailure() []byte {
-	text := "\x1b]0;owned\x07\u202e" + strings.Repeat("<script>", 100_000)
+	text := "\x1b]0;owned\x07\u202e" + strings.Repeat("<script>", 30_000)
 	return answer(verb.Line{Type: verb.TypeFailure, Failure: &verb.Failure{Reason: verb.Reason(text),
 		Step: text, Message: text}})
 }

@@ -48,7 +48,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, clusterChanged <-chan ev
 		Complete(r)
 }
 
-// options are those of the controller.
+// options returns the options of the controller.
 func (r *Reconciler) options() controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: maxConcurrent,

@@ -11,8 +11,8 @@ import (
 )
 
 // mostHeld is how much of what one host says may stay in memory, in bytes: the memory limit of the operator's
-// Deployment has room for it from each of some hundred hostile hosts.
-const mostHeld = 1 << 20
+// Deployment has room for that of hundreds of hostile hosts.
+const mostHeld = 256 << 10
 
 // A host in the hands of somebody else says as much as a line may have. Of that, hardly anything stays in memory.
 func TestWhatAHostileHostSaysHoldsLittleMemory(t *testing.T) {

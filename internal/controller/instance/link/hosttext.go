@@ -99,7 +99,7 @@ func boundedSystem(system host.SystemInfo) host.SystemInfo {
 	return system
 }
 
-// boundedAddresses returns those of the texts that are addresses, the first of them.
+// boundedAddresses returns the first texts that are addresses.
 func boundedAddresses(foreign []string) []string {
 	var addresses []string
 	for _, address := range foreign {
