@@ -164,6 +164,8 @@ func TestLimitsAreDocumented(t *testing.T) {
 	}
 	limits = append(limits, constants(t, "internal/controller/nodecondition/controller.go", "^Silence$")...)
 	limits = append(limits, constants(t, "internal/controller/orphan/controller.go", "^Grace$")...)
+	limits = append(limits, constants(t, "internal/policy/absence/absence.go", "^Grace$")...)
+	limits = append(limits, constants(t, "internal/controller/source/byoh/removals.go", "^DefaultRemoval$")...)
 	inCode := map[string]bool{}
 	for _, limit := range limits {
 		inCode[limit.name] = true

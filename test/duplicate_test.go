@@ -2,6 +2,7 @@ package test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,6 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/source/byoh"
+	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/internal/policy/hostlist"
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
@@ -63,5 +66,70 @@ func TestASecondAddressThatGoesBeforeItsHostIsKnownLeavesTheHostAlone(t *testing
 	}
 	if diff := cmp.Diff(before, r.Host("instance-1").Machine().Snapshot()); diff != "" {
 		t.Errorf("the host is not as it was (-before +after):\n%s", diff)
+	}
+}
+
+// Each entry is marked for removal by itself, and worked on at once. R-064, R-082
+func TestAListThatNamesHostsTwiceAndIsDeletedWholeLeavesNothingBehind(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"},
+		{DNSName: "instance-2.example.com"}}})
+	run(t, r)
+	list(t, r)
+	ready(t, r)
+	twice := r.Entries()
+	for _, h := range r.Hosts() {
+		twice[h.Options.Address] = "username=Administrator"
+	}
+	must(t, r.SetInstances(t.Context(), twice))
+	for _, h := range r.Hosts() {
+		if !eventuallySummary(t, r, h.Options.Address, v1alpha1.ReasonDuplicateHost) {
+			t.Fatalf("the second address of %s is not reported", h.Options.Name)
+		}
+	}
+	must(t, r.DeleteInstances(t.Context()))
+	eventually(t, "the instances are gone", func(ctx context.Context) (bool, error) {
+		var instances v1alpha1.WindowsInstanceList
+		err := r.Client.List(ctx, &instances)
+		return len(instances.Items) == 0, err
+	})
+	for _, h := range r.Hosts() {
+		nothingLeft(t, r, h.Options.Name)
+		for path := range h.Machine().Snapshot().Files {
+			if strings.HasPrefix(path, `C:\k\`) {
+				t.Errorf("%s is left on %s", path, h.Options.Name)
+			}
+		}
+	}
+	list(t, r)
+	ready(t, r)
+}
+
+// oc replace --force deletes the ConfigMap and makes it again. The operator has the patience that it has in a cluster.
+// R-064, R-066
+func TestAListThatIsReplacedByForceDisturbsNoNode(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	if _, err := r.RunOperator(func(c *operator.Config) { c.Patience = byoh.Patience{} }); err != nil {
+		t.Fatal(err)
+	}
+	list(t, r)
+	ready(t, r)
+	uid := node(t, r, "instance-1").UID
+	must(t, r.DeleteInstances(t.Context()))
+	entries := r.Entries()
+	entries["10.9.0.200"] = "user=core" // by which the list is seen to be read again
+	must(t, r.SetInstances(t.Context(), entries))
+	if !eventSeen(t, r, "InvalidEntry", "10.9.0.200") {
+		t.Fatal("the list was not read again")
+	}
+	ready(t, r)
+	if got := node(t, r, "instance-1"); got.UID != uid || got.Spec.Unschedulable {
+		t.Errorf("the node was touched: %+v", got.Spec)
+	}
+	var instances v1alpha1.WindowsInstanceList
+	must(t, r.Client.List(t.Context(), &instances))
+	for _, instance := range instances.Items {
+		if instance.Spec.DesiredState != v1alpha1.DesiredStateNode {
+			t.Errorf("%s is to be %s", instance.Name, instance.Spec.DesiredState)
+		}
 	}
 }

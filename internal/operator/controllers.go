@@ -52,7 +52,10 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 	conditions := operatorcondition.NewWriter(mgr.GetClient(), mgr.GetAPIReader(), c.Namespace, c.OperatorCondition)
 	facts.Report = clusterconfig.NewReporter(mgr.GetAPIReader(), eventRecorder, conditions, c.Namespace, c.Line)
 
-	hosts := &byoh.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Events: eventRecorder}
+	hosts := &byoh.Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Events: eventRecorder, Clock: c.Clock,
+		Patience: c.Patience,
+	}
 	key := &keys.Reconciler{Client: mgr.GetClient(), Namespace: c.Namespace, Events: eventRecorder, Cluster: facts}
 	requests := &csr.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Namespace: c.Namespace, Events: eventRecorder, Cluster: facts, Clock: c.Clock}
 	instances := &instance.Reconciler{

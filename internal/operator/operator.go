@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/windows-machine-config/wmco/internal/controller/source/byoh"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
@@ -47,6 +48,8 @@ type Config struct {
 	Log               nodespec.LogSettings
 	// PauseImage is the image that holds a pod's namespaces on Windows nodes; empty for the usual one.
 	PauseImage string
+	// Patience is how long changes of the list of hosts must last before hosts are given back; zero is for the usual times.
+	Patience byoh.Patience
 	// LegacyAlgorithms are weak SSH algorithms that hosts may use, as remote.ParseLegacyAlgorithms reads them.
 	LegacyAlgorithms []string
 	Logger           logr.Logger
@@ -60,6 +63,7 @@ func Run(ctx context.Context, c Config) error {
 		c.Clock = clock.RealClock{}
 	}
 	c.Line = cmp.Or(c.Line, support.CurrentLine())
+	c.Patience = c.Patience.OrDefault()
 	if c.Dial == nil {
 		c.Dial = new(net.Dialer).DialContext
 	}

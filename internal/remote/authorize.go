@@ -92,7 +92,16 @@ func profile(s *fileSession, user string) string {
 			return home
 		}
 	}
-	return path.Join("/C:/Users", user)
+	return path.Join("/C:/Users", account(user))
+}
+
+// account returns the user's name without its domain: Windows names the profile of DOMAIN\user and of user@domain so.
+func account(user string) string {
+	_, name, found := strings.Cut(user, `\`)
+	if !found {
+		name, _, _ = strings.Cut(user, "@")
+	}
+	return name
 }
 
 func readKeys(s *fileSession, name string) ([]byte, error) {

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/windows-machine-config/wmco/internal/controller/source/byoh"
 	"github.com/windows-machine-config/wmco/internal/operator"
 )
 
@@ -38,6 +39,8 @@ func (r *Rig) RunOperator(adjust ...func(*operator.Config)) (*Operator, error) {
 		PayloadDirectory: r.payloadDir, CacheDirectory: filepath.Join(r.dir, "operator-cache"),
 		Dial: o.wires.dialer(r.network.DialContext), Clock: r.options.Clock,
 		MetricsAddress: "0", ProbeAddress: "0", Logger: r.options.Log, SkipNameValidation: true,
+		// Tests that take hosts out of the list are seldom about how long that takes. Zero is the operator's own patience.
+		Patience: byoh.Patience{Absence: 1, Removal: 1},
 	}
 	if network, ok := r.network.(interface {
 		LookupHost(ctx context.Context, name string) ([]string, error)

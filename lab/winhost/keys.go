@@ -105,7 +105,20 @@ func (h *Host) keyFile(user string) (path string, ok bool) {
 	return administratorsAuthorizedKeys, ok || is(administrator)
 }
 
-func home(user string) string { return `C:\Users\` + user }
+// home returns the profile of a user. Windows names that of DOMAIN\user and of user@domain after the user alone.
+func home(user string) string {
+	name, _ := account(user)
+	return `C:\Users\` + name
+}
+
+// account returns the name of a user and its domain; empty for a local account.
+func account(user string) (name, domain string) {
+	if domain, name, found := strings.Cut(user, `\`); found {
+		return name, domain
+	}
+	name, domain, _ = strings.Cut(user, "@")
+	return name, domain
+}
 
 // authorize reports whether the user may log in with the key, as the files on the drive say now.
 func (h *Host) authorize(user string, key ssh.PublicKey) error {

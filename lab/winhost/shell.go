@@ -1,6 +1,7 @@
 package winhost
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -107,8 +108,9 @@ func (h *Host) variables(ctx context.Context, user string) environment {
 
 // userEnvironment is what a login adds to the machine's environment.
 func (h *Host) userEnvironment(user string) map[string]string {
+	name, domain := account(user)
 	return map[string]string{
-		"USERNAME": user, "USERPROFILE": home(user), "HOMEPATH": home(user)[2:], "HOMEDRIVE": "C:",
+		"USERNAME": name, "USERDOMAIN": cmp.Or(domain, strings.ToUpper(h.machine.Name())), "USERPROFILE": home(user), "HOMEPATH": home(user)[2:], "HOMEDRIVE": "C:",
 		"COMPUTERNAME": strings.ToUpper(h.machine.Name()),
 		"APPDATA":      home(user) + `\AppData\Roaming`, "LOCALAPPDATA": home(user) + `\AppData\Local`,
 	}

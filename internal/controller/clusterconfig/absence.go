@@ -10,11 +10,13 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/windows-machine-config/wmco/internal/policy/absence"
 )
 
 // lastingAbsence is how long a Secret must be absent to count as such. Secrets are renewed by deleting them, the
 // service CA operator's among them: without this, every node would lose what they hold and get it again a moment later.
-const lastingAbsence = 20 * time.Second
+const lastingAbsence = absence.Grace
 
 // secretsReader is a reader that gives Secrets that are absent for a moment as they were. All that cluster.Read reads
 // are optional.
@@ -39,7 +41,7 @@ func (r *secretsReader) Get(ctx context.Context, key client.ObjectKey, object cl
 		if now.given == nil {
 			return err
 		}
-		if before.absentSince.IsZero() {
+		if !before.Began() {
 			log.FromContext(ctx).Info("a Secret is absent; for some time nodes keep what it contained", "secret", key,
 				"time", lastingAbsence)
 		}
@@ -71,8 +73,7 @@ type keptSecret struct {
 	// last is the Secret of the last good read of the cluster, and given that of the last read; nil for absent, or not
 	// read yet.
 	last, given *corev1.Secret
-	// absentSince is when it was first seen to be absent; zero when it was there.
-	absentSince time.Time
+	absence.Absence
 }
 
 // found is after the Secret was read.
@@ -82,10 +83,7 @@ func (k keptSecret) found(secret *corev1.Secret) keptSecret {
 
 // missing is after the Secret was not there.
 func (k keptSecret) missing(now time.Time) keptSecret {
-	if k.absentSince.IsZero() {
-		k.absentSince = now
-	}
-	k.given = nil
+	k.Absence, k.given = k.Continued(now), nil
 	if k.left(now) > 0 {
 		k.given = k.last
 	}
@@ -100,8 +98,8 @@ func (k keptSecret) confirmed() keptSecret {
 
 // left returns the time until the absence will have lasted; not above zero when it counts, or there is none.
 func (k keptSecret) left(now time.Time) time.Duration {
-	if k.last == nil || k.absentSince.IsZero() {
+	if k.last == nil {
 		return 0
 	}
-	return lastingAbsence - now.Sub(k.absentSince)
+	return k.Left(now, lastingAbsence)
 }

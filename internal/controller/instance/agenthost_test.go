@@ -35,6 +35,7 @@ import (
 type agentHost struct {
 	t       *testing.T
 	machine *fake.Machine
+	server  *winhost.Host
 	address atomic.Value // string: where it listens now
 	off     bool
 }
@@ -57,6 +58,7 @@ func (x *trial) withAgent(change ...func(*fake.Options)) *agentHost {
 	server := winhost.New(winhost.Options{
 		Machine: h.machine, Rand: rand.Reader,
 		AuthorizedKeys: map[string][]ssh.PublicKey{"Administrator": {x.key.Signer().PublicKey()}},
+		Administrators: domainUsers,
 		Listen: func(ctx context.Context) (net.Listener, error) {
 			listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 			if err == nil {
@@ -65,6 +67,7 @@ func (x *trial) withAgent(change ...func(*fake.Options)) *agentHost {
 			return listener, err
 		},
 	})
+	h.server = server
 	if err := errors.Join(h.machine.Boot(x.t.Context()), server.Start(x.t.Context())); err != nil {
 		x.t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func (a rooms) phases(instance *v1alpha1.WindowsInstance) []phase {
 			{name: "pause", run: pause, turn: letsOthersGoFirst},
 			{name: "settings", run: a.settings.run},
 			{name: "remember", run: a.remember.run},
-			{name: "handOver", run: a.removal.HandOver},
+			{name: "handOver", run: a.removal.HandOver, turn: letsOthersGoFirst},
 			{name: "key", run: onlyIf(removal.NeedsHost, a.key.run), turn: letsOthersGoFirst},
 			{name: "drain", run: a.removal.Drain},
 			{name: "reachForRemoval", run: a.removal.Reach},

@@ -10,8 +10,6 @@ import (
 	"net/netip"
 	"regexp"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -81,40 +79,24 @@ var (
 	reserved    = netip.MustParsePrefix("240.0.0.0/4")
 )
 
-// forbiddenInUsername are the characters that Windows refuses in account names; a backslash or @ would name a domain.
-// Source: "User Name Formats" and NetUserAdd, Microsoft.
-const forbiddenInUsername = "\"/\\[]:;|=,+*?<>@"
-
-// ValidateUsername accepts a local Windows account name: at most 20 characters, none that Windows refuses or that could
-// be taken for an option.
-func ValidateUsername(username string) error {
-	switch {
-	case username == "":
-		return errors.New("the user name is missing: the value must be username=<user>")
-	case len([]rune(username)) > 20:
-		return fmt.Errorf("the user name has %d characters: Windows allows 20", len([]rune(username)))
-	case strings.HasPrefix(username, "-"), strings.HasPrefix(username, " "), strings.HasSuffix(username, " "), strings.HasSuffix(username, "."):
-		return errors.New("the user name must not begin with '-' or a space, nor end with a space or '.'")
-	}
-	for _, r := range username {
-		if !unicode.IsPrint(r) || r == utf8.RuneError || strings.ContainsRune(forbiddenInUsername, r) {
-			return fmt.Errorf("the user name holds %q, which Windows does not allow in a local account name", r)
-		}
-	}
-	return nil
-}
-
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
 // InstanceName returns the name of the WindowsInstance of a key: readable, and unique by a short hash of the whole key.
-func InstanceName(key string) string {
+func InstanceName(key string) string { return instanceName(key, 50, 4) }
+
+// LongInstanceName returns the name of the WindowsInstance of a key whose InstanceName another instance has: its hash is
+// so long that no two keys share it, not even if somebody looks for such keys.
+func LongInstanceName(key string) string { return instanceName(key, 30, 16) }
+
+// instanceName returns a name of at most 63 characters, with so many of the key and so many bytes of its hash.
+func instanceName(key string, longest, bytes int) string {
 	sum := sha256.Sum256([]byte(key))
 	readable := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(key), "-"), "-")
-	if len(readable) > 50 {
-		readable = strings.TrimRight(readable[:50], "-")
+	if len(readable) > longest {
+		readable = strings.TrimRight(readable[:longest], "-")
 	}
 	if readable == "" {
 		readable = "host"
 	}
-	return readable + "-" + hex.EncodeToString(sum[:4])
+	return readable + "-" + hex.EncodeToString(sum[:bytes])
 }

@@ -28,8 +28,27 @@ func TestParseEntry(t *testing.T) {
 			"user name is missing"},
 		"a user that would be an option": {"10.1.42.1", "username=-oProxyCommand",
 			Entry{}, "begin with '-'"},
-		"a user of a domain":       {"10.1.42.1", `username=CORP\jane`, Entry{}, `'\\'`},
-		"a user with a line break": {"10.1.42.1", "username=a\nb", Entry{}, `'\n'`},
+		"a user of a domain":                        {"10.1.42.1", `username=CORP\jane`, Entry{"10.1.42.1", `CORP\jane`}, ""},
+		"a user of a domain by its DNS name":        {"10.1.42.1", `username=corp.example.com\jane`, Entry{"10.1.42.1", `corp.example.com\jane`}, ""},
+		"a user principal name":                     {"10.1.42.1", "username=jane.doe@corp.example.com", Entry{"10.1.42.1", "jane.doe@corp.example.com"}, ""},
+		"one that is longer than an account's name": {"10.1.42.1", "username=jane.dorothea.doe.wilkinson@corp", Entry{"10.1.42.1", "jane.dorothea.doe.wilkinson@corp"}, ""},
+		"a domain without a user":                   {"10.1.42.1", `username=CORP\`, Entry{}, "missing"},
+		"a user without the domain":                 {"10.1.42.1", `username=\jane`, Entry{}, "missing"},
+		"a principal name without the user":         {"10.1.42.1", "username=@corp.example.com", Entry{}, "missing"},
+		"a principal name without the domain":       {"10.1.42.1", "username=jane@", Entry{}, "DNS name"},
+		"a domain that is too long for NetBIOS":     {"10.1.42.1", `username=CORPORATION-NORTH\jane`, Entry{}, "15"},
+		"a domain's user that is too long":          {"10.1.42.1", `username=CORP\` + strings.Repeat("a", 21), Entry{}, "20"},
+		"a principal name that is too long":         {"10.1.42.1", "username=" + strings.Repeat("a", 65) + "@corp", Entry{}, "64"},
+		"a whole that is too long":                  {"10.1.42.1", "username=a@" + strings.Repeat("corp.", 20) + "com", Entry{}, "104"},
+		"a domain within a domain":                  {"10.1.42.1", `username=A\B\jane`, Entry{}, "does not allow"},
+		"both forms at once":                        {"10.1.42.1", `username=CORP\jane@corp`, Entry{}, "does not allow"},
+		"two principals":                            {"10.1.42.1", "username=jane@corp@example.com", Entry{}, "DNS name"},
+		"the local machine as a domain":             {"10.1.42.1", `username=.\jane`, Entry{}, "begins with a dot"},
+		"a domain that would be a path":             {"10.1.42.1", `username=..\jane`, Entry{}, "begins with a dot"},
+		"a domain that would be an option":          {"10.1.42.1", `username=-oProxy\jane`, Entry{}, "begin with '-'"},
+		"a domain's user that would be an option":   {"10.1.42.1", `username=CORP\-jane`, Entry{}, "begin with '-'"},
+		"a domain with shell syntax":                {"10.1.42.1", "username=jane@corp&calc", Entry{}, "DNS name"},
+		"a user with a line break":                  {"10.1.42.1", "username=a\nb", Entry{}, `'\n'`},
 		"a user that is too long for Windows": {"10.1.42.1", "username=" + strings.Repeat("a",
 			21), Entry{}, "20"},
 		"an IPv6 address": {"fd00::1", "username=core", Entry{}, "IPv6"},
@@ -80,16 +99,17 @@ func TestInstanceNamesAreLegalAndUnique(t *testing.T) {
 	seen := map[string]string{}
 	for _, key := range []string{"10.0.0.1", "10.0.0.11", "a.b", "a-b", "A.B", strings.Repeat("long.", 49) + "x", "...",
 		"_"} {
-		name := InstanceName(key)
-		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-			t.Errorf("%q becomes %q: %v", key, name, problems)
-		}
-		if other, taken := seen[name]; taken {
-			t.Errorf("%q and %q share the name %s", key, other, name)
-		}
-		seen[name] = key
-		if name != InstanceName(key) {
-			t.Errorf("%q has no stable name", key)
+		for _, name := range []string{InstanceName(key), LongInstanceName(key)} {
+			if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+				t.Errorf("%q becomes %q: %v", key, name, problems)
+			}
+			if other, taken := seen[name]; taken {
+				t.Errorf("%q and %q share the name %s", key, other, name)
+			}
+			seen[name] = key
+			if name != InstanceName(key) && name != LongInstanceName(key) {
+				t.Errorf("%q has no stable name", key)
+			}
 		}
 	}
 }
@@ -100,7 +120,7 @@ func FuzzParseEntry(f *testing.F) {
 	f.Fuzz(func(t *testing.T, key, value string) {
 		entry, err := ParseEntry(key, value)
 		if err == nil && (entry.Address != key || entry.Username == "" || strings.ContainsAny(entry.Username,
-			"\"\\\n\r\x00|<>")) {
+			"\"\n\r\x00|<>/")) {
 			t.Errorf("accepted %q: %q as %+v", key, value, entry)
 		}
 		if problems := validation.IsDNS1123Label(InstanceName(key)); len(problems) > 0 {

@@ -169,11 +169,7 @@ func againstInstance(claim Claim, other *v1alpha1.WindowsInstance) policy.Decisi
 		}
 	}
 	if same {
-		return policy.Decision{
-			Check: "SameHost", Reason: v1alpha1.ReasonDuplicateHost,
-			Message: fmt.Sprintf("This is the host of WindowsInstance %s (%s), Node %s: same host key and machine ID. It is configured once, by that instance.",
-				other.Name, other.Spec.Address, other.Status.NodeRef.Name),
-		}
+		return duplicate(other)
 	}
 	if other.Status.NodeRef.Name != claim.NodeName {
 		return policy.Decision{
@@ -186,6 +182,35 @@ func againstInstance(claim Claim, other *v1alpha1.WindowsInstance) policy.Decisi
 	return policy.Decision{
 		Check: "OtherInstance", Reason: v1alpha1.ReasonNameConflict,
 		Message: fmt.Sprintf("The host calls itself %s, and so does the host of WindowsInstance %s (%s), which was there first.", claim.NodeName, other.Name, other.Spec.Address),
+	}
+}
+
+// StillHeld decides whether an instance keeps the name that it was granted when an instance of the same host has the
+// name too. That happens when an entry comes back whose host was taken over in the meantime. The one that the Node is
+// bound to keeps it; without a Node, the older one.
+func StillHeld(claim Claim) policy.Decision {
+	holder := ""
+	if claim.Node != nil {
+		holder = claim.Node.Annotations[v1alpha1.AnnotationInstance]
+	}
+	for i := range claim.Others {
+		other := &claim.Others[i]
+		if other.Name == claim.Instance.Name || !ownership.KeepsNode(other) ||
+			ownership.ConfirmedName(other) != claim.NodeName || !ownership.SameHost(&claim.Instance, other) {
+			continue
+		}
+		if holder == other.Name || holder != claim.Instance.Name && older(other, &claim.Instance) {
+			return duplicate(other)
+		}
+	}
+	return policy.Decision{Allowed: true}
+}
+
+func duplicate(other *v1alpha1.WindowsInstance) policy.Decision {
+	return policy.Decision{
+		Check: "SameHost", Reason: v1alpha1.ReasonDuplicateHost,
+		Message: fmt.Sprintf("This is the host of WindowsInstance %s (%s), Node %s: same host key and machine ID. It is configured once, by that instance.",
+			other.Name, other.Spec.Address, other.Status.NodeRef.Name),
 	}
 }
 

@@ -28,8 +28,8 @@ func TestTwoHostsOfOneImageThatDifferInTheirMachineIDsAreTwo(t *testing.T) {
 		Others: []v1alpha1.WindowsInstance{clone}}); decision.Check != "OtherInstance" {
 		t.Errorf("the name that both claim: %+v", decision)
 	}
-	if ownership.GoesOnWith(&instance, &clone) {
-		t.Error("the removal of the one leaves its host as it is, because of the other")
+	if fate, _ := ownership.FateOf(&instance, nil, []v1alpha1.WindowsInstance{clone}); fate != ownership.GivenBack {
+		t.Errorf("the removal of the one depends on the other: %d", fate)
 	}
 }
 

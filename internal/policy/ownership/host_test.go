@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
@@ -26,11 +27,13 @@ func removed(instance v1alpha1.WindowsInstance) v1alpha1.WindowsInstance {
 	return instance
 }
 
-func TestWhetherAHostGoesOnWithAnotherInstance(t *testing.T) {
-	at := func(name, node string, confirmed bool, address string) v1alpha1.WindowsInstance {
+//
+func TestWhatHappensToTheHostOfARemovedInstance(t *testing.T) {
+	at := func(name, node, uid, address string) v1alpha1.WindowsInstance {
 		instance := claimant(name, node, "key", 0)
 		instance.Spec.DesiredState = v1alpha1.DesiredStateNode
-		instance.Status.NodeRef.Confirmed, instance.Status.Host.Addresses = confirmed, []string{address}
+		instance.Status.NodeRef.Confirmed, instance.Status.NodeRef.UID = true, uid
+		instance.Status.Host.Addresses = []string{address}
 		if node == "" {
 			instance.Status.NodeRef = nil
 		}
@@ -40,36 +43,74 @@ func TestWhetherAHostGoesOnWithAnotherInstance(t *testing.T) {
 		instance.Spec.DesiredState = v1alpha1.DesiredStateUnmanaged
 		return instance
 	}
-	entry := removed(at("entry", "win", true, "10.0.0.8"))
+	unconfirmed := func(instance v1alpha1.WindowsInstance) v1alpha1.WindowsInstance {
+		instance.Status.NodeRef.Confirmed = false
+		return instance
+	}
+	ofMachine := func(instance v1alpha1.WindowsInstance) v1alpha1.WindowsInstance {
+		instance.Spec.Source.Machine = &v1alpha1.MachineReference{Name: instance.Name}
+		return instance
+	}
+	entry := removed(at("entry", "win", "1", "10.0.0.8"))
+	nameless := removed(at("entry", "", "", "10.0.0.8"))
 	unread := entry
 	unread.Status.Host = nil
+	node := nodeNamed("win", func(n *corev1.Node) { n.UID = "1" })
 	for name, c := range map[string]struct {
 		removed, other v1alpha1.WindowsInstance
-		want           bool
+		want           Fate
 	}{
-		"one that has the Node": {entry, at("other", "win", true, "10.0.0.8"), true},
-		"one that has moved to a new address and has not joined yet": {entry, at("other", "win", false, "10.0.0.9"),
-			true},
-		"one that was told that the host is another's, and takes it over": {entry, at("other", "", false, "10.0.0.8"), true},
-		"not one that is being removed too": {entry,
-			removed(at("other", "win", true, "10.0.0.8")), false},
-		"not itself": {entry, at("entry", "win", true, "10.0.0.8"),
-			false},
-		"not one that is left alone and has not configured it": {entry,
-			unmanaged(at("other", "", false, "10.0.0.8")), false},
-		"one that is left alone and has configured it": {entry,
-			unmanaged(at("other", "win", true, "10.0.0.8")), true},
-		"not a node of its own that was made of the same image": {entry, at("other", "winworker", true, "10.0.0.9"),
-			false},
-		"a node of another name at the same address": {entry, at("other", "winworker", true, "10.0.0.8"),
-			true},
-		"not while nothing is known of the host": {unread, at("other", "win", true, "10.0.0.8"),
-			false},
+		"it stays with an instance that is bound to the Node": {entry, at("other", "win", "1", "10.0.0.8"), Stays},
+		"it waits for one that moved to a new address and has not joined yet": {entry,
+			unconfirmed(at("other", "win", "", "10.0.0.9")), Inherited},
+		"it waits for one that has the name and is not bound to the Node yet": {entry, at("other", "win", "", "10.0.0.8"),
+			Inherited},
+		"it waits for one that was refused as a duplicate and takes it over": {entry, at("other", "", "", "10.0.0.8"),
+			Inherited},
+		"a duplicate that never was a node just goes": {nameless, at("other", "win", "1", "10.0.0.8"), Stays},
+		"one of two that never were nodes just goes":  {nameless, at("other", "", "", "10.0.0.8"), Stays},
+		"the one with the Node gives the host back":   {entry, removed(at("other", "", "", "10.0.0.8")), GivenBack},
+		"the one with the Node gives the host back, and not one that only has its name": {entry,
+			removed(at("a", "win", "", "10.0.0.8")), GivenBack},
+		"a duplicate goes after the one with the Node": {nameless, removed(at("other", "win", "1", "10.0.0.8")), Follows},
+		"of two that are bound to the Node the first by name gives it back": {entry,
+			removed(at("another", "win", "1", "10.0.0.8")), Follows},
+		"and the second goes after it": {entry, removed(at("other", "win", "1", "10.0.0.8")), GivenBack},
+		"nobody waits for the instance of a Machine, whose host is gone": {nameless,
+			ofMachine(removed(at("other", "win", "1", "10.0.0.8"))), GivenBack},
+		"an instance does not wait for itself": {entry, at("entry", "win", "1", "10.0.0.8"), GivenBack},
+		"not one that is left alone and has not configured it": {entry, unmanaged(at("other", "", "", "10.0.0.8")),
+			GivenBack},
+		"one that is left alone and has configured it": {entry, unmanaged(at("other", "win", "", "10.0.0.8")), Stays},
+		"not a node of its own that was made of the same image": {entry, at("other", "winworker", "2", "10.0.0.9"),
+			GivenBack},
+		"nor one that is being removed too":          {entry, removed(at("another", "winworker", "2", "10.0.0.9")), GivenBack},
+		"a node of another name at the same address": {entry, at("other", "winworker", "2", "10.0.0.8"), Stays},
+		"not while nothing is known of the host":     {unread, at("other", "win", "1", "10.0.0.8"), GivenBack},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := GoesOnWith(&c.other, &c.removed); got != c.want {
-				t.Errorf("it is %t", got)
+			own := node
+			if ConfirmedName(&c.removed) == "" {
+				own = nil
+			}
+			fate, other := FateOf(&c.removed, own, []v1alpha1.WindowsInstance{c.removed, c.other})
+			if fate != c.want || (other == nil) != (fate == GivenBack) {
+				t.Errorf("it is %d for %v, want %d", fate, other, c.want)
 			}
 		})
+	}
+}
+
+// An instance that is bound to the Node goes before those that still wait for it, in whatever order they are listed.
+func TestOneInstanceThatHasTheNodeIsEnough(t *testing.T) {
+	entry := removed(claimant("entry", "win", "key", 0))
+	entry.Status.NodeRef.Confirmed, entry.Status.NodeRef.UID = true, "1"
+	bound, waiting := entry, claimant("waiting", "win", "key", 0)
+	bound.Name, bound.Spec.DesiredState = "bound", v1alpha1.DesiredStateNode
+	node := nodeNamed("win", func(n *corev1.Node) { n.UID = "1" })
+	for _, others := range [][]v1alpha1.WindowsInstance{{bound, waiting}, {waiting, bound}} {
+		if fate, other := FateOf(&entry, node, others); fate != Stays || other.Name != "bound" {
+			t.Errorf("it is %d for %v", fate, other)
+		}
 	}
 }

@@ -42,7 +42,7 @@ func (n Names) Claim(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		return o
 	}
 	if s.NodeName() == name && s.Instance.Status.NodeRef.Confirmed {
-		return nil
+		return n.keep(ctx, s, name)
 	}
 	if o := n.refuseRename(ctx, s, name); o != nil {
 		return o
@@ -75,12 +75,40 @@ func (n Names) Claim(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 			Message: decision.Message, Next: "The operator looks again in a second.",
 		}
 	}
+	return n.withdraw(s, decision)
+}
+
+// withdraw gives a claim up.
+func (n Names) withdraw(s *scope.Scope, decision policy.Decision) *obstacle.Obstacle {
 	s.Instance.Status.NodeRef = nil
 	n.Link.Close(s)
 	return &obstacle.Obstacle{
 		Condition: v1alpha1.ConditionJoined, Reason: decision.Reason, Message: decision.Message,
 		Next: obstacle.Untouched + "Give the host a name of its own, or take one of the two out of its source.",
 	}
+}
+
+// keep gives a granted name up when another instance of the host has it and the Node. The host is that instance's: what
+// is known of its configuration is no longer true.
+func (n Names) keep(ctx context.Context, s *scope.Scope, name string) *obstacle.Obstacle {
+	node, err := n.Nodes.Named(ctx, name)
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionJoined, "read the Node", err)
+	}
+	if node != nil && node.Annotations[v1alpha1.AnnotationInstance] == s.Instance.Name {
+		return nil
+	}
+	// The cache is enough: a host that waits for its Node asks often, and another holder may be found a moment later.
+	instances, err := n.Nodes.Known(ctx)
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionJoined, "list WindowsInstances", err)
+	}
+	decision := nodename.StillHeld(nodename.Claim{Instance: *s.Instance, NodeName: name, Node: node, Others: instances})
+	if decision.Allowed {
+		return nil
+	}
+	s.Instance.Status.SpecDigest = ""
+	return n.withdraw(s, decision)
 }
 
 // refuseRename stops at a host that is a node and calls itself otherwise since. Its Node stays bound to it: under

@@ -60,6 +60,15 @@ func (n Nodes) Instances(ctx context.Context) ([]v1alpha1.WindowsInstance, error
 	return instances.Items, nil
 }
 
+// Known returns all instances, as the cache has them.
+func (n Nodes) Known(ctx context.Context) ([]v1alpha1.WindowsInstance, error) {
+	var instances v1alpha1.WindowsInstanceList
+	if err := n.Client.List(ctx, &instances, client.InNamespace(n.Namespace)); err != nil {
+		return nil, fmt.Errorf("list WindowsInstances: %w", err)
+	}
+	return instances.Items, nil
+}
+
 // Owns reports whether the Node is the instance's own and may be drained and deleted with it.
 func (n Nodes) Owns(ctx context.Context, instance *v1alpha1.WindowsInstance, node *corev1.Node) (bool, error) {
 	instances, err := n.Instances(ctx)

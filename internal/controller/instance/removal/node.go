@@ -2,6 +2,7 @@ package removal
 
 import (
 	"context"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,12 +22,13 @@ func notOwn(err error) *obstacle.Obstacle {
 	return obstacle.API(v1alpha1.ConditionReady, "find out whose Node it is", err)
 }
 
-// ForgetNode deletes the Node and the certificate requests of the instance.
+// ForgetNode deletes the Node and the certificate requests of the instance. A Node that another instance has taken over
+// is not its own any more.
 func (r Removal) ForgetNode(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if err := r.Signer.DeleteRequests(ctx, s.Instance.Name); err != nil {
 		return obstacle.API(v1alpha1.ConditionReady, "delete certificate requests", err)
 	}
-	if s.HandedOver || s.NodeName() == "" {
+	if s.NodeName() == "" {
 		return nil
 	}
 	node, err := r.Nodes.Of(ctx, s.Instance)
@@ -86,20 +88,39 @@ func (r Removal) ForgetKubelet(ctx context.Context, s *scope.Scope) *obstacle.Ob
 	return nil
 }
 
-// HandOver checks whether the host of an instance that is being removed now belongs to another instance: it is listed
-// under a second address, or moved to a new one. Then the host and its node stay, and only the instance is deleted.
+// handOverPoll is how soon an instance of a shared host is looked at again at the latest; changes of the other wake it.
+const handOverPoll = time.Minute
+
+// HandOver decides what happens to the host of an instance that is being removed. If the host is listed under a second
+// address, or moved to a new one, the host and its node stay and only the instance is deleted, after the other instance
+// has taken over the Node.
 func (r Removal) HandOver(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	instances, err := r.Nodes.Instances(ctx)
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionReady, "list WindowsInstances", err)
 	}
-	for i := range instances {
-		other := &instances[i]
-		if ownership.GoesOnWith(other, s.Instance) {
-			s.HandedOver = true
-			r.Events.Emit(event.HostStays(s.Instance, other))
-			return nil
-		}
+	node, err := r.Nodes.Of(ctx, s.Instance)
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
+	}
+	switch fate, other := ownership.FateOf(s.Instance, node, instances); fate {
+	case ownership.Stays:
+		s.HandedOver = true
+		r.Events.Emit(event.HostStays(s.Instance, other))
+	case ownership.Inherited:
+		return waitsFor(other, "it takes over the node of this entry, which then goes.")
+	case ownership.Follows:
+		return waitsFor(other, "that one is being removed too, and gives the host back first.")
+	case ownership.GivenBack:
 	}
 	return nil
+}
+
+// waitsFor returns the obstacle of an instance that goes after another one of the same host.
+func waitsFor(other *v1alpha1.WindowsInstance, why string) *obstacle.Obstacle {
+	return &obstacle.Obstacle{
+		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonRemoving, Outcome: obstacle.Wait, After: handOverPoll,
+		Message: "The host also belongs to WindowsInstance " + other.Name + " (" + other.Spec.Address + "): " + why,
+		Next:    "The operator goes on when that is done. If it lasts, see the status of WindowsInstance " + other.Name + ".",
+	}
 }

@@ -6,21 +6,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/backoff"
 	"github.com/windows-machine-config/wmco/internal/controller/source"
+	"github.com/windows-machine-config/wmco/internal/policy/absence"
 )
 
 // ConfigMapName is the ConfigMap in the operator's own namespace that lists hosts: <address>: username=<user>.
@@ -37,9 +44,15 @@ type Reconciler struct {
 	Live      client.Reader
 	Namespace string
 	Events    events.EventRecorder
+	Clock     clock.WithTicker
+	Patience  Patience
 
 	// reported is the resourceVersion of the ConfigMap whose faults were last reported, so that a resync is silent.
 	reported string
+	// absence is how long the ConfigMap has been absent.
+	absence absence.Absence
+	// held are the removals that wait.
+	held held
 }
 
 // SetupWithManager registers the controller.
@@ -54,42 +67,88 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		}))).
 		Watches(&v1alpha1.WindowsInstance{}, toConfigMap, builder.WithPredicates(
 			predicate.NewPredicateFuncs(func(o client.Object) bool {
-				return o.GetLabels()[v1alpha1.LabelSource] == v1alpha1.SourceConfigMap
+				instance, ok := o.(*v1alpha1.WindowsInstance)
+				return ok && isListed(instance)
 			}),
-			predicate.GenerationChangedPredicate{},
+			predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}),
 		)).
-		WithOptions(backoff.Options()).
+		WithOptions(controller.Options{
+			RateLimiter: backoff.Limiter(),
+			NewQueue: func(name string,
+				limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+				return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
+					workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: r.Clock})
+			},
+		}).
 		Complete(r)
 }
 
-// Reconcile makes, changes and retires WindowsInstances. A missing ConfigMap lists no hosts: all are removed, unless
-// the whole namespace is being deleted. Then an administrator uninstalls the operator, not the nodes.
+// Reconcile makes, changes and retires WindowsInstances. A ConfigMap that stays absent lists no hosts: all are removed,
+// unless the whole namespace is being deleted. Then an administrator uninstalls the operator, not the nodes.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	configMap := &corev1.ConfigMap{}
+	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: request.Namespace, Name: request.Name}}
 	err := r.Client.Get(ctx, request.NamespacedName, configMap)
 	if client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("read ConfigMap %s: %w", request.NamespacedName, err)
 	}
+	absent := apierrors.IsNotFound(err)
 	var present v1alpha1.WindowsInstanceList
-	if err := r.Client.List(ctx, &present, client.InNamespace(r.Namespace),
-		client.MatchingLabels{v1alpha1.LabelSource: v1alpha1.SourceConfigMap}); err != nil {
+	if err := r.Client.List(ctx, &present, client.InNamespace(r.Namespace)); err != nil {
 		return ctrl.Result{}, fmt.Errorf("list WindowsInstances: %w", err)
 	}
-	if apierrors.IsNotFound(err) && len(present.Items) > 0 {
+	if left := r.absentFor(ctx, absent); left > 0 {
+		return ctrl.Result{RequeueAfter: left}, nil
+	}
+	if absent && len(listed(present.Items)) > 0 {
 		if goes, err := r.namespaceGoes(ctx); goes || err != nil {
 			return ctrl.Result{}, err
 		}
 	}
 
 	desired, faults := desiredInstances(r.Namespace, configMap.Data)
-	var errs []error
-	wanted, beyond := limited(changes(present.Items, desired), len(present.Items))
+	wanted, left := r.hold(configMap, changes(present.Items, desired), present.Items)
+	wanted, beyond := limited(wanted, len(listed(present.Items)))
 	faults = append(faults, beyond...)
+	var errs []error
 	for _, change := range wanted {
 		errs = append(errs, r.apply(ctx, configMap, change))
 	}
 	r.report(configMap, faults)
-	return ctrl.Result{}, errors.Join(errs...)
+	return ctrl.Result{RequeueAfter: left}, errors.Join(errs...)
+}
+
+// absentFor returns the time until the ConfigMap's absence counts; zero when it does, or the ConfigMap is there.
+func (r *Reconciler) absentFor(ctx context.Context, absent bool) time.Duration {
+	if !absent {
+		r.absence = absence.Absence{}
+		return 0
+	}
+	began := r.absence.Began()
+	r.absence = r.absence.Continued(r.Clock.Now())
+	left := r.absence.Left(r.Clock.Now(), r.Patience.Absence)
+	if !began && left > 0 {
+		log.FromContext(ctx).V(1).Info("the ConfigMap is absent; its hosts stay as they are until that has lasted",
+			"configMap", ConfigMapName, "time", left.String())
+	}
+	return max(left, 0)
+}
+
+// hold takes the removals out of the changes that must wait, and returns the time until they need not.
+func (r *Reconciler) hold(configMap *corev1.ConfigMap, all []source.Change,
+	present []v1alpha1.WindowsInstance) ([]source.Change, time.Duration) {
+	now, before := r.Clock.Now(), r.held
+	r.held = before.withholds(all, present, now)
+	left := r.held.left(now, r.Patience.Removal)
+	switch {
+	case left > 0 && !before.equal(r.held):
+		r.emit(removalsWait(configMap, r.held, now.Add(left)))
+	case len(r.held.names) == 0 && before.left(now, r.Patience.Removal) > 0:
+		r.emit(removalsStopped(configMap, before))
+	}
+	if left <= 0 {
+		return all, 0
+	}
+	return r.held.passes(all), left
 }
 
 // namespaceGoes reports whether the operator's namespace is being deleted.

@@ -2,6 +2,10 @@ package byoh
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +40,34 @@ func removalRequested(configMap *corev1.ConfigMap, instance *v1alpha1.WindowsIns
 			" no longer lists this host, which was never reached: nothing on it was changed."
 	}
 	return event{instance, configMap, corev1.EventTypeNormal, "Unlisted", "RequestRemoval", message}
+}
+
+// mostNamed is how many keys an event names.
+const mostNamed = 10
+
+// removalsWait says that most hosts are missing in the list, and how to keep them.
+func removalsWait(configMap *corev1.ConfigMap, held held, until time.Time) event {
+	return event{configMap, nil, corev1.EventTypeWarning, "RemovalsWait", "RequestRemoval",
+		fmt.Sprintf("The list lacks %d of the %d hosts that the operator has worked on (%s): their nodes are drained and removed from %s on. "+
+			"To keep them, list them again before; nothing has been done to them yet.",
+			len(held.names), held.of, named(held.names), until.UTC().Format(time.RFC3339))}
+}
+
+// removalsStopped says that removals that had to wait are not done.
+func removalsStopped(configMap *corev1.ConfigMap, held held) event {
+	return event{configMap, nil, corev1.EventTypeNormal, "RemovalsStopped", "RequestRemoval",
+		fmt.Sprintf("Most hosts are listed again: the removal of %d hosts (%s) that waited is stopped. Only hosts that the list still lacks are removed.",
+			len(held.names), named(held.names))}
+}
+
+// named returns the first names of the instances.
+func named(instances map[string]bool) string {
+	names := slices.Sorted(maps.Keys(instances))
+	more := ""
+	if n := len(names) - mostNamed; n > 0 {
+		names, more = names[:mostNamed], fmt.Sprintf(" and %d more", n)
+	}
+	return strings.Join(names, ", ") + more
 }
 
 // entryInvalid names the instance of the entry as well: two events about one object and for one reason are otherwise

@@ -49,20 +49,20 @@ func desiredInstances(namespace string, entries map[string]string) ([]v1alpha1.W
 }
 
 // changes are what makes the present instances equal to the desired ones. What is no longer desired is not deleted but
-// marked for removal: the instance controller gives the host back and then deletes the object.
+// marked for removal: the instance controller gives the host back and then deletes the object. An instance is found by
+// its key, and keeps its name.
 func changes(present, desired []v1alpha1.WindowsInstance) []source.Change {
-	byName := make(map[string]*v1alpha1.WindowsInstance, len(present))
-	for i := range present {
-		if present[i].Spec.Source.ConfigMapKey != "" { // else it is another source's, whatever its label says
-			byName[present[i].Name] = &present[i]
-		}
-	}
+	byKey, taken, surplus := byKeys(present)
 	var result []source.Change
 	for i := range desired {
 		want := &desired[i]
-		have, ok := byName[want.Name]
-		delete(byName, want.Name)
+		have, ok := byKey[want.Spec.Source.ConfigMapKey]
+		delete(byKey, want.Spec.Source.ConfigMapKey)
 		if !ok {
+			if taken[want.Name] {
+				want.Name = hostlist.LongInstanceName(want.Spec.Source.ConfigMapKey)
+			}
+			taken[want.Name] = true
 			result = append(result, source.Change{After: want})
 			continue
 		}
@@ -71,16 +71,59 @@ func changes(present, desired []v1alpha1.WindowsInstance) []source.Change {
 			// A slip in an entry does not take the way to a host that is a node already.
 			spec.Username = have.Spec.Username
 		}
-		if change, ok := source.Respecify(have, spec); ok {
+		if change, ok := respecify(have, spec); ok {
 			result = append(result, change)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		if change, ok := source.Remove(byName[name]); ok {
+	for _, key := range slices.Sorted(maps.Keys(byKey)) {
+		surplus = append(surplus, byKey[key])
+	}
+	for _, instance := range surplus {
+		if change, ok := source.Remove(instance); ok {
 			result = append(result, change)
 		}
 	}
 	return result
+}
+
+// byKeys returns the instances of the ConfigMap by their keys, the names that are taken, and the instances whose key
+// another instance has: the source made none of them.
+func byKeys(present []v1alpha1.WindowsInstance) (byKey map[string]*v1alpha1.WindowsInstance, taken map[string]bool,
+	surplus []*v1alpha1.WindowsInstance) {
+	byKey, taken = make(map[string]*v1alpha1.WindowsInstance, len(present)), make(map[string]bool, len(present))
+	for i := range present {
+		instance := &present[i]
+		taken[instance.Name] = true
+		if !isListed(instance) {
+			continue
+		}
+		key := instance.Spec.Source.ConfigMapKey
+		switch first, ok := byKey[key]; {
+		case !ok:
+			byKey[key] = instance
+		case instance.Name == hostlist.InstanceName(key):
+			byKey[key], surplus = instance, append(surplus, first)
+		default:
+			surplus = append(surplus, instance)
+		}
+	}
+	return byKey, taken, surplus
+}
+
+// respecify is source.Respecify that also puts the label back that says where the instance comes from.
+func respecify(have *v1alpha1.WindowsInstance, spec v1alpha1.WindowsInstanceSpec) (source.Change, bool) {
+	change, changed := source.Respecify(have, spec)
+	if have.Labels[v1alpha1.LabelSource] == v1alpha1.SourceConfigMap {
+		return change, changed
+	}
+	if !changed {
+		change = source.Change{Before: have, After: have.DeepCopy()}
+	}
+	if change.After.Labels == nil {
+		change.After.Labels = map[string]string{}
+	}
+	change.After.Labels[v1alpha1.LabelSource] = v1alpha1.SourceConfigMap
+	return change, true
 }
 
 // mostHosts is how many hosts are taken from the list: as many as a cluster is tested to have nodes. A writer of the

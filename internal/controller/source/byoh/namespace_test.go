@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -46,7 +47,8 @@ func TestAListThatGoesWithItsNamespaceGivesNoHostBack(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			r := &Reconciler{Client: api, Live: api, Namespace: "wmco", Events: events.NewFakeRecorder(10)}
+			r := &Reconciler{Client: api, Live: api, Namespace: "wmco", Events: events.NewFakeRecorder(10),
+				Clock: clock.RealClock{}}
 			request := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "wmco", Name: ConfigMapName}}
 			if _, err := r.Reconcile(t.Context(), request); err != nil {
 				t.Fatal(err)

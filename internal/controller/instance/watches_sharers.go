@@ -1,0 +1,59 @@
+package instance
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+)
+
+// hostPassedOn lets through what other instances of the same host wait for: an instance is to be removed or is gone,
+// or has got a Node.
+func hostPassedOn() predicate.Funcs {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, // each looks for itself
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*v1alpha1.WindowsInstance)
+			after, ok2 := e.ObjectNew.(*v1alpha1.WindowsInstance)
+			return ok && ok2 && (before.Spec.DesiredState != after.Spec.DesiredState || boundTo(before) != boundTo(after))
+		},
+	}
+}
+
+// boundTo returns the UID of the instance's Node; empty for none.
+func boundTo(instance *v1alpha1.WindowsInstance) string {
+	if instance.Status.NodeRef == nil {
+		return ""
+	}
+	return instance.Status.NodeRef.UID
+}
+
+// sharersOf returns the other instances of the host of this one that may wait for it: those that are being removed and,
+// when this one leaves, those that have no node.
+func (r *Reconciler) sharersOf(ctx context.Context, object client.Object) []reconcile.Request {
+	instance, ok := object.(*v1alpha1.WindowsInstance)
+	if !ok {
+		return nil
+	}
+	var instances v1alpha1.WindowsInstanceList
+	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	leaves := instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved
+	var requests []reconcile.Request
+	for i := range instances.Items {
+		other := &instances.Items[i]
+		waits := other.Spec.DesiredState == v1alpha1.DesiredStateRemoved || leaves && ownership.ConfirmedName(other) == ""
+		if waits && other.Name != instance.Name && ownership.SameHost(other, instance) {
+			requests = append(requests,
+				reconcile.Request{NamespacedName: types.NamespacedName{Namespace: other.Namespace, Name: other.Name}})
+		}
+	}
+	return requests
+}

@@ -1,0 +1,104 @@
+package byoh
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy/hostlist"
+)
+
+// colliding returns two keys that have the same InstanceName: the name of one host in two cases. An author of the list
+// can look for such keys in a second.
+func colliding(t *testing.T) (first, second string) {
+	t.Helper()
+	const name = "abcdefghijklmnopqrstuvwxyz.example.com"
+	seen := map[string]string{}
+	for bits := range 1 << 20 {
+		key := []byte(name)
+		for i := range 20 {
+			if bits>>i&1 == 1 {
+				key[i] -= 'a' - 'A'
+			}
+		}
+		short := hostlist.InstanceName(string(key))
+		if other, ok := seen[short]; ok {
+			return min(other, string(key)), max(other, string(key))
+		}
+		seen[short] = string(key)
+	}
+	t.Fatal("no two keys collide")
+	return "", ""
+}
+
+//
+func TestTwoKeysWhoseNamesCollideAreTwoHosts(t *testing.T) {
+	first, second := colliding(t)
+	entries := map[string]string{first: "username=core", second: "username=core"}
+	names := func(l *list) map[string]string {
+		names := map[string]string{}
+		for _, instance := range l.instances() {
+			names[instance.Spec.Source.ConfigMapKey] = instance.Name
+		}
+		return names
+	}
+	t.Run("listed at once, each has an instance", func(t *testing.T) {
+		l := newList(t, 0)
+		l.writes(entries)
+		l.reads()
+		got := names(l)
+		if len(got) != 2 || got[first] != hostlist.InstanceName(first) || got[second] != hostlist.LongInstanceName(second) {
+			t.Errorf("the instances are %v", got)
+		}
+	})
+	t.Run("an instance keeps its name whatever comes and goes", func(t *testing.T) {
+		l := newList(t, 0)
+		l.writes(map[string]string{second: "username=core"})
+		l.reads()
+		l.writes(entries)
+		l.reads()
+		got := names(l)
+		if len(got) != 2 || got[second] != hostlist.InstanceName(second) || got[first] != hostlist.LongInstanceName(first) {
+			t.Fatalf("the instances are %v", got)
+		}
+		l.writes(map[string]string{first: "username=core"})
+		l.reads()
+		l.removed(1)
+		for _, instance := range l.instances() {
+			removed := instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved
+			if removed != (instance.Name == hostlist.InstanceName(second)) {
+				t.Errorf("%s is to be %s", instance.Name, instance.Spec.DesiredState)
+			}
+		}
+	})
+	t.Run("an instance of a Machine keeps its name too", func(t *testing.T) {
+		l := newList(t, 0)
+		machine := &v1alpha1.WindowsInstance{Spec: v1alpha1.WindowsInstanceSpec{Address: "10.0.0.9",
+			Source: v1alpha1.Source{Machine: &v1alpha1.MachineReference{Name: "m"}}}}
+		machine.Namespace, machine.Name = "wmco", hostlist.InstanceName(first)
+		l.must(l.api.Create(t.Context(), machine))
+		l.writes(map[string]string{first: "username=core"})
+		l.reads()
+		if got := names(l); got[first] != hostlist.LongInstanceName(first) {
+			t.Errorf("the instances are %v", got)
+		}
+	})
+}
+
+// An instance that the list has not made, for a key that has one, is no second node.
+func TestASecondInstanceOfAKeyIsRemoved(t *testing.T) {
+	l := newList(t, 1)
+	for _, name := range []string{"aaa", "zzz"} {
+		second := l.instances()[0].DeepCopy()
+		second.Name, second.ResourceVersion = name, ""
+		second.Status = v1alpha1.WindowsInstanceStatus{}
+		l.must(l.api.Create(t.Context(), second))
+	}
+	l.reads()
+	l.removed(2)
+	for _, instance := range l.instances() {
+		if strings.HasPrefix(instance.Name, "10-0-0-1-") != (instance.Spec.DesiredState == v1alpha1.DesiredStateNode) {
+			t.Errorf("%s is to be %s", instance.Name, instance.Spec.DesiredState)
+		}
+	}
+}
