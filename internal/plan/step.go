@@ -94,8 +94,10 @@ type (
 	DeleteService struct{ Service string }
 	// AwaitNetwork waits until hybrid-overlay-node has made the HNS network.
 	AwaitNetwork struct{ Network, Subnet string }
-	// CreateEndpoint makes kube-proxy's source endpoint.
-	CreateEndpoint struct{ Network, Name string }
+	// CreateEndpoint makes kube-proxy's source endpoint. Without an address Windows chooses one.
+	CreateEndpoint struct{ Network, Name, Address string }
+	// AttachEndpoint gives the host an adapter with the endpoint's address, until the next boot.
+	AttachEndpoint struct{ Name string }
 	// DeleteNetwork removes an HNS network with its endpoints.
 	DeleteNetwork struct{ Network string }
 	// KillProcess ends a process that runs from our folders, such as a container shim.
@@ -138,6 +140,7 @@ func (o StopService) target() string         { return o.Service }
 func (o DeleteService) target() string       { return o.Service }
 func (o AwaitNetwork) target() string        { return o.Network }
 func (o CreateEndpoint) target() string      { return o.Name }
+func (o AttachEndpoint) target() string      { return o.Name }
 func (o DeleteNetwork) target() string       { return o.Network }
 func (o KillProcess) target() string         { return o.Process.Name }
 func (o RemovePath) target() string          { return o.Path }

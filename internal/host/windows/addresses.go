@@ -33,14 +33,14 @@ func addresses() ([]string, error) {
 	return orderAddresses(adapters, routes), nil
 }
 
-// listAdapters returns the adapters that are up.
+// listAdapters returns the machine's own adapters that are up.
 func listAdapters() ([]adapter, error) {
 	var adapters []adapter
 	err := eachAdapter(func(at *windows.IpAdapterAddresses) {
 		if at.OperStatus != windows.IfOperStatusUp || at.IfType == windows.IF_TYPE_SOFTWARE_LOOPBACK {
 			return
 		}
-		found := adapter{index: at.IfIndex, metric: at.Ipv4Metric}
+		found := adapter{index: at.IfIndex, metric: at.Ipv4Metric, name: windows.UTF16PtrToString(at.FriendlyName)}
 		for unicast := at.FirstUnicastAddress; unicast != nil; unicast = unicast.Next {
 			if address, ok := netip.AddrFromSlice(unicast.Address.IP()); ok {
 				found.addresses = append(found.addresses, address.Unmap())
@@ -48,7 +48,7 @@ func listAdapters() ([]adapter, error) {
 		}
 		adapters = append(adapters, found)
 	})
-	return adapters, err
+	return ownAdapters(adapters), err
 }
 
 // eachAdapter goes through the network adapters with their IPv4 addresses.
