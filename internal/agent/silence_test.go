@@ -95,9 +95,9 @@ func (n impatientNetworks) Networks(ctx context.Context) ([]host.HNSNetwork, err
 	return n.hns.Networks(ctx)
 }
 
-func (n impatientNetworks) CreateEndpoint(ctx context.Context, network, name string) (host.HNSEndpoint, error) {
+func (n impatientNetworks) CreateEndpoint(ctx context.Context, network, name, address string) (host.HNSEndpoint, error) {
 	if limit, limited := ctx.Deadline(); !limited || time.Until(limit) > timing.LimitStep {
 		return host.HNSEndpoint{}, errors.New("there is no limit")
 	}
-	return n.hns.CreateEndpoint(ctx, network, name)
+	return n.hns.CreateEndpoint(ctx, network, name, address)
 }

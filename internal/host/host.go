@@ -145,8 +145,11 @@ type Networks interface {
 	Networks(ctx context.Context) ([]HNSNetwork, error)
 	DeleteNetwork(ctx context.Context, name string) error
 	Endpoints(ctx context.Context) ([]HNSEndpoint, error)
-	// CreateEndpoint makes an endpoint with a free address of the named network.
-	CreateEndpoint(ctx context.Context, network, name string) (HNSEndpoint, error)
+	// CreateEndpoint makes an endpoint of the named network with this address, or with a free one when none is given.
+	CreateEndpoint(ctx context.Context, network, name, address string) (HNSEndpoint, error)
+	// AttachEndpoint gives the machine itself an adapter with the endpoint's address; no error when it has one. It is gone
+	// after the next boot.
+	AttachEndpoint(ctx context.Context, name string) error
 	DeleteEndpoint(ctx context.Context, name string) error
 }
 

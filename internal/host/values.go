@@ -15,7 +15,7 @@ type SystemInfo struct {
 	MachineID       string    `json:"machineID"`                 // stays the same over reboots; cloned images may share it
 	BootID          string    `json:"bootID"`                    // differs after each boot
 	BootTime        time.Time `json:"bootTime"`
-	Addresses       []string  `json:"addresses"`               // IPv4, the default route's first
+	Addresses       []string  `json:"addresses"`               // IPv4, the default route's first; not that of SourceVIPEndpoint
 	StaticAddress   bool      `json:"staticAddress,omitempty"` // the adapter of the default route does not use DHCP
 	MemoryBytes     int64     `json:"memoryBytes"`
 	FreeDiskBytes   int64     `json:"freeDiskBytes"` // of the system volume
@@ -90,7 +90,14 @@ const (
 	AccessInherited Access = "Inherited"
 	// AccessAdministrators allows SYSTEM and the Administrators group only, and inherits nothing from above.
 	AccessAdministrators Access = "Administrators"
+	// AccessReadable is for folders: all users may read, but only SYSTEM and the Administrators group change what lies
+	// directly in the folder; it inherits nothing from above. What is made below gets the permissions that a fresh Windows
+	// hands down from C:\: users may read everything, and add to folders.
+	AccessReadable Access = "Readable"
 )
+
+// Closed reports whether only SYSTEM and the Administrators group may change an entry that has the access.
+func (a Access) Closed() bool { return a == AccessAdministrators || a == AccessReadable }
 
 // WriteOptions says how a file is written.
 type WriteOptions struct {
@@ -111,6 +118,9 @@ type FileInfo struct {
 	Modified   time.Time `json:"modified"`
 	LinkTarget string    `json:"linkTarget,omitempty"`
 	Access     Access    `json:"access"`
+	// Foreign is true when an account other than SYSTEM, Administrators and TrustedInstaller owns the entry or has an
+	// explicit right to change its permissions: what lies there, and how long, is up to that account.
+	Foreign bool `json:"foreign,omitempty"`
 }
 
 // FirewallRule is an inbound rule. Name identifies it.
@@ -137,7 +147,13 @@ type HNSEndpoint struct {
 	Name    string `json:"name"`
 	Network string `json:"network"`
 	Address string `json:"address"`
+	// Attached is true when something receives what is sent to the endpoint: the machine itself, or a container.
+	Attached bool `json:"attached,omitempty"`
 }
+
+// SourceVIPEndpoint is the name of the endpoint that is attached to the machine for kube-proxy. By it the adapter is
+// known that Windows makes then: it never has the machine's own address or default route.
+const SourceVIPEndpoint = "VIPEndpoint"
 
 // Process is a running process.
 type Process struct {

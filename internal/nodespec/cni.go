@@ -32,8 +32,9 @@ func cniConfiguration(in Inputs) string {
 	return encode(object{
 		"cniVersion": "0.2.0", "name": hnsNetwork, "type": "win-overlay", "apiVersion": 2,
 		"capabilities": object{"portMappings": true, "dns": true},
-		"ipam":         object{"type": "host-local", "subnet": PlaceholderPodSubnet},
-		"policies":     policies,
+		// The address before the range belongs to kube-proxy's endpoint.
+		"ipam":     object{"type": "host-local", "subnet": PlaceholderPodSubnet, "rangeStart": PlaceholderPodRange},
+		"policies": policies,
 	})
 }
 

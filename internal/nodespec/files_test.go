@@ -119,10 +119,13 @@ func TestNetworkConfigurationWaitsForWhatItNeeds(t *testing.T) {
 				t.Errorf("%s holds %s: %v; it needs %v", file.Path, placeholder, holds, file.Needs)
 			}
 		}
+		if strings.Contains(file.Content, PlaceholderPodRange) && !slices.Contains(file.Needs, NeedPodSubnet) {
+			t.Errorf("%s holds %s, and needs %v", file.Path, PlaceholderPodRange, file.Needs)
+		}
 	}
 	for _, path := range []string{`C:\k\cni\config\cni.conf`, `C:\k\kube-proxy.conf`} {
-		content := strings.NewReplacer(PlaceholderPodSubnet, "10.132.0.0/23", PlaceholderSourceVIP,
-			"10.132.0.9").Replace(fileOf(t, path).Content)
+		content := strings.NewReplacer(PlaceholderPodSubnet, "10.132.0.0/23", PlaceholderPodRange, "10.132.0.3",
+			PlaceholderSourceVIP, "10.132.0.9").Replace(fileOf(t, path).Content)
 		if !json.Valid([]byte(content)) || !strings.Contains(content, `"10.132.0.0/23"`) || strings.Contains(content, "${") {
 			t.Errorf("%s filled in is\n%s", path, content)
 		}

@@ -155,10 +155,6 @@ func (p *programs) links() []Link {
 
 // directories returns the folders of a node, parents before children.
 func directories(services []Service) []Directory {
-	inherited := []string{
-		// Below C:\var\lib\kubelet are the volumes of pods, which the users in containers must be able to read.
-		`C:\var`, `C:\var\lib`, LogRoot, `C:\var\lib\kubelet`, `C:\var\lib\cni`, `C:\ProgramData\containerd`,
-	}
 	// Closing C:\k does not take rights away from the owner of a folder in it, or from a user with rights by name. So each
 	// folder is closed separately.
 	list := []Directory{
@@ -168,16 +164,14 @@ func directories(services []Service) []Directory {
 		administrators(ReleasesRoot),
 		administrators(hybridOverlayPKI), administrators(tlsDirectory), administrators(tlsCertsDirectory),
 	}
-	for _, path := range inherited {
-		list = append(list, Directory{path, host.AccessInherited})
-	}
+	list = append(list, GuardedDirectories()...)
 	list = append(list,
 		Directory{pkiDirectory, host.AccessAdministrators},
 		// containerd itself gives its folders this access, at each start.
 		Directory{containerdRoot, host.AccessAdministrators}, Directory{containerdState, host.AccessAdministrators},
 	)
 	for _, service := range services {
-		list = append(list, Directory{LogDirectory(service.Name), host.AccessInherited})
+		list = append(list, Directory{LogDirectory(service.Name), host.AccessReadable})
 	}
 	return list
 }

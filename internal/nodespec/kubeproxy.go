@@ -1,11 +1,13 @@
 package nodespec
 
+import "github.com/windows-machine-config/wmco/internal/host"
+
 // ServiceKubeProxy is the name of kube-proxy's Windows service.
 const ServiceKubeProxy = "kube-proxy"
 
 const (
 	kubeProxyConfigFile = Root + `\kube-proxy.conf`
-	sourceVIPEndpoint   = "VIPEndpoint"
+	sourceVIPEndpoint   = host.SourceVIPEndpoint
 )
 
 // kubeProxy makes Services reachable from the node and its pods.

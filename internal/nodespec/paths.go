@@ -74,6 +74,9 @@ const (
 const (
 	// PlaceholderPodSubnet stands for Network.PodSubnet; what holds it needs NeedPodSubnet.
 	PlaceholderPodSubnet = "${POD_SUBNET}"
+	// PlaceholderPodRange stands for the first address of the pod subnet that pods may have; what holds it needs
+	// NeedPodSubnet.
+	PlaceholderPodRange = "${POD_RANGE_START}"
 	// PlaceholderSourceVIP stands for the address of kube-proxy's HNS endpoint; what holds it needs NeedSourceVIP.
 	PlaceholderSourceVIP = "${SOURCE_VIP}"
 )

@@ -115,6 +115,8 @@ type FileFact struct {
 	Size       int64       `json:"size,omitempty"`
 	LinkTarget string      `json:"linkTarget,omitempty"`
 	Access     host.Access `json:"access"`
+	// Foreign is true for what a user who is not an administrator owns, or may open to others.
+	Foreign bool `json:"foreign,omitempty"`
 	// Text is the sha256 of a configuration file's content with the line ends of Unix; see TextDigest.
 	Text string `json:"text,omitempty"`
 	// Listed is true for a folder whose entries were looked at.

@@ -139,28 +139,12 @@ func (m *maker) lacks(needs []nodespec.Need) bool {
 	return slices.ContainsFunc(needs, func(need nodespec.Need) bool { return m.unmet[need] })
 }
 
-func (m *maker) makeDirectories() {
-	for _, directory := range m.spec.Directories {
-		if reason := directoryReason(m.facts, directory); reason != "" {
-			m.add(MakeDirectory{Directory: directory}, "%s", reason)
-		}
-	}
-}
-
-func directoryReason(facts Facts, directory nodespec.Directory) string {
-	fact, there := facts.Files[directory.Path]
-	switch {
-	case !there:
-		return "folder " + directory.Path + " is not there"
-	case !sameAccess(fact.Access, directory.Access):
-		return accessReason("folder", directory.Path, directory.Access)
-	}
-	return ""
-}
-
 func accessReason(kind, path string, wanted host.Access) string {
-	if wanted == host.AccessAdministrators {
+	switch wanted {
+	case host.AccessAdministrators:
 		return kind + " " + path + " can be accessed by users who are not administrators"
+	case host.AccessReadable:
+		return kind + " " + path + " can be changed by users who are not administrators, or not be read by them"
 	}
 	return kind + " " + path + " does not have the permissions of the folder above it"
 }

@@ -65,7 +65,7 @@ func TestMake(t *testing.T) {
 			func(m *model, _ *nodespec.NodeSpec) { m.reboot() },
 			[]string{
 				`RemovePath C:\k\cni\cni.conf`, "AddRoute 169.254.169.254/32", "StartService kubelet", "StartService overlay", "AwaitNetwork OVN",
-				"CreateEndpoint VIP",
+				"CreateEndpoint VIP", "AttachEndpoint VIP",
 			},
 		},
 		"the host was restarted and the network is there": {
@@ -73,7 +73,16 @@ func TestMake(t *testing.T) {
 				m.reboot()
 				m.start("overlay")
 			},
-			[]string{"AddRoute 169.254.169.254/32", "CreateEndpoint VIP"},
+			[]string{"AddRoute 169.254.169.254/32", "CreateEndpoint VIP", "AttachEndpoint VIP"},
+		},
+		"the endpoint is there, and the host does not have it": {
+			func(m *model, _ *nodespec.NodeSpec) { m.Endpoints[0].Attached = false }, []string{"AttachEndpoint VIP"},
+		},
+		"kube-proxy does not run, and the host does not have the endpoint": {
+			func(m *model, _ *nodespec.NodeSpec) {
+				m.stop("kube-proxy")
+				m.Endpoints[0].Attached = false
+			}, []string{"AttachEndpoint VIP"},
 		},
 		// R-122
 		"the node has another subnet": {

@@ -244,7 +244,11 @@ func (m *model) doService(operation plan.Operation) {
 		m.disturbed = true
 		m.Processes = slices.DeleteFunc(m.Processes, func(p host.Process) bool { return p.PID == o.Process.PID })
 	case plan.CreateEndpoint:
-		m.Endpoints = []host.HNSEndpoint{{Name: o.Name, Network: o.Network, Address: "10.132.1.2"}}
+		m.Endpoints = []host.HNSEndpoint{{Name: o.Name, Network: o.Network, Address: o.Address}}
+	case plan.AttachEndpoint:
+		for i := range m.Endpoints {
+			m.Endpoints[i].Attached = m.Endpoints[i].Attached || m.Endpoints[i].Name == o.Name
+		}
 	case plan.DeleteNetwork:
 		m.disturbed, m.Routes = true, nil
 		m.Networks = slices.DeleteFunc(m.Networks, func(n host.HNSNetwork) bool { return n.Name == o.Network })

@@ -18,10 +18,22 @@ func (m *maker) setUpNetwork() {
 		lacks := lackingNetworking(m.facts, m.spec)
 		m.add(AwaitNetwork{Network: network.HNSNetwork, Subnet: network.PodSubnet, Lacks: lacks}, "%s", reason)
 	}
-	if network.SourceVIPEndpoint != "" && m.unmet[nodespec.NeedSourceVIP] {
-		m.add(CreateEndpoint{Network: network.HNSNetwork, Name: network.SourceVIPEndpoint},
-			"kube-proxy has no endpoint %s to send from", network.SourceVIPEndpoint)
+	m.setUpEndpoint()
+}
+
+// setUpEndpoint makes kube-proxy's endpoint and gives it to the host, before kube-proxy is started.
+func (m *maker) setUpEndpoint() {
+	network := m.spec.Network
+	if network.SourceVIPEndpoint == "" || !m.unmet[nodespec.NeedSourceVIP] {
+		return
 	}
+	reason := "endpoint " + network.SourceVIPEndpoint + " is not attached to the host, so that no answer would come to kube-proxy"
+	if sourceEndpoint(m.facts, network).Name == "" {
+		reason = "kube-proxy has no endpoint " + network.SourceVIPEndpoint + " to send from"
+		m.add(CreateEndpoint{Network: network.HNSNetwork, Name: network.SourceVIPEndpoint,
+			Address: nodespec.SourceVIPAddress(network.PodSubnet)}, "%s", reason)
+	}
+	m.add(AttachEndpoint{Name: network.SourceVIPEndpoint}, "%s", reason)
 }
 
 // takeAwayForNetwork takes away what is not to be there before the HNS network, before a service starts that would use
@@ -62,7 +74,7 @@ func (m *maker) markSubnet() {
 	}
 	for i := range m.steps {
 		switch m.steps[i].Operation.(type) {
-		case AwaitNetwork, CreateEndpoint:
+		case AwaitNetwork, CreateEndpoint, AttachEndpoint:
 			m.steps[i].DisturbsPods = true
 		default:
 			m.steps[i].DisturbsPods = m.steps[i].DisturbsPods || IsForNetwork(m.steps[i], m.spec)

@@ -69,7 +69,7 @@ func TestRepair(t *testing.T) {
 				m.reboot()
 				m.System.PendingHostName = "b"
 			}, nil, []string{
-				`RemovePath C:\k\cni\cni.conf`, "StartService kubelet", "StartService overlay", "AwaitNetwork OVN", "CreateEndpoint VIP",
+				`RemovePath C:\k\cni\cni.conf`, "StartService kubelet", "StartService overlay", "AwaitNetwork OVN", "CreateEndpoint VIP", "AttachEndpoint VIP",
 			}, restart,
 		},
 		"the host waits for a restart after a boot, and a service is not as it should be": {
@@ -77,14 +77,14 @@ func TestRepair(t *testing.T) {
 				m.reboot()
 				m.System.PendingHostName = "b"
 				s.Services[2].CommandLine += " --other"
-			}, nil, []string{`RemovePath C:\k\cni\cni.conf`, "StartService kubelet", "AwaitNetwork OVN", "CreateEndpoint VIP"}, restart,
+			}, nil, []string{`RemovePath C:\k\cni\cni.conf`, "StartService kubelet", "AwaitNetwork OVN", "CreateEndpoint VIP", "AttachEndpoint VIP"}, restart,
 		},
 		"the host waits for a restart after a boot, and a file of the kubelet differs": {
 			func(m *model, s *nodespec.NodeSpec) {
 				m.reboot()
 				m.System.PendingHostName = "b"
 				s.Files[0].Content = "other\n"
-			}, nil, []string{`RemovePath C:\k\cni\cni.conf`, "AwaitNetwork OVN", "CreateEndpoint VIP"}, restart,
+			}, nil, []string{`RemovePath C:\k\cni\cni.conf`, "AwaitNetwork OVN", "CreateEndpoint VIP", "AttachEndpoint VIP"}, restart,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
@@ -11,7 +12,8 @@ import (
 func Resolve(facts Facts, spec nodespec.NodeSpec) nodespec.NodeSpec {
 	var known []string
 	if spec.Network.PodSubnet != "" {
-		known = append(known, nodespec.PlaceholderPodSubnet, spec.Network.PodSubnet)
+		known = append(known, nodespec.PlaceholderPodSubnet, spec.Network.PodSubnet,
+			nodespec.PlaceholderPodRange, nodespec.PodRangeStart(spec.Network.PodSubnet))
 	}
 	if address := sourceVIP(facts, spec.Network); address != "" {
 		known = append(known, nodespec.PlaceholderSourceVIP, address)
@@ -28,17 +30,25 @@ func Resolve(facts Facts, spec nodespec.NodeSpec) nodespec.NodeSpec {
 	return spec
 }
 
-// sourceVIP returns the address of kube-proxy's endpoint; empty as long as the node has no pod subnet or there is no
-// such endpoint.
+// sourceVIP returns the address of kube-proxy's endpoint; empty as long as the node has no pod subnet, there is no such
+// endpoint, or the host does not have it: then no answer would arrive.
 func sourceVIP(facts Facts, network nodespec.Network) string {
+	if endpoint := sourceEndpoint(facts, network); endpoint.Attached {
+		return endpoint.Address
+	}
+	return ""
+}
+
+// sourceEndpoint returns kube-proxy's endpoint; the zero value as long as the node has no pod subnet or there is none.
+func sourceEndpoint(facts Facts, network nodespec.Network) host.HNSEndpoint {
 	if network.PodSubnet == "" {
-		return ""
+		return host.HNSEndpoint{}
 	}
 	for _, endpoint := range facts.Endpoints {
 		if strings.EqualFold(endpoint.Name, network.SourceVIPEndpoint) && strings.EqualFold(endpoint.Network,
 			network.HNSNetwork) {
-			return endpoint.Address
+			return endpoint
 		}
 	}
-	return ""
+	return host.HNSEndpoint{}
 }

@@ -107,8 +107,10 @@ type (
 	// AwaitNetwork waits until hybrid-overlay-node has made the HNS network. Lacks says what keeps Windows from having
 	// one; empty for nothing.
 	AwaitNetwork struct{ Network, Subnet, Lacks string }
-	// CreateEndpoint makes kube-proxy's source endpoint.
-	CreateEndpoint struct{ Network, Name string }
+	// CreateEndpoint makes kube-proxy's source endpoint. Without an address Windows chooses one.
+	CreateEndpoint struct{ Network, Name, Address string }
+	// AttachEndpoint gives the host an adapter with the endpoint's address, until the next boot.
+	AttachEndpoint struct{ Name string }
 	// DeleteNetwork removes an HNS network with its endpoints.
 	DeleteNetwork struct{ Network string }
 	// KillProcess ends a process that runs from our folders, such as a container shim.
@@ -154,6 +156,7 @@ func (o SetRegistryNumber) target() string   { return o.At.Name }
 func (o DeleteRegistryValue) target() string { return o.At.Name }
 func (o AwaitNetwork) target() string        { return o.Network }
 func (o CreateEndpoint) target() string      { return o.Name }
+func (o AttachEndpoint) target() string      { return o.Name }
 func (o DeleteNetwork) target() string       { return o.Network }
 func (o KillProcess) target() string         { return o.Process.Name }
 func (o RemovePath) target() string          { return o.Path }

@@ -196,8 +196,12 @@ func makeOlderNetworks(ctx context.Context, m *fake.Machine, subnet string) erro
 			return fmt.Errorf("make HNS network %s: %w", network.Name, err)
 		}
 	}
-	if _, err := m.Host().Networks.CreateEndpoint(ctx, olderNetwork, "VIPEndpoint"); err != nil {
+	vip, err := m.Host().Networks.CreateEndpoint(ctx, olderNetwork, "VIPEndpoint", "")
+	if err != nil {
 		return fmt.Errorf("make the source address of kube-proxy: %w", err)
+	}
+	if err := m.Host().Networks.AttachEndpoint(ctx, vip.Name); err != nil {
+		return fmt.Errorf("give the host the source address of kube-proxy: %w", err)
 	}
 	return nil
 }

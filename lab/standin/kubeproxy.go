@@ -132,8 +132,14 @@ func (c proxyConfig) checkNetwork(ctx context.Context, p *node.Process) error {
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(endpoints, func(e host.HNSEndpoint) bool { return e.Address == c.Winkernel.SourceVip }) {
+	i = slices.IndexFunc(endpoints, func(e host.HNSEndpoint) bool { return e.Address == c.Winkernel.SourceVip })
+	if i < 0 {
 		return fmt.Errorf("source VIP %s belongs to no HNS endpoint of this host", c.Winkernel.SourceVip)
+	}
+	// The real one starts, but no answer reaches the host: no port of the switch has the endpoint's MAC address.
+	if !endpoints[i].Attached {
+		return fmt.Errorf("HNS endpoint %s with the source VIP %s is not attached to this host", endpoints[i].Name,
+			c.Winkernel.SourceVip)
 	}
 	return nil
 }

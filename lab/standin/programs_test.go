@@ -206,11 +206,15 @@ winkernel: {networkName: OVNKubernetesHybridOverlayNetwork, sourceVip: "` + vip 
 	refused(t, h, "source-vip flag not set", "--kubeconfig", `C:\k\kubeconfig`, "--network-name", overlayNetwork,
 		"--enable-dsr", "--proxy-mode=kernelspace")
 
-	vip, err := h.Host().Networks.CreateEndpoint(t.Context(), overlayNetwork, "VIPEndpoint")
+	vip, err := h.Host().Networks.CreateEndpoint(t.Context(), overlayNetwork, "VIPEndpoint", "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.write(`C:\k\kube-proxy.yaml`, config(vip.Address))
+	refused(t, h, "is not attached to this host", file)
+	if err := h.Host().Networks.AttachEndpoint(t.Context(), vip.Name); err != nil {
+		t.Fatal(err)
+	}
 	h.service("kube-proxy", `C:\k\kube-log-runner.exe`, `-log-file=C:\var\log\kubelet\kube-proxy.log`,
 		`C:\k\kube-proxy.exe`, file, "--windows-service")
 	h.start("kube-proxy")

@@ -92,7 +92,7 @@ func (r *containerRuntime) startSandbox(ctx context.Context, pod kubelet.Pod, ex
 			return s, fmt.Errorf("failed to setup network for sandbox: %w", err)
 		}
 		s.endpoint = pod.UID + "_" + network
-		endpoint, err := r.process.Host.Networks.CreateEndpoint(ctx, network, s.endpoint)
+		endpoint, err := r.process.Host.Networks.CreateEndpoint(ctx, network, s.endpoint, "")
 		if errors.Is(err, host.ErrExist) { // of a pod that a reboot or a kill ended
 			endpoint, err = r.endpoint(ctx, s.endpoint)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/containernetworking/cni/libcni"
 	"github.com/containernetworking/cni/pkg/version"
 	"github.com/containernetworking/plugins/plugins/ipam/host-local/backend/allocator"
+	"github.com/containernetworking/plugins/plugins/ipam/host-local/backend/disk"
 )
 
 // configurations returns the golden files of the pod network, filled in.
@@ -28,7 +29,8 @@ func configurations(t *testing.T) map[string][]byte {
 		if err != nil {
 			t.Fatal(err)
 		}
-		filled[path] = []byte(strings.ReplaceAll(string(data), "${POD_SUBNET}", "10.132.0.0/23"))
+		filled[path] = []byte(strings.NewReplacer("${POD_SUBNET}", "10.132.0.0/23",
+			"${POD_RANGE_START}", "10.132.0.3").Replace(string(data)))
 	}
 	return filled
 }
@@ -64,6 +66,27 @@ func TestPodsGetAddressesOfTheNodesSubnet(t *testing.T) {
 		}
 		if !json.Valid(data) {
 			t.Errorf("%s is no JSON", path)
+		}
+	}
+}
+
+// kube-proxy's endpoint has the address before: the plugin does not ask Windows for the addresses that are in use.
+func TestNoPodGetsTheAddressOfKubeProxysEndpoint(t *testing.T) {
+	for path, data := range configurations(t) {
+		ipam, _, err := allocator.LoadIPAMConfig(data, "")
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		store, err := disk.New(ipam.Name, t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := allocator.NewIPAllocator(&ipam.Ranges[0], store, 0).Get("pod", "eth0", nil)
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if got.Address.IP.String() != "10.132.0.3" || got.Gateway.String() != "10.132.0.1" {
+			t.Errorf("%s: the first pod gets %s by %s", path, got.Address.IP, got.Gateway)
 		}
 	}
 }

@@ -164,13 +164,13 @@ func (c *checker) podConnects(ctx context.Context, address string) (string, erro
 
 // endpoint makes an endpoint on the network and removes it again: what a pod needs first.
 func (c *checker) endpoint(ctx context.Context, network string) (string, error) {
-	made, err := c.Source.Host.Networks.CreateEndpoint(ctx, network, testEndpoint)
+	made, err := c.Source.Host.Networks.CreateEndpoint(ctx, network, testEndpoint, "")
 	if errors.Is(err, host.ErrExist) {
 		// A check before this one was killed.
 		if err := c.deleteTestEndpoint(ctx); err != nil {
 			return "", fmt.Errorf("delete the test endpoint %s: %w", testEndpoint, err)
 		}
-		made, err = c.Source.Host.Networks.CreateEndpoint(ctx, network, testEndpoint)
+		made, err = c.Source.Host.Networks.CreateEndpoint(ctx, network, testEndpoint, "")
 	}
 	if err != nil {
 		return "", fmt.Errorf("no endpoint can be made on HNS network %s: %w", network, err)

@@ -78,7 +78,8 @@ func (e *Executor) operate(ctx context.Context, step plan.Step) error {
 	case plan.RemovePath:
 		return e.removePath(ctx, o)
 	case plan.ConfigureService, plan.SetStartType, plan.StartService, plan.StopService, plan.DeleteService,
-		plan.RestoreService, plan.KillProcess, plan.AwaitNetwork, plan.CreateEndpoint, plan.DeleteNetwork:
+		plan.RestoreService, plan.KillProcess, plan.AwaitNetwork, plan.CreateEndpoint, plan.AttachEndpoint,
+		plan.DeleteNetwork:
 		return e.doRunning(ctx, o)
 	}
 	return e.doMachine(ctx, step.Operation)
@@ -150,6 +151,8 @@ func (e *Executor) doRunning(ctx context.Context, operation plan.Operation) erro
 		return e.awaitNetwork(ctx, o)
 	case plan.CreateEndpoint:
 		return e.createEndpoint(ctx, o)
+	case plan.AttachEndpoint:
+		return e.Host.Networks.AttachEndpoint(ctx, o.Name)
 	case plan.DeleteNetwork:
 		return absentIsFine(e.Host.Networks.DeleteNetwork(ctx, o.Network))
 	}

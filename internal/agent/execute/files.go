@@ -11,15 +11,33 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 func (e *Executor) makeDirectory(ctx context.Context, directory nodespec.Directory) error {
+	if fact, there := e.Facts.Files[directory.Path]; there {
+		if obstacle := plan.FolderObstacle(directory.Path, fact); obstacle != "" {
+			return &verb.Failure{Reason: verb.ReasonStepFailed, Message: obstacle}
+		}
+	}
 	access := directory.Access
 	if access == "" {
 		access = host.AccessInherited
 	}
 	if err := e.Host.Tree.MakeDirectory(ctx, directory.Path, access); err != nil {
 		return fmt.Errorf("make folder %s: %w", directory.Path, err)
+	}
+	if !access.Closed() {
+		return nil
+	}
+	// From here on only administrators can exchange it, as long as that is true of the folders above. Somebody may have
+	// exchanged it since the facts were gathered.
+	now, err := e.Host.Files.Stat(ctx, directory.Path)
+	if err != nil {
+		return fmt.Errorf("look at folder %s: %w", directory.Path, err)
+	}
+	if !now.Directory || now.LinkTarget != "" || now.Access != access || now.Foreign {
+		return fmt.Errorf("%s was exchanged while it was being closed to others than administrators; a user of the host does that", directory.Path)
 	}
 	return nil
 }

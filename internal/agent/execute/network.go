@@ -46,13 +46,13 @@ func (e *Executor) awaitNetwork(ctx context.Context, o plan.AwaitNetwork) error 
 }
 
 func (e *Executor) createEndpoint(ctx context.Context, o plan.CreateEndpoint) error {
-	_, err := e.Host.Networks.CreateEndpoint(ctx, o.Network, o.Name)
+	_, err := e.Host.Networks.CreateEndpoint(ctx, o.Network, o.Name, o.Address)
 	if errors.Is(err, host.ErrExist) {
 		// It is there on another network: that of a former subnet.
 		if err := absentIsFine(e.Host.Networks.DeleteEndpoint(ctx, o.Name)); err != nil {
 			return fmt.Errorf("delete the HNS endpoint %s of a former network: %w", o.Name, err)
 		}
-		_, err = e.Host.Networks.CreateEndpoint(ctx, o.Network, o.Name)
+		_, err = e.Host.Networks.CreateEndpoint(ctx, o.Network, o.Name, o.Address)
 	}
 	if err != nil {
 		return fmt.Errorf("create the HNS endpoint %s on %s: %w", o.Name, o.Network, err)

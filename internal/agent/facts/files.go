@@ -58,7 +58,9 @@ func (g *gatherer) older(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("look at %s: %w", path, err)
 		}
-		g.facts.Files[path] = plan.FileFact{Directory: info.Directory, LinkTarget: info.LinkTarget, Access: info.Access, Size: info.Size}
+		g.facts.Files[path] = plan.FileFact{
+			Directory: info.Directory, LinkTarget: info.LinkTarget, Access: info.Access, Foreign: info.Foreign, Size: info.Size,
+		}
 	}
 	return nil
 }
@@ -78,7 +80,7 @@ func (g *gatherer) file(ctx context.Context, path string) error {
 	if err != nil {
 		return fmt.Errorf("look at %s: %w", path, err)
 	}
-	fact := plan.FileFact{Directory: info.Directory, LinkTarget: info.LinkTarget, Access: info.Access}
+	fact := plan.FileFact{Directory: info.Directory, LinkTarget: info.LinkTarget, Access: info.Access, Foreign: info.Foreign}
 	switch {
 	case info.LinkTarget != "":
 	case info.Directory:

@@ -28,6 +28,9 @@ type Folder struct {
 func (f *Folder) Guard(ctx context.Context) error {
 	landed := nodespec.Within(f.Program.Path, nodespec.LandingRoot)
 	if landed {
+		if err := f.refuseForeign(ctx); err != nil {
+			return err
+		}
 		if err := f.takeRoot(ctx); err != nil {
 			return err
 		}

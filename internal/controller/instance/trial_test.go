@@ -88,7 +88,7 @@ func newTrial(t *testing.T, objects ...client.Object) *trial {
 		Client: api, Live: api, Clientset: x.clientset, Events: x.recorder, Clock: x.clock, Namespace: ourNamespace,
 		Version: "1.2.3", Line: support.CurrentLine(),
 		Cluster: x, Payload: wholePayload(t), Dial: x.dial,
-		Hosts: remote.NewPool(&remote.Dialer{Dial: x.dial, Limits: onABusyMachine()}),
+		Hosts:  remote.NewPool(&remote.Dialer{Dial: x.dial, Limits: onABusyMachine()}),
 		Jitter: func() float64 { return 0 }, Gate: openGate(),
 	}
 	t.Cleanup(x.Hosts.CloseAll)

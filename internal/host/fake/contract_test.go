@@ -88,6 +88,7 @@ func underTest(r *rig, h host.Host, p *Process) hosttest.Machine {
 		},
 		PodTarget:     func() (string, error) { return "10.0.0.4:80", nil },
 		SilencePods:   func(address string) { r.PodsCannotReach(address) },
+		GiveToUser:    func(_ context.Context, path string) error { return r.Drive().GiveTo("joe", path) },
 		Platform:      "AWS",
 		StopAntivirus: func(ctx context.Context) error { return h.Services.Stop(ctx, host.DefenderService) },
 		Events: func(_ context.Context, source string) ([]host.Event, error) {

@@ -139,6 +139,9 @@ func (d *drive) mkdir(path string, access host.Access) (made bool, err error) {
 	}
 	if at.exists() {
 		at.node.access = access
+		if access.Closed() {
+			at.node.owner = "" // it is taken from the user
+		}
 		return false, nil
 	}
 	d.add(at.parent, at.name(), access).children = map[string]*node{}

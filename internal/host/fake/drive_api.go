@@ -133,6 +133,20 @@ func (d *Drive) MkdirAll(path string) error {
 	})
 }
 
+// GiveTo makes a user of the host the owner of what is at a path, as of what that user has made.
+func (d *Drive) GiveTo(user, path string) error {
+	return d.locked("give", path, func(drive *drive) error {
+		at, err := drive.existing(path, false)
+		if err == nil && at.node == nil {
+			err = errDenied // a mounted folder has no owner
+		}
+		if err == nil {
+			at.node.owner, at.node.access = user, host.AccessInherited
+		}
+		return err
+	})
+}
+
 // Remove removes a file, link or empty folder.
 func (d *Drive) Remove(path string) error {
 	return d.changed("remove", path, func(drive *drive) error { return drive.remove(path) })

@@ -16,6 +16,7 @@ type node struct {
 	content  *content         // of files
 	link     string           // target, of links
 	access   host.Access
+	owner    string // a user of the host; empty for Administrators
 	modified time.Time
 	holds    map[*hold]struct{}
 }
@@ -117,7 +118,7 @@ func (h *hold) err() error {
 func (n *node) info() host.FileInfo {
 	return host.FileInfo{
 		Path: n.path(), Name: n.name, Directory: n.directory(), Size: n.size(), Modified: n.modified,
-		LinkTarget: n.link, Access: n.access,
+		LinkTarget: n.link, Access: n.access, Foreign: n.owner != "",
 	}
 }
 

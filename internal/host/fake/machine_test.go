@@ -26,7 +26,7 @@ func TestNetworks(t *testing.T) {
 		r.fails(r.CreateNetwork(network), host.ErrExist)
 		var got []string
 		for _, name := range []string{"a", "b", "c", "d", "e"} {
-			e, err := r.Networks.CreateEndpoint(r.ctx, "overlay", name)
+			e, err := r.Networks.CreateEndpoint(r.ctx, "overlay", name, "")
 			r.must(err)
 			got = append(got, e.Address)
 		}
@@ -34,16 +34,16 @@ func TestNetworks(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("addresses (-want +got):\n%s", diff)
 		}
-		if _, err := r.Networks.CreateEndpoint(r.ctx, "Overlay", "f"); err == nil {
+		if _, err := r.Networks.CreateEndpoint(r.ctx, "Overlay", "f", ""); err == nil {
 			t.Error("a subnet without a free address gave one")
 		}
 		r.must(r.Networks.DeleteEndpoint(r.ctx, "b"))
-		e, err := r.Networks.CreateEndpoint(r.ctx, "Overlay", "f")
+		e, err := r.Networks.CreateEndpoint(r.ctx, "Overlay", "f", "")
 		r.must(err)
 		if e.Address != "10.132.1.3" {
 			t.Errorf("address %s", e.Address)
 		}
-		_, err = r.Networks.CreateEndpoint(r.ctx, "Overlay", "a")
+		_, err = r.Networks.CreateEndpoint(r.ctx, "Overlay", "a", "")
 		r.fails(err, host.ErrExist)
 		r.must(r.Networks.DeleteNetwork(r.ctx, "Overlay"))
 		left, err := r.Networks.Endpoints(r.ctx)

@@ -48,8 +48,11 @@ func (m *Machine) checkNetwork(network host.HNSNetwork) error {
 }
 
 // loseNetworks takes away at a boot what does not outlive one: overlay networks, which hybrid-overlay-node makes so,
-// with their endpoints.
+// with their endpoints, and what the other endpoints are attached to.
 func (m *Machine) loseNetworks() {
+	for i := range m.endpoints {
+		m.endpoints[i].Attached = false
+	}
 	for _, network := range slices.Clone(m.networks) {
 		if !strings.EqualFold(network.Type, "Overlay") {
 			continue
@@ -112,7 +115,8 @@ func (n networks) DeleteNetwork(ctx context.Context, name string) error {
 	})
 }
 
-func (n networks) CreateEndpoint(ctx context.Context, network, name string) (made host.HNSEndpoint, err error) {
+func (n networks) CreateEndpoint(ctx context.Context, network, name, address string) (made host.HNSEndpoint,
+	err error) {
 	err = n.do(ctx, "CreateEndpoint", name, func(m *Machine) error {
 		i := m.network(network)
 		if i < 0 {
@@ -121,7 +125,7 @@ func (n networks) CreateEndpoint(ctx context.Context, network, name string) (mad
 		if m.endpoint(name) >= 0 {
 			return host.ErrExist
 		}
-		address, err := m.freeAddress(m.networks[i])
+		address, err := m.endpointAddress(m.networks[i], address)
 		if err != nil {
 			return err
 		}
@@ -131,6 +135,39 @@ func (n networks) CreateEndpoint(ctx context.Context, network, name string) (mad
 		return nil
 	})
 	return made, err
+}
+
+func (n networks) AttachEndpoint(ctx context.Context, name string) error {
+	return n.do(ctx, "AttachEndpoint", name, func(m *Machine) error {
+		i := m.endpoint(name)
+		if i < 0 {
+			return host.ErrNotExist
+		}
+		if !m.endpoints[i].Attached {
+			m.endpoints[i].Attached = true
+			n.p.record(KindNetwork, "attach endpoint "+name, 0)
+		}
+		return nil
+	})
+}
+
+// endpointAddress returns the address that an endpoint gets that asks for this one, or for any.
+func (m *Machine) endpointAddress(network host.HNSNetwork, wanted string) (string, error) {
+	if wanted == "" {
+		return m.freeAddress(network)
+	}
+	subnet, err := netip.ParsePrefix(network.Subnet)
+	if err != nil {
+		return "", err
+	}
+	address, err := netip.ParseAddr(wanted)
+	taken := slices.ContainsFunc(m.endpoints, func(e host.HNSEndpoint) bool {
+		return e.Network == network.Name && e.Address == wanted
+	})
+	if err != nil || !subnet.Contains(address) || taken {
+		return "", fmt.Errorf("the IP address %s is invalid, reserved or in use", wanted)
+	}
+	return wanted, nil
 }
 
 // freeAddress returns the lowest address of the subnet that no endpoint has; the first is the gateway's, the last the

@@ -166,7 +166,7 @@ func TestReboot(t *testing.T) {
 		r.must(r.CreateNetwork(host.HNSNetwork{Name: "net", Type: "NAT", Subnet: "10.1.0.0/24"}))
 		before := r.Snapshot()
 		r.must(r.CreateNetwork(host.HNSNetwork{Name: "overlay", Type: "Overlay", Subnet: "10.2.0.0/24"}))
-		_, err := r.Networks.CreateEndpoint(r.ctx, "overlay", "endpoint")
+		_, err := r.Networks.CreateEndpoint(r.ctx, "overlay", "endpoint", "")
 		r.must(err)
 		r.must(r.Power.Reboot(r.ctx, "test"))
 		r.until(r.Running)

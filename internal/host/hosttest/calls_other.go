@@ -66,9 +66,14 @@ func (w networksCalls) Endpoints(ctx context.Context) ([]host.HNSEndpoint, error
 	return w.of.Endpoints(ctx)
 }
 
-func (w networksCalls) CreateEndpoint(ctx context.Context, network, name string) (host.HNSEndpoint, error) {
+func (w networksCalls) CreateEndpoint(ctx context.Context, network, name, address string) (host.HNSEndpoint, error) {
 	w.note("Networks.CreateEndpoint")
-	return w.of.CreateEndpoint(ctx, network, name)
+	return w.of.CreateEndpoint(ctx, network, name, address)
+}
+
+func (w networksCalls) AttachEndpoint(ctx context.Context, name string) error {
+	w.note("Networks.AttachEndpoint")
+	return w.of.AttachEndpoint(ctx, name)
 }
 
 func (w networksCalls) DeleteEndpoint(ctx context.Context, name string) error {

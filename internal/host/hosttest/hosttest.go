@@ -54,6 +54,8 @@ type Machine struct {
 	PodTarget func() (address string, err error)
 	// SilencePods makes sure that pods get no answer from an address. Nil where nobody would answer, as on every network.
 	SilencePods func(address string)
+	// GiveToUser makes an account that is no administrator the owner of a folder. Nil where the suite cannot do that.
+	GiveToUser func(ctx context.Context, path string) error
 	// Platform is the cloud that the machine is in, if it has a metadata service.
 	Platform string
 }

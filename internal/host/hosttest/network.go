@@ -109,7 +109,7 @@ func networkBehaviors() []Behavior {
 		}},
 		{"Networks.DeleteNetwork", "a deleted network is gone with its endpoints", func(s *suite) {
 			s.network()
-			_, err := s.Networks.CreateEndpoint(s.ctx, networkName, "wmco-contract-a")
+			_, err := s.Networks.CreateEndpoint(s.ctx, networkName, "wmco-contract-a", "")
 			s.must(err)
 			s.must(s.Networks.DeleteNetwork(s.ctx, networkName))
 			is(s, "networks", len(listed(s)), 0)
@@ -125,7 +125,7 @@ func networkBehaviors() []Behavior {
 
 func endpointBehaviors() []Behavior {
 	create := func(s *suite, name string) host.HNSEndpoint {
-		made, err := s.Networks.CreateEndpoint(s.ctx, networkName, name)
+		made, err := s.Networks.CreateEndpoint(s.ctx, networkName, name, "")
 		s.must(err)
 		return made
 	}
@@ -143,15 +143,52 @@ func endpointBehaviors() []Behavior {
 		}},
 		{"Networks.CreateEndpoint", "an endpoint needs a network that is there", func(s *suite) {
 			s.network()
-			_, err := s.Networks.CreateEndpoint(s.ctx, networkName+"-none", "wmco-contract-a")
+			_, err := s.Networks.CreateEndpoint(s.ctx, networkName+"-none", "wmco-contract-a", "")
 			s.fails(err, host.ErrNotExist)
 		}},
 		{"Networks.CreateEndpoint", "a second endpoint of the same name is refused", func(s *suite) {
 			s.network()
 			create(s, "wmco-contract-a")
-			_, err := s.Networks.CreateEndpoint(s.ctx, networkName, "wmco-contract-a")
+			_, err := s.Networks.CreateEndpoint(s.ctx, networkName, "wmco-contract-a", "")
 			s.fails(err, host.ErrExist)
 			is(s, "endpoints", len(s.endpoints()), 1)
+		}},
+		{"Networks.CreateEndpoint", "an endpoint gets the address that is given, if it is free", func(s *suite) {
+			s.network()
+			const address = "10.213.77.9"
+			made, err := s.Networks.CreateEndpoint(s.ctx, networkName, "wmco-contract-a", address)
+			s.must(err)
+			is(s, "address", made.Address, address)
+			_, err = s.Networks.CreateEndpoint(s.ctx, networkName, "wmco-contract-b", address)
+			s.refused("a second endpoint with the address", err)
+			if got := s.endpoints(); !slices.Equal(got, []host.HNSEndpoint{made}) {
+				s.Errorf("got %+v, want %+v", got, made)
+			}
+		}},
+		{"Networks.AttachEndpoint", "an attached endpoint is listed so, also when it is attached again", func(s *suite) {
+			s.network()
+			wanted, other := create(s, "wmco-contract-a"), create(s, "wmco-contract-b")
+			is(s, "attached when it was made", wanted.Attached || s.endpoints()[0].Attached, false)
+			for range 2 {
+				s.must(s.Networks.AttachEndpoint(s.ctx, "WMCO-contract-a"))
+				for _, each := range s.endpoints() {
+					is(s, each.Name+" is attached", each.Attached, each.Name != other.Name)
+				}
+			}
+			s.must(s.Networks.DeleteEndpoint(s.ctx, "wmco-contract-a"))
+			is(s, "endpoints", len(s.endpoints()), 1)
+		}},
+		{"Networks.AttachEndpoint", "what is not there cannot be attached", func(s *suite) {
+			s.network()
+			s.fails(s.Networks.AttachEndpoint(s.ctx, "wmco-contract-none"), host.ErrNotExist)
+		}},
+		{"Networks.AttachEndpoint", "the adapter of kube-proxy's endpoint is not taken for the machine's own", func(s *suite) {
+			s.network()
+			before := s.info().Addresses
+			made := create(s, host.SourceVIPEndpoint)
+			s.must(s.Networks.AttachEndpoint(s.ctx, host.SourceVIPEndpoint))
+			is(s, "the address is among the machine's", slices.Contains(s.info().Addresses, made.Address), false)
+			is(s, "the first address of the machine", s.info().Addresses[0], before[0])
 		}},
 		{"Networks.Endpoints", "an endpoint is listed as it was made", func(s *suite) {
 			s.network()

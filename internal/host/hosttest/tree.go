@@ -36,6 +36,33 @@ func directoryBehaviors() []Behavior {
 			s.must(s.Tree.MakeDirectory(s.ctx, folder, host.AccessAdministrators))
 			is(s, "access", s.stat(folder).Access, host.AccessAdministrators)
 		}},
+		{"Tree.MakeDirectory", "a folder that all may read is changed by administrators only", func(s *suite) {
+			s.must(s.Tree.MakeDirectory(s.ctx, folder, host.AccessReadable))
+			is(s, "access", s.stat(folder).Access, host.AccessReadable)
+			is(s, "foreign", s.stat(folder).Foreign, false)
+			s.mkdir(folder + `\below`)
+			is(s, "access below", s.stat(folder+`\below`).Access, host.AccessInherited)
+			for _, access := range []host.Access{host.AccessInherited, host.AccessReadable, host.AccessAdministrators,
+				host.AccessReadable} {
+				s.must(s.Tree.MakeDirectory(s.ctx, folder, access))
+				is(s, "access", s.stat(folder).Access, access)
+			}
+		}},
+		{"Tree.MakeDirectory", "a folder of a user's is foreign until it is closed", func(s *suite) {
+			s.mkdir(folder)
+			is(s, "foreign", s.stat(folder).Foreign, false)
+			if s.machine.GiveToUser == nil {
+				s.notHere("the suite cannot give a folder to a user here")
+			}
+			for _, access := range []host.Access{host.AccessReadable, host.AccessAdministrators} {
+				s.must(s.machine.GiveToUser(s.ctx, folder))
+				is(s, "foreign", s.stat(folder).Foreign, true)
+				is(s, "access", s.stat(folder).Access, host.AccessInherited)
+				s.must(s.Tree.MakeDirectory(s.ctx, folder, access))
+				is(s, "foreign once it is closed", s.stat(folder).Foreign, false)
+				is(s, "access", s.stat(folder).Access, access)
+			}
+		}},
 		{"Tree.MakeDirectory", "making a folder that is there sets who may use it, both ways", func(s *suite) {
 			s.mkdir(folder)
 			s.write(folder+`\file`, "x")

@@ -23,32 +23,30 @@ const accessParts = windows.OWNER_SECURITY_INFORMATION | windows.DACL_SECURITY_I
 
 // securityOf is what a new file or folder is made with; nil when it inherits.
 func securityOf(access host.Access, folder bool) (*windows.SecurityAttributes, error) {
-	sddl := administratorsFileSDDL
-	if folder {
-		sddl = administratorsFolderSDDL
-	}
-	switch access {
-	case host.AccessInherited, "":
+	if access == host.AccessInherited || access == "" {
 		return nil, nil //nolint:nilnil // no attributes is what Windows calls inherited
-	case host.AccessAdministrators:
-		descriptor, err := windows.SecurityDescriptorFromString(sddl)
-		if err != nil {
-			return nil, fmt.Errorf("make a security descriptor of %q: %w", sddl, err)
-		}
-		attributes := &windows.SecurityAttributes{SecurityDescriptor: descriptor}
-		attributes.Length = uint32(unsafe.Sizeof(*attributes))
-		return attributes, nil
 	}
-	return nil, fmt.Errorf("there is no access %q", access)
+	sddl := sddlOf(access, folder)
+	if sddl == "" {
+		return nil, fmt.Errorf("there is no access %q", access)
+	}
+	descriptor, err := windows.SecurityDescriptorFromString(sddl)
+	if err != nil {
+		return nil, fmt.Errorf("make a security descriptor of %q: %w", sddl, err)
+	}
+	attributes := &windows.SecurityAttributes{SecurityDescriptor: descriptor}
+	attributes.Length = uint32(unsafe.Sizeof(*attributes))
+	return attributes, nil
 }
 
-// readAccess reads who may use an open file or folder.
-func readAccess(handle windows.Handle) (host.Access, error) {
+// readAccess reads who may use an open file or folder, and whether it is foreign.
+func readAccess(handle windows.Handle) (access host.Access, others bool, err error) {
 	descriptor, err := windows.GetSecurityInfo(handle, windows.SE_FILE_OBJECT, accessParts)
 	if err != nil {
-		return "", fmt.Errorf("read the security descriptor: %w", err)
+		return "", false, fmt.Errorf("read the security descriptor: %w", err)
 	}
-	return accessOf(descriptor.String()), nil
+	sddl := descriptor.String()
+	return accessOf(sddl), foreign(sddl), nil
 }
 
 // setFolderAccess changes who may use a folder that is there. One that has the access already is left alone, with
@@ -60,15 +58,15 @@ func setFolderAccess(path drivePath, access host.Access) error {
 	if err != nil {
 		return err
 	}
-	now, err := readAccess(handle)
+	now, _, err := readAccess(handle)
 	_ = windows.CloseHandle(handle) // read only
 	if err != nil || now == access || access == "" && now == host.AccessInherited {
 		return err
 	}
 	sddl, parts := inheritedSDDL,
 		windows.SECURITY_INFORMATION(windows.DACL_SECURITY_INFORMATION|windows.UNPROTECTED_DACL_SECURITY_INFORMATION)
-	if access == host.AccessAdministrators {
-		sddl, parts = administratorsFolderSDDL, accessParts|windows.PROTECTED_DACL_SECURITY_INFORMATION
+	if access.Closed() {
+		sddl, parts = sddlOf(access, true), accessParts|windows.PROTECTED_DACL_SECURITY_INFORMATION
 	}
 	if handle, err = openEntry(path, rights, shareAll); err != nil {
 		return err

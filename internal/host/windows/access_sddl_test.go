@@ -1,6 +1,7 @@
 package windows
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/windows-machine-config/wmco/internal/host"
@@ -38,6 +39,27 @@ func TestAccessOf(t *testing.T) {
 		"a creator's permission":            "O:BAD:P(A;;FA;;;SY)(A;OICIIO;FA;;;CO)",
 		"a DACL in the place of the owner":  "D:P(A;;FA;;;SY)(A;;FA;;;BA)",
 		"protection in the audit list only": "O:BAD:(A;;FA;;;SY)(A;;FA;;;BA)S:P(AU;SA;FA;;;WD)",
+		"users who may add to a readable folder": "O:BAD:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;0x1200a9;;;BU)" +
+			"(A;CI;0x6;;;BU)(A;OICIIO;FA;;;CO)",
+		"users with all rights below a readable folder": "O:BAD:P(A;OICI;FA;;;SY)(A;OICI;0x1200a9;;;BU)" +
+			"(A;CIIO;FA;;;BU)(A;OICIIO;FA;;;CO)",
+		"a readable folder of a user":                  strings.Replace(readableFolderSDDL, "O:BA", "O:S-1-5-21-1-2-3-1001", 1),
+		"a readable folder with an account of its own": readableFolderSDDL + "(A;OICI;FA;;;S-1-5-21-1-2-3-1001)",
+		"a readable folder that inherits":              strings.Replace(readableFolderSDDL, "D:P", "D:AI", 1),
+	}
+	readable := map[string]string{
+		"a folder as it is made": readableFolderSDDL,
+		"a folder as Windows prints it": "O:BAG:SYD:PAI(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;0x1200a9;;;BU)" +
+			"(A;CIIO;DCLC;;;BU)(A;OICIIO;FA;;;CO)",
+		"identifiers in full, in another order": "O:S-1-5-18D:P(A;OICIIO;0x1f01ff;;;S-1-3-0)(A;CIIO;0x6;;;S-1-5-32-545)" +
+			"(A;OICI;0x1200a9;;;S-1-5-32-545)(A;OICI;FA;;;S-1-5-32-544)",
+	}
+	for name, sddl := range readable {
+		t.Run("to be read by all users: "+name, func(t *testing.T) {
+			if got := accessOf(sddl); got != host.AccessReadable {
+				t.Errorf("%s: %s", sddl, got)
+			}
+		})
 	}
 	for name, sddl := range others {
 		t.Run("not for administrators only: "+name, func(t *testing.T) {
@@ -48,12 +70,41 @@ func TestAccessOf(t *testing.T) {
 	}
 }
 
+func TestForeign(t *testing.T) {
+	const joe = "S-1-5-21-1-2-3-1001"
+	for name, test := range map[string]struct {
+		sddl string
+		want bool
+	}{
+		"what an administrator makes in C:\\": {"O:BAG:SYD:AI(A;OICIID;FA;;;SY)(A;OICIID;FA;;;BA)(A;OICIID;0x1200a9;;;BU)" +
+			"(A;CIID;LC;;;BU)(A;CIID;DC;;;BU)(A;OICIIOID;GA;;;CO)", false},
+		"what a user makes in C:\\":                     {"O:" + joe + "D:AI(A;OICIID;FA;;;SY)(A;OICIID;FA;;;BA)(A;ID;FA;;;" + joe + ")", true},
+		"a readable folder":                             {readableFolderSDDL, false},
+		"what belongs to Windows":                       {"O:" + trustedInstaller + "D:P(A;;FA;;;" + trustedInstaller + ")", false},
+		"a user may change its permissions":             {"O:BAD:(A;OICI;FA;;;SY)(A;;RCWD;;;" + joe + ")", true},
+		"a user may take it":                            {"O:BAD:(A;OICI;FA;;;SY)(A;;0x80000;;;" + joe + ")", true},
+		"a user may change it, but not its permissions": {"O:SYD:(A;OICI;FA;;;SY)(A;OICI;0x1301bf;;;" + joe + ")", false},
+		"rights that the folder above hands down":       {"O:BAD:AI(A;OICIID;FA;;;" + joe + ")", false},
+		"a right that is refused":                       {"O:BAD:P(D;;FA;;;" + joe + ")", false},
+		"everyone, by the lack of a DACL":               {"O:BAD:NO_ACCESS_CONTROL", true},
+		"an entry that cannot be read":                  {"O:BAD:P(A;;FA", true},
+		"no descriptor":                                 {"", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := foreign(test.sddl); got != test.want {
+				t.Errorf("%s: %v", test.sddl, got)
+			}
+		})
+	}
+}
+
 func FuzzAccessOf(f *testing.F) {
 	f.Add(administratorsFolderSDDL)
+	f.Add(readableFolderSDDL)
 	f.Add("O:BAG:SYD:PAI(A;OICI;FA;;;SY)S:(AU;;FA;;;WD)")
 	f.Fuzz(func(t *testing.T, sddl string) {
-		if access := accessOf(sddl); access != host.AccessInherited && access != host.AccessAdministrators {
-			t.Error(access)
+		if access := accessOf(sddl); access.Closed() && foreign(sddl) {
+			t.Errorf("%s is %s and foreign", sddl, access)
 		}
 	})
 }

@@ -3,6 +3,7 @@
 package windows
 
 import (
+	"context"
 	"os"
 	"testing"
 
@@ -80,6 +81,20 @@ func TestAccess(t *testing.T) {
 			t.Error("accepted")
 		}
 	})
+}
+
+// giveToUsers makes the group Users the owner of a folder, with the right to restore files that Open takes.
+func giveToUsers(_ context.Context, path string) error {
+	p, err := parsePath(path)
+	if err != nil {
+		return err
+	}
+	handle, err := openEntry(p, windows.READ_CONTROL|windows.WRITE_OWNER|windows.WRITE_DAC, shareAll)
+	if err != nil {
+		return err
+	}
+	defer windows.CloseHandle(handle) //nolint:errcheck // the change is made
+	return setSecurity(handle, windows.SE_FILE_OBJECT, "O:BU"+inheritedSDDL, accessParts|windows.UNPROTECTED_DACL_SECURITY_INFORMATION)
 }
 
 // The files in the layers of a container's image belong to TrustedInstaller; administrators may read them.

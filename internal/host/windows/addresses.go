@@ -37,14 +37,15 @@ func addresses() (list []string, static bool, err error) {
 // adapterDHCP is IP_ADAPTER_DHCP_ENABLED (iptypes.h).
 const adapterDHCP = 0x4
 
-// listAdapters returns the adapters that are up.
+// listAdapters returns the machine's own adapters that are up.
 func listAdapters() ([]adapter, error) {
 	var adapters []adapter
 	err := eachAdapter(func(at *windows.IpAdapterAddresses) {
 		if at.OperStatus != windows.IfOperStatusUp || at.IfType == windows.IF_TYPE_SOFTWARE_LOOPBACK {
 			return
 		}
-		found := adapter{index: at.IfIndex, metric: at.Ipv4Metric, dhcp: at.Flags&adapterDHCP != 0}
+		found := adapter{index: at.IfIndex, metric: at.Ipv4Metric, dhcp: at.Flags&adapterDHCP != 0,
+			name: windows.UTF16PtrToString(at.FriendlyName)}
 		for unicast := at.FirstUnicastAddress; unicast != nil; unicast = unicast.Next {
 			if address, ok := netip.AddrFromSlice(unicast.Address.IP()); ok {
 				found.addresses = append(found.addresses, address.Unmap())
@@ -52,7 +53,7 @@ func listAdapters() ([]adapter, error) {
 		}
 		adapters = append(adapters, found)
 	})
-	return adapters, err
+	return ownAdapters(adapters), err
 }
 
 // eachAdapter goes through the network adapters with their IPv4 addresses.

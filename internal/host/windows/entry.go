@@ -130,7 +130,7 @@ func complete(path drivePath, info *host.FileInfo) error {
 	if !info.Directory && info.LinkTarget == "" {
 		info.Size = int64(data.FileSizeHigh)<<32 | int64(data.FileSizeLow)
 	}
-	info.Access, err = readAccess(handle)
+	info.Access, info.Foreign, err = readAccess(handle)
 	return err
 }
 

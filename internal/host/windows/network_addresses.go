@@ -4,14 +4,26 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
 )
 
 // adapter is a network adapter with its IPv4 addresses.
 type adapter struct {
 	index     uint32
 	metric    uint32 // of the adapter itself
+	name      string // "vEthernet (Ethernet 2)"
 	addresses []netip.Addr
 	dhcp      bool
+}
+
+// ownAdapters are the adapters that the machine itself is reached by. Windows makes one more for kube-proxy's endpoint
+// when that is attached, named after it, with an address of the pod subnet and perhaps a default route into it.
+func ownAdapters(all []adapter) []adapter {
+	return slices.DeleteFunc(slices.Clone(all), func(a adapter) bool {
+		return strings.HasPrefix(strings.ToLower(a.name), strings.ToLower("vEthernet ("+host.SourceVIPEndpoint+")"))
+	})
 }
 
 // defaultRoute is a route to everywhere.

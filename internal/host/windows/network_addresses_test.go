@@ -74,3 +74,24 @@ func TestWhetherTheAddressOfTheDefaultRouteIsStatic(t *testing.T) {
 		})
 	}
 }
+
+// kube-proxy's endpoint gives the machine an adapter that the machine is not reached by.
+func TestTheAdapterOfKubeProxysEndpointIsNotTheMachinesOwn(t *testing.T) {
+	own := func(index, metric uint32, name, address string) adapter {
+		return adapter{index: index, metric: metric, name: name, addresses: []netip.Addr{netip.MustParseAddr(address)}}
+	}
+	adapters := ownAdapters([]adapter{
+		own(4, 5, "vEthernet (VIPEndpoint)", "10.132.1.2"), own(5, 5, "VETHERNET (vipendpoint) 2", "10.132.1.3"),
+		own(7, 25, "vEthernet (Ethernet 2)", "10.0.0.5"),
+	})
+	if got := orderAddresses(adapters, []defaultRoute{{4, 0}, {5, 0}, {7, 0}}); !slices.Equal(got, []string{"10.0.0.5"}) {
+		t.Errorf("the machine's addresses are %v", got)
+	}
+	best, found := defaultOf(adapters, []route{
+		{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParseAddr("10.132.1.1"), 4, 0},
+		{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParseAddr("10.0.0.1"), 7, 0},
+	})
+	if !found || best.index != 7 {
+		t.Errorf("the default route is %+v", best)
+	}
+}

@@ -28,8 +28,9 @@ import (
 // Query is {"SchemaVersion":{"Major":2,"Minor":0},"Flags":0}, never with a filter. Of a network these properties are
 // read: ID, Name, Type, Ipams[].Subnets[].IpAddressPrefix; of an endpoint: ID, Name, HostComputeNetwork (the network's
 // ID), IpConfigurations[].IpAddress. An endpoint is made of {"Name":..., "HostComputeNetwork":...,
-// "SchemaVersion":{"Major":2,"Minor":0}}; HNS chooses its addresses. HNS takes a network's endpoints away with the
-// network.
+// "SchemaVersion":{"Major":2,"Minor":0}} and, for a certain address, "IpConfigurations":[{"IpAddress":...,
+// "PrefixLength":...}]; else HNS chooses one. HNS takes a network's endpoints away with the network. Attaching them is
+// in networks_attach.go.
 type networks struct{}
 
 // listAttempts is how often a list is begun again that something in it was deleted under, as pods' endpoints are all
@@ -67,20 +68,26 @@ func (networks) Endpoints(ctx context.Context) ([]host.HNSEndpoint, error) {
 		if err != nil {
 			return nil, err
 		}
+		attached, err := listAttached()
+		if err != nil {
+			return nil, err
+		}
 		names := map[string]string{}
 		for _, network := range networks {
 			names[strings.ToLower(network.Id)] = network.Name
 		}
 		list := make([]host.HNSEndpoint, 0, len(found))
 		for _, endpoint := range found {
-			list = append(list, describeEndpoint(endpoint, names[strings.ToLower(endpoint.HostComputeNetwork)]))
+			described := describeEndpoint(endpoint, names[strings.ToLower(endpoint.HostComputeNetwork)])
+			described.Attached = attached[strings.ToLower(endpoint.Id)]
+			list = append(list, described)
 		}
 		return list, nil
 	})
 }
 
-func (networks) CreateEndpoint(ctx context.Context, network, name string) (host.HNSEndpoint, error) {
-	made, err := detached(ctx, func() (host.HNSEndpoint, error) { return createEndpoint(network, name) })
+func (networks) CreateEndpoint(ctx context.Context, network, name, address string) (host.HNSEndpoint, error) {
+	made, err := detached(ctx, func() (host.HNSEndpoint, error) { return createEndpoint(network, name, address) })
 	if err != nil {
 		return host.HNSEndpoint{}, fmt.Errorf("create HNS endpoint %s: %w", name, err)
 	}
@@ -161,7 +168,7 @@ func deleteEndpoint(name string) error {
 	return err
 }
 
-func createEndpoint(network, name string) (host.HNSEndpoint, error) {
+func createEndpoint(network, name, address string) (host.HNSEndpoint, error) {
 	endpoints, err := listEndpoints()
 	if err != nil {
 		return host.HNSEndpoint{}, err
@@ -179,7 +186,8 @@ func createEndpoint(network, name string) (host.HNSEndpoint, error) {
 		if !strings.EqualFold(found.Name, network) {
 			continue
 		}
-		made, err := found.CreateEndpoint(&hcn.HostComputeEndpoint{Name: name, SchemaVersion: hcn.V2SchemaVersion()})
+		made, err := found.CreateEndpoint(&hcn.HostComputeEndpoint{Name: name, SchemaVersion: hcn.V2SchemaVersion(),
+			IpConfigurations: configurationOf(found, address)})
 		if err != nil {
 			return host.HNSEndpoint{}, hnsError(err)
 		}

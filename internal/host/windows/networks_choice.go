@@ -39,3 +39,12 @@ func addressOf(addresses []string) string {
 	}
 	return first
 }
+
+// prefixLengthOf returns the length of a subnet's prefix; zero, which leaves it to HNS, for what is none.
+func prefixLengthOf(subnet string) uint8 {
+	prefix, err := netip.ParsePrefix(subnet)
+	if err != nil {
+		return 0
+	}
+	return uint8(prefix.Bits())
+}

@@ -26,7 +26,7 @@ func TestNetworks(t *testing.T) {
 		const name = "wmco-no-such-name"
 		fails(t, networks{}.DeleteNetwork(t.Context(), name), host.ErrNotExist)
 		fails(t, networks{}.DeleteEndpoint(t.Context(), name), host.ErrNotExist)
-		_, err := networks{}.CreateEndpoint(t.Context(), name, name)
+		_, err := networks{}.CreateEndpoint(t.Context(), name, name, "")
 		fails(t, err, host.ErrNotExist)
 	})
 }

@@ -54,7 +54,8 @@ type library struct {
 var libraries = []library{
 	{"computenetwork.dll", []string{"computenetwork.c", "objects.c", "addresses.c", "store.c", "json.c", "features.c",
 		"computenetwork.def"}, []string{"ole32"}, false},
-	{"vmcompute.dll", []string{"vmcompute.c", "vmcompute.def"}, []string{"ole32"}, false},
+	{"vmcompute.dll", []string{"vmcompute.c", "objects.c", "addresses.c", "store.c", "json.c", "features.c",
+		"vmcompute.def"}, []string{"ole32"}, false},
 	{"dismapi.dll", []string{"dismapi.c", "features.c", "dismapi.def"}, nil, false},
 	{"wmco-lab-firewall.dll", []string{"firewall.c", "automation.c", "enumerator.c", "rules.c", "firewall.def"},
 		[]string{"ole32", "oleaut32", "uuid"}, false},

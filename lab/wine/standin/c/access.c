@@ -52,6 +52,33 @@ static DWORD read_wine(HANDLE h, SECURITY_INFORMATION parts, PSECURITY_DESCRIPTO
 }
 
 /*
+ * give_to_administrators puts the Administrators group in the place of the owner, also in the access list: on Windows Server it owns what an
+ * administrator's programs make, and Wine has the Linux file's owner there. Its identifier is no longer than that of any account.
+ */
+static void give_to_administrators(PSECURITY_DESCRIPTOR descriptor) {
+    static const unsigned char administrators[] = {1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0, 0x20, 2, 0, 0};
+    unsigned char former[SECURITY_MAX_SID_SIZE];
+    BOOL is, defaulted;
+    PSID owner = NULL;
+    PACL dacl = NULL;
+    if (!GetSecurityDescriptorOwner(descriptor, &owner, &defaulted) || owner == NULL) return;
+    size_t count = ((const unsigned char *)owner)[1], size = 8 + 4 * count;
+    if (count < 2 || size > sizeof former) return;
+    memcpy(former, owner, size);
+    memcpy(owner, administrators, sizeof administrators);
+    if (!GetSecurityDescriptorDacl(descriptor, &is, &dacl, &defaulted) || dacl == NULL) return;
+    char *at = (char *)(dacl + 1);
+    for (WORD i = 0; i < dacl->AceCount; i++) {
+        char *sid = at + sizeof(ACE_HEADER) + sizeof(ACCESS_MASK);
+        const ACE_HEADER *header = (const ACE_HEADER *)at;
+        if (header->AceSize >= sizeof(ACE_HEADER) + sizeof(ACCESS_MASK) + size && memcmp(sid, former, size) == 0) {
+            memcpy(sid, administrators, sizeof administrators);
+        }
+        at += header->AceSize;
+    }
+}
+
+/*
  * Wine holds programs to the access list of a registry key, but hands no entries down from the key above: an empty list that lets inherited
  * entries in would shut everyone out. So a list that is set gets one entry more, for everyone, which is not shown.
  */
@@ -81,7 +108,11 @@ DWORD WINAPI Lab_GetSecurityInfo(HANDLE h, SE_OBJECT_TYPE type, SECURITY_INFORMA
     BOOL is, defaulted;
     if (out == NULL) return ERROR_INVALID_PARAMETER;
     *out = type == SE_FILE_OBJECT ? read_kept(h) : NULL;
-    DWORD code = *out != NULL ? ERROR_SUCCESS : read_wine(h, parts, out);
+    DWORD code = ERROR_SUCCESS;
+    if (*out == NULL) {
+        code = read_wine(h, parts, out);
+        if (code == ERROR_SUCCESS && type == SE_FILE_OBJECT) give_to_administrators(*out);
+    }
     if (code != ERROR_SUCCESS) return code;
     if (type == SE_REGISTRY_KEY) narrow(*out);
     if (owner != NULL) GetSecurityDescriptorOwner(*out, owner, &defaulted);

@@ -2,6 +2,7 @@
 #include "objects.h"
 
 #include <dismapi.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,8 +34,27 @@ static void delete_network(const char *id) {
     store_delete(NETWORK, id);
 }
 
-/* forget_after_boot drops the networks that were made not to outlive a boot. */
+int object_attached(const struct json *endpoint) {
+    const struct json *attached = json_get(endpoint, "LabAttached");
+    return attached != NULL && attached->kind == JSON_TRUE;
+}
+
+static HRESULT set_attached(const char *id, struct json *endpoint, enum json_kind attached) {
+    json_set(endpoint, "LabAttached", json_new(attached));
+    return store_save(ENDPOINT, id, endpoint);
+}
+
+HRESULT object_attach(const char *id, struct json *endpoint) { return set_attached(id, endpoint, JSON_TRUE); }
+
+/* forget_after_boot drops the networks that were made not to outlive a boot, and all attachments. */
 static void forget_after_boot(void) {
+    struct json *endpoints = store_list(ENDPOINT);
+    for (struct json *e = endpoints->first; e != NULL; e = e->next) {
+        char id[ID_LENGTH + 1];
+        snprintf(id, sizeof id, "%s", json_text(e, "ID"));
+        if (object_attached(e)) set_attached(id, e, JSON_FALSE);
+    }
+    json_free(endpoints);
     struct json *networks = store_list(NETWORK);
     for (const struct json *n = networks->first; n != NULL; n = n->next) {
         if (flags(n) & NON_PERSISTENT) delete_network(json_text(n, "ID"));

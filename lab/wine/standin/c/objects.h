@@ -19,6 +19,12 @@ HRESULT object_modify(enum kind kind, const char *id, const struct json *request
 /* object_delete takes an object away, a network with its endpoints. */
 HRESULT object_delete(enum kind kind, const char *id);
 
+/* object_attach keeps that an endpoint is attached to the host, until the host boots. */
+HRESULT object_attach(const char *id, struct json *endpoint);
+
+/* object_attached tells whether an endpoint is attached. */
+int object_attached(const struct json *endpoint);
+
 /* not_found is the code for an object of that kind that is not there. */
 HRESULT not_found(enum kind kind);
 

@@ -1,15 +1,24 @@
 /*
- * vmcompute.dll of the lab: of the first Host Networking API only the version of the service, by which hcsshim/hcn learns what
- * Windows can do (HNSCall GET /globals/version).
+ * vmcompute.dll of the lab: of the first Host Networking API (HNSCall) the version of the service, by which hcsshim/hcn learns what Windows
+ * can do; the list of endpoints with their state; and the attachment of one to the host.
  *
- * It simulates: version 13.3, which Windows Server 2022 has; 9.5 where the registry says build 17763 (Windows Server 2019).
- * It does not simulate: any other call of HNSCall (answered with an error), and no Host Compute Service: no container can be made.
+ * It simulates: version 13.3, which Windows Server 2022 has; 9.5 where the registry says build 17763 (Windows Server 2019). Endpoints are
+ * those of computenetwork.dll. An attachment lasts until the endpoint is deleted or the host boots.
+ * It does not simulate: any other call of HNSCall (answered with an error). An attached endpoint gives the host no adapter. There is no Host
+ * Compute Service: no container can be made.
  */
 #include <objbase.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <windows.h>
 
+#include "objects.h"
+
 #define VERSION_KEY L"SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion"
+#define ENDPOINTS "/endpoints/"
+
+enum { CREATED = 1, ATTACHED = 2 };
 
 BOOL WINAPI DllMain(HINSTANCE instance, DWORD reason, void *reserved) {
     (void)reserved;
@@ -17,22 +26,117 @@ BOOL WINAPI DllMain(HINSTANCE instance, DWORD reason, void *reserved) {
     return TRUE;
 }
 
-static const WCHAR *version(void) {
+static struct json *version(void) {
     WCHAR build[16] = {0};
     DWORD size = sizeof build;
     LONG code = RegGetValueW(HKEY_LOCAL_MACHINE, VERSION_KEY, L"CurrentBuild", RRF_RT_REG_SZ, NULL, build, &size);
-    if (code == ERROR_SUCCESS && _wtoi(build) <= 17763) return L"{\"Success\":true,\"Output\":{\"Major\":9,\"Minor\":5}}";
-    return L"{\"Success\":true,\"Output\":{\"Major\":13,\"Minor\":3}}";
+    int older = code == ERROR_SUCCESS && _wtoi(build) <= 17763;
+    struct json *value = json_new(JSON_OBJECT);
+    json_set(value, "Major", json_number(older ? 9 : 13));
+    json_set(value, "Minor", json_number(older ? 5 : 3));
+    return value;
+}
+
+/* describe is an endpoint as the first API has it. */
+static struct json *describe(const struct json *endpoint) {
+    struct json *value = json_new(JSON_OBJECT);
+    json_set(value, "ID", json_string(json_text(endpoint, "ID")));
+    json_set(value, "Name", json_string(json_text(endpoint, "Name")));
+    json_set(value, "VirtualNetwork", json_string(json_text(endpoint, "HostComputeNetwork")));
+    json_set(value, "State", json_number(object_attached(endpoint) ? ATTACHED : CREATED));
+    return value;
+}
+
+static struct json *list(void) {
+    struct json *endpoints = store_list(ENDPOINT), *value = json_new(JSON_ARRAY);
+    for (const struct json *e = endpoints->first; e != NULL; e = e->next) json_append(value, describe(e));
+    json_free(endpoints);
+    return value;
+}
+
+/* attach gives an endpoint to the host; *error says why it does not. */
+static struct json *attach(const char *id, const char *request, const char **error) {
+    struct json *asked = json_parse(request), *endpoint = store_load(ENDPOINT, id), *value = NULL;
+    if (strcmp(json_text(asked, "SystemType"), "Host") != 0 || strcmp(json_text(asked, "CompartmentId"), "1") != 0) {
+        *error = "The lab attaches endpoints only to the host, in its own compartment.";
+    } else if (endpoint == NULL) {
+        *error = "Element not found.";
+    } else if (FAILED(object_attach(id, endpoint))) {
+        *error = "The attachment cannot be kept.";
+    } else {
+        value = json_new(JSON_OBJECT);
+    }
+    json_free(asked);
+    json_free(endpoint);
+    return value;
+}
+
+/* act does a call on endpoints; NULL: *error says why not. */
+static struct json *act(const char *method, const char *path, const char *request, const char **error) {
+    static const char tail[] = "/attach";
+    char id[ID_LENGTH + 1];
+    if (_stricmp(method, "GET") == 0 && _stricmp(path, ENDPOINTS) == 0) return list();
+    if (_stricmp(method, "POST") == 0 && _strnicmp(path, ENDPOINTS, strlen(ENDPOINTS)) == 0) {
+        const char *at = path + strlen(ENDPOINTS);
+        if (strlen(at) == ID_LENGTH + strlen(tail) && _stricmp(at + ID_LENGTH, tail) == 0) {
+            snprintf(id, sizeof id, "%.*s", ID_LENGTH, at);
+            return attach(id, request, error);
+        }
+    }
+    *error = "The lab does not know this call of the first Host Networking API.";
+    return NULL;
+}
+
+/* serve is act under the lock of the store, while the service is there. */
+static struct json *serve(const char *method, const char *path, const char *request, const char **error) {
+    struct json *value = NULL;
+    if (FAILED(store_lock())) {
+        *error = "The lab's store of networks does not answer.";
+        return NULL;
+    }
+    if (SUCCEEDED(service_check())) {
+        value = act(method, path, request, error);
+    } else {
+        *error = "The specified service does not exist as an installed service.";
+    }
+    store_unlock();
+    return value;
+}
+
+static char *utf8(const WCHAR *text) {
+    int size = WideCharToMultiByte(CP_UTF8, 0, text, -1, NULL, 0, NULL, NULL);
+    char *copy = malloc((size_t)size);
+    if (copy != NULL) WideCharToMultiByte(CP_UTF8, 0, text, -1, copy, size, NULL, NULL);
+    return copy;
+}
+
+/* answer gives a response to the caller, who frees it with CoTaskMemFree. It takes the output. */
+static HRESULT answer(struct json *output, const char *error, WCHAR **response) {
+    struct json *value = json_new(JSON_OBJECT);
+    json_set(value, "Success", json_new(output != NULL ? JSON_TRUE : JSON_FALSE));
+    if (output != NULL) {
+        json_set(value, "Output", output);
+    } else {
+        json_set(value, "Error", json_string(error));
+    }
+    char *text = json_print(value);
+    int length = MultiByteToWideChar(CP_UTF8, 0, text, -1, NULL, 0);
+    *response = CoTaskMemAlloc((size_t)length * sizeof **response);
+    if (*response != NULL) MultiByteToWideChar(CP_UTF8, 0, text, -1, *response, length);
+    free(text);
+    json_free(value);
+    return *response != NULL ? S_OK : E_OUTOFMEMORY;
 }
 
 HRESULT WINAPI HNSCall(PCWSTR method, PCWSTR path, PCWSTR request, PWSTR *response) {
-    const WCHAR *text = L"{\"Success\":false,\"Error\":\"The lab knows of this API only GET /globals/version.\"}";
-    (void)request;
+    const char *error = "";
     if (method == NULL || path == NULL || response == NULL) return E_INVALIDARG;
-    if (lstrcmpiW(method, L"GET") == 0 && lstrcmpiW(path, L"/globals/version") == 0) text = version();
-    size_t bytes = ((size_t)lstrlenW(text) + 1) * sizeof *text;
-    *response = CoTaskMemAlloc(bytes);
-    if (*response == NULL) return E_OUTOFMEMORY;
-    memcpy(*response, text, bytes);
-    return S_OK;
+    if (lstrcmpiW(method, L"GET") == 0 && lstrcmpiW(path, L"/globals/version") == 0) return answer(version(), NULL, response);
+    char *method8 = utf8(method), *path8 = utf8(path), *request8 = utf8(request != NULL ? request : L"");
+    struct json *output = NULL;
+    if (method8 != NULL && path8 != NULL && request8 != NULL) output = serve(method8, path8, request8, &error);
+    free(method8);
+    free(path8);
+    free(request8);
+    return answer(output, error, response);
 }

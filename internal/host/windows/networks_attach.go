@@ -1,0 +1,84 @@
+//go:build windows
+
+package windows
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/Microsoft/hcsshim"
+	"github.com/Microsoft/hcsshim/hcn"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// hostCompartment is the network compartment of the machine itself.
+const hostCompartment = 1
+
+// Whether an endpoint is attached, only the older API says (HNSCall of vmcompute.dll): GET /endpoints/ lists all, each
+// with its State. It also attaches one to the machine: POST /endpoints/<ID>/attach with
+// {"SystemType":"Host","CompartmentId":1}, as Attach-HNSHostEndpoint of Microsoft's hns.psm1 does. Windows then makes an
+// adapter "vEthernet (<name>)" with the endpoint's addresses. The newer API has namespaces of the type HostDefault for
+// that; nothing is known to use them.
+
+func (networks) AttachEndpoint(ctx context.Context, name string) error {
+	_, err := detached(ctx, func() (struct{}, error) { return struct{}{}, attachEndpoint(name) })
+	if err != nil {
+		return fmt.Errorf("attach HNS endpoint %s to the machine: %w", name, err)
+	}
+	return nil
+}
+
+func attachEndpoint(name string) error {
+	list, err := listEndpoints()
+	if err != nil {
+		return err
+	}
+	attached, err := listAttached()
+	if err != nil {
+		return err
+	}
+	for _, endpoint := range list {
+		switch {
+		case !strings.EqualFold(endpoint.Name, name):
+		case attached[strings.ToLower(endpoint.Id)]:
+			return nil
+		default:
+			return hnsError((&hcsshim.HNSEndpoint{Id: endpoint.Id}).HostAttach(hostCompartment))
+		}
+	}
+	return host.ErrNotExist
+}
+
+// States of endpoints in the older API.
+const (
+	stateAttached        = 2
+	stateAttachedSharing = 3
+)
+
+// listAttached returns the IDs of the endpoints that are attached, in lower case.
+func listAttached() (map[string]bool, error) {
+	if err := openHNS(); err != nil {
+		return nil, err
+	}
+	list, err := hcsshim.HNSListEndpointRequest()
+	if err != nil {
+		return nil, fmt.Errorf("list the states of HNS endpoints: %w", hnsError(err))
+	}
+	attached := map[string]bool{}
+	for _, endpoint := range list {
+		if endpoint.State == stateAttached || endpoint.State == stateAttachedSharing {
+			attached[strings.ToLower(endpoint.Id)] = true
+		}
+	}
+	return attached, nil
+}
+
+// configurationOf returns the addresses that an endpoint of the network asks for; none, if HNS is to choose.
+func configurationOf(network hcn.HostComputeNetwork, address string) []hcn.IpConfig {
+	if address == "" {
+		return nil
+	}
+	return []hcn.IpConfig{{IpAddress: address, PrefixLength: prefixLengthOf(subnetOf(prefixes(network)))}}
+}

@@ -1,0 +1,70 @@
+package plan_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+// On a configured host, something other than the node's folder at its path is a difference, and what it is decides
+// whether the node may use it.
+func TestWhatIsAtThePathOfAFolder(t *testing.T) {
+	const folder = `C:\var\lib\kubelet`
+	for name, test := range map[string]struct {
+		wanted   host.Access
+		fact     plan.FileFact
+		reason   string // of the step; empty: there is none
+		obstacle string // empty: the node may use it
+	}{
+		"the folder": {host.AccessReadable, plan.FileFact{Directory: true, Access: host.AccessReadable}, "", ""},
+		"a link to another folder": {
+			host.AccessReadable, plan.FileFact{LinkTarget: `C:\Users\joe`, Access: host.AccessReadable},
+			`a link to C:\Users\joe`, "move it away",
+		},
+		"a junction, which is a folder as well": {
+			host.AccessAdministrators, plan.FileFact{Directory: true, LinkTarget: `C:\Users\joe`, Access: host.AccessAdministrators},
+			`a link to C:\Users\joe`, "move it away",
+		},
+		"a file": {host.AccessInherited, plan.FileFact{Access: host.AccessInherited}, "a file", "move it away"},
+		"a folder of a user's": {
+			host.AccessReadable, plan.FileFact{Directory: true, Access: host.AccessReadable, Foreign: true},
+			"belongs to a user", "give it to administrators",
+		},
+		"a folder that users may add to": {
+			host.AccessReadable, plan.FileFact{Directory: true, Access: host.AccessInherited}, "can be changed by users", "",
+		},
+		"a folder that pods cannot read": {
+			host.AccessReadable, plan.FileFact{Directory: true, Access: host.AccessAdministrators}, "not be read by them", "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, spec := configured(t)
+			spec.Directories = append(slices.Clone(spec.Directories), nodespec.Directory{Path: folder, Access: test.wanted})
+			m.Files[folder] = test.fact
+			steps := plan.Make(m.Facts, spec).Steps
+			switch {
+			case test.reason == "" && len(steps) > 0:
+				t.Errorf("it has steps: %q", names(steps))
+			case test.reason != "" && (len(steps) != 1 || steps[0].Name != "MakeDirectory "+folder ||
+				!strings.Contains(steps[0].Reason, test.reason)):
+				t.Errorf("got %+v, want a step because of %q", steps, test.reason)
+			}
+			obstacle := plan.FolderObstacle(folder, test.fact)
+			if test.obstacle == "" && obstacle != "" ||
+				test.obstacle != "" && (!strings.Contains(obstacle, test.obstacle) || !strings.Contains(obstacle, folder)) {
+				t.Errorf("the obstacle is %q, want %q", obstacle, test.obstacle)
+			}
+		})
+	}
+}
+
+// Closing C:\k takes what is in it from whoever has it; the agent has looked at what it must not take before.
+func TestAFolderOfAUsersInTheNodesOwnFolderIsTaken(t *testing.T) {
+	if obstacle := plan.FolderObstacle(`C:\k\cni`, plan.FileFact{Directory: true, Foreign: true}); obstacle != "" {
+		t.Error(obstacle)
+	}
+}
