@@ -250,13 +250,14 @@ func joining(node *corev1.Node) bool {
 	return node.Labels[corev1.LabelOSStable] == "windows" && nodestate.Unproven(node)
 }
 
-// handedOver reports whether the Node is bound to an instance of the same host that is being removed, or is gone. An
-// instance goes as soon as its host goes on with another, which may be before that one has bound the Node. Of one that
-// is gone, the host key tells whose host it was: the operator has noted on the Node the key that it had pinned.
+// handedOver reports whether the Node is bound to an instance of the same host that is being removed, has come back as a
+// duplicate without a name, or is gone. Of one that is gone, the host key tells whose host it was: the operator has noted
+// on the Node the key that it had pinned.
 func handedOver(claim Claim, holder string) bool {
 	for i := range claim.Others {
 		if other := &claim.Others[i]; other.Name == holder {
-			return other.Spec.DesiredState == v1alpha1.DesiredStateRemoved && ownership.SameHost(&claim.Instance, other)
+			leaves := other.Spec.DesiredState == v1alpha1.DesiredStateRemoved || other.Status.NodeRef == nil
+			return leaves && ownership.SameHost(&claim.Instance, other)
 		}
 	}
 	key := claim.Instance.Status.HostKey

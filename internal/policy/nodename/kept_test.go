@@ -41,6 +41,8 @@ func TestNameKept(t *testing.T) {
 		return n
 	}
 	back := claimant("moved", "win", "key-1", time.Minute)
+	duplicate := back
+	duplicate.Status.NodeRef = nil
 	keyless := instance
 	keyless.Status.HostKey = nil
 	machines := []machinev1beta1.Machine{{
@@ -51,15 +53,16 @@ func TestNameKept(t *testing.T) {
 		claim  Claim
 		reason string // empty: allowed
 	}{
-		"a name without a Node":                            {Claim{Instance: instance}, ""},
-		"the Node that the instance was bound to":          {Claim{Instance: joined, Node: node("", "windows", "a")}, ""},
-		"that Node whatever it says of itself":             {Claim{Instance: joined, Node: node("", "linux", "b")}, ""},
-		"that Node although a Machine says that it is its": {Claim{Instance: joined, Node: node("", "windows", "a"), Machines: machines}, ""},
-		"a Node that its kubelet has just registered":      {Claim{Instance: instance, Node: node(another, "windows", "", v1alpha1.TaintNotReady)}, ""},
-		"one that it has registered anew":                  {Claim{Instance: joined, Node: node(another, "windows", "", v1alpha1.TaintNotReady)}, ""},
-		"the Node of the same host's former entry":         {Claim{Instance: instance, Node: node(another, "windows", "moved"), Others: []v1alpha1.WindowsInstance{removed(moved)}}, ""},
-		"the same when that entry is gone":                 {Claim{Instance: instance, Node: keyed("key-1", "windows")}, ""},
-		"a claim of another that is not confirmed":         {Claim{Instance: instance, Others: []v1alpha1.WindowsInstance{older}}, ""},
+		"a name without a Node":                                  {Claim{Instance: instance}, ""},
+		"the Node that the instance was bound to":                {Claim{Instance: joined, Node: node("", "windows", "a")}, ""},
+		"that Node whatever it says of itself":                   {Claim{Instance: joined, Node: node("", "linux", "b")}, ""},
+		"that Node although a Machine says that it is its":       {Claim{Instance: joined, Node: node("", "windows", "a"), Machines: machines}, ""},
+		"a Node that its kubelet has just registered":            {Claim{Instance: instance, Node: node(another, "windows", "", v1alpha1.TaintNotReady)}, ""},
+		"one that it has registered anew":                        {Claim{Instance: joined, Node: node(another, "windows", "", v1alpha1.TaintNotReady)}, ""},
+		"the Node of the same host's former entry":               {Claim{Instance: instance, Node: node(another, "windows", "moved"), Others: []v1alpha1.WindowsInstance{removed(moved)}}, ""},
+		"the same when that entry has come back and has no name": {Claim{Instance: instance, Node: node(another, "windows", "moved"), Others: []v1alpha1.WindowsInstance{duplicate}}, ""},
+		"the same when that entry is gone":                       {Claim{Instance: instance, Node: keyed("key-1", "windows")}, ""},
+		"a claim of another that is not confirmed":               {Claim{Instance: instance, Others: []v1alpha1.WindowsInstance{older}}, ""},
 		"a Linux Node":                                          {Claim{Instance: instance, Node: node(another, "linux", "")}, v1alpha1.ReasonNameConflict},
 		"a Linux Node in place of its own":                      {Claim{Instance: joined, Node: node(another, "linux", "")}, v1alpha1.ReasonNameConflict},
 		"a Linux Node that has the taint":                       {Claim{Instance: instance, Node: node(another, "linux", "", v1alpha1.TaintNotReady)}, v1alpha1.ReasonNameConflict},

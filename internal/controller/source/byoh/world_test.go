@@ -202,8 +202,8 @@ func (r *reconciling) join() {
 	r.remember()
 	status := &r.instance.Status
 	if node := r.node(); status.SpecDigest != "" && node != nil && !nodestate.Unproven(node) &&
-		node.Annotations[v1alpha1.AnnotationInstance] == r.instance.Name {
-		return // idle
+		node.Annotations[v1alpha1.AnnotationInstance] == r.instance.Name && r.host.configured {
+		return // idle; without its kubelet the node is not Ready, and the host is repaired after a grace
 	}
 	if !r.inspect() || !r.hasName() {
 		return
@@ -267,7 +267,13 @@ func (r *reconciling) serve() {
 	if !r.pause() || !r.patch() {
 		return
 	}
-	node.Spec.Taints, r.host.drained = nil, false
+	node.Spec.Taints = nil
+	// Work on an instance that is marked for removal meanwhile goes on to its end, and may take a node into service that
+	// another instance of the host has drained to give it back. That is not judged here.
+	if present := r.instances[r.instance.Name]; present != nil &&
+		present.Spec.DesiredState != v1alpha1.DesiredStateRemoved {
+		r.host.drained = false
+	}
 	if !r.pause() {
 		return
 	}
