@@ -167,7 +167,7 @@ func settled(t *testing.T, in nodespec.Inputs) (plan.Facts, nodespec.NodeSpec) {
 		Files:    map[string]plan.FileFact{}, Firewall: map[string]host.FirewallRule{}, Services: map[string]host.Service{},
 		Networks: []host.HNSNetwork{{Name: spec.Network.HNSNetwork, Type: "Overlay", Subnet: podSubnet}},
 		Endpoints: []host.HNSEndpoint{{Name: spec.Network.SourceVIPEndpoint, Network: spec.Network.HNSNetwork,
-			Address: sourceVIP}},
+			Address: sourceVIP, Attached: true}},
 		Identity: signed(spec.Identity), Identities: map[string]plan.IdentityFacts{}, EventSource: true,
 	}
 	for _, identity := range spec.Identities {
