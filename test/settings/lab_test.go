@@ -8,11 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -119,6 +121,7 @@ func begin(ctx context.Context, options rig.Options, prepare ...func(context.Con
 		func() error { _, err := r.RunOperator(); return err },
 		func() error { return r.ListHosts(ctx) },
 		func() error { return r.WaitReady(ctx) },
+		func() error { return awaitServing(ctx, r) },
 	} {
 		if err := step(); err != nil {
 			return nil, errors.Join(err, r.Close())
@@ -126,6 +129,19 @@ func begin(ctx context.Context, options rig.Options, prepare ...func(context.Con
 	}
 	return r, nil
 }
+
+// awaitServing waits until the kubelet of each host has its serving certificate, which may come after the node is
+// Ready: what is compared later must not contain it as news.
+func awaitServing(ctx context.Context, r *rig.Rig) error {
+	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) {
+		return !slices.ContainsFunc(r.Hosts(), func(h *rig.Host) bool {
+			_, err := h.Machine().Drive().ReadFile(servingCertificate)
+			return err != nil
+		}), nil
+	})
+}
+
+const servingCertificate = `C:\var\lib\kubelet\pki\kubelet-server-current.pem`
 
 // must ends the test when something that is not its subject fails.
 func (l lab) must(err error) {

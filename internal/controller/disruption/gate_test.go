@@ -170,6 +170,11 @@ func TestGate(t *testing.T) {
 			t.Errorf("%d requests without a policy", p.requests.Load()-requests)
 		}
 		p.acquire(other, v1alpha1.CauseUpgrade)
+		w.await("the cache has what this process wrote", func(ctx context.Context) (bool, error) {
+			before := p.requests.Load()
+			_, err := p.Settings(ctx)
+			return p.requests.Load() == before, err
+		})
 		requests = p.requests.Load()
 		p.release(host)
 		if held, err := p.Holds(t.Context(), host.Name); err != nil || held {

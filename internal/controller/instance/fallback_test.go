@@ -85,8 +85,9 @@ func TestTheFormerAgentRollsItsHostBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	x.forgetHostKey()
 	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) {
-		status.HostKey, status.SpecDigest = nil, ""
+		status.SpecDigest = ""
 		status.FailedChange = &v1alpha1.FailedChange{
 			Cause: v1alpha1.CauseUpgrade, Version: x.Version, SpecDigest: spec.Digest(), PreviousDigest: former.Digest(),
 			Reason: v1alpha1.ReasonChecksFailed, Time: metav1.NewTime(x.clock.Now()), Attempts: 1,

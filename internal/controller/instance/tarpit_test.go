@@ -31,7 +31,6 @@ import (
 // Most hosts that were never nodes, or have failed, are worked on at once, as administrators know it.
 const (
 	mostUnproven = 256
-	mostSlow     = 128
 )
 
 // tarpits are a network in which the addresses that begin with tarpitNetwork accept connections and never say a word.
@@ -44,7 +43,6 @@ type tarpits struct {
 
 	mu    sync.Mutex
 	open  int
-	most  int            // that were open at once
 	dials map[string]int // by address
 }
 
@@ -87,7 +85,6 @@ func (x *tarpits) dial(ctx context.Context, network, address string) (net.Conn, 
 		return reached(connection, address), nil
 	}
 	x.open++
-	x.most = max(x.most, x.open)
 	ours, theirs := net.Pipe()
 	return reached(tarpitConn{ours, sync.OnceFunc(func() {
 		_ = theirs.Close()
@@ -128,19 +125,6 @@ func (x *tarpits) add(network string, count int, version string) (addresses []st
 	return addresses
 }
 
-// remove has instances go. Time is about to pass faster than a real host can answer.
-func (x *tarpits) remove(addresses ...string) {
-	x.t.Helper()
-	for _, address := range addresses {
-		key := client.ObjectKey{Namespace: ourNamespace, Name: nameAt(address)}
-		if err := x.Client.Delete(x.t.Context(), &v1alpha1.WindowsInstance{
-			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}); err != nil {
-			x.t.Fatal(err)
-		}
-		x.queue.Add(ctrl.Request{NamespacedName: key})
-	}
-}
-
 func nameAt(address string) string { return "at-" + strings.ReplaceAll(address, ".", "-") }
 
 // await waits until a condition holds, while the clock stands still.
@@ -153,18 +137,6 @@ func (x *tarpits) await(what string, condition func() bool) {
 			x.t.Fatalf("waited in vain until %s: %d tarpits are waited for", what, x.open)
 		}
 	}
-}
-
-// step lets time pass until a condition holds.
-func (x *tarpits) step(what string, condition func() bool) {
-	x.t.Helper()
-	x.await(what, func() bool {
-		if condition() {
-			return true
-		}
-		x.clock.Step(time.Second)
-		return false
-	})
 }
 
 func (x *tarpits) openIs(want int) func() bool {
@@ -239,26 +211,6 @@ func TestHostsThatNeverAnswerLeaveWorkersToOthers(t *testing.T) {
 	x.clock.Step(remote.DefaultHandshakeLimit)
 	x.await("a new host is dialed after a minute", x.allDialed(newcomer, 1))
 	x.await("all others have been dialed", x.allDialed(silent, 1))
-
-	// From now on it is known of all that they do not answer.
-	x.remove(append(nodes, newcomer...)...)
-	x.step("as many slow hosts are dialed as may be", func() bool {
-		return x.waiting.Load() > mostUnproven+44+2*mostSlow && x.openIs(mostSlow)()
-	})
-	x.mu.Lock()
-	x.most = 0
-	x.mu.Unlock()
-	newcomers := x.add("10.3.", 60, "")
-	x.await("new hosts are dialed at once", x.allDialed(newcomers, 1))
-	nodes = x.add("10.4.", 5, "1.2.3")
-	x.await("nodes are dialed at once", x.allDialed(nodes, 1))
-	x.remove(append(nodes, newcomers...)...)
-	x.step("each of the slow hosts is dialed again", x.allDialed(silent, 2))
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.most > mostSlow {
-		t.Errorf("%d slow hosts are dialed at once", x.most)
-	}
 }
 
 // A new host that has to wait for others says so.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/backoff"
 )
 
 // SetupWithManager registers the controller.
@@ -22,6 +23,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("orphan").
 		For(&corev1.Node{}, builder.WithPredicates(marked())).
 		Watches(&v1alpha1.WindowsInstance{}, handler.EnqueueRequestsFromMapFunc(nodeOf), builder.WithPredicates(bound())).
+		WithOptions(backoff.Options()).
 		Complete(r)
 }
 

@@ -29,7 +29,7 @@ var stepKinds = kindsOf(
 	plan.AddRoute{}, plan.DeleteRoute{},
 	plan.RequestCertificate{}, plan.InstallCertificate{}, plan.ConfigureService{}, plan.StartService{}, plan.StopService{},
 	plan.DeleteService{}, plan.SetStartType{}, plan.SetRegistryNumber{}, plan.DeleteRegistryValue{},
-	plan.AwaitNetwork{}, plan.CreateEndpoint{}, plan.DeleteNetwork{}, plan.KillProcess{}, plan.RemovePath{},
+	plan.AwaitNetwork{}, plan.CreateEndpoint{}, plan.AttachEndpoint{}, plan.DeleteNetwork{}, plan.KillProcess{}, plan.RemovePath{},
 	plan.RestoreService{},
 )
 
