@@ -81,6 +81,7 @@ func TestNoPodGetsTheAddressOfKubeProxysEndpoint(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { _ = store.Close() }) // Windows deletes no file that is open
 		got, err := allocator.NewIPAllocator(&ipam.Ranges[0], store, 0).Get("pod", "eth0", nil)
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
