@@ -250,7 +250,7 @@ func (h *formerHost) isRolledBack(t *testing.T) {
 
 func (h *formerHost) isRemoved(*testing.T) {
 	h.remove()
-	compare(h.T, h.rig.before, h.Snapshot())
+	compare(h.T, h.before, h.Snapshot())
 }
 
 func (h *formerHost) facts(t *testing.T) plan.Facts {

@@ -87,7 +87,7 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 	conditionsOfNodes := &nodecondition.Reconciler{Client: mgr.GetClient(), Namespace: c.Namespace, Events: eventRecorder, Clock: c.Clock}
 	orphans := &orphan.Reconciler{Client: mgr.GetClient(), Namespace: c.Namespace, Events: eventRecorder, Clock: c.Clock}
 	leftovers := &takeover.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Version: c.Version, Events: eventRecorder}
-	for _, setup := range []func() error{
+	return pool, inTurn(
 		func() error { return facts.SetupWithManager(mgr) },
 		func() error { return hosts.SetupWithManager(mgr) },
 		func() error { return key.SetupWithManager(mgr) },
@@ -100,12 +100,17 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 		func() error { return mgr.Add(changed) },
 		func() error { return mgr.Add(machineAPI) },
 		func() error { return mgr.Add(policies) },
-	} {
+	)
+}
+
+// inTurn sets up controllers, one after the other.
+func inTurn(setups ...func() error) error {
+	for _, setup := range setups {
 		if err := setup(); err != nil {
-			return nil, fmt.Errorf("set up a controller: %w", err)
+			return fmt.Errorf("set up a controller: %w", err)
 		}
 	}
-	return pool, nil
+	return nil
 }
 
 // addMachineControllers adds the controllers that work with Machines.

@@ -85,7 +85,7 @@ func (e *Executor) operate(ctx context.Context, step plan.Step) error {
 	return e.doMachine(ctx, step.Operation)
 }
 
-// doMachine does steps about Windows itself, and the node's certificates.
+// doMachine does steps about Windows itself.
 func (e *Executor) doMachine(ctx context.Context, operation plan.Operation) error {
 	switch o := operation.(type) {
 	case plan.EnableFeature:
@@ -122,6 +122,13 @@ func (e *Executor) doMachine(ctx context.Context, operation plan.Operation) erro
 	case plan.RemoveExclusion:
 		advice, err := e.Antivirus.Remove(ctx, o.Exclusion, e.exclusionTurn())
 		return e.advised(advice, err)
+	}
+	return e.doIdentity(ctx, operation)
+}
+
+// doIdentity does steps about the node's keys and certificates.
+func (e *Executor) doIdentity(ctx context.Context, operation plan.Operation) error {
+	switch o := operation.(type) {
 	case plan.RequestCertificate:
 		return identity.Request(ctx, e.Host, e.Rand, o.Identity)
 	case plan.InstallCertificate:

@@ -123,12 +123,18 @@ func networkBehaviors() []Behavior {
 	}
 }
 
+// create makes an endpoint whose address Windows chooses.
+func create(s *suite, name string) host.HNSEndpoint {
+	made, err := s.Networks.CreateEndpoint(s.ctx, networkName, name, "")
+	s.must(err)
+	return made
+}
+
 func endpointBehaviors() []Behavior {
-	create := func(s *suite, name string) host.HNSEndpoint {
-		made, err := s.Networks.CreateEndpoint(s.ctx, networkName, name, "")
-		s.must(err)
-		return made
-	}
+	return slices.Concat(madeEndpointBehaviors(), attachedEndpointBehaviors(), deletedEndpointBehaviors())
+}
+
+func madeEndpointBehaviors() []Behavior {
 	return []Behavior{
 		{"Networks.CreateEndpoint", "endpoints have free addresses of their network, each its own", func(s *suite) {
 			subnet := netip.MustParsePrefix(s.network().Subnet)
@@ -165,6 +171,11 @@ func endpointBehaviors() []Behavior {
 				s.Errorf("got %+v, want %+v", got, made)
 			}
 		}},
+	}
+}
+
+func attachedEndpointBehaviors() []Behavior {
+	return []Behavior{
 		{"Networks.AttachEndpoint", "an attached endpoint is listed so, also when it is attached again", func(s *suite) {
 			s.network()
 			wanted, other := create(s, "wmco-contract-a"), create(s, "wmco-contract-b")
@@ -190,6 +201,11 @@ func endpointBehaviors() []Behavior {
 			is(s, "the address is among the machine's", slices.Contains(s.info().Addresses, made.Address), false)
 			is(s, "the first address of the machine", s.info().Addresses[0], before[0])
 		}},
+	}
+}
+
+func deletedEndpointBehaviors() []Behavior {
+	return []Behavior{
 		{"Networks.Endpoints", "an endpoint is listed as it was made", func(s *suite) {
 			s.network()
 			is(s, "endpoints before", len(s.endpoints()), 0)

@@ -111,6 +111,10 @@ func serviceBehaviors() []Behavior {
 }
 
 func configurationBehaviors() []Behavior {
+	return slices.Concat(keptConfigurationBehaviors(), changedConfigurationBehaviors())
+}
+
+func keptConfigurationBehaviors() []Behavior {
 	return []Behavior{
 		{"Services.Configure", "a service is what it was configured to be", func(s *suite) { s.kept(s.idle(serviceOne)) }},
 		{"Services.Configure", "a configuration is changed in place", func(s *suite) {
@@ -149,6 +153,11 @@ func configurationBehaviors() []Behavior {
 			config.RestartDelays, config.ResetPeriod = nil, 0
 			s.kept(config)
 		}},
+	}
+}
+
+func changedConfigurationBehaviors() []Behavior {
+	return []Behavior{
 		{"Services.SetStartType", "the start type changes, and nothing else", func(s *suite) {
 			config := s.idle(serviceOne)
 			config.RestartDelays, config.ResetPeriod = []time.Duration{time.Second}, time.Hour
