@@ -31,7 +31,7 @@ const (
 )
 
 // sddlOf returns the security descriptor of a closed access; empty where there is none.
-func sddlOf(access host.Access, folder bool) string { //nolint:unused // Windows alone has access lists
+func sddlOf(access host.Access, folder bool) string {
 	switch {
 	case access == host.AccessAdministrators && folder:
 		return administratorsFolderSDDL

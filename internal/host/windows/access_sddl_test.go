@@ -108,3 +108,20 @@ func FuzzAccessOf(f *testing.F) {
 		}
 	})
 }
+
+func TestEachClosedAccessHasADescriptor(t *testing.T) {
+	for _, c := range []struct {
+		access host.Access
+		folder bool
+		want   string
+	}{
+		{host.AccessAdministrators, true, administratorsFolderSDDL},
+		{host.AccessAdministrators, false, administratorsFileSDDL},
+		{host.AccessReadable, true, readableFolderSDDL},
+		{host.AccessInherited, true, ""},
+	} {
+		if got := sddlOf(c.access, c.folder); got != c.want {
+			t.Errorf("%s, folder: %t: got %q, want %q", c.access, c.folder, got, c.want)
+		}
+	}
+}

@@ -93,7 +93,7 @@ func giveToUsers(_ context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	defer windows.CloseHandle(handle) //nolint:errcheck // the change is made
+	defer windows.CloseHandle(handle)
 	return setSecurity(handle, windows.SE_FILE_OBJECT, "O:BU"+inheritedSDDL, accessParts|windows.UNPROTECTED_DACL_SECURITY_INFORMATION)
 }
 

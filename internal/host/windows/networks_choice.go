@@ -41,7 +41,7 @@ func addressOf(addresses []string) string {
 }
 
 // prefixLengthOf returns the length of a subnet's prefix; zero, which leaves it to HNS, for what is none.
-func prefixLengthOf(subnet string) uint8 { //nolint:unused // Windows alone makes endpoints
+func prefixLengthOf(subnet string) uint8 {
 	prefix, err := netip.ParsePrefix(subnet)
 	if err != nil {
 		return 0

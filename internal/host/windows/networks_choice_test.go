@@ -22,3 +22,11 @@ func TestChoiceOfAddresses(t *testing.T) {
 		}
 	}
 }
+
+func TestPrefixLength(t *testing.T) {
+	for subnet, want := range map[string]uint8{"10.132.1.0/24": 24, "fd00::/64": 64, "none": 0, "": 0} {
+		if got := prefixLengthOf(subnet); got != want {
+			t.Errorf("%q: got %d, want %d", subnet, got, want)
+		}
+	}
+}
