@@ -11,10 +11,22 @@ import (
 // How long nothing must have happened until the operator counts as quiet, how long that may take, and how often to
 // look.
 const (
-	quietFor    = 3 * time.Second
-	settleLimit = time.Minute
-	lookEvery   = 100 * time.Millisecond
+	quietFor = 3 * time.Second
+	// quietForFleets is for more than smallFleet hosts: the operator gathers the changes of many hosts for up to ten
+	// seconds before it writes how far they are.
+	quietForFleets = 11 * time.Second
+	smallFleet     = 10
+	settleLimit    = time.Minute
+	lookEvery      = 100 * time.Millisecond
 )
+
+// quietTime is how long that many hosts must have caused no work until the operator counts as quiet.
+func quietTime(hosts int) time.Duration {
+	if hosts > smallFleet {
+		return quietForFleets
+	}
+	return quietFor
+}
 
 // counts are all counters at one moment.
 type counts struct {
@@ -46,9 +58,11 @@ func (s *scenario) activity() (activity, error) {
 }
 
 // settle waits until the operator is quiet. One that never is is not waited for without end: the budgets tell of it.
-func (s *scenario) settle(ctx context.Context) error { return settle(ctx, s.clock, s.activity) }
+func (s *scenario) settle(ctx context.Context) error {
+	return settle(ctx, s.clock, quietTime(s.hosts), s.activity)
+}
 
-func settle(ctx context.Context, clock clock.WithTicker, look func() (activity, error)) error {
+func settle(ctx context.Context, clock clock.WithTicker, quiet time.Duration, look func() (activity, error)) error {
 	begin := clock.Now()
 	since := begin
 	last, err := look()
@@ -57,7 +71,7 @@ func settle(ctx context.Context, clock clock.WithTicker, look func() (activity, 
 	}
 	ticker := clock.NewTicker(lookEvery)
 	defer ticker.Stop()
-	for clock.Since(since) < quietFor && clock.Since(begin) < settleLimit {
+	for clock.Since(since) < quiet && clock.Since(begin) < settleLimit {
 		select {
 		case <-ticker.C():
 		case <-ctx.Done():

@@ -21,7 +21,7 @@ func settled(t *testing.T, look func(passed time.Duration) (activity, error)) (p
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		err = settle(t.Context(), clock.RealClock{}, func() (activity, error) { return look(time.Since(begin)) })
+		err = settle(t.Context(), clock.RealClock{}, quietFor, func() (activity, error) { return look(time.Since(begin)) })
 		passed = time.Since(begin)
 	})
 	return passed, err
@@ -61,11 +61,20 @@ func TestSettle(t *testing.T) {
 	t.Run("the end of the run ends the wait", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		err := settle(ctx, clock.RealClock{}, func() (activity, error) { return activity{}, nil })
+		err := settle(ctx, clock.RealClock{}, quietFor, func() (activity, error) { return activity{}, nil })
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("error is %v", err)
 		}
 	})
+}
+
+func TestAFleetIsQuietOnlyAfterTheOperatorGatheredItsChanges(t *testing.T) {
+	if quiet := quietTime(50); quiet <= 10*time.Second {
+		t.Errorf("50 hosts are quiet after %s, but the operator gathers their changes for up to 10 s", quiet)
+	}
+	if quiet := quietTime(1); quiet != quietFor {
+		t.Errorf("one host is quiet after %s, not %s", quiet, quietFor)
+	}
 }
 
 func TestCostOfAJournal(t *testing.T) {
