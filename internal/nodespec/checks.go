@@ -3,10 +3,9 @@ package nodespec
 import (
 	"net"
 	"net/netip"
+	"strconv"
 	"time"
 )
-
-const exporterPort = "9182"
 
 // podConnectTimeout is how long kube-proxy may take to know the Services. It holds up the node's release where nothing
 // answers.
@@ -59,7 +58,7 @@ func exporterURL(in Inputs) string {
 	if in.Cluster.MetricsServing.set() {
 		scheme = "https"
 	}
-	return scheme + "://127.0.0.1:" + exporterPort + "/metrics"
+	return scheme + "://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(exporterPort)) + "/metrics"
 }
 
 // firstAddress returns the address of the API server's Service, kubernetes.default: the first of the first network.

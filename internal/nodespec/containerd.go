@@ -26,7 +26,7 @@ func containerd(in Inputs, p *programs) Service {
 	}
 	s := service("containerd", []string{
 		p.path("containerd.exe"), "--config", containerdConfigFile,
-		"--log-file", LogDirectory("containerd") + `\containerd.log`, "--run-service", "--log-level", level,
+		"--log-file", logPath("containerd"), "--run-service", "--log-level", level,
 	})
 	// It pulls the images.
 	s.Environment = proxyEnvironment(in)

@@ -23,6 +23,9 @@ const (
 var exporterCollectors = []string{"container", "cpu", "cpu_info", "logical_disk", "memory", "net", "os",
 	"service", "system"}
 
+// exporterPort is where a node serves its metrics. The firewall rule and the check know it too.
+const exporterPort = 9182
+
 // windowsExporter serves metrics on port 9182, over TLS where the cluster has a certificate for it. It reads the
 // certificate again for each connection, so that it need not be restarted for a new one. Source:
 // prometheus/exporter-toolkit, web/tls_config.go.

@@ -221,7 +221,7 @@ func firewall() []host.FirewallRule {
 		// oc logs and exec reach the kubelet here.
 		{Name: "ContainerLogsPort", DisplayName: "ContainerLogsPort", Protocol: "TCP", LocalPort: 10250,
 			Enabled: true, Allow: true},
-		{Name: "WindowsExporter", DisplayName: "WindowsExporter", Protocol: "TCP", LocalPort: 9182,
+		{Name: "WindowsExporter", DisplayName: "WindowsExporter", Protocol: "TCP", LocalPort: exporterPort,
 			Enabled: true, Allow: true},
 		// Load balancers ask kube-proxy here whether the node takes connections.
 		{Name: "KubeProxyHealth", DisplayName: "KubeProxyHealth", Protocol: "TCP", LocalPort: 10256,

@@ -33,6 +33,9 @@ const (
 	maxFileBytes       = 4 << 30
 )
 
+// wireLevel is how hard the bytes that go to hosts are compressed: they are packed once and sent many times.
+const wireLevel = zstd.SpeedBestCompression
+
 // Pack writes an archive of the files and patches with the given digests and returns its size in bytes. The order of
 // the digests and repetitions do not matter: the same set gives the same bytes.
 func (p *Payload) Pack(w io.Writer, sums []string) (int64, error) {
@@ -41,7 +44,7 @@ func (p *Payload) Pack(w io.Writer, sums []string) (int64, error) {
 		return 0, fmt.Errorf("pack the payload: %w", err)
 	}
 	counter := &countingWriter{w: w}
-	encoder, err := zstd.NewWriter(counter, zstd.WithEncoderLevel(zstd.SpeedBestCompression),
+	encoder, err := zstd.NewWriter(counter, zstd.WithEncoderLevel(wireLevel),
 		zstd.WithEncoderConcurrency(1),
 		zstd.WithWindowSize(windowFor(items, p.manifest.WindowBytes)), zstd.WithLowerEncoderMem(true))
 	if err != nil {

@@ -54,7 +54,7 @@ func MakePatch(w io.Writer, from, to []byte) error {
 	if len(from) == 0 || len(to) == 0 {
 		return errors.New("make a patch: the old or the new file is empty: a patch would save nothing")
 	}
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1),
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(wireLevel), zstd.WithEncoderConcurrency(1),
 		zstd.WithWindowSize(patchWindow(header)), zstd.WithEncoderDictRaw(patchDictionary, from))
 	if err != nil {
 		return fmt.Errorf("make a patch: %w", err)

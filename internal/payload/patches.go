@@ -9,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-
-	"github.com/klauspost/compress/zstd"
 )
 
 // Patches returns the patches that turn other files into a file of this payload, the smallest first.
@@ -139,6 +137,6 @@ func (p *Payload) content(f File) ([]byte, error) {
 // compressedSize is what sending the content by itself would cost: archives are compressed as well as can be.
 func compressedSize(content []byte) (int64, error) {
 	counter := &countingWriter{w: io.Discard}
-	err := compressTo(counter, bytes.NewReader(content), int64(len(content)), zstd.SpeedBestCompression)
+	err := compressTo(counter, bytes.NewReader(content), int64(len(content)), wireLevel)
 	return counter.n, err
 }

@@ -15,8 +15,8 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 // The limits and names as administrators know them. They stand here once more on purpose: a change of one is a change
 // of behavior.
 const (
-	restartLimit      = 2 * time.Minute
-	rebootLimit       = 15 * time.Minute
+	sameBootLimit     = 2 * time.Minute
+	awayLimit         = 15 * time.Minute
 	lastRebootPoll    = 2 * time.Second
 	readyLimit        = 2 * time.Minute
 	readyPoll         = 2 * time.Second

@@ -277,7 +277,7 @@ func TestAHostThatRestartsAndCannotBeAskedSaysWhy(t *testing.T) {
 		strings.HasSuffix(prepared.Message, ": ") {
 		t.Errorf("the message is %q", prepared.Message)
 	}
-	x.clock.Step(rebootLimit + time.Minute)
+	x.clock.Step(awayLimit + time.Minute)
 	instance, _ = x.reconcile()
 	reachable := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse,
 		string(remote.ReasonAgentDidNotStart))

@@ -16,7 +16,7 @@ import (
 func TestAHostThatAnswersBeforeItGoesDownIsAskedForFactsOnly(t *testing.T) {
 	x := newTrial(t, listed())
 	x.facts.Platform = "None"
-	h := x.withAgent(func(o *fake.Options) { o.Clock, o.ShutdownDelay = x.clock, restartLimit+time.Minute })
+	h := x.withAgent(func(o *fake.Options) { o.Clock, o.ShutdownDelay = x.clock, sameBootLimit+time.Minute })
 	for attempts := 0; !slices.Contains(h.execs(), "apply"); attempts++ {
 		if attempts > 10 {
 			t.Fatalf("the host was not configured: %q", h.execs())
@@ -24,7 +24,7 @@ func TestAHostThatAnswersBeforeItGoesDownIsAskedForFactsOnly(t *testing.T) {
 		x.reconcile()
 	}
 	first := len(h.execs())
-	for passed := time.Duration(0); passed < restartLimit-10*time.Second; passed += 10 * time.Second {
+	for passed := time.Duration(0); passed < sameBootLimit-10*time.Second; passed += 10 * time.Second {
 		x.clock.Step(10 * time.Second)
 		instance, after := x.reconcile()
 		expect(t, instance, v1alpha1.ConditionPrepared, metav1.ConditionFalse, v1alpha1.ReasonRebooting)

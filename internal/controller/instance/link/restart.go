@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// rebootLimit is how long a host may take to come back before it counts as unreachable.
-	rebootLimit = 15 * time.Minute
+	// awayLimit is how long a host may take to come back before it counts as unreachable.
+	awayLimit = 15 * time.Minute
 	// firstRebootPoll and lastRebootPoll are the times between two looks at a host that restarts: the wait doubles between
 	// them.
 	firstRebootPoll = 500 * time.Millisecond
@@ -26,7 +26,7 @@ const (
 // stillRestarting returns the wait for a host that is away because it restarts; nil when it is not, or takes too long.
 func (l Link) stillRestarting(s *scope.Scope) *obstacle.Obstacle {
 	since := s.Instance.Status.RestartStartedAt
-	if since == nil || l.Clock.Since(since.Time) > rebootLimit {
+	if since == nil || l.Clock.Since(since.Time) > awayLimit {
 		return nil
 	}
 	return l.awaitHost(s)
@@ -43,9 +43,9 @@ func (l Link) AnswersWhileRestarting(s *scope.Scope, o *obstacle.Obstacle) *obst
 	return restarting
 }
 
-// restartLimit is how long a host may keep its boot id after it said that it restarts. Then it has not: the agent is
+// sameBootLimit is how long a host may keep its boot id after it said that it restarts. Then it has not: the agent is
 // asked again.
-const restartLimit = 2 * time.Minute
+const sameBootLimit = 2 * time.Minute
 
 // AwaitRestart waits while a host that should restart still answers from before the restart: a request at that time
 // would be lost. It ends the wait when the host is back, or has not restarted after all.
@@ -55,7 +55,7 @@ func (l Link) AwaitRestart(s *scope.Scope, facts *plan.Facts) *obstacle.Obstacle
 		return nil
 	}
 	before := s.Instance.Status.Host != nil && s.Instance.Status.Host.BootID == facts.System.BootID
-	if before && l.Clock.Since(since.Time) < restartLimit {
+	if before && l.Clock.Since(since.Time) < sameBootLimit {
 		l.Close(s)
 		return l.awaitHost(s)
 	}
@@ -88,6 +88,6 @@ func rebootObstacle(looks int) *obstacle.Obstacle {
 		After:   min(firstRebootPoll<<min(looks-1, 8), lastRebootPoll),
 		Message: "The host restarts.",
 		Next: fmt.Sprintf("The operator waits until the host has a new boot id, at most %d minutes.",
-			int(rebootLimit.Minutes())),
+			int(awayLimit.Minutes())),
 	}
 }
