@@ -13,7 +13,7 @@ import (
 func readOptional(ctx context.Context, reader client.Reader, name string, object client.Object,
 	id string) (about subject, found bool, err error) {
 	err = reader.Get(ctx, splitName(name), object)
-	if absent(err) {
+	if IsAbsent(err) {
 		return subject{}, false, nil
 	}
 	if err != nil {
@@ -24,14 +24,14 @@ func readOptional(ctx context.Context, reader client.Reader, name string, object
 
 // listOptional reads all objects of a kind that a cluster need not have. The list is empty where it has not.
 func listOptional(ctx context.Context, reader client.Reader, list client.ObjectList, kind string) error {
-	if err := reader.List(ctx, list); err != nil && !absent(err) {
+	if err := reader.List(ctx, list); err != nil && !IsAbsent(err) {
 		return fmt.Errorf("read the %ss: %w", kind, err)
 	}
 	return nil
 }
 
-// absent reports whether the API server has not the object, or not the kind: it says so too while a kind is being made
-// or deleted.
-func absent(err error) bool {
+// IsAbsent reports whether the API server lacks the object, or the kind. It answers so too for a moment, while a kind is
+// being made or an API server starts: a reader with patience decides when that counts.
+func IsAbsent(err error) bool {
 	return apierrors.IsNotFound(err) || meta.IsNoMatchError(err)
 }

@@ -2,87 +2,125 @@ package clusterconfig
 
 import (
 	"context"
+	"fmt"
+	"reflect"
 	"time"
 
+	configv1 "github.com/openshift/api/config/v1"
+	machineconfigv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/windows-machine-config/wmco/internal/cluster"
 	"github.com/windows-machine-config/wmco/internal/policy/absence"
 )
 
-// lastingAbsence is how long a Secret must be absent to count as such. Secrets are renewed by deleting them, the
-// service CA operator's among them: without this, every node would lose what they hold and get it again a moment later.
+// lastingAbsence is how long an optional object must be absent to count as such. Secrets are renewed by deleting them,
+// the service CA operator's among them, and an API server answers 404 for kinds that it serves again a moment later:
+// without this, every node would lose what the objects hold and get it again.
 const lastingAbsence = absence.Grace
 
-// secretsReader is a reader that gives Secrets that are absent for a moment as they were. All that cluster.Read reads
-// are optional.
-type secretsReader struct {
+// graceReader is a reader that gives optional objects that are absent for a moment as they were.
+type graceReader struct {
 	client.Reader
-	clock   clock.PassiveClock
-	secrets map[types.NamespacedName]keptSecret
+	clock clock.PassiveClock
+	kept  map[keptKey]keptObject
+}
+
+func newGraceReader(reader client.Reader) *graceReader {
+	return &graceReader{Reader: reader, clock: clock.RealClock{}, kept: map[keptKey]keptObject{}}
+}
+
+// keptKey is an object, or with an empty name a list of all objects of a kind.
+type keptKey struct {
+	kind reflect.Type
+	name types.NamespacedName
+}
+
+func (k keptKey) String() string { return fmt.Sprintf("%s %s", k.kind.Elem().Name(), k.name) }
+
+// isOptional reports whether a cluster may lack the object, and nodes do without. The absence of any other object is
+// reported at once, and nodes keep everything.
+func isOptional(object runtime.Object) bool {
+	switch object.(type) {
+	case *corev1.Secret, *configv1.Proxy, *configv1.Image, *machineconfigv1.ControllerConfig,
+		*configv1.ImageDigestMirrorSetList, *configv1.ImageTagMirrorSetList:
+		return true
+	}
+	return false
 }
 
 // Get reads an object.
-func (r *secretsReader) Get(ctx context.Context, key client.ObjectKey, object client.Object,
+func (r *graceReader) Get(ctx context.Context, key client.ObjectKey, object client.Object,
 	options ...client.GetOption) error {
-	err := r.Reader.Get(ctx, key, object, options...)
-	secret, ok := object.(*corev1.Secret)
+	return r.given(ctx, keptKey{reflect.TypeOf(object), key}, object, r.Reader.Get(ctx, key, object, options...))
+}
+
+// List reads all objects of a kind.
+func (r *graceReader) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	return r.given(ctx, keptKey{kind: reflect.TypeOf(list)}, list, r.Reader.List(ctx, list, options...))
+}
+
+// given puts into object what nodes are to have, after it was read with the result err.
+func (r *graceReader) given(ctx context.Context, key keptKey, object runtime.Object, err error) error {
 	switch {
-	case ok && err == nil:
-		r.secrets[key] = r.secrets[key].found(secret.DeepCopy())
-	case ok && apierrors.IsNotFound(err):
-		before := r.secrets[key]
+	case !isOptional(object):
+		return err
+	case err == nil:
+		r.kept[key] = r.kept[key].found(object.DeepCopyObject())
+	case cluster.IsAbsent(err):
+		before := r.kept[key]
 		now := before.missing(r.clock.Now())
-		r.secrets[key] = now
+		r.kept[key] = now
 		if now.given == nil {
 			return err
 		}
 		if !before.Began() {
-			log.FromContext(ctx).Info("a Secret is absent; for some time nodes keep what it contained", "secret", key,
-				"time", lastingAbsence)
+			log.FromContext(ctx).Info("an object is absent; for some time nodes keep what it contained",
+				"object", key.String(), "time", lastingAbsence)
 		}
-		now.given.DeepCopyInto(secret)
+		reflect.ValueOf(object).Elem().Set(reflect.ValueOf(now.given.DeepCopyObject()).Elem())
 		return nil
 	}
 	return err
 }
 
-// confirm remembers the Secrets of a read of the cluster that was good.
-func (r *secretsReader) confirm() {
-	for key, secret := range r.secrets {
-		r.secrets[key] = secret.confirmed()
+// confirm remembers the objects of a read of the cluster that was good.
+func (r *graceReader) confirm() {
+	for key, object := range r.kept {
+		r.kept[key] = object.confirmed()
 	}
 }
 
 // next returns the time until an absence will have lasted, at most limit.
-func (r *secretsReader) next(limit time.Duration) time.Duration {
-	for _, secret := range r.secrets {
-		if left := secret.left(r.clock.Now()); left > 0 {
+func (r *graceReader) next(limit time.Duration) time.Duration {
+	for _, object := range r.kept {
+		if left := object.left(r.clock.Now()); left > 0 {
 			limit = min(limit, left)
 		}
 	}
 	return limit
 }
 
-// keptSecret is what is known of a Secret.
-type keptSecret struct {
-	// last is the Secret of the last good read of the cluster, and given that of the last read; nil for absent, or not
+// keptObject is what is known of an object.
+type keptObject struct {
+	// last is the object of the last good read of the cluster, and given that of the last read; nil for absent, or not
 	// read yet.
-	last, given *corev1.Secret
+	last, given runtime.Object
 	absence.Absence
 }
 
-// found is after the Secret was read.
-func (k keptSecret) found(secret *corev1.Secret) keptSecret {
-	return keptSecret{last: k.last, given: secret}
+// found is after the object was read.
+func (k keptObject) found(object runtime.Object) keptObject {
+	return keptObject{last: k.last, given: object}
 }
 
-// missing is after the Secret was not there.
-func (k keptSecret) missing(now time.Time) keptSecret {
+// missing is after the object was not there.
+func (k keptObject) missing(now time.Time) keptObject {
 	k.Absence, k.given = k.Continued(now), nil
 	if k.left(now) > 0 {
 		k.given = k.last
@@ -91,13 +129,13 @@ func (k keptSecret) missing(now time.Time) keptSecret {
 }
 
 // confirmed is after a good read of the cluster.
-func (k keptSecret) confirmed() keptSecret {
+func (k keptObject) confirmed() keptObject {
 	k.last = k.given
 	return k
 }
 
 // left returns the time until the absence will have lasted; not above zero when it counts, or there is none.
-func (k keptSecret) left(now time.Time) time.Duration {
+func (k keptObject) left(now time.Time) time.Duration {
 	if k.last == nil {
 		return 0
 	}

@@ -3,13 +3,17 @@ package clusterconfig
 import (
 	"context"
 	"errors"
+	"net/http"
 	"testing"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	testingclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -28,8 +32,8 @@ type absences struct {
 	client  client.WithWatch
 	clock   *testingclock.FakePassiveClock
 	changed chan event.GenericEvent
-	// fails is the error of each request for a Secret.
-	fails error
+	// fails is the error of each request for a Secret, and unserved that of each list of mirrors.
+	fails, unserved error
 }
 
 func newAbsences(t *testing.T) *absences {
@@ -62,6 +66,12 @@ func (a *absences) start() {
 				return a.fails
 			}
 			return c.Get(ctx, key, object, options...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, ok := list.(*configv1.ImageDigestMirrorSetList); ok && a.unserved != nil {
+				return a.unserved
+			}
+			return c.List(ctx, list, options...)
 		},
 	})
 	a.changed = make(chan event.GenericEvent, 10)
@@ -240,6 +250,75 @@ func TestASecretThatIsAbsentForAMomentChangesNoNode(t *testing.T) {
 			t.Errorf("a new mirror comes without its credentials: %+v", facts.Registries)
 		}
 	})
+}
+
+// proxies looks at the proxy that nodes are to have; empty is for none.
+func (a *absences) proxies(want string) {
+	a.t.Helper()
+	facts, err := a.Current()
+	a.must(err)
+	if got := string(facts.Proxy.HTTPS); got != want {
+		a.t.Errorf("the proxy is %q, want %q", got, want)
+	}
+}
+
+// L-01
+func TestAProxyThatIsAbsentForAMomentChangesNoNode(t *testing.T) {
+	const address = "http://proxy.example.com:3128"
+	proxy := func() *configv1.Proxy {
+		return &configv1.Proxy{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}, Status: configv1.ProxyStatus{HTTPSProxy: address}}
+	}
+	a := newAbsences(t)
+	a.must(client.IgnoreNotFound(a.client.Delete(t.Context(), proxy())))
+	a.must(a.client.Create(t.Context(), proxy()))
+	a.reads(1)
+	a.proxies(address)
+	t.Run("deleted and made again, it changes nothing", func(t *testing.T) {
+		a.must(a.client.Delete(t.Context(), proxy()))
+		if next := a.reads(0); next != lastingAbsence {
+			t.Errorf("it reads again in %s", next)
+		}
+		a.proxies(address)
+		a.must(a.client.Create(t.Context(), proxy()))
+		a.afterwards(lastingAbsence-time.Second, 0)
+		a.afterwards(time.Hour, 0)
+	})
+	t.Run("deleted for good, it counts after a while", func(t *testing.T) {
+		a.must(a.client.Delete(t.Context(), proxy()))
+		a.reads(0)
+		a.afterwards(lastingAbsence, 1)
+		a.proxies("")
+	})
+}
+
+// L-03
+func TestMirrorsThatAreNotServedForAMomentChangeNoNode(t *testing.T) {
+	for name, unserved := range map[string]error{
+		"a general 404": apierrors.NewGenericServerResponse(http.StatusNotFound, "list",
+			schema.GroupResource{Group: configv1.GroupName, Resource: "imagedigestmirrorsets"}, "", "404 page not found", 0, true),
+		"a kind that discovery lacks": &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: configv1.GroupName,
+			Kind: "ImageDigestMirrorSet"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAbsences(t)
+			a.must(a.client.Create(t.Context(), &configv1.ImageDigestMirrorSet{ObjectMeta: metav1.ObjectMeta{Name: "a"},
+				Spec: configv1.ImageDigestMirrorSetSpec{ImageDigestMirrors: []configv1.ImageDigestMirrors{{Source: "quay.io",
+					Mirrors: []configv1.ImageMirror{"mirror.example.com"}}}}}))
+			a.reads(1)
+			a.unserved = unserved
+			if next := a.reads(0); next != lastingAbsence {
+				t.Errorf("it reads again in %s", next)
+			}
+			a.unserved = nil
+			a.afterwards(lastingAbsence/2, 0)
+			a.unserved = unserved
+			a.reads(0)
+			a.afterwards(lastingAbsence, 1)
+			if facts, err := a.Current(); err != nil || len(facts.Registries.Hosts) > 0 {
+				t.Errorf("mirrors of a kind that is gone for good are still %+v, error %v", facts.Registries.Hosts, err)
+			}
+		})
+	}
 }
 
 //

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,7 +46,7 @@ type Source struct {
 	// Report reports whether the operator can serve the cluster; nil tells nobody.
 	Report *Reporter
 
-	kept      *secretsReader
+	kept      *graceReader
 	namespace string
 	changed   chan<- event.GenericEvent
 	optional  optionalKinds
@@ -60,8 +58,7 @@ type Source struct {
 
 // NewSource makes a source that reads the API server directly and signals on changed when the facts differ from before.
 func NewSource(reader client.Reader, namespace string, changed chan<- event.GenericEvent) *Source {
-	kept := &secretsReader{Reader: reader, clock: clock.RealClock{}, secrets: map[types.NamespacedName]keptSecret{}}
-	return &Source{kept: kept, namespace: namespace, changed: changed, err: errNotRead}
+	return &Source{kept: newGraceReader(reader), namespace: namespace, changed: changed, err: errNotRead}
 }
 
 // Current returns the facts that were read last, or why they cannot be used.
@@ -94,7 +91,7 @@ func (s *Source) SetupWithManager(mgr ctrl.Manager) error {
 }
 
 // Reconcile reads the cluster. After a failed request the last good facts stay; an absent or wrong object discards
-// them, except an optional Secret, whose absence counts only after a while.
+// them, except an optional object, whose absence counts only after a while.
 func (s *Source) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	if err := s.optional.watch(ctx); err != nil {
 		return ctrl.Result{}, err
