@@ -15,7 +15,7 @@ const (
 	DefaultSlowestTransfer   = 32
 	DefaultKeepaliveInterval = 15 * time.Second
 	DefaultKeepaliveMisses   = 3
-	DefaultEndLimit          = 2 * time.Second
+	DefaultEndLimit          = 10 * time.Second
 	DefaultRebootLimit       = time.Minute
 	DefaultIdleLimit         = time.Minute
 	DefaultConnections       = 512
