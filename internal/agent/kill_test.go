@@ -20,7 +20,7 @@ var changing = map[string]bool{
 	"Features.Enable": true, "Features.Disable": true, "System.SetHostName": true, "Power.Reboot": true,
 	"Environment.Set": true, "Environment.Unset": true, "Firewall.SetRule": true, "Firewall.DeleteRule": true,
 	"EventLog.AddSource": true, "EventLog.RemoveSource": true,
-	"Networks.CreateEndpoint": true, "Networks.DeleteEndpoint": true, "Networks.DeleteNetwork": true, "Processes.Kill": true,
+	"Networks.CreateEndpoint": true, "Networks.DeleteEndpoint": true, "Networks.DeleteNetwork": true, "Processes.Kill": true, "Sandboxes.End": true,
 	"Antivirus.AddExclusion": true, "Antivirus.RemoveExclusion": true,
 	"Roots.Add": true, "Roots.Remove": true, "Routes.Add": true, "Routes.Delete": true, "Logs.Rotate": true,
 }

@@ -73,7 +73,10 @@ func note(ctx context.Context, p *fake.Process, path string) error {
 	return p.Host.Files.Write(ctx, path, bytes.NewReader([]byte("noted\n")), host.WriteOptions{})
 }
 
-// containerd leaves an image and a shim behind that outlive it.
+// daemonPod is a pod that a drain leaves: a DaemonSet's.
+var daemonPod = host.Sandbox{ID: "0123abcd", Namespace: "monitoring", Name: "agent-x2z"}
+
+// containerd mounts a pod's layer, and leaves an image and a shim behind that outlive it.
 func containerd(ctx context.Context, p *fake.Process) int {
 	if config, err := read(ctx, p, `C:\k\containerd\containerd_conf.toml`); err != nil || strings.Contains(config, "broken") {
 		return 2
@@ -85,8 +88,16 @@ func containerd(ctx context.Context, p *fake.Process) int {
 		return 3
 	}
 	shim := p.Path[:strings.LastIndexByte(p.Path, '\\')] + `\shim.exe`
-	if _, err := p.Spawn(shim); err != nil {
+	pod, err := p.Spawn(shim)
+	if err != nil {
 		return 4
+	}
+	const layer = `C:\ProgramData\containerd\sandbox.vhdx`
+	if err = note(ctx, p, layer); err == nil {
+		err = p.Machine.MountSandbox(nodespec.ContainerdEndpoint, daemonPod, pod, layer)
+	}
+	if err != nil {
+		return 5
 	}
 	<-ctx.Done()
 	return 0

@@ -1,6 +1,8 @@
 package agent_test
 
 import (
+	"bytes"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -94,6 +96,38 @@ func TestRemovalEndsContainerShims(t *testing.T) {
 		own, err := r.Spawn(path)
 		r.must(err)
 		r.ended(own.PID, func() { r.run("remove") })
+	})
+}
+
+// Windows lets nobody delete the files of a mounted layer, and only the container runtime unmounts it. R-064
+func TestRemovalEndsPodsBeforeTheirRuntime(t *testing.T) {
+	t.Parallel()
+	t.Run("after the kubelet, which would make them again", func(t *testing.T) {
+		t.Parallel()
+		r := joined(t)
+		steps := r.remove()
+		kubelet, end := slices.Index(steps, "StopService kubelet"), slices.Index(steps, "EndPods containerd")
+		if runtime := slices.Index(steps, "StopService containerd"); kubelet < 0 || end < kubelet || runtime < end {
+			t.Errorf("steps: %q", steps)
+		}
+		compare(t, r.before, r.Snapshot())
+	})
+	t.Run("a pod that does not end is named, and the removal goes on", func(t *testing.T) {
+		t.Parallel()
+		r := joined(t)
+		r.OnOperation(func(o fake.Operation) error {
+			if o.Interface == "Sandboxes" && o.Method == "End" {
+				return errors.New("hcs: the compute system does not answer")
+			}
+			return nil
+		})
+		var out bytes.Buffer
+		_, err := r.Exec(r.ctx, fake.ExecRequest{Path: r.push(), Args: []string{"remove"}, Stdout: &out, Stderr: &out})
+		r.must(err)
+		named := strings.Index(out.String(), "the first of them monitoring/agent-x2z: ")
+		if stopped := strings.LastIndex(out.String(), "StopService containerd"); named < 0 || stopped < named {
+			t.Errorf("it says\n%s", out.String())
+		}
 	})
 }
 

@@ -44,6 +44,7 @@ type Host struct {
 	Networks    Networks
 	Processes   Processes
 	Probes      Probes
+	Sandboxes   Sandboxes
 	EventLog    EventLog
 	Antivirus   Antivirus
 	Outbound    Outbound
@@ -169,6 +170,15 @@ type Probes interface {
 	HTTPGet(ctx context.Context, url string) (status int, body string, err error)
 	// ContainerRuntime asks a CRI endpoint (npipe://./pipe/containerd-containerd).
 	ContainerRuntime(ctx context.Context, endpoint string) (RuntimeStatus, error)
+}
+
+// Sandboxes are the pods of a container runtime, at its CRI endpoint (npipe://./pipe/containerd-containerd).
+type Sandboxes interface {
+	// List returns all sandboxes, also those that have ended.
+	List(ctx context.Context, endpoint string) ([]Sandbox, error)
+	// End stops a sandbox with its containers, and removes it; no error when it is not there. Then nothing of it is
+	// mounted any more.
+	End(ctx context.Context, endpoint, id string) error
 }
 
 // EventLog is Windows' event log Application, where administrators look for events.

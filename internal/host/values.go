@@ -172,6 +172,13 @@ type RuntimeStatus struct {
 	Ready   bool   `json:"ready"`
 }
 
+// Sandbox is a pod as the container runtime knows it.
+type Sandbox struct {
+	ID        string `json:"id"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"` // of the pod
+}
+
 // EventLevel is how much an event matters.
 type EventLevel string
 

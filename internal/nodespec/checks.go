@@ -15,7 +15,7 @@ const podConnectTimeout = 5 * time.Second
 // the node, or were not seen on real Windows yet.
 func checks(in Inputs) []Check {
 	list := []Check{
-		{Name: "ContainerRuntimeReady", Kind: CheckContainerRuntime, Target: containerdEndpoint, Timeout: 30 * time.Second,
+		{Name: "ContainerRuntimeReady", Kind: CheckContainerRuntime, Target: ContainerdEndpoint, Timeout: 30 * time.Second,
 			Hint: `See C:\var\log\containerd\containerd.log on the host.`},
 		{Name: "KubeletHealthy", Kind: CheckHTTP, Target: "http://127.0.0.1:10248/healthz", Timeout: time.Minute,
 			Hint: `See C:\var\log\kubelet\kubelet.log on the host.`},

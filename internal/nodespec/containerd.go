@@ -16,15 +16,17 @@ const (
 	registriesDirectory  = containerdDirectory + `\registries`
 	containerdRoot       = `C:\ProgramData\containerd\root`
 	containerdState      = `C:\ProgramData\containerd\state`
-	containerdEndpoint   = "npipe://./pipe/containerd-containerd"
 )
+
+// ContainerdEndpoint is where containerd serves the container runtime interface (CRI).
+const ContainerdEndpoint = "npipe://./pipe/containerd-containerd"
 
 func containerd(in Inputs, p *programs) Service {
 	level := "info"
 	if in.Debug {
 		level = "debug"
 	}
-	s := service("containerd", []string{
+	s := service(ServiceContainerd, []string{
 		p.path("containerd.exe"), "--config", containerdConfigFile,
 		"--log-file", logPath("containerd"), "--run-service", "--log-level", level,
 	})

@@ -112,7 +112,7 @@ func kubeletConfiguration(in Inputs) string {
 		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
 		"authentication": object{"x509": object{"clientCAFile": kubeletClientCAFile}, "anonymous": object{"enabled": false}},
 		"clusterDNS":     in.Cluster.Kubelet.ClusterDNS, "clusterDomain": in.Cluster.Kubelet.ClusterDomain,
-		"containerRuntimeEndpoint": containerdEndpoint,
+		"containerRuntimeEndpoint": ContainerdEndpoint,
 		"rotateCertificates":       true, "serverTLSBootstrap": true,
 		// oc adm node-logs asks the kubelet for the logs of services.
 		"enableSystemLogHandler": true, "enableSystemLogQuery": true,

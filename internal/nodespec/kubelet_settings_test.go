@@ -139,7 +139,7 @@ func FuzzKubeletSettings(f *testing.F) {
 			t.Fatal(err)
 		}
 		// What the operator relies on stays, whatever the workers have.
-		if config["staticPodPath"] != manifestsDirectory || config["containerRuntimeEndpoint"] != containerdEndpoint ||
+		if config["staticPodPath"] != manifestsDirectory || config["containerRuntimeEndpoint"] != ContainerdEndpoint ||
 			config["serverTLSBootstrap"] != true {
 			t.Errorf("%v", config)
 		}

@@ -51,6 +51,9 @@ const ServiceAgent = "windows-instance-config-daemon"
 // ServiceKubelet is the name of the kubelet's Windows service.
 const ServiceKubelet = "kubelet"
 
+// ServiceContainerd is the name of the container runtime's Windows service.
+const ServiceContainerd = "containerd"
+
 // DescriptionPrefix begins the description of every service of ours.
 const DescriptionPrefix = "OpenShift managed"
 

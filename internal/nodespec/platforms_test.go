@@ -128,7 +128,7 @@ func TestRoutesOfTheCloud(t *testing.T) {
 // or to remove.
 func TestDockerIsLeftAlone(t *testing.T) {
 	spec := mustMake(t, azureInputs())
-	if kubeletConfigOf(t, azureInputs()).ContainerRuntimeEndpoint != containerdEndpoint {
+	if kubeletConfigOf(t, azureInputs()).ContainerRuntimeEndpoint != ContainerdEndpoint {
 		t.Error("the kubelet uses another runtime")
 	}
 	for _, service := range spec.Services {

@@ -236,6 +236,8 @@ func (m *model) doService(operation plan.Operation) {
 		m.start(o.Service)
 	case plan.StopService:
 		m.stop(o.Service)
+	case plan.EndPods:
+		m.disturbed = true
 	case plan.DeleteService:
 		delete(m.Services, o.Service)
 	case plan.RestoreService:

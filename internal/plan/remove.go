@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -65,7 +66,19 @@ func (r *remover) endServices() {
 		names = slices.Delete(names, i, i+1)
 	}
 	for _, name := range slices.Backward(names) {
+		r.endPods(name)
 		r.endService(name)
+	}
+}
+
+// endPods ends the pods before their runtime stops. The kubelet, which would make them again, has stopped before: it
+// depends on the runtime.
+func (r *remover) endPods(service string) {
+	fact, there := r.facts.service(service)
+	program := host.SplitCommandLine(cmp.Or(fact.RunningCommandLine, fact.CommandLine))
+	if there && strings.EqualFold(service, nodespec.ServiceContainerd) && fact.State == host.ServiceRunning &&
+		len(program) > 0 && nodespec.Within(program[0], nodespec.Root) {
+		r.add(EndPods{Service: fact.Name, Endpoint: nodespec.ContainerdEndpoint}, true)
 	}
 }
 

@@ -95,6 +95,8 @@ type (
 	StartService struct{ Service string }
 	// StopService stops a service and its dependents and waits until their processes are gone.
 	StopService struct{ Service string }
+	// EndPods has the container runtime end the pods that the drain has left. Only the runtime can unmount their files.
+	EndPods struct{ Service, Endpoint string }
 	// DeleteService removes a service.
 	DeleteService struct{ Service string }
 	// SetRegistryNumber sets a number in the registry.
@@ -151,6 +153,7 @@ func (o ConfigureService) target() string    { return o.Service.Name }
 func (o SetStartType) target() string        { return o.Service }
 func (o StartService) target() string        { return o.Service }
 func (o StopService) target() string         { return o.Service }
+func (o EndPods) target() string             { return o.Service }
 func (o DeleteService) target() string       { return o.Service }
 func (o SetRegistryNumber) target() string   { return o.At.Name }
 func (o DeleteRegistryValue) target() string { return o.At.Name }

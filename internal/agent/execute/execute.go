@@ -49,7 +49,8 @@ type Executor struct {
 // Do does one step. What moves files takes as long as it takes, and tells how far it is; all else may hang in Windows.
 func (e *Executor) Do(ctx context.Context, step plan.Step) error {
 	switch step.Operation.(type) {
-	case plan.InstallRelease, plan.RemovePath, plan.EnableFeature, plan.DisableFeature, plan.StartService, plan.StopService, plan.RestoreService:
+	case plan.InstallRelease, plan.RemovePath, plan.EnableFeature, plan.DisableFeature, plan.StartService, plan.StopService, plan.RestoreService,
+		plan.EndPods:
 		return e.operate(ctx, step)
 	}
 	late := &verb.Failure{
@@ -78,7 +79,7 @@ func (e *Executor) operate(ctx context.Context, step plan.Step) error {
 	case plan.RemovePath:
 		return e.removePath(ctx, o)
 	case plan.ConfigureService, plan.SetStartType, plan.StartService, plan.StopService, plan.DeleteService,
-		plan.RestoreService, plan.KillProcess, plan.AwaitNetwork, plan.CreateEndpoint, plan.AttachEndpoint,
+		plan.RestoreService, plan.EndPods, plan.KillProcess, plan.AwaitNetwork, plan.CreateEndpoint, plan.AttachEndpoint,
 		plan.DeleteNetwork:
 		return e.doRunning(ctx, o)
 	}
@@ -152,6 +153,8 @@ func (e *Executor) doRunning(ctx context.Context, operation plan.Operation) erro
 		return e.deleteService(ctx, o.Service)
 	case plan.RestoreService:
 		return e.restoreService(ctx, o.Service)
+	case plan.EndPods:
+		return e.endPods(ctx, o)
 	case plan.KillProcess:
 		return e.killProcess(ctx, o.Process)
 	case plan.AwaitNetwork:

@@ -17,6 +17,10 @@ const (
 	LimitServiceStart = 2 * time.Minute
 	// LimitServiceStop is for a service, and what depends on it, to stop.
 	LimitServiceStop = 2 * time.Minute
+	// LimitPod is for the container runtime to end one pod, and to list all of them.
+	LimitPod = time.Minute
+	// LimitPods is for all pods together; the removal goes on without the rest.
+	LimitPods = 10 * time.Minute
 	// LimitNetwork is for hybrid-overlay-node to make the HNS network.
 	LimitNetwork = 5 * time.Minute
 	// LimitAntivirus is for Microsoft Defender Antivirus to tell or change its exclusions.

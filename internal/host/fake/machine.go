@@ -60,6 +60,7 @@ type Machine struct {
 	console   *Process
 	local     map[int]*localServer
 	runtimes  map[string]*localRuntime
+	sandboxes map[string]*sandbox // by ID
 	faults    faults
 	silent    map[string]chan struct{} // by address or name; closed when it answers again
 }
@@ -92,6 +93,7 @@ func New(options Options) *Machine {
 		services: map[string]*service{}, features: newFeatures(options.System, options.Features),
 		firewall:  newFirewall(options.System),
 		processes: map[int]*Process{}, local: map[int]*localServer{}, runtimes: map[string]*localRuntime{},
+		sandboxes:    map[string]*sandbox{},
 		eventSources: newEventSources(),
 		silent:       map[string]chan struct{}{}, roots: newRootStore(), registry: registry{},
 	}

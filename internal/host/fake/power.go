@@ -141,6 +141,7 @@ func (m *Machine) shutDown() {
 	for _, p := range m.processes {
 		p.end(exitKilled, true)
 	}
+	m.unmountAll()
 	m.down()
 	for writer := range m.drive.writers {
 		m.later(func() { _ = writer.close(ErrPoweredOff) }) // closed already: just as well

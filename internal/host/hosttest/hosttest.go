@@ -102,7 +102,7 @@ func Behaviors() []Behavior {
 		firewallBehaviors(),
 		networkBehaviors(), endpointBehaviors(),
 		processBehaviors(),
-		httpProbeBehaviors(), runtimeProbeBehaviors(),
+		httpProbeBehaviors(), runtimeProbeBehaviors(), sandboxBehaviors(),
 		eventLogBehaviors(),
 		antivirusBehaviors(),
 		outboundBehaviors(),

@@ -6,8 +6,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/Microsoft/go-winio"
-
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
@@ -21,13 +19,9 @@ func (probes) HTTPGet(ctx context.Context, url string) (status int, body string,
 }
 
 func (probes) ContainerRuntime(ctx context.Context, endpoint string) (host.RuntimeStatus, error) {
-	pipe, err := pipeOf(endpoint)
+	connection, err := dialRuntime(ctx, endpoint)
 	if err != nil {
 		return host.RuntimeStatus{}, err
-	}
-	connection, err := winio.DialPipeContext(ctx, pipe)
-	if err != nil {
-		return host.RuntimeStatus{}, fmt.Errorf("connect to the container runtime at %s: %w", endpoint, err)
 	}
 	status, err := askRuntime(ctx, connection)
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 // runtimeService is the gRPC service of the container runtime interface.
 const runtimeService = "http://container-runtime/runtime.v1.RuntimeService/"
 
-// answerLimit is how long an answer of a container runtime may be, in bytes. A status with its conditions has a few
-// hundred.
-const answerLimit = 1 << 20
+// answerLimit is how long an answer of a container runtime may be, in bytes: as for the kubelet. A status with its
+// conditions has a few hundred, a list of pods has all their annotations.
+const answerLimit = 16 << 20
 
 // overConnection returns an HTTP/2 client that has this one connection. gRPC is HTTP/2 with a length before each
-// message: for two calls without arguments the standard library does, and the agent that goes to every host is 6 MB
+// message: for a few small calls the standard library does, and the agent that goes to every host is 6 MB
 // smaller than with the gRPC library. Source: "gRPC over HTTP2", doc/PROTOCOL-HTTP2.md of grpc/grpc.
 func overConnection(ctx context.Context, connection net.Conn) (client *http.Client, end func(), err error) {
 	var protocols http.Protocols
@@ -39,7 +39,14 @@ func overConnection(ctx context.Context, connection net.Conn) (client *http.Clie
 
 // call calls a method that needs no arguments, and returns the answer's message.
 func call(ctx context.Context, client *http.Client, method string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, runtimeService+method, bytes.NewReader(make([]byte, 5))) // an empty message
+	return callWith(ctx, client, method, nil)
+}
+
+// callWith calls a method with a message.
+func callWith(ctx context.Context, client *http.Client, method string, arguments []byte) ([]byte, error) {
+	framed := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(arguments))) //nolint:gosec // it is a few bytes
+	content := bytes.NewReader(append(framed, arguments...))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, runtimeService+method, content)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ var stepKinds = kindsOf(
 	plan.RemoveEventSource{},
 	plan.AddExclusion{}, plan.RemoveExclusion{}, plan.TrustCertificate{}, plan.DistrustCertificate{},
 	plan.AddRoute{}, plan.DeleteRoute{},
-	plan.RequestCertificate{}, plan.InstallCertificate{}, plan.ConfigureService{}, plan.StartService{}, plan.StopService{},
+	plan.RequestCertificate{}, plan.InstallCertificate{}, plan.ConfigureService{}, plan.StartService{}, plan.StopService{}, plan.EndPods{},
 	plan.DeleteService{}, plan.SetStartType{}, plan.SetRegistryNumber{}, plan.DeleteRegistryValue{},
 	plan.AwaitNetwork{}, plan.CreateEndpoint{}, plan.AttachEndpoint{}, plan.DeleteNetwork{}, plan.KillProcess{}, plan.RemovePath{},
 	plan.RestoreService{},

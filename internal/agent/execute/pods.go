@@ -1,0 +1,58 @@
+package execute
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+// endPods has the container runtime end all pods. A pod that does not end must not keep the host from being removed:
+// the step says which one it is, and its shim is ended with the other processes.
+func (e *Executor) endPods(ctx context.Context, o plan.EndPods) error {
+	var pods []host.Sandbox
+	err := e.within(ctx, timing.LimitPod, o.Service+" lists its pods", func(ctx context.Context) (err error) {
+		pods, err = e.Host.Sandboxes.List(ctx, o.Endpoint)
+		return err
+	})
+	if err != nil {
+		return e.withoutPods(ctx,
+			fmt.Sprintf("%s does not list its pods, and the removal goes on without: %v", o.Service, err))
+	}
+	began, left, first := e.Clock.Now(), 0, ""
+	for i, pod := range pods {
+		if e.Clock.Since(began) >= timing.LimitPods {
+			left += len(pods) - i
+			break
+		}
+		name := pod.Namespace + "/" + pod.Name
+		e.progress("pod %s ends, %d of %d", name, i+1, len(pods))
+		err := e.within(ctx, timing.LimitPod, "pod "+name+" ends", func(ctx context.Context) error {
+			return e.Host.Sandboxes.End(ctx, o.Endpoint, pod.ID)
+		})
+		if ctx.Err() != nil {
+			return err
+		}
+		if err != nil {
+			if left++; first == "" {
+				first = fmt.Sprintf(", the first of them %s: %v", name, err)
+			}
+		}
+	}
+	if left > 0 {
+		return e.withoutPods(ctx,
+			fmt.Sprintf("%d of %d pods have not ended, and the removal goes on without%s", left, len(pods), first))
+	}
+	return nil
+}
+
+// withoutPods advises of pods that were not ended, unless it is the verb that was interrupted.
+func (e *Executor) withoutPods(ctx context.Context, advice string) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	e.advise(advice)
+	return nil
+}

@@ -1,0 +1,89 @@
+package fake
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// sandbox is a pod of a container runtime. The file of its layer is in use while it is mounted: until the runtime has
+// ended the sandbox, or the machine has restarted. The end of its shim unmounts nothing.
+type sandbox struct {
+	host.Sandbox
+	endpoint string // key
+	shim     *Process
+	layer    *hold
+}
+
+// MountSandbox gives the runtime at the endpoint a sandbox with a shim, and mounts the layer, a file that is there. It
+// replaces a sandbox of the same ID.
+func (m *Machine) MountSandbox(endpoint string, of host.Sandbox, shim *Process, layer string) error {
+	m.lock()
+	defer m.unlock()
+	at, err := m.drive.resolve(layer, true)
+	if err != nil {
+		return fmt.Errorf("mount %s: %w", layer, err)
+	}
+	if at.node == nil {
+		return fmt.Errorf("mount %s: %w", layer, errNotFound)
+	}
+	if before := m.sandboxes[of.ID]; before != nil {
+		before.unmount()
+	}
+	m.sandboxes[of.ID] = &sandbox{of, key(endpoint), shim, at.node.hold("the mounted layer of pod "+of.Name, false)}
+	return nil
+}
+
+func (s *sandbox) unmount() {
+	if s.layer != nil {
+		s.layer.release()
+		s.layer = nil
+	}
+}
+
+// unmountAll is what a restart does to layers. The runtime still knows its sandboxes.
+func (m *Machine) unmountAll() {
+	for _, s := range m.sandboxes {
+		s.unmount()
+	}
+}
+
+// sandboxes is host.Sandboxes for one process.
+type sandboxes struct{ p *Process }
+
+func (b sandboxes) List(ctx context.Context, endpoint string) (found []host.Sandbox, err error) {
+	err = b.p.do(ctx, "Sandboxes", "List", endpoint, func(m *Machine) error {
+		if m.runtimes[key(endpoint)] == nil {
+			return fmt.Errorf("ask the container runtime at %s: %w", endpoint, errNotFound)
+		}
+		for _, id := range slices.Sorted(maps.Keys(m.sandboxes)) {
+			if m.sandboxes[id].endpoint == key(endpoint) {
+				found = append(found, m.sandboxes[id].Sandbox)
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+func (b sandboxes) End(ctx context.Context, endpoint, id string) error {
+	return b.p.do(ctx, "Sandboxes", "End", strings.Join([]string{endpoint, id}, " "), func(m *Machine) error {
+		if m.runtimes[key(endpoint)] == nil {
+			return fmt.Errorf("ask the container runtime at %s: %w", endpoint, errNotFound)
+		}
+		s := m.sandboxes[id]
+		if s == nil || s.endpoint != key(endpoint) {
+			return nil
+		}
+		s.unmount()
+		if s.shim != nil {
+			s.shim.end(0, false)
+		}
+		delete(m.sandboxes, id)
+		return nil
+	})
+}

@@ -1,0 +1,38 @@
+package hosttest
+
+import (
+	"context"
+	"errors"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+type sandboxesCalls struct {
+	of host.Sandboxes
+	*calls
+}
+
+func (w sandboxesCalls) List(ctx context.Context, endpoint string) ([]host.Sandbox, error) {
+	w.note("Sandboxes.List")
+	return w.of.List(ctx, endpoint)
+}
+
+func (w sandboxesCalls) End(ctx context.Context, endpoint, id string) error {
+	w.note("Sandboxes.End")
+	return w.of.End(ctx, endpoint, id)
+}
+
+func sandboxBehaviors() []Behavior {
+	return []Behavior{
+		{"Sandboxes.List", "where no container runtime is, none lists its pods", func(s *suite) {
+			_, err := s.Sandboxes.List(s.ctx, "npipe://./pipe/wmco-contract-none")
+			s.refused("question", err)
+			is(s, "it took the suite's whole time", errors.Is(err, context.DeadlineExceeded), false)
+		}},
+		{"Sandboxes.End", "where no container runtime is, none ends a pod", func(s *suite) {
+			err := s.Sandboxes.End(s.ctx, "npipe://./pipe/wmco-contract-none", "0123")
+			s.refused("request", err)
+			is(s, "it took the suite's whole time", errors.Is(err, context.DeadlineExceeded), false)
+		}},
+	}
+}

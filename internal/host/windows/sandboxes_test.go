@@ -1,0 +1,73 @@
+package windows
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// sandboxServer is a container runtime that notes what it is asked.
+type sandboxServer struct {
+	cri.UnimplementedRuntimeServiceServer
+	items []*cri.PodSandbox
+	asked []string
+	stop  func(context.Context) error
+}
+
+// ListPodSandbox implements the CRI.
+func (s *sandboxServer) ListPodSandbox(context.Context, *cri.ListPodSandboxRequest) (*cri.ListPodSandboxResponse, error) {
+	return &cri.ListPodSandboxResponse{Items: s.items}, nil
+}
+
+// StopPodSandbox implements the CRI.
+func (s *sandboxServer) StopPodSandbox(ctx context.Context, r *cri.StopPodSandboxRequest) (*cri.StopPodSandboxResponse, error) {
+	s.asked = append(s.asked, "stop "+r.PodSandboxId)
+	return &cri.StopPodSandboxResponse{}, s.stop(ctx)
+}
+
+// RemovePodSandbox implements the CRI.
+func (s *sandboxServer) RemovePodSandbox(_ context.Context, r *cri.RemovePodSandboxRequest) (*cri.RemovePodSandboxResponse, error) {
+	s.asked = append(s.asked, "remove "+r.PodSandboxId)
+	return &cri.RemovePodSandboxResponse{}, nil
+}
+
+// The calls are compared with the library and the types of Kubernetes.
+func TestSandboxes(t *testing.T) {
+	t.Run("all pods are listed, in any state and with any number of annotations", func(t *testing.T) {
+		long := map[string]string{"kubernetes.io/config": strings.Repeat("x", 2<<20)}
+		got, err := listSandboxes(t.Context(), serveCRI(t, &sandboxServer{items: []*cri.PodSandbox{
+			{Id: "01", Metadata: &cri.PodSandboxMetadata{Namespace: "a", Name: "b", Uid: "c"}, Annotations: long},
+			{Id: "02", Metadata: &cri.PodSandboxMetadata{Namespace: "d", Name: "e"}, State: cri.PodSandboxState_SANDBOX_NOTREADY},
+		}}))
+		if want := []host.Sandbox{{ID: "01", Namespace: "a", Name: "b"}, {ID: "02", Namespace: "d", Name: "e"}}; !slices.Equal(got, want) || err != nil {
+			t.Errorf("%v, %v", got, err)
+		}
+	})
+	t.Run("a pod is stopped, then removed", func(t *testing.T) {
+		server := &sandboxServer{stop: func(context.Context) error { return nil }}
+		err := endSandbox(t.Context(), serveCRI(t, server), "0123abcd")
+		if want := []string{"stop 0123abcd", "remove 0123abcd"}; !slices.Equal(server.asked, want) || err != nil {
+			t.Errorf("%q, %v", server.asked, err)
+		}
+	})
+	t.Run("a pod that does not stop is not removed, and the runtime's reason is in the error", func(t *testing.T) {
+		server := &sandboxServer{stop: func(context.Context) error { return errors.New("hcs does not answer") }}
+		err := endSandbox(t.Context(), serveCRI(t, server), "01")
+		if err == nil || !strings.Contains(err.Error(), "hcs does not answer") || len(server.asked) != 1 {
+			t.Errorf("%q, %v", server.asked, err)
+		}
+	})
+	t.Run("a runtime that hangs is given up with the context", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		server := &sandboxServer{stop: func(asked context.Context) error { cancel(); <-asked.Done(); return asked.Err() }}
+		if err := endSandbox(ctx, serveCRI(t, server), "01"); err == nil {
+			t.Error("no error")
+		}
+	})
+}

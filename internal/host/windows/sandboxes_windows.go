@@ -1,0 +1,49 @@
+package windows
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"github.com/Microsoft/go-winio"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// sandboxes is host.Sandboxes: CRI by gRPC over a named pipe, as in probes.go.
+type sandboxes struct{}
+
+func (sandboxes) List(ctx context.Context, endpoint string) ([]host.Sandbox, error) {
+	connection, err := dialRuntime(ctx, endpoint)
+	if err != nil {
+		return nil, err
+	}
+	found, err := listSandboxes(ctx, connection)
+	if err != nil {
+		return nil, fmt.Errorf("ask the container runtime at %s: %w", endpoint, err)
+	}
+	return found, nil
+}
+
+func (sandboxes) End(ctx context.Context, endpoint, id string) error {
+	connection, err := dialRuntime(ctx, endpoint)
+	if err != nil {
+		return err
+	}
+	if err := endSandbox(ctx, connection, id); err != nil {
+		return fmt.Errorf("ask the container runtime at %s: %w", endpoint, err)
+	}
+	return nil
+}
+
+func dialRuntime(ctx context.Context, endpoint string) (net.Conn, error) {
+	pipe, err := pipeOf(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	connection, err := winio.DialPipeContext(ctx, pipe)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the container runtime at %s: %w", endpoint, err)
+	}
+	return connection, nil
+}
