@@ -14,9 +14,12 @@ const (
 	containerdDirectory  = Root + `\containerd`
 	containerdConfigFile = containerdDirectory + `\containerd_conf.toml`
 	registriesDirectory  = containerdDirectory + `\registries`
-	containerdRoot       = `C:\ProgramData\containerd\root`
-	containerdState      = `C:\ProgramData\containerd\state`
+	containerdRoot       = ContainerdData + `\root`
+	containerdState      = ContainerdData + `\state`
 )
+
+// ContainerdData is the folder of images and containers.
+const ContainerdData = `C:\ProgramData\containerd`
 
 // ContainerdEndpoint is where containerd serves the container runtime interface (CRI).
 const ContainerdEndpoint = "npipe://./pipe/containerd-containerd"

@@ -33,6 +33,9 @@ type Ledger struct {
 	Exclusions []host.Exclusion `json:"exclusions,omitempty"`
 	// Refusal tells that Defender did not let us change its exclusions; nil: it did, or was not asked.
 	Refusal *Refusal `json:"refusal,omitempty"`
+	// InUse are folders whose files were in use when the removal came to them, with the boot in which that was: they are
+	// removed after the next one.
+	InUse map[string]string `json:"inUse,omitempty"`
 	// Networks are the HNS networks that our services make.
 	Networks []string `json:"networks,omitempty"`
 }

@@ -141,7 +141,9 @@ func (r *remover) paths() {
 		return strings.Compare(a, b)
 	})
 	for _, path := range paths {
-		r.path(path)
+		if !r.facts.mounted(path) {
+			r.path(path)
+		}
 	}
 	r.root()
 }
@@ -218,6 +220,11 @@ func (r *remover) restartReason() string {
 		on := isOn(r.facts.Features[feature]) && !isOn(r.facts.Ledger.Features[feature])
 		if on || r.facts.Features[feature] == host.FeatureDisablePending {
 			return "the Windows feature " + feature + " is removed only after a restart"
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(r.facts.Ledger.InUse)) {
+		if r.facts.mounted(path) {
+			return "files of containers below " + path + " are in use until a restart"
 		}
 	}
 	before := r.facts.Ledger.HostName

@@ -77,7 +77,7 @@ func (e *Executor) operate(ctx context.Context, step plan.Step) error {
 	case plan.MakeLink:
 		return e.makeLink(ctx, o.Link)
 	case plan.RemovePath:
-		return e.removePath(ctx, o)
+		return e.laterIfMounted(ctx, o.Path, e.removePath(ctx, o))
 	case plan.ConfigureService, plan.SetStartType, plan.StartService, plan.StopService, plan.DeleteService,
 		plan.RestoreService, plan.EndPods, plan.KillProcess, plan.AwaitNetwork, plan.CreateEndpoint, plan.AttachEndpoint,
 		plan.DeleteNetwork:

@@ -2,6 +2,7 @@ package execute
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/windows-machine-config/wmco/internal/agent/timing"
@@ -54,5 +55,25 @@ func (e *Executor) withoutPods(ctx context.Context, advice string) error {
 		return context.Cause(ctx)
 	}
 	e.advise(advice)
+	return nil
+}
+
+// laterIfMounted puts the removal of a folder off until after a restart when files of containers in it are in use.
+func (e *Executor) laterIfMounted(ctx context.Context, path string, err error) error {
+	if !errors.Is(err, host.ErrInUse) || ctx.Err() != nil {
+		return err
+	}
+	ledger, _, readErr := e.Records.Ledger(ctx)
+	if readErr != nil {
+		return errors.Join(err, readErr)
+	}
+	ledger, waits := ledger.AwaitsRestart(path, e.Facts.System.BootID)
+	if !waits {
+		return err
+	}
+	if noteErr := e.Records.SetLedger(ctx, ledger); noteErr != nil {
+		return errors.Join(err, noteErr)
+	}
+	e.advise("files of containers are in use until the host restarts; the removal goes on after it: " + err.Error())
 	return nil
 }
