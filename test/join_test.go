@@ -2,6 +2,7 @@ package test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -87,14 +88,26 @@ func TestStoryTheTwoHostsOfTheGuideBecomeNodes(t *testing.T) {
 	}
 
 	t.Run("every certificate request of the nodes was approved, and for nobody but them", func(t *testing.T) {
-		var requests certificatesv1.CertificateSigningRequestList
-		if err := r.Client.List(t.Context(), &requests); err != nil {
-			t.Fatal(err)
-		}
-		for _, request := range requests.Items {
-			if len(request.Status.Certificate) == 0 {
-				t.Errorf("request %s of %s has no certificate: %+v", request.Name, request.Spec.Username, request.Status.Conditions)
-			}
+		// A kubelet asks for its serving certificate when its node is there, which may be later than the node is Ready.
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		undecided := ""
+		if err := r.WaitFor(ctx, "every request to have a certificate", &certificatesv1.CertificateSigningRequest{},
+			func(ctx context.Context, reader client.Reader) (bool, error) {
+				var requests certificatesv1.CertificateSigningRequestList
+				if err := reader.List(ctx, &requests); err != nil {
+					return false, err
+				}
+				undecided = ""
+				for _, request := range requests.Items {
+					if len(request.Status.Certificate) == 0 {
+						undecided += fmt.Sprintf("request %s of %s: %+v; ", request.Name, request.Spec.Username,
+							request.Status.Conditions)
+					}
+				}
+				return undecided == "", nil
+			}); err != nil {
+			t.Errorf("%v: %s", err, undecided)
 		}
 	})
 }

@@ -44,7 +44,7 @@ func call(ctx context.Context, client *http.Client, method string) ([]byte, erro
 
 // callWith calls a method with a message.
 func callWith(ctx context.Context, client *http.Client, method string, arguments []byte) ([]byte, error) {
-	framed := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(arguments))) //nolint:gosec // it is a few bytes
+	framed := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(arguments)))
 	content := bytes.NewReader(append(framed, arguments...))
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, runtimeService+method, content)
 	if err != nil {
