@@ -6,15 +6,17 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/internal/controller/disruption"
 )
 
 // How long nothing must have happened until the operator counts as quiet, how long that may take, and how often to
 // look.
 const (
 	quietFor = 3 * time.Second
-	// quietForFleets is for more than smallFleet hosts: the operator gathers the changes of many hosts for up to ten
-	// seconds before it writes how far they are.
-	quietForFleets = 11 * time.Second
+	// quietForFleets is for more than smallFleet hosts: the operator gathers the changes of many hosts before it writes
+	// how far they are.
+	quietForFleets = disruption.LongestGathering + time.Second
 	smallFleet     = 10
 	settleLimit    = time.Minute
 	lookEvery      = 100 * time.Millisecond

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/windows-machine-config/wmco/internal/controller/disruption"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
@@ -69,8 +70,9 @@ func TestSettle(t *testing.T) {
 }
 
 func TestAFleetIsQuietOnlyAfterTheOperatorGatheredItsChanges(t *testing.T) {
-	if quiet := quietTime(50); quiet <= 10*time.Second {
-		t.Errorf("50 hosts are quiet after %s, but the operator gathers their changes for up to 10 s", quiet)
+	if quiet := quietTime(50); quiet <= disruption.LongestGathering {
+		t.Errorf("50 hosts are quiet after %s, but the operator gathers their changes for up to %s", quiet,
+			disruption.LongestGathering)
 	}
 	if quiet := quietTime(1); quiet != quietFor {
 		t.Errorf("one host is quiet after %s, not %s", quiet, quietFor)

@@ -32,9 +32,9 @@ const (
 	// gathering is how long changes are gathered before everything is looked at: many come together.
 	gathering = 300 * time.Millisecond
 	// idleShare is how many times as long as the last look took the next one waits: where there are many hosts, looking
-	// takes long. longestGathering is the longest that it waits.
+	// takes long. LongestGathering is the longest that it waits.
 	idleShare        = 10
-	longestGathering = 10 * time.Second
+	LongestGathering = 10 * time.Second
 )
 
 // SetupWithManager registers the controller.
@@ -75,7 +75,7 @@ func (r *Reconciler) WatchMachines(machines cache.Cache) error {
 // once asks for one look for all that changes within a short time.
 func (r *Reconciler) once() handler.EventHandler {
 	ask := func(queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		queue.AddAfter(reconcile.Request{}, min(longestGathering, max(gathering, idleShare*time.Duration(r.took.Load()))))
+		queue.AddAfter(reconcile.Request{}, min(LongestGathering, max(gathering, idleShare*time.Duration(r.took.Load()))))
 	}
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	return handler.Funcs{
