@@ -3,7 +3,9 @@ package clusterconfig
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"reflect"
 	"testing"
 	"time"
 
@@ -389,4 +391,48 @@ func TestASecretIsKeptFromTheLastGoodRead(t *testing.T) {
 		a.reads(1)
 		a.serves(nil)
 	})
+}
+
+// A kind that a cluster may lack and that has no grace would be taken off all nodes by a 404 of a moment.
+func TestWhatAClusterMayLackHasTheGrace(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, cluster.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	complete := fake.NewClientBuilder().WithScheme(scheme).WithObjects(orderlyCluster(t)...).Build()
+	read := map[reflect.Type]runtime.Object{}
+	// without reads the cluster as if the API server did not serve a kind.
+	without := func(lacking reflect.Type) error {
+		answer := func(object runtime.Object, serve func() error) error {
+			kind := reflect.TypeOf(object)
+			read[kind] = object.DeepCopyObject()
+			if kind == lacking {
+				return apierrors.NewNotFound(schema.GroupResource{Resource: kind.String()}, "")
+			}
+			return serve()
+		}
+		_, _, err := cluster.Read(t.Context(), interceptor.NewClient(complete, interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object,
+				options ...client.GetOption) error {
+				return answer(object, func() error { return c.Get(ctx, key, object, options...) })
+			},
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+				return answer(list, func() error { return c.List(ctx, list, options...) })
+			},
+		}), namespace)
+		return err
+	}
+	if err := without(nil); err != nil {
+		t.Fatal(err)
+	}
+	for kind, object := range maps.Clone(read) {
+		if optional := without(kind) == nil; optional && !isOptional(object) {
+			t.Errorf("a cluster may lack %s, whose absence counts at once", kind)
+		}
+	}
+	if len(read) < 10 {
+		t.Errorf("only %d kinds were read", len(read))
+	}
 }
