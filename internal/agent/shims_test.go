@@ -3,6 +3,8 @@ package agent_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
@@ -129,6 +131,27 @@ func TestRemovalEndsPodsBeforeTheirRuntime(t *testing.T) {
 		named := strings.Index(out.String(), "the first of them monitoring/agent-x2z: ")
 		if stopped := strings.LastIndex(out.String(), "StopService containerd"); named < 0 || stopped < named {
 			t.Errorf("it says\n%s", out.String())
+		}
+	})
+	t.Run("a folder that Windows denies while layers are mounted is deleted after the restart", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t, func(o *fake.Options) {
+			o.Features = map[string]host.FeatureState{"Containers": host.FeatureEnabled} // nothing else restarts for it
+		}).start()
+		r.configure()
+		r.awaitSettled()
+		boot := r.BootID()
+		r.OnOperation(func(o fake.Operation) error {
+			if o.Interface == "Files" && o.Method == "Remove" && nodespec.Within(o.Target, nodespec.ContainerdData) &&
+				o.Process.Machine.BootID() == boot {
+				return fmt.Errorf("remove %s: Access is denied: %w", o.Target, fs.ErrPermission)
+			}
+			return nil
+		})
+		r.remove()
+		compare(t, r.before, r.Snapshot())
+		if r.BootID() == boot {
+			t.Error("the host was not restarted")
 		}
 	})
 	t.Run("a layer that stays mounted is deleted after the restart", func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/windows-machine-config/wmco/internal/agent/timing"
 	"github.com/windows-machine-config/wmco/internal/host"
@@ -11,7 +12,7 @@ import (
 )
 
 // endPods has the container runtime end all pods. A pod that does not end must not keep the host from being removed:
-// the step says which one it is, and its shim is ended with the other processes.
+// the step names the first such pod, and the shims of all are ended with the other processes.
 func (e *Executor) endPods(ctx context.Context, o plan.EndPods) error {
 	var pods []host.Sandbox
 	err := e.within(ctx, timing.LimitPod, o.Service+" lists its pods", func(ctx context.Context) (err error) {
@@ -20,7 +21,7 @@ func (e *Executor) endPods(ctx context.Context, o plan.EndPods) error {
 	})
 	if err != nil {
 		return e.withoutPods(ctx,
-			fmt.Sprintf("%s does not list its pods, and the removal goes on without: %v", o.Service, err))
+			fmt.Sprintf("%s does not list its pods, and the removal goes on without their end: %v", o.Service, err))
 	}
 	began, left, first := e.Clock.Now(), 0, ""
 	for i, pod := range pods {
@@ -44,7 +45,7 @@ func (e *Executor) endPods(ctx context.Context, o plan.EndPods) error {
 	}
 	if left > 0 {
 		return e.withoutPods(ctx,
-			fmt.Sprintf("%d of %d pods have not ended, and the removal goes on without%s", left, len(pods), first))
+			fmt.Sprintf("pods that have not ended: %d of %d%s. The removal goes on without their end", left, len(pods), first))
 	}
 	return nil
 }
@@ -60,7 +61,8 @@ func (e *Executor) withoutPods(ctx context.Context, advice string) error {
 
 // laterIfMounted puts the removal of a folder off until after a restart when files of containers in it are in use.
 func (e *Executor) laterIfMounted(ctx context.Context, path string, err error) error {
-	if !errors.Is(err, host.ErrInUse) || ctx.Err() != nil {
+	// Windows refuses a mounted disk as in use, and may refuse what its filters hold as denied.
+	if !errors.Is(err, host.ErrInUse) && !errors.Is(err, fs.ErrPermission) || ctx.Err() != nil {
 		return err
 	}
 	ledger, _, readErr := e.Records.Ledger(ctx)

@@ -37,6 +37,20 @@ func overConnection(ctx context.Context, connection net.Conn) (client *http.Clie
 	return &http.Client{Transport: only}, func() { _ = only.Close() }, nil // the connection is closed by its owner, too
 }
 
+// talk calls a container runtime over a connection, which it closes when the calls are made or ctx ends.
+func talk(ctx context.Context, connection net.Conn, calls func(*http.Client) error) error {
+	defer connection.Close()
+	// The client greets the server at once, and ctx does not end that.
+	stop := context.AfterFunc(ctx, func() { _ = connection.Close() })
+	defer stop()
+	client, end, err := overConnection(ctx, connection)
+	if err != nil {
+		return err
+	}
+	defer end()
+	return calls(client)
+}
+
 // call calls a method that needs no arguments, and returns the answer's message.
 func call(ctx context.Context, client *http.Client, method string) ([]byte, error) {
 	return callWith(ctx, client, method, nil)

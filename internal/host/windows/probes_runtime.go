@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -25,22 +26,18 @@ func pipeOf(endpoint string) (string, error) {
 // askRuntime asks a container runtime over a connection, which it closes: Version, and Status for the condition
 // RuntimeReady.
 func askRuntime(ctx context.Context, connection net.Conn) (host.RuntimeStatus, error) {
-	defer connection.Close()
-	// The client greets the server at once, and ctx does not end that.
-	stop := context.AfterFunc(ctx, func() { _ = connection.Close() })
-	defer stop()
-	client, end, err := overConnection(ctx, connection)
+	var version, status []byte
+	err := talk(ctx, connection, func(client *http.Client) (err error) {
+		if version, err = call(ctx, client, "Version"); err != nil {
+			return fmt.Errorf("ask for its version: %w", err)
+		}
+		if status, err = call(ctx, client, "Status"); err != nil {
+			return fmt.Errorf("ask for its status: %w", err)
+		}
+		return nil
+	})
 	if err != nil {
 		return host.RuntimeStatus{}, err
-	}
-	defer end()
-	version, err := call(ctx, client, "Version")
-	if err != nil {
-		return host.RuntimeStatus{}, fmt.Errorf("ask for its version: %w", err)
-	}
-	status, err := call(ctx, client, "Status")
-	if err != nil {
-		return host.RuntimeStatus{}, fmt.Errorf("ask for its status: %w", err)
 	}
 	answer := host.RuntimeStatus{Ready: runtimeReady(status)}
 	for _, f := range fields(version) {

@@ -48,10 +48,7 @@ func (l *oneConnection) Close() error   { close(l.closed); return nil }
 func (l *oneConnection) Addr() net.Addr { return &net.UnixAddr{} }
 
 // serve returns a connection to the runtime.
-func serve(t *testing.T, runtime *runtimeServer) net.Conn { return serveCRI(t, runtime) }
-
-// serveCRI is serve for any server of the CRI.
-func serveCRI(t *testing.T, runtime cri.RuntimeServiceServer) net.Conn {
+func serve(t *testing.T, runtime cri.RuntimeServiceServer) net.Conn {
 	t.Helper()
 	client, server := connected(t)
 	listener := &oneConnection{make(chan net.Conn, 1), make(chan struct{})}

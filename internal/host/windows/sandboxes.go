@@ -59,7 +59,8 @@ func readSandbox(message []byte) (found host.Sandbox) {
 }
 
 // endSandbox stops and removes a sandbox over a connection, which it closes. The runtime takes both requests also for a
-// sandbox that is not there. Stopping ends its containers without their grace period: the drain has given it.
+// sandbox that is not there. Stopping ends its containers at once, without the grace period of the pod: the drain gave
+// one to the pods that it evicted, and leaves those that every node has, which must expect that a node goes off.
 func endSandbox(ctx context.Context, connection net.Conn, id string) error {
 	request := protowire.AppendString(protowire.AppendTag(nil, requestSandboxID, protowire.BytesType), id)
 	return talk(ctx, connection, func(client *http.Client) error {
@@ -71,18 +72,4 @@ func endSandbox(ctx context.Context, connection net.Conn, id string) error {
 		}
 		return nil
 	})
-}
-
-// talk has a client over the connection until the calls are made, or ctx ends.
-func talk(ctx context.Context, connection net.Conn, calls func(*http.Client) error) error {
-	defer connection.Close()
-	// The client greets the server at once, and ctx does not end that.
-	stop := context.AfterFunc(ctx, func() { _ = connection.Close() })
-	defer stop()
-	client, end, err := overConnection(ctx, connection)
-	if err != nil {
-		return err
-	}
-	defer end()
-	return calls(client)
 }

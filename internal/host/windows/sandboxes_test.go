@@ -41,7 +41,7 @@ func (s *sandboxServer) RemovePodSandbox(_ context.Context, r *cri.RemovePodSand
 func TestSandboxes(t *testing.T) {
 	t.Run("all pods are listed, in any state and with any number of annotations", func(t *testing.T) {
 		long := map[string]string{"kubernetes.io/config": strings.Repeat("x", 2<<20)}
-		got, err := listSandboxes(t.Context(), serveCRI(t, &sandboxServer{items: []*cri.PodSandbox{
+		got, err := listSandboxes(t.Context(), serve(t, &sandboxServer{items: []*cri.PodSandbox{
 			{Id: "01", Metadata: &cri.PodSandboxMetadata{Namespace: "a", Name: "b", Uid: "c"}, Annotations: long},
 			{Id: "02", Metadata: &cri.PodSandboxMetadata{Namespace: "d", Name: "e"}, State: cri.PodSandboxState_SANDBOX_NOTREADY},
 		}}))
@@ -51,14 +51,14 @@ func TestSandboxes(t *testing.T) {
 	})
 	t.Run("a pod is stopped, then removed", func(t *testing.T) {
 		server := &sandboxServer{stop: func(context.Context) error { return nil }}
-		err := endSandbox(t.Context(), serveCRI(t, server), "0123abcd")
+		err := endSandbox(t.Context(), serve(t, server), "0123abcd")
 		if want := []string{"stop 0123abcd", "remove 0123abcd"}; !slices.Equal(server.asked, want) || err != nil {
 			t.Errorf("%q, %v", server.asked, err)
 		}
 	})
 	t.Run("a pod that does not stop is not removed, and the runtime's reason is in the error", func(t *testing.T) {
 		server := &sandboxServer{stop: func(context.Context) error { return errors.New("hcs does not answer") }}
-		err := endSandbox(t.Context(), serveCRI(t, server), "01")
+		err := endSandbox(t.Context(), serve(t, server), "01")
 		if err == nil || !strings.Contains(err.Error(), "hcs does not answer") || len(server.asked) != 1 {
 			t.Errorf("%q, %v", server.asked, err)
 		}
@@ -66,7 +66,7 @@ func TestSandboxes(t *testing.T) {
 	t.Run("a runtime that hangs is given up with the context", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		server := &sandboxServer{stop: func(asked context.Context) error { cancel(); <-asked.Done(); return asked.Err() }}
-		if err := endSandbox(ctx, serveCRI(t, server), "01"); err == nil {
+		if err := endSandbox(ctx, serve(t, server), "01"); err == nil {
 			t.Error("no error")
 		}
 	})

@@ -1,0 +1,84 @@
+package execute_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/windows-machine-config/wmco/internal/agent/answer"
+	"github.com/windows-machine-config/wmco/internal/agent/execute"
+	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+// hungRuntime lists pods, or does not, and ends none: it answers only when it is given up.
+type hungRuntime struct {
+	pods  int
+	lists bool
+	clock *clocktesting.FakeClock
+	asked int
+}
+
+func (r *hungRuntime) hang(ctx context.Context) error {
+	r.clock.Step(timing.LimitPod)
+	<-ctx.Done()
+	return errors.New("the pipe was closed")
+}
+
+func (r *hungRuntime) List(ctx context.Context, _ string) (pods []host.Sandbox, err error) {
+	if !r.lists {
+		return nil, r.hang(ctx)
+	}
+	for i := range r.pods {
+		pods = append(pods, host.Sandbox{ID: fmt.Sprint(i), Namespace: "monitoring", Name: fmt.Sprintf("agent-%d", i)})
+	}
+	return pods, nil
+}
+
+func (r *hungRuntime) End(ctx context.Context, _, _ string) error {
+	r.asked++
+	return r.hang(ctx)
+}
+
+//
+func TestARuntimeThatHangsHoldsUpARemovalForSomeMinutesOnly(t *testing.T) {
+	endPods := func(t *testing.T, runtime *hungRuntime) (advice string, took time.Duration) {
+		t.Helper()
+		began := time.Unix(1<<30, 0)
+		runtime.clock = clocktesting.NewFakeClock(began)
+		e := &execute.Executor{Means: execute.Means{Host: host.Host{Sandboxes: runtime}, Clock: runtime.clock,
+			Answer: answer.New(io.Discard, runtime.clock)}}
+		step := plan.Step{Operation: plan.EndPods{Service: "containerd", Endpoint: "npipe://./pipe/containerd-containerd"}}
+		if err := e.Do(t.Context(), step); err != nil {
+			t.Fatal(err)
+		}
+		return e.TakeAdvice(), runtime.clock.Since(began)
+	}
+	t.Run("one that does not list its pods is asked once", func(t *testing.T) {
+		advice, took := endPods(t, &hungRuntime{})
+		if took != timing.LimitPod || !strings.Contains(advice, "containerd does not list its pods") {
+			t.Errorf("after %s: %s", took, advice)
+		}
+	})
+	t.Run("pods that do not end are counted, and the first is named", func(t *testing.T) {
+		runtime := &hungRuntime{lists: true, pods: 2}
+		advice, took := endPods(t, runtime)
+		if took != 2*timing.LimitPod || !strings.Contains(advice, "2 of 2, the first of them monitoring/agent-0") {
+			t.Errorf("after %s: %s", took, advice)
+		}
+	})
+	t.Run("a host full of such pods is not waited for longer than for ten", func(t *testing.T) {
+		runtime := &hungRuntime{lists: true, pods: 200}
+		advice, took := endPods(t, runtime)
+		if took != timing.LimitPods || runtime.asked != 10 || !strings.Contains(advice, "200 of 200") {
+			t.Errorf("after %s and %d requests: %s", took, runtime.asked, advice)
+		}
+	})
+}
