@@ -32,8 +32,9 @@ const (
 	// gathering is how long changes are gathered before everything is looked at: many come together.
 	gathering = 300 * time.Millisecond
 	// idleShare is how many times as long as the last look took the next one waits: where there are many hosts, looking
-	// takes long. LongestGathering is the longest that it waits.
-	idleShare        = 10
+	// takes long.
+	idleShare = 10
+	// LongestGathering is the longest time that changes are gathered.
 	LongestGathering = 10 * time.Second
 )
 
