@@ -147,7 +147,7 @@ type Disruption struct {
 	Machine string `json:"machine,omitempty"`
 	// since is when the disruption began. The disruption counts until it ends, or until failureDeadline has passed.
 	Since metav1.Time `json:"since"`
-	// operator is the process of the operator that works on the node. Only this process ends the disruption, or one that has taken it over.
+	// operator is the process of the operator that works on the node. Only this process ends the disruption, or one that has taken it over. Another process removes an entry whose node has been in service for a minute: the process that made it has ended.
 	Operator string `json:"operator"`
 }
 

@@ -84,7 +84,8 @@ func (b *book) counting(request disturbance.Request) *v1alpha1.Disruption {
 	return nil
 }
 
-// read reads everything else that a decision needs, and takes the disruptions off the list that have ended.
+// read reads everything else that a decision needs, and takes the disruptions off the list that have ended. The first
+// time, this process adopts those of former ones.
 func (b *book) read(ctx context.Context) error {
 	status := &b.policy.Status
 	read, err := fleet.Read(ctx, b.gate.Live, b.gate.Namespace)
@@ -99,18 +100,36 @@ func (b *book) read(ctx context.Context) error {
 	pool := &b.situation.pool
 	pool.Nodes, status.ObservedNodes = disturbance.Observe(*pool, status.ObservedNodes, !b.gate.looked, b.settings, b.now)
 	pool.Disruptions = slices.Clone(status.Disruptions)
-	var left []v1alpha1.Disruption
-	for _, d := range status.Disruptions {
-		ended, failed, why := disturbance.Ended(d, *pool, b.settings, b.now)
+	status.Disruptions = b.remaining(*pool)
+	pool.Disruptions = slices.Clone(status.Disruptions)
+	return nil
+}
+
+// remaining returns the disruptions that have not ended.
+func (b *book) remaining(pool disturbance.NodePool) (left []v1alpha1.Disruption) {
+	lingering := map[disruptionID]time.Time{}
+	for _, d := range b.policy.Status.Disruptions {
+		ended, failed, why := disturbance.Ended(d, pool, b.settings, b.now)
 		if failed {
 			b.failed = append(b.failed, failedDisruption{d, why})
+		}
+		if !b.gate.looked {
+			d.Operator = b.gate.Operator
+		}
+		if d.Operator != b.gate.Operator && disturbance.Lingers(d, pool) {
+			since, known := b.gate.lingering[idOf(d)]
+			if !known {
+				since = b.now
+			}
+			lingering[idOf(d)] = since
+			ended = ended || disturbance.Abandoned(since, b.now)
 		}
 		if !ended {
 			left = append(left, d)
 		}
 	}
-	status.Disruptions, pool.Disruptions = left, slices.Clone(left)
-	return nil
+	b.gate.lingering = lingering
+	return left
 }
 
 // draft returns the disruption that is asked for; if there is nothing to be disturbed, it says so instead.

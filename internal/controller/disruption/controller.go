@@ -50,8 +50,6 @@ type Reconciler struct {
 	ServerVersion func(ctx context.Context) (string, error)
 	Clock         clock.WithTicker
 
-	// adopted is true once the disruptions of earlier processes are this one's.
-	adopted bool
 	// upgradeable is what OLM was told last.
 	upgradeable metav1.Condition
 	// took is how long the last look took, in nanoseconds.
@@ -63,7 +61,7 @@ type Reconciler struct {
 // Reconcile compares everything once, and writes the differences.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	begun := r.Clock.Now()
-	book, err := r.Gate.review(ctx, !r.adopted)
+	book, err := r.Gate.review(ctx)
 	r.took.Store(int64(r.Clock.Since(begun)))
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return ctrl.Result{}, nil // nothing is made any more in a namespace that goes
@@ -71,7 +69,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.adopted = true
 	pool := book.situation.pool
 	pool.Disruptions = book.policy.Status.Disruptions
 	count(book)
@@ -81,9 +78,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{RequeueAfter: nextLook(book)}, nil
 }
 
-// review brings the status of the policy to what the API server has otherwise. With adopt, this process takes over what
-// others have.
-func (g *PolicyGate) review(ctx context.Context, adopt bool) (reviewed *book, err error) {
+// review brings the status of the policy to what the API server has otherwise.
+func (g *PolicyGate) review(ctx context.Context) (reviewed *book, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	err = retry.OnError(conflictBackoff, overtaken, func() error {
@@ -93,11 +89,6 @@ func (g *PolicyGate) review(ctx context.Context, adopt bool) (reviewed *book, er
 		}
 		if err := book.read(ctx); err != nil {
 			return err
-		}
-		for i := range book.policy.Status.Disruptions {
-			if adopt {
-				book.policy.Status.Disruptions[i].Operator = g.Operator
-			}
 		}
 		reviewed = book
 		return book.write(ctx)

@@ -29,9 +29,9 @@ type Gate interface {
 	// Acquire asks for a node to be disturbed. A node that is being disturbed already for the same instance is allowed at
 	// once, as far as disturbance.GoesOn, and this process has it from then on.
 	Acquire(ctx context.Context, request disturbance.Request) (disturbance.Decision, error)
-	// Release ends the disturbance of an instance's node, if this process has it. With nothing to release it writes
-	// nothing, and asks the API server nothing. Once a Machine is being deleted, its replacement is not ended by this, but
-	// by there being another one that works.
+	// Release ends the disturbance of an instance's node, if this process has it. A disturbance from before this process
+	// looked for the first time is its own. With nothing to release it writes nothing, and asks the API server nothing. Once
+	// a Machine is being deleted, its replacement is not ended by this, but by there being another one that works.
 	Release(ctx context.Context, instance string) error
 	// Holds tells, from memory, whether the node of the instance is being disturbed in place, by whatever process.
 	Holds(ctx context.Context, instance string) (bool, error)
@@ -72,8 +72,11 @@ type PolicyGate struct {
 
 	// mu lets this process make one decision at a time: it would only overtake itself.
 	mu sync.Mutex
-	// looked is true once this process has seen all nodes, and written that.
+	// looked is true once this process has seen all nodes and adopted what former processes had begun, and has written
+	// that.
 	looked bool
+	// lingering holds the disruptions of other processes whose nodes are in service, and when this process saw that first.
+	lingering map[disruptionID]time.Time
 	// refused is what the last refusal was made of.
 	refused refusal
 	// toldFailed are the disruptions of which it was told that they have failed.
@@ -197,22 +200,24 @@ func (g *PolicyGate) takeOver(ctx context.Context, book *book, own *v1alpha1.Dis
 
 // Release implements Gate.
 func (g *PolicyGate) Release(ctx context.Context, instance string) error {
-	ours := func(d v1alpha1.Disruption) bool { return d.Instance == instance && d.Operator == g.Operator }
 	known, err := g.memory.latest(ctx)
-	if err != nil {
+	if err != nil || known == nil {
 		return err
-	}
-	if known == nil || !slices.ContainsFunc(known.Status.Disruptions, ours) {
-		return nil
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	ours := func(d v1alpha1.Disruption) bool {
+		return d.Instance == instance && (d.Operator == g.Operator || !g.looked)
+	}
+	if !slices.ContainsFunc(known.Status.Disruptions, ours) {
+		return nil
+	}
 	err = retry.OnError(conflictBackoff, overtaken, func() error {
 		book, err := g.open(ctx)
 		if err != nil {
 			return err
 		}
-		if book.fresh {
+		if book.fresh || !g.looked {
 			if err := book.read(ctx); err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -112,15 +113,17 @@ func TestTwoOperatorsAtTheSameTimeKeepTheBudget(t *testing.T) {
 
 func TestGate(t *testing.T) {
 	shared := newWorld(t)
-	t.Run("an operator that starts takes over what another one has begun, and that one ends it no more", func(t *testing.T) {
+	t.Run("an operator takes over what another one has begun, and that one ends it no more", func(t *testing.T) {
 		w := shared.sub(t)
 		host, other := w.host("byoh-1", before), w.host("byoh-2", before)
 		first := w.start("first", false)
 		if decision := first.acquire(host, v1alpha1.CauseUpgrade); !decision.Allowed {
 			t.Fatalf("%+v", decision)
 		}
-		begun := w.policy().Status.Disruptions[0]
 		second := w.start("second", false)
+		second.reconcile() // it is not new, and has what was begun before
+		first.acquire(host, v1alpha1.CauseUpgrade)
+		begun := w.policy().Status.Disruptions[0]
 		if held, err := second.Holds(t.Context(), host.Name); err != nil || !held {
 			t.Errorf("the second does not know of it: %v", err)
 		}
@@ -143,6 +146,50 @@ func TestGate(t *testing.T) {
 		second.release(host)
 		if listed := w.disrupted(); len(listed) != 0 {
 			t.Errorf("%q are listed", listed)
+		}
+	})
+	t.Run("an operator that starts ends what a former one has begun", func(t *testing.T) {
+		w := shared.sub(t)
+		host := w.host("byoh-1", before)
+		w.start("first", false).acquire(host, v1alpha1.CauseUpgrade)
+		w.start("second", false).release(host)
+		if listed := w.disrupted(); len(listed) != 0 {
+			t.Errorf("%q are listed", listed)
+		}
+	})
+	t.Run("what another operator has begun ends only once its node was in service for a minute", func(t *testing.T) {
+		w := shared.sub(t)
+		host := w.host("byoh-1", before)
+		first, second := w.start("first", false), w.start("second", false)
+		first.reconcile()
+		second.reconcile()
+		first.acquire(host, v1alpha1.CauseUpgrade)
+		cordon := func(unschedulable bool) {
+			w.node(host.Name, func(n *corev1.Node) { n.Spec.Unschedulable = unschedulable })
+		}
+		for _, look := range []struct {
+			after    time.Duration
+			cordoned bool
+			listed   int
+		}{
+			{0, false, 1},
+			{50 * time.Second, false, 1},
+			{20 * time.Second, true, 1}, // the other works on it
+			{time.Hour / 12, true, 1},
+			{time.Second, false, 1},
+			{59 * time.Second, false, 1},
+			{time.Second, false, 0},
+		} {
+			w.pass(look.after)
+			cordon(look.cordoned)
+			second.release(host)
+			second.reconcile()
+			if listed := w.disrupted(); len(listed) != look.listed {
+				t.Fatalf("after %s, cordoned %t: %q are listed", look.after, look.cordoned, listed)
+			}
+		}
+		if found := second.events("DisruptionFailed"); len(found) != 0 {
+			t.Errorf("events %q", found)
 		}
 	})
 	t.Run("asking again for what goes on writes nothing", func(t *testing.T) {

@@ -70,6 +70,7 @@ func (s *situation) pooledNode(instance *v1alpha1.WindowsInstance, settings disr
 	if node != nil && node.Annotations[v1alpha1.AnnotationVersion] == instance.Status.Version {
 		pooled.Version = instance.Status.Version
 	}
+	pooled.Cordoned = node != nil && node.Spec.Unschedulable
 	pooled.Ready, pooled.Since, pooled.Reported = readiness(node, instance)
 	return pooled
 }

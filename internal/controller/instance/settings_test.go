@@ -248,9 +248,10 @@ func TestTheFirstSpecIsSentIntoAFolderForAdministratorsOnly(t *testing.T) {
 func TestCertificatesOfAllServicesComeInOneGo(t *testing.T) {
 	_, plain, _ := nodeInService(t, "None")
 	x, h, _ := nodeInService(t, "Azure")
-	if h.logins() != plain.logins() || len(h.execs()) != len(plain.execs()) || h.logins() > 2 || len(h.execs()) > 8 {
-		t.Errorf("%d connections, %d processes (%q); without another identity %d and %d", h.logins(), len(h.execs()),
-			h.execs(), plain.logins(), len(plain.execs()))
+	// The clock of the trial jumps past the limit of idle connections: whether one ends before its next use is a race.
+	if h.logins() > 2 || len(h.execs()) != len(plain.execs()) || len(h.execs()) > 8 {
+		t.Errorf("%d connections, %d processes (%q); without another identity %d processes", h.logins(), len(h.execs()),
+			h.execs(), len(plain.execs()))
 	}
 	requests, err := x.clientset.CertificatesV1().CertificateSigningRequests().List(t.Context(),
 		metav1.ListOptions{LabelSelector: labelInstance + "=" + machine})

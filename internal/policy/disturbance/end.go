@@ -31,6 +31,20 @@ func Ended(
 	return ended, failed, why
 }
 
+// abandonedAfter is how long a change of another operator is left alone whose node is in service. An operator that works
+// on a node makes it unschedulable within seconds.
+const abandonedAfter = time.Minute
+
+// Lingers reports whether the node of a change in place is in service, as if nobody made the change.
+func Lingers(d v1alpha1.Disruption, pool NodePool) bool {
+	n, found := first(pool.Nodes, func(n Node) bool { return n.Instance == d.Instance })
+	return found && d.Machine == "" && n.Ready && !n.Cordoned
+}
+
+// Abandoned reports whether the operator that has a change in place has ended without ending the change, which has
+// lingered since then.
+func Abandoned(lingering, now time.Time) bool { return now.Sub(lingering) >= abandonedAfter }
+
 // changeEnded is for changes in place. Whoever makes one ends it; this is for when nobody does.
 func changeEnded(d v1alpha1.Disruption, pool NodePool, overdue bool) (ended, failed bool, why string) {
 	n, found := first(pool.Nodes, func(n Node) bool { return n.Instance == d.Instance })

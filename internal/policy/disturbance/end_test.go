@@ -105,3 +105,28 @@ func TestANodeThatHasNotWorkedForTooLongIsSaidToHaveFailed(t *testing.T) {
 		t.Errorf("got %+v", summary)
 	}
 }
+
+func TestAChangeOfAnotherOperatorIsAbandoned(t *testing.T) {
+	for name, test := range map[string]struct {
+		change  func(c *disruptionCase)
+		lingers bool
+	}{
+		"when its node takes pods":             {func(*disruptionCase) {}, true},
+		"not while its node takes no new pods": {func(c *disruptionCase) { c.node("h1").Cordoned = true }, false},
+		"not while its node does not work":     {func(c *disruptionCase) { c.broken("h1", 0) }, false},
+		"not when a Machine was deleted":       {func(c *disruptionCase) { c.Disruptions[0].Machine = "h1" }, false},
+		"not when its instance is gone":        {func(c *disruptionCase) { c.Nodes = c.Nodes[1:] }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newDisruptionCase()
+			c.disturbed("h1", v1alpha1.CauseUpgrade, time.Minute)
+			test.change(c)
+			if Lingers(c.Disruptions[0], c.NodePool) != test.lingers {
+				t.Errorf("it lingers: %t", !test.lingers)
+			}
+		})
+	}
+	if Abandoned(noon, noon.Add(time.Minute-time.Second)) || !Abandoned(noon, noon.Add(time.Minute)) {
+		t.Error("it is not abandoned after a minute")
+	}
+}

@@ -42,6 +42,8 @@ type Node struct {
 	Since time.Time
 	// Reported is when the kubelet says that it last changed, by the host's clock. It is only compared with itself.
 	Reported *metav1.Time
+	// Cordoned is true while the node takes no new pods, whoever asked for that.
+	Cordoned bool
 	// Gone is true for a host that is known to be gone: its Machine has failed or is being deleted by others, or an
 	// administrator has said so.
 	Gone bool

@@ -148,30 +148,14 @@ func (t Turn) countsNoMore(s *scope.Scope, node *corev1.Node) bool {
 	return !nodestate.Ready(node) && now.Sub(readiness.Since(s.Instance, now)) >= s.Settings.FailureDeadline
 }
 
-// Leave ends the disturbance of the node, if there is one, even if a former operator process began it.
+// Leave ends the disturbance of the node, if this operator has one. Another operator that runs may be about to drain
+// the node, and ends its own.
 func (t Turn) Leave(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	s.Session.Turn, s.Session.Drains = "", time.Time{}
-	err := t.Gate.Release(ctx, s.Instance.Name)
-	if err == nil {
-		err = t.endOfAnother(ctx, s)
-	}
-	if err != nil {
+	if err := t.Gate.Release(ctx, s.Instance.Name); err != nil {
 		return obstacle.API(v1alpha1.ConditionUpToDate, "note that the node is disturbed no more", err)
 	}
 	return nil
-}
-
-// endOfAnother ends a disturbance that another operator has begun, by taking it over first.
-func (t Turn) endOfAnother(ctx context.Context, s *scope.Scope) error {
-	held, err := t.Gate.Holds(ctx, s.Instance.Name)
-	if err != nil || !held {
-		return err
-	}
-	if _, err := t.Gate.Acquire(ctx, disturbance.Request{Instance: s.Instance.Name, UID: s.Instance.UID,
-		Cause: v1alpha1.CauseRepair, Version: t.Version}); err != nil {
-		return err
-	}
-	return t.Gate.Release(ctx, s.Instance.Name)
 }
 
 func disturbs(step plan.Step) bool { return step.DisturbsPods || step.Reboots }
