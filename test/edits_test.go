@@ -1,0 +1,200 @@
+package test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// The orders of edits that TestNoOrderOfEdits… tries: the number of the first, and how many.
+var (
+	firstOrder = flag.Uint64("edits.first", 1, "number of the first random order of edits")
+	orders     = flag.Uint64("edits.orders", 2, "how many random orders of edits are tried")
+)
+
+const (
+	editsOfOrder = 8
+	// longestPause is between two edits: shorter than a host needs to join or to be given back.
+	longestPause = 2500 * time.Millisecond
+)
+
+// An administrator edits the list at random: hosts are listed under up to three keys, the whole list is deleted,
+// instances are deleted, the operator is killed. In the end the hosts that are listed are nodes, each once, and
+// nothing is left of the others. R-064, R-066, R-067, R-082
+func TestNoOrderOfEditsLeavesANodeAnInstanceOrAHostBehind(t *testing.T) {
+	r := installed(t, rig.Options{Cluster: besides(t), Hosts: []rig.HostOptions{
+		{DNSName: rig.DNSName(1)}, {DNSName: rig.DNSName(2)}}})
+	a := &administrator{t: t, r: r, operator: run(t, r)}
+	for order := range *orders {
+		number := *firstOrder + order
+		a.random = rand.New(rand.NewPCG(number, 0))
+		a.done = []string{fmt.Sprintf("order %d", number)}
+		for range editsOfOrder {
+			a.edit()
+			a.pause()
+		}
+		a.lists(a.draw())
+		a.judge()
+	}
+}
+
+// administrator changes the list at random.
+type administrator struct {
+	t        *testing.T
+	r        *rig.Rig
+	operator *rig.Operator
+	random   *rand.Rand
+	entries  map[string]string
+	done     []string
+}
+
+func (a *administrator) pause() { time.Sleep(rand.N(longestPause)) }
+
+// edit does one thing of those that administrators, or a cluster, do.
+func (a *administrator) edit() {
+	a.t.Helper()
+	switch n := a.random.IntN(10); {
+	case n < 7:
+		a.lists(a.draw())
+	case n < 8:
+		a.note("the operator is killed")
+		a.operator.Kill()
+		a.operator = run(a.t, a.r)
+	default:
+		instances := a.instances()
+		if len(instances) == 0 {
+			return
+		}
+		instance := instances[a.random.IntN(len(instances))]
+		a.note("instance " + instance.Spec.Source.ConfigMapKey + " is deleted")
+		must(a.t, client.IgnoreNotFound(a.r.Client.Delete(a.t.Context(), &instance)))
+	}
+}
+
+// draw returns a list; an empty one stands for none.
+func (a *administrator) draw() map[string]string {
+	entries := map[string]string{}
+	if a.random.IntN(4) == 0 {
+		return entries
+	}
+	for _, h := range a.r.Hosts() {
+		_, value := h.Entry()
+		for _, key := range keysOf(h) {
+			if a.random.IntN(2) == 0 {
+				entries[key] = value
+			}
+		}
+	}
+	return entries
+}
+
+// keysOf returns the keys under which a host may be listed.
+func keysOf(h *rig.Host) []string {
+	return []string{h.Options.DNSName, h.Options.Address, strings.ToUpper(h.Options.DNSName)}
+}
+
+func (a *administrator) lists(entries map[string]string) {
+	a.t.Helper()
+	a.note(fmt.Sprintf("listed are %q", slices.Sorted(maps.Keys(entries))))
+	a.entries = entries
+	if len(entries) == 0 {
+		must(a.t, client.IgnoreNotFound(a.r.DeleteInstances(a.t.Context())))
+		return
+	}
+	must(a.t, a.r.SetInstances(a.t.Context(), entries))
+}
+
+func (a *administrator) note(what string) {
+	a.done = append(a.done, time.Now().Format("04:05.000 ")+what)
+}
+
+func (a *administrator) instances() []v1alpha1.WindowsInstance {
+	a.t.Helper()
+	var list v1alpha1.WindowsInstanceList
+	must(a.t, a.r.Client.List(a.t.Context(), &list))
+	return list.Items
+}
+
+// judge waits until the cluster and the hosts are what the list says.
+func (a *administrator) judge() {
+	a.t.Helper()
+	ctx, cancel := context.WithTimeout(a.t.Context(), limit)
+	defer cancel()
+	var faults []string
+	err := a.r.WaitFor(ctx, "hosts to be what the list says", &v1alpha1.WindowsInstance{},
+		func(ctx context.Context, _ client.Reader) (bool, error) {
+			var err error
+			faults, err = a.faults(ctx)
+			return len(faults) == 0, err
+		})
+	if err != nil {
+		a.t.Fatalf("%v\n%s\nafter:\n%s", err, strings.Join(faults, "\n"), strings.Join(a.done, "\n"))
+	}
+}
+
+// faults returns the differences between the list and the cluster with its hosts, as the API server has them.
+func (a *administrator) faults(ctx context.Context) ([]string, error) {
+	var list v1alpha1.WindowsInstanceList
+	if err := a.r.Client.List(ctx, &list); err != nil {
+		return nil, err
+	}
+	var faults []string
+	fault := func(format string, arguments ...any) { faults = append(faults, fmt.Sprintf(format, arguments...)) }
+	ready := map[string]int{}
+	for _, instance := range list.Items {
+		key := instance.Spec.Source.ConfigMapKey
+		if _, listed := a.entries[key]; !listed || instance.Spec.DesiredState != v1alpha1.DesiredStateNode {
+			fault("instance of %s is to be %s", key, instance.Spec.DesiredState)
+		}
+		switch instance.Status.Summary {
+		case v1alpha1.ReasonReady:
+			ready[instance.Status.NodeRef.Name]++
+		case v1alpha1.ReasonDuplicateHost:
+		default:
+			fault("instance of %s says %s", key, instance.Status.Summary)
+		}
+	}
+	if len(list.Items) != len(a.entries) {
+		fault("%d instances", len(list.Items))
+	}
+	for _, h := range a.r.Hosts() {
+		listed := slices.ContainsFunc(keysOf(h), func(key string) bool { _, is := a.entries[key]; return is })
+		err := a.r.Client.Get(ctx, keyOf("", h.Options.Name), &corev1.Node{})
+		if client.IgnoreNotFound(err) != nil {
+			return nil, err
+		}
+		if there := !apierrors.IsNotFound(err); there != listed {
+			fault("Node %s is there: %t", h.Options.Name, there)
+		}
+		if listed != (ready[h.Options.Name] == 1) {
+			fault("%d instances of %s are Ready", ready[h.Options.Name], h.Options.Name)
+		}
+		if left := filesOfNode(h); listed != (left > 0) {
+			fault("%s has %d files of a node", h.Options.Name, left)
+		}
+	}
+	return faults, nil
+}
+
+// filesOfNode counts what the operator has put on a host.
+func filesOfNode(h *rig.Host) (files int) {
+	for path := range h.Machine().Snapshot().Files {
+		if strings.HasPrefix(path, `C:\k\`) {
+			files++
+		}
+	}
+	return files
+}
