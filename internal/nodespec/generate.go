@@ -71,6 +71,7 @@ func Make(in Inputs) (NodeSpec, error) {
 	spec := NodeSpec{
 		Schema: SchemaVersion, Instance: in.Instance.Name, Version: in.OperatorVersion,
 		HostName: in.Instance.HostName, NodeName: in.Instance.NodeName,
+		NodeIP:   in.Instance.NodeIP,
 		Features: []string{FeatureContainers}, OptionalFeatures: []string{featureHNS, featureSDN},
 		Releases: programs.releases, Links: programs.links(),
 		Files:    files(in),

@@ -28,6 +28,8 @@ type NodeSpec struct {
 	HostName string `json:"hostName,omitempty"`
 	// NodeName is the name of the Node object. Empty until the host has been asked for its name.
 	NodeName string `json:"nodeName"`
+	// NodeIP is the IPv4 address under which the node serves.
+	NodeIP string `json:"nodeIP,omitempty"`
 	// Features are the Windows features that must be enabled.
 	Features []string `json:"features,omitempty"`
 	// OptionalFeatures are enabled too where this Windows knows them.

@@ -17,13 +17,29 @@ func Repair(facts Facts, spec nodespec.NodeSpec, failed ...string) (p Plan, left
 		facts.System.StaticAddress = false // nobody could give back what the ledger does not know
 	}
 	m := newMaker(facts, spec)
-	left = m.holdBack(failed)
+	left = joined(m.moved(), m.holdBack(failed))
 	if m.reboot != "" {
 		m.repairBeforeRestart()
 		return m.plan(), "a restart of the host, because " + m.reboot
 	}
 	m.makeAll()
 	return m.plan(), left
+}
+
+// moved describes a host that no longer has the node's address, as after a new lease. A host without any address has no
+// network at the moment, because a virtual switch is being made, say.
+func (m *maker) moved() string {
+	addresses := m.facts.System.Addresses
+	if m.spec.NodeIP == "" || len(addresses) == 0 || slices.Contains(addresses, m.spec.NodeIP) {
+		return ""
+	}
+	return "another address for the node, because the host no longer has " + m.spec.NodeIP + " but " +
+		strings.Join(addresses, ", ")
+}
+
+// joined joins texts that are not empty.
+func joined(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), "; ")
 }
 
 // holdBack leaves out the releases that cannot be installed, and what belongs to them.

@@ -61,6 +61,24 @@ func TestRepair(t *testing.T) {
 				s.Services[0].CommandLine += " --other" // overlay would stop with it and could not start again
 			}, nil, nil, "overlay.exe of overlay, which is not on the host",
 		},
+		"the host has another address than its node": {
+			func(m *model, s *nodespec.NodeSpec) { m.System.Addresses, s.NodeIP = []string{"10.1.42.9"}, "10.1.42.1" },
+			nil, nil, "another address for the node, because the host no longer has 10.1.42.1 but 10.1.42.9",
+		},
+		"the host has another address and lacks files": {
+			func(m *model, s *nodespec.NodeSpec) {
+				upgrade(m, s)
+				m.System.Addresses, s.NodeIP = []string{"10.1.42.9"}, "10.1.42.1"
+			}, nil, nil, "another address for the node, because the host no longer has 10.1.42.1 but 10.1.42.9; kubelet.exe of kubelet, which is not on the host",
+		},
+		"the host has one more address than its node": {
+			func(m *model, s *nodespec.NodeSpec) {
+				m.System.Addresses, s.NodeIP = []string{"10.1.42.9", "10.1.42.1"}, "10.1.42.1"
+			}, nil, nil, "",
+		},
+		"the host has no address at the moment": {
+			func(m *model, s *nodespec.NodeSpec) { m.System.Addresses, s.NodeIP = nil, "10.1.42.1" }, nil, nil, "",
+		},
 		"the host waits for a restart": {
 			func(m *model, _ *nodespec.NodeSpec) { m.System.PendingHostName = "b" }, nil, nil, restart,
 		},
