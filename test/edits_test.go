@@ -79,9 +79,24 @@ func (a *administrator) edit() {
 			return
 		}
 		instance := instances[a.random.IntN(len(instances))]
-		a.note("instance " + instance.Spec.Source.ConfigMapKey + " is deleted")
-		must(a.t, client.IgnoreNotFound(a.r.Client.Delete(a.t.Context(), &instance)))
+		a.deletes(instance)
 	}
+}
+
+// deletes deletes an instance, and waits until a listed one is there again: nothing else knows its host.
+func (a *administrator) deletes(instance v1alpha1.WindowsInstance) {
+	a.t.Helper()
+	key := instance.Spec.Source.ConfigMapKey
+	a.note("instance " + key + " is deleted")
+	must(a.t, client.IgnoreNotFound(a.r.Client.Delete(a.t.Context(), &instance)))
+	if _, listed := a.entries[key]; !listed {
+		return
+	}
+	eventually(a.t, "the instance is made again", func(context.Context) (bool, error) {
+		return slices.ContainsFunc(a.instances(), func(other v1alpha1.WindowsInstance) bool {
+			return other.Spec.Source.ConfigMapKey == key && other.UID != instance.UID
+		}), nil
+	})
 }
 
 // draw returns a list; an empty one stands for none.
@@ -136,9 +151,11 @@ func (a *administrator) judge() {
 	var faults []string
 	err := a.r.WaitFor(ctx, "hosts to be what the list says", &v1alpha1.WindowsInstance{},
 		func(ctx context.Context, _ client.Reader) (bool, error) {
-			var err error
-			faults, err = a.faults(ctx)
-			return len(faults) == 0, err
+			found, err := a.faults(ctx)
+			if err == nil {
+				faults = found
+			}
+			return err == nil && len(found) == 0, err
 		})
 	if err != nil {
 		a.t.Fatalf("%v\n%s\nafter:\n%s", err, strings.Join(faults, "\n"), strings.Join(a.done, "\n"))

@@ -17,7 +17,7 @@ var builds = []struct {
 	{"Windows Server 2019 at the old cap", "10.0.17763", 1457},
 	{"Windows Server 2019 above the old cap", "10.0.17763", 1458},
 	{"Windows Server 2019 one update too old", "10.0.17763", 1576},
-	{"Windows Server 2019 with KB5586793", "10.0.17763", 1577},
+	{"Windows Server 2019 with KB4586793", "10.0.17763", 1577},
 	{"Windows Server 2019 with every update", "10.0.17763", 99999},
 	{"Windows Server, version 2004", "10.0.19041", 1},
 	{"Windows Server, version 20H2", "10.0.19042", 1},

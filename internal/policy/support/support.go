@@ -75,7 +75,7 @@ type Advisory struct {
 // (github.com/microsoft/Windows-Containers, issue 516).
 func WindowsReleases() []WindowsRelease {
 	return []WindowsRelease{
-		{Name: server2019, Version: "10.0.17763", LeastRevision: 1577, LeastUpdate: "KB5586793"},
+		{Name: server2019, Version: "10.0.17763", LeastRevision: 1577, LeastUpdate: "KB4586793"},
 		{Name: server2022, Version: "10.0.20348", LeastRevision: 681, LeastUpdate: "KB5012637", CustomVXLANPort: true,
 			Advisories: []Advisory{{
 				From: 2582, Before: 2762, Fault: "pods lose their network after a while", Mended: "KB5044281",
