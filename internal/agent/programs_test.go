@@ -92,9 +92,13 @@ func containerd(ctx context.Context, p *fake.Process) int {
 	if err != nil {
 		return 4
 	}
-	const layer = `C:\ProgramData\containerd\sandbox.vhdx`
-	if err = note(ctx, p, layer); err == nil {
-		err = p.Machine.MountSandbox(nodespec.ContainerdEndpoint, daemonPod, pod, layer)
+	const layer, image = nodespec.LayersDirectory + `\2\sandbox.vhdx`, nodespec.LayersDirectory + `\1`
+	drive := p.Machine.Drive()
+	if err = errors.Join(drive.MkdirAll(nodespec.LayersDirectory+`\2`), drive.MkdirAll(image+`\Files`)); err == nil {
+		err = errors.Join(note(ctx, p, layer), note(ctx, p, image+`\Files\License.txt`))
+	}
+	if err == nil {
+		err = errors.Join(p.Machine.MountSandbox(nodespec.ContainerdEndpoint, daemonPod, pod, layer), p.Machine.MakeLayer(image))
 	}
 	if err != nil {
 		return 5

@@ -154,6 +154,25 @@ func TestRemovalEndsPodsBeforeTheirRuntime(t *testing.T) {
 			t.Error("the host was not restarted")
 		}
 	})
+	t.Run("a layer that a dead runtime left mounted goes without a restart, with the files of Windows in others", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t, func(o *fake.Options) {
+			o.Features = map[string]host.FeatureState{"Containers": host.FeatureEnabled}
+		}).start()
+		r.configure()
+		r.awaitSettled()
+		r.OnOperation(func(o fake.Operation) error {
+			if o.Interface == "Sandboxes" {
+				return errors.New("hcs: the compute system does not answer")
+			}
+			return nil
+		})
+		steps := r.remove()
+		compare(t, r.before, r.Snapshot())
+		if again := slices.Index(steps, "RemovePath "+nodespec.ContainerdData); slices.Contains(steps[again+1:], steps[again]) {
+			t.Errorf("the folder was not deleted at once: %q", steps)
+		}
+	})
 	t.Run("a layer that stays mounted is deleted after the restart", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t, func(o *fake.Options) {
@@ -161,14 +180,18 @@ func TestRemovalEndsPodsBeforeTheirRuntime(t *testing.T) {
 		}).start()
 		r.configure()
 		r.awaitSettled()
+		boot := r.BootID()
 		r.OnOperation(func(o fake.Operation) error {
-			if o.Interface == "Sandboxes" && o.Method == "End" {
+			if (o.Interface == "Sandboxes" && o.Method == "End" || o.Interface == "Layers") && o.Process.Machine.BootID() == boot {
 				return errors.New("hcs: the compute system does not answer")
 			}
 			return nil
 		})
-		r.remove()
+		steps := r.remove()
 		compare(t, r.before, r.Snapshot())
+		if restart := slices.Index(steps, "Reboot"); !slices.Contains(steps[restart+1:], "RemovePath "+nodespec.ContainerdData) {
+			t.Errorf("the folder was not deleted after a restart: %q", steps)
+		}
 	})
 }
 

@@ -45,6 +45,7 @@ type Host struct {
 	Processes   Processes
 	Probes      Probes
 	Sandboxes   Sandboxes
+	Layers      Layers
 	EventLog    EventLog
 	Antivirus   Antivirus
 	Outbound    Outbound
@@ -179,6 +180,13 @@ type Sandboxes interface {
 	// End stops a sandbox with its containers, and removes it; no error when it is not there. Then nothing of it is
 	// mounted any more.
 	End(ctx context.Context, endpoint, id string) error
+}
+
+// Layers are the file systems of images and containers: folders that Windows' container platform mounts, with files that
+// belong to Windows.
+type Layers interface {
+	// Destroy unmounts a layer that no container uses, and deletes its folder; no error when it is not there.
+	Destroy(ctx context.Context, folder string) error
 }
 
 // EventLog is Windows' event log Application, where administrators look for events.

@@ -21,6 +21,9 @@ const (
 // ContainerdData is the folder of images and containers.
 const ContainerdData = `C:\ProgramData\containerd`
 
+// LayersDirectory holds a folder for each layer of images and containers.
+const LayersDirectory = containerdRoot + `\io.containerd.snapshotter.v1.windows\snapshots`
+
 // ContainerdEndpoint is where containerd serves the container runtime interface (CRI).
 const ContainerdEndpoint = "npipe://./pipe/containerd-containerd"
 

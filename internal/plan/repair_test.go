@@ -62,7 +62,9 @@ func TestRepair(t *testing.T) {
 			}, nil, nil, "overlay.exe of overlay, which is not on the host",
 		},
 		"the host has another address than its node": {
-			func(m *model, s *nodespec.NodeSpec) { m.System.Addresses, s.NodeIP = []string{"10.1.42.9"}, "10.1.42.1" },
+			func(m *model, s *nodespec.NodeSpec) {
+				m.System.Addresses, s.NodeIP = []string{"10.1.42.9"}, "10.1.42.1"
+			},
 			nil, nil, "another address for the node, because the host no longer has 10.1.42.1 but 10.1.42.9",
 		},
 		"the host has another address and lacks files": {

@@ -99,6 +99,7 @@ func (e *Executor) removePath(ctx context.Context, o plan.RemovePath) error {
 }
 
 func (e *Executor) removeAll(ctx context.Context, path string) error {
+	e.destroyLayers(ctx, path)
 	remove := func(ctx context.Context) error { return e.Host.Files.Remove(ctx, path) }
 	// A folder of container images has some hundred thousand files.
 	if err := e.within(ctx, 0, "removes "+path, remove); err != nil {

@@ -21,6 +21,10 @@ const (
 	LimitPod = time.Minute
 	// LimitPods is for all pods together; the removal goes on without the rest.
 	LimitPods = 10 * time.Minute
+	// LimitLayer is for Windows to unmount and delete the layer of an image or container.
+	LimitLayer = time.Minute
+	// LimitLayers is for all layers together; the removal goes on without the rest.
+	LimitLayers = 10 * time.Minute
 	// LimitNetwork is for hybrid-overlay-node to make the HNS network.
 	LimitNetwork = 5 * time.Minute
 	// LimitAntivirus is for Microsoft Defender Antivirus to tell or change its exclusions.

@@ -37,6 +37,9 @@ func (d *drive) removeAll(path string) (removed bool, err error) {
 }
 
 func (d *drive) prune(n *node) error {
+	if n.layer {
+		return fmt.Errorf("%s is a layer with files of Windows: %w", n.path(), errDenied)
+	}
 	var inUse error
 	for _, child := range n.children {
 		if err := d.prune(child); err != nil {

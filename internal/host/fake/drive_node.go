@@ -17,6 +17,7 @@ type node struct {
 	link     string           // target, of links
 	access   host.Access
 	owner    string // a user of the host; empty for Administrators
+	layer    bool   // of a container: what is in it belongs to Windows
 	modified time.Time
 	holds    map[*hold]struct{}
 }

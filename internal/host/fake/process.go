@@ -87,7 +87,7 @@ func (p *Process) host() host.Host {
 		System: system{p}, Power: power{p}, Features: featureSet{p}, Services: serviceManager{p},
 		Files: files{p}, Tree: tree{p},
 		Environment: environment{p}, Firewall: firewall{p}, Networks: networks{p},
-		Processes: processTable{p}, Probes: probes{p}, Sandboxes: sandboxes{p},
+		Processes: processTable{p}, Probes: probes{p}, Sandboxes: sandboxes{p}, Layers: layers{p},
 		EventLog: eventLog{p}, Antivirus: antivirus{p}, Outbound: outbound{p},
 		Roots: roots{p}, Routes: routes{p}, Logs: logs{p}, PodNetwork: podNetwork{p}, Metadata: metadata{p},
 		Registry: registryValues{p},

@@ -55,6 +55,7 @@ func (c *calls) record(h host.Host) host.Host {
 	h.Processes = processesCalls{h.Processes, c}
 	h.Probes = probesCalls{h.Probes, c}
 	h.Sandboxes = sandboxesCalls{h.Sandboxes, c}
+	h.Layers = layersCalls{h.Layers, c}
 	h.EventLog = eventLogCalls{h.EventLog, c}
 	h.Antivirus = antivirusCalls{h.Antivirus, c}
 	h.Outbound = outboundCalls{h.Outbound, c}

@@ -102,7 +102,7 @@ func Behaviors() []Behavior {
 		firewallBehaviors(),
 		networkBehaviors(), endpointBehaviors(),
 		processBehaviors(),
-		httpProbeBehaviors(), runtimeProbeBehaviors(), sandboxBehaviors(),
+		httpProbeBehaviors(), runtimeProbeBehaviors(), sandboxBehaviors(), layerBehaviors(),
 		eventLogBehaviors(),
 		antivirusBehaviors(),
 		outboundBehaviors(),

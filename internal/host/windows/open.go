@@ -32,7 +32,7 @@ func Open() (host.Host, error) {
 	return host.Host{
 		System: system{}, Power: power{}, Features: features{}, Services: services{}, Files: files{}, Tree: tree{},
 		Environment: environment{}, Firewall: firewall{}, Networks: networks{}, Processes: processes{}, Probes: probes{},
-		Sandboxes: sandboxes{}, EventLog: eventLog{}, Antivirus: antivirus{}, Outbound: outbound{},
+		Sandboxes: sandboxes{}, Layers: layers{}, EventLog: eventLog{}, Antivirus: antivirus{}, Outbound: outbound{},
 		Roots: roots{}, Routes: routes{}, Logs: logs{}, PodNetwork: podNetwork{}, Metadata: newMetadata(),
 		Registry: registryValues{},
 	}, nil

@@ -1,0 +1,42 @@
+package execute
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/windows-machine-config/wmco/internal/agent/files"
+	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// destroyLayers has Windows unmount and delete the layers in a folder that is about to be removed. What it leaves is
+// removed like other files, or after a restart: a layer must not keep the host from being given back.
+func (e *Executor) destroyLayers(ctx context.Context, path string) {
+	if !nodespec.Within(nodespec.LayersDirectory, path) {
+		return
+	}
+	layers, err := files.List(ctx, e.Host.Files, nodespec.LayersDirectory)
+	if err != nil {
+		e.advise(err.Error())
+		return
+	}
+	began, left, first := e.Clock.Now(), 0, ""
+	for i, layer := range layers {
+		if e.Clock.Since(began) >= timing.LimitLayers || ctx.Err() != nil {
+			left += len(layers) - i
+			break
+		}
+		e.progress("layer %d of %d is deleted", i+1, len(layers))
+		err := e.within(ctx, timing.LimitLayer, "layer "+layer.Name+" is deleted", func(ctx context.Context) error {
+			return e.Host.Layers.Destroy(ctx, layer.Path)
+		})
+		if err != nil {
+			if left++; first == "" {
+				first = ", the first of them " + err.Error()
+			}
+		}
+	}
+	if left > 0 {
+		e.advise(fmt.Sprintf("layers of containers that Windows did not delete: %d of %d%s", left, len(layers), first))
+	}
+}

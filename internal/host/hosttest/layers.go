@@ -1,0 +1,25 @@
+package hosttest
+
+import (
+	"context"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+type layersCalls struct {
+	of host.Layers
+	*calls
+}
+
+func (w layersCalls) Destroy(ctx context.Context, folder string) error {
+	w.note("Layers.Destroy")
+	return w.of.Destroy(ctx, folder)
+}
+
+func layerBehaviors() []Behavior {
+	return []Behavior{
+		{"Layers.Destroy", "a layer that is not there needs no container platform", func(s *suite) {
+			s.must(s.Layers.Destroy(s.ctx, Scratch+`\snapshots\1`))
+		}},
+	}
+}
