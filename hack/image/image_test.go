@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/x509"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -174,19 +175,20 @@ func TestWhatChangesOftenIsSmallAndLast(t *testing.T) {
 }
 
 func TestPatchesTravelWithTheImage(t *testing.T) {
-	old := inputs(t, parts{kubelet: strings.Repeat("the former kubelet, ", 2000)})
+	kubelet := make([]byte, 50_000)
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(kubelet) // it never fails; nothing compresses this but a patch
+	old := inputs(t, parts{kubelet: string(kubelet)})
 	earlier, err := payload.Load(old.payload)
 	must(t, err)
 	o := inputs(t, parts{})
-	content := strings.Repeat("the former kubelet, ", 2000) + "changed"
 	p, err := payload.Write(o.payload, payload.Build{Version: testVersion, Compress: true, Earlier: []*payload.Payload{earlier},
 		Components: []payload.Source{
 			component(payload.ComponentAgent, testVersion, "wicd.exe", program("agent ")),
-			component("kubelet", "v1.36.4", "kubelet.exe", program("kubelet "+content)),
+			component("kubelet", "v1.36.4", "kubelet.exe", program("kubelet "+string(kubelet)+" changed")),
 		}})
 	must(t, err)
-	if len(p.Manifest().Patches) == 0 {
-		t.Skip("SKIPPED: the payload has no patch: the whole file is smaller")
+	if len(p.Manifest().Patches) != 1 {
+		t.Fatalf("there are %d patches", len(p.Manifest().Patches))
 	}
 	name := "payload/store/" + p.Manifest().Patches[0].SHA256 + ".patch"
 	if _, ok := unpack(t, build(t, o).images["linux/amd64"])[name]; !ok {

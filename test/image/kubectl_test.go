@@ -1,0 +1,44 @@
+package image
+
+import (
+	"context"
+	"os"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/kubectl/pkg/cmd/apply"
+	"k8s.io/kubectl/pkg/cmd/delete"
+	"k8s.io/kubectl/pkg/cmd/get"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// kubectlVariable is set in processes that are kubectl.
+const kubectlVariable = "WMCO_TEST_KUBECTL"
+
+// kubectl is kubectl's own code, with the commands that hack/deploy uses.
+func kubectl() int {
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	flags := genericclioptions.NewConfigFlags(true)
+	factory := cmdutil.NewFactory(cmdutil.NewMatchVersionFlags(flags))
+	command := &cobra.Command{Use: "kubectl", SilenceUsage: true}
+	flags.AddFlags(command.PersistentFlags())
+	command.AddCommand(apply.NewCmdApply("kubectl", factory, streams), delete.NewCmdDelete(factory, streams),
+		get.NewCmdGet("kubectl", factory, streams))
+	if err := command.Execute(); err != nil {
+		return 1
+	}
+	return 0
+}
+
+// deploy runs hack/deploy for the lab's cluster, as the Makefile does.
+func deploy(ctx context.Context, r *rig.Rig, environment []string, arguments ...string) (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	return command(ctx, append(environment, kubectlVariable+"=1", "KUBECTL="+self, "KUBECONFIG="+r.Cluster().Kubeconfig,
+		"NAMESPACE="+r.Namespace()), "hack/deploy", arguments...)
+}
