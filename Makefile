@@ -120,8 +120,8 @@ PLATFORMS := linux/amd64 linux/arm64
 
 .PHONY: image
 image: ## Write the operator's image to build/image, an OCI layout. IMAGE=registry/name:tag pushes it. BASE= PAYLOAD= EXTERNAL= ALLOW_MISSING=
-	@$(BUILD) wicd.exe $(addprefix operator-,$(subst /,-,$(PLATFORMS)))
 	@[[ "$(PAYLOAD)" != build/payload || -e build/payload/manifest.json ]] || $(MAKE) --no-print-directory payload
+	@$(BUILD) wicd.exe $(addprefix operator-,$(subst /,-,$(PLATFORMS)))
 	@go run ./hack/image -version "$(VERSION)" -payload "$(PAYLOAD)" -base "$(BASE)" -image "$(IMAGE)" -allow-missing "$(ALLOW_MISSING)" \
 	  $(foreach each,$(PLATFORMS),-operator $(each)=build/operator/$(subst /,-,$(each)))
 
