@@ -41,8 +41,9 @@ var programs = []program{
 		flags: func(options) []string { return []string{"-ldflags", "-s -w"} }}, // linked in less time
 	imageOperator("amd64"),
 	imageOperator("arm64"),
-	{name: "wicd.exe", output: "wicd.exe", module: ".", source: "./cmd/wicd", goos: "windows", goarch: "amd64", product: true,
-		flags: trimmed},
+	{name: "wicd.exe", output: "wicd.exe", module: ".", source: "./cmd/wicd", goos: "windows", goarch: "amd64",
+		product: true,
+		flags:   trimmed},
 	{name: "kubectl", output: "kubectl", module: "lab/controlplane", source: "k8s.io/kubernetes/cmd/kubectl",
 		goos: "linux", flags: kubernetesFlags},
 	tool("controller-gen", "sigs.k8s.io/controller-tools/cmd/controller-gen"),

@@ -30,7 +30,9 @@ func someBase(t *testing.T, p v1.Platform) v1.Image {
 	_, err := w.Write([]byte(content))
 	must(t, err)
 	must(t, w.Close())
-	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data.Bytes())), nil })
+	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(data.Bytes())), nil
+	})
 	must(t, err)
 	image, err := mutate.AppendLayers(empty.Image, l)
 	must(t, err)

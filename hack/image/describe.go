@@ -14,8 +14,8 @@ const (
 	imageName   = "windows-machine-config-operator"
 	displayName = "Windows Machine Config Operator"
 	summary     = "Makes Windows Server hosts nodes of an OpenShift cluster"
-	description = "The operator makes Windows Server hosts nodes of an OpenShift cluster, configures and upgrades them, and gives " +
-		"them back."
+	description = "The operator makes Windows Server hosts nodes of an OpenShift cluster, configures and upgrades them, " +
+		"and gives them back."
 	vendor   = "Windows Machine Config"
 	source   = "https://github.com/windows-machine-config/wmco"
 	licenses = "Apache-2.0"

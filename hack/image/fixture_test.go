@@ -33,7 +33,8 @@ var operators = sync.OnceValues(func() (map[string][]byte, error) {
 		"cmd/wmco/main.go": "package main\n\nfunc main() {}\n",
 	} {
 		path := filepath.Join(folder, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
+		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644))
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -41,7 +42,8 @@ var operators = sync.OnceValues(func() (map[string][]byte, error) {
 	for _, architecture := range []string{"amd64", "arm64"} {
 		build := exec.Command("go", "build", "-trimpath", "-o", architecture, "./cmd/wmco")
 		build.Dir = folder
-		build.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+architecture, "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-buildvcs=false")
+		build.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+architecture, "CGO_ENABLED=0", "GOWORK=off",
+			"GOFLAGS=-buildvcs=false")
 		if printed, err := build.CombinedOutput(); err != nil {
 			return nil, errors.Join(err, errors.New(string(printed)))
 		}
@@ -81,9 +83,11 @@ func inputs(t *testing.T, with parts) options {
 		component("kubelet", "v1.36.3", "kubelet.exe", program("kubelet "+with.kubelet)),
 	}}
 	if with.absent {
-		build.Absent = []payload.Absent{{Name: "hybrid-overlay-node", Reason: "list it in the file of `make payload EXTERNAL=file`"}}
+		build.Absent = []payload.Absent{{Name: "hybrid-overlay-node",
+			Reason: "list it in the file of `make payload EXTERNAL=file`"}}
 	} else {
-		build.Components = append(build.Components, component("hybrid-overlay-node", "v4.20.1", "hybrid-overlay-node.exe", program("hybrid-overlay-node")))
+		build.Components = append(build.Components, component("hybrid-overlay-node", "v4.20.1",
+			"hybrid-overlay-node.exe", program("hybrid-overlay-node")))
 	}
 	if _, err := payload.Write(o.payload, build); err != nil {
 		t.Fatal(err)
@@ -98,8 +102,8 @@ func program(text string) string {
 
 func component(name, version, file, content string) payload.Source {
 	return payload.Source{
-		Component: payload.Component{Name: name, Version: version, Source: "example.org/" + name + "@" + version, Required: true,
-			Files: []payload.File{{Path: file}}},
+		Component: payload.Component{Name: name, Version: version, Source: "example.org/" + name + "@" + version,
+			Required: true, Files: []payload.File{{Path: file}}},
 		Content: []func() (io.ReadCloser, error){func() (io.ReadCloser, error) {
 			return io.NopCloser(bytes.NewReader([]byte(content))), nil
 		}},

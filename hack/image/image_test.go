@@ -23,7 +23,7 @@ func TestTheImageHoldsWhatTheOperatorNeeds(t *testing.T) {
 	}
 	for platform, image := range m.images {
 		entries := unpack(t, image)
-		t.Run("the program on "+platform+" is the one of that platform", func(t *testing.T) {
+		t.Run("the program for "+platform+" is built for it", func(t *testing.T) {
 			programs, err := operators()
 			must(t, err)
 			if e := entries["usr/bin/wmco"]; e.content != string(programs[platform]) || e.Mode != 0o755 {
@@ -51,7 +51,8 @@ func TestTheImageHoldsWhatTheOperatorNeeds(t *testing.T) {
 		})
 		t.Run("any user may read it, and root owns it, on "+platform, func(t *testing.T) {
 			for name, e := range entries {
-				if e.Uid != 0 || e.Gid != 0 || e.Mode&0o444 != 0o444 || e.Mode&0o022 != 0 || e.Typeflag == tarFolder && e.Mode&0o111 != 0o111 {
+				hidden := e.Mode&0o444 != 0o444 || e.Typeflag == tarFolder && e.Mode&0o111 != 0o111
+				if e.Uid != 0 || e.Gid != 0 || hidden || e.Mode&0o022 != 0 {
 					t.Errorf("%s has owner %d:%d and the mode %o", name, e.Uid, e.Gid, e.Mode)
 				}
 			}
@@ -126,12 +127,12 @@ func TestTheSameInputsGiveTheSameDigest(t *testing.T) {
 			t.Errorf("got %s, want %s", got.digest, digest)
 		}
 	})
-	t.Run("and SOURCE_DATE_EPOCH is the time of everything in it", func(t *testing.T) {
+	t.Run("and everything in it has the time of SOURCE_DATE_EPOCH", func(t *testing.T) {
 		dated := first
 		dated.epoch = "1700000000"
 		m := build(t, dated)
 		if m.digest == digest {
-			t.Error("the digest is that of another time")
+			t.Error("it has the digest of another time")
 		}
 		for name, e := range unpack(t, m.images["linux/amd64"]) {
 			if e.ModTime.Unix() != 1700000000 {
@@ -181,7 +182,8 @@ func TestPatchesTravelWithTheImage(t *testing.T) {
 	earlier, err := payload.Load(old.payload)
 	must(t, err)
 	o := inputs(t, parts{})
-	p, err := payload.Write(o.payload, payload.Build{Version: testVersion, Compress: true, Earlier: []*payload.Payload{earlier},
+	p, err := payload.Write(o.payload, payload.Build{Version: testVersion, Compress: true,
+		Earlier: []*payload.Payload{earlier},
 		Components: []payload.Source{
 			component(payload.ComponentAgent, testVersion, "wicd.exe", program("agent ")),
 			component("kubelet", "v1.36.4", "kubelet.exe", program("kubelet "+string(kubelet)+" changed")),

@@ -63,7 +63,8 @@ func sharedLayers(p *payload.Payload, withCertificates bool) ([]layer, error) {
 		}
 	}
 	add("patches from earlier payloads", true, parts.Patches...)
-	add("the agent, and the payload's manifest", false, append(parts.Components[payload.ComponentAgent], parts.Manifest)...)
+	add("the agent, and the payload's manifest", false,
+		append(parts.Components[payload.ComponentAgent], parts.Manifest)...)
 	return layers, err
 }
 

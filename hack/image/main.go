@@ -33,7 +33,8 @@ type options struct {
 func parseFlags(arguments []string) (options, error) {
 	o := options{epoch: os.Getenv("SOURCE_DATE_EPOCH"), create: createFile}
 	flags := flag.NewFlagSet("image", flag.ContinueOnError)
-	flags.Var(&o.operators, "operator", "`platform=file` of an operator's program, say linux/amd64=build/wmco; once for each platform")
+	flags.Var(&o.operators, "operator",
+		"`platform=file` of an operator's program, say linux/amd64=build/wmco; once for each platform")
 	flags.StringVar(&o.payload, "payload", "build/payload", "`folder` of the payload")
 	flags.StringVar(&o.agent, "agent", "build/wicd.exe", "`file` that is the agent; the payload must have the same one")
 	flags.StringVar(&o.version, "version", "", "`version` of the operator; the payload must have the same one")
@@ -41,7 +42,8 @@ func parseFlags(arguments []string) (options, error) {
 		"`image` to build on: a folder with an OCI layout, or a reference; none: only what the operator needs")
 	flags.StringVar(&o.output, "output", "build/image", "`folder` for the OCI layout; the SBOM is written beside it")
 	flags.StringVar(&o.image, "image", "", "`name` with tag to push the image to, say registry.example.com/wmco:dev")
-	flags.StringVar(&o.allowMissing, "allow-missing", "", "`names` of components that the payload need not have, with spaces between")
+	flags.StringVar(&o.allowMissing, "allow-missing", "",
+		"`names` of components that the payload need not have, with spaces between")
 	flags.SetOutput(io.Discard) // a mistake is one sentence
 	err := flags.Parse(arguments)
 	if errors.Is(err, flag.ErrHelp) {

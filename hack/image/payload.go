@@ -15,8 +15,8 @@ func readPayload(o options) (*payload.Payload, error) {
 		return nil, fmt.Errorf("%w (`make payload` builds one)", err)
 	}
 	if v := p.Manifest().Version; v != o.version {
-		return nil, fmt.Errorf("the payload in %s is of version %s, and the operator of version %s: build it again with `make payload`",
-			o.payload, v, o.version)
+		return nil, fmt.Errorf("the payload in %s is of version %s, and the operator of version %s: build it again with "+
+			"`make payload`", o.payload, v, o.version)
 	}
 	if err := refuseGaps(p, strings.Fields(o.allowMissing)); err != nil {
 		return nil, fmt.Errorf("the payload in %s: %w", o.payload, err)
@@ -30,8 +30,8 @@ func readPayload(o options) (*payload.Payload, error) {
 		return nil, fmt.Errorf("the agent: %w: build it with `make build/wicd.exe`", err)
 	}
 	if sum != agent.SHA256 {
-		return nil, fmt.Errorf("the payload in %s has another agent than %s: build it again with `make payload`, with the same settings",
-			o.payload, o.agent)
+		return nil, fmt.Errorf("the payload in %s has another agent than %s: build it again with `make payload`, with the "+
+			"same settings", o.payload, o.agent)
 	}
 	if err := p.Verify(); err != nil {
 		return nil, fmt.Errorf("the payload in %s: %w", o.payload, err)

@@ -73,8 +73,9 @@ func TestBadInputIsRefusedInOneSentence(t *testing.T) {
 			want: []string{"another agent", "make payload"}},
 		"an operator that is not built": {change: func(_ *testing.T, o *options) { o.operators[0].file = "none/wmco" },
 			want: []string{"none/wmco", "make build"}},
-		"an operator for another architecture": {change: func(_ *testing.T, o *options) { o.operators[0].file = o.operators[1].file },
-			want: []string{"linux/amd64", "EM_AARCH64"}},
+		"an operator for another architecture": {change: func(_ *testing.T, o *options) {
+			o.operators[0].file = o.operators[1].file
+		}, want: []string{"linux/amd64", "EM_AARCH64"}},
 		"a program that is not the operator": {change: func(t *testing.T, o *options) {
 			program, err := os.ReadFile(o.operators[0].file)
 			must(t, err)
@@ -82,7 +83,7 @@ func TestBadInputIsRefusedInOneSentence(t *testing.T) {
 		}, want: []string{"cmd/wmco"}},
 		"a base that is no image": {change: func(t *testing.T, o *options) { o.base = t.TempDir() },
 			want: []string{"BASE=", "no folder with an OCI layout"}},
-		"a base that is no name": {change: func(_ *testing.T, o *options) { o.base = "No Such Folder" },
+		"a base with an invalid name": {change: func(_ *testing.T, o *options) { o.base = "No Such Folder" },
 			want: []string{"BASE=No Such Folder", "neither a folder nor the name of an image"}},
 		"a base with nothing in it": {change: func(t *testing.T, o *options) {
 			o.base = filepath.Join(t.TempDir(), "base")
@@ -95,11 +96,14 @@ func TestBadInputIsRefusedInOneSentence(t *testing.T) {
 			must(t, err)
 			must(t, path.AppendIndex(index(t, amd64)))
 		}, want: []string{"no image for linux/arm64", "it has linux/amd64"}},
-		"a base in a registry that does not answer": {change: func(t *testing.T, o *options) { o.base = nobody(t) + "/base:9" },
-			want: []string{"BASE=", "connection refused"}},
-		"a name to push to that is none": {change: func(_ *testing.T, o *options) { o.image = "registry.example.com/Big Name" },
-			want: []string{"IMAGE=registry.example.com/Big Name"}},
-		"a time that is none": {change: func(_ *testing.T, o *options) { o.epoch = "today" }, want: []string{"SOURCE_DATE_EPOCH=today"}},
+		"a base in a registry that does not answer": {change: func(t *testing.T, o *options) {
+			o.base = nobody(t) + "/base:9"
+		}, want: []string{"BASE=", "connection refused"}},
+		"an invalid name to push to": {change: func(_ *testing.T, o *options) {
+			o.image = "registry.example.com/Big Name"
+		}, want: []string{"IMAGE=registry.example.com/Big Name"}},
+		"an invalid time": {change: func(_ *testing.T, o *options) { o.epoch = "today" },
+			want: []string{"SOURCE_DATE_EPOCH=today"}},
 		"a disk that is full": {change: func(_ *testing.T, o *options) { o.create = onFullDisk },
 			want: []string{"no space left on device", "layer"}},
 	} {

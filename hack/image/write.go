@@ -64,7 +64,8 @@ func (w writer) write(operators []operator, files *payload.Payload, tag string) 
 		if err != nil {
 			return written{}, err
 		}
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &o.platform}})
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image,
+			Descriptor: v1.Descriptor{Platform: &o.platform}})
 		result.images = append(result.images, line)
 	}
 	index, ok := mutate.Annotations(index, annotations(w.version)).(v1.ImageIndex)
@@ -138,7 +139,8 @@ func (w writer) image(o operator, shared []layer, sharedBlobs []blob) (v1.Image,
 	if err != nil {
 		return nil, writtenImage{}, err
 	}
-	if image, err = mutate.ConfigFile(image, configuration(layered, inherited, o.platform, w.version, w.created)); err != nil {
+	complete := configuration(layered, inherited, o.platform, w.version, w.created)
+	if image, err = mutate.ConfigFile(image, complete); err != nil {
 		return nil, writtenImage{}, err
 	}
 	image, err = w.annotate(image, from)

@@ -24,7 +24,7 @@ import (
 // containerVariable holds the description of the container in its first process.
 const containerVariable = "WMCO_TEST_CONTAINER"
 
-// container is what a runtime is told of a container.
+// container describes a container to its first process.
 type container struct {
 	Root     string // the unpacked image
 	ReadOnly bool

@@ -19,7 +19,8 @@ func TestTheGuidesCommandsAreTargetsOfTheMakefile(t *testing.T) {
 		t.Fatal(err)
 	}
 	commands := map[string]bool{}
-	for _, found := range regexp.MustCompile("(?m)(?:^    |`)(make( [a-zA-Z_=./:-]+)+)(?:$|`)").FindAllStringSubmatch(string(guide), -1) {
+	pattern := regexp.MustCompile("(?m)(?:^    |`)(make( [a-zA-Z_=./:-]+)+)(?:$|`)")
+	for _, found := range pattern.FindAllStringSubmatch(string(guide), -1) {
 		commands[found[1]] = true
 	}
 	if len(commands) < 6 {

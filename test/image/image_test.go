@@ -194,7 +194,8 @@ func hasNoRights(t *testing.T, pid int) {
 func TestTheOperatorRunsOutsideOfTheCluster(t *testing.T) {
 	version := operatorVersion(t)
 	payloadDir := filepath.Join(t.TempDir(), "payload")
-	if _, err := payload.Generate(payloadDir, filepath.Join(root, "build/wicd.exe"), version, payload.Options{}); err != nil {
+	agent := filepath.Join(root, "build/wicd.exe")
+	if _, err := payload.Generate(payloadDir, agent, version, payload.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	r := bootLab(t, payloadDir, version)

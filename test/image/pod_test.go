@@ -45,9 +45,9 @@ func containerOf(t *testing.T, r *rig.Rig, image v1.Image, pod corev1.PodSpec) c
 	if len(spec.Command) > 0 {
 		entry = spec.Command
 	}
-	s := spec.SecurityContext
-	if s == nil || s.ReadOnlyRootFilesystem == nil || pod.SecurityContext == nil || pod.SecurityContext.RunAsNonRoot == nil {
-		t.Fatalf("the manifest leaves open what the container may do: %+v", s)
+	s, all := spec.SecurityContext, pod.SecurityContext
+	if s == nil || s.ReadOnlyRootFilesystem == nil || all == nil || all.RunAsNonRoot == nil || !*all.RunAsNonRoot {
+		t.Fatalf("the manifest leaves open what the container may do: %+v, %+v", s, all)
 	}
 	c := container{
 		Root: unpack(t, image), ReadOnly: *s.ReadOnlyRootFilesystem, User: imageUser(t, config.Config),

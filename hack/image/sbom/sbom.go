@@ -71,8 +71,9 @@ func newDocument(image Image) *document {
 			DocumentName:      image.Name + " " + image.Version,
 			DocumentNamespace: "https://github.com/windows-machine-config/wmco/spdx/" + image.SHA256,
 			CreationInfo: &v2_3.CreationInfo{
-				Created:  image.Created.UTC().Format(time.RFC3339),
-				Creators: []common.Creator{{CreatorType: "Tool", Creator: "wmco-hack-image"}, {CreatorType: "Organization", Creator: image.Vendor}},
+				Created: image.Created.UTC().Format(time.RFC3339),
+				Creators: []common.Creator{{CreatorType: "Tool", Creator: "wmco-hack-image"},
+					{CreatorType: "Organization", Creator: image.Vendor}},
 			},
 		},
 		vendor: &common.Supplier{SupplierType: "Organization", Supplier: image.Vendor}, license: image.License,
@@ -178,6 +179,6 @@ func checksum(sha256 string) []common.Checksum {
 }
 
 func locator(purl string) []*v2_3.PackageExternalReference {
-	return []*v2_3.PackageExternalReference{{Category: common.CategoryPackageManager, RefType: common.TypePackageManagerPURL,
-		Locator: purl}}
+	return []*v2_3.PackageExternalReference{{Category: common.CategoryPackageManager,
+		RefType: common.TypePackageManagerPURL, Locator: purl}}
 }

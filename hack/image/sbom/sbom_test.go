@@ -28,7 +28,8 @@ func sample() Image {
 					Main: debug.Module{Path: "example.org/kubelet", Version: "(devel)"},
 					Deps: []*debug.Module{shared, {Path: "example.org/old", Version: "v1.0.0",
 						Replace: &debug.Module{Path: "example.org/new", Version: "v2.0.0"}}}}},
-			{Name: "brought.exe", Version: "v4", SHA256: strings.Repeat("4", 64), Source: "registry.example.org/brought@sha256:12"},
+			{Name: "brought.exe", Version: "v4", SHA256: strings.Repeat("4", 64),
+				Source: "registry.example.org/brought@sha256:12"},
 		},
 	}
 }
@@ -61,7 +62,8 @@ func find(t *testing.T, d *v2_3.Document, name string) *v2_3.Package {
 // related reports whether the document relates two packages.
 func related(d *v2_3.Document, from *v2_3.Package, how string, to *v2_3.Package) bool {
 	return slices.ContainsFunc(d.Relationships, func(r *v2_3.Relationship) bool {
-		return r.RefA.ElementRefID == from.PackageSPDXIdentifier && r.RefB.ElementRefID == to.PackageSPDXIdentifier && r.Relationship == how
+		return r.RefA.ElementRefID == from.PackageSPDXIdentifier && r.Relationship == how &&
+			r.RefB.ElementRefID == to.PackageSPDXIdentifier
 	})
 }
 
@@ -83,7 +85,8 @@ func TestDocument(t *testing.T) {
 				count++
 			}
 		}
-		if count != 1 || !related(d, find(t, d, "wmco"), "DEPENDS_ON", shared) || !related(d, find(t, d, "kubelet.exe"), "DEPENDS_ON", shared) {
+		if count != 1 || !related(d, find(t, d, "wmco"), "DEPENDS_ON", shared) ||
+			!related(d, find(t, d, "kubelet.exe"), "DEPENDS_ON", shared) {
 			t.Errorf("it is there %d times", count)
 		}
 	})
