@@ -18,6 +18,7 @@ import (
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
@@ -27,6 +28,11 @@ type blob struct {
 	digest, diffID v1.Hash
 	size           int64
 }
+
+var _ interface {
+	partial.CompressedLayer
+	partial.WithDiffID
+} = blob{}
 
 // Digest implements partial.CompressedLayer.
 func (b blob) Digest() (v1.Hash, error) { return b.digest, nil }

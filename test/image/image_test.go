@@ -79,7 +79,7 @@ func TestStoryTheImageRunsAsOnACluster(t *testing.T) {
 	version := operatorVersion(t)
 	image, payloadDir := writeImage(t, version)
 	r := bootLab(t, payloadDir, version)
-	printed, err := deploy(t.Context(), r, []string{"IMAGE=registry.example.com/wmco:dev"}, "apply")
+	printed, err := makeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:dev")
 	if err != nil {
 		t.Fatalf("%v: %s", err, printed)
 	}
@@ -90,19 +90,22 @@ func TestStoryTheImageRunsAsOnACluster(t *testing.T) {
 		}
 	})
 	t.Run("a flag that the operator does not know ends it", func(t *testing.T) {
-		misspelt := pod.DeepCopy()
-		misspelt.Containers[0].Args[0] = strings.Replace(misspelt.Containers[0].Args[0], "--payload-dir", "--payload-dri", 1)
+		wrong := pod.DeepCopy()
+		wrong.Containers[0].Args[0] = strings.Replace(wrong.Containers[0].Args[0], "--payload-dir", "--payload-dri", 1)
 		var log bytes.Buffer
-		process := containerOf(t, r, image, *misspelt).start(t, &log)
+		process := containerOf(t, r, image, *wrong).start(t, &log)
 		if err := process.Wait(); err == nil || !strings.Contains(log.String(), "unknown flag: --payload-dri") {
 			t.Errorf("it ends with %v, and says %s", err, log.String())
 		}
 	})
 	var log bytes.Buffer
-	process := containerOf(t, r, image, pod).start(t, &log)
+	container := containerOf(t, r, image, pod)
+	start := time.Now()
+	process := container.start(t, &log)
 	ended := make(chan error, 1)
 	go func() { ended <- process.Wait() }()
 	await(t, ended, probe(t, pod.Containers[0], pod.Containers[0].ReadinessProbe), &log)
+	t.Logf("ready after %s", time.Since(start))
 	t.Run("it has no rights on its machine", func(t *testing.T) { hasNoRights(t, process.Process.Pid) })
 	if err := r.CreateKey(t.Context()); err != nil {
 		t.Fatal(err)
@@ -114,7 +117,7 @@ func TestStoryTheImageRunsAsOnACluster(t *testing.T) {
 	defer cancel()
 	failure := r.WaitReady(ctx)
 	t.Run("the operator is not taken away while it has a host", func(t *testing.T) {
-		printed, err := deploy(t.Context(), r, nil, "delete")
+		printed, err := makeTarget(t.Context(), r, "undeploy")
 		if err == nil || !strings.Contains(printed, "docs/uninstall.md") {
 			t.Errorf("error %v: %s", err, printed)
 		}
@@ -130,7 +133,7 @@ func TestStoryTheImageRunsAsOnACluster(t *testing.T) {
 
 // undeploys takes the operator away, and demands that nothing of it stays.
 func undeploys(t *testing.T, r *rig.Rig) {
-	printed, err := deploy(t.Context(), r, []string{"FORCE=1"}, "delete")
+	printed, err := makeTarget(t.Context(), r, "undeploy", "FORCE=1")
 	if err != nil {
 		t.Fatalf("%v: %s", err, printed)
 	}
@@ -200,15 +203,14 @@ func TestTheOperatorRunsOutsideOfTheCluster(t *testing.T) {
 	}
 	r := bootLab(t, payloadDir, version)
 	var log bytes.Buffer
-	self, err := os.Executable()
+	_, environment, err := asKubectl(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	process := exec.CommandContext(t.Context(), "hack/deploy", "run", "build/wmco", "--payload-dir="+payloadDir,
 		"--cache-dir="+t.TempDir(), "--leader-elect=false")
 	process.Dir, process.Stdout, process.Stderr = root, &log, &log
-	process.Env = append(os.Environ(), kubectlVariable+"=1", "KUBECTL="+self, "KUBECONFIG="+r.Cluster().Kubeconfig,
-		"NAMESPACE="+r.Namespace())
+	process.Env = append(os.Environ(), environment...)
 	if err := process.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +235,7 @@ func TestTheOperatorRunsOutsideOfTheCluster(t *testing.T) {
 		if err := r.Client.Update(t.Context(), &d); err != nil {
 			t.Fatal(err)
 		}
-		printed, err := deploy(t.Context(), r, nil, "run", "false")
+		printed, err := command(t.Context(), environment, "hack/deploy", "run", "false")
 		if err == nil || !strings.Contains(printed, "--replicas=0") {
 			t.Errorf("error %v: %s", err, printed)
 		}

@@ -33,12 +33,18 @@ func kubectl() int {
 	return 0
 }
 
-// deploy runs hack/deploy for the lab's cluster, as the Makefile does.
-func deploy(ctx context.Context, r *rig.Rig, environment []string, arguments ...string) (string, error) {
-	self, err := os.Executable()
+// asKubectl returns the path of this program, and the variables with which it is kubectl for the lab's cluster.
+func asKubectl(r *rig.Rig) (self string, environment []string, err error) {
+	self, err = os.Executable()
+	return self, []string{kubectlVariable + "=1", "KUBECTL=" + self, "KUBECONFIG=" + r.Cluster().Kubeconfig,
+		"NAMESPACE=" + r.Namespace()}, err
+}
+
+// makeTarget runs a target of the Makefile for the lab's cluster.
+func makeTarget(ctx context.Context, r *rig.Rig, arguments ...string) (string, error) {
+	self, environment, err := asKubectl(r)
 	if err != nil {
 		return "", err
 	}
-	return command(ctx, append(environment, kubectlVariable+"=1", "KUBECTL="+self, "KUBECONFIG="+r.Cluster().Kubeconfig,
-		"NAMESPACE="+r.Namespace()), "hack/deploy", arguments...)
+	return command(ctx, environment, "make", append(arguments, "CLUSTER_KUBECTL="+self)...)
 }
