@@ -57,8 +57,8 @@ func index(t *testing.T, platforms ...v1.Platform) v1.ImageIndex {
 	return all
 }
 
-// checkBuiltOn checks that an image is made of its base and the rest.
-func checkBuiltOn(t *testing.T, m made) {
+// checkBuiltOn checks that an image is made of its base and the rest, and names the base if that has a name.
+func checkBuiltOn(t *testing.T, m made, name string) {
 	t.Helper()
 	for platform, image := range m.images {
 		entries := unpack(t, image)
@@ -89,6 +89,9 @@ func checkBuiltOn(t *testing.T, m made) {
 		if manifest.Annotations["org.opencontainers.image.base.digest"] == "" {
 			t.Error("the image does not name its base")
 		}
+		if got, has := manifest.Annotations["org.opencontainers.image.base.name"]; got != name || has != (name != "") {
+			t.Errorf("the image says that its base is %q", got)
+		}
 	}
 }
 
@@ -99,7 +102,7 @@ func TestTheImageIsBuiltOnABase(t *testing.T) {
 		path, err := layout.Write(o.base, empty.Index)
 		must(t, err)
 		must(t, path.AppendIndex(index(t, amd64, arm64)))
-		checkBuiltOn(t, build(t, o))
+		checkBuiltOn(t, build(t, o), "")
 	})
 	server := httptest.NewServer(registry.New(silent))
 	defer server.Close()
@@ -110,7 +113,7 @@ func TestTheImageIsBuiltOnABase(t *testing.T) {
 		tag, err := name.NewTag(o.base)
 		must(t, err)
 		must(t, remote.WriteIndex(tag, index(t, amd64, arm64)))
-		checkBuiltOn(t, build(t, o))
+		checkBuiltOn(t, build(t, o), o.base)
 	})
 	t.Run("and one that is for one platform only serves that", func(t *testing.T) {
 		o := inputs(t, parts{})
@@ -119,6 +122,6 @@ func TestTheImageIsBuiltOnABase(t *testing.T) {
 		tag, err := name.NewTag(o.base)
 		must(t, err)
 		must(t, remote.Write(tag, someBase(t, amd64)))
-		checkBuiltOn(t, build(t, o))
+		checkBuiltOn(t, build(t, o), o.base)
 	})
 }

@@ -5,11 +5,14 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
@@ -67,6 +70,9 @@ func TestBadInputIsRefusedInOneSentence(t *testing.T) {
 		"leave to lack what is no component": {change: func(_ *testing.T, o *options) { o.allowMissing = "hybrid" },
 			want: []string{"ALLOW_MISSING names hybrid"}},
 		"a payload with another digest": {change: damage, want: []string{"damaged", "build the payload again"}},
+		"a payload without its files": {change: func(t *testing.T, o *options) {
+			must(t, os.RemoveAll(filepath.Join(o.payload, "store")))
+		}, want: []string{"kubelet.exe", "wicd.exe", "not in the store"}},
 		"a payload of another version": {change: func(_ *testing.T, o *options) { o.version = "13.0.0" },
 			want: []string{testVersion, "13.0.0", "make payload"}},
 		"a payload with another agent": {change: func(t *testing.T, o *options) { write(t, o.agent, "another") },
@@ -76,6 +82,11 @@ func TestBadInputIsRefusedInOneSentence(t *testing.T) {
 		"an operator for another architecture": {change: func(_ *testing.T, o *options) {
 			o.operators[0].file = o.operators[1].file
 		}, want: []string{"linux/amd64", "EM_AARCH64"}},
+		"an operator that needs libraries": {change: func(t *testing.T, o *options) {
+			shell, err := exec.LookPath("bash") // it needs some
+			must(t, err)
+			o.operators = operatorFlag{{platform: v1.Platform{OS: "linux", Architecture: runtime.GOARCH}, file: shell}}
+		}, want: []string{"needs libraries", "CGO_ENABLED=0"}},
 		"a program that is not the operator": {change: func(t *testing.T, o *options) {
 			program, err := os.ReadFile(o.operators[0].file)
 			must(t, err)
