@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -129,6 +130,18 @@ func TestStoryTheImageRunsAsOnACluster(t *testing.T) {
 		t.Fatalf("the host: %v, the operator's end: %v; it said:\n%s", failure, err, log.String())
 	}
 	t.Run("and then all of it goes, if that is forced", func(t *testing.T) { undeploys(t, r) })
+	t.Run("the manifests install it without make, too", func(t *testing.T) {
+		self, environment, err := asKubectl(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if printed, err := command(t.Context(), environment, self, "apply", "-k", "deploy/"); err != nil {
+			t.Fatalf("%v: %s", err, printed)
+		}
+		if got := deployment(t, r).Spec.Template.Spec.Containers[0].Args; !slices.Equal(got, pod.Containers[0].Args) {
+			t.Errorf("the operator gets %q", got)
+		}
+	})
 }
 
 // undeploys takes the operator away, and demands that nothing of it stays.
