@@ -91,26 +91,63 @@ $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(GOVULNCHECK) $(GOTESTSUM): build/tools/%: t
 
 ##### The payload: what runs on Windows nodes. docs/payload.md says more.
 
-# Components to build (all, if none is named), the list of those that are no Go modules, folders of earlier payloads to make patches from,
-# and a chroot with Wine in which executables are asked for their version: the one of the lab's Wine hosts, if there is one.
-COMPONENTS :=
-EXTERNAL   :=
-PREVIOUS   :=
+# Components to build (all, if none is named), the list of those that are no Go modules, names of these that may be missing, folders of earlier
+# payloads to make patches from, and a chroot with Wine in which executables are asked for their version: the one of the lab's Wine hosts, if there is one.
+COMPONENTS    :=
+EXTERNAL      :=
+ALLOW_MISSING :=
+PREVIOUS      :=
 export WINE_ROOT  ?= $(firstword $(wildcard build/wine/root-????????????))
 export WINE_STATE ?= build/payload-wine
 
 .PHONY: payload
 payload: build/wicd.exe ## Build what runs on Windows nodes. COMPONENTS="kubelet cni", EXTERNAL=list.yaml, PREVIOUS=folder.
-	@go run ./hack/payload -version "$(VERSION)" -components "$(COMPONENTS)" -external "$(EXTERNAL)" -previous "$(PREVIOUS)"
+	@go run ./hack/payload -version "$(VERSION)" -components "$(COMPONENTS)" -external "$(EXTERNAL)" -allow-missing "$(ALLOW_MISSING)" \
+	  -previous "$(PREVIOUS)"
 
 .PHONY: payload-reproducible
 payload-reproducible: ## Build the payload's executables twice, in two places, and compare. COMPONENTS=cni
 	@go run ./hack/payload -reproducible -components "$(COMPONENTS)"
 
+##### The image, and the operator on a cluster. docs/install.md says more.
+
+# What the image is built on (an OCI layout or a reference; nothing, if none is named), its payload, its platforms, and where it is pushed to.
+# IMAGE is also what `make deploy` deploys and `make bundle` names.
+IMAGE     :=
+BASE      :=
+PAYLOAD   := build/payload
+PLATFORMS := linux/amd64 linux/arm64
+
+.PHONY: image
+image: ## Write the operator's image to build/image, an OCI layout. IMAGE=registry/name:tag pushes it. BASE= PAYLOAD= EXTERNAL= ALLOW_MISSING=
+	@[[ "$(PAYLOAD)" != build/payload || -e build/payload/manifest.json ]] || $(MAKE) --no-print-directory payload
+	@$(BUILD) wicd.exe $(addprefix operator-,$(subst /,-,$(PLATFORMS)))
+	@go run ./hack/image -version "$(VERSION)" -payload "$(PAYLOAD)" -base "$(BASE)" -image "$(IMAGE)" -allow-missing "$(ALLOW_MISSING)" \
+	  $(foreach each,$(PLATFORMS),-operator $(each)=build/operator/$(subst /,-,$(each)))
+
+# The operator's namespace, and whether to take the operator away although nodes are left.
+NAMESPACE := openshift-windows-machine-config-operator
+FORCE     :=
+
+# The machine's kubectl, or the lab's.
+CLUSTER_KUBECTL := $(or $(shell command -v kubectl),build/kubectl)
+ON_CLUSTER       = KUBECTL="$(CLUSTER_KUBECTL)" NAMESPACE="$(NAMESPACE)" IMAGE="$(IMAGE)" FORCE="$(FORCE)" hack/deploy
+
+.PHONY: deploy
+deploy: $(filter build/kubectl,$(CLUSTER_KUBECTL)) ## Install the operator from IMAGE=registry/name:tag on the cluster of KUBECONFIG. NAMESPACE=
+	@$(ON_CLUSTER) apply
+
+.PHONY: undeploy
+undeploy: $(filter build/kubectl,$(CLUSTER_KUBECTL)) ## Take the operator off the cluster; FORCE=1 also while it has nodes. NAMESPACE=
+	@$(ON_CLUSTER) delete
+
+.PHONY: run
+run: build/wmco $(filter build/kubectl,$(CLUSTER_KUBECTL)) ## Run the operator of this checkout here, for the cluster of KUBECONFIG. NAMESPACE= PAYLOAD=
+	@$(ON_CLUSTER) run build/wmco --payload-dir="$(PAYLOAD)" --cache-dir=build/run-cache --leader-elect=false
+
 ##### The bundle: how the Operator Lifecycle Manager gets the operator.
 
-# The images of operator and bundle, for a bundle that can be installed; without them they are placeholders, as in deploy/olm.
-IMAGE        :=
+# The image of the bundle, for one that can be installed; without it and IMAGE both are placeholders, as in deploy/olm.
 BUNDLE_IMAGE :=
 BUNDLE_DIR   := $(if $(IMAGE)$(BUNDLE_IMAGE),build/olm,deploy/olm)
 

@@ -15,8 +15,8 @@ import (
 // bytes of source. Measured with Kubernetes: 0.175 s a package and 2.9 s a megabyte.
 const startOfCompiler = 60 << 10
 
-// key names a package for an operating system.
-func key(goos, importPath string) string { return goos + " " + importPath }
+// key names a package for a platform.
+func key(platform, importPath string) string { return platform + " " + importPath }
 
 // outOfDate returns the weight of each package of the programs that is not in Go's cache.
 func outOfDate(ctx context.Context, programs []program) (map[string]int64, error) {
@@ -48,7 +48,7 @@ func (p program) outOfDate(ctx context.Context) (map[string]int64, error) {
 		if len(fields) < 2 {
 			continue
 		}
-		weights[key(p.goos, fields[0])] = weigh(fields[1], fields[2:])
+		weights[key(p.platform(), fields[0])] = weigh(fields[1], fields[2:])
 	}
 	return weights, nil
 }

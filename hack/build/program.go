@@ -24,7 +24,8 @@ type program struct {
 	module       string // directory of the Go module
 	source       string // package
 	goos         string
-	product      bool // what a cluster runs
+	goarch       string // none: that of this machine
+	product      bool   // what a cluster runs
 	flags        func(options) []string
 }
 
@@ -38,10 +39,11 @@ var programs = []program{
 		}},
 	{name: "lab", output: "lab", module: ".", source: "./lab/demo", goos: "linux",
 		flags: func(options) []string { return []string{"-ldflags", "-s -w"} }}, // linked in less time
-	{name: "wicd.exe", output: "wicd.exe", module: ".", source: "./cmd/wicd", goos: "windows", product: true,
-		flags: func(o options) []string {
-			return []string{"-trimpath", "-ldflags", "-s -w -X main.version=" + o.version}
-		}},
+	imageOperator("amd64"),
+	imageOperator("arm64"),
+	{name: "wicd.exe", output: "wicd.exe", module: ".", source: "./cmd/wicd", goos: "windows", goarch: "amd64",
+		product: true,
+		flags:   trimmed},
 	{name: "kubectl", output: "kubectl", module: "lab/controlplane", source: "k8s.io/kubernetes/cmd/kubectl",
 		goos: "linux", flags: kubernetesFlags},
 	tool("controller-gen", "sigs.k8s.io/controller-tools/cmd/controller-gen"),
@@ -53,6 +55,18 @@ var programs = []program{
 // tool returns a program of the module tools, which pins its version.
 func tool(name, source string) program {
 	return program{name: name, output: "tools/" + name, module: "tools", source: source, goos: "linux"}
+}
+
+// imageOperator returns the operator as an image has it: the same bytes from a checkout in any folder, for which all of
+// it is compiled once more.
+func imageOperator(goarch string) program {
+	return program{name: "operator-linux-" + goarch, output: "operator/linux-" + goarch, module: ".", source: "./cmd/wmco",
+		goos: "linux", goarch: goarch, product: true, flags: trimmed}
+}
+
+// trimmed are flags for programs without symbols, and without the paths of this machine.
+func trimmed(o options) []string {
+	return []string{"-trimpath", "-ldflags", "-s -w -X main.version=" + o.version}
 }
 
 // kubernetesFlags give Kubernetes' programs their version; without it they say v0.0.0-master.
@@ -87,14 +101,17 @@ func choose(wanted []string) ([]program, error) {
 	return chosen, nil
 }
 
+// platform is what packages are compiled for.
+func (p program) platform() string { return p.goos + "/" + p.goarch }
+
 // environment returns the environment of go, for this program. Nothing needs a C compiler.
 func (p program) environment(o options) []string {
 	environment := os.Environ()
 	if o.fips && p.product {
 		environment = append(environment, "GOFIPS140=v1.0.0")
 	}
-	if p.goos == "windows" {
-		environment = append(environment, "GOARCH=amd64")
+	if p.goarch != "" {
+		environment = append(environment, "GOARCH="+p.goarch)
 	}
 	return append(environment, "CGO_ENABLED=0", "GOOS="+p.goos)
 }
@@ -118,7 +135,7 @@ func (p program) build(ctx context.Context, o options, progress *progress) error
 	go func() {
 		defer close(done)
 		for lines := bufio.NewScanner(reader); lines.Scan(); {
-			progress.line(p.goos, lines.Text())
+			progress.line(p.platform(), lines.Text())
 		}
 	}()
 	err = command.Run()

@@ -32,7 +32,7 @@ func newProgress(screen *screen, list func() (map[string]int64, error)) *progres
 
 // line takes a line that go has printed: the name of a module that it fetches, of a package that it has compiled, or a
 // complaint.
-func (p *progress) line(goos, line string) {
+func (p *progress) line(platform, line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -46,8 +46,8 @@ func (p *progress) line(goos, line string) {
 			p.began = p.now()
 			go p.weigh()
 		}
-		p.compiled[key(goos, line)] = true
-		p.weighUnexpected(key(goos, line))
+		p.compiled[key(platform, line)] = true
+		p.weighUnexpected(key(platform, line))
 		p.show()
 	}
 }

@@ -54,6 +54,19 @@ func readExternals(file string, table Table) (map[string]External, error) {
 	return externals, nil
 }
 
+// refuseMissing returns an error for an external component that nobody brought, before anything is built: that takes
+// long, and no node can be made without it.
+func refuseMissing(components []Component, brought map[string]External, allowed []string) error {
+	for _, c := range components {
+		_, is := brought[c.Name]
+		if c.External != "" && !is && !slices.Contains(allowed, c.Name) {
+			return fmt.Errorf("component %s (%s) is not built from a Go module: bring it with EXTERNAL=<list>, see "+
+				"docs/payload.md, or go on without it with ALLOW_MISSING=%s", c.Name, c.External, c.Name)
+		}
+	}
+	return nil
+}
+
 // check also makes the files' names absolute.
 func (e External) check(folder string, table Table) error {
 	i := slices.IndexFunc(table.Components, func(c Component) bool { return c.Name == e.Component && c.External != "" })

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -37,6 +38,18 @@ func TestExternalComponents(t *testing.T) {
 		if !ok || c.Version != "v4" || c.Source != "registry.example.org/brought@sha256:12" || c.Files[0].SHA256 != sum ||
 			p.Missing("brought") != nil {
 			t.Errorf("got %+v", c)
+		}
+	})
+	t.Run("a whole payload without it is refused before anything is built", func(t *testing.T) {
+		o := o
+		o.allowMissing, o.bin = "", filepath.Join(f.dir, "nothing-built")
+		err := run(t.Context(), o, &bytes.Buffer{})
+		if err == nil || !strings.Contains(err.Error(), "EXTERNAL=") ||
+			!strings.Contains(err.Error(), "ALLOW_MISSING=brought") {
+			t.Errorf("got error %v", err)
+		}
+		if _, err := os.Stat(o.bin); err == nil {
+			t.Error("programs were built")
 		}
 	})
 	table := mustTable(t, o.table)

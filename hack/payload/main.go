@@ -26,6 +26,7 @@ type options struct {
 	executables    string
 	agent, version string
 	external       string
+	allowMissing   string
 	previous       string
 	wine           string
 	reproducible   bool
@@ -46,6 +47,8 @@ func parseFlags(arguments []string) (options, error) {
 	flags.StringVar(&o.agent, "agent", "build/wicd.exe", "`file` that is the agent, built already")
 	flags.StringVar(&o.version, "version", "", "`version` of the operator and the agent")
 	flags.StringVar(&o.external, "external", "", "`file` that lists external components")
+	flags.StringVar(&o.allowMissing, "allow-missing", "",
+		"`names` of external components that the payload need not have, with spaces between")
 	flags.StringVar(&o.previous, "previous", "", "`folders` of earlier payloads to make patches from, with spaces between")
 	flags.StringVar(&o.wine, "wine", "hack/wine-run", "`command` that runs a Windows program")
 	flags.BoolVar(&o.reproducible, "reproducible", false,
@@ -95,6 +98,11 @@ func run(ctx context.Context, o options, log io.Writer) error {
 	externals, err := readExternals(o.external, table)
 	if err != nil {
 		return err
+	}
+	if o.components == "" {
+		if err := refuseMissing(wanted, externals, strings.Fields(o.allowMissing)); err != nil {
+			return err
+		}
 	}
 	earlier, err := loadEarlier(o)
 	if err != nil {

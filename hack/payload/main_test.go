@@ -42,6 +42,7 @@ func testOptions(t *testing.T) (fixture, options) {
 	return f, options{
 		table: filepath.Join(f.dir, "components.yaml"), modules: f.modules, output: filepath.Join(f.dir, "payload"),
 		bin: filepath.Join(f.dir, "bin"), agent: f.agent(t), version: "10.0.0", scratch: filepath.Join(f.dir, "scratch"),
+		allowMissing: "brought",
 	}
 }
 

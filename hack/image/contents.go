@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bytes"
+	"debug/buildinfo"
+	"errors"
+	"io"
+	"runtime/debug"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/windows-machine-config/wmco/hack/image/sbom"
+	"github.com/windows-machine-config/wmco/internal/payload"
+)
+
+// certificatesModule is the module that the certificate authorities come from.
+const certificatesModule = "golang.org/x/crypto/x509roots/fallback"
+
+// describe makes the SBOM of the image with a digest.
+func (w writer) describe(operators []operator, p *payload.Payload, digest v1.Hash) ([]byte, error) {
+	image := sbom.Image{Name: imageName, Version: w.version, SHA256: digest.Hex, Created: w.created, Vendor: vendor,
+		License: licenses, Base: w.base.source}
+	if w.base.scratch() {
+		image.Modules = linked(certificatesModule)
+	}
+	for _, o := range operators {
+		sum, err := fileDigest(o.file)
+		if err != nil {
+			return nil, err
+		}
+		image.Programs = append(image.Programs, sbom.Program{Name: "wmco " + o.platform.String(), Version: o.version,
+			File: "/" + operatorPath, SHA256: sum, Build: o.info})
+	}
+	for _, c := range p.Manifest().Components {
+		if p.Missing(c.Name) != nil {
+			continue
+		}
+		for _, f := range c.Files {
+			info, err := buildOf(p, f)
+			if err != nil {
+				return nil, err
+			}
+			image.Programs = append(image.Programs, sbom.Program{Name: f.Path, Version: c.Version, SHA256: f.SHA256,
+				Source: c.Source, Build: info})
+		}
+	}
+	return sbom.Document(image)
+}
+
+// linked returns a module that this program is linked with.
+func linked(path string) []*debug.Module {
+	own, ok := debug.ReadBuildInfo()
+	if !ok {
+		return nil
+	}
+	for _, m := range own.Deps {
+		if m.Path == path {
+			return []*debug.Module{m}
+		}
+	}
+	return nil
+}
+
+// buildOf returns the build information of a file of the payload; nil if it was not built by Go.
+func buildOf(p *payload.Payload, f payload.File) (*buildinfo.BuildInfo, error) {
+	content, err := p.Open(f.SHA256)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(content)
+	if err := errors.Join(err, content.Close()); err != nil {
+		return nil, err
+	}
+	info, err := buildinfo.Read(bytes.NewReader(data))
+	if err != nil {
+		return nil, nil //nolint:nilerr // a component need not be a Go program
+	}
+	return info, nil
+}

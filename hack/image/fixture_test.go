@@ -1,0 +1,203 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+
+	"github.com/windows-machine-config/wmco/internal/payload"
+)
+
+const testVersion = "12.3.4"
+
+// operators are programs that are recognized as the operator and do nothing, by their platform. All tests share them.
+var operators = sync.OnceValues(func() (map[string][]byte, error) {
+	folder, err := os.MkdirTemp("", "wmco-test-operator-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(folder)
+	for name, content := range map[string]string{
+		"go.mod":           "module github.com/windows-machine-config/wmco\n\ngo 1.26.0\n",
+		"cmd/wmco/main.go": "package main\n\nfunc main() {}\n",
+	} {
+		path := filepath.Join(folder, name)
+		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644))
+		if err != nil {
+			return nil, err
+		}
+	}
+	programs := map[string][]byte{}
+	for _, architecture := range []string{"amd64", "arm64"} {
+		build := exec.Command("go", "build", "-trimpath", "-o", architecture, "./cmd/wmco")
+		build.Dir = folder
+		build.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+architecture, "CGO_ENABLED=0", "GOWORK=off",
+			"GOFLAGS=-buildvcs=false")
+		if printed, err := build.CombinedOutput(); err != nil {
+			return nil, errors.Join(err, errors.New(string(printed)))
+		}
+		if programs["linux/"+architecture], err = os.ReadFile(filepath.Join(folder, architecture)); err != nil {
+			return nil, err
+		}
+	}
+	return programs, nil
+})
+
+// parts are what the payload of a test is made of; the zero value is all that there should be.
+type parts struct {
+	agent, kubelet string
+	absent         bool // hybrid-overlay-node
+}
+
+// inputs writes everything that an image is made of into a new folder.
+func inputs(t *testing.T, with parts) options {
+	t.Helper()
+	folder := t.TempDir()
+	programs, err := operators()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := options{payload: filepath.Join(folder, "payload"), agent: filepath.Join(folder, "wicd.exe"), version: testVersion,
+		output: filepath.Join(folder, "out", "image"), create: createFile}
+	for _, platform := range []string{"linux/amd64", "linux/arm64"} {
+		file := filepath.Join(folder, filepath.Base(platform))
+		write(t, file, string(programs[platform]))
+		if err := o.operators.Set(platform + "=" + file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, o.agent, program("agent "+with.agent))
+	build := payload.Build{Version: testVersion, Compress: true, Components: []payload.Source{
+		component(payload.ComponentAgent, testVersion, "wicd.exe", program("agent "+with.agent)),
+		component("kubelet", "v1.36.3", "kubelet.exe", program("kubelet "+with.kubelet)),
+	}}
+	if with.absent {
+		build.Absent = []payload.Absent{{Name: "hybrid-overlay-node",
+			Reason: "list it in the file of `make payload EXTERNAL=file`"}}
+	} else {
+		build.Components = append(build.Components, component("hybrid-overlay-node", "v4.20.1",
+			"hybrid-overlay-node.exe", program("hybrid-overlay-node")))
+	}
+	if _, err := payload.Write(o.payload, build); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// program is a text as large as a program: the payload's format has a least size.
+func program(text string) string {
+	return "MZ " + text + strings.Repeat(" This program cannot be run in DOS mode.", 50)
+}
+
+func component(name, version, file, content string) payload.Source {
+	return payload.Source{
+		Component: payload.Component{Name: name, Version: version, Source: "example.org/" + name + "@" + version,
+			Required: true, Files: []payload.File{{Path: file}}},
+		Content: []func() (io.ReadCloser, error){func() (io.ReadCloser, error) {
+			return io.NopCloser(bytes.NewReader([]byte(content))), nil
+		}},
+	}
+}
+
+func write(t *testing.T, file, content string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(content), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// made is an image as it lies in its layout.
+type made struct {
+	digest v1.Hash
+	root   v1.ImageIndex
+	images map[string]v1.Image // by platform
+	sbom   v1.Image
+}
+
+// build makes the image, and reads it.
+func build(t *testing.T, o options) made {
+	t.Helper()
+	if err := run(t.Context(), o, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	return read(t, o.output)
+}
+
+func read(t *testing.T, output string) made {
+	t.Helper()
+	path, err := layout.FromPath(output)
+	must(t, err)
+	m := made{images: map[string]v1.Image{}}
+	m.root, err = path.ImageIndex()
+	must(t, err)
+	manifest, err := m.root.IndexManifest()
+	must(t, err)
+	if len(manifest.Manifests) != 2 || !manifest.Manifests[0].MediaType.IsIndex() {
+		t.Fatalf("the layout has %+v", manifest.Manifests)
+	}
+	m.digest = manifest.Manifests[0].Digest
+	index, err := m.root.ImageIndex(m.digest)
+	must(t, err)
+	m.sbom, err = m.root.Image(manifest.Manifests[1].Digest)
+	must(t, err)
+	inner, err := index.IndexManifest()
+	must(t, err)
+	for _, d := range inner.Manifests {
+		m.images[d.Platform.String()], err = index.Image(d.Digest)
+		must(t, err)
+	}
+	return m
+}
+
+// entry is a file or a folder of an image.
+type entry struct {
+	tar.Header
+	content string
+}
+
+// unpack returns all that a container of an image sees, by path.
+func unpack(t *testing.T, image v1.Image) map[string]entry {
+	t.Helper()
+	stream := mutate.Extract(image)
+	defer stream.Close()
+	entries := map[string]entry{}
+	for reader := tar.NewReader(stream); ; {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return entries
+		}
+		must(t, err)
+		content, err := io.ReadAll(reader)
+		must(t, err)
+		entries[header.Name] = entry{*header, string(content)}
+	}
+}
+
+// layersOf returns the digests of an image's layers.
+func layersOf(t *testing.T, image v1.Image) (digests []string) {
+	t.Helper()
+	manifest, err := image.Manifest()
+	must(t, err)
+	for _, l := range manifest.Layers {
+		digests = append(digests, l.Digest.String())
+	}
+	return digests
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

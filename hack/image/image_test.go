@@ -1,0 +1,212 @@
+package main
+
+import (
+	"crypto/x509"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/windows-machine-config/wmco/internal/payload"
+)
+
+func TestTheImageHoldsWhatTheOperatorNeeds(t *testing.T) {
+	o := inputs(t, parts{})
+	m := build(t, o)
+	if len(m.images) != 2 {
+		t.Fatalf("there are images for %d platforms", len(m.images))
+	}
+	for platform, image := range m.images {
+		entries := unpack(t, image)
+		t.Run("the program for "+platform+" is built for it", func(t *testing.T) {
+			programs, err := operators()
+			must(t, err)
+			if e := entries["usr/bin/wmco"]; e.content != string(programs[platform]) || e.Mode != 0o755 {
+				t.Errorf("it has %d bytes and the mode %o", len(e.content), e.Mode)
+			}
+			config, err := image.ConfigFile()
+			must(t, err)
+			if config.OS+"/"+config.Architecture != platform {
+				t.Errorf("the image says that it is for %s/%s", config.OS, config.Architecture)
+			}
+		})
+		t.Run("the payload on "+platform+" is whole", func(t *testing.T) {
+			folder := t.TempDir()
+			for name, e := range entries {
+				if e.Typeflag == '0' && strings.HasPrefix(name, "payload/") {
+					write(t, filepath.Join(folder, name), e.content)
+				}
+			}
+			p, err := payload.Load(filepath.Join(folder, "payload"))
+			must(t, err)
+			must(t, p.Verify())
+			if gaps := p.Gaps(); len(gaps) > 0 {
+				t.Errorf("it lacks %v", gaps)
+			}
+		})
+		t.Run("any user may read it, and root owns it, on "+platform, func(t *testing.T) {
+			for name, e := range entries {
+				hidden := e.Mode&0o444 != 0o444 || e.Typeflag == tarFolder && e.Mode&0o111 != 0o111
+				if e.Uid != 0 || e.Gid != 0 || hidden || e.Mode&0o022 != 0 {
+					t.Errorf("%s has owner %d:%d and the mode %o", name, e.Uid, e.Gid, e.Mode)
+				}
+			}
+		})
+		t.Run("certificate authorities are where Go looks for them, on "+platform, func(t *testing.T) {
+			if !x509.NewCertPool().AppendCertsFromPEM([]byte(entries["etc/ssl/certs/ca-certificates.crt"].content)) {
+				t.Error("there is none")
+			}
+		})
+	}
+}
+
+const tarFolder = '5'
+
+func TestTheImageSaysHowItIsRun(t *testing.T) {
+	image := build(t, inputs(t, parts{})).images["linux/amd64"]
+	config, err := image.ConfigFile()
+	must(t, err)
+	c := config.Config
+	if !slices.Equal(c.Entrypoint, []string{"/usr/bin/wmco"}) || c.Cmd != nil || c.WorkingDir != "/" {
+		t.Errorf("it starts %q %q in %s", c.Entrypoint, c.Cmd, c.WorkingDir)
+	}
+	t.Run("as a user that is a number, and not root", func(t *testing.T) {
+		if c.User != "65532:65532" {
+			t.Errorf("the user is %q", c.User)
+		}
+	})
+	t.Run("with the labels of OpenShift's operators", func(t *testing.T) {
+		for _, name := range []string{"name", "version", "release", "vendor", "summary", "description", "maintainer", "url",
+			"com.redhat.component", "io.k8s.display-name", "io.k8s.description", "io.openshift.tags",
+			"org.opencontainers.image.title", "org.opencontainers.image.version", "org.opencontainers.image.source",
+			"org.opencontainers.image.licenses"} {
+			if c.Labels[name] == "" {
+				t.Errorf("there is no label %s", name)
+			}
+		}
+		if c.Labels["version"] != testVersion {
+			t.Errorf("the version is %q", c.Labels["version"])
+		}
+	})
+	t.Run("and with the words of the catalog", func(t *testing.T) {
+		data, err := os.ReadFile("../../deploy/olm/base.yaml")
+		must(t, err)
+		var base struct {
+			Spec struct {
+				DisplayName string
+				Provider    struct{ Name string }
+			}
+		}
+		must(t, yaml.Unmarshal(data, &base))
+		if displayName != base.Spec.DisplayName || vendor != base.Spec.Provider.Name {
+			t.Errorf("the image is %q of %q, and the catalog has %+v", displayName, vendor, base.Spec)
+		}
+	})
+}
+
+func TestTheSameInputsGiveTheSameDigest(t *testing.T) {
+	first := inputs(t, parts{})
+	digest := build(t, first).digest
+	t.Run("in another folder, with files of another time", func(t *testing.T) {
+		second := inputs(t, parts{})
+		day := time.Date(2020, 2, 2, 2, 2, 2, 0, time.UTC)
+		must(t, os.Chtimes(second.agent, day, day))
+		must(t, os.Chtimes(filepath.Join(second.payload, "manifest.json"), day, day))
+		second.operators[0], second.operators[1] = second.operators[1], second.operators[0]
+		if got := build(t, second); got.digest != digest {
+			t.Errorf("got %s, want %s", got.digest, digest)
+		}
+	})
+	t.Run("over an image that is there", func(t *testing.T) {
+		if got := build(t, first); got.digest != digest {
+			t.Errorf("got %s, want %s", got.digest, digest)
+		}
+	})
+	t.Run("and everything in it has the time of SOURCE_DATE_EPOCH", func(t *testing.T) {
+		dated := first
+		dated.epoch = "1700000000"
+		m := build(t, dated)
+		if m.digest == digest {
+			t.Error("it has the digest of another time")
+		}
+		for name, e := range unpack(t, m.images["linux/amd64"]) {
+			if e.ModTime.Unix() != 1700000000 {
+				t.Errorf("%s is of %s", name, e.ModTime)
+			}
+		}
+	})
+}
+
+func TestWhatChangesOftenIsSmallAndLast(t *testing.T) {
+	before := build(t, inputs(t, parts{}))
+	old := layersOf(t, before.images["linux/amd64"])
+	t.Run("platforms share all layers but that of the program", func(t *testing.T) {
+		other := layersOf(t, before.images["linux/arm64"])
+		last := len(old) - 1
+		if len(other) != len(old) || !slices.Equal(other[:last], old[:last]) || other[last] == old[last] {
+			t.Errorf("one has %q, the other %q", old, other)
+		}
+	})
+	for name, test := range map[string]struct {
+		change parts
+		same   int // layers from the first one on
+		differ int
+	}{
+		"another agent changes the layer before the program's":     {parts{agent: "2"}, len(old) - 2, 1},
+		"another kubelet changes its own layer and the manifest's": {parts{kubelet: "2"}, 1, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changed := layersOf(t, build(t, inputs(t, test.change)).images["linux/amd64"])
+			differ := 0
+			for i := range old {
+				if old[i] != changed[i] {
+					differ++
+				}
+			}
+			if differ != test.differ || !slices.Equal(old[:test.same], changed[:test.same]) {
+				t.Errorf("before %q, after %q", old, changed)
+			}
+		})
+	}
+}
+
+func TestPatchesTravelWithTheImage(t *testing.T) {
+	kubelet := make([]byte, 50_000)
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(kubelet) // it never fails; nothing compresses this but a patch
+	old := inputs(t, parts{kubelet: string(kubelet)})
+	earlier, err := payload.Load(old.payload)
+	must(t, err)
+	o := inputs(t, parts{})
+	p, err := payload.Write(o.payload, payload.Build{Version: testVersion, Compress: true,
+		Earlier: []*payload.Payload{earlier},
+		Components: []payload.Source{
+			component(payload.ComponentAgent, testVersion, "wicd.exe", program("agent ")),
+			component("kubelet", "v1.36.4", "kubelet.exe", program("kubelet "+string(kubelet)+" changed")),
+		}})
+	must(t, err)
+	if len(p.Manifest().Patches) != 1 {
+		t.Fatalf("there are %d patches", len(p.Manifest().Patches))
+	}
+	name := "payload/store/" + p.Manifest().Patches[0].SHA256 + ".patch"
+	if _, ok := unpack(t, build(t, o).images["linux/amd64"])[name]; !ok {
+		t.Errorf("there is no %s", name)
+	}
+}
+
+func TestCreationTime(t *testing.T) {
+	for epoch, want := range map[string]int64{"": 0, "1700000000": 1700000000, "0": 0} {
+		if got, err := creationTime(epoch); err != nil || got.Unix() != want {
+			t.Errorf("SOURCE_DATE_EPOCH=%s is %s, error %v", epoch, got, err)
+		}
+	}
+	for _, epoch := range []string{"yesterday", "-1", "1.5"} {
+		if _, err := creationTime(epoch); err == nil || !strings.Contains(err.Error(), epoch) {
+			t.Errorf("SOURCE_DATE_EPOCH=%s: error %v", epoch, err)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+// Command image writes the operator's image as an OCI layout: for each platform the operator's program, and the payload
+// with everything that runs on Windows nodes. It needs no daemon and no root. docs/install.md is for those who run it,
+// by `make image`.
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+)
+
+// options are the flags.
+type options struct {
+	operators    operatorFlag
+	payload      string
+	agent        string
+	version      string
+	base         string
+	output       string
+	image        string
+	allowMissing string
+	epoch        string // SOURCE_DATE_EPOCH
+	// create opens a new file of the layout.
+	create func(path string) (io.WriteCloser, error)
+}
+
+func parseFlags(arguments []string) (options, error) {
+	o := options{epoch: os.Getenv("SOURCE_DATE_EPOCH"), create: createFile}
+	flags := flag.NewFlagSet("image", flag.ContinueOnError)
+	flags.Var(&o.operators, "operator",
+		"`platform=file` of an operator's program, say linux/amd64=build/wmco; once for each platform")
+	flags.StringVar(&o.payload, "payload", "build/payload", "`folder` of the payload")
+	flags.StringVar(&o.agent, "agent", "build/wicd.exe", "`file` that is the agent; the payload must have the same one")
+	flags.StringVar(&o.version, "version", "", "`version` of the operator; the payload must have the same one")
+	flags.StringVar(&o.base, "base", "",
+		"`image` to build on: a folder with an OCI layout, or a reference; none: only what the operator needs")
+	flags.StringVar(&o.output, "output", "build/image", "`folder` for the OCI layout; the SBOM is written beside it")
+	flags.StringVar(&o.image, "image", "", "`name` with tag to push the image to, say registry.example.com/wmco:dev")
+	flags.StringVar(&o.allowMissing, "allow-missing", "",
+		"`names` of components that the payload need not have, with spaces between")
+	flags.SetOutput(io.Discard) // a mistake is one sentence
+	err := flags.Parse(arguments)
+	if errors.Is(err, flag.ErrHelp) {
+		flags.SetOutput(os.Stderr)
+		flags.PrintDefaults()
+	}
+	if err == nil && flags.NArg() > 0 {
+		err = fmt.Errorf("arguments that are no flags: %q", flags.Args())
+	}
+	return o, err
+}
+
+func createFile(path string) (io.WriteCloser, error) { return os.Create(path) }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	o, err := parseFlags(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err == nil {
+		err = run(ctx, o, os.Stdout)
+	}
+	if err != nil {
+		stop()
+		fmt.Fprintln(os.Stderr, "image:", oneLine(err))
+		os.Exit(1)
+	}
+}
+
+// oneLine returns the message of an error, which may be several joined ones, as one sentence.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+// run reads and checks everything before it writes anything, and writes everything before it pushes anything.
+func run(ctx context.Context, o options, log io.Writer) error {
+	created, err := creationTime(o.epoch)
+	if err != nil {
+		return err
+	}
+	tag, err := parseTag(o.image)
+	if err != nil {
+		return err
+	}
+	programs, err := readOperators(o.operators, o.version)
+	if err != nil {
+		return err
+	}
+	files, err := readPayload(o)
+	if err != nil {
+		return err
+	}
+	base, err := openBase(ctx, o.base)
+	if err != nil {
+		return err
+	}
+	staging, err := stage(o.output)
+	if err != nil {
+		return err
+	}
+	defer staging.discard()
+	w := writer{layout: staging.layout(), create: o.create, created: created, version: o.version, base: base}
+	result, err := w.write(programs, files, cmp.Or(tag.TagStr(), o.version))
+	if err != nil {
+		return fmt.Errorf("write the image: %w", err)
+	}
+	if err := staging.commit(result.sbom); err != nil {
+		return err
+	}
+	fmt.Fprint(log, result.text(o.output))
+	if o.image == "" {
+		return nil
+	}
+	if err := push(ctx, tag, o.output, result); err != nil {
+		return fmt.Errorf("push %s: %w; the image stays in %s", o.image, err, o.output)
+	}
+	fmt.Fprintf(log, "pushed %s@%s\n", tag, result.digest)
+	return nil
+}

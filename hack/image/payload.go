@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/payload"
+)
+
+// readPayload loads the payload, and reads all of it: what an image holds cannot be repaired on a cluster.
+func readPayload(o options) (*payload.Payload, error) {
+	p, err := payload.Load(o.payload)
+	if err != nil {
+		return nil, fmt.Errorf("%w (`make payload` builds one)", err)
+	}
+	if v := p.Manifest().Version; v != o.version {
+		return nil, fmt.Errorf("the payload in %s is of version %s, and the operator of version %s: build it again with "+
+			"`make payload`", o.payload, v, o.version)
+	}
+	if err := refuseGaps(p, strings.Fields(o.allowMissing)); err != nil {
+		return nil, fmt.Errorf("the payload in %s: %w", o.payload, err)
+	}
+	agent, err := p.Agent()
+	if err != nil {
+		return nil, err
+	}
+	sum, err := fileDigest(o.agent)
+	if err != nil {
+		return nil, fmt.Errorf("the agent: %w: build it with `make build/wicd.exe`", err)
+	}
+	if sum != agent.SHA256 {
+		return nil, fmt.Errorf("the payload in %s has another agent than %s: build it again with `make payload`, with the "+
+			"same settings", o.payload, o.agent)
+	}
+	if err := p.Verify(); err != nil {
+		return nil, fmt.Errorf("the payload in %s: %w", o.payload, err)
+	}
+	return p, nil
+}
+
+// refuseGaps returns an error for components that the payload does not have and should, and for names of components
+// that it has.
+func refuseGaps(p *payload.Payload, allowed []string) error {
+	m := p.Manifest()
+	var missing []string
+	for _, c := range m.Components {
+		if p.Missing(c.Name) != nil {
+			missing = append(missing, c.Name)
+		}
+	}
+	for _, a := range m.Absent {
+		missing = append(missing, a.Name)
+	}
+	for _, name := range allowed {
+		if _, has := m.Component(name); !has && !slices.Contains(missing, name) {
+			return fmt.Errorf("ALLOW_MISSING names %s, which is no component", name)
+		}
+	}
+	for _, name := range missing {
+		if !slices.Contains(allowed, name) {
+			return fmt.Errorf("%w; ALLOW_MISSING=%s makes an image without it", p.Missing(name), name)
+		}
+	}
+	return nil
+}

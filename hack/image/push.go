@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+// parseTag reads the name that an image is pushed to; none is none.
+func parseTag(image string) (name.Tag, error) {
+	if image == "" {
+		return name.Tag{}, nil
+	}
+	tag, err := name.NewTag(image)
+	if err != nil {
+		return name.Tag{}, fmt.Errorf("IMAGE=%s is no name of an image with a tag: %w", image, err)
+	}
+	return tag, nil
+}
+
+// push pushes what was written: the image for all platforms, and its SBOM, which refers to it.
+func push(ctx context.Context, tag name.Tag, output string, w written) error {
+	path, err := layout.FromPath(output)
+	if err != nil {
+		return err
+	}
+	root, err := path.ImageIndex()
+	if err != nil {
+		return err
+	}
+	image, err := root.ImageIndex(w.digest)
+	if err != nil {
+		return err
+	}
+	description, err := root.Image(w.sbomDigest)
+	if err != nil {
+		return err
+	}
+	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
+	if err := remote.WriteIndex(tag, image, options...); err != nil {
+		return err
+	}
+	return remote.Write(tag.Context().Digest(w.sbomDigest.String()), description, options...)
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// staging is a folder beside the output, in which everything is written first: an image that was not written to its end
+// is never found under the output's name.
+type staging struct {
+	folder, output string
+}
+
+// stage makes the folder. It refuses an output that something else lies in.
+func stage(output string) (staging, error) {
+	output = filepath.Clean(output)
+	if entries, err := os.ReadDir(output); err == nil && len(entries) > 0 {
+		if _, err := os.Stat(filepath.Join(output, "oci-layout")); err != nil {
+			return staging{}, fmt.Errorf("%s is no OCI layout, and is not replaced by one: give another -output", output)
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(output), 0o755); err != nil {
+		return staging{}, err
+	}
+	folder, err := os.MkdirTemp(filepath.Dir(output), "."+filepath.Base(output)+"-")
+	if err != nil {
+		return staging{}, err
+	}
+	return staging{folder: folder, output: output}, nil
+}
+
+func (s staging) layout() string { return filepath.Join(s.folder, "new") }
+
+// sbomPath is the place of the SBOM of an image.
+func sbomPath(output string) string { return filepath.Clean(output) + ".spdx.json" }
+
+// commit puts layout and SBOM in their places.
+func (s staging) commit(sbom []byte) error {
+	description := filepath.Join(s.folder, "sbom")
+	if err := os.WriteFile(description, sbom, 0o644); err != nil {
+		return err
+	}
+	err := os.Rename(s.output, filepath.Join(s.folder, "old"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := os.Rename(s.layout(), s.output); err != nil {
+		return err
+	}
+	return os.Rename(description, sbomPath(s.output))
+}
+
+// discard deletes what is left: everything if the image is not complete, else the image that was replaced.
+func (s staging) discard() { _ = os.RemoveAll(s.folder) }

@@ -1,0 +1,91 @@
+package payload
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// copyParts copies the parts of a payload into a new folder.
+func copyParts(t *testing.T, p *Payload) string {
+	t.Helper()
+	parts, err := p.Parts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := append([]string{parts.Manifest}, parts.Patches...)
+	for _, files := range parts.Components {
+		names = append(names, files...)
+	}
+	dir := t.TempDir()
+	for _, name := range names {
+		data, err := os.ReadFile(filepath.Join(p.Directory(), filepath.FromSlash(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		target := filepath.Join(dir, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(target), 0o755), os.WriteFile(target, data, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestPartsAreAllThatAPayloadNeeds(t *testing.T) {
+	for name, p := range map[string]func() *Payload{
+		"compressed":   func() *Payload { _, p := writeTest(t, true); return p },
+		"uncompressed": func() *Payload { _, p := writeTest(t, false); return p },
+		"with patches": func() *Payload {
+			_, first := writeRelease(t, 1)
+			_, second := writeRelease(t, 2, first)
+			return second
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			whole := p()
+			copied, err := Load(copyParts(t, whole))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := copied.Verify(); err != nil || len(copied.Gaps()) > 0 {
+				t.Errorf("gaps %v, error %v", copied.Gaps(), err)
+			}
+			for _, patch := range whole.Manifest().Patches {
+				if !slices.Contains(copied.Patches(patch.To), patch) {
+					t.Errorf("there is no patch from %s", patch.From)
+				}
+			}
+		})
+	}
+}
+
+func TestVerifyFindsDamage(t *testing.T) {
+	for name, suffix := range map[string]string{"of a file": zstdSuffix, "of a patch": patchSuffix} {
+		t.Run(name, func(t *testing.T) {
+			_, first := writeRelease(t, 1)
+			dir, _ := writeRelease(t, 2, first)
+			files, err := filepath.Glob(filepath.Join(dir, storeName, "*"+suffix))
+			if err != nil || len(files) == 0 {
+				t.Fatalf("%d files, error %v", len(files), err)
+			}
+			data, err := os.ReadFile(files[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			data[len(data)-1] ^= 1
+			if err := os.WriteFile(files[0], data, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			p, err := Load(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Verify(); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "build the payload again") {
+				t.Errorf("got error %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,179 @@
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"golang.org/x/sys/unix"
+)
+
+// containerVariable holds the description of the container in its first process.
+const containerVariable = "WMCO_TEST_CONTAINER"
+
+// container describes a container to its first process.
+type container struct {
+	Root     string // the unpacked image
+	ReadOnly bool
+	User     int
+	Args     []string // with the entry point
+	Env      []string
+	Dir      string
+	Mounts   []mount
+}
+
+// mount is a folder of the machine in the container.
+type mount struct {
+	Source, Target string
+	ReadOnly       bool
+}
+
+// start starts the container in user and mount namespaces: as its user, without rights, seeing nothing but the image
+// and its mounts.
+func (c container) start(t *testing.T, log *bytes.Buffer) *exec.Cmd {
+	t.Helper()
+	for _, m := range c.Mounts {
+		if err := os.MkdirAll(filepath.Join(c.Root, m.Target), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	description, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	process := exec.CommandContext(t.Context(), self)
+	process.Env = []string{containerVariable + "=" + string(description)}
+	process.Stdout, process.Stderr = log, log
+	process.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: c.User, HostID: os.Geteuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: c.User, HostID: os.Getegid(), Size: 1}},
+		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT}, // to mount; see enterContainer
+		Pdeathsig:   syscall.SIGKILL,
+	}
+	if err := process.Start(); err != nil {
+		t.Fatalf("start a container: %v", err)
+	}
+	return process
+}
+
+// enterContainer turns this process into the container's. It returns only if that fails.
+func enterContainer(description string) error {
+	runtime.LockOSThread() // rights belong to threads
+	var c container
+	if err := json.Unmarshal([]byte(description), &c); err != nil {
+		return err
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make all mounts private: %w", err)
+	}
+	if err := bind(c.Root, c.Root, false); err != nil {
+		return err
+	}
+	for _, m := range c.Mounts {
+		if err := bind(m.Source, filepath.Join(c.Root, m.Target), m.ReadOnly); err != nil {
+			return err
+		}
+	}
+	if c.ReadOnly {
+		if err := makeReadOnly(c.Root); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(unix.Chroot(c.Root), unix.Chdir(c.Dir)); err != nil {
+		return fmt.Errorf("enter %s: %w", c.Root, err)
+	}
+	// Of a user that is not root no right is left after this.
+	if err := errors.Join(unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0),
+		unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)); err != nil {
+		return fmt.Errorf("give up all rights: %w", err)
+	}
+	return fmt.Errorf("run %q: %w", c.Args, syscall.Exec(c.Args[0], c.Args, c.Env))
+}
+
+func bind(source, target string, readOnly bool) error {
+	if err := unix.Mount(source, target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("mount %s on %s: %w", source, target, err)
+	}
+	if readOnly {
+		return makeReadOnly(target)
+	}
+	return nil
+}
+
+// makeReadOnly keeps the other flags of a mount, which a user must not take away.
+func makeReadOnly(target string) error {
+	var of unix.Statfs_t
+	if err := unix.Statfs(target, &of); err != nil {
+		return fmt.Errorf("look at %s: %w", target, err)
+	}
+	kept := uintptr(of.Flags) & (unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC)
+	if err := unix.Mount("", target, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|kept, ""); err != nil {
+		return fmt.Errorf("make %s read-only: %w", target, err)
+	}
+	return nil
+}
+
+// unpack writes the files of an image into a new folder. All of them are root's there; here they are the user's that
+// runs the test.
+func unpack(t *testing.T, image v1.Image) (folder string) {
+	t.Helper()
+	folder = filepath.Join(t.TempDir(), "root")
+	stream := mutate.Extract(image)
+	defer stream.Close()
+	for reader := tar.NewReader(stream); ; {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return folder
+		}
+		if err == nil {
+			err = unpackFile(filepath.Join(folder, filepath.FromSlash(header.Name)), header, reader)
+		}
+		if err != nil {
+			t.Fatalf("unpack the image: %v", err)
+		}
+	}
+}
+
+func unpackFile(path string, header *tar.Header, content io.Reader) error {
+	if header.Typeflag == tar.TypeDir {
+		return os.MkdirAll(path, 0o755)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, header.FileInfo().Mode().Perm())
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, content)
+	return errors.Join(err, file.Close())
+}
+
+// imageUser returns the user that an image names, which a kubelet must be able to tell from root.
+func imageUser(t *testing.T, config v1.Config) int {
+	t.Helper()
+	name, _, _ := strings.Cut(config.User, ":")
+	user, err := strconv.Atoi(name)
+	if err != nil || user == 0 {
+		t.Fatalf("the image's user is %q: a kubelet refuses it with runAsNonRoot", config.User)
+	}
+	return user
+}

@@ -1,0 +1,256 @@
+package image
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/lab/payload"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+)
+
+// writeImage writes the image of the operator that `make build` has built, with the lab's payload, and opens it.
+func writeImage(t *testing.T, version string) (image v1.Image, payloadDir string) {
+	t.Helper()
+	folder := t.TempDir()
+	payloadDir = filepath.Join(folder, "payload")
+	agent := filepath.Join(root, "build/wicd.exe")
+	if _, err := payload.Generate(payloadDir, agent, version, payload.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	output := filepath.Join(folder, "image")
+	printed, err := command(t.Context(), nil, os.Getenv(imageProgram), "-operator", "linux/"+runtime.GOARCH+"=build/wmco",
+		"-payload", payloadDir, "-agent", "build/wicd.exe", "-version", version, "-output", output)
+	if err != nil {
+		t.Fatalf("%v: %s", err, printed)
+	}
+	path, err := layout.FromPath(output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outer, err := path.ImageIndex()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return firstImage(t, outer), payloadDir
+}
+
+// firstImage returns the first image of the first index in an index.
+func firstImage(t *testing.T, outer v1.ImageIndex) v1.Image {
+	t.Helper()
+	manifest, err := outer.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := manifest.Manifests[0]
+	if first.MediaType.IsIndex() {
+		inner, err := outer.ImageIndex(first.Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return firstImage(t, inner)
+	}
+	image, err := outer.Image(first.Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return image
+}
+
+// The image is started with exactly the arguments, variables, volumes and rights of the Deployment that is on the
+// cluster, until a host is a node. R-017
+func TestStoryTheImageRunsAsOnACluster(t *testing.T) {
+	version := operatorVersion(t)
+	image, payloadDir := writeImage(t, version)
+	r := bootLab(t, payloadDir, version)
+	printed, err := makeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:dev")
+	if err != nil {
+		t.Fatalf("%v: %s", err, printed)
+	}
+	pod := deployment(t, r).Spec.Template.Spec
+	t.Run("the Deployment is of the image that was named", func(t *testing.T) {
+		if got := pod.Containers[0].Image; got != "registry.example.com/wmco:dev" {
+			t.Errorf("it is %s", got)
+		}
+	})
+	t.Run("a flag that the operator does not know ends it", func(t *testing.T) {
+		wrong := pod.DeepCopy()
+		wrong.Containers[0].Args[0] = strings.Replace(wrong.Containers[0].Args[0], "--payload-dir", "--payload-dri", 1)
+		var log bytes.Buffer
+		process := containerOf(t, r, image, *wrong).start(t, &log)
+		if err := process.Wait(); err == nil || !strings.Contains(log.String(), "unknown flag: --payload-dri") {
+			t.Errorf("it ends with %v, and says %s", err, log.String())
+		}
+	})
+	var log bytes.Buffer
+	container := containerOf(t, r, image, pod)
+	start := time.Now()
+	process := container.start(t, &log)
+	ended := make(chan error, 1)
+	go func() { ended <- process.Wait() }()
+	await(t, ended, probe(t, pod.Containers[0], pod.Containers[0].ReadinessProbe), &log)
+	t.Logf("ready after %s", time.Since(start))
+	t.Run("it has no rights on its machine", func(t *testing.T) { hasNoRights(t, process.Process.Pid) })
+	if err := r.CreateKey(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.ListHosts(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), rigtest.Patience)
+	defer cancel()
+	failure := r.WaitReady(ctx)
+	t.Run("the operator is not taken away while it has a host", func(t *testing.T) {
+		printed, err := makeTarget(t.Context(), r, "undeploy")
+		if err == nil || !strings.Contains(printed, "docs/uninstall.md") {
+			t.Errorf("error %v: %s", err, printed)
+		}
+	})
+	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; err != nil || failure != nil {
+		t.Fatalf("the host: %v, the operator's end: %v; it said:\n%s", failure, err, log.String())
+	}
+	t.Run("and then all of it goes, if that is forced", func(t *testing.T) { undeploys(t, r) })
+	t.Run("the manifests install it without make, too", func(t *testing.T) {
+		self, environment, err := asKubectl(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if printed, err := command(t.Context(), environment, self, "apply", "-k", "deploy/"); err != nil {
+			t.Fatalf("%v: %s", err, printed)
+		}
+		if got := deployment(t, r).Spec.Template.Spec.Containers[0].Args; !slices.Equal(got, pod.Containers[0].Args) {
+			t.Errorf("the operator gets %q", got)
+		}
+	})
+}
+
+// undeploys takes the operator away, and demands that nothing of it stays.
+func undeploys(t *testing.T, r *rig.Rig) {
+	printed, err := makeTarget(t.Context(), r, "undeploy", "FORCE=1")
+	if err != nil {
+		t.Fatalf("%v: %s", err, printed)
+	}
+	objects, err := rig.Manifests(r.Namespace())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range objects {
+		err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object)
+		if !apierrors.IsNotFound(err) && !strings.Contains(err.Error(), "no matches for kind") {
+			t.Errorf("%s %s is left: %v", object.GetKind(), object.GetName(), err)
+		}
+	}
+}
+
+// await waits until a probe succeeds, and ends the test if the process ends before.
+func await(t *testing.T, ended chan error, address string, log *bytes.Buffer) {
+	t.Helper()
+	var end error
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, rigtest.Patience, true,
+		func(ctx context.Context) (bool, error) {
+			select {
+			case end = <-ended:
+				return false, context.Canceled
+			default:
+				return answers(ctx, address), nil
+			}
+		})
+	if err != nil {
+		t.Fatalf("%s does not answer: %v, the end %v; it said:\n%s", address, err, end, log.String())
+	}
+}
+
+func answers(ctx context.Context, address string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return false
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
+// hasNoRights checks that a process has no capability, and can get none.
+func hasNoRights(t *testing.T, pid int) {
+	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"CapEff:\t0000000000000000", "CapPrm:\t0000000000000000", "NoNewPrivs:\t1"} {
+		if !strings.Contains(string(status), want) {
+			t.Errorf("its status has no %q:\n%s", want, status)
+		}
+	}
+}
+
+// What `make run` runs.
+func TestTheOperatorRunsOutsideOfTheCluster(t *testing.T) {
+	version := operatorVersion(t)
+	payloadDir := filepath.Join(t.TempDir(), "payload")
+	agent := filepath.Join(root, "build/wicd.exe")
+	if _, err := payload.Generate(payloadDir, agent, version, payload.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	r := bootLab(t, payloadDir, version)
+	var log bytes.Buffer
+	_, environment, err := asKubectl(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	process := exec.CommandContext(t.Context(), "hack/deploy", "run", "build/wmco", "--payload-dir="+payloadDir,
+		"--cache-dir="+t.TempDir(), "--leader-elect=false")
+	process.Dir, process.Stdout, process.Stderr = root, &log, &log
+	process.Env = append(os.Environ(), environment...)
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- process.Wait() }()
+	await(t, ended, "http://127.0.0.1:8081/readyz", &log)
+	t.Run("and none runs on the cluster", func(t *testing.T) {
+		if replicas := deployment(t, r).Spec.Replicas; replicas == nil || *replicas != 0 {
+			t.Errorf("the Deployment has %v replicas", replicas)
+		}
+	})
+	if err := process.Process.Signal(syscall.SIGINT); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("it ends with %v; it said:\n%s", err, log.String())
+	}
+	t.Run("beside one on the cluster it is refused", func(t *testing.T) {
+		d := deployment(t, r)
+		one := int32(1)
+		d.Spec.Replicas = &one
+		if err := r.Client.Update(t.Context(), &d); err != nil {
+			t.Fatal(err)
+		}
+		printed, err := command(t.Context(), environment, "hack/deploy", "run", "false")
+		if err == nil || !strings.Contains(printed, "--replicas=0") {
+			t.Errorf("error %v: %s", err, printed)
+		}
+	})
+}

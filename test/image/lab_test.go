@@ -1,0 +1,104 @@
+// Package image proves that the operator's image and the manifests of deploy/ fit together: it starts what `make image`
+// writes as a kubelet would, by the Deployment that `make deploy` has applied to a real API server.
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/lab/cluster"
+	"github.com/windows-machine-config/wmco/lab/namespace"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+)
+
+const (
+	root = "../.."
+	// imageProgram names the program of hack/image to the tests.
+	imageProgram = "WMCO_TEST_IMAGE_PROGRAM"
+	// The API server of the lab, in the network of the tests.
+	apiAddress = "10.9.255.254"
+	apiPort    = "6443"
+	apiName    = "api-int.lab.example.com"
+)
+
+// TestMain runs the tests in a network of their own, in which the operator reaches hosts by their addresses. The same
+// program is also the container's first process, and kubectl.
+func TestMain(m *testing.M) {
+	switch {
+	case os.Getenv(containerVariable) != "":
+		fmt.Fprintln(os.Stderr, "start the container:", enterContainer(os.Getenv(containerVariable)))
+		os.Exit(1)
+	case os.Getenv(kubectlVariable) != "":
+		os.Exit(kubectl())
+	}
+	os.Exit(testMain(m))
+}
+
+func testMain(m *testing.M) int {
+	if !namespace.Inside() {
+		remove, err := buildImageProgram()
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer remove()
+	}
+	api := netip.MustParseAddr(apiAddress)
+	return namespace.RunTests(namespace.Config{
+		Addresses: []netip.Addr{api, netip.MustParseAddr(rig.Address(1))},
+		Names:     map[string]netip.Addr{apiName: api},
+	}, func() int { return rigtest.Main(m) })
+}
+
+// buildImageProgram builds it outside of the tests' network, from which no module can be fetched.
+func buildImageProgram() (remove func(), err error) {
+	folder, err := os.MkdirTemp("", "wmco-test-image-")
+	if err != nil {
+		return nil, err
+	}
+	remove = func() { _ = os.RemoveAll(folder) }
+	program := filepath.Join(folder, "image")
+	build := exec.Command("go", "build", "-o", program, "./hack/image")
+	build.Dir = root
+	if printed, err := build.CombinedOutput(); err != nil {
+		remove()
+		return nil, fmt.Errorf("build hack/image: %w: %s", err, printed)
+	}
+	return remove, errors.Join(os.Setenv(imageProgram, program))
+}
+
+// bootLab boots a control plane with one host, which is not listed.
+func bootLab(t *testing.T, payloadDir, version string) *rig.Rig {
+	t.Helper()
+	return rigtest.Boot(t, rig.Options{
+		Network: rig.RealNetwork{}, Hosts: rig.Hosts(1), PayloadDir: payloadDir, Version: version,
+		ControlPlane: cluster.Options{Listen: net.JoinHostPort(apiAddress, apiPort)},
+	})
+}
+
+// operatorVersion asks the operator that `make build` has built.
+func operatorVersion(t *testing.T) string {
+	t.Helper()
+	printed, err := exec.CommandContext(t.Context(), filepath.Join(root, "build/wmco"), "version").Output()
+	if err != nil {
+		t.Fatalf("%v: is it built?", err)
+	}
+	return strings.TrimSpace(string(printed))
+}
+
+// command runs a program in the root of the repository, and returns what it prints.
+func command(ctx context.Context, environment []string, name string, arguments ...string) (string, error) {
+	c := exec.CommandContext(ctx, name, arguments...)
+	c.Dir, c.Env = root, append(os.Environ(), environment...)
+	printed, err := c.CombinedOutput()
+	return string(printed), err
+}

@@ -1,0 +1,128 @@
+package image
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// operatorName is the name of the Deployment and of the ServiceAccount.
+const operatorName = "windows-machine-config-operator"
+
+// tokens is where every pod finds the credentials of its ServiceAccount.
+const tokens = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+// deployment returns the operator's, as the API server has it.
+func deployment(t *testing.T, r *rig.Rig) appsv1.Deployment {
+	t.Helper()
+	var d appsv1.Deployment
+	if err := r.Client.Get(t.Context(), client.ObjectKey{Namespace: r.Namespace(), Name: operatorName}, &d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// containerOf makes the container of a pod as a kubelet does: with the image's entry point, and the pod's arguments,
+// variables, volumes and rights.
+func containerOf(t *testing.T, r *rig.Rig, image v1.Image, pod corev1.PodSpec) container {
+	t.Helper()
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := pod.Containers[0]
+	entry := config.Config.Entrypoint
+	if len(spec.Command) > 0 {
+		entry = spec.Command
+	}
+	s, all := spec.SecurityContext, pod.SecurityContext
+	if s == nil || s.ReadOnlyRootFilesystem == nil || all == nil || all.RunAsNonRoot == nil || !*all.RunAsNonRoot {
+		t.Fatalf("the manifest leaves open what the container may do: %+v, %+v", s, all)
+	}
+	c := container{
+		Root: unpack(t, image), ReadOnly: *s.ReadOnlyRootFilesystem, User: imageUser(t, config.Config),
+		Args: append(append([]string{}, entry...), spec.Args...), Dir: config.Config.WorkingDir,
+		Env:    append(append([]string{}, config.Config.Env...), variables(t, r, spec)...),
+		Mounts: []mount{{Source: credentials(t, r, pod.ServiceAccountName), Target: tokens, ReadOnly: true}},
+	}
+	for _, m := range spec.VolumeMounts {
+		c.Mounts = append(c.Mounts, mount{Source: volume(t, pod, m.Name), Target: m.MountPath, ReadOnly: m.ReadOnly})
+	}
+	return c
+}
+
+// variables are the container's own, and those by which a pod finds the API server.
+func variables(t *testing.T, r *rig.Rig, spec corev1.Container) []string {
+	t.Helper()
+	host, port, err := net.SplitHostPort(strings.TrimPrefix(r.Config.Host, "https://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := []string{"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port}
+	for _, v := range spec.Env {
+		value := v.Value
+		if from := v.ValueFrom; from != nil {
+			if from.FieldRef == nil || from.FieldRef.FieldPath != "metadata.namespace" {
+				t.Fatalf("the test does not know the variable %s", v.Name)
+			}
+			value = r.Namespace()
+		}
+		all = append(all, fmt.Sprintf("%s=%s", v.Name, value))
+	}
+	return all
+}
+
+// volume returns a folder for an empty volume, or for a Secret that need not be there and is not.
+func volume(t *testing.T, pod corev1.PodSpec, name string) string {
+	t.Helper()
+	for _, v := range pod.Volumes {
+		if v.Name != name {
+			continue
+		}
+		if v.EmptyDir == nil && (v.Secret == nil || v.Secret.Optional == nil || !*v.Secret.Optional) {
+			t.Fatalf("the test does not know the volume %s", name)
+		}
+		return t.TempDir()
+	}
+	t.Fatalf("the pod has no volume %s", name)
+	return ""
+}
+
+// credentials writes what a pod gets of its ServiceAccount.
+func credentials(t *testing.T, r *rig.Rig, account string) string {
+	t.Helper()
+	config, err := r.Cluster().ServiceAccountConfig(t.Context(), r.Namespace(), account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	for name, content := range map[string]string{"token": config.BearerToken, "ca.crt": string(config.CAData),
+		"namespace": r.Namespace()} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+// probe returns the address of a probe of a container.
+func probe(t *testing.T, spec corev1.Container, p *corev1.Probe) string {
+	t.Helper()
+	for _, port := range spec.Ports {
+		if port.Name == p.HTTPGet.Port.String() {
+			return fmt.Sprintf("http://127.0.0.1:%d%s", port.ContainerPort, p.HTTPGet.Path)
+		}
+	}
+	t.Fatalf("the container has no port %s", p.HTTPGet.Port.String())
+	return ""
+}
