@@ -85,12 +85,18 @@ func (c Changes) RetryHint(s *scope.Scope) string {
 // Note records that a change has failed. previous is the digest of the spec that the host can be rolled back to.
 func (c Changes) Note(s *scope.Scope, node *corev1.Node, reason, message, previous string) {
 	before := ptr.Deref(s.Instance.Status.FailedChange, v1alpha1.FailedChange{})
+	configuration := c.Specs.Configuration(s.Cluster)
 	cause := c.CauseOf(s, node)
-	if cause == v1alpha1.CauseRepair && node.Annotations[v1alpha1.AnnotationVersion] != c.Version {
-		cause = v1alpha1.CauseUpgrade // it does not work because of what was changed
+	if cause == v1alpha1.CauseRepair { // it does not work because of what was changed, if anything was
+		switch {
+		case node.Annotations[v1alpha1.AnnotationVersion] != c.Version:
+			cause = v1alpha1.CauseUpgrade
+		case s.Instance.Status.Configuration != configuration:
+			cause = v1alpha1.CauseConfiguration
+		}
 	}
 	failed := &v1alpha1.FailedChange{
-		Cause: cause, Version: c.Version, PreviousDigest: previous, Reason: reason,
+		Cause: cause, Version: c.Version, Configuration: configuration, PreviousDigest: previous, Reason: reason,
 		Message: text.Plain(message, obstacle.LongestMessage),
 		Time:    metav1.NewTime(c.Clock.Now()), Attempts: 1,
 	}
