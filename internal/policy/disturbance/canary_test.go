@@ -130,3 +130,15 @@ func TestCanariesOfSettings(t *testing.T) {
 		}},
 	})
 }
+
+// With settings on it, the entry of a restart would go on as a change of them, whatever has become of the first node.
+func TestTheEntryOfADisturbanceThatBringsNoSettingsHasNone(t *testing.T) {
+	for cause, want := range map[v1alpha1.DisruptionCause]string{
+		v1alpha1.CauseUpgrade: settingsAfter, v1alpha1.CauseConfiguration: settingsAfter, v1alpha1.CauseRepair: settingsAfter,
+		v1alpha1.CauseReboot: "", v1alpha1.CauseKeyChange: "", v1alpha1.CauseRemoval: "",
+	} {
+		if got := ConfigurationOf(Request{Cause: cause, Configuration: settingsAfter}); got != want {
+			t.Errorf("%s: %q, want %q", cause, got, want)
+		}
+	}
+}

@@ -53,10 +53,18 @@ func (c Changes) Same(s *scope.Scope, node *corev1.Node, failed *v1alpha1.Failed
 	return err == nil && failed.Version == c.Version && failed.SpecDigest == spec.Digest()
 }
 
-// Other reports whether a failure certainly belongs to another change than the one that is wanted now.
+// Other reports whether a failure certainly belongs to another change than the one that is wanted now, and no other
+// node is to wait for it. A failure of the settings that are still wanted counts for the others until the node has
+// them, whatever else of its host is to be changed.
 func (c Changes) Other(s *scope.Scope, node *corev1.Node, failed *v1alpha1.FailedChange) bool {
 	_, err := c.Specs.Of(s, node.Annotations[v1alpha1.AnnotationPodSubnet])
-	return err == nil && !c.Same(s, node, failed)
+	return err == nil && !c.Same(s, node, failed) && !c.sameSettings(s, failed)
+}
+
+func (c Changes) sameSettings(s *scope.Scope, failed *v1alpha1.FailedChange) bool {
+	brings := failed.Cause == v1alpha1.CauseUpgrade || failed.Cause == v1alpha1.CauseConfiguration
+	return brings && !failed.DrainTimedOut && failed.Version == c.Version && failed.Configuration != "" &&
+		failed.Configuration == c.Specs.Configuration(s.Cluster)
 }
 
 // AwaitRetry keeps a working node whose change has failed without a rollback from taking up a place again at once.
