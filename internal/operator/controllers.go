@@ -45,10 +45,9 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 	changed := newNotices()
 	machinesChanged, instancesChanged := changed.reader(), changed.reader()
 	facts := clusterconfig.NewSource(mgr.GetAPIReader(), c.Namespace, changed.incoming)
-	specs := desired.Specs{Payload: files, Version: c.Version, Log: c.Log, PauseImage: c.PauseImage, Debug: c.Debug}
 	gate := disruption.NewGate(disruption.Options{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Version: c.Version, Operator: processIdentity(),
-		Configuration: configurationOf(facts, specs), Events: eventRecorder, Clock: c.Clock,
+		Configuration: c.configurationOf(facts, files), Events: eventRecorder, Clock: c.Clock,
 	})
 
 	conditions := operatorcondition.NewWriter(mgr.GetClient(), mgr.GetAPIReader(), c.Namespace, c.OperatorCondition)
@@ -106,7 +105,8 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 }
 
 // configurationOf returns what the nodes are to run with as the cluster is now; empty while that is not known.
-func configurationOf(facts *clusterconfig.Source, specs desired.Specs) func() string {
+func (c Config) configurationOf(facts *clusterconfig.Source, files *payload.Payload) func() string {
+	specs := desired.Specs{Payload: files, Version: c.Version, Log: c.Log, PauseImage: c.PauseImage, Debug: c.Debug}
 	return func() string {
 		current, err := facts.Current()
 		if err != nil {

@@ -59,12 +59,12 @@ func (w Work) Run(ctx context.Context, on clock.WithTicker, action func(context.
 		defer close(watched)
 		w.watch(on, late, ended, cancel)
 	}()
-	err, stopped := w.await(ctx, on, action)
+	err := w.await(ctx, on, action)
 	close(ended)
 	<-watched
 	cause := context.Cause(ctx)
 	switch {
-	case !stopped:
+	case errors.Is(err, errStuck):
 		return w.stuck(cause)
 	case err != nil && cause != nil:
 		return fmt.Errorf("%w (%w)", cause, err)
@@ -72,27 +72,28 @@ func (w Work) Run(ctx context.Context, on clock.WithTicker, action func(context.
 	return err
 }
 
-// await does the action. It reports false when the action was told to stop and has not within the grace.
-func (w Work) await(
-	ctx context.Context, on clock.Clock, action func(context.Context) error,
-) (err error, stopped bool) { //nolint:revive // as comma-ok: the error is the action's
+// errStuck is in place of the error of an action that was told to stop and has not within the grace.
+var errStuck = errors.New("it has not stopped")
+
+// await does the action, and waits for it no longer than the grace allows.
+func (w Work) await(ctx context.Context, on clock.Clock, action func(context.Context) error) error {
 	if w.Grace == 0 {
-		return action(ctx), true
+		return action(ctx)
 	}
 	done := make(chan error, 1)
 	go func() { done <- action(ctx) }()
 	select {
 	case err := <-done:
-		return err, true
+		return err
 	case <-ctx.Done():
 	}
 	timer := on.NewTimer(w.Grace)
 	defer timer.Stop()
 	select {
 	case err := <-done:
-		return err, true
+		return err
 	case <-timer.C():
-		return nil, false
+		return errStuck
 	}
 }
 
