@@ -21,6 +21,17 @@ func (n Node) behind(configuration string) bool {
 	return configuration != "" && n.Configuration != configuration
 }
 
+// knownConfiguration returns the configuration that all nodes are to have. An operator that has just started has not read
+// the cluster's settings; but what a node has failed with is kept only as long as it is wanted.
+func knownConfiguration(pool NodePool, version, configuration string) string {
+	for _, n := range pool.Nodes {
+		if f := n.Failure; configuration == "" && f != nil && bringsSettings(f.Cause) && f.Version == version {
+			configuration = f.Configuration
+		}
+	}
+	return configuration
+}
+
 // causeOfChange returns why the node is to be changed; empty when it has the version and the configuration.
 func (n Node) causeOfChange(version, configuration string) v1alpha1.DisruptionCause {
 	switch {

@@ -32,6 +32,7 @@ func Summarize(
 	pool NodePool, settings disruptionpolicy.Settings, version, configuration string, now time.Time,
 ) Summary {
 	summary := Summary{}
+	configuration = knownConfiguration(pool, version, configuration)
 	rest := restOfNodes(pool, settings, version, configuration, now)
 	for _, n := range pool.Nodes {
 		if n.Gone {

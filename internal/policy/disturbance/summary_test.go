@@ -51,6 +51,11 @@ func TestSummaries(t *testing.T) {
 		"other settings that a part of the nodes has": {change: func(c *disruptionCase) { settingsChange(c); c.have("h1", "a1") }, nodes: 9, updated: 9, text: "7 of them do not have the present settings of the cluster yet."},
 		"other settings with which the first node has failed": {change: func(c *disruptionCase) { settingsChange(c); c.failedSettings("h1") }, nodes: 9, updated: 9, failed: 1, stopped: v1alpha1.ReasonCanaryFailed,
 			text: "Failed: node-h1. The first node that was brought to the changed settings of kubelet has failed, so the others stay as they are. Node node-h1 (Hosts) has failed: the kubelet does not come up."},
+		"settings that have failed, to an operator that has just started": {change: func(c *disruptionCase) {
+			settingsChange(c)
+			c.failedSettings("h1")
+			c.request.Configuration = ""
+		}, nodes: 9, updated: 9, failed: 1, stopped: v1alpha1.ReasonCanaryFailed, text: "Failed: node-h1. The first node that was brought to the changed settings of kubelet has failed"},
 		"settings of which no node has told": {change: func(c *disruptionCase) {
 			all(c)
 			c.request.Configuration = settingsAfter
