@@ -72,7 +72,7 @@ func (w *world) checkGoesOn(t *rapid.T, before *worldDisturbance, request Reques
 		w.checkPolicy(t, before.node)
 	}
 	if request.Cause == v1alpha1.CauseUpgrade && (before.cause != request.Cause || before.version != request.Version) ||
-		before.configuration != request.Configuration && !before.node.begun {
+		request.Configuration != "" && before.configuration != request.Configuration && !before.node.begun {
 		w.checkCanaries(t, before.node, request.Cause)
 	}
 }
