@@ -89,10 +89,11 @@ func Allow(pool NodePool, request Request, settings disruptionpolicy.Settings, n
 // such, and nothing continues as an upgrade to a version, or with settings, that it did not begin for: otherwise these
 // could bypass pauses, windows and canaries. But a host that is being changed is brought to the present settings.
 func GoesOn(own v1alpha1.Disruption, request Request) bool {
+	others := bringsSettings(request.Cause) && request.Configuration != "" && own.Configuration != request.Configuration
 	switch {
 	case exempt(request.Cause):
 		return true
-	case bringsSettings(request.Cause) && request.Configuration != "" && own.Configuration != request.Configuration && !request.Begun:
+	case others && !request.Begun:
 		return false
 	case own.Cause == request.Cause && own.Version == request.Version:
 		return true
