@@ -50,7 +50,8 @@ type WindowsDisruptionPolicySpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	MaintenanceWindows []MaintenanceWindow `json:"maintenanceWindows,omitempty"`
-	// canarySoak is how long the first node of a pool must stay Ready with another version of the operator before the others follow.
+	// canarySoak is how long the first node of a pool must stay Ready with another version of the operator, or with other settings of the
+	// cluster, before the others follow.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,9})?(h|m|s|ms)){1,4}$`
 	// +optional
@@ -142,6 +143,10 @@ type Disruption struct {
 	// version is the version of the operator that the node is brought to.
 	// +optional
 	Version string `json:"version,omitempty"`
+	// configuration identifies the settings that the node's services are brought to: a digest for each service whose restart pods feel. It is
+	// absent for a disruption that brings no settings, and while they are not known.
+	// +optional
+	Configuration string `json:"configuration,omitempty"`
 	// machine is the name of the Machine that was deleted. It is empty for a change in place.
 	// +optional
 	Machine string `json:"machine,omitempty"`

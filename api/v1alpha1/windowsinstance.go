@@ -125,6 +125,10 @@ type WindowsInstanceStatus struct {
 	// specDigest identifies the NodeSpec that the host was brought to.
 	// +optional
 	SpecDigest string `json:"specDigest,omitempty"`
+	// configuration identifies the settings of the cluster and of the operator that the node was last proven with: a digest for each service
+	// whose restart pods feel. It is the same for all nodes with the same settings.
+	// +optional
+	Configuration string `json:"configuration,omitempty"`
 	// publicKeyHash identifies the SSH key that the host was configured with.
 	// +optional
 	PublicKeyHash string `json:"publicKeyHash,omitempty"`
@@ -192,6 +196,10 @@ type FailedChange struct {
 	// specDigest identifies the NodeSpec that the host was to be brought to. Another NodeSpec is tried at once.
 	// +optional
 	SpecDigest string `json:"specDigest,omitempty"`
+	// configuration identifies the settings that the node's services were to be brought to. While the first node with them has failed, the
+	// others stay as they are.
+	// +optional
+	Configuration string `json:"configuration,omitempty"`
 	// previousDigest identifies what the host was before, and is brought back to. Empty when there is no way back.
 	// +optional
 	PreviousDigest string `json:"previousDigest,omitempty"`

@@ -19,7 +19,7 @@ import (
 var version = "dev"
 
 func main() {
-	os.Exit(run(os.Args[1:]))
+	exit(run(os.Args[1:]))
 }
 
 func run(args []string) int {

@@ -1,12 +1,19 @@
 package agent_test
 
 import (
+	"errors"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
+	"k8s.io/utils/clock"
+
 	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // asksForFeatures counts the questions to DISM of one process: the agent's service, or a verb.
@@ -52,4 +59,30 @@ func TestDISMIsAskedSeldom(t *testing.T) {
 			t.Error("it does not ask again")
 		}
 	})
+}
+
+// A verb holds the lock of its host until it ends: one that waits for DISM for ever keeps the host from every other.
+func TestAVerbEndsAlsoWhenDISMHangs(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).start()
+	mend := r.DISMHangs()
+	r.Cleanup(mend)
+	spec := r.full()
+	line := r.runStepping(append([]string{"apply"}, r.send(spec)...)...)
+	if line.Type != verb.TypeFailure {
+		t.Fatalf("the answer is %s", line.Type)
+	}
+	if f := line.Failure; f.Reason != verb.ReasonStepFailed || !strings.HasPrefix(f.Step, "EnableFeature") ||
+		!strings.Contains(f.Message, "took longer than 30m0s, and has not stopped within 10m0s. ") ||
+		!strings.Contains(f.Message, "dism.log") || !strings.Contains(f.Message, "restart it") {
+		t.Errorf("the operator is told %+v", f)
+	}
+	if _, err := r.Drive().Stat(nodespec.LockPath); !errors.Is(err, host.ErrNotExist) {
+		t.Errorf("the lock is left: %v", err)
+	}
+	mend()
+	r.clock = clock.RealClock{}
+	if steps := r.configure(); !slices.ContainsFunc(steps, func(step string) bool { return strings.HasPrefix(step, "EnableFeature") }) {
+		t.Errorf("the next attempts did %q", steps)
+	}
 }

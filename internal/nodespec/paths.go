@@ -84,7 +84,7 @@ const (
 	PlaceholderSourceVIP = "${SOURCE_VIP}"
 )
 
-// shortDigest is how many digits of a digest make a file name.
+// shortDigest is how many digits of a digest identify something in a name.
 const shortDigest = 12
 
 // AgentPath returns the path of the agent with the given sha256.

@@ -15,6 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/csr"
 	"github.com/windows-machine-config/wmco/internal/controller/disruption"
 	"github.com/windows-machine-config/wmco/internal/controller/instance"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/desired"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/controller/nodecondition"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
@@ -41,14 +42,14 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 	}
 	pool := remote.NewPool(&remote.Dialer{Dial: c.Dial, Clock: c.Clock, LegacyAlgorithms: c.LegacyAlgorithms})
 	eventRecorder := recorder.Bounded(mgr.GetEventRecorder("windows-machine-config-operator"))
-	gate := disruption.NewGate(disruption.Options{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Version: c.Version, Operator: processIdentity(),
-		Events: eventRecorder, Clock: c.Clock,
-	})
-
 	changed := newNotices()
 	machinesChanged, instancesChanged := changed.reader(), changed.reader()
 	facts := clusterconfig.NewSource(mgr.GetAPIReader(), c.Namespace, changed.incoming)
+	gate := disruption.NewGate(disruption.Options{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Version: c.Version, Operator: processIdentity(),
+		Configuration: c.configurationOf(facts, files), Events: eventRecorder, Clock: c.Clock,
+	})
+
 	conditions := operatorcondition.NewWriter(mgr.GetClient(), mgr.GetAPIReader(), c.Namespace, c.OperatorCondition)
 	facts.Report = clusterconfig.NewReporter(mgr.GetAPIReader(), eventRecorder, conditions, c.Namespace, c.Line)
 
@@ -101,6 +102,18 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 		func() error { return mgr.Add(machineAPI) },
 		func() error { return mgr.Add(policies) },
 	)
+}
+
+// configurationOf returns what the nodes are to run with as the cluster is now; empty while that is not known.
+func (c Config) configurationOf(facts *clusterconfig.Source, files *payload.Payload) func() string {
+	specs := desired.Specs{Payload: files, Version: c.Version, Log: c.Log, PauseImage: c.PauseImage, Debug: c.Debug}
+	return func() string {
+		current, err := facts.Current()
+		if err != nil {
+			return ""
+		}
+		return specs.Configuration(current)
+	}
 }
 
 // inTurn sets up controllers, one after the other.

@@ -102,6 +102,8 @@ func TestKubeletEndsWithAReason(t *testing.T) {
 	refused("unable to access path", config, kubeconfig, `--image-credential-provider-config=C:\k\nothing.yaml`)
 	h.write(`C:\k\wrong.conf`, kubeletConfigFile+"noSuchField: 1\n")
 	refused("noSuchField", `--config=C:\k\wrong.conf`, kubeconfig)
+	h.write(`C:\k\wrong.conf`, kubeletConfigFile+"imageGCHighThresholdPercent: 70\n")
+	refused("imageGCLowThresholdPercent (--image-gc-low-threshold) 80 must be less than", `--config=C:\k\wrong.conf`, kubeconfig)
 	h.write(`C:\k\wrong.conf`, "apiVersion: v1\nkind: ConfigMap\n")
 	refused(`no kind "ConfigMap" is registered`, `--config=C:\k\wrong.conf`, kubeconfig)
 	if err := h.Drive().Remove(`C:\k\kubelet-ca.crt`); err != nil {

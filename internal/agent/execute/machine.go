@@ -24,7 +24,7 @@ func absentIsFine(err error) error {
 }
 
 func (e *Executor) enableFeature(ctx context.Context, feature string) error {
-	err := e.within(ctx, timing.LimitFeature, "Windows enables the feature "+feature, func(ctx context.Context) error {
+	err := e.changeFeature(ctx, "Windows enables the feature "+feature, func(ctx context.Context) error {
 		return e.Host.Features.Enable(ctx, feature)
 	})
 	if errors.Is(err, host.ErrNotExist) {
@@ -34,9 +34,18 @@ func (e *Executor) enableFeature(ctx context.Context, feature string) error {
 }
 
 func (e *Executor) disableFeature(ctx context.Context, feature string) error {
-	return e.within(ctx, timing.LimitFeature, "Windows disables the feature "+feature, func(ctx context.Context) error {
+	return e.changeFeature(ctx, "Windows disables the feature "+feature, func(ctx context.Context) error {
 		return absentIsFine(e.Host.Features.Disable(ctx, feature))
 	})
+}
+
+// changeFeature waits for DISM, which is told to stop after some time, and may hang all the same.
+func (e *Executor) changeFeature(ctx context.Context, what string, change func(context.Context) error) error {
+	work := timing.Work{
+		Limit: timing.LimitFeature, Grace: timing.LimitFeatureStop, What: what, Tell: e.progress,
+		Remedy: `Windows' servicing hangs. Look at C:\Windows\Logs\DISM\dism.log and C:\Windows\Logs\CBS\CBS.log on the host, and restart it; the operator then goes on where it stopped`,
+	}
+	return work.Run(ctx, e.Clock, change)
 }
 
 func (e *Executor) setEnvironment(ctx context.Context, o plan.SetEnvironment) error {

@@ -13,6 +13,9 @@ const (
 	LimitLock = 30 * time.Second
 	// LimitFeature is for Windows to enable or disable an optional feature.
 	LimitFeature = 30 * time.Minute
+	// LimitFeatureStop is for Windows to stop that when it was told to: half a change of its component store is worse
+	// than a late answer. Then the verb ends all the same, because its lock keeps all others from the host.
+	LimitFeatureStop = 10 * time.Minute
 	// LimitServiceStart is for a service, and what it depends on, to run.
 	LimitServiceStart = 2 * time.Minute
 	// LimitServiceStop is for a service, and what depends on it, to stop.

@@ -2,7 +2,9 @@ package timing
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -29,6 +31,11 @@ func Sleep(ctx context.Context, on clock.Clock, duration time.Duration) error {
 type Work struct {
 	// Limit is the longest time that it may take; zero for as long as it takes.
 	Limit time.Duration
+	// Grace is how long it may take to stop once it was told to. Then nobody waits for it any more, and it goes on by
+	// itself until the process ends. Zero for what stops by itself when its context is done.
+	Grace time.Duration
+	// Remedy says what to do about something that has not stopped within the grace.
+	Remedy string
 	// What says in words what is done: "service kubelet starts".
 	What string
 	// Tell takes a line each HeartbeatInterval.
@@ -36,7 +43,8 @@ type Work struct {
 }
 
 // Run does the action for at most the limit, and gives a sign of life while it does. After the limit the action's
-// context is done, and the error is a verb.Failure that says so.
+// context is done, and the error is a verb.Failure that says so. With a grace, Run ends when limit and grace have passed,
+// whatever the action does.
 func (w Work) Run(ctx context.Context, on clock.WithTicker, action func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -51,13 +59,53 @@ func (w Work) Run(ctx context.Context, on clock.WithTicker, action func(context.
 		defer close(watched)
 		w.watch(on, late, ended, cancel)
 	}()
-	err := action(ctx)
+	err := w.await(ctx, on, action)
 	close(ended)
 	<-watched
-	if cause := context.Cause(ctx); err != nil && cause != nil {
+	cause := context.Cause(ctx)
+	switch {
+	case errors.Is(err, errStuck):
+		return w.stuck(cause)
+	case err != nil && cause != nil:
 		return fmt.Errorf("%w (%w)", cause, err)
 	}
 	return err
+}
+
+// errStuck is in place of the error of an action that was told to stop and has not within the grace.
+var errStuck = errors.New("it has not stopped")
+
+// await does the action, and waits for it no longer than the grace allows.
+func (w Work) await(ctx context.Context, on clock.Clock, action func(context.Context) error) error {
+	if w.Grace == 0 {
+		return action(ctx)
+	}
+	done := make(chan error, 1)
+	go func() { done <- action(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	timer := on.NewTimer(w.Grace)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C():
+		return errStuck
+	}
+}
+
+// stuck is the error of an action that has not stopped.
+func (w Work) stuck(cause error) error {
+	var late *verb.Failure
+	message := w.What + " was told to stop"
+	if errors.As(cause, &late) {
+		message = late.Message
+	}
+	message += fmt.Sprintf(", and has not stopped within %s. %s", w.Grace, w.Remedy)
+	return &verb.Failure{Reason: verb.ReasonStepFailed, Message: strings.TrimSpace(message)}
 }
 
 func (w Work) watch(
@@ -71,16 +119,20 @@ func (w Work) watch(
 		case <-ended:
 			return
 		case <-ticker.C():
-			if w.Limit == 0 {
-				w.Tell("%s, for %s", w.What, on.Since(began).Round(time.Second))
-				continue
+			took := on.Since(began).Round(time.Second)
+			switch {
+			case w.Limit == 0:
+				w.Tell("%s, for %s", w.What, took)
+			case took <= w.Limit:
+				w.Tell("%s, for %s of at most %s", w.What, took, w.Limit)
+			default: // whoever listens must not take the silence for the end
+				w.Tell("%s, for %s, and was told to stop after %s", w.What, took, w.Limit)
 			}
-			w.Tell("%s, for %s of at most %s", w.What, on.Since(began).Round(time.Second), w.Limit)
 		case <-late:
 			cancel(&verb.Failure{
 				Reason: verb.ReasonStepFailed, Message: fmt.Sprintf("%s took longer than %s", w.What, w.Limit),
 			})
-			return
+			late = nil
 		}
 	}
 }

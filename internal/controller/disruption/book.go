@@ -143,7 +143,8 @@ func (b *book) draft(request disturbance.Request) (v1alpha1.Disruption, policy.D
 	}
 	entry := v1alpha1.Disruption{
 		Instance: instance.Name, InstanceUID: instance.UID, Node: b.situation.NodeName(instance), Pool: b.situation.poolOf(instance, b.settings),
-		Cause: request.Cause, Version: request.Version, Since: metav1.NewTime(b.now), Operator: b.gate.Operator,
+		Cause: request.Cause, Version: request.Version, Configuration: disturbance.ConfigurationOf(request),
+		Since: metav1.NewTime(b.now), Operator: b.gate.Operator,
 	}
 	if request.Replaces {
 		machine := b.situation.MachineOf(instance)
@@ -200,7 +201,7 @@ func (b *book) write(ctx context.Context) error {
 func (b *book) summarize() {
 	pool := b.situation.pool
 	pool.Disruptions = b.policy.Status.Disruptions
-	summary := disturbance.Summarize(pool, b.settings, b.gate.Version, b.now)
+	summary := disturbance.Summarize(pool, b.settings, b.gate.Version, b.gate.configuration(), b.now)
 	b.summary = &summary
 	status := &b.policy.Status
 	status.ObservedGeneration = b.policy.Generation
@@ -216,7 +217,7 @@ func (b *book) summarize() {
 	}
 	progressing := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse,
 		Reason: v1alpha1.ReasonSucceeded, Message: summary.Text}
-	if len(status.Disruptions) > 0 || summary.Updated < summary.Nodes {
+	if len(status.Disruptions) > 0 || summary.Updated < summary.Nodes || summary.Behind > 0 {
 		progressing.Status, progressing.Reason = metav1.ConditionTrue, v1alpha1.ReasonInProgress
 	}
 	stopped := metav1.Condition{

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
 )
 
 // longestMessage is what people read of a condition, in bytes. The API server takes more, and refuses the whole status
@@ -37,8 +38,12 @@ func started(p *v1alpha1.WindowsDisruptionPolicy, instance *v1alpha1.WindowsInst
 	if d.Machine != "" {
 		what = "Machine " + d.Machine + " is being replaced"
 	}
+	cause := string(d.Cause)
+	if d.Cause == v1alpha1.CauseConfiguration && instance != nil {
+		cause += ", " + disturbance.ChangedSettings(instance.Status.Configuration, d.Configuration)
+	}
 	return disruptionEvent{instance, p, corev1.EventTypeNormal, "DisruptionStarted", "Disrupt",
-		fmt.Sprintf("%s, within the WindowsDisruptionPolicy. Cause: %s.", what, d.Cause)}
+		fmt.Sprintf("%s, within the WindowsDisruptionPolicy. Cause: %s.", what, cause)}
 }
 
 // disruptionFailed tells of it twice: to who looks at the policy, and to who looks at the instance.

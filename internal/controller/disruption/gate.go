@@ -60,8 +60,11 @@ type Options struct {
 	Version string
 	// Operator tells this process from any other.
 	Operator string
-	Events   events.EventRecorder
-	Clock    clock.PassiveClock
+	// Configuration returns what all nodes are to have now: see nodespec.Configuration. Empty when it is not known; nil
+	// where nobody knows it.
+	Configuration func() string
+	Events        events.EventRecorder
+	Clock         clock.PassiveClock
 }
 
 // PolicyGate is a Gate that follows the WindowsDisruptionPolicy. It is safe for concurrent use, and any number of
@@ -104,6 +107,9 @@ func (g *PolicyGate) Acquire(ctx context.Context, request disturbance.Request) (
 	err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if request.Configuration == "" {
+		request.Configuration = g.configuration()
+	}
 	if decision, refused := g.refuse(ctx, request); refused {
 		return decision, nil
 	}
@@ -145,7 +151,7 @@ func (g *PolicyGate) decide(ctx context.Context, request disturbance.Request) (d
 	}
 	own := book.counting(request)
 	if own != nil && (own.Machine != "") == request.Replaces && disturbance.GoesOn(*own, request) {
-		return disturbance.Decision{Decision: policy.Decision{Allowed: true}}, g.takeOver(ctx, book, own, request)
+		return disturbance.Decision{Decision: policy.Decision{Allowed: true}}, g.goOn(ctx, book, own, request)
 	}
 	if own != nil && !request.Replaces {
 		// Its entry stands for the Machine that is missed, and stays.

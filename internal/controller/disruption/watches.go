@@ -103,7 +103,7 @@ func nodeLook(n *corev1.Node) any {
 func instanceLook(i *v1alpha1.WindowsInstance) any {
 	return []any{
 		i.Spec, i.Annotations[v1alpha1.AnnotationForgetHost], ptr.Deref(i.Status.NodeRef, v1alpha1.NodeReference{}).Name,
-		i.Status.Version, i.Status.FailedChange, i.Status.Readiness,
+		i.Status.Version, i.Status.Configuration, i.Status.FailedChange, i.Status.Readiness,
 	}
 }
 

@@ -263,6 +263,8 @@ type process struct {
 	// requests are those to the API server but watches, and writes those of them that write.
 	requests, writes atomic.Int64
 	server           string
+	// configuration is what all nodes are to have.
+	configuration string
 	// refuse is what each request to make something is answered, nil when it is not refused.
 	refuse *apierrors.StatusError
 }
@@ -306,7 +308,7 @@ func (w *world) start(name string, run bool) *process {
 	})
 	p.PolicyGate = disruption.NewGate(disruption.Options{
 		Client: refusing, Live: p.mgr.GetAPIReader(), Namespace: namespace, Version: version, Operator: name,
-		Events: p.recorder, Clock: w.clock,
+		Configuration: func() string { return p.configuration }, Events: p.recorder, Clock: w.clock,
 	})
 	p.reconciler = disruption.Reconciler{
 		Gate: p.PolicyGate, Conditions: operatorcondition.NewWriter(p.mgr.GetClient(), p.mgr.GetAPIReader(), namespace, ""),

@@ -74,5 +74,6 @@ func (p idle) nothingToDo(ctx context.Context, s *scope.Scope) *obstacle.Obstacl
 	s.PassWhatHeld()
 	s.Pass(v1alpha1.ConditionUpToDate, "The host is what version "+p.version+" of the operator wants it to be.")
 	s.Instance.Status.Version, s.Instance.Status.FailedChange = p.version, nil
+	s.Instance.Status.Configuration = p.specs.Configuration(s.Cluster)
 	return &obstacle.Obstacle{Outcome: obstacle.NothingToDo, After: p.addresses.nextLook(s.Instance)}
 }

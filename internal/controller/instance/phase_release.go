@@ -67,6 +67,7 @@ func (p release) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	status := &s.Instance.Status
 	status.FailedChange = nil
 	status.SpecDigest, status.Version, status.PublicKeyHash = spec.Digest(), p.version, s.Key.Hash()
+	status.Configuration = p.specs.Configuration(s.Cluster)
 	s.Pass(v1alpha1.ConditionReady, proven)
 	s.Pass(v1alpha1.ConditionUpToDate, "The host is what version "+p.version+" of the operator wants it to be.")
 	if first {

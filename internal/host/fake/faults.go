@@ -3,6 +3,7 @@ package fake
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/windows-machine-config/wmco/internal/host"
@@ -13,6 +14,13 @@ type faults struct {
 	hooks     []*operationHook
 	badStarts map[string]int // exit code by service
 	linger    time.Duration  // on top of Options.ShutdownDelay
+	dism      *hungDISM      // nil while DISM works
+}
+
+// hungDISM is DISM that hangs from its first change on.
+type hungDISM struct {
+	mended  chan struct{} // closed when it hangs no more
+	changes bool
 }
 
 type operationHook struct{ ask func(Operation) error }
@@ -63,6 +71,21 @@ func (m *Machine) LingersBeforeReboot(longer time.Duration) (mend func()) {
 		defer m.unlock()
 		m.faults.linger = 0
 	}
+}
+
+// DISMHangs makes Windows' servicing hang with the next change of a feature, until it is mended: the change does not
+// end, also when it is told to stop, and from then on no question about a feature is answered.
+func (m *Machine) DISMHangs() (mend func()) {
+	m.lock()
+	defer m.unlock()
+	hung := &hungDISM{mended: make(chan struct{})}
+	m.faults.dism = hung
+	return sync.OnceFunc(func() {
+		m.lock()
+		defer m.unlock()
+		close(hung.mended)
+		m.faults.dism = nil
+	})
 }
 
 // ServiceFailsToStart makes each start of the service fail with the exit code until it is mended.

@@ -75,6 +75,9 @@ func (m *Machine) settleFeatures() {
 type featureSet struct{ p *Process }
 
 func (s featureSet) State(ctx context.Context, name string) (state host.FeatureState, err error) {
+	if err := s.awaitDISM(ctx, false); err != nil {
+		return host.FeatureUnknown, fmt.Errorf("State %s: %w", name, err)
+	}
 	err = s.p.do(ctx, "Features", "State", name, func(m *Machine) error {
 		state = host.FeatureUnknown
 		if f := m.features[key(name)]; f != nil {
@@ -109,6 +112,10 @@ func (s featureSet) change(ctx context.Context, method, name string, wanted, pen
 	if err != nil || there {
 		return err
 	}
+	// Who waits for a change waits until DISM has stopped, also when it was told to.
+	if err := s.awaitDISM(context.WithoutCancel(ctx), true); err != nil {
+		return fmt.Errorf("%s %s: %w", method, name, err)
+	}
 	if err := s.p.Machine.takeTime(ctx, s.p); err != nil {
 		return fmt.Errorf("%s %s: %w", method, name, err)
 	}
@@ -125,6 +132,28 @@ func (s featureSet) change(ctx context.Context, method, name string, wanted, pen
 		s.p.record(KindFeature, method+" "+f.name+": "+string(f.state), 0)
 		return nil
 	})
+}
+
+// awaitDISM waits while DISM hangs, if the question or change that is to begin meets that.
+func (s featureSet) awaitDISM(ctx context.Context, change bool) error {
+	var mended chan struct{}
+	err := s.p.locked(func(m *Machine) error {
+		if hung := m.faults.dism; hung != nil && (hung.changes || change) {
+			mended, hung.changes = hung.mended, true
+		}
+		return nil
+	})
+	if err != nil || mended == nil {
+		return err
+	}
+	ctx, cancel := s.p.lasting(ctx)
+	defer cancel()
+	select {
+	case <-mended:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // takeTime lets the time pass that switching a feature takes, unless the process that has asked for it ends or gives

@@ -21,6 +21,11 @@ type Request struct {
 	Cause    v1alpha1.DisruptionCause
 	// Version is the version of the operator that the node is brought to.
 	Version string
+	// Configuration identifies the settings of the cluster and the operator that the node is brought to: see
+	// nodespec.Configuration. Empty when they are not known; then only the version is judged.
+	Configuration string
+	// Begun is true when the host was changed already in the disturbance that goes on, and is not what it was.
+	Begun bool
 	// Replaces is true when its Machine is to be deleted.
 	Replaces bool
 }
@@ -81,13 +86,28 @@ func Allow(pool NodePool, request Request, settings disruptionpolicy.Settings, n
 }
 
 // GoesOn reports whether a request continues a counting entry of its instance. A repair or a removal continues only as
-// such, and nothing continues as an upgrade to a version that it did not begin for: otherwise an upgrade could bypass
-// pauses, windows and canaries.
+// such, and nothing continues as an upgrade to a version, or with settings, that it did not begin for: otherwise these
+// could bypass pauses, windows and canaries. But a host that is being changed is brought to the present settings.
 func GoesOn(own v1alpha1.Disruption, request Request) bool {
-	if exempt(request.Cause) || own.Cause == request.Cause && own.Version == request.Version {
+	others := bringsSettings(request.Cause) && request.Configuration != "" && own.Configuration != request.Configuration
+	switch {
+	case exempt(request.Cause):
+		return true
+	case others && !request.Begun:
+		return false
+	case own.Cause == request.Cause && own.Version == request.Version:
 		return true
 	}
 	return !exempt(own.Cause) && request.Cause != v1alpha1.CauseUpgrade
+}
+
+// ConfigurationOf returns the configuration that the entry of a request has. What only restarts a host or gives it
+// another key brings no settings, so that others need not wait for it, and it does not continue as what does.
+func ConfigurationOf(request Request) string {
+	if bringsSettings(request.Cause) || request.Cause == v1alpha1.CauseRepair {
+		return request.Configuration
+	}
+	return ""
 }
 
 // unlessExempt is for rules that repairs and removals need not keep: they wait for nothing but other nodes that are

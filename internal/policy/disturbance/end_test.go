@@ -100,7 +100,7 @@ func TestANodeThatHasNotWorkedForTooLongIsSaidToHaveFailed(t *testing.T) {
 	c := newDisruptionCase()
 	c.proven()
 	c.broken("h1", time.Hour)
-	summary := Summarize(c.NodePool, c.settings, versionAfter, noon)
+	summary := Summarize(c.NodePool, c.settings, versionAfter, "", noon)
 	if summary.Failed != 1 || !strings.Contains(summary.Text, "Failed: node-h1.") {
 		t.Errorf("got %+v", summary)
 	}

@@ -39,9 +39,7 @@ func (w *world) checkGrant(t *rapid.T, n *worldNode, request Request) {
 		w.checkPolicy(t, n)
 	}
 	w.checkLast(t, n, request.Cause)
-	if request.Cause == v1alpha1.CauseUpgrade {
-		w.checkCanary(t, n)
-	}
+	w.checkCanaries(t, n, request.Cause)
 }
 
 // lacking is how many Machines a set lacks, but for those that are being replaced.
@@ -73,8 +71,9 @@ func (w *world) checkGoesOn(t *rapid.T, before *worldDisturbance, request Reques
 	if is := request.Cause == v1alpha1.CauseRepair || request.Cause == v1alpha1.CauseRemoval; was && !is {
 		w.checkPolicy(t, before.node)
 	}
-	if request.Cause == v1alpha1.CauseUpgrade && (before.cause != request.Cause || before.version != request.Version) {
-		w.checkCanary(t, before.node)
+	if request.Cause == v1alpha1.CauseUpgrade && (before.cause != request.Cause || before.version != request.Version) ||
+		request.Configuration != "" && before.configuration != request.Configuration && !before.node.begun {
+		w.checkCanaries(t, before.node, request.Cause)
 	}
 }
 
@@ -137,31 +136,52 @@ func (w *world) checkLast(t *rapid.T, n *worldNode, cause v1alpha1.DisruptionCau
 	}
 }
 
-func (w *world) checkCanary(t *rapid.T, n *worldNode) {
+// checkCanaries checks that a node is not brought to a version that no other has proven, nor to settings that none has
+// proven with it.
+func (w *world) checkCanaries(t *rapid.T, n *worldNode, cause v1alpha1.DisruptionCause) {
+	upgrade, configuration := v1alpha1.CauseUpgrade, v1alpha1.CauseConfiguration
+	if cause == upgrade {
+		w.checkCanary(t, n, func(o Node) bool { return o.Version == w.target },
+			func(c v1alpha1.DisruptionCause, version, _ string) bool { return c == upgrade && version == w.target })
+	}
+	has := func(o Node) bool { return o.Version == w.target && o.Configuration == w.configuration }
+	if (cause == upgrade || cause == configuration) && w.configuration != "" && !has(n.Node) {
+		w.checkCanary(t, n, has, func(c v1alpha1.DisruptionCause, version, brought string) bool {
+			return (c == upgrade || c == configuration) && version == w.target && brought == w.configuration
+		})
+	}
+}
+
+func (w *world) checkCanary(t *rapid.T, n *worldNode, has func(Node) bool,
+	brings func(cause v1alpha1.DisruptionCause, version, configuration string) bool) {
 	proven := func(pool string) bool {
 		return slices.ContainsFunc(w.nodes, func(o *worldNode) bool {
-			return o.serving && !o.Gone && (pool == "" || o.Pool == pool) && o.Version == w.target && o.Ready &&
+			return o.serving && !o.Gone && (pool == "" || o.Pool == pool) && has(o.Node) && o.Ready &&
 				w.now.Sub(o.Since) >= w.settings.CanarySoak
 		})
+	}
+	failed := func(o *worldNode) bool {
+		f := o.Failure
+		return f != nil && f.Reason != v1alpha1.ReasonDrainTimedOut && brings(f.Cause, f.Version, f.Configuration)
 	}
 	if proven(n.Pool) {
 		return
 	}
 	scope := func(pool string) bool { return !proven("") || pool == n.Pool }
 	for _, d := range w.truth {
-		if d.node != n && d.cause == v1alpha1.CauseUpgrade && d.version == w.target && scope(d.node.Pool) && w.lasts(d) {
-			t.Fatalf("%s may be upgraded while %s is, and nothing is proven", n.Instance, d.node.Instance)
+		if d.node != n && brings(d.cause, d.version, d.configuration) && scope(d.node.Pool) && w.lasts(d) {
+			t.Fatalf("%s may be changed while %s is, and nothing is proven", n.Instance, d.node.Instance)
 		}
 	}
 	for _, o := range w.nodes {
 		if o == n || !o.serving || o.Gone || !scope(o.Pool) {
 			continue
 		}
-		if o.Version == w.target {
-			t.Fatalf("%s may be upgraded while %s has the version, and has not proven it", n.Instance, o.Instance)
+		if has(o.Node) {
+			t.Fatalf("%s may be changed while %s has that, and has not proven it", n.Instance, o.Instance)
 		}
-		if o.failedUpgrade(w.target) && !n.failedUpgrade(w.target) {
-			t.Fatalf("%s may be upgraded though %s has failed", n.Instance, o.Instance)
+		if failed(o) && !failed(n) {
+			t.Fatalf("%s may be changed though %s has failed", n.Instance, o.Instance)
 		}
 	}
 }

@@ -22,17 +22,20 @@ type worldNode struct {
 	set                    string
 	made, serving, deleted bool
 	failed                 bool // its Machine is in phase Failed
+	begun                  bool // its host is not what it was, since a change of it was cut short
 }
 
 // worldDisturbance is a node that is really being disturbed, whatever the list says.
 type worldDisturbance struct {
-	node      *worldNode
-	since     time.Time
-	cause     v1alpha1.DisruptionCause
-	version   string
-	replaces  bool
-	released  bool
-	successor *worldNode
+	node    *worldNode
+	since   time.Time
+	cause   v1alpha1.DisruptionCause
+	version string
+	// configuration is what it brings the node to, if it brings any.
+	configuration string
+	replaces      bool
+	released      bool
+	successor     *worldNode
 }
 
 // world is a cluster with its MachineSets, listed hosts, policy, and operators that come and go.
@@ -41,15 +44,17 @@ type world struct {
 	spec     v1alpha1.WindowsDisruptionPolicySpec
 	settings disruptionpolicy.Settings
 	target   string
-	made     int
-	replicas map[string]int
-	nodes    []*worldNode
-	list     []v1alpha1.Disruption
-	truth    []*worldDisturbance
+	// configuration is what all nodes are to have.
+	configuration string
+	made          int
+	replicas      map[string]int
+	nodes         []*worldNode
+	list          []v1alpha1.Disruption
+	truth         []*worldDisturbance
 }
 
 func newWorld(t *rapid.T) *world {
-	w := &world{now: noon, target: versionAfter, replicas: map[string]int{}}
+	w := &world{now: noon, target: versionAfter, configuration: "kubelet=1", replicas: map[string]int{}}
 	w.editPolicy(t)
 	for i := range rapid.IntRange(0, 3).Draw(t, "sets") {
 		name := fmt.Sprintf("set%d", i)
@@ -63,6 +68,7 @@ func newWorld(t *rapid.T) *world {
 	}
 	for _, n := range w.nodes {
 		n.made, n.serving, n.Ready, n.Since, n.Version = true, true, true, w.now.Add(-24*time.Hour), versionBefore
+		n.Configuration = rapid.SampledFrom([]string{"", w.configuration}).Draw(t, "configuration")
 	}
 	return w
 }
@@ -160,7 +166,7 @@ func (w *world) cloud(t *rapid.T, healthy bool) {
 					n.failed, n.Gone = true, true
 				}
 			case !n.serving && (healthy || rapid.IntRange(0, 3).Draw(t, "joins") > 0):
-				n.serving, n.Version = true, w.target
+				n.serving, n.Version, n.Configuration = true, w.target, w.configuration
 				w.ready(n, true)
 			}
 			if staying++; staying > replicas { // the set was made smaller
@@ -226,7 +232,8 @@ func (w *world) prune() {
 
 // ask returns an operator that would like to disturb a node. It checks the answer, and writes it down.
 func (w *world) ask(t *rapid.T, n *worldNode, cause v1alpha1.DisruptionCause, replaces bool) *worldDisturbance {
-	request := Request{Instance: n.Instance, UID: n.UID, Cause: cause, Version: w.target, Replaces: replaces}
+	request := Request{Instance: n.Instance, UID: n.UID, Cause: cause, Version: w.target, Configuration: w.configuration,
+		Begun: n.begun, Replaces: replaces}
 	got := Allow(w.view(), request, w.settings, w.now)
 	if got.Allowed == (got.Reason != "") || got.Message == "" || got.After < 0 {
 		t.Fatalf("the answer is %+v", got)
@@ -235,7 +242,7 @@ func (w *world) ask(t *rapid.T, n *worldNode, cause v1alpha1.DisruptionCause, re
 		return nil
 	}
 	entry := v1alpha1.Disruption{Instance: n.Instance, InstanceUID: n.UID, Node: n.Node.Node, Pool: n.Pool, Cause: cause,
-		Version: w.target, Since: metav1.NewTime(w.now)}
+		Version: w.target, Configuration: ConfigurationOf(request), Since: metav1.NewTime(w.now)}
 	if replaces {
 		entry.Machine = n.Instance
 	}
@@ -245,7 +252,10 @@ func (w *world) ask(t *rapid.T, n *worldNode, cause v1alpha1.DisruptionCause, re
 	} else { // it goes on, taken over by this operator
 		w.checkGoesOn(t, before, request)
 		entry.Since = metav1.NewTime(before.since)
-		before.cause, before.version, before.replaces = cause, w.target, replaces
+		if entry.Configuration == "" {
+			entry.Configuration = before.configuration
+		}
+		before.cause, before.version, before.configuration, before.replaces = cause, w.target, entry.Configuration, replaces
 	}
 	w.list = append(slices.DeleteFunc(slices.Clone(w.list), func(d v1alpha1.Disruption) bool {
 		return d.Instance == n.Instance
@@ -253,7 +263,8 @@ func (w *world) ask(t *rapid.T, n *worldNode, cause v1alpha1.DisruptionCause, re
 	if before != nil {
 		return before
 	}
-	d := &worldDisturbance{node: n, since: entry.Since.Time, cause: cause, version: w.target, replaces: replaces}
+	d := &worldDisturbance{node: n, since: entry.Since.Time, cause: cause, version: w.target,
+		configuration: entry.Configuration, replaces: replaces}
 	w.truth = append(w.truth, d)
 	return d
 }
@@ -267,7 +278,8 @@ func (w *world) release(d *worldDisturbance) {
 }
 
 func (w *world) fail(n *worldNode, cause v1alpha1.DisruptionCause, reason string) {
-	n.Failure = &v1alpha1.FailedChange{Cause: cause, Version: w.target, Reason: reason,
+	n.begun = false // it was rolled back
+	n.Failure = &v1alpha1.FailedChange{Cause: cause, Version: w.target, Configuration: w.configuration, Reason: reason,
 		DrainTimedOut: reason == v1alpha1.ReasonDrainTimedOut, Time: metav1.NewTime(w.now)}
 }
 

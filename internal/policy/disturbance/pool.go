@@ -35,6 +35,8 @@ type Node struct {
 	Pool string
 	// Version is the operator's that has proven it.
 	Version string
+	// Configuration identifies the settings that the node was proven with; empty when that is not known.
+	Configuration string
 	// Ready is true while the node works and takes pods as far as the operator is concerned, and Since when that last
 	// changed, by the clocks of the operator and the API server. The reader leaves Since zero when only the host knows it;
 	// Observe fills it in.
@@ -145,13 +147,6 @@ func (n Node) soaked(settings disruptionpolicy.Settings, now time.Time) bool {
 // overdue reports whether the node is not Ready for longer than it may be.
 func (n Node) overdue(settings disruptionpolicy.Settings, now time.Time) bool {
 	return !n.Ready && !n.Gone && now.Sub(n.Since) >= settings.FailureDeadline
-}
-
-// failedUpgrade reports whether the last change of the node was an upgrade to the version, and failed. Pods that do not
-// leave in time are no fault of the version.
-func (n Node) failedUpgrade(version string) bool {
-	f := n.Failure
-	return f != nil && !n.Gone && f.Cause == v1alpha1.CauseUpgrade && f.Version == version && !f.DrainTimedOut
 }
 
 // listSome enumerates at most three.

@@ -24,7 +24,8 @@ func (w *world) work(t *rapid.T, d *worldDisturbance) {
 			d.node.deleted = true
 			return
 		}
-		w.ready(d.node, false)
+		d.node.begun = true
+		w.ready(d.node, rapid.Bool().Draw(t, "goes on to work"))
 	case "fails":
 		w.fail(d.node, d.cause, v1alpha1.ReasonChangeFailed)
 		w.release(d)
@@ -35,6 +36,7 @@ func (w *world) work(t *rapid.T, d *worldDisturbance) {
 }
 
 func (w *world) succeed(d *worldDisturbance) {
+	d.node.begun = false
 	switch {
 	case d.replaces:
 		d.node.deleted = true
@@ -45,6 +47,10 @@ func (w *world) succeed(d *worldDisturbance) {
 		w.ready(d.node, true)
 	default:
 		d.node.Version, d.node.Failure = w.target, nil
+		if d.configuration != "" {
+			d.node.Configuration = d.configuration
+			d.node.Since = w.now
+		}
 		w.ready(d.node, true)
 	}
 	w.release(d)
@@ -53,7 +59,7 @@ func (w *world) succeed(d *worldDisturbance) {
 // happen is anything else.
 func (w *world) happen(t *rapid.T) {
 	w.now = w.now.Add(time.Duration(rapid.IntRange(0, 25).Draw(t, "minutes")) * time.Minute)
-	switch rapid.SampledFrom([]string{"policy", "scale", "version", "host", "nothing"}).Draw(t, "what") {
+	switch rapid.SampledFrom([]string{"policy", "scale", "version", "settings", "host", "nothing"}).Draw(t, "what") {
 	case "policy":
 		w.editPolicy(t)
 	case "scale":
@@ -63,10 +69,12 @@ func (w *world) happen(t *rapid.T) {
 		}
 	case "version":
 		w.target = rapid.SampledFrom([]string{versionAfter, "12.2.0"}).Draw(t, "version")
+	case "settings":
+		w.configuration = rapid.SampledFrom([]string{"kubelet=1", "kubelet=2", "kubelet=3", ""}).Draw(t, "configuration")
 	case "host":
 		if rapid.Bool().Draw(t, "new") {
 			n := w.add("", "Hosts")
-			n.made, n.serving, n.Ready, n.Version = true, true, true, w.target
+			n.made, n.serving, n.Ready, n.Version, n.Configuration = true, true, true, w.target, w.configuration
 		}
 	}
 }
@@ -138,8 +146,8 @@ func (w *world) step(t *rapid.T) {
 		w.prune()
 	}
 	w.pass()
-	s := Summarize(w.view(), w.settings, w.target, w.now)
-	if s.Text == "" || s.Updated > s.Nodes || s.After < 0 {
+	s := Summarize(w.view(), w.settings, w.target, w.configuration, w.now)
+	if s.Text == "" || s.Updated > s.Nodes || s.Behind > s.Updated || s.After < 0 {
 		t.Fatalf("the summary is %+v", s)
 	}
 }
@@ -160,14 +168,18 @@ func (w *world) heal() {
 	}
 }
 
-// upgradeAll returns an operator with nodes that work. It returns those that it could not upgrade.
+// upgradeAll returns an operator with nodes that work. It returns those that it could not bring to the version and the
+// settings.
 func (w *world) upgradeAll(t *rapid.T) (left []*worldNode) {
+	arrived := func(n *worldNode) bool {
+		return n.Version == w.target && (w.configuration == "" || n.Configuration == w.configuration) && n.serving
+	}
 	for range 400 {
 		w.now = w.now.Add(10 * time.Minute)
 		w.cloud(t, true)
 		w.prune()
 		left = slices.DeleteFunc(slices.Clone(w.nodes), func(n *worldNode) bool {
-			return n.Gone || n.Version == w.target && n.serving
+			return n.Gone || arrived(n)
 		})
 		if len(left) == 0 {
 			return nil
@@ -176,7 +188,11 @@ func (w *world) upgradeAll(t *rapid.T) (left []*worldNode) {
 			if !n.serving || n.deleted {
 				continue
 			}
-			if d := w.ask(t, n, v1alpha1.CauseUpgrade, n.set != "" && rapid.Bool().Draw(t, "replace")); d != nil {
+			cause, replaces := v1alpha1.CauseConfiguration, false
+			if n.Version != w.target {
+				cause, replaces = v1alpha1.CauseUpgrade, n.set != "" && rapid.Bool().Draw(t, "replace")
+			}
+			if d := w.ask(t, n, cause, replaces); d != nil {
 				w.succeed(d)
 			}
 		}
@@ -185,8 +201,9 @@ func (w *world) upgradeAll(t *rapid.T) (left []*worldNode) {
 }
 
 // Whatever happens in whatever order, with operators that are killed at any moment and policies that change: never more
-// nodes are disturbed than the limits allow, one Machine of each set stays running, no version is tried on others
-// before it is proven on one; and once nodes work again, all that are not gone come to the version.
+// nodes are disturbed than the limits allow, one Machine of each set stays running, no version and no settings are tried
+// on others before they are proven on one; and once nodes work again, all that are not gone come to both.
+//
 func TestNoSequenceOfEventsBreaksTheBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -195,7 +212,8 @@ func TestNoSequenceOfEventsBreaksTheBudget(t *testing.T) {
 		}
 		w.heal()
 		for _, n := range w.upgradeAll(t) {
-			request := Request{Instance: n.Instance, UID: n.UID, Cause: v1alpha1.CauseUpgrade, Version: w.target}
+			request := Request{Instance: n.Instance, UID: n.UID, Cause: n.causeOfChange(w.target, w.configuration), Version: w.target,
+				Configuration: w.configuration}
 			t.Errorf("%+v is left: %+v\n%+v", n, Allow(w.view(), request, w.settings, w.now), w.view())
 		}
 	})
@@ -203,12 +221,26 @@ func TestNoSequenceOfEventsBreaksTheBudget(t *testing.T) {
 
 // A version that works nowhere is tried on one node, however long the operator tries.
 func TestABadVersionIsTriedOnOneNode(t *testing.T) {
+	badIsTriedOnOneNode(t, v1alpha1.CauseUpgrade)
+}
+
+// And so are settings of the cluster with which no node works.
+func TestBadSettingsAreTriedOnOneNode(t *testing.T) {
+	badIsTriedOnOneNode(t, v1alpha1.CauseConfiguration)
+}
+
+func badIsTriedOnOneNode(t *testing.T, cause v1alpha1.DisruptionCause) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		if len(w.nodes) == 0 {
 			return
 		}
 		w.heal()
+		for _, n := range w.nodes {
+			if cause == v1alpha1.CauseConfiguration {
+				n.Version, n.Configuration = w.target, rapid.SampledFrom([]string{"", "kubelet=0"}).Draw(t, "configuration")
+			}
+		}
 		touched := map[string]bool{}
 		for range 100 {
 			w.now = w.now.Add(time.Duration(rapid.IntRange(1, 120).Draw(t, "minutes")) * time.Minute)
@@ -217,7 +249,8 @@ func TestABadVersionIsTriedOnOneNode(t *testing.T) {
 			if n == nil || !n.serving || n.deleted || n.Gone {
 				continue
 			}
-			d := w.ask(t, n, v1alpha1.CauseUpgrade, n.set != "" && w.replicas[n.set] > 0 && rapid.Bool().Draw(t, "replace"))
+			replaces := cause == v1alpha1.CauseUpgrade && n.set != "" && w.replicas[n.set] > 0 && rapid.Bool().Draw(t, "replace")
+			d := w.ask(t, n, cause, replaces)
 			if d == nil {
 				continue
 			}
@@ -236,7 +269,7 @@ func TestABadVersionIsTriedOnOneNode(t *testing.T) {
 			t.Fatalf("touched are %v", touched)
 		}
 		w.now = w.now.Add(w.settings.FailureDeadline)
-		if s := Summarize(w.view(), w.settings, w.target, w.now); len(touched) == 1 &&
+		if s := Summarize(w.view(), w.settings, w.target, w.configuration, w.now); len(touched) == 1 &&
 			(s.Failed != 1 || !s.Stopped && s.Nodes > 1) {
 			t.Fatalf("the summary is %+v", s)
 		}
@@ -257,7 +290,7 @@ func TestANodeThatNeverComesBackHoldsUpNoOther(t *testing.T) {
 		}
 		for _, pool := range []string{"Hosts", "Hosts/east", "MachineSet/set0", "MachineSet/set1", "MachineSet/set2"} {
 			if n, found := first(w.nodes, func(n *worldNode) bool { return n.Pool == pool }); found {
-				n.Version = w.target
+				n.Version, n.Configuration = w.target, w.configuration
 			}
 		}
 		bad := w.some(t)

@@ -13,6 +13,8 @@ import (
 // Summary is the part of a WindowsDisruptionPolicy's status about all nodes.
 type Summary struct {
 	Nodes, Updated, Failed int32
+	// Behind is how many have the version, and not the present settings of the cluster.
+	Behind int32
 	// Text says in one line how far the nodes are.
 	Text string
 	// Stopped is true when no further node is changed until an administrator acts; Reason and Message belong to the
@@ -24,10 +26,14 @@ type Summary struct {
 	After time.Duration
 }
 
-// Summarize returns the progress of the nodes with a version of the operator. Hosts that are gone are left out.
-func Summarize(pool NodePool, settings disruptionpolicy.Settings, version string, now time.Time) Summary {
+// Summarize returns the progress of the nodes with a version of the operator and with a configuration, which is empty
+// when it is not known. Hosts that are gone are left out.
+func Summarize(
+	pool NodePool, settings disruptionpolicy.Settings, version, configuration string, now time.Time,
+) Summary {
 	summary := Summary{}
-	rest := restOfNodes(pool, settings, version, now)
+	configuration = knownConfiguration(pool, version, configuration)
+	rest := restOfNodes(pool, settings, version, configuration, now)
 	for _, n := range pool.Nodes {
 		if n.Gone {
 			continue
@@ -35,6 +41,9 @@ func Summarize(pool NodePool, settings disruptionpolicy.Settings, version string
 		summary.Nodes++
 		if n.Version == version {
 			summary.Updated++
+			if n.behind(configuration) {
+				summary.Behind++
+			}
 		}
 	}
 	summary.Failed = int32(len(rest.failed)) //nolint:gosec // a number of nodes
@@ -50,14 +59,16 @@ type unfinished struct {
 	// running describes the entries that count, and failed names the nodes whose last change failed, or that did not come
 	// back from it.
 	running, failed []string
-	// waiting are the answers to the nodes that are to be upgraded, and have not failed.
+	// waiting are the answers to the nodes that are to be upgraded or brought to other settings, and have not failed.
 	waiting []Decision
 	// general is the answer to any other change.
 	general Decision
 	after   time.Duration
 }
 
-func restOfNodes(pool NodePool, settings disruptionpolicy.Settings, version string, now time.Time) unfinished {
+func restOfNodes(
+	pool NodePool, settings disruptionpolicy.Settings, version, configuration string, now time.Time,
+) unfinished {
 	rest := unfinished{settings: settings}
 	listed := map[string]bool{}
 	noted := map[string]bool{}
@@ -81,8 +92,8 @@ func restOfNodes(pool NodePool, settings disruptionpolicy.Settings, version stri
 			if !n.Ready {
 				rest.lookAgain(n.Since.Add(settings.FailureDeadline).Sub(now))
 			}
-			if n.Version != version {
-				request := Request{Instance: n.Instance, UID: n.UID, Cause: v1alpha1.CauseUpgrade, Version: version}
+			if cause := n.causeOfChange(version, configuration); cause != "" {
+				request := Request{Instance: n.Instance, UID: n.UID, Cause: cause, Version: version, Configuration: configuration}
 				rest.waiting = append(rest.waiting, Allow(pool, request, settings, now))
 			}
 		}
@@ -131,6 +142,9 @@ func (u *unfinished) text(summary Summary, version string) string {
 		return "There are no Windows nodes in service."
 	}
 	words := []string{fmt.Sprintf("%d of %d nodes have version %s.", summary.Updated, summary.Nodes, version)}
+	if summary.Behind > 0 {
+		words = append(words, fmt.Sprintf("%d of them do not have the present settings of the cluster yet.", summary.Behind))
+	}
 	if len(u.running) > 0 {
 		words = append(words, listSome(u.running)+".")
 	}

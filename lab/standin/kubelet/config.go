@@ -106,7 +106,18 @@ func loadFile(machine node.Machine, path string) (*kubeletconfig.KubeletConfigur
 		return nil, fmt.Errorf("failed to load kubelet config file, path: %s, error: no kind %q is registered for version %q",
 			path, file.Kind, file.APIVersion)
 	}
-	return file, nil
+	return file, validate(file)
+}
+
+// validate refuses what the kubelet's own validation refuses, as far as tests need it. Source:
+// k8s.io/kubernetes/pkg/kubelet/apis/config/validation.
+func validate(file *kubeletconfig.KubeletConfiguration) error {
+	low, high := ptr.Deref(file.ImageGCLowThresholdPercent, 80), ptr.Deref(file.ImageGCHighThresholdPercent, 85)
+	if low >= high {
+		return fmt.Errorf("failed to validate kubelet configuration, error: invalid configuration: imageGCLowThresholdPercent (--image-gc-low-threshold) %d must be less than imageGCHighThresholdPercent (--image-gc-high-threshold) %d",
+			low, high)
+	}
+	return nil
 }
 
 func (c *configuration) loadClientCA(machine node.Machine, path string) error {

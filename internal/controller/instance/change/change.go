@@ -53,10 +53,18 @@ func (c Changes) Same(s *scope.Scope, node *corev1.Node, failed *v1alpha1.Failed
 	return err == nil && failed.Version == c.Version && failed.SpecDigest == spec.Digest()
 }
 
-// Other reports whether a failure certainly belongs to another change than the one that is wanted now.
+// Other reports whether a failure certainly belongs to another change than the one that is wanted now, and no other
+// node is to wait for it. A failure of the settings that are still wanted counts for the others until the node has
+// them, whatever else of its host is to be changed.
 func (c Changes) Other(s *scope.Scope, node *corev1.Node, failed *v1alpha1.FailedChange) bool {
 	_, err := c.Specs.Of(s, node.Annotations[v1alpha1.AnnotationPodSubnet])
-	return err == nil && !c.Same(s, node, failed)
+	return err == nil && !c.Same(s, node, failed) && !c.sameSettings(s, failed)
+}
+
+func (c Changes) sameSettings(s *scope.Scope, failed *v1alpha1.FailedChange) bool {
+	brings := failed.Cause == v1alpha1.CauseUpgrade || failed.Cause == v1alpha1.CauseConfiguration
+	return brings && !failed.DrainTimedOut && failed.Version == c.Version && failed.Configuration != "" &&
+		failed.Configuration == c.Specs.Configuration(s.Cluster)
 }
 
 // AwaitRetry keeps a working node whose change has failed without a rollback from taking up a place again at once.
@@ -85,12 +93,18 @@ func (c Changes) RetryHint(s *scope.Scope) string {
 // Note records that a change has failed. previous is the digest of the spec that the host can be rolled back to.
 func (c Changes) Note(s *scope.Scope, node *corev1.Node, reason, message, previous string) {
 	before := ptr.Deref(s.Instance.Status.FailedChange, v1alpha1.FailedChange{})
+	configuration := c.Specs.Configuration(s.Cluster)
 	cause := c.CauseOf(s, node)
-	if cause == v1alpha1.CauseRepair && node.Annotations[v1alpha1.AnnotationVersion] != c.Version {
-		cause = v1alpha1.CauseUpgrade // it does not work because of what was changed
+	if cause == v1alpha1.CauseRepair { // it does not work because of what was changed, if anything was
+		switch {
+		case node.Annotations[v1alpha1.AnnotationVersion] != c.Version:
+			cause = v1alpha1.CauseUpgrade
+		case s.Instance.Status.Configuration != configuration:
+			cause = v1alpha1.CauseConfiguration
+		}
 	}
 	failed := &v1alpha1.FailedChange{
-		Cause: cause, Version: c.Version, PreviousDigest: previous, Reason: reason,
+		Cause: cause, Version: c.Version, Configuration: configuration, PreviousDigest: previous, Reason: reason,
 		Message: text.Plain(message, obstacle.LongestMessage),
 		Time:    metav1.NewTime(c.Clock.Now()), Attempts: 1,
 	}

@@ -36,21 +36,43 @@ func (m Specs) Of(s *scope.Scope, podSubnet string) (nodespec.NodeSpec, error) {
 	if status.Host == nil || len(status.Host.Addresses) == 0 {
 		return nodespec.NodeSpec{}, fmt.Errorf("host %s has told no IPv4 address yet", s.Instance.Spec.Address)
 	}
-	agent, err := m.Payload.Agent()
+	in, err := m.inputs(s.Cluster)
 	if err != nil {
 		return nodespec.NodeSpec{}, err
 	}
-	spec, err := nodespec.Make(nodespec.Inputs{
-		Cluster: s.Cluster,
-		Instance: nodespec.Instance{
-			Name: s.Instance.Name, NodeName: s.NodeName(), HostName: s.Instance.Spec.HostName,
-			NodeIP: status.Host.Addresses[0], BYOH: s.BYOH(), Registration: status.Registration,
-		},
-		Payload: components(m.Payload, s.Cluster.Platform), Agent: payloadFile(agent),
-		OperatorVersion: m.Version, PodSubnet: podSubnet,
-		LogSettings: m.Log, Debug: m.Debug, PauseImage: m.PauseImage,
-	})
+	in.PodSubnet = podSubnet
+	in.Instance = nodespec.Instance{
+		Name: s.Instance.Name, NodeName: s.NodeName(), HostName: s.Instance.Spec.HostName,
+		NodeIP: status.Host.Addresses[0], BYOH: s.BYOH(), Registration: status.Registration,
+	}
+	spec, err := nodespec.Make(in)
 	return spec, explainMissing(err, m.Payload)
+}
+
+// inputs returns what is the same for all hosts.
+func (m Specs) inputs(cluster nodespec.Cluster) (nodespec.Inputs, error) {
+	agent, err := m.Payload.Agent()
+	if err != nil {
+		return nodespec.Inputs{}, err
+	}
+	return nodespec.Inputs{
+		Cluster: cluster, Payload: components(m.Payload, cluster.Platform), Agent: payloadFile(agent),
+		OperatorVersion: m.Version, LogSettings: m.Log, Debug: m.Debug, PauseImage: m.PauseImage,
+	}, nil
+}
+
+// Configuration identifies what all nodes of the cluster are to run with; empty when it is not known, and no host has
+// a NodeSpec either.
+func (m Specs) Configuration(cluster nodespec.Cluster) string {
+	in, err := m.inputs(cluster)
+	if err != nil {
+		return ""
+	}
+	configuration, err := nodespec.Configuration(in)
+	if err != nil {
+		return ""
+	}
+	return configuration
 }
 
 // ForNode returns the NodeSpec of the host with the pod subnet of its Node, if there is one.

@@ -115,6 +115,7 @@ func (t Turn) Acquire(ctx context.Context, s *scope.Scope, node *corev1.Node,
 	}
 	decision, err := t.Gate.Acquire(ctx, disturbance.Request{
 		Instance: s.Instance.Name, UID: s.Instance.UID, Cause: cause, Version: t.Version,
+		Configuration: t.Specs.Configuration(s.Cluster), Begun: !s.HostAsItWas(),
 	})
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionUpToDate, "ask whether the node may be disturbed", err)

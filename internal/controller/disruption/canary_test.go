@@ -1,0 +1,150 @@
+package disruption_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
+)
+
+// Settings of the cluster, as nodes have them or are to have them.
+const (
+	settingsBefore    = "containerd=0c kubelet=01"
+	settingsAfter     = "containerd=0c kubelet=02"
+	settingsCorrected = "containerd=0c kubelet=03"
+)
+
+// status changes what is written of an instance.
+func (w *world) status(instance *v1alpha1.WindowsInstance, change func(*v1alpha1.WindowsInstanceStatus)) {
+	w.t.Helper()
+	w.check(w.admin.Get(w.t.Context(), client.ObjectKeyFromObject(instance), instance))
+	change(&instance.Status)
+	w.check(w.admin.Status().Update(w.t.Context(), instance))
+}
+
+// configured makes a listed host with the settings.
+func (w *world) configured(name, settings string) *v1alpha1.WindowsInstance {
+	w.t.Helper()
+	instance := w.host(name, version)
+	w.status(instance, func(s *v1alpha1.WindowsInstanceStatus) { s.Configuration = settings })
+	return instance
+}
+
+// following starts an operator that knows which settings all nodes are to have.
+func (w *world) following(name, settings string) *process {
+	w.t.Helper()
+	p := w.start(name, false)
+	p.configuration = settings
+	return p
+}
+
+func TestSettingsThatFailOnOneNodeAreNotTriedOnOthers(t *testing.T) {
+	w := newWorld(t).sub(t)
+	w.administer(func(s *v1alpha1.WindowsDisruptionPolicySpec) { s.MaxUnavailable = ptr.To(intstr.FromInt32(3)) })
+	first, second, third := w.configured("byoh-1", settingsBefore), w.configured("byoh-2", settingsBefore), w.configured("byoh-3", settingsBefore)
+	one := w.following("one", settingsAfter)
+	refused := func(p *process, instance *v1alpha1.WindowsInstance, reason string) {
+		t.Helper()
+		if decision := p.acquire(instance, v1alpha1.CauseConfiguration); decision.Allowed || decision.Reason != reason ||
+			!strings.Contains(decision.Message, "the changed settings of kubelet") {
+			t.Errorf("%s: %+v, want it refused for %s", instance.Name, decision, reason)
+		}
+	}
+	if decision := one.acquire(first, v1alpha1.CauseConfiguration); !decision.Allowed {
+		t.Fatalf("%+v", decision)
+	}
+	if entry := w.policy().Status.Disruptions[0]; entry.Configuration != settingsAfter {
+		t.Errorf("it is brought to %q", entry.Configuration)
+	}
+	if told := one.events("DisruptionStarted"); len(told) != 1 || !strings.Contains(told[0], "the changed settings of kubelet") {
+		t.Errorf("events %q", told)
+	}
+	refused(one, second, v1alpha1.ReasonCanarySoaking)
+	refused(w.following("two", settingsAfter), third, v1alpha1.ReasonCanarySoaking)
+
+	w.status(first, func(s *v1alpha1.WindowsInstanceStatus) {
+		s.FailedChange = &v1alpha1.FailedChange{Cause: v1alpha1.CauseConfiguration, Version: version, Configuration: settingsAfter,
+			Reason: v1alpha1.ReasonChecksFailed, Message: "the kubelet does not come up", Time: metav1.NewTime(w.clock.Now()),
+			Attempts: 1, RolledBack: true}
+	})
+	one.release(first)
+	one.reconcile()
+	if c := w.condition(v1alpha1.ConditionStopped); c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonCanaryFailed ||
+		!strings.Contains(c.Message, "the kubelet does not come up") {
+		t.Errorf("%+v", c)
+	}
+	if c := w.condition(v1alpha1.ConditionProgressing); c.Status != metav1.ConditionTrue {
+		t.Errorf("%+v", c)
+	}
+	if told := one.events("DisruptionsStopped"); len(told) != 1 {
+		t.Errorf("events %q", told)
+	}
+	if metric(t, "wmco_upgrade_stopped") != 1 {
+		t.Error("the metric does not tell of it")
+	}
+	refused(one, second, v1alpha1.ReasonCanaryFailed)
+	restarted := w.following("after a restart", settingsAfter)
+	restarted.reconcile()
+	refused(restarted, third, v1alpha1.ReasonCanaryFailed)
+	w.report(third.Name, false, "v1.35.1")
+	if decision := restarted.acquire(third, v1alpha1.CauseRepair); !decision.Allowed {
+		t.Errorf("a repair: %+v", decision)
+	}
+	restarted.release(third)
+	w.report(third.Name, true, "v1.35.1")
+
+	restarted.configuration = settingsCorrected
+	if decision := restarted.acquire(second, v1alpha1.CauseConfiguration); !decision.Allowed {
+		t.Fatalf("the corrected settings: %+v", decision)
+	}
+	w.status(second, func(s *v1alpha1.WindowsInstanceStatus) { s.Configuration = settingsCorrected })
+	restarted.release(second)
+	restarted.reconcile()
+	if c := w.condition(v1alpha1.ConditionStopped); c.Status != metav1.ConditionFalse {
+		t.Errorf("%+v", c)
+	}
+	if decision := restarted.acquire(third, v1alpha1.CauseConfiguration); !decision.Allowed {
+		t.Errorf("the next node: %+v", decision)
+	}
+}
+
+// While a host is being changed, the settings change again: others that wait for the first node with these see it.
+func TestTheEntryOfANodeSaysWhichSettingsItIsBroughtTo(t *testing.T) {
+	w := newWorld(t).sub(t)
+	w.administer(func(s *v1alpha1.WindowsDisruptionPolicySpec) { s.MaxUnavailable = ptr.To(intstr.FromInt32(3)) })
+	first, second := w.configured("byoh-1", settingsBefore), w.configured("byoh-2", settingsBefore)
+	p := w.following("one", settingsAfter)
+	p.acquire(first, v1alpha1.CauseConfiguration)
+	begun := w.policy().Status.Disruptions[0]
+	p.configuration = settingsCorrected
+	for range 2 {
+		decision, err := p.Acquire(t.Context(), disturbance.Request{Instance: first.Name, UID: first.UID,
+			Cause: v1alpha1.CauseRepair, Version: version, Begun: true})
+		if err != nil || !decision.Allowed {
+			t.Fatalf("%+v (%v)", decision, err)
+		}
+	}
+	begun.Configuration = settingsCorrected
+	if list := w.policy().Status.Disruptions; !slices.Equal(list, []v1alpha1.Disruption{begun}) {
+		t.Errorf("listed are %+v, want %+v", list, begun)
+	}
+	if decision := p.acquire(second, v1alpha1.CauseConfiguration); decision.Reason != v1alpha1.ReasonCanarySoaking {
+		t.Errorf("%+v", decision)
+	}
+	// A policy that is made again is told of it, too.
+	w.check(w.admin.Delete(t.Context(), w.policy()))
+	w.node(first.Name, func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationCordoned] = "2026-11-21T12:00:00Z" })
+	other := w.following("another", settingsCorrected)
+	other.reconcile()
+	if list := w.policy().Status.Disruptions; len(list) != 1 || list[0].Configuration != settingsCorrected {
+		t.Errorf("listed are %+v", list)
+	}
+}

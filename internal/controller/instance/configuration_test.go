@@ -1,0 +1,126 @@
+package instance
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+// configuration is what all nodes are to run with now.
+func (x *trial) configuration() string {
+	x.t.Helper()
+	wanted := x.rooms().specs.Configuration(*x.facts)
+	if wanted == "" {
+		x.t.Fatal("it is not known")
+	}
+	return wanted
+}
+
+func TestTheStatusHasTheSettingsThatTheNodeWasProvenWith(t *testing.T) {
+	x, _, gate := nodeInService(t, "None")
+	proven := x.configuration()
+	if got := x.instance().Status.Configuration; got != proven {
+		t.Fatalf("after it has joined: %q, want %q", got, proven)
+	}
+	gate.shut(v1alpha1.ReasonCanarySoaking)
+	x.facts.Kubelet.Settings = `{"maxPods":77}`
+	wanted := x.configuration()
+	instance, _ := x.reconcile()
+	if instance.Status.Configuration != proven {
+		t.Errorf("while it waits: %q, want %q", instance.Status.Configuration, proven)
+	}
+	if last := gate.asked[len(gate.asked)-1]; last.Cause != v1alpha1.CauseConfiguration || last.Configuration != wanted || last.Begun {
+		t.Errorf("the gate was asked for %+v, and %q is wanted", last, wanted)
+	}
+	gate.closed = false
+	instance = x.until("the change", func(i *v1alpha1.WindowsInstance) bool {
+		return i.Status.Summary == v1alpha1.ReasonReady && i.Status.Configuration != proven
+	})
+	if instance.Status.Configuration != wanted {
+		t.Errorf("when it is done: %q, want %q", instance.Status.Configuration, wanted)
+	}
+	// An operator that did not write it was here before.
+	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.Configuration = "" })
+	dials := x.dials
+	if instance, _ = x.reconcile(); instance.Status.Configuration != wanted || x.dials > dials {
+		t.Errorf("of a node that is as it should be: %q, after %d connections", instance.Status.Configuration, x.dials-dials)
+	}
+}
+
+func TestAHostThatIsBeingChangedIsSaidToBe(t *testing.T) {
+	x, gate := draining(t)
+	gate.held = nil
+	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
+	s := x.answered(&plan.Facts{})
+	if o := x.rooms().turn.Acquire(t.Context(), s, x.node(), v1alpha1.CauseConfiguration); o != nil || !gate.asked[0].Begun {
+		t.Errorf("%+v; the gate was asked for %+v", o, gate.asked)
+	}
+}
+
+// A node that does not work because of the settings that it was given has failed with these: others must not follow it.
+func TestANodeThatNewSettingsHaveBrokenHasFailedWithThem(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*trial)
+		want   v1alpha1.DisruptionCause
+	}{
+		"other settings": {func(x *trial) { x.facts.Kubelet.Settings = `{"maxPods":77}` }, v1alpha1.CauseConfiguration},
+		"settings that pods do not feel": {func(x *trial) { x.facts.TrustedCAs = []string{selfSigned(t, "Example CA")} },
+			v1alpha1.CauseRepair},
+		"the settings that it had": {func(*trial) {}, v1alpha1.CauseRepair},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newTrial(t)
+			instance := ofMachine()
+			instance.Status.Version, instance.Status.Configuration = "1.2.3", x.configuration()
+			x.asNode(instance, x.key.Hash())
+			x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
+			x.breakNode()
+			c.change(x)
+			s := x.answered(&plan.Facts{})
+			x.rooms().changes.Note(s, x.node(), v1alpha1.ReasonChecksFailed, "kubelet: ends at once", "")
+			failed := s.Instance.Status.FailedChange
+			if failed.Cause != c.want || failed.Configuration != x.configuration() {
+				t.Errorf("it has failed with %+v", failed)
+			}
+			changed := nodespec.ChangedServices(instance.Status.Configuration, failed.Configuration)
+			if want := c.want == v1alpha1.CauseConfiguration; slices.Contains(changed, nodespec.ServiceKubelet) != want {
+				t.Errorf("changed are %q", changed)
+			}
+		})
+	}
+}
+
+// The other nodes wait for the first one with the settings also while it is tried again because of something else.
+func TestAFailureIsForgottenWithTheSettingsAndNotBefore(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*trial)
+		stays  bool
+	}{
+		"an authority that the host is to trust": {func(x *trial) { x.facts.TrustedCAs = []string{selfSigned(t, "Example CA")} }, true},
+		"other settings":                         {func(x *trial) { x.facts.Kubelet.Settings = `{"maxPods":78}` }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newTrial(t)
+			instance := ofMachine()
+			instance.Status.Version, instance.Status.Configuration = "1.2.3", x.configuration()
+			x.asNode(instance, x.key.Hash())
+			x.facts.Kubelet.Settings = `{"maxPods":77}`
+			failed := x.failedWith(x.instance(), v1alpha1.ReasonChecksFailed, 30*time.Minute).Status.FailedChange
+			x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) {
+				s.FailedChange.Cause, s.FailedChange.Configuration = v1alpha1.CauseConfiguration, x.configuration()
+			})
+			if x.reconcile(); x.dials > 0 {
+				t.Fatalf("%s was not to be tried yet", failed.SpecDigest)
+			}
+			c.change(x)
+			after, _ := x.reconcile()
+			if stays := after.Status.FailedChange != nil; stays != c.stays || x.dials == 0 {
+				t.Errorf("the failure stays: %t; %d connections", stays, x.dials)
+			}
+		})
+	}
+}

@@ -1,0 +1,76 @@
+package nodespec
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// A configuration identifies what pods on a node feel when it changes: the programs, arguments and files of its
+// services, as far as they follow from the cluster and the operator. It is a list of services, each with a digest:
+// "containerd=1f0c88b2a9d4 kubelet=77d05be1c3a6". Two hosts with the same settings have the same configuration, whatever
+// their names, addresses, subnets and certificates are.
+
+// anyInstance stands for every host.
+var anyInstance = Instance{Name: "any", NodeName: "any", NodeIP: "192.0.2.1"}
+
+// Configuration returns the configuration of every host that has these inputs, whatever host they are for.
+func Configuration(in Inputs) (string, error) {
+	in.Instance, in.PodSubnet = anyInstance, ""
+	spec, err := Make(in)
+	if err != nil {
+		return "", err
+	}
+	var parts []string
+	for _, service := range spec.Services {
+		if spec.restartIsFelt(service) {
+			parts = append(parts, service.Name+"="+spec.runsWith(service))
+		}
+	}
+	return strings.Join(parts, " "), nil
+}
+
+// ChangedServices returns the services that run with something else in one configuration than in another; none when
+// either is not known.
+func ChangedServices(from, to string) []string {
+	if from == "" || to == "" {
+		return nil
+	}
+	before := strings.Fields(from)
+	var names []string
+	for _, part := range strings.Fields(to) {
+		name, _, _ := strings.Cut(part, "=")
+		if !slices.Contains(before, part) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// restartIsFelt reports whether pods feel a restart of the service, or of one that Windows stops with it.
+func (s NodeSpec) restartIsFelt(service Service) bool {
+	return service.DisturbsPods || slices.ContainsFunc(s.Services, func(other Service) bool {
+		return slices.Contains(other.Dependencies, service.Name) && s.restartIsFelt(other)
+	})
+}
+
+// runsWith returns a digest of everything whose change restarts the service.
+func (s NodeSpec) runsWith(service Service) string {
+	var read []File
+	for _, file := range s.Files {
+		if slices.ContainsFunc(service.RestartOn, func(path string) bool { return SamePath(path, file.Path) }) {
+			read = append(read, file)
+		}
+	}
+	slices.SortFunc(read, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })
+	environment := slices.Sorted(slices.Values(service.Environment))
+	encoded, err := json.Marshal([]any{service.CommandLine, environment, read})
+	if err != nil {
+		panic("encode what service " + service.Name + " runs with: " + err.Error()) // as in Digest
+	}
+	sum := sha256.Sum256(encoded)
+	return short(hex.EncodeToString(sum[:]))
+}
