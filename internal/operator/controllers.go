@@ -16,6 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/disruption"
 	"github.com/windows-machine-config/wmco/internal/controller/instance"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/controller/monitoring"
 	"github.com/windows-machine-config/wmco/internal/controller/nodecondition"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
 	"github.com/windows-machine-config/wmco/internal/controller/orphan"
@@ -86,6 +87,9 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 	}
 	conditionsOfNodes := &nodecondition.Reconciler{Client: mgr.GetClient(), Namespace: c.Namespace, Events: eventRecorder, Clock: c.Clock}
 	orphans := &orphan.Reconciler{Client: mgr.GetClient(), Namespace: c.Namespace, Events: eventRecorder, Clock: c.Clock}
+	exporters := &monitoring.Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Events: eventRecorder, Conditions: conditions, Clock: c.Clock,
+	}
 	leftovers := &takeover.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Version: c.Version, Events: eventRecorder}
 	return pool, inTurn(
 		func() error { return facts.SetupWithManager(mgr) },
@@ -97,6 +101,7 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 		func() error { return conditionsOfNodes.SetupWithManager(mgr) },
 		func() error { return orphans.SetupWithManager(mgr) },
 		func() error { return leftovers.SetupWithManager(mgr) },
+		func() error { return exporters.SetupWithManager(mgr) },
 		func() error { return mgr.Add(changed) },
 		func() error { return mgr.Add(machineAPI) },
 		func() error { return mgr.Add(policies) },
