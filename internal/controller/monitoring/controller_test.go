@@ -75,8 +75,30 @@ func newFixture(t *testing.T) *fixture {
 	config, err := r.InstallOperator(t.Context(), "")
 	must(t, err)
 	f := &fixture{T: t, namespace: r.Namespace(), admin: clientOf(r.Config), operator: clientOf(config)}
+	t.Cleanup(f.clear)
 	f.start()
 	return f
+}
+
+// clear deletes what the operator has made: tests share the namespace.
+func (f *fixture) clear() {
+	ctx := context.WithoutCancel(f.Context())
+	object := metav1.ObjectMeta{Namespace: f.namespace, Name: monitoring.Name}
+	rules := empty("PrometheusRule")
+	rules.SetNamespace(f.namespace)
+	rules.SetName(monitoring.RulesName)
+	monitor := empty("ServiceMonitor")
+	monitor.SetNamespace(f.namespace)
+	monitor.SetName(monitoring.Name)
+	for _, o := range []client.Object{&corev1.Service{ObjectMeta: object}, rules, monitor,
+		&corev1.Endpoints{ObjectMeta: object}} { //nolint:staticcheck // Prometheus reads them
+		if err := client.IgnoreNotFound(f.admin.Delete(ctx, o)); err != nil {
+			f.Error(err)
+		}
+	}
+	if err := f.admin.DeleteAllOf(ctx, &discoveryv1.EndpointSlice{}, client.InNamespace(f.namespace)); err != nil {
+		f.Error(err)
+	}
 }
 
 // start is a new process of the operator.
@@ -155,9 +177,9 @@ func (f *fixture) node(name, ip string) *v1alpha1.WindowsInstance {
 		Labels:      map[string]string{corev1.LabelOSStable: "windows"},
 		Annotations: map[string]string{v1alpha1.AnnotationVersion: "12.0.0", v1alpha1.AnnotationInstance: name}}}
 	f.create(node)
-	// The API server taints new nodes, but not with the operator's taint.
+	before := node.DeepCopy()
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ip}}
-	must(f.T, f.admin.Status().Update(f.Context(), node))
+	must(f.T, f.admin.Status().Patch(f.Context(), node, client.MergeFrom(before)))
 	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name},
 		Spec: v1alpha1.WindowsInstanceSpec{Address: ip, Username: "Administrator", DesiredState: v1alpha1.DesiredStateNode,
 			Source: v1alpha1.Source{ConfigMapKey: ip}}}
