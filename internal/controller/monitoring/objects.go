@@ -173,6 +173,15 @@ func serviceMonitorSpec(namespace string) map[string]any {
 				"action": "replace", "sourceLabels": []any{"node"}, "regex": "(.+)", "replacement": "$1",
 				"targetLabel": "instance",
 			}},
+			// honorLabels stays false, so that no host can pass for another one. Of what the exporter says, only the namespace of
+			// a container's pod replaces a label of the target.
+			"metricRelabelings": []any{
+				map[string]any{
+					"action": "replace", "sourceLabels": []any{"__name__", "exported_namespace"}, "separator": ";",
+					"regex": "windows_container_.+;(.+)", "replacement": "$1", "targetLabel": "namespace",
+				},
+				map[string]any{"action": "labeldrop", "regex": "exported_namespace"},
+			},
 		}},
 	}
 }
