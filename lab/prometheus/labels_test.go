@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const monitorFile = "../../internal/controller/monitoring/testdata/servicemonitor.yaml"
+const monitorFile = "testdata/servicemonitor.yaml"
 
 // relabeling is one of a ServiceMonitor. The prometheus-operator gives it to Prometheus as it is.
 type relabeling struct {

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	rulesFile = "../../internal/controller/monitoring/testdata/rules.yaml"
+	rulesFile = "testdata/rules.yaml"
 	// scrape is the interval of the ServiceMonitor.
 	scrape = 30 * time.Second
 	// minutes are how long the exporter has been scraped.

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/internal/cluster"
@@ -34,10 +33,6 @@ const (
 	// annotationServing and annotationServingAlpha have the service CA keep a certificate in the named Secret.
 	annotationServing      = "service.beta.openshift.io/serving-cert-secret-name"
 	annotationServingAlpha = "service.alpha.openshift.io/serving-cert-secret-name"
-	// labelSkipMirror tells Kubernetes not to make an EndpointSlice of the Endpoints: those are there already.
-	labelSkipMirror = "endpointslice.kubernetes.io/skip-mirror"
-	// mostInEndpoints is how many addresses Kubernetes itself writes into Endpoints.
-	mostInEndpoints = 1000
 )
 
 // Kinds of the prometheus-operator, which a cluster need not have.
@@ -91,40 +86,6 @@ func service(namespace string) kept {
 // scrapedPorts reports whether the exporters' port is the only one of a Service.
 func scrapedPorts(ports []corev1.ServicePort) bool {
 	return len(ports) == 1 && ports[0].Name == portName && ports[0].Port == exporterPort
-}
-
-// endpoints returns the Endpoints object, which those versions of Prometheus read that do not read EndpointSlices.
-func endpoints(namespace string, addresses []address) kept {
-	var subsets []corev1.EndpointSubset
-	if len(addresses) > 0 {
-		listed := make([]corev1.EndpointAddress, 0, min(len(addresses), mostInEndpoints))
-		for _, a := range addresses[:cap(listed)] {
-			listed = append(listed, corev1.EndpointAddress{IP: a.ip, NodeName: ptr.To(a.node), TargetRef: targetOf(a)})
-		}
-		subsets = []corev1.EndpointSubset{{Addresses: listed,
-			Ports: []corev1.EndpointPort{{Name: portName, Port: exporterPort, Protocol: corev1.ProtocolTCP}}}}
-	}
-	return kept{
-		object: &corev1.Endpoints{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Endpoints"},
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Name},
-		},
-		fill: func(object client.Object) {
-			e, ok := object.(*corev1.Endpoints)
-			if !ok {
-				return
-			}
-			setIn(&e.Labels, labelName, Name)
-			setIn(&e.Labels, labelSkipMirror, "true")
-			delete(e.Annotations, corev1.EndpointsOverCapacity)
-			if len(addresses) > mostInEndpoints {
-				setIn(&e.Annotations, corev1.EndpointsOverCapacity, "truncated")
-			}
-			e.Subsets = subsets
-		},
-		// They belong to the Service of their name, which is the operator's.
-		older: func(client.Object) bool { return true },
-	}
 }
 
 // serviceMonitor tells the cluster's Prometheus to scrape the exporters.

@@ -31,11 +31,12 @@ func recordings() []recording {
 			`label_replace(`+busy+`, "mode", "system", "mode", "privileged")`) + `)`},
 		{"node_cpu_info", `group without (core, mode) (` + asLabel("cpu", "core", idle) + `)`},
 		{"instance:node_num_cpu:sum", `count without (core, mode) (` + idle + `)`},
-		{"instance:node_cpu_utilisation:rate1m", `1 - avg without (core, mode) (rate(` + idle + `[2m]))`},
+		{"instance:node_cpu_utilisation:rate1m", //nolint:misspell // others have chosen the name
+			`1 - avg without (core, mode) (rate(` + idle + `[2m]))`},
 		{"node_memory_MemTotal_bytes", `windows_memory_physical_total_bytes`},
 		{"node_memory_MemFree_bytes", `windows_memory_physical_free_bytes`},
 		{"node_memory_MemAvailable_bytes", `windows_memory_available_bytes`},
-		{"instance:node_memory_utilisation:ratio",
+		{"instance:node_memory_utilisation:ratio", //nolint:misspell // others have chosen the name
 			`1 - windows_memory_available_bytes / windows_memory_physical_total_bytes`},
 		{"node_filesystem_size_bytes", volume(`windows_logical_disk_size_bytes` + letters)},
 		{"node_filesystem_free_bytes", volume(`windows_logical_disk_free_bytes` + letters)},

@@ -22,7 +22,7 @@ func TestTheFilesAreThoseThatPrometheusWasTestedWith(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			path := filepath.Join("testdata", name)
+			path := filepath.Join("..", "..", "..", "lab", "prometheus", "testdata", name)
 			if *update {
 				if err := os.WriteFile(path, got, 0o600); err != nil {
 					t.Fatal(err)
