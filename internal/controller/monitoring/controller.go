@@ -130,8 +130,9 @@ func (r *Reconciler) look(ctx context.Context, namespace *corev1.Namespace) (sta
 func (r *Reconciler) keepAddresses(ctx context.Context) (client.Object, error) {
 	var nodes corev1.NodeList
 	var instances v1alpha1.WindowsInstanceList
-	if err := errors.Join(r.Client.List(ctx, &nodes),
-		r.Client.List(ctx, &instances, client.InNamespace(r.Namespace))); err != nil {
+	// They are only read, and there may be a thousand.
+	if err := errors.Join(r.Client.List(ctx, &nodes, client.UnsafeDisableDeepCopy),
+		r.Client.List(ctx, &instances, client.InNamespace(r.Namespace), client.UnsafeDisableDeepCopy)); err != nil {
 		return nil, fmt.Errorf("list Nodes and WindowsInstances: %w", err)
 	}
 	addresses, without := wanted(nodes.Items, instances.Items)
