@@ -126,7 +126,7 @@ func (r *Reconciler) look(ctx context.Context, namespace *corev1.Namespace) (sta
 
 // keepAddresses keeps the EndpointSlices and the Endpoints equal to the nodes in service. Nodes and instances are in
 // memory by now, because the controller starts after that: a restart of the operator takes no address away. It returns
-// the Endpoints object when it is that of others.
+// the Endpoints object when others own it.
 func (r *Reconciler) keepAddresses(ctx context.Context) (client.Object, error) {
 	var nodes corev1.NodeList
 	var instances v1alpha1.WindowsInstanceList

@@ -576,7 +576,7 @@ func TestManyNodes(t *testing.T) {
 	}
 }
 
-// many lists as many nodes as it is told.
+// many lists a number of nodes.
 type many struct {
 	client.Reader
 	count int

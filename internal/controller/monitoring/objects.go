@@ -15,9 +15,9 @@ import (
 
 // Names of the objects, as operators before version 12 have them.
 const (
-	// Name is that of the Service, the Endpoints and the ServiceMonitor.
+	// Name is the name of the Service, the Endpoints and the ServiceMonitor.
 	Name = "windows-exporter"
-	// RulesName is that of the PrometheusRule.
+	// RulesName is the name of the PrometheusRule.
 	RulesName = "windows-prometheus-k8s-rules"
 
 	portName     = "metrics"
@@ -47,7 +47,7 @@ type kept struct {
 	object client.Object
 	// fill puts into an object, new or present, all that the operator wants in it, but the label of its manager.
 	fill func(client.Object)
-	// older reports whether an object that nobody's label is on is that of an operator before version 12.
+	// older reports whether an operator before version 12 has made an object that has no manager's label.
 	older func(client.Object) bool
 }
 

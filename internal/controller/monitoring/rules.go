@@ -15,8 +15,8 @@ type recording struct {
 //     instance:node_cpu:rate:sum and instance:node_network_*:rate:sum come of these. A second rule would make each series
 //     twice.
 //   - The cluster's rules with job="node-exporter" leave Windows out. What they record is recorded here.
-//   - The console takes file systems with device=~"/.*", so that volume C: is device /C:. Volumes without a letter are those
-//     of the boot and of containers.
+//   - The console takes file systems with device=~"/.*", so that volume C: is device /C:. Volumes without a letter belong
+//     to the boot or to containers.
 //
 // Exporters are scraped every 30 seconds, so that a rate needs two minutes to have data always.
 func recordings() []recording {

@@ -50,7 +50,7 @@ func wanted(nodes []corev1.Node, instances []v1alpha1.WindowsInstance) (addresse
 		case ip == "":
 			without = append(without, unreachable{node, "it reports no usable IPv4 address of type InternalIP"})
 		case taken:
-			without = append(without, unreachable{node, "its address " + ip + " is that of Node " + holder + ", which is older"})
+			without = append(without, unreachable{node, "Node " + holder + ", which is older, has its address " + ip})
 		default:
 			holders[ip] = node.Name
 			addresses = append(addresses, address{node: node.Name, uid: node.UID, ip: ip})

@@ -146,7 +146,7 @@ func TestAnAddressThatCannotBeScrapedIsSaidAndHarmsNobody(t *testing.T) {
 	t.Run("the newer of two says whose address it is", func(t *testing.T) {
 		newer := windows("a", "10.0.0.7", func(n *corev1.Node) { n.CreationTimestamp = metav1.NewTime(noon.Add(time.Second)) })
 		_, without := wanted([]corev1.Node{newer, windows("b", "10.0.0.7")}, nil)
-		if len(without) != 1 || !strings.Contains(without[0].message, "10.0.0.7 is that of Node b") {
+		if len(without) != 1 || !strings.Contains(without[0].message, "Node b, which is older, has its address 10.0.0.7") {
 			t.Errorf("%+v", without)
 		}
 	})

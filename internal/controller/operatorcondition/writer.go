@@ -21,7 +21,7 @@ import (
 // ClusterSupported is the condition that reports whether the operator can serve the cluster.
 const ClusterSupported = "ClusterSupported"
 
-// NodesMonitored is the condition that reports whether the cluster's Prometheus is told to scrape Windows nodes.
+// NodesMonitored is the condition that reports whether the operator has the cluster's Prometheus scrape Windows nodes.
 const NodesMonitored = "NodesMonitored"
 
 // NameVariable is the environment variable in which OLM passes the name of the object.
