@@ -21,8 +21,8 @@ func MetricsServing(namespace string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: metricsServingSecret}
 }
 
-// UnusableServing returns what is wrong with the Secret of MetricsServing; nil when exporters can serve with it, and for
-// any other object.
+// UnusableServing returns what is wrong with the Secret of MetricsServing; nil when exporters can serve with it, and
+// for any other object.
 func UnusableServing(object runtime.Object) *Notice {
 	secret, ok := object.(*corev1.Secret)
 	if !ok || secret.Name != metricsServingSecret {
@@ -41,8 +41,8 @@ func UnusableServing(object runtime.Object) *Notice {
 }
 
 // readMetricsServing reads the exporters' certificate. Where it is absent they serve plain HTTP; one that is wrong is
-// an error, so that no exporter that serves HTTPS is made to serve plain HTTP. A reader that remembers the last good one
-// gives that instead.
+// an error, so that no exporter that serves HTTPS is made to serve plain HTTP. A reader that remembers the last good
+// one gives that instead.
 func readMetricsServing(namespace string) func(context.Context, client.Reader, *nodespec.Cluster) error {
 	return func(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
 		name := MetricsServing(namespace).String()

@@ -31,8 +31,8 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
 
-// All by name, also the creations: see create. The right to delete a Service or Endpoints is what OpenShift asks for when
-// an owner reference is taken away. How many EndpointSlices there are depends on the number of nodes.
+// All by name, also the creations: see create. The right to delete a Service or Endpoints is what OpenShift asks for
+// when an owner reference is taken away. How many EndpointSlices there are depends on the number of nodes.
 // +kubebuilder:rbac:groups="",namespace=system,resources=services;endpoints,resourceNames=windows-exporter,verbs=get;create;patch;update;delete
 // +kubebuilder:rbac:groups=discovery.k8s.io,namespace=system,resources=endpointslices,verbs=list;create;update;delete
 // +kubebuilder:rbac:groups=monitoring.coreos.com,namespace=system,resources=servicemonitors,resourceNames=windows-exporter,verbs=get;create;patch;update;delete
@@ -89,8 +89,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{RequeueAfter: interval}, nil
 }
 
-// look keeps all objects. The Service and the addresses are kept without the label as well: the Service is what gives the
-// exporters their certificate, and with the addresses the label is all that is missing.
+// look keeps all objects. The Service and the addresses are kept without the label as well: the Service is what gives
+// the exporters their certificate, and with the addresses the label is all that is missing.
 func (r *Reconciler) look(ctx context.Context, namespace *corev1.Namespace) (standing, error) {
 	exporters := service(r.Namespace)
 	switch state, err := r.keep(ctx, exporters); {
@@ -165,7 +165,8 @@ func (r *Reconciler) keepSlices(ctx context.Context, addresses []address) error 
 		}
 		count := len(slice.Endpoints)
 		if err := write(ctx, slice); err != nil {
-			return fmt.Errorf("write EndpointSlice %s/%s with the addresses of %d nodes: %w", r.Namespace, slice.Name, count, err)
+			return fmt.Errorf("write EndpointSlice %s/%s with the addresses of %d nodes: %w", r.Namespace, slice.Name,
+				count, err)
 		}
 		log.FromContext(ctx).Info("EndpointSlice written", "name", slice.Name, "addresses", count)
 	}

@@ -72,8 +72,8 @@ func (r *Reconciler) read(ctx context.Context, k kept) (client.Object, outcome, 
 	return found, inPlace, nil
 }
 
-// create makes the object by an apply and not by a create: that has the name in its URL, so that RBAC can bind the right
-// to it.
+// create makes the object by an apply and not by a create: that has the name in its URL, so that RBAC can bind the
+// right to it.
 func (r *Reconciler) create(ctx context.Context, k kept) (outcome, error) {
 	object, ok := k.object.DeepCopyObject().(client.Object)
 	if !ok {

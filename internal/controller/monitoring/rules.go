@@ -11,12 +11,12 @@ type recording struct {
 
 // recordings are the rules. Three things decide which there are:
 //
-//   - The cluster's rules for node_cpu_seconds_total and node_network_*_bytes_total take the series of every job, so that
-//     instance:node_cpu:rate:sum and instance:node_network_*:rate:sum come of these. A second rule would make each series
-//     twice.
+//   - The cluster's rules for node_cpu_seconds_total and node_network_*_bytes_total take the series of every job, so
+//     that instance:node_cpu:rate:sum and instance:node_network_*:rate:sum come of these. A second rule would make each
+//     series twice.
 //   - The cluster's rules with job="node-exporter" leave Windows out. What they record is recorded here.
-//   - The console takes file systems with device=~"/.*", so that volume C: is device /C:. Volumes without a letter belong
-//     to the boot or to containers.
+//   - The console takes file systems with device=~"/.*", so that volume C: is device /C:. Volumes without a letter
+//     belong to the boot or to containers.
 //
 // Exporters are scraped every 30 seconds, so that a rate needs two minutes to have data always.
 func recordings() []recording {

@@ -60,7 +60,8 @@ func ourSlice(slice *discoveryv1.EndpointSlice) bool {
 }
 
 // remaining returns a present slice with those of its addresses that are wanted, and takes them from the missing ones.
-func remaining(namespace string, was *discoveryv1.EndpointSlice, missing map[string]address) *discoveryv1.EndpointSlice {
+func remaining(namespace string, was *discoveryv1.EndpointSlice,
+	missing map[string]address) *discoveryv1.EndpointSlice {
 	slice := newSlice(namespace, was.Name)
 	slice.ResourceVersion = was.ResourceVersion
 	if was.AddressType != slice.AddressType {

@@ -113,8 +113,8 @@ func leaves(instance *v1alpha1.WindowsInstance) bool {
 	return false
 }
 
-// internalIPv4 returns the first address of a Node that an EndpointSlice may have; "" when there is none. The API server
-// refuses a whole slice for one other address.
+// internalIPv4 returns the first address of a Node that an EndpointSlice may have; "" when there is none. The API
+// server refuses a whole slice for one other address.
 func internalIPv4(node *corev1.Node) string {
 	for _, reported := range node.Status.Addresses {
 		if reported.Type != corev1.NodeInternalIP {

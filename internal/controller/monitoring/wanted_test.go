@@ -68,27 +68,40 @@ func annotated(annotations map[string]string) func(*corev1.Node) {
 //
 func TestWhichNodesAreScraped(t *testing.T) {
 	const ip = "10.0.0.7"
+	type instances = []v1alpha1.WindowsInstance
+	in, own := windows("a", ip), instances{instanceOf("a")}
+	of := func(changes ...func(*v1alpha1.WindowsInstance)) instances {
+		return instances{instanceOf("a", changes...)}
+	}
+	has := func(annotation, value string) corev1.Node {
+		return windows("a", ip, annotated(map[string]string{annotation: value}))
+	}
 	for name, c := range map[string]struct {
 		node      corev1.Node
-		instances []v1alpha1.WindowsInstance
+		instances instances
 		want      bool
 	}{
-		"a node in service":                            {windows("a", ip), []v1alpha1.WindowsInstance{instanceOf("a")}, true},
-		"one whose instance is being made again":       {windows("a", ip), nil, true},
-		"one that is restarting":                       {windows("a", ip, func(n *corev1.Node) { n.Status.Conditions = nil }), []v1alpha1.WindowsInstance{instanceOf("a")}, true},
-		"one that is being upgraded":                   {windows("a", ip, func(n *corev1.Node) { n.Spec.Unschedulable = true }), []v1alpha1.WindowsInstance{instanceOf("a")}, true},
-		"not one that has not been proven":             {windows("a", ip, tainted), []v1alpha1.WindowsInstance{instanceOf("a")}, false},
-		"not one that has just registered":             {windows("a", ip, annotated(nil)), []v1alpha1.WindowsInstance{instanceOf("a")}, false},
-		"not one that is being deleted":                {windows("a", ip, func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: noon} }), []v1alpha1.WindowsInstance{instanceOf("a")}, false},
-		"not one whose Machine is being deleted":       {windows("a", ip), []v1alpha1.WindowsInstance{instanceOf("a", unmanaged(v1alpha1.ReasonMachineDeleting))}, false},
-		"not one whose Machine has failed":             {windows("a", ip), []v1alpha1.WindowsInstance{instanceOf("a", unmanaged(v1alpha1.ReasonMachineFailed))}, false},
-		"one whose Machine is to be ignored":           {windows("a", ip), []v1alpha1.WindowsInstance{instanceOf("a", unmanaged(v1alpha1.ReasonMachineIgnored))}, true},
-		"not one whose host is being given back":       {windows("a", ip), []v1alpha1.WindowsInstance{instanceOf("a", removed)}, false},
-		"one that another instance goes on with":       {windows("a", ip), []v1alpha1.WindowsInstance{instanceOf("a", removed), instanceOf("a", func(i *v1alpha1.WindowsInstance) { i.Name = "other" })}, true},
-		"one that an older operator has configured":    {windows("a", ip, annotated(map[string]string{v1alpha1.AnnotationVersion: "11.0.0"})), nil, true},
-		"one that is being taken over":                 {windows("a", ip, annotated(map[string]string{v1alpha1.AnnotationTakenOverFrom: "11.0.0"})), nil, true},
-		"not one that nobody's operator knows":         {windows("a", ip, annotated(map[string]string{"a": "b"})), nil, false},
-		"not one that says it is a leaving instance's": {windows("a", ip), []v1alpha1.WindowsInstance{instanceOf("a", removed, func(i *v1alpha1.WindowsInstance) { i.Status.NodeRef = nil })}, false},
+		"a node in service":                      {in, own, true},
+		"one whose instance is being made again": {in, nil, true},
+		"one that is restarting":                 {windows("a", ip, func(n *corev1.Node) { n.Status.Conditions = nil }), own, true},
+		"one that is being upgraded":             {windows("a", ip, func(n *corev1.Node) { n.Spec.Unschedulable = true }), own, true},
+		"not one that has not been proven":       {windows("a", ip, tainted), own, false},
+		"not one that has just registered":       {windows("a", ip, annotated(nil)), own, false},
+		"not one that is being deleted": {windows("a", ip, func(n *corev1.Node) {
+			n.DeletionTimestamp = &metav1.Time{Time: noon}
+		}), own, false},
+		"not one whose Machine is being deleted": {in, of(unmanaged(v1alpha1.ReasonMachineDeleting)), false},
+		"not one whose Machine has failed":       {in, of(unmanaged(v1alpha1.ReasonMachineFailed)), false},
+		"one whose Machine is to be ignored":     {in, of(unmanaged(v1alpha1.ReasonMachineIgnored)), true},
+		"not one whose host is being given back": {in, of(removed), false},
+		"one that another instance goes on with": {in, instances{instanceOf("a", removed),
+			instanceOf("a", func(i *v1alpha1.WindowsInstance) { i.Name = "other" })}, true},
+		"one that an older operator has configured": {has(v1alpha1.AnnotationVersion, "11.0.0"), nil, true},
+		"one that is being taken over":              {has(v1alpha1.AnnotationTakenOverFrom, "11.0.0"), nil, true},
+		"not one that nobody's operator knows":      {has("a", "b"), nil, false},
+		"not one that says it is a leaving instance's": {in, of(removed, func(i *v1alpha1.WindowsInstance) {
+			i.Status.NodeRef = nil
+		}), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			addresses, without := wanted([]corev1.Node{c.node}, c.instances)
