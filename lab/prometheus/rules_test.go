@@ -163,7 +163,7 @@ func (m *monitored) ask(expr string) promql.Vector {
 }
 
 // What the console asks for in its list of nodes, on the page of a node and on that of a pod, and what the cluster's
-// rules and the dashboards for Linux nodes read.
+// rules and the dashboards for Linux nodes read., L-17
 func TestTheConsoleHasFiguresOfWindowsNodes(t *testing.T) {
 	m := newMonitored(t)
 	for name, c := range map[string]struct {
