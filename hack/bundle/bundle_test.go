@@ -22,6 +22,9 @@ import (
 
 const root = "../.."
 
+// prometheus is the name of OpenShift's Prometheus, and of what it may do here.
+const prometheus = "prometheus-k8s"
+
 func read(t *testing.T) *sources {
 	t.Helper()
 	lines := support.ReleaseLines()
@@ -124,7 +127,7 @@ func TestTheBundleInstallsWhatDeployInstalls(t *testing.T) {
 			t.Errorf("owned %v, deploy/ has %v", owned, want)
 		}
 	})
-	t.Run("nothing but CSV, definitions, the metrics' Service and the rights of the nodes' programs: no finalizer, no webhook", func(t *testing.T) {
+	t.Run("nothing but CSV, definitions, the metrics' Service and the rights of the nodes' programs and Prometheus: no finalizer, no webhook", func(t *testing.T) {
 		guide, err := os.ReadFile(filepath.Join(root, "docs", "uninstall.md"))
 		if err != nil {
 			t.Fatal(err)
@@ -140,8 +143,8 @@ func TestTheBundleInstallsWhatDeployInstalls(t *testing.T) {
 				if object.Name != packageName+"-metrics" || object.Namespace != "" {
 					t.Errorf("%s is %s in namespace %q", name, object.Name, object.Namespace)
 				}
-			case "Role": // goes with the ClusterServiceVersion, and at the latest with the namespace
-				if object.Name != packageName+"-agents" || object.Namespace != "" {
+			case "Role", "RoleBinding": // go with the ClusterServiceVersion, and at the latest with the namespace
+				if object.Name != prometheus || object.Namespace != "" {
 					t.Errorf("%s is %s in namespace %q", name, object.Name, object.Namespace)
 				}
 			case "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding": // OLM leaves them
@@ -183,6 +186,27 @@ func TestTheBundleInstallsWhatDeployInstalls(t *testing.T) {
 		}
 		group := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:cloud-node-managers"}}
 		if diff := cmp.Diff(group, binding.Subjects); diff != "" || binding.RoleRef.Name != role.Name {
+			t.Errorf("role %s: %s", binding.RoleRef.Name, diff)
+		}
+	})
+	t.Run("OpenShift's Prometheus finds the nodes' exporters in the operator's namespace, and reads nothing else", func(t *testing.T) {
+		var role rbacv1.Role
+		var binding rbacv1.RoleBinding
+		for file, into := range map[string]any{"role_" + prometheus: &role, "rolebinding_" + prometheus: &binding} {
+			if err := yaml.UnmarshalStrict(s.nodeRights[file], into); err != nil {
+				t.Fatal(err)
+			}
+		}
+		reads := []string{"get", "list", "watch"}
+		want := []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"services", "endpoints", "pods"}, Verbs: reads},
+			{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: reads},
+		}
+		if diff := cmp.Diff(want, role.Rules); diff != "" {
+			t.Error(diff)
+		}
+		account := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "openshift-monitoring", Name: prometheus}}
+		if diff := cmp.Diff(account, binding.Subjects); diff != "" || binding.RoleRef.Name != role.Name {
 			t.Errorf("role %s: %s", binding.RoleRef.Name, diff)
 		}
 	})

@@ -31,7 +31,7 @@ type sources struct {
 	clusterRole rbacv1.ClusterRole
 	role        rbacv1.Role
 	definitions map[string][]byte // YAML, by name
-	nodeRights  map[string][]byte // what the nodes' programs may do: YAML, by kind and name
+	nodeRights  map[string][]byte // what the nodes' programs and Prometheus may do: YAML, by kind and name
 	services    map[string][]byte // YAML, by name
 }
 
@@ -106,12 +106,18 @@ func (s *sources) take(r *resource.Resource) error {
 		}
 		s.nodeRights[strings.ToLower(kind)+"_"+name], err = withoutNamespace(data)
 		return err
+	case "RoleBinding":
+		if name == packageName {
+			return nil
+		}
+		s.nodeRights[strings.ToLower(kind)+"_"+name], err = withoutNamespace(data)
+		return err
 	case "CustomResourceDefinition":
 		s.definitions[name] = data
 	case "Service":
 		s.services[name], err = withoutNamespace(data)
 		return err
-	case "Namespace", "ServiceAccount", "RoleBinding":
+	case "Namespace", "ServiceAccount":
 	default:
 		return fmt.Errorf("hack/bundle does not know what OLM is to do with this kind: teach it")
 	}

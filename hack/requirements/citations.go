@@ -26,7 +26,8 @@ func (p proof) String() string { return p.file + ": " + p.test }
 
 // realComponents are folders of the lab whose tests give what the product writes to the real programs of a node, and
 // show something of both.
-var realComponents = []string{"lab/controlplane/kubelet/", "lab/controlplane/kubeproxy/", "lab/wine/components/"}
+var realComponents = []string{"lab/controlplane/kubelet/", "lab/controlplane/kubeproxy/", "lab/prometheus/",
+	"lab/wine/components/"}
 
 // inLab reports whether the test is one of the lab, to which the simulated machine belongs: it shows nothing of the
 // product.

@@ -17,6 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/desired"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/controller/monitoring"
 	"github.com/windows-machine-config/wmco/internal/controller/nodecondition"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
 	"github.com/windows-machine-config/wmco/internal/controller/orphan"
@@ -85,9 +86,6 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 		resource: admission.Resource, served: servedBy(clientset.Discovery().RESTClient()), clock: c.Clock, log: c.Logger,
 		start: func() error { return guards.SetupWithManager(mgr) }, missing: guards.TellNotServed,
 	}
-	conditionsOfNodes := &nodecondition.Reconciler{Client: mgr.GetClient(), Namespace: c.Namespace, Events: eventRecorder, Clock: c.Clock}
-	orphans := &orphan.Reconciler{Client: mgr.GetClient(), Namespace: c.Namespace, Events: eventRecorder, Clock: c.Clock}
-	leftovers := &takeover.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Version: c.Version, Events: eventRecorder}
 	return pool, inTurn(
 		func() error { return facts.SetupWithManager(mgr) },
 		func() error { return hosts.SetupWithManager(mgr) },
@@ -95,9 +93,7 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 		func() error { return requests.SetupWithManager(mgr) },
 		func() error { return instances.SetupWithManager(mgr, instancesChanged) },
 		func() error { return disruptions.SetupWithManager(mgr) },
-		func() error { return conditionsOfNodes.SetupWithManager(mgr) },
-		func() error { return orphans.SetupWithManager(mgr) },
-		func() error { return leftovers.SetupWithManager(mgr) },
+		func() error { return c.addNodeControllers(mgr, eventRecorder, conditions) },
 		func() error { return mgr.Add(changed) },
 		func() error { return mgr.Add(machineAPI) },
 		func() error { return mgr.Add(policies) },
@@ -124,6 +120,23 @@ func inTurn(setups ...func() error) error {
 		}
 	}
 	return nil
+}
+
+// addNodeControllers adds the controllers that follow Nodes and change no host.
+func (c Config) addNodeControllers(mgr ctrl.Manager, eventRecorder events.EventRecorder,
+	conditionsForOLM *operatorcondition.Writer) error {
+	conditionsOfNodes := &nodecondition.Reconciler{Client: mgr.GetClient(), Namespace: c.Namespace, Events: eventRecorder, Clock: c.Clock}
+	orphans := &orphan.Reconciler{Client: mgr.GetClient(), Namespace: c.Namespace, Events: eventRecorder, Clock: c.Clock}
+	exporters := &monitoring.Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Events: eventRecorder, Conditions: conditionsForOLM, Clock: c.Clock,
+	}
+	leftovers := &takeover.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Version: c.Version, Events: eventRecorder}
+	return inTurn(
+		func() error { return conditionsOfNodes.SetupWithManager(mgr) },
+		func() error { return orphans.SetupWithManager(mgr) },
+		func() error { return leftovers.SetupWithManager(mgr) },
+		func() error { return exporters.SetupWithManager(mgr) },
+	)
 }
 
 // addMachineControllers adds the controllers that work with Machines.

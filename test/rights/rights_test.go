@@ -25,6 +25,8 @@ const (
 	ownNamespace   = " in its own namespace"
 
 	sameEvent = "counts an event that happens again within minutes, which any event of the operator may"
+	offAgain  = "takes away what the label of the namespace no longer asks for: the tests of internal/controller/monitoring"
+	adopts    = "corrects what somebody changed or an older operator left: the tests of internal/controller/monitoring"
 	putBack   = "puts back what somebody changed: the tests of internal/controller/admission"
 	newOwner  = "OpenShift asks for it when an owner reference is written (OwnerReferencesPermissionEnforcement)"
 )
@@ -39,7 +41,14 @@ var notExercised = map[string]string{
 	"update validatingadmissionpolicybindings" + admissionGroup:                     putBack,
 	"delete validatingadmissionpolicies" + admissionGroup:                           newOwner,
 	"delete validatingadmissionpolicybindings" + admissionGroup:                     newOwner,
-	"patch nodes/status": "says that an agent is silent, after 15 minutes: internal/controller/nodecondition",
+	"delete servicemonitors.monitoring.coreos.com" + ownNamespace:                   offAgain,
+	"delete prometheusrules.monitoring.coreos.com" + ownNamespace:                   offAgain,
+	"update servicemonitors.monitoring.coreos.com" + ownNamespace:                   adopts,
+	"update prometheusrules.monitoring.coreos.com" + ownNamespace:                   adopts,
+	"update services" + ownNamespace:                                                adopts,
+	"delete services" + ownNamespace:                                                newOwner,
+	"delete endpoints" + ownNamespace:                                               newOwner,
+	"patch nodes/status":                                                            "says that an agent is silent, after 15 minutes: internal/controller/nodecondition",
 }
 
 // excepted tells why a right need not be used; "" if it must.

@@ -3,7 +3,9 @@ package clusterconfig
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
@@ -24,15 +26,20 @@ import (
 // without this, every node would lose what the objects hold and get it again.
 const lastingAbsence = absence.Grace
 
-// graceReader is a reader that gives optional objects that are absent for a moment as they were.
+// graceReader is a reader that gives optional objects that are absent for a moment as they were. Of an exporters'
+// certificate that cannot be used it gives the last good one, for as long as it takes: all else of the cluster is
+// followed meanwhile, and exporters serve HTTPS.
 type graceReader struct {
 	client.Reader
 	clock clock.PassiveClock
 	kept  map[keptKey]keptObject
+	// unusable is what is wrong with objects of which the last good ones are given.
+	unusable map[keptKey]cluster.Notice
 }
 
 func newGraceReader(reader client.Reader) *graceReader {
-	return &graceReader{Reader: reader, clock: clock.RealClock{}, kept: map[keptKey]keptObject{}}
+	return &graceReader{Reader: reader, clock: clock.RealClock{}, kept: map[keptKey]keptObject{},
+		unusable: map[keptKey]cluster.Notice{}}
 }
 
 // keptKey is an object, or with an empty name a list of all objects of a kind.
@@ -67,9 +74,13 @@ func (r *graceReader) List(ctx context.Context, list client.ObjectList, options 
 
 // given puts into object what nodes are to have, after it was read with the result err.
 func (r *graceReader) given(ctx context.Context, key keptKey, object runtime.Object, err error) error {
+	delete(r.unusable, key)
 	switch {
 	case !isOptional(object):
 		return err
+	case err == nil && r.keepsFor(key, object):
+		r.kept[key] = r.kept[key].found(r.kept[key].last)
+		give(r.kept[key].last, object)
 	case err == nil:
 		r.kept[key] = r.kept[key].found(object.DeepCopyObject())
 	case cluster.IsAbsent(err):
@@ -83,10 +94,29 @@ func (r *graceReader) given(ctx context.Context, key keptKey, object runtime.Obj
 			log.FromContext(ctx).Info("an object is absent; for some time nodes keep what it contained",
 				"object", key.String(), "time", lastingAbsence)
 		}
-		reflect.ValueOf(object).Elem().Set(reflect.ValueOf(now.given.DeepCopyObject()).Elem())
+		give(now.given, object)
 		return nil
 	}
 	return err
+}
+
+// keepsFor reports whether an object cannot be used, and there is a good one to give in its place.
+func (r *graceReader) keepsFor(key keptKey, object runtime.Object) bool {
+	fault := cluster.UnusableServing(object)
+	if fault == nil || r.kept[key].last == nil {
+		return false
+	}
+	fault.Message += " Until then, exporters keep the certificate that they have."
+	r.unusable[key] = *fault
+	return true
+}
+
+// notices returns what is wrong with the objects in whose place others were given by the last read.
+func (r *graceReader) notices() []cluster.Notice { return slices.Collect(maps.Values(r.unusable)) }
+
+// give sets an object to another one of its type.
+func give(from, to runtime.Object) {
+	reflect.ValueOf(to).Elem().Set(reflect.ValueOf(from.DeepCopyObject()).Elem())
 }
 
 // confirm remembers the objects of a read of the cluster that was good.

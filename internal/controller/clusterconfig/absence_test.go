@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -347,6 +348,45 @@ func TestAnAbsenceOfWhichNothingIsKnownCountsAtOnce(t *testing.T) {
 	})
 }
 
+// The rest of the cluster is followed meanwhile, and no exporter is made to serve plain HTTP. R-087
+func TestACertificateThatCannotBeUsedIsANotice(t *testing.T) {
+	for name, data := range map[string]map[string][]byte{
+		"an empty Secret": nil,
+		"no key":          {corev1.TLSCertKey: servingCertificate(t).Data[corev1.TLSCertKey]},
+		"another's key": {corev1.TLSCertKey: servingCertificate(t).Data[corev1.TLSCertKey],
+			corev1.TLSPrivateKeyKey: servingCertificate(t).Data[corev1.TLSPrivateKeyKey]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, good := newAbsences(t), servingCertificate(t)
+			a.makes(good)
+			a.reads(1)
+			bad := good.DeepCopy()
+			bad.Data = data
+			a.must(a.client.Update(t.Context(), bad))
+			a.reads(0)
+			a.serves(good)
+			notices := a.kept.notices()
+			if len(notices) != 1 || notices[0].Object != "Secret "+client.ObjectKeyFromObject(good).String() ||
+				!strings.Contains(notices[0].Message, "keep the certificate") {
+				t.Errorf("the notices are %v", notices)
+			}
+			a.afterwards(10*lastingAbsence, 0)
+			a.serves(good)
+			a.makes(pullSecretFor("registry.example.com"))
+			a.reads(1)
+			a.pulls("registry.example.com")
+			a.serves(good)
+			next := servingCertificate(t)
+			a.must(a.client.Update(t.Context(), next))
+			a.reads(1)
+			a.serves(next)
+			if notices := a.kept.notices(); len(notices) > 0 {
+				t.Errorf("afterwards the notices are %v", notices)
+			}
+		})
+	}
+}
+
 //
 func TestASecretIsKeptFromTheLastGoodRead(t *testing.T) {
 	t.Run("when it was garbage before it was deleted", func(t *testing.T) {
@@ -356,9 +396,9 @@ func TestASecretIsKeptFromTheLastGoodRead(t *testing.T) {
 		a.reads(1)
 		a.deletes(secret)
 		a.makes(garbage)
-		a.reads(1)
+		a.reads(0)
 		a.deletes(garbage)
-		a.reads(1)
+		a.reads(0)
 		a.serves(secret)
 		a.afterwards(lastingAbsence, 1)
 		a.serves(nil)

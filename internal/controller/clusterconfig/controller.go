@@ -115,7 +115,7 @@ func (s *Source) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 		}
 		// Of a cluster that cannot be used it is not known what would be followed.
 		if err == nil {
-			if err := s.Report.reportSettings(ctx, notices); err != nil {
+			if err := s.Report.reportSettings(ctx, append(notices, s.kept.notices()...)); err != nil {
 				return ctrl.Result{}, err
 			}
 		}

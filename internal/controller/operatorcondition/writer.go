@@ -21,6 +21,9 @@ import (
 // ClusterSupported is the condition that reports whether the operator can serve the cluster.
 const ClusterSupported = "ClusterSupported"
 
+// NodesMonitored is the condition that reports whether the operator has the cluster's Prometheus scrape Windows nodes.
+const NodesMonitored = "NodesMonitored"
+
 // NameVariable is the environment variable in which OLM passes the name of the object.
 const NameVariable = "OPERATOR_CONDITION_NAME"
 

@@ -1,0 +1,194 @@
+// Package monitoring lets the cluster's Prometheus find the exporters of Windows nodes. It owns the Service, the
+// EndpointSlices, the Endpoints, the ServiceMonitor and the PrometheusRule of these exporters, and no other object. It
+// reads Nodes and WindowsInstances, and never changes them.
+package monitoring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
+)
+
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",namespace=system,resources=namespaces,verbs=get
+// +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps,namespace=system,resources=deployments,resourceNames=windows-machine-config-operator,verbs=get
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
+
+// All by name, also the creations: see create. The right to delete a Service or Endpoints is what OpenShift asks for
+// when an owner reference is taken away. How many EndpointSlices there are depends on the number of nodes.
+// +kubebuilder:rbac:groups="",namespace=system,resources=services;endpoints,resourceNames=windows-exporter,verbs=get;create;patch;update;delete
+// +kubebuilder:rbac:groups=discovery.k8s.io,namespace=system,resources=endpointslices,verbs=list;create;update;delete
+// +kubebuilder:rbac:groups=monitoring.coreos.com,namespace=system,resources=servicemonitors,resourceNames=windows-exporter,verbs=get;create;patch;update;delete
+// +kubebuilder:rbac:groups=monitoring.coreos.com,namespace=system,resources=prometheusrules,resourceNames=windows-prometheus-k8s-rules,verbs=get;create;patch;update;delete
+
+const (
+	// interval is how often everything is looked at though no node has changed: the label of the namespace, the kinds of
+	// the prometheus-operator, and what others have done to the objects. A look costs six reads, and holds nothing in
+	// memory.
+	interval = time.Minute
+	// gathering is how long changes of nodes are gathered: many come together.
+	gathering = 300 * time.Millisecond
+)
+
+// Reconciler keeps the objects. Only one goroutine may use it.
+type Reconciler struct {
+	// Client reads Nodes and WindowsInstances from the manager's cache.
+	Client client.Client
+	// Live reads the API server.
+	Live client.Reader
+	// Namespace is the operator's own.
+	Namespace  string
+	Events     events.EventRecorder
+	Conditions *operatorcondition.Writer
+	Clock      clock.WithTicker
+
+	// told is how it stood at the last event; zero when none was needed yet. counted is the reason that the metric has.
+	told    standing
+	counted string
+	// unreachable is what was said of Nodes, by their UID.
+	unreachable map[string]string
+}
+
+// Reconcile looks at everything once, and writes the differences.
+func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	namespace := &corev1.Namespace{}
+	err := r.Live.Get(ctx, client.ObjectKey{Name: r.Namespace}, namespace)
+	if apierrors.IsNotFound(err) || err == nil && !namespace.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil // the operator is being uninstalled, and its objects go with the namespace
+	}
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("read Namespace %s, the operator's own: %w", r.Namespace, err)
+	}
+	s, err := r.look(ctx, namespace)
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: gathering}, nil // somebody else has written meanwhile
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.report(ctx, s); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: interval}, nil
+}
+
+// look keeps all objects. The Service and the addresses are kept without the label as well: the Service is what gives
+// the exporters their certificate, and with the addresses the label is all that is missing.
+func (r *Reconciler) look(ctx context.Context, namespace *corev1.Namespace) (standing, error) {
+	exporters := service(r.Namespace)
+	switch state, err := r.keep(ctx, exporters); {
+	case err != nil:
+		return standing{}, err
+	case state == ofOthers:
+		return blocked(false, exporters.object), nil // its addresses are not ours to set
+	}
+	listed, err := r.keepAddresses(ctx)
+	if err != nil {
+		return standing{}, err
+	}
+	monitor, recorded := serviceMonitor(r.Namespace), rules(r.Namespace)
+	if namespace.Labels[labelMonitoring] != "true" {
+		return unlabeled(r.Namespace), errors.Join(r.drop(ctx, monitor), r.drop(ctx, recorded))
+	}
+	scraped, err := r.keep(ctx, monitor)
+	ruled, err2 := r.keep(ctx, recorded)
+	switch err := errors.Join(err, err2); {
+	case err != nil:
+		return standing{}, err
+	case scraped == ofOthers:
+		return blocked(false, monitor.object), nil
+	case scraped == notServed, ruled == notServed:
+		return monitoringNotServed(), nil
+	case ruled == ofOthers:
+		return blocked(true, recorded.object), nil
+	case listed != nil:
+		return blocked(true, listed), nil
+	}
+	return enabled(), nil
+}
+
+// keepAddresses keeps the EndpointSlices and the Endpoints equal to the nodes in service. Nodes and instances are in
+// memory by now, because the controller starts after that: a restart of the operator takes no address away. It returns
+// the Endpoints object when others own it.
+func (r *Reconciler) keepAddresses(ctx context.Context) (client.Object, error) {
+	var nodes corev1.NodeList
+	var instances v1alpha1.WindowsInstanceList
+	// They are only read, and there may be a thousand.
+	if err := errors.Join(r.Client.List(ctx, &nodes, client.UnsafeDisableDeepCopy),
+		r.Client.List(ctx, &instances, client.InNamespace(r.Namespace), client.UnsafeDisableDeepCopy)); err != nil {
+		return nil, fmt.Errorf("list Nodes and WindowsInstances: %w", err)
+	}
+	addresses, without := wanted(nodes.Items, instances.Items)
+	r.tellUnreachable(without)
+	if err := r.keepSlices(ctx, addresses); err != nil {
+		return nil, err
+	}
+	nodesMonitored.Set(float64(len(addresses)))
+	list := endpoints(r.Namespace, addresses)
+	state, err := r.keep(ctx, list)
+	if state == ofOthers {
+		return list.object, err
+	}
+	return nil, err
+}
+
+// keepSlices writes the EndpointSlices that differ. One that somebody has written to meanwhile is looked at again.
+func (r *Reconciler) keepSlices(ctx context.Context, addresses []address) error {
+	var present discoveryv1.EndpointSliceList
+	if err := r.Live.List(ctx, &present, client.InNamespace(r.Namespace)); err != nil {
+		return fmt.Errorf("list EndpointSlices in namespace %s: %w", r.Namespace, err)
+	}
+	changes := sliced(r.Namespace, present.Items, addresses)
+	for _, slice := range changes.write {
+		write := r.Client.Create
+		if slice.ResourceVersion != "" {
+			write = func(ctx context.Context, object client.Object, _ ...client.CreateOption) error {
+				return r.Client.Update(ctx, object)
+			}
+		}
+		count := len(slice.Endpoints)
+		if err := write(ctx, slice); err != nil {
+			return fmt.Errorf("write EndpointSlice %s/%s with the addresses of %d nodes: %w", r.Namespace, slice.Name,
+				count, err)
+		}
+		log.FromContext(ctx).Info("EndpointSlice written", "name", slice.Name, "addresses", count)
+	}
+	for _, slice := range changes.remove {
+		version := slice.ResourceVersion
+		err := r.Client.Delete(ctx, slice, client.Preconditions{ResourceVersion: &version})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete EndpointSlice %s/%s, which has no address left: %w", r.Namespace, slice.Name, err)
+		}
+	}
+	return nil
+}
+
+// deployment is what events are about. Where the operator is run by something else they have its name all the same:
+// people look for it.
+func (r *Reconciler) deployment(ctx context.Context) *appsv1.Deployment {
+	found := &appsv1.Deployment{}
+	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: manager}, found); err != nil {
+		return &appsv1.Deployment{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: manager},
+		}
+	}
+	return found
+}

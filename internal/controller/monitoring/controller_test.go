@@ -1,0 +1,322 @@
+package monitoring_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/monitoring"
+)
+
+// R-135, R-137, R-143, R-159, R-167
+func TestNodesAreScrapedWhileTheyAreInService(t *testing.T) {
+	f := newFixture(t)
+	f.look()
+	if got := f.listed(); len(got) > 0 || f.monitor() == nil || f.rules() == nil {
+		t.Fatalf("without nodes %v are listed", got)
+	}
+	f.node("win-a", "10.0.0.1")
+	instance := f.node("win-b", "10.0.0.2")
+	both := []string{"win-a 10.0.0.1", "win-b 10.0.0.2"}
+	f.look()
+	if got := f.listed(); !slices.Equal(got, both) {
+		t.Fatalf("%v are listed", got)
+	}
+	t.Run("a look at what is right writes nothing", func(t *testing.T) {
+		if writes := f.look(); writes > 0 {
+			t.Errorf("%d writes", writes)
+		}
+	})
+	t.Run("nor does another process of the operator, which takes nothing away", func(t *testing.T) {
+		f.start()
+		if writes := f.look(); writes > 0 || !slices.Equal(f.listed(), both) {
+			t.Errorf("%d writes", writes)
+		}
+	})
+	t.Run("no event says what was well from the beginning", func(t *testing.T) {
+		if said := f.said(); len(said) > 0 {
+			t.Errorf("%v", said)
+		}
+	})
+	t.Run("Kubernetes makes no slice of the Endpoints", func(t *testing.T) {
+		if got := f.slices(); len(got) != 1 {
+			t.Errorf("%d slices", len(got))
+		}
+	})
+	t.Run("one that leaves is taken out before its Node goes", func(t *testing.T) {
+		instance.Spec.DesiredState = v1alpha1.DesiredStateRemoved
+		must(t, f.admin.Update(t.Context(), instance))
+		if writes := f.look(); writes != 2 || !slices.Equal(f.listed(), both[:1]) {
+			t.Errorf("after %d writes %v are listed", writes, f.listed())
+		}
+	})
+	t.Run("the last one leaves no slice", func(t *testing.T) {
+		must(t, f.admin.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-a"}}))
+		if f.look(); len(f.slices()) > 0 || len(f.listed()) > 0 {
+			t.Errorf("%v", f.slices())
+		}
+	})
+}
+
+// R-135
+func TestTheObjectsSayWhatPrometheusNeeds(t *testing.T) {
+	f := newFixture(t)
+	f.look()
+	service := &corev1.Service{}
+	must(t, f.admin.Get(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "windows-exporter"}, service))
+	if service.Annotations["service.beta.openshift.io/serving-cert-secret-name"] != "windows-machine-config-operator-tls" ||
+		service.Labels["name"] != "windows-exporter" || len(service.Spec.Selector) > 0 ||
+		len(service.Spec.Ports) != 1 || service.Spec.Ports[0].Name != "metrics" || service.Spec.Ports[0].Port != 9182 {
+		t.Errorf("the Service is %+v", service)
+	}
+	spec, _, _ := unstructured.NestedSlice(f.monitor().Object, "spec", "endpoints")
+	endpoint, _ := spec[0].(map[string]any)
+	tls, _ := endpoint["tlsConfig"].(map[string]any)
+	if endpoint["scheme"] != "https" || endpoint["port"] != "metrics" || endpoint["honorLabels"] == true ||
+		tls["serverName"] != "windows-exporter."+f.namespace+".svc" || tls["insecureSkipVerify"] == true ||
+		!strings.HasSuffix(fmt.Sprint(tls["caFile"]), "/service-ca.crt") {
+		t.Errorf("the ServiceMonitor scrapes %v", endpoint)
+	}
+}
+
+// R-141, R-142
+func TestTheLabelOfTheNamespaceTurnsMonitoringOnAndOff(t *testing.T) {
+	f := newFixture(t)
+	f.label("null")
+	f.node("win-a", "10.0.0.1")
+	f.look()
+	said := f.said()
+	if len(said) != 1 || !strings.HasPrefix(said[0], "Warning MonitoringDisabled") ||
+		!strings.Contains(said[0], "oc label namespace "+f.namespace+" "+monitoringLabel+"=true") {
+		t.Errorf("it is said %q", said)
+	}
+	if f.monitor() != nil || f.rules() != nil {
+		t.Error("there is a ServiceMonitor or a PrometheusRule")
+	}
+	if got := f.listed(); len(got) != 1 {
+		t.Errorf("%v are listed", got)
+	}
+	if writes := f.look(); writes > 0 || len(f.said()) > 0 {
+		t.Errorf("%d writes", writes)
+	}
+	f.label(`"true"`)
+	f.look()
+	if said := f.said(); len(said) != 1 || !strings.HasPrefix(said[0], "Normal MonitoringEnabled") {
+		t.Errorf("it is said %q", said)
+	}
+	if f.monitor() == nil || f.rules() == nil {
+		t.Fatal("there is no ServiceMonitor or no PrometheusRule")
+	}
+	f.label(`"false"`)
+	f.look()
+	if f.monitor() != nil || f.rules() != nil || len(f.listed()) != 1 {
+		t.Error("the ServiceMonitor or the PrometheusRule stays")
+	}
+}
+
+// What operators before version 12 have left is taken over, wrong addresses included. R-159, R-167
+func TestTheObjectsOfAnOlderOperatorAreTakenOver(t *testing.T) {
+	f := newFixture(t)
+	f.node("win-a", "10.0.0.1")
+	csv := metav1.OwnerReference{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion",
+		Name: "windows-machine-config-operator.v11.0.0", UID: "gone"}
+	meta := metav1.ObjectMeta{Namespace: f.namespace, Name: monitoring.Name, Labels: map[string]string{"name": monitoring.Name}}
+	service := &corev1.Service{ObjectMeta: *meta.DeepCopy(), Spec: corev1.ServiceSpec{
+		Ports: []corev1.ServicePort{{Name: "metrics", Port: 9182}}}}
+	service.Annotations = map[string]string{
+		"service.alpha.openshift.io/serving-cert-secret-name": "windows-machine-config-operator-tls"}
+	list := &corev1.Endpoints{ObjectMeta: *meta.DeepCopy(), //nolint:staticcheck // Prometheus reads them
+		Subsets: []corev1.EndpointSubset{{ //nolint:staticcheck // Prometheus reads them
+			Addresses: []corev1.EndpointAddress{{IP: "10.0.0.99", TargetRef: &corev1.ObjectReference{Kind: "Node", Name: "gone"}}},
+			Ports:     []corev1.EndpointPort{{Name: "metrics", Port: 9182}},
+		}}}
+	monitor := empty("ServiceMonitor")
+	monitor.Object["spec"] = map[string]any{
+		"selector": map[string]any{"matchLabels": map[string]any{"k8s-app": "kubelet"}},
+		"endpoints": []any{map[string]any{"port": "https-metrics", "scheme": "https",
+			"tlsConfig": map[string]any{"serverName": "windows-exporter." + f.namespace + ".svc"}}},
+	}
+	recorded := empty("PrometheusRule")
+	recorded.Object["spec"] = map[string]any{"groups": []any{map[string]any{"name": "windows.rules",
+		"rules": []any{map[string]any{"record": "node_cpu_info", "expr": "windows_cpu_info"}}}}}
+	monitor.SetName(monitoring.Name)
+	recorded.SetName(monitoring.RulesName)
+	for _, object := range []client.Object{monitor, recorded} {
+		object.SetNamespace(f.namespace)
+	}
+	f.create(service, list, monitor, recorded)
+	f.await("Kubernetes has made a slice of the older operator's Endpoints", func(context.Context) (bool, error) {
+		return len(f.slices()) == 1, nil
+	})
+	service.OwnerReferences = []metav1.OwnerReference{csv}
+	must(t, f.admin.Update(t.Context(), service))
+	f.look()
+	f.await("Kubernetes has deleted its slice", func(context.Context) (bool, error) { return len(f.slices()) == 1, nil })
+	if got := f.listed(); !slices.Equal(got, []string{"win-a 10.0.0.1"}) {
+		t.Errorf("%v are listed", got)
+	}
+	after := &corev1.Service{}
+	must(t, f.admin.Get(t.Context(), client.ObjectKeyFromObject(service), after))
+	if after.UID != service.UID || after.Spec.ClusterIP != service.Spec.ClusterIP || len(after.OwnerReferences) > 0 ||
+		len(after.Annotations) != 1 {
+		t.Errorf("the Service is %+v", after.ObjectMeta)
+	}
+	labels, _, _ := unstructured.NestedStringMap(f.monitor().Object, "spec", "selector", "matchLabels")
+	if len(labels) != 1 || labels["name"] != monitoring.Name {
+		t.Errorf("the ServiceMonitor selects %v", labels)
+	}
+	if writes := f.look(); writes > 0 || len(f.said()) > 0 {
+		t.Errorf("%d writes", writes)
+	}
+}
+
+func TestObjectsOfOthersAreToldAndLeftAlone(t *testing.T) {
+	ofHelm := map[string]string{"app.kubernetes.io/managed-by": "Helm"}
+	for name, c := range map[string]struct {
+		object client.Object
+		fill   func(object *unstructured.Unstructured)
+		scrape bool // whether nodes are scraped all the same
+	}{
+		"a Service": {object: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "mine"}},
+			Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "mine"},
+				Ports: []corev1.ServicePort{{Name: "metrics", Port: 9182}}}}},
+		"a ServiceMonitor": {object: empty("ServiceMonitor"), fill: func(o *unstructured.Unstructured) {
+			o.SetLabels(ofHelm)
+			o.Object["spec"] = map[string]any{"selector": map[string]any{}, "endpoints": []any{map[string]any{"port": "mine"}}}
+		}},
+		"a PrometheusRule": {object: empty("PrometheusRule"), scrape: true, fill: func(o *unstructured.Unstructured) {
+			o.Object["spec"] = map[string]any{"groups": []any{}}
+		}},
+		"Endpoints": {scrape: true, object: &corev1.Endpoints{ //nolint:staticcheck // Prometheus reads them
+			ObjectMeta: metav1.ObjectMeta{Labels: ofHelm}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.node("win-a", "10.0.0.1")
+			c.object.SetNamespace(f.namespace)
+			c.object.SetName(monitoring.Name)
+			if u, ok := c.object.(*unstructured.Unstructured); ok {
+				c.fill(u)
+				if u.GetKind() == "PrometheusRule" {
+					u.SetName(monitoring.RulesName)
+				}
+			}
+			f.create(c.object)
+			version := c.object.GetResourceVersion()
+			f.look()
+			f.look()
+			if said := f.said(); len(said) != 1 || !strings.HasPrefix(said[0], "Warning") ||
+				!strings.Contains(said[0], f.namespace+"/"+c.object.GetName()+" is not the operator's") {
+				t.Errorf("it is said %q", said)
+			}
+			must(t, f.admin.Get(t.Context(), client.ObjectKeyFromObject(c.object), c.object))
+			if c.object.GetResourceVersion() != version {
+				t.Errorf("it was changed to %+v", c.object)
+			}
+			if c.scrape && (f.monitor() == nil || len(f.slices()) != 1) {
+				t.Error("nodes are not scraped")
+			}
+			must(t, f.admin.Delete(t.Context(), c.object))
+			f.look()
+			if said := f.said(); len(said) != 1 || !strings.HasPrefix(said[0], "Normal MonitoringEnabled") {
+				t.Errorf("when it is gone, it is said %q", said)
+			}
+		})
+	}
+}
+
+// A cluster without the prometheus-operator, and one that loses it. R-142
+func TestKindsOfThePrometheusOperatorComeAndGo(t *testing.T) {
+	f := newFixture(t)
+	f.node("win-a", "10.0.0.1")
+	f.look()
+	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
+		Name: "servicemonitors.monitoring.coreos.com"}}
+	must(t, f.admin.Get(t.Context(), client.ObjectKeyFromObject(definition), definition))
+	must(t, f.admin.Delete(t.Context(), definition.DeepCopy()))
+	served := func(want bool) {
+		f.await("the API server to follow", func(ctx context.Context) (bool, error) {
+			err := f.admin.List(ctx, listOf("ServiceMonitor"))
+			return want == (err == nil), nil
+		})
+	}
+	served(false)
+	f.await("it is said", func(context.Context) (bool, error) {
+		f.look()
+		return slices.ContainsFunc(f.said(), func(s string) bool {
+			return strings.HasPrefix(s, "Warning MonitoringDisabled") && strings.Contains(s, "ServiceMonitor")
+		}), nil
+	})
+	if got := f.listed(); len(got) != 1 || f.rules() == nil {
+		t.Errorf("%v are listed", got)
+	}
+	if f.look(); len(f.said()) > 0 {
+		t.Error("it is said again")
+	}
+	definition.ResourceVersion, definition.UID = "", ""
+	must(t, f.admin.Create(t.Context(), definition))
+	served(true)
+	f.await("monitoring is on again", func(context.Context) (bool, error) {
+		f.look()
+		return slices.ContainsFunc(f.said(), func(s string) bool { return strings.HasPrefix(s, "Normal MonitoringEnabled") }), nil
+	})
+	if f.monitor() == nil {
+		t.Error("there is no ServiceMonitor")
+	}
+}
+
+func listOf(kind string) *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: kind + "List"})
+	return list
+}
+
+func TestWhatSomebodyChangesIsPutBack(t *testing.T) {
+	f := newFixture(t)
+	f.node("win-a", "10.0.0.1")
+	f.look()
+	monitor := f.monitor()
+	must(t, unstructured.SetNestedField(monitor.Object, "other", "spec", "selector", "matchLabels", "name"))
+	must(t, f.admin.Update(t.Context(), monitor))
+	must(t, f.admin.Delete(t.Context(), f.rules()))
+	slice := f.slices()[0]
+	slice.Endpoints[0].Addresses = []string{"10.0.0.99"}
+	must(t, f.admin.Update(t.Context(), &slice))
+	f.look()
+	labels, _, _ := unstructured.NestedStringMap(f.monitor().Object, "spec", "selector", "matchLabels")
+	if labels["name"] != monitoring.Name || f.rules() == nil || !slices.Equal(f.listed(), []string{"win-a 10.0.0.1"}) {
+		t.Errorf("the ServiceMonitor selects %v, %v are listed", labels, f.listed())
+	}
+}
+
+// R-143
+func TestManyNodes(t *testing.T) {
+	f := newFixture(t)
+	f.Client = admins{f.Client, many{f.admin, 1001}}
+	f.look()
+	if got := f.slices(); len(got) != 11 {
+		t.Errorf("1,001 nodes are in %d slices", len(got))
+	}
+	list := f.endpoints()
+	if n := len(list.Subsets[0].Addresses); n != 1000 || list.Annotations[corev1.EndpointsOverCapacity] != "truncated" {
+		t.Errorf("the Endpoints have %d addresses and annotations %v", n, list.Annotations)
+	}
+	if writes := f.look(); writes > 0 {
+		t.Errorf("looked at again, there are %d writes", writes)
+	}
+	f.Client = admins{f.Client, many{f.admin, 999}}
+	f.look()
+	if list := f.endpoints(); len(list.Subsets[0].Addresses) != 999 || len(list.Annotations) > 0 {
+		t.Errorf("with 999 the annotations are %v", list.Annotations)
+	}
+}

@@ -1,0 +1,295 @@
+package monitoring_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/monitoring"
+	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
+	"github.com/windows-machine-config/wmco/lab/cluster"
+	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift})
+
+func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
+
+const monitoringLabel = "openshift.io/cluster-monitoring"
+
+// fixture is a Reconciler on a real API server, with the rights of deploy/ and no others.
+type fixture struct {
+	*testing.T
+	namespace string
+	admin     client.Client
+	operator  client.WithWatch
+	events    *events.FakeRecorder
+	*monitoring.Reconciler
+	writes int
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	r, err := rig.New(t.Context(), rig.Options{Cluster: lab.Cluster(t)})
+	must(t, err)
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	scheme := runtime.NewScheme()
+	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme),
+		apiextensionsv1.AddToScheme(scheme)))
+	clientOf := func(config *rest.Config) client.WithWatch {
+		config = rest.CopyConfig(config)
+		config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
+		c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+		must(t, err)
+		return c
+	}
+	config, err := r.InstallOperator(t.Context(), "")
+	must(t, err)
+	f := &fixture{T: t, namespace: r.Namespace(), admin: clientOf(r.Config), operator: clientOf(config)}
+	t.Cleanup(f.clear)
+	f.start()
+	return f
+}
+
+// clear deletes what the operator has made: tests share the namespace.
+func (f *fixture) clear() {
+	ctx := context.WithoutCancel(f.Context())
+	object := metav1.ObjectMeta{Namespace: f.namespace, Name: monitoring.Name}
+	rules := empty("PrometheusRule")
+	rules.SetNamespace(f.namespace)
+	rules.SetName(monitoring.RulesName)
+	monitor := empty("ServiceMonitor")
+	monitor.SetNamespace(f.namespace)
+	monitor.SetName(monitoring.Name)
+	for _, o := range []client.Object{&corev1.Service{ObjectMeta: object}, rules, monitor,
+		&corev1.Endpoints{ObjectMeta: object}} { //nolint:staticcheck // Prometheus reads them
+		if err := client.IgnoreNotFound(f.admin.Delete(ctx, o)); err != nil {
+			f.Error(err)
+		}
+	}
+	if err := f.admin.DeleteAllOf(ctx, &discoveryv1.EndpointSlice{}, client.InNamespace(f.namespace)); err != nil {
+		f.Error(err)
+	}
+}
+
+// start is a new process of the operator.
+func (f *fixture) start() {
+	f.events = events.NewFakeRecorder(100)
+	counting := interceptor.NewClient(f.operator, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			f.writes++
+			return c.Create(ctx, o, options...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.UpdateOption) error {
+			f.writes++
+			return c.Update(ctx, o, options...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+			options ...client.PatchOption) error {
+			f.writes++
+			return c.Patch(ctx, o, p, options...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+			f.writes++
+			return c.Delete(ctx, o, options...)
+		},
+	})
+	f.Reconciler = &monitoring.Reconciler{Client: admins{counting, f.admin}, Live: f.operator, Namespace: f.namespace,
+		Events: f.events, Conditions: operatorcondition.NewWriter(nil, nil, f.namespace, ""), Clock: clock.RealClock{}}
+}
+
+// admins reads lists as the administrator: the manager's cache may list what this client would have to ask for.
+type admins struct {
+	client.Client
+	lists client.Reader
+}
+
+func (a admins) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	return a.lists.List(ctx, list, options...)
+}
+
+// look has the operator look once, and returns the number of its writes.
+func (f *fixture) look() int {
+	f.Helper()
+	f.writes = 0
+	result, err := f.Reconcile(f.Context(), ctrl.Request{})
+	must(f.T, err)
+	if result.RequeueAfter == 0 || result.RequeueAfter > time.Minute {
+		f.Errorf("it looks again after %s", result.RequeueAfter)
+	}
+	return f.writes
+}
+
+// said returns the events since it was last asked.
+func (f *fixture) said() (said []string) {
+	for len(f.events.Events) > 0 {
+		said = append(said, <-f.events.Events)
+	}
+	return said
+}
+
+// create makes objects as the administrator, and deletes them after the test.
+func (f *fixture) create(objects ...client.Object) {
+	f.Helper()
+	for _, object := range objects {
+		must(f.T, f.admin.Create(f.Context(), object))
+		f.Cleanup(func() {
+			if err := client.IgnoreNotFound(f.admin.Delete(context.WithoutCancel(f.Context()), object)); err != nil {
+				f.Error(err)
+			}
+		})
+	}
+}
+
+// node makes a node in service with its instance.
+func (f *fixture) node(name, ip string) *v1alpha1.WindowsInstance {
+	f.Helper()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
+		Labels:      map[string]string{corev1.LabelOSStable: "windows"},
+		Annotations: map[string]string{v1alpha1.AnnotationVersion: "12.0.0", v1alpha1.AnnotationInstance: name}}}
+	f.create(node)
+	before := node.DeepCopy()
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ip}}
+	must(f.T, f.admin.Status().Patch(f.Context(), node, client.MergeFrom(before)))
+	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name},
+		Spec: v1alpha1.WindowsInstanceSpec{Address: ip, Username: "Administrator", DesiredState: v1alpha1.DesiredStateNode,
+			Source: v1alpha1.Source{ConfigMapKey: ip}}}
+	f.create(instance)
+	instance.Status.NodeRef = &v1alpha1.NodeReference{Name: name, UID: string(node.UID), Confirmed: true}
+	must(f.T, f.admin.Status().Update(f.Context(), instance))
+	return instance
+}
+
+// slices returns the EndpointSlices of the Service.
+func (f *fixture) slices() []discoveryv1.EndpointSlice {
+	f.Helper()
+	var list discoveryv1.EndpointSliceList
+	must(f.T, f.admin.List(f.Context(), &list, client.InNamespace(f.namespace),
+		client.MatchingLabels{discoveryv1.LabelServiceName: monitoring.Name}))
+	return list.Items
+}
+
+// listed returns the nodes that are in the EndpointSlices, each with its address, and checks that Endpoints have the same.
+func (f *fixture) listed() []string {
+	f.Helper()
+	var listed, older []string
+	for _, slice := range f.slices() {
+		for _, e := range slice.Endpoints {
+			listed = append(listed, *e.NodeName+" "+e.Addresses[0])
+		}
+	}
+	for _, subset := range f.endpoints().Subsets {
+		for _, a := range subset.Addresses {
+			older = append(older, *a.NodeName+" "+a.IP)
+		}
+	}
+	slices.Sort(listed)
+	slices.Sort(older)
+	if !slices.Equal(listed, older) {
+		f.Errorf("the slices have %v, the Endpoints %v", listed, older)
+	}
+	return listed
+}
+
+func (f *fixture) endpoints() *corev1.Endpoints { //nolint:staticcheck // Prometheus reads them
+	f.Helper()
+	found := &corev1.Endpoints{} //nolint:staticcheck // Prometheus reads them
+	must(f.T, f.admin.Get(f.Context(), client.ObjectKey{Namespace: f.namespace, Name: monitoring.Name}, found))
+	return found
+}
+
+// monitor and rules are the objects of the prometheus-operator; nil when there is none.
+func (f *fixture) monitor() *unstructured.Unstructured {
+	return f.object("ServiceMonitor", monitoring.Name)
+}
+func (f *fixture) rules() *unstructured.Unstructured {
+	return f.object("PrometheusRule", monitoring.RulesName)
+}
+
+func (f *fixture) object(kind, name string) *unstructured.Unstructured {
+	f.Helper()
+	object := empty(kind)
+	err := f.admin.Get(f.Context(), client.ObjectKey{Namespace: f.namespace, Name: name}, object)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil
+	}
+	must(f.T, err)
+	return object
+}
+
+func empty(kind string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: kind})
+	return object
+}
+
+func (f *fixture) label(value string) {
+	f.Helper()
+	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, monitoringLabel, value)
+	must(f.T, f.admin.Patch(f.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}},
+		client.RawPatch("application/merge-patch+json", []byte(patch))))
+}
+
+func (f *fixture) await(what string, holds func(context.Context) (bool, error)) {
+	f.Helper()
+	if err := wait.PollUntilContextTimeout(f.Context(), 20*time.Millisecond, 2*time.Minute, true, holds); err != nil {
+		f.Fatalf("%s: %v", what, err)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// many lists a number of nodes.
+type many struct {
+	client.Reader
+	count int
+}
+
+func (m many) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	nodes, ok := list.(*corev1.NodeList)
+	if !ok {
+		return m.Reader.List(ctx, list, options...)
+	}
+	for i := range m.count {
+		node := corev1.Node{}
+		node.Name, node.UID = fmt.Sprintf("node-%04d", i), "some"
+		node.Annotations = map[string]string{v1alpha1.AnnotationVersion: "12.0.0"}
+		node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP,
+			Address: fmt.Sprintf("10.1.%d.%d", i/250, 1+i%250)}}
+		nodes.Items = append(nodes.Items, node)
+	}
+	return nil
+}

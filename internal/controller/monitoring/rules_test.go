@@ -1,0 +1,47 @@
+package monitoring
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// lab/prometheus reads both files with the real Prometheus.
+func TestTheFilesAreThoseThatPrometheusWasTestedWith(t *testing.T) {
+	for name, spec := range map[string]map[string]any{
+		"rules.yaml":          rulesSpec(),
+		"servicemonitor.yaml": serviceMonitorSpec("openshift-windows-machine-config-operator"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := yaml.Marshal(spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join("..", "..", "..", "lab", "prometheus", "testdata", name)
+			if *update {
+				if err := os.WriteFile(path, got, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil || string(got) != string(want) {
+				t.Errorf("%s differs (error %v): run go test with -update, and then the tests of lab/prometheus", path, err)
+			}
+		})
+	}
+}
+
+func TestNoTwoRulesRecordTheSame(t *testing.T) {
+	seen := map[string]bool{}
+	for _, r := range recordings() {
+		if seen[r.record] {
+			t.Errorf("two rules record %s", r.record)
+		}
+		seen[r.record] = true
+	}
+}

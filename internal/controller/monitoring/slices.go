@@ -1,0 +1,147 @@
+package monitoring
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// perSlice is how many addresses an EndpointSlice has at most, as those of Kubernetes' own controller.
+const perSlice = 100
+
+// slicing is what makes the present EndpointSlices those that are wanted.
+type slicing struct {
+	write, remove []*discoveryv1.EndpointSlice
+}
+
+// sliced compares the EndpointSlices in the operator's namespace with the wanted addresses. An address stays in its
+// slice, and a new one goes into the fullest slice that has room: a join or a leave changes one slice. Slices of others
+// are left alone, and their names are not used.
+func sliced(namespace string, present []discoveryv1.EndpointSlice, addresses []address) slicing {
+	missing := make(map[string]address, len(addresses))
+	for _, a := range addresses {
+		missing[a.node] = a
+	}
+	var kept []*discoveryv1.EndpointSlice
+	names, before := map[string]bool{}, map[string]*discoveryv1.EndpointSlice{}
+	for i := range present {
+		names[present[i].Name] = true
+		if !ourSlice(&present[i]) {
+			continue
+		}
+		before[present[i].Name] = &present[i]
+		kept = append(kept, remaining(namespace, &present[i], missing))
+	}
+	for _, a := range addresses { // in their order, so that the result does not depend on that of a map
+		if _, ok := missing[a.node]; ok {
+			kept = place(namespace, kept, names, a)
+		}
+	}
+	var result slicing
+	for _, slice := range kept {
+		was := before[slice.Name]
+		switch {
+		case len(slice.Endpoints) > 0 && (was == nil || !sameSlice(was, slice)):
+			result.write = append(result.write, slice)
+		case len(slice.Endpoints) == 0 && was != nil:
+			result.remove = append(result.remove, was)
+		}
+	}
+	return result
+}
+
+func ourSlice(slice *discoveryv1.EndpointSlice) bool {
+	return slice.Labels[discoveryv1.LabelServiceName] == Name && slice.Labels[discoveryv1.LabelManagedBy] == manager
+}
+
+// remaining returns a present slice with those of its addresses that are wanted, and takes them from the missing ones.
+func remaining(namespace string, was *discoveryv1.EndpointSlice,
+	missing map[string]address) *discoveryv1.EndpointSlice {
+	slice := newSlice(namespace, was.Name)
+	slice.ResourceVersion = was.ResourceVersion
+	if was.AddressType != slice.AddressType {
+		return slice // the type cannot be changed, and an empty slice is deleted
+	}
+	for _, endpoint := range was.Endpoints {
+		a, ok := missing[ptr.Deref(endpoint.NodeName, "")]
+		if ok && len(slice.Endpoints) < perSlice {
+			slice.Endpoints = append(slice.Endpoints, endpointOf(a))
+			delete(missing, a.node)
+		}
+	}
+	return slice
+}
+
+// place adds an address to the fullest slice that has room, or to a new one.
+func place(namespace string, all []*discoveryv1.EndpointSlice, names map[string]bool,
+	a address) []*discoveryv1.EndpointSlice {
+	var fullest *discoveryv1.EndpointSlice
+	for _, slice := range all {
+		count := len(slice.Endpoints)
+		if count < perSlice && (fullest == nil || count > len(fullest.Endpoints)) {
+			fullest = slice
+		}
+	}
+	if fullest == nil {
+		fullest = newSlice(namespace, freeName(names))
+		all = append(all, fullest)
+	}
+	fullest.Endpoints = append(fullest.Endpoints, endpointOf(a))
+	return all
+}
+
+// freeName takes the first name that no slice has.
+func freeName(names map[string]bool) string {
+	for i := 0; ; i++ {
+		if name := fmt.Sprintf("%s-%d", Name, i); !names[name] {
+			names[name] = true
+			return name
+		}
+	}
+}
+
+func newSlice(namespace, name string) *discoveryv1.EndpointSlice {
+	return &discoveryv1.EndpointSlice{
+		TypeMeta: metav1.TypeMeta{APIVersion: discoveryv1.SchemeGroupVersion.String(), Kind: "EndpointSlice"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{
+			discoveryv1.LabelServiceName: Name, discoveryv1.LabelManagedBy: manager,
+			// Prometheus reads a headless Service's slices as any other's; kube-proxy leaves them out by this label.
+			corev1.IsHeadlessService: "", labelName: Name, labelManagedBy: manager,
+		}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports: []discoveryv1.EndpointPort{{
+			Name: ptr.To(portName), Port: ptr.To[int32](exporterPort), Protocol: ptr.To(corev1.ProtocolTCP),
+		}},
+	}
+}
+
+// endpointOf returns the endpoint of a node. It always counts as ready: a node that is down is to be seen as such.
+func endpointOf(a address) discoveryv1.Endpoint {
+	return discoveryv1.Endpoint{
+		Addresses:  []string{a.ip},
+		Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)},
+		NodeName:   ptr.To(a.node),
+		TargetRef:  targetOf(a),
+	}
+}
+
+func targetOf(a address) *corev1.ObjectReference {
+	return &corev1.ObjectReference{Kind: "Node", Name: a.node, UID: a.uid}
+}
+
+func sameSlice(was, wanted *discoveryv1.EndpointSlice) bool {
+	for name, value := range wanted.Labels {
+		if present, there := was.Labels[name]; !there || present != value {
+			return false
+		}
+	}
+	return equality.Semantic.DeepEqual(was.Endpoints, wanted.Endpoints) &&
+		slices.EqualFunc(was.Ports, wanted.Ports, func(a, b discoveryv1.EndpointPort) bool {
+			return equality.Semantic.DeepEqual(a, b)
+		})
+}

@@ -1,0 +1,123 @@
+package monitoring
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
+)
+
+// labelMonitoring on the operator's namespace, set to "true", has the cluster's Prometheus read monitors there.
+const labelMonitoring = "openshift.io/cluster-monitoring"
+
+// Reasons of the events, and of the condition NodesMonitored.
+const (
+	reasonEnabled     = "MonitoringEnabled"
+	reasonDisabled    = "MonitoringDisabled"
+	reasonUnlabeled   = "NamespaceNotLabeled"
+	reasonNotServed   = "MonitoringNotServed"
+	reasonOfOthers    = "ObjectOfOthers"
+	reasonUnreachable = "NodeNotMonitored"
+)
+
+var (
+	monitoringEnabled = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "wmco_monitoring_enabled",
+		Help: "1 when the operator has the cluster's Prometheus scrape Windows nodes, 0 when not; the reason says why. " +
+			"There is one series at a time.",
+	}, []string{"reason"})
+	nodesMonitored = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "wmco_nodes_monitored",
+		Help: "Windows nodes whose address is in the EndpointSlices of the Service windows-exporter.",
+	})
+)
+
+func init() { metrics.Registry.MustRegister(monitoringEnabled, nodesMonitored) }
+
+// standing is whether Windows nodes are monitored, and why not.
+type standing struct {
+	on              bool
+	reason, message string
+}
+
+func enabled() standing {
+	return standing{true, reasonEnabled, "The cluster's Prometheus scrapes the exporters of Windows nodes."}
+}
+
+func unlabeled(namespace string) standing {
+	return standing{reason: reasonUnlabeled, message: "Namespace " + namespace + " does not have the label " +
+		labelMonitoring + "=true, so the cluster's Prometheus does not scrape Windows nodes. To have graphs of them: " +
+		"oc label namespace " + namespace + " " + labelMonitoring + "=true"}
+}
+
+func monitoringNotServed() standing {
+	return standing{reason: reasonNotServed, message: "The API server does not have the kinds ServiceMonitor and " +
+		"PrometheusRule of " + serviceMonitorKind.Group + ", so nothing tells a Prometheus to scrape Windows nodes. " +
+		"The operator makes the objects when the kinds are there."}
+}
+
+func blocked(on bool, object client.Object) standing {
+	return standing{on, reasonOfOthers, named(object) + " is not the operator's, and stays as it is: it lacks the label " +
+		labelManagedBy + "=" + manager + ". Delete or rename it, so that the operator can make its own."}
+}
+
+// report says how it stands: by the metric, the condition for OLM, and an event when it has changed. What is well from
+// the beginning is not worth an event.
+func (r *Reconciler) report(ctx context.Context, s standing) error {
+	r.count(s)
+	r.tell(ctx, s)
+	status := metav1.ConditionFalse
+	if s.on {
+		status = metav1.ConditionTrue
+	}
+	return r.Conditions.Set(ctx, metav1.Condition{Type: operatorcondition.NodesMonitored, Status: status,
+		Reason: s.reason, Message: s.message})
+}
+
+func (r *Reconciler) count(s standing) {
+	value := 0.0
+	if s.on {
+		value = 1
+	}
+	monitoringEnabled.WithLabelValues(s.reason).Set(value)
+	if r.counted != s.reason {
+		monitoringEnabled.DeleteLabelValues(r.counted)
+		r.counted = s.reason
+	}
+}
+
+func (r *Reconciler) tell(ctx context.Context, s standing) {
+	if s == r.told || s == enabled() && r.told == (standing{}) {
+		return
+	}
+	r.told = s
+	log.FromContext(ctx).Info("whether Windows nodes are monitored", "monitored", s.on, "reason", s.reason,
+		"message", s.message)
+	eventType, reason, message := corev1.EventTypeWarning, s.reason, s.message
+	switch {
+	case s == enabled():
+		eventType = corev1.EventTypeNormal
+	case !s.on:
+		reason, message = reasonDisabled, s.message+" Nodes work all the same."
+	}
+	r.Events.Eventf(r.deployment(ctx), nil, eventType, reason, "Monitor", "%s", message)
+}
+
+// tellUnreachable says once of each node in service why its exporter cannot be scraped.
+func (r *Reconciler) tellUnreachable(without []unreachable) {
+	said := make(map[string]string, len(without))
+	for _, u := range without {
+		key := string(u.node.UID)
+		if said[key] = u.message; r.unreachable[key] != u.message {
+			r.Events.Eventf(u.node, nil, corev1.EventTypeWarning, reasonUnreachable, "Monitor",
+				"Node %s is not monitored: %s.", u.node.Name, u.message)
+		}
+	}
+	r.unreachable = said
+}

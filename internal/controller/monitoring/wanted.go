@@ -1,0 +1,130 @@
+package monitoring
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+)
+
+// address is where Prometheus reaches the exporter of a node.
+type address struct {
+	node string
+	uid  types.UID
+	ip   string
+}
+
+// unreachable is a node in service whose exporter cannot be scraped, and why.
+type unreachable struct {
+	node    *corev1.Node
+	message string
+}
+
+// wanted returns the addresses of all nodes in service, in the order of the nodes' names, and the nodes in service that
+// have no address of their own.
+//
+// It does not ask whether a node is Ready now: a node that restarts keeps its address, and Prometheus shows that its
+// exporter is down.
+func wanted(nodes []corev1.Node, instances []v1alpha1.WindowsInstance) (addresses []address, without []unreachable) {
+	leaving := leavingNodes(instances)
+	ordered := make([]*corev1.Node, 0, len(nodes))
+	for i := range nodes {
+		if inService(&nodes[i]) && !leaving.has(&nodes[i]) {
+			ordered = append(ordered, &nodes[i])
+		}
+	}
+	// The older of two Nodes keeps an address that both report: a new host cannot take the place of another one.
+	slices.SortFunc(ordered, func(a, b *corev1.Node) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	holders := make(map[string]string, len(ordered))
+	for _, node := range ordered {
+		ip := internalIPv4(node)
+		switch holder, taken := holders[ip]; {
+		case ip == "":
+			without = append(without, unreachable{node, "it reports no usable IPv4 address of type InternalIP"})
+		case taken:
+			without = append(without, unreachable{node, "Node " + holder + ", which is older, has its address " + ip})
+		default:
+			holders[ip] = node.Name
+			addresses = append(addresses, address{node: node.Name, uid: node.UID, ip: ip})
+		}
+	}
+	slices.SortFunc(addresses, func(a, b address) int { return cmp.Compare(a.node, b.node) })
+	return addresses, without
+}
+
+// inService reports whether the operator, or one before version 12, has configured and proven the node. The version is
+// written when the start-up taint goes, and stays while the node is upgraded.
+func inService(node *corev1.Node) bool {
+	if !node.DeletionTimestamp.IsZero() || nodestate.Unproven(node) {
+		return false
+	}
+	_, takenOver := node.Annotations[v1alpha1.AnnotationTakenOverFrom]
+	return takenOver || node.Annotations[v1alpha1.AnnotationVersion] != "" || ownership.OlderNode(node)
+}
+
+// departures tell of each name of a Node, and of each instance, whether it leaves the cluster. A name that two
+// instances claim leaves only with both.
+type departures struct {
+	nodes, instances map[string]bool
+}
+
+func leavingNodes(instances []v1alpha1.WindowsInstance) departures {
+	d := departures{nodes: map[string]bool{}, instances: make(map[string]bool, len(instances))}
+	for i := range instances {
+		goes := leaves(&instances[i])
+		d.instances[instances[i].Name] = goes
+		if name := ownership.ConfirmedName(&instances[i]); name != "" {
+			if others, claimed := d.nodes[name]; claimed {
+				goes = goes && others
+			}
+			d.nodes[name] = goes
+		}
+	}
+	return d
+}
+
+// has reports whether the node leaves. What instances have claimed counts before what the Node says of itself, because
+// its kubelet can write that.
+func (d departures) has(node *corev1.Node) bool {
+	if goes, claimed := d.nodes[node.Name]; claimed {
+		return goes
+	}
+	return d.instances[node.Annotations[v1alpha1.AnnotationInstance]]
+}
+
+// leaves reports whether the host of an instance is being given back, or goes with its Machine. A host that is only
+// left alone stays a node. R-138
+func leaves(instance *v1alpha1.WindowsInstance) bool {
+	switch instance.Spec.DesiredState {
+	case v1alpha1.DesiredStateRemoved:
+		return true
+	case v1alpha1.DesiredStateUnmanaged:
+		reason := instance.Spec.DesiredStateReason
+		return reason == v1alpha1.ReasonMachineDeleting || reason == v1alpha1.ReasonMachineFailed
+	}
+	return false
+}
+
+// internalIPv4 returns the first address of a Node that an EndpointSlice may have; "" when there is none. The API
+// server refuses a whole slice for one other address.
+func internalIPv4(node *corev1.Node) string {
+	for _, reported := range node.Status.Addresses {
+		if reported.Type != corev1.NodeInternalIP {
+			continue
+		}
+		ip, err := netip.ParseAddr(reported.Address)
+		if err == nil && ip.Is4() && !ip.IsUnspecified() && !ip.IsLoopback() && !ip.IsLinkLocalUnicast() &&
+			!ip.IsMulticast() {
+			return ip.String()
+		}
+	}
+	return ""
+}

@@ -1,0 +1,185 @@
+package monitoring
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// windows returns a node in service.
+func windows(name, ip string, changes ...func(*corev1.Node)) corev1.Node {
+	node := corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(noon),
+			Labels: map[string]string{corev1.LabelOSStable: "windows"},
+			Annotations: map[string]string{v1alpha1.AnnotationVersion: "12.0.0",
+				v1alpha1.AnnotationInstance: name + "-instance"}},
+		Status: corev1.NodeStatus{
+			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}, {Type: corev1.NodeInternalIP, Address: ip}},
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
+	}
+	for _, change := range changes {
+		change(&node)
+	}
+	return node
+}
+
+// instanceOf returns the instance of a node of windows.
+func instanceOf(node string, changes ...func(*v1alpha1.WindowsInstance)) v1alpha1.WindowsInstance {
+	instance := v1alpha1.WindowsInstance{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: node + "-instance"},
+		Spec:       v1alpha1.WindowsInstanceSpec{DesiredState: v1alpha1.DesiredStateNode},
+		Status: v1alpha1.WindowsInstanceStatus{NodeRef: &v1alpha1.NodeReference{Name: node, UID: "uid-" + node,
+			Confirmed: true}},
+	}
+	for _, change := range changes {
+		change(&instance)
+	}
+	return instance
+}
+
+func unmanaged(reason string) func(*v1alpha1.WindowsInstance) {
+	return func(i *v1alpha1.WindowsInstance) {
+		i.Spec.DesiredState, i.Spec.DesiredStateReason = v1alpha1.DesiredStateUnmanaged, reason
+	}
+}
+
+func removed(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateRemoved }
+
+func tainted(node *corev1.Node) {
+	node.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNotReady, Effect: corev1.TaintEffectNoSchedule}}
+}
+
+func annotated(annotations map[string]string) func(*corev1.Node) {
+	return func(n *corev1.Node) { n.Annotations = annotations }
+}
+
+//
+func TestWhichNodesAreScraped(t *testing.T) {
+	const ip = "10.0.0.7"
+	type instances = []v1alpha1.WindowsInstance
+	in, own := windows("a", ip), instances{instanceOf("a")}
+	of := func(changes ...func(*v1alpha1.WindowsInstance)) instances {
+		return instances{instanceOf("a", changes...)}
+	}
+	has := func(annotation, value string) corev1.Node {
+		return windows("a", ip, annotated(map[string]string{annotation: value}))
+	}
+	for name, c := range map[string]struct {
+		node      corev1.Node
+		instances instances
+		want      bool
+	}{
+		"a node in service":                      {in, own, true},
+		"one whose instance is being made again": {in, nil, true},
+		"one that is restarting":                 {windows("a", ip, func(n *corev1.Node) { n.Status.Conditions = nil }), own, true},
+		"one that is being upgraded":             {windows("a", ip, func(n *corev1.Node) { n.Spec.Unschedulable = true }), own, true},
+		"not one that has not been proven":       {windows("a", ip, tainted), own, false},
+		"not one that has just registered":       {windows("a", ip, annotated(nil)), own, false},
+		"not one that is being deleted": {windows("a", ip, func(n *corev1.Node) {
+			n.DeletionTimestamp = &metav1.Time{Time: noon}
+		}), own, false},
+		"not one whose Machine is being deleted": {in, of(unmanaged(v1alpha1.ReasonMachineDeleting)), false},
+		"not one whose Machine has failed":       {in, of(unmanaged(v1alpha1.ReasonMachineFailed)), false},
+		"one whose Machine is to be ignored":     {in, of(unmanaged(v1alpha1.ReasonMachineIgnored)), true},
+		"not one whose host is being given back": {in, of(removed), false},
+		"one that another instance goes on with": {in, instances{instanceOf("a", removed),
+			instanceOf("a", func(i *v1alpha1.WindowsInstance) { i.Name = "other" })}, true},
+		"one that an older operator has configured": {has(v1alpha1.AnnotationVersion, "11.0.0"), nil, true},
+		"one that is being taken over":              {has(v1alpha1.AnnotationTakenOverFrom, "11.0.0"), nil, true},
+		"not one that nobody's operator knows":      {has("a", "b"), nil, false},
+		"not one that says it is a leaving instance's": {in, of(removed, func(i *v1alpha1.WindowsInstance) {
+			i.Status.NodeRef = nil
+		}), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			addresses, without := wanted([]corev1.Node{c.node}, c.instances)
+			if len(addresses) == 1 != c.want || len(without) > 0 {
+				t.Errorf("the addresses are %v, without are %v", addresses, without)
+			}
+			if c.want && (addresses[0] != address{"a", "uid-a", ip}) {
+				t.Errorf("the address is %+v", addresses[0])
+			}
+		})
+	}
+}
+
+// One address that the API server refuses would keep the other ninety-nine of its slice out.
+func TestAnAddressThatCannotBeScrapedIsSaidAndHarmsNobody(t *testing.T) {
+	with := func(addresses ...string) corev1.Node {
+		return windows("odd", "", func(n *corev1.Node) {
+			n.Status.Addresses = nil
+			for _, a := range addresses {
+				n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a})
+			}
+		})
+	}
+	for name, c := range map[string]struct {
+		node corev1.Node
+		want string // of the odd node; "" when it is to be said
+	}{
+		"none":              {with(), ""},
+		"a name":            {with("odd.example.com"), ""},
+		"loopback":          {with("127.0.0.1"), ""},
+		"link-local":        {with("169.254.1.2"), ""},
+		"multicast":         {with("224.0.0.1"), ""},
+		"IPv6":              {with("fd00::1"), ""},
+		"IPv4 behind it":    {with("fd00::1", "10.0.0.9"), "10.0.0.9"},
+		"that of an older":  {with("10.0.0.7"), ""},
+		"the first of two":  {with("10.0.0.9", "10.0.0.10"), "10.0.0.9"},
+		"one of its own":    {with("10.0.0.8"), "10.0.0.8"},
+		"unspecified, then": {with("0.0.0.0", "10.0.0.8"), "10.0.0.8"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.node.CreationTimestamp = metav1.NewTime(noon.Add(time.Minute))
+			addresses, without := wanted([]corev1.Node{c.node, windows("whole", "10.0.0.7")}, nil)
+			got := map[string]string{}
+			for _, a := range addresses {
+				got[a.node] = a.ip
+			}
+			if got["whole"] != "10.0.0.7" || got["odd"] != c.want {
+				t.Errorf("the addresses are %v", got)
+			}
+			if said := len(without) == 1 && without[0].node.Name == "odd" && without[0].message != ""; said != (c.want == "") {
+				t.Errorf("it is said %v", without)
+			}
+		})
+	}
+	t.Run("the newer of two says whose address it is", func(t *testing.T) {
+		newer := windows("a", "10.0.0.7", func(n *corev1.Node) { n.CreationTimestamp = metav1.NewTime(noon.Add(time.Second)) })
+		_, without := wanted([]corev1.Node{newer, windows("b", "10.0.0.7")}, nil)
+		if len(without) != 1 || !strings.Contains(without[0].message, "Node b, which is older, has its address 10.0.0.7") {
+			t.Errorf("%+v", without)
+		}
+	})
+}
+
+func TestTheOrderOfWhatIsReadDoesNotMatter(t *testing.T) {
+	var nodes []corev1.Node
+	for i := range 20 {
+		nodes = append(nodes, windows(fmt.Sprintf("n%d", i), fmt.Sprintf("10.0.0.%d", 1+i%15)))
+	}
+	first, _ := wanted(nodes, nil)
+	slices.Reverse(nodes)
+	if second, _ := wanted(nodes, nil); !slices.Equal(first, second) {
+		t.Errorf("%v and %v", first, second)
+	}
+	names := map[string]bool{}
+	for _, a := range first {
+		names[a.ip] = true
+	}
+	if len(first) != 15 || len(slices.Collect(maps.Keys(names))) != 15 {
+		t.Errorf("%d addresses, %d different", len(first), len(names))
+	}
+}

@@ -1,0 +1,210 @@
+// Package prometheus evaluates the recording rules for Windows nodes, and the labels of their series, with the real
+// Prometheus. It is a module of its own,
+// because Prometheus is a large one, and reads the rules from a file that a test of the operator keeps up to date.
+package prometheus
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/promql/promqltest"
+	"github.com/prometheus/prometheus/rules"
+	"github.com/prometheus/prometheus/util/teststorage"
+)
+
+const (
+	rulesFile = "testdata/rules.yaml"
+	// scrape is the interval of the ServiceMonitor.
+	scrape = 30 * time.Second
+	// minutes are how long the exporter has been scraped.
+	minutes = 15
+)
+
+// exporter is what windows_exporter 0.31 serves on a node with two processors, two volumes with letters, one without,
+// and a pod of one container. TARGET are the labels that the scrape adds.
+const exporter = `load 30s
+  windows_cpu_time_total{core="0,0",mode="idle",TARGET} 0+27x30
+  windows_cpu_time_total{core="0,1",mode="idle",TARGET} 0+27x30
+  windows_cpu_time_total{core="0,0",mode="user",TARGET} 0+2x30
+  windows_cpu_time_total{core="0,1",mode="user",TARGET} 0+2x30
+  windows_cpu_time_total{core="0,0",mode="privileged",TARGET} 0+1x30
+  windows_cpu_time_total{core="0,1",mode="privileged",TARGET} 0+1x30
+  windows_cpu_time_total{core="0,0",mode="interrupt",TARGET} 0+0.5x30
+  windows_cpu_time_total{core="0,1",mode="dpc",TARGET} 0+0.5x30
+  windows_memory_physical_total_bytes{TARGET} 1000x30
+  windows_memory_physical_free_bytes{TARGET} 300x30
+  windows_memory_available_bytes{TARGET} 400x30
+  windows_logical_disk_size_bytes{volume="C:",TARGET} 500x30
+  windows_logical_disk_size_bytes{volume="D:",TARGET} 100x30
+  windows_logical_disk_size_bytes{volume="HarddiskVolume3",TARGET} 7x30
+  windows_logical_disk_free_bytes{volume="C:",TARGET} 200x30
+  windows_logical_disk_free_bytes{volume="D:",TARGET} 90x30
+  windows_logical_disk_free_bytes{volume="HarddiskVolume3",TARGET} 3x30
+  windows_logical_disk_idle_seconds_total{volume="C:",TARGET} 0+24x30
+  windows_logical_disk_read_bytes_total{volume="C:",TARGET} 0+300x30
+  windows_logical_disk_write_bytes_total{volume="C:",TARGET} 0+600x30
+  windows_logical_disk_reads_total{volume="C:",TARGET} 0+3x30
+  windows_logical_disk_writes_total{volume="C:",TARGET} 0+6x30
+  windows_net_bytes_received_total{nic="Ethernet 2",TARGET} 0+3000x30
+  windows_net_bytes_sent_total{nic="Ethernet 2",TARGET} 0+1500x30
+  windows_net_packets_received_discarded_total{nic="Ethernet 2",TARGET} 0+30x30
+  windows_net_packets_outbound_discarded_total{nic="Ethernet 2",TARGET} 0+60x30
+  windows_system_boot_time_timestamp{TARGET} 0x30
+  windows_container_cpu_usage_seconds_total{container="web",pod="web-1",container_id="c",hostprocess="false",POD} 0+15x30
+  windows_container_cpu_usage_seconds_total{container="",pod="web-1",container_id="pause",hostprocess="false",POD} 0+9x30
+  windows_container_memory_usage_private_working_set_bytes{container="web",pod="web-1",container_id="c",POD} 80x30
+  windows_container_network_receive_bytes_total{container="web",pod="web-1",container_id="c",interface="eth",POD} 0+60x30
+  windows_container_network_transmit_bytes_total{container="web",pod="web-1",container_id="c",interface="eth",POD} 0+90x30
+`
+
+// cluster are rules of OpenShift's own monitoring that take the series of every job.
+const cluster = `groups:
+- name: kube-prometheus-node-recording.rules
+  rules:
+  - record: instance:node_cpu:rate:sum
+    expr: sum(rate(node_cpu_seconds_total{mode!="idle",mode!="iowait",mode!="steal"}[3m])) BY (instance)
+  - record: instance:node_network_receive_bytes:rate:sum
+    expr: sum(rate(node_network_receive_bytes_total[3m])) BY (instance)
+  - record: instance:node_network_transmit_bytes:rate:sum
+    expr: sum(rate(node_network_transmit_bytes_total[3m])) BY (instance)
+  - record: instance:node_cpu:ratio
+    expr: sum(rate(node_cpu_seconds_total{mode!="idle",mode!="iowait",mode!="steal"}[5m])) WITHOUT (cpu, mode) / ON(instance) GROUP_LEFT() count(sum(node_cpu_seconds_total) BY (instance, cpu)) BY (instance)
+`
+
+// monitored is a Prometheus that has scraped the exporter and evaluated the rules.
+type monitored struct {
+	*testing.T
+	engine  *promql.Engine
+	storage *teststorage.TestStorage
+	end     time.Time
+	records []string
+}
+
+func newMonitored(t *testing.T) *monitored {
+	t.Helper()
+	data, err := os.ReadFile(rulesFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const target = `job="windows-exporter",instance="win-a",node="win-a",endpoint="metrics",service="windows-exporter"`
+	series := strings.NewReplacer("TARGET", target+`,namespace="openshift-windows-machine-config-operator"`,
+		"POD", target+`,namespace="shop"`).Replace(exporter)
+	m := &monitored{T: t, storage: promqltest.LoadedStorage(t, series), end: time.Unix(0, 0).Add(minutes * time.Minute),
+		engine: promqltest.NewTestEngine(t, false, 0, promqltest.DefaultMaxSamplesPerQuery)}
+	t.Cleanup(func() { m.storage.Close() })
+	ours := parse(t, string(data))
+	for _, rule := range ours {
+		m.records = append(m.records, rule.Name())
+	}
+	m.evaluate(append(ours, parse(t, cluster)...))
+	return m
+}
+
+func parse(t *testing.T, file string) (parsed []*rules.RecordingRule) {
+	t.Helper()
+	groups, errs := rulefmt.Parse([]byte(file), false)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	for _, group := range groups.Groups {
+		for _, rule := range group.Rules {
+			expr, err := parser.ParseExpr(rule.Expr)
+			if err != nil {
+				t.Fatalf("%s: %v", rule.Record, err)
+			}
+			parsed = append(parsed, rules.NewRecordingRule(rule.Record, expr, labels.EmptyLabels()))
+		}
+	}
+	return parsed
+}
+
+// evaluate does what Prometheus does every 30 seconds.
+func (m *monitored) evaluate(all []*rules.RecordingRule) {
+	m.Helper()
+	query := rules.EngineQueryFunc(m.engine, m.storage)
+	for at := time.Unix(0, 0).Add(scrape); !at.After(m.end); at = at.Add(scrape) {
+		for _, rule := range all {
+			vector, err := rule.Eval(m.Context(), 0, at, query, nil, 0)
+			if err != nil {
+				m.Fatalf("%s: %v", rule.Name(), err)
+			}
+			appender := m.storage.Appender(m.Context())
+			for _, sample := range vector {
+				// Another rule that records the same series makes a second sample of one moment.
+				if _, err := appender.Append(0, sample.Metric, sample.T, sample.F); err != nil {
+					m.Fatalf("%s: %v", rule.Name(), err)
+				}
+			}
+			if err := appender.Commit(); err != nil {
+				m.Fatalf("%s: %v", rule.Name(), err)
+			}
+		}
+	}
+}
+
+func (m *monitored) ask(expr string) promql.Vector {
+	m.Helper()
+	query, err := m.engine.NewInstantQuery(m.Context(), m.storage, nil, expr, m.end)
+	if err != nil {
+		m.Fatalf("%s: %v", expr, err)
+	}
+	result := query.Exec(m.Context())
+	vector, err := result.Vector()
+	if err != nil {
+		m.Fatalf("%s: %v", expr, err)
+	}
+	return vector
+}
+
+// What the console asks for in its list of nodes, on the page of a node and on that of a pod, and what the cluster's
+// rules and the dashboards for Linux nodes read. R-136, R-139, R-140, L-17
+func TestTheConsoleHasFiguresOfWindowsNodes(t *testing.T) {
+	m := newMonitored(t)
+	for name, c := range map[string]struct {
+		query string
+		want  float64
+	}{
+		"processors":                        {`sum by(instance) (instance:node_num_cpu:sum)`, 2},
+		"processors in use":                 {`instance:node_cpu:rate:sum{instance='win-a'}`, 0.2},
+		"CPU":                               {`instance:node_cpu_utilisation:rate1m{instance="win-a"}`, 0.1},
+		"CPU ratio":                         {`sum(instance:node_cpu:ratio{instance="win-a"})`, 0.1},
+		"cores, for the cluster's capacity": {`sum(node_cpu_info{instance="win-a"})`, 2},
+		"used memory":                       {`node_memory_MemTotal_bytes{instance='win-a'} - node_memory_MemAvailable_bytes{instance='win-a'}`, 600},
+		"memory":                            {`sum by (instance) (node_memory_MemTotal_bytes)`, 1000},
+		"memory ratio":                      {`instance:node_memory_utilisation:ratio{instance="win-a"}`, 0.6},
+		"used storage": {`sum by (instance) ((max by (device, instance) (node_filesystem_size_bytes{device=~"/.*"})) - ` +
+			`(max by (device, instance) (node_filesystem_free_bytes{device=~"/.*"})))`, 310},
+		"storage": {`sum by (instance) (max by (device, instance) (node_filesystem_size_bytes{device=~"/.*"}))`, 600},
+		"file system of a node": {`sum(node_filesystem_size_bytes{instance="win-a",fstype!~"tmpfs|squashfs",mountpoint!~"/usr|/var"} - ` +
+			`node_filesystem_avail_bytes{instance="win-a",fstype!~"tmpfs|squashfs",mountpoint!~"/usr|/var"})`, 310},
+		"file system, as older consoles ask": {`instance:node_filesystem_usage:sum{instance='win-a'}`, 310},
+		"network in":                         {`instance:node_network_receive_bytes:rate:sum{instance='win-a'}`, 100},
+		"network out":                        {`instance:node_network_transmit_bytes:rate:sum{instance='win-a'}`, 50},
+		"network in of dashboards":           {`instance:node_network_receive_bytes_excluding_lo:rate1m{instance="win-a"}`, 100},
+		"drops":                              {`instance:node_network_transmit_drop_excluding_lo:rate1m{instance="win-a"}`, 2},
+		"disk in use":                        {`instance_device:node_disk_io_time_seconds:rate1m{instance="win-a",device="/C:"}`, 0.2},
+		"disk writes":                        {`rate(node_disk_written_bytes_total{instance="win-a"}[5m])`, 20},
+		"uptime":                             {`time() - node_boot_time_seconds{instance="win-a"}`, minutes * 60},
+		"CPU of a pod":                       {`pod:container_cpu_usage:sum{pod='web-1',namespace='shop'}`, 0.5},
+		"memory of a pod":                    {`sum(container_memory_working_set_bytes{pod='web-1',namespace='shop',container=''}) BY (pod, namespace)`, 80},
+		"network of a pod":                   {`sum(pod_interface_network:container_network_receive_bytes:irate5m{pod='web-1',namespace='shop'})`, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := m.ask(c.query)
+			if len(got) != 1 || got[0].F < c.want*0.9999 || got[0].F > c.want*1.0001 {
+				t.Errorf("%s gives %v, want one series of %v", c.query, got, c.want)
+			}
+		})
+	}
+	for _, record := range m.records {
+		if len(m.ask(record)) == 0 {
+			t.Errorf("%s has no data", record)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package machines
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	machinev1 "github.com/openshift/api/machine/v1beta1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/internal/controller/monitoring"
+	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// isScraped waits until Prometheus finds the exporter of a node, or no longer does.
+func (l lab) isScraped(node string, want bool) {
+	l.Helper()
+	here := func(e discoveryv1.Endpoint) bool { return *e.NodeName == node }
+	l.inTime(func(ctx context.Context) error {
+		return l.WaitFor(ctx, "another list of the exporters", &discoveryv1.EndpointSlice{},
+			func(ctx context.Context, reader client.Reader) (bool, error) {
+				var list discoveryv1.EndpointSliceList
+				err := reader.List(ctx, &list, client.InNamespace(l.Namespace()),
+					client.MatchingLabels{discoveryv1.LabelServiceName: monitoring.Name})
+				return want == slices.ContainsFunc(list.Items, func(s discoveryv1.EndpointSlice) bool {
+					return slices.ContainsFunc(s.Endpoints, here)
+				}), err
+			})
+	})
+}
+
+//
+func TestTheNodeOfAMachineThatIsBeingDeletedIsNoLongerScraped(t *testing.T) {
+	l := start(t, "AWS", rig.Options{})
+	l.operate()
+	l.machineSet("windows", 2, rig.MachineSetOptions{})
+	names := l.ready("windows", 2)
+	var nodes []string
+	for _, name := range names {
+		nodes = append(nodes, l.nodeOf(name).Name)
+		l.isScraped(l.nodeOf(name).Name, true)
+	}
+	l.changeMachine(names[0], func(m *machine) {
+		m.Spec.LifecycleHooks.PreDrain = []machinev1.LifecycleHook{{Name: "test", Owner: "test"}}
+	})
+	l.must(l.DeleteMachine(t.Context(), names[0]))
+	l.isScraped(nodes[0], false)
+	if node := l.nodeOf(names[0]); !nodestate.Ready(node) {
+		t.Error("its node was not Ready any more, before its address was taken away")
+	}
+	l.isScraped(nodes[1], true)
+	l.changeMachine(names[0], func(m *machine) { m.Spec.LifecycleHooks.PreDrain = nil })
+	l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, names[0], nodes[0]) })
+	for _, name := range l.ready("windows", 2) { // one of them is new
+		l.isScraped(l.nodeOf(name).Name, true)
+	}
+}

@@ -1,0 +1,143 @@
+package test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/monitoring"
+	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// scraped are the nodes in the EndpointSlices of the exporters, as a watch of them shows.
+type scraped struct {
+	mu     sync.Mutex
+	slices map[string][]string
+	// seen are all states that there were, each as names with a space between.
+	seen []string
+}
+
+// followSlices watches the EndpointSlices until the test ends.
+func followSlices(t *testing.T, r *rig.Rig) *scraped {
+	t.Helper()
+	watched, err := r.Client.Watch(t.Context(), &discoveryv1.EndpointSliceList{}, client.InNamespace(r.Namespace()),
+		client.MatchingLabels{discoveryv1.LabelServiceName: monitoring.Name})
+	must(t, err)
+	s, done := &scraped{slices: map[string][]string{}}, make(chan struct{})
+	t.Cleanup(func() { watched.Stop(); <-done })
+	go func() {
+		defer close(done)
+		for event := range watched.ResultChan() {
+			if slice, ok := event.Object.(*discoveryv1.EndpointSlice); ok {
+				s.take(event.Type, slice)
+			}
+		}
+	}()
+	return s
+}
+
+func (s *scraped) take(change watch.EventType, slice *discoveryv1.EndpointSlice) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.slices[slice.Name] = nil
+	for _, endpoint := range slice.Endpoints {
+		if change != watch.Deleted {
+			s.slices[slice.Name] = append(s.slices[slice.Name], *endpoint.NodeName)
+		}
+	}
+	s.seen = append(s.seen, s.now())
+}
+
+// now returns the nodes that are listed. The caller has the lock.
+func (s *scraped) now() string {
+	var nodes []string
+	for _, names := range s.slices {
+		nodes = append(nodes, names...)
+	}
+	slices.Sort(nodes)
+	return strings.Join(nodes, " ")
+}
+
+// since returns the states from a moment on, and the moment.
+func (s *scraped) since(moment int) ([]string, int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.seen[moment:]), len(s.seen)
+}
+
+// becomes waits until the listed nodes are these.
+func (s *scraped) becomes(t *testing.T, r *rig.Rig, nodes string) {
+	t.Helper()
+	awaited(t, r, "the nodes that are scraped to be ["+nodes+"]", &corev1.Node{},
+		func(context.Context, client.Reader) (bool, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.now() == nodes, nil
+		})
+}
+
+//
+func TestStoryPrometheusFindsTheNodesThatAreInService(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: rig.Hosts(2), ServiceCA: true})
+	o := run(t, r)
+	seen := followSlices(t, r)
+	list(t, r)
+	ready(t, r)
+	const both = "instance-1 instance-2"
+	seen.becomes(t, r, both)
+	t.Run("a ServiceMonitor tells it to scrape them", func(t *testing.T) {
+		monitor := &unstructured.Unstructured{}
+		monitor.SetGroupVersionKind(schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "ServiceMonitor"})
+		must(t, r.Client.Get(t.Context(), keyOf(r.Namespace(), monitoring.Name), monitor))
+	})
+	t.Run("they serve HTTPS, with the certificate that the service CA makes for the Service", func(t *testing.T) {
+		for _, h := range r.Hosts() {
+			awaited(t, r, h.Options.Name+" to serve HTTPS", &v1alpha1.WindowsInstance{},
+				func(ctx context.Context, _ client.Reader) (bool, error) {
+					status, _, err := h.Machine().Host().Probes.HTTPGet(ctx, "https://127.0.0.1:9182/metrics")
+					return err == nil && status == 200, nil
+				})
+		}
+	})
+	_, moment := seen.since(0)
+
+	must(t, o.Stop())
+	_, err := r.RunOperator(func(c *operator.Config) { c.Version = "1.1.0-lab" })
+	must(t, err)
+	awaited(t, r, "nodes of the next version", &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		var nodes corev1.NodeList
+		err := reader.List(ctx, &nodes, client.MatchingLabels{corev1.LabelOSStable: "windows"})
+		return len(nodes.Items) == 2 && !slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool {
+			return n.Annotations[v1alpha1.AnnotationVersion] != "1.1.0-lab"
+		}), err
+	})
+	ready(t, r)
+	t.Run("a restart and an upgrade of the operator take none away", func(t *testing.T) {
+		states, _ := seen.since(moment)
+		if slices.ContainsFunc(states, func(state string) bool { return state != both }) {
+			t.Errorf("there were %q", states)
+		}
+	})
+	list(t, r, "instance-2")
+	gone(t, r, "instance-1")
+	seen.becomes(t, r, "instance-2")
+	t.Run("none was ever there that was no node", func(t *testing.T) {
+		states, _ := seen.since(0)
+		for _, state := range states {
+			if !slices.Contains([]string{"", "instance-1", "instance-2", both}, state) {
+				t.Errorf("%q", state)
+			}
+		}
+	})
+}
