@@ -22,7 +22,7 @@ const (
 
 // WindowsDisruptionPolicySpec says how many Windows nodes the operator may disturb at a time, and when. An administrator writes it.
 type WindowsDisruptionPolicySpec struct {
-	// paused stops all disruptions of nodes, except the removal of hosts that were taken out of their source.
+	// paused stops all disruptions of nodes, except repairs and the removal of hosts that were taken out of their source.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 	// maxUnavailable is how many Windows nodes may be unavailable because of the operator, nodes of Machines and of listed hosts together. It is a
@@ -143,8 +143,8 @@ type Disruption struct {
 	// version is the version of the operator that the node is brought to.
 	// +optional
 	Version string `json:"version,omitempty"`
-	// configuration identifies the settings that the node's services are brought to: a digest for each service whose restart pods feel. It is
-	// absent for a disruption that brings no settings, and while they are not known.
+	// configuration identifies the settings that the node's services are brought to: a digest for each service whose restart affects pods. It is
+	// absent if the disruption does not change settings, or while the settings are not known.
 	// +optional
 	Configuration string `json:"configuration,omitempty"`
 	// machine is the name of the Machine that was deleted. It is empty for a change in place.
@@ -152,7 +152,7 @@ type Disruption struct {
 	Machine string `json:"machine,omitempty"`
 	// since is when the disruption began. The disruption counts until it ends, or until failureDeadline has passed.
 	Since metav1.Time `json:"since"`
-	// operator is the process of the operator that works on the node. Only this process ends the disruption, or one that has taken it over. Another process removes an entry whose node has been in service for a minute: the process that made it has ended.
+	// operator is the process of the operator that works on the node. Only this process, or a process that has taken over the disruption, ends it. Another process removes the entry when the node has been in service for a minute, because no process works on it any longer.
 	Operator string `json:"operator"`
 }
 
@@ -167,13 +167,13 @@ type ObservedNode struct {
 	Ready bool `json:"ready"`
 	// since is when the operator saw this for the first time, by its own clock.
 	Since metav1.Time `json:"since"`
-	// reported is the time of the change by the clock of the host. An operator that has just started compares it with the present one: another
+	// reported is the time of the change by the clock of the host. An operator that has just started compares it with the time that the kubelet reports now: a different
 	// value means that the node has changed meanwhile.
 	// +optional
 	Reported *metav1.Time `json:"reported,omitempty"`
 }
 
-// WindowsDisruptionPolicyStatus is what is being disturbed. Only the operator writes it.
+// WindowsDisruptionPolicyStatus shows which nodes are being disturbed. Only the operator writes it.
 type WindowsDisruptionPolicyStatus struct {
 	// observedGeneration is the generation of the spec that the status describes.
 	// +optional
@@ -184,7 +184,7 @@ type WindowsDisruptionPolicyStatus struct {
 	// +listType=map
 	// +listMapKey=instance
 	Disruptions []Disruption `json:"disruptions,omitempty"`
-	// observedNodes are the nodes that are not Ready, and those that have become Ready again less than canarySoak ago.
+	// observedNodes are the nodes that are not Ready, and those that became Ready again less than canarySoak ago.
 	// +optional
 	// +listType=map
 	// +listMapKey=instance
@@ -216,8 +216,8 @@ const (
 	ConditionStopped     = "Stopped"
 )
 
-// WindowsDisruptionPolicy says how many Windows nodes the operator may disturb at once, and when, and shows which it does. The operator
-// makes the one that it follows, named cluster, where an administrator has made none.
+// WindowsDisruptionPolicy says how many Windows nodes the operator may disturb at once, and when, and shows which nodes it is disturbing. The operator
+// follows only the policy named cluster, and creates it if an administrator has not.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=windp,singular=windowsdisruptionpolicy,path=windowsdisruptionpolicies

@@ -48,7 +48,7 @@ type WindowsInstanceSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	DesiredStateReason string `json:"desiredStateReason,omitempty"`
-	// upgradeStrategy is how the host comes to another version of the operator. Listed hosts, and Machines that no MachineSet would make
+	// upgradeStrategy is how the host is upgraded to another version of the operator. Listed hosts, and Machines that no MachineSet would create
 	// again, are changed in place.
 	// +optional
 	// +kubebuilder:default=InPlace
@@ -92,7 +92,7 @@ type NodeMetadata struct {
 	Taints []corev1.Taint `json:"taints,omitempty"`
 }
 
-// WindowsInstanceStatus is how far the host is, and why. Only the operator writes it.
+// WindowsInstanceStatus shows the progress of the host, and what blocks it. Only the operator writes it.
 type WindowsInstanceStatus struct {
 	// observedGeneration is the generation of the spec that the status describes.
 	// +optional
@@ -125,8 +125,8 @@ type WindowsInstanceStatus struct {
 	// specDigest identifies the NodeSpec that the host was brought to.
 	// +optional
 	SpecDigest string `json:"specDigest,omitempty"`
-	// configuration identifies the settings of the cluster and of the operator that the node was last proven with: a digest for each service
-	// whose restart pods feel. It is the same for all nodes with the same settings.
+	// configuration identifies the settings of the cluster and of the operator with which the node last passed its checks: a digest for each service
+	// whose restart affects pods. It is the same for all nodes with the same settings.
 	// +optional
 	Configuration string `json:"configuration,omitempty"`
 	// publicKeyHash identifies the SSH key that the host was configured with.
@@ -144,7 +144,7 @@ type WindowsInstanceStatus struct {
 	// awaitsVersion is the version of the operator for which the Machine of the host is to be replaced. Other versions ignore it.
 	// +optional
 	AwaitsVersion string `json:"awaitsVersion,omitempty"`
-	// readiness is what the operator decides by, in place of the conditions Ready and UpToDate.
+	// readiness is the state on which the operator bases its decisions, instead of the conditions Ready and UpToDate.
 	// +optional
 	Readiness *Readiness `json:"readiness,omitempty"`
 	// failedChange is the last attempt to change the node while it was in service, if it failed and nothing has changed since.
@@ -196,11 +196,11 @@ type FailedChange struct {
 	// specDigest identifies the NodeSpec that the host was to be brought to. Another NodeSpec is tried at once.
 	// +optional
 	SpecDigest string `json:"specDigest,omitempty"`
-	// configuration identifies the settings that the node's services were to be brought to. While the first node with them has failed, the
+	// configuration identifies the settings that the node's services were to be brought to. After the first node with these settings has failed, the
 	// others stay as they are.
 	// +optional
 	Configuration string `json:"configuration,omitempty"`
-	// previousDigest identifies what the host was before, and is brought back to. Empty when there is no way back.
+	// previousDigest identifies the NodeSpec that the host had before the change, and to which it is rolled back. It is empty when the host cannot be rolled back.
 	// +optional
 	PreviousDigest string `json:"previousDigest,omitempty"`
 	// reason says what went wrong, as the reason of a condition.
@@ -241,7 +241,7 @@ type StepStatus struct {
 	// of is the number of steps in the plan.
 	// +optional
 	Of int32 `json:"of,omitempty"`
-	// detail is what is waited for, or how many bytes are done.
+	// detail says what the step is waiting for, or how many bytes it has transferred.
 	// +optional
 	Detail string `json:"detail,omitempty"`
 	// startedAt is when the step began.

@@ -116,7 +116,7 @@ func TestAFolderThatAUserMakesAfterTheFirstLookIsRefused(t *testing.T) {
 			}}
 		})
 		line, _ := r.apply(guarded())
-		if line.Failure == nil || !strings.Contains(line.Failure.Message, "was exchanged") {
+		if line.Failure == nil || !strings.Contains(line.Failure.Message, "was replaced") {
 			t.Errorf("it says %+v", line)
 		}
 		if entries, err := r.Drive().ReadDir(elsewhere); err != nil || len(entries) > 0 {

@@ -48,7 +48,7 @@ func TestWhatCannotBeKeptAsAFallback(t *testing.T) {
 	}{
 		"the NodeSpec was changed by somebody else": {func(h *formerHost) {
 			h.must(h.Drive().WriteFile(nodespec.SpecPath, []byte(`{"schema":0}`)))
-		}, "is not the NodeSpec that was applied last to its end"},
+		}, "is not the last NodeSpec that was applied completely"},
 		"the agent that understands it is gone": {func(h *formerHost) {
 			h.must(h.Host().Services.Stop(h.ctx, nodespec.ServiceAgent))
 			h.must(h.Drive().RemoveAll(folderOf(agentProgram)))

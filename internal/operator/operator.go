@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/internal/controller/source/byoh"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -78,11 +79,15 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
+	c.RESTConfig = rest.CopyConfig(c.RESTConfig)
 	if c.RESTConfig.QPS == 0 {
 		// The API server's priority and fairness protects it. A limit here would make the progress of many hosts at once hold
 		// up the work on each of them.
-		c.RESTConfig = rest.CopyConfig(c.RESTConfig)
 		c.RESTConfig.QPS = -1
+	}
+	if c.RESTConfig.WarningHandler == nil && c.RESTConfig.WarningHandlerWithContext == nil {
+		// An API that is deprecated is read each minute.
+		c.RESTConfig.WarningHandlerWithContext = log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true})
 	}
 	mgr, err := ctrl.NewManager(c.RESTConfig, c.managerOptions(scheme))
 	if err != nil {

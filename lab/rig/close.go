@@ -11,8 +11,11 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,9 +46,9 @@ func (r *Rig) Close() error {
 	return errors.Join(errs...)
 }
 
-// emptyCluster deletes what belongs to this rig alone: instances, Secret, ConfigMap, lease, nodes,
-// certificate requests. The installed manifests are the same
-// for each rig. The namespace stays as well, because its deletion takes seconds.
+// emptyCluster deletes what belongs to this rig alone: instances, Secret, ConfigMap, lease, nodes, certificate requests,
+// and what the operator has made for Prometheus. The installed manifests are the same for each rig. The namespace stays
+// as well, because its deletion takes seconds.
 func (r *Rig) emptyCluster() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -53,7 +56,9 @@ func (r *Rig) emptyCluster() error {
 	var errs []error
 	for _, kind := range []client.Object{
 		&v1alpha1.WindowsInstance{}, &v1alpha1.WindowsDisruptionPolicy{}, &corev1.Secret{}, &corev1.ConfigMap{},
-		&coordinationv1.Lease{},
+		&coordinationv1.Lease{}, &corev1.Service{}, &discoveryv1.EndpointSlice{},
+		&corev1.Endpoints{}, //nolint:staticcheck // the operator makes some
+		ofPrometheus("ServiceMonitor"), ofPrometheus("PrometheusRule"),
 	} {
 		err := r.Client.DeleteAllOf(ctx, kind, inNamespace)
 		if !meta.IsNoMatchError(err) { // Nothing was installed.
@@ -69,6 +74,12 @@ func (r *Rig) emptyCluster() error {
 		errs = append(errs, client.IgnoreNotFound(r.Client.Delete(ctx, node)))
 	}
 	return errors.Join(errs...)
+}
+
+func ofPrometheus(kind string) client.Object {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: kind})
+	return object
 }
 
 // removeMachines deletes all Machines, with their nodes, and the MachineSets that are not the installation's.

@@ -35,9 +35,9 @@ func (h *Host) keepFallback(ctx context.Context, digest string, next nodespec.No
 	case err != nil || why != "":
 		return why, err
 	case present == nil:
-		return "no NodeSpec was applied to the host to its end", nil
+		return "no NodeSpec was applied to the host completely", nil
 	case "sha256:"+present.Digest != digest:
-		return "another NodeSpec was applied last to the host to its end", nil
+		return "the last NodeSpec that was applied completely to the host is another one", nil
 	case present.Digest == next.Digest():
 		return "", nil
 	}

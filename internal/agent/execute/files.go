@@ -37,7 +37,7 @@ func (e *Executor) makeDirectory(ctx context.Context, directory nodespec.Directo
 		return fmt.Errorf("look at folder %s: %w", directory.Path, err)
 	}
 	if !now.Directory || now.LinkTarget != "" || now.Access != access || now.Foreign {
-		return fmt.Errorf("%s was exchanged while it was being closed to others than administrators; a user of the host does that", directory.Path)
+		return fmt.Errorf("%s was replaced while the agent was restricting it to administrators; a user of the host is doing this", directory.Path)
 	}
 	return nil
 }

@@ -77,8 +77,8 @@ func (e *Executor) distrustCertificate(ctx context.Context, fingerprint string) 
 	if noteErr := e.Records.SetLedger(ctx, ledger.WithForeignCertificate(fingerprint)); noteErr != nil {
 		return noteErr
 	}
-	e.advise("the node does not need the certificate authority any more and has taken away its own part, but others have the host trust it; " +
-		"whoever does not want that takes it away there (" + err.Error() + ")")
+	e.advise("the agent removed its copy of the certificate authority, which the node no longer needs, but the host still trusts it from another source; " +
+		"to end that trust, remove it at that source (" + err.Error() + ")")
 	return nil
 }
 

@@ -21,7 +21,7 @@ func (e *Executor) endPods(ctx context.Context, o plan.EndPods) error {
 	})
 	if err != nil {
 		return e.withoutPods(ctx,
-			fmt.Sprintf("%s does not list its pods, and the removal goes on without their end: %v", o.Service, err))
+			fmt.Sprintf("%s does not list its pods, so the removal continues without ending them: %v", o.Service, err))
 	}
 	began, left, first := e.Clock.Now(), 0, ""
 	for i, pod := range pods {
@@ -45,7 +45,7 @@ func (e *Executor) endPods(ctx context.Context, o plan.EndPods) error {
 	}
 	if left > 0 {
 		return e.withoutPods(ctx,
-			fmt.Sprintf("pods that have not ended: %d of %d%s. The removal goes on without their end", left, len(pods), first))
+			fmt.Sprintf("pods that have not ended: %d of %d%s. The removal continues without waiting for them", left, len(pods), first))
 	}
 	return nil
 }

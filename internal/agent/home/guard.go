@@ -66,7 +66,7 @@ func (f *Folder) takeRoot(ctx context.Context) error {
 	there := err == nil
 	if there && (root.LinkTarget != "" || !root.Directory) {
 		return &verb.Failure{Reason: verb.ReasonStepFailed, Message: fmt.Sprintf(
-			"%s is no folder of its own but leads elsewhere or is a file; the node's programs must lie in a folder that only administrators can change: move it away",
+			"%s is not a folder of its own, but a link or a file; the node's programs must be in a folder that only administrators can change: move it away",
 			nodespec.Root)}
 	}
 	if err := f.refuseTaken(ctx); err != nil {
@@ -82,7 +82,7 @@ func (f *Folder) takeRoot(ctx context.Context) error {
 	}
 	// From here on nobody else can exchange it, or what lies in it. Somebody may have before.
 	if root, err = f.Host.Files.Stat(ctx, nodespec.Root); err != nil || !closed(root) {
-		return fmt.Errorf("%s was exchanged while it was being closed to others than administrators; a user of the host does that", nodespec.Root)
+		return fmt.Errorf("%s was replaced while the agent was restricting it to administrators; a user of the host is doing this", nodespec.Root)
 	}
 	if err := f.refuseTaken(ctx); err != nil {
 		return err

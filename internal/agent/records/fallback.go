@@ -53,7 +53,7 @@ func (r Records) Keepable(ctx context.Context) (keepable *Fallback, why string, 
 	spec, err := nodespec.Decode(found.Document)
 	if err != nil || spec.Digest() != found.Digest {
 		//nolint:nilerr // whatever is wrong with the file, it is not kept, and the answer says so
-		return nil, fmt.Sprintf("%s is not the NodeSpec that was applied last to its end", nodespec.SpecPath), nil
+		return nil, fmt.Sprintf("%s is not the last NodeSpec that was applied completely", nodespec.SpecPath), nil
 	}
 	found.File = plan.Digest(found.Document)
 	if found.applied, err = found.encode(); err != nil {

@@ -141,6 +141,11 @@ func (b *book) draft(request disturbance.Request) (v1alpha1.Disruption, policy.D
 				" no longer exists, or is another one.",
 		}
 	}
+	if instance.Spec.Paused { // whoever asks has read it from a cache, and earlier
+		return v1alpha1.Disruption{}, policy.Decision{
+			Check: "Instance", Reason: v1alpha1.ReasonPaused, Message: "WindowsInstance " + request.Instance + " is paused.",
+		}
+	}
 	entry := v1alpha1.Disruption{
 		Instance: instance.Name, InstanceUID: instance.UID, Node: b.situation.NodeName(instance), Pool: b.situation.poolOf(instance, b.settings),
 		Cause: request.Cause, Version: request.Version, Configuration: disturbance.ConfigurationOf(request),

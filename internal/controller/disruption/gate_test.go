@@ -192,6 +192,23 @@ func TestGate(t *testing.T) {
 			t.Errorf("events %q", found)
 		}
 	})
+	t.Run("an instance that was paused after its node was chosen is left alone", func(t *testing.T) {
+		w := shared.sub(t)
+		host, machine := w.host("byoh-1", before), w.machine(w.set("workers", 2), "worker-1", before)
+		w.machine(w.set("others", 2), "other-1", before)
+		p := w.start("one", false)
+		for _, instance := range []*v1alpha1.WindowsInstance{host, machine} {
+			from := instance.DeepCopy()
+			instance.Spec.Paused = true
+			w.check(w.admin.Patch(t.Context(), instance.DeepCopy(), client.MergeFrom(from)))
+		}
+		if decision := p.acquire(host, v1alpha1.CauseUpgrade); decision.Allowed || decision.Reason != v1alpha1.ReasonPaused {
+			t.Errorf("%+v", decision)
+		}
+		if decision := p.replace(machine); decision.Allowed || decision.Reason != v1alpha1.ReasonPaused {
+			t.Errorf("%+v", decision)
+		}
+	})
 	t.Run("asking again for what goes on writes nothing", func(t *testing.T) {
 		w := shared.sub(t)
 		host := w.host("byoh-1", before)

@@ -23,7 +23,7 @@ const slowAttempt = 5 * time.Second
 const placeRecheck = time.Minute
 
 // errPassLimit is the cause that ends what a pass does when it has taken too long.
-var errPassLimit = fmt.Errorf("the operator has worked on the host for %s without an end: %w", PassLimit,
+var errPassLimit = fmt.Errorf("the operator worked on the host for %s without finishing: %w", PassLimit,
 	context.DeadlineExceeded)
 
 // limited returns a context that ends with PassLimit.
@@ -48,7 +48,7 @@ func tookTooLong(o *obstacle.Obstacle) *obstacle.Obstacle {
 	}
 	return &obstacle.Obstacle{
 		Phase: o.Phase, Condition: o.Condition, Reason: v1alpha1.ReasonTookTooLong, KeepsTurn: o.KeepsTurn, Err: errPassLimit,
-		Message: fmt.Sprintf("The operator has worked on the host for %d hours without an end, and stopped.",
+		Message: fmt.Sprintf("The operator worked on the host for %d hours without finishing, and stopped.",
 			int(PassLimit.Hours())),
 		Next: "The operator tries again; completed steps are not repeated. Check the host's load, its disk, and its network.",
 	}

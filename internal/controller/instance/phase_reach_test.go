@@ -273,7 +273,7 @@ func TestAHostThatRestartsAndCannotBeAskedSaysWhy(t *testing.T) {
 	})
 	instance, _ := x.reconcile()
 	prepared := expect(t, instance, v1alpha1.ConditionPrepared, metav1.ConditionFalse, v1alpha1.ReasonRebooting)
-	if !strings.Contains(prepared.Message, "The host restarts. It answers over SSH, but not the agent on it: ") ||
+	if !strings.Contains(prepared.Message, "The host restarts. It answers over SSH, but the agent on it does not: ") ||
 		strings.HasSuffix(prepared.Message, ": ") {
 		t.Errorf("the message is %q", prepared.Message)
 	}

@@ -58,7 +58,7 @@ func (p release) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		return notInitialized(node, spec)
 	}
 	first := nodestate.Unproven(node)
-	proven := "The node was checked to work and takes pods." + p.advise(s) + p.tryLogsPort(ctx, s)
+	proven := "The node passed its checks and takes pods." + p.advise(s) + p.tryLogsPort(ctx, s)
 	if err := p.nodes.Release(ctx, s.Instance, node, s.Key.Hash()); err != nil {
 		return obstacle.API(v1alpha1.ConditionReady, "take the start-up taint from the Node", err)
 	}
@@ -97,7 +97,7 @@ func notInitialized(node *corev1.Node, spec nodespec.NodeSpec) *obstacle.Obstacl
 	}
 	return &obstacle.Obstacle{
 		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonNodeNotInitialized, Outcome: obstacle.Wait, KeepsTurn: true,
-		Message: "The node was checked to work, but takes no pods yet: Node " + node.Name + " has the taint " +
+		Message: "The node passed its checks, but takes no pods yet: Node " + node.Name + " has the taint " +
 			v1alpha1.TaintUninitialized + " until " + who + " has initialized it.",
 		Next: "The operator goes on when the taint is gone, which takes seconds. If it lasts, " + where,
 	}

@@ -58,7 +58,7 @@ func unmanagedObstacle(instance *v1alpha1.WindowsInstance) *obstacle.Obstacle {
 	case v1alpha1.ReasonMachineDeleting:
 		o.Message = "The Machine API deletes Machine " + machine +
 			" and drains its node: the operator leaves host and Node alone."
-		o.Next = "Nothing is to be done: this instance goes when the Machine is gone. If that lasts, see which pods of the node cannot be evicted."
+		o.Next = "No action is needed: this WindowsInstance is deleted when the Machine is gone. If the deletion takes long, check which pods of the node cannot be evicted."
 	case v1alpha1.ReasonMachineFailed:
 		o.Message = "Machine " + machine + " is in phase Failed: its host is not configured."
 		o.Next = "See what the Machine says with oc describe, and delete it: its MachineSet makes another. A MachineHealthCheck does so by itself."
@@ -67,7 +67,7 @@ func unmanagedObstacle(instance *v1alpha1.WindowsInstance) *obstacle.Obstacle {
 			o.Reason = v1alpha1.ReasonMachineIgnored
 		}
 		o.Message = "Machine " + machine +
-			" is to be left alone: host and Node stay as they are, and nobody watches over them."
+			" is ignored: the host and its Node stay as they are, and the operator does not monitor them."
 		o.Next = "To have the host managed again, take the label " + v1alpha1.LabelIgnore +
 			" from the Machine, and give it the label " +
 			v1alpha1.LabelMachineOSID + "=" + v1alpha1.MachineOSIDWindows + "."

@@ -29,7 +29,7 @@ const (
 var (
 	monitoringEnabled = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "wmco_monitoring_enabled",
-		Help: "1 when the operator has the cluster's Prometheus scrape Windows nodes, 0 when not; the reason says why. " +
+		Help: "1 when the cluster's Prometheus is set up to scrape Windows nodes, 0 when it is not; the reason says why. " +
 			"There is one series at a time.",
 	}, []string{"reason"})
 	nodesMonitored = prometheus.NewGauge(prometheus.GaugeOpts{

@@ -26,7 +26,7 @@ func nodeWithoutInstance(node *corev1.Node, namespace string) event {
 	if bound := node.Annotations[v1alpha1.AnnotationInstance]; bound != "" {
 		message.WriteString("its WindowsInstance " + bound + " in namespace " + namespace + " was deleted")
 	} else {
-		message.WriteString("no WindowsInstance in namespace " + namespace + " has it")
+		message.WriteString("no WindowsInstance in namespace " + namespace + " refers to it")
 	}
 	message.WriteString(": the operator neither watches over its host nor removes it. ")
 	if _, cordoned := node.Annotations[v1alpha1.AnnotationCordoned]; cordoned {

@@ -7,7 +7,7 @@ import (
 
 var nodesWithoutInstance = prometheus.NewGauge(prometheus.GaugeOpts{
 	Name: "wmco_nodes_without_instance",
-	Help: "Windows nodes that the operator has configured and that no WindowsInstance has: nobody watches over their hosts.",
+	Help: "Windows nodes that the operator has configured but that no WindowsInstance refers to, so that nothing monitors or repairs their hosts.",
 })
 
 func init() { metrics.Registry.MustRegister(nodesWithoutInstance) }

@@ -54,7 +54,7 @@ func judge(
 	if !asked.node.Registered {
 		return decided(Later, policy.Decision{Check: "Registered", Reason: refused,
 			Message: "Node " + asked.node.Name +
-				" is not registered, or not by this host. The request is looked at when it is."})
+				" is not registered, or another host registered it. The operator checks the request again when this host has registered the Node."})
 	}
 	request, failed := parseRequest(csr.Spec.Request)
 	if request == nil {
@@ -88,8 +88,8 @@ func forgery(asked askedFor) string {
 	}
 	for _, other := range asked.others {
 		if other.Registered && other.Name != asked.node.Name && asked.request.Subject.CommonName == nodeUser(other.Name) {
-			return fmt.Sprintf("Node %s has asked, with its own certificate, for a certificate of Node %s, which is another one's. "+
-				"Whoever has made this request has the key of Node %s: look at who controls its host.", asked.node.Name,
+			return fmt.Sprintf("With its own certificate, Node %s requested a certificate for Node %s, which is a different node. "+
+				"The sender of this request has the private key of Node %s: find out who controls that host.", asked.node.Name,
 				other.Name, asked.node.Name)
 		}
 	}

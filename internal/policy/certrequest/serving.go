@@ -110,8 +110,8 @@ func notTheClusters(a askedFor) string {
 			return fmt.Sprintf("The request holds the address %s, which is %s.", address, whose)
 		}
 		if a.cluster == nil && !a.node.Given.HoldsAddress(address) {
-			return fmt.Sprintf("The request holds the address %s, of which only the host itself says that it has it. "+
-				"Whether it is one of the cluster's cannot be told while the cluster's configuration cannot be read.", address)
+			return fmt.Sprintf("The request contains the address %s, which only the host itself reports. "+
+				"The operator cannot determine whether this address belongs to the cluster until it can read the cluster's configuration.", address)
 		}
 	}
 	return ""

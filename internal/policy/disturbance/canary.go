@@ -108,7 +108,7 @@ func (s *scene) failedCanary(brought novelty) string {
 		case n.failedWith(brought):
 			failed = n.describe() + " has failed: " + failureText(*n.Failure)
 		case n.has(brought) && n.overdue(s.settings, s.now) && !s.busy(n.Instance):
-			failed = fmt.Sprintf("%s has %s, and is not Ready since %s.", n.describe(), brought.it(), moment(n.Since))
+			failed = fmt.Sprintf("%s has %s, but has not been Ready since %s.", n.describe(), brought.it(), moment(n.Since))
 		}
 	}
 	return failed
@@ -141,7 +141,7 @@ func (s *scene) soakingCanary(brought novelty) string {
 		}
 		if !n.Ready {
 			s.askAgain(n.Since.Add(s.settings.FailureDeadline))
-			return fmt.Sprintf("%s is the first with %s, and not Ready since %s. %s", n.describe(), s.nameOf(brought),
+			return fmt.Sprintf("%s is the first with %s, and has not been Ready since %s. %s", n.describe(), s.nameOf(brought),
 				moment(n.Since), s.othersFollow())
 		}
 		until := n.Since.Add(s.settings.CanarySoak)

@@ -58,20 +58,20 @@ func TestCanariesOfSettings(t *testing.T) {
 	runDisruptionTests(t, map[string]disruptionTest{
 		"the first node of all goes": {change: many},
 		"the others wait for the first, in whatever pool": {change: func(c *disruptionCase) { many(c); c.configured("a1", settingsAfter, 0) },
-			check: "CanarySoaking", says: "Node node-a1 (MachineSet/a) is being configured anew since 2026-11-21 12:00 UTC, as the first with the changed settings of kubelet. The others follow when it has been Ready for 1h.", after: 30 * time.Minute},
+			check: "CanarySoaking", says: "Node node-a1 (MachineSet/a) is being configured anew (since 2026-11-21 12:00 UTC), as the first with the changed settings of kubelet. The others follow when it has been Ready for 1h.", after: 30 * time.Minute},
 		"the others wait until it was Ready for long enough": {change: func(c *disruptionCase) { first(c, "a1", 20*time.Minute) },
 			check: "CanarySoaking", says: "Node node-a1 (MachineSet/a) is the first with the changed settings of kubelet, and must stay Ready until 2026-11-21 12:40 UTC before the others follow.", after: 40 * time.Minute},
 		"the others wait when it is not Ready any more": {change: func(c *disruptionCase) { first(c, "a1", 20*time.Minute); c.node("a1").Ready = false },
-			check: "CanarySoaking", says: "not Ready since 2026-11-21 11:40 UTC", after: 10 * time.Minute},
+			check: "CanarySoaking", says: "not been Ready since 2026-11-21 11:40 UTC", after: 10 * time.Minute},
 		"the others do not follow when it is not Ready past the deadline": {change: func(c *disruptionCase) { first(c, "a1", 40*time.Minute); c.node("a1").Ready = false },
-			check: "CanaryFailed", says: "Node node-a1 (MachineSet/a) has these settings, and is not Ready since"},
+			check: "CanaryFailed", says: "Node node-a1 (MachineSet/a) has these settings, but has not been Ready since"},
 		"the others stay as they are when the first has failed": {change: failed, check: "CanaryFailed",
 			says: "The first node that was brought to the changed settings of kubelet has failed, so the others stay as they are. Node node-a1 (MachineSet/a) has failed: the kubelet does not come up. Correct the settings; or, if the node is at fault, mend it and set the annotation windowsmachineconfig.openshift.io/retry on its WindowsInstance."},
 		"the others stay as they are when the first did not come back": {change: func(c *disruptionCase) {
 			many(c)
 			c.configured("a1", settingsAfter, time.Hour)
 			c.broken("a1", time.Hour)
-		}, check: "CanaryFailed", says: "Node node-a1 (MachineSet/a) is being configured anew since 2026-11-21 11:00 UTC, and has not come back by 2026-11-21 11:30 UTC."},
+		}, check: "CanaryFailed", says: "Node node-a1 (MachineSet/a) is being configured anew (since 2026-11-21 11:00 UTC), and has not come back by 2026-11-21 11:30 UTC."},
 		"another goes first when the settings were corrected":       {change: func(c *disruptionCase) { failed(c); c.request.Configuration = "containerd=0c kubelet=03" }},
 		"one that has failed is tried again":                        {change: func(c *disruptionCase) { failed(c); c.failedSettings("h1") }},
 		"another goes first when the pods of one do not leave it":   {change: func(c *disruptionCase) { failed(c); c.node("a1").Failure.DrainTimedOut = true }},

@@ -142,7 +142,7 @@ func policyValid(s *scene) string {
 	if s.settings.Invalid == "" {
 		return ""
 	}
-	return fmt.Sprintf("WindowsDisruptionPolicy %s cannot be followed, so no node is disturbed but to repair or remove it. %s. Correct it.",
+	return fmt.Sprintf("WindowsDisruptionPolicy %s cannot be followed, so no node is disturbed, except to repair or remove it. %s. Correct it.",
 		v1alpha1.DisruptionPolicyName, s.settings.Invalid)
 }
 
@@ -190,7 +190,7 @@ func noneFailed(s *scene) string {
 		case n.Failure != nil && n.Failure.Version == s.Version && !n.Failure.DrainTimedOut:
 			failed = n.describe() + " has failed: " + failureText(*n.Failure)
 		case n.Pool == s.candidate.Pool && n.overdue(s.settings, s.now):
-			failed = fmt.Sprintf("%s is not Ready since %s.", n.describe(), moment(n.Since))
+			failed = fmt.Sprintf("%s has not been Ready since %s.", n.describe(), moment(n.Since))
 		}
 	}
 	if failed == "" {

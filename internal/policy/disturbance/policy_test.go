@@ -117,13 +117,13 @@ func TestStopOnFailure(t *testing.T) {
 			stop(c)
 			c.broken("h2", time.Hour)
 		},
-			check: "StopOnFailure", says: "Node node-h2 (Hosts) is not Ready since 2026-11-21 11:00 UTC."},
+			check: "StopOnFailure", says: "Node node-h2 (Hosts) has not been Ready since 2026-11-21 11:00 UTC."},
 		"no node goes while a Machine is not replaced past the deadline": {change: func(c *disruptionCase) {
 			stop(c)
 			c.replaced("a1", time.Hour)
 		},
 			check: "StopOnFailure",
-			says:  "Node node-a1 (MachineSet/a) is being replaced since 2026-11-21 11:00 UTC, and has not come back by 2026-11-21 11:30 UTC."},
+			says:  "Node node-a1 (MachineSet/a) is being replaced (since 2026-11-21 11:00 UTC), and has not come back by 2026-11-21 11:30 UTC."},
 		"a repair goes while another one has failed": {change: func(c *disruptionCase) {
 			stop(c)
 			c.failed("a1", v1alpha1.ReasonChangeFailed)
@@ -151,7 +151,7 @@ func TestCanaries(t *testing.T) {
 	runDisruptionTests(t, map[string]disruptionTest{
 		"the first node of all goes": {change: many},
 		"the others wait for the first, in whatever pool": {change: func(c *disruptionCase) { many(c); c.disturbed("a1", upgrade, 0) },
-			check: "CanarySoaking", says: "Node node-a1 (MachineSet/a) is being upgraded since 2026-11-21 12:00 UTC, as the first with version 12.1.0. The others follow when it has been Ready for 1h.", after: 30 * time.Minute},
+			check: "CanarySoaking", says: "Node node-a1 (MachineSet/a) is being upgraded (since 2026-11-21 12:00 UTC), as the first with version 12.1.0. The others follow when it has been Ready for 1h.", after: 30 * time.Minute},
 		"the others wait for the first one until it is Ready where that is enough": {change: func(c *disruptionCase) {
 			c.settings.CanarySoak = 0
 			c.disturbed("a1", v1alpha1.CauseUpgrade, 0)
@@ -159,9 +159,9 @@ func TestCanaries(t *testing.T) {
 		"the others wait until it was Ready for long enough": {change: func(c *disruptionCase) { first(c, "a1", 20*time.Minute) },
 			check: "CanarySoaking", says: "must stay Ready until 2026-11-21 12:40 UTC before the others follow", after: 40 * time.Minute},
 		"the others wait when it is not Ready any more": {change: func(c *disruptionCase) { first(c, "a1", 20*time.Minute); c.node("a1").Ready = false },
-			check: "CanarySoaking", says: "not Ready since 2026-11-21 11:40 UTC", after: 10 * time.Minute},
+			check: "CanarySoaking", says: "not been Ready since 2026-11-21 11:40 UTC", after: 10 * time.Minute},
 		"the others do not follow when it is not Ready past the deadline": {change: func(c *disruptionCase) { first(c, "a1", 40*time.Minute); c.node("a1").Ready = false },
-			check: "CanaryFailed", says: "Node node-a1 (MachineSet/a) has the version, and is not Ready since"},
+			check: "CanaryFailed", says: "Node node-a1 (MachineSet/a) has the version, but has not been Ready since"},
 		"the first of another pool follows the first of all":         {change: func(c *disruptionCase) { first(c, "a1", time.Hour) }},
 		"the second of its pool follows the first of all":            {change: func(c *disruptionCase) { first(c, "a1", time.Hour); c.ask("a2", upgrade) }},
 		"the second of another pool waits for the first of that":     {change: func(c *disruptionCase) { first(c, "a1", time.Hour); c.disturbed("h2", upgrade, 0) }, check: "CanarySoaking", says: "node-h2", after: 30 * time.Minute},

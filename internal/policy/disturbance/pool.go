@@ -94,7 +94,7 @@ type standingDisruption struct {
 func (d standingDisruption) describe() string {
 	name := Node{Instance: d.Instance, Node: d.Node, Pool: d.Pool}.describe()
 	if d.Machine != "" {
-		return fmt.Sprintf("%s is being replaced since %s", name, moment(d.Since.Time))
+		return fmt.Sprintf("%s is being replaced (since %s)", name, moment(d.Since.Time))
 	}
 	what := map[v1alpha1.DisruptionCause]string{
 		v1alpha1.CauseUpgrade:       "upgraded",
@@ -107,7 +107,7 @@ func (d standingDisruption) describe() string {
 	if what == "" {
 		what = "changed"
 	}
-	return fmt.Sprintf("%s is being %s since %s", name, what, moment(d.Since.Time))
+	return fmt.Sprintf("%s is being %s (since %s)", name, what, moment(d.Since.Time))
 }
 
 func (n Node) describe() string {

@@ -86,7 +86,7 @@ func (s *scene) notReady() []unavailableNode {
 		if n.Pool != s.candidate.Pool || n.Instance == s.Instance || n.Ready || n.Gone || s.busy(n.Instance) {
 			continue
 		}
-		node := unavailableNode{what: fmt.Sprintf("%s is not Ready since %s", n.describe(), moment(n.Since))}
+		node := unavailableNode{what: fmt.Sprintf("%s has not been Ready since %s", n.describe(), moment(n.Since))}
 		if !s.settings.StopOnFailure {
 			if n.overdue(s.settings, s.now) {
 				continue

@@ -132,7 +132,7 @@ func TestLimitOfUnavailableNodes(t *testing.T) {
 	runDisruptionTests(t, map[string]disruptionTest{
 		"a node is upgraded when no other is disturbed": {change: func(*disruptionCase) {}},
 		"a host waits for a Machine that is upgraded": {change: func(c *disruptionCase) { c.proven(); c.disturbed("a1", upgrade, 10*time.Minute) },
-			check: "MaxUnavailable", says: "Node node-a1 (MachineSet/a) is being upgraded since 2026-11-21 11:50 UTC; of all Windows nodes, 1 may be unavailable at a time. This node's turn comes when there is a place again, or by 2026-11-21 12:20 UTC",
+			check: "MaxUnavailable", says: "Node node-a1 (MachineSet/a) is being upgraded (since 2026-11-21 11:50 UTC); of all Windows nodes, 1 may be unavailable at a time. This node's turn comes when there is a place again, or by 2026-11-21 12:20 UTC",
 			after: 20 * time.Minute},
 		"a Machine waits for a host that is restarted": {change: func(c *disruptionCase) { c.ask("a1", reboot); c.disturbed("h1", reboot, 0) },
 			check: "MaxUnavailable", says: "Node node-h1 (Hosts) is being restarted", after: 30 * time.Minute},
@@ -146,7 +146,7 @@ func TestLimitOfUnavailableNodes(t *testing.T) {
 		"a removal waits for a node that is disturbed": {change: func(c *disruptionCase) { c.ask("a1", v1alpha1.CauseRemoval); c.disturbed("h1", reboot, 0) },
 			check: "MaxUnavailable", after: 30 * time.Minute},
 		"a node waits for another of its pool that is not Ready": {change: func(c *disruptionCase) { c.broken("h2", 10*time.Minute) },
-			check: "MaxUnavailable", says: "Node node-h2 (Hosts) is not Ready since 2026-11-21 11:50 UTC", after: 20 * time.Minute},
+			check: "MaxUnavailable", says: "Node node-h2 (Hosts) has not been Ready since 2026-11-21 11:50 UTC", after: 20 * time.Minute},
 		"a node waits for no node of another pool that is not Ready": {change: func(c *disruptionCase) { c.broken("a1", 10*time.Minute) }},
 		"a node that is not Ready past the deadline counts no more":  {change: func(c *disruptionCase) { c.broken("h2", 30*time.Minute) }},
 		"a host that is gone never counts":                           {change: func(c *disruptionCase) { c.broken("h2", 0); c.node("h2").Gone = true }},
@@ -184,7 +184,7 @@ func TestLimitOfUnavailableNodes(t *testing.T) {
 			c.settings.MaxUnavailable = disruptionpolicy.Limit{Percent: 25}
 			c.replaced("a1", 0)
 			c.disturbed("h2", reboot, time.Minute)
-		}, check: "MaxUnavailable", says: "node-h2 (Hosts) is being restarted since 2026-11-21 11:59 UTC; of all Windows nodes, 2 may", after: 29 * time.Minute},
+		}, check: "MaxUnavailable", says: "node-h2 (Hosts) is being restarted (since 2026-11-21 11:59 UTC); of all Windows nodes, 2 may", after: 29 * time.Minute},
 		"a node that is disturbed and not Ready counts once": {change: func(c *disruptionCase) {
 			c.settings.MaxUnavailable = disruptionpolicy.Limit{Number: 2}
 			c.broken("h2", 0)
@@ -267,7 +267,7 @@ func TestLimitOfPools(t *testing.T) {
 			two(c)
 			c.broken("h2", 0)
 		},
-			check: "PoolMaxUnavailable", says: "Node node-h2 (Hosts) is not Ready", after: 30 * time.Minute},
+			check: "PoolMaxUnavailable", says: "Node node-h2 (Hosts) has not been Ready", after: 30 * time.Minute},
 		"a set lacks a Machine still when its replacement has failed": {change: func(c *disruptionCase) {
 			c.proven()
 			c.ask("a2", reboot)

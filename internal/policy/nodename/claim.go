@@ -175,7 +175,7 @@ func againstInstance(claim Claim, other *v1alpha1.WindowsInstance) policy.Decisi
 		return policy.Decision{
 			Check: "ComputerName", Reason: v1alpha1.ReasonNameConflict,
 			Message: fmt.Sprintf("The computer name of the host is %s, and the host of WindowsInstance %s (%s), Node %s, "+
-				"has the same one. Each would take the other's Node for its own, and make the pod network of the other.",
+				"has the same computer name. Each host would take the other's Node for its own and create the other's pod network.",
 				computerName(&claim.Instance), other.Name, other.Spec.Address, other.Status.NodeRef.Name),
 		}
 	}

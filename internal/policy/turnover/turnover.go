@@ -198,7 +198,7 @@ func (s subject) staysBecause(m Machine) string {
 	case m.Paused:
 		return "Its WindowsInstance is paused."
 	case !known:
-		return "No MachineSet would make it again. Give its host the present key, or delete the Machine when its work has another place."
+		return "No MachineSet would replace it. Add the present key to its host, or delete the Machine after you have moved its workload."
 	case set.OwnKey && s.otherKey(m):
 		return fmt.Sprintf("The Machines of MachineSet %s get their key from a template or from user data of their own, so that the operator does not know which key "+
 			"a new one would accept. Give the host the present key by means of the previous one; or put the present key where new Machines get theirs from, "+
@@ -249,7 +249,7 @@ func mayTakeKeyInPlace(s subject) string {
 	case s.machine.Refused:
 		return ""
 	}
-	return fmt.Sprintf("Machine %s is not replaced before the key is known for %s: %s.", s.machine.Name, InPlaceWait, why)
+	return fmt.Sprintf("Machine %s is not replaced until the operator has known the key for %s: %s.", s.machine.Name, InPlaceWait, why)
 }
 
 // nodeIsChanged finds a Machine whose host the operator is at work on. It is not where it waits for another host, or

@@ -118,7 +118,7 @@ func (a Adoption) notAdopted(s *scope.Scope, decision policy.Decision) *obstacle
 	a.Link.Close(s)
 	return &obstacle.Obstacle{
 		Condition: v1alpha1.ConditionJoined, Reason: decision.Reason, Message: decision.Message,
-		Next: "Host and Node are left as they are. Put in order what the message names; the operator then goes on by itself.",
+		Next: "The host and its Node stay as they are. Correct what the message names; the operator then continues by itself.",
 	}
 }
 

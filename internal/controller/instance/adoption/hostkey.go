@@ -57,9 +57,9 @@ func (a Adoption) ImportHostKey(ctx context.Context, s *scope.Scope, all []corev
 	if err != nil {
 		return &obstacle.Obstacle{
 			Condition: v1alpha1.ConditionReachable, Reason: string(remote.ReasonHostKeyChanged),
-			Message: fmt.Sprintf("The host key that an older version of the operator has noted for %s is none: %v",
+			Message: fmt.Sprintf("The host key that an older version of the operator recorded for %s is invalid: %v",
 				s.Instance.Spec.Address, err),
-			Next: fmt.Sprintf("Nothing is sent to the host. Take the entry out of ConfigMap %s, or the annotation %s from its Node; the key that the host shows is then pinned.",
+			Next: fmt.Sprintf("Nothing is sent to the host. Remove the entry from ConfigMap %s, or remove annotation %s from the host's Node; the operator then pins the key that the host presents.",
 				hostKeysConfigMap, v1alpha1.AnnotationHostKey),
 		}
 	}

@@ -59,7 +59,7 @@ func (c Signer) NotTaken(ctx context.Context, s *scope.Scope, identity string) *
 	o := &obstacle.Obstacle{
 		Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonCertificateRequestRefused, Outcome: obstacle.ChangeFailed,
 		Message: "The agent did not take the certificate that was signed for its request for " + service + ".",
-		Next:    "The operator has it signed anew at the next attempt.",
+		Next:    "At the next attempt, the operator requests a new certificate.",
 	}
 	if clock := support.SupportClock(s.Session.Clock); !clock.Allowed {
 		o.Reason, o.After = clock.Reason, obstacle.HostRecheck

@@ -56,7 +56,7 @@ func (c Signer) Issue(ctx context.Context, s *scope.Scope, identity nodespec.Ide
 		return nil, &obstacle.Obstacle{
 			Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonCertificateRequestRefused,
 			Outcome: obstacle.ChangeFailed, Message: decision.Message,
-			Next: "Nothing was signed. The host asked for an identity that is not its own: look at who controls it.",
+			Next: "No certificate was signed. The host requested an identity that is not its own: find out who controls the host.",
 		}
 	}
 	certificate, err := c.sign(ctx, s, request, identity)

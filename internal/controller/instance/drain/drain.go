@@ -101,7 +101,7 @@ func (d Drainer) podsLeft(ctx context.Context, helper *drain.Helper, node string
 	}
 	text := ". Pods that are left: " + strings.Join(names, ", ") + "."
 	if budgets := d.blockingBudgets(ctx, pods[:min(len(pods), namedPods)]); len(budgets) > 0 {
-		text += " No pod may be away now by PodDisruptionBudget " + strings.Join(budgets, ", ") + "."
+		text += " These PodDisruptionBudgets allow no disruption now: " + strings.Join(budgets, ", ") + "."
 	}
 	return text
 }

@@ -55,9 +55,9 @@ func HostKeyReused(instance *v1alpha1.WindowsInstance, reuse string) Event {
 
 // HostRestarts says that the host restarts for Windows features or its name.
 func HostRestarts(instance *v1alpha1.WindowsInstance) Event {
-	message := "The host restarts to put Windows features or its name in force."
+	message := "The host restarts so that changes to its Windows features or its name take effect."
 	if instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved {
-		message = "The host restarts to take back Windows features or its name."
+		message = "The host restarts to undo changes to its Windows features or its name."
 	}
 	return Event{instance, nil, corev1.EventTypeNormal, "HostRestarts", "Reboot", message}
 }
@@ -77,7 +77,7 @@ func CertificateIssued(instance *v1alpha1.WindowsInstance, identity nodespec.Ide
 // NodeJoined says that the Node is registered.
 func NodeJoined(instance *v1alpha1.WindowsInstance, node *corev1.Node) Event {
 	return Event{instance, node, corev1.EventTypeNormal, "NodeJoined", "Join",
-		"Node " + node.Name + " is registered. It takes pods once it was checked to work."}
+		"Node " + node.Name + " is registered. It takes pods after it passes its checks."}
 }
 
 // NodeReady says that the node takes pods, and how long that has taken.
@@ -101,7 +101,7 @@ func DrainGivenUp(instance *v1alpha1.WindowsInstance, node *corev1.Node, message
 // ChangeHasFailed says that a change of a node in service has failed.
 func ChangeHasFailed(instance *v1alpha1.WindowsInstance, node *corev1.Node, o *obstacle.Obstacle) Event {
 	return Event{instance, node, corev1.EventTypeWarning, v1alpha1.ReasonChangeFailed, "Change",
-		"The change of Node " + node.Name + " has failed, and its host is brought back to what it was before. " +
+		"The change of Node " + node.Name + " has failed. If the host can be rolled back, the operator does so now; otherwise it tries the change again. " +
 			text.Sentence(o.Reason+": "+o.Message)}
 }
 
@@ -115,7 +115,7 @@ func NoFallback(instance *v1alpha1.WindowsInstance, why string) Event {
 // RolledBack says that the host is back in its state before the change.
 func RolledBack(instance *v1alpha1.WindowsInstance, node *corev1.Node) Event {
 	return Event{instance, node, corev1.EventTypeNormal, "RolledBack", "Change", "The host of Node " + node.Name +
-		" is again what it was before the change, and takes pods."}
+		" was rolled back to its state before the change. The Node takes pods again."}
 }
 
 // RebootBegins says that the host restarts because of the annotation on its Node.
@@ -140,7 +140,7 @@ func HostNotRestored(instance *v1alpha1.WindowsInstance, entries []string) Event
 // HostLeftBehind says that the node was removed without its host.
 func HostLeftBehind(instance *v1alpha1.WindowsInstance) Event {
 	return Event{instance, nil, corev1.EventTypeWarning, "HostLeftBehind", "Remove",
-		"As asked, the node is removed without its host " + instance.Spec.Address +
+		"As annotation " + v1alpha1.AnnotationForgetHost + " requests, the node is removed, but the operator does not restore its host " + instance.Spec.Address +
 			`. If the host still exists, it keeps C:\k, its services (description "OpenShift managed"), ` +
 			`C:\var\log, C:\var\lib\kubelet, C:\ProgramData\containerd, its firewall rules and HNS networks, and the Containers feature.`}
 }
@@ -154,13 +154,13 @@ func NodeLost(instance *v1alpha1.WindowsInstance) Event {
 
 // NodePutRight says what the operator has put back on the Node. again is true when another writer keeps changing it.
 func NodePutRight(instance *v1alpha1.WindowsInstance, node *corev1.Node, changed []string, again bool) Event {
-	message := "Another writer has changed what the operator owns on Node " + node.Name + ", and it was put back: " +
+	message := "Another client changed fields that the operator owns on Node " + node.Name + "; the operator restored them: " +
 		strings.Join(changed, ", ") + "."
 	if !again {
 		return Event{instance, node, corev1.EventTypeNormal, "NodePutRight", "Keep", message}
 	}
 	return Event{instance, node, corev1.EventTypeWarning, "NodePutRight", "Keep", message +
-		" This happens again and again. The operator puts it back less and less often: find the writer in the audit log of the API server, and stop it."}
+		" This happens again and again, so the operator restores them less and less often. Find the other client in the audit log of the API server, and stop it."}
 }
 
 // LogsPortClosed says that the API server may not reach the kubelet.
@@ -184,14 +184,14 @@ func ClockOff(instance *v1alpha1.WindowsInstance, clock string) Event {
 // HostStays says that the host belongs to another instance too.
 func HostStays(instance, other *v1alpha1.WindowsInstance) Event {
 	return Event{instance, other, corev1.EventTypeNormal, "HostStays", "Remove",
-		"The host also belongs to WindowsInstance " + other.Name + ": it stays as it is, and only this entry goes."}
+		"The host also belongs to WindowsInstance " + other.Name + ". The host stays as it is; only this WindowsInstance is deleted."}
 }
 
 // KeyAuthorized says that the present SSH key was added on the host with the previous one.
 func KeyAuthorized(instance *v1alpha1.WindowsInstance, fingerprint string) Event {
 	return Event{instance, nil, corev1.EventTypeNormal, "KeyAuthorized", "Connect",
-		"The host refused the present key and accepted the one before: the present one, " + fingerprint +
-			", was added to those that the host accepts."}
+		"The host refused the present key and accepted the previous one. The present key, " + fingerprint +
+			", was added to the keys that the host accepts."}
 }
 
 // KeyAdopted says that the host was reached with the present SSH key.
@@ -213,7 +213,7 @@ func NodeTakenOver(instance *v1alpha1.WindowsInstance, node *corev1.Node) Event 
 	}
 	return Event{instance, node, corev1.EventTypeNormal, "NodeTakenOver", "TakeOver",
 		"Node " + node.Name + ", which an older version of the operator" + from +
-			" has configured, belongs to this instance from now on. It goes on as it is until its turn comes to be brought up to date."}
+			" has configured, belongs to this instance from now on. It stays as it is until its turn to be upgraded comes."}
 }
 
 // HostKeyImported says that a host key of an older version of the operator is pinned.

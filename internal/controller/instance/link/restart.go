@@ -39,7 +39,7 @@ func (l Link) AnswersWhileRestarting(s *scope.Scope, o *obstacle.Obstacle) *obst
 	if restarting == nil {
 		return o
 	}
-	restarting.Message += " It answers over SSH, but not the agent on it: " + o.Message
+	restarting.Message += " It answers over SSH, but the agent on it does not: " + o.Message
 	return restarting
 }
 

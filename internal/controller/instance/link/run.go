@@ -77,7 +77,7 @@ func complete(name verb.Name, last verb.Line) error {
 		ok = r.Facts != nil && r.Plan != nil
 	}
 	if !ok {
-		return fmt.Errorf("the agent's answer to %s is incomplete: it is not the operator's agent, or of another version",
+		return fmt.Errorf("the agent's answer to %s is incomplete: the program on the host is not the operator's agent, or is another version of it",
 			name)
 	}
 	return nil

@@ -33,7 +33,7 @@ func (l Link) awaitUserData(s *scope.Scope, err error) *obstacle.Obstacle {
 	switch remote.ReasonOf(err) {
 	case remote.ReasonAuthenticationFailed:
 		o.Reason, o.KeyRefused = v1alpha1.ReasonUserDataRunning, false
-		o.Message = "The host answers, and does not accept the operator's key yet: its user data is still at work. " +
+		o.Message = "The host answers, but does not accept the operator's key yet: its user data is still being applied. " +
 			o.Message
 		o.Next = "The operator tries again every " + lastUserDataPoll.String() +
 			" at the latest. If the key is not accepted by " + by + ": " + o.Next

@@ -131,8 +131,8 @@ func (n Names) refuseRename(ctx context.Context, s *scope.Scope, name string) *o
 	return &obstacle.Obstacle{
 		Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonNameConflict, Outcome: obstacle.NeedsAdministrator,
 		After:   obstacle.HostRecheck,
-		Message: fmt.Sprintf("The host is Node %s, and calls itself %s now. A host stays the node that it is: no certificate is issued for another name.", ref.Name, name),
-		Next:    fmt.Sprintf("Nothing on the host is changed. Give it its name %s back, or take it out of its source and add it again once its Node is gone.", ref.Name),
+		Message: fmt.Sprintf("The host is Node %s, but its name is now %s. A host keeps its node name: no certificate is issued for another name.", ref.Name, name),
+		Next:    fmt.Sprintf("Nothing on the host is changed. Rename it back to %s, or remove it from its source and add it again after its Node is gone.", ref.Name),
 	}
 }
 

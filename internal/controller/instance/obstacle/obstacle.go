@@ -24,7 +24,7 @@ const LongestMessage = 2048
 
 // Untouched begins the next action of a host that is refused before it is configured. The agent has its own folder in
 // C:\k, and so closes C:\k with its first look at the host.
-const Untouched = `The host is left as it is, but that only administrators can use C:\k until it is given back. `
+const Untouched = `The host stays as it is, except that only administrators can use C:\k until the host is given back. `
 
 // HostRecheck is how often a refused host is asked again: it may have been changed.
 const HostRecheck = 10 * time.Minute
@@ -81,7 +81,7 @@ func API(condition, what string, err error) *Obstacle {
 	return &Obstacle{
 		Condition: condition, Reason: v1alpha1.ReasonAPIRequestFailed, KeepsTurn: true,
 		Message: "Could not " + what + ": " + err.Error(), Err: err,
-		Next: "Nothing is to be done if the API server is busy; a refusal names the missing permission.",
+		Next: "If the API server is busy, no action is needed. If it refused the request, the message names the missing permission.",
 	}
 }
 
@@ -90,7 +90,7 @@ func Host(condition string, err error) *Obstacle {
 	o := &Obstacle{
 		Condition: condition, Reason: v1alpha1.ReasonStepFailed, Message: text.Shortened(err.Error(), LongestMessage),
 		Err:  err,
-		Next: "The operator tries again; what was done already is not done twice.",
+		Next: "The operator tries again; completed steps are not repeated.",
 	}
 	var failure *verb.Failure
 	var failed *remote.Error
@@ -160,7 +160,7 @@ func Spec(err error) *Obstacle {
 	o := &Obstacle{
 		Condition: v1alpha1.ConditionInstalled, Reason: v1alpha1.ReasonClusterConfigurationInvalid,
 		Message: err.Error(), Err: err,
-		Next: "The operator cannot say what the host should be until this is in order.",
+		Next: "The operator cannot determine the host's configuration until this is corrected.",
 	}
 	var lacks *nodespec.MissingProgramsError
 	if errors.As(err, &lacks) {

@@ -47,7 +47,7 @@ func Grace(instance *v1alpha1.WindowsInstance, node *corev1.Node, now time.Time)
 	}
 	return &obstacle.Obstacle{
 		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonNodeNotReady, Outcome: obstacle.Wait, After: rest,
-		Message: fmt.Sprintf("Node %s is not Ready since %s: %s", node.Name, since.UTC().Format(time.RFC3339),
+		Message: fmt.Sprintf("Node %s has not been Ready since %s: %s", node.Name, since.UTC().Format(time.RFC3339),
 			nodes.NotReadyMessage(node)),
 		Next: "The agent on the host repairs what it can; the operator looks at the host if the node is not Ready within two minutes.",
 	}
@@ -87,7 +87,7 @@ func Await(s *scope.Scope, node *corev1.Node, now time.Time, awaited, message st
 // Pass takes the Ready condition from the Node, for a host that is not looked at.
 func Pass(s *scope.Scope, node *corev1.Node) {
 	if nodestate.Ready(node) {
-		s.Pass(v1alpha1.ConditionReady, "The node is Ready, as the version of the operator before this one has configured it.")
+		s.Pass(v1alpha1.ConditionReady, "The node is Ready. It was configured by another version of the operator.")
 		return
 	}
 	s.Passed[v1alpha1.ConditionReady] = metav1.Condition{

@@ -108,9 +108,9 @@ func (r Removal) HandOver(ctx context.Context, s *scope.Scope) *obstacle.Obstacl
 		s.HandedOver = true
 		r.Events.Emit(event.HostStays(s.Instance, other))
 	case ownership.Inherited:
-		return waitsFor(other, "it takes over the node of this entry, which then goes.")
+		return waitsFor(other, "it takes over the node; this WindowsInstance is deleted after that.")
 	case ownership.Follows:
-		return waitsFor(other, "that one is being removed too, and gives the host back first.")
+		return waitsFor(other, "it is also being removed, and gives the host back first.")
 	case ownership.GivenBack:
 	}
 	return nil

@@ -138,7 +138,7 @@ func (f Rollback) Count(ctx context.Context, s *scope.Scope, o *obstacle.Obstacl
 	return &obstacle.Obstacle{
 		Phase: o.Phase, Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonChangeFailedNotRolledBack,
 		Outcome: obstacle.Wait, KeepsTurn: true, After: nextLook,
-		Message: "The change has failed: " + o.Message, Next: "The operator brings the host back to what it was before.",
+		Message: "The change has failed: " + o.Message, Next: "The operator restores the host to its state before the change.",
 	}
 }
 

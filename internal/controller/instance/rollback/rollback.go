@@ -62,7 +62,7 @@ func (f Rollback) RollBack(ctx context.Context, s *scope.Scope) *obstacle.Obstac
 	return &obstacle.Obstacle{ // what was known of the host was let go
 		Condition: v1alpha1.ConditionUpToDate, Reason: v1alpha1.ReasonInProgress, Outcome: obstacle.Wait,
 		KeepsTurn: true, After: nextLook,
-		Message: "The host was brought back to what it was.", Next: "The operator looks at it again.",
+		Message: "The host was restored to its state before the change.", Next: "The operator looks at it again.",
 	}
 }
 
@@ -81,7 +81,7 @@ func (f Rollback) runRollback(ctx context.Context, s *scope.Scope) *obstacle.Obs
 		return &obstacle.Obstacle{
 			Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonChangeFailedNotRolledBack, Outcome: obstacle.Wait,
 			KeepsTurn: true, After: nextLook,
-			Message: "What the host was before needs " + string(line.Result.Plan.Needs[0]) + " to be brought back.",
+			Message: "To restore the host to its state before the change, the agent needs " + string(line.Result.Plan.Needs[0]) + ".",
 			Next:    "The operator tries the change again, which brings the host what it needs.",
 		}
 	}
@@ -117,8 +117,8 @@ func (f Rollback) notRolledBack(s *scope.Scope, o *obstacle.Obstacle) *obstacle.
 		return o
 	}
 	failed := s.Instance.Status.FailedChange
-	o.Message = "The change has failed (" + failed.Message + "), and so has the way back so far: " + o.Message
+	o.Message = "The change has failed (" + failed.Message + "), and the rollback has not succeeded yet: " + o.Message
 	o.Reason, o.Outcome, o.KeepsTurn = v1alpha1.ReasonChangeFailedNotRolledBack, obstacle.TryAgain, true
-	o.Next = "The operator tries again to bring the host back to what it was. The message says what to look at on the host."
+	o.Next = "The operator tries the rollback again. The message names what to check on the host."
 	return o
 }

@@ -98,7 +98,7 @@ func (s *Scope) Pass(condition, message string) {
 func (s *Scope) PassWhatHeld() {
 	for _, condition := range Conditions {
 		if !meta.IsStatusConditionTrue(s.Instance.Status.Conditions, condition) {
-			s.Pass(condition, "It was so when the operator last worked on the host.")
+			s.Pass(condition, "This was true when the operator last worked on the host.")
 		}
 	}
 }

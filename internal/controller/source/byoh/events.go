@@ -48,15 +48,15 @@ const mostNamed = 10
 // removalsWait says that most hosts are missing in the list, and how to keep them.
 func removalsWait(configMap *corev1.ConfigMap, held held, until time.Time) event {
 	return event{configMap, nil, corev1.EventTypeWarning, "RemovalsWait", "RequestRemoval",
-		fmt.Sprintf("The list lacks %d of the %d hosts that the operator has worked on (%s): their nodes are drained and removed from %s on. "+
-			"To keep them, list them again before; nothing has been done to them yet.",
+		fmt.Sprintf("The list no longer contains %d of the %d hosts that the operator has worked on (%s). Their nodes will be drained and removed, starting at %s. "+
+			"To keep them, list them again before that time. Nothing has been done to them yet.",
 			len(held.names), held.of, named(held.names), until.UTC().Format(time.RFC3339))}
 }
 
 // removalsStopped says that removals that had to wait are not done.
 func removalsStopped(configMap *corev1.ConfigMap, held held) event {
 	return event{configMap, nil, corev1.EventTypeNormal, "RemovalsStopped", "RequestRemoval",
-		fmt.Sprintf("Most hosts are listed again: the removal of %d hosts (%s) that waited is stopped. Only hosts that the list still lacks are removed.",
+		fmt.Sprintf("Most hosts are listed again: the pending removal of %d hosts (%s) is canceled. Only hosts that are still missing from the list are removed.",
 			len(held.names), named(held.names))}
 }
 

@@ -79,6 +79,6 @@ func strategyInvalid(set *machinev1beta1.MachineSet, byDefault v1alpha1.UpgradeS
 
 func instanceRefused(machine *machinev1beta1.Machine, err error) machineEvent {
 	return machineEvent{machine, nil, corev1.EventTypeWarning, "WindowsInstanceRefused", "CreateInstance",
-		"The API server rejects the WindowsInstance of this Machine. Correct its spec.metadata.labels and spec.taints. " +
+		"The API server rejects the WindowsInstance of this Machine. Correct spec.metadata.labels and spec.taints of the Machine. " +
 			err.Error()}
 }
