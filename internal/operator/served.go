@@ -49,7 +49,7 @@ func (w *whenServed) Start(ctx context.Context) error {
 			return nil
 		}
 		if served {
-			log.Info("the API server has the resource; starting what depends on it")
+			log.Info("the API server serves the resource; starting the controllers that need it")
 			err := w.start()
 			if err == nil {
 				return nil
@@ -66,7 +66,7 @@ func (w *whenServed) Start(ctx context.Context) error {
 			why = err.Error()
 		}
 		if why != told {
-			log.Info("what depends on the resource waits for it; the rest of the operator works", "why", why, "askedEach",
+			log.Info("controllers that need the resource wait for it; the rest of the operator works", "why", why, "askedEach",
 				servedInterval.String())
 			told = why
 		}

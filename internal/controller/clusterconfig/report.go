@@ -112,7 +112,7 @@ func (r *Reporter) tell(ctx context.Context, s standing) error {
 		return err
 	}
 	r.told = reason
-	log.FromContext(ctx).Info("whether the operator can serve the cluster has changed", "supported", s.supported, "reason",
+	log.FromContext(ctx).Info("support for the cluster changed", "supported", s.supported, "reason",
 		reason, "message", s.message)
 	r.events.Eventf(deployment, nil, eventType, reason, "CheckCluster", "%s", message)
 	return nil

@@ -59,7 +59,7 @@ func (k *optionalKinds) watch(ctx context.Context) error {
 			k.waiting = append(waiting, k.waiting[i:]...)
 			return fmt.Errorf("watch %T: %w", watched.Object, err)
 		}
-		log.FromContext(ctx).V(1).Info("an optional kind is watched", "kind", kind.Kind)
+		log.FromContext(ctx).V(1).Info("watching an optional kind", "kind", kind.Kind)
 	}
 	k.waiting = waiting
 	return nil

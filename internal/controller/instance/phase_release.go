@@ -110,7 +110,7 @@ func (p release) settle(ctx context.Context, s *scope.Scope) {
 		return
 	}
 	if _, err := p.link.Run(ctx, s, verb.Settle); err != nil {
-		log.FromContext(ctx).Info("what the host was before stays on its disk until the next change", "reason", err.Error())
+		log.FromContext(ctx).Info("the files of the previous NodeSpec stay on the host until the next change", "reason", err.Error())
 	}
 }
 

@@ -91,7 +91,7 @@ func (r *Reconciler) create(ctx context.Context, k kept) (outcome, error) {
 	case err != nil:
 		return inPlace, fmt.Errorf("make %s: %w", named(k.object), err)
 	}
-	log.FromContext(ctx).Info("made", "object", named(k.object))
+	log.FromContext(ctx).Info("created", "object", named(k.object))
 	return inPlace, nil
 }
 

@@ -97,7 +97,7 @@ func (r *Reconciler) tell(ctx context.Context, s standing) {
 		return
 	}
 	r.told = s
-	log.FromContext(ctx).Info("whether Windows nodes are monitored", "monitored", s.on, "reason", s.reason,
+	log.FromContext(ctx).Info("monitoring of Windows nodes", "monitored", s.on, "reason", s.reason,
 		"message", s.message)
 	eventType, reason, message := corev1.EventTypeWarning, s.reason, s.message
 	switch {

@@ -74,7 +74,7 @@ func (r *Reconciler) publish(ctx context.Context, before, after *corev1.Node) {
 	}
 	if err := r.Client.Get(ctx, key, instance); err != nil {
 		if client.IgnoreNotFound(err) != nil {
-			log.FromContext(ctx).Info("no event for the condition of a Node", "node", after.Name, "reason", err.Error())
+			log.FromContext(ctx).Info("no event was sent for the condition of a Node", "node", after.Name, "reason", err.Error())
 		}
 		return
 	}

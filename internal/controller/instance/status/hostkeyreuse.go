@@ -19,7 +19,7 @@ func (w Writer) hostKeyReuse(ctx context.Context, instance *v1alpha1.WindowsInst
 	var instances v1alpha1.WindowsInstanceList
 	// Nothing is written to what is shared with the cache.
 	if err := w.Client.List(ctx, &instances, client.InNamespace(w.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		log.FromContext(ctx).Info("whether other hosts have the host's key is not known", "reason", err.Error())
+		log.FromContext(ctx).Info("the operator cannot determine whether other hosts have the same host key", "reason", err.Error())
 		return ""
 	}
 	return hostkey.Reuse(instance, instances.Items)
