@@ -61,7 +61,7 @@ func TestDISMIsAskedSeldom(t *testing.T) {
 	})
 }
 
-// A verb holds the lock of its host until it ends: one that waits for DISM for ever keeps the host from every other.
+// A verb holds the lock of its host until it ends: one that waits for DISM forever keeps the host from every other.
 func TestAVerbEndsAlsoWhenDISMHangs(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
@@ -75,7 +75,7 @@ func TestAVerbEndsAlsoWhenDISMHangs(t *testing.T) {
 	if f := line.Failure; f.Reason != verb.ReasonStepFailed || !strings.HasPrefix(f.Step, "EnableFeature") ||
 		!strings.Contains(f.Message, "took longer than 30m0s, and has not stopped within 10m0s. ") ||
 		!strings.Contains(f.Message, "dism.log") || !strings.Contains(f.Message, "restart it") {
-		t.Errorf("the operator is told %+v", f)
+		t.Errorf("the operator learns %+v", f)
 	}
 	if _, err := r.Drive().Stat(nodespec.LockPath); !errors.Is(err, host.ErrNotExist) {
 		t.Errorf("the lock is left: %v", err)

@@ -154,7 +154,7 @@ func TestRemovalEndsPodsBeforeTheirRuntime(t *testing.T) {
 			t.Error("the host was not restarted")
 		}
 	})
-	t.Run("a layer that a dead runtime left mounted goes without a restart, with the files of Windows in others", func(t *testing.T) {
+	t.Run("a layer that a dead runtime left mounted needs no restart, nor do the files of Windows in others", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t, func(o *fake.Options) {
 			o.Features = map[string]host.FeatureState{"Containers": host.FeatureEnabled}

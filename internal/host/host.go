@@ -78,7 +78,7 @@ type Features interface {
 	// State tells how a feature stands; FeatureUnknown for a name that this edition does not have.
 	State(ctx context.Context, name string) (FeatureState, error)
 	// Enable turns a feature on. What needs a reboot is pending until then. A caller that gives up has Windows told to
-	// stop, and waits until it has: half a change must not be left. While Windows' servicing hangs, that is for ever.
+	// stop, and waits until it has: half a change must not be left. While Windows' servicing hangs, that is forever.
 	Enable(ctx context.Context, name string) error
 	// Disable turns a feature off. What needs a reboot is pending until then. A caller that gives up waits as for Enable.
 	Disable(ctx context.Context, name string) error

@@ -39,7 +39,7 @@ func (e *Executor) disableFeature(ctx context.Context, feature string) error {
 	})
 }
 
-// changeFeature waits for DISM, which is told to stop after some time, and may hang all the same.
+// changeFeature waits for DISM, which is asked to stop after some time, and may hang all the same.
 func (e *Executor) changeFeature(ctx context.Context, what string, change func(context.Context) error) error {
 	work := timing.Work{
 		Limit: timing.LimitFeature, Grace: timing.LimitFeatureStop, What: what, Tell: e.progress,

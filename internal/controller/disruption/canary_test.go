@@ -139,7 +139,7 @@ func TestTheEntryOfANodeSaysWhichSettingsItIsBroughtTo(t *testing.T) {
 	if decision := p.acquire(second, v1alpha1.CauseConfiguration); decision.Reason != v1alpha1.ReasonCanarySoaking {
 		t.Errorf("%+v", decision)
 	}
-	// A policy that is made again is told of it, too.
+	// A policy that is made again reports it, too.
 	w.check(w.admin.Delete(t.Context(), w.policy()))
 	w.node(first.Name, func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationCordoned] = "2026-11-21T12:00:00Z" })
 	other := w.following("another", settingsCorrected)

@@ -74,7 +74,7 @@ func (m *Machine) LingersBeforeReboot(longer time.Duration) (mend func()) {
 }
 
 // DISMHangs makes Windows' servicing hang with the next change of a feature, until it is mended: the change does not
-// end, also when it is told to stop, and from then on no question about a feature is answered.
+// end, also when it is asked to stop, and from then on no question about a feature is answered.
 func (m *Machine) DISMHangs() (mend func()) {
 	m.lock()
 	defer m.unlock()

@@ -72,11 +72,11 @@ func TestCanariesOfSettings(t *testing.T) {
 			c.configured("a1", settingsAfter, time.Hour)
 			c.broken("a1", time.Hour)
 		}, check: "CanaryFailed", says: "Node node-a1 (MachineSet/a) is being configured anew (since 2026-11-21 11:00 UTC), and has not come back by 2026-11-21 11:30 UTC."},
-		"another goes first when the settings were corrected":       {change: func(c *disruptionCase) { failed(c); c.request.Configuration = "containerd=0c kubelet=03" }},
-		"one that has failed is tried again":                        {change: func(c *disruptionCase) { failed(c); c.failedSettings("h1") }},
-		"another goes first when the pods of one do not leave it":   {change: func(c *disruptionCase) { failed(c); c.node("a1").Failure.DrainTimedOut = true }},
-		"the others follow a failure of which no settings are told": {change: func(c *disruptionCase) { failed(c); c.node("a1").Failure.Configuration = "" }},
-		"the first of another pool follows the first of all":        {change: func(c *disruptionCase) { first(c, "a1", time.Hour) }},
+		"another goes first when the settings were corrected":     {change: func(c *disruptionCase) { failed(c); c.request.Configuration = "containerd=0c kubelet=03" }},
+		"one that has failed is tried again":                      {change: func(c *disruptionCase) { failed(c); c.failedSettings("h1") }},
+		"another goes first when the pods of one do not leave it": {change: func(c *disruptionCase) { failed(c); c.node("a1").Failure.DrainTimedOut = true }},
+		"the others follow a failure without known settings":      {change: func(c *disruptionCase) { failed(c); c.node("a1").Failure.Configuration = "" }},
+		"the first of another pool follows the first of all":      {change: func(c *disruptionCase) { first(c, "a1", time.Hour) }},
 		"the second of another pool waits for the first of that": {change: func(c *disruptionCase) { first(c, "a1", time.Hour); c.configured("h2", settingsAfter, 0) },
 			check: "CanarySoaking", says: "node-h2", after: 30 * time.Minute},
 		"a failure of the first of a pool stops that pool":        {change: func(c *disruptionCase) { first(c, "a1", time.Hour); c.failedSettings("h2") }, check: "CanaryFailed", says: "node-h2"},
