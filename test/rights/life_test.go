@@ -174,7 +174,7 @@ func (l lab) drainIsRefused(name string) {
 		return l.WaitForInstance(ctx, l.Host(name), "to name the budget that keeps a pod",
 			func(i *v1alpha1.WindowsInstance) bool {
 				return i != nil && slices.ContainsFunc(i.Status.Conditions, func(c metav1.Condition) bool {
-					return strings.Contains(c.Message, "PodDisruptionBudget "+workload+"/web")
+					return strings.Contains(c.Message, "PodDisruptionBudgets allow no disruption now: "+workload+"/web")
 				})
 			})
 	})
