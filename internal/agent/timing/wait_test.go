@@ -58,9 +58,14 @@ func heartbeats(on *clocktesting.FakeClock, waiters int, told <-chan string, end
 			lines = append(lines, line)
 		case err := <-ended:
 			return lines, err
+		case <-time.After(patience):
+			return lines, fmt.Errorf("neither a sign of life nor the end came within %s", patience)
 		}
 	}
 }
+
+// patience is how long a test waits for what takes no time.
+const patience = 10 * time.Second
 
 func TestWorkEndsWithItsGraceWhateverTheActionDoes(t *testing.T) {
 	run := func(ctx context.Context, waiters int, action func(context.Context) error) ([]string, error) {
