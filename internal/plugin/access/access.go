@@ -1,0 +1,93 @@
+// Package access is how the commands of the plugin reach the cluster: the flags that kubectl has too, the client, and
+// what an administrator reads when the cluster refuses a request.
+package access
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// DefaultNamespace is where the operator is installed when nothing else is said.
+const DefaultNamespace = "openshift-windows-machine-config-operator"
+
+// Access has what each command needs: where its input and output are, which cluster, and what time it is.
+type Access struct {
+	genericiooptions.IOStreams
+	Flags *genericclioptions.ConfigFlags
+	Clock clock.WithTicker
+}
+
+// New returns the access with kubectl's defaults.
+func New(streams genericiooptions.IOStreams, clock clock.WithTicker) *Access {
+	flags := genericclioptions.NewConfigFlags(true)
+	flags.Namespace = ptr.To("") // the default is the operator's namespace, and not that of the kubeconfig's context
+	return &Access{IOStreams: streams, Flags: flags, Clock: clock}
+}
+
+// AddFlags gives a command, and those below it, the flags of kubectl.
+func (a *Access) AddFlags(command *cobra.Command) {
+	flags := command.PersistentFlags()
+	a.Flags.AddFlags(flags)
+	flags.Lookup("namespace").Usage = "namespace that the operator is installed in"
+	flags.Lookup("namespace").DefValue = DefaultNamespace
+}
+
+// Namespace is the namespace of the operator.
+func (a *Access) Namespace() string {
+	if named := *a.Flags.Namespace; named != "" {
+		return named
+	}
+	return DefaultNamespace
+}
+
+// Client returns a client for the cluster that the flags and the kubeconfig name.
+func (a *Access) Client() (client.Client, error) {
+	config, err := a.Flags.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("the cluster is not known: %w", err)
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	return refusing{c}, nil
+}
+
+// Width is the number of columns of the terminal that the output goes to; 0 if it goes elsewhere.
+func (a *Access) Width() int { return width(a.Out) }
+
+// Interactive reports whether a person can answer a question.
+func (a *Access) Interactive() bool {
+	file, ok := a.In.(interface{ Fd() uintptr })
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+func width(out io.Writer) int {
+	file, ok := out.(interface{ Fd() uintptr })
+	if !ok {
+		return 0
+	}
+	columns, _, err := term.GetSize(int(file.Fd()))
+	if err != nil {
+		return 0
+	}
+	return columns
+}

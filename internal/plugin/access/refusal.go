@@ -1,0 +1,43 @@
+package access
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// refusing is a client whose errors say what an administrator can do about a refusal.
+type refusing struct{ client.Client }
+
+func (c refusing) Get(ctx context.Context, key client.ObjectKey, object client.Object, o ...client.GetOption) error {
+	return explained(c.Client.Get(ctx, key, object, o...))
+}
+
+func (c refusing) List(ctx context.Context, list client.ObjectList, o ...client.ListOption) error {
+	return explained(c.Client.List(ctx, list, o...))
+}
+
+func (c refusing) Patch(ctx context.Context, object client.Object, p client.Patch, o ...client.PatchOption) error {
+	return explained(c.Client.Patch(ctx, object, p, o...))
+}
+
+func explained(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%w. An administrator of the cluster can grant this right; docs/cli.md lists the rights that each command needs",
+			err)
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("%w. Log in again, for instance with: oc login", err)
+	case meta.IsNoMatchError(err):
+		return fmt.Errorf("the cluster does not serve %s, so the Windows Machine Config Operator is not installed in it: %w",
+			v1alpha1.GroupVersion, err)
+	}
+	return err
+}

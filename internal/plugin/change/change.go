@@ -1,0 +1,203 @@
+// Package change has the commands that ask the operator for something: a pause, another attempt, a restart, another host
+// key, a removal without the host. Each writes the field or annotation that the guides name, and waits for the effect.
+package change
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/internal/plugin/access"
+	"github.com/windows-machine-config/wmco/internal/plugin/fleet"
+)
+
+// interval is how often the cluster is asked whether the effect is there.
+const interval = time.Second
+
+// request is what a command asks the operator for.
+type request struct {
+	use, short, long, example string
+	// danger is the question that is asked before, of one instance; empty if it needs none.
+	danger func(fleet.Instance) string
+	// refuse says why it cannot be asked for; nil if it always can.
+	refuse func(fleet.Instance) error
+	// write asks for it.
+	write func(ctx context.Context, c client.Client, i fleet.Instance) error
+	// done reports whether the effect is there. The instance is nil once it is gone.
+	done func(ctx context.Context, c client.Client, before fleet.Instance, now *fleet.Instance) (bool, error)
+	// says is what is printed when the effect is there, of one instance.
+	says string
+	// timeout is how long the effect may take.
+	timeout time.Duration
+}
+
+// runner runs a request as its flags say.
+type runner struct {
+	*access.Access
+	request
+	yes, wait bool
+	timeout   time.Duration
+}
+
+// command makes a command of a request. Its arguments are names of instances, of which there may be several.
+func command(a *access.Access, r request) *cobra.Command {
+	run := &runner{Access: a, request: r}
+	c := &cobra.Command{
+		Use: r.use, Short: r.short, Long: r.long, Example: r.example, Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, names []string) error { return run.all(cmd.Context(), names) },
+		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return fleet.Completions(cmd.Context(), a.Client, a.Namespace()), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	run.addFlags(c)
+	return c
+}
+
+func (r *runner) addFlags(c *cobra.Command) {
+	if r.danger != nil {
+		c.Flags().BoolVarP(&r.yes, "yes", "y", false, "do it without asking")
+	}
+	c.Flags().BoolVar(&r.wait, "wait", true, "wait until the operator has done it")
+	c.Flags().DurationVar(&r.timeout, "timeout", r.request.timeout, "how long to wait")
+}
+
+// all does the request for each named instance. All names are looked up first, so that a mistake in one changes nothing.
+func (r *runner) all(ctx context.Context, names []string) error {
+	c, err := r.Client()
+	if err != nil {
+		return err
+	}
+	known, err := fleet.ReadInstances(ctx, c, r.Namespace())
+	if err != nil {
+		return err
+	}
+	var chosen []fleet.Instance
+	for _, name := range names {
+		instance, err := fleet.Find(known, name)
+		if err != nil {
+			return err
+		}
+		if r.refuse != nil {
+			if err := r.refuse(instance); err != nil {
+				return err
+			}
+		}
+		chosen = append(chosen, instance)
+	}
+	if err := r.ask(chosen); err != nil {
+		return err
+	}
+	for _, instance := range chosen {
+		if err := r.write(ctx, c, instance); err != nil {
+			return err
+		}
+	}
+	if !r.wait {
+		return nil
+	}
+	for _, instance := range chosen {
+		if err := r.await(ctx, c, instance); err != nil {
+			return err
+		}
+		fmt.Fprintf(r.Out, "%s: %s\n", instance.Name, r.says)
+	}
+	return nil
+}
+
+var errNotConfirmed = errors.New("nothing was changed")
+
+// ask asks an administrator whether what is dangerous is to be done.
+func (r *runner) ask(chosen []fleet.Instance) error {
+	if r.danger == nil || r.yes {
+		return nil
+	}
+	for _, instance := range chosen {
+		fmt.Fprintln(r.ErrOut, r.danger(instance))
+	}
+	if !r.Interactive() {
+		return errors.New("nobody can answer the question whether to go on: give --yes if this is what you want")
+	}
+	fmt.Fprint(r.ErrOut, "Go on? [y/N] ")
+	answer, err := bufio.NewReader(r.In).ReadString('\n')
+	if err != nil {
+		return errNotConfirmed
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return errNotConfirmed
+}
+
+// await waits for the effect, and says meanwhile what the operator does.
+func (r *runner) await(ctx context.Context, c client.Client, before fleet.Instance) error {
+	timeout := r.Clock.NewTimer(r.timeout)
+	defer timeout.Stop()
+	said := progress(before)
+	for {
+		now, err := r.read(ctx, c, before)
+		if err != nil {
+			return err
+		}
+		if done, err := r.done(ctx, c, before, now); err != nil || done {
+			return err
+		}
+		if now == nil {
+			return fmt.Errorf("WindowsInstance %s was deleted meanwhile", before.Name)
+		}
+		if latest := progress(*now); latest != said {
+			said = latest
+			fmt.Fprintln(r.ErrOut, said)
+		}
+		select {
+		case <-r.Clock.After(interval):
+		case <-timeout.C():
+			return fmt.Errorf("after %s the operator has not done it for %s. It was asked for, and still may be done. See: kubectl windows status %s",
+				r.timeout, before.Name, before.Name)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func progress(i fleet.Instance) string {
+	return strings.TrimSpace(fmt.Sprintf("%s: %s. %s", i.Name, fleet.State(i), i.Status.NextAction))
+}
+
+// read reads an instance again; nil once it is gone, or another one has its name.
+func (r *runner) read(ctx context.Context, c client.Client, before fleet.Instance) (*fleet.Instance, error) {
+	now := before
+	err := c.Get(ctx, client.ObjectKeyFromObject(&before.WindowsInstance), &now.WindowsInstance)
+	if apierrors.IsNotFound(err) || err == nil && now.UID != before.UID {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read WindowsInstance %s: %w", before.Name, err)
+	}
+	return &now, nil
+}
+
+// merge changes fields of an object.
+func merge(ctx context.Context, c client.Client, object client.Object, fields map[string]any) error {
+	patch, err := json.Marshal(fields)
+	if err != nil {
+		return err
+	}
+	if err := c.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("change %s: %w", object.GetName(), err)
+	}
+	return nil
+}
+
+func annotation(key, value string) map[string]any {
+	return map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}}
+}

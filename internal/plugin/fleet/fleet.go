@@ -1,0 +1,148 @@
+// Package fleet reads what the cluster says of its Windows hosts: their WindowsInstances, the Nodes and the
+// WindowsDisruptionPolicy.
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// Instance is a WindowsInstance.
+type Instance struct {
+	v1alpha1.WindowsInstance
+	// Raw is the object with the fields that only another release of the operator knows.
+	Raw *unstructured.Unstructured
+}
+
+// Fleet is all of it at one time.
+type Fleet struct {
+	// Instances are in the order of their names.
+	Instances []Instance
+	// Policies are those that an operator follows: one for each namespace with an operator.
+	Policies []v1alpha1.WindowsDisruptionPolicy
+}
+
+// Read reads the instances of a namespace, or of all namespaces if none is named, and what may be disturbed there.
+func Read(ctx context.Context, reader client.Reader, namespace string) (Fleet, error) {
+	instances, err := ReadInstances(ctx, reader, namespace)
+	if err != nil {
+		return Fleet{}, err
+	}
+	policies := &v1alpha1.WindowsDisruptionPolicyList{}
+	if err := reader.List(ctx, policies, client.InNamespace(namespace)); err != nil {
+		return Fleet{}, fmt.Errorf("list WindowsDisruptionPolicies: %w", err)
+	}
+	return Fleet{Instances: instances, Policies: policies.Items}, nil
+}
+
+// ReadInstances reads the instances of a namespace, or of all namespaces if none is named.
+func ReadInstances(ctx context.Context, reader client.Reader, namespace string) ([]Instance, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("WindowsInstanceList"))
+	if err := reader.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("list WindowsInstances: %w", err)
+	}
+	instances := make([]Instance, 0, len(list.Items))
+	for i := range list.Items {
+		instance := Instance{Raw: &list.Items[i]}
+		err := runtime.DefaultUnstructuredConverter.FromUnstructured(instance.Raw.Object, &instance.WindowsInstance)
+		if err != nil {
+			return nil, fmt.Errorf("read WindowsInstance %s: %w", instance.Raw.GetName(), err)
+		}
+		instances = append(instances, instance)
+	}
+	slices.SortFunc(instances, func(a, b Instance) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return instances, nil
+}
+
+// Events returns the events about an instance, the oldest first.
+func Events(ctx context.Context, reader client.Reader, instance Instance) ([]corev1.Event, error) {
+	list := &corev1.EventList{}
+	if err := reader.List(ctx, list, client.InNamespace(instance.Namespace), client.MatchingFields{
+		"involvedObject.kind": "WindowsInstance", "involvedObject.name": instance.Name,
+	}); err != nil {
+		return nil, fmt.Errorf("list the events of WindowsInstance %s: %w", instance.Name, err)
+	}
+	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int { return LastSeen(a).Compare(LastSeen(b)) })
+	return list.Items, nil
+}
+
+// Find returns the instance that goes by a name: its own, that of its Node, or its address.
+func Find(instances []Instance, name string) (Instance, error) {
+	for _, goesBy := range []func(Instance) string{
+		func(i Instance) string { return i.Name }, NodeName, func(i Instance) string { return i.Spec.Address },
+	} {
+		var found []Instance
+		for _, instance := range instances {
+			if strings.EqualFold(goesBy(instance), name) {
+				found = append(found, instance)
+			}
+		}
+		switch len(found) {
+		case 0:
+		case 1:
+			return found[0], nil
+		default:
+			return Instance{}, fmt.Errorf("%q is ambiguous: %s. Give the name of one of them", name, names(found))
+		}
+	}
+	if len(instances) == 0 {
+		return Instance{}, fmt.Errorf("no WindowsInstance, Node or address of a Windows host is %q: there are no WindowsInstances", name)
+	}
+	return Instance{}, fmt.Errorf("no WindowsInstance, Node or address of a Windows host is %q; there are: %s", name,
+		names(instances))
+}
+
+// mostNames is how many names an error lists.
+const mostNames = 10
+
+func names(instances []Instance) string {
+	var list []string
+	for _, instance := range instances {
+		list = append(list, instance.Name)
+	}
+	if more := len(list) - mostNames; more > 0 {
+		list = append(list[:mostNames], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(list, ", ")
+}
+
+// NodeName is the name of the Node of an instance; empty while it has none.
+func NodeName(instance Instance) string {
+	if instance.Status.NodeRef == nil {
+		return ""
+	}
+	return instance.Status.NodeRef.Name
+}
+
+// Completions are the names by which the hosts of a namespace go; none if they cannot be read.
+func Completions(ctx context.Context, connect func() (client.Client, error), namespace string) []string {
+	reader, err := connect()
+	if err != nil {
+		return nil
+	}
+	instances, err := ReadInstances(ctx, reader, namespace)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, instance := range instances {
+		names = append(names, instance.Name)
+		if node := NodeName(instance); node != "" && node != instance.Name {
+			names = append(names, node)
+		}
+	}
+	return names
+}

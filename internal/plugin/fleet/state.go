@@ -1,0 +1,95 @@
+package fleet
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// Settled reports whether an instance is Ready and up to date, so that nothing is left to do.
+func Settled(instance Instance) bool {
+	return isTrue(instance, v1alpha1.ConditionReady) && isTrue(instance, v1alpha1.ConditionUpToDate)
+}
+
+// isTrue reports whether a condition of an instance is True, and was written for the present spec.
+func isTrue(instance Instance, condition string) bool {
+	return instance.Status.ObservedGeneration == instance.Generation &&
+		meta.IsStatusConditionTrue(instance.Status.Conditions, condition)
+}
+
+// HasCondition reports whether a condition of an instance has a status, and was written for the present spec.
+func HasCondition(instance Instance, condition string, status metav1.ConditionStatus) bool {
+	return instance.Status.ObservedGeneration == instance.Generation &&
+		meta.IsStatusConditionPresentAndEqual(instance.Status.Conditions, condition, status)
+}
+
+// State is the word for how an instance is: its summary, or Pending while the operator has not looked at it.
+func State(instance Instance) string {
+	if instance.Status.Summary == "" {
+		return "Pending"
+	}
+	return instance.Status.Summary
+}
+
+// Obstacle is the condition that says why an instance is in its state; nil if nothing stands in its way.
+func Obstacle(instance Instance) *metav1.Condition {
+	conditions := instance.Status.Conditions
+	for i := range conditions {
+		if conditions[i].Status != metav1.ConditionTrue && conditions[i].Reason == instance.Status.Summary {
+			return &conditions[i]
+		}
+	}
+	return nil
+}
+
+// Since is when an instance came into its state.
+func Since(instance Instance) time.Time {
+	if obstacle := Obstacle(instance); obstacle != nil {
+		return obstacle.LastTransitionTime.Time
+	}
+	if ready := instance.Status.Readiness; ready != nil {
+		return ready.Since.Time
+	}
+	return instance.CreationTimestamp.Time
+}
+
+// LastSeen is when an event happened last.
+func LastSeen(event corev1.Event) time.Time {
+	switch {
+	case event.Series != nil:
+		return event.Series.LastObservedTime.Time
+	case !event.LastTimestamp.IsZero():
+		return event.LastTimestamp.Time
+	case !event.EventTime.IsZero():
+		return event.EventTime.Time
+	}
+	return event.CreationTimestamp.Time
+}
+
+// Policy is the policy that says when an instance may be disturbed; nil if there is none yet.
+func (f Fleet) Policy(instance Instance) *v1alpha1.WindowsDisruptionPolicy {
+	for i := range f.Policies {
+		if f.Policies[i].Namespace == instance.Namespace {
+			return &f.Policies[i]
+		}
+	}
+	return nil
+}
+
+// Disturbance is the entry of an instance in the policy's status; nil if it is not being disturbed.
+func (f Fleet) Disturbance(instance Instance) *v1alpha1.Disruption {
+	policy := f.Policy(instance)
+	if policy == nil {
+		return nil
+	}
+	for i, entry := range policy.Status.Disruptions {
+		if entry.InstanceUID == instance.UID {
+			return &policy.Status.Disruptions[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,56 @@
+// Package plugin is kubectl windows: the plugin of kubectl and oc for the administrators of Windows nodes.
+package plugin
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/internal/plugin/access"
+	"github.com/windows-machine-config/wmco/internal/plugin/change"
+	"github.com/windows-machine-config/wmco/internal/plugin/status"
+)
+
+// New returns the root command.
+func New(streams genericiooptions.IOStreams, clock clock.WithTicker, version string) *cobra.Command {
+	a := access.New(streams, clock)
+	root := &cobra.Command{
+		Use:   "kubectl-windows",
+		Short: "Look after the Windows nodes of a cluster",
+		Long: `Look after the Windows nodes that the Windows Machine Config Operator configures. It works as kubectl windows and as
+oc windows once the program kubectl-windows is on the PATH.`,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: invocation(os.Args[0])},
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetOut(streams.Out)
+	root.SetErr(streams.ErrOut)
+	root.SetIn(streams.In)
+	a.AddFlags(root)
+	root.AddCommand(status.New(a))
+	root.AddCommand(change.New(a)...)
+	root.AddCommand(&cobra.Command{
+		Use: "version", Short: "Print the version of this program", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(streams.Out, version)
+			return err
+		},
+	})
+	return root
+}
+
+// invocation is how a program is called: kubectl runs kubectl-windows as kubectl windows.
+func invocation(program string) string {
+	name := strings.TrimSuffix(filepath.Base(program), ".exe")
+	if before, after, is := strings.Cut(name, "-"); is && (before == "kubectl" || before == "oc") {
+		return before + " " + after
+	}
+	return "kubectl windows"
+}

@@ -1,0 +1,52 @@
+package status
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// clear takes the terminal's cursor home and what was there away.
+const clear = "\x1b[H\x1b[2J\x1b[3J"
+
+// follow prints the view whenever it has changed, until the context is done. A request that fails is said and made
+// again: an API server that restarts ends no watch.
+func (c *command) follow(ctx context.Context, reader client.Reader, names []string) error {
+	before := ""
+	for first := true; ; first = false {
+		var now bytes.Buffer
+		err := c.show(ctx, reader, names, &now)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && first:
+			return err
+		case err != nil:
+			fmt.Fprintln(c.ErrOut, "Warning:", err)
+		case now.String() != before:
+			before = now.String()
+			if err := c.redraw(before, first); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-c.Clock.After(interval):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (c *command) redraw(text string, first bool) error {
+	between := "\n"
+	if c.Width() > 0 {
+		between = clear
+	} else if first {
+		between = ""
+	}
+	_, err := io.WriteString(c.Out, between+text)
+	return err
+}
