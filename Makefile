@@ -80,8 +80,8 @@ PROGRAMS := lab-controlplane wmco wicd.exe lab
 build: ## Build everything that the demo and the tests run.
 	@$(BUILD) $(PROGRAMS)
 
-.PHONY: $(PROGRAMS:%=build/%) build/kubectl
-$(PROGRAMS:%=build/%) build/kubectl: build/%:
+.PHONY: $(PROGRAMS:%=build/%) build/kubectl build/kubectl-windows
+$(PROGRAMS:%=build/%) build/kubectl build/kubectl-windows: build/%:
 	@$(BUILD) $*
 
 # The tools, at the versions that tools/go.mod pins.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -44,6 +45,8 @@ var programs = []program{
 	{name: "wicd.exe", output: "wicd.exe", module: ".", source: "./cmd/wicd", goos: "windows", goarch: "amd64",
 		product: true,
 		flags:   trimmed},
+	{name: "kubectl-windows", output: "kubectl-windows", module: ".", source: "./cmd/kubectl-windows", goos: runtime.GOOS,
+		goarch: runtime.GOARCH, flags: trimmed},
 	{name: "kubectl", output: "kubectl", module: "lab/controlplane", source: "k8s.io/kubernetes/cmd/kubectl",
 		goos: "linux", flags: kubernetesFlags},
 	tool("controller-gen", "sigs.k8s.io/controller-tools/cmd/controller-gen"),

@@ -66,6 +66,10 @@ func TestKubeletServesLogs(t *testing.T) {
 		"a pod that is not there":               {"/containerLogs/" + namespace + "/other/web", http.StatusNotFound, "does not exist"},
 		"a container that is not there":         {"/containerLogs/" + namespace + "/web/other", http.StatusNotFound, "not found in pod"},
 		"the pods of the node, as a list":       {"/pods", http.StatusOK, `"kind":"PodList"`},
+		"the folders of its logs":               {"/logs/", http.StatusOK, `<a href="kubelet/">kubelet/</a>`},
+		"the files in one":                      {"/logs/kubelet", http.StatusOK, `<a href="kubelet.log">kubelet.log</a>`},
+		"a log":                                 {"/logs/kubelet/kubelet.log", http.StatusOK, "Kubelet version"},
+		"a log that is not there":               {"/logs/kubelet/other.log", http.StatusNotFound, ""},
 		"a path that the kubelet does not have": {"/nothing", http.StatusNotFound, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

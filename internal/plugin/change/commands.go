@@ -29,8 +29,7 @@ const short = time.Minute
 
 var pause = request{
 	use: "pause NAME...", short: "Keep the operator off hosts",
-	long: `Set spec.paused of WindowsInstances. The operator neither touches the host nor repairs its node, which continues as it is.
-A change that is under way ends first.`,
+	long:    `Set spec.paused of WindowsInstances. The operator neither touches the host nor repairs its node, which continues as it is.`,
 	example: "  kubectl windows pause win-worker-1",
 	write:   func(ctx context.Context, c client.Client, i fleet.Instance) error { return setPaused(ctx, c, i, true) },
 	done:    observed(true), says: "paused", timeout: short,

@@ -2,6 +2,7 @@ package status
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -64,11 +65,13 @@ func fleetOf(instances ...fleet.Instance) fleet.Fleet {
 	}}}
 }
 
-// compare compares an output with its golden file. UPDATE=1 writes it.
+var update = flag.Bool("update", false, "write the golden files")
+
+// compare compares an output with its golden file.
 func compare(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".txt")
-	if os.Getenv("UPDATE") != "" {
+	if *update {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +81,7 @@ func compare(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got), UPDATE=1 go test writes it:\n%s", path, diff)
+		t.Errorf("%s (-want +got); go test ./internal/plugin/status -update writes it:\n%s", path, diff)
 	}
 }
 

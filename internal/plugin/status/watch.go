@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// clear takes the terminal's cursor home and what was there away.
-const clear = "\x1b[H\x1b[2J\x1b[3J"
+// clearScreen takes the terminal's cursor home, and what was there away.
+const clearScreen = "\x1b[H\x1b[2J\x1b[3J"
 
 // follow prints the view whenever it has changed, until the context is done. A request that fails is said and made
 // again: an API server that restarts ends no watch.
@@ -19,9 +19,10 @@ func (c *command) follow(ctx context.Context, reader client.Reader, names []stri
 	for first := true; ; first = false {
 		var now bytes.Buffer
 		err := c.show(ctx, reader, names, &now)
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // an interrupted watch has succeeded
+		}
 		switch {
-		case ctx.Err() != nil:
-			return nil
 		case err != nil && first:
 			return err
 		case err != nil:
@@ -43,7 +44,7 @@ func (c *command) follow(ctx context.Context, reader client.Reader, names []stri
 func (c *command) redraw(text string, first bool) error {
 	between := "\n"
 	if c.Width() > 0 {
-		between = clear
+		between = clearScreen
 	} else if first {
 		between = ""
 	}

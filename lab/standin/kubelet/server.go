@@ -38,6 +38,7 @@ func (k *kubelet) listen(ctx context.Context, serving *serving, pods *podTable) 
 	mux.HandleFunc("GET /healthz", k.healthz)
 	mux.HandleFunc("GET /pods", s.listPods)
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.containerLogs)
+	mux.HandleFunc("GET /logs/{path...}", s.nodeLogs)
 	s.http = &http.Server{
 		Handler:           s.authorized(mux),
 		ReadHeaderTimeout: 30 * time.Second,
@@ -129,6 +130,9 @@ func subresource(r *http.Request) string {
 	case "/pods":
 		return "pods"
 	default:
+		if strings.HasPrefix(path, "/logs") {
+			return "log"
+		}
 		return "proxy"
 	}
 }

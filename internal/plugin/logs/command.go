@@ -1,0 +1,148 @@
+// Package logs is the command that shows the logs of a node's services.
+package logs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+
+	"github.com/windows-machine-config/wmco/internal/plugin/access"
+	"github.com/windows-machine-config/wmco/internal/plugin/fleet"
+)
+
+type command struct {
+	*access.Access
+	follow bool
+	tail   int
+}
+
+// New returns the command.
+func New(a *access.Access) *cobra.Command {
+	c := &command{Access: a}
+	cobraCommand := &cobra.Command{
+		Use:   "logs NAME [SERVICE]",
+		Short: "Show the log of a service of a node; without a service, list those that have a log",
+		Long: `Show the end of the log of a Windows service, as the kubelet of the node serves it from C:\var\log. The agent is the
+service windows-instance-config-daemon. A host whose kubelet does not answer keeps its logs there all the same.`,
+		Example: `  # Which services have a log
+  kubectl windows logs win-worker-1
+
+  # The end of the kubelet's
+  kubectl windows logs win-worker-1 kubelet
+
+  # All of the agent's, and what it writes from now on
+  kubectl windows logs win-worker-1 windows-instance-config-daemon --tail=-1 -f`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, arguments []string) error { return c.run(cmd.Context(), arguments) },
+		ValidArgsFunction: func(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(given) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return fleet.Completions(cmd.Context(), a.Client, a.Namespace()), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	cobraCommand.Flags().BoolVarP(&c.follow, "follow", "f", false, "go on with what is written, until interrupted")
+	cobraCommand.Flags().IntVar(&c.tail, "tail", 200, "how many lines of the end to show; -1 shows all")
+	return cobraCommand
+}
+
+func (c *command) run(ctx context.Context, arguments []string) error {
+	reader, err := c.Client()
+	if err != nil {
+		return err
+	}
+	instances, err := fleet.ReadInstances(ctx, reader, c.Namespace())
+	if err != nil {
+		return err
+	}
+	instance, err := fleet.Find(instances, arguments[0])
+	if err != nil {
+		return err
+	}
+	node := fleet.NodeName(instance)
+	if node == "" {
+		return fmt.Errorf("%s is not a node yet, so no kubelet serves its logs. Its status says how far it is: kubectl windows status %s",
+			instance.Name, instance.Name)
+	}
+	f, err := c.filesOf(node)
+	if err != nil {
+		return err
+	}
+	if len(arguments) == 1 {
+		err = c.services(ctx, f)
+	} else {
+		err = c.show(ctx, f, arguments[1])
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("logs of node %s: %w", node, err)
+	}
+	return nil
+}
+
+// filesOf are the log files of a node. The kubelet serves them at /logs/: k8s.io/kubernetes/pkg/kubelet.
+func (c *command) filesOf(node string) (files, error) {
+	config, err := c.Flags.ToRESTConfig()
+	if err != nil {
+		return files{}, err
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return files{}, err
+	}
+	server, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return files{}, err
+	}
+	base := server.JoinPath("api", "v1", "nodes", url.PathEscape(node), "proxy", "logs")
+	base.Path += "/"
+	return files{client: client, base: base}, nil
+}
+
+// services lists the folders of the logs.
+func (c *command) services(ctx context.Context, f files) error {
+	names, err := f.list(ctx, "")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if service, isFolder := strings.CutSuffix(name, "/"); isFolder {
+			if _, err := fmt.Fprintln(c.Out, service); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// show shows the log of a service.
+func (c *command) show(ctx context.Context, f files, service string) error {
+	folder := url.PathEscape(service) + "/"
+	names, err := f.list(ctx, folder)
+	if errors.Is(err, errNotThere) {
+		return fmt.Errorf("service %s has no log. These have one: kubectl windows logs <name>", service)
+	}
+	if err != nil {
+		return err
+	}
+	name := present(names)
+	if name == "" {
+		return fmt.Errorf("the folder of service %s has no log; it has: %s", service, strings.Join(names, ", "))
+	}
+	return c.print(ctx, f, folder+url.PathEscape(name))
+}
+
+// present returns the log that is written now: those that were put aside have a time in their names besides.
+func present(names []string) string {
+	logs := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasSuffix(name, ".log") })
+	if len(logs) == 0 {
+		return ""
+	}
+	return slices.MinFunc(logs, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+}

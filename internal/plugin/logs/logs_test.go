@@ -1,0 +1,199 @@
+package logs
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/windows-machine-config/wmco/internal/plugin/access"
+)
+
+// node has log files, and serves them as a kubelet does.
+type node struct {
+	folder string
+	files
+}
+
+func newNode(t *testing.T) node {
+	t.Helper()
+	folder := t.TempDir()
+	server := httptest.NewServer(http.StripPrefix("/logs/", http.FileServer(http.Dir(folder))))
+	t.Cleanup(server.Close)
+	base, err := url.Parse(server.URL + "/logs/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node{folder: folder, files: files{client: server.Client(), base: base}}
+}
+
+func (n node) write(t *testing.T, path, content string) {
+	t.Helper()
+	path = filepath.Join(n.folder, path)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newCommand(clock clock.WithTicker, tail int) (*command, *output) {
+	out := &output{}
+	return &command{tail: tail, Access: access.New(genericiooptions.IOStreams{Out: out, ErrOut: out}, clock)}, out
+}
+
+// output may be read while it is written.
+type output struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.Buffer.Write(p)
+}
+
+func (o *output) text() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.String()
+}
+
+func lines(from, to int) string {
+	var text strings.Builder
+	for i := from; i <= to; i++ {
+		fmt.Fprintf(&text, "line %d %s\n", i, strings.Repeat("x", i%700)) // also such as are longer than the first guess
+	}
+	return text.String()
+}
+
+func TestTheEndOfALog(t *testing.T) {
+	n := newNode(t)
+	n.write(t, "kubelet/kubelet.log", lines(1, 1500))
+	n.write(t, "kubelet/short.log", "one\ntwo")
+	n.write(t, "kubelet/empty.log", "")
+	for name, test := range map[string]struct {
+		file string
+		tail int
+		want string
+	}{
+		"so many lines as are asked for": {"kubelet.log", 700, lines(801, 1500)},
+		"one":                            {"kubelet.log", 1, lines(1500, 1500)},
+		"none":                           {"kubelet.log", 0, ""},
+		"all":                            {"kubelet.log", -1, lines(1, 1500)},
+		"more than there are":            {"kubelet.log", 5000, lines(1, 1500)},
+		"a last line that has no end":    {"short.log", 1, "two"},
+		"an empty log":                   {"empty.log", 10, ""},
+		"all of an empty log":            {"empty.log", -1, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, out := newCommand(clock.RealClock{}, test.tail)
+			if err := c.print(t.Context(), n.files, "kubelet/"+test.file); err != nil {
+				t.Fatal(err)
+			}
+			if out.text() != test.want {
+				t.Errorf("%d bytes, want %d", out.Len(), len(test.want))
+			}
+		})
+	}
+}
+
+func TestALogIsFollowedBeyondItsRotation(t *testing.T) {
+	n := newNode(t)
+	n.write(t, "kubelet/kubelet.log", "one\n")
+	on := clocktesting.NewFakeClock(time.Now())
+	c, out := newCommand(on, 10)
+	c.follow = true
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- c.print(ctx, n.files, "kubelet/kubelet.log") }()
+	reads := func(want string) {
+		t.Helper()
+		for deadline := time.Now().Add(10 * time.Second); out.text() != want; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("it printed %q, want %q", out.text(), want)
+			}
+			if on.HasWaiters() {
+				on.Step(interval)
+			}
+		}
+	}
+	reads("one\n")
+	n.write(t, "kubelet/kubelet.log", "one\ntwo\n")
+	reads("one\ntwo\n")
+	n.write(t, "kubelet/kubelet.log", "new\n")
+	reads("one\ntwo\nnew\n")
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServicesWithALogAreListed(t *testing.T) {
+	n := newNode(t)
+	n.write(t, "kubelet/kubelet.log", "")
+	n.write(t, "a b/a b.log", "")
+	n.write(t, "file", "")
+	c, out := newCommand(clock.RealClock{}, 10)
+	if err := c.services(t.Context(), n.files); err != nil || out.text() != "a b\nkubelet\n" {
+		t.Errorf("%q, %v", out.text(), err)
+	}
+}
+
+func TestWhatIsNotThere(t *testing.T) {
+	n := newNode(t)
+	n.write(t, "odd/other.txt", "")
+	for service, want := range map[string]string{
+		"nosuch": "service nosuch has no log",
+		"odd":    "the folder of service odd has no log; it has: other.txt",
+		"../etc": "service ../etc has no log",
+	} {
+		c, _ := newCommand(clock.RealClock{}, 10)
+		if err := c.show(t.Context(), n.files, service); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", service, err, want)
+		}
+	}
+}
+
+func TestTheLogThatIsWrittenNowIsShown(t *testing.T) {
+	for want, names := range map[string][]string{
+		"kubelet.log": {"kubelet-20260301-143000.log", "kubelet.log", "kubelet.log.1"},
+		"wicd.log":    {"wicd.log"},
+		"":            {"readme.txt", "old/"},
+	} {
+		if got := present(names); got != want {
+			t.Errorf("of %v it is %q, want %q", names, got, want)
+		}
+	}
+}
+
+func TestAnAnswerOfTheAPIServerIsAnError(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","message":"nodes \"n\" is forbidden","code":403}`)
+	}))
+	defer server.Close()
+	base, err := url.Parse(server.URL + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _ := newCommand(clock.RealClock{}, 10)
+	err = c.services(t.Context(), files{client: server.Client(), base: base})
+	if err == nil || err.Error() != `403 Forbidden: nodes "n" is forbidden` {
+		t.Errorf("%v", err)
+	}
+}

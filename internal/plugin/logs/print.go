@@ -1,0 +1,80 @@
+package logs
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+)
+
+// interval is how often a log that is followed is read again.
+const interval = time.Second
+
+// firstGuess is how many bytes a line has at most, as a rule.
+const firstGuess = 256
+
+// print prints the end of a file and, if it is followed, what comes.
+func (c *command) print(ctx context.Context, f files, path string) error {
+	p, err := c.end(ctx, f, path)
+	if err != nil {
+		return err
+	}
+	if _, err := c.Out.Write(p.body); err != nil {
+		return err
+	}
+	for at := p.size; c.follow; {
+		select {
+		case <-c.Clock.After(interval):
+		case <-ctx.Done():
+			return nil
+		}
+		more, err := f.from(ctx, path, at)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			fmt.Fprintln(c.ErrOut, "Warning:", err) // a kubelet that restarts ends nothing
+			continue
+		case more.size < at: // the file was put aside, and another one has begun
+			at = 0
+			continue
+		}
+		if _, err := c.Out.Write(more.body); err != nil {
+			return err
+		}
+		at = more.from + int64(len(more.body))
+	}
+	return nil
+}
+
+// end reads the last lines of a file: so many bytes as they may have, and twice as many until that is enough.
+func (c *command) end(ctx context.Context, f files, path string) (part, error) {
+	if c.tail < 0 {
+		return f.from(ctx, path, 0)
+	}
+	for most := int64(c.tail+1) * firstGuess; ; most *= 2 {
+		p, err := f.last(ctx, path, most)
+		if err != nil {
+			return part{}, err
+		}
+		lines, enough := lastLines(p.body, c.tail)
+		if enough || p.from == 0 {
+			p.body = lines
+			return p, nil
+		}
+	}
+}
+
+// lastLines returns so many lines of the end of a text, and whether the text has more than these.
+func lastLines(text []byte, count int) ([]byte, bool) {
+	at := len(bytes.TrimSuffix(text, []byte("\n")))
+	for range count {
+		if at = bytes.LastIndexByte(text[:max(at, 0)], '\n'); at < 0 {
+			return text, false
+		}
+	}
+	if count == 0 {
+		return nil, true
+	}
+	return text[at+1:], true
+}

@@ -1,0 +1,45 @@
+package kubelet
+
+import (
+	"bytes"
+	"fmt"
+	"html"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// logFolder is where the real kubelet's file server begins: /var/log, of the drive that it was started from.
+const logFolder = `C:\var\log`
+
+// nodeLogs answers what `oc adm node-logs --path` asks for, as http.FileServer does: a file, or parts of it; or a page
+// of links to what is in a folder.
+func (s *server) nodeLogs(w http.ResponseWriter, r *http.Request) {
+	path := strings.TrimSuffix(r.PathValue("path"), "/")
+	place := strings.TrimSuffix(logFolder+`\`+strings.ReplaceAll(path, "/", `\`), `\`)
+	drive := s.k.Process.Machine
+	if content, err := drive.ReadFile(place); err == nil {
+		http.ServeContent(w, r, path, time.Time{}, bytes.NewReader(content))
+		return
+	}
+	names, err := drive.List(place)
+	if err != nil {
+		http.Error(w, "404 page not found", http.StatusNotFound)
+		return
+	}
+	if !strings.HasSuffix(r.URL.Path, "/") {
+		http.Redirect(w, r, r.URL.Path+"/", http.StatusMovedPermanently)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	fmt.Fprint(w, "<!doctype html>\n<meta name=\"viewport\" content=\"width=device-width\">\n<pre>\n")
+	for _, name := range names {
+		if _, err := drive.List(place + `\` + name); err == nil {
+			name += "/"
+		}
+		link := url.URL{Path: name}
+		fmt.Fprintf(w, "<a href=\"%s\">%s</a>\n", link.String(), html.EscapeString(name))
+	}
+	fmt.Fprint(w, "</pre>\n")
+}

@@ -1,0 +1,183 @@
+// Package plugin proves that kubectl windows shows what the operator does, and that the operator does what kubectl windows
+// asks for: on the real control plane, with simulated hosts.
+package plugin
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/plugin"
+	"github.com/windows-machine-config/wmco/lab/cluster"
+	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
+	"github.com/windows-machine-config/wmco/lab/payload"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/winhost"
+)
+
+var (
+	shared = clustertest.New(cluster.Options{Profile: cluster.OpenShift, APIIntURL: "https://127.0.0.1"})
+	files  = rigtest.NewPayload("../../build/wicd.exe", payload.Options{SizePercent: 25})
+)
+
+func TestMain(m *testing.M) { os.Exit(rigtest.Main(m, shared.Stop, files.Remove)) }
+
+// lab is a lab with the plugin.
+type lab struct {
+	*testing.T
+	*rig.Rig
+}
+
+// windows runs kubectl windows, and returns what it prints.
+func (l lab) windows(arguments ...string) (out, messages string, err error) {
+	l.Helper()
+	var stdout, stderr bytes.Buffer
+	root := plugin.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr},
+		clock.RealClock{}, "test")
+	root.SetArgs(append(arguments, "--kubeconfig="+l.Cluster().Kubeconfig))
+	ctx, cancel := context.WithTimeout(l.Context(), rigtest.Patience)
+	defer cancel()
+	err = root.ExecuteContext(ctx)
+	return stdout.String(), stderr.String(), err
+}
+
+// succeeds runs kubectl windows, which must print these words.
+func (l lab) succeeds(words string, arguments ...string) {
+	l.Helper()
+	out, messages, err := l.windows(arguments...)
+	if err != nil || !strings.Contains(out, words) {
+		l.Fatalf("kubectl windows %s: %v\n%s%s, want %q", strings.Join(arguments, " "), err, out, messages, words)
+	}
+}
+
+// fails runs kubectl windows, which must fail and say why.
+func (l lab) fails(words string, arguments ...string) {
+	l.Helper()
+	if out, _, err := l.windows(arguments...); err == nil || !strings.Contains(err.Error(), words) {
+		l.Fatalf("kubectl windows %s: %v\n%s, want an error with %q", strings.Join(arguments, " "), err, out, words)
+	}
+}
+
+func (l lab) instance(host string) *v1alpha1.WindowsInstance {
+	l.Helper()
+	instance, err := l.Instance(l.Context(), host)
+	if err != nil || instance == nil {
+		l.Fatalf("the instance of %s: %v, %v", host, instance, err)
+	}
+	return instance
+}
+
+// until waits until an instance is in a state.
+func (l lab) until(host, state string) {
+	l.Helper()
+	ctx, cancel := context.WithTimeout(l.Context(), rigtest.Patience)
+	defer cancel()
+	if err := l.WaitForInstance(ctx, l.Host(host), "to be "+state, func(i *v1alpha1.WindowsInstance) bool {
+		return i != nil && i.Status.Summary == state
+	}); err != nil {
+		l.Fatal(err)
+	}
+}
+
+func TestStoryAnAdministratorLooksAfterHosts(t *testing.T) {
+	l := lab{t, rigtest.Boot(t, rig.Options{Cluster: shared.Cluster(t), PayloadDir: files.Directory(t),
+		Hosts: rig.Hosts(2)})}
+	rigtest.Install(t, l.Rig)
+	l.succeeds("There are no Windows hosts in namespace "+rig.Namespace, "status")
+	if _, err := l.RunOperator(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.ListHosts(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.succeeds("Disruptions: 2 of 2 nodes", "status", "--wait=Ready", "--timeout=3m")
+	first := l.instance("instance-1").Name
+
+	t.Run("a host goes by its name, its Node's and its address", func(t *testing.T) {
+		l := lab{t, l.Rig}
+		for _, name := range []string{first, l.Host("instance-1").NodeName(), l.instance("instance-1").Spec.Address} {
+			l.succeeds("Name:        "+first, "status", name)
+		}
+		l.fails(`no WindowsInstance, Node or address of a Windows host is "nosuch"; there are: `+first, "status", "nosuch")
+	})
+	t.Run("objects are printed as the API server has them", func(t *testing.T) {
+		l := lab{t, l.Rig}
+		l.succeeds("windowsinstance.windowsmachineconfig.openshift.io/"+first+"\n", "status", first, "-o", "name")
+		l.succeeds(l.instance("instance-1").Status.SpecDigest, "status", "-o", "jsonpath={.items[*].status.specDigest}")
+	})
+	t.Run("a missing right is named", func(t *testing.T) {
+		lab{t, l.Rig}.fails(`User "nobody" cannot list resource "windowsinstances"`, "status", "--as=nobody")
+	})
+	t.Run("a condition that does not come is waited for no longer than said", func(t *testing.T) {
+		lab{t, l.Rig}.fails("after 1s the condition Painted is not True for 2 of 2 hosts", "status", "--wait=Painted",
+			"--timeout=1s")
+	})
+	t.Run("a paused host is left alone until it is resumed", func(t *testing.T) {
+		l := lab{t, l.Rig}
+		l.succeeds(first+": paused", "pause", first)
+		l.until("instance-1", v1alpha1.ReasonPaused)
+		l.succeeds("kubectl windows resume "+first, "status", first)
+		l.succeeds(first+": resumed", "resume", first)
+		l.until("instance-1", v1alpha1.ReasonReady)
+	})
+	t.Run("what did not fail is not tried again", func(t *testing.T) {
+		lab{t, l.Rig}.fails("no change of "+first+" has failed", "retry", first)
+	})
+	t.Run("a restart needs a yes, and is waited for", func(t *testing.T) {
+		l := lab{t, l.Rig}
+		boot := l.instance("instance-1").Status.Host.BootID
+		l.fails("give --yes if this is what you want", "reboot", first)
+		if now := l.instance("instance-1").Status.Host.BootID; now != boot {
+			t.Fatal("the host has restarted without a yes")
+		}
+		l.succeeds(first+": restarted", "reboot", first, "--yes")
+		if now := l.instance("instance-1").Status.Host.BootID; now == boot {
+			t.Error("the host has not restarted")
+		}
+	})
+	t.Run("the host key of a reinstalled host is accepted", l.keyAccepted)
+	t.Run("a host that is gone for good is forgotten", l.forgotten)
+}
+
+func (l lab) keyAccepted(t *testing.T) {
+	l.T = t
+	first := l.instance("instance-1").Name
+	l.Host("instance-1").Inject(winhost.ChangedHostKey, winhost.Parameters{})
+	l.succeeds("", "reboot", first, "--yes", "--wait=false") // so that the operator connects
+	l.until("instance-1", "HostKeyChanged")
+	l.fails("a fingerprint is SHA256: and 43 characters", "accept-host-key", first, "SHA256:short", "--yes")
+	key, err := l.Host("instance-1").HostKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.succeeds(first+": the key is accepted", "accept-host-key", first, ssh.FingerprintSHA256(key), "--yes")
+}
+
+func (l lab) forgotten(t *testing.T) {
+	l.T = t
+	second := l.instance("instance-2").Name
+	l.fails("is not being removed. Delete key", "forget", second, "--yes")
+	l.Host("instance-2").Machine().PowerOff()
+	if err := l.ListHosts(t.Context(), "instance-1"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), rigtest.Patience)
+	defer cancel()
+	if err := l.WaitForInstance(ctx, l.Host("instance-2"), "to be removed", func(i *v1alpha1.WindowsInstance) bool {
+		return i != nil && i.Spec.DesiredState == v1alpha1.DesiredStateRemoved
+	}); err != nil {
+		t.Fatal(err)
+	}
+	l.succeeds(second+": removed", "forget", second, "--yes")
+	if instance, err := l.Instance(t.Context(), "instance-2"); err != nil || instance != nil {
+		t.Errorf("the instance is still there: %v", err)
+	}
+}
