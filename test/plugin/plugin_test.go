@@ -5,7 +5,9 @@ package plugin
 import (
 	"bytes"
 	"context"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,6 +17,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/plugin"
+	"github.com/windows-machine-config/wmco/lab/canary"
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 	"github.com/windows-machine-config/wmco/lab/payload"
@@ -143,8 +146,43 @@ func TestStoryAnAdministratorLooksAfterHosts(t *testing.T) {
 			t.Error("the host has not restarted")
 		}
 	})
+	t.Run("what a support case needs is gathered, and no secret", l.gathered)
 	t.Run("the host key of a reinstalled host is accepted", l.keyAccepted)
 	t.Run("a host that is gone for good is forgotten", l.forgotten)
+}
+
+func (l lab) gathered(t *testing.T) {
+	l.T = t
+	kept := canary.Secrets{}
+	kept.AddKey("the operator's SSH key", l.PrivateKey())
+	folder := t.TempDir()
+	l.succeeds(" files of 2 hosts", "gather", "--dest-dir", folder)
+	first := l.instance("instance-1").Name
+	for _, name := range []string{"status.txt", "gaps.txt", "policy.yaml", "events.yaml", "windows-instances.yaml", "cluster/nodes.yaml",
+		"operator/deployments.yaml", "hosts/" + first + "/windowsinstance.yaml", "hosts/" + first + "/status.txt"} {
+		if info, err := os.Stat(filepath.Join(folder, name)); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// The API server does not reach the simulated kubelets here, as if their hosts were dead.
+	gaps, err := os.ReadFile(filepath.Join(folder, "gaps.txt"))
+	if err != nil || !strings.Contains(string(gaps), "hosts/"+first+"/logs: the kubelet of node") {
+		t.Errorf("gaps.txt does not name the logs that are missing: %v\n%s", err, gaps)
+	}
+	if err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		for _, secret := range kept.In(content) {
+			t.Errorf("%s holds %s", path, secret)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	l.fails("no WindowsInstance", "gather", "nosuch", "--dest-dir", folder)
+	l.fails(`User "nobody" cannot list`, "gather", "--as=nobody", "--dest-dir", folder)
 }
 
 func (l lab) keyAccepted(t *testing.T) {

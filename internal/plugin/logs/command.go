@@ -2,19 +2,15 @@
 package logs
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/rest"
 
 	"github.com/windows-machine-config/wmco/internal/plugin/access"
 	"github.com/windows-machine-config/wmco/internal/plugin/fleet"
+	"github.com/windows-machine-config/wmco/internal/plugin/nodelogs"
 )
 
 type command struct {
@@ -71,7 +67,11 @@ func (c *command) run(ctx context.Context, arguments []string) error {
 		return fmt.Errorf("%s is not a node yet, so no kubelet serves its logs. Its status says how far it is: kubectl windows status %s",
 			instance.Name, instance.Name)
 	}
-	f, err := c.filesOf(node)
+	config, err := c.Flags.ToRESTConfig()
+	if err != nil {
+		return err
+	}
+	f, err := nodelogs.Of(config, node)
 	if err != nil {
 		return err
 	}
@@ -86,63 +86,28 @@ func (c *command) run(ctx context.Context, arguments []string) error {
 	return nil
 }
 
-// filesOf are the log files of a node. The kubelet serves them at /logs/: k8s.io/kubernetes/pkg/kubelet.
-func (c *command) filesOf(node string) (files, error) {
-	config, err := c.Flags.ToRESTConfig()
-	if err != nil {
-		return files{}, err
-	}
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return files{}, err
-	}
-	server, _, err := rest.DefaultServerUrlFor(config)
-	if err != nil {
-		return files{}, err
-	}
-	base := server.JoinPath("api", "v1", "nodes", url.PathEscape(node), "proxy", "logs")
-	base.Path += "/"
-	return files{client: client, base: base}, nil
-}
-
-// services lists the folders of the logs.
-func (c *command) services(ctx context.Context, f files) error {
-	names, err := f.list(ctx, "")
+// services lists those that have a log.
+func (c *command) services(ctx context.Context, f nodelogs.Files) error {
+	services, err := f.Services(ctx)
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		if service, isFolder := strings.CutSuffix(name, "/"); isFolder {
-			if _, err := fmt.Fprintln(c.Out, service); err != nil {
-				return err
-			}
+	for _, service := range services {
+		if _, err := fmt.Fprintln(c.Out, service); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
 // show shows the log of a service.
-func (c *command) show(ctx context.Context, f files, service string) error {
-	folder := url.PathEscape(service) + "/"
-	names, err := f.list(ctx, folder)
-	if errors.Is(err, errNotThere) {
-		return fmt.Errorf("service %s has no log. These have one: kubectl windows logs <name>", service)
+func (c *command) show(ctx context.Context, f nodelogs.Files, service string) error {
+	path, err := f.Current(ctx, service)
+	if errors.Is(err, nodelogs.ErrNotThere) {
+		return fmt.Errorf("service %s has no log. These have one: kubectl windows logs <name> (%w)", service, err)
 	}
 	if err != nil {
 		return err
 	}
-	name := present(names)
-	if name == "" {
-		return fmt.Errorf("the folder of service %s has no log; it has: %s", service, strings.Join(names, ", "))
-	}
-	return c.print(ctx, f, folder+url.PathEscape(name))
-}
-
-// present returns the log that is written now: those that were put aside have a time in their names besides.
-func present(names []string) string {
-	logs := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasSuffix(name, ".log") })
-	if len(logs) == 0 {
-		return ""
-	}
-	return slices.MinFunc(logs, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	return c.print(ctx, f, path)
 }

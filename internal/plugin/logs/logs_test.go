@@ -19,12 +19,13 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/windows-machine-config/wmco/internal/plugin/access"
+	"github.com/windows-machine-config/wmco/internal/plugin/nodelogs"
 )
 
 // node has log files, and serves them as a kubelet does.
 type node struct {
 	folder string
-	files
+	nodelogs.Files
 }
 
 func newNode(t *testing.T) node {
@@ -36,7 +37,7 @@ func newNode(t *testing.T) node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return node{folder: folder, files: files{client: server.Client(), base: base}}
+	return node{folder: folder, Files: nodelogs.Files{Client: server.Client(), Base: base}}
 }
 
 func (n node) write(t *testing.T, path, content string) {
@@ -102,7 +103,7 @@ func TestTheEndOfALog(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, out := newCommand(clock.RealClock{}, test.tail)
-			if err := c.print(t.Context(), n.files, "kubelet/"+test.file); err != nil {
+			if err := c.print(t.Context(), n.Files, "kubelet/"+test.file); err != nil {
 				t.Fatal(err)
 			}
 			if out.text() != test.want {
@@ -120,7 +121,7 @@ func TestALogIsFollowedBeyondItsRotation(t *testing.T) {
 	c.follow = true
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- c.print(ctx, n.files, "kubelet/kubelet.log") }()
+	go func() { ended <- c.print(ctx, n.Files, "kubelet/kubelet.log") }()
 	reads := func(want string) {
 		t.Helper()
 		for deadline := time.Now().Add(10 * time.Second); out.text() != want; time.Sleep(time.Millisecond) {
@@ -149,7 +150,7 @@ func TestServicesWithALogAreListed(t *testing.T) {
 	n.write(t, "a b/a b.log", "")
 	n.write(t, "file", "")
 	c, out := newCommand(clock.RealClock{}, 10)
-	if err := c.services(t.Context(), n.files); err != nil || out.text() != "a b\nkubelet\n" {
+	if err := c.services(t.Context(), n.Files); err != nil || out.text() != "a b\nkubelet\n" {
 		t.Errorf("%q, %v", out.text(), err)
 	}
 }
@@ -159,24 +160,12 @@ func TestWhatIsNotThere(t *testing.T) {
 	n.write(t, "odd/other.txt", "")
 	for service, want := range map[string]string{
 		"nosuch": "service nosuch has no log",
-		"odd":    "the folder of service odd has no log; it has: other.txt",
+		"odd":    "its folder has only other.txt",
 		"../etc": "service ../etc has no log",
 	} {
 		c, _ := newCommand(clock.RealClock{}, 10)
-		if err := c.show(t.Context(), n.files, service); err == nil || !strings.Contains(err.Error(), want) {
+		if err := c.show(t.Context(), n.Files, service); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", service, err, want)
-		}
-	}
-}
-
-func TestTheLogThatIsWrittenNowIsShown(t *testing.T) {
-	for want, names := range map[string][]string{
-		"kubelet.log": {"kubelet-20260301-143000.log", "kubelet.log", "kubelet.log.1"},
-		"wicd.log":    {"wicd.log"},
-		"":            {"readme.txt", "old/"},
-	} {
-		if got := present(names); got != want {
-			t.Errorf("of %v it is %q, want %q", names, got, want)
 		}
 	}
 }
@@ -192,7 +181,7 @@ func TestAnAnswerOfTheAPIServerIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, _ := newCommand(clock.RealClock{}, 10)
-	err = c.services(t.Context(), files{client: server.Client(), base: base})
+	err = c.services(t.Context(), nodelogs.Files{Client: server.Client(), Base: base})
 	if err == nil || err.Error() != `403 Forbidden: nodes "n" is forbidden` {
 		t.Errorf("%v", err)
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/windows-machine-config/wmco/internal/plugin/nodelogs"
 )
 
 // interval is how often a log that is followed is read again.
@@ -14,52 +16,53 @@ const interval = time.Second
 const firstGuess = 256
 
 // print prints the end of a file and, if it is followed, what comes.
-func (c *command) print(ctx context.Context, f files, path string) error {
+func (c *command) print(ctx context.Context, f nodelogs.Files, path string) error {
 	p, err := c.end(ctx, f, path)
 	if err != nil {
 		return err
 	}
-	if _, err := c.Out.Write(p.body); err != nil {
+	if _, err := c.Out.Write(p.Body); err != nil {
 		return err
 	}
-	for at := p.size; c.follow; {
+	for at := p.Size; c.follow; {
 		select {
 		case <-c.Clock.After(interval):
 		case <-ctx.Done():
 			return nil
 		}
-		more, err := f.from(ctx, path, at)
+		more, err := f.From(ctx, path, at)
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // an interrupted command has succeeded
+		}
 		switch {
-		case ctx.Err() != nil:
-			return nil
 		case err != nil:
 			fmt.Fprintln(c.ErrOut, "Warning:", err) // a kubelet that restarts ends nothing
 			continue
-		case more.size < at: // the file was put aside, and another one has begun
+		case more.Size < at: // the file was put aside, and another one has begun
 			at = 0
 			continue
 		}
-		if _, err := c.Out.Write(more.body); err != nil {
+		if _, err := c.Out.Write(more.Body); err != nil {
 			return err
 		}
-		at = more.from + int64(len(more.body))
+		at = more.From + int64(len(more.Body))
 	}
 	return nil
 }
 
 // end reads the last lines of a file: so many bytes as they may have, and twice as many until that is enough.
-func (c *command) end(ctx context.Context, f files, path string) (part, error) {
+func (c *command) end(ctx context.Context, f nodelogs.Files, path string) (nodelogs.Part, error) {
 	if c.tail < 0 {
-		return f.from(ctx, path, 0)
+		return f.From(ctx, path, 0)
 	}
 	for most := int64(c.tail+1) * firstGuess; ; most *= 2 {
-		p, err := f.last(ctx, path, most)
+		p, err := f.Last(ctx, path, most)
 		if err != nil {
-			return part{}, err
+			return nodelogs.Part{}, err
 		}
-		lines, enough := lastLines(p.body, c.tail)
-		if enough || p.from == 0 {
-			p.body = lines
+		lines, enough := lastLines(p.Body, c.tail)
+		if enough || p.From == 0 {
+			p.Body = lines
 			return p, nil
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"html"
 	"net/http"
 	"net/url"
+	names "path"
 	"strings"
 	"time"
 )
@@ -23,18 +24,19 @@ func (s *server) nodeLogs(w http.ResponseWriter, r *http.Request) {
 		http.ServeContent(w, r, path, time.Time{}, bytes.NewReader(content))
 		return
 	}
-	names, err := drive.List(place)
+	entries, err := drive.List(place)
 	if err != nil {
 		http.Error(w, "404 page not found", http.StatusNotFound)
 		return
 	}
 	if !strings.HasSuffix(r.URL.Path, "/") {
-		http.Redirect(w, r, r.URL.Path+"/", http.StatusMovedPermanently)
+		w.Header().Set("Location", names.Base(r.URL.Path)+"/")
+		w.WriteHeader(http.StatusMovedPermanently)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	fmt.Fprint(w, "<!doctype html>\n<meta name=\"viewport\" content=\"width=device-width\">\n<pre>\n")
-	for _, name := range names {
+	for _, name := range entries {
 		if _, err := drive.List(place + `\` + name); err == nil {
 			name += "/"
 		}

@@ -1,0 +1,75 @@
+package gather
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// mostOfALog is how much of the end of a log is collected, in bytes.
+const mostOfALog = 10 << 20
+
+// cluster collects what is not about one host. It reads no Secret, and of ConfigMaps only the list of hosts.
+func (c *collection) cluster(ctx context.Context, namespace string) {
+	here := client.InNamespace(namespace)
+	c.objects(ctx, "policy.yaml", v1alpha1.GroupVersion.WithKind("WindowsDisruptionPolicy"), here)
+	c.object(ctx, "windows-instances.yaml", kind("", "v1", "ConfigMap"),
+		client.ObjectKey{Namespace: namespace, Name: "windows-instances"})
+	c.objects(ctx, "events.yaml", kind("", "v1", "Event"), here)
+	c.objects(ctx, "operator/deployments.yaml", kind("apps", "v1", "Deployment"), here)
+	c.objects(ctx, "operator/subscriptions.yaml", kind("operators.coreos.com", "v1alpha1", "Subscription"), here)
+	c.objects(ctx, "operator/clusterserviceversions.yaml",
+		kind("operators.coreos.com", "v1alpha1", "ClusterServiceVersion"), here)
+	c.objects(ctx, "cluster/nodes.yaml", kind("", "v1", "Node"))
+	for file, name := range map[string]string{"version": "ClusterVersion", "infrastructure": "Infrastructure",
+		"network": "Network"} {
+		c.objects(ctx, "cluster/"+file+".yaml", kind("config.openshift.io", "v1", name))
+	}
+	c.objects(ctx, "cluster/operator-network.yaml", kind("operator.openshift.io", "v1", "Network"))
+	for file, name := range map[string]string{"machinesets": "MachineSet", "machines": "Machine"} {
+		c.objects(ctx, "cluster/"+file+".yaml", kind("machine.openshift.io", "v1beta1", name),
+			client.InNamespace(v1alpha1.MachineNamespace))
+	}
+}
+
+// operator collects the pods of the operator's namespace and their logs, those of former containers too.
+func (c *collection) operator(ctx context.Context, clientset kubernetes.Interface, namespace string) {
+	c.objects(ctx, "operator/pods.yaml", kind("", "v1", "Pod"), client.InNamespace(namespace))
+	pods := &corev1.PodList{}
+	if err := c.reader.List(ctx, pods, client.InNamespace(namespace)); err != nil {
+		return // said above
+	}
+	for _, pod := range pods.Items {
+		for _, status := range pod.Status.ContainerStatuses {
+			file := fmt.Sprintf("operator/%s-%s", fileName(pod.Name), fileName(status.Name))
+			c.containerLog(ctx, clientset, pod, file+".log", corev1.PodLogOptions{Container: status.Name})
+			if status.RestartCount > 0 {
+				c.containerLog(ctx, clientset, pod, file+".previous.log",
+					corev1.PodLogOptions{Container: status.Name, Previous: true})
+			}
+		}
+	}
+}
+
+func (c *collection) containerLog(ctx context.Context, clientset kubernetes.Interface, pod corev1.Pod, file string,
+	options corev1.PodLogOptions) {
+	options.Timestamps, options.LimitBytes = true, ptr.To[int64](mostOfALog)
+	stream, err := clientset.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &options).Stream(ctx)
+	if err != nil {
+		c.lacks(file, err)
+		return
+	}
+	defer stream.Close()
+	content, err := io.ReadAll(stream)
+	if err != nil {
+		c.lacks(file, err)
+	}
+	c.write(file, content)
+}

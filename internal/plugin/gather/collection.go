@@ -1,0 +1,108 @@
+package gather
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// collection collects what can be read, and remembers what cannot. It is safe for concurrent use.
+type collection struct {
+	reader client.Reader
+	sink   sink
+
+	mu sync.Mutex
+	// missing are lines about what could not be read.
+	missing []string
+	// broken is why nothing more can be written, a full disk say.
+	broken error
+	files  int
+}
+
+// write adds a file.
+func (c *collection) write(name string, content []byte) {
+	err := c.sink.add(name, content)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil && c.broken == nil {
+		c.broken = err
+	}
+	c.files++
+}
+
+// lacks notes that something could not be read.
+func (c *collection) lacks(what string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.missing = append(c.missing, fmt.Sprintf("%s: %v", what, err))
+}
+
+// gaps are what could not be read, in the order of their names.
+func (c *collection) gaps() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(slices.Values(c.missing))
+}
+
+// kind is a kind of objects, as this version of its group has it.
+func kind(group, version, name string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: group, Version: version, Kind: name}
+}
+
+// objects writes the objects of a kind into one file. A kind that the cluster does not have is nothing that lacks.
+func (c *collection) objects(ctx context.Context, file string, of schema.GroupVersionKind, options ...client.ListOption) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(of.GroupVersion().WithKind(of.Kind + "List"))
+	switch err := c.reader.List(ctx, list, options...); {
+	case meta.IsNoMatchError(err):
+		return
+	case err != nil:
+		c.lacks(file, err)
+		return
+	}
+	for i := range list.Items {
+		leaveOut(&list.Items[i])
+	}
+	c.yaml(file, list)
+}
+
+// object writes one object into a file.
+func (c *collection) object(ctx context.Context, file string, of schema.GroupVersionKind, key client.ObjectKey) {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(of)
+	switch err := c.reader.Get(ctx, key, object); {
+	case meta.IsNoMatchError(err):
+		return
+	case err != nil:
+		c.lacks(file, err)
+		return
+	}
+	leaveOut(object)
+	c.yaml(file, object)
+}
+
+func (c *collection) yaml(file string, object interface{ UnstructuredContent() map[string]any }) {
+	text, err := yaml.Marshal(object.UnstructuredContent())
+	if err != nil {
+		c.lacks(file, err)
+		return
+	}
+	c.write(file, text)
+}
+
+// fileName makes a name from outside one that has no folders in it.
+func fileName(name string) string {
+	name = strings.NewReplacer("/", "_", `\`, "_", ":", "_").Replace(name)
+	if strings.Trim(name, ".") == "" {
+		return "_"
+	}
+	return name
+}

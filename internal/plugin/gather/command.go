@@ -1,0 +1,182 @@
+// Package gather is the command that collects for a support case what the cluster knows of its Windows hosts. It reads no
+// Secret.
+package gather
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/windows-machine-config/wmco/internal/plugin/access"
+	"github.com/windows-machine-config/wmco/internal/plugin/fleet"
+	"github.com/windows-machine-config/wmco/internal/plugin/nodelogs"
+	"github.com/windows-machine-config/wmco/internal/plugin/status"
+)
+
+// atOnce is how many hosts are collected at the same time: those that do not answer hold up a part of them only.
+const atOnce = 8
+
+type command struct {
+	*access.Access
+	file, directory string
+	timeout         time.Duration
+}
+
+// gatherer collects for one run of the command.
+type gatherer struct {
+	*collection
+	now     time.Time
+	timeout time.Duration
+	logs    func(node string) (nodelogs.Files, error)
+}
+
+// New returns the command.
+func New(a *access.Access) *cobra.Command {
+	c := &command{Access: a}
+	cobraCommand := &cobra.Command{
+		Use:   "gather [NAME...]",
+		Short: "Collect what a support case needs into one archive",
+		Long: `Collect WindowsInstances with their status as kubectl windows status prints it, Nodes, events, the disruption policy, the
+operator's pods and logs, the logs of the services of each node, and the cluster's version and network. Hosts that never
+became nodes are included. With names, the folders of other hosts are left out. Secrets are not read; of other objects the
+values of environment variables and the arguments of containers are left out. What cannot be read is listed in gaps.txt, and
+ends nothing.`,
+		Example: `  kubectl windows gather
+
+  # Of one host
+  kubectl windows gather win-worker-1 --file=case-1234.tar.gz`,
+		RunE: func(cmd *cobra.Command, names []string) error { return c.run(cmd.Context(), names) },
+		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return fleet.Completions(cmd.Context(), a.Client, a.Namespace()), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	flags := cobraCommand.Flags()
+	flags.StringVar(&c.file, "file", "", "the archive to write (default: windows-gather-<time>.tar.gz)")
+	flags.StringVar(&c.directory, "dest-dir", "", "directory to write files into, instead of an archive")
+	flags.DurationVar(&c.timeout, "host-timeout", 20*time.Second, "how long the logs of one host may take")
+	cobraCommand.MarkFlagsMutuallyExclusive("file", "dest-dir")
+	return cobraCommand
+}
+
+func (c *command) run(ctx context.Context, names []string) error {
+	g, clientset, err := c.connect()
+	if err != nil {
+		return err
+	}
+	f, err := fleet.Read(ctx, g.reader, c.Namespace())
+	if err != nil {
+		return err
+	}
+	chosen := f.Instances
+	if len(names) > 0 {
+		chosen = nil
+	}
+	for _, name := range names {
+		instance, err := fleet.Find(f.Instances, name)
+		if err != nil {
+			return err
+		}
+		chosen = append(chosen, instance)
+	}
+	place, err := c.open(g)
+	if err != nil {
+		return err
+	}
+	defer g.sink.discard()
+	c.collect(ctx, g, clientset, f, chosen)
+	if err := context.Cause(ctx); err != nil {
+		return fmt.Errorf("interrupted, and nothing was kept: %w", err)
+	}
+	if g.broken != nil {
+		return g.broken
+	}
+	if err := g.sink.finish(); err != nil {
+		return err
+	}
+	return c.report(g, place, f)
+}
+
+func (c *command) connect() (*gatherer, kubernetes.Interface, error) {
+	reader, err := c.Client()
+	if err != nil {
+		return nil, nil, err
+	}
+	config, err := c.Flags.ToRESTConfig()
+	if err != nil {
+		return nil, nil, err
+	}
+	clientset, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &gatherer{collection: &collection{reader: reader}, now: c.Clock.Now(), timeout: c.timeout,
+		logs: func(node string) (nodelogs.Files, error) { return nodelogs.Of(config, node) }}, clientset, nil
+}
+
+// open opens what is written to, and returns its name.
+func (c *command) open(g *gatherer) (string, error) {
+	if c.directory != "" {
+		if err := os.MkdirAll(c.directory, 0o750); err != nil {
+			return "", err
+		}
+		g.sink = folder{directory: c.directory}
+		return c.directory, nil
+	}
+	name := c.file
+	if name == "" {
+		name = "windows-gather-" + g.now.UTC().Format("20060102-150405") + ".tar.gz"
+	}
+	archive, err := newArchive(name, g.now)
+	if err != nil {
+		return "", err
+	}
+	g.sink = archive
+	return name, nil
+}
+
+func (c *command) collect(ctx context.Context, g *gatherer, clientset kubernetes.Interface, f fleet.Fleet,
+	chosen []fleet.Instance) {
+	var table bytes.Buffer
+	if err := status.WriteTable(&table, f, g.now); err != nil {
+		g.lacks("status.txt", err)
+	}
+	g.write("status.txt", table.Bytes())
+	var work errgroup.Group
+	work.SetLimit(atOnce)
+	work.Go(func() error { g.cluster(ctx, c.Namespace()); return nil })
+	work.Go(func() error { g.operator(ctx, clientset, c.Namespace()); return nil })
+	for n, instance := range chosen {
+		work.Go(func() error {
+			fmt.Fprintf(c.ErrOut, "host %d of %d: %s\n", n+1, len(chosen), instance.Name)
+			g.host(ctx, f, instance)
+			return nil
+		})
+	}
+	_ = work.Wait() // nothing of it fails as a whole
+	gaps := g.gaps()
+	if len(gaps) == 0 {
+		gaps = []string{"Everything could be read."}
+	}
+	g.write("gaps.txt", []byte(strings.Join(gaps, "\n")+"\n"))
+}
+
+// report says what there is, and what an administrator should look at first.
+func (c *command) report(g *gatherer, place string, f fleet.Fleet) error {
+	lines := []string{fmt.Sprintf("%s: %d files of %d hosts", place, g.files, len(f.Instances))}
+	if names := troubled(f.Instances); len(names) > 0 {
+		lines = append(lines, fmt.Sprintf("%d of %d hosts are not Ready: %s", len(names), len(f.Instances),
+			strings.Join(names, ", ")))
+	}
+	if gaps := g.gaps(); len(gaps) > 0 {
+		lines = append(lines, fmt.Sprintf("%d things could not be read, see gaps.txt. The first: %s", len(gaps), gaps[0]))
+	}
+	_, err := fmt.Fprintln(c.Out, strings.Join(lines, "\n"))
+	return err
+}

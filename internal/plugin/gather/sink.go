@@ -1,0 +1,104 @@
+package gather
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// sink takes files. It is safe for concurrent use.
+type sink interface {
+	// add writes a file; its name has slashes.
+	add(name string, content []byte) error
+	// finish makes what was written last.
+	finish() error
+	// discard takes away what is not finished. After finish it does nothing.
+	discard()
+}
+
+// folder writes files below a directory, which is there.
+type folder struct{ directory string }
+
+func (f folder) add(name string, content []byte) error {
+	target := filepath.Join(f.directory, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(target), 0o750); err != nil {
+		return err
+	}
+	return os.WriteFile(target, content, 0o600)
+}
+
+func (f folder) finish() error { return nil }
+
+func (f folder) discard() {}
+
+// archive is a tar file, compressed. It has another name until it is whole.
+type archive struct {
+	mu         sync.Mutex
+	name       string
+	file       *os.File
+	compressed *gzip.Writer
+	tar        *tar.Writer
+	now        time.Time
+	finished   bool
+}
+
+func newArchive(name string, now time.Time) (*archive, error) {
+	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.part")
+	if err != nil {
+		return nil, fmt.Errorf("make the archive: %w", err)
+	}
+	compressed := gzip.NewWriter(file)
+	return &archive{name: name, file: file, compressed: compressed, tar: tar.NewWriter(compressed), now: now}, nil
+}
+
+// top is the folder in the archive that has all files.
+const top = "windows-gather"
+
+func (a *archive) add(name string, content []byte) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	header := &tar.Header{Name: path.Join(top, name), Mode: 0o644, Size: int64(len(content)), ModTime: a.now,
+		Typeflag: tar.TypeReg}
+	if err := a.tar.WriteHeader(header); err != nil {
+		return fmt.Errorf("write %s into the archive: %w", name, err)
+	}
+	if _, err := a.tar.Write(content); err != nil {
+		return fmt.Errorf("write %s into the archive: %w", name, err)
+	}
+	return nil
+}
+
+func (a *archive) finish() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, closer := range []io.Closer{a.tar, a.compressed, a.file} {
+		if err := closer.Close(); err != nil {
+			return fmt.Errorf("write the archive: %w", err)
+		}
+	}
+	if err := os.Rename(a.file.Name(), a.name); err != nil {
+		return fmt.Errorf("name the archive: %w", err)
+	}
+	a.finished = true
+	return nil
+}
+
+func (a *archive) discard() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.finished {
+		return
+	}
+	_ = a.file.Close()              // it is deleted
+	err := os.Remove(a.file.Name()) // as good as it can be
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		fmt.Fprintln(os.Stderr, "Warning:", err)
+	}
+}

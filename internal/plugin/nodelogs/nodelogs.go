@@ -1,0 +1,200 @@
+// Package nodelogs reads the logs of a node's services through its kubelet.
+package nodelogs
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+// Files are the files below C:\var\log on a node, as its kubelet serves them: a file server of Go's net/http behind the
+// proxy of the API server.
+type Files struct {
+	Client *http.Client
+	// Base ends with the folder of the logs.
+	Base *url.URL
+}
+
+// Of returns the log files of a node. The kubelet serves them at /logs/: k8s.io/kubernetes/pkg/kubelet.
+func Of(config *rest.Config, node string) (Files, error) {
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return Files{}, err
+	}
+	server, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return Files{}, err
+	}
+	base := server.JoinPath("api", "v1", "nodes", url.PathEscape(node), "proxy", "logs")
+	base.Path += "/"
+	return Files{Client: client, Base: base}, nil
+}
+
+// ErrNotThere is the error for a file or folder that is not there.
+var ErrNotThere = errors.New("not there")
+
+// Part is the end of a file.
+type Part struct {
+	Body []byte
+	// From and Size are in bytes: where the part begins, and how large the file was.
+	From, Size int64
+}
+
+// From reads a file from an offset on. A file that is not longer gives an empty part.
+func (f Files) From(ctx context.Context, path string, offset int64) (Part, error) {
+	return f.read(ctx, path, fmt.Sprintf("bytes=%d-", offset))
+}
+
+// Last reads at most so many bytes at the end of a file.
+func (f Files) Last(ctx context.Context, path string, bytes int64) (Part, error) {
+	return f.read(ctx, path, fmt.Sprintf("bytes=-%d", bytes))
+}
+
+func (f Files) read(ctx context.Context, path, bytes string) (Part, error) {
+	response, err := f.get(ctx, path, bytes)
+	if err != nil {
+		return Part{}, err
+	}
+	defer response.Body.Close()
+	switch response.StatusCode {
+	case http.StatusOK: // a server without ranges, or an empty file
+		body, err := io.ReadAll(response.Body)
+		return Part{Body: body, Size: int64(len(body))}, err
+	case http.StatusPartialContent, http.StatusRequestedRangeNotSatisfiable:
+	default:
+		return Part{}, failure(response)
+	}
+	from, size, err := contentRange(response.Header.Get("Content-Range"))
+	if err != nil || response.StatusCode != http.StatusPartialContent {
+		return Part{From: size, Size: size}, err
+	}
+	body, err := io.ReadAll(response.Body)
+	return Part{Body: body, From: from, Size: size}, err
+}
+
+// ranges is the form of a Content-Range: RFC 9110, section 14.4. Go's file server ends that of an empty file with -1.
+var ranges = regexp.MustCompile(`^bytes (?:(\d+)-(?:\d+|-1)|\*)/(\d+)$`)
+
+func contentRange(header string) (from, size int64, err error) {
+	match := ranges.FindStringSubmatch(header)
+	if match == nil {
+		return 0, 0, fmt.Errorf("the kubelet answered with the range %q", header)
+	}
+	if match[1] != "" {
+		if from, err = strconv.ParseInt(match[1], 10, 64); err != nil {
+			return 0, 0, err
+		}
+	}
+	size, err = strconv.ParseInt(match[2], 10, 64)
+	return from, size, err
+}
+
+// links are the entries of a folder, in the page that the file server makes of it.
+var links = regexp.MustCompile(`<a href="([^"]*)">`)
+
+// List returns the names in a folder; those of folders end with a slash.
+func (f Files) List(ctx context.Context, folder string) ([]string, error) {
+	response, err := f.get(ctx, folder, "")
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, failure(response)
+	}
+	page, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, link := range links.FindAllStringSubmatch(string(page), -1) {
+		name, err := url.PathUnescape(link[1])
+		if err != nil {
+			return nil, fmt.Errorf("the kubelet lists %q: %w", link[1], err)
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+func (f Files) get(ctx context.Context, path, bytes string) (*http.Response, error) {
+	// Not JoinPath for all of it: a folder's slash at the end must stay, or it is a redirect.
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.Base.String()+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	if bytes != "" {
+		request.Header.Set("Range", bytes)
+	}
+	return f.Client.Do(request)
+}
+
+// mostOfAnError is how much of an answer is read that is an error.
+const mostOfAnError = 4096
+
+// failure is the error that an answer stands for.
+func failure(response *http.Response) error {
+	body, err := io.ReadAll(io.LimitReader(response.Body, mostOfAnError))
+	if err != nil {
+		return err
+	}
+	message := strings.TrimSpace(string(body))
+	var status metav1.Status
+	if json.Unmarshal(body, &status) == nil && status.Message != "" {
+		message = status.Message
+	}
+	if response.StatusCode == http.StatusNotFound {
+		return fmt.Errorf("%w: %s", ErrNotThere, message)
+	}
+	return fmt.Errorf("%s: %s", response.Status, message)
+}
+
+// Current returns the log that a service writes now: those that were put aside have a time in their names besides. It is
+// an error that is ErrNotThere when the service has none.
+func (f Files) Current(ctx context.Context, service string) (path string, err error) {
+	folder := url.PathEscape(service) + "/"
+	names, err := f.List(ctx, folder)
+	if err != nil {
+		return "", err
+	}
+	name := present(names)
+	if name == "" {
+		return "", fmt.Errorf("%w: its folder has only %s", ErrNotThere, strings.Join(names, ", "))
+	}
+	return folder + url.PathEscape(name), nil
+}
+
+// Services are the services that have a folder for their logs.
+func (f Files) Services(ctx context.Context) ([]string, error) {
+	names, err := f.List(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	var services []string
+	for _, name := range names {
+		if service, isFolder := strings.CutSuffix(name, "/"); isFolder {
+			services = append(services, service)
+		}
+	}
+	return services, nil
+}
+
+func present(names []string) string {
+	logs := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasSuffix(name, ".log") })
+	if len(logs) == 0 {
+		return ""
+	}
+	return slices.MinFunc(logs, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+}
