@@ -91,9 +91,11 @@ $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(GOVULNCHECK) $(GOTESTSUM): build/tools/%: t
 
 ##### The payload: what runs on Windows nodes. docs/payload.md says more.
 
-# Components to build (all, if none is named), the list of those that are no Go modules, names of these that may be missing, folders of earlier
-# payloads to make patches from, and a chroot with Wine in which executables are asked for their version: the one of the lab's Wine hosts, if there is one.
+# Components to build (all, if none is named), where those that are no Go modules come from (a release image of OpenShift, with the mirrors of its
+# images, or a list of files), names of these that may be missing, folders of earlier payloads to make patches from, and a chroot with Wine in which executables are asked for their version: the one of the lab's Wine hosts, if there is one.
 COMPONENTS    :=
+RELEASE       :=
+MIRRORS       :=
 EXTERNAL      :=
 ALLOW_MISSING :=
 PREVIOUS      :=
@@ -101,9 +103,9 @@ export WINE_ROOT  ?= $(firstword $(wildcard build/wine/root-????????????))
 export WINE_STATE ?= build/payload-wine
 
 .PHONY: payload
-payload: build/wicd.exe ## Build what runs on Windows nodes. COMPONENTS="kubelet cni", EXTERNAL=list.yaml, PREVIOUS=folder.
-	@go run ./hack/payload -version "$(VERSION)" -components "$(COMPONENTS)" -external "$(EXTERNAL)" -allow-missing "$(ALLOW_MISSING)" \
-	  -previous "$(PREVIOUS)"
+payload: build/wicd.exe ## Build what runs on Windows nodes. RELEASE=<OpenShift's release image>, COMPONENTS="kubelet cni", EXTERNAL=list.yaml, PREVIOUS=folder.
+	@go run ./hack/payload -version "$(VERSION)" -components "$(COMPONENTS)" -release "$(RELEASE)" -mirrors "$(MIRRORS)" \
+	  -external "$(EXTERNAL)" -allow-missing "$(ALLOW_MISSING)" -previous "$(PREVIOUS)"
 
 .PHONY: payload-reproducible
 payload-reproducible: ## Build the payload's executables twice, in two places, and compare. COMPONENTS=cni
@@ -119,7 +121,7 @@ PAYLOAD   := build/payload
 PLATFORMS := linux/amd64 linux/arm64
 
 .PHONY: image
-image: ## Write the operator's image to build/image, an OCI layout. IMAGE=registry/name:tag pushes it. BASE= PAYLOAD= EXTERNAL= ALLOW_MISSING=
+image: ## Write the operator's image to build/image, an OCI layout. IMAGE=registry/name:tag pushes it. RELEASE= BASE= PAYLOAD= EXTERNAL= ALLOW_MISSING=
 	@[[ "$(PAYLOAD)" != build/payload || -e build/payload/manifest.json ]] || $(MAKE) --no-print-directory payload
 	@$(BUILD) wicd.exe $(addprefix operator-,$(subst /,-,$(PLATFORMS)))
 	@go run ./hack/image -version "$(VERSION)" -payload "$(PAYLOAD)" -base "$(BASE)" -image "$(IMAGE)" -allow-missing "$(ALLOW_MISSING)" \
