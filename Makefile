@@ -149,13 +149,17 @@ run: build/wmco $(filter build/kubectl,$(CLUSTER_KUBECTL)) ## Run the operator o
 
 ##### The bundle: how the Operator Lifecycle Manager gets the operator.
 
-# The image of the bundle, for one that can be installed; without it and IMAGE both are placeholders, as in deploy/olm.
+# For a bundle that can be installed: its image, the operator's (IMAGE), and that of each pod on a node, the last two by digest. Without, they are
+# placeholders, as in deploy/olm. FLAVOR is redhat or community.
 BUNDLE_IMAGE :=
-BUNDLE_DIR   := $(if $(IMAGE)$(BUNDLE_IMAGE),build/olm,deploy/olm)
+PAUSE_IMAGE  :=
+FLAVOR       := redhat
+BUNDLE_DIR   := $(if $(IMAGE)$(BUNDLE_IMAGE)$(PAUSE_IMAGE)$(filter-out redhat,$(FLAVOR)),build/olm,deploy/olm)
 
 .PHONY: bundle
-bundle: ## Write the OLM bundle and the catalog's part to deploy/olm; with IMAGE=<operator's> BUNDLE_IMAGE=<bundle's> to build/olm.
-	@go run ./hack/bundle -version "$(VERSION)" -image "$(IMAGE)" -bundle-image "$(BUNDLE_IMAGE)" -out "$(BUNDLE_DIR)"
+bundle: ## Write the OLM bundle and the catalog's part to deploy/olm; with IMAGE=<operator's> BUNDLE_IMAGE=<bundle's> PAUSE_IMAGE= FLAVOR=redhat|community to build/olm.
+	@go run ./hack/bundle -version "$(VERSION)" -flavor "$(FLAVOR)" -image "$(IMAGE)" -pause-image "$(PAUSE_IMAGE)" \
+	  -bundle-image "$(BUNDLE_IMAGE)" -out "$(BUNDLE_DIR)"
 
 ##### Prove
 
