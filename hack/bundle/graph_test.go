@@ -6,23 +6,22 @@ import (
 	"testing"
 
 	"github.com/blang/semver/v4"
+
+	"github.com/windows-machine-config/wmco/lab/olm"
 )
 
-// offered returns the release that OLM offers to an installed one: the newest that replaces it, skips it, or has it in
-// its range. "" is none. These are OLM's rules for what it calls the update graph.
+// offered returns the release that OLM offers to an installed one, by the rules of the lab's player; "" is none.
 func offered(t *testing.T, all releases, installed string) string {
 	t.Helper()
-	version, name := semver.MustParse(installed), flavor{}.release(installed)
-	for _, entry := range slices.Backward(channelEntries(flavor{}, all, defaultChannel)) {
-		inRange, err := semver.ParseRange(entry.SkipRange)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if entry.Name != name && (entry.Replaces == name || slices.Contains(entry.Skips, name) || inRange(version)) {
-			return entry.Name
-		}
+	var entries []olm.Entry
+	for _, entry := range channelEntries(flavor{}, all, defaultChannel) {
+		entries = append(entries, olm.Entry(entry))
 	}
-	return ""
+	next, err := olm.Offered(entries, flavor{}.release(installed), semver.MustParse(installed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return next
 }
 
 // path returns the releases that OLM installs one after the other.
