@@ -52,7 +52,7 @@ func (p *Player) Sync(ctx context.Context, namespace string) error {
 	}
 	for i := range subscriptions.Items {
 		if err := p.subscription(ctx, &subscriptions.Items[i]); err != nil {
-			return fmt.Errorf("Subscription %s: %w", subscriptions.Items[i].Name, err)
+			return fmt.Errorf("sync Subscription %s: %w", subscriptions.Items[i].Name, err)
 		}
 	}
 	var plans v1alpha1.InstallPlanList
@@ -61,7 +61,7 @@ func (p *Player) Sync(ctx context.Context, namespace string) error {
 	}
 	for i := range plans.Items {
 		if err := p.plan(ctx, &plans.Items[i]); err != nil {
-			return fmt.Errorf("InstallPlan %s: %w", plans.Items[i].Name, err)
+			return fmt.Errorf("sync InstallPlan %s: %w", plans.Items[i].Name, err)
 		}
 	}
 	if err := p.versions(ctx, namespace); err != nil {
