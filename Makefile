@@ -131,12 +131,15 @@ image: ## Write the operator's image to build/image, an OCI layout. IMAGE=regist
 NAMESPACE := openshift-windows-machine-config-operator
 FORCE     :=
 
+# What is applied: deploy/, or an overlay of it, say overlays/openshift.
+OVERLAY := deploy
+
 # The machine's kubectl, or the lab's.
 CLUSTER_KUBECTL := $(or $(shell command -v kubectl),build/kubectl)
-ON_CLUSTER       = KUBECTL="$(CLUSTER_KUBECTL)" NAMESPACE="$(NAMESPACE)" IMAGE="$(IMAGE)" FORCE="$(FORCE)" hack/deploy
+ON_CLUSTER       = KUBECTL="$(CLUSTER_KUBECTL)" NAMESPACE="$(NAMESPACE)" IMAGE="$(IMAGE)" FORCE="$(FORCE)" OVERLAY="$(OVERLAY)" hack/deploy
 
 .PHONY: deploy
-deploy: $(filter build/kubectl,$(CLUSTER_KUBECTL)) ## Install the operator from IMAGE=registry/name:tag on the cluster of KUBECONFIG. NAMESPACE=
+deploy: $(filter build/kubectl,$(CLUSTER_KUBECTL)) ## Install the operator from IMAGE=registry/name:tag on the cluster of KUBECONFIG. NAMESPACE= OVERLAY=overlays/openshift
 	@$(ON_CLUSTER) apply
 
 .PHONY: undeploy
