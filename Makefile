@@ -91,9 +91,11 @@ $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(GOVULNCHECK) $(GOTESTSUM): build/tools/%: t
 
 ##### The payload: what runs on Windows nodes. docs/payload.md says more.
 
-# Components to build (all, if none is named), the list of those that are no Go modules, names of these that may be missing, folders of earlier
-# payloads to make patches from, and a chroot with Wine in which executables are asked for their version: the one of the lab's Wine hosts, if there is one.
+# Components to build (all, if none is named), where those that are no Go modules come from (a release image of OpenShift, with the mirrors of its
+# images, or a list of files), names of these that may be missing, folders of earlier payloads to make patches from, and a chroot with Wine in which executables are asked for their version: the one of the lab's Wine hosts, if there is one.
 COMPONENTS    :=
+RELEASE       :=
+MIRRORS       :=
 EXTERNAL      :=
 ALLOW_MISSING :=
 PREVIOUS      :=
@@ -101,9 +103,9 @@ export WINE_ROOT  ?= $(firstword $(wildcard build/wine/root-????????????))
 export WINE_STATE ?= build/payload-wine
 
 .PHONY: payload
-payload: build/wicd.exe ## Build what runs on Windows nodes. COMPONENTS="kubelet cni", EXTERNAL=list.yaml, PREVIOUS=folder.
-	@go run ./hack/payload -version "$(VERSION)" -components "$(COMPONENTS)" -external "$(EXTERNAL)" -allow-missing "$(ALLOW_MISSING)" \
-	  -previous "$(PREVIOUS)"
+payload: build/wicd.exe ## Build what runs on Windows nodes. RELEASE=<OpenShift's release image>, COMPONENTS="kubelet cni", EXTERNAL=list.yaml, PREVIOUS=folder.
+	@go run ./hack/payload -version "$(VERSION)" -components "$(COMPONENTS)" -release "$(RELEASE)" -mirrors "$(MIRRORS)" \
+	  -external "$(EXTERNAL)" -allow-missing "$(ALLOW_MISSING)" -previous "$(PREVIOUS)"
 
 .PHONY: payload-reproducible
 payload-reproducible: ## Build the payload's executables twice, in two places, and compare. COMPONENTS=cni
@@ -119,7 +121,7 @@ PAYLOAD   := build/payload
 PLATFORMS := linux/amd64 linux/arm64
 
 .PHONY: image
-image: ## Write the operator's image to build/image, an OCI layout. IMAGE=registry/name:tag pushes it. BASE= PAYLOAD= EXTERNAL= ALLOW_MISSING=
+image: ## Write the operator's image to build/image, an OCI layout. IMAGE=registry/name:tag pushes it. RELEASE= BASE= PAYLOAD= EXTERNAL= ALLOW_MISSING=
 	@[[ "$(PAYLOAD)" != build/payload || -e build/payload/manifest.json ]] || $(MAKE) --no-print-directory payload
 	@$(BUILD) wicd.exe $(addprefix operator-,$(subst /,-,$(PLATFORMS)))
 	@go run ./hack/image -version "$(VERSION)" -payload "$(PAYLOAD)" -base "$(BASE)" -image "$(IMAGE)" -allow-missing "$(ALLOW_MISSING)" \
@@ -129,12 +131,15 @@ image: ## Write the operator's image to build/image, an OCI layout. IMAGE=regist
 NAMESPACE := openshift-windows-machine-config-operator
 FORCE     :=
 
+# What is applied: deploy/, or an overlay of it, say overlays/openshift.
+OVERLAY := deploy
+
 # The machine's kubectl, or the lab's.
 CLUSTER_KUBECTL := $(or $(shell command -v kubectl),build/kubectl)
-ON_CLUSTER       = KUBECTL="$(CLUSTER_KUBECTL)" NAMESPACE="$(NAMESPACE)" IMAGE="$(IMAGE)" FORCE="$(FORCE)" hack/deploy
+ON_CLUSTER       = KUBECTL="$(CLUSTER_KUBECTL)" NAMESPACE="$(NAMESPACE)" IMAGE="$(IMAGE)" FORCE="$(FORCE)" OVERLAY="$(OVERLAY)" hack/deploy
 
 .PHONY: deploy
-deploy: $(filter build/kubectl,$(CLUSTER_KUBECTL)) ## Install the operator from IMAGE=registry/name:tag on the cluster of KUBECONFIG. NAMESPACE=
+deploy: $(filter build/kubectl,$(CLUSTER_KUBECTL)) ## Install the operator from IMAGE=registry/name:tag on the cluster of KUBECONFIG. NAMESPACE= OVERLAY=overlays/openshift
 	@$(ON_CLUSTER) apply
 
 .PHONY: undeploy
@@ -147,13 +152,17 @@ run: build/wmco $(filter build/kubectl,$(CLUSTER_KUBECTL)) ## Run the operator o
 
 ##### The bundle: how the Operator Lifecycle Manager gets the operator.
 
-# The image of the bundle, for one that can be installed; without it and IMAGE both are placeholders, as in deploy/olm.
+# For a bundle that can be installed: its image, the operator's (IMAGE), and that of each pod on a node, the last two by digest. Without, they are
+# placeholders, as in deploy/olm. FLAVOR is redhat or community.
 BUNDLE_IMAGE :=
-BUNDLE_DIR   := $(if $(IMAGE)$(BUNDLE_IMAGE),build/olm,deploy/olm)
+PAUSE_IMAGE  :=
+FLAVOR       := redhat
+BUNDLE_DIR   := $(if $(IMAGE)$(BUNDLE_IMAGE)$(PAUSE_IMAGE)$(filter-out redhat,$(FLAVOR)),build/olm,deploy/olm)
 
 .PHONY: bundle
-bundle: ## Write the OLM bundle and the catalog's part to deploy/olm; with IMAGE=<operator's> BUNDLE_IMAGE=<bundle's> to build/olm.
-	@go run ./hack/bundle -version "$(VERSION)" -image "$(IMAGE)" -bundle-image "$(BUNDLE_IMAGE)" -out "$(BUNDLE_DIR)"
+bundle: ## Write the OLM bundle and the catalog's part to deploy/olm; with IMAGE=<operator's> BUNDLE_IMAGE=<bundle's> PAUSE_IMAGE= FLAVOR=redhat|community to build/olm.
+	@go run ./hack/bundle -version "$(VERSION)" -flavor "$(FLAVOR)" -image "$(IMAGE)" -pause-image "$(PAUSE_IMAGE)" \
+	  -bundle-image "$(BUNDLE_IMAGE)" -out "$(BUNDLE_DIR)"
 
 ##### Prove
 

@@ -15,7 +15,7 @@ func guides(t *testing.T) []string {
 	if err != nil || len(paths) < 10 {
 		t.Fatalf("%v, %v", paths, err)
 	}
-	return append(paths, "../README.md", "../CONTRIBUTING.md", "../examples/README.md")
+	return append(paths, "../README.md", "../CONTRIBUTING.md", "../HACKING.md", "../examples/README.md")
 }
 
 func readText(t *testing.T, path string) string {

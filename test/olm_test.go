@@ -2,13 +2,15 @@ package test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,32 +19,66 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// lifecycleManager does what the Operator Lifecycle Manager does with the bundle in deploy/olm: it makes a Deployment
-// and its rights of the ClusterServiceVersion, owned by it, and when that is deleted takes away what the garbage
-// collector does not.
+// lifecycleManager is an administrator of a cluster with lab/olm's player in it.
 type lifecycleManager struct {
 	*testing.T
 	rig    *rig.Rig
 	bundle *olm.Bundle
+	player *olm.Player
+	client client.Client // which knows OLM's kinds
 }
 
-const bundleManifests = "../deploy/olm/bundle/manifests"
+const (
+	bundleManifests = "../deploy/olm/bundle/manifests"
+	catalogFile     = "../deploy/olm/catalog/catalog.yaml"
+	marketplace     = "openshift-marketplace"
+	catalogImage    = "registry.example.com/catalog:v1"
+)
 
-// newLifecycleManager reads the bundle, and gives the cluster the kind ClusterServiceVersion.
+// newLifecycleManager reads bundle and catalog, and gives the cluster OLM's kinds and the catalog that the guide's
+// Subscription names.
 func newLifecycleManager(t *testing.T, r *rig.Rig) *lifecycleManager {
 	t.Helper()
 	bundle, err := olm.Read(bundleManifests)
 	must(t, err)
-	definition, err := olm.Definition()
+	catalog, err := olm.ReadCatalog(catalogFile)
 	must(t, err)
-	must(t, r.Apply(t.Context(), definition))
-	return &lifecycleManager{T: t, rig: r, bundle: bundle}
+	definitions, err := olm.Definitions()
+	must(t, err)
+	must(t, r.ApplyObjects(t.Context(), definitions))
+	player, err := olm.NewPlayer(r.Cluster().Config)
+	must(t, err)
+	player.Images[catalogImage], player.Bundles[bundle.Version.Name] = catalog, bundle
+	player.Install = func(ctx context.Context, namespace string, objects []*unstructured.Unstructured) error {
+		if !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "ServiceAccount" }) {
+			return r.ApplyObjects(ctx, objects)
+		}
+		_, err := r.InstallObjects(ctx, namespace, objects)
+		return err
+	}
+	scheme := runtime.NewScheme()
+	must(t, v1alpha1.AddToScheme(scheme))
+	typed, err := client.New(r.Cluster().Config, client.Options{Scheme: scheme})
+	must(t, err)
+	m := &lifecycleManager{T: t, rig: r, bundle: bundle, player: player, client: typed}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: marketplace}}
+	must(t, client.IgnoreAlreadyExists(r.Client.Create(t.Context(), namespace)))
+	m.catalogSource("redhat-operators")
+	return m
 }
 
-// install subscribes to the operator as the guide says, and does what OLM does then.
-func (m *lifecycleManager) install(namespace string) {
+// catalogSource brings the catalog to the cluster under a name.
+func (m *lifecycleManager) catalogSource(name string) {
 	m.Helper()
-	ctx := m.Context()
+	must(m.T, m.client.Create(m.Context(), &v1alpha1.CatalogSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: marketplace, Name: name},
+		Spec:       v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Image: catalogImage},
+	}))
+}
+
+// subscribe makes the objects of the guide for a namespace, with a change of each.
+func (m *lifecycleManager) subscribe(namespace string, change func(*unstructured.Unstructured)) {
+	m.Helper()
 	for _, name := range []string{"wmco-namespace.yaml", "wmco-og.yaml", "wmco-sub.yaml"} {
 		object, err := rig.Example(name)
 		must(m.T, err)
@@ -54,20 +90,49 @@ func (m *lifecycleManager) install(namespace string) {
 		if object.GetKind() == "OperatorGroup" {
 			must(m.T, unstructured.SetNestedStringSlice(object.Object, []string{namespace}, "spec", "targetNamespaces"))
 		}
-		must(m.T, m.rig.Apply(ctx, object))
+		change(object)
+		must(m.T, m.rig.Apply(m.Context(), object))
 	}
-	csv := m.applyVersion(namespace)
-	owner := []metav1.OwnerReference{*metav1.NewControllerRef(csv, csv.GroupVersionKind())}
-	var objects []*unstructured.Unstructured
-	objects = append(objects, m.bundle.ClusterWide()...)
-	for _, object := range m.objects(namespace) {
-		if object.GetNamespace() != "" {
-			object.SetOwnerReferences(owner)
+}
+
+// until has OLM work until something holds.
+func (m *lifecycleManager) until(namespace, what string, holds func(ctx context.Context) (bool, error)) {
+	m.Helper()
+	eventually(m.T, what, func(ctx context.Context) (bool, error) {
+		if err := m.player.Sync(ctx, namespace); err != nil {
+			return false, err
 		}
-		objects = append(objects, object)
+		return holds(ctx)
+	})
+}
+
+// phase returns phase and reason of a release; "" if there is none.
+func (m *lifecycleManager) phase(ctx context.Context, namespace, name string) (string, error) {
+	csv := &v1alpha1.ClusterServiceVersion{}
+	err := m.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, csv)
+	if err != nil {
+		return "", client.IgnoreNotFound(err)
 	}
-	_, err := m.rig.InstallObjects(ctx, namespace, objects)
-	must(m.T, err)
+	return string(csv.Status.Phase) + " " + string(csv.Status.Reason), nil
+}
+
+// becomes has OLM work until a release has a phase.
+func (m *lifecycleManager) becomes(namespace, release, phase string) {
+	m.Helper()
+	m.until(namespace, release+" is "+phase, func(ctx context.Context) (bool, error) {
+		got, err := m.phase(ctx, namespace, release)
+		return got == phase, err
+	})
+}
+
+const succeeded = "Succeeded InstallSucceeded"
+
+// install subscribes to the operator as the guide says, and lets OLM work.
+func (m *lifecycleManager) install(namespace string) {
+	m.Helper()
+	ctx := m.Context()
+	m.subscribe(namespace, func(*unstructured.Unstructured) {})
+	m.becomes(namespace, m.bundle.Version.Name, succeeded)
 	// No node of the lab runs its pod; that it is made, and made again, is enough.
 	deployment := m.deployment(namespace)
 	must(m.T, m.rig.Client.Patch(ctx, deployment, client.RawPatch("application/merge-patch+json",
@@ -78,28 +143,6 @@ func (m *lifecycleManager) install(namespace string) {
 		return len(pods.Items) > 0, err
 	})
 	must(m.T, m.rig.CreateKey(ctx))
-}
-
-// applyVersion makes the ClusterServiceVersion; the API server refuses fields that the kind does not have.
-func (m *lifecycleManager) applyVersion(namespace string) *unstructured.Unstructured {
-	m.Helper()
-	csv := m.version(namespace)
-	eventually(m.T, "the API server serves ClusterServiceVersions", func(ctx context.Context) (bool, error) {
-		err := m.rig.Apply(ctx, csv)
-		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-			return false, nil
-		}
-		return err == nil, err
-	})
-	must(m.T, m.rig.Client.Get(m.Context(), client.ObjectKeyFromObject(csv), csv))
-	return csv
-}
-
-func (m *lifecycleManager) version(namespace string) *unstructured.Unstructured {
-	m.Helper()
-	csv, err := m.bundle.ClusterServiceVersion(namespace)
-	must(m.T, err)
-	return csv
 }
 
 // objects are what OLM makes of the ClusterServiceVersion.
@@ -135,13 +178,10 @@ func (m *lifecycleManager) uninstall(namespace string, running *rig.Operator) {
 	must(m.T, err)
 	subscription.SetNamespace(namespace)
 	must(m.T, m.rig.Client.Delete(ctx, subscription))
-	must(m.T, m.rig.Client.Delete(ctx, m.version(namespace)))
+	csv := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: m.bundle.Version.Name}}
+	must(m.T, m.client.Delete(ctx, csv))
 	for _, object := range m.objects(namespace) {
-		if object.GetNamespace() == "" {
-			must(m.T, m.rig.Client.Delete(ctx, object))
-			continue
-		}
-		eventually(m.T, object.GetKind()+" "+object.GetName()+" is gone", func(ctx context.Context) (bool, error) {
+		m.until(namespace, object.GetKind()+" "+object.GetName()+" is gone", func(ctx context.Context) (bool, error) {
 			err := m.rig.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
 			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 		})

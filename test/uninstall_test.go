@@ -87,7 +87,7 @@ func TestUninstallingAndInstallingAgain(t *testing.T) {
 	for name := range nodes {
 		since[name] = renewed(t, r, name)
 	}
-	t.Run("the operator goes, with all its rights", func(t *testing.T) {
+	t.Run("the operator goes, with all its rights", func(t *testing.T) {
 		for _, object := range m.objects(rig.Namespace) {
 			if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
 				t.Errorf("%s %s: %v", object.GetKind(), object.GetName(), err)

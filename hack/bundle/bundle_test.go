@@ -32,6 +32,9 @@ func read(t *testing.T) *sources {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if s.flavor, err = parseFlavor("redhat"); err != nil {
+		t.Fatal(err)
+	}
 	return s
 }
 
@@ -58,7 +61,7 @@ func makefileVersion(t *testing.T) string {
 
 func TestTheFilesInTheRepositoryAreWhatIsGenerated(t *testing.T) {
 	directory := t.TempDir()
-	if err := run(options{root: root, out: directory, version: makefileVersion(t)}, io.Discard); err != nil {
+	if err := run(options{root: root, out: directory, version: makefileVersion(t), flavor: "redhat"}, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	want := contents(t, directory)
@@ -232,7 +235,7 @@ func TestAClusterThatTheReleaseDoesNotServeIsNotOfferedIt(t *testing.T) {
 	if csv.Spec.MinKubeVersion != "1.36.2" {
 		t.Errorf("OLM installs it from Kubernetes %s on", csv.Spec.MinKubeVersion)
 	}
-	if got := annotations(s.line.Cluster)["com.redhat.openshift.versions"]; got != "=v5.0" {
+	if got := annotations(s)["com.redhat.openshift.versions"]; got != "=v5.0" {
 		t.Errorf("it is in the catalogs of %s", got)
 	}
 	t.Run("and the cluster may go one minor version further, before the operator does", func(t *testing.T) {
@@ -255,10 +258,10 @@ func TestAVersionThatIsNotTheLastReleaseIsRefused(t *testing.T) {
 		version  string
 		says     string
 	}{
-		"another version":    {[]release{{Version: "12.0.0"}}, "12.0.1", "add the new release there"},
+		"another version":    {[]release{offeredEverywhere("12.0.0")}, "12.0.1", "add the new release there"},
 		"no release":         {nil, "12.0.0", "names no release"},
 		"not a version":      {[]release{{Version: "twelve"}}, "twelve", `"twelve" is no version`},
-		"in the wrong order": {[]release{{Version: "12.0.1"}, {Version: "12.0.0"}}, "12.0.0", "the oldest is to be first"},
+		"in the wrong order": {[]release{offeredEverywhere("12.0.1"), offeredEverywhere("12.0.0")}, "12.0.0", "the oldest is to be first"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := read(t)

@@ -61,12 +61,16 @@ func properties(s *sources) []property {
 }
 
 // channelEntries returns the releases of a channel with the ways between them.
-func channelEntries(all releases) []channelEntry {
+func channelEntries(f flavor, all releases, channel string) []channelEntry {
 	var entries []channelEntry
-	for i, r := range all.Releases {
-		entry := channelEntry{Name: r.name(), Replaces: all.replaces(i), SkipRange: r.skipRange()}
+	listed := all.in(channel)
+	for i, r := range listed.Releases {
+		entry := channelEntry{Name: f.release(r.Version), SkipRange: r.skipRange()}
+		if before := listed.replaces(i); before != "" {
+			entry.Replaces = f.release(before)
+		}
 		for _, skipped := range r.Skips {
-			entry.Skips = append(entry.Skips, packageName+".v"+skipped)
+			entry.Skips = append(entry.Skips, f.release(skipped))
 		}
 		entries = append(entries, entry)
 	}
@@ -77,12 +81,14 @@ func channelEntries(all releases) []channelEntry {
 // The bundles of earlier releases are in the catalogs that they were released with.
 func makeCatalog(s *sources, csv *v1alpha1.ClusterServiceVersion, image string) ([]byte, error) {
 	objects := []any{catalogPackage{
-		Schema: "olm.package", Name: packageName, DefaultChannel: defaultChannel, Description: csv.Annotations["description"],
+		Schema: "olm.package", Name: s.flavor.packageName(), DefaultChannel: s.releases.defaultChannel(), Description: csv.Annotations["description"],
 		Icon: &catalogIcon{Data: s.icon, MediaType: csv.Spec.Icon[0].MediaType},
 	}}
 	for _, name := range channels() {
-		objects = append(objects, catalogChannel{Schema: "olm.channel", Package: packageName, Name: name,
-			Entries: channelEntries(s.releases)})
+		if entries := channelEntries(s.flavor, s.releases, name); len(entries) > 0 {
+			objects = append(objects, catalogChannel{Schema: "olm.channel", Package: s.flavor.packageName(), Name: name,
+				Entries: entries})
+		}
 	}
 	objects = append(objects, bundleOf(s, csv, image))
 	var b bytes.Buffer
@@ -100,9 +106,9 @@ func makeCatalog(s *sources, csv *v1alpha1.ClusterServiceVersion, image string) 
 
 func bundleOf(s *sources, csv *v1alpha1.ClusterServiceVersion, image string) catalogBundle {
 	release := s.releases.head()
-	image = cmp.Or(image, packageName+"-bundle:v"+release.Version)
+	image = cmp.Or(image, s.flavor.packageName()+"-bundle:v"+release.Version)
 	bundle := catalogBundle{
-		Schema: "olm.bundle", Package: packageName, Name: release.name(), Image: image,
+		Schema: "olm.bundle", Package: s.flavor.packageName(), Name: csv.Name, Image: image,
 		RelatedImages: append([]v1alpha1.RelatedImage{{Name: "bundle", Image: image}}, csv.Spec.RelatedImages...),
 	}
 	for _, owned := range csv.Spec.CustomResourceDefinitions.Owned {
@@ -111,7 +117,7 @@ func bundleOf(s *sources, csv *v1alpha1.ClusterServiceVersion, image string) cat
 			property{"olm.gvk", map[string]string{"group": group, "kind": owned.Kind, "version": owned.Version}})
 	}
 	bundle.Properties = append(bundle.Properties,
-		property{"olm.package", map[string]string{"packageName": packageName, "version": release.Version}},
+		property{"olm.package", map[string]string{"packageName": s.flavor.packageName(), "version": release.Version}},
 		property{"olm.csv.metadata", map[string]any{
 			"annotations": csv.Annotations, "displayName": csv.Spec.DisplayName, "description": csv.Spec.Description,
 			"keywords": csv.Spec.Keywords,

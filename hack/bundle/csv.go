@@ -28,12 +28,11 @@ func clusterServiceVersion(s *sources, image string) (*v1alpha1.ClusterServiceVe
 	if err != nil {
 		return nil, err
 	}
-	csv.Name = release.name()
+	csv.Name = s.flavor.release(release.Version)
 	csv.Spec.Version = version.OperatorVersion{Version: parsed}
-	csv.Spec.Replaces = s.releases.replaces(len(s.releases.Releases) - 1)
-	for _, skipped := range release.Skips {
-		csv.Spec.Skips = append(csv.Spec.Skips, packageName+".v"+skipped)
-	}
+	entries := channelEntries(s.flavor, s.releases, release.channel())
+	last := entries[len(entries)-1]
+	csv.Spec.Replaces, csv.Spec.Skips = last.Replaces, last.Skips
 	csv.Spec.MinKubeVersion = s.line.LeastKubernetes
 	csv.Spec.Icon = []v1alpha1.Icon{{Data: base64.StdEncoding.EncodeToString(s.icon), MediaType: "image/svg+xml"}}
 	strategy, err := installStrategy(s, image)
@@ -45,8 +44,11 @@ func clusterServiceVersion(s *sources, image string) (*v1alpha1.ClusterServiceVe
 	csv.Spec.RelatedImages = relatedImages(container)
 	csv.Annotations["containerImage"] = container.Image
 	csv.Annotations["olm.skipRange"] = release.skipRange()
-	csv.Annotations["alm-examples"], err = indented(s.examples)
-	return csv, err
+	describeFeatures(csv)
+	if csv.Annotations["alm-examples"], err = indented(s.examples); err != nil {
+		return nil, err
+	}
+	return csv, s.flavor.describe(csv)
 }
 
 // relatedImages returns the images that a mirror of the release must have: the operator's own, and those that nodes
@@ -60,6 +62,19 @@ func relatedImages(container corev1.Container) []v1alpha1.RelatedImage {
 		}
 	}
 	return images
+}
+
+// pauseImage names the variable with the image that nodes pull for each pod.
+const pauseImage = "RELATED_IMAGE_WINDOWS_PAUSE"
+
+func (s *sources) replacePauseImage(image string) {
+	for _, container := range s.deployment.Spec.Template.Spec.Containers {
+		for i := range container.Env {
+			if container.Env[i].Name == pauseImage {
+				container.Env[i].Value = image
+			}
+		}
+	}
 }
 
 // newestCluster returns the minor version of OpenShift up to which the cluster may be upgraded with this release in it.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/base64"
 	"os"
 	"path/filepath"
 	"slices"
@@ -64,6 +65,30 @@ func TestTheDescriptionOfTheRelease(t *testing.T) {
 					t.Errorf("it is called %q", csv.Spec.DisplayName)
 				}
 			})
+			t.Run("it is filtered by what is true of it", func(t *testing.T) {
+				got := map[string]string{}
+				for name, value := range csv.Annotations {
+					if strings.HasPrefix(name, "features.operators.openshift.io/") {
+						got[name] = value
+					}
+				}
+				// Not disconnected: the images of the repository are placeholders without a digest. Not fips-compliant: the
+				// programs of the nodes are built without Go's FIPS module.
+				want := map[string]string{"features.operators.openshift.io/proxy-aware": "true",
+					"features.operators.openshift.io/cni": "true"}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Error(diff)
+				}
+			})
+			t.Run("it has an icon", func(t *testing.T) {
+				want, err := os.ReadFile(filepath.Join(root, "deploy", "olm", "icon.svg"))
+				if err != nil || len(csv.Spec.Icon) != 1 || csv.Spec.Icon[0].MediaType != "image/svg+xml" {
+					t.Fatalf("icons %v, error %v", csv.Spec.Icon, err)
+				}
+				if csv.Spec.Icon[0].Data != base64.StdEncoding.EncodeToString(want) {
+					t.Error("it is another one")
+				}
+			})
 			//
 			t.Run("the console finds it by each word of its name", func(t *testing.T) {
 				for _, word := range []string{"windows", "machine", "config", "operator"} {
@@ -79,11 +104,11 @@ func TestTheDescriptionOfTheRelease(t *testing.T) {
 //
 func TestAReleaseSaysWhichOneItReplaces(t *testing.T) {
 	s := read(t)
-	s.releases = releases{[]release{{Version: "12.0.0"}}}
+	s.releases = releases{[]release{offeredEverywhere("12.0.0")}}
 	if first := csvOf(t, s); first.Spec.Replaces != "" || first.Name != "windows-machine-config-operator.v12.0.0" {
 		t.Errorf("the first one is %s and replaces %q", first.Name, first.Spec.Replaces)
 	}
-	s.releases = releases{[]release{{Version: "12.0.0"}, {Version: "12.0.1"}}}
+	s.releases = releases{[]release{offeredEverywhere("12.0.0"), offeredEverywhere("12.0.1")}}
 	second := csvOf(t, s)
 	if second.Spec.Replaces != "windows-machine-config-operator.v12.0.0" ||
 		second.Name != "windows-machine-config-operator.v12.0.1" || second.Spec.Version.String() != "12.0.1" {

@@ -14,6 +14,15 @@ func generate(s *sources, o options) (map[string][]byte, error) {
 	if err := s.releases.check(o.version); err != nil {
 		return nil, err
 	}
+	if o.pauseImage != "" {
+		s.replacePauseImage(o.pauseImage)
+	}
+	for variable, image := range map[string]string{"IMAGE": o.image, "PAUSE_IMAGE": o.pauseImage} {
+		if image != "" && !hasDigest(image) {
+			return nil, fmt.Errorf("%s=%s has no digest, by which a mirror of the release is found: give name@sha256:..., as "+
+				"`make image` prints it last", variable, image)
+		}
+	}
 	csv, err := clusterServiceVersion(s, o.image)
 	if err != nil {
 		return nil, err
@@ -27,13 +36,13 @@ func generate(s *sources, o options) (map[string][]byte, error) {
 		return nil, err
 	}
 	files := map[string][]byte{
-		"bundle/bundle.Dockerfile": []byte(generated + dockerfile(s.line.Cluster)),
+		"bundle/bundle.Dockerfile": []byte(generated + dockerfile(annotations(s))),
 		"catalog/catalog.yaml":     catalog,
 	}
 	for name, object := range map[string]any{
-		"bundle/manifests/" + packageName + ".clusterserviceversion.yaml": object,
-		"bundle/metadata/annotations.yaml":                                map[string]any{"annotations": annotations(s.line.Cluster)},
-		"bundle/metadata/properties.yaml":                                 map[string]any{"properties": properties(s)},
+		"bundle/manifests/" + s.flavor.packageName() + ".clusterserviceversion.yaml": object,
+		"bundle/metadata/annotations.yaml":                                           map[string]any{"annotations": annotations(s)},
+		"bundle/metadata/properties.yaml":                                            map[string]any{"properties": properties(s)},
 	} {
 		data, err := yaml.Marshal(object)
 		if err != nil {
@@ -55,24 +64,23 @@ func generate(s *sources, o options) (map[string][]byte, error) {
 }
 
 // annotations say what is in the bundle. A catalog of OpenShift is for one minor version; the last one says for which.
-func annotations(cluster string) map[string]string {
+func annotations(s *sources) map[string]string {
 	const prefix = "operators.operatorframework.io.bundle."
 	return map[string]string{
 		prefix + "mediatype.v1":         "registry+v1",
 		prefix + "manifests.v1":         "manifests/",
 		prefix + "metadata.v1":          "metadata/",
-		prefix + "package.v1":           packageName,
-		prefix + "channels.v1":          strings.Join(channels(), ","),
-		prefix + "channel.default.v1":   defaultChannel,
-		"com.redhat.openshift.versions": "=v" + cluster,
+		prefix + "package.v1":           s.flavor.packageName(),
+		prefix + "channels.v1":          strings.Join(s.releases.head().Channels, ","),
+		prefix + "channel.default.v1":   s.releases.defaultChannel(),
+		"com.redhat.openshift.versions": "=v" + s.line.Cluster,
 	}
 }
 
 // dockerfile makes the bundle's image, with the folder of the bundle as context.
-func dockerfile(cluster string) string {
+func dockerfile(labels map[string]string) string {
 	var b strings.Builder
 	b.WriteString("FROM scratch\n")
-	labels := annotations(cluster)
 	for _, name := range sortedKeys(labels) {
 		fmt.Fprintf(&b, "LABEL %s=%q\n", name, labels[name])
 	}

@@ -20,6 +20,7 @@ import (
 type options struct {
 	root, out                   string
 	version, image, bundleImage string
+	flavor, pauseImage          string
 }
 
 func main() {
@@ -30,6 +31,9 @@ func main() {
 	flag.StringVar(&o.image, "image", "",
 		"the operator's `image` (default: the name that deploy/ has, which is a placeholder)")
 	flag.StringVar(&o.bundleImage, "bundle-image", "", "the bundle's `image` (default: a placeholder)")
+	flag.StringVar(&o.flavor, "flavor", "redhat", "the `flavor`: redhat or community")
+	flag.StringVar(&o.pauseImage, "pause-image", "",
+		"the `image` by digest that nodes pull for each pod (default: the name that deploy/ has)")
 	flag.Parse()
 	if err := run(o, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "bundle:", err)
@@ -45,6 +49,9 @@ func run(o options, out io.Writer) error {
 	lines := support.ReleaseLines()
 	s, err := readSources(o.root, lines[len(lines)-1])
 	if err != nil {
+		return err
+	}
+	if s.flavor, err = parseFlavor(o.flavor); err != nil {
 		return err
 	}
 	files, err := generate(s, o)
@@ -65,6 +72,6 @@ func run(o options, out io.Writer) error {
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(out, "%s: %d files of %s\n", filepath.ToSlash(o.out), len(files), s.releases.head().name())
+	_, err = fmt.Fprintf(out, "%s: %d files of %s\n", filepath.ToSlash(o.out), len(files), s.flavor.release(s.releases.head().Version))
 	return err
 }

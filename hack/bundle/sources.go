@@ -23,6 +23,7 @@ type sources struct {
 	base     v1alpha1.ClusterServiceVersion
 	icon     []byte
 	releases releases
+	flavor   flavor
 	line     support.ReleaseLine
 	examples []json.RawMessage
 

@@ -6,13 +6,12 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"strings"
+
+	"github.com/windows-machine-config/wmco/hack/command"
 )
 
 // options are the flags.
@@ -44,39 +43,14 @@ func parseFlags(arguments []string) (options, error) {
 	flags.StringVar(&o.image, "image", "", "`name` with tag to push the image to, say registry.example.com/wmco:dev")
 	flags.StringVar(&o.allowMissing, "allow-missing", "",
 		"`names` of components that the payload need not have, with spaces between")
-	flags.SetOutput(io.Discard) // a mistake is one sentence
-	err := flags.Parse(arguments)
-	if errors.Is(err, flag.ErrHelp) {
-		flags.SetOutput(os.Stderr)
-		flags.PrintDefaults()
-	}
-	if err == nil && flags.NArg() > 0 {
-		err = fmt.Errorf("arguments that are no flags: %q", flags.Args())
-	}
-	return o, err
+	return o, command.ParseFlags(flags, arguments)
 }
 
 func createFile(path string) (io.WriteCloser, error) { return os.Create(path) }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	o, err := parseFlags(os.Args[1:])
-	if errors.Is(err, flag.ErrHelp) {
-		return
-	}
-	if err == nil {
-		err = run(ctx, o, os.Stdout)
-	}
-	if err != nil {
-		stop()
-		fmt.Fprintln(os.Stderr, "image:", oneLine(err))
-		os.Exit(1)
-	}
+	command.Program[options]{Name: "image", Parse: parseFlags, Run: run}.Main()
 }
-
-// oneLine returns the message of an error, which may be several joined ones, as one sentence.
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // run reads and checks everything before it writes anything, and writes everything before it pushes anything.
 func run(ctx context.Context, o options, log io.Writer) error {

@@ -4,10 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/windows-machine-config/wmco/hack/registry"
 )
 
 // parseTag reads the name that an image is pushed to; none is none.
@@ -40,7 +41,11 @@ func push(ctx context.Context, tag name.Tag, output string, w written) error {
 	if err != nil {
 		return err
 	}
-	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
+	keychain, err := registry.Keychain()
+	if err != nil {
+		return err
+	}
+	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(keychain)}
 	if err := remote.WriteIndex(tag, image, options...); err != nil {
 		return err
 	}

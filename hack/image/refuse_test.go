@@ -15,6 +15,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
+
+	"github.com/windows-machine-config/wmco/hack/command"
 )
 
 // nobody is an address that nobody listens on.
@@ -125,7 +127,7 @@ func TestBadInputIsRefusedInOneSentence(t *testing.T) {
 			if err == nil {
 				t.Fatal("it is accepted")
 			}
-			said := oneLine(err)
+			said := command.OneLine(err)
 			for _, want := range test.want {
 				if !strings.Contains(said, want) {
 					t.Errorf("it says %q, without %q", said, want)

@@ -19,6 +19,8 @@ type External struct {
 	Version   string         `json:"version"`
 	Source    string         `json:"source"` // where the files come from, for the manifest
 	Files     []ExternalFile `json:"files"`
+
+	how string // the files came here, for the report
 }
 
 // ExternalFile is one file of it.
@@ -30,8 +32,9 @@ type ExternalFile struct {
 // readExternals reads the list of external components; no file is an empty list. All files are checked against their
 // digests.
 func readExternals(file string, table Table) (map[string]External, error) {
+	externals := map[string]External{}
 	if file == "" {
-		return nil, nil
+		return externals, nil
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -41,7 +44,6 @@ func readExternals(file string, table Table) (map[string]External, error) {
 	if err := yaml.UnmarshalStrict(data, &list); err != nil {
 		return nil, fmt.Errorf("read the list of external components %s: %w", file, err)
 	}
-	externals := map[string]External{}
 	for _, e := range list {
 		if err := e.check(filepath.Dir(file), table); err != nil {
 			return nil, fmt.Errorf("external component %q in %s: %w", e.Component, file, err)
@@ -49,6 +51,7 @@ func readExternals(file string, table Table) (map[string]External, error) {
 		if _, twice := externals[e.Component]; twice {
 			return nil, fmt.Errorf("external component %q is in %s twice", e.Component, file)
 		}
+		e.how = "brought by whoever built the payload, who gave its sha256"
 		externals[e.Component] = e
 	}
 	return externals, nil
@@ -60,8 +63,8 @@ func refuseMissing(components []Component, brought map[string]External, allowed 
 	for _, c := range components {
 		_, is := brought[c.Name]
 		if c.External != "" && !is && !slices.Contains(allowed, c.Name) {
-			return fmt.Errorf("component %s (%s) is not built from a Go module: bring it with EXTERNAL=<list>, see "+
-				"docs/payload.md, or go on without it with ALLOW_MISSING=%s", c.Name, c.External, c.Name)
+			return fmt.Errorf("component %s (%s) is not built from a Go module: give RELEASE=<release image of OpenShift> or "+
+				"EXTERNAL=<list>, see docs/payload.md, or go on without it with ALLOW_MISSING=%s", c.Name, c.External, c.Name)
 		}
 	}
 	return nil

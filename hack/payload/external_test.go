@@ -44,7 +44,7 @@ func TestExternalComponents(t *testing.T) {
 		o := o
 		o.allowMissing, o.bin = "", filepath.Join(f.dir, "nothing-built")
 		err := run(t.Context(), o, &bytes.Buffer{})
-		if err == nil || !strings.Contains(err.Error(), "EXTERNAL=") ||
+		if err == nil || !strings.Contains(err.Error(), "EXTERNAL=") || !strings.Contains(err.Error(), "RELEASE=") ||
 			!strings.Contains(err.Error(), "ALLOW_MISSING=brought") {
 			t.Errorf("got error %v", err)
 		}

@@ -103,14 +103,17 @@ func (f fixture) module(t *testing.T, name, version string) {
 }
 
 // agent builds a program that has the agent's name.
-func (f fixture) agent(t *testing.T) string {
+func (f fixture) agent(t *testing.T) string { return f.program(t, "wicd") }
+
+// program builds a program beside the agent, with another name.
+func (f fixture) program(t *testing.T, name string) string {
 	t.Helper()
 	folder := filepath.Join(f.dir, "agent")
 	writeFile(t, filepath.Join(folder, "go.mod"), "module "+strings.TrimSuffix(agentPackage,
 		"/cmd/wicd")+"\n\ngo 1.26.0\n")
-	writeFile(t, filepath.Join(folder, "cmd", "wicd", "main.go"), "package main\n\nfunc main() {}\n")
-	output := filepath.Join(folder, "wicd.exe")
-	if _, err := (Source{Directory: folder}).goCommand(t.Context(), "build", "-o", output, "./cmd/wicd"); err != nil {
+	writeFile(t, filepath.Join(folder, "cmd", name, "main.go"), "package main\n\nfunc main() {}\n")
+	output := filepath.Join(folder, name+".exe")
+	if _, err := (Source{Directory: folder}).goCommand(t.Context(), "build", "-o", output, "./cmd/"+name); err != nil {
 		t.Fatal(err)
 	}
 	return output

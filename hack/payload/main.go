@@ -5,16 +5,15 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/windows-machine-config/wmco/hack/command"
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
@@ -26,6 +25,8 @@ type options struct {
 	executables    string
 	agent, version string
 	external       string
+	release        string
+	mirrors        string
 	allowMissing   string
 	previous       string
 	wine           string
@@ -47,6 +48,9 @@ func parseFlags(arguments []string) (options, error) {
 	flags.StringVar(&o.agent, "agent", "build/wicd.exe", "`file` that is the agent, built already")
 	flags.StringVar(&o.version, "version", "", "`version` of the operator and the agent")
 	flags.StringVar(&o.external, "external", "", "`file` that lists external components")
+	flags.StringVar(&o.release, "release", "",
+		"release `image` of OpenShift that has the external components: a reference, or a folder with an OCI layout")
+	flags.StringVar(&o.mirrors, "mirrors", "", "`file` with an ImageDigestMirrorSet for the images of -release")
 	flags.StringVar(&o.allowMissing, "allow-missing", "",
 		"`names` of external components that the payload need not have, with spaces between")
 	flags.StringVar(&o.previous, "previous", "", "`folders` of earlier payloads to make patches from, with spaces between")
@@ -56,28 +60,11 @@ func parseFlags(arguments []string) (options, error) {
 	flags.StringVar(&o.scratch, "scratch", "build/payload-reproducible", "`folder` for -reproducible; it is emptied")
 	flags.StringVar(&o.secondCache, "second-cache", "",
 		"build `cache` of the second build of -reproducible; none: an empty one")
-	err := flags.Parse(arguments)
-	if err == nil && flags.NArg() > 0 {
-		err = fmt.Errorf("arguments that are no flags: %q", flags.Args())
-	}
-	return o, err
+	return o, command.ParseFlags(flags, arguments)
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	o, err := parseFlags(os.Args[1:])
-	if errors.Is(err, flag.ErrHelp) {
-		return
-	}
-	if err == nil {
-		err = run(ctx, o, os.Stdout)
-	}
-	if err != nil {
-		stop()
-		fmt.Fprintln(os.Stderr, "payload:", err)
-		os.Exit(1)
-	}
+	command.Program[options]{Name: "payload", Parse: parseFlags, Run: run}.Main()
 }
 
 func run(ctx context.Context, o options, log io.Writer) error {
@@ -95,7 +82,7 @@ func run(ctx context.Context, o options, log io.Writer) error {
 	if names := strings.Fields(o.executables); len(names) > 0 {
 		return buildExecutables(ctx, newBuilder(ctx, o, log), wanted, names)
 	}
-	externals, err := readExternals(o.external, table)
+	externals, err := bring(ctx, o, table, log)
 	if err != nil {
 		return err
 	}
@@ -132,7 +119,16 @@ func run(ctx context.Context, o options, log io.Writer) error {
 			build.Components = append(build.Components, c.source(list))
 		}
 	}
-	return write(o, build, all, log)
+	return write(o, build, all, externals, log)
+}
+
+// bring returns the components that are not built here: those that are listed, and those of a release.
+func bring(ctx context.Context, o options, table Table, log io.Writer) (map[string]External, error) {
+	externals, err := readExternals(o.external, table)
+	if err != nil {
+		return nil, err
+	}
+	return externals, fromRelease(ctx, o, table, externals, log)
 }
 
 // buildExecutables builds and checks some executables, as a payload has them.
@@ -159,8 +155,8 @@ func buildExecutables(ctx context.Context, builder Builder, components []Compone
 // reasonOfAbsence is for the administrator of a cluster whose operator has this payload.
 func (c Component) reasonOfAbsence() string {
 	if c.External != "" {
-		return fmt.Sprintf("%s (%s) is not built from a Go module, and nobody brought it when the payload was built: list it in the file of "+
-			"`make payload EXTERNAL=file`, see docs/payload.md", c.External, strings.Join(c.Files, ", "))
+		return fmt.Sprintf("%s (%s) is not built from a Go module, and nobody brought it when the payload was built: build it with "+
+			"`make payload RELEASE=image` or `make payload EXTERNAL=list`, see docs/payload.md", c.External, strings.Join(c.Files, ", "))
 	}
 	return "the payload was built for other components only: build it with `make payload`, for all"
 }
@@ -204,7 +200,7 @@ func same(a, b string) bool {
 }
 
 // write writes the payload and its report.
-func write(o options, build payload.Build, all []Built, log io.Writer) error {
+func write(o options, build payload.Build, all []Built, externals map[string]External, log io.Writer) error {
 	fmt.Fprintln(log, "compressing, and measuring what a host would be sent")
 	p, err := payload.Write(o.output, build)
 	if err != nil {
@@ -213,7 +209,7 @@ func write(o options, build payload.Build, all []Built, log io.Writer) error {
 	if err := payload.Prune(o.output); err != nil {
 		return err
 	}
-	report, err := newReport(p, all, build)
+	report, err := newReport(p, all, build, externals)
 	if err != nil {
 		return err
 	}

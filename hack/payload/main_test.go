@@ -32,6 +32,7 @@ components:
 - name: brought
   external: A tool of somebody else
   files: [wicd.exe]
+  release: {image: the-tools, folder: opt/tools, program: wicd}
 `
 
 // testOptions builds the two tools of the table, and no third.

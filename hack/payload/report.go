@@ -39,6 +39,7 @@ type Line struct {
 	Size      int64  `json:"size"`
 	SHA256    string `json:"sha256"`
 	Proof     *Proof `json:"proof,omitempty"`
+	How       string `json:"how,omitempty"` // an external component came here
 }
 
 // PatchLine is one patch.
@@ -49,7 +50,7 @@ type PatchLine struct {
 	Percent float64 `json:"percentOfFile"`
 }
 
-func newReport(p *payload.Payload, all []Built, build payload.Build) (Report, error) {
+func newReport(p *payload.Payload, all []Built, build payload.Build, externals map[string]External) (Report, error) {
 	report := Report{Absent: build.Absent}
 	var sums []string
 	for _, c := range p.Manifest().Components {
@@ -59,7 +60,7 @@ func newReport(p *payload.Payload, all []Built, build payload.Build) (Report, er
 			sums = append(sums, f.SHA256)
 			i := slices.IndexFunc(all, func(b Built) bool { return b.Output == f.Path })
 			if i < 0 {
-				line.Module = c.Source
+				line.Module, line.How = c.Source, externals[c.Name].how
 				report.Others = append(report.Others, line)
 				continue
 			}
@@ -128,7 +129,7 @@ func (r Report) text() string {
 			float64(line.Size)/mib, line.Proof.Way, line.Proof.Detail)
 	}
 	for _, line := range r.Others {
-		how := "brought by whoever built the payload, who gave its sha256"
+		how := line.How
 		if line.Component == payload.ComponentAgent {
 			how = "built with the operator"
 		}

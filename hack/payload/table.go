@@ -26,8 +26,18 @@ type Component struct {
 	// External says what the component is if it is not built here.
 	External string `json:"external,omitempty"`
 	// Files are the names of an external component's files.
-	Files       []string     `json:"files,omitempty"`
+	Files []string `json:"files,omitempty"`
+	// Release says where an OpenShift release has an external component.
+	Release     *InRelease   `json:"release,omitempty"`
 	Executables []Executable `json:"executables,omitempty"`
+}
+
+// InRelease is where an OpenShift release has the files of a component.
+type InRelease struct {
+	Image  string `json:"image"`  // the component's tag in the release's image-references
+	Folder string `json:"folder"` // in the image
+	// Program is the last part of the main package that the files are built from.
+	Program string `json:"program"`
 }
 
 // Executable is one program with its build settings.
@@ -77,6 +87,10 @@ func (t Table) validate() error {
 		}
 		if (c.External != "") != (len(c.Files) > 0) {
 			faults = append(faults, fmt.Errorf("component %s: an external component, and no other, names its files", c.Name))
+		}
+		if r := c.Release; r != nil && (c.External == "" || r.Image == "" || r.Folder == "" || r.Program == "") {
+			faults = append(faults, fmt.Errorf("component %s: release needs image, folder and program, of an external component",
+				c.Name))
 		}
 		for _, e := range c.Executables {
 			if outputs[e.Output] {

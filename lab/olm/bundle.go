@@ -1,4 +1,5 @@
-// Package olm plays the Operator Lifecycle Manager: it makes objects from a bundle.
+// Package olm plays the Operator Lifecycle Manager: it installs, upgrades and removes what bundles hold, by rules that
+// are OLM's as far as its documents go. No OLM runs here.
 package olm
 
 import (
@@ -7,7 +8,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
+	"github.com/blang/semver/v4"
 	"github.com/operator-framework/api/crds"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -70,9 +73,27 @@ func (b *Bundle) read(path string) error {
 	return nil
 }
 
-// Definition returns the definition of the kind ClusterServiceVersion.
-func Definition() (*unstructured.Unstructured, error) {
-	return plain(crds.ClusterServiceVersion(), "apiextensions.k8s.io/v1", "CustomResourceDefinition")
+// Definitions returns the definitions of OLM's kinds that an operator itself never sees.
+func Definitions() ([]*unstructured.Unstructured, error) {
+	list := &objectList{}
+	for _, definition := range []client.Object{crds.ClusterServiceVersion(), crds.InstallPlan(), crds.CatalogSource()} {
+		list.add(definition, "apiextensions.k8s.io/v1", "CustomResourceDefinition")
+	}
+	return list.objects, errors.Join(list.errs...)
+}
+
+// As returns the bundle as that of another release, which replaces this one.
+func (b *Bundle) As(version string) (*Bundle, error) {
+	parsed, err := semver.Parse(version)
+	if err != nil {
+		return nil, err
+	}
+	next := *b
+	next.Version = b.Version.DeepCopy()
+	next.Version.Spec.Replaces = b.Version.Name
+	next.Version.Name = strings.TrimSuffix(b.Version.Name, b.Version.Spec.Version.String()) + version
+	next.Version.Spec.Version.Version = parsed
+	return &next, nil
 }
 
 // ClusterServiceVersion returns the one that OLM makes in a namespace.

@@ -37,10 +37,8 @@ func (r *Rig) InstallOperator(ctx context.Context, namespace string) (*rest.Conf
 // the usual name.
 func (r *Rig) InstallObjects(ctx context.Context, namespace string, objects []*unstructured.Unstructured) (*rest.Config,
 	error) {
-	for _, object := range objects {
-		if err := r.install(ctx, object); err != nil {
-			return nil, fmt.Errorf("install the operator: %w", err)
-		}
+	if err := r.ApplyObjects(ctx, objects); err != nil {
+		return nil, fmt.Errorf("install the operator: %w", err)
 	}
 	config, err := r.cluster.ServiceAccountConfig(ctx, namespace, serviceAccount)
 	if err != nil {
@@ -50,6 +48,17 @@ func (r *Rig) InstallObjects(ctx context.Context, namespace string, objects []*u
 	defer r.mu.Unlock()
 	r.namespace, r.operatorConfig = namespace, config
 	return config, nil
+}
+
+// ApplyObjects applies objects, waits until the API server serves the definitions among them, and scales Deployments to
+// 0.
+func (r *Rig) ApplyObjects(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, object := range objects {
+		if err := r.install(ctx, object); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r *Rig) install(ctx context.Context, object *unstructured.Unstructured) error {

@@ -19,7 +19,7 @@ func TestTheGuidesCommandsAreTargetsOfTheMakefile(t *testing.T) {
 		t.Fatal(err)
 	}
 	commands := map[string]bool{}
-	pattern := regexp.MustCompile("(?m)(?:^    |`)(make( [a-zA-Z_=./:-]+)+)(?:$|`)")
+	pattern := regexp.MustCompile("(?m)(?:^    |`)(make( [a-zA-Z0-9_=.@/:-]+)+)(?:$|`)")
 	for _, found := range pattern.FindAllStringSubmatch(string(guide), -1) {
 		commands[found[1]] = true
 	}

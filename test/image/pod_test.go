@@ -25,8 +25,13 @@ const tokens = "/var/run/secrets/kubernetes.io/serviceaccount"
 // deployment returns the operator's, as the API server has it.
 func deployment(t *testing.T, r *rig.Rig) appsv1.Deployment {
 	t.Helper()
+	return deploymentIn(t, r, r.Namespace())
+}
+
+func deploymentIn(t *testing.T, r *rig.Rig, namespace string) appsv1.Deployment {
+	t.Helper()
 	var d appsv1.Deployment
-	if err := r.Client.Get(t.Context(), client.ObjectKey{Namespace: r.Namespace(), Name: operatorName}, &d); err != nil {
+	if err := r.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: operatorName}, &d); err != nil {
 		t.Fatal(err)
 	}
 	return d

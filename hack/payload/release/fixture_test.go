@@ -1,0 +1,134 @@
+package release
+
+import (
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/windows-machine-config/wmco/hack/payload/release/releasetest"
+)
+
+const (
+	program = "root/windows/hybrid-overlay-node.exe"
+	content = "MZ the program of the release"
+)
+
+// component is the image of OVN-Kubernetes, as its Dockerfile makes it: the program lies beside others for Linux.
+func component(t *testing.T) v1.Image {
+	t.Helper()
+	return releasetest.Image(t, "amd64", "", []releasetest.Entry{releasetest.Folder("usr"), releasetest.File("usr/bin/oc", "oc")},
+		[]releasetest.Entry{releasetest.Folder("root"), releasetest.Folder("root/windows"), releasetest.File(program, content)},
+		[]releasetest.Entry{releasetest.File("usr/bin/ovnkube", "ovnkube")})
+}
+
+// server is a registry, and the names that it was asked for.
+type server struct {
+	host  string
+	mu    sync.Mutex
+	asked []string
+}
+
+func newServer(t *testing.T, allow func(*http.Request) bool) *server {
+	t.Helper()
+	s := &server{}
+	handler := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		s.asked = append(s.asked, r.Method+" "+r.URL.Path)
+		s.mu.Unlock()
+		if !allow(r) {
+			w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
+			http.Error(w, `{"errors":[{"code":"UNAUTHORIZED","message":"authentication required"}]}`, http.StatusUnauthorized)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(web.Close)
+	s.host = strings.TrimPrefix(web.URL, "http://")
+	return s
+}
+
+func everyone(*http.Request) bool { return true }
+
+func (s *server) wasAsked(part string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.asked, func(line string) bool { return strings.Contains(line, part) })
+}
+
+// push puts an image into the registry, and returns its name by digest.
+func (s *server) push(t *testing.T, repository string, made v1.Image) string {
+	t.Helper()
+	tag, err := name.NewTag(s.host + "/" + repository + ":pushed")
+	must(t, err)
+	must(t, remote.Write(tag, made, remote.WithContext(t.Context())))
+	return s.host + "/" + repository + "@" + digestOf(t, made)
+}
+
+func digestOf(t *testing.T, made interface{ Digest() (v1.Hash, error) }) string {
+	t.Helper()
+	digest, err := made.Digest()
+	must(t, err)
+	return digest.String()
+}
+
+// published is a release in a registry: the name of its image.
+func published(t *testing.T, s *server, ovn v1.Image) string {
+	t.Helper()
+	reference := s.push(t, "openshift-release-dev/ocp-v4.0-art-dev", ovn)
+	return s.push(t, "openshift-release-dev/ocp-release", releasetest.Release(t, "amd64",
+		map[string]string{"ovn-kubernetes": reference, "cli": reference}))
+}
+
+// onDiskLayout writes images into a folder.
+func onDiskLayout(t *testing.T, images ...v1.Image) string {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "release")
+	path, err := layout.Write(folder, empty.Index)
+	must(t, err)
+	for _, i := range images {
+		must(t, path.AppendImage(i))
+	}
+	return folder
+}
+
+// taken is what File writes.
+func taken(t *testing.T, source, mirrors string) (string, Origin, error) {
+	t.Helper()
+	r, err := Open(t.Context(), source, mirrors)
+	if err != nil {
+		return "", Origin{}, err
+	}
+	destination := filepath.Join(t.TempDir(), "program.exe")
+	origin, err := r.File(t.Context(), "ovn-kubernetes", program, destination)
+	if err != nil {
+		if _, there := os.Stat(destination); there == nil {
+			t.Error("a file is left although it failed")
+		}
+		return "", Origin{}, err
+	}
+	data, err := os.ReadFile(destination)
+	must(t, err)
+	return string(data), origin, nil
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,207 @@
+// Package release takes files out of an OpenShift release: from the release image to the image of a component, and from
+// the layer that has the file. It checks every byte against the digest that leads there. What a file is good for is the
+// matter of its caller.
+package release
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	imagev1 "github.com/openshift/api/image/v1"
+
+	"github.com/windows-machine-config/wmco/hack/registry"
+)
+
+const (
+	// referencesPath is the file of a release image that names the images of all components, as an ImageStream.
+	referencesPath = "release-manifests/image-references"
+	// releaseLabel is on release images and on no other: its value is the version.
+	releaseLabel = "io.openshift.release"
+
+	maxReferencesBytes = 16 << 20
+	maxFileBytes       = 1 << 30
+)
+
+// platform belongs to the images that hold programs for Windows nodes.
+var platform = v1.Platform{OS: "linux", Architecture: "amd64"}
+
+// Release is a release image that was read.
+type Release struct {
+	Version string // "4.20.1"
+
+	source     string // as it was given
+	digest     v1.Hash
+	components map[string]name.Digest // by their tags in the ImageStream
+	places     []place
+}
+
+// Open reads a release image: a name in a registry, or a folder with an OCI layout, which then has the images of the
+// components too. The file mirrors, if there is one, says where else these are.
+func Open(ctx context.Context, source, mirrors string) (*Release, error) {
+	r := &Release{source: source}
+	if err := r.open(ctx, mirrors); err != nil {
+		return nil, fmt.Errorf("the release RELEASE=%s: %w", source, err)
+	}
+	return r, nil
+}
+
+func (r *Release) open(ctx context.Context, mirrors string) error {
+	rules, err := readMirrors(mirrors)
+	if err != nil {
+		return err
+	}
+	images, err := registry.Open(ctx, r.source)
+	if err != nil {
+		return err
+	}
+	image, err := r.choose(images)
+	if err != nil {
+		return err
+	}
+	r.digest = image.Digest
+	if err := r.readReferences(image); err != nil {
+		return err
+	}
+	r.places, err = placesOf(r.source, rules, images)
+	return err
+}
+
+// choose returns the release image: in a layout there are others.
+func (r *Release) choose(images []registry.Image) (registry.Image, error) {
+	var releases []registry.Image
+	for _, i := range images {
+		config, err := i.ConfigFile()
+		if err != nil {
+			return registry.Image{}, err
+		}
+		if config.Config.Labels[releaseLabel] != "" {
+			releases = append(releases, i)
+		}
+	}
+	if len(releases) == 0 {
+		return registry.Image{}, fmt.Errorf("it is no release image of OpenShift: no image has the label %s", releaseLabel)
+	}
+	image, err := registry.For(releases, platform)
+	if err != nil {
+		return registry.Image{}, fmt.Errorf("it has %w: programs for Windows nodes are in the release for x86_64, and in the one "+
+			"for multiple architectures", err)
+	}
+	for _, other := range releases {
+		if other.Platform.Equals(image.Platform) && other.Digest != image.Digest {
+			return registry.Image{}, errors.New("the folder has several releases: copy the one that the payload is for to a folder " +
+				"of its own")
+		}
+	}
+	return image, nil
+}
+
+// readReferences reads which images the release is made of.
+func (r *Release) readReferences(image registry.Image) error {
+	var content bytes.Buffer
+	if err := extract(image, referencesPath, &buffer{Buffer: &content, limit: maxReferencesBytes}); err != nil {
+		return err
+	}
+	var stream imagev1.ImageStream
+	if err := json.Unmarshal(content.Bytes(), &stream); err != nil {
+		return fmt.Errorf("/%s is no ImageStream: %w", referencesPath, err)
+	}
+	if stream.Kind != "ImageStream" || stream.Name == "" {
+		return fmt.Errorf("/%s is no ImageStream with a name, but the kind %q", referencesPath, stream.Kind)
+	}
+	r.Version, r.components = stream.Name, map[string]name.Digest{}
+	for _, tag := range stream.Spec.Tags {
+		if tag.From == nil || tag.From.Kind != "DockerImage" {
+			continue
+		}
+		reference, err := name.NewDigest(tag.From.Name)
+		if err != nil {
+			return fmt.Errorf("/%s names %q for %s, without a digest that it could be checked by", referencesPath,
+				tag.From.Name, tag.Name)
+		}
+		r.components[tag.Name] = reference
+	}
+	return nil
+}
+
+// Origin is where a file was found.
+type Origin struct {
+	Image   string // by digest, as the release names it
+	Release string // by digest
+}
+
+func (o Origin) String() string { return o.Image + " of release " + o.Release }
+
+// Origin returns where a component's files come from, before they are looked for.
+func (r *Release) Origin(component string) (Origin, error) {
+	reference, ok := r.components[component]
+	if !ok {
+		return Origin{}, fmt.Errorf("the release RELEASE=%s (%s) has no component %s among its %d", r.source, r.Version,
+			component, len(r.components))
+	}
+	return Origin{Image: reference.String(), Release: r.Version + " (" + r.digest.String() + ")"}, nil
+}
+
+// File writes a file of a component's image. The destination is a new file, and there only if all is well.
+func (r *Release) File(ctx context.Context, component, path, destination string) (Origin, error) {
+	origin, err := r.Origin(component)
+	if err != nil {
+		return Origin{}, err
+	}
+	image, err := r.find(ctx, r.components[component])
+	if err == nil {
+		err = writeFile(image, path, destination)
+	}
+	if err != nil {
+		return Origin{}, fmt.Errorf("component %s of release %s, image %s: %w", component, r.Version, origin.Image, err)
+	}
+	return origin, nil
+}
+
+func writeFile(image registry.Image, path, destination string) error {
+	file, err := os.OpenFile(destination, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	err = extract(image, path, &onDisk{File: file, limit: maxFileBytes})
+	if err := errors.Join(err, file.Close()); err != nil {
+		return errors.Join(err, os.Remove(destination))
+	}
+	return nil
+}
+
+// A target takes a file's content. The same file may come several times in a layer: the last one counts.
+type target interface {
+	io.Writer
+	// reset forgets what was written.
+	reset() error
+	// max is how long the content may be.
+	max() int64
+}
+
+type buffer struct {
+	*bytes.Buffer
+
+	limit int64
+}
+
+func (b *buffer) reset() error { b.Reset(); return nil }
+func (b *buffer) max() int64   { return b.limit }
+
+type onDisk struct {
+	*os.File
+
+	limit int64
+}
+
+func (d *onDisk) reset() error {
+	_, err := d.Seek(0, io.SeekStart)
+	return errors.Join(err, d.Truncate(0))
+}
+func (d *onDisk) max() int64 { return d.limit }

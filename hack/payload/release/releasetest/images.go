@@ -1,0 +1,115 @@
+// Package releasetest makes images of an OpenShift release as the tests need them: with the same shape as real ones, and
+// a few bytes large.
+package releasetest
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/json"
+	"io"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// What a release image looks like, written here once more: the tests are to notice when the program looks elsewhere.
+const (
+	Version        = "4.20.1"
+	Label          = "io.openshift.release"
+	ReferencesPath = "release-manifests/image-references"
+)
+
+// File is a file that may be executed.
+func File(name, text string) Entry {
+	return Entry{tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o755}, text}
+}
+
+// Folder is a folder.
+func Folder(name string) Entry {
+	return Entry{tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o755}, ""}
+}
+
+// Symlink is a symbolic link.
+func Symlink(name, target string) Entry {
+	return Entry{tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: target}, ""}
+}
+
+// HardLink is a hard link to a file of the same layer.
+func HardLink(name, target string) Entry {
+	return Entry{tar.Header{Typeflag: tar.TypeLink, Name: name, Linkname: target}, ""}
+}
+
+// Entry is an entry of a layer.
+type Entry struct {
+	tar.Header
+
+	text string
+}
+
+// Image makes an image of layers, the lowest first. The image of a release has its version as a label.
+func Image(t testing.TB, architecture, version string, layers ...[]Entry) v1.Image {
+	t.Helper()
+	made, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{OS: "linux", Architecture: architecture})
+	must(t, err)
+	if version != "" {
+		made, err = mutate.Config(made, v1.Config{Labels: map[string]string{Label: version}})
+		must(t, err)
+	}
+	for _, entries := range layers {
+		made, err = mutate.AppendLayers(made, layerOf(t, entries))
+		must(t, err)
+	}
+	return made
+}
+
+func layerOf(t testing.TB, entries []Entry) v1.Layer {
+	t.Helper()
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	for _, e := range entries {
+		e.Size = int64(len(e.text))
+		must(t, w.WriteHeader(&e.Header))
+		_, err := io.WriteString(w, e.text)
+		must(t, err)
+	}
+	must(t, w.Close())
+	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(archive.Bytes())), nil
+	})
+	must(t, err)
+	return l
+}
+
+// references is the file that names the images of a release, as a release has it.
+func references(t testing.TB, images map[string]string) string {
+	t.Helper()
+	var tags []any
+	for tag, reference := range images {
+		tags = append(tags, map[string]any{"name": tag, "generation": nil, "importPolicy": map[string]any{},
+			"annotations": map[string]string{"io.openshift.build.source-location": "https://example.org/" + tag},
+			"from":        map[string]string{"kind": "DockerImage", "name": reference}})
+	}
+	data, err := json.Marshal(map[string]any{"kind": "ImageStream", "apiVersion": "image.openshift.io/v1",
+		"metadata": map[string]any{"name": Version, "creationTimestamp": "2026-10-01T00:00:00Z"},
+		"spec":     map[string]any{"lookupPolicy": map[string]any{"local": false}, "tags": tags}})
+	must(t, err)
+	return string(data)
+}
+
+// Release is the image of a release that names others.
+func Release(t testing.TB, architecture string, images map[string]string) v1.Image {
+	t.Helper()
+	return Image(t, architecture, Version, []Entry{File("usr/bin/cluster-version-operator", "cvo")},
+		[]Entry{Folder("release-manifests"), File("release-manifests/release-metadata", "{}"),
+			File(ReferencesPath, references(t, images))})
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,195 @@
+package image
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/yaml"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/agent"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+)
+
+// block is what stands between two paragraphs of HACKING.md as commands.
+type block struct {
+	needs    string // "cluster", "host" or "registry"; "" for what runs anywhere
+	commands []string
+}
+
+func hackingBlocks(t *testing.T) (blocks []block) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root, "HACKING.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark := regexp.MustCompile(`\*(cluster|host|registry)\*:$`)
+	needs := ""
+	for paragraph := range strings.SplitSeq(string(data), "\n\n") {
+		if !strings.HasPrefix(paragraph, "    ") {
+			needs = ""
+			if found := mark.FindStringSubmatch(strings.TrimSpace(paragraph)); found != nil {
+				needs = found[1]
+			}
+			continue
+		}
+		b := block{needs: needs}
+		for line := range strings.Lines(paragraph) {
+			b.commands = append(b.commands, strings.TrimSpace(line))
+		}
+		blocks = append(blocks, b)
+	}
+	return blocks
+}
+
+// R-017
+func TestTheCommandsForDevelopersAreRightWhereTheyStand(t *testing.T) {
+	seen := map[string]int{}
+	for _, b := range hackingBlocks(t) {
+		for _, line := range b.commands {
+			t.Run(line, func(t *testing.T) {
+				program := programOf(line)
+				seen[program]++
+				check, known := hackingChecks()[program]
+				if !known {
+					t.Fatalf("nobody checks commands of %s", program)
+				}
+				check(t, b.needs, line)
+			})
+		}
+	}
+	for _, program := range []string{"make", "go test", "go build", "wicd.exe", "kubectl", "contract.exe"} {
+		if seen[program] == 0 {
+			t.Errorf("there is no command of %s among %v", program, seen)
+		}
+	}
+}
+
+// programOf returns the program that a line is about: what ssh runs on the host, and not ssh.
+func programOf(line string) string {
+	words := strings.Fields(line)
+	for strings.Contains(words[0], "=") {
+		words = words[1:]
+	}
+	switch {
+	case words[0] == "go":
+		return words[0] + " " + words[1]
+	case words[0] == "ssh" && strings.Contains(line, "contract.exe"):
+		return "contract.exe"
+	case strings.HasSuffix(words[0], `\wicd.exe`):
+		return "wicd.exe"
+	}
+	return words[0]
+}
+
+func hackingChecks() map[string]func(t *testing.T, needs, line string) {
+	marked := func(want string) func(t *testing.T, needs, line string) {
+		return func(t *testing.T, needs, line string) {
+			if needs != want {
+				t.Errorf("it is marked %q, and needs a %s", needs, want)
+			}
+			if printed, err := command(t.Context(), nil, "bash", "-n", "-c", strings.ReplaceAll(line, `\`, "/")); err != nil {
+				t.Errorf("no shell reads it: %v: %s", err, printed)
+			}
+		}
+	}
+	return map[string]func(t *testing.T, needs, line string){
+		"make":         runsMake,
+		"go test":      compiles,
+		"go build":     compiles,
+		"go install":   marked(""), // fetches a debugger
+		"kubectl":      isKubectl,
+		"contract.exe": isContractTest,
+		"wicd.exe":     isVerb,
+		"scp":          marked("host"), "ssh": marked("host"), "dlv": marked("host"), "dir": marked("host"), "type": marked("host"),
+	}
+}
+
+// runsMake has make say what it would do.
+func runsMake(t *testing.T, _, line string) {
+	t.Helper()
+	if printed, err := command(t.Context(), nil, "bash", "-c", strings.Replace(line, "make ", "make -n ", 1)); err != nil {
+		t.Errorf("%v: %s", err, printed)
+	}
+}
+
+// compiles runs the command, with its output elsewhere.
+func compiles(t *testing.T, needs, line string) {
+	t.Helper()
+	if needs != "" {
+		t.Errorf("it is marked %q, and runs anywhere", needs)
+	}
+	output := filepath.Join(t.TempDir(), "program.exe")
+	line = regexp.MustCompile(`-o \S+`).ReplaceAllString(line, "-o "+output)
+	if printed, err := command(t.Context(), nil, "bash", "-c", line); err != nil {
+		t.Fatalf("%v: %s", err, printed)
+	}
+	if program, err := os.ReadFile(output); err != nil || !bytes.HasPrefix(program, []byte("MZ")) {
+		t.Errorf("it gives no Windows program: %v", err)
+	}
+}
+
+// isKubectl looks whether the product has the names and the patched fields.
+func isKubectl(t *testing.T, needs, line string) {
+	t.Helper()
+	if needs != "cluster" {
+		t.Errorf("it is marked %q, and needs a cluster", needs)
+	}
+	if file := regexp.MustCompile(`-f (\S+)`).FindStringSubmatch(line); file != nil {
+		if _, err := os.Stat(filepath.Join(root, file[1])); err != nil {
+			t.Error(err)
+		}
+	} else if !strings.Contains(line, "-n openshift-windows-machine-config-operator ") {
+		t.Error("it is for another namespace")
+	}
+	if patch := regexp.MustCompile(`-p '(.*)'`).FindStringSubmatch(line); patch != nil {
+		if err := yaml.UnmarshalStrict([]byte(patch[1]), &v1alpha1.WindowsInstance{}); err != nil {
+			t.Errorf("a WindowsInstance has no such field: %v", err)
+		}
+	}
+}
+
+// isContractTest looks whether the suite has the flags and the test.
+func isContractTest(t *testing.T, needs, line string) {
+	t.Helper()
+	if needs != "host" {
+		t.Errorf("it is marked %q, and needs a host", needs)
+	}
+	source, err := os.ReadFile(filepath.Join(root, "internal/host/windows/contract_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, flag := range regexp.MustCompile(` -([a-z.]+)`).FindAllStringSubmatch(line, -1) {
+		if !strings.HasPrefix(flag[1], "test.") && !strings.Contains(string(source), `, "`+flag[1]+`", "`) {
+			t.Errorf("the suite has no flag -%s", flag[1])
+		}
+	}
+	name := regexp.MustCompile(`-test\.run=(\w+)/(\w+)`).FindStringSubmatch(line)
+	if name == nil || !strings.Contains(string(source), "func "+name[1]+"(") {
+		t.Fatalf("the suite has no test %q", name)
+	}
+	verified, err := os.ReadFile(filepath.Join(root, "docs/verified.md"))
+	if err != nil || !strings.Contains(string(verified), "| `"+name[2]+".") {
+		t.Errorf("no operation of the suite is of %s (%v)", name[2], err)
+	}
+}
+
+// isVerb has the agent read its command line, on a host in memory.
+func isVerb(t *testing.T, needs, line string) {
+	t.Helper()
+	if needs != "host" {
+		t.Errorf("it is marked %q, and needs a host", needs)
+	}
+	var stdout, stderr bytes.Buffer
+	machine := fake.New(fake.Options{})
+	agent.Main(t.Context(), agent.Process{Host: machine.Host(), Args: strings.Fields(line)[1:], Version: "v1",
+		Executable: `C:\k\wicd\0\wicd.exe`, Stdout: &stdout, Stderr: &stderr, Clock: clock.RealClock{}})
+	if stdout.Len() == 0 || stderr.Len() > 0 {
+		t.Errorf("the agent says %s%s", stdout.String(), stderr.String())
+	}
+}

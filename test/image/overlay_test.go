@@ -1,0 +1,75 @@
+package image
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const ownNamespace = "windows-machine-config"
+
+// R-012, R-017
+func TestOverlaysInstallTheOperator(t *testing.T) {
+	r := bootLab(t, t.TempDir(), "v0")
+	t.Run("on OpenShift, by make, with what only OpenShift understands", func(t *testing.T) {
+		printed, err := makeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:dev", "OVERLAY=overlays/openshift")
+		if err != nil {
+			t.Fatalf("%v: %s", err, printed)
+		}
+		d := deployment(t, r)
+		if image := d.Spec.Template.Spec.Containers[0].Image; image != "registry.example.com/wmco:dev" {
+			t.Errorf("it is of image %s", image)
+		}
+		for name, want := range map[string]string{
+			"openshift.io/required-scc":               "restricted-v2",
+			"target.workload.openshift.io/management": `{"effect": "PreferredDuringScheduling"}`,
+			"kubectl.kubernetes.io/default-container": "manager",
+		} {
+			if got := d.Spec.Template.Annotations[name]; got != want {
+				t.Errorf("annotation %s of its pod is %q", name, got)
+			}
+		}
+		var namespace corev1.Namespace
+		if err := r.Client.Get(t.Context(), client.ObjectKey{Name: r.Namespace()}, &namespace); err != nil {
+			t.Fatal(err)
+		}
+		selector, has := namespace.Annotations["openshift.io/node-selector"]
+		if !has || selector != "" || namespace.Annotations["workload.openshift.io/allowed"] != "management" ||
+			namespace.Labels["openshift.io/cluster-monitoring"] != "true" {
+			t.Errorf("annotations %v, labels %v", namespace.Annotations, namespace.Labels)
+		}
+	})
+	t.Run("and goes again", func(t *testing.T) { undeploys(t, r) })
+	t.Run("without make, in a namespace of one's own, all of it", func(t *testing.T) {
+		self, environment, err := asKubectl(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		printed, err := command(t.Context(), environment, self, "apply", "--server-side", "-k", "overlays/namespace")
+		if err != nil {
+			t.Fatalf("%v: %s", err, printed)
+		}
+		d := deploymentIn(t, r, ownNamespace)
+		if image := d.Spec.Template.Spec.Containers[0].Image; image != "registry.example.com/wmco:v12.0.0" {
+			t.Errorf("it is of image %s", image)
+		}
+		var binding rbacv1.RoleBinding
+		key := client.ObjectKey{Namespace: ownNamespace, Name: "windows-machine-config-operator"}
+		if err := r.Client.Get(t.Context(), key, &binding); err != nil || binding.Subjects[0].Namespace != ownNamespace {
+			t.Errorf("its rights are for %+v, error %v", binding.Subjects, err)
+		}
+		key.Name = "prometheus-k8s"
+		if err := r.Client.Get(t.Context(), key, &binding); err != nil || binding.Subjects[0].Namespace != "openshift-monitoring" {
+			t.Errorf("Prometheus' rights are for %+v, error %v", binding.Subjects, err)
+		}
+	})
+	t.Run("an overlay that is not there is refused in one sentence", func(t *testing.T) {
+		printed, err := makeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:dev", "OVERLAY=overlays/none")
+		if err == nil || !strings.Contains(printed, "OVERLAY=overlays/none has no kustomization.yaml") {
+			t.Errorf("error %v: %s", err, printed)
+		}
+	})
+}

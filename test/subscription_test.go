@@ -1,0 +1,216 @@
+package test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
+	"github.com/windows-machine-config/wmco/lab/cluster"
+	"github.com/windows-machine-config/wmco/lab/olm"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+)
+
+// approval sets how InstallPlans of a Subscription are approved.
+func approval(t *testing.T, value string) func(*unstructured.Unstructured) {
+	return func(object *unstructured.Unstructured) {
+		if object.GetKind() == "Subscription" {
+			must(t, unstructured.SetNestedField(object.Object, value, "spec", "installPlanApproval"))
+		}
+	}
+}
+
+// waits has OLM work until an InstallPlan for a release waits for its approval, and checks that nothing is installed.
+func (m *lifecycleManager) waits(namespace, release string) *v1alpha1.InstallPlan {
+	m.Helper()
+	plan := &v1alpha1.InstallPlan{}
+	m.until(namespace, "the InstallPlan for "+release+" waits", func(ctx context.Context) (bool, error) {
+		var plans v1alpha1.InstallPlanList
+		if err := m.client.List(ctx, &plans, client.InNamespace(namespace)); err != nil {
+			return false, err
+		}
+		i := slices.IndexFunc(plans.Items, func(p v1alpha1.InstallPlan) bool {
+			return p.Spec.ClusterServiceVersionNames[0] == release && p.Status.Phase == v1alpha1.InstallPlanPhaseRequiresApproval
+		})
+		if i >= 0 {
+			*plan = plans.Items[i]
+		}
+		return i >= 0, nil
+	})
+	m.sync(namespace)
+	if phase, err := m.phase(m.Context(), namespace, release); err != nil || phase != "" {
+		m.Errorf("before its approval %s is %s, error %v", release, phase, err)
+	}
+	return plan
+}
+
+// sync lets OLM work once more.
+func (m *lifecycleManager) sync(namespace string) {
+	m.Helper()
+	must(m.T, m.player.Sync(m.Context(), namespace))
+}
+
+func (m *lifecycleManager) approve(plan *v1alpha1.InstallPlan) {
+	m.Helper()
+	must(m.T, m.client.Patch(m.Context(), plan, client.RawPatch("application/merge-patch+json",
+		[]byte(`{"spec":{"approved":true}}`))))
+}
+
+// offer brings a newer image of the catalog, in which another release replaces the present one.
+func (m *lifecycleManager) offer(version string) *olm.Bundle {
+	m.Helper()
+	next, err := m.bundle.As(version)
+	must(m.T, err)
+	m.player.Bundles[next.Version.Name] = next
+	catalog := m.player.Images[catalogImage]
+	catalog.Set("windows-machine-config-operator", "stable", append(slices.Clone(
+		catalog.Channel("windows-machine-config-operator", "stable")),
+		olm.Entry{Name: next.Version.Name, Replaces: m.bundle.Version.Name}))
+	return next
+}
+
+// conditionName returns the name by which the operator's pod finds its OperatorCondition.
+func (m *lifecycleManager) conditionName(namespace string) string {
+	m.Helper()
+	deployment := &appsv1.Deployment{}
+	must(m.T, m.rig.Client.Get(m.Context(), client.ObjectKeyFromObject(m.deployment(namespace)), deployment))
+	env := deployment.Spec.Template.Spec.Containers[0].Env
+	i := slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == operatorcondition.NameVariable })
+	if i < 0 {
+		m.Fatalf("its pod has no variable %s", operatorcondition.NameVariable)
+	}
+	return env[i].Value
+}
+
+// says has the operator report whether it may be replaced.
+func (m *lifecycleManager) says(namespace string, status metav1.ConditionStatus) {
+	m.Helper()
+	scheme := runtime.NewScheme()
+	must(m.T, operatorcondition.AddToScheme(scheme))
+	c, err := client.New(m.rig.Cluster().Config, client.Options{Scheme: scheme})
+	must(m.T, err)
+	writer := operatorcondition.NewWriter(c, c, namespace, m.conditionName(namespace))
+	must(m.T, writer.Set(m.Context(), metav1.Condition{Type: operatorsv2.Upgradeable, Status: status,
+		Reason: "Disrupting", Message: "a node is being changed"}))
+}
+
+// The bundle in the repository goes through what an administrator does with a Subscription. OLM's part is lab/olm's.
+func TestSubscriptionsToTheOperator(t *testing.T) {
+	r := rigtest.Boot(t, rig.Options{Hosts: rig.Hosts(1), PayloadDir: files.Directory(t),
+		ControlPlane: cluster.Options{Profile: cluster.OpenShift}})
+	m := newLifecycleManager(t, r)
+	const namespace = "windows-manual"
+	present := m.bundle.Version.Name
+
+	// R-006
+	t.Run("with approval Manual nothing is installed before somebody approves", func(t *testing.T) {
+		m := m.in(t)
+		m.subscribe(namespace, approval(t, "Manual"))
+		m.approve(m.waits(namespace, present))
+		m.becomes(namespace, present, succeeded)
+	})
+	// R-010, R-011, D-6
+	t.Run("the columns of oc get csv are filled", func(t *testing.T) {
+		csv := &v1alpha1.ClusterServiceVersion{}
+		must(t, m.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: present}, csv))
+		if csv.Name != "windows-machine-config-operator.v"+csv.Spec.Version.String() || csv.Spec.Replaces != "" ||
+			csv.Spec.DisplayName != "Windows Machine Config Operator" || csv.Status.Phase != "Succeeded" {
+			t.Errorf("got %s %q %s %q %s", csv.Name, csv.Spec.DisplayName, csv.Spec.Version, csv.Spec.Replaces, csv.Status.Phase)
+		}
+	})
+	next := m.offer("12.99.0").Version.Name
+	// R-144
+	t.Run("an upgrade waits for its approval too, and then for a node that is being changed", func(t *testing.T) {
+		m := m.in(t)
+		m.says(namespace, metav1.ConditionFalse)
+		m.approve(m.waits(namespace, next))
+		m.becomes(namespace, next, "Pending OperatorConditionNotUpgradeable")
+		m.sync(namespace)
+		if phase, err := m.phase(t.Context(), namespace, present); err != nil || phase != succeeded {
+			t.Errorf("the present release is %s, error %v", phase, err)
+		}
+		if name := m.conditionName(namespace); name != present {
+			t.Errorf("the pod is already that of %s", name)
+		}
+	})
+	// R-144, R-010
+	t.Run("the new release replaces the present one, and takes its rights away", func(t *testing.T) {
+		m := m.in(t)
+		m.says(namespace, metav1.ConditionTrue)
+		m.becomes(namespace, next, succeeded)
+		m.becomes(namespace, present, "")
+		if name := m.conditionName(namespace); name != next {
+			t.Errorf("the pod reports by %s", name)
+		}
+		for _, object := range m.objects(namespace) {
+			if kind := object.GetKind(); kind == "ClusterRole" || kind == "ClusterRoleBinding" {
+				m.until(namespace, kind+" "+object.GetName()+" is gone", func(ctx context.Context) (bool, error) {
+					err := r.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
+					return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+				})
+			}
+		}
+		csv := &v1alpha1.ClusterServiceVersion{}
+		must(t, m.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: next}, csv))
+		if csv.Spec.Replaces != present {
+			t.Errorf("it replaces %q", csv.Spec.Replaces)
+		}
+	})
+	// R-006, R-007
+	t.Run("with approval Automatic a catalog of one's own brings it, as soon as it is there", func(t *testing.T) {
+		m := m.in(t)
+		const namespace = "windows-automatic"
+		m.subscribe(namespace, func(object *unstructured.Unstructured) {
+			approval(t, "Automatic")(object)
+			if object.GetKind() == "Subscription" {
+				must(t, unstructured.SetNestedField(object.Object, "mirrored", "spec", "source"))
+			}
+		})
+		m.sync(namespace)
+		var plans v1alpha1.InstallPlanList
+		if err := m.client.List(t.Context(), &plans, client.InNamespace(namespace)); err != nil || len(plans.Items) > 0 {
+			t.Errorf("without the catalog there is an InstallPlan %+v, error %v", plans.Items, err)
+		}
+		m.catalogSource("mirrored")
+		m.becomes(namespace, next, succeeded)
+	})
+	// R-008, D-5
+	t.Run("for all namespaces, or another one, it is refused until the OperatorGroup is corrected", func(t *testing.T) {
+		for name, targets := range map[string][]string{"windows-all": nil, "windows-another": {"default"},
+			"windows-several": {"windows-several", "default"}} {
+			m := m.in(t)
+			m.subscribe(name, func(object *unstructured.Unstructured) {
+				if object.GetKind() == "OperatorGroup" {
+					unstructured.RemoveNestedField(object.Object, "spec", "targetNamespaces")
+					if targets != nil {
+						must(t, unstructured.SetNestedStringSlice(object.Object, targets, "spec", "targetNamespaces"))
+					}
+				}
+			})
+			m.becomes(name, next, "Failed UnsupportedOperatorGroup")
+			if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(m.deployment(name)), &appsv1.Deployment{}); !apierrors.IsNotFound(err) {
+				t.Errorf("in %s there is a Deployment, or error %v", name, err)
+			}
+			m.subscribe(name, func(*unstructured.Unstructured) {})
+			m.becomes(name, next, succeeded)
+		}
+	})
+}
+
+// in returns the administrator for a subtest.
+func (m *lifecycleManager) in(t *testing.T) *lifecycleManager {
+	same := *m
+	same.T = t
+	return &same
+}
