@@ -11,11 +11,11 @@ HOSTS := 2
 HOST  := fake
 ONCE  :=
 ifeq ($(filter fake wine,$(HOST)),)
-$(error HOST=$(HOST) is not a kind of test host; there are HOST=fake and HOST=wine)
+$(error HOST=$(HOST) is not a kind of test host: use HOST=fake or HOST=wine)
 endif
 ifeq ($(HOST) $(filter demo,$(MAKECMDGOALS)),wine demo)
 ifneq ($(shell id -u),0)
-$(error HOST=wine needs root, for chroot, mounts and network devices of its own: run it as root, or take HOST=fake)
+$(error HOST=wine needs root for a chroot, mounts and network devices: run it as root, or use HOST=fake)
 endif
 endif
 
@@ -64,7 +64,7 @@ help: ## Show this help.
 ##### Run
 
 .PHONY: demo
-demo: ## Boot a real control plane, the operator and test hosts. HOSTS=2 HOST=fake|wine, ONCE=1 leaves when all are Ready.
+demo: ## Start a real control plane, the operator and test hosts. HOSTS=2 HOST=fake|wine; ONCE=1 exits when all are Ready.
 	@$(BUILD) $(PROGRAMS) $(KUBECTL)
 	@exec build/lab demo --hosts $(HOSTS) --host $(HOST) $(if $(ONCE),--once)
 
@@ -139,15 +139,15 @@ CLUSTER_KUBECTL := $(or $(shell command -v kubectl),build/kubectl)
 ON_CLUSTER       = KUBECTL="$(CLUSTER_KUBECTL)" NAMESPACE="$(NAMESPACE)" IMAGE="$(IMAGE)" FORCE="$(FORCE)" OVERLAY="$(OVERLAY)" hack/deploy
 
 .PHONY: deploy
-deploy: $(filter build/kubectl,$(CLUSTER_KUBECTL)) ## Install the operator from IMAGE=registry/name:tag on the cluster of KUBECONFIG. NAMESPACE= OVERLAY=overlays/openshift
+deploy: $(filter build/kubectl,$(CLUSTER_KUBECTL)) ## Install the operator from IMAGE=registry/name:tag on the cluster that KUBECONFIG names. NAMESPACE= OVERLAY=overlays/openshift
 	@$(ON_CLUSTER) apply
 
 .PHONY: undeploy
-undeploy: $(filter build/kubectl,$(CLUSTER_KUBECTL)) ## Take the operator off the cluster; FORCE=1 also while it has nodes. NAMESPACE=
+undeploy: $(filter build/kubectl,$(CLUSTER_KUBECTL)) ## Remove the operator from the cluster; FORCE=1 does so even if it still has nodes. NAMESPACE=
 	@$(ON_CLUSTER) delete
 
 .PHONY: run
-run: build/wmco $(filter build/kubectl,$(CLUSTER_KUBECTL)) ## Run the operator of this checkout here, for the cluster of KUBECONFIG. NAMESPACE= PAYLOAD=
+run: build/wmco $(filter build/kubectl,$(CLUSTER_KUBECTL)) ## Run the operator of this checkout on this machine, for the cluster that KUBECONFIG names. NAMESPACE= PAYLOAD=
 	@$(ON_CLUSTER) run build/wmco --payload-dir="$(PAYLOAD)" --cache-dir=build/run-cache --leader-elect=false
 
 ##### The bundle: how the Operator Lifecycle Manager gets the operator.
@@ -160,7 +160,7 @@ FLAVOR       := redhat
 BUNDLE_DIR   := $(if $(IMAGE)$(BUNDLE_IMAGE)$(PAUSE_IMAGE)$(filter-out redhat,$(FLAVOR)),build/olm,deploy/olm)
 
 .PHONY: bundle
-bundle: ## Write the OLM bundle and the catalog's part to deploy/olm; with IMAGE=<operator's> BUNDLE_IMAGE=<bundle's> PAUSE_IMAGE= FLAVOR=redhat|community to build/olm.
+bundle: ## Write the OLM bundle and its catalog entry to deploy/olm, or with IMAGE=<operator's> BUNDLE_IMAGE=<bundle's> PAUSE_IMAGE= FLAVOR=redhat|community to build/olm.
 	@go run ./hack/bundle -version "$(VERSION)" -flavor "$(FLAVOR)" -image "$(IMAGE)" -pause-image "$(PAUSE_IMAGE)" \
 	  -bundle-image "$(BUNDLE_IMAGE)" -out "$(BUNDLE_DIR)"
 
@@ -171,35 +171,35 @@ WINDOWS_PACKAGES := ./cmd/wicd/... ./internal/agent/winservice/... ./internal/ho
 	./lab/wine/sshd/... ./lab/wine/standin/... ./test/wine/administrator/...
 
 .PHONY: test
-test: build $(GOTESTSUM) ## Run every unit and controller test, and an end-to-end story of each area: minutes.
+test: build $(GOTESTSUM) ## Run every unit and controller test, and one end-to-end story of each area (takes minutes).
 	@hack/run-tests quick $(TESTFLAGS)
 
 .PHONY: test-all
-test-all: test test-rest ## Run all tests: those of `make test`, and those of `make test-rest`.
+test-all: test test-rest ## Run all tests: make test and make test-rest.
 
 .PHONY: test-rest
 test-rest: build $(GOTESTSUM) ## Run what `make test` leaves out: all end-to-end tests, faults and kills, Wine, and the race detector.
 	@hack/run-tests rest $(TESTFLAGS)
 
 .PHONY: test-times
-test-times: ## Show where the time of the last test runs went: the slowest packages and tests, and what was compiled for them.
+test-times: ## Show the slowest packages and tests of the last test runs, and what was compiled for them.
 	@go run ./hack/testtimes
 
 # Rows of hack/defects/table to be seeded, say DEFECTS='R-095|claim'; all of them, if none is named.
 DEFECTS :=
 
 .PHONY: test-long
-test-long: defects ## Run what takes too long for continuous integration: seeded defects.
+test-long: defects ## Run the tests that take too long for continuous integration: seeded defects.
 
 .PHONY: defects
-defects: build ## Seed small defects, one at a time, and demand that a named test fails for each. DEFECTS=regexp
+defects: build ## Seed small defects, one at a time; a named test must fail for each. DEFECTS=regexp
 	@CGO_ENABLED=0 go run ./hack/defects -run "$(DEFECTS)"
 
 .PHONY: verify
-verify: check lint vulncheck ## Check all that needs no test run: generated files, format, vet, documents, lint, known vulnerabilities.
+verify: check lint vulncheck ## Check everything except tests: generated files, format, vet, documents, lint, known vulnerabilities.
 
 .PHONY: check
-check: fresh vet ## Check generated files, format, vet and documents: verify without lint and vulnerabilities.
+check: fresh vet ## Check generated files, format, vet and documents (make verify without lint and vulnerabilities).
 
 .PHONY: fresh
 fresh: ## Check generated files, format and documents.
@@ -235,14 +235,14 @@ lint: $(GOLANGCI_LINT) vet-modules ## Run golangci-lint at its pinned version (i
 
 # The database is what GOVULNDB names, else https://vuln.go.dev. Where none answers this says so and passes.
 .PHONY: vulncheck
-vulncheck: $(GOVULNCHECK) ## Look for known vulnerabilities in what operator, agent and lab call. GOVULNDB=file:///copy/of/the/database
+vulncheck: $(GOVULNCHECK) ## Look for known vulnerabilities in code that operator, agent and lab call. GOVULNDB=file:///copy/of/the/database
 	@echo "govulncheck"
 	@go run ./hack/vulncheck -govulncheck $(GOVULNCHECK)
 
 ##### Write
 
 .PHONY: generate
-generate: $(CONTROLLER_GEN) ## Write what is generated: deepcopy, CRD, RBAC, the OLM bundle, the tests in docs/requirements.md, the tables of docs/support.md and docs/verified.md.
+generate: $(CONTROLLER_GEN) ## Write generated files: deepcopy, CRDs, RBAC, the OLM bundle, the tests in docs/requirements.md, the tables in docs/support.md and docs/verified.md.
 	@$(CONTROLLER_GEN) object paths=./api/...
 	@$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=deploy/crd
 	@$(CONTROLLER_GEN) rbac:roleName=windows-machine-config-operator \
@@ -253,7 +253,7 @@ generate: $(CONTROLLER_GEN) ## Write what is generated: deepcopy, CRD, RBAC, the
 	@go run ./hack/verified
 
 .PHONY: siblings
-siblings: ## Show how many sibling files a file of each package calls on average: how much one must read to understand one.
+siblings: ## Show how many sibling files a file calls on average, for each package: that much must be read to understand one file.
 	@go run ./hack/siblings internal/controller/* internal/controller/instance/* internal/controller/source/* internal/* internal/agent/* internal/policy/* | sort -t'.' -k1,1
 
 .PHONY: fmt

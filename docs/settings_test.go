@@ -142,7 +142,7 @@ func TestTheGuideToSettingsSays(t *testing.T) {
 func TestTheGuideToWorkloadsSays(t *testing.T) {
 	workloads := readText(t, "workloads.md")
 	for _, part := range []string{"`docker`", "examples/runtime-class-docker.yaml",
-		"The image must be of the version of the node", "10.0.20348"} {
+		"The image must match the Windows version of the node", "10.0.20348"} {
 		if !strings.Contains(workloads, part) {
 			t.Errorf("docs/workloads.md does not say: %s", part)
 		}

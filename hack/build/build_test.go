@@ -39,7 +39,7 @@ func TestTheEstimateFollowsTheWeightOfWhatIsCompiled(t *testing.T) {
 
 func TestWhatRemainsIsSaidInRoundNumbers(t *testing.T) {
 	for left, want := range map[time.Duration]string{
-		0:                 "the rest is linked",
+		0:                 "linking",
 		3 * time.Second:   "about 10 seconds remain",
 		33 * time.Second:  "about 30 seconds remain",
 		70 * time.Second:  "about a minute remains",

@@ -59,7 +59,7 @@ func (p *progress) weigh() {
 	defer p.mu.Unlock()
 	if err != nil {
 		p.failed = true
-		p.screen.print("how much is to be compiled is not known: " + err.Error())
+		p.screen.print("cannot show progress: " + err.Error())
 		return
 	}
 	p.weights = weights
@@ -105,7 +105,7 @@ func estimate(weights map[string]int64, compiled map[string]bool, elapsed time.D
 func remains(left time.Duration) string {
 	switch {
 	case left <= 0:
-		return "the rest is linked"
+		return "linking"
 	case left < 50*time.Second:
 		return fmt.Sprintf("about %d seconds remain", max(10, int(left.Round(10*time.Second).Seconds())))
 	case left < 90*time.Second:

@@ -28,7 +28,7 @@ var errNotAllCaught = errors.New("not every defect was caught")
 func main() {
 	root := flag.String("root", ".", "`directory` of the repository")
 	pattern := flag.String("run", "",
-		"seed only defects whose row matches the `regexp`: its sentence, what it breaks, file or tests")
+		"seed only the defects whose sentence, requirement, file or tests match the `regexp`")
 	list := flag.Bool("list", false, "list the defects and seed none")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -81,9 +81,9 @@ func (r row) defective(root string) ([]byte, error) {
 	}
 	switch n := strings.Count(string(data), r.Replace); {
 	case r.Replace == "" || r.Replace == r.With:
-		return nil, errors.New("it replaces nothing")
+		return nil, errors.New("the text and its replacement are the same")
 	case n != 1:
-		return nil, fmt.Errorf("its text is in %s %d times, it must be there once: %q", r.File, n, r.Replace)
+		return nil, fmt.Errorf("%s contains its text %d times, but must contain it once: %q", r.File, n, r.Replace)
 	}
 	return []byte(strings.Replace(string(data), r.Replace, r.With, 1)), nil
 }

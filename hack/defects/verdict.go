@@ -110,7 +110,7 @@ func readEvents(output []byte) testRun {
 		case e.FailedBuild != "":
 			run.trouble = "it does not compile: " + build
 		case e.Action == "output" && run.trouble == "" && panics.MatchString(e.Output):
-			run.trouble = "it ends by a " + firstLine(e.Output)
+			run.trouble = "it ends with a " + firstLine(e.Output)
 		case e.Test != "" && slices.Contains([]string{"pass", "fail", "skip"}, e.Action):
 			run.results[e.Test] = e.Action
 		}

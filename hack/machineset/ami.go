@@ -16,7 +16,7 @@ func findAMI(ctx context.Context, region, version string) (image, name string, e
 	byHand := fmt.Sprintf("Name it with --image ami-…; this lists them:\n  %s", machineset.AMICommand(region, version))
 	aws, err := exec.LookPath("aws")
 	if err != nil {
-		return "", "", fmt.Errorf("the image is not known, and the program aws, which can look it up, is not there. %s",
+		return "", "", fmt.Errorf("no image is given, and the program aws, which can find one, is not installed. %s",
 			byHand)
 	}
 	var stdout, stderr bytes.Buffer
@@ -25,11 +25,11 @@ func findAMI(ctx context.Context, region, version string) (image, name string, e
 		"--query", "reverse(sort_by(Images, &CreationDate))[0].[ImageId, Name]", "--output", "text")
 	lookUp.Stdout, lookUp.Stderr = &stdout, &stderr
 	if err := lookUp.Run(); err != nil {
-		return "", "", fmt.Errorf("look the image up with aws: %w: %s\n%s", err, strings.TrimSpace(stderr.String()), byHand)
+		return "", "", fmt.Errorf("look up the image with aws: %w: %s\n%s", err, strings.TrimSpace(stderr.String()), byHand)
 	}
 	found := strings.Fields(stdout.String())
 	if len(found) != 2 || !strings.HasPrefix(found[0], "ami-") {
-		return "", "", fmt.Errorf("no image of Amazon is for Windows Server %s in region %s. %s", version, region, byHand)
+		return "", "", fmt.Errorf("Amazon has no image for Windows Server %s in region %s. %s", version, region, byHand)
 	}
 	return found[0], found[1], nil
 }

@@ -71,10 +71,10 @@ func (c command) do(ctx context.Context, a arguments) error {
 func readCluster(ctx context.Context, reader client.Reader, a *arguments) error {
 	infrastructure := &configv1.Infrastructure{}
 	if err := reader.Get(ctx, client.ObjectKey{Name: "cluster"}, infrastructure); err != nil {
-		return fmt.Errorf("read Infrastructure cluster: %w. It is an object of OpenShift; is this the right cluster?", err)
+		return fmt.Errorf("read Infrastructure cluster: %w. Each OpenShift cluster has this object; is this the right cluster?", err)
 	}
 	if infrastructure.Status.InfrastructureName == "" || infrastructure.Status.PlatformStatus == nil {
-		return errors.New("read Infrastructure cluster: it has no status.infrastructureName or no status.platformStatus, which the installer sets")
+		return errors.New("read Infrastructure cluster: status.infrastructureName or status.platformStatus is missing; the installer sets them")
 	}
 	a.options.InfrastructureName = infrastructure.Status.InfrastructureName
 	a.options.Platform = infrastructure.Status.PlatformStatus.Type
@@ -103,7 +103,7 @@ func chooseWorker(sets []machinev1beta1.MachineSet, from string, o machineset.Op
 	}
 	names := slices.Sorted(maps.Keys(workers))
 	if from != "" && !slices.Contains(names, from) {
-		return nil, fmt.Errorf("%q is no MachineSet of Linux workers; there are: %s", from, strings.Join(names, ", "))
+		return nil, fmt.Errorf("%q is not a MachineSet for Linux workers. These are: %s", from, strings.Join(names, ", "))
 	}
 	if from != "" || len(names) == 0 {
 		return workers[from], nil
@@ -130,7 +130,7 @@ func (c command) fillInImage(ctx context.Context, o *machineset.Options) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.stderr, "image %s (%s), the newest one of Amazon; take another one with --image\n", image, name)
+	fmt.Fprintf(c.stderr, "image %s (%s), Amazon's newest; choose another with --image\n", image, name)
 	o.Image = image
 	return nil
 }
@@ -138,7 +138,7 @@ func (c command) fillInImage(ctx context.Context, o *machineset.Options) error {
 func (c command) apply(ctx context.Context, cluster client.Client, set *machinev1beta1.MachineSet) error {
 	err := cluster.Create(ctx, set)
 	if apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("MachineSet %s is there already and stays as it is: scale it with oc scale machineset %s -n %s --replicas=<number>, or make another one with --name",
+		return fmt.Errorf("MachineSet %s exists already and was not changed. Scale it with oc scale machineset %s -n %s --replicas=<number>, or create another one with --name",
 			set.Name, set.Name, set.Namespace)
 	}
 	if err != nil {

@@ -93,10 +93,10 @@ func parse(args []string) (arguments, *pflag.FlagSet, error) {
 		"the image: an AMI on AWS, publisher:offer:sku:version or a resource ID on Azure, a path on GCP")
 	flags.StringVar(&template, "template", "", "the image on vSphere: the full path of a template (docs/vsphere.md)")
 	flags.Int32Var(&a.options.Replicas, "replicas", 1, "the number of Machines")
-	flags.StringVar(&a.options.Zone, "zone", "", "the availability zone, if not that of the first worker MachineSet")
+	flags.StringVar(&a.options.Zone, "zone", "", "the availability zone (default: the zone of the first worker MachineSet)")
 	flags.StringVar(&a.options.Name, "name", "",
-		"the name of the MachineSet, if not the usual one; on Azure and vSphere 9 characters at most")
-	flags.StringVar(&a.from, "from", "", "the worker MachineSet to take values from, if not the first one")
+		"the name of the MachineSet (default: made from cluster, version and zone); on Azure and vSphere at most 9 characters")
+	flags.StringVar(&a.from, "from", "", "the worker MachineSet to copy values from (default: the first one)")
 	if err := flags.Parse(args); err != nil {
 		return a, flags, err
 	}
@@ -109,7 +109,7 @@ func parse(args []string) (arguments, *pflag.FlagSet, error) {
 		a.action = rest[0]
 	}
 	if template != "" && a.options.Image != "" {
-		return a, flags, errors.New("--image and --template say the same: give one of them")
+		return a, flags, errors.New("--image and --template mean the same: use only one of them")
 	}
 	a.options.Image += template
 	if !slices.Contains(machineset.Versions, a.options.Version) {

@@ -189,7 +189,7 @@ func TestEachPlatform(t *testing.T) {
 				string(set.Spec.Template.Spec.ProviderSpec.Value.Raw); got != want {
 				t.Errorf("created: %s\nwritten: %s", got, want)
 			}
-			f.fails(exitFailed, "is there already", append(test.args, "apply")...)
+			f.fails(exitFailed, "exists already", append(test.args, "apply")...)
 
 			f.succeeds("delete")
 			if _, err := f.get(set.Name); !apierrors.IsNotFound(err) {
@@ -252,10 +252,10 @@ func TestWhichWorkersAreTaken(t *testing.T) {
 		t.Error(got)
 	}
 	f.fails(exitFailed, "use a worker MachineSet of that zone", "--zone=us-east-1f")
-	f.fails(exitFailed, "there are: workers-b, workers-c", "--from=workers-a")
+	f.fails(exitFailed, "These are: workers-b, workers-c", "--from=workers-a")
 	t.Run("a Windows MachineSet is not among them", func(t *testing.T) {
 		f.succeeds("apply", "--name=a-windows", "--replicas=0")
-		f.fails(exitFailed, "is no MachineSet of Linux workers", "--from=a-windows")
+		f.fails(exitFailed, "is not a MachineSet for Linux workers", "--from=a-windows")
 		f.succeeds("delete", "--name=a-windows")
 	})
 }

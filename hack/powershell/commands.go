@@ -88,14 +88,14 @@ func (s *script) checkCommands() {
 	for _, u := range s.uses() {
 		c, known := s.command(u.name)
 		if !known {
-			s.fault(u.at, "there is no command %s in the table of commands", u.name)
+			s.fault(u.at, "the table of commands has no command %s", u.name)
 			continue
 		}
 		for name, value := range u.parameters {
 			s.checkParameter(u, c, name, value)
 		}
 		if len(u.positional) > c.positional {
-			s.fault(u.at, "%s takes %d values without a parameter's name, not %q", u.name, c.positional, u.positional)
+			s.fault(u.at, "%s accepts %d positional values, not %q", u.name, c.positional, u.positional)
 		}
 		for _, name := range c.needs {
 			if _, there := u.parameters[name]; !there {
@@ -119,7 +119,7 @@ func (s *script) checkParameter(u use, c cmdlet, name, value string) {
 		case value == "":
 			s.fault(u.at, "%s -%s needs a value", u.name, name)
 		case closed && !strings.HasPrefix(value, "$") && !slices.Contains(strings.Split(values, "|"), literal):
-			s.fault(u.at, "%s -%s takes %s, not %s", u.name, name, strings.ReplaceAll(values, "|", ", "), value)
+			s.fault(u.at, "%s -%s accepts %s, not %s", u.name, name, strings.ReplaceAll(values, "|", ", "), value)
 		}
 		return
 	}

@@ -47,6 +47,6 @@ func run(ctx context.Context, files []string, out io.Writer) (err error) {
 	if err := errors.Join(faults...); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%d scripts are PowerShell\n", len(files))
+	_, err = fmt.Fprintf(out, "%d PowerShell scripts are valid\n", len(files))
 	return err
 }

@@ -71,12 +71,12 @@ func (s *script) checkTypes() {
 	}
 	for _, n := range s.root.all("type_literal") {
 		if name := literalType(s.of(n)); !hasType(name) {
-			s.fault(n, "there is no type %s in the table of types", name)
+			s.fault(n, "the table of types has no type %s", name)
 		}
 	}
 	for _, u := range s.uses() {
 		if u.name == "New-Object" && len(u.positional) > 0 && !hasType(strings.Trim(u.positional[0], "'")) {
-			s.fault(u.at, "there is no type %s in the table of types", u.positional[0])
+			s.fault(u.at, "the table of types has no type %s", u.positional[0])
 		}
 	}
 	for _, n := range s.root.all("invokation_expression", "member_access") {
@@ -89,7 +89,7 @@ func (s *script) checkTypes() {
 			known = strings.Fields(types[literalType(s.of(owner))])
 		}
 		if !slices.Contains(known, s.of(name)) {
-			s.fault(n, "%s has no %s in the table of types", firstLine(s.of(n.children[0])), s.of(name))
+			s.fault(n, "in the table of types, %s has no %s", firstLine(s.of(n.children[0])), s.of(name))
 		}
 	}
 }

@@ -123,7 +123,7 @@ func (s *script) checkColons(text *node) {
 	for _, n := range text.all("variable") {
 		if n.child("braced_variable") == nil && n.end < len(s.text) && s.text[n.end] == ':' &&
 			!strings.Contains(s.of(n), ":") {
-			s.fault(n, "the colon is taken for a part of the name %s: write it with braces", s.of(n))
+			s.fault(n, "PowerShell reads the colon as part of the name %s: put the name in braces", s.of(n))
 		}
 	}
 }

@@ -65,17 +65,17 @@ func (p *parser) parse(ctx context.Context, script []byte) (*node, error) {
 	text := append(script[:len(script):len(script)], 0)
 	place, err := p.module.ExportedFunction("allocate").Call(ctx, uint64(len(text)))
 	if err != nil {
-		return nil, fmt.Errorf("ask the grammar for memory: %w", err)
+		return nil, fmt.Errorf("allocate memory in the grammar: %w", err)
 	}
 	if place[0] == 0 || !p.module.Memory().Write(uint32(place[0]), text) {
-		return nil, errors.New("the grammar has no memory for the script")
+		return nil, errors.New("the grammar could not allocate memory for the script")
 	}
 	told, err := p.module.ExportedFunction("parse").Call(ctx, place[0], uint64(len(script)))
 	if err != nil {
 		return nil, fmt.Errorf("parse the script: %w", err)
 	}
 	if told[0] == 0 {
-		return nil, errors.New("parse the script: the grammar and its runtime do not fit each other")
+		return nil, errors.New("parse the script: the versions of the grammar and its runtime do not match")
 	}
 	memory, _ := p.module.Memory().Read(uint32(told[0]), p.module.Memory().Size()-uint32(told[0]))
 	list, _, _ := bytes.Cut(memory, []byte{0})
@@ -90,17 +90,17 @@ func readTree(list []byte) (*node, error) {
 		var depth int
 		words := strings.SplitN(lines.Text(), " ", 6)
 		if len(words) < 6 {
-			return nil, fmt.Errorf("the grammar says %q, which is no node", lines.Text())
+			return nil, fmt.Errorf("the grammar printed %q, which is not a node", lines.Text())
 		}
 		n := &node{kind: words[5], named: words[2] == "named"}
 		for i, number := range map[int]*int{0: &depth, 3: &n.start, 4: &n.end} {
 			var err error
 			if *number, err = strconv.Atoi(words[i]); err != nil {
-				return nil, fmt.Errorf("the grammar says %q, which is no node: %w", lines.Text(), err)
+				return nil, fmt.Errorf("the grammar printed %q, which is not a node: %w", lines.Text(), err)
 			}
 		}
 		if depth > len(path) {
-			return nil, fmt.Errorf("the grammar says %q, and no node is above it", lines.Text())
+			return nil, fmt.Errorf("the grammar printed %q, which has no parent node", lines.Text())
 		}
 		fault := words[1]
 		if fault != "-" {
@@ -112,7 +112,7 @@ func readTree(list []byte) (*node, error) {
 		path = append(path, n)
 	}
 	if len(path) == 0 {
-		return nil, errors.New("the grammar says nothing")
+		return nil, errors.New("the grammar printed nothing")
 	}
 	return path[0], lines.Err()
 }

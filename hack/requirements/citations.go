@@ -43,7 +43,7 @@ var (
 	identRange = regexp.MustCompile(`\b[RLD]-\d+\s*(?:\bto\b|\buntil\b|\bthrough\b|-|–|—|…|\.\.+)\s*(?:[RLD]-)?\d+`)
 )
 
-const whereCitationsBelong = "a citation belongs in the doc comment of a test function, or above or behind a t.Run(...) or a row of the table that t.Run goes through"
+const whereCitationsBelong = "a citation belongs in the doc comment of a test function, or above or behind a t.Run(...) or a row of the table that t.Run iterates over"
 
 // findCitations parses every test file below root and returns, for each identifier, the tests that cite it: sorted,
 // each once. The error names every comment that cites where no test is named. Build results, test data, and directories
@@ -100,7 +100,7 @@ func addFile(found map[string][]proof, root fs.FS, name string) error {
 		case identRange.MatchString(textOf(group)):
 			fault = "a range hides what is cited: name each identifier"
 		case !runsInCI(name, source):
-			fault = "this file is built by no command of .ci/run, so it proves nothing"
+			fault = "no command of .ci/run builds this file, so it proves nothing"
 		case test == "":
 			fault = ids[0] + " is cited where no test has a name: " + whereCitationsBelong
 		}

@@ -51,7 +51,7 @@ func rewrite(document []byte, found map[string][]proof) (fresh []byte, changes [
 		}
 		r, err := parse(line)
 		if _, twice := rows[r.id]; err == nil && twice {
-			err = fmt.Errorf("%s is listed a second time", r.id)
+			err = fmt.Errorf("%s is listed twice", r.id)
 		}
 		if err != nil {
 			faults = append(faults, fmt.Errorf("line %d: %w", i+1, err))
@@ -72,7 +72,7 @@ func parse(line string) (row, error) {
 	cells := split(line)
 	last := len(cells) - 2
 	if last < 3 || slices.Contains(cells[:last-1], "") {
-		return row{id: id}, fmt.Errorf("%s needs words, a remark that may be empty, and two cells for tests", id)
+		return row{id: id}, fmt.Errorf("%s needs a sentence, a remark (which may be empty), and two cells for tests", id)
 	}
 	r := row{id: id, cells: cells[:last]}
 	for _, cell := range cells[last:] {

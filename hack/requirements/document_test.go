@@ -100,8 +100,8 @@ func TestRowsThatAreAgainstTheRulesAreNamed(t *testing.T) {
 		found    map[string][]proof
 		says     string
 	}{
-		"a row that nothing proves":     {"", "", with("R-001"), "R-001 has neither a test"},
-		"a row that only the lab shows": {"", "", with("R-001", inLab), "R-001 has neither a test"},
+		"a row that nothing proves":     {"", "", with("R-001"), "R-001 has no test of the product"},
+		"a row that only the lab shows": {"", "", with("R-001", inLab), "R-001 has no test of the product"},
 		"a row that is proven by now": {"needs a real Windows host:", notProven, with("R-002", testA),
 			"R-002 has a test now"},
 		"a remark that gives no reason": {"needs a real Windows host:", "some day:", orderly,
@@ -113,16 +113,16 @@ func TestRowsThatAreAgainstTheRulesAreNamed(t *testing.T) {
 			"D-1 deviates from R-003, whose remark does not say so"},
 		"a deviation that another row tells": {"needs a real Windows host: only that stops.", "D-1: it is blue.",
 			with("R-002", testA), "R-002: its remark names D-1"},
-		"a deviation that nothing pins": {"", "", with("D-1", inLab), "D-1 is pinned by no test"},
+		"a deviation that nothing pins": {"", "", with("D-1", inLab), "no test pins D-1"},
 		"a limit of an unknown state":   {"| lifted |", "| gone |", orderly, `L-01: the state "gone"`},
-		"a limit without proof":         {"", "", with("L-01"), "L-01 has neither a test"},
+		"a limit without proof":         {"", "", with("L-01"), "L-01 has no test of the product"},
 		"an identifier that is in no table": {"", "", with("R-999", testA),
-			"R-999 is in no table, and is cited by a_test.go"},
+			"R-999 is in no table, but is cited by a_test.go"},
 		"a row that is listed twice": {"end", "| R-001 | Again. |  |  |  |", orderly,
-			"R-001 is listed a second time"},
-		"a row without words": {"end", "| R-004 |  |  |  |  |", orderly, "R-004 needs words"},
+			"R-001 is listed twice"},
+		"a row without words": {"end", "| R-004 |  |  |  |  |", orderly, "R-004 needs a sentence"},
 		"a row with too few cells": {"end", "| R-004 | It. |  |  |", orderly,
-			"line 13: R-004 needs words"},
+			"line 13: R-004 needs a sentence"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := rewrite([]byte(strings.Replace(example, test.old, test.new, 1)), test.found)

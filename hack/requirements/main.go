@@ -20,12 +20,12 @@ import (
 
 const document = "docs/requirements.md"
 
-var errStale = errors.New("the tests cite something else than " + document +
-	" says. Move the citation back, or, if it is right where it is, run `make generate` and commit the document, so that a reviewer sees it")
+var errStale = errors.New("the citations in the tests differ from " + document +
+	". Move the citation back; or, if it is right where it is, run `make generate` and commit the document, so that a reviewer sees it")
 
 func main() {
 	root := flag.String("root", ".", "`directory` of the repository")
-	check := flag.Bool("check", false, "change nothing, fail if the document is out of date")
+	check := flag.Bool("check", false, "write nothing; fail if the document is out of date")
 	flag.Parse()
 	if err := run(*root, *check, os.Stdout); err != nil {
 		fmt.Fprintf(os.Stderr, "requirements: %v\n", err)
@@ -56,6 +56,6 @@ func run(root string, check bool, out io.Writer) error {
 	case err != nil:
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s: the tests cite what it says\n", document)
+	_, err = fmt.Fprintf(out, "%s agrees with the citations in the tests\n", document)
 	return err
 }

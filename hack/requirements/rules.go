@@ -40,9 +40,9 @@ func check(rows map[string]row, found map[string][]proof) error {
 func (r row) checkProof(proven bool) error {
 	switch {
 	case proven && strings.Contains(r.remark(), notProven):
-		return fmt.Errorf("%s has a test now: take away the remark that begins with %q", r.id, notProven)
+		return fmt.Errorf("%s has a test now: remove the remark that begins with %q", r.id, notProven)
 	case !proven && r.remark() == "": // what the remark says is looked at elsewhere
-		return fmt.Errorf("%s has neither a test of the product nor a reason", r.id)
+		return fmt.Errorf("%s has no test of the product and no reason why not", r.id)
 	}
 	return nil
 }
@@ -55,9 +55,9 @@ func (r row) checkRemark(rows map[string]row) error {
 		switch {
 		case startsWith(part, reasons):
 		case !strings.HasPrefix(deviation, "D-") || !listed:
-			return fmt.Errorf("%s: %q begins with neither a deviation nor one of the reasons %q", r.id, part, reasons)
+			return fmt.Errorf("%s: %q begins neither with a deviation nor with one of the reasons %q", r.id, part, reasons)
 		case !slices.Contains(identifier.FindAllString(rows[deviation].cells[1], -1), r.id):
-			return fmt.Errorf("%s: its remark names %s, which says nothing of %s", r.id, deviation, r.id)
+			return fmt.Errorf("%s: its remark names %s, which does not mention %s", r.id, deviation, r.id)
 		}
 	}
 	return nil
@@ -67,7 +67,7 @@ func (r row) checkRemark(rows map[string]row) error {
 // of it.
 func (r row) checkDeviation(pinned bool, rows map[string]row) error {
 	if !pinned {
-		return fmt.Errorf("%s is pinned by no test: cite it where one fails as soon as the product follows the requirement",
+		return fmt.Errorf("no test pins %s: cite it in a test that fails as soon as the product follows the requirement",
 			r.id)
 	}
 	for _, of := range identifier.FindAllString(r.cells[1], -1) {
@@ -95,7 +95,7 @@ func unknown(rows map[string]row, found map[string][]proof) error {
 	var faults []error
 	for _, id := range slices.Sorted(maps.Keys(found)) {
 		if _, listed := rows[id]; !listed {
-			faults = append(faults, fmt.Errorf("%s is in no table, and is cited by %s", id,
+			faults = append(faults, fmt.Errorf("%s is in no table, but is cited by %s", id,
 				strings.Join(texts(found[id]), ", ")))
 		}
 	}

@@ -27,7 +27,7 @@ func main() {
 		fmt.Println(f)
 	}
 	if len(findings) > 0 {
-		fmt.Fprintf(os.Stderr, "style: %d phrases of hack/style/phrases.go; write them another way\n", len(findings))
+		fmt.Fprintf(os.Stderr, "style: found %d phrases that hack/style/phrases.go forbids: rephrase them\n", len(findings))
 	}
 	faults := faultySubjects(context.Background())
 	for _, fault := range faults {

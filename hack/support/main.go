@@ -21,11 +21,11 @@ import (
 const document = "docs/support.md"
 
 var errStale = errors.New(document +
-	" does not say what internal/policy/support says: run `make generate` and commit the result")
+	" does not agree with internal/policy/support: run `make generate` and commit the result")
 
 func main() {
 	root := flag.String("root", ".", "`directory` of the repository")
-	check := flag.Bool("check", false, "change nothing, fail if the document is out of date")
+	check := flag.Bool("check", false, "write nothing; fail if the document is out of date")
 	flag.Parse()
 	if err := run(*root, *check, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "support:", err)

@@ -19,7 +19,7 @@ func rewrite(document []byte, text string) ([]byte, error) {
 	before, rest, found := strings.Cut(string(document), begin)
 	_, after, ended := strings.Cut(rest, end)
 	if !found || !ended || strings.Contains(after, begin) {
-		return nil, fmt.Errorf("the document needs one line %q and after it one line %q", begin, end)
+		return nil, fmt.Errorf("the document needs exactly one line %q and, after it, exactly one line %q", begin, end)
 	}
 	return []byte(before + begin + "\n\n" + text + "\n" + end + after), nil
 }

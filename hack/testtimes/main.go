@@ -16,8 +16,8 @@ import (
 )
 
 func main() {
-	dir := flag.String("dir", "build/test", "`directory` with what the test runs have left")
-	most := flag.Int("most", 15, "show so many packages and tests")
+	dir := flag.String("dir", "build/test", "`directory` with the output of the test runs")
+	most := flag.Int("most", 15, "`number` of packages and tests to show")
 	flag.Parse()
 	if err := run(os.DirFS(*dir), *most, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "testtimes:", err)
@@ -45,7 +45,7 @@ func run(dir fs.FS, most int, out io.Writer) error {
 		}
 	}
 	if !found {
-		return errors.New("no test run has left its times: run `make test` first")
+		return errors.New("there is no output of a test run: run `make test` first")
 	}
 	return nil
 }
@@ -62,7 +62,7 @@ func show(out io.Writer, part string, tests *testRun, builds []build, most int) 
 	for _, each := range slowest(tests.tests, most) {
 		fmt.Fprintf(table, "%s\t%s\n", short(each.name), seconds(each.took))
 	}
-	fmt.Fprintln(table, "\ncompiled for\tpackages\tprocessor time\tlinked\tprocessor time\tof it compiled for another one as well")
+	fmt.Fprintln(table, "\ncompiled for\tpackages\tprocessor time\tlinked\tprocessor time\tof that, also compiled for others")
 	for _, b := range builds {
 		fmt.Fprintf(table, "%s\t%d\t%s\t%d\t%s\t%d\n", b.name, len(b.compiled), seconds(b.compiling()), b.links,
 			seconds(b.linking), again(b, builds))

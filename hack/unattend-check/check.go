@@ -40,11 +40,11 @@ type answers struct {
 // check tells what is wrong with an answer file; nothing if it can be used. It never repeats the password. R-196
 func check(data []byte) []string {
 	if err := wellFormed(data); err != nil {
-		return []string{fmt.Sprintf("it is no well-formed XML: %v", err)}
+		return []string{fmt.Sprintf("it is not well-formed XML: %v", err)}
 	}
 	var file answers
 	if err := xml.Unmarshal(data, &file); err != nil || file.XMLName.Space != namespace {
-		return []string{fmt.Sprintf("it is no answer file: its root must be <unattend xmlns=%q>", namespace)}
+		return []string{fmt.Sprintf("it is not an answer file: its root must be <unattend xmlns=%q>", namespace)}
 	}
 	var problems, names []string
 	password := false
@@ -56,7 +56,7 @@ func check(data []byte) []string {
 			for _, enabled := range component.AutoLogon {
 				if strings.TrimSpace(enabled) != "false" {
 					problems = append(problems,
-						"AutoLogon must be false: it leaves a terminal of the administrator open after each start")
+						"AutoLogon must be false: otherwise the administrator stays logged on at the console after each start")
 				}
 			}
 			if p := component.Password; p != nil {
@@ -86,7 +86,7 @@ func nameProblems(name string) []string {
 		return []string{fmt.Sprintf("ComputerName %q cannot be the name of a node: %s", name, strings.Join(problems, "; "))}
 	}
 	if len(name) > nameLimit {
-		return []string{fmt.Sprintf("ComputerName %q has %d characters, Windows takes %d", name, len(name), nameLimit)}
+		return []string{fmt.Sprintf("ComputerName %q has %d characters; Windows accepts at most %d", name, len(name), nameLimit)}
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func passwordProblems(value string) []string {
 	case "":
 		return []string{"the administrator's password is empty"}
 	case placeholder, encoded(placeholder):
-		return []string{"the administrator's password is still the sample's"}
+		return []string{"the administrator's password is still the sample password"}
 	}
 	return nil
 }

@@ -29,6 +29,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if len(problems) > 0 {
 		return 1
 	}
-	fmt.Fprintf(stdout, "%s: nothing is wrong with it\n", args[0])
+	fmt.Fprintf(stdout, "%s: no problems found\n", args[0])
 	return 0
 }

@@ -29,12 +29,12 @@ const (
 	results  = "docs/verified"
 )
 
-var errStale = errors.New(document + " does not say what the results in " + results +
-	" say: run `make generate` and commit the result")
+var errStale = errors.New(document + " does not agree with the results in " + results +
+	": run `make generate` and commit the result")
 
 func main() {
 	root := flag.String("root", ".", "`directory` of the repository")
-	check := flag.Bool("check", false, "change nothing, fail if the document is out of date")
+	check := flag.Bool("check", false, "write nothing; fail if the document is out of date")
 	flag.Parse()
 	if err := run(*root, *check, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "verified:", err)

@@ -17,7 +17,7 @@ const (
 // checkReport finds what the suite of today would not write.
 func checkReport(report hosttest.Report, where hosttest.Environment, behaviors []hosttest.Behavior) error {
 	if report.Environment != where {
-		return fmt.Errorf("its results are of %q", report.Environment)
+		return fmt.Errorf("the results come from %q", report.Environment)
 	}
 	known := map[string]bool{}
 	for _, b := range behaviors {
@@ -27,12 +27,12 @@ func checkReport(report hosttest.Report, where hosttest.Environment, behaviors [
 	for _, result := range report.Results {
 		switch {
 		case !known[result.ID()]:
-			wrong = append(wrong, fmt.Errorf("the suite has no behavior %q any more (or it is there twice): run the suite again",
+			wrong = append(wrong, fmt.Errorf("the suite no longer has the behavior %q, or has it twice: run the suite again",
 				result.ID()))
 		case !slices.Contains(possible(where), result.Result):
-			wrong = append(wrong, fmt.Errorf("%q is %q, which cannot be committed", result.ID(), result.Result))
+			wrong = append(wrong, fmt.Errorf("the result of %q is %q: such a result cannot be committed", result.ID(), result.Result))
 		case strings.ContainsAny(result.Reason, "|\n"):
-			wrong = append(wrong, fmt.Errorf("the reason of %q does not fit into a table", result.ID()))
+			wrong = append(wrong, fmt.Errorf("the reason given for %q does not fit into a table cell", result.ID()))
 		}
 		known[result.ID()] = false
 	}
@@ -44,7 +44,7 @@ func rewrite(document []byte, text string) ([]byte, error) {
 	before, rest, found := strings.Cut(string(document), begin)
 	_, after, ended := strings.Cut(rest, end)
 	if !found || !ended || strings.Contains(after, begin) {
-		return nil, fmt.Errorf("the document needs one line %q and after it one line %q", begin, end)
+		return nil, fmt.Errorf("the document needs exactly one line %q and, after it, exactly one line %q", begin, end)
 	}
 	return []byte(before + begin + "\n\n" + text + "\n" + end + after), nil
 }

@@ -68,11 +68,11 @@ func TestNothingIsCalledWhatItsEnvironmentCannotShow(t *testing.T) {
 		"a failure on Windows is listed": {report(hosttest.Windows, of(hosttest.Failed)),
 			hosttest.Windows, ""},
 		"the results of Wine are not results of Windows": {report(hosttest.Wine, of(hosttest.Proven)),
-			hosttest.Windows, `are of "wine"`},
+			hosttest.Windows, `come from "wine"`},
 		"a behavior has one result": {report(hosttest.Wine, of(hosttest.Proven), of(hosttest.Proven)),
 			hosttest.Wine, "twice"},
 		"a behavior that the suite dropped is noticed": {report(hosttest.Wine, hosttest.Result{Operation: "Files.Write",
-			Behavior: "x", Result: hosttest.Proven}), hosttest.Wine, "any more"},
+			Behavior: "x", Result: hosttest.Proven}), hosttest.Wine, "no longer has"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := checkReport(test.report, test.where, examples())

@@ -50,7 +50,7 @@ func choose(ctx context.Context, named, public string) (database, error) {
 func ask(ctx context.Context, location string) (database, error) {
 	parsed, err := url.Parse(location)
 	if err != nil {
-		return database{}, fmt.Errorf("%q is no URL: %w", location, err)
+		return database{}, fmt.Errorf("%q is not a URL: %w", location, err)
 	}
 	var index []byte
 	switch parsed.Scheme {
@@ -68,10 +68,10 @@ func ask(ctx context.Context, location string) (database, error) {
 		Modified time.Time `json:"modified"`
 	}
 	if err := json.Unmarshal(index, &state); err != nil {
-		return database{}, fmt.Errorf("%s: what is at index/db.json is not of a database: %w", location, err)
+		return database{}, fmt.Errorf("%s: index/db.json is not the index of a vulnerability database: %w", location, err)
 	}
 	if state.Modified.IsZero() {
-		return database{}, fmt.Errorf("%s: what is at index/db.json does not tell how old the database is", location)
+		return database{}, fmt.Errorf("%s: index/db.json does not contain the time of the last change", location)
 	}
 	return database{url: location, modified: state.Modified}, nil
 }

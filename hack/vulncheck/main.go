@@ -49,7 +49,7 @@ func run(ctx context.Context, out io.Writer, scanner, named string) error {
 	var silent *silentError
 	if errors.As(err, &silent) {
 		fmt.Fprintf(out, "NOT CHECKED FOR KNOWN VULNERABILITIES: %v\n"+
-			"Run `make vulncheck` where there is a way to it, or set GOVULNDB to a copy of the database: https://... or file:///...\n", err)
+			"Run `make vulncheck` where the database can be reached, or set GOVULNDB to a copy of the database: https://... or file:///...\n", err)
 		return nil
 	}
 	if err != nil {
@@ -75,22 +75,22 @@ func check(ctx context.Context, out io.Writer, s scan, targets []target, excepti
 			reason, excepted := exceptions[each.id]
 			used[each.id] = used[each.id] || excepted
 			if excepted {
-				fmt.Fprintf(out, "%s: %s is let pass: %s\n", t.name, each.id, reason)
+				fmt.Fprintf(out, "%s: %s is excepted: %s\n", t.name, each.id, reason)
 				continue
 			}
 			bad++
 			fmt.Fprintf(out, "%s: %s\n", t.name, each)
 		}
 		if bad > 0 {
-			errs = append(errs, fmt.Errorf("%s (%s) calls what has %d known vulnerabilities; update the modules, or enter a reason into hack/vulncheck/exceptions.go",
+			errs = append(errs, fmt.Errorf("%s (%s) calls code with %d known vulnerabilities: update the modules, or enter a reason in hack/vulncheck/exceptions.go",
 				t.name, t.pattern, bad))
 			continue
 		}
-		fmt.Fprintf(out, "%s: nothing else that it calls is known to be vulnerable\n", t.name)
+		fmt.Fprintf(out, "%s: calls no other code with known vulnerabilities\n", t.name)
 	}
 	for id := range exceptions {
 		if !used[id] {
-			fmt.Fprintf(out, "the exception for %s is for nothing that is called: take it out of hack/vulncheck/exceptions.go\n",
+			fmt.Fprintf(out, "the exception for %s is no longer needed: remove it from hack/vulncheck/exceptions.go\n",
 				id)
 		}
 	}

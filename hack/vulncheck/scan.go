@@ -94,7 +94,7 @@ func parse(r io.Reader) ([]finding, error) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read what govulncheck says: %w", err)
+			return nil, fmt.Errorf("read the output of govulncheck: %w", err)
 		}
 		begun = begun || m.Config != nil
 		if m.OSV != nil {
@@ -113,7 +113,7 @@ func parse(r io.Reader) ([]finding, error) {
 		}
 	}
 	if !begun {
-		return nil, errors.New("govulncheck has said nothing")
+		return nil, errors.New("govulncheck printed nothing")
 	}
 	var found []finding
 	for id, f := range byID {

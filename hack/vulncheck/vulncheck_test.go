@@ -175,7 +175,7 @@ func TestAProgramThatCallsWhatIsKnownToBeVulnerableFails(t *testing.T) {
 		err := check(t.Context(), &out, s, []target{vulnerable}, map[string]string{"GO-0000-0001": "titles are not used",
 			"GO-0000-0002": "gone"})
 		if err != nil || !strings.Contains(out.String(), "titles are not used") || !strings.Contains(out.String(),
-			"GO-0000-0002 is for nothing") {
+			"GO-0000-0002 is no longer needed") {
 			t.Errorf("%v\n%s", err, &out)
 		}
 	})

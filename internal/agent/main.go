@@ -15,7 +15,6 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/agent/answer"
 	"github.com/windows-machine-config/wmco/internal/agent/condition"
-	"github.com/windows-machine-config/wmco/internal/agent/logs"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
@@ -30,8 +29,6 @@ type Process struct {
 	Stderr     io.Writer // takes the log of the service
 	Clock      clock.WithTicker
 	Rand       io.Reader // for keys
-	// Log says how the service's log rotates. The zero value means logs.DefaultSettings.
-	Log logs.Settings
 	// API takes the Node's condition WindowsConfiguration to the API server; nil for nowhere.
 	API condition.APIServer
 	// Ready is called in service mode when the service runs.

@@ -49,7 +49,7 @@ func (r *rig) agent(ctx context.Context, p *fake.Process) int {
 	}
 	return agent.Main(ctx, agent.Process{
 		Host: bent, Args: p.Args, Executable: p.Path, Version: "1.0.0", Stdout: p.Stdout, Stderr: p.Stderr,
-		Clock: ticking, Rand: rand.Reader, Log: r.logSettings, API: r.api, Ready: func() { p.Machine.Journal().Append("ready", p.Service, 0) },
+		Clock: ticking, Rand: rand.Reader, API: r.api, Ready: func() { p.Machine.Journal().Append("ready", p.Service, 0) },
 	})
 }
 

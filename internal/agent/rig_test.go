@@ -14,7 +14,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/internal/agent/condition"
-	"github.com/windows-machine-config/wmco/internal/agent/logs"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -34,8 +33,6 @@ type rig struct {
 	requests map[string]bool // all certificate requests that were seen
 	validity time.Duration   // of the certificates that are signed
 	program  []byte          // the agent that the operator has
-	// logSettings belong to the agent's service.
-	logSettings logs.Settings
 	// away holds hybrid-overlay-node up, as an API server does that is away; nil or closed: it is there.
 	away atomic.Pointer[chan struct{}]
 	// api is the API server of the agent's service; nil for none.

@@ -43,6 +43,6 @@ func furnish(p Process, out io.Writer) *rooms {
 // listens.
 func serve(ctx context.Context, p Process) {
 	r := furnish(p, io.Discard)
-	log := logs.NewOwn(p.Host, p.Clock, p.Stderr, p.Log)
+	log := logs.NewOwn(p.Host, p.Clock, p.Stderr)
 	daemon.Run(ctx, daemon.Parts{Means: r.Means, Source: r.source, Lock: r.lock, Log: log, API: p.API}, p.Ready)
 }

@@ -53,14 +53,14 @@ func TestServiceLog(t *testing.T) {
 		t.Parallel()
 		r := node(t)
 		full := strings.Repeat("an old line\r\n", 100_000)
-		for i := range logs.DefaultSettings().Files + 3 {
+		for i := range logs.Files + 3 {
 			r.restartAgent(func() {
 				r.must(r.Drive().WriteFile(logDirectory+`\wicd.log`, []byte(fmt.Sprint(i, "\r\n", full))))
 				r.ticking.Step(time.Second)
 			})
 		}
 		names := r.logs()
-		if len(names) != logs.DefaultSettings().Files+1 {
+		if len(names) != logs.Files+1 {
 			t.Fatalf("got %q", names)
 		}
 		if log := r.log(); len(log) > 1000 || !strings.Contains(log, "runs as a service") {
@@ -82,7 +82,7 @@ func TestServiceLog(t *testing.T) {
 		if got := r.logs(); len(got) != 5 {
 			t.Errorf("too early: %q", got)
 		}
-		r.restartAgent(func() { r.ticking.Step(logs.DefaultSettings().FileAge + time.Hour) })
+		r.restartAgent(func() { r.ticking.Step(logs.FileAge + time.Hour) })
 		want := "other-20260101-120000.log wicd-crash.log wicd-notes.log wicd.log"
 		if got := strings.Join(r.logs(), " "); got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -113,22 +113,4 @@ func TestServiceLog(t *testing.T) {
 			t.Errorf("got %q", log)
 		}
 	})
-}
-
-func TestServiceLogWaitsForItsInterval(t *testing.T) {
-	t.Parallel()
-	r := node(t, func(r *rig) { r.logSettings = logs.Settings{FileSize: 1 << 20, FlushInterval: time.Minute} })
-	r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-	r.pass(timing.DriftPoll)
-	if log := r.log(); strings.Contains(log, "kube-proxy") {
-		t.Errorf("it was written at once: %q", log)
-	}
-	r.pass(time.Minute)
-	if log := r.log(); !strings.Contains(log, "StartService kube-proxy") {
-		t.Errorf("it was not written after a minute: %q", log)
-	}
-	r.must(r.Host().Services.Stop(r.ctx, nodespec.ServiceAgent))
-	if log := r.log(); !strings.Contains(log, "told to stop") {
-		t.Errorf("it was not written at the end: %q", log)
-	}
 }

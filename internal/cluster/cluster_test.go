@@ -30,7 +30,7 @@ func (f *fixture) read(t *testing.T) (nodespec.Cluster, error) {
 func TestReadsAClusterThatIsInOrder(t *testing.T) {
 	f := newFixture(t)
 	want := nodespec.Cluster{
-		Platform: "None", InfrastructureName: "lab-x7k2p", Version: "5.0.1",
+		Platform: "None", Version: "5.0.1",
 		APIServerInternalURL: "https://api-int.lab.example.com:6443",
 		APIServerCA:          f.rootCA.Data["ca.crt"], KubeletClientCA: f.files[kubeletCAPath].content,
 		ServiceCIDRs: []string{"172.30.0.0/16", "fd02::/112"},
@@ -177,8 +177,6 @@ func TestNamesTheObjectThatIsNotInOrder(t *testing.T) {
 			f.operatorNetwork.Spec.DefaultNetwork.OVNKubernetesConfig.HybridOverlayConfig.HybridOverlayVXLANPort = ptr.To(uint32(70000))
 		}, []string{"hybridOverlayVXLANPort", "70000"}},
 		"no pool of workers": {func(f *fixture) { f.pool = nil }, []string{"MachineConfigPool worker", "does not exist"}},
-		"an Infrastructure of no name": {func(f *fixture) { f.infrastructure.Status.InfrastructureName = "" },
-			[]string{"Infrastructure cluster", "status.infrastructureName", "empty"}},
 		"a pool that is not rendered": {func(f *fixture) { f.pool.Spec.Configuration.Name, f.pool.Status.Configuration.Name = "", "" },
 			[]string{"MachineConfigPool worker", "spec.configuration.name"}},
 		"a rendered configuration that is not there": {func(f *fixture) { f.rendered = nil }, []string{"MachineConfig rendered-worker-1", "does not exist"}},

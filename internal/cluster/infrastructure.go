@@ -24,16 +24,11 @@ func readInfrastructure(ctx context.Context, reader client.Reader, facts *nodesp
 		return &Error{Object: id, Field: "status.platformStatus.type",
 			Message: "it is empty. The installer sets it to the platform of the cluster."}
 	}
-	if status.InfrastructureName == "" {
-		return &Error{Object: id, Field: "status.infrastructureName",
-			Message: "it is empty. The installer sets it; Machines and cloud resources are named after it."}
-	}
 	if problem := internalURLProblem(status.APIServerInternalURL); problem != "" {
 		return &Error{Object: id, Field: "status.apiServerInternalURI",
 			Message: problem + " It must be https://<host>:<port>, the address at which nodes reach the API server."}
 	}
 	facts.Platform = string(status.PlatformStatus.Type)
-	facts.InfrastructureName = status.InfrastructureName
 	facts.APIServerInternalURL = status.APIServerInternalURL
 	facts.APIServerURL = status.APIServerURL
 	facts.VirtualIPs = virtualIPs(status.PlatformStatus)

@@ -19,8 +19,7 @@ type registrySettings struct {
 	credentials []nodespec.Credential
 	authorities registryCAs
 	rules       []mirrorRule
-	// image is where the lists are from; each holds what can be read of it.
-	image                      subject
+	// The lists hold what can be read of them.
 	insecure, blocked, allowed []scope
 	onlyAllowed                bool
 }
@@ -52,7 +51,6 @@ func (n *notices) readImageSettings(ctx context.Context, reader client.Reader, s
 		return err
 	}
 	sources := image.Spec.RegistrySources
-	settings.image = about
 	settings.insecure = n.scopes(about, insecureField, sources.InsecureRegistries)
 	settings.blocked = n.scopes(about, blockedField, sources.BlockedRegistries)
 	settings.allowed = n.scopes(about, allowedField, sources.AllowedRegistries)

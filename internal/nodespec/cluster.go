@@ -4,8 +4,6 @@ package nodespec
 type Cluster struct {
 	// Platform is the Infrastructure platform type: None, AWS, Azure, GCP, VSphere, Nutanix, BareMetal, …
 	Platform string
-	// InfrastructureName is the name that the installer gave the cluster's infrastructure.
-	InfrastructureName string
 	// Version is the OpenShift version that the cluster has, or is being brought to when it never completed one.
 	Version string
 	// APIServerInternalURL is where nodes reach the API server: https://api-int.<cluster>.<domain>:6443.

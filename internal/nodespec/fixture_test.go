@@ -11,7 +11,7 @@ import (
 func testInputs() Inputs {
 	return Inputs{
 		Cluster: Cluster{
-			Platform: "None", InfrastructureName: "lab-x7k2p", Version: "5.0.1",
+			Platform: "None", Version: "5.0.1",
 			APIServerInternalURL: "https://api-int.lab.example.com:6443",
 			APIServerCA:          "-----BEGIN CERTIFICATE-----\nQVBJIHNlcnZlcg==\n-----END CERTIFICATE-----\n",
 			KubeletClientCA:      "-----BEGIN CERTIFICATE-----\na3ViZWxldA==\n-----END CERTIFICATE-----\n",

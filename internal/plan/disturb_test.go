@@ -15,7 +15,7 @@ import (
 func clusterInputs() nodespec.Inputs {
 	in := nodespec.Inputs{
 		Cluster: nodespec.Cluster{
-			Platform: "AWS", InfrastructureName: "lab", Version: "5.0.1",
+			Platform: "AWS", Version: "5.0.1",
 			APIServerInternalURL: "https://api-int.lab.example.com:6443",
 			APIServerCA:          authorityPEM(), KubeletClientCA: authorityPEM(), ServiceCIDRs: []string{"172.30.0.0/16"},
 			Kubelet: nodespec.WorkerKubelet{ClusterDNS: []string{"172.30.0.10"}, ClusterDomain: "cluster.local",

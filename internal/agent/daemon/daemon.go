@@ -103,7 +103,7 @@ func (k *keeper) look(ctx context.Context) {
 	now := k.Clock.Now()
 	due := !now.Before(k.due) || k.changed && !now.Before(k.pacer.next)
 	if k.boot.Waits(ctx, k.watcher.up, k.watcher.allRun) || !due && !k.network.Arrived(ctx) {
-		k.Log.FlushDue(ctx)
+		k.Log.Flush(ctx)
 		return
 	}
 	k.due, k.changed = now.Add(timing.DriftCheck), false
@@ -111,7 +111,7 @@ func (k *keeper) look(ctx context.Context) {
 	k.check(ctx)
 	// What has changed meanwhile, by a repair too, is seen by the next look: a change during the comparison must not be
 	// lost.
-	k.Log.FlushDue(ctx)
+	k.Log.Flush(ctx)
 }
 
 // check compares the host with the spec, repairs what differs and reports.

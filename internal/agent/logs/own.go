@@ -16,22 +16,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Settings say how the log of the agent's service rotates.
-type Settings struct {
+// How the log of the agent's service rotates.
+const (
 	// FileSize is the size in bytes at which the file gets another name and a new one begins.
-	FileSize int64
+	FileSize = 1 << 20
 	// FileAge is how long after its last line a file with another name is kept.
-	FileAge time.Duration
+	FileAge = 30 * 24 * time.Hour
 	// Files is how many files with other names are kept at most.
-	Files int
-	// FlushInterval is how long lines may wait in memory; 0 writes each at once.
-	FlushInterval time.Duration
-}
-
-// DefaultSettings rotate at 1 MiB and keep 5 files for 30 days.
-func DefaultSettings() Settings {
-	return Settings{FileSize: 1 << 20, FileAge: 30 * 24 * time.Hour, Files: 5}
-}
+	Files = 5
+)
 
 // maxPending is how many bytes wait at most for a log that cannot be written.
 const maxPending = 64 << 10
@@ -40,21 +33,15 @@ const maxPending = 64 << 10
 // whole megabytes and days, writes past package host, and keeps the file open, so that no administrator could take it
 // away.
 type Own struct {
-	host     host.Host
-	clock    clock.PassiveClock
-	copy     io.Writer
-	settings Settings
-	pending  string    // lines that are not in the file yet
-	flushed  time.Time // when lines were last written
+	host    host.Host
+	clock   clock.PassiveClock
+	copy    io.Writer
+	pending string // lines that are not in the file yet
 }
 
-// NewOwn returns the log of the service, of which each line goes to a copy too. The zero value of settings means
-// DefaultSettings.
-func NewOwn(h host.Host, clock clock.PassiveClock, to io.Writer, settings Settings) *Own {
-	if settings == (Settings{}) {
-		settings = DefaultSettings()
-	}
-	return &Own{host: h, clock: clock, copy: to, settings: settings}
+// NewOwn returns the log of the service, of which each line goes to a copy too.
+func NewOwn(h host.Host, clock clock.PassiveClock, to io.Writer) *Own {
+	return &Own{host: h, clock: clock, copy: to}
 }
 
 func logFile() string { return nodespec.LogDirectory(nodespec.ServiceAgent) + `\wicd.log` }
@@ -66,14 +53,7 @@ func (l *Own) Printf(ctx context.Context, format string, arguments ...any) {
 	if len(l.pending)+len(line) <= maxPending {
 		l.pending += line
 	}
-	l.FlushDue(ctx)
-}
-
-// FlushDue writes the lines that have waited for long enough.
-func (l *Own) FlushDue(ctx context.Context) {
-	if l.clock.Since(l.flushed) >= l.settings.FlushInterval {
-		l.Flush(ctx)
-	}
+	l.Flush(ctx)
 }
 
 // Flush writes the lines that wait. When that fails, because nobody has made the folder yet, say, they wait on.
@@ -81,7 +61,6 @@ func (l *Own) Flush(ctx context.Context) {
 	if l.pending == "" {
 		return
 	}
-	l.flushed = l.clock.Now()
 	l.rotate(ctx)
 	options := host.WriteOptions{Access: host.AccessInherited, Append: true}
 	if l.host.Files.Write(ctx, logFile(), strings.NewReader(l.pending), options) == nil {
@@ -93,7 +72,7 @@ func (l *Own) Flush(ctx context.Context) {
 // rotate gives a file that is full another name. One that another program holds grows on until it is let go.
 func (l *Own) rotate(ctx context.Context) {
 	info, err := l.host.Files.Stat(ctx, logFile())
-	if err != nil || l.settings.FileSize <= 0 || info.Size == 0 || info.Size+int64(len(l.pending)) <= l.settings.FileSize {
+	if err != nil || info.Size == 0 || info.Size+int64(len(l.pending)) <= FileSize {
 		return
 	}
 	rotated := rotatedPath(logFile(), l.clock.Now())
@@ -112,9 +91,7 @@ func (l *Own) clean(ctx context.Context) {
 	rotated := slices.DeleteFunc(entries, func(entry host.FileInfo) bool { _, is := rotatedAt(logFile(), entry.Name); return !is })
 	slices.SortFunc(rotated, func(a, b host.FileInfo) int { return strings.Compare(b.Name, a.Name) }) // the youngest first
 	for i, entry := range rotated {
-		tooMany := l.settings.Files > 0 && i >= l.settings.Files
-		tooOld := l.settings.FileAge > 0 && l.clock.Since(entry.Modified) > l.settings.FileAge
-		if tooMany || tooOld {
+		if i >= Files || l.clock.Since(entry.Modified) > FileAge {
 			_ = l.host.Files.Remove(ctx, entry.Path)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/fleet"
+	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/policy"
 	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
 	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
@@ -251,14 +252,14 @@ func (b *book) tell() {
 		}
 		disruptionsFailed.WithLabelValues(string(failed.Cause)).Inc()
 		for _, e := range disruptionFailed(b.policy, b.situation.Instance(failed.Instance), failed) {
-			g.emit(e)
+			recorder.Emit(g.Events, e)
 		}
 	}
 	g.toldFailed = told
 	for _, turned := range []struct {
 		condition string
 		to        metav1.ConditionStatus
-		event     func(*v1alpha1.WindowsDisruptionPolicy, string) disruptionEvent
+		event     func(*v1alpha1.WindowsDisruptionPolicy, string) recorder.Event
 	}{
 		{v1alpha1.ConditionValid, metav1.ConditionFalse, policyInvalid},
 		{v1alpha1.ConditionStopped, metav1.ConditionTrue, disruptionsStopped},
@@ -267,7 +268,7 @@ func (b *book) tell() {
 		before := meta.FindStatusCondition(b.before.Conditions, turned.condition)
 		if now.Status == turned.to && (before == nil || before.Status != now.Status || before.Reason != now.Reason ||
 			before.Message != now.Message) {
-			g.emit(turned.event(b.policy, now.Message))
+			recorder.Emit(g.Events, turned.event(b.policy, now.Message))
 		}
 	}
 }

@@ -47,7 +47,7 @@ func tookTooLong(o *obstacle.Obstacle) *obstacle.Obstacle {
 		return o
 	}
 	return &obstacle.Obstacle{
-		Phase: o.Phase, Condition: o.Condition, Reason: v1alpha1.ReasonTookTooLong, KeepsTurn: o.KeepsTurn, Err: errPassLimit,
+		Phase: o.Phase, Condition: o.Condition, Reason: v1alpha1.ReasonTookTooLong, KeepsTurn: o.KeepsTurn,
 		Message: fmt.Sprintf("The operator worked on the host for %d hours without finishing, and stopped.",
 			int(PassLimit.Hours())),
 		Next: "The operator tries again; completed steps are not repeated. Check the host's load, its disk, and its network.",

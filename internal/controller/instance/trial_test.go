@@ -276,7 +276,7 @@ var forWindows = corev1.Taint{Key: v1alpha1.TaintWindows, Value: "Windows", Effe
 func supportedCluster() *nodespec.Cluster {
 	certificate := "-----BEGIN CERTIFICATE-----\nQVBJIHNlcnZlcg==\n-----END CERTIFICATE-----\n"
 	return &nodespec.Cluster{
-		Platform: "AWS", InfrastructureName: "lab-x7k2p", Version: "5.0.1",
+		Platform: "AWS", Version: "5.0.1",
 		APIServerInternalURL: "https://api-int.lab.example.com:6443",
 		APIServerCA:          certificate, KubeletClientCA: certificate, ServiceCIDRs: []string{"172.30.0.0/16"},
 		Kubelet: nodespec.WorkerKubelet{ClusterDNS: []string{"172.30.0.10"}, ClusterDomain: "cluster.local"},

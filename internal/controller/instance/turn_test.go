@@ -367,7 +367,7 @@ func TestAChangeThatFailsWithoutAWayBackIsTold(t *testing.T) {
 		x.change(x.instance(), remove)
 		s := x.answered(&plan.Facts{})
 		s.Session.Fallback = "abc"
-		o := &obstacle.Obstacle{Err: &verb.Failure{Reason: "AccessDenied"}}
+		o := obstacle.Host(v1alpha1.ConditionInstalled, &verb.Failure{Reason: verb.ReasonStepFailed})
 		for range changeAttempts {
 			if got := x.rooms().rollback.Count(t.Context(), s, o); got != o || s.Instance.Status.FailedChange != nil {
 				t.Fatalf("%+v", got)

@@ -121,48 +121,34 @@ func watched(node *corev1.Node) [6]string {
 
 // instanceOfNode finds the instance that has claimed the Node's name, or that the Node is bound to.
 func (r *Reconciler) instanceOfNode(ctx context.Context, node client.Object) []reconcile.Request {
-	var instances v1alpha1.WindowsInstanceList
-	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil
-	}
 	bound := node.GetAnnotations()[v1alpha1.AnnotationInstance]
-	var requests []reconcile.Request
-	for i := range instances.Items {
-		instance := &instances.Items[i]
-		if ref := instance.Status.NodeRef; instance.Name == bound || ref != nil && ref.Name == node.GetName() {
-			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: instance.Namespace,
-				Name: instance.Name}})
-		}
-	}
-	return requests
+	return r.instancesThat(ctx, func(instance *v1alpha1.WindowsInstance) bool {
+		ref := instance.Status.NodeRef
+		return instance.Name == bound || ref != nil && ref.Name == node.GetName()
+	})
 }
 
 // waitingInstances returns those that wait for their turn: what is being disturbed has changed, or the rules for it.
 func (r *Reconciler) waitingInstances(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.instancesThat(ctx, func(instance *v1alpha1.WindowsInstance) bool { return instance.Status.WaitsForTurn })
+}
+
+func (r *Reconciler) allInstances(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.instancesThat(ctx, func(*v1alpha1.WindowsInstance) bool { return true })
+}
+
+// instancesThat returns the instances that an event concerns, for the queue.
+func (r *Reconciler) instancesThat(ctx context.Context,
+	concerns func(*v1alpha1.WindowsInstance) bool) []reconcile.Request {
 	var instances v1alpha1.WindowsInstanceList
 	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	var requests []reconcile.Request
 	for i := range instances.Items {
-		if instance := &instances.Items[i]; instance.Status.WaitsForTurn {
-			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: instance.Namespace,
-				Name: instance.Name}})
+		if instance := &instances.Items[i]; concerns(instance) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(instance)})
 		}
-	}
-	return requests
-}
-
-func (r *Reconciler) allInstances(ctx context.Context, _ client.Object) []reconcile.Request {
-	var instances v1alpha1.WindowsInstanceList
-	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil
-	}
-	requests := make([]reconcile.Request, len(instances.Items))
-	for i := range instances.Items {
-		instance := &instances.Items[i]
-		requests[i] = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: instance.Namespace,
-			Name: instance.Name}}
 	}
 	return requests
 }

@@ -3,7 +3,6 @@ package instance
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -42,17 +41,7 @@ func (r *Reconciler) withHostKeyOf(ctx context.Context, object client.Object) []
 	if !ok || instance.Status.HostKey == nil {
 		return nil
 	}
-	var instances v1alpha1.WindowsInstanceList
-	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range instances.Items {
-		other := &instances.Items[i]
-		if other.Name != instance.Name && shown(other)[0] == shown(instance)[0] {
-			requests = append(requests,
-				reconcile.Request{NamespacedName: types.NamespacedName{Namespace: other.Namespace, Name: other.Name}})
-		}
-	}
-	return requests
+	return r.instancesThat(ctx, func(other *v1alpha1.WindowsInstance) bool {
+		return other.Name != instance.Name && shown(other)[0] == shown(instance)[0]
+	})
 }

@@ -3,7 +3,6 @@ package instance
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -41,19 +40,9 @@ func (r *Reconciler) sharersOf(ctx context.Context, object client.Object) []reco
 	if !ok {
 		return nil
 	}
-	var instances v1alpha1.WindowsInstanceList
-	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil
-	}
 	leaves := instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved
-	var requests []reconcile.Request
-	for i := range instances.Items {
-		other := &instances.Items[i]
+	return r.instancesThat(ctx, func(other *v1alpha1.WindowsInstance) bool {
 		waits := other.Spec.DesiredState == v1alpha1.DesiredStateRemoved || leaves && ownership.ConfirmedName(other) == ""
-		if waits && other.Name != instance.Name && ownership.SameHost(other, instance) {
-			requests = append(requests,
-				reconcile.Request{NamespacedName: types.NamespacedName{Namespace: other.Namespace, Name: other.Name}})
-		}
-	}
-	return requests
+		return waits && other.Name != instance.Name && ownership.SameHost(other, instance)
+	})
 }

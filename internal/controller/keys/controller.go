@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/windows-machine-config/wmco/internal/controller/backoff"
+	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 	"github.com/windows-machine-config/wmco/internal/userdata"
@@ -118,12 +119,12 @@ func (r *Reconciler) report(ctx context.Context, secret *corev1.Secret, key sshk
 	r.reported = secret.ResourceVersion
 	if err != nil {
 		log.FromContext(ctx).Info("the SSH private key cannot be used", "reason", err.Error())
-		r.emit(privateKeyInvalid(secret, err))
+		recorder.Emit(r.Events, privateKeyInvalid(secret, err))
 		return
 	}
 	log.FromContext(ctx).Info("SSH private key read", "algorithm", key.Algorithm, "publicKeyHash", key.Hash())
 	if _, _, err := previous(secret); err != nil {
 		log.FromContext(ctx).Info("the previous SSH private key cannot be used", "reason", err.Error())
-		r.emit(previousKeyInvalid(secret, err))
+		recorder.Emit(r.Events, previousKeyInvalid(secret, err))
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
@@ -97,9 +98,9 @@ func (r *Reconciler) createUserData(ctx context.Context, secret *corev1.Secret, 
 	before, known := r.kept[namespace]
 	r.keep(namespace, keptUserData{script: script})
 	if known && before.script != nil {
-		r.emit(userDataRestored(secret, made, "deleted"))
+		recorder.Emit(r.Events, userDataRestored(secret, made, "deleted"))
 	} else {
-		r.emit(userDataCreated(secret, made))
+		recorder.Emit(r.Events, userDataCreated(secret, made))
 	}
 	return nil
 }
@@ -130,7 +131,7 @@ func (r *Reconciler) correctUserData(ctx context.Context, secret, present *corev
 	case apierrors.IsInvalid(err):
 		// It was made immutable.
 		r.keep(present.Namespace, keptUserData{script: kept.script, refused: present.ResourceVersion, refusedScript: script})
-		r.emit(userDataRefused(secret, present, err))
+		recorder.Emit(r.Events, userDataRefused(secret, present, err))
 		return nil
 	case err != nil:
 		return fmt.Errorf("correct Secret %s/%s: %w", present.Namespace, present.Name, err)
@@ -139,9 +140,9 @@ func (r *Reconciler) correctUserData(ctx context.Context, secret, present *corev
 	switch {
 	case right: // only the label was missing
 	case bytes.Equal(kept.script, script):
-		r.emit(userDataRestored(secret, corrected, "edited"))
+		recorder.Emit(r.Events, userDataRestored(secret, corrected, "edited"))
 	default:
-		r.emit(userDataUpdated(secret, corrected))
+		recorder.Emit(r.Events, userDataUpdated(secret, corrected))
 	}
 	return nil
 }

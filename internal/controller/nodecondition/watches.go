@@ -17,6 +17,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/backoff"
+	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
@@ -83,8 +84,8 @@ func (r *Reconciler) publish(ctx context.Context, before, after *corev1.Node) {
 	}
 	if is.Reason == nodespec.ConfigurationRepaired {
 		repairsReported.Inc()
-		r.emit(repaired(instance, after, is.Message))
+		recorder.Emit(r.Events, repaired(instance, after, is.Message))
 		return
 	}
-	r.emit(drifted(instance, after, is.Message))
+	recorder.Emit(r.Events, drifted(instance, after, is.Message))
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
 
@@ -107,7 +108,7 @@ func (r *Reconciler) report(node *corev1.Node) time.Duration {
 	if rest <= 0 && !known.reported {
 		known.reported = true
 		nodesWithoutInstance.Inc()
-		r.emit(nodeWithoutInstance(node, r.Namespace))
+		recorder.Emit(r.Events, nodeWithoutInstance(node, r.Namespace))
 	}
 	if r.found == nil {
 		r.found = map[string]orphan{}

@@ -6,21 +6,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 )
 
-// event is one Kubernetes event on a Node, made by the constructors below and nowhere else.
-type event struct {
-	regarding         *corev1.Node
-	eventType, reason string
-	message           string
-}
-
-func (r *Reconciler) emit(e event) {
-	r.Events.Eventf(e.regarding, nil, e.eventType, e.reason, "Watch", "%s", e.message)
-}
-
 // nodeWithoutInstance says that nobody watches over the host of a Node, and what to do.
-func nodeWithoutInstance(node *corev1.Node, namespace string) event {
+func nodeWithoutInstance(node *corev1.Node, namespace string) recorder.Event {
 	var message strings.Builder
 	message.WriteString("The operator has configured this node, but ")
 	if bound := node.Annotations[v1alpha1.AnnotationInstance]; bound != "" {
@@ -35,5 +25,5 @@ func nodeWithoutInstance(node *corev1.Node, namespace string) event {
 	message.WriteString("List the host in ConfigMap windows-instances, under the same address as before, " +
 		"to have it managed again; then take the entry out if the host is to be removed. " +
 		"If the host is gone for good, delete the Node.")
-	return event{node, corev1.EventTypeWarning, "NodeWithoutInstance", message.String()}
+	return recorder.Warning(node, nil, "NodeWithoutInstance", "Watch", message.String())
 }

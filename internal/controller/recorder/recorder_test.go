@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
@@ -30,4 +31,30 @@ func TestNotesOfEvents(t *testing.T) {
 			}
 		})
 	}
+}
+
+// seen takes events and keeps what they are related to.
+type seen struct{ related []runtime.Object }
+
+func (s *seen) Eventf(_, related runtime.Object, _, _, _, _ string, _ ...any) {
+	s.related = append(s.related, related)
+}
+
+func TestEventsAboutObjectsThatAreNotThere(t *testing.T) {
+	var none *corev1.Node
+	t.Run("an event about nothing is not recorded", func(t *testing.T) {
+		s := &seen{}
+		recorder.Emit(s, recorder.Warning(none, &corev1.Node{}, "Reason", "Action", "It is so."))
+		recorder.Emit(s, recorder.Warning(nil, nil, "Reason", "Action", "It is so."))
+		if len(s.related) != 0 {
+			t.Errorf("got %d events", len(s.related))
+		}
+	})
+	t.Run("an event that is related to nothing is recorded without it", func(t *testing.T) {
+		s := &seen{}
+		recorder.Emit(s, recorder.Normal(&corev1.Node{}, none, "Reason", "Action", "It is so."))
+		if len(s.related) != 1 || s.related[0] != nil {
+			t.Errorf("got %v", s.related)
+		}
+	})
 }

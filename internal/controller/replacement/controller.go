@@ -31,6 +31,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/fleet"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/controller/optional"
+	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/policy"
 	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
 	"github.com/windows-machine-config/wmco/internal/policy/turnover"
@@ -259,7 +260,7 @@ func (r *Reconciler) replace(ctx context.Context, overview overview, candidate t
 		machinesReplaced.WithLabelValues(causeLabel(candidate.Cause)).Inc()
 		log.FromContext(ctx).Info("replacing a Machine", "machine", machine.Name, "cause", candidate.Cause)
 		for _, e := range r.replaced(candidate.Cause, machine, instance, overview.version(machine)) {
-			r.emit(e)
+			recorder.Emit(r.Events, e)
 		}
 		return nil
 	}

@@ -4,22 +4,10 @@ import (
 	"fmt"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 )
-
-// replacementEvent is one Kubernetes event, made by the constructors below and nowhere else.
-type replacementEvent struct {
-	regarding, related        runtime.Object
-	eventType, reason, action string
-	message                   string
-}
-
-func (r *Reconciler) emit(e replacementEvent) {
-	r.Events.Eventf(e.regarding, e.related, e.eventType, e.reason, e.action, "%s", e.message)
-}
 
 const configuredOtherwise = "The host was configured with an SSH key other than the present one of Secret cloud-private-key"
 
@@ -34,12 +22,12 @@ func (r *Reconciler) because(cause v1alpha1.DisruptionCause, version string) str
 
 // replaced tells of it twice: to who looks at the Machine, which is about to go, and to who looks at the instance.
 func (r *Reconciler) replaced(cause v1alpha1.DisruptionCause, machine *machinev1beta1.Machine,
-	instance *v1alpha1.WindowsInstance, version string) []replacementEvent {
+	instance *v1alpha1.WindowsInstance, version string) []recorder.Event {
 	message := r.because(cause, version) + ": Machine " + machine.Name +
 		" is deleted after its node is drained, and its MachineSet creates another one."
-	return []replacementEvent{
-		{machine, instance, corev1.EventTypeNormal, "MachineReplaced", "DeleteMachine", message},
-		{instance, machine, corev1.EventTypeNormal, "MachineReplaced", "DeleteMachine", message},
+	return []recorder.Event{
+		recorder.Normal(machine, instance, "MachineReplaced", "DeleteMachine", message),
+		recorder.Normal(instance, machine, "MachineReplaced", "DeleteMachine", message),
 	}
 }
 
@@ -48,18 +36,18 @@ func (r *Reconciler) replaced(cause v1alpha1.DisruptionCause, machine *machinev1
 // The action names why the Machine waits. client-go takes two events with the same type, reason and action for one if
 // they are about the same versions of the same objects: it counts the first one up and drops the second one's note.
 func (r *Reconciler) waits(cause v1alpha1.DisruptionCause, machine *machinev1beta1.Machine,
-	instance *v1alpha1.WindowsInstance, version, reason, why string) replacementEvent {
-	return replacementEvent{instance, machine, corev1.EventTypeNormal, "ReplacementWaits", "DeleteMachine" + reason,
-		r.because(cause, version) + ". Machine " + machine.Name + " waits to be replaced: " + why}
+	instance *v1alpha1.WindowsInstance, version, reason, why string) recorder.Event {
+	return recorder.Normal(instance, machine, "ReplacementWaits", "DeleteMachine"+reason,
+		r.because(cause, version)+". Machine "+machine.Name+" waits to be replaced: "+why)
 }
 
 // paused is about a Machine that waits for as long as a user wants it to.
-func paused(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, why string) replacementEvent {
-	return replacementEvent{instance, machine, corev1.EventTypeNormal, "ReplacementWaits", "DeleteMachine",
-		"Machine " + machine.Name + " must be replaced, but not yet: " + why}
+func paused(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, why string) recorder.Event {
+	return recorder.Normal(instance, machine, "ReplacementWaits", "DeleteMachine",
+		"Machine "+machine.Name+" must be replaced, but not yet: "+why)
 }
 
-func left(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, why string) replacementEvent {
-	return replacementEvent{machine, instance, corev1.EventTypeWarning, "MachineNotReplaced", "DeleteMachine",
-		configuredOtherwise + ". The operator does not replace Machine " + machine.Name + ": " + why}
+func left(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, why string) recorder.Event {
+	return recorder.Warning(machine, instance, "MachineNotReplaced", "DeleteMachine",
+		configuredOtherwise+". The operator does not replace Machine "+machine.Name+": "+why)
 }

@@ -6,17 +6,18 @@ import (
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 )
 
 // client-go takes events with the same action and reason about the same objects for one event, whatever they say.
 func TestThatAMachineWaitsForAnotherReasonIsAnotherEvent(t *testing.T) {
 	r, machine, instance := &Reconciler{}, &machinev1beta1.Machine{}, &v1alpha1.WindowsInstance{}
-	waits := func(reason, why string) replacementEvent {
+	waits := func(reason, why string) recorder.Event {
 		return r.waits(v1alpha1.CauseKeyChange, machine, instance, "", reason, why)
 	}
 	paused, spent := waits(v1alpha1.ReasonDisruptionsPaused, "the policy is paused"), waits(v1alpha1.ReasonWaitingForTurn,
 		"another node is being replaced")
-	if paused.action == spent.action {
-		t.Errorf("both have the action %s: the second would not be recorded", paused.action)
+	if paused.Action == spent.Action {
+		t.Errorf("both have the action %s: the second would not be recorded", paused.Action)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/policy/turnover"
 )
 
@@ -40,14 +41,14 @@ func (r *Reconciler) teller(ctx context.Context, overview overview, plan turnove
 	return t
 }
 
-func (t *teller) say(machine, reason string, e replacementEvent) {
+func (t *teller) say(machine, reason string, e recorder.Event) {
 	uid := t.overview.machines[machine].UID
 	if t.told[uid] == reason {
 		return
 	}
 	t.told[uid] = reason
-	t.log.Info(e.message, "machine", machine)
-	t.reconciler.emit(e)
+	t.log.Info(e.Message, "machine", machine)
+	recorder.Emit(t.reconciler.Events, e)
 }
 
 func (t *teller) waits(candidate turnover.Candidate, reason, why string) {

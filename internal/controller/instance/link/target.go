@@ -66,7 +66,7 @@ func (l Link) expectedHostKeys(ctx context.Context, s *scope.Scope) ([]string, *
 	expected, err := hostkey.Expected(announced...)
 	if err != nil {
 		return nil, &obstacle.Obstacle{
-			Condition: v1alpha1.ConditionReachable, Reason: string(remote.ReasonHostKeyUnexpected), Err: err,
+			Condition: v1alpha1.ConditionReachable, Reason: string(remote.ReasonHostKeyUnexpected),
 			Message: "It is not known which host key is the right one: " + err.Error() + ".",
 			Next:    "Nothing is sent to the host. Correct the annotation, or take it away.",
 		}

@@ -54,7 +54,6 @@ type Obstacle struct {
 	Replaces bool
 	// After is when to look again at the latest; zero waits for an event (or the retry delay).
 	After time.Duration
-	Err   error
 }
 
 // Leaves reports whether the obstacle leaves a condition as it is. A nil obstacle does not.
@@ -80,8 +79,8 @@ func API(condition, what string, err error) *Obstacle {
 	}
 	return &Obstacle{
 		Condition: condition, Reason: v1alpha1.ReasonAPIRequestFailed, KeepsTurn: true,
-		Message: "Could not " + what + ": " + err.Error(), Err: err,
-		Next: "If the API server is busy, no action is needed. If it refused the request, the message names the missing permission.",
+		Message: "Could not " + what + ": " + err.Error(),
+		Next:    "If the API server is busy, no action is needed. If it refused the request, the message names the missing permission.",
 	}
 }
 
@@ -89,7 +88,6 @@ func API(condition, what string, err error) *Obstacle {
 func Host(condition string, err error) *Obstacle {
 	o := &Obstacle{
 		Condition: condition, Reason: v1alpha1.ReasonStepFailed, Message: text.Shortened(err.Error(), LongestMessage),
-		Err:  err,
 		Next: "The operator tries again; completed steps are not repeated.",
 	}
 	var failure *verb.Failure
@@ -124,7 +122,7 @@ func knownReason(reason verb.Reason) verb.Reason {
 // Connect returns the obstacle of a failed connection to a host.
 func Connect(err error) *Obstacle {
 	o := &Obstacle{Condition: v1alpha1.ConditionReachable, Reason: string(remote.ReasonUnreachable),
-		Message: err.Error(), Err: err}
+		Message: err.Error()}
 	var failed *remote.Error
 	if errors.As(err, &failed) {
 		o.failedBy(err, failed)
@@ -148,7 +146,7 @@ func (o *Obstacle) failedBy(err error, failed *remote.Error) {
 // Payload returns the obstacle of a payload that the operator cannot read.
 func Payload(err error) *Obstacle {
 	return &Obstacle{
-		Condition: v1alpha1.ConditionInstalled, Reason: v1alpha1.ReasonPayloadUnavailable, Err: err,
+		Condition: v1alpha1.ConditionInstalled, Reason: v1alpha1.ReasonPayloadUnavailable,
 		Message: "The operator cannot read its payload: " + err.Error(),
 		Next:    "The operator's image is damaged or its disk is full.",
 	}
@@ -159,8 +157,8 @@ func Payload(err error) *Obstacle {
 func Spec(err error) *Obstacle {
 	o := &Obstacle{
 		Condition: v1alpha1.ConditionInstalled, Reason: v1alpha1.ReasonClusterConfigurationInvalid,
-		Message: err.Error(), Err: err,
-		Next: "The operator cannot determine the host's configuration until this is corrected.",
+		Message: err.Error(),
+		Next:    "The operator cannot determine the host's configuration until this is corrected.",
 	}
 	var lacks *nodespec.MissingProgramsError
 	if errors.As(err, &lacks) {

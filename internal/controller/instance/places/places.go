@@ -41,15 +41,9 @@ func KindOf(wasNode, slow bool) Kind {
 // Places are the places of all hosts. The zero value works.
 type Places struct {
 	mu      sync.Mutex
-	held    map[string]place
+	held    map[string]Kind
 	waiting []waiter // in the order in which they came
 	wake    func(instance string)
-}
-
-// place is one that is held.
-type place struct {
-	kind Kind
-	idle bool // it was given to one that waited and has not come yet
 }
 
 type waiter struct {
@@ -73,14 +67,12 @@ func (p *Places) Take(instance string, kind Kind) bool {
 		p.drop(instance)
 		return true
 	}
-	if mine, ok := p.held[instance]; ok {
-		mine.idle = false
-		p.held[instance] = mine
+	if _, holds := p.held[instance]; holds {
 		return true
 	}
 	if p.free(kind) {
 		p.drop(instance)
-		p.hold(instance, place{kind: kind})
+		p.hold(instance, kind)
 		return true
 	}
 	if !slices.ContainsFunc(p.waiting, func(w waiter) bool { return w.instance == instance }) {
@@ -112,18 +104,18 @@ func (p *Places) passOn(kind Kind) bool {
 	}
 	next := p.waiting[first].instance
 	p.waiting = slices.Delete(p.waiting, first, first+1)
-	p.hold(next, place{kind: kind, idle: true})
+	p.hold(next, kind)
 	if p.wake != nil {
 		p.wake(next)
 	}
 	return true
 }
 
-func (p *Places) hold(instance string, mine place) {
+func (p *Places) hold(instance string, kind Kind) {
 	if p.held == nil {
-		p.held = map[string]place{}
+		p.held = map[string]Kind{}
 	}
-	p.held[instance] = mine
+	p.held[instance] = kind
 }
 
 // free reports whether there is a place for one more of a kind.
@@ -133,7 +125,7 @@ func (p *Places) free(kind Kind) bool {
 	}
 	slow := 0
 	for _, other := range p.held {
-		if other.kind == Slow {
+		if other == Slow {
 			slow++
 		}
 	}

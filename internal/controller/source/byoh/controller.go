@@ -26,6 +26,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/backoff"
+	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/controller/source"
 	"github.com/windows-machine-config/wmco/internal/policy/absence"
 )
@@ -141,9 +142,9 @@ func (r *Reconciler) hold(configMap *corev1.ConfigMap, all []source.Change,
 	left := r.held.left(now, r.Patience.Removal)
 	switch {
 	case left > 0 && !before.equal(r.held):
-		r.emit(removalsWait(configMap, r.held, now.Add(left)))
+		recorder.Emit(r.Events, removalsWait(configMap, r.held, now.Add(left)))
 	case len(r.held.names) == 0 && before.left(now, r.Patience.Removal) > 0:
-		r.emit(removalsStopped(configMap, before))
+		recorder.Emit(r.Events, removalsStopped(configMap, before))
 	}
 	if left <= 0 {
 		return all, 0
@@ -172,9 +173,9 @@ func (r *Reconciler) apply(ctx context.Context, configMap *corev1.ConfigMap, cha
 		return fmt.Errorf("key %s of ConfigMap %s: %w", change.After.Spec.Source.ConfigMapKey, ConfigMapName, err)
 	case !inForce:
 	case change.Creates():
-		r.emit(instanceCreated(configMap, change.After))
+		recorder.Emit(r.Events, instanceCreated(configMap, change.After))
 	case change.Enters(v1alpha1.DesiredStateRemoved):
-		r.emit(removalRequested(configMap, change.After))
+		recorder.Emit(r.Events, removalRequested(configMap, change.After))
 	}
 	return nil
 }
@@ -188,10 +189,10 @@ func (r *Reconciler) report(configMap *corev1.ConfigMap, faults []fault) {
 		return
 	}
 	for _, fault := range faults[:min(len(faults), mostReported)] {
-		r.emit(entryInvalid(configMap, fault))
+		recorder.Emit(r.Events, entryInvalid(configMap, fault))
 	}
 	if more := len(faults) - mostReported; more > 0 {
-		r.emit(moreInvalid(configMap, more))
+		recorder.Emit(r.Events, moreInvalid(configMap, more))
 	}
 	r.reported = configMap.ResourceVersion
 }

@@ -9,55 +9,44 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/policy/hostlist"
 )
 
-// event is one Kubernetes event, made by the constructors below and nowhere else.
-type event struct {
-	regarding, related        runtime.Object
-	eventType, reason, action string
-	message                   string
+func instanceCreated(configMap *corev1.ConfigMap, instance *v1alpha1.WindowsInstance) recorder.Event {
+	return recorder.Normal(instance, configMap, "Listed", "CreateInstance",
+		"Key "+instance.Spec.Source.ConfigMapKey+" of ConfigMap "+ConfigMapName+
+			" lists this host: the operator makes it a node.")
 }
 
-func (r *Reconciler) emit(e event) {
-	r.Events.Eventf(e.regarding, e.related, e.eventType, e.reason, e.action, "%s", e.message)
-}
-
-func instanceCreated(configMap *corev1.ConfigMap, instance *v1alpha1.WindowsInstance) event {
-	return event{instance, configMap, corev1.EventTypeNormal, "Listed", "CreateInstance",
-		"Key " + instance.Spec.Source.ConfigMapKey + " of ConfigMap " + ConfigMapName +
-			" lists this host: the operator makes it a node."}
-}
-
-func removalRequested(configMap *corev1.ConfigMap, instance *v1alpha1.WindowsInstance) event {
+func removalRequested(configMap *corev1.ConfigMap, instance *v1alpha1.WindowsInstance) recorder.Event {
 	message := "ConfigMap " + ConfigMapName +
 		" no longer lists this host: its node will be drained and removed, and the host restored to its original state."
 	if instance.Status.HostKey == nil {
 		message = "ConfigMap " + ConfigMapName +
 			" no longer lists this host, which was never reached: nothing on it was changed."
 	}
-	return event{instance, configMap, corev1.EventTypeNormal, "Unlisted", "RequestRemoval", message}
+	return recorder.Normal(instance, configMap, "Unlisted", "RequestRemoval", message)
 }
 
 // mostNamed is how many keys an event names.
 const mostNamed = 10
 
 // removalsWait says that most hosts are missing in the list, and how to keep them.
-func removalsWait(configMap *corev1.ConfigMap, held held, until time.Time) event {
-	return event{configMap, nil, corev1.EventTypeWarning, "RemovalsWait", "RequestRemoval",
+func removalsWait(configMap *corev1.ConfigMap, held held, until time.Time) recorder.Event {
+	return recorder.Warning(configMap, nil, "RemovalsWait", "RequestRemoval",
 		fmt.Sprintf("The list no longer contains %d of the %d hosts that the operator has worked on (%s). Their nodes will be drained and removed, starting at %s. "+
 			"To keep them, list them again before that time. Nothing has been done to them yet.",
-			len(held.names), held.of, named(held.names), until.UTC().Format(time.RFC3339))}
+			len(held.names), held.of, named(held.names), until.UTC().Format(time.RFC3339)))
 }
 
 // removalsStopped says that removals that had to wait are not done.
-func removalsStopped(configMap *corev1.ConfigMap, held held) event {
-	return event{configMap, nil, corev1.EventTypeNormal, "RemovalsStopped", "RequestRemoval",
+func removalsStopped(configMap *corev1.ConfigMap, held held) recorder.Event {
+	return recorder.Normal(configMap, nil, "RemovalsStopped", "RequestRemoval",
 		fmt.Sprintf("Most hosts are listed again: the pending removal of %d hosts (%s) is canceled. Only hosts that are still missing from the list are removed.",
-			len(held.names), named(held.names))}
+			len(held.names), named(held.names)))
 }
 
 // named returns the first names of the instances.
@@ -72,15 +61,15 @@ func named(instances map[string]bool) string {
 
 // entryInvalid names the instance of the entry as well: two events about one object and for one reason are otherwise
 // taken for one.
-func entryInvalid(configMap *corev1.ConfigMap, fault fault) event {
+func entryInvalid(configMap *corev1.ConfigMap, fault fault) recorder.Event {
 	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: configMap.Namespace,
 		Name: hostlist.InstanceName(fault.key)}}
-	return event{configMap, instance, corev1.EventTypeWarning, "InvalidEntry", "ParseEntry",
-		"Key " + fault.key + ": " + fault.err.Error() + ". Other entries are not affected."}
+	return recorder.Warning(configMap, instance, "InvalidEntry", "ParseEntry",
+		"Key "+fault.key+": "+fault.err.Error()+". Other entries are not affected.")
 }
 
 // moreInvalid stands for faulty entries without an event of their own.
-func moreInvalid(configMap *corev1.ConfigMap, more int) event {
-	return event{configMap, nil, corev1.EventTypeWarning, "InvalidEntry", "ParseEntry",
-		fmt.Sprintf("%d more entries cannot be used: see the WindowsInstances with STATUS %s. Other entries are not affected.", more, v1alpha1.ReasonInvalidEntry)}
+func moreInvalid(configMap *corev1.ConfigMap, more int) recorder.Event {
+	return recorder.Warning(configMap, nil, "InvalidEntry", "ParseEntry",
+		fmt.Sprintf("%d more entries cannot be used: see the WindowsInstances with STATUS %s. Other entries are not affected.", more, v1alpha1.ReasonInvalidEntry))
 }

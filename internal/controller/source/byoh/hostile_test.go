@@ -37,7 +37,7 @@ func TestWhateverIsInTheListHoldsUpNobody(t *testing.T) {
 		faulty := map[string]bool{}
 		for _, fault := range faults {
 			faulty[fault.key] = true
-			note := entryInvalid(&corev1.ConfigMap{}, fault).message
+			note := entryInvalid(&corev1.ConfigMap{}, fault).Message
 			if len(note) > longestNote || !utf8.ValidString(note) || strings.ContainsFunc(note, func(r rune) bool {
 				return !unicode.IsPrint(r)
 			}) {
@@ -92,7 +92,7 @@ func TestAListOfThousandsIsTakenUpToABound(t *testing.T) {
 		states["gone.example.com"] != v1alpha1.DesiredStateRemoved {
 		t.Errorf("hosts that were there before are to be %v", states)
 	}
-	if note := entryInvalid(&corev1.ConfigMap{}, faults[0]).message; !strings.Contains(note, "more than 2000 hosts") ||
+	if note := entryInvalid(&corev1.ConfigMap{}, faults[0]).Message; !strings.Contains(note, "more than 2000 hosts") ||
 		!strings.Contains(note, faults[0].key) {
 		t.Errorf("told is %q", note)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/backoff"
 	"github.com/windows-machine-config/wmco/internal/controller/optional"
+	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/controller/source"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
@@ -206,13 +207,13 @@ func (r *Reconciler) apply(ctx context.Context, change source.Change, machine *m
 		return fmt.Errorf("for Machine %s/%s: %w", v1alpha1.MachineNamespace, change.After.Spec.Source.Machine.Name, err)
 	case !inForce:
 	case change.Creates():
-		r.emit(instanceCreated(machine, change.After))
+		recorder.Emit(r.Events, instanceCreated(machine, change.After))
 	case change.Enters(v1alpha1.DesiredStateRemoved):
-		r.emit(removalRequested(change.After))
+		recorder.Emit(r.Events, removalRequested(change.After))
 	case change.Enters(v1alpha1.DesiredStateUnmanaged):
-		r.emit(leftAlone(machine, change.After))
+		recorder.Emit(r.Events, leftAlone(machine, change.After))
 	case change.Enters(v1alpha1.DesiredStateNode):
-		r.emit(takenUp(machine, change.After))
+		recorder.Emit(r.Events, takenUp(machine, change.After))
 	}
 	return nil
 }

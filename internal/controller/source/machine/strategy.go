@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
 )
 
 // strategies are how the Machines of MachineSets come to another version of the operator, by the UID of the MachineSet.
@@ -96,10 +97,8 @@ func (r *Reconciler) defaultStrategy(ctx context.Context) (v1alpha1.UpgradeStrat
 	if err := r.Client.Get(ctx, name, policy); client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("read WindowsDisruptionPolicy %s: %w", name, err)
 	}
-	if policy.Spec.UpgradeStrategy == v1alpha1.UpgradeInPlace {
-		return v1alpha1.UpgradeInPlace, nil
-	}
-	return v1alpha1.UpgradeReplace, nil
+	settings, _ := disruptionpolicy.Parse(policy.Spec) // the gate reports what is wrong with it
+	return settings.UpgradeStrategy, nil
 }
 
 // liveSet reads from the API server a MachineSet that is not in memory: it may be newer than that, and else its
