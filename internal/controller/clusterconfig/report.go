@@ -14,6 +14,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/cluster"
+	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
@@ -56,8 +57,6 @@ type Reporter struct {
 
 	// told is the reason of the last event; empty when none was needed since the operator started.
 	told string
-	// counted is the reason that the metric has.
-	counted string
 	// toldSettings are the settings that are known not to be followed.
 	toldSettings map[cluster.Notice]bool
 }
@@ -72,7 +71,7 @@ func NewReporter(
 }
 
 func (r *Reporter) report(ctx context.Context, s standing) error {
-	r.count(s)
+	metric.ClusterSupported.Set(s.supported, s.reason)
 	if err := r.tell(ctx, s); err != nil {
 		return err
 	}
@@ -82,18 +81,6 @@ func (r *Reporter) report(ctx context.Context, s standing) error {
 	}
 	return r.conditions.Set(ctx, metav1.Condition{Type: operatorcondition.ClusterSupported, Status: status,
 		Reason: s.reason, Message: s.message})
-}
-
-func (r *Reporter) count(s standing) {
-	value := 0.0
-	if s.supported {
-		value = 1
-	}
-	clusterSupported.WithLabelValues(s.reason).Set(value)
-	if r.counted != s.reason {
-		clusterSupported.DeleteLabelValues(r.counted)
-		r.counted = s.reason
-	}
 }
 
 // tell writes the event: a warning for each new reason, and a normal one when all is well again. What is well from the

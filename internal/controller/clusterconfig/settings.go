@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/internal/cluster"
+	"github.com/windows-machine-config/wmco/internal/controller/metric"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 // reportSettings tells of each setting that Windows nodes do not follow once: by an event on the operator's Deployment
 // and a line in the log. What is followed again, or is gone, is forgotten.
 func (r *Reporter) reportSettings(ctx context.Context, notices []cluster.Notice) error {
-	settingsNotFollowed.Set(float64(len(notices)))
+	metric.SettingsNotFollowed.Set(float64(len(notices)))
 	present := map[cluster.Notice]bool{}
 	var fresh []cluster.Notice
 	for _, notice := range notices {

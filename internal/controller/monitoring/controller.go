@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
 )
 
@@ -59,9 +60,8 @@ type Reconciler struct {
 	Conditions *operatorcondition.Writer
 	Clock      clock.WithTicker
 
-	// told is how it stood at the last event; zero when none was needed yet. counted is the reason that the metric has.
-	told    standing
-	counted string
+	// told is how it stood at the last event; zero when none was needed yet.
+	told standing
 	// unreachable is what was said of Nodes, by their UID.
 	unreachable map[string]string
 }
@@ -140,7 +140,7 @@ func (r *Reconciler) keepAddresses(ctx context.Context) (client.Object, error) {
 	if err := r.keepSlices(ctx, addresses); err != nil {
 		return nil, err
 	}
-	nodesMonitored.Set(float64(len(addresses)))
+	metric.NodesMonitored.Set(float64(len(addresses)))
 	list := endpoints(r.Namespace, addresses)
 	state, err := r.keep(ctx, list)
 	if state == ofOthers {

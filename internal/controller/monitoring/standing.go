@@ -3,13 +3,12 @@ package monitoring
 import (
 	"context"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
 )
 
@@ -25,20 +24,6 @@ const (
 	reasonOfOthers    = "ObjectOfOthers"
 	reasonUnreachable = "NodeNotMonitored"
 )
-
-var (
-	monitoringEnabled = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "wmco_monitoring_enabled",
-		Help: "1 when the cluster's Prometheus is set up to scrape Windows nodes, 0 when it is not; the reason says why. " +
-			"There is one series at a time.",
-	}, []string{"reason"})
-	nodesMonitored = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "wmco_nodes_monitored",
-		Help: "Windows nodes whose address is in the EndpointSlices of the Service windows-exporter.",
-	})
-)
-
-func init() { metrics.Registry.MustRegister(monitoringEnabled, nodesMonitored) }
 
 // standing is whether Windows nodes are monitored, and why not.
 type standing struct {
@@ -70,7 +55,7 @@ func blocked(on bool, object client.Object) standing {
 // report says how it stands: by the metric, the condition for OLM, and an event when it has changed. What is well from
 // the beginning is not worth an event.
 func (r *Reconciler) report(ctx context.Context, s standing) error {
-	r.count(s)
+	metric.MonitoringEnabled.Set(s.on, s.reason)
 	r.tell(ctx, s)
 	status := metav1.ConditionFalse
 	if s.on {
@@ -78,18 +63,6 @@ func (r *Reconciler) report(ctx context.Context, s standing) error {
 	}
 	return r.Conditions.Set(ctx, metav1.Condition{Type: operatorcondition.NodesMonitored, Status: status,
 		Reason: s.reason, Message: s.message})
-}
-
-func (r *Reconciler) count(s standing) {
-	value := 0.0
-	if s.on {
-		value = 1
-	}
-	monitoringEnabled.WithLabelValues(s.reason).Set(value)
-	if r.counted != s.reason {
-		monitoringEnabled.DeleteLabelValues(r.counted)
-		r.counted = s.reason
-	}
 }
 
 func (r *Reconciler) tell(ctx context.Context, s standing) {
