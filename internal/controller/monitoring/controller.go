@@ -1,12 +1,14 @@
-// Package monitoring lets the cluster's Prometheus find the exporters of Windows nodes. It owns the Service, the
-// EndpointSlices, the Endpoints, the ServiceMonitor and the PrometheusRule of these exporters, and no other object. It
-// reads Nodes and WindowsInstances, and never changes them.
+// Package monitoring lets the cluster's Prometheus find the exporters of Windows nodes and the operator itself, and says
+// what it records, alerts on and shows. It owns the Service, the EndpointSlices and the Endpoints of the exporters, two
+// ServiceMonitors, a PrometheusRule and the ConfigMap of a dashboard, and no other object. It reads Nodes and
+// WindowsInstances, and never changes them.
 package monitoring
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -36,12 +38,15 @@ import (
 // when an owner reference is taken away. How many EndpointSlices there are depends on the number of nodes.
 // +kubebuilder:rbac:groups="",namespace=system,resources=services;endpoints,resourceNames=windows-exporter,verbs=get;create;patch;update;delete
 // +kubebuilder:rbac:groups=discovery.k8s.io,namespace=system,resources=endpointslices,verbs=list;create;update;delete
-// +kubebuilder:rbac:groups=monitoring.coreos.com,namespace=system,resources=servicemonitors,resourceNames=windows-exporter,verbs=get;create;patch;update;delete
+// +kubebuilder:rbac:groups=monitoring.coreos.com,namespace=system,resources=servicemonitors,resourceNames=windows-exporter;windows-machine-config-operator,verbs=get;create;patch;update;delete
 // +kubebuilder:rbac:groups=monitoring.coreos.com,namespace=system,resources=prometheusrules,resourceNames=windows-prometheus-k8s-rules,verbs=get;create;patch;update;delete
+
+// The console reads dashboards from one namespace, where OLM makes no Role.
+// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=dashboard-windows-nodes,verbs=get;create;patch;update;delete
 
 const (
 	// interval is how often everything is looked at though no node has changed: the label of the namespace, the kinds of
-	// the prometheus-operator, and what others have done to the objects. A look costs six reads, and holds nothing in
+	// the prometheus-operator, and what others have done to the objects. A look costs eight reads, and holds nothing in
 	// memory.
 	interval = time.Minute
 	// gathering is how long changes of nodes are gathered: many come together.
@@ -103,22 +108,23 @@ func (r *Reconciler) look(ctx context.Context, namespace *corev1.Namespace) (sta
 	if err != nil {
 		return standing{}, err
 	}
-	monitor, recorded := serviceMonitor(r.Namespace), rules(r.Namespace)
+	asked := []kept{serviceMonitor(r.Namespace), operatorMonitor(r.Namespace), rules(r.Namespace), dashboard(namespace)}
 	if namespace.Labels[labelMonitoring] != "true" {
-		return unlabeled(r.Namespace), errors.Join(r.drop(ctx, monitor), r.drop(ctx, recorded))
+		return unlabeled(r.Namespace), r.dropAll(ctx, asked)
 	}
-	scraped, err := r.keep(ctx, monitor)
-	ruled, err2 := r.keep(ctx, recorded)
-	switch err := errors.Join(err, err2); {
+	states, err := r.keepAll(ctx, asked)
+	switch {
 	case err != nil:
 		return standing{}, err
-	case scraped == ofOthers:
-		return blocked(false, monitor.object), nil
-	case scraped == notServed, ruled == notServed:
+	case states[0] == ofOthers:
+		return blocked(false, asked[0].object), nil
+	case slices.Contains(states[:3], notServed): // the console need not be there
 		return monitoringNotServed(), nil
-	case ruled == ofOthers:
-		return blocked(true, recorded.object), nil
-	case listed != nil:
+	}
+	if i := slices.Index(states, ofOthers); i >= 0 {
+		return blocked(true, asked[i].object), nil
+	}
+	if listed != nil {
 		return blocked(true, listed), nil
 	}
 	return enabled(), nil
