@@ -10,6 +10,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/cluster"
 	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 )
 
 const (
@@ -43,7 +44,7 @@ func (r *Reporter) reportSettings(ctx context.Context, notices []cluster.Notice)
 }
 
 func (r *Reporter) tellSettings(ctx context.Context, notices []cluster.Notice) error {
-	deployment, err := r.deployment(ctx)
+	deployment, err := recorder.Operator(ctx, r.live, r.namespace)
 	if err != nil {
 		return err
 	}

@@ -11,11 +11,9 @@ import (
 	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -23,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/gather"
 	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
 )
@@ -44,14 +43,10 @@ import (
 // The console reads dashboards from one namespace, where OLM makes no Role.
 // +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=dashboard-windows-nodes,verbs=get;create;patch;update;delete
 
-const (
-	// interval is how often everything is looked at though no node has changed: the label of the namespace, the kinds of
-	// the prometheus-operator, and what others have done to the objects. A look costs eight reads, and holds nothing in
-	// memory.
-	interval = time.Minute
-	// gathering is how long changes of nodes are gathered: many come together.
-	gathering = 300 * time.Millisecond
-)
+// interval is how often everything is looked at though no node has changed: the label of the namespace, the kinds of
+// the prometheus-operator, and what others have done to the objects. A look costs eight reads, and holds nothing in
+// memory.
+const interval = time.Minute
 
 // Reconciler keeps the objects. Only one goroutine may use it.
 type Reconciler struct {
@@ -83,7 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	s, err := r.look(ctx, namespace)
 	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: gathering}, nil // somebody else has written meanwhile
+		return ctrl.Result{RequeueAfter: gather.Least}, nil // somebody else has written meanwhile
 	}
 	if err != nil {
 		return ctrl.Result{}, err
@@ -184,17 +179,4 @@ func (r *Reconciler) keepSlices(ctx context.Context, addresses []address) error 
 		}
 	}
 	return nil
-}
-
-// deployment is what events are about. Where the operator is run by something else they have its name all the same:
-// people look for it.
-func (r *Reconciler) deployment(ctx context.Context) *appsv1.Deployment {
-	found := &appsv1.Deployment{}
-	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: manager}, found); err != nil {
-		return &appsv1.Deployment{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
-			ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: manager},
-		}
-	}
-	return found
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
+	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 )
 
 // labelMonitoring on the operator's namespace, set to "true", has the cluster's Prometheus read monitors there.
@@ -56,7 +57,9 @@ func blocked(on bool, object client.Object) standing {
 // the beginning is not worth an event.
 func (r *Reconciler) report(ctx context.Context, s standing) error {
 	metric.MonitoringEnabled.Set(s.on, s.reason)
-	r.tell(ctx, s)
+	if err := r.tell(ctx, s); err != nil {
+		return err
+	}
 	status := metav1.ConditionFalse
 	if s.on {
 		status = metav1.ConditionTrue
@@ -65,9 +68,13 @@ func (r *Reconciler) report(ctx context.Context, s standing) error {
 		Reason: s.reason, Message: s.message})
 }
 
-func (r *Reconciler) tell(ctx context.Context, s standing) {
+func (r *Reconciler) tell(ctx context.Context, s standing) error {
 	if s == r.told || s == enabled() && r.told == (standing{}) {
-		return
+		return nil
+	}
+	deployment, err := recorder.Operator(ctx, r.Live, r.Namespace)
+	if err != nil {
+		return err
 	}
 	r.told = s
 	log.FromContext(ctx).Info("monitoring of Windows nodes", "monitored", s.on, "reason", s.reason,
@@ -79,7 +86,8 @@ func (r *Reconciler) tell(ctx context.Context, s standing) {
 	case !s.on:
 		reason, message = reasonDisabled, s.message+" Nodes work all the same."
 	}
-	r.Events.Eventf(r.deployment(ctx), nil, eventType, reason, "Monitor", "%s", message)
+	r.Events.Eventf(deployment, nil, eventType, reason, "Monitor", "%s", message)
+	return nil
 }
 
 // tellUnreachable says once of each node in service why its exporter cannot be scraped.
