@@ -208,6 +208,7 @@ fresh: ## Check generated files, format and documents.
 	  [[ -z "$$unformatted" ]] || { printf 'not formatted, run make fmt:\n%s\n' "$$unformatted" >&2; exit 1; }
 	@go run ./hack/requirements -check
 	@go run ./hack/support -check
+	@go run ./hack/metrics -check
 	@go run ./hack/verified -check
 	@go run ./hack/style
 	@cd hack/powershell && CGO_ENABLED=0 go run . ../../internal/userdata/testdata/*.ps1
@@ -242,7 +243,7 @@ vulncheck: $(GOVULNCHECK) ## Look for known vulnerabilities in code that operato
 ##### Write
 
 .PHONY: generate
-generate: $(CONTROLLER_GEN) ## Write generated files: deepcopy, CRDs, RBAC, the OLM bundle, the tests in docs/requirements.md, the tables in docs/support.md and docs/verified.md.
+generate: $(CONTROLLER_GEN) ## Write generated files: deepcopy, CRDs, RBAC, the OLM bundle, the tests in docs/requirements.md, the tables in docs/support.md, docs/monitoring.md and docs/verified.md, the dashboard for Grafana.
 	@$(CONTROLLER_GEN) object paths=./api/...
 	@$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=deploy/crd
 	@$(CONTROLLER_GEN) rbac:roleName=windows-machine-config-operator \
@@ -250,6 +251,7 @@ generate: $(CONTROLLER_GEN) ## Write generated files: deepcopy, CRDs, RBAC, the 
 	@go run ./hack/bundle -version "$(VERSION)"
 	@go run ./hack/requirements
 	@go run ./hack/support
+	@go run ./hack/metrics
 	@go run ./hack/verified
 
 .PHONY: siblings

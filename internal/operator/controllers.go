@@ -17,6 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/desired"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/controller/monitoring"
 	"github.com/windows-machine-config/wmco/internal/controller/nodecondition"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
@@ -41,7 +42,7 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool := remote.NewPool(&remote.Dialer{Dial: c.Dial, Clock: c.Clock, LegacyAlgorithms: c.LegacyAlgorithms})
+	pool := remote.NewPool(&remote.Dialer{Dial: c.Dial, Clock: c.Clock, LegacyAlgorithms: c.LegacyAlgorithms, Traffic: metric.Traffic{}})
 	eventRecorder := recorder.Bounded(mgr.GetEventRecorder("windows-machine-config-operator"))
 	changed := newNotices()
 	machinesChanged, instancesChanged := changed.reader(), changed.reader()
@@ -95,6 +96,7 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 		func() error { return disruptions.SetupWithManager(mgr) },
 		func() error { return c.addNodeControllers(mgr, eventRecorder, conditions) },
 		func() error { return mgr.Add(changed) },
+		func() error { return mgr.Add(&metric.Instances{Client: mgr.GetClient(), Namespace: c.Namespace}) },
 		func() error { return mgr.Add(machineAPI) },
 		func() error { return mgr.Add(policies) },
 	)

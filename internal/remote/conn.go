@@ -9,9 +9,26 @@ import (
 // greetingLimit is how much of what a server says first is kept to tell SSH from other protocols.
 const greetingLimit = 4096
 
-// monitoredConn counts what is received, and keeps the beginning until the handshake is over.
+// Traffic counts what goes to hosts. Many goroutines call it.
+type Traffic interface {
+	// Connected counts a connection that is logged in.
+	Connected()
+	// Opened counts a session: a run of a program, or file transfers.
+	Opened()
+	// Sent counts bytes as they are on the wire.
+	Sent(bytes int)
+}
+
+type uncounted struct{}
+
+func (uncounted) Connected() {}
+func (uncounted) Opened()    {}
+func (uncounted) Sent(int)   {}
+
+// monitoredConn counts what is sent and received, and keeps the beginning until the handshake is over.
 type monitoredConn struct {
 	net.Conn
+	traffic Traffic
 
 	mu       sync.Mutex
 	received int64
@@ -27,6 +44,12 @@ func (c *monitoredConn) Read(p []byte) (int, error) {
 	if room := greetingLimit - len(c.greeting); !c.settled && room > 0 {
 		c.greeting = append(c.greeting, p[:min(n, room)]...)
 	}
+	return n, err
+}
+
+func (c *monitoredConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.traffic.Sent(n)
 	return n, err
 }
 

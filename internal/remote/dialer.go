@@ -58,6 +58,8 @@ type Dialer struct {
 	// LegacyAlgorithms are SSH algorithms that are allowed besides the modern ones, as ParseLegacyAlgorithms reads them.
 	// Others are ignored.
 	LegacyAlgorithms []string
+	// Traffic counts what goes to hosts; nil counts nothing.
+	Traffic Traffic
 	// Rand makes names of temporary files; nil means crypto/rand.
 	Rand io.Reader
 }
@@ -70,6 +72,9 @@ func (d *Dialer) withDefaults() *Dialer {
 	}
 	if out.Clock == nil {
 		out.Clock = clock.RealClock{}
+	}
+	if out.Traffic == nil {
+		out.Traffic = uncounted{}
 	}
 	if out.Rand == nil {
 		out.Rand = rand.Reader
@@ -102,7 +107,7 @@ func (d *Dialer) Connect(ctx context.Context, target Target) (*Connection, error
 			return nil, err
 		}
 	}
-	conn := &monitoredConn{Conn: raw}
+	conn := &monitoredConn{Conn: raw, traffic: d.Traffic}
 	h := &handshake{target: target, conn: conn}
 	client, err := h.run(ctx, d)
 	if err != nil {
@@ -110,6 +115,7 @@ func (d *Dialer) Connect(ctx context.Context, target Target) (*Connection, error
 		return nil, err
 	}
 	conn.settle()
+	d.Traffic.Connected()
 	return newConnection(d, target, conn, client, h.presented()), nil
 }
 

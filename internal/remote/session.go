@@ -31,6 +31,7 @@ func (c *Connection) open(ctx context.Context) (*session, error) {
 		}
 		return nil, c.verdict(ctx, err, c.refused)
 	}
+	c.conn.traffic.Opened()
 	out := &session{Session: s, stderr: &tail{}}
 	s.Stderr = out.stderr
 	if out.stdout, err = s.StdoutPipe(); err != nil {

@@ -1,6 +1,6 @@
-// Package prometheus evaluates the recording rules for Windows nodes, and the labels of their series, with the real
-// Prometheus. It is a module of its own,
-// because Prometheus is a large one, and reads the rules from a file that a test of the operator keeps up to date.
+// Package prometheus evaluates the recording rules and alerts for Windows nodes, the labels of their series, and the
+// queries of the dashboards, with the real Prometheus. It is a module of its own, because Prometheus is a large one, and
+// reads all that from files that tests of the operator keep up to date.
 package prometheus
 
 import (
@@ -86,7 +86,7 @@ type monitored struct {
 	records []string
 }
 
-func newMonitored(t *testing.T) *monitored {
+func newMonitored(t *testing.T, more ...string) *monitored {
 	t.Helper()
 	data, err := os.ReadFile(rulesFile)
 	if err != nil {
@@ -94,7 +94,7 @@ func newMonitored(t *testing.T) *monitored {
 	}
 	const target = `job="windows-exporter",instance="win-a",node="win-a",endpoint="metrics",service="windows-exporter"`
 	series := strings.NewReplacer("TARGET", target+`,namespace="openshift-windows-machine-config-operator"`,
-		"POD", target+`,namespace="shop"`).Replace(exporter)
+		"POD", target+`,namespace="shop"`).Replace(exporter + strings.Join(more, ""))
 	m := &monitored{T: t, storage: promqltest.LoadedStorage(t, series), end: time.Unix(0, 0).Add(minutes * time.Minute),
 		engine: promqltest.NewTestEngine(t, false, 0, promqltest.DefaultMaxSamplesPerQuery)}
 	t.Cleanup(func() { m.storage.Close() })
@@ -114,6 +114,9 @@ func parse(t *testing.T, file string) (parsed []*rules.RecordingRule) {
 	}
 	for _, group := range groups.Groups {
 		for _, rule := range group.Rules {
+			if rule.Record == "" {
+				continue // an alert
+			}
 			expr, err := parser.ParseExpr(rule.Expr)
 			if err != nil {
 				t.Fatalf("%s: %v", rule.Record, err)

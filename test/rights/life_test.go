@@ -215,7 +215,8 @@ func (l lab) scrape(address string) {
 	l.must(err)
 	l.eventually("metrics are served to who may read them", func(ctx context.Context) (bool, error) {
 		status, body, err := get(ctx, "https://"+address+"/metrics", config)
-		return err == nil && status == http.StatusOK && strings.Contains(body, "wmco_nodes_outdated"), nil
+		return err == nil && status == http.StatusOK && strings.Contains(body, "wmco_nodes_outdated") &&
+			strings.Contains(body, "wmco_instance_info{"), nil
 	})
 	for name, stranger := range map[string]*rest.Config{"nobody": {},
 		"somebody with a made-up token": {BearerToken: "made-up"}} {

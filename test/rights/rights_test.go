@@ -47,6 +47,8 @@ var notExercised = map[string]string{
 	"update prometheusrules.monitoring.coreos.com" + ownNamespace:                   adopts,
 	"update services" + ownNamespace:                                                adopts,
 	"delete services" + ownNamespace:                                                newOwner,
+	"update configmaps named dashboard-windows-nodes":                               adopts,
+	"delete configmaps named dashboard-windows-nodes":                               offAgain,
 	"delete endpoints" + ownNamespace:                                               newOwner,
 	"patch nodes/status":                                                            "says that an agent is silent, after 15 minutes: internal/controller/nodecondition",
 }

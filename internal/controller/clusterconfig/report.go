@@ -2,11 +2,8 @@ package clusterconfig
 
 import (
 	"context"
-	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,16 +11,15 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/cluster"
+	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
+	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
 // +kubebuilder:rbac:groups=apps,namespace=system,resources=deployments,resourceNames=windows-machine-config-operator,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
-
-// deploymentName is the operator's own Deployment, in its own namespace.
-const deploymentName = "windows-machine-config-operator"
 
 // standing is whether the operator can serve the cluster.
 type standing struct {
@@ -56,8 +52,6 @@ type Reporter struct {
 
 	// told is the reason of the last event; empty when none was needed since the operator started.
 	told string
-	// counted is the reason that the metric has.
-	counted string
 	// toldSettings are the settings that are known not to be followed.
 	toldSettings map[cluster.Notice]bool
 }
@@ -65,14 +59,14 @@ type Reporter struct {
 // NewReporter makes a reporter. live reads the API server itself; namespace is the operator's own, line its release
 // line.
 func NewReporter(
-	live client.Reader, recorder events.EventRecorder, conditions *operatorcondition.Writer, namespace string,
+	live client.Reader, events events.EventRecorder, conditions *operatorcondition.Writer, namespace string,
 	line support.ReleaseLine,
 ) *Reporter {
-	return &Reporter{live: live, events: recorder, conditions: conditions, namespace: namespace, line: line}
+	return &Reporter{live: live, events: events, conditions: conditions, namespace: namespace, line: line}
 }
 
 func (r *Reporter) report(ctx context.Context, s standing) error {
-	r.count(s)
+	metric.ClusterSupported.Set(s.supported, s.reason)
 	if err := r.tell(ctx, s); err != nil {
 		return err
 	}
@@ -82,18 +76,6 @@ func (r *Reporter) report(ctx context.Context, s standing) error {
 	}
 	return r.conditions.Set(ctx, metav1.Condition{Type: operatorcondition.ClusterSupported, Status: status,
 		Reason: s.reason, Message: s.message})
-}
-
-func (r *Reporter) count(s standing) {
-	value := 0.0
-	if s.supported {
-		value = 1
-	}
-	clusterSupported.WithLabelValues(s.reason).Set(value)
-	if r.counted != s.reason {
-		clusterSupported.DeleteLabelValues(r.counted)
-		r.counted = s.reason
-	}
 }
 
 // tell writes the event: a warning for each new reason, and a normal one when all is well again. What is well from the
@@ -107,7 +89,7 @@ func (r *Reporter) tell(ctx context.Context, s standing) error {
 	if reason == r.told || s.supported && r.told == "" {
 		return nil
 	}
-	deployment, err := r.deployment(ctx)
+	deployment, err := recorder.Operator(ctx, r.live, r.namespace)
 	if err != nil {
 		return err
 	}
@@ -116,20 +98,4 @@ func (r *Reporter) tell(ctx context.Context, s standing) error {
 		reason, "message", s.message)
 	r.events.Eventf(deployment, nil, eventType, reason, "CheckCluster", "%s", message)
 	return nil
-}
-
-// deployment is what events are about. Where the operator is run by something else they have its name all the same:
-// people look for it.
-func (r *Reporter) deployment(ctx context.Context) (*appsv1.Deployment, error) {
-	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: deploymentName}}
-	name := client.ObjectKeyFromObject(deployment)
-	found := &appsv1.Deployment{}
-	switch err := r.live.Get(ctx, name, found); {
-	case err == nil:
-		return found, nil
-	case apierrors.IsNotFound(err):
-		return deployment, nil
-	default:
-		return nil, fmt.Errorf("read Deployment %s, the operator's own, for an event about it: %w", name, err)
-	}
 }

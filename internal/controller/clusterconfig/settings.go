@@ -9,6 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/internal/cluster"
+	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 )
 
 const (
@@ -22,7 +24,7 @@ const (
 // reportSettings tells of each setting that Windows nodes do not follow once: by an event on the operator's Deployment
 // and a line in the log. What is followed again, or is gone, is forgotten.
 func (r *Reporter) reportSettings(ctx context.Context, notices []cluster.Notice) error {
-	settingsNotFollowed.Set(float64(len(notices)))
+	metric.SettingsNotFollowed.Set(float64(len(notices)))
 	present := map[cluster.Notice]bool{}
 	var fresh []cluster.Notice
 	for _, notice := range notices {
@@ -42,7 +44,7 @@ func (r *Reporter) reportSettings(ctx context.Context, notices []cluster.Notice)
 }
 
 func (r *Reporter) tellSettings(ctx context.Context, notices []cluster.Notice) error {
-	deployment, err := r.deployment(ctx)
+	deployment, err := recorder.Operator(ctx, r.live, r.namespace)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/windows-machine-config/wmco/internal/cluster"
+	"github.com/windows-machine-config/wmco/internal/controller/metric"
 )
 
 // notice returns one on a mirror of a set.
@@ -31,11 +32,11 @@ func (r *trial) follows(t *testing.T, notices ...cluster.Notice) []string {
 	for len(r.recorder.Events) > 0 {
 		recorded = append(recorded, <-r.recorder.Events)
 	}
-	var metric dto.Metric
-	if err := settingsNotFollowed.Write(&metric); err != nil {
+	var written dto.Metric
+	if err := metric.SettingsNotFollowed.Write(&written); err != nil {
 		t.Fatal(err)
 	}
-	if got := metric.GetGauge().GetValue(); got != float64(len(notices)) {
+	if got := written.GetGauge().GetValue(); got != float64(len(notices)) {
 		t.Errorf("the metric is %v, want %d", got, len(notices))
 	}
 	return recorded

@@ -15,6 +15,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/fleet"
+	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/policy"
 	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
@@ -250,7 +251,7 @@ func (b *book) tell() {
 		if g.toldFailed[id] {
 			continue
 		}
-		disruptionsFailed.WithLabelValues(string(failed.Cause)).Inc()
+		metric.DisruptionsFailed.Of(string(failed.Cause)).Inc()
 		for _, e := range disruptionFailed(b.policy, b.situation.Instance(failed.Instance), failed) {
 			recorder.Emit(g.Events, e)
 		}

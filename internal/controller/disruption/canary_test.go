@@ -5,11 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
@@ -87,7 +89,7 @@ func TestSettingsThatFailOnOneNodeAreNotTriedOnOthers(t *testing.T) {
 	if told := one.events("DisruptionsStopped"); len(told) != 1 {
 		t.Errorf("events %q", told)
 	}
-	if metric(t, "wmco_upgrade_stopped") != 1 {
+	if metric(t, "wmco_upgrade_stopped") != 1 || label(t, "wmco_upgrade_stopped") != v1alpha1.ReasonCanaryFailed {
 		t.Error("the metric does not tell of it")
 	}
 	refused(one, second, v1alpha1.ReasonCanaryFailed)
@@ -147,4 +149,18 @@ func TestTheEntryOfANodeSaysWhichSettingsItIsBroughtTo(t *testing.T) {
 	if list := w.policy().Status.Disruptions; len(list) != 1 || list[0].Configuration != settingsCorrected {
 		t.Errorf("listed are %+v", list)
 	}
+}
+
+// label returns the value of the label of a metric with one series.
+func label(t *testing.T, name string) string {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == name })
+	if i < 0 || len(families[i].GetMetric()) != 1 {
+		t.Fatalf("%s has not one series", name)
+	}
+	return families[i].GetMetric()[0].GetLabel()[0].GetValue()
 }

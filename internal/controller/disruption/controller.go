@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
 	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
 )
@@ -102,13 +103,11 @@ func (g *PolicyGate) review(ctx context.Context) (reviewed *book, err error) {
 // count sets the metrics that say how it is.
 func count(b *book) {
 	status := b.policy.Status
-	nodesDisrupted.Set(float64(len(status.Disruptions) - stillFailed(b)))
-	nodesOutdated.Set(float64(status.Nodes - status.Updated))
-	stopped := 0.0
-	if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionStopped) {
-		stopped = 1
+	metric.NodesDisrupted.Set(float64(len(status.Disruptions) - stillFailed(b)))
+	metric.NodesOutdated.Set(float64(status.Nodes - status.Updated))
+	if stopped := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionStopped); stopped != nil {
+		metric.UpgradeStopped.Set(stopped.Status == metav1.ConditionTrue, stopped.Reason)
 	}
-	upgradeStopped.Set(stopped)
 }
 
 // stillFailed counts the disruptions on the list that have failed.

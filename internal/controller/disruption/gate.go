@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/policy"
 	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
@@ -181,7 +182,7 @@ func (g *PolicyGate) decide(ctx context.Context, request disturbance.Request) (d
 	if err := book.write(ctx); err != nil {
 		return disturbance.Decision{}, err
 	}
-	disruptionsStarted.WithLabelValues(string(entry.Cause)).Inc()
+	metric.DisruptionsStarted.Of(string(entry.Cause)).Inc()
 	recorder.Emit(g.Events, started(book.policy, book.situation.Instance(entry.Instance), entry))
 	return decision, nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/places"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
@@ -117,7 +118,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 		if r.superseded(ctx, instance) {
 			return ctrl.Result{}, r.standBack(ctx, rooms, s, instance)
 		}
-		o := phase.run(pass, s)
+		o := r.timed(pass, phase, s)
 		if o == nil {
 			continue
 		}
@@ -138,6 +139,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 		return rooms.renew.lookAgain(s, r.whenBlocked(ctx, rooms.events, s)), nil
 	}
 	s.Session.Attempts, s.Session.Waiting, s.Finished = 0, "", true
+	metric.Attempts.Of(metric.Done).Inc()
 	return rooms.renew.lookAgain(s, ctrl.Result{}), nil
 }
 
@@ -161,10 +163,13 @@ func (r *Reconciler) whenBlocked(ctx context.Context, events event.Recorder, s *
 	logger := log.FromContext(ctx).WithValues("phase", o.Phase, "reason", o.Reason)
 	if !o.Outcome.IsFailure() {
 		s.Session.Attempts = 0
+		metric.Attempts.Of(metric.Waiting).Inc()
 		logger.V(1).Info(o.Message)
 		return ctrl.Result{RequeueAfter: o.After}
 	}
 	s.Session.Attempts++
+	metric.Attempts.Of(metric.Failed).Inc()
+	metric.AttemptsFailed.Of(o.Reason).Inc()
 	delay := retryDelay(s.Session.Attempts, r.Jitter())
 	logger.Info(o.Message, "retryAfter", delay.String())
 	if o.After > 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/places"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/metric"
 )
 
 // PassLimit is how long one pass over an instance may take. What a pass waits for has limits of its own, but one after
@@ -52,6 +53,19 @@ func tookTooLong(o *obstacle.Obstacle) *obstacle.Obstacle {
 			int(PassLimit.Hours())),
 		Next: "The operator tries again; completed steps are not repeated. Check the host's load, its disk, and its network.",
 	}
+}
+
+// leastWork is how long a phase takes at least if it does something: with less it has only looked at what is in memory.
+const leastWork = 100 * time.Millisecond
+
+// timed runs a phase, and measures it.
+func (r *Reconciler) timed(ctx context.Context, p phase, s *scope.Scope) *obstacle.Obstacle {
+	begin := r.Clock.Now()
+	o := p.run(ctx, s)
+	if took := r.Clock.Since(begin); took >= leastWork {
+		metric.PhaseDuration.Of(p.name).Observe(took.Seconds())
+	}
+	return o
 }
 
 // takePlace reports whether the host may be worked on now: see package places. What can be done without a connection

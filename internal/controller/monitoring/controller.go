@@ -1,19 +1,19 @@
-// Package monitoring lets the cluster's Prometheus find the exporters of Windows nodes. It owns the Service, the
-// EndpointSlices, the Endpoints, the ServiceMonitor and the PrometheusRule of these exporters, and no other object. It
-// reads Nodes and WindowsInstances, and never changes them.
+// Package monitoring lets the cluster's Prometheus find the exporters of Windows nodes and the operator itself, and says
+// what it records, alerts on and shows. It owns the Service, the EndpointSlices and the Endpoints of the exporters, two
+// ServiceMonitors, a PrometheusRule and the ConfigMap of a dashboard, and no other object. It reads Nodes and
+// WindowsInstances, and never changes them.
 package monitoring
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/gather"
+	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
 )
 
@@ -35,17 +37,16 @@ import (
 // when an owner reference is taken away. How many EndpointSlices there are depends on the number of nodes.
 // +kubebuilder:rbac:groups="",namespace=system,resources=services;endpoints,resourceNames=windows-exporter,verbs=get;create;patch;update;delete
 // +kubebuilder:rbac:groups=discovery.k8s.io,namespace=system,resources=endpointslices,verbs=list;create;update;delete
-// +kubebuilder:rbac:groups=monitoring.coreos.com,namespace=system,resources=servicemonitors,resourceNames=windows-exporter,verbs=get;create;patch;update;delete
+// +kubebuilder:rbac:groups=monitoring.coreos.com,namespace=system,resources=servicemonitors,resourceNames=windows-exporter;windows-machine-config-operator,verbs=get;create;patch;update;delete
 // +kubebuilder:rbac:groups=monitoring.coreos.com,namespace=system,resources=prometheusrules,resourceNames=windows-prometheus-k8s-rules,verbs=get;create;patch;update;delete
 
-const (
-	// interval is how often everything is looked at though no node has changed: the label of the namespace, the kinds of
-	// the prometheus-operator, and what others have done to the objects. A look costs six reads, and holds nothing in
-	// memory.
-	interval = time.Minute
-	// gathering is how long changes of nodes are gathered: many come together.
-	gathering = 300 * time.Millisecond
-)
+// The console reads dashboards from one namespace, where OLM makes no Role.
+// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=dashboard-windows-nodes,verbs=get;create;patch;update;delete
+
+// interval is how often everything is looked at though no node has changed: the label of the namespace, the kinds of
+// the prometheus-operator, and what others have done to the objects. A look costs eight reads, and holds nothing in
+// memory.
+const interval = time.Minute
 
 // Reconciler keeps the objects. Only one goroutine may use it.
 type Reconciler struct {
@@ -59,9 +60,8 @@ type Reconciler struct {
 	Conditions *operatorcondition.Writer
 	Clock      clock.WithTicker
 
-	// told is how it stood at the last event; zero when none was needed yet. counted is the reason that the metric has.
-	told    standing
-	counted string
+	// told is how it stood at the last event; zero when none was needed yet.
+	told standing
 	// unreachable is what was said of Nodes, by their UID.
 	unreachable map[string]string
 }
@@ -78,7 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	s, err := r.look(ctx, namespace)
 	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: gathering}, nil // somebody else has written meanwhile
+		return ctrl.Result{RequeueAfter: gather.Least}, nil // somebody else has written meanwhile
 	}
 	if err != nil {
 		return ctrl.Result{}, err
@@ -103,22 +103,23 @@ func (r *Reconciler) look(ctx context.Context, namespace *corev1.Namespace) (sta
 	if err != nil {
 		return standing{}, err
 	}
-	monitor, recorded := serviceMonitor(r.Namespace), rules(r.Namespace)
+	asked := []kept{serviceMonitor(r.Namespace), operatorMonitor(r.Namespace), rules(r.Namespace), dashboard(namespace)}
 	if namespace.Labels[labelMonitoring] != "true" {
-		return unlabeled(r.Namespace), errors.Join(r.drop(ctx, monitor), r.drop(ctx, recorded))
+		return unlabeled(r.Namespace), r.dropAll(ctx, asked)
 	}
-	scraped, err := r.keep(ctx, monitor)
-	ruled, err2 := r.keep(ctx, recorded)
-	switch err := errors.Join(err, err2); {
+	states, err := r.keepAll(ctx, asked)
+	switch {
 	case err != nil:
 		return standing{}, err
-	case scraped == ofOthers:
-		return blocked(false, monitor.object), nil
-	case scraped == notServed, ruled == notServed:
+	case states[0] == ofOthers:
+		return blocked(false, asked[0].object), nil
+	case slices.Contains(states[:3], notServed): // the console need not be there
 		return monitoringNotServed(), nil
-	case ruled == ofOthers:
-		return blocked(true, recorded.object), nil
-	case listed != nil:
+	}
+	if i := slices.Index(states, ofOthers); i >= 0 {
+		return blocked(true, asked[i].object), nil
+	}
+	if listed != nil {
 		return blocked(true, listed), nil
 	}
 	return enabled(), nil
@@ -140,7 +141,7 @@ func (r *Reconciler) keepAddresses(ctx context.Context) (client.Object, error) {
 	if err := r.keepSlices(ctx, addresses); err != nil {
 		return nil, err
 	}
-	nodesMonitored.Set(float64(len(addresses)))
+	metric.NodesMonitored.Set(float64(len(addresses)))
 	list := endpoints(r.Namespace, addresses)
 	state, err := r.keep(ctx, list)
 	if state == ofOthers {
@@ -178,17 +179,4 @@ func (r *Reconciler) keepSlices(ctx context.Context, addresses []address) error 
 		}
 	}
 	return nil
-}
-
-// deployment is what events are about. Where the operator is run by something else they have its name all the same:
-// people look for it.
-func (r *Reconciler) deployment(ctx context.Context) *appsv1.Deployment {
-	found := &appsv1.Deployment{}
-	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: manager}, found); err != nil {
-		return &appsv1.Deployment{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
-			ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: manager},
-		}
-	}
-	return found
 }

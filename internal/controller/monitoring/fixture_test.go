@@ -89,7 +89,10 @@ func (f *fixture) clear() {
 	monitor := empty("ServiceMonitor")
 	monitor.SetNamespace(f.namespace)
 	monitor.SetName(monitoring.Name)
-	for _, o := range []client.Object{&corev1.Service{ObjectMeta: object}, rules, monitor,
+	own := monitor.DeepCopy()
+	own.SetName(monitoring.OperatorName)
+	shown := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: monitoring.DashboardNamespace, Name: monitoring.DashboardName}}
+	for _, o := range []client.Object{&corev1.Service{ObjectMeta: object}, rules, monitor, own, shown,
 		&corev1.Endpoints{ObjectMeta: object}} { //nolint:staticcheck // Prometheus reads them
 		if err := client.IgnoreNotFound(f.admin.Delete(ctx, o)); err != nil {
 			f.Error(err)

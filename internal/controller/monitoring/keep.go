@@ -3,6 +3,7 @@ package monitoring
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -93,6 +94,24 @@ func (r *Reconciler) create(ctx context.Context, k kept) (outcome, error) {
 	}
 	log.FromContext(ctx).Info("created", "object", named(k.object))
 	return inPlace, nil
+}
+
+// keepAll makes or corrects objects, all that it can.
+func (r *Reconciler) keepAll(ctx context.Context, all []kept) ([]outcome, error) {
+	states, errs := make([]outcome, len(all)), make([]error, len(all))
+	for i, k := range all {
+		states[i], errs[i] = r.keep(ctx, k)
+	}
+	return states, errors.Join(errs...)
+}
+
+// dropAll deletes objects, all that it can.
+func (r *Reconciler) dropAll(ctx context.Context, all []kept) error {
+	var errs []error
+	for _, k := range all {
+		errs = append(errs, r.drop(ctx, k))
+	}
+	return errors.Join(errs...)
 }
 
 // drop deletes the object if it is the operator's.

@@ -147,12 +147,12 @@ func serviceMonitorSpec(namespace string) map[string]any {
 	}
 }
 
-// rules return the recording rules.
+// rules return the recording rules and the alerts.
 func rules(namespace string) kept {
 	return kept{
 		object: ofKind(ruleKind, namespace, RulesName),
 		fill: func(object client.Object) {
-			fillSpec(object, rulesSpec())
+			fillSpec(object, rulesSpec(namespace))
 			setLabels(object, map[string]string{"prometheus": "k8s", "role": "alert-rules"})
 		},
 		older: func(object client.Object) bool {

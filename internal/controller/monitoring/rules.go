@@ -100,10 +100,13 @@ func volume(expr string) string {
 		`, "device", "/$1", "volume", "(.+)"))`
 }
 
-func rulesSpec() map[string]any {
+func rulesSpec(namespace string) map[string]any {
 	var list []any
 	for _, r := range recordings() {
 		list = append(list, map[string]any{"record": r.record, "expr": r.expr})
 	}
-	return map[string]any{"groups": []any{map[string]any{"name": ruleGroup, "rules": list}}}
+	return map[string]any{"groups": []any{
+		map[string]any{"name": ruleGroup, "rules": list},
+		map[string]any{"name": alertGroup, "rules": alertRules(namespace)},
+	}}
 }

@@ -14,8 +14,9 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // lab/prometheus reads both files with the real Prometheus.
 func TestTheFilesAreThoseThatPrometheusWasTestedWith(t *testing.T) {
 	for name, spec := range map[string]map[string]any{
-		"rules.yaml":          rulesSpec(),
-		"servicemonitor.yaml": serviceMonitorSpec("openshift-windows-machine-config-operator"),
+		"operatormonitor.yaml": operatorMonitorSpec("openshift-windows-machine-config-operator"),
+		"rules.yaml":           rulesSpec("openshift-windows-machine-config-operator"),
+		"servicemonitor.yaml":  serviceMonitorSpec("openshift-windows-machine-config-operator"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := yaml.Marshal(spec)
@@ -24,7 +25,7 @@ func TestTheFilesAreThoseThatPrometheusWasTestedWith(t *testing.T) {
 			}
 			path := filepath.Join("..", "..", "..", "lab", "prometheus", "testdata", name)
 			if *update {
-				if err := os.WriteFile(path, got, 0o600); err != nil {
+				if err := os.WriteFile(path, got, 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -33,6 +34,19 @@ func TestTheFilesAreThoseThatPrometheusWasTestedWith(t *testing.T) {
 				t.Errorf("%s differs (error %v): run go test with -update, and then the tests of lab/prometheus", path, err)
 			}
 		})
+	}
+}
+
+func TestTheDashboardIsTheOneThatPrometheusWasTestedWith(t *testing.T) {
+	path := filepath.Join("..", "..", "..", "lab", "prometheus", "testdata", "dashboard.json")
+	if *update {
+		if err := os.WriteFile(path, consoleDashboard(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil || string(consoleDashboard()) != string(want) {
+		t.Errorf("%s differs (error %v): run go test with -update, and then the tests of lab/prometheus", path, err)
 	}
 }
 

@@ -3,14 +3,14 @@ package monitoring
 import (
 	"context"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
+	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 )
 
 // labelMonitoring on the operator's namespace, set to "true", has the cluster's Prometheus read monitors there.
@@ -25,20 +25,6 @@ const (
 	reasonOfOthers    = "ObjectOfOthers"
 	reasonUnreachable = "NodeNotMonitored"
 )
-
-var (
-	monitoringEnabled = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "wmco_monitoring_enabled",
-		Help: "1 when the cluster's Prometheus is set up to scrape Windows nodes, 0 when it is not; the reason says why. " +
-			"There is one series at a time.",
-	}, []string{"reason"})
-	nodesMonitored = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "wmco_nodes_monitored",
-		Help: "Windows nodes whose address is in the EndpointSlices of the Service windows-exporter.",
-	})
-)
-
-func init() { metrics.Registry.MustRegister(monitoringEnabled, nodesMonitored) }
 
 // standing is whether Windows nodes are monitored, and why not.
 type standing struct {
@@ -70,8 +56,10 @@ func blocked(on bool, object client.Object) standing {
 // report says how it stands: by the metric, the condition for OLM, and an event when it has changed. What is well from
 // the beginning is not worth an event.
 func (r *Reconciler) report(ctx context.Context, s standing) error {
-	r.count(s)
-	r.tell(ctx, s)
+	metric.MonitoringEnabled.Set(s.on, s.reason)
+	if err := r.tell(ctx, s); err != nil {
+		return err
+	}
 	status := metav1.ConditionFalse
 	if s.on {
 		status = metav1.ConditionTrue
@@ -80,21 +68,13 @@ func (r *Reconciler) report(ctx context.Context, s standing) error {
 		Reason: s.reason, Message: s.message})
 }
 
-func (r *Reconciler) count(s standing) {
-	value := 0.0
-	if s.on {
-		value = 1
-	}
-	monitoringEnabled.WithLabelValues(s.reason).Set(value)
-	if r.counted != s.reason {
-		monitoringEnabled.DeleteLabelValues(r.counted)
-		r.counted = s.reason
-	}
-}
-
-func (r *Reconciler) tell(ctx context.Context, s standing) {
+func (r *Reconciler) tell(ctx context.Context, s standing) error {
 	if s == r.told || s == enabled() && r.told == (standing{}) {
-		return
+		return nil
+	}
+	deployment, err := recorder.Operator(ctx, r.Live, r.Namespace)
+	if err != nil {
+		return err
 	}
 	r.told = s
 	log.FromContext(ctx).Info("monitoring of Windows nodes", "monitored", s.on, "reason", s.reason,
@@ -106,7 +86,8 @@ func (r *Reconciler) tell(ctx context.Context, s standing) {
 	case !s.on:
 		reason, message = reasonDisabled, s.message+" Nodes work all the same."
 	}
-	r.Events.Eventf(r.deployment(ctx), nil, eventType, reason, "Monitor", "%s", message)
+	r.Events.Eventf(deployment, nil, eventType, reason, "Monitor", "%s", message)
+	return nil
 }
 
 // tellUnreachable says once of each node in service why its exporter cannot be scraped.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
@@ -63,6 +64,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	err := r.Client.Get(ctx, request.NamespacedName, node)
 	if apierrors.IsNotFound(err) || err == nil && node.Annotations[v1alpha1.AnnotationInstance] == "" {
 		r.forget(request.Name)
+		metric.RepairsReported.Forget(request.Name)
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
@@ -100,14 +102,15 @@ func (r *Reconciler) listen(node *corev1.Node, condition *corev1.NodeCondition, 
 		r.heard = map[string]signOfLife{}
 	}
 	r.heard[node.Name] = sign
-	nodesByStatus.WithLabelValues(string(sign.status)).Inc()
+	metric.NodesConfiguration.Of(string(sign.status)).Inc()
+	metric.RepairsReported.Of(node.Name).Add(0) // the first repair is an increase, too
 	return sign
 }
 
 // forget drops what is known of a Node that is gone or not ours.
 func (r *Reconciler) forget(node string) {
 	if last, known := r.heard[node]; known {
-		nodesByStatus.WithLabelValues(string(last.status)).Dec()
+		metric.NodesConfiguration.Of(string(last.status)).Dec()
 		delete(r.heard, node)
 	}
 }

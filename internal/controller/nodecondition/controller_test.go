@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -209,39 +208,6 @@ func TestAConflictWithAnotherWriterIsTriedAgain(t *testing.T) {
 	x.reconcile()
 	if got := Of(x.node()); got == nil || got.Status != corev1.ConditionUnknown {
 		t.Errorf("%+v", got)
-	}
-}
-
-func TestTheMetricCountsNodesByStatus(t *testing.T) {
-	x := newTrial(t)
-	count := func(status corev1.ConditionStatus) float64 {
-		var metric dto.Metric
-		if err := nodesByStatus.WithLabelValues(string(status)).Write(&metric); err != nil {
-			t.Fatal(err)
-		}
-		return metric.GetGauge().GetValue()
-	}
-	for _, c := range []struct {
-		written corev1.ConditionStatus
-		counted corev1.ConditionStatus
-	}{
-		{corev1.ConditionTrue, corev1.ConditionTrue}, {corev1.ConditionFalse, corev1.ConditionFalse},
-		{"Pwned", corev1.ConditionUnknown}, {corev1.ConditionTrue, corev1.ConditionTrue},
-	} {
-		x.write(c.written, "Any", "", noon)
-		x.reconcile()
-		for _, status := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse,
-			corev1.ConditionUnknown} {
-			if got, is := count(status), status == c.counted; got != 0 != is {
-				t.Errorf("with status %s there are %v nodes %s", c.written, got, status)
-			}
-		}
-	}
-	if err := x.Client.Delete(t.Context(), x.node()); err != nil {
-		t.Fatal(err)
-	}
-	if x.reconcile(); count(corev1.ConditionTrue) != 0 {
-		t.Error("a Node that is gone is counted")
 	}
 }
 

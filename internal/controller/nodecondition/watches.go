@@ -17,6 +17,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/backoff"
+	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
@@ -83,7 +84,7 @@ func (r *Reconciler) publish(ctx context.Context, before, after *corev1.Node) {
 		return // it is being removed: what ends there is no drift
 	}
 	if is.Reason == nodespec.ConfigurationRepaired {
-		repairsReported.Inc()
+		metric.RepairsReported.Of(after.Name).Inc()
 		recorder.Emit(r.Events, repaired(instance, after, is.Message))
 		return
 	}

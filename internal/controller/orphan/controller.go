@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
@@ -107,7 +108,7 @@ func (r *Reconciler) report(node *corev1.Node) time.Duration {
 	rest := Grace - now.Sub(known.since)
 	if rest <= 0 && !known.reported {
 		known.reported = true
-		nodesWithoutInstance.Inc()
+		metric.NodesWithoutInstance.Inc()
 		recorder.Emit(r.Events, nodeWithoutInstance(node, r.Namespace))
 	}
 	if r.found == nil {
@@ -120,7 +121,7 @@ func (r *Reconciler) report(node *corev1.Node) time.Duration {
 // forget drops a Node that is gone, or has an instance.
 func (r *Reconciler) forget(node string) {
 	if r.found[node].reported {
-		nodesWithoutInstance.Dec()
+		metric.NodesWithoutInstance.Dec()
 	}
 	delete(r.found, node)
 }

@@ -18,6 +18,7 @@ import (
 	runtimeevent "sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/metric"
 )
 
 // trial is a Reconciler on an API server in memory.
@@ -81,11 +82,11 @@ func (x *trial) told() []string {
 
 func counted(t *testing.T) float64 {
 	t.Helper()
-	var metric dto.Metric
-	if err := nodesWithoutInstance.Write(&metric); err != nil {
+	var written dto.Metric
+	if err := metric.NodesWithoutInstance.Write(&written); err != nil {
 		t.Fatal(err)
 	}
-	return metric.GetGauge().GetValue()
+	return written.GetGauge().GetValue()
 }
 
 func TestANodeWithoutAnInstanceIsReported(t *testing.T) {

@@ -30,6 +30,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/disruption"
 	"github.com/windows-machine-config/wmco/internal/controller/fleet"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/controller/optional"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/policy"
@@ -124,7 +125,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		r.key, r.since = key.Hash(), r.Clock.Now()
 	}
 	if outdated, err := r.anyOutdated(ctx); err != nil || !outdated {
-		machinesOutdated.Set(0)
+		metric.MachinesOutdated.Set(0)
 		r.told = nil
 		return ctrl.Result{}, err
 	}
@@ -174,7 +175,7 @@ func (r *Reconciler) anyOutdated(ctx context.Context) (bool, error) {
 
 // replaceNext deletes the Machines whose nodes may be disturbed now, and tells why the others wait.
 func (r *Reconciler) replaceNext(ctx context.Context, overview overview, plan turnover.Replacements) (ctrl.Result, error) {
-	machinesOutdated.Set(float64(len(plan.Candidates) + len(plan.Waiting)))
+	metric.MachinesOutdated.Set(float64(len(plan.Candidates) + len(plan.Waiting)))
 	tell := r.teller(ctx, overview, plan)
 	after, err := r.askForEach(ctx, overview, plan.Candidates, tell)
 	tell.waiting(plan.Waiting)
@@ -257,7 +258,7 @@ func (r *Reconciler) replace(ctx context.Context, overview overview, candidate t
 	machine, instance := overview.machines[candidate.Machine], overview.instance(candidate.Machine)
 	err := r.Client.Delete(ctx, machine, client.Preconditions{UID: &machine.UID, ResourceVersion: &machine.ResourceVersion})
 	if err == nil {
-		machinesReplaced.WithLabelValues(causeLabel(candidate.Cause)).Inc()
+		metric.MachinesReplaced.Of(causeLabel(candidate.Cause)).Inc()
 		log.FromContext(ctx).Info("replacing a Machine", "machine", machine.Name, "cause", candidate.Cause)
 		for _, e := range r.replaced(candidate.Cause, machine, instance, overview.version(machine)) {
 			recorder.Emit(r.Events, e)

@@ -221,8 +221,8 @@ func (w *world) finish(machine *machinev1beta1.Machine) {
 	w.delete(&v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: machine.Name}})
 }
 
-// metric returns the value of a metric, over all its labels.
-func metric(t *testing.T, name string) (sum float64) {
+// counted returns the value of a metric, over all its labels.
+func counted(t *testing.T, name string) (sum float64) {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
 	if err != nil {
@@ -257,7 +257,7 @@ func TestMachinesAreReplacedOneAfterTheOther(t *testing.T) {
 	w.machine(sets[0], w.before)
 	w.machine(sets[1], w.before)
 	w.machine(sets[1], w.before)
-	start := metric(t, "wmco_machines_replaced_total")
+	start := counted(t, "wmco_machines_replaced_total")
 	for left := 3; left > 0; left-- {
 		result, recorded := w.reconcile()
 		if expect(t, recorded[:2], "MachineReplaced", "MachineReplaced"); left == 3 {
@@ -267,7 +267,7 @@ func TestMachinesAreReplacedOneAfterTheOther(t *testing.T) {
 		if len(going) != 1 || result.RequeueAfter != poll {
 			t.Fatalf("%d Machines are deleted, result %+v", len(going), result)
 		}
-		if got := metric(t, "wmco_machines_outdated"); got != float64(left) {
+		if got := counted(t, "wmco_machines_outdated"); got != float64(left) {
 			t.Errorf("%v Machines wait, want %d", got, left)
 		}
 		// While it goes, and until there is another that works, nothing else happens.
@@ -306,10 +306,10 @@ func TestMachinesAreReplacedOneAfterTheOther(t *testing.T) {
 	w.live = 0
 	result, recorded := w.reconcile()
 	expect(t, recorded)
-	if !result.IsZero() || w.live != 0 || metric(t, "wmco_machines_outdated") != 0 {
+	if !result.IsZero() || w.live != 0 || counted(t, "wmco_machines_outdated") != 0 {
 		t.Errorf("with nothing to do the result is %+v, after %d requests", result, w.live)
 	}
-	if got := metric(t, "wmco_machines_replaced_total"); got != start+3 {
+	if got := counted(t, "wmco_machines_replaced_total"); got != start+3 {
 		t.Errorf("%v were counted", got-start)
 	}
 }

@@ -90,7 +90,7 @@ func TestMachinesOfAnotherVersion(t *testing.T) {
 	}
 	t.Run("the one of a set with a single replica is replaced, and the reason is reported", func(t *testing.T) {
 		w := newWorld(t)
-		start := metric(t, "wmco_machines_replaced_total")
+		start := counted(t, "wmco_machines_replaced_total")
 		w.outdated(w.set("one", 1, userdata.SecretName))
 		result, recorded := w.reconcile()
 		expect(t, recorded, "MachineReplaced", "MachineReplaced")
@@ -104,7 +104,7 @@ func TestMachinesOfAnotherVersion(t *testing.T) {
 		if !slices.Equal(w.gate.asked, []disturbance.Request{want}) || len(w.gate.released) > 0 {
 			t.Errorf("the gate was asked for %+v", w.gate.asked)
 		}
-		if result.RequeueAfter != poll || metric(t, "wmco_machines_replaced_total") != start+1 {
+		if result.RequeueAfter != poll || counted(t, "wmco_machines_replaced_total") != start+1 {
 			t.Errorf("result %+v", result)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
@@ -30,6 +31,7 @@ func (d Delivery) send(ctx context.Context, s *scope.Scope, spec nodespec.NodeSp
 	if len(lacking) == 0 {
 		return arguments, nil
 	}
+	whole := lacking
 	if !s.Session.Whole {
 		lacking = patched(lacking, s.Session.Facts.Payload, d.Payload.Patches)
 	}
@@ -41,7 +43,19 @@ func (d Delivery) send(ctx context.Context, s *scope.Scope, spec nodespec.NodeSp
 	if err := d.sendArchive(ctx, s, "SendPayload", payloadPath, archive); err != nil {
 		return nil, d.Link.Failed(s, v1alpha1.ConditionInstalled, err)
 	}
+	countSent(whole, lacking)
 	return append(arguments, "--payload", payloadPath), nil
+}
+
+// countSent counts the files that were sent as they are, and those in whose place a patch was.
+func countSent(whole, sent []string) {
+	for i := range whole {
+		form := metric.WholeFile
+		if sent[i] != whole[i] {
+			form = metric.Patch
+		}
+		metric.FilesSent.Of(form).Inc()
+	}
 }
 
 // patched puts patches in the place of files, where the host has what they are made of. A patch is in the payload only

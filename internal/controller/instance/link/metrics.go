@@ -3,18 +3,8 @@ package link
 import (
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
-
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
-
-var stepsDone = prometheus.NewCounterVec(prometheus.CounterOpts{
-	Name: "wmco_steps_total",
-	Help: "Steps that agents have done on Windows hosts, by kind.",
-}, []string{"step"})
-
-func init() { metrics.Registry.MustRegister(stepsDone) }
 
 // otherKind is the kind of steps that no agent of this version has.
 const otherKind = "Other"

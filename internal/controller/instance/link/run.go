@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
@@ -42,7 +43,7 @@ func (l Link) runAt(ctx context.Context, s *scope.Scope, agent string, name verb
 		}
 		step := boundedStep(*line.Step)
 		if step.State == verb.StepDone {
-			stepsDone.WithLabelValues(stepKind(step.Name)).Inc()
+			metric.Steps.Of(stepKind(step.Name)).Inc()
 			return
 		}
 		l.Status.Progress(ctx, s, step.Name, step.Index, step.Of, step.Detail)

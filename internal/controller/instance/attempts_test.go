@@ -1,0 +1,79 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/windows-machine-config/wmco/internal/controller/metric"
+)
+
+// spent returns how often a phase was measured, and for how many seconds.
+func spent(t *testing.T, phase string) (count uint64, seconds float64) {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() != "wmco_phase_duration_seconds" {
+			continue
+		}
+		for _, series := range family.GetMetric() {
+			if series.GetLabel()[0].GetValue() == phase {
+				return series.GetHistogram().GetSampleCount(), series.GetHistogram().GetSampleSum()
+			}
+		}
+	}
+	return 0, 0
+}
+
+func TestAttemptsAreCountedByTheirOutcome(t *testing.T) {
+	x := newTrial(t, listed())
+	x.server = func(context.Context) (net.Conn, error) {
+		x.clock.Step(3 * time.Second)
+		return nil, errors.New("no route")
+	}
+	attempts := testutil.ToFloat64(metric.Attempts.Of(metric.Failed))
+	failed := testutil.ToFloat64(metric.AttemptsFailed.Of("Unreachable"))
+	count, seconds := spent(t, "reach")
+	looked, _ := spent(t, "eligible")
+	x.reconcile()
+	x.reconcile()
+	t.Run("one that fails, with its reason", func(t *testing.T) {
+		if n := testutil.ToFloat64(metric.Attempts.Of(metric.Failed)) - attempts; n != 2 {
+			t.Errorf("%v have failed", n)
+		}
+		if n := testutil.ToFloat64(metric.AttemptsFailed.Of("Unreachable")) - failed; n != 2 {
+			t.Errorf("%v have failed because the host is unreachable", n)
+		}
+	})
+	t.Run("and the phase that took time is measured, and no other", func(t *testing.T) {
+		if n, took := spent(t, "reach"); n != count+2 || took-seconds != 6 {
+			t.Errorf("it was measured %d times, for %v s", n-count, took-seconds)
+		}
+		if n, _ := spent(t, "eligible"); n != looked {
+			t.Error("a phase that only looks at what is in memory is measured")
+		}
+	})
+	t.Run("one that waits is no failure", func(t *testing.T) {
+		waiting := testutil.ToFloat64(metric.Attempts.Of(metric.Waiting))
+		instance := x.instance()
+		instance.Spec.Paused = true
+		if err := x.Client.Update(t.Context(), instance); err != nil {
+			t.Fatal(err)
+		}
+		x.reconcile()
+		if n := testutil.ToFloat64(metric.Attempts.Of(metric.Waiting)) - waiting; n != 1 {
+			t.Errorf("%v wait", n)
+		}
+		if n := testutil.ToFloat64(metric.Attempts.Of(metric.Failed)) - attempts; n != 2 {
+			t.Errorf("%v have failed", n)
+		}
+	})
+}

@@ -1,0 +1,95 @@
+package metric
+
+// Labels that several metrics have.
+var (
+	ofCause   = Label{"cause", "causes of a disruption", 8}
+	ofNode    = Label{Name: "node", Values: "one for each Windows node"}
+	ofReasons = Label{"reason", "reasons of conditions.md", 128}
+)
+
+// ofName is the label of metrics that each WindowsInstance has.
+var ofName = Label{Name: "name", Values: "one for each `WindowsInstance`"}
+
+// workBuckets are seconds, from a look at a host to the installation of Windows features.
+var workBuckets = []float64{.5, 2, 10, 30, 60, 300, 900, 3600}
+
+// The cluster.
+var (
+	ClusterSupported = newStanding("wmco_cluster_supported",
+		"1 if the operator can serve the cluster, 0 if it cannot; the label says why.")
+	SettingsNotFollowed = newGauge("wmco_settings_not_followed",
+		"Settings of the cluster, such as registry mirrors, that Windows nodes do not follow, or only in part.")
+	MonitoringEnabled = newStanding("wmco_monitoring_enabled",
+		"1 if the cluster's Prometheus is set up to scrape Windows nodes, 0 if it is not; the label says why.")
+)
+
+// The work on hosts.
+var (
+	// Attempts counts the passes over instances that came to an end. See Outcome.
+	Attempts = newCounters("wmco_attempts_total",
+		"Attempts to bring a host to its desired state, by outcome: done, waiting for something else, or failed.",
+		Label{"outcome", "`done`, `waiting`, `failed`", 3})
+	AttemptsFailed = newCounters("wmco_attempts_failed_total",
+		"Attempts to bring a host to its desired state that failed, by reason. The operator tries each again.", ofReasons)
+	// PhaseDuration leaves out phases that had nothing to do: see instance.leastWork.
+	PhaseDuration = newHistograms("wmco_phase_duration_seconds",
+		"Time that a phase of an instance took in one attempt, if it took a tenth of a second or longer.",
+		workBuckets, Label{"phase", "phases of an instance", 48})
+	Steps = newCounters("wmco_steps_total",
+		"Steps that agents have done on Windows hosts, by kind.", Label{"step", "kinds of steps", 64})
+	Connections = newCounter("wmco_ssh_connections_total",
+		"SSH connections to hosts that the operator has logged in to.")
+	Sessions = newCounter("wmco_ssh_sessions_total",
+		"Sessions in these connections: runs of the agent, and file transfers.")
+	BytesSent = newCounter("wmco_ssh_sent_bytes_total",
+		"Bytes that the operator has sent to hosts, with all that SSH adds.")
+	FilesSent = newCounters("wmco_payload_files_sent_total",
+		"Files of the payload that hosts lacked, by the form in which they were sent.",
+		Label{"form", "`file`, `patch`", 2})
+)
+
+// The nodes.
+var (
+	NodesMonitored = newGauge("wmco_nodes_monitored",
+		"Windows nodes whose address is in the EndpointSlices of the Service windows-exporter.")
+	NodesConfiguration = newGauges("wmco_nodes_configuration",
+		"Windows nodes by the status of their condition WindowsConfiguration.",
+		Label{"status", "`True`, `False`, `Unknown`", 3})
+	RepairsReported = newCounters("wmco_repairs_reported_total",
+		"Times that the agent of a node reported that it had repaired its host.", ofNode)
+	NodesWithoutInstance = newGauge("wmco_nodes_without_instance",
+		"Windows nodes that the operator has configured but that no WindowsInstance refers to, so that nothing monitors or "+
+			"repairs their hosts.")
+)
+
+// Changes of nodes in service.
+var (
+	NodesDisrupted = newGauge("wmco_nodes_disrupted",
+		"Windows nodes that the operator is disturbing, and Machines that it has deleted and that are not replaced yet.")
+	DisruptionsStarted = newCounters("wmco_disruptions_total",
+		"Disruptions of Windows nodes that the operator has started, by cause.", ofCause)
+	DisruptionsFailed = newCounters("wmco_disruptions_failed_total",
+		"Windows nodes that did not come back from a disturbance before the failure deadline, by cause.", ofCause)
+	NodesOutdated = newGauge("wmco_nodes_outdated",
+		"Windows nodes in service that were not configured by this version of the operator.")
+	UpgradeStopped = newStanding("wmco_upgrade_stopped",
+		"1 while changes of Windows nodes are stopped until an administrator acts, 0 otherwise; the label says why.")
+	MachinesReplaced = newCounters("wmco_machines_replaced_total",
+		"Machines that the operator has deleted so that their MachineSets create new ones, by cause.",
+		Label{"cause", "`key`, `version`", 2})
+	MachinesOutdated = newGauge("wmco_machines_outdated",
+		"Machines that wait to be replaced, or for their hosts to be changed in place.")
+)
+
+// Values of the label of Attempts.
+const (
+	Done    = "done"
+	Waiting = "waiting"
+	Failed  = "failed"
+)
+
+// Values of the label of FilesSent.
+const (
+	WholeFile = "file"
+	Patch     = "patch"
+)

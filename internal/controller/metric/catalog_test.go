@@ -1,0 +1,129 @@
+package metric
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// reserved are labels that a scrape adds, or that the prometheus-operator does: a metric's own would be renamed.
+var reserved = []string{"job", "instance", "namespace", "pod", "container", "service", "endpoint", "le", "quantile"}
+
+func TestEachMetricSaysWhatItIs(t *testing.T) {
+	seen := map[string]bool{}
+	for _, d := range Catalog() {
+		if seen[d.Name] || !regexp.MustCompile(`^wmco_[a-z_]+$`).MatchString(d.Name) {
+			t.Errorf("%s is there twice, or is no name of a metric of the operator", d.Name)
+		}
+		seen[d.Name] = true
+		if !strings.HasSuffix(d.Help, ".") || len(d.Help) < 20 {
+			t.Errorf("%s: %q is no help", d.Name, d.Help)
+		}
+		if counter := strings.HasSuffix(d.Name, "_total"); counter != (d.Type == TypeCounter) {
+			t.Errorf("%s is a %s", d.Name, d.Type)
+		}
+		for _, label := range d.Labels {
+			if slices.Contains(reserved, label.Name) || label.Values == "" {
+				t.Errorf("%s has the label %q with the values %q", d.Name, label.Name, label.Values)
+			}
+		}
+	}
+	if len(seen) < 20 {
+		t.Errorf("there are only %d", len(seen))
+	}
+}
+
+// A host may say anything, and what it says may become a label. Only what comes and goes with an object of the API has
+// no bound of its own.
+func TestMadeUpValuesDoNotMakeSeriesWithoutAnEnd(t *testing.T) {
+	for _, d := range Catalog() {
+		t.Run(d.Name, func(t *testing.T) {
+			product := 1
+			for _, label := range d.Labels {
+				if label.AtMost == 0 {
+					if !strings.HasPrefix(d.Name, "wmco_instance_") && label.Name != "node" && label.Name != "name" {
+						t.Errorf("the label %s is for no object: %s", label.Name, label.Values)
+					}
+					return
+				}
+				product *= label.AtMost + 1
+			}
+			if product > 160 {
+				t.Errorf("there may be %d series", product)
+			}
+			if d.touch == nil {
+				return
+			}
+			for i := range 1000 {
+				d.touch(fmt.Sprintf("made up %d \xff", i))
+			}
+			if n := seriesOf(t, d.Name); n > product {
+				t.Errorf("there are %d series, want at most %d", n, product)
+			}
+		})
+	}
+}
+
+// seriesOf counts the series that a scrape gets.
+func seriesOf(t *testing.T, name string) int {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == name {
+			return len(family.GetMetric())
+		}
+	}
+	return 0
+}
+
+func TestValuesBeyondTheBoundAreCountedTogether(t *testing.T) {
+	b := bound{atMost: 2}
+	var got []string
+	for _, value := range []string{"a", "b", "c", "a", "d"} {
+		got = append(got, b.admit(value))
+	}
+	if want := []string{"a", "b", Other, "a", Other}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// The bounds are for hostile values. What the operator says itself has room.
+func TestTheBoundsHoldAllThatThereIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		label   string
+		files   []string
+		pattern string
+	}{
+		"reasons": {"wmco_attempts_failed_total", []string{"api/v1alpha1/conditions.go", "internal/remote/errors.go",
+			"internal/verb/verb.go"}, `(?m)^\tReason\w+ +.*= "(\w+)"`},
+		"phases": {"wmco_phase_duration_seconds", []string{"internal/controller/instance/phases.go"}, `\{\{?name: "(\w+)"`},
+		"causes": {"wmco_disruptions_total", []string{"api/v1alpha1/disruptionpolicy.go"},
+			`Cause\w+ +DisruptionCause = "(\w+)"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			values := map[string]bool{}
+			for _, file := range c.files {
+				data, err := os.ReadFile(filepath.Join("..", "..", "..", filepath.FromSlash(file)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, match := range regexp.MustCompile(c.pattern).FindAllStringSubmatch(string(data), -1) {
+					values[match[1]] = true
+				}
+			}
+			i := slices.IndexFunc(Catalog(), func(d Definition) bool { return d.Name == c.label })
+			if atMost := Catalog()[i].Labels[0].AtMost; len(values) < 5 || len(values) > atMost {
+				t.Errorf("there are %d, and room for %d", len(values), atMost)
+			}
+		})
+	}
+}

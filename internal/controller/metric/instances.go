@@ -1,0 +1,146 @@
+package metric
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// listLimit is how long a scrape waits for the list of instances, which is in memory.
+const listLimit = 5 * time.Second
+
+// ofEach is a metric that each WindowsInstance has. Its series come and go with the object.
+type ofEach struct {
+	name, help string
+	labels     []Label
+}
+
+func (m ofEach) describe() *prometheus.Desc {
+	var names []string
+	for _, label := range m.labels {
+		names = append(names, label.Name)
+	}
+	define(Definition{Name: m.name, Help: m.help, Type: TypeGauge, Labels: m.labels})
+	return prometheus.NewDesc(m.name, m.help, names, nil)
+}
+
+// reasonNow is a label of which each instance has one value at a time.
+var reasonNow = Label{Name: "reason", Values: "one at a time for each `WindowsInstance`: `status.summary`"}
+
+// What each instance shows.
+var (
+	instanceInfo = ofEach{"wmco_instance_info", "1 for each WindowsInstance.", []Label{ofName,
+		{Name: "node", Values: "the Node's name"}, {Name: "version", Values: "the operator's that last configured the host"},
+		{Name: "desired", Values: "`spec.desiredState`"}}}.describe()
+	instanceStatus = ofEach{"wmco_instance_status",
+		"1 for the reason that keeps a WindowsInstance from being Ready and up to date, or for Ready.",
+		[]Label{ofName, reasonNow}}.describe()
+	instanceReady = ofEach{"wmco_instance_ready", "1 while the node of a WindowsInstance is proven to work, 0 otherwise.",
+		[]Label{ofName}}.describe()
+	instanceNotReadySince = ofEach{"wmco_instance_not_ready_since_timestamp_seconds",
+		"When a WindowsInstance that should be a node was made or stopped being Ready. There is no series while it is Ready.",
+		[]Label{ofName, reasonNow}}.describe()
+	instanceWaits = ofEach{"wmco_instance_waits_for_turn",
+		"1 while a change of the node waits until the WindowsDisruptionPolicy allows it, 0 otherwise.",
+		[]Label{ofName}}.describe()
+	certificateExpiry = ofEach{"wmco_certificate_expiry_timestamp_seconds",
+		"When a client certificate that the operator renews for a service of the node expires.",
+		[]Label{ofName, ofCertificate}}.describe()
+	certificateRenewal = ofEach{"wmco_certificate_renewal_timestamp_seconds",
+		"When the operator is to renew that certificate.", []Label{ofName, ofCertificate}}.describe()
+)
+
+var ofCertificate = Label{Name: "certificate", Values: "services whose certificates the operator renews"}
+
+// Instances serves the metrics of each WindowsInstance while it runs: it lists them when it is asked. Add it to the
+// manager, so that only the operator that leads does this, and only when its cache is filled.
+type Instances struct {
+	// Client reads the manager's cache.
+	Client client.Reader
+	// Namespace is the operator's own.
+	Namespace string
+}
+
+// serving is the one that runs.
+var serving atomic.Pointer[Instances]
+
+func init() { metrics.Registry.MustRegister(instancesCollector{}) }
+
+// Start implements manager.Runnable.
+func (i *Instances) Start(ctx context.Context) error {
+	serving.Store(i)
+	<-ctx.Done()
+	serving.CompareAndSwap(i, nil)
+	return nil
+}
+
+type instancesCollector struct{}
+
+// Describe implements prometheus.Collector.
+func (instancesCollector) Describe(descriptions chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{instanceInfo, instanceStatus, instanceReady, instanceNotReadySince, instanceWaits,
+		certificateExpiry, certificateRenewal} {
+		descriptions <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (instancesCollector) Collect(series chan<- prometheus.Metric) {
+	i := serving.Load()
+	if i == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), listLimit)
+	defer cancel()
+	var list v1alpha1.WindowsInstanceList
+	// They are only read, and there may be a thousand.
+	err := i.Client.List(ctx, &list, client.InNamespace(i.Namespace), client.UnsafeDisableDeepCopy)
+	if err != nil {
+		log.Log.WithName("metrics").Info("WindowsInstances cannot be listed, so their metrics are missing", "why",
+			err.Error())
+		return
+	}
+	for n := range list.Items {
+		collect(series, &list.Items[n])
+	}
+}
+
+func collect(series chan<- prometheus.Metric, instance *v1alpha1.WindowsInstance) {
+	name, status := instance.Name, instance.Status
+	set := func(d *prometheus.Desc, value float64, labels ...string) {
+		series <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{name}, labels...)...)
+	}
+	node, reason := "", status.Summary
+	if status.NodeRef != nil && status.NodeRef.Confirmed {
+		node = status.NodeRef.Name
+	}
+	ready, since := false, instance.CreationTimestamp
+	if status.Readiness != nil {
+		ready, since = status.Readiness.Ready, status.Readiness.Since
+	}
+	set(instanceInfo, 1, node, status.Version, string(instance.Spec.DesiredState))
+	set(instanceStatus, 1, reason)
+	set(instanceReady, flag(ready))
+	set(instanceWaits, flag(status.WaitsForTurn))
+	if !ready && instance.Spec.DesiredState == v1alpha1.DesiredStateNode {
+		set(instanceNotReadySince, float64(since.Unix()), reason)
+	}
+	for _, c := range status.Certificates {
+		set(certificateExpiry, float64(c.NotAfter.Unix()), c.Name)
+		set(certificateRenewal, float64(c.RenewAt.Unix()), c.Name)
+	}
+}
+
+func flag(holds bool) float64 {
+	if holds {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,186 @@
+// Package metric has the operator's metrics: what each means, which labels it has, and what bounds the number of its
+// series. All metrics are in catalog.go; a controller sets those whose facts it knows. The package decides nothing.
+package metric
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// Type is the type of a metric.
+type Type string
+
+// Types of metrics.
+const (
+	TypeGauge     Type = "gauge"
+	TypeCounter   Type = "counter"
+	TypeHistogram Type = "histogram"
+)
+
+// Other is the value of a label in place of all values beyond its bound.
+const Other = "Other"
+
+// Label is a label of a metric.
+type Label struct {
+	Name string
+	// Values says in words which values there are.
+	Values string
+	// AtMost is how many values there may be, besides Other. It is zero for a label that has one value for each object, or
+	// a fixed number of values for each: these series go with their object.
+	AtMost int
+}
+
+// Definition describes a metric.
+type Definition struct {
+	Name, Help string
+	Type       Type
+	Labels     []Label
+
+	// touch makes the series with a value of the label, if the metric bounds them.
+	touch func(value string)
+}
+
+// defined are all metrics. Only the initialization of this package writes it.
+var defined []Definition
+
+// Catalog returns all metrics, by name.
+func Catalog() []Definition {
+	return slices.SortedFunc(slices.Values(defined), func(a, b Definition) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+func define(d Definition, collectors ...prometheus.Collector) {
+	defined = append(defined, d)
+	metrics.Registry.MustRegister(collectors...)
+}
+
+func newGauge(name, help string) prometheus.Gauge {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	define(Definition{Name: name, Help: help, Type: TypeGauge}, g)
+	return g
+}
+
+func newCounter(name, help string) prometheus.Counter {
+	c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	define(Definition{Name: name, Help: help, Type: TypeCounter}, c)
+	return c
+}
+
+// Gauges are the series of a gauge with a label.
+type Gauges struct {
+	vec   *prometheus.GaugeVec
+	bound bound
+}
+
+func newGauges(name, help string, label Label) *Gauges {
+	g := &Gauges{vec: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{label.Name}),
+		bound: bound{atMost: label.AtMost}}
+	define(Definition{name, help, TypeGauge, []Label{label}, func(value string) { g.Of(value) }}, g.vec)
+	return g
+}
+
+// Of returns the series with a value of the label.
+func (g *Gauges) Of(value string) prometheus.Gauge {
+	return g.vec.WithLabelValues(g.bound.admit(value))
+}
+
+// Counters are the series of a counter with a label.
+type Counters struct {
+	vec   *prometheus.CounterVec
+	bound bound
+}
+
+func newCounters(name, help string, label Label) *Counters {
+	c := &Counters{vec: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label.Name}),
+		bound: bound{atMost: label.AtMost}}
+	define(Definition{name, help, TypeCounter, []Label{label}, func(value string) { c.Of(value) }}, c.vec)
+	return c
+}
+
+// Of returns the series with a value of the label.
+func (c *Counters) Of(value string) prometheus.Counter {
+	return c.vec.WithLabelValues(c.bound.admit(value))
+}
+
+// Forget ends the series of an object that is gone.
+func (c *Counters) Forget(value string) { c.vec.DeleteLabelValues(value) }
+
+// Histograms are the series of a histogram with a label.
+type Histograms struct {
+	vec   *prometheus.HistogramVec
+	bound bound
+}
+
+func newHistograms(name, help string, buckets []float64, label Label) *Histograms {
+	h := &Histograms{
+		vec: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets},
+			[]string{label.Name}),
+		bound: bound{atMost: label.AtMost},
+	}
+	define(Definition{name, help, TypeHistogram, []Label{label}, func(value string) { h.Of(value) }}, h.vec)
+	return h
+}
+
+// Of returns the series with a value of the label.
+func (h *Histograms) Of(value string) prometheus.Observer {
+	return h.vec.WithLabelValues(h.bound.admit(value))
+}
+
+// Standing is a gauge with the label reason and one series at a time: 1 or 0, and why.
+type Standing struct {
+	vec *prometheus.GaugeVec
+
+	mu     sync.Mutex
+	reason *string
+}
+
+func newStanding(name, help string) *Standing {
+	label := Label{Name: "reason", Values: "one at a time", AtMost: 1}
+	s := &Standing{vec: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{label.Name})}
+	define(Definition{name, help, TypeGauge, []Label{label}, func(value string) { s.Set(false, value) }}, s.vec)
+	return s
+}
+
+// Set says how it is, and why.
+func (s *Standing) Set(holds bool, reason string) {
+	reason = strings.ToValidUTF8(reason, "?")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.vec.WithLabelValues(reason).Set(flag(holds))
+	if s.reason != nil && *s.reason != reason {
+		s.vec.DeleteLabelValues(*s.reason)
+	}
+	s.reason = &reason
+}
+
+// bound limits the number of values of a label.
+type bound struct {
+	atMost int // no limit if it is zero
+
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+// admit returns the value, or Other if there are too many.
+func (b *bound) admit(value string) string {
+	value = strings.ToValidUTF8(value, "?")
+	if b.atMost == 0 {
+		return value
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.seen[value]:
+		return value
+	case len(b.seen) >= b.atMost:
+		return Other
+	case b.seen == nil:
+		b.seen = map[string]bool{}
+	}
+	b.seen[value] = true
+	return value
+}

@@ -1,0 +1,117 @@
+package monitoring
+
+import "strings"
+
+// alertGroup is the name of the alerts' group.
+const alertGroup = "windows-machine-config-operator.alerts"
+
+// severity is the same for all alerts: workloads go on, so that nobody has to get up at night.
+const severity = "warning"
+
+// runbooks is where each alert has a paragraph.
+const runbooks = "https://github.com/windows-machine-config/wmco/blob/main/docs/conditions.md#"
+
+// Jobs of the metrics: the values of the label name of the Services.
+const (
+	exporterJob = Name
+	operatorJob = manager
+)
+
+// Alert is a rule by which Prometheus alerts.
+type Alert struct {
+	Name, Expr string
+	// For is how long the expression holds before the alert fires; empty for at once.
+	For string
+	// Summary and Description are annotations; Prometheus fills in their templates.
+	Summary, Description string
+}
+
+// Alerts returns all alerts.
+func Alerts() []Alert {
+	return []Alert{
+		{
+			// The metric has the time, because another reason begins another series.
+			Name:    "WindowsInstanceNotReady",
+			Expr:    `time() - wmco_instance_not_ready_since_timestamp_seconds{reason!~"Paused|DisruptionsPaused"} > 3600`,
+			For:     "5m",
+			Summary: "A Windows host has not been a Ready node for more than an hour.",
+			Description: "WindowsInstance {{ $labels.name }} has not been Ready for {{ $value | humanizeDuration }}, with the " +
+				"reason {{ $labels.reason }}. Its status says what happens next.",
+		}, {
+			Name:    "WindowsUpgradeStopped",
+			Expr:    `wmco_upgrade_stopped{reason!="CanaryFailed"} == 1`,
+			For:     "5m",
+			Summary: "Changes of Windows nodes are stopped until an administrator acts.",
+			Description: "The operator changes no more Windows nodes, with the reason {{ $labels.reason }}. " +
+				"The condition Stopped of WindowsDisruptionPolicy cluster says which node has failed.",
+		}, {
+			Name:    "WindowsCanaryFailed",
+			Expr:    `wmco_upgrade_stopped{reason="CanaryFailed"} == 1`,
+			For:     "5m",
+			Summary: "The first Windows node with a new version or new settings has failed.",
+			Description: "The other Windows nodes stay as they are. The condition Stopped of WindowsDisruptionPolicy cluster " +
+				"names the node.",
+		}, {
+			// Half of the time between renewal and expiry has passed, however long a certificate lives.
+			Name:    "WindowsServiceCertificateExpiring",
+			Expr:    `(wmco_certificate_renewal_timestamp_seconds + wmco_certificate_expiry_timestamp_seconds) / 2 < time()`,
+			For:     "15m",
+			Summary: "The operator has not renewed a certificate of a Windows node.",
+			Description: "The certificate of service {{ $labels.certificate }} on the host of WindowsInstance " +
+				"{{ $labels.name }} is to be renewed, and was not. When it expires, the service loses its access to the API server.",
+		}, {
+			// A kubelet renews when a tenth to three tenths of its certificate's life are left, and that is a day at least.
+			Name:    "WindowsKubeletCertificateExpiring",
+			Expr:    `kubelet_certificate_manager_client_ttl_seconds < 7200 and on (node) wmco_instance_info{node!=""}`,
+			For:     "15m",
+			Summary: "The kubelet of a Windows node has not renewed its certificate.",
+			Description: "The client certificate of the kubelet on Node {{ $labels.node }} expires in " +
+				"{{ $value | humanizeDuration }}. Then the node becomes NotReady, and the operator issues a new certificate " +
+				"over SSH.",
+		}, {
+			Name:    "WindowsHostDriftsRepeatedly",
+			Expr:    `increase(wmco_repairs_reported_total[1h]) > 4`,
+			Summary: "The agent of a Windows node repairs its host again and again.",
+			Description: "The agent of Node {{ $labels.node }} has repaired its host {{ $value | humanize }} times within an " +
+				"hour. Something on the host changes what the operator has configured: events DriftRepaired name it.",
+		}, {
+			Name:    "WindowsExporterDown",
+			Expr:    `up{job="` + exporterJob + `"} == 0`,
+			For:     "15m",
+			Summary: "Prometheus cannot scrape a Windows node.",
+			Description: "Prometheus gets no metrics from Node {{ $labels.instance }}. The node is off, or the service " +
+				"windows_exporter does not run, or its port 9182 is closed, or its certificate is not the service CA's.",
+		}, {
+			Name:    "WindowsHostKeyChanged",
+			Expr:    `wmco_instance_status{reason="HostKeyChanged"} == 1`,
+			Summary: "A Windows host shows another SSH host key than before.",
+			Description: "The host of WindowsInstance {{ $labels.name }} was reinstalled, or another machine answers at its " +
+				"address. The operator sends nothing to it until an administrator accepts the new key.",
+		}, {
+			// Without Windows nodes in service nothing waits for the operator.
+			Name:    "WindowsMachineConfigOperatorDown",
+			Expr:    `absent(up{job="` + operatorJob + `"} == 1) and on () (count(up{job="` + exporterJob + `"}) > 0)`,
+			For:     "15m",
+			Summary: "The Windows Machine Config Operator does not run.",
+			Description: "There are Windows nodes, and Prometheus gets no metrics from the operator. The nodes go on as they " +
+				"are; nobody configures new ones, repairs them, or approves their certificates.",
+		},
+	}
+}
+
+// alertRules are the alerts as a PrometheusRule has them.
+func alertRules(namespace string) (rules []any) {
+	for _, a := range Alerts() {
+		rule := map[string]any{
+			"alert": a.Name, "expr": a.Expr,
+			"labels": map[string]any{"severity": severity, "namespace": namespace},
+			"annotations": map[string]any{"summary": a.Summary, "description": a.Description,
+				"runbook_url": runbooks + strings.ToLower(a.Name)},
+		}
+		if a.For != "" {
+			rule["for"] = a.For
+		}
+		rules = append(rules, rule)
+	}
+	return rules
+}

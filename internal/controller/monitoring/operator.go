@@ -1,0 +1,38 @@
+package monitoring
+
+import "sigs.k8s.io/controller-runtime/pkg/client"
+
+// OperatorName is the name of the ServiceMonitor of the operator's own metrics.
+const OperatorName = manager
+
+// operatorMonitor tells the cluster's Prometheus to scrape the operator. The Service is part of the installation. The
+// ServiceMonitor is not: the name in the certificate has the namespace in it, which neither a bundle nor a kustomize
+// base can know, and without the kinds of the prometheus-operator the installation would fail.
+func operatorMonitor(namespace string) kept {
+	return kept{
+		object: ofKind(serviceMonitorKind, namespace, OperatorName),
+		fill: func(object client.Object) {
+			fillSpec(object, operatorMonitorSpec(namespace))
+			setLabels(object, map[string]string{labelName: OperatorName})
+		},
+		older: func(client.Object) bool { return false },
+	}
+}
+
+func operatorMonitorSpec(namespace string) map[string]any {
+	return map[string]any{
+		"jobLabel":          labelName,
+		"namespaceSelector": map[string]any{"matchNames": []any{namespace}},
+		"selector":          map[string]any{"matchLabels": map[string]any{labelName: OperatorName}},
+		"endpoints": []any{map[string]any{
+			"port": portName, "path": "/metrics", "scheme": "https", "interval": "30s",
+			// The operator asks the API server whose token it is: see internal/operator/metricsaccess.go. The file is in each
+			// pod of Prometheus.
+			"bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token", //nolint:gosec // a path
+			"tlsConfig": map[string]any{
+				"caFile":     "/etc/prometheus/configmaps/serving-certs-ca-bundle/service-ca.crt",
+				"serverName": OperatorName + "-metrics." + namespace + ".svc",
+			},
+		}},
+	}
+}

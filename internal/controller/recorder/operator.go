@@ -1,0 +1,33 @@
+package recorder
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// operatorName is the name of the operator's own Deployment.
+const operatorName = "windows-machine-config-operator"
+
+// Operator returns the Deployment that events about the operator itself are about. Where something else runs the
+// operator they have its name all the same, because people look for it. So has what is returned with an error.
+func Operator(ctx context.Context, live client.Reader, namespace string) (*appsv1.Deployment, error) {
+	named := &appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: operatorName},
+	}
+	found := &appsv1.Deployment{}
+	switch err := live.Get(ctx, client.ObjectKeyFromObject(named), found); {
+	case err == nil:
+		return found, nil
+	case apierrors.IsNotFound(err):
+		return named, nil
+	default:
+		return named, fmt.Errorf("read Deployment %s/%s, the operator's own, for an event about it: %w", namespace,
+			operatorName, err)
+	}
+}
