@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/cri"
 )
 
 // probes is host.Probes: HTTP by the standard library, and the container runtime interface (CRI) by gRPC over a named
@@ -23,7 +24,7 @@ func (probes) ContainerRuntime(ctx context.Context, endpoint string) (host.Runti
 	if err != nil {
 		return host.RuntimeStatus{}, err
 	}
-	status, err := askRuntime(ctx, connection)
+	status, err := cri.Status(ctx, connection)
 	if err != nil {
 		return host.RuntimeStatus{}, fmt.Errorf("ask the container runtime at %s: %w", endpoint, err)
 	}

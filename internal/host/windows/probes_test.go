@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/windows"
 	"google.golang.org/grpc"
-	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/windows-machine-config/wmco/internal/host"
 )
@@ -49,6 +49,23 @@ func acceptPipe(t *testing.T, path string) <-chan net.Conn {
 	return accepted
 }
 
+// oneConnection is a listener that has one connection.
+type oneConnection struct {
+	connections chan net.Conn
+	closed      chan struct{}
+}
+
+func (l *oneConnection) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.connections:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+func (l *oneConnection) Close() error   { close(l.closed); return nil }
+func (l *oneConnection) Addr() net.Addr { return &net.UnixAddr{} }
+
 func TestProbes(t *testing.T) {
 	t.Run("a pipe that nobody listens on is not there", func(t *testing.T) {
 		_, err := probes{}.ContainerRuntime(t.Context(), "npipe://./pipe/wmco-no-such-pipe")
@@ -60,12 +77,12 @@ func TestProbes(t *testing.T) {
 		accepted := acceptPipe(t, `\\.\pipe\`+name)
 		go func() { listener.connections <- <-accepted }()
 		s := grpc.NewServer()
-		cri.RegisterRuntimeServiceServer(s,
-			&runtimeServer{conditions: []*cri.RuntimeCondition{{Type: cri.RuntimeReady, Status: true}}})
+		want := host.RuntimeStatus{Name: "containerd", Version: "v2.4.2", Ready: true}
+		runtimeapi.RegisterRuntimeServiceServer(s, &contractRuntime{status: want})
 		go func() { _ = s.Serve(listener) }()
 		t.Cleanup(s.Stop)
 		status, err := probes{}.ContainerRuntime(t.Context(), "npipe://./pipe/"+name)
-		if want := (host.RuntimeStatus{Name: "containerd", Version: "v2.4.2", Ready: true}); status != want || err != nil {
+		if status != want || err != nil {
 			t.Errorf("%+v, %v", status, err)
 		}
 	})

@@ -1,75 +1,52 @@
+//go:build windows
+
 package windows
 
 import (
 	"context"
 	"fmt"
 	"net"
-	"net/http"
 
-	"google.golang.org/protobuf/encoding/protowire"
+	"github.com/Microsoft/go-winio"
 
 	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/cri"
 )
 
-// Numbers of fields in the container runtime interface.
-// Source: k8s.io/cri-api, pkg/apis/runtime/v1/api.proto; the test compares them with it.
-const (
-	listItems         = 1 // ListPodSandboxResponse.items
-	sandboxID         = 1 // PodSandbox.id
-	sandboxMetadata   = 2 // PodSandbox.metadata
-	metadataName      = 1 // PodSandboxMetadata.name
-	metadataNamespace = 3 // PodSandboxMetadata.namespace
-	requestSandboxID  = 1 // StopPodSandboxRequest.pod_sandbox_id, and RemovePodSandboxRequest's
-)
+// sandboxes is host.Sandboxes: CRI by gRPC over a named pipe, as in probes.go.
+type sandboxes struct{}
 
-// listSandboxes asks a container runtime over a connection, which it closes.
-func listSandboxes(ctx context.Context, connection net.Conn) (found []host.Sandbox, err error) {
-	err = talk(ctx, connection, func(client *http.Client) error {
-		answer, err := call(ctx, client, "ListPodSandbox")
-		if err != nil {
-			return fmt.Errorf("list its pods: %w", err)
-		}
-		for _, item := range fields(answer) {
-			if item.number == listItems {
-				found = append(found, readSandbox(item.bytes))
-			}
-		}
-		return nil
-	})
-	return found, err
-}
-
-func readSandbox(message []byte) (found host.Sandbox) {
-	for _, f := range fields(message) {
-		switch f.number {
-		case sandboxID:
-			found.ID = string(f.bytes)
-		case sandboxMetadata:
-			for _, m := range fields(f.bytes) {
-				switch m.number {
-				case metadataName:
-					found.Name = string(m.bytes)
-				case metadataNamespace:
-					found.Namespace = string(m.bytes)
-				}
-			}
-		}
+func (sandboxes) List(ctx context.Context, endpoint string) ([]host.Sandbox, error) {
+	connection, err := dialRuntime(ctx, endpoint)
+	if err != nil {
+		return nil, err
 	}
-	return found
+	found, err := cri.Sandboxes(ctx, connection)
+	if err != nil {
+		return nil, fmt.Errorf("ask the container runtime at %s: %w", endpoint, err)
+	}
+	return found, nil
 }
 
-// endSandbox stops and removes a sandbox over a connection, which it closes. The runtime takes both requests also for a
-// sandbox that is not there. Stopping ends its containers at once, without the grace period of the pod: the drain gave
-// one to the pods that it evicted, and leaves those that every node has, which must expect that a node goes off.
-func endSandbox(ctx context.Context, connection net.Conn, id string) error {
-	request := protowire.AppendString(protowire.AppendTag(nil, requestSandboxID, protowire.BytesType), id)
-	return talk(ctx, connection, func(client *http.Client) error {
-		if _, err := callWith(ctx, client, "StopPodSandbox", request); err != nil {
-			return fmt.Errorf("stop the pod: %w", err)
-		}
-		if _, err := callWith(ctx, client, "RemovePodSandbox", request); err != nil {
-			return fmt.Errorf("remove the pod: %w", err)
-		}
-		return nil
-	})
+func (sandboxes) End(ctx context.Context, endpoint, id string) error {
+	connection, err := dialRuntime(ctx, endpoint)
+	if err != nil {
+		return err
+	}
+	if err := cri.EndSandbox(ctx, connection, id); err != nil {
+		return fmt.Errorf("ask the container runtime at %s: %w", endpoint, err)
+	}
+	return nil
+}
+
+func dialRuntime(ctx context.Context, endpoint string) (net.Conn, error) {
+	pipe, err := pipeOf(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	connection, err := winio.DialPipeContext(ctx, pipe)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the container runtime at %s: %w", endpoint, err)
+	}
+	return connection, nil
 }

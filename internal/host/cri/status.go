@@ -1,31 +1,19 @@
-package windows
+package cri
 
 import (
 	"context"
 	"fmt"
 	"net"
 	"net/http"
-	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// pipeOf returns the path of the named pipe of a CRI endpoint: \\.\pipe\containerd-containerd for
-// npipe://./pipe/containerd-containerd, also when it is written with four slashes or backslashes.
-func pipeOf(endpoint string) (string, error) {
-	rest, isPipe := strings.CutPrefix(endpoint, "npipe:")
-	name, isLocal := strings.CutPrefix(strings.TrimLeft(strings.ReplaceAll(rest, "/", `\`), `\`), `.\pipe\`)
-	if !isPipe || !isLocal || name == "" {
-		return "", fmt.Errorf("the endpoint %q is not of the form npipe://./pipe/name", endpoint)
-	}
-	return `\\.\pipe\` + name, nil
-}
-
-// askRuntime asks a container runtime over a connection, which it closes: Version, and Status for the condition
+// Status asks a container runtime over a connection, which it closes: Version, and Status for the condition
 // RuntimeReady.
-func askRuntime(ctx context.Context, connection net.Conn) (host.RuntimeStatus, error) {
+func Status(ctx context.Context, connection net.Conn) (host.RuntimeStatus, error) {
 	var version, status []byte
 	err := talk(ctx, connection, func(client *http.Client) (err error) {
 		if version, err = call(ctx, client, "Version"); err != nil {

@@ -1,4 +1,4 @@
-package windows
+package cri
 
 import (
 	"context"
@@ -7,43 +7,43 @@ import (
 	"strings"
 	"testing"
 
-	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
 // sandboxServer is a container runtime that notes what it is asked.
 type sandboxServer struct {
-	cri.UnimplementedRuntimeServiceServer
-	items []*cri.PodSandbox
+	runtimeapi.UnimplementedRuntimeServiceServer
+	items []*runtimeapi.PodSandbox
 	asked []string
 	stop  func(context.Context) error
 }
 
 // ListPodSandbox implements the CRI.
-func (s *sandboxServer) ListPodSandbox(context.Context, *cri.ListPodSandboxRequest) (*cri.ListPodSandboxResponse, error) {
-	return &cri.ListPodSandboxResponse{Items: s.items}, nil
+func (s *sandboxServer) ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {
+	return &runtimeapi.ListPodSandboxResponse{Items: s.items}, nil
 }
 
 // StopPodSandbox implements the CRI.
-func (s *sandboxServer) StopPodSandbox(ctx context.Context, r *cri.StopPodSandboxRequest) (*cri.StopPodSandboxResponse, error) {
+func (s *sandboxServer) StopPodSandbox(ctx context.Context, r *runtimeapi.StopPodSandboxRequest) (*runtimeapi.StopPodSandboxResponse, error) {
 	s.asked = append(s.asked, "stop "+r.PodSandboxId)
-	return &cri.StopPodSandboxResponse{}, s.stop(ctx)
+	return &runtimeapi.StopPodSandboxResponse{}, s.stop(ctx)
 }
 
 // RemovePodSandbox implements the CRI.
-func (s *sandboxServer) RemovePodSandbox(_ context.Context, r *cri.RemovePodSandboxRequest) (*cri.RemovePodSandboxResponse, error) {
+func (s *sandboxServer) RemovePodSandbox(_ context.Context, r *runtimeapi.RemovePodSandboxRequest) (*runtimeapi.RemovePodSandboxResponse, error) {
 	s.asked = append(s.asked, "remove "+r.PodSandboxId)
-	return &cri.RemovePodSandboxResponse{}, nil
+	return &runtimeapi.RemovePodSandboxResponse{}, nil
 }
 
 // The calls are compared with the library and the types of Kubernetes.
 func TestSandboxes(t *testing.T) {
 	t.Run("all pods are listed, in any state and with any number of annotations", func(t *testing.T) {
 		long := map[string]string{"kubernetes.io/config": strings.Repeat("x", 2<<20)}
-		got, err := listSandboxes(t.Context(), serve(t, &sandboxServer{items: []*cri.PodSandbox{
-			{Id: "01", Metadata: &cri.PodSandboxMetadata{Namespace: "a", Name: "b", Uid: "c"}, Annotations: long},
-			{Id: "02", Metadata: &cri.PodSandboxMetadata{Namespace: "d", Name: "e"}, State: cri.PodSandboxState_SANDBOX_NOTREADY},
+		got, err := Sandboxes(t.Context(), serve(t, &sandboxServer{items: []*runtimeapi.PodSandbox{
+			{Id: "01", Metadata: &runtimeapi.PodSandboxMetadata{Namespace: "a", Name: "b", Uid: "c"}, Annotations: long},
+			{Id: "02", Metadata: &runtimeapi.PodSandboxMetadata{Namespace: "d", Name: "e"}, State: runtimeapi.PodSandboxState_SANDBOX_NOTREADY},
 		}}))
 		if want := []host.Sandbox{{ID: "01", Namespace: "a", Name: "b"}, {ID: "02", Namespace: "d", Name: "e"}}; !slices.Equal(got, want) || err != nil {
 			t.Errorf("%v, %v", got, err)
@@ -51,14 +51,14 @@ func TestSandboxes(t *testing.T) {
 	})
 	t.Run("a pod is stopped, then removed", func(t *testing.T) {
 		server := &sandboxServer{stop: func(context.Context) error { return nil }}
-		err := endSandbox(t.Context(), serve(t, server), "0123abcd")
+		err := EndSandbox(t.Context(), serve(t, server), "0123abcd")
 		if want := []string{"stop 0123abcd", "remove 0123abcd"}; !slices.Equal(server.asked, want) || err != nil {
 			t.Errorf("%q, %v", server.asked, err)
 		}
 	})
 	t.Run("a pod that does not stop is not removed, and the runtime's reason is in the error", func(t *testing.T) {
 		server := &sandboxServer{stop: func(context.Context) error { return errors.New("hcs does not answer") }}
-		err := endSandbox(t.Context(), serve(t, server), "01")
+		err := EndSandbox(t.Context(), serve(t, server), "01")
 		if err == nil || !strings.Contains(err.Error(), "hcs does not answer") || len(server.asked) != 1 {
 			t.Errorf("%q, %v", server.asked, err)
 		}
@@ -66,7 +66,7 @@ func TestSandboxes(t *testing.T) {
 	t.Run("a runtime that hangs is given up with the context", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		server := &sandboxServer{stop: func(asked context.Context) error { cancel(); <-asked.Done(); return asked.Err() }}
-		if err := endSandbox(ctx, serve(t, server), "01"); err == nil {
+		if err := EndSandbox(ctx, serve(t, server), "01"); err == nil {
 			t.Error("no error")
 		}
 	})

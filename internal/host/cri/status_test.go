@@ -1,4 +1,4 @@
-package windows
+package cri
 
 import (
 	"context"
@@ -8,26 +8,26 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
-	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
 // runtimeServer is a container runtime with these conditions.
 type runtimeServer struct {
-	cri.UnimplementedRuntimeServiceServer
-	conditions []*cri.RuntimeCondition
+	runtimeapi.UnimplementedRuntimeServiceServer
+	conditions []*runtimeapi.RuntimeCondition
 	failure    error
 }
 
 // Version implements the CRI.
-func (s *runtimeServer) Version(context.Context, *cri.VersionRequest) (*cri.VersionResponse, error) {
-	return &cri.VersionResponse{RuntimeName: "containerd", RuntimeVersion: "v2.4.2"}, nil
+func (s *runtimeServer) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
+	return &runtimeapi.VersionResponse{RuntimeName: "containerd", RuntimeVersion: "v2.4.2"}, nil
 }
 
 // Status implements the CRI.
-func (s *runtimeServer) Status(context.Context, *cri.StatusRequest) (*cri.StatusResponse, error) {
-	return &cri.StatusResponse{Status: &cri.RuntimeStatus{Conditions: s.conditions}}, s.failure
+func (s *runtimeServer) Status(context.Context, *runtimeapi.StatusRequest) (*runtimeapi.StatusResponse, error) {
+	return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{Conditions: s.conditions}}, s.failure
 }
 
 // oneConnection is a listener that has one connection.
@@ -48,13 +48,13 @@ func (l *oneConnection) Close() error   { close(l.closed); return nil }
 func (l *oneConnection) Addr() net.Addr { return &net.UnixAddr{} }
 
 // serve returns a connection to the runtime.
-func serve(t *testing.T, runtime cri.RuntimeServiceServer) net.Conn {
+func serve(t *testing.T, runtime runtimeapi.RuntimeServiceServer) net.Conn {
 	t.Helper()
 	client, server := connected(t)
 	listener := &oneConnection{make(chan net.Conn, 1), make(chan struct{})}
 	listener.connections <- server
 	s := grpc.NewServer()
-	cri.RegisterRuntimeServiceServer(s, runtime)
+	runtimeapi.RegisterRuntimeServiceServer(s, runtime)
 	go func() { _ = s.Serve(listener) }()
 	t.Cleanup(s.Stop)
 	return client
@@ -78,24 +78,24 @@ func connected(t *testing.T) (client, server net.Conn) {
 	return client, server
 }
 
-func TestAskRuntime(t *testing.T) {
-	ready := &cri.RuntimeCondition{Type: cri.RuntimeReady, Status: true}
-	noNetwork := &cri.RuntimeCondition{Type: cri.NetworkReady, Status: false, Reason: "NetworkPluginNotReady"}
+func TestStatus(t *testing.T) {
+	ready := &runtimeapi.RuntimeCondition{Type: runtimeapi.RuntimeReady, Status: true}
+	noNetwork := &runtimeapi.RuntimeCondition{Type: runtimeapi.NetworkReady, Status: false, Reason: "NetworkPluginNotReady"}
 	t.Run("a runtime that waits for its network is ready itself", func(t *testing.T) {
-		got, err := askRuntime(t.Context(), serve(t, &runtimeServer{conditions: []*cri.RuntimeCondition{noNetwork, ready}}))
+		got, err := Status(t.Context(), serve(t, &runtimeServer{conditions: []*runtimeapi.RuntimeCondition{noNetwork, ready}}))
 		if want := (host.RuntimeStatus{Name: "containerd", Version: "v2.4.2", Ready: true}); got != want || err != nil {
 			t.Errorf("%+v, %v", got, err)
 		}
 	})
 	t.Run("a runtime that does not say that it is ready is not", func(t *testing.T) {
-		for _, conditions := range [][]*cri.RuntimeCondition{nil, {noNetwork}, {{Type: cri.RuntimeReady}}} {
-			if got, err := askRuntime(t.Context(), serve(t, &runtimeServer{conditions: conditions})); got.Ready || err != nil {
+		for _, conditions := range [][]*runtimeapi.RuntimeCondition{nil, {noNetwork}, {{Type: runtimeapi.RuntimeReady}}} {
+			if got, err := Status(t.Context(), serve(t, &runtimeServer{conditions: conditions})); got.Ready || err != nil {
 				t.Errorf("%+v, %v", got, err)
 			}
 		}
 	})
 	t.Run("what the runtime says is wrong is in the error", func(t *testing.T) {
-		_, err := askRuntime(t.Context(), serve(t, &runtimeServer{failure: errors.New("no snapshotter")}))
+		_, err := Status(t.Context(), serve(t, &runtimeServer{failure: errors.New("no snapshotter")}))
 		if err == nil || !strings.Contains(err.Error(), "no snapshotter") {
 			t.Error(err)
 		}
@@ -103,7 +103,7 @@ func TestAskRuntime(t *testing.T) {
 	t.Run("a connection that ends is an error at once", func(t *testing.T) {
 		client, server := net.Pipe()
 		_ = server.Close()
-		if got, err := askRuntime(t.Context(), client); err == nil {
+		if got, err := Status(t.Context(), client); err == nil {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -112,24 +112,8 @@ func TestAskRuntime(t *testing.T) {
 		defer server.Close()
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { _, _ = server.Read(make([]byte, 1)); cancel() }()
-		if got, err := askRuntime(ctx, client); err == nil {
+		if got, err := Status(ctx, client); err == nil {
 			t.Errorf("%+v", got)
 		}
 	})
-}
-
-func TestPipeOf(t *testing.T) {
-	const want = `\\.\pipe\containerd-containerd`
-	for _, endpoint := range []string{`npipe://./pipe/containerd-containerd`, `npipe:////./pipe/containerd-containerd`,
-		`npipe:\\.\pipe\containerd-containerd`} {
-		if got, err := pipeOf(endpoint); got != want || err != nil {
-			t.Errorf("%s: %s, %v", endpoint, got, err)
-		}
-	}
-	for _, endpoint := range []string{"", "npipe:", "npipe://./pipe/", "npipe://server/pipe/x",
-		"tcp://127.0.0.1:1", "unix:///run/x"} {
-		if got, err := pipeOf(endpoint); err == nil {
-			t.Errorf("%s: %s", endpoint, got)
-		}
-	}
 }

@@ -1,4 +1,7 @@
-package windows
+// Package cri asks a container runtime over a connection by the container runtime interface: for its status, for its
+// pods, and to end one. Who calls it opens the connection: a named pipe on Windows. So it runs on any system, and
+// test/containerd shows it with the real containerd.
+package cri
 
 import (
 	"bytes"
@@ -58,7 +61,7 @@ func call(ctx context.Context, client *http.Client, method string) ([]byte, erro
 
 // callWith calls a method with a message.
 func callWith(ctx context.Context, client *http.Client, method string, arguments []byte) ([]byte, error) {
-	framed := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(arguments)))
+	framed := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(arguments))) //nolint:gosec // G115: a request has a few bytes
 	content := bytes.NewReader(append(framed, arguments...))
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, runtimeService+method, content)
 	if err != nil {

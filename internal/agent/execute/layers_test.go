@@ -1,0 +1,132 @@
+package execute_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/windows-machine-config/wmco/internal/agent/answer"
+	"github.com/windows-machine-config/wmco/internal/agent/execute"
+	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+// layeredDrive has a folder of layers that Windows deletes, does not delete, or is asked in vain to delete.
+type layeredDrive struct {
+	host.Files // Other operations are not called.
+
+	layers   int
+	hangs    func(layer int) bool
+	fails    func(layer int) bool
+	unlisted error
+	clock    *clocktesting.FakeClock
+
+	asked   []string
+	removed []string
+	ended   context.CancelFunc // what a layer does to the verb, if anything
+}
+
+func (d *layeredDrive) ReadDir(_ context.Context, path string) (found []host.FileInfo, err error) {
+	if path != nodespec.LayersDirectory {
+		return nil, fmt.Errorf("%s: %w", path, host.ErrNotExist)
+	}
+	for i := range d.layers {
+		name := fmt.Sprint(i)
+		found = append(found, host.FileInfo{Name: name, Path: path + `\` + name})
+	}
+	return found, d.unlisted
+}
+
+func (d *layeredDrive) Remove(_ context.Context, path string) error {
+	d.removed = append(d.removed, path)
+	return nil
+}
+
+func (d *layeredDrive) Destroy(ctx context.Context, path string) error {
+	layer := len(d.asked)
+	d.asked = append(d.asked, path)
+	if d.ended != nil {
+		d.ended()
+	}
+	if d.hangs != nil && d.hangs(layer) {
+		d.clock.Step(timing.LimitLayer)
+		<-ctx.Done() // internal/host/windows waits for its call no longer than that
+		return fmt.Errorf("destroy layer %s: %w", path, ctx.Err())
+	}
+	if d.fails != nil && d.fails(layer) {
+		return fmt.Errorf("destroy layer %s: %w", path, host.ErrInUse)
+	}
+	return nil
+}
+
+// R-064
+func TestLayersHoldUpARemovalForSomeMinutesOnly(t *testing.T) {
+	root := nodespec.LayersDirectory[:strings.LastIndex(nodespec.LayersDirectory, `\`)]
+	always := func(int) bool { return true }
+	remove := func(t *testing.T, ctx context.Context, drive *layeredDrive) (advice string, took time.Duration) {
+		t.Helper()
+		began := time.Unix(1<<30, 0)
+		drive.clock = clocktesting.NewFakeClock(began)
+		e := &execute.Executor{Means: execute.Means{Host: host.Host{Files: drive, Layers: drive}, Clock: drive.clock,
+			Answer: answer.New(io.Discard, drive.clock)}}
+		if err := e.Do(ctx, plan.Step{Operation: plan.RemovePath{Path: root}}); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(drive.removed, []string{root}) {
+			t.Errorf("removed was %q: the folder goes whatever becomes of its layers", drive.removed)
+		}
+		return e.TakeAdvice(), drive.clock.Since(began)
+	}
+	t.Run("a thousand layers go, one after the other, and nothing is said", func(t *testing.T) {
+		drive := &layeredDrive{layers: 1000}
+		if advice, _ := remove(t, t.Context(), drive); advice != "" || len(drive.asked) != 1000 ||
+			drive.asked[999] != nodespec.LayersDirectory+`\999` {
+			t.Errorf("after %d layers: %s", len(drive.asked), advice)
+		}
+	})
+	t.Run("one that Windows does not let go of is named with its reason, and the next ones go", func(t *testing.T) {
+		drive := &layeredDrive{layers: 3, fails: func(layer int) bool { return layer == 1 }}
+		advice, _ := remove(t, t.Context(), drive)
+		if len(drive.asked) != 3 || !strings.Contains(advice, "1 of 3, the first of them destroy layer "+nodespec.LayersDirectory+`\1`) ||
+			!strings.Contains(advice, host.ErrInUse.Error()) {
+			t.Errorf("after %d layers: %s", len(drive.asked), advice)
+		}
+	})
+	t.Run("one that hangs is given up after its limit, and the next ones go", func(t *testing.T) {
+		drive := &layeredDrive{layers: 3, hangs: func(layer int) bool { return layer == 0 }}
+		advice, took := remove(t, t.Context(), drive)
+		if took != timing.LimitLayer || len(drive.asked) != 3 || !strings.Contains(advice, "1 of 3") ||
+			!strings.Contains(advice, "layer 0 is deleted took longer than 1m0s") {
+			t.Errorf("after %s and %d layers: %s", took, len(drive.asked), advice)
+		}
+	})
+	t.Run("a thousand that hang are not waited for longer than for ten, and all are counted", func(t *testing.T) {
+		drive := &layeredDrive{layers: 1000, hangs: always}
+		advice, took := remove(t, t.Context(), drive)
+		if took != timing.LimitLayers || len(drive.asked) != 10 || !strings.Contains(advice, "1000 of 1000") {
+			t.Errorf("after %s and %d layers: %s", took, len(drive.asked), advice)
+		}
+	})
+	t.Run("where they cannot be listed, the reason is given and the folder goes", func(t *testing.T) {
+		drive := &layeredDrive{unlisted: errors.New("the drive does not answer")}
+		if advice, _ := remove(t, t.Context(), drive); !strings.Contains(advice, "the drive does not answer") {
+			t.Errorf("the advice is %q", advice)
+		}
+	})
+	t.Run("a verb that is interrupted begins with no other layer", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		drive := &layeredDrive{layers: 1000, ended: cancel}
+		if remove(t, ctx, drive); len(drive.asked) != 1 {
+			t.Errorf("%d layers were begun", len(drive.asked))
+		}
+	})
+}
