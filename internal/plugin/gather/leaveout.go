@@ -8,7 +8,7 @@ import (
 // leftOut stands where a value was.
 const leftOut = "(left out)"
 
-// leaveOut takes away what may hold secrets that somebody has written into an object that is none: the values of
+// leaveOut takes away what may hold secrets although the object is no Secret: the values of
 // environment variables, arguments, and the copy of both that kubectl apply keeps. Managed fields are noise.
 func leaveOut(object *unstructured.Unstructured) {
 	object.SetManagedFields(nil)

@@ -27,7 +27,7 @@ func (v view) one(out io.Writer, f fleet.Fleet, i fleet.Instance, events []corev
 	return err
 }
 
-// labelWidth is that of the first column of a description.
+// labelWidth is the width of the first column of a description.
 const labelWidth = 13
 
 func (v view) line(label, format string, arguments ...any) string {
