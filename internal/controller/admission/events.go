@@ -3,11 +3,11 @@ package admission
 import (
 	"context"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 )
 
 // standing is whether the policies are in force, in words. Its reason is empty when there is nothing to say.
@@ -66,23 +66,10 @@ func (r *Reconciler) tellChanged(ctx context.Context, object differing) {
 
 func (r *Reconciler) emit(ctx context.Context, s standing, related client.Object) {
 	log.FromContext(ctx).Info("admission policies", "reason", s.reason, "message", s.message)
-	deployment := r.deployment(ctx)
+	deployment := recorder.Deployment(ctx, r.Live, r.Namespace, Operator)
 	if related == nil {
 		r.Events.Eventf(deployment, nil, s.eventType, s.reason, "KeepPolicies", "%s", s.message)
 		return
 	}
 	r.Events.Eventf(deployment, related, s.eventType, s.reason, "KeepPolicies", "%s", s.message)
-}
-
-// deployment is what events are about. Where the operator is run by something else they have its name all the same:
-// people look for it.
-func (r *Reconciler) deployment(ctx context.Context) *appsv1.Deployment {
-	found := &appsv1.Deployment{}
-	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: Operator}, found); err != nil {
-		return &appsv1.Deployment{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
-			ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: Operator},
-		}
-	}
-	return found
 }
