@@ -77,13 +77,15 @@ func TestThePolicyForKubeletsIsNotEvaluatedForLinuxNodes(t *testing.T) {
 	f := newFixture(t, "")
 	f.create(windowsNode(ownNode), linuxNode("worker-0"))
 	const name = "refuses-all"
+	var strict []client.Object
 	for _, guard := range admission.Guards(f.namespace) {
 		if guard.Policy.Name == admission.Kubelets {
 			guard.Policy.Name, guard.Binding.Name, guard.Binding.Spec.PolicyName = name, name, name
 			guard.Policy.Spec.Validations = []admissionv1.Validation{{Expression: "false"}}
-			f.create(guard.Policy, guard.Binding)
+			strict = append(strict, guard.Policy, guard.Binding)
 		}
 	}
+	f.create(strict...)
 	ready := merge(`{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}`)
 	windows, linux := f.as("system:node:"+ownNode, "system:nodes"), f.as("system:node:worker-0", "system:nodes")
 	f.await("the policy is in force", func(ctx context.Context) (bool, error) {
@@ -93,6 +95,14 @@ func TestThePolicyForKubeletsIsNotEvaluatedForLinuxNodes(t *testing.T) {
 	must(t, linux.Status().Patch(t.Context(), linuxNode("worker-0"), ready))
 	must(t, linux.Patch(t.Context(), linuxNode("worker-0"),
 		merge(`{"metadata": {"labels": {"kubernetes.io/arch": "arm64"}}}`)))
+
+	// The next test has the same API server, which enforces a deleted policy for a while.
+	for _, object := range strict {
+		must(t, f.admin.Delete(t.Context(), object))
+	}
+	f.await("the policy is no longer in force", func(ctx context.Context) (bool, error) {
+		return windows.Status().Patch(ctx, windowsNode(ownNode), ready) == nil, nil
+	})
 }
 
 func TestAKubeletMayNotWriteWhatTheOperatorNotes(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/backoff"
+	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
 
@@ -31,7 +31,7 @@ import (
 // +kubebuilder:rbac:groups=apps,namespace=system,resources=deployments,resourceNames=windows-machine-config-operator,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
 
-// deploymentName is the operator's own Deployment, which events are about.
+// deploymentName is the key of all requests: there is one thing to do.
 const deploymentName = "windows-machine-config-operator"
 
 // Reconciler deletes the remains of an operator before version 12. It looks when it starts, and when something that it
@@ -138,18 +138,8 @@ func (r *Reconciler) delete(ctx context.Context, left leftover) error {
 	log.FromContext(ctx).Info("deleted an object that an older version of the operator left", "object",
 		left.String(), "it was", left.was)
 	// Related, so that each is an event of its own and not one more of a series.
-	r.Events.Eventf(r.deployment(ctx), object, corev1.EventTypeNormal, "LeftoverDeleted", "TakeOver",
+	own, _ := recorder.Operator(ctx, r.Live, r.Namespace) // its name is enough
+	r.Events.Eventf(own, object, corev1.EventTypeNormal, "LeftoverDeleted", "TakeOver",
 		"%s of an older version of the operator was deleted, because no node needs it any more. It was %s.", left, left.was)
 	return nil
-}
-
-// deployment is what events are about. Where the operator is run by something else they have its name all the same:
-// people look for it.
-func (r *Reconciler) deployment(ctx context.Context) *appsv1.Deployment {
-	found := &appsv1.Deployment{}
-	name := metav1.ObjectMeta{Namespace: r.Namespace, Name: deploymentName}
-	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: deploymentName}, found); err != nil {
-		return &appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: name}
-	}
-	return found
 }
