@@ -116,6 +116,9 @@ func TestStoryAnAdministratorLooksAfterHosts(t *testing.T) {
 		l.succeeds("windowsinstance.windowsmachineconfig.openshift.io/"+first+"\n", "status", first, "-o", "name")
 		l.succeeds(l.instance("instance-1").Status.SpecDigest, "status", "-o", "jsonpath={.items[*].status.specDigest}")
 	})
+	t.Run("a cluster without Windows Machines has no user data", func(t *testing.T) {
+		lab{t, l.Rig}.fails("there is no Secret openshift-machine-api/windows-user-data", "userdata")
+	})
 	t.Run("a missing right is named", func(t *testing.T) {
 		lab{t, l.Rig}.fails(`User "nobody" cannot list resource "windowsinstances"`, "status", "--as=nobody")
 	})
