@@ -164,6 +164,21 @@ bundle: ## Write the OLM bundle and its catalog entry to deploy/olm, or with IMA
 	@go run ./hack/bundle -version "$(VERSION)" -flavor "$(FLAVOR)" -image "$(IMAGE)" -pause-image "$(PAUSE_IMAGE)" \
 	  -bundle-image "$(BUNDLE_IMAGE)" -out "$(BUNDLE_DIR)"
 
+##### The release. docs/releasing.md says more.
+
+# The checkout may belong to another user.
+GIT := git -c safe.directory="$(CURDIR)"
+
+.PHONY: release
+release: ## Write all that a release consists of to build/release. VERSION= IMAGE=registry/name:tag RELEASE= PREVIOUS=
+	@[[ -z "$$($(GIT) status --porcelain)" ]] || { echo "make release: the checkout has changes that are in no commit: commit or remove them" >&2; exit 1; }
+	@go run ./hack/release -version "$(VERSION)" -name "$(IMAGE)" -check
+	@$(MAKE) --no-print-directory payload
+	@$(MAKE) --no-print-directory image
+	@go run ./hack/release -reference -name "$(IMAGE)" | tee build/release-image
+	@$(MAKE) --no-print-directory bundle IMAGE="$$(cat build/release-image 2>/dev/null)" BUNDLE_DIR=build/olm
+	@go run ./hack/release -version "$(VERSION)" -name "$(IMAGE)" -commit "$$($(GIT) rev-parse HEAD)"
+
 ##### Prove
 
 # The packages with files for Windows.

@@ -1,12 +1,20 @@
 package image
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
 const ownNamespace = "windows-machine-config"
@@ -42,7 +50,10 @@ func TestOverlaysInstallTheOperator(t *testing.T) {
 			t.Errorf("annotations %v, labels %v", namespace.Annotations, namespace.Labels)
 		}
 	})
-	t.Run("and goes again", func(t *testing.T) { undeploys(t, r) })
+	t.Run("and goes again", func(t *testing.T) {
+		awaitKinds(t, r)
+		undeploys(t, r)
+	})
 	t.Run("without make, in a namespace of one's own, all of it", func(t *testing.T) {
 		self, environment, err := asKubectl(r)
 		if err != nil {
@@ -72,4 +83,20 @@ func TestOverlaysInstallTheOperator(t *testing.T) {
 			t.Errorf("error %v: %s", err, printed)
 		}
 	})
+}
+
+// awaitKinds waits until the API server serves the operator's kinds. A definition that is deleted before its storage
+// has been read once stays for five minutes, until the API server tries again.
+func awaitKinds(t *testing.T, r *rig.Rig) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, rigtest.Patience, true,
+		func(ctx context.Context) (bool, error) {
+			last = errors.Join(r.Client.List(ctx, &v1alpha1.WindowsInstanceList{}),
+				r.Client.List(ctx, &v1alpha1.WindowsDisruptionPolicyList{}))
+			return last == nil, nil
+		})
+	if err != nil {
+		t.Fatalf("the operator's kinds are not served: %v: %v", err, last)
+	}
 }

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"archive/tar"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+)
+
+const (
+	sumsFile       = "SHA256SUMS"
+	provenanceFile = "provenance.intoto.json"
+)
+
+// pack writes a folder as an archive. The same files give the same bytes: files are in the order of their names, and neither
+// times nor owners are kept.
+func pack(folder, archive string) error {
+	file, err := os.Create(archive)
+	if err != nil {
+		return err
+	}
+	w := tar.NewWriter(file)
+	err = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(folder, path)
+		if err != nil {
+			return err
+		}
+		return add(w, path, filepath.ToSlash(name))
+	})
+	if err := errors.Join(err, w.Close(), file.Close()); err != nil {
+		return fmt.Errorf("pack %s: %w: `make release` builds it", folder, err)
+	}
+	return nil
+}
+
+func add(w *tar.Writer, path, name string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: info.Size(),
+		ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}); err != nil {
+		return err
+	}
+	_, err = io.Copy(w, file)
+	return err
+}
+
+// sum is a file's line in SHA256SUMS.
+type sum struct{ name, sha256 string }
+
+// writeSums writes the checksums of all files of a folder, as `sha256sum --check` reads them.
+func writeSums(folder string) ([]sum, error) {
+	entries, err := os.ReadDir(folder) // by name
+	if err != nil {
+		return nil, err
+	}
+	var sums []sum
+	var text strings.Builder
+	for _, entry := range entries {
+		digest, err := digestOf(filepath.Join(folder, entry.Name()))
+		if err != nil {
+			return nil, err
+		}
+		sums = append(sums, sum{entry.Name(), digest})
+		fmt.Fprintf(&text, "%s  %s\n", digest, entry.Name())
+	}
+	return sums, os.WriteFile(filepath.Join(folder, sumsFile), []byte(text.String()), 0o644)
+}
+
+func digestOf(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, file); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// imageDigest returns the digest of the image for all platforms, which `make image` writes first into its layout.
+func imageDigest(folder string) (string, error) {
+	path, err := layout.FromPath(folder)
+	if err != nil {
+		return "", fmt.Errorf("%s is no image: %w: `make release` builds it", folder, err)
+	}
+	index, err := path.ImageIndex()
+	if err != nil {
+		return "", err
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return "", err
+	}
+	if len(manifest.Manifests) == 0 || !manifest.Manifests[0].MediaType.IsIndex() {
+		return "", fmt.Errorf("%s has no image for several platforms: `make release` builds it", folder)
+	}
+	return manifest.Manifests[0].Digest.Hex, nil
+}
+
+// imageReference returns the name that an image was pushed to, with its digest.
+func imageReference(folder, pushed string) (string, error) {
+	tag, err := name.NewTag(pushed)
+	if err != nil {
+		return "", fmt.Errorf("IMAGE=%s is no name with a tag that the release's image is pushed to: %w", pushed, err)
+	}
+	digest, err := imageDigest(folder)
+	if err != nil {
+		return "", err
+	}
+	return tag.Context().Digest("sha256:" + digest).String(), nil
+}
