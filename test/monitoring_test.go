@@ -96,10 +96,12 @@ func TestStoryPrometheusFindsTheNodesThatAreInService(t *testing.T) {
 	ready(t, r)
 	const both = "instance-1 instance-2"
 	seen.becomes(t, r, both)
-	t.Run("a ServiceMonitor tells it to scrape them", func(t *testing.T) {
-		monitor := &unstructured.Unstructured{}
-		monitor.SetGroupVersionKind(schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "ServiceMonitor"})
-		must(t, r.Client.Get(t.Context(), keyOf(r.Namespace(), monitoring.Name), monitor))
+	t.Run("a ServiceMonitor tells it to scrape them, and another one the operator", func(t *testing.T) {
+		for _, name := range []string{monitoring.Name, monitoring.OperatorName} {
+			monitor := &unstructured.Unstructured{}
+			monitor.SetGroupVersionKind(schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "ServiceMonitor"})
+			must(t, r.Client.Get(t.Context(), keyOf(r.Namespace(), name), monitor))
+		}
 	})
 	t.Run("they serve HTTPS, with the certificate that the service CA makes for the Service", func(t *testing.T) {
 		for _, h := range r.Hosts() {

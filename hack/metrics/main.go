@@ -1,6 +1,6 @@
-// Command metrics keeps docs/monitoring.md true: which metrics the operator has, and which alerts. The tables there come
-// from the catalog of metrics in internal/controller/metric and from the alerts in internal/controller/monitoring. It
-// also writes the dashboard for Grafana. Run it from the root of the repository:
+// Command metrics keeps docs/monitoring.md true: which metrics the operator has, and which alerts. The tables there
+// come from the catalog of metrics in internal/controller/metric and from the alerts in internal/controller/monitoring.
+// It also writes the dashboard for Grafana. Run it from the root of the repository:
 //
 //	go run ./hack/metrics          # rewrite the tables and the dashboard
 //	go run ./hack/metrics -check   # fail if that would change one of them

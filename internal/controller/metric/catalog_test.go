@@ -61,13 +61,24 @@ func TestMadeUpValuesDoNotMakeSeriesWithoutAnEnd(t *testing.T) {
 				return
 			}
 			for i := range 1000 {
-				d.touch(fmt.Sprintf("made up %d \xff", i))
+				touch(t, d, fmt.Sprintf("made up %d \xff", i))
 			}
 			if n := seriesOf(t, d.Name); n > product {
 				t.Errorf("there are %d series, want at most %d", n, product)
 			}
 		})
 	}
+}
+
+// touch makes a series with a value, which must not end the operator.
+func touch(t *testing.T, d Definition, value string) {
+	t.Helper()
+	defer func() {
+		if cause := recover(); cause != nil {
+			t.Fatalf("%q ends the operator: %v", value, cause)
+		}
+	}()
+	d.touch(value)
 }
 
 // seriesOf counts the series that a scrape gets.

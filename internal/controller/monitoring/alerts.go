@@ -58,7 +58,8 @@ func Alerts() []Alert {
 			For:     "15m",
 			Summary: "The operator has not renewed a certificate of a Windows node.",
 			Description: "The certificate of service {{ $labels.certificate }} on the host of WindowsInstance " +
-				"{{ $labels.name }} is to be renewed, and was not. When it expires, the service loses its access to the API server.",
+				"{{ $labels.name }} is to be renewed, and was not. When it expires, the service loses its access to the API " +
+				"server.",
 		}, {
 			// A kubelet renews when a tenth to three tenths of its certificate's life are left, and that is a day at least.
 			Name:    "WindowsKubeletCertificateExpiring",

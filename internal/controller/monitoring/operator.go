@@ -24,11 +24,11 @@ func operatorMonitorSpec(namespace string) map[string]any {
 		"jobLabel":          labelName,
 		"namespaceSelector": map[string]any{"matchNames": []any{namespace}},
 		"selector":          map[string]any{"matchLabels": map[string]any{labelName: OperatorName}},
-		"endpoints": []any{map[string]any{
+		"endpoints": []any{map[string]any{ //nolint:gosec // a path, and no token
 			"port": portName, "path": "/metrics", "scheme": "https", "interval": "30s",
 			// The operator asks the API server whose token it is: see internal/operator/metricsaccess.go. The file is in each
 			// pod of Prometheus.
-			"bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token", //nolint:gosec // a path
+			"bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",
 			"tlsConfig": map[string]any{
 				"caFile":     "/etc/prometheus/configmaps/serving-certs-ca-bundle/service-ca.crt",
 				"serverName": OperatorName + "-metrics." + namespace + ".svc",
