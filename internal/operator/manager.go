@@ -74,7 +74,7 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-func (c Config) managerOptions(scheme *runtime.Scheme) manager.Options {
+func (c Config) managerOptions(scheme *runtime.Scheme, missing *unread) manager.Options {
 	election := c.Election.WithDefaults()
 	return manager.Options{
 		Scheme: scheme, Logger: c.Logger,
@@ -83,16 +83,18 @@ func (c Config) managerOptions(scheme *runtime.Scheme) manager.Options {
 		LeaderElection:         c.LeaderElection, LeaderElectionID: leaderElectionID, LeaderElectionNamespace: c.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 		LeaseDuration:                 &election.Lease, RenewDeadline: &election.RenewDeadline, RetryPeriod: &election.Retry,
-		Controller: config.Controller{SkipNameValidation: &c.SkipNameValidation},
-		Cache:      c.cacheOptions(),
+		Controller: config.Controller{SkipNameValidation: &c.SkipNameValidation, CacheSyncTimeout: missing.limit},
+		Cache:      c.cacheOptions(missing),
 	}
 }
 
 // cacheOptions keep in memory only what the operator works with: its own namespace, user data, Windows nodes, and of
 // certificate requests what those of kubelets are judged by. A kind that the API server may not have is not among them:
 // see package optional.
-func (c Config) cacheOptions() cache.Options {
+func (c Config) cacheOptions(missing *unread) cache.Options {
 	return cache.Options{
+		DefaultWatchErrorHandler: missing.handle,
+
 		DefaultNamespaces: map[string]cache.Config{c.Namespace: {}},
 		DefaultTransform:  cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{

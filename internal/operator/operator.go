@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
@@ -42,6 +43,8 @@ type Config struct {
 	LeaderElection              bool
 	// Election are the durations of leader election; zero for the usual ones.
 	Election Election
+	// ReadLimit is how long the kinds that controllers follow may take to be read at the start; zero for the usual time.
+	ReadLimit time.Duration
 	// OperatorCondition names the object in which the operator reports its state to OLM; empty where OLM did not install
 	// it.
 	OperatorCondition string
@@ -89,7 +92,8 @@ func Run(ctx context.Context, c Config) error {
 		// An API that is deprecated is read each minute.
 		c.RESTConfig.WarningHandlerWithContext = log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true})
 	}
-	mgr, err := ctrl.NewManager(c.RESTConfig, c.managerOptions(scheme))
+	missing := c.newUnread()
+	mgr, err := ctrl.NewManager(c.RESTConfig, c.managerOptions(scheme, missing))
 	if err != nil {
 		return fmt.Errorf("set up the operator: %w", err)
 	}
@@ -102,7 +106,7 @@ func Run(ctx context.Context, c Config) error {
 	}
 	defer pool.CloseAll()
 	if err := mgr.Start(ctx); err != nil {
-		return fmt.Errorf("run the operator: %w", err)
+		return fmt.Errorf("run the operator: %w", missing.explain(err))
 	}
 	return nil
 }

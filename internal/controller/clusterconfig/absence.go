@@ -11,6 +11,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	machineconfigv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -78,26 +79,38 @@ func (r *graceReader) given(ctx context.Context, key keptKey, object runtime.Obj
 	switch {
 	case !isOptional(object):
 		return err
+	case cluster.IsAbsent(err), err == nil && r.isEmptied(key, object):
+		return r.absent(ctx, key, object, err)
 	case err == nil && r.keepsFor(key, object):
 		r.kept[key] = r.kept[key].found(r.kept[key].last)
 		give(r.kept[key].last, object)
 	case err == nil:
 		r.kept[key] = r.kept[key].found(object.DeepCopyObject())
-	case cluster.IsAbsent(err):
-		before := r.kept[key]
-		now := before.missing(r.clock.Now())
-		r.kept[key] = now
-		if now.given == nil {
-			return err
-		}
-		if !before.Began() {
-			log.FromContext(ctx).Info("an object is absent; for some time nodes keep what it contained",
-				"object", key.String(), "time", lastingAbsence)
-		}
-		give(now.given, object)
-		return nil
 	}
 	return err
+}
+
+// absent gives an object that is not there, or the list of a kind that has lost its last one.
+func (r *graceReader) absent(ctx context.Context, key keptKey, object runtime.Object, err error) error {
+	before := r.kept[key]
+	now := before.missing(r.clock.Now())
+	r.kept[key] = now
+	if now.given == nil {
+		return err
+	}
+	if !before.Began() {
+		log.FromContext(ctx).Info("an object is absent; for some time nodes keep what it contained",
+			"object", key.String(), "time", lastingAbsence)
+	}
+	give(now.given, object)
+	return nil
+}
+
+// isEmptied reports whether a kind has no object any more. When a definition is deleted, the API server deletes its
+// objects first: to whoever reads then, that is the same as a deletion of the last object by an administrator.
+func (r *graceReader) isEmptied(key keptKey, object runtime.Object) bool {
+	last := r.kept[key].last
+	return last != nil && meta.IsListType(object) && meta.LenList(object) == 0 && meta.LenList(last) > 0
 }
 
 // keepsFor reports whether an object cannot be used, and there is a good one to give in its place.

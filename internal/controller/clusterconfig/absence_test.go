@@ -304,9 +304,7 @@ func TestMirrorsThatAreNotServedForAMomentChangeNoNode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAbsences(t)
-			a.must(a.client.Create(t.Context(), &configv1.ImageDigestMirrorSet{ObjectMeta: metav1.ObjectMeta{Name: "a"},
-				Spec: configv1.ImageDigestMirrorSetSpec{ImageDigestMirrors: []configv1.ImageDigestMirrors{{Source: "quay.io",
-					Mirrors: []configv1.ImageMirror{"mirror.example.com"}}}}}))
+			a.mirrors("a", "quay.io")
 			a.reads(1)
 			a.unserved = unserved
 			if next := a.reads(0); next != lastingAbsence {

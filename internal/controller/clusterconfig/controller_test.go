@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -73,6 +74,12 @@ func start(t *testing.T) *running {
 // startLine is start for an operator of another line.
 func startLine(t *testing.T, line support.ReleaseLine) *running {
 	t.Helper()
+	return startAt(t, line, clock.RealClock{})
+}
+
+// startAt is startLine with a clock of its own for what is absent.
+func startAt(t *testing.T, line support.ReleaseLine, absent clock.PassiveClock) *running {
+	t.Helper()
 	c := lab.Cluster(t)
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, cluster.AddToScheme,
@@ -98,6 +105,7 @@ func startLine(t *testing.T, line support.ReleaseLine) *running {
 
 	changed := make(chan event.GenericEvent, 100)
 	r.Source = NewSource(countingReader{mgr.GetAPIReader(), r.reads}, r.namespace, changed)
+	r.kept.clock = absent
 	r.Report = NewReporter(mgr.GetAPIReader(), mgr.GetEventRecorder(deploymentName),
 		operatorcondition.NewWriter(mgr.GetClient(), mgr.GetAPIReader(), r.namespace, olmName), r.namespace, line)
 	if err := r.SetupWithManager(mgr); err != nil {

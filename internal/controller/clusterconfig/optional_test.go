@@ -183,6 +183,17 @@ func awaitThat(t *testing.T, what string, condition func(context.Context) bool) 
 	}
 }
 
+// touch changes an object that is read, in what is not read of it.
+func (r *running) touch(t *testing.T) {
+	t.Helper()
+	change := client.RawPatch("application/merge-patch+json",
+		[]byte(`{"metadata":{"annotations":{"test":"`+time.Now().String()+`"}}}`))
+	if err := r.admin.Patch(t.Context(), &configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}},
+		change); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestAnAPIServerNeedNotHaveAllKinds(t *testing.T) {
 	restore := withoutOptionalKinds(t)
 	r := start(t)
@@ -190,12 +201,7 @@ func TestAnAPIServerNeedNotHaveAllKinds(t *testing.T) {
 		t.Fatalf("got %+v, error %v", facts.Registries, err)
 	}
 	restore()
-	change := client.RawPatch("application/merge-patch+json",
-		[]byte(`{"metadata":{"annotations":{"test":"`+r.namespace+`"}}}`))
-	if err := r.admin.Patch(t.Context(), &configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}},
-		change); err != nil {
-		t.Fatal(err)
-	}
+	r.touch(t)
 	r.settled(t)
 	r.createForTest(t, &configv1.ImageDigestMirrorSet{ObjectMeta: metav1.ObjectMeta{Name: "later-" + r.namespace},
 		Spec: configv1.ImageDigestMirrorSetSpec{

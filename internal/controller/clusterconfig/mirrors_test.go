@@ -1,0 +1,125 @@
+package clusterconfig
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/windows-machine-config/wmco/internal/policy/support"
+)
+
+// mirrors makes a mirror set for a registry.
+func (a *absences) mirrors(name, source string) {
+	a.t.Helper()
+	a.must(a.client.Create(a.t.Context(), mirrorSet(name, source)))
+}
+
+func mirrorSet(name, source string) *configv1.ImageDigestMirrorSet {
+	return &configv1.ImageDigestMirrorSet{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: configv1.ImageDigestMirrorSetSpec{ImageDigestMirrors: []configv1.ImageDigestMirrors{{Source: source,
+			Mirrors: []configv1.ImageMirror{"mirror.example.com"}}}}}
+}
+
+func (a *absences) withoutMirrors(name string) {
+	a.t.Helper()
+	a.must(a.client.Delete(a.t.Context(), &configv1.ImageDigestMirrorSet{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+}
+
+// mirrored looks at the number of registries that have mirrors.
+func (a *absences) mirrored(want int) {
+	a.t.Helper()
+	if facts, err := a.Current(); err != nil || len(facts.Registries.Hosts) != want {
+		a.t.Errorf("registries with mirrors are %+v, want %d; error %v", facts.Registries.Hosts, want, err)
+	}
+}
+
+// L-03
+func TestTheLastMirrorSetIsMissedForAWhile(t *testing.T) {
+	t.Run("a definition that is replaced, with its mirror sets, changes no node", func(t *testing.T) {
+		a := newAbsences(t)
+		a.mirrors("a", "quay.io")
+		a.mirrors("b", "registry.example.com")
+		a.reads(1)
+		a.withoutMirrors("a")
+		a.withoutMirrors("b")
+		if next := a.reads(0); next != lastingAbsence {
+			t.Errorf("it reads again in %s", next)
+		}
+		a.unserved = apierrors.NewGenericServerResponse(http.StatusNotFound, "list",
+			schema.GroupResource{Group: configv1.GroupName, Resource: "imagedigestmirrorsets"}, "", "404 page not found", 0, true)
+		a.afterwards(lastingAbsence/2, 0)
+		a.unserved = nil
+		a.afterwards(lastingAbsence/4, 0)
+		a.mirrored(2)
+		a.mirrors("a", "quay.io")
+		a.mirrors("b", "registry.example.com")
+		a.reads(0)
+		a.afterwards(time.Hour, 0)
+	})
+	t.Run("the last one that is deleted for good counts after a while", func(t *testing.T) {
+		a := newAbsences(t)
+		a.mirrors("a", "quay.io")
+		a.reads(1)
+		a.withoutMirrors("a")
+		a.reads(0)
+		a.mirrored(1)
+		a.afterwards(lastingAbsence, 1)
+		a.mirrored(0)
+		a.afterwards(time.Hour, 0)
+	})
+	t.Run("one of two that is deleted counts at once", func(t *testing.T) {
+		a := newAbsences(t)
+		a.mirrors("a", "quay.io")
+		a.mirrors("b", "registry.example.com")
+		a.reads(1)
+		a.withoutMirrors("a")
+		a.reads(1)
+		a.mirrored(1)
+	})
+}
+
+// The real API server deletes the objects of a definition before the definition, and serves the kind meanwhile. L-03
+func TestADefinitionThatIsDeletedTakesNoMirrorsAtOnce(t *testing.T) {
+	clock := testingclock.NewFakePassiveClock(time.Unix(1<<30, 0)) // 20 seconds are as long as the test wants
+	r := startAt(t, support.CurrentLine(), clock)
+	hosts := func() int {
+		facts, err := r.Current()
+		if err != nil {
+			t.Error(err)
+		}
+		return len(facts.Registries.Hosts)
+	}
+	r.createForTest(t, mirrorSet("kept-"+r.namespace, "quay.io"))
+	r.await(t, "the mirror is known", func(context.Context) (bool, error) { return hosts() == 1, nil })
+	restore := withoutOptionalKinds(t)
+	r.readAgain(t)
+	if got := hosts(); got != 1 {
+		t.Errorf("registries with mirrors are %d while the kind is not served", got)
+	}
+	restore()
+	r.readAgain(t)
+	if got := hosts(); got != 1 {
+		t.Errorf("registries with mirrors are %d while the kind is served and has no object yet", got)
+	}
+	clock.SetTime(clock.Now().Add(lastingAbsence))
+	r.readAgain(t)
+	if got := hosts(); got != 0 {
+		t.Errorf("registries with mirrors are %d, with none for a while", got)
+	}
+}
+
+// readAgain has the Source read the cluster, and waits for it.
+func (r *running) readAgain(t *testing.T) {
+	t.Helper()
+	before := r.settled(t)
+	r.touch(t)
+	r.await(t, "the cluster is read again", func(context.Context) (bool, error) { return r.reads.Load() > before, nil })
+	r.settled(t)
+}
