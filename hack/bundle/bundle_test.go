@@ -260,8 +260,8 @@ func TestAVersionThatIsNotTheLastReleaseIsRefused(t *testing.T) {
 	}{
 		"another version":    {[]release{offeredEverywhere("12.0.0")}, "12.0.1", "add the new release there"},
 		"no release":         {nil, "12.0.0", "names no release"},
-		"not a version":      {[]release{{Version: "twelve"}}, "twelve", `"twelve" is no version`},
-		"in the wrong order": {[]release{offeredEverywhere("12.0.1"), offeredEverywhere("12.0.0")}, "12.0.0", "the oldest is to be first"},
+		"not a version":      {[]release{{Version: "twelve"}}, "twelve", `"twelve" is not a version`},
+		"in the wrong order": {[]release{offeredEverywhere("12.0.1"), offeredEverywhere("12.0.0")}, "12.0.0", "list the oldest first"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := read(t)

@@ -82,10 +82,10 @@ func (r releases) check(version string) error {
 	for _, release := range r.Releases {
 		parsed, err := semver.Parse(release.Version)
 		if err != nil {
-			return fmt.Errorf("deploy/olm/releases.yaml: %q is no version: %w", release.Version, err)
+			return fmt.Errorf("deploy/olm/releases.yaml: %q is not a version: %w", release.Version, err)
 		}
 		if parsed.LE(before) {
-			return fmt.Errorf("deploy/olm/releases.yaml: %s comes after %s: the oldest is to be first", parsed, before)
+			return fmt.Errorf("deploy/olm/releases.yaml: %s comes after %s: list the oldest first", parsed, before)
 		}
 		before = parsed
 		if err := release.checkChannels(len(parsed.Pre) > 0); err != nil {

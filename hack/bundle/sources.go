@@ -120,7 +120,7 @@ func (s *sources) take(r *resource.Resource) error {
 		return err
 	case "Namespace", "ServiceAccount":
 	default:
-		return fmt.Errorf("hack/bundle does not know what OLM is to do with this kind: teach it")
+		return fmt.Errorf("hack/bundle does not know how OLM installs this kind: add it there")
 	}
 	return nil
 }

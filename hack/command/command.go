@@ -54,7 +54,7 @@ func ParseFlags(flags *flag.FlagSet, arguments []string) error {
 		flags.PrintDefaults()
 	}
 	if err == nil && flags.NArg() > 0 {
-		err = fmt.Errorf("arguments that are no flags: %q", flags.Args())
+		err = fmt.Errorf("unexpected arguments, which are not flags: %q", flags.Args())
 	}
 	return err
 }

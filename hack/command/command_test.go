@@ -38,7 +38,7 @@ func TestAProgramEndsWithAStatusAndAtMostOneSentence(t *testing.T) {
 		"several faults are in one sentence": {failure: errors.Join(errors.New("one"), errors.New("two")), status: 1, stdout: "hello you\n", stderr: "greet: one; two\n"},
 		"an unknown flag runs nothing":       {arguments: []string{"-from", "me"}, status: 1, stderr: "greet: flag provided but not defined: -from\n"},
 		"a word that is no flag runs nothing": {arguments: []string{"me"}, status: 1,
-			stderr: "greet: arguments that are no flags: [\"me\"]\n"},
+			stderr: "greet: unexpected arguments, which are not flags: [\"me\"]\n"},
 		"a question for the flags is no failure": {arguments: []string{"-help"}},
 	} {
 		t.Run(name, func(t *testing.T) {

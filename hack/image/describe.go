@@ -33,7 +33,7 @@ func creationTime(epoch string) (time.Time, error) {
 	}
 	seconds, err := strconv.ParseInt(epoch, 10, 64)
 	if err != nil || seconds < 0 {
-		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH=%s is no number of seconds since 1970", epoch)
+		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH=%s is not a number of seconds since 1970", epoch)
 	}
 	return time.Unix(seconds, 0).UTC(), nil
 }

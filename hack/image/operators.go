@@ -76,7 +76,7 @@ func inspect(o operator) (*buildinfo.BuildInfo, error) {
 	defer file.Close()
 	program, err := elf.NewFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("%s is no program for Linux: %w", o.file, err)
+		return nil, fmt.Errorf("%s is not a program for Linux: %w", o.file, err)
 	}
 	if want := machines[o.platform.String()]; program.Machine != want {
 		return nil, fmt.Errorf("%s is for another architecture: it has %s, not %s", o.file, program.Machine, want)

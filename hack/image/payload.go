@@ -54,7 +54,7 @@ func refuseGaps(p *payload.Payload, allowed []string) error {
 	}
 	for _, name := range allowed {
 		if _, has := m.Component(name); !has && !slices.Contains(missing, name) {
-			return fmt.Errorf("ALLOW_MISSING names %s, which is no component", name)
+			return fmt.Errorf("ALLOW_MISSING names %s, which is not a component", name)
 		}
 	}
 	for _, name := range missing {

@@ -18,7 +18,7 @@ func parseTag(image string) (name.Tag, error) {
 	}
 	tag, err := name.NewTag(image)
 	if err != nil {
-		return name.Tag{}, fmt.Errorf("IMAGE=%s is no name of an image with a tag: %w", image, err)
+		return name.Tag{}, fmt.Errorf("IMAGE=%s is not the name of an image with a tag: %w", image, err)
 	}
 	return tag, nil
 }

@@ -95,7 +95,7 @@ func TestBadInputIsRefusedInOneSentence(t *testing.T) {
 			write(t, o.operators[0].file, strings.ReplaceAll(string(program), "/cmd/wmco", "/cmd/tool"))
 		}, want: []string{"cmd/wmco"}},
 		"a base that is no image": {change: func(t *testing.T, o *options) { o.base = t.TempDir() },
-			want: []string{"BASE=", "no folder with an OCI layout"}},
+			want: []string{"BASE=", "not a folder with an OCI layout"}},
 		"a base with an invalid name": {change: func(_ *testing.T, o *options) { o.base = "No Such Folder" },
 			want: []string{"BASE=No Such Folder", "neither a folder nor the name of an image"}},
 		"a base with nothing in it": {change: func(t *testing.T, o *options) {
@@ -163,7 +163,7 @@ func TestAFailureLeavesTheImageThatWasThere(t *testing.T) {
 func TestAFolderWithSomethingElseIsNotReplaced(t *testing.T) {
 	o := inputs(t, parts{})
 	write(t, filepath.Join(o.output, "notes"), "mine")
-	if err := run(t.Context(), o, io.Discard); err == nil || !strings.Contains(err.Error(), "no OCI layout") {
+	if err := run(t.Context(), o, io.Discard); err == nil || !strings.Contains(err.Error(), "not an OCI layout") {
 		t.Errorf("got error %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(o.output, "notes")); err != nil {

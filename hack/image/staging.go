@@ -18,7 +18,7 @@ func stage(output string) (staging, error) {
 	output = filepath.Clean(output)
 	if entries, err := os.ReadDir(output); err == nil && len(entries) > 0 {
 		if _, err := os.Stat(filepath.Join(output, "oci-layout")); err != nil {
-			return staging{}, fmt.Errorf("%s is no OCI layout, and is not replaced by one: give another -output", output)
+			return staging{}, fmt.Errorf("%s exists and is not an OCI layout, so it is not overwritten: give another -output", output)
 		}
 	}
 	if err := os.MkdirAll(filepath.Dir(output), 0o755); err != nil {

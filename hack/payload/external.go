@@ -97,7 +97,7 @@ func (e External) check(folder string, table Table) error {
 			return err
 		}
 		if sum != f.SHA256 {
-			return fmt.Errorf("%s has sha256 %s, and %q was expected: it is not the file that was meant", f.File, sum, f.SHA256)
+			return fmt.Errorf("%s has sha256 %s instead of the expected %q: it is another file, or it was changed", f.File, sum, f.SHA256)
 		}
 		if err := checkExecutable(f.File); err != nil {
 			return err

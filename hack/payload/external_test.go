@@ -55,7 +55,7 @@ func TestExternalComponents(t *testing.T) {
 	table := mustTable(t, o.table)
 	for name, test := range map[string]struct{ text, want string }{
 		"a file with another digest": {strings.Replace(good, sum, strings.Repeat("0", 64), 1),
-			"not the file that was meant"},
+			"it is another file, or it was changed"},
 		"a file with a name that hosts do not know": {strings.Replace(good, "wicd.exe", "wicd-v4.exe", 1),
 			"hosts find them by their names"},
 		"a file that is not there": {strings.Replace(good, "wicd.exe", "none/wicd.exe", 1), "none/wicd.exe"},
@@ -64,7 +64,7 @@ func TestExternalComponents(t *testing.T) {
 		"a component without a version":         {strings.Replace(good, "v4", `""`, 1), "not given"},
 		"a component that is listed twice":      {good + good, "twice"},
 		"a field that nobody knows":             {strings.Replace(good, "source:", "sauce:", 1), "sauce"},
-		"a file that is no program for Windows": {"- component: brought\n  version: v4\n  source: here\n  files:\n  - file: text/wicd.exe\n    sha256: " + textSum(t, f) + "\n", "no Windows program"},
+		"a file that is no program for Windows": {"- component: brought\n  version: v4\n  source: here\n  files:\n  - file: text/wicd.exe\n    sha256: " + textSum(t, f) + "\n", "not a Windows program"},
 	} {
 		t.Run(name+" is refused", func(t *testing.T) {
 			if _, err := readExternals(list(t, test.text), table); err == nil || !strings.Contains(err.Error(), test.want) {

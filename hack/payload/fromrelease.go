@@ -84,10 +84,10 @@ func checkProgram(file, name, program string) error {
 	}
 	info, err := buildinfo.ReadFile(file)
 	if err != nil {
-		return fmt.Errorf("%s is no Go program, and %s is one: %w", name, program, err)
+		return fmt.Errorf("%s is not a Go program, but %s is: %w", name, program, err)
 	}
 	if path.Base(info.Path) != program || setting(info, "GOOS") != "windows" || setting(info, "GOARCH") != "amd64" {
-		return fmt.Errorf("%s is built from %s for %s/%s, and %s for windows/amd64 is expected", name, info.Path,
+		return fmt.Errorf("%s is built from %s for %s/%s instead of from %s for windows/amd64", name, info.Path,
 			setting(info, "GOOS"), setting(info, "GOARCH"), program)
 	}
 	return nil

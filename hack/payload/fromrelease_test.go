@@ -128,11 +128,11 @@ func TestProgramsOfAReleaseAreChecked(t *testing.T) {
 		content []byte
 		want    string
 	}{
-		"a text":                    {"wicd.exe", []byte("no program"), "no Windows program"},
-		"a program for Linux":       {"wicd.exe", program(t, os.Args[0]), "no Windows program"},
-		"another program":           {"wicd.exe", program(t, f.program(t, "another")), "another for windows/amd64, and wicd"},
+		"a text":                    {"wicd.exe", []byte("no program"), "not a Windows program"},
+		"a program for Linux":       {"wicd.exe", program(t, os.Args[0]), "not a Windows program"},
+		"another program":           {"wicd.exe", program(t, f.program(t, "another")), "another for windows/amd64 instead of from wicd"},
 		"a file with another name":  {"wicd-v2.exe", program(t, o.agent), "no file /opt/tools/wicd.exe"},
-		"a program without origin":  {"wicd.exe", withoutBuildInfo(program(t, o.agent)), "no Go program"},
+		"a program without origin":  {"wicd.exe", withoutBuildInfo(program(t, o.agent)), "not a Go program"},
 		"half of the right program": {"wicd.exe", program(t, o.agent)[:4096], "wicd.exe"},
 	} {
 		t.Run(name+" is refused before anything is built, and not left behind", func(t *testing.T) {

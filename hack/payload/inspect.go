@@ -107,7 +107,7 @@ func countLinked(content []byte, value string) int {
 func checkExecutable(file string) error {
 	parsed, err := pe.Open(file)
 	if err != nil {
-		return fmt.Errorf("%s is no Windows program: %w", file, err)
+		return fmt.Errorf("%s is not a Windows program: %w", file, err)
 	}
 	defer parsed.Close()
 	if parsed.Machine != pe.IMAGE_FILE_MACHINE_AMD64 {

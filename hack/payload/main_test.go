@@ -161,7 +161,7 @@ func TestBuildIsRefused(t *testing.T) {
 		}, `no component "kubelet": the components are tool, cloud-tool, brought`},
 		"with an agent that is another program": {func(o *options) {
 			o.agent = filepath.Join(f.dir, "components.yaml")
-		}, "no Windows program"},
+		}, "not a Windows program"},
 		"without a version":                {func(o *options) { o.version = "" }, "version is not given"},
 		"with an invalid previous payload": {func(o *options) { o.previous = f.dir }, "earlier payload"},
 		"over the payload that patches are made from": {func(o *options) {

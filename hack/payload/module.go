@@ -119,7 +119,7 @@ var released = regexp.MustCompile(`^v((\d+)\.(\d+)\.\d+(?:[-+][0-9A-Za-z.+-]+)?)
 func parseVersion(version string) (Version, error) {
 	match := released.FindStringSubmatch(version)
 	if match == nil {
-		return Version{}, errors.New("version " + version + " is no semantic version")
+		return Version{}, errors.New("version " + version + " is not a semantic version")
 	}
 	return Version{Version: version, Number: match[1], Major: match[2], Minor: match[3]}, nil
 }

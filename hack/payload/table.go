@@ -106,10 +106,10 @@ func (t Table) validate() error {
 func (e Executable) validate() error {
 	var faults []error
 	if !executableName.MatchString(e.Output) {
-		faults = append(faults, fmt.Errorf("output %q is no file name of an executable", e.Output))
+		faults = append(faults, fmt.Errorf("output %q is not the file name of an executable", e.Output))
 	}
 	if e.Module == "" || e.Module != path.Base(e.Module) || e.Package == "" {
-		faults = append(faults, fmt.Errorf("%s: module %q is no name of a folder, or package %q is empty", e.Output,
+		faults = append(faults, fmt.Errorf("%s: module %q is not the name of a folder, or package %q is empty", e.Output,
 			e.Module, e.Package))
 	}
 	if _, err := e.linkVariables(Version{}); err != nil {

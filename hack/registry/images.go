@@ -49,11 +49,11 @@ func IsFolder(source string) bool {
 func InLayout(folder string) ([]Image, error) {
 	path, err := layout.FromPath(folder)
 	if err != nil {
-		return nil, fmt.Errorf("it is no folder with an OCI layout: %w", err)
+		return nil, fmt.Errorf("it is not a folder with an OCI layout: %w", err)
 	}
 	index, err := path.ImageIndex()
 	if err != nil {
-		return nil, fmt.Errorf("it is no folder with an OCI layout: %w", err)
+		return nil, fmt.Errorf("it is not a folder with an OCI layout: %w", err)
 	}
 	return imagesOf(index)
 }
@@ -86,7 +86,7 @@ func InRegistry(ctx context.Context, source string) ([]Image, error) {
 		}
 		return described(v1.Descriptor{Digest: found.Digest}, image)
 	}
-	return nil, fmt.Errorf("it is no image: its media type is %s", found.MediaType)
+	return nil, fmt.Errorf("it is not an image: its media type is %s", found.MediaType)
 }
 
 // imagesOf returns the images of an index and of the indexes in it.

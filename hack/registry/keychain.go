@@ -30,7 +30,7 @@ func Keychain() (authn.Keychain, error) {
 	defer file.Close()
 	content, err := config.LoadFromReader(file)
 	if err != nil {
-		return nil, fmt.Errorf("%s=%s is no auth.json: %w", authFile, path, err)
+		return nil, fmt.Errorf("%s=%s is not a valid auth.json: %w", authFile, path, err)
 	}
 	return authn.NewMultiKeychain(named{content}, authn.DefaultKeychain), nil
 }

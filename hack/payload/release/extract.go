@@ -117,7 +117,7 @@ func (s *search) read(l layer, to target) (hit, error) {
 
 func write(from io.Reader, header *tar.Header, to target) error {
 	if header.Size > to.max() {
-		return fmt.Errorf("/%s has %d bytes, and more than %d are not expected", cleaned(header.Name), header.Size, to.max())
+		return fmt.Errorf("/%s has %d bytes, more than the limit of %d", cleaned(header.Name), header.Size, to.max())
 	}
 	if err := to.reset(); err != nil {
 		return err
@@ -160,7 +160,7 @@ func (s *search) judge(header *tar.Header) (hit, error) {
 		return hit{kind: aLink, path: cleaned(header.Linkname + rest), inLayer: true}, nil
 	case tar.TypeDir:
 		if rest == "" {
-			return hit{}, fmt.Errorf("/%s is a folder, and a file is expected", entry)
+			return hit{}, fmt.Errorf("/%s is a folder instead of a file", entry)
 		}
 		s.folders[entry] = true
 		return hit{}, nil

@@ -81,7 +81,7 @@ type itself struct{ rules mirrorRules }
 
 func (i itself) images(ctx context.Context, reference name.Digest) ([]registry.Image, error) {
 	if i.rules.forbid(reference) {
-		return nil, fmt.Errorf("%s may not be asked: the file of mirrors says NeverContactSource", reference.Context())
+		return nil, fmt.Errorf("%s must not be contacted: the file of mirrors says NeverContactSource", reference.Context())
 	}
 	return ask(ctx, reference.String())
 }

@@ -62,9 +62,9 @@ func TestBadReleasesAreRefusedInOneSentence(t *testing.T) {
 		"a digest that the registry does not have": {func(*testing.T) string {
 			return strings.Split(good, "@")[0] + "@sha256:" + none
 		}, []string{none, "MANIFEST_UNKNOWN"}},
-		"a folder that is no layout": {func(t *testing.T) string { return t.TempDir() }, []string{"no folder with an OCI layout"}},
+		"a folder that is no layout": {func(t *testing.T) string { return t.TempDir() }, []string{"not a folder with an OCI layout"}},
 		"an image that is no release": {func(t *testing.T) string { return s.push(t, "other", component(t)) },
-			[]string{"no release image of OpenShift", releaseLabel}},
+			[]string{"not a release image of OpenShift", releaseLabel}},
 		"a release for another architecture": {func(t *testing.T) string {
 			return s.push(t, "z", releasetest.Release(t, "s390x", nil))
 		}, []string{"no image for linux/amd64: it has linux/s390x", "x86_64"}},
@@ -80,10 +80,10 @@ func TestBadReleasesAreRefusedInOneSentence(t *testing.T) {
 		}, []string{"it has no file /" + referencesPath}},
 		"a release with something else as its list": {func(t *testing.T) string {
 			return s.push(t, "odd", releasetest.Image(t, "amd64", "4.20.1", []releasetest.Entry{releasetest.File(referencesPath, `{"kind":"List"}`)}))
-		}, []string{"no ImageStream", `"List"`}},
+		}, []string{"must be an ImageStream", `"List"`}},
 		"a release with a list that is not JSON": {func(t *testing.T) string {
 			return s.push(t, "broken", releasetest.Image(t, "amd64", "4.20.1", []releasetest.Entry{releasetest.File(referencesPath, "kind: ImageStream")}))
-		}, []string{"no ImageStream"}},
+		}, []string{"not an ImageStream"}},
 		"a release without the component": {func(t *testing.T) string {
 			return s.push(t, "less", releasetest.Release(t, "amd64", map[string]string{"cli": good}))
 		}, []string{"no component ovn-kubernetes among its 1", "4.20.1"}},
@@ -157,7 +157,7 @@ func TestBadMirrorsAreRefused(t *testing.T) {
 	}
 	t.Run("an invalid file of credentials", func(t *testing.T) {
 		t.Setenv("REGISTRY_AUTH_FILE", written(t, "no JSON"))
-		if _, _, err := taken(t, release, ""); err == nil || !strings.Contains(err.Error(), "no auth.json") {
+		if _, _, err := taken(t, release, ""); err == nil || !strings.Contains(err.Error(), "not a valid auth.json") {
 			t.Errorf("got error %v", err)
 		}
 	})

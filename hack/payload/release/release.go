@@ -86,7 +86,7 @@ func (r *Release) choose(images []registry.Image) (registry.Image, error) {
 		}
 	}
 	if len(releases) == 0 {
-		return registry.Image{}, fmt.Errorf("it is no release image of OpenShift: no image has the label %s", releaseLabel)
+		return registry.Image{}, fmt.Errorf("it is not a release image of OpenShift: it lacks the label %s", releaseLabel)
 	}
 	image, err := registry.For(releases, platform)
 	if err != nil {
@@ -110,10 +110,10 @@ func (r *Release) readReferences(image registry.Image) error {
 	}
 	var stream imagev1.ImageStream
 	if err := json.Unmarshal(content.Bytes(), &stream); err != nil {
-		return fmt.Errorf("/%s is no ImageStream: %w", referencesPath, err)
+		return fmt.Errorf("/%s is not an ImageStream: %w", referencesPath, err)
 	}
 	if stream.Kind != "ImageStream" || stream.Name == "" {
-		return fmt.Errorf("/%s is no ImageStream with a name, but the kind %q", referencesPath, stream.Kind)
+		return fmt.Errorf("/%s must be an ImageStream with a name, and its kind is %q", referencesPath, stream.Kind)
 	}
 	r.Version, r.components = stream.Name, map[string]name.Digest{}
 	for _, tag := range stream.Spec.Tags {
