@@ -39,6 +39,32 @@ func TestEachMetricSaysWhatItIs(t *testing.T) {
 	}
 }
 
+// A metric that another package makes would be in no document, and nothing would bound it.
+func TestNoOtherPackageMakesAMetric(t *testing.T) {
+	makes := regexp.MustCompile(`prometheus\.New(Gauge|Counter|Histogram|Summary|Desc|ConstMetric|Untyped)`)
+	root, looked := filepath.Join("..", "..", ".."), 0
+	for _, folder := range []string{"internal", "cmd"} {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry os.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
+				strings.HasPrefix(path, filepath.Join(root, "internal", "controller", "metric")+string(filepath.Separator)) {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			looked++
+			if found := makes.Find(data); found != nil {
+				t.Errorf("%s has %s: declare the metric in catalog.go", path, found)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if looked < 100 {
+		t.Errorf("%d files were looked at", looked)
+	}
+}
+
 // A host may say anything, and what it says may become a label. Only what comes and goes with an object of the API has
 // no bound of its own.
 func TestMadeUpValuesDoNotMakeSeriesWithoutAnEnd(t *testing.T) {
