@@ -80,6 +80,20 @@ func TestTheDescriptionOfTheRelease(t *testing.T) {
 					t.Error(diff)
 				}
 			})
+			//
+			t.Run("OLM goes by the cluster's version and by the release before", func(t *testing.T) {
+				if csv.Spec.MinKubeVersion != "1.36.0" || csv.Annotations["olm.skipRange"] != ">=1.0.3 <12.0.0" || csv.Spec.Replaces != "" {
+					t.Errorf("it needs Kubernetes %s, and follows %s and %q", csv.Spec.MinKubeVersion, csv.Annotations["olm.skipRange"],
+						csv.Spec.Replaces)
+				}
+			})
+			t.Run("all images that a mirror needs are listed", func(t *testing.T) {
+				want := []v1alpha1.RelatedImage{{Name: "manager", Image: "windows-machine-config-operator"},
+					{Name: "windows-pause", Image: "mcr.microsoft.com/oss/kubernetes/pause:3.9"}}
+				if diff := cmp.Diff(want, csv.Spec.RelatedImages); diff != "" {
+					t.Error(diff)
+				}
+			})
 			t.Run("it has an icon", func(t *testing.T) {
 				want, err := os.ReadFile(filepath.Join(root, "deploy", "olm", "icon.svg"))
 				if err != nil || len(csv.Spec.Icon) != 1 || csv.Spec.Icon[0].MediaType != "image/svg+xml" {
