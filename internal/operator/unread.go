@@ -75,6 +75,6 @@ func (u *unread) explain(err error) error {
 	if len(found) == 0 {
 		return err
 	}
-	return fmt.Errorf("the API server did not let the operator read %s; its rights are those of deploy/rbac: %w",
+	return fmt.Errorf("the API server did not let the operator read %s; deploy/rbac has the rights that it needs: %w",
 		strings.Join(found, ", "), err)
 }
