@@ -116,8 +116,12 @@ func TestStoryAnAdministratorLooksAfterHosts(t *testing.T) {
 		l.succeeds("windowsinstance.windowsmachineconfig.openshift.io/"+first+"\n", "status", first, "-o", "name")
 		l.succeeds(l.instance("instance-1").Status.SpecDigest, "status", "-o", "jsonpath={.items[*].status.specDigest}")
 	})
-	t.Run("a cluster without Windows Machines has no user data", func(t *testing.T) {
-		lab{t, l.Rig}.fails("there is no Secret openshift-machine-api/windows-user-data", "userdata")
+	t.Run("the user data of new Machines is shown, for another platform too", func(t *testing.T) {
+		l := lab{t, l.Rig}
+		l.succeeds("# user: Administrator\n", "userdata")
+		l.succeeds("# user: capi\n", "userdata", "--platform=Azure")
+		l.fails(`the platform "Sun" is not known: one of AWS,`, "userdata", "--platform=Sun")
+		l.fails(`User "nobody" cannot get resource "secrets"`, "userdata", "--as=nobody")
 	})
 	t.Run("a missing right is named", func(t *testing.T) {
 		lab{t, l.Rig}.fails(`User "nobody" cannot list resource "windowsinstances"`, "status", "--as=nobody")
