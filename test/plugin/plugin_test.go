@@ -10,8 +10,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/ssh"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 
@@ -61,6 +63,20 @@ func (l lab) succeeds(words string, arguments ...string) {
 	}
 }
 
+// eventually runs kubectl windows until it prints these words.
+func (l lab) eventually(words string, arguments ...string) {
+	l.Helper()
+	said := ""
+	if err := wait.PollUntilContextTimeout(l.Context(), 200*time.Millisecond, rigtest.Patience, true,
+		func(context.Context) (bool, error) {
+			var err error
+			said, _, err = l.windows(arguments...)
+			return strings.Contains(said, words), err
+		}); err != nil {
+		l.Fatalf("kubectl windows %s: %v\n%s, want %q", strings.Join(arguments, " "), err, said, words)
+	}
+}
+
 // fails runs kubectl windows, which must fail and say why.
 func (l lab) fails(words string, arguments ...string) {
 	l.Helper()
@@ -101,7 +117,11 @@ func TestStoryAnAdministratorLooksAfterHosts(t *testing.T) {
 	if err := l.ListHosts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	l.succeeds("Disruptions: 2 of 2 nodes", "status", "--wait=Ready", "--timeout=3m")
+	for _, host := range []string{"instance-1", "instance-2"} {
+		l.until(host, v1alpha1.ReasonReady)
+	}
+	l.succeeds(" Ready ", "status", "--wait=Ready", "--timeout=3m")
+	l.eventually("Disruptions: 2 of 2 nodes", "status")
 	first := l.instance("instance-1").Name
 
 	t.Run("a host goes by its name, its Node's and its address", func(t *testing.T) {
