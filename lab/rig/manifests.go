@@ -5,10 +5,18 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
@@ -90,14 +98,15 @@ func (r *Rig) Apply(ctx context.Context, object *unstructured.Unstructured) erro
 	return nil
 }
 
-// applyCRD applies a definition and waits until the API server serves it.
+// applyCRD applies a definition and waits until the API server serves it, and says so to a client that asks anew: it
+// does a moment after the definition is established.
 func (r *Rig) applyCRD(ctx context.Context, definition *unstructured.Unstructured) error {
 	if err := r.Apply(ctx, definition); err != nil {
 		return err
 	}
 	watched := &unstructured.Unstructured{}
 	watched.SetGroupVersionKind(definition.GroupVersionKind())
-	return r.WaitFor(ctx, "definition "+definition.GetName(), watched,
+	if err := r.WaitFor(ctx, "definition "+definition.GetName(), watched,
 		func(ctx context.Context, reader client.Reader) (bool, error) {
 			if err := reader.Get(ctx, client.ObjectKeyFromObject(definition), watched); err != nil {
 				return false, client.IgnoreNotFound(err)
@@ -112,5 +121,39 @@ func (r *Rig) applyCRD(ctx context.Context, definition *unstructured.Unstructure
 				}
 			}
 			return false, err
-		})
+		}); err != nil {
+		return err
+	}
+	httpClient, err := rest.HTTPClientFor(r.cluster.Config)
+	if err != nil {
+		return err
+	}
+	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) {
+		// One that has asked before may remember the group without the kind.
+		mapper, err := apiutil.NewDynamicRESTMapper(r.cluster.Config, httpClient)
+		if err != nil {
+			return false, err
+		}
+		return mapped(mapper, definition)
+	})
+}
+
+// mapped reports whether a client can ask for all versions that a definition serves.
+func mapped(mapper meta.RESTMapper, definition *unstructured.Unstructured) (bool, error) {
+	var typed apiextensionsv1.CustomResourceDefinition
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(definition.Object, &typed); err != nil {
+		return false, err
+	}
+	kind := schema.GroupKind{Group: typed.Spec.Group, Kind: typed.Spec.Names.Kind}
+	for _, version := range typed.Spec.Versions {
+		if !version.Served {
+			continue
+		}
+		if _, err := mapper.RESTMapping(kind, version.Name); meta.IsNoMatchError(err) {
+			return false, nil
+		} else if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }
