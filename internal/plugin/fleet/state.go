@@ -12,19 +12,13 @@ import (
 
 // Settled reports whether an instance is Ready and up to date, so that nothing is left to do.
 func Settled(instance Instance) bool {
-	return isTrue(instance, v1alpha1.ConditionReady) && isTrue(instance, v1alpha1.ConditionUpToDate)
+	return IsTrue(instance, v1alpha1.ConditionReady) && IsTrue(instance, v1alpha1.ConditionUpToDate)
 }
 
-// isTrue reports whether a condition of an instance is True, and was written for the present spec.
-func isTrue(instance Instance, condition string) bool {
+// IsTrue reports whether a condition of an instance is True, and was written for the present spec.
+func IsTrue(instance Instance, condition string) bool {
 	return instance.Status.ObservedGeneration == instance.Generation &&
 		meta.IsStatusConditionTrue(instance.Status.Conditions, condition)
-}
-
-// HasCondition reports whether a condition of an instance has a status, and was written for the present spec.
-func HasCondition(instance Instance, condition string, status metav1.ConditionStatus) bool {
-	return instance.Status.ObservedGeneration == instance.Generation &&
-		meta.IsStatusConditionPresentAndEqual(instance.Status.Conditions, condition, status)
 }
 
 // State is the word for how an instance is: its summary, or Pending while the operator has not looked at it.

@@ -92,7 +92,7 @@ func (c *command) run(ctx context.Context, names []string) error {
 	defer g.sink.discard()
 	c.collect(ctx, g, clientset, f, chosen)
 	if err := context.Cause(ctx); err != nil {
-		return fmt.Errorf("interrupted, and nothing was kept: %w", err)
+		return fmt.Errorf("interrupted before everything was collected: %w", err)
 	}
 	if g.broken != nil {
 		return g.broken

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/plugin/fleet"
 	"github.com/windows-machine-config/wmco/internal/plugin/nodelogs"
 	"github.com/windows-machine-config/wmco/internal/plugin/status"
@@ -75,7 +75,7 @@ func (g *gatherer) serviceLog(ctx context.Context, files nodelogs.Files, file, s
 func troubled(instances []fleet.Instance) []string {
 	var names []string
 	for _, i := range instances {
-		if !meta.IsStatusConditionTrue(i.Status.Conditions, "Ready") {
+		if !fleet.IsTrue(i, v1alpha1.ConditionReady) {
 			names = append(names, fmt.Sprintf("%s (%s)", i.Name, fleet.State(i)))
 		}
 	}

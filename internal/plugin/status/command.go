@@ -169,7 +169,7 @@ func (c *command) await(ctx context.Context, reader client.Reader, names []strin
 		if one != nil {
 			instances = []fleet.Instance{*one}
 		}
-		missing := unsettled(instances, func(i fleet.Instance) bool { return fleet.HasCondition(i, c.wait, "True") })
+		missing := unsettled(instances, func(i fleet.Instance) bool { return fleet.IsTrue(i, c.wait) })
 		if len(missing) == 0 && len(instances) > 0 {
 			return nil
 		}
