@@ -77,6 +77,19 @@ func TestOverlaysInstallTheOperator(t *testing.T) {
 			t.Errorf("Prometheus' rights are for %+v, error %v", binding.Subjects, err)
 		}
 	})
+	t.Run("a second one in another namespace is refused, and so is taking that away", func(t *testing.T) {
+		for _, target := range []string{"deploy", "undeploy"} {
+			printed, err := makeTarget(t.Context(), r, target, "IMAGE=registry.example.com/wmco:dev")
+			if err == nil || !strings.Contains(printed, "namespace "+ownNamespace+" has an operator already") {
+				t.Errorf("make %s: error %v: %s", target, err, printed)
+			}
+		}
+		var binding rbacv1.ClusterRoleBinding
+		key := client.ObjectKey{Name: "windows-machine-config-operator"}
+		if err := r.Client.Get(t.Context(), key, &binding); err != nil || binding.Subjects[0].Namespace != ownNamespace {
+			t.Errorf("the cluster-wide rights are for %+v, error %v", binding.Subjects, err)
+		}
+	})
 	t.Run("an overlay that is not there is refused in one sentence", func(t *testing.T) {
 		printed, err := makeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:dev", "OVERLAY=overlays/none")
 		if err == nil || !strings.Contains(printed, "OVERLAY=overlays/none has no kustomization.yaml") {
