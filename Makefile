@@ -50,6 +50,7 @@ FIPS :=
 BUILD          := GOGC=off GOMEMLIMIT=1GiB go run ./hack/build -version "$(VERSION)" -kubernetes "$(KUBERNETES_VERSION)" $(if $(FIPS),-fips)
 CONTROL_PLANE  := lab/controlplane
 CONTROLLER_GEN := build/tools/controller-gen
+CRD_REF_DOCS   := build/tools/crd-ref-docs
 GOLANGCI_LINT  := build/tools/golangci-lint
 GOVULNCHECK    := build/tools/govulncheck
 GOTESTSUM      := build/tools/gotestsum
@@ -85,7 +86,7 @@ $(PROGRAMS:%=build/%) build/kubectl build/kubectl-windows: build/%:
 	@$(BUILD) $*
 
 # The tools, at the versions that tools/go.mod pins.
-$(CONTROLLER_GEN) $(GOLANGCI_LINT) $(GOVULNCHECK) $(GOTESTSUM): build/tools/%: tools/go.mod tools/go.sum
+$(CONTROLLER_GEN) $(CRD_REF_DOCS) $(GOLANGCI_LINT) $(GOVULNCHECK) $(GOTESTSUM): build/tools/%: tools/go.mod tools/go.sum
 	@echo "building $@"
 	@$(BUILD) $*
 
@@ -258,11 +259,13 @@ vulncheck: $(GOVULNCHECK) ## Look for known vulnerabilities in code that operato
 ##### Write
 
 .PHONY: generate
-generate: $(CONTROLLER_GEN) ## Write generated files: deepcopy, CRDs, RBAC, the OLM bundle, the tests in docs/requirements.md, the tables in docs/support.md, docs/monitoring.md and docs/verified.md, the dashboard for Grafana.
+generate: $(CONTROLLER_GEN) $(CRD_REF_DOCS) ## Write generated files: deepcopy, CRDs, RBAC, docs/api.md, the OLM bundle, the tests in docs/requirements.md, the tables in docs/support.md, docs/monitoring.md and docs/verified.md, the dashboard for Grafana.
 	@$(CONTROLLER_GEN) object paths=./api/...
 	@$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=deploy/crd
 	@$(CONTROLLER_GEN) rbac:roleName=windows-machine-config-operator \
 	  paths=./internal/controller/... paths=./internal/operator/... output:rbac:dir=deploy/rbac
+	@$(CRD_REF_DOCS) --log-level=ERROR --source-path=api --renderer=markdown --config=hack/apireference/config.yaml \
+	  --templates-dir=hack/apireference/templates --output-path=docs/api.md
 	@go run ./hack/bundle -version "$(VERSION)"
 	@go run ./hack/requirements
 	@go run ./hack/support

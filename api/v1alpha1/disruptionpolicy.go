@@ -119,12 +119,18 @@ type DisruptionCause string
 
 // Causes of disruptions.
 const (
-	CauseUpgrade       DisruptionCause = "Upgrade"       // another version of the operator
-	CauseConfiguration DisruptionCause = "Configuration" // another configuration of the cluster
-	CauseReboot        DisruptionCause = "Reboot"        // an administrator wants the host restarted
-	CauseKeyChange     DisruptionCause = "KeyChange"     // the host does not accept the present SSH key
-	CauseRepair        DisruptionCause = "Repair"        // the node does not work
-	CauseRemoval       DisruptionCause = "Removal"       // the host was taken out of its source
+	// CauseUpgrade is another version of the operator.
+	CauseUpgrade DisruptionCause = "Upgrade"
+	// CauseConfiguration is another configuration of the cluster.
+	CauseConfiguration DisruptionCause = "Configuration"
+	// CauseReboot is a restart of the host that an administrator has asked for.
+	CauseReboot DisruptionCause = "Reboot"
+	// CauseKeyChange is a host that does not accept the present SSH key.
+	CauseKeyChange DisruptionCause = "KeyChange"
+	// CauseRepair is a node that does not work.
+	CauseRepair DisruptionCause = "Repair"
+	// CauseRemoval is a host that was taken out of its source.
+	CauseRemoval DisruptionCause = "Removal"
 )
 
 // Disruption is a node that the operator disturbs, or a Machine that it has deleted and that is not replaced yet.
@@ -232,7 +238,9 @@ type WindowsDisruptionPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   WindowsDisruptionPolicySpec   `json:"spec,omitempty"`
+	// spec says how many nodes may be disturbed, and when. An administrator writes it.
+	Spec WindowsDisruptionPolicySpec `json:"spec,omitempty"`
+	// status shows which nodes are being disturbed, and how far all nodes are. Only the operator writes it.
 	Status WindowsDisruptionPolicyStatus `json:"status,omitempty"`
 }
 

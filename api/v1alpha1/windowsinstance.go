@@ -317,7 +317,9 @@ type WindowsInstance struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   WindowsInstanceSpec   `json:"spec"`
+	// spec says which host this is, and what it should be. The sources write it; an administrator may set paused.
+	Spec WindowsInstanceSpec `json:"spec"`
+	// status shows the progress of the host, and what blocks it. Only the operator writes it.
 	Status WindowsInstanceStatus `json:"status,omitempty"`
 }
 

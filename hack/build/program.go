@@ -50,6 +50,7 @@ var programs = []program{
 	{name: "kubectl", output: "kubectl", module: "lab/controlplane", source: "k8s.io/kubernetes/cmd/kubectl",
 		goos: "linux", flags: kubernetesFlags},
 	tool("controller-gen", "sigs.k8s.io/controller-tools/cmd/controller-gen"),
+	tool("crd-ref-docs", "github.com/elastic/crd-ref-docs"),
 	tool("golangci-lint", "github.com/golangci/golangci-lint/v2/cmd/golangci-lint"),
 	tool("govulncheck", "golang.org/x/vuln/cmd/govulncheck"),
 	tool("gotestsum", "gotest.tools/gotestsum"),

@@ -83,8 +83,9 @@ func TestGuides(t *testing.T) {
 	// R-214
 	t.Run("the README", func(t *testing.T) {
 		says(t, "../README.md", "oc create secret generic cloud-private-key --from-file=private-key.pem=",
-			"`machine.openshift.io/os-id: Windows`", "9 characters at most",
-			"ten minutes", "newer release", "docs/architecture.md", "CONTRIBUTING.md")
+			"`machine.openshift.io/os-id: Windows`", "`machine.openshift.io/cluster-api-cluster`, `-machineset`, `-machine-role` and `-machine-type`",
+			"9 characters at most", "docs/machinesets.md#a-machineset", "`<infrastructure_id>`, `<zone>`",
+			"ten minutes", "newer release", "docs/upgrades.md", "docs/architecture.md", "HACKING.md", "CONTRIBUTING.md")
 	})
 	// R-201, R-208
 	t.Run("images and commands of pods", func(t *testing.T) {

@@ -44,3 +44,37 @@ func hasTargets(t *testing.T, name string, least int) {
 		}
 	}
 }
+
+// Every command of the guide to installing it is run or read by a test: those of make above, those of oc in
+// test/guides. What needs a registry is for programs that the lab does not have; a shell reads these lines, and the files
+// that they name are there.
+func TestEveryCommandOfTheGuideToInstallingItIsRead(t *testing.T) {
+	guide, err := os.ReadFile(filepath.Join(root, "docs/install.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted := map[string]int{}
+	for _, found := range regexp.MustCompile(`(?m)^ {4,}([a-z]+ [^\n]*)$`).FindAllStringSubmatch(string(guide), -1) {
+		program, _, _ := strings.Cut(found[1], " ")
+		switch program {
+		case "make", "oc":
+		case "podman", "opm", "skopeo":
+			if printed, err := command(t.Context(), nil, "bash", "-n", "-c", found[1]); err != nil {
+				t.Errorf("no shell reads %s: %v: %s", found[1], err, printed)
+			}
+			for _, path := range regexp.MustCompile(`build/(olm/bundle/?\S*|olm/catalog)(?: |$)`).FindAllStringSubmatch(found[1], -1) {
+				if _, err := os.Stat(filepath.Join(root, "deploy", path[1])); err != nil {
+					t.Errorf("%s: make bundle does not write it: %v", found[1], err)
+				}
+			}
+		default:
+			t.Errorf("no test reads commands of %s: %s", program, found[1])
+		}
+		counted[program]++
+	}
+	for _, program := range []string{"make", "oc", "podman", "opm", "skopeo"} {
+		if counted[program] == 0 {
+			t.Errorf("there is no command of %s: %v", program, counted)
+		}
+	}
+}

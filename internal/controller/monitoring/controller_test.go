@@ -89,7 +89,7 @@ func TestTheObjectsSayWhatPrometheusNeeds(t *testing.T) {
 	}
 }
 
-//
+//
 func TestTheLabelOfTheNamespaceTurnsMonitoringOnAndOff(t *testing.T) {
 	f := newFixture(t)
 	f.label("null")

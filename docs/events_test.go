@@ -1,0 +1,183 @@
+package docs_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// emission is a place in the code that makes an event.
+type emission struct {
+	where, eventType string
+	reasons          []string
+}
+
+// computed are the places whose reason is no constant, with what it can be. The reasons of conditions have a test of
+// their own, and so docs/events.md names none of them for event.Stopped.
+func computed() map[string][]string {
+	return map[string][]string{
+		"event.Stopped":      nil,
+		"machine.leftAlone":  {"MachineDeleting", "MachineFailed", "MachineIgnored"},
+		"clusterconfig.tell": {"ClusterSupported", "ClusterVersionUnsupported", "NetworkUnsupported", "PlatformUnsupported", "ClusterConfigurationInvalid"},
+		"csr.tell":           {"ServingCertificateRefused", "ClientCertificateRefused"},
+		"monitoring.tell":    {"MonitoringEnabled", "MonitoringDisabled", "ObjectOfOthers"},
+		"admission.emit":     {"AdmissionPoliciesInForce", "AdmissionPoliciesNotInForce", "AdmissionPoliciesNotServed", "AdmissionPolicyRestored"},
+		"recorder.Eventf":    nil, // passes events on
+		"recorder.Emit":      nil,
+	}
+}
+
+// emissions returns every place below internal that makes an event: by recorder's constructors, or by Eventf.
+func emissions(t *testing.T) (found []emission) {
+	t.Helper()
+	known, all := map[string]string{}, map[string][]*ast.File{}
+	err := filepath.WalkDir("../internal", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			if matches, _ := filepath.Glob(filepath.Join(path, "*.go")); len(matches) > 0 {
+				all[path] = parse(t, filepath.Join(strings.TrimPrefix(path, "../"), "*.go"))
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all["../api/v1alpha1"] = parse(t, "api/v1alpha1/*.go")
+	for _, files := range all {
+		for _, file := range files {
+			noteConstants(file, known)
+		}
+	}
+	for _, files := range all {
+		for _, file := range files {
+			for _, declaration := range file.Decls {
+				if function, ok := declaration.(*ast.FuncDecl); ok && function.Body != nil {
+					found = append(found, madeIn(t, file.Name.Name, function, known)...)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// noteConstants notes the texts of a file's constants, by name, with its package and without.
+func noteConstants(file *ast.File, known map[string]string) {
+	for _, declaration := range file.Decls {
+		group, ok := declaration.(*ast.GenDecl)
+		if !ok || group.Tok != token.CONST {
+			continue
+		}
+		for _, spec := range group.Specs {
+			value := spec.(*ast.ValueSpec)
+			for i, name := range value.Names {
+				if i >= len(value.Values) {
+					continue
+				}
+				if literal, ok := value.Values[i].(*ast.BasicLit); ok && literal.Kind == token.STRING {
+					text, _ := strconv.Unquote(literal.Value)
+					known[file.Name.Name+"."+name.Name] = text
+				}
+			}
+		}
+	}
+}
+
+// madeIn returns the events that a function makes.
+func madeIn(t *testing.T, room string, function *ast.FuncDecl, known map[string]string) (found []emission) {
+	t.Helper()
+	ast.Inspect(function, func(node ast.Node) bool {
+		call, ok := node.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		selector, ok := call.Fun.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		e := emission{where: room + "." + function.Name.Name}
+		var reason ast.Expr
+		switch {
+		case (selector.Sel.Name == "Normal" || selector.Sel.Name == "Warning") && fmt.Sprint(selector.X) == "recorder" && len(call.Args) == 5:
+			e.eventType, reason = selector.Sel.Name, call.Args[2]
+		case selector.Sel.Name == "Eventf" && len(call.Args) >= 6:
+			reason = call.Args[3]
+			if eventType, ok := call.Args[2].(*ast.SelectorExpr); ok && strings.HasPrefix(eventType.Sel.Name, "EventType") {
+				e.eventType = strings.TrimPrefix(eventType.Sel.Name, "EventType")
+			}
+		default:
+			return true
+		}
+		e.reasons = reasonsOf(t, e.where, room, reason, known)
+		found = append(found, e)
+		return true
+	})
+	return found
+}
+
+// reasonsOf returns what the reason of an event can be.
+func reasonsOf(t *testing.T, where, room string, reason ast.Expr, known map[string]string) []string {
+	t.Helper()
+	switch r := reason.(type) {
+	case *ast.BasicLit:
+		text, err := strconv.Unquote(r.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []string{text}
+	case *ast.Ident:
+		if text, ok := known[room+"."+r.Name]; ok {
+			return []string{text}
+		}
+	case *ast.SelectorExpr:
+		if text, ok := known[fmt.Sprint(r.X)+"."+r.Sel.Name]; ok {
+			return []string{text}
+		}
+	}
+	reasons, ok := computed()[where]
+	if !ok {
+		t.Errorf("%s computes the reason of an event: make it a constant, or list what it can be in this test", where)
+	}
+	return reasons
+}
+
+var eventRow = regexp.MustCompile("(?m)^\\| (`[A-Z][A-Za-z]+`(?:, `[A-Z][A-Za-z]+`)*) \\| ([NW](?:, [NW])?) \\| .+ \\| .+ \\| .+ \\|$")
+
+func TestEveryEventIsDocumented(t *testing.T) {
+	documented := map[string]string{}
+	for _, row := range eventRow.FindAllStringSubmatch(readText(t, "events.md"), -1) {
+		for _, reason := range coded(row[1]) {
+			if documented[reason] != "" {
+				t.Errorf("docs/events.md has %s twice", reason)
+			}
+			documented[reason] = row[2]
+		}
+	}
+	made := map[string]bool{}
+	for _, e := range emissions(t) {
+		for _, reason := range e.reasons {
+			made[reason] = true
+			types := documented[reason]
+			if types == "" {
+				t.Errorf("docs/events.md has no row for the event %s (%s)", reason, e.where)
+			} else if e.eventType != "" && !strings.Contains(types, e.eventType[:1]) {
+				t.Errorf("docs/events.md says %q of the event %s, which is a %s event in %s", types, reason, e.eventType, e.where)
+			}
+		}
+	}
+	for _, reason := range slices.Sorted(maps.Keys(documented)) {
+		if !made[reason] {
+			t.Errorf("docs/events.md has a row for %s, which nothing makes", reason)
+		}
+	}
+	if len(made) < 60 {
+		t.Errorf("only %d events were found in the code", len(made))
+	}
+}

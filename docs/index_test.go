@@ -1,0 +1,123 @@
+package docs_test
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+var documentLink = regexp.MustCompile(`\]\(((?:\.\./)?[A-Za-z0-9/-]+\.md)\)`)
+
+// R-215
+func TestTheIndexHasEveryDocumentInTheOrderInWhichItIsNeeded(t *testing.T) {
+	var guides []string
+	for item := range strings.Lines(section(t, "README.md", "## Guides")) {
+		if regexp.MustCompile(`^\d\. `).MatchString(item) {
+			guides = append(guides, documentLink.FindStringSubmatch(item)[1])
+		}
+	}
+	if want := []string{"install.md", "machinesets.md", "byoh.md", "workloads.md", "settings.md", "upgrades.md", "monitoring.md",
+		"troubleshooting.md", "uninstall.md"}; !slices.Equal(guides, want) {
+		t.Errorf("the guides are %v, want %v", guides, want)
+	}
+	listed := map[string]int{}
+	for _, heading := range []string{"## Guides", "## Reference", "## For developers"} {
+		for _, link := range documentLink.FindAllStringSubmatch(section(t, "README.md", heading), -1) {
+			listed[link[1]]++
+		}
+	}
+	for _, name := range guidesOfUsers(t) {
+		if listed[name] != 1 {
+			t.Errorf("docs/README.md lists %s %d times", name, listed[name])
+		}
+	}
+	for _, name := range []string{"../CHANGELOG.md", "../HACKING.md", "../CONTRIBUTING.md"} {
+		if listed[name] != 1 {
+			t.Errorf("docs/README.md lists %s %d times", name, listed[name])
+		}
+	}
+	overview, _, _ := strings.Cut(readText(t, "README.md"), "## Guides")
+	for _, part := range []string{"turns Windows Server hosts into nodes", "**You need**", "| AWS, Azure | 2019, 2022, 2025 |", "**Limits**"} {
+		_, after, found := strings.Cut(overview, part)
+		if !found {
+			t.Errorf("the overview does not say, or not in this place: %s", part)
+		}
+		overview = after
+	}
+}
+
+// guidesOfUsers returns the documents in docs/, without the index.
+func guidesOfUsers(t *testing.T) (names []string) {
+	t.Helper()
+	for _, name := range guides(t) {
+		if !strings.Contains(name, "/") && name != "README.md" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func TestTroubleshootingBeginsWithTheHostThatNeverBecomesANode(t *testing.T) {
+	text := readText(t, "troubleshooting.md")
+	if first := regexp.MustCompile(`(?m)^## (.*)$`).FindStringSubmatch(text); first == nil ||
+		first[1] != "The host never becomes a node" {
+		t.Errorf("it begins with %q", first)
+	}
+	reasons := firstCells(t, "conditions.md")
+	for _, head := range []string{"| STATUS | look at | do |", "| STATUS | do |"} {
+		for _, row := range tableRows(t, text, head) {
+			for _, status := range coded(row[0]) {
+				if reasons[status] == "" {
+					t.Errorf("docs/troubleshooting.md has the status %s, which docs/conditions.md does not explain", status)
+				}
+			}
+		}
+	}
+}
+
+// Administrators who know operators before version 12 find each deviation on one page.
+func TestAdministratorsFindEveryDeviationOnOnePage(t *testing.T) {
+	told := map[string]string{}
+	for _, row := range tableRows(t, readText(t, "differences.md"), "| | | earlier | now | what it means for you |") {
+		told[row[1]] = row[0]
+	}
+	decided := map[string]string{}
+	for _, row := range tableRows(t, section(t, "requirements.md", "## Deviations"),
+		"| ID | requirement | what the operator does | why | pinned by | shown in the lab only |") {
+		decided[row[0]] = row[1]
+	}
+	for id, requirement := range decided {
+		if told[id] != requirement {
+			t.Errorf("docs/differences.md says of %s %q, want %q", id, told[id], requirement)
+		}
+	}
+	if len(told) != len(decided) || len(told) < 7 {
+		t.Errorf("docs/differences.md has %d deviations, docs/requirements.md %d", len(told), len(decided))
+	}
+	if !strings.Contains(readText(t, "differences.md"), "`community-windows-machine-config-operator`") {
+		t.Error("docs/differences.md does not name the community's package")
+	}
+}
+
+func TestThePagesOfTheKindsHaveExamplesThatAreRight(t *testing.T) {
+	for page, object := range map[string]any{
+		"windowsinstance.md": &v1alpha1.WindowsInstance{}, "windowsdisruptionpolicy.md": &v1alpha1.WindowsDisruptionPolicy{},
+	} {
+		t.Run(page, func(t *testing.T) {
+			example := strings.ReplaceAll(section(t, page, "## Example"), "\n    ", "\n")
+			if err := yaml.UnmarshalStrict([]byte(example), object); err != nil {
+				t.Error(err)
+			}
+			for _, heading := range []string{"## Fields", "## Waiting", "## Debugging"} {
+				if section(t, page, heading) == "" {
+					t.Errorf("there is nothing below %s", heading)
+				}
+			}
+		})
+	}
+}

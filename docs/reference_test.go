@@ -1,0 +1,207 @@
+package docs_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// compare fails for each name that is in the code and not in the document, or the other way round.
+func compare(t *testing.T, what string, inCode, documented []string) {
+	t.Helper()
+	if len(inCode) == 0 {
+		t.Fatalf("no %s was found in the code", what)
+	}
+	for _, name := range inCode {
+		if !slices.Contains(documented, name) {
+			t.Errorf("docs/reference.md does not have the %s %s", what, name)
+		}
+	}
+	for _, name := range documented {
+		if !slices.Contains(inCode, name) {
+			t.Errorf("docs/reference.md has the %s %s, which the code does not know", what, name)
+		}
+	}
+}
+
+// namesGiven returns the texts that calls of methods with these names have as an argument.
+func namesGiven(t *testing.T, file string, position int, methods ...string) (names []string) {
+	t.Helper()
+	known := map[string]string{}
+	files := parse(t, file)
+	for _, f := range files {
+		noteConstants(f, known)
+		for _, other := range parse(t, "internal/controller/operatorcondition/*.go") {
+			noteConstants(other, known)
+		}
+		ast.Inspect(f, func(node ast.Node) bool {
+			call, ok := node.(*ast.CallExpr)
+			if !ok || len(call.Args) <= position {
+				return true
+			}
+			selector, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok || !slices.Contains(methods, selector.Sel.Name) {
+				return true
+			}
+			switch a := call.Args[position].(type) {
+			case *ast.BasicLit:
+				text, _ := strconv.Unquote(a.Value)
+				names = append(names, text)
+			case *ast.Ident:
+				names = append(names, known[f.Name.Name+"."+a.Name])
+			case *ast.SelectorExpr:
+				if text := known["operatorcondition."+a.Sel.Name]; text != "" {
+					names = append(names, text)
+				}
+			}
+			return true
+		})
+	}
+	return names
+}
+
+func TestTheOperatorsFlagsAndVariablesAreDocumented(t *testing.T) {
+	text := section(t, "reference.md", "## The operator")
+	var flags, variables []string
+	for _, row := range tableRows(t, text, "| flag | default | meaning |") {
+		flags = append(flags, strings.TrimPrefix(coded(row[0])[0], "--"))
+	}
+	compare(t, "flag", append(namesGiven(t, "cmd/wmco/main.go", 1, "StringVar", "BoolVar"), "kubeconfig"), flags)
+	for _, row := range tableRows(t, text, "| variable | default | meaning |") {
+		variables = append(variables, coded(row[0])[0])
+	}
+	compare(t, "variable", namesGiven(t, "cmd/wmco/main.go", 0, "Getenv", "LookupEnv"), variables)
+}
+
+func TestTheAgentsVerbsAndFlagsAreDocumented(t *testing.T) {
+	inCode := map[string][]string{"version": nil}
+	for _, c := range constants(t, "internal/verb/verb.go", "^(Facts|Plan|Apply|Verify|Remove|Rollback|Settle|Reboot|Renew|Service)$") {
+		name, _ := strconv.Unquote(c.value.(*ast.BasicLit).Value)
+		inCode[name] = nil
+	}
+	documented := map[string]bool{}
+	var flags []string
+	for _, row := range tableRows(t, section(t, "reference.md", "## The agent"), "| verb | flags | what it does |") {
+		documented[coded(row[0])[0]] = true
+		for _, flag := range coded(row[1]) {
+			flags = append(flags, strings.TrimPrefix(flag, "--"))
+		}
+	}
+	compare(t, "verb", slices.Sorted(maps.Keys(inCode)), slices.Sorted(maps.Keys(documented)))
+	compare(t, "flag of the agent", append(namesGiven(t, "internal/agent/flags.go", 1, "StringVar"),
+		namesGiven(t, "internal/agent/flags.go", 0, "Func")...), flags)
+}
+
+func TestLabelsAndAnnotationsAreDocumented(t *testing.T) {
+	var inCode, documented []string
+	for _, c := range constants(t, "api/v1alpha1/names.go", "^(Label|Annotation|Taint)") {
+		name, err := strconv.Unquote(c.value.(*ast.BasicLit).Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inCode = append(inCode, name)
+	}
+	for _, row := range tableRows(t, section(t, "reference.md", "## Labels, annotations and taints"),
+		"| name | on | who sets it | meaning |") {
+		for _, name := range coded(row[0]) {
+			documented = append(documented, strings.Replace(name, "…", "windowsmachineconfig.openshift.io", 1))
+		}
+	}
+	compare(t, "label or annotation", inCode, documented)
+}
+
+// Each field of the API has a comment of its own, and docs/api.md has it. `make generate` writes that document.
+func TestEveryFieldOfTheAPIIsDescribed(t *testing.T) {
+	fields := 0
+	for _, file := range apiFiles(t) {
+		ast.Inspect(file, func(node ast.Node) bool {
+			declared, ok := node.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			structure, ok := declared.Type.(*ast.StructType)
+			if !ok || strings.HasSuffix(declared.Name.Name, "List") {
+				return true
+			}
+			rows := apiRows(t, declared.Name.Name)
+			for _, field := range structure.Fields.List {
+				name := jsonName(field)
+				if len(field.Names) == 0 || name == "" {
+					continue
+				}
+				fields++
+				says := described(field)
+				if !strings.HasPrefix(says, name+" ") {
+					t.Errorf("%s.%s: its comment must begin with %q, so that the definition describes it: %q", declared.Name.Name,
+						field.Names[0], name, says)
+				}
+				if !strings.HasSuffix(rows[name], "| "+strings.ReplaceAll(says, "<", "&lt;")+" |") {
+					t.Errorf("docs/api.md says of %s.%s: %q; run make generate", declared.Name.Name, name, rows[name])
+				}
+			}
+			return true
+		})
+	}
+	if fields < 80 {
+		t.Errorf("only %d fields were found", fields)
+	}
+}
+
+// apiFiles returns the files of the API, with their comments.
+func apiFiles(t *testing.T) (files []*ast.File) {
+	t.Helper()
+	paths, err := filepath.Glob("../api/v1alpha1/[a-y]*.go")
+	if err != nil || len(paths) == 0 {
+		t.Fatal(paths, err)
+	}
+	for _, path := range paths {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+	}
+	return files
+}
+
+// apiRows returns the rows of a type's table in docs/api.md, by field.
+func apiRows(t *testing.T, kind string) map[string]string {
+	t.Helper()
+	rows := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\|.*$").FindAllStringSubmatch(section(t, "api.md",
+		"## "+kind), -1) {
+		rows[row[1]] = row[0]
+	}
+	return rows
+}
+
+// jsonName returns the name of a field in JSON.
+func jsonName(field *ast.Field) string {
+	if field.Tag == nil {
+		return ""
+	}
+	tag, _ := strconv.Unquote(field.Tag.Value)
+	name, _, _ := strings.Cut(reflect.StructTag(tag).Get("json"), ",")
+	return name
+}
+
+// described returns the comment of a field in one line, without markers.
+func described(field *ast.Field) string {
+	var words []string
+	if field.Doc != nil {
+		for line := range strings.Lines(field.Doc.Text()) {
+			if !strings.HasPrefix(line, "+") {
+				words = append(words, strings.Fields(line)...)
+			}
+		}
+	}
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,9 @@
+{{- define "gvDetails" }}
+The kinds belong to `{{ .GroupVersionString }}`:
+{{ range .SortedKinds }}
+- {{ $.TypeForKind . | markdownRenderTypeLink }}
+{{- end }}
+{{ range .SortedTypes -}}
+{{ template "type" . }}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,3 @@
+{{- define "prose" -}}
+{{ markdownRenderFieldDoc . | replace "<br />" " " | trim | replace "<" "&lt;" }}
+{{- end -}}
