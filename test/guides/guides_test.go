@@ -1,0 +1,248 @@
+// Package guides runs the commands that the guides give to administrators: each line goes through a shell to kubectl's
+// own code and a real API server, beside a running operator with a listed host and a Windows Machine.
+package guides
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/lab/cluster"
+	"github.com/windows-machine-config/wmco/lab/olm"
+	"github.com/windows-machine-config/wmco/lab/payload"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+)
+
+const root = "../.."
+
+var files = rigtest.NewPayload(filepath.Join(root, "build/wicd.exe"), payload.Options{SizePercent: 25})
+
+func TestMain(m *testing.M) {
+	if _, is := os.LookupEnv(kubectlVariable); is {
+		os.Exit(kubectl(os.Args[1:]))
+	}
+	os.Exit(rigtest.Main(m, files.Remove))
+}
+
+// notGuides are documents without commands for administrators.
+var notGuides = []string{"architecture.md", "benchmarks.md", "requirements.md", "verified.md", "cli.md"}
+
+// notRun are the lines that no lab can run, by their beginning, and why.
+var notRun = map[string]string{
+	"kubectl windows":    "test/plugin runs the plugin",
+	"oc project ":        "oc's own; the namespace of all other lines here",
+	"oc registry login ": "oc's own",
+	"oc set data ":       "oc's own",
+	"oc adm ":            "oc's own",
+	"oc debug ":          "oc's own",
+	"oc logs ":           "no container runs in the lab; test/wine reads a pod's log",
+	"oc create -f":       "a form of a command, without a file",
+	"oc replace --force": "a form of a command, without a file",
+	"oc set env deployment/windows-machine-config-operator`": "a form of a command, without a variable",
+}
+
+// command is a line of a guide.
+type command struct{ guide, line string }
+
+var (
+	block  = regexp.MustCompile(`(?m)^ {4,}((?:oc|kubectl) (?:.*\\\n)*.*)$`)
+	inline = regexp.MustCompile("`((?:oc|kubectl) [a-z][^`]* [^`]+)`")
+)
+
+// commands returns each line of the guides once.
+func commands(t *testing.T) (found []command) {
+	t.Helper()
+	documents, err := filepath.Glob(filepath.Join(root, "docs/*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents = append(documents, filepath.Join(root, "README.md"), filepath.Join(root, "HACKING.md"),
+		filepath.Join(root, "examples/README.md"))
+	seen := map[string]bool{}
+	for _, document := range documents {
+		if slices.Contains(notGuides, filepath.Base(document)) {
+			continue
+		}
+		text, err := os.ReadFile(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pattern := range []*regexp.Regexp{block, inline} {
+			for _, match := range pattern.FindAllStringSubmatch(string(text), -1) {
+				line := strings.Join(strings.Fields(strings.ReplaceAll(match[1], "\\\n", " ")), " ")
+				if !seen[line] {
+					seen[line] = true
+					found = append(found, command{filepath.Base(document), line})
+				}
+			}
+		}
+	}
+	return found
+}
+
+// reasonNotToRun returns the beginning in notRun that a line has.
+func reasonNotToRun(line string) string {
+	for begin := range notRun {
+		if strings.HasPrefix(line+"`", begin) {
+			return begin
+		}
+	}
+	return ""
+}
+
+// R-213
+func TestEveryCommandOfTheGuidesIsTakenByTheAPIServer(t *testing.T) {
+	r := rigtest.Boot(t, rig.Options{
+		Hosts: rig.Hosts(1), MachineAPI: true, PayloadDir: files.Directory(t),
+		ControlPlane: cluster.Options{Profile: cluster.OpenShift, Platform: "AWS", APIIntURL: "https://127.0.0.1"},
+	})
+	rigtest.Install(t, r)
+	fill := furnish(t, r)
+	folder := workplace(t, r)
+	variables := environment(t, r, folder)
+	all, left := commands(t), map[string]bool{}
+	if len(all) < 100 {
+		t.Fatalf("only %d commands were found", len(all))
+	}
+	for _, c := range all {
+		if begin := reasonNotToRun(c.line); begin != "" {
+			left[begin] = true
+			continue
+		}
+		t.Run(c.guide+": "+c.line, func(t *testing.T) {
+			script := `oc() { "$` + kubectlVariable + `" "$@"; }` + "\n" + `kubectl() { oc "$@"; }` + "\n" + fill(c.line)
+			shell := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
+			shell.Dir, shell.Env = folder, variables
+			printed, err := shell.CombinedOutput()
+			if err != nil && !strings.Contains(string(printed), "already exists") {
+				t.Errorf("%s: %v:\n%s", fill(c.line), err, printed)
+			}
+		})
+	}
+	for begin := range notRun {
+		if !left[begin] {
+			t.Errorf("no guide has a command that begins with %q", begin)
+		}
+	}
+}
+
+// workplace is a folder as an administrator's: a checkout, with the files that guides have made before.
+func workplace(t *testing.T, r *rig.Rig) string {
+	t.Helper()
+	folder := t.TempDir()
+	for _, name := range []string{"deploy", "examples", "overlays"} {
+		if err := os.CopyFS(filepath.Join(folder, name), os.DirFS(filepath.Join(root, name))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	machineSet, err := os.ReadFile(filepath.Join(root, "examples/machineset-aws.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := map[string][]byte{"machineset-aws.yaml": regexp.MustCompile(`<[a-z_]+>`).ReplaceAll(machineSet, []byte("lab"))}
+	for _, key := range []string{"windows-nodes", "new", "old", "id_ed25519", "key"} {
+		made[key] = r.PrivateKey()
+	}
+	for name, content := range made {
+		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+// furnish gives the cluster what the guides speak of, and returns what fills in the placeholders of a line.
+func furnish(t *testing.T, r *rig.Rig) func(line string) string {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(r.ListHosts(t.Context()))
+	if _, err := r.RunOperator(); err != nil {
+		t.Fatal(err)
+	}
+	const set = "windows"
+	must(r.CreateMachineSet(t.Context(), set, 1, rig.MachineSetOptions{}))
+	version := installed(t, r)
+	for _, name := range []string{"runtime-class.yaml", "win-webserver.yaml", "win-webserver-service.yaml"} {
+		object, err := rig.Example(name)
+		must(err)
+		if object.GetKind() != "RuntimeClass" {
+			object.SetNamespace(r.Namespace())
+		}
+		must(r.Apply(t.Context(), object))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), rigtest.Patience)
+	defer cancel()
+	must(r.WaitReady(ctx))
+	machines, err := r.WaitMachinesReady(ctx, set, 1)
+	must(err)
+	var instances v1alpha1.WindowsInstanceList
+	must(r.Client.List(t.Context(), &instances))
+	instance := instances.Items[0]
+	words := strings.NewReplacer("<node>", instance.Status.NodeRef.Name, "<path>", "key", "<fingerprint>", "abc", "<version>", version,
+		"<windows_machine_set>", set, "<m>", machines[0], "<ns>", r.Namespace(), "NAME", instance.Name)
+	return func(line string) string {
+		name := instance.Name
+		switch {
+		case strings.Contains(line, "--for=delete"):
+			name = "gone"
+		case strings.Contains(line, " machineset "):
+			name = set
+		case strings.Contains(line, " machine "):
+			name = machines[0]
+		case strings.Contains(line, " installplan "):
+			name = plan
+		}
+		return strings.ReplaceAll(words.Replace(line), "<name>", name)
+	}
+}
+
+const plan = "install-lab"
+
+// installed has the objects that OLM has for an operator, and returns the version of its CSV.
+func installed(t *testing.T, r *rig.Rig) string {
+	t.Helper()
+	definitions, err := olm.Definitions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "deploy/olm/bundle/manifests/windows-machine-config-operator.clusterserviceversion.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	csv := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(text, &csv.Object); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.ApplyObjects(t.Context(), definitions); err != nil {
+		t.Fatal(err)
+	}
+	subscription, err := rig.Example("wmco-sub.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	installPlan := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "operators.coreos.com/v1alpha1",
+		"kind": "InstallPlan", "metadata": map[string]any{"name": plan}, "spec": map[string]any{"approval": "Manual",
+			"approved": false, "clusterServiceVersionNames": []any{csv.GetName()}}}}
+	for _, object := range []*unstructured.Unstructured{csv, installPlan, subscription} {
+		object.SetNamespace(r.Namespace())
+		if err := r.Apply(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return strings.TrimPrefix(csv.GetName(), "windows-machine-config-operator.v")
+}

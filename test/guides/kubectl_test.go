@@ -1,0 +1,88 @@
+package guides
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/kubectl/pkg/cmd/annotate"
+	"k8s.io/kubectl/pkg/cmd/apply"
+	"k8s.io/kubectl/pkg/cmd/create"
+	"k8s.io/kubectl/pkg/cmd/delete"
+	"k8s.io/kubectl/pkg/cmd/describe"
+	"k8s.io/kubectl/pkg/cmd/edit"
+	"k8s.io/kubectl/pkg/cmd/get"
+	"k8s.io/kubectl/pkg/cmd/label"
+	"k8s.io/kubectl/pkg/cmd/patch"
+	"k8s.io/kubectl/pkg/cmd/scale"
+	"k8s.io/kubectl/pkg/cmd/set"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"k8s.io/kubectl/pkg/cmd/wait"
+
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// kubectlVariable is set in processes that are kubectl, to the program to start.
+const kubectlVariable = "WMCO_TEST_GUIDE_KUBECTL"
+
+// changing are the commands that change objects. The API server checks what they want to change and does not do it, so
+// that each line of a guide finds the cluster in order.
+var changing = []string{"annotate", "apply", "create", "delete", "label", "patch", "scale", "set"}
+
+// kubectl runs the command line of a guide with kubectl's own code.
+func kubectl(arguments []string) int {
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	flags := genericclioptions.NewConfigFlags(true)
+	f := cmdutil.NewFactory(cmdutil.NewMatchVersionFlags(flags))
+	root := &cobra.Command{Use: "oc", SilenceUsage: true}
+	flags.AddFlags(root.PersistentFlags())
+	root.AddCommand(annotate.NewCmdAnnotate("oc", f, streams), apply.NewCmdApply("oc", f, streams),
+		create.NewCmdCreate(f, streams), delete.NewCmdDelete(f, streams), describe.NewCmdDescribe("oc", f, streams),
+		edit.NewCmdEdit(f, streams), get.NewCmdGet("oc", f, streams), label.NewCmdLabel(f, streams),
+		patch.NewCmdPatch(f, streams), scale.NewCmdScale(f, streams), set.NewCmdSet(f, streams),
+		wait.NewCmdWait(flags, streams))
+	root.SetArgs(harmless(arguments))
+	if err := root.Execute(); err != nil {
+		return 1
+	}
+	return 0
+}
+
+// harmless has a command change nothing, and watch nothing.
+func harmless(arguments []string) []string {
+	arguments = slices.DeleteFunc(arguments, func(a string) bool { return a == "-w" })
+	isDry := func(a string) bool { return strings.HasPrefix(a, "--dry-run") }
+	for _, argument := range arguments {
+		if slices.Contains(changing, argument) && !slices.ContainsFunc(arguments, isDry) {
+			return append(arguments, "--dry-run=server")
+		}
+	}
+	return arguments
+}
+
+// environment has an administrator's variables in a lab, who has chosen the operator's namespace: `oc project` writes it
+// into the kubeconfig.
+func environment(t *testing.T, r *rig.Rig, folder string) []string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.LoadFromFile(r.Cluster().Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Contexts[config.CurrentContext].Namespace = r.Namespace()
+	own := filepath.Join(folder, "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, own); err != nil {
+		t.Fatal(err)
+	}
+	return append(os.Environ(), kubectlVariable+"="+self, "KUBECONFIG="+own, "KUBECACHEDIR="+filepath.Join(folder, "cache"),
+		"EDITOR=true")
+}
