@@ -22,6 +22,13 @@ import (
 // DefaultNamespace is where the operator is installed when nothing else is said.
 const DefaultNamespace = "openshift-windows-machine-config-operator"
 
+// How many requests a second a command makes, and at once: as kubectl does, for a large fleet has many objects. The API server
+// limits those that it cannot serve by itself.
+const (
+	requests = 50
+	burst    = 300
+)
+
 // Access has what each command needs: where its input and output are, which cluster, and what time it is.
 type Access struct {
 	genericiooptions.IOStreams
@@ -58,6 +65,7 @@ func (a *Access) Client() (client.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the cluster is not known: %w", err)
 	}
+	config.QPS, config.Burst = requests, burst
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
