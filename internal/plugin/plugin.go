@@ -15,6 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plugin/change"
 	"github.com/windows-machine-config/wmco/internal/plugin/gather"
 	"github.com/windows-machine-config/wmco/internal/plugin/logs"
+	"github.com/windows-machine-config/wmco/internal/plugin/machinesets"
 	"github.com/windows-machine-config/wmco/internal/plugin/showuserdata"
 	"github.com/windows-machine-config/wmco/internal/plugin/status"
 )
@@ -37,7 +38,7 @@ oc windows once the program kubectl-windows is on the PATH.`,
 	root.SetErr(streams.ErrOut)
 	root.SetIn(streams.In)
 	a.AddFlags(root)
-	root.AddCommand(status.New(a), logs.New(a), gather.New(a), showuserdata.New(a))
+	root.AddCommand(status.New(a), logs.New(a), gather.New(a), showuserdata.New(a), machinesets.New(a))
 	root.AddCommand(change.New(a)...)
 	root.AddCommand(&cobra.Command{
 		Use: "version", Short: "Print the version of this program", Args: cobra.NoArgs,

@@ -3,9 +3,14 @@
 package access
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
 	"io"
+	"strings"
 
+	configv1 "github.com/openshift/api/config/v1"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -67,7 +72,8 @@ func (a *Access) Client() (client.Client, error) {
 	}
 	config.QPS, config.Burst = requests, burst
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme,
+		configv1.Install, machinev1beta1.Install} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}
@@ -86,6 +92,28 @@ func (a *Access) Width() int { return width(a.Out) }
 func (a *Access) Interactive() bool {
 	file, ok := a.In.(interface{ Fd() uintptr })
 	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+var errNotConfirmed = errors.New("nothing was changed")
+
+// Confirm says what is dangerous, and asks an administrator whether to go on. It is an error unless the answer is yes.
+func (a *Access) Confirm(dangers ...string) error {
+	for _, danger := range dangers {
+		fmt.Fprintln(a.ErrOut, danger)
+	}
+	if !a.Interactive() {
+		return errors.New("nobody can answer the question whether to go on: give --yes if this is what you want")
+	}
+	fmt.Fprint(a.ErrOut, "Go on? [y/N] ")
+	answer, err := bufio.NewReader(a.In).ReadString('\n')
+	if err != nil {
+		return errNotConfirmed
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return errNotConfirmed
 }
 
 func width(out io.Writer) int {
