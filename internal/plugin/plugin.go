@@ -58,3 +58,13 @@ func invocation(program string) string {
 	}
 	return "kubectl windows"
 }
+
+// Arguments are those that a program was called with. As kubectl_complete-windows, which kubectl calls to complete a line,
+// it does what cobra's hidden command for that does.
+func Arguments(called []string) []string {
+	program, _, isCompletion := strings.Cut(strings.TrimSuffix(filepath.Base(called[0]), ".exe"), "_complete-")
+	if isCompletion && (program == "kubectl" || program == "oc") {
+		return append([]string{cobra.ShellCompRequestCmd}, called[1:]...)
+	}
+	return called[1:]
+}
