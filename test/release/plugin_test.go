@@ -14,7 +14,7 @@ func TestThePluginIsBuiltForWindowsAndMacOS(t *testing.T) {
 			program := filepath.Join(t.TempDir(), "kubectl-windows")
 			build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", program, "./cmd/kubectl-windows")
 			build.Dir = "../.."
-			build.Env = append(os.Environ(), "GOOS="+system, "GOARCH=arm64", "CGO_ENABLED=0")
+			build.Env = append(os.Environ(), "GOOS="+system, "GOARCH=amd64", "CGO_ENABLED=0")
 			if printed, err := build.CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, printed)
 			}
