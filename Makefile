@@ -167,6 +167,13 @@ bundle: ## Write the OLM bundle and its catalog entry to deploy/olm, or with IMA
 
 ##### The release. docs/releasing.md says more.
 
+# The plugin of kubectl is for the machines of administrators.
+PLUGINS := $(foreach os,linux darwin windows,$(foreach arch,amd64 arm64,plugin-$(os)-$(arch)))
+
+.PHONY: plugins
+plugins: ## Build the plugin of kubectl for each platform that a release has it for.
+	@$(BUILD) $(PLUGINS)
+
 # The checkout may belong to another user.
 GIT := git -c safe.directory="$(CURDIR)"
 
@@ -176,6 +183,7 @@ release: ## Write all that a release consists of to build/release. VERSION= IMAG
 	@go run ./hack/release -version "$(VERSION)" -name "$(IMAGE)" -check
 	@$(MAKE) --no-print-directory payload
 	@$(MAKE) --no-print-directory image
+	@$(MAKE) --no-print-directory plugins
 	@go run ./hack/release -reference -name "$(IMAGE)" | tee build/release-image
 	@$(MAKE) --no-print-directory bundle IMAGE="$$(cat build/release-image 2>/dev/null)" BUNDLE_DIR=build/olm
 	@go run ./hack/release -version "$(VERSION)" -name "$(IMAGE)" -commit "$$($(GIT) rev-parse HEAD)"

@@ -21,7 +21,9 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-	if err := plugin.New(streams, clock.RealClock{}, version).ExecuteContext(ctx); err != nil {
+	root := plugin.New(streams, clock.RealClock{}, version)
+	root.SetArgs(plugin.Arguments(os.Args))
+	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		stop()
 		os.Exit(1)

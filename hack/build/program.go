@@ -47,6 +47,8 @@ var programs = []program{
 		flags:   trimmed},
 	{name: "kubectl-windows", output: "kubectl-windows", module: ".", source: "./cmd/kubectl-windows", goos: runtime.GOOS,
 		goarch: runtime.GOARCH, flags: trimmed},
+	plugin("linux", "amd64"), plugin("linux", "arm64"), plugin("darwin", "amd64"), plugin("darwin", "arm64"),
+	plugin("windows", "amd64"), plugin("windows", "arm64"),
 	{name: "kubectl", output: "kubectl", module: "lab/controlplane", source: "k8s.io/kubernetes/cmd/kubectl",
 		goos: "linux", flags: kubernetesFlags},
 	tool("controller-gen", "sigs.k8s.io/controller-tools/cmd/controller-gen"),
@@ -66,6 +68,16 @@ func tool(name, source string) program {
 func imageOperator(goarch string) program {
 	return program{name: "operator-linux-" + goarch, output: "operator/linux-" + goarch, module: ".", source: "./cmd/wmco",
 		goos: "linux", goarch: goarch, product: true, flags: trimmed}
+}
+
+// plugin returns the plugin of kubectl for a platform, as a release has it.
+func plugin(goos, goarch string) program {
+	p := program{name: "plugin-" + goos + "-" + goarch, output: "plugin/" + goos + "-" + goarch + "/kubectl-windows", module: ".",
+		source: "./cmd/kubectl-windows", goos: goos, goarch: goarch, flags: trimmed}
+	if goos == "windows" {
+		p.output += ".exe"
+	}
+	return p
 }
 
 // trimmed are flags for programs without symbols, and without the paths of this machine.

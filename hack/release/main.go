@@ -1,5 +1,5 @@
 // Command release puts together what a release is published as: the image, the bundle and the catalog's part, the
-// payload, the SBOM, their checksums, and a statement of where they come from. `make release` builds all that before.
+// payload, the plugin of kubectl, the SBOM, their checksums, and a statement of where they come from. `make release` builds all that before.
 // docs/releasing.md is for those who run it.
 package main
 
@@ -21,6 +21,7 @@ import (
 type options struct {
 	version, changelog     string
 	image, payload, bundle string // what was built
+	plugin, license        string
 	output                 string
 	commit, name           string
 	check, reference       bool
@@ -34,6 +35,8 @@ func parseFlags(arguments []string) (options, error) {
 	flags.StringVar(&o.image, "image", "build/image", "`folder` with the operator's image, and its SBOM beside it")
 	flags.StringVar(&o.payload, "payload", "build/payload", "`folder` of the payload")
 	flags.StringVar(&o.bundle, "bundle", "build/olm", "`folder` of bundle and catalog")
+	flags.StringVar(&o.plugin, "plugin", "build/plugin", "`folder` with the plugin of kubectl for each platform")
+	flags.StringVar(&o.license, "license", "LICENSE", "`file` with the license")
 	flags.StringVar(&o.output, "output", "build/release", "`folder` for a folder with the release")
 	flags.StringVar(&o.commit, "commit", "", "`commit` that all was built from")
 	flags.StringVar(&o.name, "name", "", "`name` with tag that the image was pushed to")
@@ -108,6 +111,9 @@ func (o options) assemble(folder string) error {
 		if err := os.WriteFile(filepath.Join(folder, name), data, 0o644); err != nil {
 			return err
 		}
+	}
+	if err := o.writePlugins(folder); err != nil {
+		return err
 	}
 	sums, err := writeSums(folder)
 	if err != nil {

@@ -56,12 +56,20 @@ func add(w *tar.Writer, path, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: info.Size(),
+	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode(info), Size: info.Size(),
 		ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}); err != nil {
 		return err
 	}
 	_, err = io.Copy(w, file)
 	return err
+}
+
+// mode keeps of a file's rights only whether it can be run: the rest depends on the machine.
+func mode(info fs.FileInfo) int64 {
+	if info.Mode()&0o100 != 0 {
+		return 0o755
+	}
+	return 0o644
 }
 
 // sum is a file's line in SHA256SUMS.

@@ -29,7 +29,7 @@ func built(t *testing.T) options {
 	folder := t.TempDir()
 	o := options{version: version, commit: commit, name: "registry.example.com/wmco:v12.1.0", changelog: filepath.Join(folder, "CHANGELOG.md"),
 		image: filepath.Join(folder, "image"), payload: filepath.Join(folder, "payload"), bundle: filepath.Join(folder, "olm"),
-		output: filepath.Join(folder, "release")}
+		plugin: filepath.Join(folder, "plugin"), license: filepath.Join(folder, "LICENSE"), output: filepath.Join(folder, "release")}
 	path, err := layout.Write(o.image, empty.Index)
 	must(t, err)
 	must(t, path.AppendIndex(mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: empty.Image})))
@@ -43,6 +43,12 @@ func built(t *testing.T) options {
 	} {
 		must(t, os.MkdirAll(filepath.Dir(name), 0o755))
 		must(t, os.WriteFile(name, []byte(text), 0o600))
+	}
+	must(t, os.WriteFile(o.license, []byte("Apache"), 0o600))
+	for _, p := range platforms {
+		program := filepath.Join(o.plugin, p.os+"-"+p.arch, p.program())
+		must(t, os.MkdirAll(filepath.Dir(program), 0o755))
+		must(t, os.WriteFile(program, []byte("for "+p.os+" on "+p.arch), 0o755))
 	}
 	return o
 }
@@ -96,14 +102,14 @@ func TestARelease(t *testing.T) {
 	t.Run("has checksums that sha256sum accepts", func(t *testing.T) {
 		check := exec.CommandContext(t.Context(), "sha256sum", "--check", "--strict", "SHA256SUMS")
 		check.Dir = filepath.Join(o.output, version)
-		if printed, err := check.CombinedOutput(); err != nil || bytes.Count(printed, []byte(": OK")) != 5 {
+		if printed, err := check.CombinedOutput(); err != nil || bytes.Count(printed, []byte(": OK")) != 5+1+len(platforms) {
 			t.Errorf("%v: %s", err, printed)
 		}
 	})
 	t.Run("says of each file and of the image where it comes from", func(t *testing.T) {
 		var s statement
 		must(t, json.Unmarshal([]byte(files["provenance.intoto.json"]), &s))
-		if s.Type != "https://in-toto.io/Statement/v1" || s.PredicateType != "https://slsa.dev/provenance/v1" || len(s.Subject) != 6 {
+		if s.Type != "https://in-toto.io/Statement/v1" || s.PredicateType != "https://slsa.dev/provenance/v1" || len(s.Subject) != 6+1+len(platforms) {
 			t.Errorf("it is a %s of %s with %d subjects", s.Type, s.PredicateType, len(s.Subject))
 		}
 		digest, err := imageDigest(o.image)
@@ -157,7 +163,10 @@ func TestAReleaseIsRefusedInOneSentence(t *testing.T) {
 		"without a place for its image": {func(_ *testing.T, o *options) { o.name = "" }, "IMAGE= is no name with a tag"},
 		"without a payload":             {func(_ *testing.T, o *options) { o.payload = "none/payload" }, "none/payload"},
 		"without an image":              {func(t *testing.T, o *options) { must(t, os.RemoveAll(o.image)) }, "image"},
-		"without an SBOM":               {func(t *testing.T, o *options) { must(t, os.Remove(o.image+".spdx.json")) }, "make release"},
+		"without the plugin of a platform": {func(t *testing.T, o *options) {
+			must(t, os.RemoveAll(filepath.Join(o.plugin, "darwin-arm64")))
+		}, "make release"},
+		"without an SBOM": {func(t *testing.T, o *options) { must(t, os.Remove(o.image+".spdx.json")) }, "make release"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := built(t)

@@ -15,6 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plugin/change"
 	"github.com/windows-machine-config/wmco/internal/plugin/gather"
 	"github.com/windows-machine-config/wmco/internal/plugin/logs"
+	"github.com/windows-machine-config/wmco/internal/plugin/machinesets"
 	"github.com/windows-machine-config/wmco/internal/plugin/showuserdata"
 	"github.com/windows-machine-config/wmco/internal/plugin/status"
 )
@@ -37,7 +38,7 @@ oc windows once the program kubectl-windows is on the PATH.`,
 	root.SetErr(streams.ErrOut)
 	root.SetIn(streams.In)
 	a.AddFlags(root)
-	root.AddCommand(status.New(a), logs.New(a), gather.New(a), showuserdata.New(a))
+	root.AddCommand(status.New(a), logs.New(a), gather.New(a), showuserdata.New(a), machinesets.New(a))
 	root.AddCommand(change.New(a)...)
 	root.AddCommand(&cobra.Command{
 		Use: "version", Short: "Print the version of this program", Args: cobra.NoArgs,
@@ -56,4 +57,14 @@ func invocation(program string) string {
 		return before + " " + after
 	}
 	return "kubectl windows"
+}
+
+// Arguments are those that a program was called with. As kubectl_complete-windows, which kubectl calls to complete a line,
+// it does what cobra's hidden command for that does.
+func Arguments(called []string) []string {
+	program, _, isCompletion := strings.Cut(strings.TrimSuffix(filepath.Base(called[0]), ".exe"), "_complete-")
+	if isCompletion && (program == "kubectl" || program == "oc") {
+		return append([]string{cobra.ShellCompRequestCmd}, called[1:]...)
+	}
+	return called[1:]
 }

@@ -25,18 +25,33 @@ func commands() *cobra.Command {
 	return New(genericiooptions.NewTestIOStreamsDiscard(), clock.RealClock{}, "test")
 }
 
+// documented are the commands below one, in the order of their names, each before those below itself.
+func documented(root *cobra.Command) []*cobra.Command {
+	var list []*cobra.Command
+	for _, c := range root.Commands() {
+		if c.Name() != "help" && c.Name() != "completion" {
+			list = append(append(list, c), documented(c)...)
+		}
+	}
+	return list
+}
+
+// named is the name of a command behind kubectl windows.
+func named(c *cobra.Command) string {
+	return strings.TrimPrefix(c.CommandPath(), c.Root().CommandPath()+" ")
+}
+
 // reference is what each command says of itself.
 func reference(root *cobra.Command) string {
 	var text strings.Builder
-	for _, c := range root.Commands() {
-		if c.Name() == "help" || c.Name() == "completion" {
-			continue
-		}
-		fmt.Fprintf(&text, "\n### %s\n\n%s.\n", c.Name(), c.Short)
+	for _, c := range documented(root) {
+		fmt.Fprintf(&text, "\n### %s\n\n%s.\n", named(c), c.Short)
 		if c.Long != "" {
 			fmt.Fprintf(&text, "\n%s\n", c.Long)
 		}
-		fmt.Fprintf(&text, "\n    kubectl windows %s\n", c.Use)
+		if c.HasParent() && !c.HasSubCommands() {
+			fmt.Fprintf(&text, "\n    kubectl windows %s%s\n", named(c), strings.TrimPrefix(c.Use, c.Name()))
+		}
 		if c.Example != "" {
 			fmt.Fprintf(&text, "\n```\n%s\n```\n", c.Example)
 		}
@@ -70,15 +85,15 @@ func TestTheReferenceIsWhatTheCommandsSay(t *testing.T) {
 }
 
 func TestEachCommandHasAnExampleThatIsOne(t *testing.T) {
-	for _, c := range commands().Commands() {
-		switch c.Name() {
-		case "help", "completion", "version":
+	for _, c := range documented(commands()) {
+		if c.Name() == "version" {
 			continue
 		}
-		if !strings.Contains(c.Example, "kubectl windows "+c.Name()) {
-			t.Errorf("%s has no example", c.Name())
+		if !strings.Contains(c.Example, "kubectl windows "+named(c)) {
+			t.Errorf("%s has no example", named(c))
 		}
 		for _, line := range strings.Split(c.Example, "\n") {
+			line, _, _ = strings.Cut(line, ">")
 			arguments, is := strings.CutPrefix(strings.TrimSpace(line), "kubectl windows ")
 			if !is {
 				continue

@@ -55,7 +55,7 @@ func (o *demoOptions) reserveMachines(config *namespace.Config) {
 	}
 }
 
-// applyMachineSet makes a Windows MachineSet as hack/machineset.sh does, without Machines, and scales it.
+// applyMachineSet makes a Windows MachineSet as kubectl windows machineset does, without Machines, and scales it.
 func (d *demo) applyMachineSet(ctx context.Context) error {
 	if d.wantedMachines() == 0 {
 		return nil
@@ -65,7 +65,7 @@ func (d *demo) applyMachineSet(ctx context.Context) error {
 		return err
 	}
 	d.machineSet = set.Name
-	d.output.step("hack/machineset.sh apply --image %s", windowsImage)
+	d.output.step("kubectl windows machineset apply --image %s", windowsImage)
 	if err := d.rig.Client.Create(ctx, set); err != nil {
 		return fmt.Errorf("make MachineSet %s: %w", set.Name, err)
 	}

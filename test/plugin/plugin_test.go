@@ -5,6 +5,7 @@ package plugin
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +14,9 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
@@ -143,6 +147,9 @@ func TestStoryAnAdministratorLooksAfterHosts(t *testing.T) {
 		l.fails(`the platform "Sun" is not known: one of AWS,`, "userdata", "--platform=Sun")
 		l.fails(`User "nobody" cannot get resource "secrets"`, "userdata", "--as=nobody")
 	})
+	t.Run("a namespace without an operator is said to have none", func(t *testing.T) {
+		lab{t, l.Rig}.succeeds("No operator has been at work in namespace default", "status", "-n", "default")
+	})
 	t.Run("a missing right is named", func(t *testing.T) {
 		lab{t, l.Rig}.fails(`User "nobody" cannot list resource "windowsinstances"`, "status", "--as=nobody")
 	})
@@ -174,6 +181,7 @@ func TestStoryAnAdministratorLooksAfterHosts(t *testing.T) {
 		}
 	})
 	t.Run("what a support case needs is gathered, and no secret", l.gathered)
+	t.Run("the dead of a large fleet are named", l.deadOfMany)
 	t.Run("the host key of a reinstalled host is accepted", l.keyAccepted)
 	t.Run("a host that is gone for good is forgotten", l.forgotten)
 }
@@ -185,7 +193,7 @@ func (l lab) gathered(t *testing.T) {
 	folder := t.TempDir()
 	l.succeeds(" files of 2 hosts", "gather", "--dest-dir", folder)
 	first := l.instance("instance-1").Name
-	for _, name := range []string{"status.txt", "gaps.txt", "policy.yaml", "events.yaml", "windows-instances.yaml", "cluster/nodes.yaml",
+	for _, name := range []string{"index.html", "status.txt", "gaps.txt", "policy.yaml", "events.yaml", "windows-instances.yaml", "cluster/nodes.yaml",
 		"operator/deployments.yaml", "hosts/" + first + "/windowsinstance.yaml", "hosts/" + first + "/status.txt"} {
 		if info, err := os.Stat(filepath.Join(folder, name)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", name, err)
@@ -210,6 +218,49 @@ func (l lab) gathered(t *testing.T) {
 	}
 	l.fails("no WindowsInstance", "gather", "nosuch", "--dest-dir", folder)
 	l.fails(`User "nobody" cannot list`, "gather", "--as=nobody", "--dest-dir", folder)
+}
+
+// deadOfMany gathers a fleet of 50 hosts, of which each tenth is dead. No operator looks at their namespace.
+func (l lab) deadOfMany(t *testing.T) {
+	l.T = t
+	const namespace = "many"
+	if err := l.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 50 {
+		name := fmt.Sprintf("win-%02d", n)
+		i := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+			Spec: v1alpha1.WindowsInstanceSpec{Address: fmt.Sprintf("10.9.0.%d", n), Username: "Administrator",
+				Source: v1alpha1.Source{ConfigMapKey: name}}}
+		if err := l.Client.Create(t.Context(), i); err != nil {
+			t.Fatal(err)
+		}
+		state, reason := metav1.ConditionTrue, v1alpha1.ReasonSucceeded
+		i.Status.ObservedGeneration, i.Status.Summary = i.Generation, v1alpha1.ReasonReady
+		i.Status.NodeRef = &v1alpha1.NodeReference{Name: "node-of-" + name}
+		if n%10 == 3 {
+			state, reason = metav1.ConditionFalse, "ConnectionTimedOut"
+			i.Status.Summary = reason
+		}
+		for _, kind := range []string{v1alpha1.ConditionReachable, v1alpha1.ConditionReady, v1alpha1.ConditionUpToDate} {
+			meta.SetStatusCondition(&i.Status.Conditions, metav1.Condition{Type: kind, Status: state, Reason: reason})
+		}
+		if err := l.Client.Status().Update(t.Context(), i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	folder := t.TempDir()
+	const dead = "5 of 50 hosts are out of reach: win-03, win-13, win-23, win-33, win-43\n"
+	l.succeeds(dead, "gather", "--namespace", namespace, "--dest-dir", folder)
+	page, err := os.ReadFile(filepath.Join(folder, "index.html"))
+	if err != nil || !strings.Contains(string(page), "5 of 50 hosts are out of reach") || strings.Count(string(page), "<svg") != 50 {
+		t.Errorf("the page names other hosts: %v\n%.3000s", err, page)
+	}
+	for _, host := range []string{"win-00", "win-03", "win-49"} {
+		if info, err := os.Stat(filepath.Join(folder, "hosts", host, "status.txt")); err != nil || info.Size() == 0 {
+			t.Errorf("nothing was collected of %s: %v", host, err)
+		}
+	}
 }
 
 func (l lab) keyAccepted(t *testing.T) {

@@ -3,9 +3,14 @@
 package access
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
 	"io"
+	"strings"
 
+	configv1 "github.com/openshift/api/config/v1"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,6 +26,13 @@ import (
 
 // DefaultNamespace is where the operator is installed when nothing else is said.
 const DefaultNamespace = "openshift-windows-machine-config-operator"
+
+// How many requests a second a command makes, and at once: as kubectl does, for a large fleet has many objects. The API server
+// limits those that it cannot serve by itself.
+const (
+	requests = 50
+	burst    = 300
+)
 
 // Access has what each command needs: where its input and output are, which cluster, and what time it is.
 type Access struct {
@@ -58,8 +70,10 @@ func (a *Access) Client() (client.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the cluster is not known: %w", err)
 	}
+	config.QPS, config.Burst = requests, burst
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme,
+		configv1.Install, machinev1beta1.Install} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}
@@ -78,6 +92,28 @@ func (a *Access) Width() int { return width(a.Out) }
 func (a *Access) Interactive() bool {
 	file, ok := a.In.(interface{ Fd() uintptr })
 	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+var errNotConfirmed = errors.New("nothing was changed")
+
+// Confirm says what is dangerous, and asks an administrator whether to go on. It is an error unless the answer is yes.
+func (a *Access) Confirm(dangers ...string) error {
+	for _, danger := range dangers {
+		fmt.Fprintln(a.ErrOut, danger)
+	}
+	if !a.Interactive() {
+		return errors.New("nobody can answer the question whether to go on: give --yes if this is what you want")
+	}
+	fmt.Fprint(a.ErrOut, "Go on? [y/N] ")
+	answer, err := bufio.NewReader(a.In).ReadString('\n')
+	if err != nil {
+		return errNotConfirmed
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return errNotConfirmed
 }
 
 func width(out io.Writer) int {

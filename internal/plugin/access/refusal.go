@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,6 +27,14 @@ func (c refusing) Patch(ctx context.Context, object client.Object, p client.Patc
 	return explained(c.Client.Patch(ctx, object, p, o...))
 }
 
+func (c refusing) Create(ctx context.Context, object client.Object, o ...client.CreateOption) error {
+	return explained(c.Client.Create(ctx, object, o...))
+}
+
+func (c refusing) Delete(ctx context.Context, object client.Object, o ...client.DeleteOption) error {
+	return explained(c.Client.Delete(ctx, object, o...))
+}
+
 func explained(err error) error {
 	switch {
 	case err == nil:
@@ -35,9 +44,19 @@ func explained(err error) error {
 			err)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("%w. Log in again, for instance with: oc login", err)
-	case meta.IsNoMatchError(err):
+	case isOurs(err):
 		return fmt.Errorf("the cluster does not serve %s, so the Windows Machine Config Operator is not installed in it: %w",
 			v1alpha1.GroupVersion, err)
 	}
 	return err
+}
+
+// isOurs reports whether the kind that the cluster does not serve is one of the operator.
+func isOurs(err error) bool {
+	var kind *meta.NoKindMatchError
+	if errors.As(err, &kind) {
+		return kind.GroupKind.Group == v1alpha1.GroupVersion.Group
+	}
+	var resource *meta.NoResourceMatchError
+	return errors.As(err, &resource) && resource.PartialResource.Group == v1alpha1.GroupVersion.Group
 }

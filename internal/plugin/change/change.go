@@ -3,10 +3,8 @@
 package change
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -113,29 +111,16 @@ func (r *runner) all(ctx context.Context, names []string) error {
 	return nil
 }
 
-var errNotConfirmed = errors.New("nothing was changed")
-
 // ask asks an administrator whether what is dangerous is to be done.
 func (r *runner) ask(chosen []fleet.Instance) error {
 	if r.danger == nil || r.yes {
 		return nil
 	}
+	var dangers []string
 	for _, instance := range chosen {
-		fmt.Fprintln(r.ErrOut, r.danger(instance))
+		dangers = append(dangers, r.danger(instance))
 	}
-	if !r.Interactive() {
-		return errors.New("nobody can answer the question whether to go on: give --yes if this is what you want")
-	}
-	fmt.Fprint(r.ErrOut, "Go on? [y/N] ")
-	answer, err := bufio.NewReader(r.In).ReadString('\n')
-	if err != nil {
-		return errNotConfirmed
-	}
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "y", "yes":
-		return nil
-	}
-	return errNotConfirmed
+	return r.Confirm(dangers...)
 }
 
 // await waits for the effect, and says meanwhile what the operator does.

@@ -12,10 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/windows-machine-config/wmco/internal/plugin/access"
 	"github.com/windows-machine-config/wmco/internal/plugin/fleet"
+	"github.com/windows-machine-config/wmco/internal/plugin/gather/page"
 	"github.com/windows-machine-config/wmco/internal/plugin/nodelogs"
 	"github.com/windows-machine-config/wmco/internal/plugin/status"
 )
@@ -35,6 +37,8 @@ type gatherer struct {
 	now     time.Time
 	timeout time.Duration
 	logs    func(node string) (nodelogs.Files, error)
+	// nodes are the Nodes of the cluster by name, as far as they could be read.
+	nodes map[string]corev1.Node
 }
 
 // New returns the command.
@@ -45,9 +49,10 @@ func New(a *access.Access) *cobra.Command {
 		Short: "Collect what a support case needs into one archive",
 		Long: `Collect WindowsInstances with their status as kubectl windows status prints it, Nodes, events, the disruption policy, the
 operator's pods and logs, the logs of the services of each node, and the cluster's version and network. Hosts that never
-became nodes are included. With names, the folders of other hosts are left out. Secrets are not read; of other objects the
-values of environment variables and the arguments of containers are left out. What cannot be read is listed in gaps.txt, and
-ends nothing.`,
+became nodes are included. Begin with index.html: it names the hosts that are out of reach and draws the timeline of each
+host, in any browser and without a network. With names, the folders of other hosts are left out. Secrets are not read; of
+other objects the values of environment variables and the arguments of containers are left out. What cannot be read is
+listed in gaps.txt, and ends nothing.`,
 		Example: `  kubectl windows gather
 
   # Of one host
@@ -148,6 +153,8 @@ func (c *command) collect(ctx context.Context, g *gatherer, clientset kubernetes
 		g.lacks("status.txt", err)
 	}
 	g.write("status.txt", table.Bytes())
+	g.nodes = g.readNodes(ctx)
+	hosts := make([]page.Host, len(chosen))
 	var work errgroup.Group
 	work.SetLimit(atOnce)
 	work.Go(func() error { g.cluster(ctx, c.Namespace()); return nil })
@@ -155,7 +162,7 @@ func (c *command) collect(ctx context.Context, g *gatherer, clientset kubernetes
 	for n, instance := range chosen {
 		work.Go(func() error {
 			fmt.Fprintf(c.ErrOut, "host %d of %d: %s\n", n+1, len(chosen), instance.Name)
-			g.host(ctx, f, instance)
+			hosts[n] = g.host(ctx, f, instance)
 			return nil
 		})
 	}
@@ -165,14 +172,25 @@ func (c *command) collect(ctx context.Context, g *gatherer, clientset kubernetes
 		gaps = []string{"Everything could be read."}
 	}
 	g.write("gaps.txt", []byte(strings.Join(gaps, "\n")+"\n"))
+	var drawn bytes.Buffer
+	if err := page.Write(&drawn, page.Input{Now: g.now, Fleet: f, Nodes: g.nodes, Hosts: hosts, Gaps: g.gaps()}); err != nil {
+		g.lacks("index.html", err)
+	}
+	g.write("index.html", drawn.Bytes())
 }
 
 // report says what there is, and what an administrator should look at first.
 func (c *command) report(g *gatherer, place string, f fleet.Fleet) error {
-	lines := []string{fmt.Sprintf("%s: %d files of %d hosts", place, g.files, len(f.Instances))}
-	if names := troubled(f.Instances); len(names) > 0 {
-		lines = append(lines, fmt.Sprintf("%d of %d hosts are not Ready: %s", len(names), len(f.Instances),
-			strings.Join(names, ", ")))
+	lines := []string{fmt.Sprintf("%s: %d files of %d hosts. Begin with index.html", place, g.files, len(f.Instances))}
+	dead, troubled := g.unwell(f.Instances)
+	for _, group := range []struct {
+		are   string
+		names []string
+	}{{"out of reach", dead}, {"not Ready for another reason", troubled}} {
+		if len(group.names) > 0 {
+			lines = append(lines, fmt.Sprintf("%d of %d hosts are %s: %s", len(group.names), len(f.Instances), group.are,
+				strings.Join(group.names, ", ")))
+		}
 	}
 	if gaps := g.gaps(); len(gaps) > 0 {
 		lines = append(lines, fmt.Sprintf("%d things could not be read, see gaps.txt. The first: %s", len(gaps), gaps[0]))

@@ -6,16 +6,17 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/plugin/fleet"
+	"github.com/windows-machine-config/wmco/internal/plugin/gather/page"
 	"github.com/windows-machine-config/wmco/internal/plugin/nodelogs"
 	"github.com/windows-machine-config/wmco/internal/plugin/status"
 )
 
-// host collects what is known of one host: also of one that never became a node.
-func (g *gatherer) host(ctx context.Context, f fleet.Fleet, i fleet.Instance) {
+// host collects what is known of one host: also of one that never became a node. It returns what the page shows of it.
+func (g *gatherer) host(ctx context.Context, f fleet.Fleet, i fleet.Instance) page.Host {
 	folder := "hosts/" + fileName(i.Name) + "/"
 	leaveOut(i.Raw)
 	g.yaml(folder+"windowsinstance.yaml", i.Raw)
@@ -28,37 +29,45 @@ func (g *gatherer) host(ctx context.Context, f fleet.Fleet, i fleet.Instance) {
 		g.lacks(folder+"status.txt", err)
 	}
 	g.write(folder+"status.txt", text.Bytes())
+	shown := page.Host{Instance: i, Events: events, Files: []string{folder + "status.txt", folder + "windowsinstance.yaml"}}
 	node := fleet.NodeName(i)
 	if node == "" {
-		return
+		return shown
 	}
 	g.objects(ctx, folder+"node-events.yaml", kind("", "v1", "Event"), client.InNamespace("default"),
 		client.MatchingFields{"involvedObject.kind": "Node", "involvedObject.name": node})
 	g.objects(ctx, folder+"pods.yaml", kind("", "v1", "Pod"), client.MatchingFields{"spec.nodeName": node})
 	ctx, cancel := context.WithTimeout(ctx, g.timeout)
 	defer cancel()
-	g.serviceLogs(ctx, folder, node)
+	shown.Files = append(shown.Files, g.serviceLogs(ctx, folder, node)...)
+	return shown
 }
 
-// serviceLogs collects the end of each service's log. A kubelet that does not answer is asked once.
-func (g *gatherer) serviceLogs(ctx context.Context, folder, node string) {
+// serviceLogs collects the end of each service's log, and returns the files. A kubelet that does not answer is asked once.
+func (g *gatherer) serviceLogs(ctx context.Context, folder, node string) []string {
 	files, err := g.logs(node)
+	var services []string
 	if err == nil {
-		var services []string
-		if services, err = files.Services(ctx); err == nil {
-			for _, service := range services {
-				g.serviceLog(ctx, files, folder+"logs/"+fileName(service)+".log", service)
-			}
-			return
+		services, err = files.Services(ctx)
+	}
+	if err != nil {
+		g.lacks(folder+"logs", fmt.Errorf("the kubelet of node %s: %w", node, err))
+	}
+	var written []string
+	for _, service := range services {
+		file := folder + "logs/" + fileName(service) + ".log"
+		if g.serviceLog(ctx, files, file, service) {
+			written = append(written, file)
 		}
 	}
-	g.lacks(folder+"logs", fmt.Errorf("the kubelet of node %s: %w", node, err))
+	return written
 }
 
-func (g *gatherer) serviceLog(ctx context.Context, files nodelogs.Files, file, service string) {
+// serviceLog reports whether there is a log.
+func (g *gatherer) serviceLog(ctx context.Context, files nodelogs.Files, file, service string) bool {
 	path, err := files.Current(ctx, service)
 	if errors.Is(err, nodelogs.ErrNotThere) {
-		return
+		return false
 	}
 	var part nodelogs.Part
 	if err == nil {
@@ -66,18 +75,38 @@ func (g *gatherer) serviceLog(ctx context.Context, files nodelogs.Files, file, s
 	}
 	if err != nil {
 		g.lacks(file, err)
-		return
+		return false
 	}
 	g.write(file, part.Body)
+	return true
 }
 
-// troubled are the names of the instances that are not Ready.
-func troubled(instances []fleet.Instance) []string {
-	var names []string
+// readNodes reads the Nodes of the cluster: what their kubelets report tells which hosts are dead.
+func (g *gatherer) readNodes(ctx context.Context) map[string]corev1.Node {
+	list := &corev1.NodeList{}
+	if err := g.reader.List(ctx, list); err != nil {
+		g.lacks("the state of nodes in index.html", err)
+	}
+	nodes := map[string]corev1.Node{}
+	for _, node := range list.Items {
+		nodes[node.Name] = node
+	}
+	return nodes
+}
+
+// unwell are the names of the instances that are out of reach, and of those that are not Ready although they are not.
+func (g *gatherer) unwell(instances []fleet.Instance) (dead, others []string) {
 	for _, i := range instances {
-		if !fleet.IsTrue(i, v1alpha1.ConditionReady) {
-			names = append(names, fmt.Sprintf("%s (%s)", i.Name, fleet.State(i)))
+		var node *corev1.Node
+		if read, known := g.nodes[fleet.NodeName(i)]; known {
+			node = &read
+		}
+		switch health, _ := fleet.HealthOf(i, node); health {
+		case fleet.OutOfReach:
+			dead = append(dead, i.Name)
+		case fleet.NotReady:
+			others = append(others, fmt.Sprintf("%s (%s)", i.Name, fleet.State(i)))
 		}
 	}
-	return names
+	return dead, others
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +18,7 @@ type command struct {
 	*access.Access
 	follow bool
 	tail   int
+	since  time.Duration
 }
 
 // New returns the command.
@@ -33,10 +35,21 @@ service windows-instance-config-daemon. A host whose kubelet does not answer kee
   # The end of the kubelet's
   kubectl windows logs win-worker-1 kubelet
 
+  # What it wrote in the last half hour
+  kubectl windows logs win-worker-1 kubelet --since=30m
+
   # All of the agent's, and what it writes from now on
   kubectl windows logs win-worker-1 windows-instance-config-daemon --tail=-1 -f`,
 		Args: cobra.RangeArgs(1, 2),
-		RunE: func(cmd *cobra.Command, arguments []string) error { return c.run(cmd.Context(), arguments) },
+		RunE: func(cmd *cobra.Command, arguments []string) error {
+			if c.since < 0 {
+				return fmt.Errorf("--since %s is in the future", -c.since)
+			}
+			if c.since > 0 && !cmd.Flags().Changed("tail") {
+				c.tail = -1
+			}
+			return c.run(cmd.Context(), arguments)
+		},
 		ValidArgsFunction: func(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(given) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
@@ -46,6 +59,8 @@ service windows-instance-config-daemon. A host whose kubelet does not answer kee
 	}
 	cobraCommand.Flags().BoolVarP(&c.follow, "follow", "f", false, "go on with what is written, until interrupted")
 	cobraCommand.Flags().IntVar(&c.tail, "tail", 200, "how many lines of the end to show; -1 shows all")
+	cobraCommand.Flags().DurationVar(&c.since, "since", 0,
+		"show what was written since so long ago, such as 30m; all of it, unless --tail is given")
 	return cobraCommand
 }
 

@@ -15,6 +15,9 @@ const interval = time.Second
 // firstGuess is how many bytes a line has at most, as a rule.
 const firstGuess = 256
 
+// firstPart is how many bytes are read first, where a moment is looked for.
+const firstPart = 64 << 10
+
 // print prints the end of a file and, if it is followed, what comes.
 func (c *command) print(ctx context.Context, f nodelogs.Files, path string) error {
 	p, err := c.end(ctx, f, path)
@@ -52,6 +55,9 @@ func (c *command) print(ctx context.Context, f nodelogs.Files, path string) erro
 
 // end reads the last lines of a file: so many bytes as they may have, and twice as many until that is enough.
 func (c *command) end(ctx context.Context, f nodelogs.Files, path string) (nodelogs.Part, error) {
+	if c.since > 0 {
+		return c.sinceMoment(ctx, f, path)
+	}
 	if c.tail < 0 {
 		return f.From(ctx, path, 0)
 	}
@@ -65,6 +71,30 @@ func (c *command) end(ctx context.Context, f nodelogs.Files, path string) (nodel
 			p.Body = lines
 			return p, nil
 		}
+	}
+}
+
+// sinceMoment reads the last lines of a file that were written since a moment, and of these as many as are asked for. It
+// reads twice as many bytes until there are earlier ones.
+func (c *command) sinceMoment(ctx context.Context, f nodelogs.Files, path string) (nodelogs.Part, error) {
+	from := c.Clock.Now().Add(-c.since)
+	for most := int64(firstPart); ; most *= 2 {
+		p, err := f.Last(ctx, path, most)
+		if err != nil {
+			return nodelogs.Part{}, err
+		}
+		lines, earlier, err := later(p.Body, p.Modified, from)
+		if p.From > 0 && (err != nil || !earlier) {
+			continue
+		}
+		if err != nil {
+			return nodelogs.Part{}, fmt.Errorf("%s: %w", path, err)
+		}
+		p.Body = lines
+		if c.tail >= 0 {
+			p.Body, _ = lastLines(lines, c.tail)
+		}
+		return p, nil
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -50,6 +51,8 @@ type Part struct {
 	Body []byte
 	// From and Size are in bytes: where the part begins, and how large the file was.
 	From, Size int64
+	// Modified is when the file was written to last.
+	Modified time.Time
 }
 
 // From reads a file from an offset on. A file that is not longer gives an empty part.
@@ -68,10 +71,11 @@ func (f Files) read(ctx context.Context, path, bytes string) (Part, error) {
 		return Part{}, err
 	}
 	defer response.Body.Close()
+	modified, _ := http.ParseTime(response.Header.Get("Last-Modified")) // a file server sends it
 	switch response.StatusCode {
 	case http.StatusOK: // a server without ranges, or an empty file
 		body, err := io.ReadAll(response.Body)
-		return Part{Body: body, Size: int64(len(body))}, err
+		return Part{Body: body, Size: int64(len(body)), Modified: modified}, err
 	case http.StatusPartialContent, http.StatusRequestedRangeNotSatisfiable:
 	default:
 		return Part{}, failure(response)
@@ -81,7 +85,7 @@ func (f Files) read(ctx context.Context, path, bytes string) (Part, error) {
 		return Part{From: size, Size: size}, err
 	}
 	body, err := io.ReadAll(response.Body)
-	return Part{Body: body, From: from, Size: size}, err
+	return Part{Body: body, From: from, Size: size, Modified: modified}, err
 }
 
 // ranges is the form of a Content-Range: RFC 9110, section 14.4. Go's file server ends that of an empty file with -1.

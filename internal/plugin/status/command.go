@@ -119,12 +119,14 @@ func (c *command) show(ctx context.Context, reader client.Reader, names []string
 	}
 	v := view{now: c.Clock.Now(), width: c.Width(), wide: c.output == "wide", noHeaders: c.noHeaders,
 		namespaces: c.allNamespaces}
+	if c.raw() {
+		return c.objects(out, f, one)
+	}
 	if !c.allNamespaces {
 		v.place = " in namespace " + c.Namespace()
+		v.absence = fleet.OperatorAbsence(ctx, reader, c.Namespace(), len(f.Instances) > 0, v.now)
 	}
 	switch {
-	case c.raw():
-		return c.objects(out, f, one)
 	case one == nil:
 		return v.table(out, f)
 	case v.wide:

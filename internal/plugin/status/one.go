@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -51,6 +50,9 @@ func (v view) head(f fleet.Fleet, i fleet.Instance) []string {
 	}
 	if i.Status.NextAction != "" {
 		lines = append(lines, v.line("Next", "%s", i.Status.NextAction))
+	}
+	if v.absence != "" {
+		lines = append(lines, v.line("Operator", "%s", v.absence))
 	}
 	return append(lines, v.work(f, i)...)
 }
@@ -100,13 +102,7 @@ func (v view) failure(i fleet.Instance) []string {
 	if failed.Message != "" {
 		lines = append(lines, v.line("  Message", "%s", failed.Message))
 	}
-	after := "The host is as the change left it."
-	if failed.RolledBack {
-		after = "The host was brought back to what it was before."
-	} else if failed.DrainTimedOut {
-		after = "The pods did not leave the node in time, and nothing on the host was changed."
-	}
-	lines = append(lines, v.line("  After", "%s", after))
+	lines = append(lines, v.line("  After", "%s", fleet.AfterFailure(*failed)))
 	if failed.RetryAfter != nil {
 		lines = append(lines, v.line("  Retry", "at %s, or at once with: kubectl windows retry %s",
 			moment(failed.RetryAfter.Time), i.Name))
@@ -116,13 +112,10 @@ func (v view) failure(i fleet.Instance) []string {
 
 // timeline is how the conditions came to be what they are: each with the time between it and the one before.
 func (v view) timeline(i fleet.Instance) []string {
-	conditions := slices.Clone(i.Status.Conditions)
+	conditions := fleet.Transitions(i)
 	if len(conditions) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(conditions, func(a, b metav1.Condition) int {
-		return a.LastTransitionTime.Compare(b.LastTransitionTime.Time)
-	})
 	before := i.CreationTimestamp.Time
 	lines := []string{"Timeline (UTC):", fmt.Sprintf("  %s          created", moment(before))}
 	for _, c := range conditions {

@@ -125,6 +125,47 @@ func TestHostsInOneStateShareAParagraph(t *testing.T) {
 	}
 }
 
+func TestHostsThatAreTriedAtOtherTimesShareAParagraph(t *testing.T) {
+	var instances []fleet.Instance
+	for n := range 3 {
+		instances = append(instances, in(worker(n), v1alpha1.ConditionReachable, "Unreachable", "",
+			fmt.Sprintf("The operator tries 10.0.0.%d again at 14:3%d:00.", n, n)))
+	}
+	instances = append(instances, in(worker(3), v1alpha1.ConditionReachable, "Unreachable", "", "Start the host."))
+	want := []string{"Unreachable: win-0, win-1, win-2\n  The operator tries 10.0.0.0 again at 14:30:00.",
+		"Unreachable: win-3\n  Start the host."}
+	if diff := cmp.Diff(want, (view{now: now}).reasons(fleet.Fleet{Instances: instances})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTheTableFitsIntoTheTerminal(t *testing.T) {
+	long := worker(1)
+	long.Name, long.Status.NodeRef.Name = "winworker-us-east-1a-x7k2p", "ip-10-0-141-23.us-east-2.compute.internal"
+	long.Status.Summary = "OutsideMaintenanceWindow"
+	for width, want := range map[int]string{
+		0:   "NAME ADDRESS SOURCE NODE VERSION STATE SINCE",
+		200: "NAME ADDRESS SOURCE NODE VERSION STATE SINCE",
+		130: "NAME ADDRESS NODE VERSION STATE SINCE",
+		115: "NAME NODE VERSION STATE SINCE",
+		80:  "NAME STATE SINCE",
+		10:  "NAME STATE SINCE",
+	} {
+		var out bytes.Buffer
+		if err := (view{now: now, width: width}).table(&out, fleetOf(long)); err != nil {
+			t.Fatal(err)
+		}
+		header, rest, _ := strings.Cut(out.String(), "\n")
+		row, _, _ := strings.Cut(rest, "\n")
+		if got := strings.Join(strings.Fields(header), " "); got != want {
+			t.Errorf("%d columns: %s, want %s", width, got, want)
+		}
+		if width >= 65 && len(row) > width {
+			t.Errorf("a row has %d characters in a terminal of %d", len(row), width)
+		}
+	}
+}
+
 func TestOneHost(t *testing.T) {
 	i := in(worker(2), v1alpha1.ConditionReady, "DrainBlocked",
 		"Node win-2 is not drained yet. These PodDisruptionBudgets allow no disruption now: web/web.",

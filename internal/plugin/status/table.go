@@ -3,6 +3,7 @@ package status
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,8 @@ type view struct {
 	noHeaders bool
 	// namespaces adds a column.
 	namespaces bool
+	// absence says that no operator is at work.
+	absence string
 	// place is where the hosts are looked for, as the end of a sentence.
 	place string
 }
@@ -29,8 +32,9 @@ type view struct {
 // the gate does.
 func (v view) table(out io.Writer, f fleet.Fleet) error {
 	if len(f.Instances) == 0 {
-		_, err := fmt.Fprintf(out, "There are no Windows hosts%s: no Windows Machine has an address yet, and the ConfigMap windows-instances lists none.\n",
-			v.place)
+		why := "There are no Windows hosts" + v.place +
+			": no Windows Machine has an address yet, and the ConfigMap windows-instances lists none."
+		_, err := fmt.Fprintln(out, wrapped(why+" "+v.absence, "", v.width))
 		return err
 	}
 	printer := printers.NewTablePrinter(printers.PrintOptions{Wide: v.wide, NoHeaders: v.noHeaders})
@@ -40,7 +44,11 @@ func (v view) table(out io.Writer, f fleet.Fleet) error {
 	if v.wide {
 		return nil
 	}
-	for _, paragraph := range append(v.reasons(f), v.gate(f)...) {
+	paragraphs := append(v.reasons(f), v.gate(f)...)
+	if v.absence != "" {
+		paragraphs = append(paragraphs, wrapped(v.absence, "", v.width))
+	}
+	for _, paragraph := range paragraphs {
 		if _, err := fmt.Fprintf(out, "\n%s\n", paragraph); err != nil {
 			return err
 		}
@@ -67,28 +75,71 @@ func (v view) rows(f fleet.Fleet) *metav1.Table {
 		}
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
 	}
+	if v.width > 0 && !v.wide {
+		narrow(table, v.width)
+	}
 	return table
 }
 
+// dispensable are the columns that a narrow terminal does without, the first one first. Of one host all is shown.
+var dispensable = []string{"Source", "Address", "Version", "Node"}
+
+// gap is the space between two columns.
+const gap = 3
+
+// narrow takes columns away until the table fits into a terminal, or none is left that it could do without.
+func narrow(table *metav1.Table, width int) {
+	for _, name := range dispensable {
+		if tableWidth(table) <= width {
+			return
+		}
+		at := slices.IndexFunc(table.ColumnDefinitions, func(c metav1.TableColumnDefinition) bool { return c.Name == name })
+		table.ColumnDefinitions = slices.Delete(table.ColumnDefinitions, at, at+1)
+		for i := range table.Rows {
+			table.Rows[i].Cells = slices.Delete(table.Rows[i].Cells, at, at+1)
+		}
+	}
+}
+
+func tableWidth(table *metav1.Table) int {
+	sum := -gap
+	for n, column := range table.ColumnDefinitions {
+		if column.Priority > 0 {
+			continue
+		}
+		widest := len(column.Name)
+		for _, row := range table.Rows {
+			widest = max(widest, len(fmt.Sprint(row.Cells[n])))
+		}
+		sum += widest + gap
+	}
+	return sum
+}
+
+// digits are what times, addresses and attempts differ in.
+var digits = regexp.MustCompile(`[0-9]+`)
+
 // reasons are paragraphs about the instances that are not settled. Those that are in one state, with the same thing to
-// be done next, share one.
+// be done next but for its time or its address, share one: it says what is next for the first of them.
 func (v view) reasons(f fleet.Fleet) []string {
 	type group struct{ state, next string }
 	var order []group
 	members := map[group][]string{}
+	next := map[group]string{}
 	for _, i := range f.Instances {
 		if fleet.Settled(i) {
 			continue
 		}
-		g := group{fleet.State(i), i.Status.NextAction}
+		g := group{fleet.State(i), digits.ReplaceAllString(i.Status.NextAction, "0")}
 		if members[g] == nil {
 			order = append(order, g)
+			next[g] = i.Status.NextAction
 		}
 		members[g] = append(members[g], i.Name)
 	}
 	var paragraphs []string
 	for _, g := range order {
-		next := g.next
+		next := next[g]
 		if next == "" {
 			next = "The operator has not looked at the host yet. If this lasts, check that the operator's pod runs."
 		}

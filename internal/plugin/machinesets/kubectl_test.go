@@ -1,4 +1,4 @@
-package main
+package machinesets
 
 import (
 	"os"
@@ -36,10 +36,10 @@ func TestTheGuidesQueryForTheInfrastructureNameIsRun(t *testing.T) {
 	}
 	t.Run("and that is the value which the samples need", func(t *testing.T) {
 		f.workers("linux-workers", "aws.yaml")
-		f.succeeds("--replicas=0")
-		written := f.file()
+		f.succeeds("generate", "--replicas=0")
+		written := f.stdout.String()
 		if want := machineset.LabelCluster + ": " + name + "\n"; !strings.Contains(written, want) {
-			t.Errorf("the MachineSet that the script writes has no %q:\n%s", want, written)
+			t.Errorf("the MachineSet that the command writes has no %q:\n%s", want, written)
 		}
 	})
 }
@@ -47,7 +47,7 @@ func TestTheGuidesQueryForTheInfrastructureNameIsRun(t *testing.T) {
 // guideLine returns the one line of a guide's commands that begins so.
 func guideLine(t *testing.T, guide, begins string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(testdata, "..", "..", "..", "docs", guide))
+	data, err := os.ReadFile(filepath.Join(testdata, "..", "..", "..", "..", "docs", guide))
 	if err != nil {
 		t.Fatal(err)
 	}

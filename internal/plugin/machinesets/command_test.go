@@ -1,25 +1,30 @@
-package main
+package machinesets
 
 import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	configv1 "github.com/openshift/api/config/v1"
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/machineset"
+	"github.com/windows-machine-config/wmco/internal/plugin/access"
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 )
@@ -30,27 +35,24 @@ func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
 
 // fixture is a cluster on a platform with one MachineSet of Linux workers, and a folder to work in.
 type fixture struct {
-	t       *testing.T
-	client  client.Client
-	command command
-	stdout  bytes.Buffer
-	stderr  bytes.Buffer
+	t              *testing.T
+	client         client.Client
+	findAMI        findImage
+	stdout, stderr bytes.Buffer
 }
+
+// fileName is the file that the tests, and hack/machineset.sh, have the command write.
+const fileName = "MachineSet.yaml"
 
 func on(t *testing.T, platform configv1.PlatformType) *fixture {
 	t.Helper()
-	c, err := newClient(lab.Cluster(t).Config)
+	c, err := (&command{Access: connected(t, &bytes.Buffer{}, &bytes.Buffer{})}).connect()
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{t: t, client: c}
-	f.command = command{
-		stdout: &f.stdout, stderr: &f.stderr,
-		connect: func() (client.Client, error) { return c, nil },
-		findAMI: func(_ context.Context, region, version string) (string, string, error) {
-			return "ami-0123456789abcdef0", "Windows_Server-" + version + "-in-" + region, nil
-		},
-	}
+	f := &fixture{t: t, client: c, findAMI: func(_ context.Context, region, version string) (string, string, error) {
+		return "ami-0123456789abcdef0", "Windows_Server-" + version + "-in-" + region, nil
+	}}
 	t.Chdir(t.TempDir())
 	infrastructure := &configv1.Infrastructure{}
 	if err := c.Get(t.Context(), client.ObjectKey{Name: "cluster"}, infrastructure); err != nil {
@@ -62,6 +64,14 @@ func on(t *testing.T, platform configv1.PlatformType) *fixture {
 		t.Fatal(err)
 	}
 	return f
+}
+
+// connected is the access to the lab's cluster.
+func connected(t *testing.T, stdout, stderr *bytes.Buffer) *access.Access {
+	t.Helper()
+	a := access.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: stdout, ErrOut: stderr}, clock.RealClock{})
+	*a.Flags.KubeConfig = lab.Cluster(t).Kubeconfig
+	return a
 }
 
 // workers makes a MachineSet with the provider spec in testdata, in which old is replaced with something else.
@@ -107,29 +117,35 @@ var testdata = func() string {
 	return path
 }()
 
-// run returns the exit code.
-func (f *fixture) run(args ...string) int {
+// run runs kubectl windows machineset.
+func (f *fixture) run(arguments ...string) error {
+	f.t.Helper()
 	f.stdout.Reset()
 	f.stderr.Reset()
-	return f.command.run(f.t.Context(), args)
+	group := newCommand(connected(f.t, &f.stdout, &f.stderr), f.findAMI)
+	group.SilenceUsage, group.SilenceErrors = true, true
+	group.SetOut(&f.stdout)
+	group.SetErr(&f.stderr)
+	group.SetArgs(arguments)
+	return group.ExecuteContext(f.t.Context())
 }
 
 // succeeds runs the command and ends the test if it fails.
-func (f *fixture) succeeds(args ...string) {
+func (f *fixture) succeeds(arguments ...string) {
 	f.t.Helper()
-	if code := f.run(args...); code != exitOK {
-		f.t.Fatalf("%v ends with %d: %s", args, code, f.stderr.String())
+	if err := f.run(arguments...); err != nil {
+		f.t.Fatalf("%v: %v", arguments, err)
 	}
 }
 
 // fails runs the command, which must fail and say a text.
-func (f *fixture) fails(code int, text string, args ...string) {
+func (f *fixture) fails(text string, arguments ...string) {
 	f.t.Helper()
-	if got := f.run(args...); got != code || !strings.Contains(f.stderr.String(), text) {
-		f.t.Errorf("%v ends with %d: %s", args, got, f.stderr.String())
+	if err := f.run(arguments...); err == nil || !strings.Contains(err.Error(), text) {
+		f.t.Errorf("%v: %v, want %q", arguments, err, text)
 	}
-	if f.file() != "" {
-		f.t.Errorf("%v has written a file", args)
+	if f.file() != "" || f.stdout.Len() > 0 {
+		f.t.Errorf("%v has written something", arguments)
 	}
 }
 
@@ -148,7 +164,9 @@ func (f *fixture) get(name string) (*machinev1beta1.MachineSet, error) {
 	return set, f.client.Get(f.t.Context(), client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: name}, set)
 }
 
-// R-186, R-187, R-188, R-189, R-190, R-209, R-210, R-211
+var update = flag.Bool("update", false, "write the golden files")
+
+// R-186, R-187, R-188, R-189, R-190, R-210, R-211
 func TestEachPlatform(t *testing.T) {
 	for _, test := range []struct {
 		platform   configv1.PlatformType
@@ -163,8 +181,9 @@ func TestEachPlatform(t *testing.T) {
 		t.Run(string(test.platform), func(t *testing.T) {
 			f := on(t, test.platform)
 			f.workers("linux-workers", test.file)
-			f.succeeds(append(test.args, "--replicas=0")...)
-			written := f.file()
+			f.succeeds(append(test.args, "generate", "--replicas=0")...)
+			written := f.stdout.String()
+			f.compare("generated-"+test.file, written)
 			set := &machinev1beta1.MachineSet{}
 			if err := yaml.UnmarshalStrict([]byte(written), set); err != nil {
 				t.Fatalf("%v\n%s", err, written)
@@ -176,9 +195,6 @@ func TestEachPlatform(t *testing.T) {
 			if err := f.client.Create(t.Context(), set.DeepCopy(), client.DryRunAll); err != nil {
 				t.Errorf("the API server refuses what was written: %v", err)
 			}
-			if err := os.Remove(fileName); err != nil {
-				t.Fatal(err)
-			}
 
 			f.succeeds(append(test.args, "apply", "--replicas=0")...)
 			made, err := f.get(set.Name)
@@ -189,14 +205,41 @@ func TestEachPlatform(t *testing.T) {
 				string(set.Spec.Template.Spec.ProviderSpec.Value.Raw); got != want {
 				t.Errorf("created: %s\nwritten: %s", got, want)
 			}
-			f.fails(exitFailed, "exists already", append(test.args, "apply")...)
+			f.fails("exists already", append(test.args, "apply")...)
 
-			f.succeeds("delete")
+			f.fails("give --yes if this is what you want", "delete")
+			if _, err := f.get(set.Name); err != nil {
+				t.Errorf("it was deleted without a yes: %v", err)
+			}
+			f.succeeds("delete", "--yes")
 			if _, err := f.get(set.Name); !apierrors.IsNotFound(err) {
 				t.Errorf("after delete: %v", err)
 			}
-			f.fails(exitFailed, "not found", "delete")
+			f.fails("not found", "delete", "--yes")
 		})
+	}
+}
+
+// compare compares a MachineSet with its golden file, in which the cluster's infrastructure has the name cluster-1.
+func (f *fixture) compare(name, got string) {
+	f.t.Helper()
+	infrastructure := &configv1.Infrastructure{}
+	if err := f.client.Get(f.t.Context(), client.ObjectKey{Name: "cluster"}, infrastructure); err != nil {
+		f.t.Fatal(err)
+	}
+	got = strings.ReplaceAll(got, infrastructure.Status.InfrastructureName, "cluster-1")
+	path := filepath.Join(testdata, name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		f.t.Errorf("%s (-want +got); go test ./internal/plugin/machinesets -update writes it:\n%s", name, diff)
 	}
 }
 
@@ -204,8 +247,8 @@ func TestEachPlatform(t *testing.T) {
 func TestOtherPlatforms(t *testing.T) {
 	for _, platform := range []configv1.PlatformType{configv1.NonePlatformType, configv1.NutanixPlatformType} {
 		f := on(t, platform)
-		for _, action := range [][]string{nil, {"apply"}, {"delete"}} {
-			f.fails(exitFailed, `cannot make a MachineSet for platform "`+string(platform)+`"`, action...)
+		for _, action := range []string{"generate", "apply", "delete"} {
+			f.fails(`cannot make a MachineSet for platform "`+string(platform)+`"`, action)
 		}
 	}
 }
@@ -215,11 +258,14 @@ func TestUsage(t *testing.T) {
 	f := on(t, configv1.AzurePlatformType)
 	f.workers("linux-workers", "azure.yaml")
 	for _, args := range [][]string{
-		{"create"}, {"Apply"}, {"apply", "delete"}, {"--unknown"}, {"--version=2016"}, {"--version"}, {"--replicas=-1"},
-		{"--replicas=many"},
-		{"--image=a", "--template=b"}, {""},
+		{"create"}, {"Apply"}, {"apply", "delete"}, {"--unknown"}, {"generate", "--unknown"}, {"generate", "--version=2016"},
+		{"generate", "--version"}, {"generate", "--replicas=-1"}, {"generate", "--replicas=many"},
+		{"generate", "--image=a", "--template=b"}, {"delete", "--image=a"}, {""},
 	} {
-		f.fails(exitUsage, "Usage: hack/machineset.sh [apply | delete] [flags]", args...)
+		f.fails("", args...)
+		if !strings.Contains(f.stderr.String(), "Usage:") {
+			t.Errorf("%v is refused without its usage: %s", args, f.stderr.String())
+		}
 	}
 	f.succeeds("--help")
 	if !strings.Contains(f.stdout.String(), "Usage:") || f.stderr.Len() > 0 {
@@ -230,17 +276,14 @@ func TestUsage(t *testing.T) {
 func TestWhichWorkersAreTaken(t *testing.T) {
 	f := on(t, configv1.AWSPlatformType)
 	t.Run("without any it says so", func(t *testing.T) {
-		f.fails(exitFailed, "no worker MachineSet")
+		f.fails("no worker MachineSet", "generate")
 	})
 	f.workers("workers-b", "aws.yaml", "us-east-1a", "us-east-1b")
 	f.workers("workers-c", "aws.yaml", "us-east-1a", "us-east-1c")
 	zone := func(args ...string) string {
-		f.succeeds(args...)
-		_, after, _ := strings.Cut(f.file(), "availabilityZone: ")
+		f.succeeds(append([]string{"generate"}, args...)...)
+		_, after, _ := strings.Cut(f.stdout.String(), "availabilityZone: ")
 		zone, _, _ := strings.Cut(after, "\n")
-		if err := os.Remove(fileName); err != nil {
-			t.Fatal(err)
-		}
 		return zone
 	}
 	for want, args := range map[string][]string{"us-east-1b": nil, "us-east-1c": {"--zone=us-east-1c"}} {
@@ -251,20 +294,31 @@ func TestWhichWorkersAreTaken(t *testing.T) {
 	if got := zone("--from=workers-c"); got != "us-east-1c" {
 		t.Error(got)
 	}
-	f.fails(exitFailed, "use a worker MachineSet of that zone", "--zone=us-east-1f")
-	f.fails(exitFailed, "These are: workers-b, workers-c", "--from=workers-a")
+	f.fails("use a worker MachineSet of that zone", "generate", "--zone=us-east-1f")
+	f.fails("These are: workers-b, workers-c", "generate", "--from=workers-a")
 	t.Run("a Windows MachineSet is not among them", func(t *testing.T) {
 		f.succeeds("apply", "--name=a-windows", "--replicas=0")
-		f.fails(exitFailed, "is not a MachineSet for Linux workers", "--from=a-windows")
-		f.succeeds("delete", "--name=a-windows")
+		f.fails("is not a MachineSet for Linux workers", "generate", "--from=a-windows")
+		f.succeeds("delete", "--name=a-windows", "--yes")
 	})
 }
 
 func TestOnlyWindowsMachineSetsAreDeleted(t *testing.T) {
 	f := on(t, configv1.AWSPlatformType)
 	f.workers("linux-workers", "aws.yaml")
-	f.fails(exitFailed, "is not for Windows", "delete", "--name=linux-workers")
+	f.fails("is not for Windows", "delete", "--name=linux-workers", "--yes")
 	if _, err := f.get("linux-workers"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAMissingRightIsNamed(t *testing.T) {
+	f := on(t, configv1.AWSPlatformType)
+	a := connected(t, &f.stdout, &f.stderr)
+	*a.Flags.Impersonate = "nobody"
+	err := (&command{Access: a}).apply(t.Context())
+	if err == nil || !strings.Contains(err.Error(), `User "nobody" cannot get resource "infrastructures"`) ||
+		!strings.Contains(err.Error(), "docs/cli.md lists the rights") {
 		t.Error(err)
 	}
 }
@@ -274,9 +328,9 @@ func TestAmazonsImage(t *testing.T) {
 	f := on(t, configv1.AWSPlatformType)
 	f.workers("linux-workers", "aws.yaml")
 	t.Run("the newest one is looked up, and told", func(t *testing.T) {
-		f.succeeds("--version=2019")
+		f.succeeds("generate", "--version=2019", "--file="+fileName)
 		if !strings.Contains(f.file(), "id: ami-0123456789abcdef0") || !strings.Contains(f.stderr.String(),
-			"Windows_Server-2019-in-us-east-1") {
+			"Windows_Server-2019-in-us-east-1") || !strings.Contains(f.stdout.String(), "wrote "+fileName) {
 			t.Errorf("%s\n%s", f.stderr.String(), f.file())
 		}
 		if err := os.Remove(fileName); err != nil {
@@ -284,13 +338,10 @@ func TestAmazonsImage(t *testing.T) {
 		}
 	})
 	t.Run("one that is named is not looked up", func(t *testing.T) {
-		f.command.findAMI = nil
-		f.succeeds("--image=ami-11112222333344445")
-		if err := os.Remove(fileName); err != nil {
-			t.Fatal(err)
-		}
+		f.findAMI = nil
+		f.succeeds("generate", "--image=ami-11112222333344445")
 	})
-	f.command.findAMI = findAMI
+	f.findAMI = findAMI
 	program := func(script string) {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "aws"), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
@@ -302,21 +353,21 @@ func TestAmazonsImage(t *testing.T) {
 		`"Name=is-public,Values=true" --query "reverse(sort_by(Images, &CreationDate))[*].{name: Name, id: ImageId}" --output table`
 	t.Run("without Amazon's command line it says how to look one up", func(t *testing.T) {
 		t.Setenv("PATH", t.TempDir())
-		f.fails(exitFailed, byHand)
+		f.fails(byHand, "generate")
 	})
 	t.Run("what Amazon's command line says about its failure is reported", func(t *testing.T) {
 		program("echo no credentials >&2; exit 255")
-		f.fails(exitFailed, "no credentials")
+		f.fails("no credentials", "generate")
 	})
 	t.Run("there may be none", func(t *testing.T) {
 		program("echo None")
-		f.fails(exitFailed, byHand)
+		f.fails(byHand, "generate")
 	})
 	t.Run("it may find one", func(t *testing.T) {
 		program(`[ "$4" = us-east-1 ] && [ "$6" = amazon ] && printf 'ami-11112222333344445\tWindows_Server-2022-English-Core-Base\n'`)
-		f.succeeds()
-		if !strings.Contains(f.file(), "id: ami-11112222333344445") {
-			t.Error(f.file())
+		f.succeeds("generate")
+		if !strings.Contains(f.stdout.String(), "id: ami-11112222333344445") {
+			t.Error(f.stdout.String())
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package main
+package machinesets
 
 import (
 	"context"
@@ -14,61 +14,51 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/machineset"
 )
 
-// newClient refuses fields that the API server does not know.
-func newClient(restConfig *rest.Config) (client.Client, error) {
-	scheme, err := newScheme()
-	if err != nil {
-		return nil, err
-	}
-	c, err := client.New(restConfig, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("connect to the cluster: %w", err)
-	}
-	return client.WithFieldValidation(c, metav1.FieldValidationStrict), nil
-}
-
-func (c command) do(ctx context.Context, a arguments) error {
+// fromCluster makes the MachineSet with the values of the cluster, and returns a client of its cluster.
+func (c *command) fromCluster(ctx context.Context) (client.Client, *machinev1beta1.MachineSet, error) {
 	cluster, err := c.connect()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	if err := readCluster(ctx, cluster, &a); err != nil {
-		return err
+	if err := c.readCluster(ctx, cluster); err != nil {
+		return nil, nil, err
 	}
-	if a.action == actionDelete {
-		return c.delete(ctx, cluster, a)
+	if err := c.fillInImage(ctx); err != nil {
+		return nil, nil, err
 	}
-	if err := c.fillInImage(ctx, &a.options); err != nil {
-		return err
-	}
-	set, err := machineset.Generate(a.options)
+	set, err := machineset.Generate(c.options)
+	return cluster, set, err
+}
+
+func (c *command) generate(ctx context.Context) error {
+	_, set, err := c.fromCluster(ctx)
 	if err != nil {
 		return err
-	}
-	if a.action == actionApply {
-		return c.apply(ctx, cluster, set)
 	}
 	data, err := machineset.Render(set)
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(fileName, data, 0o644); err != nil {
+	if c.file == "" {
+		_, err := c.Out.Write(data)
+		return err
+	}
+	if err := os.WriteFile(c.file, data, 0o644); err != nil {
 		return fmt.Errorf("write the MachineSet: %w", err)
 	}
-	fmt.Fprintf(c.stdout, "wrote %s: MachineSet %s, Windows Server %s. Create it with: oc create -f %s\n", fileName,
-		set.Name, a.options.Version, fileName)
+	fmt.Fprintf(c.Out, "wrote %s: MachineSet %s, Windows Server %s. Create it with: oc create -f %s\n", c.file, set.Name,
+		c.options.Version, c.file)
 	return nil
 }
 
 // readCluster adds to the options what the cluster says.
-func readCluster(ctx context.Context, reader client.Reader, a *arguments) error {
+func (c *command) readCluster(ctx context.Context, reader client.Reader) error {
 	infrastructure := &configv1.Infrastructure{}
 	if err := reader.Get(ctx, client.ObjectKey{Name: "cluster"}, infrastructure); err != nil {
 		return fmt.Errorf("read Infrastructure cluster: %w. Each OpenShift cluster has this object; is this the right cluster?", err)
@@ -76,9 +66,9 @@ func readCluster(ctx context.Context, reader client.Reader, a *arguments) error 
 	if infrastructure.Status.InfrastructureName == "" || infrastructure.Status.PlatformStatus == nil {
 		return errors.New("read Infrastructure cluster: status.infrastructureName or status.platformStatus is missing; the installer sets them")
 	}
-	a.options.InfrastructureName = infrastructure.Status.InfrastructureName
-	a.options.Platform = infrastructure.Status.PlatformStatus.Type
-	if err := machineset.Supported(a.options.Platform, a.options.Version); err != nil {
+	c.options.InfrastructureName = infrastructure.Status.InfrastructureName
+	c.options.Platform = infrastructure.Status.PlatformStatus.Type
+	if err := machineset.Supported(c.options.Platform, c.options.Version); err != nil {
 		return err
 	}
 	sets := &machinev1beta1.MachineSetList{}
@@ -86,7 +76,7 @@ func readCluster(ctx context.Context, reader client.Reader, a *arguments) error 
 		return fmt.Errorf("list the MachineSets of %s: %w", v1alpha1.MachineNamespace, err)
 	}
 	var err error
-	a.options.Worker, err = chooseWorker(sets.Items, a.from, a.options)
+	c.options.Worker, err = chooseWorker(sets.Items, c.from, c.options)
 	return err
 }
 
@@ -118,7 +108,8 @@ func chooseWorker(sets []machinev1beta1.MachineSet, from string, o machineset.Op
 }
 
 // fillInImage looks up what Amazon's newest image is: images there have no name that stays.
-func (c command) fillInImage(ctx context.Context, o *machineset.Options) error {
+func (c *command) fillInImage(ctx context.Context) error {
+	o := &c.options
 	if o.Platform != configv1.AWSPlatformType || o.Image != "" {
 		return nil
 	}
@@ -130,13 +121,17 @@ func (c command) fillInImage(ctx context.Context, o *machineset.Options) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.stderr, "image %s (%s), Amazon's newest; choose another with --image\n", image, name)
+	fmt.Fprintf(c.ErrOut, "image %s (%s), Amazon's newest; choose another with --image\n", image, name)
 	o.Image = image
 	return nil
 }
 
-func (c command) apply(ctx context.Context, cluster client.Client, set *machinev1beta1.MachineSet) error {
-	err := cluster.Create(ctx, set)
+func (c *command) apply(ctx context.Context) error {
+	cluster, set, err := c.fromCluster(ctx)
+	if err != nil {
+		return err
+	}
+	err = cluster.Create(ctx, set)
 	if apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("MachineSet %s exists already and was not changed. Scale it with oc scale machineset %s -n %s --replicas=<number>, or create another one with --name",
 			set.Name, set.Name, set.Namespace)
@@ -144,13 +139,20 @@ func (c command) apply(ctx context.Context, cluster client.Client, set *machinev
 	if err != nil {
 		return fmt.Errorf("create MachineSet %s: %w", set.Name, err)
 	}
-	fmt.Fprintf(c.stdout, "created MachineSet %s. Watch it: oc get machineset,machine -n %s\n", set.Name, set.Namespace)
+	fmt.Fprintf(c.Out, "created MachineSet %s. Watch it: oc get machineset,machine -n %s\n", set.Name, set.Namespace)
 	return nil
 }
 
 // delete deletes a MachineSet for Windows, and no other.
-func (c command) delete(ctx context.Context, cluster client.Client, a arguments) error {
-	name, err := machineset.Name(a.options)
+func (c *command) delete(ctx context.Context) error {
+	cluster, err := c.connect()
+	if err != nil {
+		return err
+	}
+	if err := c.readCluster(ctx, cluster); err != nil {
+		return err
+	}
+	name, err := machineset.Name(c.options)
 	if err != nil {
 		return err
 	}
@@ -162,11 +164,17 @@ func (c command) delete(ctx context.Context, cluster client.Client, a arguments)
 		return fmt.Errorf("MachineSet %s is not for Windows: its Machines have no label %s=%s. It was not deleted",
 			name, v1alpha1.LabelMachineOSID, v1alpha1.MachineOSIDWindows)
 	}
+	if !c.yes {
+		question := fmt.Sprintf("MachineSet %s is deleted, and its Machines are drained and deleted with it.", name)
+		if err := c.Confirm(question); err != nil {
+			return err
+		}
+	}
 	preconditions := client.Preconditions{UID: &set.UID, ResourceVersion: &set.ResourceVersion}
 	if err := cluster.Delete(ctx, set, preconditions,
 		client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 		return fmt.Errorf("delete MachineSet %s: %w", name, err)
 	}
-	fmt.Fprintf(c.stdout, "deleted MachineSet %s; the Machine API drains and deletes its Machines\n", name)
+	fmt.Fprintf(c.Out, "deleted MachineSet %s; the Machine API drains and deletes its Machines\n", name)
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package machinesets
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 func TestScript(t *testing.T) {
 	f := on(t, configv1.AzurePlatformType)
 	f.workers("linux-workers", "azure.yaml")
-	script := filepath.Join(filepath.Dir(filepath.Dir(testdata)), "machineset.sh")
+	script := filepath.Join(testdata, "../../../../hack/machineset.sh")
 	t.Setenv("KUBECONFIG", lab.Cluster(t).Kubeconfig)
 	run := func(args ...string) (string, int) {
 		t.Helper()

@@ -1,0 +1,45 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// leaseName is the name of the Lease that the operator holds while it is at work.
+const leaseName = "windows-machine-config-operator"
+
+// leaseSilence is how long the operator may leave its Lease alone: twice what OpenShift allows it.
+const leaseSilence = 5 * time.Minute
+
+// OperatorAbsence says that no operator is at work in a namespace. It is empty if one is, and if nobody can tell: an operator
+// that has hosts and no Lease was started without one.
+func OperatorAbsence(ctx context.Context, reader client.Reader, namespace string, hasHosts bool, now time.Time) string {
+	lease := &coordinationv1.Lease{}
+	switch err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: leaseName}, lease); {
+	case apierrors.IsNotFound(err) && !hasHosts:
+		return fmt.Sprintf("No operator has been at work in namespace %s: if it is installed in another one, name that with -n.", namespace)
+	case err != nil:
+		return "" // what is shown does not need it
+	}
+	return absence(lease, now)
+}
+
+func absence(lease *coordinationv1.Lease, now time.Time) string {
+	renewed := lease.Spec.RenewTime
+	if renewed == nil {
+		return ""
+	}
+	ago := now.Sub(renewed.Time)
+	if ptr.Deref(lease.Spec.HolderIdentity, "") != "" && ago < leaseSilence {
+		return ""
+	}
+	return fmt.Sprintf("No operator has been at work for %s, and what is shown is as old. See: kubectl get pods -n %s",
+		duration.HumanDuration(max(0, ago)), lease.Namespace)
+}

@@ -1,0 +1,173 @@
+// Package machinesets has the commands that write, create and delete a MachineSet for Windows with the values of the
+// cluster. hack/machineset.sh is the way to them for those who have a checkout and no plugin.
+package machinesets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/internal/machineset"
+	"github.com/windows-machine-config/wmco/internal/plugin/access"
+)
+
+// findImage finds the newest image of a Windows version in a region of AWS.
+type findImage func(ctx context.Context, region, version string) (image, name string, err error)
+
+// command is what a run of one of the commands needs.
+type command struct {
+	*access.Access
+	findAMI findImage
+	// from names the MachineSet that the values are taken from.
+	from     string
+	template string
+	file     string
+	yes      bool
+	options  machineset.Options
+}
+
+// New returns the command.
+func New(a *access.Access) *cobra.Command { return newCommand(a, findAMI) }
+
+func newCommand(a *access.Access, findAMI findImage) *cobra.Command {
+	group := &cobra.Command{
+		Use:   "machineset",
+		Short: "Make a MachineSet for Windows with the values of the cluster",
+		Long: `Make a MachineSet for Windows on AWS, Azure, GCP or vSphere. Network, security groups, identities, tags and disk
+encryption come from a MachineSet of Linux workers, the image and the size from the platform's guide.`,
+		Example: `  # Look at it
+  kubectl windows machineset generate
+
+  # Create it with three Machines
+  kubectl windows machineset apply --replicas=3`,
+	}
+	group.Args = withUsage(cobra.NoArgs)
+	group.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	group.SetFlagErrorFunc(usage)
+	group.AddCommand(generate(&command{Access: a, findAMI: findAMI}), apply(&command{Access: a, findAMI: findAMI}),
+		remove(&command{Access: a}))
+	return group
+}
+
+func generate(c *command) *cobra.Command {
+	sub := &cobra.Command{
+		Use: "generate", Short: "Write the MachineSet as YAML",
+		Example: `  kubectl windows machineset generate --zone=us-east-1b > machineset.yaml
+  oc create -f machineset.yaml`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.generate(cmd.Context()) },
+	}
+	c.prepare(sub)
+	c.specFlags(sub.Flags())
+	sub.Flags().StringVar(&c.file, "file", "", "the file to write, in place of the standard output")
+	return sub
+}
+
+func apply(c *command) *cobra.Command {
+	sub := &cobra.Command{
+		Use: "apply", Short: "Create the MachineSet on the cluster",
+		Long: `Create the MachineSet. One of the same name is not changed.`,
+		Example: `  kubectl windows machineset apply --version=2025 --replicas=2
+
+  # On vSphere
+  kubectl windows machineset apply --template=/dc1/vm/templates/windows-2022`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.apply(cmd.Context()) },
+	}
+	c.prepare(sub)
+	c.specFlags(sub.Flags())
+	return sub
+}
+
+func remove(c *command) *cobra.Command {
+	sub := &cobra.Command{
+		Use: "delete", Short: "Delete the MachineSet from the cluster, and its Machines with it",
+		Long:    `Delete the MachineSet that apply creates with the same flags. One that is not for Windows is not deleted.`,
+		Example: `  kubectl windows machineset delete --name=winworker`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.delete(cmd.Context()) },
+	}
+	c.prepare(sub)
+	sub.Flags().BoolVarP(&c.yes, "yes", "y", false, "do it without asking")
+	return sub
+}
+
+// prepare has a command check its arguments, and gives it the flags that its MachineSet is named by.
+func (c *command) prepare(sub *cobra.Command) {
+	sub.Args = withUsage(cobra.NoArgs)
+	sub.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		if err := c.check(); err != nil {
+			return usage(cmd, err)
+		}
+		return nil
+	}
+	flags := sub.Flags()
+	flags.StringVar(&c.options.Version, "version", machineset.Versions[0], "Windows Server 2019, 2022 or 2025")
+	flags.StringVar(&c.options.Zone, "zone", "", "the availability zone (default: the zone of the first worker MachineSet)")
+	flags.StringVar(&c.options.Name, "name", "",
+		"the name of the MachineSet (default: made from cluster, version and zone); on Azure and vSphere at most 9 characters")
+	flags.StringVar(&c.from, "from", "", "the worker MachineSet to copy values from (default: the first one)")
+	completions := cobra.FixedCompletions(machineset.Versions, cobra.ShellCompDirectiveNoFileComp)
+	if err := sub.RegisterFlagCompletionFunc("version", completions); err != nil {
+		panic(err) // there is no such flag
+	}
+}
+
+// specFlags are those that the content of the MachineSet depends on.
+func (c *command) specFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&c.options.Image, "image", "",
+		"the image: an AMI on AWS, publisher:offer:sku:version or a resource ID on Azure, a path on GCP")
+	flags.StringVar(&c.template, "template", "", "the image on vSphere: the full path of a template (docs/vsphere.md)")
+	flags.Int32Var(&c.options.Replicas, "replicas", 1, "the number of Machines")
+}
+
+// check refuses what no cluster can take.
+func (c *command) check() error {
+	if c.template != "" && c.options.Image != "" {
+		return errors.New("--image and --template mean the same: use only one of them")
+	}
+	c.options.Image += c.template
+	if !slices.Contains(machineset.Versions, c.options.Version) {
+		return fmt.Errorf("unknown --version %q: one of %s", c.options.Version, strings.Join(machineset.Versions, ", "))
+	}
+	if c.options.Replicas < 0 {
+		return fmt.Errorf("--replicas %d is less than 0", c.options.Replicas)
+	}
+	return nil
+}
+
+// usage shows how a command is used, before the error that says why it was not. The flags of kubectl are left out: with them,
+// what matters is out of sight.
+func usage(cmd *cobra.Command, err error) error {
+	lines := []string{"Usage:"}
+	if !cmd.HasSubCommands() {
+		lines = append(lines, "  "+cmd.UseLine(), "", strings.TrimRight(cmd.LocalNonPersistentFlags().FlagUsages(), "\n"))
+	}
+	for _, sub := range cmd.Commands() {
+		lines = append(lines, fmt.Sprintf("  %-45s  %s", sub.CommandPath()+" [flags]", sub.Short))
+	}
+	fmt.Fprintln(cmd.ErrOrStderr(), strings.Join(append(lines, ""), "\n"))
+	return err
+}
+
+func withUsage(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, arguments []string) error {
+		if err := check(cmd, arguments); err != nil {
+			return usage(cmd, err)
+		}
+		return nil
+	}
+}
+
+// connect returns a client that refuses fields that the API server does not know.
+func (c *command) connect() (client.Client, error) {
+	cluster, err := c.Client()
+	if err != nil {
+		return nil, err
+	}
+	return client.WithFieldValidation(cluster, metav1.FieldValidationStrict), nil
+}

@@ -1,0 +1,170 @@
+// Package browser opens the page that kubectl windows gather writes in a real browser: headless Chromium.
+package browser
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"html"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/plugin/fleet"
+	"github.com/windows-machine-config/wmco/internal/plugin/gather/page"
+)
+
+// limit is how long the browser may take.
+const limit = 2 * time.Minute
+
+// probe is a page that has the other one in a frame, and writes down what the browser has made of it.
+//
+//go:embed probe.html
+var probe []byte
+
+// seen is what the probe writes.
+type seen struct {
+	Dead        []string `json:"dead"`        // the names in the first list
+	DeadAt      float64  `json:"deadAt"`      // where that list ends
+	Overflow    float64  `json:"overflow"`    // how much wider the page is than the window
+	Rows        int      `json:"rows"`        // of the table
+	Drawn       int      `json:"drawn"`       // timelines that can be seen
+	Bars        int      `json:"bars"`        // in them
+	OutOfSight  []string `json:"outOfSight"`  // texts that a drawing cuts off
+	Overlapping []string `json:"overlapping"` // texts of an axis that are on top of each other
+	TooLong     []string `json:"tooLong"`     // texts that do not fit into their bars
+	Ran         bool     `json:"ran"`         // whether a script in the page did
+}
+
+// chromium returns the browser.
+func chromium(t *testing.T) string {
+	t.Helper()
+	if printed, err := exec.CommandContext(t.Context(), "../../hack/make-chromium").CombinedOutput(); err != nil {
+		t.Skipf("SKIPPED: the page of kubectl windows gather was opened in no browser: %s", bytes.TrimSpace(printed))
+	}
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// opened opens a page in the browser, and returns what it shows and which files it asked for.
+func opened(t *testing.T, content []byte) (seen, []string) {
+	t.Helper()
+	browser := chromium(t)
+	var mu sync.Mutex
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, r.URL.Path)
+		switch r.URL.Path {
+		case "/index.html":
+			_, _ = w.Write(content)
+		case "/probe.html":
+			_, _ = w.Write(probe)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	// Root has no sandbox to give, and a container little shared memory.
+	command := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+		"--window-size=1200,1000", "--user-data-dir="+t.TempDir(), "--dump-dom", server.URL+"/probe.html")
+	var messages bytes.Buffer
+	command.Stderr = &messages
+	dumped, err := command.Output()
+	if err != nil {
+		t.Fatalf("chromium: %v\n%s", err, messages.Bytes())
+	}
+	_, after, _ := strings.Cut(string(dumped), `<pre id="result">`)
+	result, _, _ := strings.Cut(after, "</pre>")
+	var s seen
+	if err := json.Unmarshal([]byte(html.UnescapeString(result)), &s); err != nil {
+		t.Fatalf("the probe wrote %q: %v\n%s", result, err, messages.Bytes())
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	slices.Sort(asked)
+	return s, slices.Compact(asked)
+}
+
+const hostile = `<script>parent.ran = window.ran = true</script><img src="/stolen.png" onerror="parent.ran = window.ran = true">`
+
+var now = time.Date(2026, 3, 1, 14, 30, 0, 0, time.UTC)
+
+// large is a fleet of 50 hosts, of which each tenth is dead. They are of all ages.
+func large() page.Input {
+	in := page.Input{Now: now}
+	for n := range 50 {
+		name := fmt.Sprintf("winworker-%02d", n)
+		created := metav1.NewTime(now.Add(-time.Duration(n*n*n+1) * time.Minute))
+		i := fleet.Instance{WindowsInstance: v1alpha1.WindowsInstance{
+			ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: created},
+			Spec:       v1alpha1.WindowsInstanceSpec{Address: fmt.Sprintf("10.1.2.%d", n), Source: v1alpha1.Source{ConfigMapKey: name}},
+			Status: v1alpha1.WindowsInstanceStatus{Summary: "Ready", Version: "12.0.0",
+				NodeRef: &v1alpha1.NodeReference{Name: name}},
+		}}
+		for step, kind := range []string{v1alpha1.ConditionReachable, v1alpha1.ConditionSupported, v1alpha1.ConditionPrepared,
+			v1alpha1.ConditionInstalled, v1alpha1.ConditionJoined, v1alpha1.ConditionNetworkReady, v1alpha1.ConditionReady,
+			v1alpha1.ConditionUpToDate} {
+			c := metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded,
+				LastTransitionTime: metav1.NewTime(created.Add(time.Duration(step) * time.Minute))}
+			if n%10 == 3 && (kind == v1alpha1.ConditionReachable || kind == v1alpha1.ConditionReady) {
+				c.Status, c.Reason, c.Message = metav1.ConditionFalse, "ConnectionTimedOut", "No answer. "+hostile
+				c.LastTransitionTime = metav1.NewTime(now.Add(-time.Duration(n) * time.Minute))
+				i.Status.Summary, i.Status.NextAction = c.Reason, "The operator tries again. "+hostile
+			}
+			i.Status.Conditions = append(i.Status.Conditions, c)
+		}
+		in.Fleet.Instances = append(in.Fleet.Instances, i)
+		in.Hosts = append(in.Hosts, page.Host{Instance: i, Events: []corev1.Event{{Type: corev1.EventTypeWarning, Reason: "Failed",
+			Message: hostile + strings.Repeat("long", 300), LastTimestamp: metav1.NewTime(now.Add(-time.Minute))}}})
+	}
+	return in
+}
+
+func TestThePageOfAFleetInABrowser(t *testing.T) {
+	var content bytes.Buffer
+	if err := page.Write(&content, large()); err != nil {
+		t.Fatal(err)
+	}
+	s, asked := opened(t, content.Bytes())
+	t.Run("it names the dead hosts on the first screen", func(t *testing.T) {
+		want := []string{"winworker-03", "winworker-13", "winworker-23", "winworker-33", "winworker-43"}
+		if !slices.Equal(s.Dead, want) || s.DeadAt > 900 {
+			t.Errorf("it names %v, down to %.0f", s.Dead, s.DeadAt)
+		}
+	})
+	t.Run("it draws the timeline of each host that is not well", func(t *testing.T) {
+		if s.Rows != 50 || s.Drawn != 5 || s.Bars != 5*8 {
+			t.Errorf("%d rows, %d drawings, %d bars", s.Rows, s.Drawn, s.Bars)
+		}
+	})
+	t.Run("every text can be read, also of the hosts that are folded away", func(t *testing.T) {
+		if s.Overflow > 0 || len(s.OutOfSight)+len(s.Overlapping)+len(s.TooLong) > 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+	t.Run("it asks for nothing else, and nothing in it runs", func(t *testing.T) {
+		if want := []string{"/index.html", "/probe.html"}; s.Ran || !slices.Equal(slices.DeleteFunc(asked, func(path string) bool {
+			return path == "/favicon.ico" // of the probe
+		}), want) {
+			t.Errorf("it asked for %v; a script ran: %t", asked, s.Ran)
+		}
+	})
+}

@@ -1,0 +1,71 @@
+package plugin
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/winhost"
+)
+
+// An administrator reads of each host that fails why, and what to do: in the table, of the one host, and in the archive.
+func TestHostsThatFailInManyWays(t *testing.T) {
+	failures := []struct {
+		fault      winhost.Fault
+		state, why string
+		dead       bool
+	}{
+		{winhost.RefuseConnection, "Unreachable", "refused", true},
+		{winhost.RejectKey, "AuthenticationFailed", "authorized_keys", true},
+		{winhost.DiskFull, "DiskFull", "has no space for", true},
+		{winhost.BashDefaultShell, "ShellUnsupported", "DefaultShell", true},
+		{winhost.AgentBlocked, "AgentBlocked", "AppLocker", true},
+		{winhost.ServiceFailsToStart, "ServiceFailed", "containerd", false},
+	}
+	options := []rig.HostOptions{{Name: "well"}}
+	for _, f := range failures {
+		options = append(options, rig.HostOptions{Name: string(f.fault)})
+	}
+	l := lab{t, rigtest.Boot(t, rig.Options{Cluster: shared.Cluster(t), PayloadDir: files.Directory(t), Hosts: options})}
+	rigtest.Install(t, l.Rig)
+	for _, f := range failures {
+		l.Host(string(f.fault)).Inject(f.fault, f.fault.Example())
+	}
+	if _, err := l.RunOperator(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.ListHosts(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.until("well", "Ready")
+	var dead []string
+	for _, f := range failures {
+		t.Run(f.state, func(t *testing.T) {
+			l := lab{t, l.Rig}
+			l.eventually(f.state, "status", l.instance(string(f.fault)).Spec.Address)
+			name := l.instance(string(f.fault)).Name
+			l.eventually(f.state+": "+name, "status")
+			l.eventually(f.why, "status", name)
+			if f.dead {
+				dead = append(dead, name)
+			}
+		})
+	}
+	folder := t.TempDir()
+	out, _, err := l.windows("gather", "--dest-dir", folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range dead {
+		if first, _, _ := strings.Cut(out, "another reason"); !strings.Contains(first, name) {
+			t.Errorf("gather does not name %s as out of reach:\n%s", name, out)
+		}
+	}
+	page, err := os.ReadFile(filepath.Join(folder, "index.html"))
+	if err != nil || !strings.Contains(string(page), "5 of 7 hosts are out of reach") {
+		t.Errorf("%v\n%.3000s", err, page)
+	}
+}
