@@ -70,6 +70,9 @@ var settingChanges = map[string]func(*testing.T, *nodespec.Cluster, *nodespec.In
 	"certificate of the exporters": func(t *testing.T, c *nodespec.Cluster, _ *nodespec.Inputs) {
 		c.MetricsServing = nodespec.ServingCertificate{Certificate: authority(t), Key: "another key"}
 	},
+	"certificate authorities of the exporters' clients": func(t *testing.T, c *nodespec.Cluster, _ *nodespec.Inputs) {
+		c.MetricsServing.ClientCA = authority(t)
+	},
 }
 
 func TestWhatDisturbsPodsIsDocumented(t *testing.T) {

@@ -103,11 +103,15 @@ func TestStoryPrometheusFindsTheNodesThatAreInService(t *testing.T) {
 			must(t, r.Client.Get(t.Context(), keyOf(r.Namespace(), name), monitor))
 		}
 	})
-	t.Run("they serve HTTPS, with the certificate that the service CA makes for the Service", func(t *testing.T) {
+	t.Run("they serve HTTPS, with the certificate that the service CA makes for the Service, to clients that the cluster knows", func(t *testing.T) {
 		for _, h := range r.Hosts() {
 			awaited(t, r, h.Options.Name+" to serve HTTPS", &v1alpha1.WindowsInstance{},
 				func(ctx context.Context, _ client.Reader) (bool, error) {
-					status, _, err := h.Machine().Host().Probes.HTTPGet(ctx, "https://127.0.0.1:9182/metrics")
+					certificate, err := h.Machine().Drive().ReadFile(`C:\var\lib\kubelet\pki\kubelet-client-current.pem`)
+					if err != nil {
+						return false, nil // not yet
+					}
+					status, _, err := h.Machine().Host().Probes.HTTPGet(ctx, "https://127.0.0.1:9182/metrics", certificate)
 					return err == nil && status == 200, nil
 				})
 		}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
@@ -42,6 +43,48 @@ func TestPodsThatCannotConnect(t *testing.T) {
 	}
 	if message := line.Result.Checks[1].Message; !strings.Contains(message, "connection refused. Look at the cluster's DNS.") {
 		t.Errorf("got %q", message)
+	}
+}
+
+// askedProbes notes the certificate that is shown to what is asked, which answers.
+type askedProbes struct {
+	host.Probes
+	shown *[]byte
+}
+
+func (p askedProbes) HTTPGet(_ context.Context, _ string, client []byte) (int, string, error) {
+	*p.shown = client
+	return 200, "", nil
+}
+
+// R-087
+func TestTheExporterIsAskedWithTheKubeletsCertificate(t *testing.T) {
+	t.Parallel()
+	const current = pki + `\kubelet-client-current.pem`
+	r := joined(t)
+	var shown []byte
+	r.bend(func(h *host.Host) { h.Probes = askedProbes{h.Probes, &shown} })
+	ask := func(check nodespec.Check) {
+		spec := r.full()
+		spec.Checks = []nodespec.Check{check}
+		r.must(r.Drive().WriteFile(nodespec.SpecPath, mustEncode(t, spec)))
+		if line, _ := r.run("verify"); len(line.Result.Checks) != 1 || !line.Result.Checks[0].Passed {
+			t.Fatalf("%+v", line.Result)
+		}
+	}
+	exporter := nodespec.Check{Name: "ExporterServes", Kind: nodespec.CheckHTTP, Target: "https://127.0.0.1:9182/metrics"}
+	if ask(exporter); shown != nil {
+		t.Error("one that asks for no certificate is shown one")
+	}
+	exporter.ClientCertificate = current
+	want, err := r.Drive().ReadFile(current)
+	r.must(err)
+	if ask(exporter); len(shown) == 0 || string(shown) != string(want) {
+		t.Errorf("it is shown %d bytes, want %d", len(shown), len(want))
+	}
+	r.must(r.Drive().Remove(current))
+	if ask(exporter); shown != nil {
+		t.Error("a file that is not there is shown")
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 // silentProbes probe a host on which something takes a connection and never answers.
 type silentProbes struct{ host.Probes }
 
-func (silentProbes) HTTPGet(ctx context.Context, _ string) (int, string, error) {
+func (silentProbes) HTTPGet(ctx context.Context, _ string, _ []byte) (int, string, error) {
 	<-ctx.Done()
 	return 0, "", context.Cause(ctx)
 }

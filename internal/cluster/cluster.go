@@ -43,8 +43,8 @@ type Watched struct {
 }
 
 // Objects are the objects that Read reads of kinds that every OpenShift has. The API server is read again when one of
-// them changes. Besides them there are OptionalObjects, the ConfigMap APIServerCA, and the Secrets PullSecret and
-// MetricsServing.
+// them changes. Besides them there are OptionalObjects, the ConfigMaps APIServerCA and MetricsClients, and the Secrets
+// PullSecret and MetricsServing.
 func Objects() []Watched {
 	return []Watched{
 		{&configv1.Infrastructure{}, named("cluster")},

@@ -21,13 +21,20 @@ func MetricsServing(namespace string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: metricsServingSecret}
 }
 
-// UnusableServing returns what is wrong with the Secret of MetricsServing; nil when exporters can serve with it, and
-// for any other object.
-func UnusableServing(object runtime.Object) *Notice {
-	secret, ok := object.(*corev1.Secret)
-	if !ok || secret.Name != metricsServingSecret {
-		return nil
+// UnusableMetrics returns what is wrong with the Secret of MetricsServing or the ConfigMap of MetricsClients; nil when
+// exporters can use it, and for any other object.
+func UnusableMetrics(object runtime.Object) *Notice {
+	if clients := asMetricsClients(object); clients != nil {
+		return unusableClients(clients)
 	}
+	if secret, ok := object.(*corev1.Secret); ok && secret.Name == metricsServingSecret {
+		return unusableServing(secret)
+	}
+	return nil
+}
+
+// unusableServing returns what is wrong with the Secret of MetricsServing.
+func unusableServing(secret *corev1.Secret) *Notice {
 	// The error is not passed on: it may tell of the key.
 	if _, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]); err == nil {
 		return nil
@@ -51,12 +58,12 @@ func readMetricsServing(namespace string) func(context.Context, client.Reader, *
 		if err != nil || !found {
 			return err
 		}
-		if fault := UnusableServing(secret); fault != nil {
+		if fault := unusableServing(secret); fault != nil {
 			return &Error{Object: fault.Object, Field: fault.Field, Message: fault.Message}
 		}
 		facts.MetricsServing = nodespec.ServingCertificate{
 			Certificate: string(secret.Data[corev1.TLSCertKey]), Key: nodespec.Secret(secret.Data[corev1.TLSPrivateKeyKey]),
 		}
-		return nil
+		return readMetricsClients(ctx, reader, facts)
 	}
 }

@@ -168,8 +168,8 @@ type Processes interface {
 // Probes checks the state of the node's components from the host itself.
 type Probes interface {
 	// HTTPGet asks an address on the host (http://127.0.0.1:10248/healthz) and returns the status code and the first KiB
-	// of the answer.
-	HTTPGet(ctx context.Context, url string) (status int, body string, err error)
+	// of the answer. client is a certificate with its key in PEM, which it shows to a server that asks for one; nil for none.
+	HTTPGet(ctx context.Context, url string, client []byte) (status int, body string, err error)
 	// ContainerRuntime asks a CRI endpoint (npipe://./pipe/containerd-containerd).
 	ContainerRuntime(ctx context.Context, endpoint string) (RuntimeStatus, error)
 }

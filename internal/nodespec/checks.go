@@ -31,7 +31,7 @@ func checks(in Inputs) []Check {
 			Hint: `See C:\var\log\windows-instance-config-daemon\wicd.log on the host.`},
 		{Name: "AntivirusExclusions", Kind: CheckExclusions, Advisory: true,
 			Hint: "Containers start slowly if Microsoft Defender Antivirus scans their files; a group policy may forbid the exclusions."},
-		{Name: "ExporterServes", Kind: CheckHTTP, Target: exporterURL(in), Advisory: true,
+		{Name: "ExporterServes", Kind: CheckHTTP, Target: exporterURL(in), ClientCertificate: exporterClient(in), Advisory: true,
 			Hint: `Without it, the console has no graphs of the node: see C:\var\log\windows_exporter\windows_exporter.log on the host.`},
 	}
 	if address := firstAddress(ipv4Networks(in.Cluster.ServiceCIDRs)); address != "" {
@@ -59,6 +59,15 @@ func exporterURL(in Inputs) string {
 		scheme = "https"
 	}
 	return scheme + "://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(exporterPort)) + "/metrics"
+}
+
+// exporterClient is the certificate that an exporter with authorities of clients is asked with: the kubelet's, which
+// another signer of the same cluster has signed, and the agent may read.
+func exporterClient(in Inputs) string {
+	if !in.Cluster.MetricsServing.set() || in.Cluster.MetricsServing.ClientCA == "" {
+		return ""
+	}
+	return pkiDirectory + `\` + Identity{}.FileName("current")
 }
 
 // firstAddress returns the address of the API server's Service, kubernetes.default: the first of the first network.

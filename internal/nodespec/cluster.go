@@ -72,4 +72,6 @@ type Proxy struct {
 type ServingCertificate struct {
 	Certificate string
 	Key         Secret
+	// ClientCA are the authorities, in PEM, of the certificates that clients must have; empty where any client may ask.
+	ClientCA string
 }

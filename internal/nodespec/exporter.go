@@ -16,6 +16,7 @@ const (
 	exporterWebConfigFile = tlsDirectory + `\windows-exporter-webconfig.yaml`
 	exporterCertFile      = tlsCertsDirectory + `\tls.crt`
 	exporterKeyFile       = tlsCertsDirectory + `\tls.key`
+	exporterClientCAFile  = tlsCertsDirectory + `\client-ca.crt`
 )
 
 // exporterCollectors measure what the console's graphs and the recording rules of the cluster's monitoring show of
@@ -26,9 +27,9 @@ var exporterCollectors = []string{"container", "cpu", "cpu_info", "logical_disk"
 // exporterPort is where a node serves its metrics. The firewall rule and the check know it too.
 const exporterPort = 9182
 
-// windowsExporter serves metrics on port 9182, over TLS where the cluster has a certificate for it. It reads the
-// certificate again for each connection, so that it need not be restarted for a new one. Source:
-// prometheus/exporter-toolkit, web/tls_config.go.
+// windowsExporter serves metrics on port 9182, over TLS where the cluster has a certificate for it. It reads the web
+// configuration, the certificate and the authorities of its clients again for each connection, so that it need not be
+// restarted for new ones. Source: prometheus/exporter-toolkit, web/tls_config.go.
 func windowsExporter(in Inputs, p *programs) Service {
 	arguments := []string{
 		p.path("windows_exporter.exe"), "--collectors.enabled", strings.Join(exporterCollectors, ","), "--log.file",
@@ -50,16 +51,23 @@ func exporterFiles(in Inputs) []File {
 	if !in.Cluster.MetricsServing.set() {
 		return nil
 	}
-	// The key comes first and the configuration last.
-	return []File{
+	// The key comes first, and the configuration after all that it names.
+	files := []File{
 		{Path: exporterKeyFile, Secret: in.Cluster.MetricsServing.Key, Access: host.AccessAdministrators},
 		inherited(exporterCertFile, in.Cluster.MetricsServing.Certificate),
-		inherited(exporterWebConfigFile, strings.Join([]string{
-			"tls_server_config:",
-			"  cert_file: '" + exporterCertFile + "'",
-			"  key_file: '" + exporterKeyFile + "'",
-			"  min_version: TLS12",
-			"",
-		}, "\n")),
 	}
+	config := []string{
+		"tls_server_config:",
+		"  cert_file: '" + exporterCertFile + "'",
+		"  key_file: '" + exporterKeyFile + "'",
+		"  min_version: TLS12",
+	}
+	if in.Cluster.MetricsServing.ClientCA != "" {
+		files = append(files, inherited(exporterClientCAFile, in.Cluster.MetricsServing.ClientCA))
+		config = append(config,
+			"  client_auth_type: RequireAndVerifyClientCert",
+			"  client_ca_file: '"+exporterClientCAFile+"'",
+		)
+	}
+	return append(files, inherited(exporterWebConfigFile, strings.Join(append(config, ""), "\n")))
 }

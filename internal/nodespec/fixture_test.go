@@ -44,7 +44,8 @@ func azureInputs() Inputs {
 		NoProxy: ".cluster.local,.svc,10.0.0.0/16,10.128.0.0/14,127.0.0.1,169.254.169.254,172.30.0.0/16,api-int.lab.example.com,localhost"}
 	in.Cluster.TrustedCAs = []string{testCertificate}
 	in.Cluster.MetricsServing = ServingCertificate{Certificate: testCertificate,
-		Key: "-----BEGIN PRIVATE KEY-----\nc2VjcmV0LW9mLWV4cG9ydGVy\n-----END PRIVATE KEY-----\n"}
+		Key:      "-----BEGIN PRIVATE KEY-----\nc2VjcmV0LW9mLWV4cG9ydGVy\n-----END PRIVATE KEY-----\n",
+		ClientCA: "-----BEGIN CERTIFICATE-----\nQ2xpZW50cw==\n-----END CERTIFICATE-----\n"}
 	in.PodSubnet = "10.132.0.0/23"
 	in.LogSettings = LogSettings{FileSize: "100Mi", FileAge: 168 * time.Hour, FlushInterval: 5 * time.Second}
 	in.Debug = true

@@ -199,6 +199,8 @@ type Check struct {
 	Name   string    `json:"name"` // "KubeletHealthy"
 	Kind   CheckKind `json:"kind"`
 	Target string    `json:"target"` // service name, URL, CRI endpoint, network or path
+	// ClientCertificate is a file with a certificate and its key in PEM, which the agent shows to a server that asks for one.
+	ClientCertificate string `json:"clientCertificate,omitempty"`
 	// Hint is what an administrator may look at when the check does not pass; one sentence.
 	Hint string `json:"hint,omitempty"`
 	// Advisory checks are reported but do not keep a node from becoming Ready.

@@ -31,6 +31,27 @@ func everything() Inputs {
 	return in
 }
 
+// webConfig is the part of the exporter's web configuration that matters. The names of the fields are those of
+// github.com/prometheus/exporter-toolkit.
+type webConfig struct {
+	Cert       string `json:"cert_file"`
+	Key        string `json:"key_file"`
+	Min        string `json:"min_version"`
+	ClientAuth string `json:"client_auth_type"`
+	ClientCA   string `json:"client_ca_file"`
+}
+
+func webConfigOf(t *testing.T, spec NodeSpec) webConfig {
+	t.Helper()
+	var config struct {
+		Server webConfig `json:"tls_server_config"`
+	}
+	if err := yaml.UnmarshalStrict([]byte(fileAt(t, spec, exporterWebConfigFile).Content), &config); err != nil {
+		t.Fatal(err)
+	}
+	return config.Server
+}
+
 // R-087
 func TestExporter(t *testing.T) {
 	t.Run("serves plainly where the cluster has no certificate for it", func(t *testing.T) {
@@ -53,22 +74,40 @@ func TestExporter(t *testing.T) {
 		if key.Secret != in.Cluster.MetricsServing.Key || key.Content != "" || key.Access != host.AccessAdministrators {
 			t.Errorf("%+v", key)
 		}
-		var config struct {
-			Server struct {
-				Cert string `json:"cert_file"`
-				Key  string `json:"key_file"`
-				Min  string `json:"min_version"`
-			} `json:"tls_server_config"`
+		if config := webConfigOf(t, spec); config.Cert != exporterCertFile || config.Key != exporterKeyFile || config.Min != "TLS12" {
+			t.Errorf("%+v", config)
 		}
-		if err := yaml.UnmarshalStrict([]byte(fileAt(t, spec, exporterWebConfigFile).Content), &config); err != nil ||
-			config.Server.Cert != exporterCertFile || config.Server.Key != exporterKeyFile || config.Server.Min != "TLS12" {
-			t.Errorf("%+v, error %v", config, err)
+	})
+	t.Run("answers only clients whose authorities the cluster names", func(t *testing.T) {
+		in := azureInputs()
+		spec := mustMake(t, in)
+		if config := webConfigOf(t, spec); config.ClientAuth != "RequireAndVerifyClientCert" || config.ClientCA != exporterClientCAFile ||
+			fileAt(t, spec, exporterClientCAFile).Content != in.Cluster.MetricsServing.ClientCA {
+			t.Errorf("%+v", config)
+		}
+		at := func(path string) int {
+			return slices.IndexFunc(spec.Files, func(f File) bool { return f.Path == path })
+		}
+		if at(exporterWebConfigFile) < at(exporterClientCAFile) {
+			t.Error("for a moment the configuration names a file that is not there")
+		}
+	})
+	t.Run("and any client where it names none", func(t *testing.T) {
+		in := azureInputs()
+		in.Cluster.MetricsServing.ClientCA = ""
+		spec := mustMake(t, in)
+		if config := webConfigOf(t, spec); config.ClientAuth+config.ClientCA != "" {
+			t.Errorf("%+v", config)
+		}
+		if slices.ContainsFunc(spec.Files, func(f File) bool { return f.Path == exporterClientCAFile }) {
+			t.Error("there are authorities of clients")
 		}
 	})
 	t.Run("a new certificate restarts nothing", func(t *testing.T) {
 		in := azureInputs()
 		before := mustMake(t, in)
 		in.Cluster.MetricsServing.Key = "-----BEGIN PRIVATE KEY-----\nbmV3\n-----END PRIVATE KEY-----\n"
+		in.Cluster.MetricsServing.ClientCA += in.Cluster.APIServerCA
 		after := mustMake(t, in)
 		if before.Digest() == after.Digest() || fmt.Sprint(before.Services) != fmt.Sprint(after.Services) {
 			t.Error("it is not reported, or a service is another")
@@ -198,8 +237,9 @@ func TestChecks(t *testing.T) {
 		}
 	})
 	t.Run("the exporter is asked as it serves", func(t *testing.T) {
-		if target := byName["ExporterServes"].Target; target != "https://127.0.0.1:9182/metrics" {
-			t.Error(target)
+		check := byName["ExporterServes"]
+		if check.Target != "https://127.0.0.1:9182/metrics" || check.ClientCertificate != `C:\var\lib\kubelet\pki\kubelet-client-current.pem` {
+			t.Errorf("%+v", check)
 		}
 	})
 	t.Run("the firewall lets in the operator, load balancers, scrapes of metrics and requests to the kubelet", func(t *testing.T) {

@@ -27,7 +27,7 @@ func clusterInputs() nodespec.Inputs {
 				Hosts:       []nodespec.Registry{{Host: "quay.io", Mirrors: []nodespec.Mirror{{Host: "mirror.example.com:5000"}}}},
 				Credentials: []nodespec.Credential{{Registry: "private.example.com", Auth: "dXNlcjpwYXNzd29yZA=="}},
 			},
-			MetricsServing: nodespec.ServingCertificate{Certificate: authorityPEM(), Key: "key"},
+			MetricsServing: nodespec.ServingCertificate{Certificate: authorityPEM(), Key: "key", ClientCA: authorityPEM()},
 		},
 		Instance: nodespec.Instance{Name: "a", NodeName: "a", NodeIP: "10.0.0.4"}, OperatorVersion: "12.0.0",
 		Agent: nodespec.PayloadFile{Name: "wicd.exe", SHA256: strings.Repeat("0", 64)}, PodSubnet: "10.132.1.0/24",
@@ -124,9 +124,17 @@ func TestWhatAChangeDoesToANode(t *testing.T) {
 		},
 		"the exporter's certificate": {
 			change: func(in *nodespec.Inputs) {
-				in.Cluster.MetricsServing = nodespec.ServingCertificate{Certificate: authorityPEM() + authorityPEM(), Key: "other"}
+				in.Cluster.MetricsServing.Certificate, in.Cluster.MetricsServing.Key = authorityPEM()+authorityPEM(), "other"
 			},
-			steps: []string{`WriteFile C:\k\tls\*`},
+			steps: []string{`WriteFile C:\k\tls\certs\tls*`},
+		},
+		"the authorities of the exporter's clients": {
+			change: func(in *nodespec.Inputs) { in.Cluster.MetricsServing.ClientCA += authorityPEM() },
+			steps:  []string{`WriteFile C:\k\tls\certs\client-ca.crt`},
+		},
+		"no authorities of the exporter's clients": {
+			change: func(in *nodespec.Inputs) { in.Cluster.MetricsServing.ClientCA = "" },
+			steps:  []string{`WriteFile C:\k\tls\windows-exporter-webconfig.yaml`, `RemovePath C:\k\tls\certs\client-ca.crt`},
 		},
 		"the kubelet's configuration": {
 			change: func(in *nodespec.Inputs) { in.Cluster.Kubelet.Settings = `{"maxPods":120}` },

@@ -83,6 +83,15 @@ func (r *Rig) SetKubeletClientCAs(ctx context.Context, bundle string) (before st
 	return object.Data[bundleKey], r.setConfigMap(ctx, managedNamespace, name, map[string]string{bundleKey: bundle})
 }
 
+// SetMetricsClientCAs sets the authorities, in PEM, that the API server publishes as those of its clients, and returns
+// those before. The API server adds its own when they are missing.
+func (r *Rig) SetMetricsClientCAs(ctx context.Context, bundle string) (before string, err error) {
+	const key = "client-ca-file"
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "extension-apiserver-authentication"}}
+	err = r.change(ctx, object, func() { before, object.Data[key] = object.Data[key], bundle })
+	return before, err
+}
+
 // SetRegistryCAs sets the authorities, in PEM, of image registries by their host, with ".." before a port; none takes
 // them away.
 func (r *Rig) SetRegistryCAs(ctx context.Context, byHost map[string]string) error {

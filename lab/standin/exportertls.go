@@ -2,6 +2,8 @@ package standin
 
 import (
 	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -12,78 +14,114 @@ import (
 	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
-// webServing is how an exporter serves: with TLS when its web configuration names a certificate.
+// webServing is how an exporter serves: with TLS when its web configuration names a certificate. The configuration and
+// the files that it names are read again for each connection, so that new ones need no restart.
 // Source: github.com/prometheus/exporter-toolkit, web/tls_config.go.
 type webServing struct {
-	drive             node.Drive
-	certificate, keys string // paths; empty without TLS
+	drive node.Drive
+	path  string // of the web configuration; empty without TLS
 }
 
-// loadWebConfig reads a web configuration file, and refuses to start where the certificate cannot be used.
+// serverConfig is the part of a web configuration that stand-ins follow.
+type serverConfig struct {
+	Certificate  string   `json:"cert_file"`
+	Key          string   `json:"key_file"`
+	ClientAuth   string   `json:"client_auth_type"`
+	ClientCA     string   `json:"client_ca_file"`
+	MinVersion   string   `json:"min_version"`
+	CipherSuites []string `json:"cipher_suites"`
+}
+
+// loadWebConfig reads a web configuration file, and refuses to start where it cannot be used.
 func loadWebConfig(drive node.Drive, path string) (webServing, error) {
-	s := webServing{drive: drive}
+	s := webServing{drive, path}
 	if path == "" {
 		return s, nil
 	}
-	content, err := drive.ReadFile(path)
-	if err != nil {
-		return s, fmt.Errorf("web configuration: %w", err)
+	config, err := s.config(nil)
+	if config == nil {
+		s.path = ""
 	}
-	var config struct {
-		TLS *struct {
-			Certificate  string   `json:"cert_file"`
-			Key          string   `json:"key_file"`
-			MinVersion   string   `json:"min_version"`
-			CipherSuites []string `json:"cipher_suites"`
-		} `json:"tls_server_config"`
-	}
-	if err := yaml.UnmarshalStrict(content, &config); err != nil {
-		return s, fmt.Errorf("web configuration %s: %w", path, err)
-	}
-	if config.TLS == nil {
-		return s, nil
-	}
-	// Paths are from the folder of the web configuration.
-	from := func(name string) string {
-		if strings.Contains(name, ":") {
-			return name
-		}
-		return folder(path) + `\` + name
-	}
-	s.certificate, s.keys = from(config.TLS.Certificate), from(config.TLS.Key)
-	_, err = s.load(nil)
 	return s, err
 }
 
-// load reads the certificate for each connection, so that one that was renewed is served without a restart.
-func (s webServing) load(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	certificate, err := s.drive.ReadFile(s.certificate)
+// config implements tls.Config.GetConfigForClient. It returns nil for a configuration without TLS.
+func (s webServing) config(*tls.ClientHelloInfo) (*tls.Config, error) {
+	content, err := s.drive.ReadFile(s.path)
 	if err != nil {
-		return nil, fmt.Errorf("failed to load X509KeyPair: %w", err)
+		return nil, fmt.Errorf("web configuration: %w", err)
 	}
-	key, err := s.drive.ReadFile(s.keys)
+	var file struct {
+		TLS *serverConfig `json:"tls_server_config"`
+	}
+	if err := yaml.UnmarshalStrict(content, &file); err != nil {
+		return nil, fmt.Errorf("web configuration %s: %w", s.path, err)
+	}
+	if file.TLS == nil {
+		return nil, nil
+	}
+	pair, err := s.certificate(file.TLS)
 	if err != nil {
-		return nil, fmt.Errorf("failed to load X509KeyPair: %w", err)
+		return nil, err
+	}
+	config := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	return config, s.demand(config, file.TLS)
+}
+
+func (s webServing) certificate(file *serverConfig) (tls.Certificate, error) {
+	certificate, err := s.drive.ReadFile(s.from(file.Certificate))
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("failed to load X509KeyPair: %w", err)
+	}
+	key, err := s.drive.ReadFile(s.from(file.Key))
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("failed to load X509KeyPair: %w", err)
 	}
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
-		return nil, fmt.Errorf("failed to load X509KeyPair: %w", err)
+		return tls.Certificate{}, fmt.Errorf("failed to load X509KeyPair: %w", err)
 	}
-	return &pair, nil
+	return pair, nil
+}
+
+// demand has a configuration demand certificates of clients, as a file says.
+func (s webServing) demand(config *tls.Config, file *serverConfig) error {
+	switch file.ClientAuth {
+	case "", "NoClientCert":
+		if file.ClientCA != "" {
+			return errors.New("client CA's have been configured without a Client Auth Policy")
+		}
+		return nil
+	case "RequireAndVerifyClientCert":
+		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
+	default:
+		return errors.New("invalid ClientAuth: " + file.ClientAuth)
+	}
+	authorities, err := s.drive.ReadFile(s.from(file.ClientCA))
+	config.ClientCAs.AppendCertsFromPEM(authorities)
+	return err
+}
+
+// from returns the path of a file that a web configuration names: from its own folder.
+func (s webServing) from(name string) string {
+	if strings.Contains(name, ":") {
+		return name
+	}
+	return folder(s.path) + `\` + name
 }
 
 func (s webServing) listener(plain net.Listener) net.Listener {
-	if s.certificate == "" {
+	if s.path == "" {
 		return plain
 	}
-	return tls.NewListener(plain, &tls.Config{GetCertificate: s.load, MinVersion: tls.VersionTLS12})
+	return tls.NewListener(plain, &tls.Config{GetConfigForClient: s.config, MinVersion: tls.VersionTLS12})
 }
 
 // only answers on the loopback address, where the simulated host carries requests without a connection, to the scheme
-// that is served.
+// that is served, and to clients with a certificate where one is demanded.
 func (s webServing) only(handler http.Handler) http.Handler {
 	scheme := "http"
-	if s.certificate != "" {
+	if s.path != "" {
 		scheme = "https"
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -92,6 +130,27 @@ func (s webServing) only(handler http.Handler) http.Handler {
 				http.StatusBadRequest)
 			return
 		}
+		if err := s.admits(r.TLS); err != nil {
+			http.Error(w, "remote error: tls: "+err.Error(), http.StatusForbidden) // in place of a handshake that fails
+			return
+		}
 		handler.ServeHTTP(w, r)
 	})
+}
+
+// admits returns why a handshake with a client would have failed.
+func (s webServing) admits(client *tls.ConnectionState) error {
+	if s.path == "" {
+		return nil
+	}
+	config, err := s.config(nil)
+	if err != nil || config == nil || config.ClientAuth == tls.NoClientCert {
+		return err
+	}
+	if client == nil || len(client.PeerCertificates) == 0 {
+		return errors.New("certificate required")
+	}
+	_, err = client.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: config.ClientCAs,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	return err
 }

@@ -80,8 +80,47 @@ func TestTheExporterServesTheCertificateThatIsOnTheDrive(t *testing.T) {
 	serves("second")
 	for address, want := range map[string]int{"https://127.0.0.1:9182/metrics": http.StatusOK,
 		"http://127.0.0.1:9182/metrics": http.StatusBadRequest} {
-		if status, _, err := h.Host().Probes.HTTPGet(t.Context(), address); status != want || err != nil {
+		if status, _, err := h.Host().Probes.HTTPGet(t.Context(), address, nil); status != want || err != nil {
 			t.Errorf("%s: status %d, error %v", address, status, err)
+		}
+	}
+	h.demandsCertificates(t)
+}
+
+// demandsCertificates has the running exporter, whose configuration changes, demand a certificate of its clients.
+func (h *testHost) demandsCertificates(t *testing.T) {
+	t.Helper()
+	certificate, key := servingPair(t, "client")
+	h.write(`C:\k\ca.crt`, certificate)
+	h.write(`C:\k\web.yaml`, "tls_server_config:\n  cert_file: tls.crt\n  key_file: tls.key\n"+
+		"  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: ca.crt\n")
+	other, otherKey := servingPair(t, "another")
+	for name, c := range map[string]struct {
+		client string
+		want   int
+	}{
+		"the client's": {certificate + key, http.StatusOK}, "another's": {other + otherKey, http.StatusForbidden}, "none": {"", http.StatusForbidden},
+	} {
+		var shown []byte
+		config := &tls.Config{InsecureSkipVerify: true} // Whether it lets the client in, is what is looked at.
+		if c.client != "" {
+			shown = []byte(c.client)
+			pair, err := tls.X509KeyPair(shown, shown)
+			if err != nil {
+				t.Fatal(err)
+			}
+			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
+		}
+		if status, _, err := h.Host().Probes.HTTPGet(t.Context(), "https://127.0.0.1:9182/metrics", shown); status != c.want || err != nil {
+			t.Errorf("on the host, with %s: status %d, error %v", name, status, err)
+		}
+		client := http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
+		response, err := client.Get("https://" + h.address(9182) + "/metrics")
+		if (err == nil) != (c.want == http.StatusOK) {
+			t.Errorf("over the network, with %s: error %v", name, err)
+		}
+		if err == nil {
+			_ = response.Body.Close()
 		}
 	}
 }

@@ -138,7 +138,7 @@ func TestExporter(t *testing.T) {
 	if err := h.until(func(context.Context) (bool, error) { return h.address(9182) != "", nil }); err != nil {
 		t.Fatal(err)
 	}
-	status, body, err := h.Host().Probes.HTTPGet(t.Context(), "http://127.0.0.1:9182/metrics")
+	status, body, err := h.Host().Probes.HTTPGet(t.Context(), "http://127.0.0.1:9182/metrics", nil)
 	if err != nil || status != http.StatusOK || !strings.Contains(body, "windows_exporter_build_info") {
 		t.Errorf("status %d, error %v, body %s", status, err, body)
 	}
@@ -219,7 +219,7 @@ winkernel: {networkName: OVNKubernetesHybridOverlayNetwork, sourceVip: "` + vip 
 		`C:\k\kube-proxy.exe`, file, "--windows-service")
 	h.start("kube-proxy")
 	h.await("it is healthy", func() bool {
-		status, _, err := h.Host().Probes.HTTPGet(t.Context(), "http://127.0.0.1:10256/healthz")
+		status, _, err := h.Host().Probes.HTTPGet(t.Context(), "http://127.0.0.1:10256/healthz", nil)
 		return err == nil && status == http.StatusOK
 	})
 }

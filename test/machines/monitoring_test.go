@@ -2,6 +2,7 @@ package machines
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"testing"
 
@@ -9,7 +10,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/monitoring"
+	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
@@ -55,5 +58,57 @@ func TestTheNodeOfAMachineThatIsBeingDeletedIsNoLongerScraped(t *testing.T) {
 	l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, names[0], nodes[0]) })
 	for _, name := range l.ready("windows", 2) { // one of them is new
 		l.isScraped(l.nodeOf(name).Name, true)
+	}
+}
+
+//
+func TestTheListOfExportersThroughRestartUpgradeAndReplacementOfEveryMachine(t *testing.T) {
+	l := start(t, "AWS", rig.Options{})
+	recorded := l.recordScrapes()
+	o := l.operate()
+	l.machineSet("windows", 2, rig.MachineSetOptions{})
+	first := l.ready("windows", 2)
+	for _, name := range first {
+		l.isScraped(l.nodeOf(name).Name, true)
+	}
+	l.must(o.Stop())
+	o = l.operate() // a restart
+	l.ready("windows", 2)
+	l.must(o.Stop())
+	_, err := l.RunOperator(func(c *operator.Config) { c.Version = "1.1.0-lab" })
+	l.must(err)
+	for _, name := range l.ready("windows", 2) {
+		l.instanceBecomes(name, "to be upgraded", func(i *v1alpha1.WindowsInstance) bool { return i.Status.Version == "1.1.0-lab" })
+	}
+	for _, name := range first {
+		node := l.nodeOf(name).Name
+		l.must(l.DeleteMachine(t.Context(), name))
+		l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, name, node) })
+		for _, other := range l.ready("windows", 2) {
+			l.isScraped(l.nodeOf(other).Name, true)
+		}
+	}
+	var nodes []string
+	for _, name := range l.ready("windows", 2) {
+		if slices.Contains(first, name) {
+			t.Errorf("Machine %s was not replaced", name)
+		}
+		nodes = append(nodes, l.nodeOf(name).Name)
+	}
+	slices.Sort(nodes)
+	history := recorded.has(l, "the last list to be seen", func(history []change) bool {
+		now := map[string][]string{}
+		for _, c := range history {
+			if c.slice {
+				now[c.object] = nil
+				for _, listed := range c.targets {
+					now[c.object] = append(now[c.object], listed.node)
+				}
+			}
+		}
+		return slices.Equal(slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Values(now))...))), nodes)
+	})
+	for _, fault := range scrapeFaults(history) {
+		t.Error(fault)
 	}
 }

@@ -211,16 +211,19 @@ func TestTheExportersCertificate(t *testing.T) {
 	l.follows(setting{
 		set: set, unset: unset,
 		changes: []string{
-			`file C:\k\tls\certs\tls.crt: added`, `file C:\k\tls\certs\tls.key: added`,
+			`file C:\k\tls\certs\client-ca.crt: added`, `file C:\k\tls\certs\tls.crt: added`, `file C:\k\tls\certs\tls.key: added`,
 			`file C:\k\tls\windows-exporter-webconfig.yaml: added`,
 			"service windows_exporter: command line",
 		},
 		restarts: []string{"windows_exporter"},
 		looks: func(t *testing.T, h *rig.Host) {
 			onlyAdministrators(t, h, key)
-			status, _, err := h.Machine().Host().Probes.HTTPGet(t.Context(), "https://127.0.0.1:9182/metrics")
-			if err != nil || status != 200 {
-				t.Errorf("host %s: the exporter answers %d, %v", h.Options.Name, status, err)
+			kubelets := []byte(content(h, `C:\var\lib\kubelet\pki\kubelet-client-current.pem`))
+			for client, want := range map[string][]byte{"without a certificate": nil, "with one of the cluster": kubelets} {
+				status, body, err := h.Machine().Host().Probes.HTTPGet(t.Context(), "https://127.0.0.1:9182/metrics", want)
+				if refused := status == 403; err != nil || refused != (want == nil) || !refused && status != 200 {
+					t.Errorf("host %s: a client %s gets %d, %s, error %v", h.Options.Name, client, status, body, err)
+				}
 			}
 		},
 	})
@@ -232,6 +235,23 @@ func TestTheExportersCertificate(t *testing.T) {
 				return l.SetExporterTLS(ctx, []byte(second.pem), []byte(second.key))
 			}, unset: set,
 			changes: []string{`file C:\k\tls\certs\tls.crt: changed`, `file C:\k\tls\certs\tls.key: changed`},
+		})
+		var before string
+		l.follows(setting{ // as they rotate: both are there for a while
+			set: func(ctx context.Context) (err error) {
+				if before, err = l.SetMetricsClientCAs(ctx, ""); err == nil {
+					_, err = l.SetMetricsClientCAs(ctx, before+first.pem)
+				}
+				return err
+			},
+			unset: func(ctx context.Context) error {
+				_, err := l.SetMetricsClientCAs(ctx, before)
+				return err
+			},
+			changes: []string{`file C:\k\tls\certs\client-ca.crt: changed`},
+			looks: func(t *testing.T, h *rig.Host) {
+				holds(t, h, `C:\k\tls\certs\client-ca.crt`, first.pem, before)
+			},
 		})
 		l.until("the exporter without one", unset)
 	})

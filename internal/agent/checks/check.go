@@ -52,7 +52,7 @@ func (c *checker) check(ctx context.Context, check nodespec.Check) (string, erro
 	case nodespec.CheckService:
 		return c.service(ctx, check.Target)
 	case nodespec.CheckHTTP:
-		return c.answers(ctx, check.Target)
+		return c.answers(ctx, check.Target, check.ClientCertificate)
 	case nodespec.CheckContainerRuntime:
 		return c.runtime(ctx, check.Target)
 	case nodespec.CheckHNSNetwork:
@@ -101,8 +101,17 @@ func (c *checker) service(ctx context.Context, name string) (string, error) {
 	return "service " + name + " runs", nil
 }
 
-func (c *checker) answers(ctx context.Context, url string) (string, error) {
-	status, body, err := c.Source.Host.Probes.HTTPGet(ctx, url)
+// answers asks a URL, with the certificate in a file if the server demands one. Where the file is not there, the server
+// says what it thinks of that.
+func (c *checker) answers(ctx context.Context, url, certificate string) (string, error) {
+	var client []byte
+	if certificate != "" {
+		var err error
+		if client, err = files.Read(ctx, c.Source.Host.Files, certificate); err != nil {
+			return "", err
+		}
+	}
+	status, body, err := c.Source.Host.Probes.HTTPGet(ctx, url, client)
 	if err != nil {
 		return "", fmt.Errorf("%s does not answer: %w", url, err)
 	}

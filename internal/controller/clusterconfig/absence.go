@@ -28,8 +28,8 @@ import (
 const lastingAbsence = absence.Grace
 
 // graceReader is a reader that gives optional objects that are absent for a moment as they were. Of an exporters'
-// certificate that cannot be used it gives the last good one, for as long as it takes: all else of the cluster is
-// followed meanwhile, and exporters serve HTTPS.
+// certificate that cannot be used, and of the authorities of their clients, it gives the last good ones, for as long as
+// it takes: all else of the cluster is followed meanwhile, and exporters serve HTTPS to those that they should.
 type graceReader struct {
 	client.Reader
 	clock clock.PassiveClock
@@ -53,8 +53,10 @@ func (k keptKey) String() string { return fmt.Sprintf("%s %s", k.kind.Elem().Nam
 
 // isOptional reports whether a cluster may lack the object, and nodes do without. The absence of any other object is
 // reported at once, and nodes keep everything.
-func isOptional(object runtime.Object) bool {
+func isOptional(key keptKey, object runtime.Object) bool {
 	switch object.(type) {
+	case *corev1.ConfigMap:
+		return key.name == cluster.MetricsClients
 	case *corev1.Secret, *configv1.Proxy, *configv1.Image, *machineconfigv1.ControllerConfig,
 		*configv1.ImageDigestMirrorSetList, *configv1.ImageTagMirrorSetList:
 		return true
@@ -77,7 +79,7 @@ func (r *graceReader) List(ctx context.Context, list client.ObjectList, options 
 func (r *graceReader) given(ctx context.Context, key keptKey, object runtime.Object, err error) error {
 	delete(r.unusable, key)
 	switch {
-	case !isOptional(object):
+	case !isOptional(key, object):
 		return err
 	case cluster.IsAbsent(err), err == nil && r.isEmptied(key, object):
 		return r.absent(ctx, key, object, err)
@@ -115,11 +117,11 @@ func (r *graceReader) isEmptied(key keptKey, object runtime.Object) bool {
 
 // keepsFor reports whether an object cannot be used, and there is a good one to give in its place.
 func (r *graceReader) keepsFor(key keptKey, object runtime.Object) bool {
-	fault := cluster.UnusableServing(object)
+	fault := cluster.UnusableMetrics(object)
 	if fault == nil || r.kept[key].last == nil {
 		return false
 	}
-	fault.Message += " Until then, exporters keep the certificate that they have."
+	fault.Message += " Until then, exporters keep the certificates that they have."
 	r.unusable[key] = *fault
 	return true
 }

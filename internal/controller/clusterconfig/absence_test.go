@@ -365,7 +365,7 @@ func TestACertificateThatCannotBeUsedIsANotice(t *testing.T) {
 			a.serves(good)
 			notices := a.kept.notices()
 			if len(notices) != 1 || notices[0].Object != "Secret "+client.ObjectKeyFromObject(good).String() ||
-				!strings.Contains(notices[0].Message, "keep the certificate") {
+				!strings.Contains(notices[0].Message, "keep the certificates") {
 				t.Errorf("the notices are %v", notices)
 			}
 			a.afterwards(10*lastingAbsence, 0)
@@ -466,7 +466,7 @@ func TestWhatAClusterMayLackHasTheGrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	for kind, object := range maps.Clone(read) {
-		if optional := without(kind) == nil; optional && !isOptional(object) {
+		if optional := without(kind) == nil; optional && !isOptional(keptKey{kind: kind}, object) {
 			t.Errorf("a cluster may lack %s, whose absence counts at once", kind)
 		}
 	}

@@ -31,7 +31,9 @@ import (
 // +kubebuilder:rbac:groups="",namespace=system,resources=configmaps,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",namespace=system,resources=secrets,resourceNames=windows-machine-config-operator-tls,verbs=get;list;watch
 
-// The pull secret is in a namespace of others; a bundle for OLM can bring no Role there.
+// The pull secret and the authorities of the API server's clients are in namespaces of others; a bundle for OLM can
+// bring no Role there.
+// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=extension-apiserver-authentication,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,resourceNames=pull-secret,verbs=get;list;watch
 
 // rereadInterval is between two reads when nothing was seen to change: a watch may miss something, and a report may

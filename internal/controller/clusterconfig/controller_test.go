@@ -217,6 +217,8 @@ func TestAChangeOfAnythingThatIsReadLeadsToARead(t *testing.T) {
 			Name: "pull-secret"}},
 		"the exporters' certificate": &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace,
 			Name: "windows-machine-config-operator-tls"}},
+		"the authorities of the exporters' clients": &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system",
+			Name: "extension-apiserver-authentication"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := r.settled(t)

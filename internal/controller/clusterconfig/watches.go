@@ -92,7 +92,7 @@ func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	return object
 }
 
-// namedObjects are a ConfigMap and Secrets of which each is watched by its name, as the operator may see no other.
+// namedObjects are ConfigMaps and Secrets of which each is watched by its name, as the operator may see no other.
 type namedObjects struct {
 	cache cache.Cache
 	kinds []client.Object
@@ -113,7 +113,7 @@ func newNamedObjects(mgr ctrl.Manager, namespace string) (namedObjects, error) {
 		o.Scheme, o.Logger, o.HTTPClient = mgr.GetScheme(), mgr.GetLogger(), mgr.GetHTTPClient()
 		o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mgr.GetRESTMapper(), nil }
 		o.Cache = cache.Options{ByObject: map[client.Object]cache.ByObject{
-			configMaps: only(cluster.APIServerCA(namespace)),
+			configMaps: only(cluster.APIServerCA(namespace), cluster.MetricsClients),
 			secrets:    only(cluster.PullSecret, cluster.MetricsServing(namespace)),
 		}}
 	})
@@ -121,8 +121,8 @@ func newNamedObjects(mgr ctrl.Manager, namespace string) (namedObjects, error) {
 		err = mgr.Add(watched)
 	}
 	if err != nil {
-		return namedObjects{}, fmt.Errorf("watch ConfigMap %s, Secret %s and Secret %s: %w",
-			cluster.APIServerCA(namespace), cluster.PullSecret, cluster.MetricsServing(namespace), err)
+		return namedObjects{}, fmt.Errorf("watch ConfigMaps %s and %s, and Secrets %s and %s: %w", cluster.APIServerCA(namespace),
+			cluster.MetricsClients, cluster.PullSecret, cluster.MetricsServing(namespace), err)
 	}
 	return namedObjects{watched.GetCache(), []client.Object{configMaps, secrets}}, nil
 }

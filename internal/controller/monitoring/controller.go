@@ -137,7 +137,7 @@ func (r *Reconciler) keepAddresses(ctx context.Context) (client.Object, error) {
 		return nil, fmt.Errorf("list Nodes and WindowsInstances: %w", err)
 	}
 	addresses, without := wanted(nodes.Items, instances.Items)
-	r.tellUnreachable(without)
+	r.tellUnreachable(without, instances.Items)
 	if err := r.keepSlices(ctx, addresses); err != nil {
 		return nil, err
 	}

@@ -84,7 +84,9 @@ func TestTheObjectsSayWhatPrometheusNeeds(t *testing.T) {
 	tls, _ := endpoint["tlsConfig"].(map[string]any)
 	if endpoint["scheme"] != "https" || endpoint["port"] != "metrics" || endpoint["honorLabels"] == true ||
 		tls["serverName"] != "windows-exporter."+f.namespace+".svc" || tls["insecureSkipVerify"] == true ||
-		!strings.HasSuffix(fmt.Sprint(tls["caFile"]), "/service-ca.crt") {
+		!strings.HasSuffix(fmt.Sprint(tls["caFile"]), "/service-ca.crt") ||
+		tls["certFile"] != "/etc/prometheus/secrets/metrics-client-certs/tls.crt" ||
+		tls["keyFile"] != "/etc/prometheus/secrets/metrics-client-certs/tls.key" {
 		t.Errorf("the ServiceMonitor scrapes %v", endpoint)
 	}
 }

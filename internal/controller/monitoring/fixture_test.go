@@ -1,6 +1,7 @@
 package monitoring_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -172,7 +173,7 @@ func (f *fixture) create(objects ...client.Object) {
 	}
 }
 
-// node makes a node in service with its instance.
+// node makes a node in service, with its address if there is one, and its instance.
 func (f *fixture) node(name, ip string) *v1alpha1.WindowsInstance {
 	f.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
@@ -180,8 +181,11 @@ func (f *fixture) node(name, ip string) *v1alpha1.WindowsInstance {
 		Annotations: map[string]string{v1alpha1.AnnotationVersion: "12.0.0", v1alpha1.AnnotationInstance: name}}}
 	f.create(node)
 	before := node.DeepCopy()
-	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ip}}
+	if ip != "" {
+		node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ip}}
+	}
 	must(f.T, f.admin.Status().Patch(f.Context(), node, client.MergeFrom(before)))
+	ip = cmp.Or(ip, "10.0.0.99") // where the operator reaches it, whatever the Node says
 	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name},
 		Spec: v1alpha1.WindowsInstanceSpec{Address: ip, Username: "Administrator", DesiredState: v1alpha1.DesiredStateNode,
 			Source: v1alpha1.Source{ConfigMapKey: ip}}}

@@ -8,9 +8,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
 
 // labelMonitoring on the operator's namespace, set to "true", has the cluster's Prometheus read monitors there.
@@ -90,14 +92,21 @@ func (r *Reconciler) tell(ctx context.Context, s standing) error {
 	return nil
 }
 
-// tellUnreachable says once of each node in service why its exporter cannot be scraped.
-func (r *Reconciler) tellUnreachable(without []unreachable) {
+// tellUnreachable says once of each node in service why its exporter cannot be scraped: at the Node, and at the
+// WindowsInstance that has claimed it.
+func (r *Reconciler) tellUnreachable(without []unreachable, instances []v1alpha1.WindowsInstance) {
 	said := make(map[string]string, len(without))
 	for _, u := range without {
 		key := string(u.node.UID)
-		if said[key] = u.message; r.unreachable[key] != u.message {
-			r.Events.Eventf(u.node, nil, corev1.EventTypeWarning, reasonUnreachable, "Monitor",
-				"Node %s is not monitored: %s.", u.node.Name, u.message)
+		if said[key] = u.message; r.unreachable[key] == u.message {
+			continue
+		}
+		message := "Node " + u.node.Name + " is not monitored: " + u.message + "."
+		recorder.Emit(r.Events, recorder.Warning(u.node, nil, reasonUnreachable, "Monitor", message))
+		for i := range instances {
+			if ownership.ConfirmedName(&instances[i]) == u.node.Name {
+				recorder.Emit(r.Events, recorder.Warning(&instances[i], u.node, reasonUnreachable, "Monitor", message))
+			}
 		}
 	}
 	r.unreachable = said

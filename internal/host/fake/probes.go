@@ -3,6 +3,8 @@ package fake
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net/http"
@@ -53,7 +55,7 @@ func (p *Process) ServeRuntime(endpoint string, status func() host.RuntimeStatus
 // probes is host.Probes for one process.
 type probes struct{ p *Process }
 
-func (b probes) HTTPGet(ctx context.Context, address string) (status int, body string, err error) {
+func (b probes) HTTPGet(ctx context.Context, address string, client []byte) (status int, body string, err error) {
 	parsed, err := url.Parse(address)
 	if err != nil {
 		return 0, "", fmt.Errorf("GET %s: %w", address, err)
@@ -80,7 +82,28 @@ func (b probes) HTTPGet(ctx context.Context, address string) (status int, body s
 	if err != nil {
 		return 0, "", fmt.Errorf("GET %s: %w", address, err)
 	}
+	if request.TLS, err = shown(parsed.Scheme, client); err != nil {
+		return 0, "", fmt.Errorf("GET %s: read the client's certificate: %w", address, err)
+	}
 	return server.ask(request)
+}
+
+// shown is what a server over TLS knows of a client: its certificate, if it has one. Whether the server asks for it, and
+// what it accepts, is the handler's to say.
+func shown(scheme string, client []byte) (*tls.ConnectionState, error) {
+	if scheme != "https" {
+		return nil, nil
+	}
+	state := &tls.ConnectionState{HandshakeComplete: true}
+	if client == nil {
+		return state, nil
+	}
+	pair, err := tls.X509KeyPair(client, client)
+	if err != nil {
+		return nil, err
+	}
+	state.PeerCertificates = []*x509.Certificate{pair.Leaf}
+	return state, nil
 }
 
 // ask lets the handler answer until the request's context or the server's process ends.

@@ -154,7 +154,7 @@ func TestKilledProcess(t *testing.T) {
 		if err := p.ServeLocal(10248, nil); err == nil {
 			t.Error("a port was taken twice")
 		}
-		status, body, err := r.Probes.HTTPGet(r.ctx, "http://127.0.0.1:10248/healthz")
+		status, body, err := r.Probes.HTTPGet(r.ctx, "http://127.0.0.1:10248/healthz", nil)
 		r.must(err)
 		if status != http.StatusTeapot || !strings.HasPrefix(body, "/healthz") || len(body) != 1024 {
 			t.Errorf("%d %q", status, body)
@@ -165,7 +165,7 @@ func TestKilledProcess(t *testing.T) {
 			t.Errorf("%+v", runtime)
 		}
 		p.Kill()
-		if _, _, err := r.Probes.HTTPGet(r.ctx, "http://127.0.0.1:10248/healthz"); err == nil {
+		if _, _, err := r.Probes.HTTPGet(r.ctx, "http://127.0.0.1:10248/healthz", nil); err == nil {
 			t.Error("the port still answers")
 		}
 		if _, err := r.Probes.ContainerRuntime(r.ctx, "npipe://./pipe/c"); err == nil {

@@ -106,9 +106,9 @@ type probesCalls struct {
 	*calls
 }
 
-func (w probesCalls) HTTPGet(ctx context.Context, url string) (status int, body string, err error) {
+func (w probesCalls) HTTPGet(ctx context.Context, url string, client []byte) (status int, body string, err error) {
 	w.note("Probes.HTTPGet")
-	return w.of.HTTPGet(ctx, url)
+	return w.of.HTTPGet(ctx, url, client)
 }
 
 func (w probesCalls) ContainerRuntime(ctx context.Context, endpoint string) (host.RuntimeStatus, error) {

@@ -28,7 +28,7 @@ func httpProbeBehaviors() []Behavior {
 				}
 				_, _ = w.Write([]byte("ok"))
 			})
-			status, body, err := s.Probes.HTTPGet(s.ctx, address+"/healthz")
+			status, body, err := s.Probes.HTTPGet(s.ctx, address+"/healthz", nil)
 			s.must(err)
 			is(s, "status", status, http.StatusOK)
 			is(s, "body", body, "ok")
@@ -37,7 +37,7 @@ func httpProbeBehaviors() []Behavior {
 			address := s.serve(func(w http.ResponseWriter, _ *http.Request) {
 				http.Error(w, "PLEG is not healthy", http.StatusInternalServerError)
 			})
-			status, body, err := s.Probes.HTTPGet(s.ctx, address+"/healthz")
+			status, body, err := s.Probes.HTTPGet(s.ctx, address+"/healthz", nil)
 			s.must(err)
 			is(s, "status", status, http.StatusInternalServerError)
 			is(s, "body", strings.TrimSpace(body), "PLEG is not healthy")
@@ -46,7 +46,7 @@ func httpProbeBehaviors() []Behavior {
 			address := s.serve(func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = w.Write([]byte(strings.Repeat("metric 1\n", 10_000)))
 			})
-			_, body, err := s.Probes.HTTPGet(s.ctx, address+"/metrics")
+			_, body, err := s.Probes.HTTPGet(s.ctx, address+"/metrics", nil)
 			s.must(err)
 			is(s, "length", len(body), 1<<10)
 		}},
@@ -62,11 +62,11 @@ func httpProbeBehaviors() []Behavior {
 				}
 				cancel()
 			}()
-			_, _, err := s.Probes.HTTPGet(ctx, address+"/hangs")
+			_, _, err := s.Probes.HTTPGet(ctx, address+"/hangs", nil)
 			s.fails(err, context.Canceled)
 		}},
 		{"Probes.HTTPGet", "nobody answers on a port that nobody listens on", func(s *suite) {
-			_, _, err := s.Probes.HTTPGet(s.ctx, "http://127.0.0.1:1/healthz")
+			_, _, err := s.Probes.HTTPGet(s.ctx, "http://127.0.0.1:1/healthz", nil)
 			s.refused("question", err)
 		}},
 	}

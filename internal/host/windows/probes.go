@@ -15,8 +15,8 @@ import (
 // act in our name).
 type probes struct{}
 
-func (probes) HTTPGet(ctx context.Context, url string) (status int, body string, err error) {
-	return httpGet(ctx, url)
+func (probes) HTTPGet(ctx context.Context, url string, client []byte) (status int, body string, err error) {
+	return httpGet(ctx, url, client)
 }
 
 func (probes) ContainerRuntime(ctx context.Context, endpoint string) (host.RuntimeStatus, error) {

@@ -145,6 +145,13 @@ func registries(mirror *registry) nodespec.Registries {
 // specOf returns the NodeSpec of a host of a cluster with these registries.
 func specOf(t *testing.T, registries nodespec.Registries) nodespec.NodeSpec {
 	t.Helper()
+	spec, err := nodespec.Make(inputsOf(registries))
+	must(t, err)
+	return spec
+}
+
+// inputsOf returns what the NodeSpec of a host of a cluster with these registries is made of.
+func inputsOf(registries nodespec.Registries) nodespec.Inputs {
 	file := func(name string) nodespec.PayloadFile {
 		return nodespec.PayloadFile{Name: name, SHA256: strings.Repeat("0", 64)}
 	}
@@ -155,7 +162,7 @@ func specOf(t *testing.T, registries nodespec.Registries) nodespec.NodeSpec {
 		payload = append(payload, nodespec.Component{Name: strings.TrimSuffix(name, ".exe"),
 			Files: []nodespec.PayloadFile{file(name)}})
 	}
-	spec, err := nodespec.Make(nodespec.Inputs{
+	return nodespec.Inputs{
 		Cluster: nodespec.Cluster{
 			Platform: "None", APIServerInternalURL: "https://api-int.lab.example.com:6443", APIServerCA: "CA",
 			KubeletClientCA: "CA",
@@ -164,9 +171,7 @@ func specOf(t *testing.T, registries nodespec.Registries) nodespec.NodeSpec {
 		},
 		Instance: nodespec.Instance{Name: "win", NodeName: "win", NodeIP: "10.2.0.2"}, Payload: payload,
 		Agent: file("wicd.exe"),
-	})
-	must(t, err)
-	return spec
+	}
 }
 
 // write writes containerd's files to a folder of this machine, and gives them by their Windows path.

@@ -36,12 +36,16 @@ func testMain(m *testing.M) int {
 		module   string
 		packages []string
 	}{{"containerd", []string{"tool"}}, {"kubelet", []string{"tool"}}, {"kubelet", []string{"-test", "./labels"}},
-		{"kube-proxy", []string{"tool"}}, {"cni", []string{"-test", "."}}} {
+		{"kube-proxy", []string{"tool"}}, {"cni", []string{"-test", "."}}, {"windows_exporter", []string{"tool"}}} {
 		if output, err := forWindows(ctx, each.module, append([]string{"list", "-deps"},
 			each.packages...)...).CombinedOutput(); err != nil {
 			fmt.Printf("find what payload/%s is made of: %v\n%s\n", each.module, err, output)
 			return 1
 		}
+	}
+	if output, err := inPrometheus(ctx, "list", "-deps", "./scrape").CombinedOutput(); err != nil {
+		fmt.Printf("find what the scraper is made of: %v\n%s\n", err, output)
+		return 1
 	}
 	return namespace.RunTests(namespace.Config{Grace: 30 * time.Second}, m.Run)
 }
@@ -70,6 +74,14 @@ func forWindows(ctx context.Context, module string, arguments ...string) *exec.C
 	command.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "GOAMD64=v1", "CGO_ENABLED=0", "GOWORK=off",
 		"GOFLAGS=-mod=readonly",
 		"GOEXPERIMENT=", "GOFIPS140=off", "GODEBUG=")
+	return command
+}
+
+// inPrometheus returns a go command in the module that has Prometheus.
+func inPrometheus(ctx context.Context, arguments ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, "go", arguments...)
+	command.Dir = filepath.Join(repository, "lab", "prometheus")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly")
 	return command
 }
 

@@ -1,0 +1,75 @@
+package clusterconfig
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+//
+func TestAuthoritiesOfClientsAreKeptFromTheLastGoodRead(t *testing.T) {
+	authority := string(servingCertificate(t).Data[corev1.TLSCertKey])
+	clients := func(bundle string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "extension-apiserver-authentication"},
+			Data:       map[string]string{"client-ca-file": bundle},
+		}
+	}
+	begin := func(t *testing.T) *absences {
+		t.Helper()
+		a := newAbsences(t)
+		a.makes(servingCertificate(t))
+		a.must(a.client.Create(t.Context(), clients(authority)))
+		a.reads(1)
+		return a
+	}
+	demands := func(t *testing.T, a *absences, want string) {
+		t.Helper()
+		facts, err := a.Current()
+		a.must(err)
+		if got := facts.MetricsServing.ClientCA; got != want {
+			t.Errorf("exporters demand a certificate of %q, want %q", got, want)
+		}
+	}
+	t.Run("for as long as they are damaged, and it is told", func(t *testing.T) {
+		a := begin(t)
+		a.must(a.client.Update(t.Context(), clients(authority[:len(authority)/2])))
+		a.reads(0)
+		a.afterwards(10*lastingAbsence, 0)
+		demands(t, a, authority)
+		notices := a.kept.notices()
+		if len(notices) != 1 || notices[0].Object != "ConfigMap kube-system/extension-apiserver-authentication" ||
+			!strings.Contains(notices[0].Message, "exporters keep the certificates") {
+			t.Errorf("the notices are %v", notices)
+		}
+		next := string(servingCertificate(t).Data[corev1.TLSCertKey])
+		a.must(a.client.Update(t.Context(), clients(next)))
+		a.reads(1)
+		demands(t, a, next)
+		if notices := a.kept.notices(); len(notices) > 0 {
+			t.Errorf("afterwards the notices are %v", notices)
+		}
+	})
+	t.Run("while they are absent for a moment", func(t *testing.T) {
+		a := begin(t)
+		a.must(a.client.Delete(t.Context(), clients("")))
+		if next := a.reads(0); next != lastingAbsence {
+			t.Errorf("it reads again in %s", next)
+		}
+		demands(t, a, authority)
+		a.afterwards(lastingAbsence-time.Second, 0)
+		a.must(a.client.Create(t.Context(), clients(authority)))
+		a.reads(0)
+		demands(t, a, authority)
+	})
+	t.Run("but an absence that lasts counts", func(t *testing.T) {
+		a := begin(t)
+		a.must(a.client.Delete(t.Context(), clients("")))
+		a.reads(0)
+		a.afterwards(lastingAbsence, 1)
+		demands(t, a, "")
+	})
+}

@@ -1,0 +1,93 @@
+package components_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+const exporterModule = "github.com/prometheus-community/windows_exporter"
+
+var (
+	// collectorName is the name of a collector, which is a part of its metrics' names.
+	collectorName = regexp.MustCompile(`\bName\s*=\s*"([a-z_]+)"`)
+	// description is where a collector makes the description of a metric.
+	description = regexp.MustCompile(`BuildFQName\(\s*types\.Namespace,\s*(Name|"[a-z0-9_]*"),\s*(Name|"[a-z0-9_]+"),?\s*\)`)
+	// descriptions are all places where it makes one, in whatever form.
+	descriptions = regexp.MustCompile(`BuildFQName\(`)
+	// readMetric is a metric of the exporter in an expression.
+	readMetric = regexp.MustCompile(`\bwindows_[a-z0-9_]+`)
+)
+
+// describedBy returns the names of the metrics that collectors describe in their source. They do it when they are
+// built, which they are on Windows only: under Wine, most stop before.
+func describedBy(ctx context.Context, collectors []string) (map[string]bool, error) {
+	output, err := forWindows(ctx, "windows_exporter", "list", "-m", "-f", "{{.Dir}}", exporterModule).Output()
+	if err != nil {
+		return nil, fmt.Errorf("find the source of windows_exporter: %w", err)
+	}
+	folder := strings.TrimSpace(string(output))
+	names := map[string]bool{}
+	for _, collector := range collectors {
+		source, err := sourceOf(filepath.Join(folder, "internal", "collector", collector))
+		if err != nil {
+			return nil, err
+		}
+		own := collectorName.FindStringSubmatch(source)
+		found := description.FindAllStringSubmatch(source, -1)
+		if own == nil || len(found) == 0 || len(found) != len(descriptions.FindAllString(source, -1)) {
+			return nil, fmt.Errorf("collector %s describes metrics in another form than expected", collector)
+		}
+		for _, parts := range found {
+			names[joined("windows", own[1], parts[1:])] = true
+		}
+	}
+	return names, nil
+}
+
+// joined is the name of a metric: its parts that are not empty, where Name stands for the collector's own.
+func joined(namespace, own string, parts []string) string {
+	name := namespace
+	for _, part := range parts {
+		if part = strings.Trim(strings.ReplaceAll(part, "Name", own), `"`); part != "" {
+			name += "_" + part
+		}
+	}
+	return name
+}
+
+// sourceOf returns the Go code in a folder, without tests.
+func sourceOf(folder string) (string, error) {
+	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil || len(paths) == 0 {
+		return "", fmt.Errorf("no Go code in %s: %w", folder, errors.Join(err, os.ErrNotExist))
+	}
+	var source strings.Builder
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return "", err
+		}
+		source.Write(content)
+	}
+	return source.String(), nil
+}
+
+// metricsIn returns the metrics of collectors that a text names. The service has the name of its program, and so have the
+// exporter's metrics about itself.
+func metricsIn(text string) map[string]bool {
+	names := map[string]bool{}
+	for _, name := range readMetric.FindAllString(text, -1) {
+		if !strings.HasPrefix(name, "windows_exporter") {
+			names[name] = true
+		}
+	}
+	return names
+}

@@ -1,0 +1,269 @@
+package components_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/lab/wine"
+	"github.com/windows-machine-config/wmco/lab/wine/standin"
+)
+
+const (
+	exporterProgram = `C:\tests\windows_exporter.exe`
+	exporterLog     = `C:\var\log\windows_exporter\windows_exporter.log`
+	exporterClients = `C:\k\tls\certs\client-ca.crt`
+	exporterAddress = "10.2.0.7"
+	// exporterName is what the ServiceMonitor expects in the certificate.
+	exporterName = "windows-exporter.openshift-windows-machine-config-operator.svc"
+)
+
+// The real windows_exporter, on Windows as far as Wine is it, with the flags, the web configuration and the certificate
+// that the operator gives it, scraped by the real Prometheus' scrape manager as the ServiceMonitor says. What its
+// collectors give under Wine is in wineGives.
+// R-087
+func TestTheExporterAnswersPrometheusAndNobodyElse(t *testing.T) {
+	built, program := build(t, "windows_exporter", "windows_exporter.exe"), buildScraper(t)
+	ctx := needsWine(t)
+	serving, clients, others := newAuthority(t, "service CA"), newAuthority(t, "clients"), newAuthority(t, "others")
+	certificate, key := serving.issue(t, exporterName)
+	in := inputsOf(nodespec.Registries{})
+	in.Cluster.MetricsServing = nodespec.ServingCertificate{Certificate: string(certificate), Key: nodespec.Secret(key),
+		ClientCA: string(clients.pem)}
+	spec, err := nodespec.Make(in)
+	must(t, err)
+	files := map[string]string{
+		exporterProgram: built, exporterLog: local(t, nil), `C:\windows\system32\mi.dll`: library(t, "mi"),
+	}
+	for _, file := range spec.Files {
+		if nodespec.Within(file.Path, `C:\k\tls`) {
+			files[file.Path] = local(t, file.Bytes())
+		}
+	}
+	h := start(ctx, t, wine.Options{Name: "EXPORTER", Address: netip.MustParseAddr(exporterAddress), Files: files})
+	launch(ctx, t, h, exporterProgram+" "+strings.Join(arguments(t, spec, nodespec.ServiceExporter), " "))
+	prometheus := newScraper(t, program, serving, clients, "system:serviceaccount:openshift-monitoring:prometheus-k8s")
+	awaitExporter(ctx, t, h, prometheus)
+
+	t.Run("a client of the cluster's authority gets the metrics of all collectors that work under Wine", func(t *testing.T) {
+		samples, err := prometheus.scrape(ctx)
+		must(t, err)
+		if got := successful(samples); !slices.Equal(got, wineGives) {
+			t.Errorf("collectors that succeed: %q, want %q\n%s", got, wineGives, readLog(t, h))
+		}
+		for _, name := range []string{"windows_memory_physical_total_bytes", "windows_memory_physical_free_bytes", "windows_os_hostname",
+			"windows_service_state"} {
+			if samples[name] == "" {
+				t.Errorf("there is no %s", name)
+			}
+		}
+	})
+	t.Run("one without a certificate is refused", func(t *testing.T) {
+		if _, err := newScraper(t, program, serving, nil, "").scrape(ctx); err == nil || !strings.Contains(err.Error(), "certificate required") {
+			t.Errorf("error is %v", err)
+		}
+	})
+	t.Run("as is one of another authority", func(t *testing.T) {
+		if _, err := newScraper(t, program, serving, others, "prometheus").scrape(ctx); err == nil || !strings.Contains(err.Error(), "tls:") {
+			t.Errorf("error is %v", err)
+		}
+	})
+	t.Run("and one that speaks plain HTTP", func(t *testing.T) {
+		response, err := (&http.Client{Timeout: 10 * time.Second}).Get("http://" + exporterAddress + ":9182/metrics")
+		must(t, err)
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusBadRequest {
+			t.Errorf("the status is %d", response.StatusCode)
+		}
+	})
+	t.Run("a rotation of the authorities cuts nobody off, and needs no restart", func(t *testing.T) {
+		next := newScraper(t, program, serving, others, "prometheus")
+		replace(t, h, exporterClients, append(slices.Clone(clients.pem), others.pem...))
+		for name, s := range map[string]scraper{"before": prometheus, "next": next} {
+			if _, err := s.scrape(ctx); err != nil {
+				t.Errorf("with both authorities there, a client with the certificate of the one %s: %v", name, err)
+			}
+		}
+		replace(t, h, exporterClients, others.pem)
+		if _, err := next.scrape(ctx); err != nil {
+			t.Error(err)
+		}
+		if _, err := prometheus.scrape(ctx); err == nil {
+			t.Error("an authority that is gone still lets clients in")
+		}
+	})
+}
+
+// wineGives are the collectors of the operator's list that succeed under Wine. The others read performance counters,
+// WMI or containers, which Wine does not have; memory and net give what they know without.
+var wineGives = []string{"os", "service"}
+
+// successful returns the collectors that say of themselves that they have succeeded.
+func successful(samples map[string]string) (names []string) {
+	for line := range strings.Lines(samples["windows_exporter_collector_success"]) {
+		_, name, _ := strings.Cut(line, `collector="`)
+		if name, rest, _ := strings.Cut(name, `"`); strings.HasSuffix(strings.TrimSpace(rest), " 1") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// scraper scrapes the exporter with the scrape manager of Prometheus, as the ServiceMonitor says.
+type scraper struct{ program, config string }
+
+// newScraper has the certificate of an authority for a name; none for nil.
+func newScraper(t *testing.T, program string, serving, of *issuer, name string) scraper {
+	t.Helper()
+	var monitor struct {
+		Endpoints []struct {
+			Scheme, Path string
+			TLSConfig    struct{ ServerName string }
+		}
+	}
+	content, err := os.ReadFile(filepath.Join(repository, "lab/prometheus/testdata/servicemonitor.yaml"))
+	must(t, err)
+	must(t, yaml.Unmarshal(content, &monitor))
+	endpoint := monitor.Endpoints[0]
+	secure := map[string]any{"ca_file": local(t, serving.pem), "server_name": endpoint.TLSConfig.ServerName}
+	if of != nil {
+		certificate, key := of.issue(t, name)
+		secure["cert_file"], secure["key_file"] = local(t, certificate), local(t, key)
+	}
+	config, err := yaml.Marshal(map[string]any{"scrape_configs": []any{map[string]any{"job_name": "windows-exporter", "scheme": endpoint.Scheme,
+		"metrics_path": endpoint.Path, "scrape_interval": "2s", "scrape_timeout": "2s", "tls_config": secure}}})
+	must(t, err)
+	return scraper{program, local(t, config)}
+}
+
+// scrape returns the samples by the name of their metric, each with its labels and its value, a line for each.
+func (s scraper) scrape(ctx context.Context) (map[string]string, error) {
+	var complaint strings.Builder
+	command := exec.CommandContext(ctx, s.program, s.config, exporterAddress+":9182")
+	command.Stderr = &complaint
+	output, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", err, complaint.String())
+	}
+	samples := map[string]string{}
+	for line := range strings.Lines(string(output)) {
+		_, name, _ := strings.Cut(line, `__name__="`)
+		name, _, _ = strings.Cut(name, `"`)
+		samples[name] += line
+	}
+	return samples, nil
+}
+
+// buildScraper builds the program that scrapes. It needs a while when nothing of Prometheus was compiled before.
+func buildScraper(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "scrape")
+	if output, err := inPrometheus(t.Context(), "build", "-buildvcs=false", "-o", path, "./scrape").CombinedOutput(); err != nil {
+		t.Fatalf("build the scraper: %v\n%s", err, output)
+	}
+	return path
+}
+
+// awaitExporter waits until the exporter answers a scrape.
+func awaitExporter(ctx context.Context, t *testing.T, h *wine.Host, s scraper) {
+	t.Helper()
+	for {
+		_, err := s.scrape(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%v\n%s", err, readLog(t, h))
+		case <-time.After(250 * time.Millisecond):
+		}
+	}
+}
+
+func readLog(t *testing.T, h *wine.Host) string {
+	t.Helper()
+	path, err := h.Path(exporterLog)
+	must(t, err)
+	content, err := os.ReadFile(path)
+	must(t, err)
+	return string(content)
+}
+
+// replace puts another file in the place of one, at once, as the agent does.
+func replace(t *testing.T, h *wine.Host, windows string, content []byte) {
+	t.Helper()
+	path, err := h.Path(windows)
+	must(t, err)
+	must(t, os.WriteFile(path+".new", content, 0o644))
+	must(t, os.Rename(path+".new", path))
+}
+
+// library compiles a DLL of testdata.
+func library(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name+".dll")
+	command := exec.CommandContext(t.Context(), standin.Compiler, "-shared", "-O2", "-Wall", "-o", path, filepath.Join("testdata", name+".c"))
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(command.Args, " "), err, output)
+	}
+	return path
+}
+
+// launch starts a program, which ends with the test.
+func launch(ctx context.Context, t *testing.T, h *wine.Host, line string) {
+	t.Helper()
+	client, err := h.Connect(ctx)
+	must(t, err)
+	session, err := client.NewSession()
+	must(t, err)
+	var said strings.Builder
+	session.Stdout, session.Stderr = &said, &said
+	must(t, session.Start(line))
+	ended := make(chan error, 1)
+	go func() { ended <- session.Wait() }() // the test ends it
+	t.Cleanup(func() {
+		_ = client.Close()
+		if err := <-ended; t.Failed() {
+			t.Logf("%s ended with %v and said:\n%s", line, err, said.String())
+		}
+	})
+}
+
+// The names in our rules, on our dashboard and in the stand-in are those that the exporter's own collectors describe, of
+// those that the operator enables.
+func TestTheRulesReadWhatTheExporterDescribes(t *testing.T) {
+	spec := specOf(t, nodespec.Registries{})
+	words := arguments(t, spec, nodespec.ServiceExporter)
+	i := slices.Index(words, "--collectors.enabled")
+	described, err := describedBy(t.Context(), strings.Split(words[i+1], ","))
+	must(t, err)
+	used := map[string]bool{}
+	for _, file := range []string{"lab/prometheus/testdata/rules.yaml", "lab/prometheus/testdata/dashboard.json", "lab/standin/exporter.go"} {
+		content, err := os.ReadFile(filepath.Join(repository, file))
+		must(t, err)
+		for name := range metricsIn(string(content)) {
+			used[name] = true
+		}
+	}
+	if len(used) < 15 || len(described) < 50 {
+		t.Fatalf("%d metrics of the exporter are named, and it describes %d", len(used), len(described))
+	}
+	for _, name := range slices.Sorted(maps.Keys(used)) {
+		if !described[name] {
+			t.Errorf("no enabled collector of windows_exporter describes %s", name)
+		}
+	}
+}
