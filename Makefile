@@ -93,11 +93,13 @@ $(CONTROLLER_GEN) $(CRD_REF_DOCS) $(GOLANGCI_LINT) $(GOVULNCHECK) $(GOTESTSUM): 
 ##### The payload: what runs on Windows nodes. docs/payload.md says more.
 
 # Components to build (all, if none is named), where those that are no Go modules come from (a release image of OpenShift, with the mirrors of its
-# images, or a list of files), names of these that may be missing, folders of earlier payloads to make patches from, and a chroot with Wine in which executables are asked for their version: the one of the lab's Wine hosts, if there is one.
+# images, or a list of files, or the sources with their sum), names of these that may be missing, folders of earlier payloads to make patches from, and a chroot with Wine in which executables are asked for their version: the one of the lab's Wine hosts, if there is one.
 COMPONENTS    :=
 RELEASE       :=
 MIRRORS       :=
 EXTERNAL      :=
+SOURCE        :=
+SOURCE_SUM    :=
 ALLOW_MISSING :=
 PREVIOUS      :=
 export WINE_ROOT  ?= $(firstword $(wildcard build/wine/root-????????????))
@@ -106,7 +108,7 @@ export WINE_STATE ?= build/payload-wine
 .PHONY: payload
 payload: build/wicd.exe ## Build what runs on Windows nodes. RELEASE=<OpenShift's release image>, COMPONENTS="kubelet cni", EXTERNAL=list.yaml, PREVIOUS=folder.
 	@go run ./hack/payload -version "$(VERSION)" -components "$(COMPONENTS)" -release "$(RELEASE)" -mirrors "$(MIRRORS)" \
-	  -external "$(EXTERNAL)" -allow-missing "$(ALLOW_MISSING)" -previous "$(PREVIOUS)"
+	  -external "$(EXTERNAL)" -source "$(SOURCE)" -source-sum "$(SOURCE_SUM)" -allow-missing "$(ALLOW_MISSING)" -previous "$(PREVIOUS)"
 
 .PHONY: payload-reproducible
 payload-reproducible: ## Build the payload's executables twice, in two places, and compare. COMPONENTS=cni

@@ -27,7 +27,9 @@ import (
 var version = "0.0.0-unversioned"
 
 func main() {
-	if err := newCommand().ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
+	command := newCommand()
+	command.SetArgs(arguments(os.Args))
+	if err := command.ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
 		fmt.Fprintln(os.Stderr, "wmco:", err)
 		os.Exit(1)
 	}
@@ -71,7 +73,7 @@ func newCommand() *cobra.Command {
 		"weak SSH algorithms to allow for hosts with an old OpenSSH, separated by commas; the default is the value of the environment variable "+legacyAlgorithmsVariable)
 	// controller-runtime registers --kubeconfig on the standard flag set.
 	flags.AddGoFlag(flag.CommandLine.Lookup("kubeconfig"))
-	command.AddCommand(&cobra.Command{
+	command.AddCommand(newGatherCommand(), &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), version)

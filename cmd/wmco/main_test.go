@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -35,6 +36,29 @@ func TestThePauseImageComesFromTheEnvironment(t *testing.T) {
 				t.Errorf("got %q", image)
 			}
 		})
+	}
+}
+
+// The image has a link of this name, because oc adm must-gather runs /usr/bin/gather.
+func TestTheProgramThatIsCalledGatherGathers(t *testing.T) {
+	for name, test := range map[string]struct{ process, want []string }{
+		"by its path":      {[]string{"/usr/bin/gather"}, []string{"gather"}},
+		"with a namespace": {[]string{"gather", "-n", "windows"}, []string{"gather", "-n", "windows"}},
+		"and wmco does so only if it is asked to": {[]string{"/usr/bin/wmco", "--payload-dir=/gather"},
+			[]string{"--payload-dir=/gather"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := arguments(test.process); !slices.Equal(got, test.want) {
+				t.Errorf("its arguments are %q", got)
+			}
+		})
+	}
+	command, _, err := newCommand().Find(arguments([]string{"/usr/bin/gather"}))
+	if err != nil || command.Name() != "gather" {
+		t.Fatalf("it runs %s, error %v", command.Name(), err)
+	}
+	if flag := command.Flags().Lookup("dest-dir"); flag.DefValue != "/must-gather" {
+		t.Errorf("it writes to %s", flag.DefValue)
 	}
 }
 

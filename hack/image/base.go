@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -45,5 +46,36 @@ func (b base) on(p v1.Platform) (v1.Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the base image BASE=%s has %w", b.source, err)
 	}
+	if b.name == "" { // what comes from a registry is compared with its digest on the way
+		if err := intact(found.Image); err != nil {
+			return nil, fmt.Errorf("the base image BASE=%s: %w", b.source, err)
+		}
+	}
 	return found.Image, nil
+}
+
+// intact checks that all layers of an image in a folder are there, with their digests.
+func intact(image v1.Image) error {
+	layers, err := image.Layers()
+	if err != nil {
+		return err
+	}
+	for _, l := range layers {
+		want, err := l.Digest()
+		if err != nil {
+			return err
+		}
+		content, err := l.Compressed()
+		if err != nil {
+			return fmt.Errorf("layer %s: %w", want, err)
+		}
+		got, _, err := v1.SHA256(content)
+		if err := errors.Join(err, content.Close()); err != nil {
+			return fmt.Errorf("layer %s: %w", want, err)
+		}
+		if got != want {
+			return fmt.Errorf("layer %s is damaged, it has the digest %s: copy the image again", want, got)
+		}
+	}
+	return nil
 }

@@ -93,9 +93,16 @@ func archive(w io.Writer, files []file, modified time.Time) error {
 		}
 	}
 	for _, f := range slices.SortedFunc(slices.Values(files), func(a, b file) int { return cmp.Compare(a.path, b.path) }) {
-		if err := t.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: f.path, Mode: f.mode, Size: f.size,
-			ModTime: modified, Format: tar.FormatUSTAR}); err != nil {
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: f.path, Mode: f.mode, Size: f.size, ModTime: modified,
+			Format: tar.FormatUSTAR}
+		if f.link != "" {
+			header.Typeflag, header.Linkname = tar.TypeSymlink, f.link
+		}
+		if err := t.WriteHeader(header); err != nil {
 			return err
+		}
+		if f.link != "" {
+			continue
 		}
 		content, err := f.content()
 		if err != nil {

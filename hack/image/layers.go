@@ -18,6 +18,7 @@ import (
 // Where things are in the image. deploy/deployment.yaml gives the payload's folder to the operator.
 const (
 	operatorPath     = "usr/bin/wmco"
+	gatherPath       = "usr/bin/gather" // oc adm must-gather runs it
 	payloadPath      = "payload"
 	certificatesPath = "etc/ssl/certs/ca-certificates.crt" // the first place in which Go looks
 )
@@ -30,10 +31,11 @@ type layer struct {
 	compressed bool
 }
 
-// file is one regular file. Its owner is root, as for all files of the image, and everybody may read it: OpenShift runs
-// the operator as a user of its own choice.
+// file is one regular file, or a symbolic link. Its owner is root, as for all files of the image, and everybody may read
+// it: OpenShift runs the operator as a user of its own choice.
 type file struct {
 	path    string
+	link    string // of a symbolic link: where it leads
 	mode    int64
 	size    int64
 	content func() (io.ReadCloser, error)
@@ -81,9 +83,11 @@ func filesIn(directory string, names []string) ([]file, error) {
 	return files, nil
 }
 
+// operatorLayer also has the link by which the operator is started as its subcommand gather.
 func operatorLayer(o operator) (layer, error) {
 	f, err := fileAt(o.file, operatorPath, 0o755)
-	return layer{what: "the operator " + o.version, files: []file{f}}, err
+	gather := file{path: gatherPath, link: path.Base(operatorPath), mode: 0o777}
+	return layer{what: "the operator " + o.version, files: []file{f, gather}}, err
 }
 
 func fileAt(source, target string, mode int64) (file, error) {

@@ -58,6 +58,20 @@ func damage(t *testing.T, o *options) {
 	must(t, os.WriteFile(files[0], data, 0o644))
 }
 
+// layerOfBase has the image built on a base in a folder, and returns the file of a layer of it.
+func layerOfBase(t *testing.T, o *options) string {
+	t.Helper()
+	o.base = filepath.Join(t.TempDir(), "base")
+	path, err := layout.Write(o.base, empty.Index)
+	must(t, err)
+	must(t, path.AppendIndex(index(t, amd64, arm64)))
+	layers, err := someBase(t, amd64).Layers()
+	must(t, err)
+	digest, err := layers[0].Digest()
+	must(t, err)
+	return filepath.Join(o.base, "blobs", digest.Algorithm, digest.Hex)
+}
+
 // Each sentence says what is wrong and what to do.
 func TestBadInputIsRefusedInOneSentence(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -109,6 +123,11 @@ func TestBadInputIsRefusedInOneSentence(t *testing.T) {
 			must(t, err)
 			must(t, path.AppendIndex(index(t, amd64)))
 		}, want: []string{"no image for linux/arm64", "it has linux/amd64"}},
+		"a base without one of its layers": {change: func(t *testing.T, o *options) {
+			must(t, os.Remove(layerOfBase(t, o)))
+		}, want: []string{"BASE=", "layer sha256:", "no such file"}},
+		"a base with a damaged layer": {change: func(t *testing.T, o *options) { write(t, layerOfBase(t, o), "damaged") },
+			want: []string{"BASE=", "is damaged", "copy the image again"}},
 		"a base in a registry that does not answer": {change: func(t *testing.T, o *options) {
 			o.base = nobody(t) + "/base:9"
 		}, want: []string{"BASE=", "connection refused"}},

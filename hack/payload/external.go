@@ -63,8 +63,8 @@ func refuseMissing(components []Component, brought map[string]External, allowed 
 	for _, c := range components {
 		_, is := brought[c.Name]
 		if c.External != "" && !is && !slices.Contains(allowed, c.Name) {
-			return fmt.Errorf("component %s (%s) is not built from a Go module: give RELEASE=<release image of OpenShift> or "+
-				"EXTERNAL=<list>, see docs/payload.md, or go on without it with ALLOW_MISSING=%s", c.Name, c.External, c.Name)
+			return fmt.Errorf("component %s (%s) is not built from a Go module: give RELEASE=<release image of OpenShift>, "+
+				"EXTERNAL=<list> or SOURCE=<sources>, see docs/payload.md, or go on without it with ALLOW_MISSING=%s", c.Name, c.External, c.Name)
 		}
 	}
 	return nil

@@ -27,6 +27,8 @@ type options struct {
 	external       string
 	release        string
 	mirrors        string
+	source         string
+	sourceSum      string
 	allowMissing   string
 	previous       string
 	wine           string
@@ -51,6 +53,9 @@ func parseFlags(arguments []string) (options, error) {
 	flags.StringVar(&o.release, "release", "",
 		"release `image` of OpenShift that has the external components: a reference, or a folder with an OCI layout")
 	flags.StringVar(&o.mirrors, "mirrors", "", "`file` with an ImageDigestMirrorSet for the images of -release")
+	flags.StringVar(&o.source, "source", "",
+		"`folder` or archive with the sources of OVN-Kubernetes, to build the external component from")
+	flags.StringVar(&o.sourceSum, "source-sum", "", "`sum` that -source must have")
 	flags.StringVar(&o.allowMissing, "allow-missing", "",
 		"`names` of external components that the payload need not have, with spaces between")
 	flags.StringVar(&o.previous, "previous", "", "`folders` of earlier payloads to make patches from, with spaces between")
@@ -102,6 +107,9 @@ func run(ctx context.Context, o options, log io.Writer) error {
 	build := payload.Build{Version: o.version, WindowBytes: windowBytes, Compress: true,
 		Components: []payload.Source{agent}, Earlier: earlier}
 	builder := newBuilder(ctx, o, log)
+	if err := compareFlags(ctx, builder, table.Components, externals); err != nil {
+		return err
+	}
 	var all []Built
 	for _, c := range table.Components {
 		external, brought := externals[c.Name]
@@ -128,7 +136,10 @@ func bring(ctx context.Context, o options, table Table, log io.Writer) (map[stri
 	if err != nil {
 		return nil, err
 	}
-	return externals, fromRelease(ctx, o, table, externals, log)
+	if err := fromRelease(ctx, o, table, externals, log); err != nil {
+		return nil, err
+	}
+	return externals, fromSource(ctx, o, table, externals, log)
 }
 
 // buildExecutables builds and checks some executables, as a payload has them.
@@ -156,7 +167,8 @@ func buildExecutables(ctx context.Context, builder Builder, components []Compone
 func (c Component) reasonOfAbsence() string {
 	if c.External != "" {
 		return fmt.Sprintf("%s (%s) is not built from a Go module, and nobody brought it when the payload was built: build it with "+
-			"`make payload RELEASE=image` or `make payload EXTERNAL=list`, see docs/payload.md", c.External, strings.Join(c.Files, ", "))
+			"`make payload RELEASE=image`, `make payload EXTERNAL=list` or `make payload SOURCE=sources`, see docs/payload.md",
+			c.External, strings.Join(c.Files, ", "))
 	}
 	return "the payload was built for other components only: build it with `make payload`, for all"
 }

@@ -28,7 +28,11 @@ type Component struct {
 	// Files are the names of an external component's files.
 	Files []string `json:"files,omitempty"`
 	// Release says where an OpenShift release has an external component.
-	Release     *InRelease   `json:"release,omitempty"`
+	Release *InRelease `json:"release,omitempty"`
+	// InSource says where a source tree has it.
+	InSource *InSource `json:"source,omitempty"`
+	// Flags are those that nodes give to the files of an external component, without dashes.
+	Flags       []string     `json:"flags,omitempty"`
 	Executables []Executable `json:"executables,omitempty"`
 }
 
@@ -38,6 +42,12 @@ type InRelease struct {
 	Folder string `json:"folder"` // in the image
 	// Program is the last part of the main package that the files are built from.
 	Program string `json:"program"`
+}
+
+// InSource is where a source tree has the program of a component.
+type InSource struct {
+	Folder  string `json:"folder"`  // of its Go module
+	Package string `json:"package"` // the main package, in that folder
 }
 
 // Executable is one program with its build settings.
@@ -90,6 +100,10 @@ func (t Table) validate() error {
 		}
 		if r := c.Release; r != nil && (c.External == "" || r.Image == "" || r.Folder == "" || r.Program == "") {
 			faults = append(faults, fmt.Errorf("component %s: release needs image, folder and program, of an external component",
+				c.Name))
+		}
+		if s := c.InSource; s != nil && (len(c.Files) != 1 || s.Folder == "" || s.Package == "") {
+			faults = append(faults, fmt.Errorf("component %s: source needs folder and package, of an external component with one file",
 				c.Name))
 		}
 		for _, e := range c.Executables {

@@ -25,6 +25,9 @@ const (
 // pack writes a folder as an archive. The same files give the same bytes: files are in the order of their names, and neither
 // times nor owners are kept.
 func pack(folder, archive string) error {
+	if _, err := os.Stat(folder); err != nil {
+		return fmt.Errorf("pack %s: %w: `make release` builds it", folder, err)
+	}
 	file, err := os.Create(archive)
 	if err != nil {
 		return err
@@ -41,7 +44,7 @@ func pack(folder, archive string) error {
 		return add(w, path, filepath.ToSlash(name))
 	})
 	if err := errors.Join(err, w.Close(), file.Close()); err != nil {
-		return fmt.Errorf("pack %s: %w: `make release` builds it", folder, err)
+		return fmt.Errorf("pack %s: %w", folder, err)
 	}
 	return nil
 }

@@ -2,10 +2,13 @@ package nodespec
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 
 	"github.com/windows-machine-config/wmco/internal/host"
 )
@@ -52,6 +55,42 @@ func TestHybridOverlay(t *testing.T) {
 			t.Errorf("it has %d", len(environment))
 		}
 	})
+}
+
+// `make payload` looks for these flags in the program that it gets.
+func TestThePayloadKnowsTheFlagsOfTheHybridOverlay(t *testing.T) {
+	data, err := os.ReadFile("../../payload/components.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table struct {
+		Components []struct {
+			Name  string
+			Flags []string
+		}
+	}
+	if err := yaml.Unmarshal(data, &table); err != nil {
+		t.Fatal(err)
+	}
+	var known []string
+	for _, c := range table.Components {
+		if c.Name == ServiceHybridOverlay {
+			known = slices.Sorted(slices.Values(c.Flags))
+		}
+	}
+	in := testInputs()
+	port := int32(9898)
+	in.Cluster.Network.VXLANPort, in.Debug = &port, true
+	var given []string
+	for _, word := range wordsOf(t, mustMake(t, in), ServiceHybridOverlay) {
+		if flag, is := strings.CutPrefix(word, "--"); is {
+			name, _, _ := strings.Cut(flag, "=")
+			given = append(given, name)
+		}
+	}
+	if slices.Sort(given); !slices.Equal(given, known) {
+		t.Errorf("nodes give it %q, and the table has %q", given, known)
+	}
 }
 
 // endpointPolicyOfHCN and the settings below are as in hcnpolicy.go of github.com/Microsoft/hcsshim/hcn, which builds

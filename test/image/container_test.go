@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -24,13 +25,14 @@ import (
 // containerVariable holds the description of the container in its first process.
 const containerVariable = "WMCO_TEST_CONTAINER"
 
-// container describes a container to its first process.
+// container is how a container is run.
 type container struct {
-	Root     string // the unpacked image
+	Root     string // the unpacked image, if it is run from its layers
 	ReadOnly bool
 	User     int
-	Args     []string // with the entry point
-	Env      []string
+	Entry    []string
+	Args     []string
+	Env      []string // with the image's own
 	Dir      string
 	Mounts   []mount
 }
@@ -41,10 +43,14 @@ type mount struct {
 	ReadOnly       bool
 }
 
-// start starts the container in user and mount namespaces: as its user, without rights, seeing nothing but the image
+// layers run the image from its layers, without a container engine: they are unpacked into the folder.
+type layers struct{ folder string }
+
+// start starts the container in user, mount and process namespaces: as its user, without rights, seeing nothing but the image
 // and its mounts.
-func (c container) start(t *testing.T, log *bytes.Buffer) *exec.Cmd {
+func (l layers) start(t *testing.T, c container, log *bytes.Buffer) running {
 	t.Helper()
+	c.Root = l.folder
 	for _, m := range c.Mounts {
 		if err := os.MkdirAll(filepath.Join(c.Root, m.Target), 0o755); err != nil {
 			t.Fatal(err)
@@ -62,7 +68,7 @@ func (c container) start(t *testing.T, log *bytes.Buffer) *exec.Cmd {
 	process.Env = []string{containerVariable + "=" + string(description)}
 	process.Stdout, process.Stderr = log, log
 	process.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNS,
+		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: c.User, HostID: os.Geteuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: c.User, HostID: os.Getegid(), Size: 1}},
 		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT}, // to mount; see enterContainer
@@ -71,7 +77,7 @@ func (c container) start(t *testing.T, log *bytes.Buffer) *exec.Cmd {
 	if err := process.Start(); err != nil {
 		t.Fatalf("start a container: %v", err)
 	}
-	return process
+	return running{Cmd: process, pid: func() int { return process.Process.Pid }}
 }
 
 // enterContainer turns this process into the container's. It returns only if that fails.
@@ -105,7 +111,8 @@ func enterContainer(description string) error {
 		unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)); err != nil {
 		return fmt.Errorf("give up all rights: %w", err)
 	}
-	return fmt.Errorf("run %q: %w", c.Args, syscall.Exec(c.Args[0], c.Args, c.Env))
+	args := append(slices.Clone(c.Entry), c.Args...)
+	return fmt.Errorf("run %q: %w", args, syscall.Exec(args[0], args, c.Env))
 }
 
 func bind(source, target string, readOnly bool) error {
@@ -158,6 +165,9 @@ func unpackFile(path string, header *tar.Header, content io.Reader) error {
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
+	}
+	if header.Typeflag == tar.TypeSymlink {
+		return os.Symlink(header.Linkname, path)
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, header.FileInfo().Mode().Perm())
 	if err != nil {

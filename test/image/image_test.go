@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,8 +14,7 @@ import (
 	"testing"
 	"time"
 
-	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/layout"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,60 +24,12 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-// writeImage writes the image of the operator that `make build` has built, with the lab's payload, and opens it.
-func writeImage(t *testing.T, version string) (image v1.Image, payloadDir string) {
-	t.Helper()
-	folder := t.TempDir()
-	payloadDir = filepath.Join(folder, "payload")
-	agent := filepath.Join(root, "build/wicd.exe")
-	if _, err := payload.Generate(payloadDir, agent, version, payload.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	output := filepath.Join(folder, "image")
-	printed, err := command(t.Context(), nil, os.Getenv(imageProgram), "-operator", "linux/"+runtime.GOARCH+"=build/wmco",
-		"-payload", payloadDir, "-agent", "build/wicd.exe", "-version", version, "-output", output)
-	if err != nil {
-		t.Fatalf("%v: %s", err, printed)
-	}
-	path, err := layout.FromPath(output)
-	if err != nil {
-		t.Fatal(err)
-	}
-	outer, err := path.ImageIndex()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return firstImage(t, outer), payloadDir
-}
-
-// firstImage returns the first image of the first index in an index.
-func firstImage(t *testing.T, outer v1.ImageIndex) v1.Image {
-	t.Helper()
-	manifest, err := outer.IndexManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	first := manifest.Manifests[0]
-	if first.MediaType.IsIndex() {
-		inner, err := outer.ImageIndex(first.Digest)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return firstImage(t, inner)
-	}
-	image, err := outer.Image(first.Digest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return image
-}
-
 // The image is started with exactly the arguments, variables, volumes and rights of the Deployment that is on the
 // cluster, until a host is a node. R-017
 func TestStoryTheImageRunsAsOnACluster(t *testing.T) {
 	version := operatorVersion(t)
-	image, payloadDir := writeImage(t, version)
-	r := bootLab(t, payloadDir, version)
+	written := writeImage(t, contents{version: version, agent: filepath.Join(root, "build/wicd.exe")})
+	r := bootLab(t, written.payload, version)
 	printed, err := makeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:dev")
 	if err != nil {
 		t.Fatalf("%v: %s", err, printed)
@@ -90,45 +40,7 @@ func TestStoryTheImageRunsAsOnACluster(t *testing.T) {
 			t.Errorf("it is %s", got)
 		}
 	})
-	t.Run("a flag that the operator does not know ends it", func(t *testing.T) {
-		wrong := pod.DeepCopy()
-		wrong.Containers[0].Args[0] = strings.Replace(wrong.Containers[0].Args[0], "--payload-dir", "--payload-dri", 1)
-		var log bytes.Buffer
-		process := containerOf(t, r, image, *wrong).start(t, &log)
-		if err := process.Wait(); err == nil || !strings.Contains(log.String(), "unknown flag: --payload-dri") {
-			t.Errorf("it ends with %v, and says %s", err, log.String())
-		}
-	})
-	var log bytes.Buffer
-	container := containerOf(t, r, image, pod)
-	start := time.Now()
-	process := container.start(t, &log)
-	ended := make(chan error, 1)
-	go func() { ended <- process.Wait() }()
-	await(t, ended, probe(t, pod.Containers[0], pod.Containers[0].ReadinessProbe), &log)
-	t.Logf("ready after %s", time.Since(start))
-	t.Run("it has no rights on its machine", func(t *testing.T) { hasNoRights(t, process.Process.Pid) })
-	if err := r.CreateKey(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.ListHosts(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), rigtest.Patience)
-	defer cancel()
-	failure := r.WaitReady(ctx)
-	t.Run("the operator is not taken away while it has a host", func(t *testing.T) {
-		printed, err := makeTarget(t.Context(), r, "undeploy")
-		if err == nil || !strings.Contains(printed, "docs/uninstall.md") {
-			t.Errorf("error %v: %s", err, printed)
-		}
-	})
-	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Error(err)
-	}
-	if err := <-ended; err != nil || failure != nil {
-		t.Fatalf("the host: %v, the operator's end: %v; it said:\n%s", failure, err, log.String())
-	}
+	makesANode(t, r, written, layers{unpack(t, written.image)}, pod)
 	t.Run("and then all of it goes, if that is forced", func(t *testing.T) { undeploys(t, r) })
 	t.Run("the manifests install it without make, too", func(t *testing.T) {
 		self, environment, err := asKubectl(r)
@@ -142,6 +54,51 @@ func TestStoryTheImageRunsAsOnACluster(t *testing.T) {
 			t.Errorf("the operator gets %q", got)
 		}
 	})
+}
+
+// makesANode starts the operator of the Deployment's pod, until the only host is a node, and ends it.
+func makesANode(t *testing.T, r *rig.Rig, w written, containers engine, pod corev1.PodSpec) {
+	t.Helper()
+	t.Run("a flag that the operator does not know ends it", func(t *testing.T) {
+		wrong := pod.DeepCopy()
+		wrong.Containers[0].Args[0] = strings.Replace(wrong.Containers[0].Args[0], "--payload-dir", "--payload-dri", 1)
+		var log bytes.Buffer
+		process := containers.start(t, containerOf(t, r, w.image, *wrong), &log)
+		if err := process.Wait(); err == nil || !strings.Contains(log.String(), "unknown flag: --payload-dri") {
+			t.Errorf("it ends with %v, and says %s", err, log.String())
+		}
+	})
+	var log bytes.Buffer
+	container := containerOf(t, r, w.image, pod)
+	start := time.Now()
+	process := containers.start(t, container, &log)
+	ended := make(chan error, 1)
+	go func() { ended <- process.Wait() }()
+	await(t, ended, probe(t, pod.Containers[0], pod.Containers[0].ReadinessProbe), &log)
+	t.Logf("ready after %s", time.Since(start))
+	t.Run("it has no rights on its machine", func(t *testing.T) { hasNoRights(t, process.pid()) })
+	if err := r.CreateKey(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.ListHosts(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), rigtest.Patience)
+	defer cancel()
+	failure := r.WaitReady(ctx)
+	t.Run("oc adm must-gather gets what a support case needs", func(t *testing.T) { isGathered(t, r, containers, container) })
+	t.Run("the operator is not taken away while it has a host", func(t *testing.T) {
+		printed, err := makeTarget(t.Context(), r, "undeploy")
+		if err == nil || !strings.Contains(printed, "docs/uninstall.md") {
+			t.Errorf("error %v: %s", err, printed)
+		}
+	})
+	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; err != nil || failure != nil {
+		t.Fatalf("the host: %v, the operator's end: %v; it said:\n%s", failure, err, log.String())
+	}
 }
 
 // undeploys takes the operator away, and demands that nothing of it stays.

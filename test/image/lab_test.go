@@ -22,8 +22,9 @@ import (
 
 const (
 	root = "../.."
-	// imageProgram names the program of hack/image to the tests.
-	imageProgram = "WMCO_TEST_IMAGE_PROGRAM"
+	// imageProgram and releaseProgram name the programs of hack/image and hack/release to the tests.
+	imageProgram   = "WMCO_TEST_IMAGE_PROGRAM"
+	releaseProgram = "WMCO_TEST_RELEASE_PROGRAM"
 	// The API server of the lab, in the network of the tests.
 	apiAddress = "10.9.255.254"
 	apiPort    = "6443"
@@ -45,7 +46,7 @@ func TestMain(m *testing.M) {
 
 func testMain(m *testing.M) int {
 	if !namespace.Inside() {
-		remove, err := buildImageProgram()
+		remove, err := buildPrograms()
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
@@ -59,21 +60,21 @@ func testMain(m *testing.M) int {
 	}, func() int { return rigtest.Main(m) })
 }
 
-// buildImageProgram builds it outside of the tests' network, from which no module can be fetched.
-func buildImageProgram() (remove func(), err error) {
+// buildPrograms builds them outside of the tests' network, from which no module can be fetched.
+func buildPrograms() (remove func(), err error) {
 	folder, err := os.MkdirTemp("", "wmco-test-image-")
 	if err != nil {
 		return nil, err
 	}
 	remove = func() { _ = os.RemoveAll(folder) }
-	program := filepath.Join(folder, "image")
-	build := exec.Command("go", "build", "-o", program, "./hack/image")
+	build := exec.Command("go", "build", "-o", folder, "./hack/image", "./hack/release")
 	build.Dir = root
 	if printed, err := build.CombinedOutput(); err != nil {
 		remove()
-		return nil, fmt.Errorf("build hack/image: %w: %s", err, printed)
+		return nil, fmt.Errorf("build hack/image and hack/release: %w: %s", err, printed)
 	}
-	return remove, errors.Join(os.Setenv(imageProgram, program))
+	return remove, errors.Join(os.Setenv(imageProgram, filepath.Join(folder, "image")),
+		os.Setenv(releaseProgram, filepath.Join(folder, "release")))
 }
 
 // bootLab boots a control plane with one host, which is not listed.

@@ -55,10 +55,10 @@ func containerOf(t *testing.T, r *rig.Rig, image v1.Image, pod corev1.PodSpec) c
 		t.Fatalf("the manifest leaves open what the container may do: %+v, %+v", s, all)
 	}
 	c := container{
-		Root: unpack(t, image), ReadOnly: *s.ReadOnlyRootFilesystem, User: imageUser(t, config.Config),
-		Args: append(append([]string{}, entry...), spec.Args...), Dir: config.Config.WorkingDir,
+		ReadOnly: *s.ReadOnlyRootFilesystem, User: imageUser(t, config.Config), Entry: entry, Args: spec.Args,
+		Dir:    config.Config.WorkingDir,
 		Env:    append(append([]string{}, config.Config.Env...), variables(t, r, spec)...),
-		Mounts: []mount{{Source: credentials(t, r, pod.ServiceAccountName), Target: tokens, ReadOnly: true}},
+		Mounts: []mount{{Source: credentials(t, r, r.Namespace(), pod.ServiceAccountName), Target: tokens, ReadOnly: true}},
 	}
 	for _, m := range spec.VolumeMounts {
 		c.Mounts = append(c.Mounts, mount{Source: volume(t, pod, m.Name), Target: m.MountPath, ReadOnly: m.ReadOnly})
@@ -66,14 +66,20 @@ func containerOf(t *testing.T, r *rig.Rig, image v1.Image, pod corev1.PodSpec) c
 	return c
 }
 
-// variables are the container's own, and those by which a pod finds the API server.
-func variables(t *testing.T, r *rig.Rig, spec corev1.Container) []string {
+// apiServer are the variables by which a pod finds the API server.
+func apiServer(t *testing.T, r *rig.Rig) []string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(strings.TrimPrefix(r.Config.Host, "https://"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := []string{"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port}
+	return []string{"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port}
+}
+
+// variables are the container's own, and those by which a pod finds the API server.
+func variables(t *testing.T, r *rig.Rig, spec corev1.Container) []string {
+	t.Helper()
+	all := apiServer(t, r)
 	for _, v := range spec.Env {
 		value := v.Value
 		if from := v.ValueFrom; from != nil {
@@ -97,22 +103,32 @@ func volume(t *testing.T, pod corev1.PodSpec, name string) string {
 		if v.EmptyDir == nil && (v.Secret == nil || v.Secret.Optional == nil || !*v.Secret.Optional) {
 			t.Fatalf("the test does not know the volume %s", name)
 		}
-		return t.TempDir()
+		return writable(t)
 	}
 	t.Fatalf("the pod has no volume %s", name)
 	return ""
 }
 
-// credentials writes what a pod gets of its ServiceAccount.
-func credentials(t *testing.T, r *rig.Rig, account string) string {
+// writable returns a folder that every user may write to, as a kubelet makes an empty volume.
+func writable(t *testing.T) string {
 	t.Helper()
-	config, err := r.Cluster().ServiceAccountConfig(t.Context(), r.Namespace(), account)
+	folder := t.TempDir()
+	if err := os.Chmod(folder, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+// credentials writes what a pod gets of its ServiceAccount.
+func credentials(t *testing.T, r *rig.Rig, namespace, account string) string {
+	t.Helper()
+	config, err := r.Cluster().ServiceAccountConfig(t.Context(), namespace, account)
 	if err != nil {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
 	for name, content := range map[string]string{"token": config.BearerToken, "ca.crt": string(config.CAData),
-		"namespace": r.Namespace()} {
+		"namespace": namespace} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o644); err != nil {
 			t.Fatal(err)
 		}

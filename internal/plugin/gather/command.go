@@ -41,8 +41,17 @@ type gatherer struct {
 	nodes map[string]corev1.Node
 }
 
-// New returns the command.
-func New(a *access.Access) *cobra.Command {
+// New returns the command of kubectl windows.
+func New(a *access.Access) *cobra.Command { return newCommand(a, "") }
+
+// NewInPod returns the command for a pod: it writes into a directory that is copied out of the pod.
+func NewInPod(a *access.Access, directory string) *cobra.Command {
+	inPod := newCommand(a, directory)
+	inPod.Short, inPod.Example = "Collect what a support case needs into "+directory+", for oc adm must-gather", ""
+	return inPod
+}
+
+func newCommand(a *access.Access, directory string) *cobra.Command {
 	c := &command{Access: a}
 	cobraCommand := &cobra.Command{
 		Use:   "gather [NAME...]",
@@ -64,7 +73,7 @@ listed in gaps.txt, and ends nothing.`,
 	}
 	flags := cobraCommand.Flags()
 	flags.StringVar(&c.file, "file", "", "the archive to write (default: windows-gather-<time>.tar.gz)")
-	flags.StringVar(&c.directory, "dest-dir", "", "directory to write files into, instead of an archive")
+	flags.StringVar(&c.directory, "dest-dir", directory, "directory to write files into, instead of an archive")
 	flags.DurationVar(&c.timeout, "host-timeout", 20*time.Second, "how long the logs of one host may take")
 	cobraCommand.MarkFlagsMutuallyExclusive("file", "dest-dir")
 	return cobraCommand
@@ -127,7 +136,7 @@ func (c *command) connect() (*gatherer, kubernetes.Interface, error) {
 
 // open opens what is written to, and returns its name.
 func (c *command) open(g *gatherer) (string, error) {
-	if c.directory != "" {
+	if c.directory != "" && c.file == "" {
 		if err := os.MkdirAll(c.directory, 0o750); err != nil {
 			return "", err
 		}

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/internal/plugin/access"
+	"github.com/windows-machine-config/wmco/internal/plugin/gather"
+)
+
+// gatherName is the name of the subcommand. The image has the program under this name too, because oc adm must-gather
+// runs /usr/bin/gather.
+const gatherName = "gather"
+
+// gatheredDirectory is the directory that oc adm must-gather copies.
+const gatheredDirectory = "/must-gather"
+
+// newGatherCommand returns kubectl windows gather, which writes to the directory that oc adm must-gather copies.
+func newGatherCommand() *cobra.Command {
+	a := access.New(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, clock.RealClock{})
+	command := gather.NewInPod(a, gatheredDirectory)
+	a.AddFlags(command)
+	return command
+}
+
+// arguments returns the arguments of the command: of the program that is called gather, the subcommand is the first.
+func arguments(process []string) []string {
+	if filepath.Base(process[0]) == gatherName {
+		return append([]string{gatherName}, process[1:]...)
+	}
+	return process[1:]
+}

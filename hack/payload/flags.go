@@ -1,0 +1,65 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+)
+
+// compareFlags checks that the programs of external components know the flags that nodes give them: another release of one
+// might not, and no node would become Ready. It adds to each component how that was shown.
+func compareFlags(ctx context.Context, b Builder, components []Component, externals map[string]External) error {
+	for _, c := range components {
+		e, brought := externals[c.Name]
+		if !brought || len(c.Flags) == 0 {
+			continue
+		}
+		for _, f := range e.Files {
+			how, err := knowsFlags(ctx, b, f.File, c.Flags)
+			if err != nil {
+				return fmt.Errorf("component %s: %s of version %s %w: this version of the operator needs another one", c.Name,
+					f.File, e.Version, err)
+			}
+			e.how += "; " + how
+		}
+		externals[c.Name] = e
+	}
+	return nil
+}
+
+// knowsFlags asks a program for its help, where programs can be run. Elsewhere it looks for the names in the executable:
+// one that does not contain a name does not have the flag.
+func knowsFlags(ctx context.Context, b Builder, file string, flags []string) (how string, err error) {
+	reason := b.NoAsker
+	if b.Asker != nil {
+		help, err := b.Asker.Ask(ctx, file, []string{"--help"})
+		if strings.Contains(help, "--help") { // it has answered, whatever its status is
+			return "its help under Wine lists all flags that nodes give it", lacks(flags, func(name string) bool {
+				return regexp.MustCompile(`(^|[\s,])-{1,2}` + regexp.QuoteMeta(name) + `(\s|,|=|$)`).MatchString(help)
+			})
+		}
+		reason = fmt.Errorf("it gave no help under Wine (%v): %s", err, lastLine(help))
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	how = fmt.Sprintf("the names of all flags that nodes give it are in the executable; it was not asked for its help: %v", reason)
+	return how, lacks(flags, func(name string) bool { return bytes.Contains(content, []byte(name)) })
+}
+
+func lacks(flags []string, has func(name string) bool) error {
+	var missing []string
+	for _, name := range flags {
+		if !has(name) {
+			missing = append(missing, "--"+name)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("does not have the flags %s, which nodes give it", strings.Join(missing, " "))
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+// Package sourcetree copies a part of a source tree out of a checkout, or out of an archive of one.
+package sourcetree
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// Copy copies the regular files below a folder of a source tree to a new directory. The tree is a directory, or a tar
+// file, compressed with gzip or not. In an archive the folder may lie in another one, as the servers of Git make it. Both
+// give the same files. Links are left out, as from Go's modules.
+func Copy(source, folder, to string) error {
+	info, err := os.Stat(source)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(to) // nothing is written outside of it
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	w := writer{root: root}
+	if info.IsDir() {
+		err = w.directory(filepath.Join(source, filepath.FromSlash(folder)))
+	} else {
+		err = w.archive(source, folder)
+	}
+	if err == nil && w.files == 0 {
+		err = fmt.Errorf("it has no folder %s with files in it", folder)
+	}
+	return err
+}
+
+type writer struct {
+	root  *os.Root
+	files int
+}
+
+func (w *writer) directory(from string) error {
+	return filepath.WalkDir(from, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		below, err := filepath.Rel(from, name)
+		if err != nil {
+			return err
+		}
+		file, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		return w.write(filepath.ToSlash(below), file)
+	})
+}
+
+func (w *writer) archive(name, folder string) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	stream, err := uncompressed(file)
+	if err != nil {
+		return fmt.Errorf("it is no archive: %w", err)
+	}
+	for reader := tar.NewReader(stream); ; {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("it is no tar file that can be read to its end: %w", err)
+		}
+		below, is := inside(header.Name, folder)
+		if !is || header.Typeflag != tar.TypeReg {
+			continue
+		}
+		if err := w.write(below, reader); err != nil {
+			return err
+		}
+	}
+}
+
+// inside returns the name of an archive's entry in a folder, which is at the top or one level below.
+func inside(name, folder string) (below string, is bool) {
+	name = strings.TrimPrefix(name, "./")
+	if below, is = strings.CutPrefix(name, folder+"/"); is {
+		return below, true
+	}
+	_, rest, _ := strings.Cut(name, "/")
+	return strings.CutPrefix(rest, folder+"/")
+}
+
+func uncompressed(file io.Reader) (io.Reader, error) {
+	buffered := bufio.NewReader(file)
+	if magic, err := buffered.Peek(2); err != nil || !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		return buffered, err
+	}
+	return gzip.NewReader(buffered)
+}
+
+func (w *writer) write(name string, content io.Reader) error {
+	w.files++
+	if err := w.root.MkdirAll(filepath.FromSlash(path.Dir(name)), 0o755); err != nil {
+		return err
+	}
+	file, err := w.root.OpenFile(filepath.FromSlash(name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, content)
+	return errors.Join(err, file.Close())
+}

@@ -1,0 +1,29 @@
+package image
+
+import (
+	"bytes"
+	"os/exec"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// engine runs containers of one image.
+type engine interface {
+	start(t *testing.T, c container, log *bytes.Buffer) running
+}
+
+// running is a program that ends with the container, and hands signals on to it.
+type running struct {
+	*exec.Cmd
+	pid func() int // of the container's first process
+}
+
+// layoutOf is an image, and the layout that it is in under its tag.
+type layoutOf struct {
+	image       v1.Image
+	folder, tag string
+}
+
+// reference is the image's name for podman and skopeo.
+func (l layoutOf) reference() string { return "oci:" + l.folder + ":" + l.tag }

@@ -1,0 +1,113 @@
+package image
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	product "github.com/windows-machine-config/wmco/internal/payload"
+	"github.com/windows-machine-config/wmco/lab/payload"
+)
+
+// smallDisk returns a folder on a disk of its own, which is full after a mebibyte.
+func smallDisk(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	if err := unix.Mount("tmpfs", folder, "tmpfs", 0, "size=1m"); err != nil {
+		t.Fatalf("mount a small disk: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(folder, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return folder
+}
+
+func load(t *testing.T, folder string) *product.Payload {
+	t.Helper()
+	p, err := product.Load(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// The image's program runs in the network of the tests, which leads nowhere and has no DNS.
+func TestAnImageThatCannotBeWrittenLeavesNothing(t *testing.T) {
+	payloadDir := filepath.Join(t.TempDir(), "payload")
+	p, err := payload.Generate(payloadDir, "", "12.0.0", payload.Options{SizePercent: 40})
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent := agentIn(t, p)
+	for name, test := range map[string]struct {
+		folder string
+		more   []string
+		want   []string
+	}{
+		"because the disk is full": {smallDisk(t), nil, []string{"no space left on device", "layer"}},
+		"because its base is in a registry, and there is no network": {t.TempDir(), []string{"-base", "registry.example.com/base:9"},
+			[]string{"BASE=registry.example.com/base:9"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			arguments := append([]string{"-operator", "linux/" + runtime.GOARCH + "=build/wmco", "-payload", payloadDir, "-agent", agent,
+				"-version", "12.0.0", "-output", filepath.Join(test.folder, "image")}, test.more...)
+			printed, err := command(t.Context(), nil, os.Getenv(imageProgram), arguments...)
+			if err == nil || strings.Count(printed, "\n") != 1 {
+				t.Errorf("error %v; it says:\n%s", err, printed)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(printed, want) {
+					t.Errorf("it says %s, without %q", printed, want)
+				}
+			}
+			if left, err := os.ReadDir(test.folder); err != nil || len(left) > 0 {
+				t.Errorf("it leaves %v, error %v", left, err)
+			}
+		})
+	}
+}
+
+func TestAnImageThatCannotBePushedStays(t *testing.T) {
+	w := writeImage(t, contents{version: "12.0.0", payload: payload.Options{SizePercent: 5}})
+	printed, err := command(t.Context(), nil, os.Getenv(imageProgram), "-operator", "linux/"+runtime.GOARCH+"=build/wmco",
+		"-payload", w.payload, "-agent", agentIn(t, load(t, w.payload)), "-version", "12.0.0", "-output", w.folder,
+		"-image", "registry.example.com/wmco:dev")
+	if err == nil || !strings.Contains(printed, "push registry.example.com/wmco:dev") || !strings.Contains(printed, "stays in "+w.folder) {
+		t.Errorf("error %v; it says:\n%s", err, printed)
+	}
+	firstDigest(t, w.folder)
+}
+
+func TestAReleaseOnAFullDiskIsNone(t *testing.T) {
+	w := writeImage(t, contents{version: "12.0.0", payload: payload.Options{SizePercent: 5}})
+	changelog := filepath.Join(t.TempDir(), "CHANGELOG.md")
+	if err := os.WriteFile(changelog, []byte("## 12.0.0\n\n- All.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	disk := smallDisk(t)
+	printed, err := command(t.Context(), nil, os.Getenv(releaseProgram), "-version", "12.0.0", "-changelog", changelog, "-image", w.folder,
+		"-payload", w.payload, "-bundle", "deploy/olm", "-output", disk, "-name", "registry.example.com/wmco:v12.0.0", "-commit", "0")
+	if err == nil || !strings.Contains(printed, "no space left on device") || strings.Count(printed, "\n") != 1 {
+		t.Errorf("error %v; it says:\n%s", err, printed)
+	}
+	if left, err := os.ReadDir(disk); err != nil || len(left) > 0 {
+		t.Errorf("it leaves %v, error %v", left, err)
+	}
+}
+
+func TestAPayloadOnAFullDiskIsNone(t *testing.T) {
+	folder := filepath.Join(smallDisk(t), "payload")
+	_, err := payload.Generate(folder, "", "12.0.0", payload.Options{})
+	if err == nil || !strings.Contains(err.Error(), "no space left on device") {
+		t.Errorf("got error %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(folder, "manifest.json")); err == nil {
+		t.Error("it has a manifest")
+	}
+}

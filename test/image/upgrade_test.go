@@ -1,0 +1,122 @@
+package image
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	labpayload "github.com/windows-machine-config/wmco/lab/payload"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+)
+
+// release is what a node of it shows.
+type release struct {
+	written
+	version, kubelet, exporter string
+}
+
+// makeRelease writes the image of a release: with a program of this version, and an agent, a kubelet and an exporter of
+// their own.
+func makeRelease(t *testing.T, version, kubelet, exporter string) release {
+	t.Helper()
+	folder := t.TempDir()
+	if printed, err := command(t.Context(), []string{"CGO_ENABLED=0"}, "go", "build", "-o", folder, "-ldflags",
+		"-s -w -X main.version="+version, "./cmd/wmco"); err != nil {
+		t.Fatalf("%v: %s", err, printed)
+	}
+	return release{version: version, kubelet: kubelet, exporter: exporter, written: writeImage(t, contents{version: version,
+		operator: filepath.Join(folder, "wmco"), payload: labpayload.Options{SizePercent: 20,
+			Versions: map[string]string{"kubelet": kubelet, "windows_exporter": exporter}}})}
+}
+
+// What a cluster does with a Deployment whose image changes is done by hand: the container of one image ends before the
+// next one begins.
+func TestNodesFollowTheImageToTheNextReleaseAndBack(t *testing.T) {
+	earlier := makeRelease(t, "12.0.0", "v1.36.3", "v0.31.8")
+	later := makeRelease(t, "12.1.0", "v1.36.4", "v0.31.9")
+	r := bootLab(t, earlier.payload, earlier.version)
+	printed, err := makeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:v12.0.0")
+	if err != nil {
+		t.Fatalf("%v: %s", err, printed)
+	}
+	if err := r.CreateKey(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.ListHosts(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var node corev1.Node
+	t.Run("a host joins with the earlier release", func(t *testing.T) { node = follows(t, r, earlier) })
+	t.Run("its node follows to the later one", func(t *testing.T) { isSameNode(t, node, follows(t, r, later)) })
+	t.Run("and back", func(t *testing.T) { isSameNode(t, node, follows(t, r, earlier)) })
+}
+
+// follows runs the image of a release until the only host is a node of it.
+func follows(t *testing.T, r *rig.Rig, of release) (node corev1.Node) {
+	t.Helper()
+	pod := deployment(t, r).Spec.Template.Spec
+	var log bytes.Buffer
+	process := layers{unpack(t, of.image)}.start(t, containerOf(t, r, of.image, pod), &log)
+	ctx, cancel := context.WithTimeout(t.Context(), rigtest.Patience)
+	defer cancel()
+	h := r.Hosts()[0]
+	failure := r.WaitForInstance(ctx, h, "to be Ready with "+of.version, func(i *v1alpha1.WindowsInstance) bool {
+		return rig.IsReady(i) && i.Status.Version == of.version
+	})
+	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	if err := process.Wait(); err != nil || failure != nil {
+		t.Fatalf("the host: %v, the operator's end: %v; it said:\n%s", failure, err, log.String())
+	}
+	if err := r.Client.Get(t.Context(), client.ObjectKey{Name: h.Options.Name}, &node); err != nil {
+		t.Fatal(err)
+	}
+	if got := node.Status.NodeInfo.KubeletVersion; got != of.kubelet {
+		t.Errorf("its kubelet is %s, and the release has %s", got, of.kubelet)
+	}
+	if node.Spec.Unschedulable || node.Annotations["windowsmachineconfig.openshift.io/version"] != of.version {
+		t.Errorf("it is unschedulable: %t, annotations %v", node.Spec.Unschedulable, node.Annotations)
+	}
+	if got := runningVersion(t, h, "windows_exporter.exe"); got != of.exporter {
+		t.Errorf("its exporter is %s, and the release has %s", got, of.exporter)
+	}
+	return node
+}
+
+// isSameNode demands that no Node was deleted and made anew.
+func isSameNode(t *testing.T, before, after corev1.Node) {
+	t.Helper()
+	if before.UID != after.UID {
+		t.Errorf("it was made anew: %s is now %s", before.UID, after.UID)
+	}
+}
+
+// runningVersion returns the version of the program that a process of a host runs.
+func runningVersion(t *testing.T, h *rig.Host, file string) string {
+	t.Helper()
+	for _, p := range h.Machine().RunningProcesses() {
+		if !strings.EqualFold(p.Name, file) {
+			continue
+		}
+		content, err := h.Machine().Drive().ReadFile(p.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := labpayload.ReadExecutable(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.Version
+	}
+	return fmt.Sprintf("of no process %s", file)
+}

@@ -1,0 +1,103 @@
+package image
+
+import (
+	"cmp"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+
+	"github.com/windows-machine-config/wmco/internal/payload"
+	labpayload "github.com/windows-machine-config/wmco/lab/payload"
+)
+
+// contents are what an image is written of.
+type contents struct {
+	version  string
+	operator string // the program; the one that `make build` has built, if none is named
+	agent    string // the program; a stand-in, if none is named
+	payload  labpayload.Options
+	base     string
+}
+
+// written is an image, with the layout that it is in, and its payload.
+type written struct {
+	layoutOf
+	payload string
+}
+
+// writeImage writes an image of the operator with the lab's payload, and opens it.
+func writeImage(t *testing.T, c contents) written {
+	t.Helper()
+	folder := t.TempDir()
+	w := written{payload: filepath.Join(folder, "payload"), layoutOf: layoutOf{folder: filepath.Join(folder, "image"), tag: c.version}}
+	p, err := labpayload.Generate(w.payload, c.agent, c.version, c.payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed, err := command(t.Context(), nil, os.Getenv(imageProgram), "-operator",
+		"linux/"+runtime.GOARCH+"="+cmp.Or(c.operator, "build/wmco"), "-payload", w.payload, "-agent", agentIn(t, p),
+		"-version", c.version, "-base", c.base, "-output", w.folder)
+	if err != nil {
+		t.Fatalf("%v: %s", err, printed)
+	}
+	path, err := layout.FromPath(w.folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outer, err := path.ImageIndex()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.image = firstImage(t, outer)
+	return w
+}
+
+// agentIn writes the agent of a payload into a file.
+func agentIn(t *testing.T, p *payload.Payload) string {
+	t.Helper()
+	agent, err := p.Agent()
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := p.Open(agent.SHA256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer content.Close()
+	data, err := io.ReadAll(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "wicd.exe")
+	if err := os.WriteFile(file, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// firstImage returns the first image of the first index in an index.
+func firstImage(t *testing.T, outer v1.ImageIndex) v1.Image {
+	t.Helper()
+	manifest, err := outer.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := manifest.Manifests[0]
+	if first.MediaType.IsIndex() {
+		inner, err := outer.ImageIndex(first.Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return firstImage(t, inner)
+	}
+	image, err := outer.Image(first.Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return image
+}
