@@ -62,7 +62,6 @@ type Reconciler struct {
 	Line    support.ReleaseLine
 	Cluster ClusterSource
 	Payload *payload.Payload
-	Packer  *payload.Packer
 	Hosts   *remote.Pool
 	// Gate is asked before a node in service is disturbed.
 	Gate disruption.Gate

@@ -78,7 +78,7 @@ func (r *Reconciler) rooms() rooms {
 		Status: a.status, Events: a.events, Specs: a.specs, Changes: a.changes, Clock: r.Clock, Version: r.Version,
 	}
 	a.delivery = delivery.Delivery{
-		Link: a.link, Turn: a.turn, Status: a.status, Events: a.events, Payload: r.Payload, Packer: r.Packer,
+		Link: a.link, Turn: a.turn, Status: a.status, Events: a.events, Payload: r.Payload,
 	}
 	a.signer = certificates.Signer{Clientset: r.Clientset, Clock: r.Clock, Events: a.events, Namespace: r.Namespace}
 	a.rollback = rollback.Rollback{
