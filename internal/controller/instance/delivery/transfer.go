@@ -79,6 +79,11 @@ func (d Delivery) sendArchive(ctx context.Context, s *scope.Scope, step, path st
 	if there, err := s.Connection.Has(ctx, path, archive.Size); there || err != nil {
 		return err
 	}
+	end, err := d.Link.BeginTransfer(ctx, s, step)
+	if err != nil {
+		return err
+	}
+	defer end()
 	d.Status.Progress(ctx, s, step, 0, 0, "")
 	return s.Connection.Send(ctx, path, archive.Reader(), d.Status.Transfer(ctx, s, step))
 }
