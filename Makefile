@@ -151,7 +151,7 @@ undeploy: $(filter build/kubectl,$(CLUSTER_KUBECTL)) ## Remove the operator from
 
 .PHONY: run
 run: build/wmco $(filter build/kubectl,$(CLUSTER_KUBECTL)) ## Run the operator of this checkout on this machine, for the cluster that KUBECONFIG names. NAMESPACE= PAYLOAD=
-	@$(ON_CLUSTER) run build/wmco --payload-dir="$(PAYLOAD)" --cache-dir=build/run-cache --leader-elect=false
+	@$(ON_CLUSTER) run build/wmco --payload-dir="$(PAYLOAD)" --leader-elect=false
 
 ##### The bundle: how the Operator Lifecycle Manager gets the operator.
 

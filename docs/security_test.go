@@ -35,34 +35,36 @@ func testsIn(t *testing.T, path string) []string {
 	return names
 }
 
-// shown returns the tests that the guide says show something, by their files.
-func shown(t *testing.T) map[string][]string {
+// shown returns the tests that a document says show something, by their files.
+func shown(t *testing.T, document string) map[string][]string {
 	t.Helper()
 	tests := map[string][]string{}
 	for _, match := range regexp.MustCompile("\\[`((?:Test|Fuzz)\\w+)`\\]\\(([^)]+)\\)").FindAllStringSubmatch(readText(t,
-		securityGuide), -1) {
+		document), -1) {
 		tests[match[2]] = append(tests[match[2]], match[1])
 	}
 	return tests
 }
 
-func TestWhatTheSecurityGuideSaysIsShownByTestsThatAreThere(t *testing.T) {
-	tests := shown(t)
-	if len(tests) < 5 {
-		t.Fatalf("the guide names tests in %d files", len(tests))
-	}
-	for path, names := range tests {
-		there := testsIn(t, filepath.FromSlash(path))
-		for _, name := range names {
-			if !slices.Contains(there, name) {
-				t.Errorf("%s: there is no test %s in %s", securityGuide, name, path)
+func TestWhatDocumentsSayIsShownByTestsThatAreThere(t *testing.T) {
+	for _, document := range []string{securityGuide, "escaped-bugs.md"} {
+		tests := shown(t, document)
+		if len(tests) < 5 {
+			t.Fatalf("%s names tests in %d files", document, len(tests))
+		}
+		for path, names := range tests {
+			there := testsIn(t, filepath.FromSlash(path))
+			for _, name := range names {
+				if !slices.Contains(there, name) {
+					t.Errorf("%s: there is no test %s in %s", document, name, path)
+				}
 			}
 		}
 	}
 }
 
 func TestEveryAttackIsInTheSecurityGuide(t *testing.T) {
-	tests := shown(t)
+	tests := shown(t, securityGuide)
 	paths, err := filepath.Glob("../test/security/*_test.go")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("%v, %v", paths, err)

@@ -2,9 +2,7 @@ package test
 
 import (
 	"bytes"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -77,7 +75,6 @@ func TestNoSecretIsFoundWhereOthersMayRead(t *testing.T) {
 		for _, h := range r.Hosts() {
 			expectNoneOnHost(t, kept, h)
 		}
-		expectNoneInFolder(t, kept, filepath.Join(r.Dir(), "operator-cache"))
 	}
 	t.Run("while nodes run and hosts fail", look)
 	list(t, r, "instance-2", "instance-3")
@@ -185,16 +182,4 @@ func private(path string, access func(string) host.Access) bool {
 		}
 		path = path[:end]
 	}
-}
-
-func expectNoneInFolder(t *testing.T, kept canary.Secrets, folder string) {
-	t.Helper()
-	must(t, filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		expectNone(t, kept, path, data)
-		return err
-	}))
 }

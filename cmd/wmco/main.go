@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	_ "time/tzdata" // the image has no time zones, and maintenance windows name them
 
@@ -59,7 +58,6 @@ func newCommand() *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&c.PayloadDirectory, "payload-dir", "/payload",
 		"folder with the files that the operator copies to hosts")
-	flags.StringVar(&c.CacheDirectory, "cache-dir", filepath.Join(os.TempDir(), "wmco"), "folder for temporary files")
 	flags.StringVar(&c.MetricsAddress, "metrics-bind-address", "0",
 		`address of the metrics server (HTTPS, for clients that may get /metrics); "0" turns it off`)
 	flags.StringVar(&c.MetricsCertificateDirectory, "metrics-cert-dir", "",

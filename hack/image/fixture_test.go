@@ -78,7 +78,7 @@ func inputs(t *testing.T, with parts) options {
 		}
 	}
 	write(t, o.agent, program("agent "+with.agent))
-	build := payload.Build{Version: testVersion, Compress: true, Components: []payload.Source{
+	build := payload.Build{Version: testVersion, Components: []payload.Source{
 		component(payload.ComponentAgent, testVersion, "wicd.exe", program("agent "+with.agent)),
 		component("kubelet", "v1.36.3", "kubelet.exe", program("kubelet "+with.kubelet)),
 	}}

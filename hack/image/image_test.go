@@ -162,8 +162,8 @@ func TestWhatChangesOftenIsSmallAndLast(t *testing.T) {
 		same   int // layers from the first one on
 		differ int
 	}{
-		"another agent changes the layer before the program's":     {parts{agent: "2"}, len(old) - 2, 1},
-		"another kubelet changes its own layer and the manifest's": {parts{kubelet: "2"}, 1, 2},
+		"another agent changes the layer before the program's":                 {parts{agent: "2"}, len(old) - 2, 1},
+		"another kubelet changes its own layer, the pack's and the manifest's": {parts{kubelet: "2"}, 1, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			changed := layersOf(t, build(t, inputs(t, test.change)).images["linux/amd64"])
@@ -187,7 +187,7 @@ func TestPatchesTravelWithTheImage(t *testing.T) {
 	earlier, err := payload.Load(old.payload)
 	must(t, err)
 	o := inputs(t, parts{})
-	p, err := payload.Write(o.payload, payload.Build{Version: testVersion, Compress: true,
+	p, err := payload.Write(o.payload, payload.Build{Version: testVersion,
 		Earlier: []*payload.Payload{earlier},
 		Components: []payload.Source{
 			component(payload.ComponentAgent, testVersion, "wicd.exe", program("agent ")),
@@ -197,7 +197,7 @@ func TestPatchesTravelWithTheImage(t *testing.T) {
 	if len(p.Manifest().Patches) != 1 {
 		t.Fatalf("there are %d patches", len(p.Manifest().Patches))
 	}
-	name := "payload/store/" + p.Manifest().Patches[0].SHA256 + ".patch"
+	name := "payload/store/" + p.Manifest().Patches[0].SHA256 + ".zst"
 	if _, ok := unpack(t, build(t, o).images["linux/amd64"])[name]; !ok {
 		t.Errorf("there is no %s", name)
 	}

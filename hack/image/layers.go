@@ -64,6 +64,7 @@ func sharedLayers(p *payload.Payload, withCertificates bool) ([]layer, error) {
 			add("component "+c.Name+" "+c.Version, true, parts.Components[c.Name]...)
 		}
 	}
+	add("what each host gets, packed", true, parts.Packs...)
 	add("patches from earlier payloads", true, parts.Patches...)
 	add("the agent, and the payload's manifest", false,
 		append(parts.Components[payload.ComponentAgent], parts.Manifest)...)

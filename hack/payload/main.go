@@ -104,7 +104,7 @@ func run(ctx context.Context, o options, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	build := payload.Build{Version: o.version, WindowBytes: windowBytes, Compress: true,
+	build := payload.Build{Version: o.version, WindowBytes: windowBytes,
 		Components: []payload.Source{agent}, Earlier: earlier}
 	builder := newBuilder(ctx, o, log)
 	if err := compareFlags(ctx, builder, table.Components, externals); err != nil {

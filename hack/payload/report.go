@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -52,12 +51,16 @@ type PatchLine struct {
 
 func newReport(p *payload.Payload, all []Built, build payload.Build, externals map[string]External) (Report, error) {
 	report := Report{Absent: build.Absent}
-	var sums []string
+	var sums []string // of what goes to hosts in an archive
 	for _, c := range p.Manifest().Components {
 		for _, f := range c.Files {
 			line := Line{Component: c.Name, File: f.Path, Version: c.Version, Size: f.Size, SHA256: f.SHA256}
 			report.RawBytes += f.Size
-			sums = append(sums, f.SHA256)
+			if c.Name == payload.ComponentAgent {
+				report.WireBytes += f.Size // it goes ahead, as it is
+			} else {
+				sums = append(sums, f.SHA256)
+			}
 			i := slices.IndexFunc(all, func(b Built) bool { return b.Output == f.Path })
 			if i < 0 {
 				line.Module, line.How = c.Source, externals[c.Name].how
@@ -82,10 +85,12 @@ func newReport(p *payload.Payload, all []Built, build payload.Build, externals m
 	if report.Stored, err = p.StoredBytes(); err != nil {
 		return Report{}, err
 	}
-	if report.WireBytes, err = p.Pack(io.Discard, sums); err != nil {
+	archive, err := p.Archive(sums)
+	if err != nil {
 		return Report{}, err
 	}
-	return report, nil
+	report.WireBytes += archive.Size
+	return report, archive.Close()
 }
 
 func patchLine(m payload.Manifest, patch payload.Patch) PatchLine {

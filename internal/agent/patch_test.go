@@ -21,7 +21,12 @@ func archiveOf(t *testing.T, content []byte) []byte {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if _, err := p.Pack(&b, []string{sum(content)}); err != nil {
+	archive, err := p.Archive([]string{sum(content)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer archive.Close()
+	if _, err := b.ReadFrom(archive.Reader()); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()

@@ -228,7 +228,14 @@ func pack(directory string, v versions, sums []string) ([]byte, error) {
 		return nil, err
 	}
 	var buffer bytes.Buffer
-	if _, err := p.Pack(&buffer, sums); err != nil {
+	archive, err := p.Archive(sums)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := buffer.ReadFrom(archive.Reader()); err != nil {
+		return nil, err
+	}
+	if err := archive.Close(); err != nil {
 		return nil, err
 	}
 	if archives.packed == nil {

@@ -37,7 +37,7 @@ func controllersOf(t *testing.T) map[string]workqueue.TypedRateLimiter[reconcile
 	t.Helper()
 	c := Config{
 		RESTConfig: &rest.Config{Host: "https://127.0.0.1:1"}, Namespace: "wmco", Clock: clock.RealClock{},
-		PayloadDirectory: smallPayload(t), CacheDirectory: t.TempDir(), MetricsAddress: "0", ProbeAddress: "0",
+		PayloadDirectory: smallPayload(t), MetricsAddress: "0", ProbeAddress: "0",
 		SkipNameValidation: true,
 	}
 	scheme, err := newScheme()

@@ -38,7 +38,7 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the API server: %w", err)
 	}
-	files, packer, err := c.openPayload()
+	files, err := c.openPayload()
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 	requests := &csr.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Namespace: c.Namespace, Events: eventRecorder, Cluster: facts, Clock: c.Clock}
 	instances := &instance.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Events: eventRecorder, Clock: c.Clock,
-		Namespace: c.Namespace, Version: c.Version, Line: c.Line, Cluster: facts, Payload: files, Packer: packer, Hosts: pool, Dial: c.Dial, LookUp: c.LookUp,
+		Namespace: c.Namespace, Version: c.Version, Line: c.Line, Cluster: facts, Payload: files, Hosts: pool, Dial: c.Dial, LookUp: c.LookUp,
 		Gate: gate, Log: c.Log, PauseImage: c.PauseImage, Debug: c.Debug, Jitter: rand.Float64,
 	}
 	disruptions := &disruption.Reconciler{
@@ -157,17 +157,13 @@ func (c Config) addMachineControllers(mgr ctrl.Manager, kept cache.Cache, gate d
 }
 
 // openPayload opens what is brought to hosts. What is missing in it is logged; the hosts do without, or wait.
-func (c Config) openPayload() (*payload.Payload, *payload.Packer, error) {
+func (c Config) openPayload() (*payload.Payload, error) {
 	files, err := payload.Load(c.PayloadDirectory)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for _, gap := range files.Gaps() {
 		c.Logger.Info("the payload lacks a component; hosts run without it", "why", gap.Error())
 	}
-	packer, err := payload.NewPacker(files, c.CacheDirectory)
-	if err != nil {
-		return nil, nil, err
-	}
-	return files, packer, nil
+	return files, nil
 }

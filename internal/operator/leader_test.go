@@ -28,7 +28,7 @@ type probes struct {
 }
 
 // start starts an operator that wants to be the leader, and returns the address of its probes.
-func (p probes) start(cache string) (*rig.Operator, string) {
+func (p probes) start() (*rig.Operator, string) {
 	p.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(p.Context(), "tcp", "127.0.77.1:0") // not where every other program takes its ports
 	if err != nil {
@@ -39,7 +39,7 @@ func (p probes) start(cache string) (*rig.Operator, string) {
 		p.Fatal(err)
 	}
 	o, err := p.rig.RunOperator(func(c *operator.Config) {
-		c.LeaderElection, c.ProbeAddress, c.CacheDirectory = true, address, cache
+		c.LeaderElection, c.ProbeAddress = true, address
 		c.Election.Retry = time.Second // a second one takes over soon
 	})
 	if err != nil {
@@ -99,11 +99,11 @@ func TestASecondOperatorWaitsAndTakesOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := probes{t, r}
-	first, firstProbes := p.start(t.TempDir())
+	first, firstProbes := p.start()
 	leader := p.leader("")
 	p.healthy(firstProbes, "healthz")
 	p.healthy(firstProbes, "readyz")
-	second, secondProbes := p.start(t.TempDir())
+	second, secondProbes := p.start()
 	p.healthy(secondProbes, "healthz")
 	p.healthy(secondProbes, "readyz")
 
@@ -147,7 +147,7 @@ func TestAnOperatorWithoutItsPayloadIsNotReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := probes{t, r}
-	o, address := p.start(t.TempDir())
+	o, address := p.start()
 	p.healthy(address, "readyz")
 	takePayloadAway(t, r.PayloadDir())
 	await(t, "the operator to be not ready", func(ctx context.Context) (bool, error) {

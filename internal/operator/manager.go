@@ -88,6 +88,14 @@ func (c Config) managerOptions(scheme *runtime.Scheme, missing *unread) manager.
 	}
 }
 
+// withoutImages leaves out the list of a Node's images, which is most of a Node: nobody here reads it.
+func withoutImages(object any) (any, error) {
+	if node, ok := object.(*corev1.Node); ok {
+		node.Status.Images = nil
+	}
+	return cache.TransformStripManagedFields()(object)
+}
+
 // cacheOptions keep in memory only what the operator works with: its own namespace, user data, Windows nodes, and of
 // certificate requests what those of kubelets are judged by. A kind that the API server may not have is not among them:
 // see package optional.
@@ -98,7 +106,10 @@ func (c Config) cacheOptions(missing *unread) cache.Options {
 		DefaultNamespaces: map[string]cache.Config{c.Namespace: {}},
 		DefaultTransform:  cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Node{}:   {Label: labels.SelectorFromSet(labels.Set{corev1.LabelOSStable: "windows"})},
+			&corev1.Node{}: {
+				Label:     labels.SelectorFromSet(labels.Set{corev1.LabelOSStable: "windows"}),
+				Transform: withoutImages,
+			},
 			&corev1.Secret{}: keys.SecretCache(c.Namespace),
 			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{
 				c.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", byoh.ConfigMapName)},

@@ -28,8 +28,8 @@ type Config struct {
 	Version   string
 	// Line says which clusters the operator serves; zero is the present line.
 	Line support.ReleaseLine
-	// PayloadDirectory holds what is brought to hosts; CacheDirectory may be written to and lost.
-	PayloadDirectory, CacheDirectory string
+	// PayloadDirectory holds what is brought to hosts.
+	PayloadDirectory string
 	// Dial connects to hosts; nil is a plain TCP dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// LookUp resolves DNS names of hosts; nil is the operating system's way.

@@ -7,16 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/bits"
-
-	"github.com/klauspost/compress/zstd"
 )
 
-// An archive is one zstd stream, so that what executables have in common is sent once. Inside it:
+// An archive is a series of zstd frames. Decompressed, they are together:
 //
 //	"WMCOPAY1"
 //	for each file or patch: 'F', its sha256 (32 bytes), its size (8 bytes, big endian), its content
 //	'E', the number of files (4 bytes, big endian)
+//
+// Where a frame begins and ends has no meaning. So an archive can be put together from frames that were compressed when
+// the payload was built.
 const (
 	archiveMagic = "WMCOPAY1"
 	tagFile      = 'F'
@@ -32,111 +32,6 @@ const (
 	maxWindowBytes     = 128 << 20
 	maxFileBytes       = 4 << 30
 )
-
-// wireLevel is how hard the bytes that go to hosts are compressed: they are packed once and sent many times.
-const wireLevel = zstd.SpeedBestCompression
-
-// Pack writes an archive of the files and patches with the given digests and returns its size in bytes. The order of
-// the digests and repetitions do not matter: the same set gives the same bytes.
-func (p *Payload) Pack(w io.Writer, sums []string) (int64, error) {
-	items, err := p.selectItems(sums)
-	if err != nil {
-		return 0, fmt.Errorf("pack the payload: %w", err)
-	}
-	counter := &countingWriter{w: w}
-	encoder, err := zstd.NewWriter(counter, zstd.WithEncoderLevel(wireLevel),
-		zstd.WithEncoderConcurrency(1),
-		zstd.WithWindowSize(windowFor(items, p.manifest.WindowBytes)), zstd.WithLowerEncoderMem(true))
-	if err != nil {
-		return 0, fmt.Errorf("pack the payload: %w", err)
-	}
-	err = writeArchive(encoder, items)
-	if closeErr := encoder.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return counter.n, fmt.Errorf("pack the payload: %w", err)
-	}
-	return counter.n, nil
-}
-
-// item is a file or patch of an archive.
-type item struct {
-	name, sum string
-	size      int64
-	open      func() (io.ReadCloser, error)
-}
-
-// selectItems gives the named files, and then patches, in the manifest's order, each once.
-func (p *Payload) selectItems(sums []string) ([]item, error) {
-	wanted := make(map[string]bool, len(sums))
-	for _, sum := range sums {
-		wanted[sum] = true
-	}
-	items := make([]item, 0, len(wanted))
-	for _, f := range p.manifest.files() {
-		if wanted[f.SHA256] {
-			items = append(items, item{f.Path, f.SHA256, f.Size, func() (io.ReadCloser, error) { return p.Open(f.SHA256) }})
-			delete(wanted, f.SHA256)
-		}
-	}
-	for _, patch := range p.manifest.Patches {
-		if wanted[patch.SHA256] {
-			items = append(items, item{"patch to " + patch.To, patch.SHA256, patch.Size, func() (io.ReadCloser, error) {
-				return p.OpenPatch(patch)
-			}})
-			delete(wanted, patch.SHA256)
-		}
-	}
-	for sum := range wanted {
-		return nil, fmt.Errorf("the payload in %s has no file with sha256 %q", p.directory, sum)
-	}
-	return items, nil
-}
-
-// windowFor takes no larger window than the content can use: the receiver has to hold it in memory.
-func windowFor(items []item, limit int64) int {
-	if limit == 0 {
-		limit = DefaultWindowBytes
-	}
-	total := int64(len(archiveMagic) + 5)
-	for _, i := range items {
-		total += fileHeader + i.size
-	}
-	window := int64(1) << bits.Len64(uint64(total-1))
-	return int(min(max(window, minWindowBytes), limit))
-}
-
-func writeArchive(w io.Writer, items []item) error {
-	if _, err := io.WriteString(w, archiveMagic); err != nil {
-		return err
-	}
-	for _, i := range items {
-		if err := i.write(w); err != nil {
-			return fmt.Errorf("file %s: %w", i.name, err)
-		}
-	}
-	_, err := w.Write(binary.BigEndian.AppendUint32([]byte{tagEnd}, uint32(len(items)))) //nolint:gosec // G115: files of one payload
-	return err
-}
-
-func (i item) write(w io.Writer) error {
-	digest, err := hex.DecodeString(i.sum)
-	if err != nil {
-		return err
-	}
-	header := append([]byte{tagFile}, digest...)
-	if _, err := w.Write(binary.BigEndian.AppendUint64(header, uint64(i.size))); err != nil { //nolint:gosec // G115: no size is negative
-		return err
-	}
-	content, err := i.open()
-	if err != nil {
-		return err
-	}
-	defer content.Close()
-	_, err = io.Copy(w, content)
-	return err
-}
 
 // Unpack reads an archive and hands each file to put. The content that put reads ends in io.EOF only if size and digest
 // are right, and in ErrDamaged if not: put must keep nothing of a file whose content it could not read to its end. What
@@ -239,15 +134,4 @@ func cutOff(err error) error {
 		return fmt.Errorf("%w: it ends too early", ErrDamaged)
 	}
 	return err
-}
-
-type countingWriter struct {
-	w io.Writer
-	n int64
-}
-
-func (c *countingWriter) Write(b []byte) (int, error) {
-	n, err := c.w.Write(b)
-	c.n += int64(n)
-	return n, err
 }

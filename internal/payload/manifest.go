@@ -30,6 +30,16 @@ type Manifest struct {
 	Absent []Absent `json:"absent,omitempty"`
 	// Patches make files of this payload of files of earlier ones.
 	Patches []Patch `json:"patches,omitempty"`
+	// Packs are files that hosts get together. Without them, hosts get the same files one by one, which takes more bytes.
+	Packs []Pack `json:"packs,omitempty"`
+}
+
+// Pack is a set of files that were compressed together when the payload was built. It goes to hosts as it lies in the
+// store.
+type Pack struct {
+	Files  []string `json:"files"`  // their sha256
+	Size   int64    `json:"size"`   // of the pack, in bytes
+	SHA256 string   `json:"sha256"` // of the pack
 }
 
 // Absent is a component that could not be put into the payload.
@@ -89,6 +99,15 @@ func (m Manifest) files() []File {
 	return files
 }
 
+// sendable returns what an archive can hold: files, and then patches, in the manifest's order.
+func (m Manifest) sendable() []File {
+	files := m.files()
+	for _, patch := range m.Patches {
+		files = append(files, patch.file())
+	}
+	return files
+}
+
 // ParseManifest reads the JSON form and refuses an invalid one.
 func ParseManifest(data []byte) (Manifest, error) {
 	var m Manifest
@@ -138,7 +157,22 @@ func (m Manifest) Validate() error {
 		}
 		names[absent.Name] = true
 	}
-	return errors.Join(append(faults, m.validatePatches(sizes)...)...)
+	return errors.Join(slices.Concat(faults, m.validatePatches(sizes), m.validatePacks(sizes))...)
+}
+
+func (m Manifest) validatePacks(sizes map[string]int64) []error {
+	var faults []error
+	for _, pack := range m.Packs {
+		if !digestPattern.MatchString(pack.SHA256) || pack.Size <= 0 || len(pack.Files) == 0 {
+			faults = append(faults, fmt.Errorf("the pack with sha256 %q has no valid digest, no size or no files", pack.SHA256))
+		}
+		for _, sum := range pack.Files {
+			if _, known := sizes[sum]; !known {
+				faults = append(faults, fmt.Errorf("the pack with sha256 %q has file %q, which is not in the payload", pack.SHA256, sum))
+			}
+		}
+	}
+	return faults
 }
 
 func (m Manifest) validatePatches(sizes map[string]int64) []error {

@@ -16,6 +16,7 @@ type Parts struct {
 	// Components are the files of each component. A file of two components is with the first.
 	Components map[string][]string
 	Patches    []string
+	Packs      []string
 }
 
 // Directory returns the payload's folder.
@@ -42,10 +43,12 @@ func (p *Payload) Parts() (Parts, error) {
 		}
 	}
 	for _, patch := range p.manifest.Patches {
-		name := path.Join(storeName, patch.SHA256+patchSuffix)
-		if _, err := os.Stat(p.patchPath(patch)); err == nil {
+		if name, err := p.storedName(patch.SHA256); err == nil {
 			parts.Patches = append(parts.Patches, name)
 		}
+	}
+	for _, pack := range p.manifest.Packs {
+		parts.Packs = append(parts.Packs, path.Join(storeName, pack.SHA256+packSuffix))
 	}
 	return parts, nil
 }
@@ -61,7 +64,7 @@ func (p *Payload) storedName(sum string) (string, error) {
 	return path.Join(storeName, sum), file.Close()
 }
 
-// Verify reads all files and patches of the payload, and compares them with their digests.
+// Verify reads all files, patches and packs of the payload, and compares them with their digests.
 func (p *Payload) Verify() error {
 	for _, c := range p.manifest.Components {
 		if p.missing[c.Name] != nil {
@@ -74,8 +77,14 @@ func (p *Payload) Verify() error {
 		}
 	}
 	for _, patch := range p.manifest.Patches {
-		if err := p.verifyPatch(patch); err != nil {
+		// Without the patch, hosts get the whole file.
+		if err := p.verify(patch.file()); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("patch from %s to %s: %w; build the payload again", patch.From, patch.To, err)
+		}
+	}
+	for _, pack := range p.manifest.Packs {
+		if err := p.verifyPack(pack); err != nil {
+			return fmt.Errorf("a pack of %d files: %w; build the payload again", len(pack.Files), err)
 		}
 	}
 	return nil
@@ -90,11 +99,8 @@ func (p *Payload) verify(f File) error {
 	return errors.Join(err, content.Close())
 }
 
-func (p *Payload) verifyPatch(patch Patch) error {
-	file, err := os.Open(p.patchPath(patch))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil // hosts get the whole file
-	}
+func (p *Payload) verifyPack(pack Pack) error {
+	file, err := os.Open(p.packPath(pack))
 	if err != nil {
 		return err
 	}
@@ -103,8 +109,8 @@ func (p *Payload) verifyPatch(patch Patch) error {
 	if _, err := io.Copy(sum, file); err != nil {
 		return err
 	}
-	if got := hex.EncodeToString(sum.Sum(nil)); got != patch.SHA256 {
-		return fmt.Errorf("%w: content has sha256 %s, expected %s", ErrDamaged, got, patch.SHA256)
+	if got := hex.EncodeToString(sum.Sum(nil)); got != pack.SHA256 {
+		return fmt.Errorf("%w: content has sha256 %s, expected %s", ErrDamaged, got, pack.SHA256)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ func copyParts(t *testing.T, p *Payload) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := append([]string{parts.Manifest}, parts.Patches...)
+	names := slices.Concat([]string{parts.Manifest}, parts.Patches, parts.Packs)
 	for _, files := range parts.Components {
 		names = append(names, files...)
 	}
@@ -36,8 +36,7 @@ func copyParts(t *testing.T, p *Payload) string {
 
 func TestPartsAreAllThatAPayloadNeeds(t *testing.T) {
 	for name, p := range map[string]func() *Payload{
-		"compressed":   func() *Payload { _, p := writeTest(t, true); return p },
-		"uncompressed": func() *Payload { _, p := writeTest(t, false); return p },
+		"alone": func() *Payload { _, p := writeTest(t); return p },
 		"with patches": func() *Payload {
 			_, first := writeRelease(t, 1)
 			_, second := writeRelease(t, 2, first)
@@ -63,20 +62,21 @@ func TestPartsAreAllThatAPayloadNeeds(t *testing.T) {
 }
 
 func TestVerifyFindsDamage(t *testing.T) {
-	for name, suffix := range map[string]string{"of a file": zstdSuffix, "of a patch": patchSuffix} {
+	for name, path := range map[string]func(p *Payload) string{
+		"of a file":    func(p *Payload) string { return p.storePath(p.Manifest().Components[1].Files[0].SHA256) + zstdSuffix },
+		"of the agent": func(p *Payload) string { return p.storePath(sumOf(agent)) },
+		"of a patch":   func(p *Payload) string { return p.storePath(p.Manifest().Patches[0].SHA256) + zstdSuffix },
+		"of a pack":    func(p *Payload) string { return p.packPath(p.Manifest().Packs[0]) },
+	} {
 		t.Run(name, func(t *testing.T) {
 			_, first := writeRelease(t, 1)
-			dir, _ := writeRelease(t, 2, first)
-			files, err := filepath.Glob(filepath.Join(dir, storeName, "*"+suffix))
-			if err != nil || len(files) == 0 {
-				t.Fatalf("%d files, error %v", len(files), err)
-			}
-			data, err := os.ReadFile(files[0])
+			dir, second := writeRelease(t, 2, first)
+			data, err := os.ReadFile(path(second))
 			if err != nil {
 				t.Fatal(err)
 			}
 			data[len(data)-1] ^= 1
-			if err := os.WriteFile(files[0], data, 0o644); err != nil {
+			if err := os.WriteFile(path(second), data, 0o644); err != nil {
 				t.Fatal(err)
 			}
 			p, err := Load(dir)

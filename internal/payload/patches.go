@@ -6,34 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 )
 
 // Patches returns the patches that turn other files into a file of this payload, the smallest first.
 func (p *Payload) Patches(to string) []Patch { return slices.Clone(p.patches[to]) }
 
-// OpenPatch reads a patch of the payload. When the content is not what its digest says, the last Read gives ErrDamaged
-// and not io.EOF. The caller closes it.
-func (p *Payload) OpenPatch(patch Patch) (io.ReadCloser, error) {
-	if !slices.Contains(p.patches[patch.To], patch) {
-		return nil, fmt.Errorf("the payload in %s has no patch from %s to %s", p.directory, patch.From, patch.To)
-	}
-	file, err := os.Open(p.patchPath(patch))
-	if err != nil {
-		return nil, fmt.Errorf("read a payload patch: %w", err)
-	}
-	return &contentReader{verifiedReader: newVerifiedReader(file, patch.Size, patch.SHA256), close: file.Close}, nil
-}
-
-func (p *Payload) patchPath(patch Patch) string { return p.storePath(patch.SHA256) + patchSuffix }
+// file is a patch as a file of the store, where it lies like the others.
+func (p Patch) file() File { return File{Path: "patch to " + p.To, Size: p.Size, SHA256: p.SHA256} }
 
 // storedPatches leaves out what is not there whole: without a patch, the file itself is sent.
 func (p *Payload) storedPatches() map[string][]Patch {
 	patches := map[string][]Patch{}
 	for _, patch := range p.manifest.Patches {
-		if info, err := os.Stat(p.patchPath(patch)); err == nil && info.Size() == patch.Size {
+		if p.checkFile(patch.file()) == nil {
 			patches[patch.To] = append(patches[patch.To], patch)
 		}
 	}
@@ -45,15 +31,11 @@ func (p *Payload) storedPatches() map[string][]Patch {
 
 // writePatches makes patches from the files of earlier payloads to the changed ones of this, where a patch is smaller
 // than the compressed file.
-func writePatches(directory string, manifest Manifest, earlier []*Payload) ([]Patch, error) {
-	p := &Payload{directory: directory, manifest: manifest, bySum: map[string]File{}}
-	for _, f := range manifest.files() {
-		p.bySum[f.SHA256] = f
-	}
+func (p *Payload) writePatches(earlier []*Payload) ([]Patch, error) {
 	var patches []Patch
 	made := map[Patch]bool{}
 	for _, old := range earlier {
-		for _, change := range changes(old.manifest, manifest) {
+		for _, change := range changes(old.manifest, p.manifest) {
 			ends := Patch{From: change.from.SHA256, To: change.to.SHA256}
 			if made[ends] {
 				continue
@@ -111,7 +93,7 @@ func (p *Payload) writePatch(old *Payload, c change) (*Patch, error) {
 	if err := MakePatch(&data, from, to); err != nil {
 		return nil, err
 	}
-	if compressed, err := compressedSize(to); err != nil || int64(data.Len()) >= compressed {
+	if compressed, err := p.compressedSize(to); err != nil || int64(data.Len()) >= compressed {
 		return nil, err
 	}
 	// What cannot be applied must never be sent: better a slow build than a host that asks twice.
@@ -119,10 +101,10 @@ func (p *Payload) writePatch(old *Payload, c change) (*Patch, error) {
 		return nil, err
 	}
 	patch := &Patch{From: c.from.SHA256, To: c.to.SHA256, Size: int64(data.Len()), SHA256: digestOf(data.Bytes())}
-	if err := os.MkdirAll(filepath.Dir(p.patchPath(*patch)), 0o755); err != nil { //nolint:gosec // G301: part of an image, for whatever user its container has
-		return nil, err
-	}
-	return patch, writeFile(p.patchPath(*patch), func(w io.Writer) error { _, err := w.Write(data.Bytes()); return err })
+	_, err = p.storeFile(patch.file().Path, func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(data.Bytes())), nil
+	}, true)
+	return patch, err
 }
 
 func (p *Payload) content(f File) ([]byte, error) {
@@ -134,9 +116,9 @@ func (p *Payload) content(f File) ([]byte, error) {
 	return content, errors.Join(err, r.Close())
 }
 
-// compressedSize is what sending the content by itself would cost: archives are compressed as well as can be.
-func compressedSize(content []byte) (int64, error) {
+// compressedSize is what sending the content by itself would cost.
+func (p *Payload) compressedSize(content []byte) (int64, error) {
 	counter := &countingWriter{w: io.Discard}
-	err := compressTo(counter, bytes.NewReader(content), int64(len(content)), wireLevel)
+	err := p.compressTo(counter, bytes.NewReader(content), int64(len(content)))
 	return counter.n, err
 }

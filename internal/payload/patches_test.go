@@ -16,7 +16,7 @@ import (
 func writeRelease(t *testing.T, number byte, earlier ...*Payload) (string, *Payload) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "payload")
-	p, err := Write(dir, Build{Version: "v10.0.0", Compress: true, Earlier: earlier, Components: []Source{
+	p, err := Write(dir, Build{Version: "v10.0.0", Earlier: earlier, Components: []Source{
 		source("wicd", true, map[string][]byte{"wicd.exe": agent}, "wicd.exe"),
 		source("kubelet", true, map[string][]byte{"kubelet.exe": release(number, 200_000), "new.exe": noise(uint64(number)+50,
 			5000)}, "kubelet.exe", "new.exe"),
@@ -48,7 +48,7 @@ func TestPatchesOfAPayload(t *testing.T) {
 			if p.From != from {
 				continue
 			}
-			r, err := third.OpenPatch(p)
+			r, err := third.Open(p.SHA256)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,31 +67,31 @@ func TestPatchesOfAPayload(t *testing.T) {
 	})
 	t.Run("a patch that is gone or cut off is not offered, and the payload is whole without it", func(t *testing.T) {
 		patches := third.Patches(to)
-		if err := os.Remove(third.patchPath(patches[0])); err != nil {
+		if err := os.Remove(third.storePath(patches[0].SHA256) + zstdSuffix); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Truncate(third.patchPath(patches[1]), patches[1].Size-1); err != nil {
+		if err := os.Truncate(third.storePath(patches[1].SHA256)+zstdSuffix, 3); err != nil {
 			t.Fatal(err)
 		}
 		p, err := Load(dir)
 		if err != nil || len(p.Patches(to)) != 0 {
 			t.Fatalf("got patches %v, error %v", p.Patches(to), err)
 		}
-		if _, err := p.OpenPatch(patches[0]); err == nil {
+		if _, err := p.Open(patches[0].SHA256); err == nil {
 			t.Error("it can be opened")
 		}
 	})
 	t.Run("a patch that was changed in the store is damaged when it is read", func(t *testing.T) {
 		patch := second.Manifest().Patches[0]
-		data, err := os.ReadFile(second.patchPath(patch))
+		data, err := os.ReadFile(second.storePath(patch.SHA256) + zstdSuffix)
 		if err != nil {
 			t.Fatal(err)
 		}
 		data[len(data)/2]++
-		if err := os.WriteFile(second.patchPath(patch), data, 0o644); err != nil {
+		if err := os.WriteFile(second.storePath(patch.SHA256)+zstdSuffix, data, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		r, err := second.OpenPatch(patch)
+		r, err := second.Open(patch.SHA256)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func TestPatchesOfAPayload(t *testing.T) {
 func TestPrune(t *testing.T) {
 	_, first := writeRelease(t, 1)
 	dir, p := writeRelease(t, 2, first)
-	for _, name := range []string{sumOf(release(1, 200_000)) + ".zst", sumOf(azure), strings.Repeat("a", 64) + ".patch",
+	for _, name := range []string{sumOf(release(1, 200_000)) + ".zst", sumOf(azure), strings.Repeat("a", 64) + ".pack",
 		".partial-1"} {
 		if err := os.WriteFile(filepath.Join(dir, "store", name), azure, 0o644); err != nil {
 			t.Fatal(err)
@@ -136,7 +136,7 @@ func TestPrune(t *testing.T) {
 }
 
 func TestAbsentComponents(t *testing.T) {
-	build := testBuild(true)
+	build := testBuild()
 	build.Absent = []Absent{{Name: "hybrid-overlay-node", Reason: "nobody brought it"}}
 	dir := t.TempDir()
 	if _, err := Write(dir, build); err != nil {

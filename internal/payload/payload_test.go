@@ -45,10 +45,10 @@ var (
 	azure   = noise(4, 10_000)
 )
 
-func testBuild(compress bool) Build {
+func testBuild() Build {
 	azureSource := source("azure-cloud-node-manager", false, map[string][]byte{"a.exe": azure}, "a.exe")
 	azureSource.Platforms = []string{"Azure"}
-	return Build{Version: "v10.0.0", Compress: compress, Components: []Source{
+	return Build{Version: "v10.0.0", Components: []Source{
 		source("wicd", true, map[string][]byte{"wicd.exe": agent}, "wicd.exe"),
 		source("kubelet", true, map[string][]byte{"kubelet.exe": kubelet}, "kubelet.exe"),
 		source("cni", true, map[string][]byte{`bin\shared.exe`: shared, `bin\empty.txt`: empty},
@@ -57,10 +57,10 @@ func testBuild(compress bool) Build {
 	}}
 }
 
-func writeTest(t testing.TB, compress bool) (string, *Payload) {
+func writeTest(t testing.TB) (string, *Payload) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "payload")
-	p, err := Write(dir, testBuild(compress))
+	p, err := Write(dir, testBuild())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,30 +68,28 @@ func writeTest(t testing.TB, compress bool) (string, *Payload) {
 }
 
 func TestWriteAndLoad(t *testing.T) {
-	for _, compress := range []bool{false, true} {
-		t.Run(fmt.Sprintf("every file can be read back, compressed %v", compress), func(t *testing.T) {
-			dir, _ := writeTest(t, compress)
-			p, err := Load(dir)
+	t.Run("every file can be read back", func(t *testing.T) {
+		dir, _ := writeTest(t)
+		p, err := Load(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range [][]byte{kubelet, shared, empty, agent, azure} {
+			r, err := p.Open(sumOf(want))
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, want := range [][]byte{kubelet, shared, empty, agent, azure} {
-				r, err := p.Open(sumOf(want))
-				if err != nil {
-					t.Fatal(err)
-				}
-				got, err := io.ReadAll(r)
-				if err != nil || !bytes.Equal(got, want) {
-					t.Errorf("got %d bytes, error %v; want %d bytes", len(got), err, len(want))
-				}
-				if err := r.Close(); err != nil {
-					t.Error(err)
-				}
+			got, err := io.ReadAll(r)
+			if err != nil || !bytes.Equal(got, want) {
+				t.Errorf("got %d bytes, error %v; want %d bytes", len(got), err, len(want))
 			}
-		})
-	}
+			if err := r.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 	t.Run("the agent is a component of its own", func(t *testing.T) {
-		_, p := writeTest(t, true)
+		_, p := writeTest(t)
 		f, err := p.Agent()
 		if err != nil || f.SHA256 != sumOf(agent) || f.Size != int64(len(agent)) {
 			t.Errorf("got %+v, error %v", f, err)
@@ -99,7 +97,7 @@ func TestWriteAndLoad(t *testing.T) {
 	})
 	// R-088
 	t.Run("a component of one platform is for hosts of that platform only", func(t *testing.T) {
-		_, p := writeTest(t, false)
+		_, p := writeTest(t)
 		if got := len(p.Components("Azure")); got != 4 {
 			t.Errorf("got %d components on Azure, want 4", got)
 		}
@@ -108,26 +106,29 @@ func TestWriteAndLoad(t *testing.T) {
 		}
 	})
 	t.Run("the same input gives the same bytes, also over what is there", func(t *testing.T) {
-		a, _ := writeTest(t, true)
-		b, _ := writeTest(t, true)
-		if _, err := Write(b, testBuild(true)); err != nil {
+		a, _ := writeTest(t)
+		b, _ := writeTest(t)
+		if _, err := Write(b, testBuild()); err != nil {
 			t.Fatal(err)
 		}
 		if got, want := tree(t, b), tree(t, a); got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
 	})
-	t.Run("a damaged file of the store is written anew", func(t *testing.T) {
-		dir, _ := writeTest(t, false)
+	t.Run("a damaged file of the store is written anew, and one in another form goes", func(t *testing.T) {
+		dir, p := writeTest(t)
 		path := filepath.Join(dir, "store", sumOf(kubelet))
-		if err := os.WriteFile(path, kubelet[:10], 0o644); err != nil {
+		if err := errors.Join(os.WriteFile(path, kubelet, 0o600), os.WriteFile(path+".zst", kubelet[:10], 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Write(dir, testBuild(true)); err != nil {
+		if _, err := Write(dir, testBuild()); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("the damaged file is still there: %v", err)
+			t.Errorf("the other form is still there: %v", err)
+		}
+		if err := p.Verify(); err != nil {
+			t.Error(err)
 		}
 	})
 }
@@ -149,48 +150,61 @@ func tree(t *testing.T, dir string) string {
 	return b.String()
 }
 
+// packOf returns the path of the payload's only pack.
+func packOf(dir string) string {
+	paths, err := filepath.Glob(filepath.Join(dir, "store", "*.pack"))
+	if err != nil || len(paths) != 1 {
+		panic(fmt.Sprintf("%d packs, error %v", len(paths), err))
+	}
+	return paths[0]
+}
+
 func TestLoadRefuses(t *testing.T) {
 	store := func(dir string, content []byte, suffix string) string {
 		return filepath.Join(dir, "store", sumOf(content)+suffix)
 	}
 	tests := map[string]struct {
-		compress bool
-		break_   func(dir string) error
-		want     string
+		break_ func(dir string) error
+		want   string
 	}{
 		"a folder without manifest": {
 			break_: func(dir string) error { return os.Remove(filepath.Join(dir, "manifest.json")) },
 			want:   "use a folder that the payload build has written",
 		},
 		"a required component without its file": {
-			break_: func(dir string) error { return os.Remove(store(dir, kubelet, "")) },
+			break_: func(dir string) error { return os.Remove(store(dir, kubelet, ".zst")) },
 			want:   "component kubelet: file kubelet.exe: it is not in the store",
 		},
 		"a file that was cut off": {
-			break_: func(dir string) error { return os.Truncate(store(dir, kubelet, ""), 7) },
-			want:   "it has 7 bytes, the manifest says 300000",
+			break_: func(dir string) error { return os.Truncate(store(dir, agent, ""), 7) },
+			want:   "it has 7 bytes, the manifest says 50000",
 		},
 		"an invalid compressed file": {
-			compress: true,
-			break_:   func(dir string) error { return os.WriteFile(store(dir, kubelet, ".zst"), kubelet, 0o600) },
-			want:     "it is not a zstd file",
+			break_: func(dir string) error { return os.WriteFile(store(dir, kubelet, ".zst"), kubelet, 0o600) },
+			want:   "it is not a zstd file",
 		},
 		"a compressed file of another size": {
-			compress: true,
 			break_: func(dir string) error {
-				return os.Rename(store(dir, agent, ".zst"), store(dir, kubelet, ".zst"))
+				return os.Rename(store(dir, azure, ".zst"), store(dir, kubelet, ".zst"))
 			},
-			want: "component kubelet: file kubelet.exe: the payload is damaged: it has 50000 bytes, the manifest says 300000",
+			want: "component kubelet: file kubelet.exe: the payload is damaged: it has 10000 bytes, the manifest says 300000",
+		},
+		"a pack that is gone": {
+			break_: func(dir string) error { return os.Remove(packOf(dir)) },
+			want:   "a pack of 3 files: ",
+		},
+		"a pack that was cut off": {
+			break_: func(dir string) error { return os.Truncate(packOf(dir), 7) },
+			want:   "build the payload again with `make payload`",
 		},
 		"an empty compressed file": {
-			compress: true,
-			break_:   func(dir string) error { return os.Truncate(store(dir, kubelet, ".zst"), 0) },
-			want:     "it is not a zstd file",
+			break_: func(dir string) error { return os.Truncate(store(dir, kubelet, ".zst"), 0) },
+			want:   "it is not a zstd file",
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			dir, _ := writeTest(t, test.compress)
+			dir, _ := writeTest(t)
 			if err := test.break_(dir); err != nil {
 				t.Fatal(err)
 			}
@@ -200,8 +214,8 @@ func TestLoadRefuses(t *testing.T) {
 		})
 	}
 	t.Run("but not a payload that lacks an optional component, which it leaves out", func(t *testing.T) {
-		dir, _ := writeTest(t, false)
-		if err := os.Remove(store(dir, azure, "")); err != nil {
+		dir, _ := writeTest(t)
+		if err := os.Remove(store(dir, azure, ".zst")); err != nil {
 			t.Fatal(err)
 		}
 		p, err := Load(dir)
@@ -215,13 +229,12 @@ func TestLoadRefuses(t *testing.T) {
 }
 
 func TestOpenFindsChangedContent(t *testing.T) {
-	for _, compress := range []bool{false, true} {
-		t.Run(fmt.Sprintf("compressed %v", compress), func(t *testing.T) {
-			dir, p := writeTest(t, compress)
-			path := filepath.Join(dir, "store", sumOf(kubelet))
-			if compress {
-				path += ".zst"
-			}
+	for name, file := range map[string]struct {
+		sum, suffix string
+	}{"in a compressed file": {sumOf(kubelet), ".zst"}, "in the agent": {sumOf(agent), ""}} {
+		t.Run(name, func(t *testing.T) {
+			dir, p := writeTest(t)
+			path := filepath.Join(dir, "store", file.sum+file.suffix)
 			content, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
@@ -230,7 +243,7 @@ func TestOpenFindsChangedContent(t *testing.T) {
 			if err := os.WriteFile(path, content, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			r, err := p.Open(sumOf(kubelet))
+			r, err := p.Open(file.sum)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -241,7 +254,7 @@ func TestOpenFindsChangedContent(t *testing.T) {
 		})
 	}
 	t.Run("a digest that is not in the manifest", func(t *testing.T) {
-		_, p := writeTest(t, true)
+		_, p := writeTest(t)
 		if _, err := p.Open("../manifest.json"); err == nil {
 			t.Error("it was opened")
 		}

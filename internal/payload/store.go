@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -15,23 +16,31 @@ import (
 const (
 	manifestName = "manifest.json"
 	storeName    = "store"
-	// zstdSuffix marks a file of the store that lies there compressed.
+	// zstdSuffix marks a file or patch of the store that lies there as it goes to hosts: compressed. Only the agent, which
+	// goes as it is, lies as it is, and what is too small to be compressed.
 	zstdSuffix = ".zst"
-	// patchSuffix marks a patch, which lies in the store under its own digest.
-	patchSuffix = ".patch"
+	// leastCompressed is the size, in bytes, from which on files are compressed: the frame of a smaller one does not say how
+	// large it is.
+	leastCompressed = 256
+	// packSuffix marks a pack, which lies in the store under its own digest.
+	packSuffix = ".pack"
 )
 
 // ErrDamaged means that content is not what its digest, its size or the archive's form says: it was cut off or changed.
 var ErrDamaged = errors.New("the payload is damaged")
 
-// Payload is a payload in a folder: manifest.json, and store/<sha256> or store/<sha256>.zst for each file, and
-// store/<sha256>.patch for each patch.
+// Payload is a payload in a folder: manifest.json; store/<sha256> or store/<sha256>.zst for each file and patch; and
+// store/<sha256>.pack for each pack.
 type Payload struct {
 	directory string
+	digest    string // of the manifest
 	manifest  Manifest
-	bySum     map[string]File
+	bySum     map[string]File // files, and patches
 	missing   map[string]error
 	patches   map[string][]Patch // by the digest of the new file, the smallest first
+
+	proofs sync.Mutex
+	proven map[string]bool // by the digest of what was compared with it
 }
 
 // Load reads the manifest in a folder and checks that all files of all required components are in the store with the
@@ -45,14 +54,15 @@ func Load(directory string) (*Payload, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load the payload from %s: %w", directory, err)
 	}
-	p := &Payload{directory: directory, manifest: manifest, bySum: map[string]File{}, missing: map[string]error{}}
+	p := &Payload{directory: directory, digest: digestOf(data), manifest: manifest, bySum: map[string]File{},
+		missing: map[string]error{}, proven: map[string]bool{}}
 	for _, a := range manifest.Absent {
 		p.missing[a.Name] = fmt.Errorf("the payload has no component %s: %s", a.Name, a.Reason)
 	}
-	for _, f := range manifest.files() {
+	for _, f := range manifest.sendable() {
 		p.bySum[f.SHA256] = f
 	}
-	var faults []error
+	faults := p.checkPacks()
 	for _, c := range manifest.Components {
 		if err := p.checkComponent(c); err != nil {
 			p.missing[c.Name] = err
@@ -123,6 +133,22 @@ func (p *Payload) checkComponent(c Component) error {
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// checkPacks compares sizes only: content is checked before it is sent.
+func (p *Payload) checkPacks() []error {
+	var faults []error
+	for _, pack := range p.manifest.Packs {
+		info, err := os.Stat(p.packPath(pack))
+		if err == nil && info.Size() != pack.Size {
+			err = fmt.Errorf("%w: it has %d bytes, the manifest says %d", ErrDamaged, info.Size(), pack.Size)
+		}
+		if err != nil {
+			faults = append(faults, fmt.Errorf("a pack of %d files: %w; build the payload again with `make payload`",
+				len(pack.Files), err))
+		}
+	}
+	return faults
 }
 
 // checkFile compares sizes only: content is checked when it is read.
@@ -210,7 +236,7 @@ func (p *Payload) Open(sum string) (io.ReadCloser, error) {
 	return &contentReader{verifiedReader: newVerifiedReader(source, f.Size, sum), close: closeAll}, nil
 }
 
-// StoredBytes returns the size of all files and patches of the store, as they lie there.
+// StoredBytes returns the size of all files, patches and packs of the store, as they lie there.
 func (p *Payload) StoredBytes() (int64, error) {
 	entries, err := os.ReadDir(filepath.Join(p.directory, storeName))
 	if err != nil {
@@ -238,8 +264,8 @@ func Prune(directory string) error {
 	for sum := range p.bySum {
 		named[sum], named[sum+zstdSuffix] = true, true
 	}
-	for _, patch := range p.manifest.Patches {
-		named[patch.SHA256+patchSuffix] = true
+	for _, pack := range p.manifest.Packs {
+		named[pack.SHA256+packSuffix] = true
 	}
 	store := filepath.Join(directory, storeName)
 	entries, err := os.ReadDir(store)

@@ -20,9 +20,7 @@ type Build struct {
 	Version string // of the operator
 	// WindowBytes is Manifest.WindowBytes; zero takes DefaultWindowBytes.
 	WindowBytes int64
-	// Compress stores the files compressed, which keeps an image small and costs a little when they are read.
-	Compress   bool
-	Components []Source
+	Components  []Source
 	// Absent is Manifest.Absent.
 	Absent []Absent
 	// Earlier are payloads that hosts may have. Patches are made from their files to the changed ones of this, where that
@@ -38,31 +36,32 @@ type Source struct {
 	Content []func() (io.ReadCloser, error)
 }
 
-// Write writes a payload into a folder, which it makes if need be: first the files, at last the manifest. Files that
-// are in the store already are not written again. Equal input gives equal bytes.
+// Write writes a payload into a folder, which it makes if need be: first the files, compressed as they go to hosts, then
+// the packs, at last the manifest. Files that are in the store already are not written again. Equal input gives equal bytes.
 func Write(directory string, build Build) (*Payload, error) {
-	manifest := Manifest{Schema: SchemaVersion, Version: build.Version, WindowBytes: build.WindowBytes,
-		Absent: build.Absent}
-	store := filepath.Join(directory, storeName)
-	if err := os.MkdirAll(store, 0o755); err != nil { //nolint:gosec // G301: part of an image, for whatever user its container has
+	p := &Payload{directory: directory, bySum: map[string]File{},
+		manifest: Manifest{Schema: SchemaVersion, Version: build.Version, WindowBytes: build.WindowBytes, Absent: build.Absent}}
+	if err := os.MkdirAll(filepath.Join(directory, storeName), 0o755); err != nil { //nolint:gosec // G301: part of an image, for whatever user its container has
 		return nil, fmt.Errorf("write the payload: %w", err)
 	}
 	for _, source := range build.Components {
-		component, err := writeComponent(store, source, build.Compress)
+		component, err := p.writeComponent(source)
 		if err != nil {
 			return nil, fmt.Errorf("write the payload: component %s: %w", source.Name, err)
 		}
-		manifest.Components = append(manifest.Components, component)
+		p.manifest.Components = append(p.manifest.Components, component)
 	}
-	if err := manifest.Validate(); err != nil {
+	if err := p.manifest.Validate(); err != nil {
 		return nil, fmt.Errorf("write the payload: its manifest would not be valid: %w", err)
 	}
-	var err error
-	if manifest.Patches, err = writePatches(directory, manifest, build.Earlier); err != nil {
-		return nil, fmt.Errorf("write the payload: %w", err)
+	for _, f := range p.manifest.files() {
+		p.bySum[f.SHA256] = f
 	}
-	data, err := json.MarshalIndent(manifest, "", "  ")
-	if err != nil {
+	var patchErr, packErr error
+	p.manifest.Patches, patchErr = p.writePatches(build.Earlier)
+	p.manifest.Packs, packErr = p.writePacks()
+	data, err := json.MarshalIndent(p.manifest, "", "  ")
+	if err := errors.Join(patchErr, packErr, err); err != nil {
 		return nil, fmt.Errorf("write the payload: %w", err)
 	}
 	err = writeFile(filepath.Join(directory, manifestName), func(w io.Writer) error {
@@ -75,14 +74,14 @@ func Write(directory string, build Build) (*Payload, error) {
 	return Load(directory)
 }
 
-func writeComponent(store string, source Source, compress bool) (Component, error) {
+func (p *Payload) writeComponent(source Source) (Component, error) {
 	component := source.Component
 	if len(source.Content) != len(component.Files) {
 		return Component{}, fmt.Errorf("it has %d files and content for %d", len(component.Files), len(source.Content))
 	}
 	component.Files = nil
 	for i, f := range source.Files {
-		stored, err := storeFile(store, f.Path, source.Content[i], compress)
+		stored, err := p.storeFile(f.Path, source.Content[i], component.Name != ComponentAgent)
 		if err != nil {
 			return Component{}, fmt.Errorf("file %s: %w", f.Path, err)
 		}
@@ -92,7 +91,7 @@ func writeComponent(store string, source Source, compress bool) (Component, erro
 }
 
 // storeFile reads the content twice: for its digest, and, when the store does not have it yet, to write it.
-func storeFile(store, path string, open func() (io.ReadCloser, error), compress bool) (File, error) {
+func (p *Payload) storeFile(path string, open func() (io.ReadCloser, error), compress bool) (File, error) {
 	f := File{Path: path}
 	content, err := open()
 	if err != nil {
@@ -105,8 +104,12 @@ func storeFile(store, path string, open func() (io.ReadCloser, error), compress 
 	}
 	f.SHA256 = hex.EncodeToString(hash.Sum(nil))
 
-	p := Payload{directory: filepath.Dir(store)}
-	if p.checkFile(f) == nil {
+	target, other := p.storePath(f.SHA256), p.storePath(f.SHA256)+zstdSuffix
+	compress = compress && f.Size >= leastCompressed
+	if compress {
+		target, other = other, target
+	}
+	if _, err := os.Stat(target); err == nil && p.checkFile(f) == nil {
 		return f, nil
 	}
 	content, err = open()
@@ -115,24 +118,23 @@ func storeFile(store, path string, open func() (io.ReadCloser, error), compress 
 	}
 	defer content.Close()
 	verified := &contentReader{verifiedReader: newVerifiedReader(content, f.Size, f.SHA256)}
-	target, other := p.storePath(f.SHA256), p.storePath(f.SHA256)+zstdSuffix
 	write := func(w io.Writer) error { _, err := io.Copy(w, verified); return err }
-	if compress && f.Size > 0 { // An empty zstd file does not say that it is empty.
-		target, other = other, target
-		write = func(w io.Writer) error { return compressTo(w, verified, f.Size, zstd.SpeedDefault) }
+	if compress {
+		write = func(w io.Writer) error { return p.compressTo(w, verified, f.Size) }
 	}
 	if err := writeFile(target, write); err != nil {
 		return File{}, err
 	}
-	// The other form would be a damaged one: a good one was taken above.
+	// The other form is not what goes to hosts.
 	if err := os.Remove(other); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return File{}, err
 	}
 	return f, nil
 }
 
-func compressTo(w io.Writer, content io.Reader, size int64, level zstd.EncoderLevel) error {
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(level), zstd.WithEncoderConcurrency(1))
+func (p *Payload) compressTo(w io.Writer, content io.Reader, size int64) error {
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(wireLevel), zstd.WithEncoderConcurrency(1),
+		zstd.WithWindowSize(windowFor(size, p.manifest.WindowBytes)))
 	if err != nil {
 		return err
 	}

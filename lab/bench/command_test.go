@@ -102,11 +102,10 @@ func TestPayloadWithoutAnOptionalComponent(t *testing.T) {
 	if files, err = payload.Load(dir); err != nil {
 		t.Fatal(err)
 	}
-	o := &options{clock: clock.RealClock{}}
-	if _, _, err := o.pack(t.Context(), files, complete(files), t.TempDir()); err != nil {
+	if _, _, err := sent(files, complete(files)); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := o.pack(t.Context(), files, files.Manifest().Components, t.TempDir()); err == nil {
+	if _, _, err := sent(files, []payload.Component{optional}); err == nil {
 		t.Errorf("%s was not missing", optional.Name)
 	}
 }
@@ -123,22 +122,19 @@ func TestTransfer(t *testing.T) {
 		t.Fatal(err)
 	}
 	raw := int64(0)
-	var sums []string
 	for _, component := range files.Components("None") {
 		for _, file := range component.Files {
 			g.files, raw = append(g.files, file), raw+file.Size
 			if component.Name != payload.ComponentAgent {
-				sums = append(sums, file.SHA256)
+				g.others = append(g.others, file.SHA256)
 			}
 		}
 	}
-	packer, err := payload.NewPacker(files, filepath.Join(dir, "archives"))
+	archive, err := files.Archive(g.others)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g.archive, err = packer.Packed(t.Context(), sums); err != nil {
-		t.Fatal(err)
-	}
+	defer archive.Close()
 	got, err := transfer(t.Context(), clock.RealClock{}, 5*time.Millisecond, g)
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +142,7 @@ func TestTransfer(t *testing.T) {
 	if got.PlainBytes < raw || got.PlainBytes > raw*12/10 {
 		t.Errorf("the plain way brought %d bytes for %d", got.PlainBytes, raw)
 	}
-	if own := g.agent.Size + g.archive.Size; got.OwnBytes < own || got.OwnBytes > own*12/10 {
+	if own := g.agent.Size + archive.Size; got.OwnBytes < own || got.OwnBytes > own*12/10 {
 		t.Errorf("our way brought %d bytes for %d", got.OwnBytes, own)
 	}
 	// Each packet of the plain way waits for its answer.

@@ -24,7 +24,7 @@ func Markdown(r Result) string {
 	b.WriteString("\n\n" + payloadText("Payload", r.Payload))
 	if r.Whole != nil {
 		b.WriteString(payloadText("Payload of the real size, with which the bytes on the wire are measured", r.Whole.Payload))
-		fmt.Fprintf(&b, "One host with it was Ready after %.1f s, with packing, and received %s.\n", r.Whole.Join.Seconds,
+		fmt.Fprintf(&b, "One host with it was Ready after %.1f s, and received %s.\n", r.Whole.Join.Seconds,
 			megabytes(r.Whole.Join.Worst.Received))
 	}
 	b.WriteString("\nAll but the agent are stand-ins: they compress as the real executables do together (55 to 62 of 308 MB), and are a twelfth of their\n" +
@@ -39,9 +39,9 @@ func Markdown(r Result) string {
 }
 
 func payloadText(what string, p Payload) string {
-	return fmt.Sprintf("%s: %d files, %s raw with the agent (%s); the other files take %s packed (%s), which took %.1f s once for all hosts.\n",
+	return fmt.Sprintf("%s: %d files, %s raw with the agent (%s); the other files take %s packed (%s).\n",
 		what, p.Files, megabytes(p.RawBytes), megabytes(p.AgentBytes), megabytes(p.ArchiveBytes),
-		percent(p.ArchiveBytes, p.RawBytes-p.AgentBytes), p.PackSeconds)
+		percent(p.ArchiveBytes, p.RawBytes-p.AgentBytes))
 }
 
 const notHere = `
@@ -94,7 +94,7 @@ func joinTable(r Result) string {
 			megabytes(j.Worst.Received), megabytes(j.Worst.Sent), perHost(j.Writes, j.Hosts),
 		})
 	}
-	return "\n## From the ConfigMap to Ready\n\nThe operator runs before the ConfigMap is made. It packs the payload in this time. " +
+	return "\n## From the ConfigMap to Ready\n\nThe operator runs before the ConfigMap is made. " +
 		"Counts and bytes are for the\nworst host, kind by kind; steps and the operator's writes to the API server are per host.\n\n" + table(rows)
 }
 
@@ -159,7 +159,7 @@ func transferTable(r Result) string {
 	}
 	return "\n## The same payload in two ways\n\n" + what +
 		" Plain is SFTP of the raw files one after the other, 32 KiB for each round trip. Ours is the agent as it is, and " +
-		"then all the others in one packed archive, sent ahead.\nBoth begin after the login, over the same line, to one host; packing is not in the time. ≈ is extrapolated from a part of the files:\neach packet waits for the answer to the one before.\n\n" + table(rows)
+		"then all the others in one packed archive, sent ahead.\nBoth begin after the login, over the same line, to one host. ≈ is extrapolated from a part of the files:\neach packet waits for the answer to the one before.\n\n" + table(rows)
 }
 
 // table returns a Markdown table; the first row is its head.

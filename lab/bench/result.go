@@ -32,8 +32,6 @@ type Payload struct {
 	RawBytes     int64 `json:"rawBytes"`
 	AgentBytes   int64 `json:"agentBytes"`
 	ArchiveBytes int64 `json:"archiveBytes"`
-	// PackSeconds is how long packing takes, once for all hosts.
-	PackSeconds float64 `json:"packSeconds"`
 }
 
 // Whole describes one host with a payload of the real size, next to which the agent is as small as in reality.

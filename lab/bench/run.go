@@ -45,13 +45,13 @@ func (o *options) say(format string, args ...any) { fmt.Fprintf(o.output, format
 
 func (o *options) measure(ctx context.Context, dir string) (Result, error) {
 	result := Result{Machine: thisMachine()}
-	o.say("packing the payload")
-	g, described, err := o.prepare(ctx, dir, labpayload.Options{})
+	o.say("making the payload")
+	g, described, err := o.prepare(dir, labpayload.Options{})
 	if err != nil {
 		return result, err
 	}
 	result.Payload = described
-	if err := o.transfers(ctx, dir, g, &result); err != nil {
+	if err := o.transfers(ctx, g, &result); err != nil {
 		return result, err
 	}
 	if !o.quick {
@@ -78,56 +78,49 @@ func (o *options) measure(ctx context.Context, dir string) (Result, error) {
 }
 
 // prepare makes the payload that all hosts get.
-func (o *options) prepare(ctx context.Context, dir string, payloadOptions labpayload.Options) (goods, Payload, error) {
+func (o *options) prepare(dir string, payloadOptions labpayload.Options) (goods, Payload, error) {
 	files, err := labpayload.Generate(filepath.Join(dir, "payload"), o.agent, version, payloadOptions)
 	if err != nil {
 		return goods{}, Payload{}, err
 	}
-	return o.pack(ctx, files, files.Components("None"), filepath.Join(dir, "archives")) // the platform of the lab's cluster
+	return sent(files, files.Components("None")) // the platform of the lab's cluster
 }
 
-// pack packs components as for a host that has none of them.
-func (o *options) pack(ctx context.Context, files *payload.Payload, components []payload.Component,
-	dir string) (g goods, described Payload, err error) {
+// sent returns what a host gets that has none of the components.
+func sent(files *payload.Payload, components []payload.Component) (g goods, described Payload, err error) {
 	g.payload = files
 	if g.agent, err = files.Agent(); err != nil {
 		return goods{}, Payload{}, err
 	}
 	described.AgentBytes = g.agent.Size
-	var others []string
 	for _, component := range components {
 		for _, file := range component.Files {
 			g.files = append(g.files, file)
 			described.Files++
 			described.RawBytes += file.Size
 			if component.Name != payload.ComponentAgent {
-				others = append(others, file.SHA256)
+				g.others = append(g.others, file.SHA256)
 			}
 		}
 	}
-	packer, err := payload.NewPacker(files, dir)
+	archive, err := files.Archive(g.others)
 	if err != nil {
 		return goods{}, Payload{}, err
 	}
-	begin := o.clock.Now()
-	if g.archive, err = packer.Packed(ctx, others); err != nil {
-		return goods{}, Payload{}, err
-	}
-	described.PackSeconds, described.ArchiveBytes = o.clock.Since(begin).Seconds(), g.archive.Size
-	return g, described, nil
+	described.ArchiveBytes = archive.Size
+	return g, described, archive.Close()
 }
 
 // transfers measures the way of a payload to one host: of the real one, if it was made.
-func (o *options) transfers(ctx context.Context, dir string, g goods, result *Result) error {
+func (o *options) transfers(ctx context.Context, g goods, result *Result) error {
 	result.Transferred = result.Payload
 	if o.realPayload() {
 		files, err := payload.Load(o.payload)
 		if err != nil {
 			return err
 		}
-		o.say("packing the real payload")
 		result.Real, result.Patches = true, patchesOf(files.Manifest())
-		if g, result.Transferred, err = o.pack(ctx, files, complete(files), filepath.Join(dir, "real")); err != nil {
+		if g, result.Transferred, err = sent(files, complete(files)); err != nil {
 			return err
 		}
 	}
@@ -167,7 +160,7 @@ func patchesOf(manifest payload.Manifest) []Patch {
 // whole measures one host with a payload of the real size.
 func (o *options) whole(ctx context.Context, dir string) (*Whole, error) {
 	o.say("1 host, a payload of the real size")
-	_, described, err := o.prepare(ctx, dir, labpayload.Options{SizePercent: labpayload.RealSizePercent})
+	_, described, err := o.prepare(dir, labpayload.Options{SizePercent: labpayload.RealSizePercent})
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ type goods struct {
 	payload *payload.Payload
 	files   []payload.File // all, the agent's among them
 	agent   payload.File
-	archive *payload.Archive
+	others  []string // sha256 of all but the agent
 }
 
 // receiver is a host that only takes files.
@@ -157,8 +157,13 @@ func asTheOperator(ctx context.Context, r *receiver, g goods, t *Transfer) error
 	if err != nil {
 		return err
 	}
+	archive, err := g.payload.Archive(g.others)
+	if err != nil {
+		return err
+	}
+	defer archive.Close()
 	t.ArchiveSeconds, archiveBytes, err = r.measure(func() error {
-		return connection.Send(ctx, nodespec.InboxPayload(g.archive.SHA256), g.archive.Reader(), nil)
+		return connection.Send(ctx, nodespec.InboxPayload(archive.Name), archive.Reader(), nil)
 	})
 	t.OwnBytes = agentBytes + archiveBytes
 	return err

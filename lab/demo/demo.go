@@ -148,7 +148,6 @@ func (d *demo) install(ctx context.Context) error {
 	}
 	d.operator, err = startOperator(operatorOptions{
 		program: d.programs.operator, kubeconfig: kubeconfig, payload: d.rig.PayloadDir(),
-		cache:     filepath.Join(d.dir, "operator-cache"),
 		namespace: rig.Namespace, log: d.log,
 	})
 	if err != nil {

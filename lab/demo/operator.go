@@ -12,7 +12,7 @@ import (
 )
 
 type operatorOptions struct {
-	program, kubeconfig, payload, cache, namespace, log string
+	program, kubeconfig, payload, namespace, log string
 }
 
 // operatorProcess is the operator as it is shipped, in a process of its own.
@@ -41,8 +41,7 @@ func startOperator(o operatorOptions) (*operatorProcess, error) {
 	}
 	defer log.Close() // the process has its own
 	p := &operatorProcess{options: o, started: time.Now(), done: make(chan struct{})}
-	p.command = exec.Command(o.program, "--kubeconfig="+o.kubeconfig, "--payload-dir="+o.payload, "--cache-dir="+o.cache,
-		"--health-probe-bind-address=:8081")
+	p.command = exec.Command(o.program, "--kubeconfig="+o.kubeconfig, "--payload-dir="+o.payload, "--health-probe-bind-address=:8081")
 	p.command.Env = append(os.Environ(), "WATCH_NAMESPACE="+o.namespace)
 	p.command.Stdout, p.command.Stderr = log, log
 	if err := p.command.Start(); err != nil {

@@ -73,7 +73,7 @@ func Generate(directory, wicdExe, version string, options Options) (*payload.Pay
 		return nil, fmt.Errorf("make the lab's payload: %w", err)
 	}
 	build := payload.Build{
-		Version: version, WindowBytes: windowBytes, Compress: true, Components: []payload.Source{agent},
+		Version: version, WindowBytes: windowBytes, Components: []payload.Source{agent},
 		Earlier: options.Earlier,
 	}
 	for _, c := range components {

@@ -2,13 +2,14 @@ package payload
 
 import (
 	"bytes"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
 func TestExecutable(t *testing.T) {
@@ -82,16 +83,19 @@ func TestGenerate(t *testing.T) {
 		var size int64
 		for _, c := range p.Components("None") {
 			for _, f := range c.Files {
+				if c.Name == payload.ComponentAgent {
+					continue
+				}
 				sums = append(sums, f.SHA256)
 				size += f.Size
 			}
 		}
-		start := time.Now()
-		packed, err := p.Pack(io.Discard, sums)
+		archive, err := p.Archive(sums)
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%d bytes packed to %d in %v", size, packed, time.Since(start))
+		defer archive.Close()
+		packed := archive.Size
 		if ratio := float64(packed) / float64(size); ratio < 0.17 || ratio > 0.21 {
 			t.Errorf("ratio %.2f", ratio)
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"path/filepath"
 	"sync"
 
 	"k8s.io/client-go/rest"
@@ -36,8 +35,8 @@ func (r *Rig) RunOperator(adjust ...func(*operator.Config)) (*Operator, error) {
 	api.Dial = o.wires.dialer(new(net.Dialer).DialContext)
 	c := operator.Config{
 		RESTConfig: api, Namespace: namespace, Version: r.options.Version,
-		PayloadDirectory: r.payloadDir, CacheDirectory: filepath.Join(r.dir, "operator-cache"),
-		Dial: o.wires.dialer(r.network.DialContext), Clock: r.options.Clock,
+		PayloadDirectory: r.payloadDir,
+		Dial:             o.wires.dialer(r.network.DialContext), Clock: r.options.Clock,
 		MetricsAddress: "0", ProbeAddress: "0", Logger: r.options.Log, SkipNameValidation: true,
 		// Tests that take hosts out of the list are seldom about how long that takes. Zero is the operator's own patience.
 		Patience: byoh.Patience{Absence: 1, Removal: 1},

@@ -91,7 +91,7 @@ func TestTheOperatorBuildsAndStartsInFIPSMode(t *testing.T) {
 	}
 	probes := freeAddress(t)
 	var log bytes.Buffer
-	operator := exec.CommandContext(t.Context(), program, "--payload-dir="+r.PayloadDir(), "--cache-dir="+t.TempDir(),
+	operator := exec.CommandContext(t.Context(), program, "--payload-dir="+r.PayloadDir(),
 		"--health-probe-bind-address="+probes, "--metrics-bind-address="+freeAddress(t))
 	operator.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "WATCH_NAMESPACE="+r.Namespace())
 	operator.Stdout, operator.Stderr = &log, &log

@@ -178,7 +178,7 @@ func TestTheOperatorRunsOutsideOfTheCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	process := exec.CommandContext(t.Context(), "hack/deploy", "run", "build/wmco", "--payload-dir="+payloadDir,
-		"--cache-dir="+t.TempDir(), "--leader-elect=false")
+		"--leader-elect=false")
 	process.Dir, process.Stdout, process.Stderr = root, &log, &log
 	process.Env = append(os.Environ(), environment...)
 	if err := process.Start(); err != nil {

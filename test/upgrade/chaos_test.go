@@ -3,7 +3,6 @@ package upgrade
 import (
 	"context"
 	"math/rand/v2"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -72,18 +71,18 @@ func (l lab) killed(o *rig.Operator, name string) []*rig.Operator {
 func (l lab) rivals(o *rig.Operator, name string) []*rig.Operator {
 	l.Helper()
 	l.must(o.Stop())
-	first := l.operate(name, elected, cacheOf(l, "first"))
-	second := l.operate(name, elected, cacheOf(l, "second"))
+	first := l.operate(name, elected)
+	second := l.operate(name, elected)
 	time.Sleep(5 * time.Second) // well into the upgrade
 	first.Kill()
-	return []*rig.Operator{second, l.operate(name, elected, cacheOf(l, "first"))}
+	return []*rig.Operator{second, l.operate(name, elected)}
 }
 
 // twins runs two operators that both believe to be the only one.
 func (l lab) twins(o *rig.Operator, name string) []*rig.Operator {
 	l.Helper()
 	l.must(o.Stop())
-	return []*rig.Operator{l.operate(name, cacheOf(l, "first")), l.operate(name, cacheOf(l, "second"))}
+	return []*rig.Operator{l.operate(name), l.operate(name)}
 }
 
 // restarted restarts the API server, with all that is behind it, during the upgrade.
@@ -117,9 +116,4 @@ func (l lab) late(o *rig.Operator, name string) []*rig.Operator {
 func elected(c *operator.Config) {
 	c.LeaderElection = true
 	c.Election = operator.Election{Lease: 15 * time.Second, RenewDeadline: 10 * time.Second, Retry: 2 * time.Second}
-}
-
-// cacheOf gives an operator a cache folder of its own, as its pod has.
-func cacheOf(l lab, name string) func(*operator.Config) {
-	return func(c *operator.Config) { c.CacheDirectory = filepath.Join(l.Dir(), "cache-"+name) }
 }

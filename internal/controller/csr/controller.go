@@ -68,8 +68,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.memory.forget(request.Name)
 		return ctrl.Result{}, nil
 	}
-	var list v1alpha1.WindowsInstanceList
-	if err := r.Client.List(ctx, &list, client.InNamespace(r.Namespace)); err != nil {
+	var list v1alpha1.WindowsInstanceList // shared with the cache: nothing is written to it
+	if err := r.Client.List(ctx, &list, client.InNamespace(r.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, fmt.Errorf("list WindowsInstances: %w", err)
 	}
 	instance := certrequest.Requester(*csr, list.Items)

@@ -27,7 +27,6 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/payload"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
@@ -46,11 +45,6 @@ func (x *trial) withAgent(change ...func(*fake.Options)) *agentHost {
 	h := &agentHost{t: x.t}
 	options := fake.Options{Name: "EC2AMAZ-1", Addresses: []string{"10.0.128.7"}, Programs: x.program,
 		Network: everywhere{}, ProgramClock: x.clock}
-	packer, err := payload.NewPacker(x.Payload, x.t.TempDir())
-	if err != nil {
-		x.t.Fatal(err)
-	}
-	x.Packer = packer
 	for _, each := range change {
 		each(&options)
 	}

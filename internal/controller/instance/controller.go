@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/coalesce"
 	"github.com/windows-machine-config/wmco/internal/controller/disruption"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
@@ -62,7 +64,6 @@ type Reconciler struct {
 	Line    support.ReleaseLine
 	Cluster ClusterSource
 	Payload *payload.Payload
-	Packer  *payload.Packer
 	Hosts   *remote.Pool
 	// Gate is asked before a node in service is disturbed.
 	Gate disruption.Gate
@@ -77,8 +78,11 @@ type Reconciler struct {
 	// Jitter spreads retries: it returns a number in [0,1).
 	Jitter func() float64
 
-	sessions scope.Sessions
-	places   places.Places
+	sessions  scope.Sessions
+	places    places.Places
+	transfers places.Transfers
+	instances coalesce.Reads[[]v1alpha1.WindowsInstance]
+	machines  coalesce.Reads[[]machinev1beta1.Machine]
 }
 
 // Reconcile runs the phases of the instance's desired state until one must wait or fails, and writes the status.
@@ -138,7 +142,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 		s.Obstacle, s.Finished = aside(s, phase, o), true
 		return rooms.renew.lookAgain(s, r.whenBlocked(ctx, rooms.events, s)), nil
 	}
-	s.Session.Attempts, s.Session.Waiting, s.Finished = 0, "", true
+	s.Session.Attempts, s.Session.Waiting, s.Session.Order, s.Finished = 0, "", 0, true
 	metric.Attempts.Of(metric.Done).Inc()
 	return rooms.renew.lookAgain(s, ctrl.Result{}), nil
 }
@@ -167,7 +171,7 @@ func (r *Reconciler) whenBlocked(ctx context.Context, events event.Recorder, s *
 		logger.V(1).Info(o.Message)
 		return ctrl.Result{RequeueAfter: o.After}
 	}
-	s.Session.Attempts++
+	s.Session.Attempts, s.Session.Order = s.Session.Attempts+1, 0
 	metric.Attempts.Of(metric.Failed).Inc()
 	metric.AttemptsFailed.Of(o.Reason).Inc()
 	delay := retryDelay(s.Session.Attempts, r.Jitter())

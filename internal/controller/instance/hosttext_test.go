@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,7 +92,7 @@ func TestAHostileHostCannotFillTheStatusOrTheMetrics(t *testing.T) {
 		if line.Result == nil || line.Result.Facts == nil {
 			return []verb.Line{line}
 		}
-		x.clock.Step(2 * time.Second)
+		x.clock.Step(2 * progressInterval)
 		system := &line.Result.Facts.System
 		system.HostName, system.Product, system.Version, system.MachineID, system.BootID = endless, endless,
 			endless, endless, endless

@@ -24,7 +24,7 @@ const (
 	userDataLimit     = 30 * time.Minute
 	firstUserDataPoll = 2 * time.Second
 	supportRecheck    = 10 * time.Minute
-	progressInterval  = time.Second
+	progressInterval  = 5 * time.Second
 	longestMessage    = 2048
 	changeAttempts    = 3
 	hostKeysConfigMap = "windows-ssh-host-keys"

@@ -50,7 +50,7 @@ func (p release) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if message := readiness.NotReady(s, node, s.Session.KubeletStarted); message != "" {
 		return readiness.Await(s, node, p.clock.Now(), "the Node to report Ready", message)
 	}
-	spec, o := p.specs.ForNode(ctx, s)
+	spec, o := p.specs.With(s, node)
 	if o != nil {
 		return o
 	}

@@ -28,8 +28,8 @@ func (p remember) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if s.Instance.Status.HostKey != nil {
 		return nil
 	}
-	var all corev1.NodeList
-	if err := p.client.List(ctx, &all); err != nil {
+	var all corev1.NodeList // shared with the cache: nothing is written to it
+	if err := p.client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return obstacle.API(v1alpha1.ConditionReachable, "list Windows nodes", err)
 	}
 	for i := range all.Items {

@@ -61,13 +61,14 @@ func (r *Reconciler) rooms() rooms {
 	a.events = event.Recorder{EventRecorder: r.Events}
 	a.status = status.Writer{Client: r.Client, Events: a.events, Clock: r.Clock,
 		Namespace: r.Namespace, Version: r.Version}
-	inCluster := machines.Machines{Live: r.Live}
+	inCluster := machines.Machines{Live: r.Live, Listed: &r.machines, Clock: r.Clock}
 	a.nodes = nodes.Nodes{
-		Client: r.Client, Live: r.Live, Machines: inCluster, Events: a.events, Namespace: r.Namespace, Version: r.Version,
+		Client: r.Client, Live: r.Live, Listed: &r.instances, Clock: r.Clock, Machines: inCluster, Events: a.events,
+		Namespace: r.Namespace, Version: r.Version,
 	}
 	a.link = link.Link{
 		Hosts: r.Hosts, Client: r.Client, Machines: inCluster, Status: a.status, Events: a.events, Payload: r.Payload,
-		Clock: r.Clock, Jitter: r.Jitter, Namespace: r.Namespace,
+		Clock: r.Clock, Transfers: &r.transfers, Jitter: r.Jitter, Namespace: r.Namespace,
 	}
 	a.specs = desired.Specs{
 		Payload: r.Payload, Nodes: a.nodes, Version: r.Version, Log: r.Log, PauseImage: r.PauseImage, Debug: r.Debug,
@@ -78,7 +79,7 @@ func (r *Reconciler) rooms() rooms {
 		Status: a.status, Events: a.events, Specs: a.specs, Changes: a.changes, Clock: r.Clock, Version: r.Version,
 	}
 	a.delivery = delivery.Delivery{
-		Link: a.link, Turn: a.turn, Status: a.status, Events: a.events, Payload: r.Payload, Packer: r.Packer,
+		Link: a.link, Turn: a.turn, Status: a.status, Events: a.events, Payload: r.Payload,
 	}
 	a.signer = certificates.Signer{Clientset: r.Clientset, Clock: r.Clock, Events: a.events, Namespace: r.Namespace}
 	a.rollback = rollback.Rollback{

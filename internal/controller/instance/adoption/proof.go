@@ -95,7 +95,7 @@ func (a Adoption) olderNodes(ctx context.Context, s *scope.Scope, all []corev1.N
 		return nil, nil
 	}
 	var instances v1alpha1.WindowsInstanceList
-	if err := a.Client.List(ctx, &instances, client.InNamespace(a.Namespace)); err != nil {
+	if err := a.Client.List(ctx, &instances, client.InNamespace(a.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list WindowsInstances: %w", err)
 	}
 	return slices.DeleteFunc(older, func(node corev1.Node) bool {

@@ -25,7 +25,6 @@ type Delivery struct {
 	Status  status.Writer
 	Events  event.Recorder
 	Payload *payload.Payload
-	Packer  *payload.Packer
 }
 
 // Apply has the agent bring the host to the spec. The same spec is not applied twice over one connection, unless the

@@ -35,11 +35,12 @@ func (d Delivery) send(ctx context.Context, s *scope.Scope, spec nodespec.NodeSp
 	if !s.Session.Whole {
 		lacking = patched(lacking, s.Session.Facts.Payload, d.Payload.Patches)
 	}
-	archive, err := d.Packer.Packed(ctx, lacking)
+	archive, err := d.Payload.Archive(lacking)
 	if err != nil {
 		return nil, obstacle.Payload(err)
 	}
-	payloadPath := nodespec.InboxPayload(archive.SHA256)
+	defer func() { _ = archive.Close() }() // it was only read
+	payloadPath := nodespec.InboxPayload(archive.Name)
 	if err := d.sendArchive(ctx, s, "SendPayload", payloadPath, archive); err != nil {
 		return nil, d.Link.Failed(s, v1alpha1.ConditionInstalled, err)
 	}
@@ -78,6 +79,11 @@ func (d Delivery) sendArchive(ctx context.Context, s *scope.Scope, step, path st
 	if there, err := s.Connection.Has(ctx, path, archive.Size); there || err != nil {
 		return err
 	}
+	end, err := d.Link.BeginTransfer(ctx, s, step)
+	if err != nil {
+		return err
+	}
+	defer end()
 	d.Status.Progress(ctx, s, step, 0, 0, "")
 	return s.Connection.Send(ctx, path, archive.Reader(), d.Status.Transfer(ctx, s, step))
 }

@@ -77,11 +77,16 @@ func (m Specs) Configuration(cluster nodespec.Cluster) string {
 
 // ForNode returns the NodeSpec of the host with the pod subnet of its Node, if there is one.
 func (m Specs) ForNode(ctx context.Context, s *scope.Scope) (nodespec.NodeSpec, *obstacle.Obstacle) {
-	subnet := ""
 	node, err := m.Nodes.Of(ctx, s.Instance)
 	if err != nil {
 		return nodespec.NodeSpec{}, obstacle.API(v1alpha1.ConditionInstalled, "read the Node", err)
 	}
+	return m.With(s, node)
+}
+
+// With is ForNode with a Node that was just read; nil for none.
+func (m Specs) With(s *scope.Scope, node *corev1.Node) (nodespec.NodeSpec, *obstacle.Obstacle) {
+	subnet := ""
 	if node != nil {
 		subnet = node.Annotations[v1alpha1.AnnotationPodSubnet]
 	}

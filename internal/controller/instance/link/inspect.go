@@ -88,6 +88,11 @@ func (l Link) BringAgent(ctx context.Context, s *scope.Scope, agent payload.File
 			return path, err
 		}
 	}
+	end, err := l.BeginTransfer(ctx, s, sendAgent)
+	if err != nil {
+		return "", err
+	}
+	defer end()
 	program := remote.Agent{
 		SHA256: agent.SHA256, Size: agent.Size, Open: func() (io.ReadCloser, error) { return l.Payload.Open(agent.SHA256) },
 	}

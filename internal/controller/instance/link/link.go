@@ -13,6 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/machines"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/places"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/payload"
@@ -28,7 +29,9 @@ type Link struct {
 	Status   status.Writer
 	Events   event.Recorder
 	Payload  *payload.Payload // has the agent
-	Clock    clock.PassiveClock
+	Clock    clock.WithTicker
+	// Transfers limits how many hosts are sent programs at once.
+	Transfers *places.Transfers
 	// Jitter returns a number in [0,1).
 	Jitter    func() float64
 	Namespace string // of the operator
@@ -83,6 +86,13 @@ func (l Link) LetGo(s *scope.Scope) {
 		s.Connection = nil
 	}
 	l.Close(s)
+}
+
+// BeginTransfer waits until the host may be sent programs, and returns what ends that.
+func (l Link) BeginTransfer(ctx context.Context, s *scope.Scope, step string) (end func(), err error) {
+	return l.Transfers.Begin(ctx, l.Clock, &s.Session.Order, func() {
+		l.Status.Progress(ctx, s, step, 0, 0, "waits until other hosts have got their programs")
+	})
 }
 
 // Failed forgets facts of a host that may no longer be true after a failure, and returns the obstacle.

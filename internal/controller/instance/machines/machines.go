@@ -9,15 +9,22 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/coalesce"
 )
 
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=get;list
 
 // Machines reads Machines from the API server, not from a cache.
-type Machines struct{ Live client.Reader }
+type Machines struct {
+	Live client.Reader
+	// Listed has the readings of all Machines.
+	Listed *coalesce.Reads[[]machinev1beta1.Machine]
+	Clock  clock.WithTicker
+}
 
 // Of reads the instance's Machine; nil when it has none or its Machine is gone, even if another Machine has the same
 // name.
@@ -40,8 +47,13 @@ func (m Machines) Of(ctx context.Context, instance *v1alpha1.WindowsInstance) (*
 	return machine, nil
 }
 
-// All returns the Machines of the cluster; none where there is no Machine API.
+// All returns the Machines of the cluster, as the API server has them after this was called; none where there is no
+// Machine API. Others get the same ones: they must not be changed.
 func (m Machines) All(ctx context.Context) ([]machinev1beta1.Machine, error) {
+	return m.Listed.Get(ctx, m.Clock, m.list)
+}
+
+func (m Machines) list(ctx context.Context) ([]machinev1beta1.Machine, error) {
 	var list machinev1beta1.MachineList
 	err := m.Live.List(ctx, &list, client.InNamespace(v1alpha1.MachineNamespace))
 	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {

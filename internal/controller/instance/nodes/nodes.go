@@ -8,9 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/coalesce"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/machines"
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
@@ -23,7 +25,10 @@ type Nodes struct {
 	Client client.Client
 	// Live reads the API server and not the cache: what the operator has just written to a Node decides whether its host
 	// is left alone.
-	Live      client.Reader
+	Live client.Reader
+	// Listed has the readings of all instances.
+	Listed    *coalesce.Reads[[]v1alpha1.WindowsInstance]
+	Clock     clock.WithTicker
 	Machines  machines.Machines
 	Events    event.Recorder
 	Namespace string // of the instances
@@ -51,19 +56,22 @@ func (n Nodes) Named(ctx context.Context, name string) (*corev1.Node, error) {
 	return node, nil
 }
 
-// Instances returns all instances, as the API server has them.
+// Instances returns all instances, as the API server has them after this was called. Others get the same ones: they must
+// not be changed.
 func (n Nodes) Instances(ctx context.Context) ([]v1alpha1.WindowsInstance, error) {
-	var instances v1alpha1.WindowsInstanceList
-	if err := n.Live.List(ctx, &instances, client.InNamespace(n.Namespace)); err != nil {
-		return nil, fmt.Errorf("list WindowsInstances: %w", err)
-	}
-	return instances.Items, nil
+	return n.Listed.Get(ctx, n.Clock, func(ctx context.Context) ([]v1alpha1.WindowsInstance, error) {
+		var instances v1alpha1.WindowsInstanceList
+		if err := n.Live.List(ctx, &instances, client.InNamespace(n.Namespace)); err != nil {
+			return nil, fmt.Errorf("list WindowsInstances: %w", err)
+		}
+		return instances.Items, nil
+	})
 }
 
-// Known returns all instances, as the cache has them.
+// Known returns all instances, as the cache has them. They must not be changed.
 func (n Nodes) Known(ctx context.Context) ([]v1alpha1.WindowsInstance, error) {
 	var instances v1alpha1.WindowsInstanceList
-	if err := n.Client.List(ctx, &instances, client.InNamespace(n.Namespace)); err != nil {
+	if err := n.Client.List(ctx, &instances, client.InNamespace(n.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list WindowsInstances: %w", err)
 	}
 	return instances.Items, nil

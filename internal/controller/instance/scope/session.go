@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/places"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 	"github.com/windows-machine-config/wmco/internal/remote"
@@ -61,8 +62,11 @@ type Session struct {
 	RestartLooks int
 	// PutBack is what the operator remembers of writers that change what it owns on the Node.
 	PutBack PutBack
-	// LastProgress is when progress was last written to the API.
-	LastProgress time.Time
+	// Order is the place of the host among those that are sent programs. A host that waits for its restart keeps it; one
+	// that has failed begins anew, behind the others.
+	Order places.Order
+	// LastWrite is when the status was last written to the API.
+	LastWrite time.Time
 }
 
 // ForgetHost drops the facts learnt over a connection that is gone. A wait for anything but the host continues: the

@@ -120,6 +120,7 @@ func (w Writer) patch(ctx context.Context, s *scope.Scope, patch client.Patch) e
 		return nil
 	}
 	// A reconcile that was stopped still tells what it did.
+	s.Session.LastWrite = w.Clock.Now()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	written := s.Instance.DeepCopy()

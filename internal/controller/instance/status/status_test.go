@@ -93,3 +93,24 @@ func TestTransferred(t *testing.T) {
 		})
 	}
 }
+
+func TestProgressIsWrittenAsOftenAsAPersonLooks(t *testing.T) {
+	for name, c := range map[string]struct {
+		last time.Time
+		want bool
+	}{
+		"when nothing was written yet":     {time.Time{}, true},
+		"not right after a write":          {noon, false},
+		"not four seconds after a write":   {noon.Add(-4 * time.Second), false},
+		"five seconds after the last one":  {noon.Add(-5 * time.Second), true},
+		"after a clock that was set back":  {noon.Add(time.Hour), false},
+		"an hour after the last write":     {noon.Add(-time.Hour), true},
+		"not a moment before five seconds": {noon.Add(-5*time.Second + 1), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := progressDue(c.last, noon); got != c.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,80 @@
+// Package coalesce reads something large of the API server once for all that ask for it at the same time.
+package coalesce
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+const (
+	// restShare is how many times as long as a reading took nothing is read after it. So readings take at most a tenth of
+	// the time, however many ask, and however much there is to read.
+	restShare = 9
+	longest   = 5 * time.Second // rest
+	limit     = time.Minute     // of a reading
+)
+
+// Reads are the readings of one thing. The zero value works.
+type Reads[T any] struct {
+	mu   sync.Mutex
+	next *reading[T] // has not begun: those that ask now get it
+
+	turn chan struct{} // holds a token while a reading is under way
+	rest time.Time     // until when nothing is read; only the reading under way uses it
+}
+
+type reading[T any] struct {
+	done  chan struct{}
+	value T
+	err   error
+}
+
+// Get returns what a reading brings that has begun after Get was called. Others get the same value: it must not be
+// changed.
+func (r *Reads[T]) Get(ctx context.Context, clock clock.WithTicker, read func(context.Context) (T, error)) (T, error) {
+	r.mu.Lock()
+	mine, first := r.next, r.next == nil
+	if first {
+		mine = &reading[T]{done: make(chan struct{})}
+		r.next = mine
+	}
+	if r.turn == nil {
+		r.turn = make(chan struct{}, 1)
+	}
+	r.mu.Unlock()
+	if first {
+		r.run(ctx, clock, mine, read)
+		return mine.value, mine.err
+	}
+	select {
+	case <-mine.done:
+		return mine.value, mine.err
+	case <-ctx.Done():
+		var none T
+		return none, fmt.Errorf("wait for a reading of the API server: %w", context.Cause(ctx))
+	}
+}
+
+// run waits for the turn of a reading, and reads. Those that wait for it do not depend on the context of the one that
+// asked first.
+func (r *Reads[T]) run(ctx context.Context, clock clock.WithTicker, mine *reading[T], read func(context.Context) (T, error)) {
+	r.turn <- struct{}{}
+	defer func() { <-r.turn }()
+	defer close(mine.done)
+	if wait := r.rest.Sub(clock.Now()); wait > 0 {
+		<-clock.After(wait)
+	}
+	r.mu.Lock()
+	r.next = nil
+	r.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	begin := clock.Now()
+	mine.value, mine.err = read(ctx)
+	end := clock.Now()
+	r.rest = end.Add(min(restShare*end.Sub(begin), longest))
+}

@@ -1,0 +1,188 @@
+package payload
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Archive is what a host is sent, see Unpack. It is read from the store, byte for byte: nothing is compressed, and no
+// copy of it is made on disk or in memory.
+type Archive struct {
+	Size int64 // in bytes
+	// Name is a digest from which the bytes of the archive follow, so that an interrupted transfer can be resumed.
+	Name   string
+	pieces []piece
+}
+
+// piece is a part of an archive.
+type piece struct {
+	end     int64 // in the archive
+	content io.ReaderAt
+	size    int64
+}
+
+// Archive returns the archive of the files and patches with the given digests. The order of the digests and repetitions
+// do not matter. What a host lacks of a pack only in part goes file by file. The caller closes the archive.
+func (p *Payload) Archive(sums []string) (*Archive, error) {
+	wanted := make(map[string]bool, len(sums))
+	for _, sum := range sums {
+		wanted[sum] = true
+	}
+	a := &Archive{Name: p.archiveName(wanted)}
+	if err := p.assemble(a, wanted); err != nil {
+		return nil, errors.Join(fmt.Errorf("read what a host lacks from the payload in %s: %w", p.directory, err), a.Close())
+	}
+	return a, nil
+}
+
+// archiveName follows from the manifest, which names the packs by their digests, and from what is wanted.
+func (p *Payload) archiveName(wanted map[string]bool) string {
+	sorted := slices.Sorted(maps.Keys(wanted))
+	digest := sha256.Sum256([]byte(p.digest + "\n" + strings.Join(sorted, "\n")))
+	return hex.EncodeToString(digest[:])
+}
+
+func (p *Payload) assemble(a *Archive, wanted map[string]bool) error {
+	count := uint32(len(wanted)) //nolint:gosec // G115: files of one payload
+	a.addFrame([]byte(archiveMagic))
+	for _, pack := range p.manifest.Packs {
+		if slices.ContainsFunc(pack.Files, func(sum string) bool { return !wanted[sum] }) {
+			continue
+		}
+		if err := p.addPack(a, pack); err != nil {
+			return fmt.Errorf("a pack of %d files: %w", len(pack.Files), err)
+		}
+		for _, sum := range pack.Files {
+			delete(wanted, sum)
+		}
+	}
+	for _, f := range p.manifest.sendable() {
+		if !wanted[f.SHA256] {
+			continue
+		}
+		if err := p.addFile(a, f); err != nil {
+			return fmt.Errorf("file %s: %w", f.Path, err)
+		}
+		delete(wanted, f.SHA256)
+	}
+	for sum := range wanted {
+		return fmt.Errorf("it has no file with sha256 %q", sum)
+	}
+	a.addFrame(binary.BigEndian.AppendUint32([]byte{tagEnd}, count))
+	return nil
+}
+
+func (p *Payload) addPack(a *Archive, pack Pack) error {
+	if err := p.prove(pack.SHA256, func() error { return p.verifyPack(pack) }); err != nil {
+		return err
+	}
+	return a.addStored(p.packPath(pack))
+}
+
+func (p *Payload) addFile(a *Archive, f File) error {
+	header, err := entryHeader(f.SHA256, f.Size)
+	if err != nil {
+		return err
+	}
+	a.addFrame(header)
+	if f.Size < leastCompressed {
+		content, err := p.content(f)
+		if len(content) > 0 {
+			a.addFrame(content)
+		}
+		return err
+	}
+	if err := p.prove(f.SHA256, func() error { return p.verify(f) }); err != nil {
+		return err
+	}
+	err = a.addStored(p.storePath(f.SHA256) + zstdSuffix)
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%w: it must lie compressed in the store; build the payload again with `make payload`", err)
+	}
+	return err
+}
+
+// prove compares what goes to hosts with its digest, once: each host compares it too, but cannot say that it was wrong
+// here already.
+func (p *Payload) prove(sum string, verify func() error) error {
+	p.proofs.Lock()
+	defer p.proofs.Unlock()
+	if p.proven[sum] {
+		return nil
+	}
+	if err := verify(); err != nil {
+		return fmt.Errorf("%w; build the payload again with `make payload`", err)
+	}
+	p.proven[sum] = true
+	return nil
+}
+
+func (a *Archive) addStored(path string) error {
+	file, err := os.Open(path) //nolint:gosec // G304: named by a digest of the manifest, whose form is checked
+	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	a.add(file, info.Size())
+	return nil
+}
+
+// addFrame adds at most 255 bytes in a frame of their own, which has one block that is not compressed (RFC 8878).
+func (a *Archive) addFrame(content []byte) {
+	const singleSegment, lastBlock = 1 << 5, 1
+	n := len(content)
+	frame := append([]byte{0x28, 0xb5, 0x2f, 0xfd, singleSegment, byte(n), byte(n<<3 | lastBlock), byte(n >> 5), 0}, content...) //nolint:gosec // G115: n is small
+	a.add(bytes.NewReader(frame), int64(len(frame)))
+}
+
+func (a *Archive) add(content io.ReaderAt, size int64) {
+	a.Size += size
+	a.pieces = append(a.pieces, piece{end: a.Size, content: content, size: size})
+}
+
+// Reader reads the archive from its beginning. Readers do not disturb one another.
+func (a *Archive) Reader() *io.SectionReader { return io.NewSectionReader(a, 0, a.Size) }
+
+// ReadAt is io.ReaderAt.
+func (a *Archive) ReadAt(b []byte, offset int64) (int, error) {
+	done := 0
+	for _, piece := range a.pieces {
+		at := offset + int64(done)
+		if at >= piece.end || done == len(b) {
+			continue
+		}
+		part := b[done:min(int64(len(b)), int64(done)+piece.end-at)]
+		n, err := piece.content.ReadAt(part, at-(piece.end-piece.size))
+		done += n
+		if n < len(part) {
+			return done, fmt.Errorf("the payload was changed while it was read: %w", errors.Join(err, io.ErrUnexpectedEOF))
+		}
+	}
+	if done < len(b) {
+		return done, io.EOF
+	}
+	return done, nil
+}
+
+// Close lets go of the files of the store.
+func (a *Archive) Close() error {
+	var faults []error
+	for _, piece := range a.pieces {
+		if closer, ok := piece.content.(io.Closer); ok {
+			faults = append(faults, closer.Close())
+		}
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,129 @@
+package payload
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"io"
+	"math/bits"
+	"os"
+	"path/filepath"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// wireLevel is how hard the bytes that go to hosts are compressed: they are compressed once and sent many times.
+const wireLevel = zstd.SpeedBestCompression
+
+// writePacks packs the files that hosts of every platform get, so that what they have in common is sent once. The
+// agent is not among them: it goes ahead of all others, as it is.
+func (p *Payload) writePacks() ([]Pack, error) {
+	var files []File
+	for _, f := range p.manifest.files() {
+		if p.forEveryPlatform(f.SHA256) {
+			files = append(files, f)
+		}
+	}
+	if len(files) < 2 {
+		return nil, nil
+	}
+	pack := Pack{}
+	for _, f := range files {
+		pack.Files = append(pack.Files, f.SHA256)
+	}
+	// Its name follows from its content, which is known when it is written.
+	path := filepath.Join(p.directory, storeName, "new"+packSuffix)
+	digest, counter := sha256.New(), &countingWriter{}
+	err := writeFile(path, func(w io.Writer) error {
+		counter.w = io.MultiWriter(w, digest)
+		return p.writePack(counter, files)
+	})
+	if err != nil {
+		return nil, err
+	}
+	pack.Size, pack.SHA256 = counter.n, hex.EncodeToString(digest.Sum(nil))
+	return []Pack{pack}, os.Rename(path, p.packPath(pack))
+}
+
+// forEveryPlatform reports whether a component that hosts of all platforms get has the file.
+func (p *Payload) forEveryPlatform(sum string) bool {
+	for _, c := range p.manifest.Components {
+		if len(c.Platforms) > 0 || c.Name == ComponentAgent {
+			continue
+		}
+		for _, f := range c.Files {
+			if f.SHA256 == sum {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (p *Payload) packPath(pack Pack) string { return p.storePath(pack.SHA256) + packSuffix }
+
+// writePack writes the files as one frame of an archive.
+func (p *Payload) writePack(w io.Writer, files []File) error {
+	total := int64(0)
+	for _, f := range files {
+		total += fileHeader + f.Size
+	}
+	encoder, err := zstd.NewWriter(w, zstd.WithEncoderLevel(wireLevel), zstd.WithEncoderConcurrency(1),
+		zstd.WithWindowSize(windowFor(total, p.manifest.WindowBytes)), zstd.WithLowerEncoderMem(true))
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := p.writeEntry(encoder, f); err != nil {
+			encoder.Close()
+			return err
+		}
+	}
+	return encoder.Close()
+}
+
+func (p *Payload) writeEntry(w io.Writer, f File) error {
+	header, err := entryHeader(f.SHA256, f.Size)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(header); err != nil {
+		return err
+	}
+	content, err := p.Open(f.SHA256)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	_, err = io.Copy(w, content)
+	return err
+}
+
+// entryHeader begins a file or patch in an archive.
+func entryHeader(sum string, size int64) ([]byte, error) {
+	digest, err := hex.DecodeString(sum)
+	if err != nil {
+		return nil, err
+	}
+	return binary.BigEndian.AppendUint64(append([]byte{tagFile}, digest...), uint64(size)), nil //nolint:gosec // G115: no size is negative
+}
+
+// windowFor takes no larger window than the content can use: the receiver has to hold it in memory.
+func windowFor(content, limit int64) int {
+	if limit == 0 {
+		limit = DefaultWindowBytes
+	}
+	window := int64(1) << bits.Len64(uint64(max(content, 1)-1)) //nolint:gosec // G115: no size is negative
+	return int(min(max(window, minWindowBytes), limit))
+}
+
+type countingWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countingWriter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += int64(n)
+	return n, err
+}
