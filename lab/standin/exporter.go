@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/lab/payload"
 	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
@@ -45,10 +44,14 @@ func (t *table) exporter(ctx context.Context, p *node.Process, e payload.Executa
 	if err := errors.Join(err, portErr); err != nil {
 		return fail(p, "windows_exporter: listen address %s: %v", *address, err)
 	}
+	ticking := t.Clock
+	if p.Clock != nil {
+		ticking = p.Clock
+	}
 	handler := http.NewServeMux()
 	handler.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		if err := writeMetrics(r.Context(), w, p, e.Version, strings.Split(*collectors, ",")); err != nil {
+		if err := writeMetrics(r.Context(), w, p, e.Version, ticking.Now(), strings.Split(*collectors, ",")); err != nil {
 			fmt.Fprintf(p.Stderr, "level=error msg=%q\r\n", err)
 		}
 	})
@@ -71,80 +74,4 @@ func (t *table) exporter(ctx context.Context, p *node.Process, e payload.Executa
 		return fail(p, "windows_exporter: %v", err)
 	}
 	return 0
-}
-
-// writeMetrics has names, types and labels as version 0.31; values are of the simulated host where it has them.
-func writeMetrics(ctx context.Context, w io.Writer, p *node.Process, version string, collectors []string) error {
-	info, err := p.Host.System.Info(ctx)
-	if err != nil {
-		return fmt.Errorf("read system facts: %w", err)
-	}
-	services, err := p.Host.Services.Query(ctx)
-	if err != nil {
-		return fmt.Errorf("query services: %w", err)
-	}
-	m := metrics{w}
-	m.head("windows_exporter_build_info", "gauge")
-	m.value("windows_exporter_build_info", fmt.Sprintf(`version=%q,goos="windows",goarch="amd64"`,
-		strings.TrimPrefix(version, "v")), 1)
-	m.head("windows_exporter_collector_success", "gauge")
-	for _, collector := range collectors {
-		m.value("windows_exporter_collector_success", fmt.Sprintf(`collector=%q`, collector), 1)
-	}
-	m.single("windows_os_info", "gauge", fmt.Sprintf(`product=%q,version=%q,build_number=%q,revision="%d"`,
-		info.Product, info.Version, info.Version[strings.LastIndexByte(info.Version, '.')+1:], info.Revision), 1)
-	m.single("windows_os_hostname", "gauge", fmt.Sprintf(`hostname=%q,domain=%q,fqdn=%q`, info.HostName,
-		info.Domain, info.HostName), 1)
-	m.single("windows_cpu_logical_processor", "gauge", "", 4)
-	m.head("windows_cpu_time_total", "counter")
-	for core := range 4 {
-		for _, mode := range []string{"idle", "interrupt", "dpc", "privileged", "user"} {
-			m.value("windows_cpu_time_total", fmt.Sprintf(`core="0,%d",mode=%q`, core, mode), 1)
-		}
-	}
-	m.single("windows_memory_physical_total_bytes", "gauge", "", float64(info.MemoryBytes))
-	m.single("windows_memory_physical_free_bytes", "gauge", "", float64(info.MemoryBytes)/2)
-	m.single("windows_memory_available_bytes", "gauge", "", float64(info.MemoryBytes)/2)
-	m.single("windows_logical_disk_size_bytes", "gauge", `volume="C:"`, 127<<30)
-	m.single("windows_logical_disk_free_bytes", "gauge", `volume="C:"`, float64(info.FreeDiskBytes))
-	m.single("windows_net_bytes_received_total", "counter", `nic="Ethernet"`, 0)
-	m.single("windows_net_bytes_sent_total", "counter", `nic="Ethernet"`, 0)
-	m.single("windows_system_boot_time_timestamp", "gauge", "", float64(info.BootTime.Unix()))
-	m.services(services)
-	return nil
-}
-
-type metrics struct{ w io.Writer }
-
-func (m metrics) head(name, kind string) {
-	fmt.Fprintf(m.w, "# HELP %s %s\n# TYPE %[1]s %s\n", name, strings.ReplaceAll(name, "_", " "), kind)
-}
-
-func (m metrics) value(name, labels string, value float64) {
-	if labels != "" {
-		labels = "{" + labels + "}"
-	}
-	fmt.Fprintf(m.w, "%s%s %v\n", name, labels, value)
-}
-
-func (m metrics) single(name, kind, labels string, value float64) {
-	m.head(name, kind)
-	m.value(name, labels, value)
-}
-
-func (m metrics) services(services []host.Service) {
-	m.head("windows_service_state", "gauge")
-	states := map[host.ServiceState]string{host.ServiceRunning: "running", host.ServiceStopped: "stopped",
-		host.ServiceStartPending: "start pending", host.ServiceStopPending: "stop pending"}
-	for _, service := range services {
-		for _, state := range []host.ServiceState{host.ServiceRunning, host.ServiceStopped, host.ServiceStartPending,
-			host.ServiceStopPending} {
-			value := 0.0
-			if service.State == state {
-				value = 1
-			}
-			m.value("windows_service_state", fmt.Sprintf(`name=%q,state=%q`, strings.ToLower(service.Name), states[state]),
-				value)
-		}
-	}
 }

@@ -1,0 +1,36 @@
+package standin
+
+import (
+	"hash/fnv"
+	"math"
+	"time"
+)
+
+// load is how much of something a simulated host uses: a part of 1 that goes up and down about a mean. It is made up
+// from the names of the host and of what is used, so that hosts differ, and each looks the same at every scrape.
+type load struct{ mean, swing, period, phase float64 }
+
+// loadOf makes a load between least and most. A wave takes from two to eight minutes.
+func loadOf(host, what string, least, most float64) load {
+	random := func(name string) float64 {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(host + "/" + what + "/" + name)) // a hash takes everything
+		return float64(h.Sum64()>>11) / (1 << 53)
+	}
+	mean := least + (most-least)*(0.3+0.4*random("mean"))
+	room := min(mean-least, most-mean)
+	return load{mean: mean, swing: room * (0.4 + 0.6*random("swing")), period: 120 + 360*random("period"),
+		phase: 2 * math.Pi * random("phase")}
+}
+
+func (l load) angle(at time.Duration) float64 { return 2*math.Pi*at.Seconds()/l.period + l.phase }
+
+// now returns the load that long after the boot.
+func (l load) now(sinceBoot time.Duration) float64 {
+	return l.mean + l.swing*math.Sin(l.angle(sinceBoot))
+}
+
+// total returns the sum of the load over all seconds since the boot: it never goes down.
+func (l load) total(sinceBoot time.Duration) float64 {
+	return l.mean*sinceBoot.Seconds() + l.swing*l.period/(2*math.Pi)*(math.Cos(l.angle(0))-math.Cos(l.angle(sinceBoot)))
+}
