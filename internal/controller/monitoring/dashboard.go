@@ -47,6 +47,7 @@ func Rows() []Row {
 }
 
 func fleetPanels() []Panel {
+	const volumes = `{job="` + exporterJob + `",device=~"/.*"}`
 	return []Panel{
 		{Title: "Windows hosts", Single: true, Queries: []Query{{"count(wmco_instance_info)", ""}}},
 		{Title: "Ready nodes", Single: true, Queries: []Query{{"sum(wmco_instance_ready)", ""}}},
@@ -60,6 +61,9 @@ func fleetPanels() []Panel {
 			{`instance:node_cpu_utilisation:rate1m{job="` + exporterJob + `"}`, "{{instance}}"}}}, //nolint:misspell // others have chosen the name
 		{Title: "Memory in use", Unit: "percentunit", Queries: []Query{
 			{`instance:node_memory_utilisation:ratio{job="` + exporterJob + `"}`, "{{instance}}"}}}, //nolint:misspell // others have chosen the name
+		{Title: "Fullest file system", Unit: "percentunit", Queries: []Query{
+			{`max by (instance) (1 - node_filesystem_avail_bytes` + volumes + ` / node_filesystem_size_bytes` + volumes + `)`,
+				"{{instance}}"}}},
 	}
 }
 
