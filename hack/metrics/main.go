@@ -1,5 +1,7 @@
-// Command metrics keeps docs/monitoring.md true: which metrics the operator has, and which alerts. The tables there
-// come from the catalog of metrics in internal/controller/metric and from the alerts in internal/controller/monitoring.
+// Command metrics keeps docs/monitoring.md true: which metrics the operator has, which alerts, and which questions of
+// others have an answer for Windows nodes. The tables there come from the catalog of metrics in
+// internal/controller/metric, the alerts in internal/controller/monitoring, and the expressions that the tests of
+// lab/prometheus evaluate.
 // It also writes the dashboard for Grafana. Run it from the root of the repository:
 //
 //	go run ./hack/metrics          # rewrite the tables and the dashboard
@@ -15,6 +17,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/controller/monitoring"
 )
@@ -22,6 +26,7 @@ import (
 const (
 	document = "docs/monitoring.md"
 	grafana  = "examples/grafana-windows-nodes.json"
+	asked    = "lab/prometheus/testdata/expressions.yaml"
 )
 
 var errStale = errors.New(document + " or " + grafana +
@@ -43,7 +48,11 @@ func run(root string, check bool, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fresh, err := rewrite(old, metrics(metric.Catalog()), alerts(monitoring.Alerts()))
+	questions, err := readExpressions(filepath.Join(root, filepath.FromSlash(asked)))
+	if err != nil {
+		return err
+	}
+	fresh, err := rewrite(old, expressions(questions), metrics(metric.Catalog()), alerts(monitoring.Alerts()))
 	if err != nil {
 		return err
 	}
@@ -64,6 +73,18 @@ func run(root string, check bool, out io.Writer) error {
 	if stale && check {
 		return errStale
 	}
-	_, err = fmt.Fprintf(out, "%s: %d metrics, %d alerts\n", document, len(metric.Catalog()), len(monitoring.Alerts()))
+	_, err = fmt.Fprintf(out, "%s: %d metrics, %d alerts, %d expressions\n", document, len(metric.Catalog()),
+		len(monitoring.Alerts()), len(questions))
 	return err
+}
+
+func readExpressions(path string) (all []expression, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := yaml.UnmarshalStrict(data, &all); err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return all, nil
 }

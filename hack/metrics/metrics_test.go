@@ -23,6 +23,15 @@ func TestARowSaysWhatBoundsALabel(t *testing.T) {
 	}
 }
 
+func TestARowSaysWhyAnExpressionHasNoData(t *testing.T) {
+	got := expressions([]expression{{Where: "console", Shows: "CPU", Expr: `a{b=~"c|d"}`, Value: 1},
+		{Where: "console", Shows: "load", Expr: "node_load1", None: "Windows has none."}})
+	want := "| console | CPU | `a{b=~\"c\\|d\"}` | yes |\n| console | load | `node_load1` | no. Windows has none. |\n"
+	if !strings.HasSuffix(got, want) {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestADocumentKeepsWhatIsWrittenByHand(t *testing.T) {
 	const before = "a\n" + begin + "\nold\n" + end + "\nb\n" + begin + "\n" + end + "\nc\n"
 	const after = "a\n" + begin + "\n\n1\n" + end + "\nb\n" + begin + "\n\n2\n" + end + "\nc\n"

@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/monitoring"
 )
 
-// Markers around each generated part: the first for metrics, the second for alerts.
+// Markers around each generated part: what others ask about nodes, metrics, and alerts.
 const (
 	begin = "<!-- begin of what hack/metrics writes -->"
 	end   = "<!-- end of what hack/metrics writes -->"
@@ -27,10 +27,37 @@ func rewrite(document []byte, texts ...string) ([]byte, error) {
 		texts = texts[1:]
 	}
 	if len(texts) > 0 || strings.Contains(rest, begin) {
-		return nil, fmt.Errorf("the document needs a line %q and after it a line %q, twice", begin, end)
+		return nil, fmt.Errorf("the document needs a line %q and after it a line %q for each of its tables", begin, end)
 	}
 	return []byte(fresh + rest), nil
 }
+
+// expression is what the console or a dashboard asks about a node; a test of lab/prometheus has evaluated it.
+type expression struct {
+	Where string `json:"where"`
+	Shows string `json:"shows"`
+	Expr  string `json:"expr"`
+	// None says why there is no result; empty if there is one.
+	None string `json:"none"`
+	// Value is the result over the series of the test.
+	Value float64 `json:"value"`
+}
+
+func expressions(all []expression) string {
+	var b strings.Builder
+	b.WriteString("| where | shows | expression | data |\n|---|---|---|---|\n")
+	for _, e := range all {
+		data := "yes"
+		if e.None != "" {
+			data = "no. " + e.None
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", e.Where, e.Shows, code(e.Expr), data)
+	}
+	return b.String()
+}
+
+// code returns an expression as a cell of a table shows it.
+func code(expr string) string { return "`" + strings.ReplaceAll(expr, "|", `\|`) + "`" }
 
 func metrics(all []metric.Definition) string {
 	var b strings.Builder
@@ -58,7 +85,7 @@ func alerts(all []monitoring.Alert) string {
 	var b strings.Builder
 	b.WriteString("| alert | fires when |\n|---|---|\n")
 	for _, a := range all {
-		holds := "`" + strings.ReplaceAll(a.Expr, "|", `\|`) + "`"
+		holds := code(a.Expr)
 		if a.For != "" {
 			holds += " for " + a.For
 		}

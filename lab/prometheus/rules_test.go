@@ -16,10 +16,13 @@ import (
 	"github.com/prometheus/prometheus/promql/promqltest"
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/util/teststorage"
+	"sigs.k8s.io/yaml"
 )
 
 const (
 	rulesFile = "testdata/rules.yaml"
+	// expressionsFile is also what docs/monitoring.md shows.
+	expressionsFile = "testdata/expressions.yaml"
 	// scrape is the interval of the ServiceMonitor.
 	scrape = 30 * time.Second
 	// minutes are how long the exporter has been scraped.
@@ -165,43 +168,35 @@ func (m *monitored) ask(expr string) promql.Vector {
 	return vector
 }
 
+// expression is what somebody asks about Windows nodes; see the file.
+type expression struct {
+	Where, Shows, Expr, None string
+	Value                    float64
+}
+
 // What the console asks for in its list of nodes, on the page of a node and on that of a pod, and what the cluster's
 // rules and the dashboards for Linux nodes read. R-136, R-139, R-140, L-17
 func TestTheConsoleHasFiguresOfWindowsNodes(t *testing.T) {
+	data, err := os.ReadFile(expressionsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var expressions []expression
+	if err := yaml.UnmarshalStrict(data, &expressions); err != nil || len(expressions) < 20 {
+		t.Fatalf("%d expressions, error %v", len(expressions), err)
+	}
 	m := newMonitored(t)
-	for name, c := range map[string]struct {
-		query string
-		want  float64
-	}{
-		"processors":                        {`sum by(instance) (instance:node_num_cpu:sum)`, 2},
-		"processors in use":                 {`instance:node_cpu:rate:sum{instance='win-a'}`, 0.2},
-		"CPU":                               {`instance:node_cpu_utilisation:rate1m{instance="win-a"}`, 0.1},
-		"CPU ratio":                         {`sum(instance:node_cpu:ratio{instance="win-a"})`, 0.1},
-		"cores, for the cluster's capacity": {`sum(node_cpu_info{instance="win-a"})`, 2},
-		"used memory":                       {`node_memory_MemTotal_bytes{instance='win-a'} - node_memory_MemAvailable_bytes{instance='win-a'}`, 600},
-		"memory":                            {`sum by (instance) (node_memory_MemTotal_bytes)`, 1000},
-		"memory ratio":                      {`instance:node_memory_utilisation:ratio{instance="win-a"}`, 0.6},
-		"used storage": {`sum by (instance) ((max by (device, instance) (node_filesystem_size_bytes{device=~"/.*"})) - ` +
-			`(max by (device, instance) (node_filesystem_free_bytes{device=~"/.*"})))`, 310},
-		"storage": {`sum by (instance) (max by (device, instance) (node_filesystem_size_bytes{device=~"/.*"}))`, 600},
-		"file system of a node": {`sum(node_filesystem_size_bytes{instance="win-a",fstype!~"tmpfs|squashfs",mountpoint!~"/usr|/var"} - ` +
-			`node_filesystem_avail_bytes{instance="win-a",fstype!~"tmpfs|squashfs",mountpoint!~"/usr|/var"})`, 310},
-		"file system, as older consoles ask": {`instance:node_filesystem_usage:sum{instance='win-a'}`, 310},
-		"network in":                         {`instance:node_network_receive_bytes:rate:sum{instance='win-a'}`, 100},
-		"network out":                        {`instance:node_network_transmit_bytes:rate:sum{instance='win-a'}`, 50},
-		"network in of dashboards":           {`instance:node_network_receive_bytes_excluding_lo:rate1m{instance="win-a"}`, 100},
-		"drops":                              {`instance:node_network_transmit_drop_excluding_lo:rate1m{instance="win-a"}`, 2},
-		"disk in use":                        {`instance_device:node_disk_io_time_seconds:rate1m{instance="win-a",device="/C:"}`, 0.2},
-		"disk writes":                        {`rate(node_disk_written_bytes_total{instance="win-a"}[5m])`, 20},
-		"uptime":                             {`time() - node_boot_time_seconds{instance="win-a"}`, minutes * 60},
-		"CPU of a pod":                       {`pod:container_cpu_usage:sum{pod='web-1',namespace='shop'}`, 0.5},
-		"memory of a pod":                    {`sum(container_memory_working_set_bytes{pod='web-1',namespace='shop',container=''}) BY (pod, namespace)`, 80},
-		"network of a pod":                   {`sum(pod_interface_network:container_network_receive_bytes:irate5m{pod='web-1',namespace='shop'})`, 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := m.ask(c.query)
-			if len(got) != 1 || got[0].F < c.want*0.9999 || got[0].F > c.want*1.0001 {
-				t.Errorf("%s gives %v, want one series of %v", c.query, got, c.want)
+	for _, e := range expressions {
+		t.Run(e.Where+": "+e.Shows, func(t *testing.T) {
+			got := m.ask(e.Expr)
+			if e.None != "" {
+				if len(got) > 0 {
+					t.Errorf("%s gives %v, and the file says that there is none: %s", e.Expr, got, e.None)
+				}
+				return
+			}
+			if len(got) != 1 || got[0].F < e.Value*0.9999 || got[0].F > e.Value*1.0001 {
+				t.Errorf("%s gives %v, want one series of %v", e.Expr, got, e.Value)
 			}
 		})
 	}
