@@ -10,6 +10,8 @@ MAKEFLAGS     += --no-builtin-rules
 HOSTS := 2
 HOST  := fake
 ONCE  :=
+# A real Prometheus beside the demo, and a page with the dashboards.
+MONITORING :=
 ifeq ($(filter fake wine,$(HOST)),)
 $(error HOST=$(HOST) is not a kind of test host: use HOST=fake or HOST=wine)
 endif
@@ -65,9 +67,9 @@ help: ## Show this help.
 ##### Run
 
 .PHONY: demo
-demo: ## Start a real control plane, the operator and test hosts. HOSTS=2 HOST=fake|wine; ONCE=1 exits when all are Ready.
-	@$(BUILD) $(PROGRAMS) $(KUBECTL)
-	@exec build/lab demo --hosts $(HOSTS) --host $(HOST) $(if $(ONCE),--once)
+demo: ## Start a real control plane, the operator and test hosts. HOSTS=2 HOST=fake|wine; ONCE=1 exits when all are Ready; MONITORING=1 adds Prometheus.
+	@$(BUILD) $(PROGRAMS) $(KUBECTL) $(if $(MONITORING),$(MONITORS))
+	@exec build/lab demo --hosts $(HOSTS) --host $(HOST) $(if $(ONCE),--once) $(if $(MONITORING),--monitoring)
 
 .PHONY: bench
 bench: build ## Measure connections, bytes, steps and times in the lab, and compare them with the budgets.
@@ -76,13 +78,14 @@ bench: build ## Measure connections, bytes, steps and times in the lab, and comp
 ##### Build. Go's own cache knows what is out of date, so every binary is phony and a second run takes about a second.
 
 PROGRAMS := lab-controlplane wmco wicd.exe lab
+MONITORS := lab-prometheus lab-prometheus-operator
 
 .PHONY: build
 build: ## Build everything that the demo and the tests run.
 	@$(BUILD) $(PROGRAMS)
 
-.PHONY: $(PROGRAMS:%=build/%) build/kubectl build/kubectl-windows
-$(PROGRAMS:%=build/%) build/kubectl build/kubectl-windows: build/%:
+.PHONY: $(PROGRAMS:%=build/%) $(MONITORS:%=build/%) build/kubectl build/kubectl-windows
+$(PROGRAMS:%=build/%) $(MONITORS:%=build/%) build/kubectl build/kubectl-windows: build/%:
 	@$(BUILD) $*
 
 # The tools, at the versions that tools/go.mod pins.
@@ -204,7 +207,7 @@ test: build $(GOTESTSUM) ## Run every unit and controller test, and one end-to-e
 test-all: test test-rest ## Run all tests: make test and make test-rest.
 
 .PHONY: test-rest
-test-rest: build $(GOTESTSUM) ## Run what `make test` leaves out: all end-to-end tests, faults and kills, Wine, and the race detector.
+test-rest: build $(MONITORS:%=build/%) $(GOTESTSUM) ## Run what `make test` leaves out: all end-to-end tests, faults and kills, Wine, and the race detector.
 	@hack/run-tests rest $(TESTFLAGS)
 
 .PHONY: test-times
@@ -253,6 +256,7 @@ vet-modules:
 	@cd hack/bundle/validate && CGO_ENABLED=0 go vet ./...
 	@cd hack/powershell && CGO_ENABLED=0 go vet ./...
 	@cd lab/prometheus && CGO_ENABLED=0 go vet ./...
+	@cd lab/prometheusoperator && CGO_ENABLED=0 go vet ./...
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) vet-modules ## Run golangci-lint at its pinned version (its first build takes minutes).

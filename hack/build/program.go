@@ -40,6 +40,10 @@ var programs = []program{
 		}},
 	{name: "lab", output: "lab", module: ".", source: "./lab/demo", goos: "linux",
 		flags: func(options) []string { return []string{"-ldflags", "-s -w"} }}, // linked in less time
+	{name: "lab-prometheus", output: "lab-prometheus", module: "lab/prometheus", source: "./program", goos: "linux",
+		flags: func(options) []string { return []string{"-ldflags", "-s -w"} }},
+	{name: "lab-prometheus-operator", output: "lab-prometheus-operator", module: "lab/prometheusoperator", source: ".",
+		goos: "linux", flags: func(options) []string { return []string{"-ldflags", "-s -w"} }},
 	imageOperator("amd64"),
 	imageOperator("arm64"),
 	{name: "wicd.exe", output: "wicd.exe", module: ".", source: "./cmd/wicd", goos: "windows", goarch: "amd64",

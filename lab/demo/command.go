@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/windows-machine-config/wmco/lab/monitoring"
 	"github.com/windows-machine-config/wmco/lab/namespace"
 	"github.com/windows-machine-config/wmco/lab/rig"
 	"github.com/windows-machine-config/wmco/lab/wine"
@@ -39,6 +40,8 @@ const (
 // programs are the executables that make builds.
 type programs struct {
 	operator, agent, controlPlane, kubectl string
+	// monitoring is the folder of those for monitoring.
+	monitoring string
 	// wineNode is made by the demo when it is needed; see standin.BuildNode.
 	wineNode string
 }
@@ -48,9 +51,11 @@ type demoOptions struct {
 	machines int
 	host     string
 	once     bool
-	limit    time.Duration
-	log      string
-	programs programs
+	// monitoring is whether a Prometheus runs beside.
+	monitoring bool
+	limit      time.Duration
+	log        string
+	programs   programs
 	// wineHosts says why this machine can have no Wine hosts; nil when it can.
 	wineHosts func() error
 }
@@ -74,6 +79,7 @@ func newDemoCommand() *cobra.Command {
 	flags.StringVar(&o.host, "host", hostFake, "kind of the hosts: "+hostFake+" is simulated in this process, "+hostWine+
 		" is Wine, which needs root")
 	flags.BoolVar(&o.once, "once", false, "leave when all hosts are Ready, or with status 1 when they are not in time")
+	flags.BoolVar(&o.monitoring, "monitoring", false, "run a real Prometheus beside, which scrapes the hosts, and a page with dashboards")
 	flags.DurationVar(&o.limit, "limit", 0,
 		fmt.Sprintf("how long --once waits for the hosts (default: %v, for Wine hosts %v)", fakeLimit, wineLimit))
 	flags.StringVar(&o.log, "operator-log", "",
@@ -105,10 +111,16 @@ func (o *demoOptions) complete() error {
 	}
 	beside := func(name string) string { return filepath.Join(filepath.Dir(self), name) }
 	o.programs = programs{operator: beside("wmco"), agent: beside("wicd.exe"), controlPlane: beside("lab-controlplane"),
-		kubectl: beside("kubectl"), wineNode: beside("wine-node.exe")}
-	for _, path := range []string{o.programs.operator, o.programs.agent, o.programs.controlPlane} {
+		kubectl: beside("kubectl"), monitoring: filepath.Dir(self), wineNode: beside("wine-node.exe")}
+	needed := []string{o.programs.operator, o.programs.agent, o.programs.controlPlane}
+	if o.monitoring {
+		for _, name := range monitoring.Programs {
+			needed = append(needed, beside(name))
+		}
+	}
+	for _, path := range needed {
 		if _, err := os.Stat(path); err != nil {
-			return fmt.Errorf("%w: run `make build`", err)
+			return fmt.Errorf("%w: run `make build/%s`", err, filepath.Base(path))
 		}
 	}
 	if o.log == "" {
@@ -131,16 +143,14 @@ func (o *demoOptions) defaultLimit() time.Duration {
 func (o *demoOptions) enter() error {
 	config, outside := o.namespace(), !namespace.Inside()
 	if outside {
-		ports := 1
 		if o.host == hostWine {
-			ports = 2
 			kit, err := o.prepareWine()
 			if err != nil {
 				return err
 			}
 			defer runtime.KeepAlive(kit) // it says that somebody uses what it names
 		}
-		for range ports {
+		for range (&demo{demoOptions: o}).ports() {
 			file, err := openPort()
 			if err != nil {
 				return err

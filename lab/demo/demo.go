@@ -36,14 +36,28 @@ type demo struct {
 	kit      *winerig.Kit
 	wine     []*wine.Host
 	operator *operatorProcess
+	// prometheus is the cluster's monitoring, if there is to be one.
+	prometheus prometheus
 	// machineSet is the name of the Windows MachineSet, "" without Machines.
 	machineSet string
 	board      *board
 }
 
+// ports returns the places of the listeners that are opened outside, in their order.
+func (d *demo) ports() []**net.TCPListener {
+	ports := []**net.TCPListener{&d.listener}
+	if d.host == hostWine {
+		ports = append(ports, &d.ssh)
+	}
+	if d.monitoring {
+		ports = append(ports, &d.prometheus.listener)
+	}
+	return ports
+}
+
 // listen takes the listeners that were opened outside.
 func (d *demo) listen(environment *namespace.Environment) error {
-	for i, listener := range []**net.TCPListener{&d.listener, &d.ssh}[:len(environment.Files)] {
+	for i, listener := range d.ports() {
 		file := environment.Files[i]
 		defer file.Close()
 		taken, err := net.FileListener(file)
@@ -95,7 +109,7 @@ func (d *demo) boot(ctx context.Context) error {
 		return err
 	}
 	options := rig.Options{
-		Network: rig.RealNetwork{}, Dir: d.dir, Agent: d.programs.agent, Version: version, LinuxNodes: 3,
+		Network: rig.RealNetwork{}, Dir: d.dir, Agent: d.programs.agent, Version: version, LinuxNodes: 3, ServiceCA: d.monitoring,
 		ControlPlane: cluster.Options{Listen: net.JoinHostPort(apiAddress, apiPort), Listener: d.listener, Domain: domain},
 	}
 	if d.host == hostWine {
@@ -146,9 +160,13 @@ func (d *demo) install(ctx context.Context) error {
 	if err := os.Remove(d.log); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("take away the log of the demo before: %w: choose another file with --operator-log", err)
 	}
+	metrics, err := d.startMonitoring(ctx)
+	if err != nil {
+		return err
+	}
 	d.operator, err = startOperator(operatorOptions{
 		program: d.programs.operator, kubeconfig: kubeconfig, payload: d.rig.PayloadDir(),
-		namespace: rig.Namespace, log: d.log,
+		namespace: rig.Namespace, log: d.log, metrics: metrics,
 	})
 	if err != nil {
 		return err
@@ -161,5 +179,5 @@ func (d *demo) close() error {
 	if d.operator != nil {
 		d.operator.kill()
 	}
-	return errors.Join(d.closeWine(), d.rig.Close(), d.listener.Close())
+	return errors.Join(d.prometheus.close(), d.closeWine(), d.rig.Close(), d.listener.Close())
 }

@@ -13,6 +13,7 @@ import (
 
 type operatorOptions struct {
 	program, kubeconfig, payload, namespace, log string
+	metrics                                      []string // flags
 }
 
 // operatorProcess is the operator as it is shipped, in a process of its own.
@@ -41,7 +42,9 @@ func startOperator(o operatorOptions) (*operatorProcess, error) {
 	}
 	defer log.Close() // the process has its own
 	p := &operatorProcess{options: o, started: time.Now(), done: make(chan struct{})}
-	p.command = exec.Command(o.program, "--kubeconfig="+o.kubeconfig, "--payload-dir="+o.payload, "--health-probe-bind-address=:8081")
+	args := append([]string{"--kubeconfig=" + o.kubeconfig, "--payload-dir=" + o.payload,
+		"--health-probe-bind-address=:8081"}, o.metrics...)
+	p.command = exec.Command(o.program, args...)
 	p.command.Env = append(os.Environ(), "WATCH_NAMESPACE="+o.namespace)
 	p.command.Stdout, p.command.Stderr = log, log
 	if err := p.command.Start(); err != nil {

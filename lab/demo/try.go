@@ -60,7 +60,7 @@ func (d *demo) tries() []try {
 	if d.host == hostWine {
 		tries = append(tries, d.wineTries(hosts[0])...)
 	}
-	return tries
+	return append(tries, d.prometheus.tries()...)
 }
 
 // machineTries are for the MachineSet.

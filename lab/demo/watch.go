@@ -185,6 +185,8 @@ func (d *demo) observe(ctx context.Context, limit <-chan time.Time, done func() 
 			err = errNotReady
 		case <-d.operator.done:
 			err = d.restartOperator()
+		case <-d.prometheus.done():
+			err = d.prometheus.Failure()
 		case <-d.rig.Cluster().Done():
 			err = errors.New("the control plane has ended")
 		case <-ctx.Done():

@@ -32,7 +32,7 @@ type Options struct {
 	LinuxAddress func(n int) string
 	// CloudWorks delays the cloud controller until it is closed. Default: it works at once.
 	CloudWorks <-chan struct{}
-	// ServiceCA makes serving certificates for Services that ask for one.
+	// ServiceCA makes serving certificates for Services that ask for one, and gives its own to ConfigMaps that do.
 	ServiceCA bool
 	// Clock is for the leases of the Linux nodes. Default: the real one.
 	Clock clock.WithTicker
@@ -77,11 +77,11 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	}
 	controllers = append(append(controllers, approvers...), settings)
 	if s.ServiceCA {
-		serving, err := s.serveServices(ctx)
+		serving, err := s.runServiceCA(ctx)
 		if err != nil {
 			return fmt.Errorf("start the stand-ins of OpenShift: %w", err)
 		}
-		controllers = append(controllers, serving)
+		controllers = append(controllers, serving...)
 	}
 	return s.run(ctx, controllers)
 }

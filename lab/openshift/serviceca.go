@@ -27,11 +27,7 @@ const servingLife = 2 * 365 * 24 * time.Hour
 
 // serveServices makes a Secret with a serving certificate for each Service that asks for one, as the service CA
 // operator does. A Secret that is there is left alone; one that is deleted is made again.
-func (s *standIns) serveServices(ctx context.Context) (*controller, error) {
-	ca, err := newServiceCA()
-	if err != nil {
-		return nil, err
-	}
+func (s *standIns) serveServices(ctx context.Context, ca *serviceCA) (*controller, error) {
 	sync := func(ctx context.Context, key string) error {
 		namespace, name, err := cache.SplitMetaNamespaceKey(key)
 		if err != nil {

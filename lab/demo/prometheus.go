@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+
+	"github.com/windows-machine-config/wmco/lab/monitoring"
+)
+
+// operatorMetrics is where the operator serves its metrics, inside of the lab's network.
+const operatorMetrics = apiAddress + ":8443"
+
+// prometheus is the cluster's monitoring; it does not run without --monitoring.
+type prometheus struct {
+	*monitoring.Monitoring
+	listener *net.TCPListener // for its users
+}
+
+// startMonitoring starts Prometheus, and returns the flags with which the operator serves its metrics to it.
+func (d *demo) startMonitoring(ctx context.Context) (operatorFlags []string, err error) {
+	if !d.monitoring {
+		return nil, nil
+	}
+	certificates := filepath.Join(d.dir, "metrics-tls")
+	if err := monitoring.OperatorTarget(ctx, d.rig, operatorMetrics, certificates); err != nil {
+		return nil, err
+	}
+	d.prometheus.Monitoring, err = monitoring.Start(ctx, d.rig, monitoring.Options{Programs: d.programs.monitoring,
+		Dir: filepath.Join(d.dir, "prometheus"), Listener: d.prometheus.listener})
+	if err != nil {
+		return nil, err
+	}
+	d.output.step("Prometheus scrapes what ServiceMonitors name; dashboards, alerts and targets: %s", d.prometheus.URL)
+	return []string{"--metrics-bind-address=" + operatorMetrics, "--metrics-cert-dir=" + certificates}, nil
+}
+
+// done is closed when Prometheus has ended, and nil without it.
+func (p *prometheus) done() <-chan struct{} {
+	if p.Monitoring == nil {
+		return nil
+	}
+	return p.Done()
+}
+
+func (p *prometheus) close() error {
+	if p.Monitoring != nil {
+		p.Stop()
+	}
+	if p.listener == nil {
+		return nil
+	}
+	return p.listener.Close()
+}
+
+func (p *prometheus) tries() []try {
+	if p.Monitoring == nil {
+		return nil
+	}
+	return []try{
+		{"xdg-open " + p.URL, "the dashboards of the console, drawn by the lab: CPU, memory and file systems of each node"},
+		{"curl '" + p.URL + "api/v1/alerts'", "alerts that fire"},
+		{"curl '" + p.URL + "api/v1/targets?state=active'", "what Prometheus scrapes, and how it went"},
+	}
+}

@@ -1,0 +1,147 @@
+package monitoring
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	_ "embed"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/certificate/csr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+//go:embed objects.yaml
+var manifests []byte
+
+const (
+	bundleName = "serving-certs-ca-bundle"
+	bundleKey  = "service-ca.crt"
+)
+
+// prepare makes the objects, and writes the files of Prometheus' pod below root.
+func prepare(ctx context.Context, r *rig.Rig, root string) error {
+	objects, err := decode(manifests)
+	if err != nil {
+		return err
+	}
+	if err := r.ApplyObjects(ctx, objects); err != nil {
+		return fmt.Errorf("make the objects of the cluster's monitoring: %w", err)
+	}
+	own, err := r.Cluster().ServiceAccountConfig(ctx, namespace, account)
+	if err != nil {
+		return err
+	}
+	services, err := serviceCA(ctx, r)
+	if err != nil {
+		return err
+	}
+	certificate, key, err := clientCertificate(ctx, r)
+	if err != nil {
+		return err
+	}
+	for path, content := range map[string][]byte{
+		"/var/run/secrets/kubernetes.io/serviceaccount/token":                     []byte(own.BearerToken),
+		"/var/run/secrets/kubernetes.io/serviceaccount/ca.crt":                    own.CAData,
+		"/etc/prometheus/configmaps/" + bundleName + "/" + bundleKey:              services,
+		"/etc/prometheus/secrets/metrics-client-certs/" + corev1.TLSCertKey:       certificate,
+		"/etc/prometheus/secrets/metrics-client-certs/" + corev1.TLSPrivateKeyKey: key,
+	} {
+		file := filepath.Join(root, path)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			return fmt.Errorf("write the files of Prometheus' pod: %w", err)
+		}
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			return fmt.Errorf("write the files of Prometheus' pod: %w", err)
+		}
+	}
+	return nil
+}
+
+func decode(data []byte) (objects []*unstructured.Unstructured, err error) {
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		if err := decoder.Decode(object); errors.Is(err, io.EOF) {
+			return objects, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("read the objects of the cluster's monitoring: %w", err)
+		}
+		objects = append(objects, object)
+	}
+}
+
+// serviceCA waits for the certificate of the service CA.
+func serviceCA(ctx context.Context, r *rig.Rig) (bundle []byte, err error) {
+	err = r.WaitFor(ctx, "the certificate of the service CA in ConfigMap "+bundleName, &corev1.ConfigMap{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			m := &corev1.ConfigMap{}
+			err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: bundleName}, m)
+			bundle = []byte(m.Data[bundleKey])
+			return len(bundle) > 0, client.IgnoreNotFound(err)
+		})
+	return bundle, err
+}
+
+// clientCertificate requests the certificate with which Prometheus shows itself to what it scrapes, as the
+// cluster-monitoring-operator does.
+func clientCertificate(ctx context.Context, r *rig.Rig) (certificate, key []byte, err error) {
+	clients, err := kubernetes.NewForConfig(r.Config)
+	if err != nil {
+		return nil, nil, err
+	}
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	request, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: pkix.Name{CommonName: "system:serviceaccount:" + namespace + ":" + account}}, private)
+	if err != nil {
+		return nil, nil, fmt.Errorf("request a client certificate: %w", err)
+	}
+	name, uid, err := csr.RequestCertificateWithContext(ctx, clients,
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request}), "",
+		certificatesv1.KubeAPIServerClientSignerName, nil,
+		[]certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}, private)
+	if err != nil {
+		return nil, nil, fmt.Errorf("request a client certificate: %w", err)
+	}
+	if err := approve(ctx, r, name); err != nil {
+		return nil, nil, err
+	}
+	if certificate, err = csr.WaitForCertificate(ctx, clients, name, uid); err != nil {
+		return nil, nil, fmt.Errorf("wait for the client certificate: %w", err)
+	}
+	encoded, err := x509.MarshalECPrivateKey(private)
+	return certificate, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded}), err
+}
+
+func approve(ctx context.Context, r *rig.Rig, name string) error {
+	request := &certificatesv1.CertificateSigningRequest{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, request); err != nil {
+		return fmt.Errorf("approve the request for a client certificate: %w", err)
+	}
+	request.Status.Conditions = append(request.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "ClusterMonitoring",
+		Message: "Prometheus of the lab"})
+	if err := r.Client.SubResource("approval").Update(ctx, request); err != nil {
+		return fmt.Errorf("approve the request for a client certificate: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package openshift
+
+import (
+	"context"
+	"encoding/pem"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+)
+
+const (
+	// injectBundle is the annotation by which a ConfigMap asks for the certificate of the service CA.
+	injectBundle = "service.beta.openshift.io/inject-cabundle"
+	// serviceBundleKey is where it gets it.
+	serviceBundleKey = "service-ca.crt"
+)
+
+// runServiceCA starts what the service CA operator does, with a new authority.
+func (s *standIns) runServiceCA(ctx context.Context) ([]*controller, error) {
+	ca, err := newServiceCA()
+	if err != nil {
+		return nil, err
+	}
+	serving, err := s.serveServices(ctx, ca)
+	if err != nil {
+		return nil, err
+	}
+	injecting, err := s.injectBundles(ctx, ca)
+	return []*controller{serving, injecting}, err
+}
+
+// injectBundles puts the certificate of the authority into each ConfigMap that asks for it.
+func (s *standIns) injectBundles(ctx context.Context, ca *serviceCA) (*controller, error) {
+	c := newController("service-ca-bundle", s.log, func(ctx context.Context, key string) error {
+		namespace, name, err := cache.SplitMetaNamespaceKey(key)
+		if err != nil {
+			return err
+		}
+		return s.injectBundle(ctx, ca, namespace, name)
+	})
+	factory := informers.NewSharedInformerFactory(s.client, 0)
+	add := func(object any) {
+		if m, ok := object.(*corev1.ConfigMap); ok && m.Annotations[injectBundle] == "true" {
+			c.queue.Add(m.Namespace + "/" + m.Name)
+		}
+	}
+	_, err := factory.Core().V1().ConfigMaps().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: add, UpdateFunc: func(_, object any) { add(object) }})
+	factory.StartWithContext(ctx)
+	return c, err
+}
+
+func (s *standIns) injectBundle(ctx context.Context, ca *serviceCA, namespace, name string) error {
+	found, err := s.client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return ignoreGone(err)
+	}
+	bundle := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.certificate.Raw}))
+	if found.Annotations[injectBundle] != "true" || found.Data[serviceBundleKey] == bundle {
+		return nil
+	}
+	found.Data = map[string]string{serviceBundleKey: bundle} // what else is in it goes, as in a cluster
+	_, err = s.client.CoreV1().ConfigMaps(namespace).Update(ctx, found, metav1.UpdateOptions{})
+	return ignoreGone(err)
+}

@@ -1,0 +1,171 @@
+// Package server runs the real Prometheus: its storage, discovery of Kubernetes objects, scraping, rules, alerts and
+// HTTP API, put together as in Prometheus' own main function. It has no remote storage, sends alerts to nobody, and has
+// not the pages of Prometheus, whose assets are in no Go module.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	registry "github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/discovery"
+	_ "github.com/prometheus/prometheus/discovery/kubernetes" // the only discovery that a ServiceMonitor asks for
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/rules"
+	"github.com/prometheus/prometheus/scrape"
+	"github.com/prometheus/prometheus/tsdb"
+	"github.com/prometheus/prometheus/util/logging"
+)
+
+// As Prometheus' flags have them by default.
+const (
+	maxSamples   = 50_000_000
+	queryTimeout = 2 * time.Minute
+	lookback     = 5 * time.Minute
+	resendDelay  = time.Minute
+)
+
+// Server is a Prometheus. It has nothing to do until Apply has given it a configuration.
+type Server struct {
+	log       *slog.Logger
+	registry  *registry.Registry
+	database  *tsdb.DB
+	engine    *promql.Engine
+	discovery *discovery.Manager
+	scraping  *scrape.Manager
+	rules     *rules.Manager
+	url       *url.URL
+	stop      context.CancelFunc
+
+	mu     sync.Mutex
+	config config.Config
+}
+
+// Options configure a Prometheus.
+type Options struct {
+	// Dir holds the samples.
+	Dir string
+	// URL is where users reach it.
+	URL *url.URL
+	Log *slog.Logger
+	// DiscoveryInterval is how soon targets that were found are scraped; Prometheus' 5 seconds when 0.
+	DiscoveryInterval time.Duration
+}
+
+// New makes a Prometheus and opens its storage. The caller calls Run after that.
+func New(o Options) (*Server, error) {
+	ctx, stop := context.WithCancel(context.Background())
+	s := &Server{log: o.Log, registry: registry.NewRegistry(), url: o.URL, stop: stop, config: config.DefaultConfig}
+	err := s.open(o)
+	if err == nil {
+		if err = s.manage(ctx, o); err == nil {
+			return s, nil
+		}
+		err = errors.Join(err, s.database.Close())
+	}
+	stop()
+	return nil, err
+}
+
+// open opens the storage, and makes the engine that evaluates queries of it.
+func (s *Server) open(o Options) (err error) {
+	if s.database, err = tsdb.Open(o.Dir, s.log, s.registry, tsdb.DefaultOptions(), nil); err != nil {
+		return fmt.Errorf("open the storage of Prometheus in %s: %w", o.Dir, err)
+	}
+	s.engine = promql.NewEngine(promql.EngineOpts{Logger: s.log, Reg: s.registry, MaxSamples: maxSamples, Timeout: queryTimeout,
+		LookbackDelta: lookback, EnableAtModifier: true, EnableNegativeOffset: true,
+		NoStepSubqueryIntervalFn: func(int64) int64 { return time.Duration(s.current().GlobalConfig.EvaluationInterval).Milliseconds() },
+	})
+	return nil
+}
+
+// manage makes the parts that work all the time.
+func (s *Server) manage(ctx context.Context, o Options) error {
+	metrics, err := discovery.CreateAndRegisterSDMetrics(s.registry)
+	if err != nil {
+		return fmt.Errorf("make the metrics of the discovery: %w", err)
+	}
+	named := []func(*discovery.Manager){discovery.Name("scrape")}
+	if o.DiscoveryInterval > 0 {
+		named = append(named, discovery.Updatert(o.DiscoveryInterval))
+	}
+	if s.discovery = discovery.NewManager(ctx, s.log, s.registry, metrics, named...); s.discovery == nil {
+		return errors.New("make the manager of the discovery: see the log")
+	}
+	options := &scrape.Options{DiscoveryReloadInterval: model.Duration(o.DiscoveryInterval)}
+	s.scraping, err = scrape.NewManager(options, s.log, logging.NewJSONFileLogger, s.database, s.registry)
+	if err != nil {
+		return fmt.Errorf("make the manager of the scraping: %w", err)
+	}
+	s.rules = rules.NewManager(&rules.ManagerOptions{
+		Appendable: s.database, Queryable: s.database, QueryFunc: rules.EngineQueryFunc(s.engine, s.database),
+		NotifyFunc: func(context.Context, string, ...*rules.Alert) {}, // the API shows the alerts
+		Context:    ctx, ExternalURL: s.url, Registerer: s.registry, Logger: s.log, ResendDelay: resendDelay,
+		DefaultRuleQueryOffset: func() time.Duration { return time.Duration(s.current().GlobalConfig.RuleQueryOffset) },
+	})
+	return nil
+}
+
+// Run scrapes and evaluates until the context is done, and closes the storage.
+func (s *Server) Run(ctx context.Context) error {
+	var group sync.WaitGroup
+	failures := make(chan error, 2)
+	group.Go(func() { failures <- s.discovery.Run() })
+	group.Go(func() { failures <- s.scraping.Run(s.discovery.SyncCh()) })
+	group.Go(s.rules.Run)
+	<-ctx.Done()
+	s.rules.Stop()
+	s.scraping.Stop()
+	s.stop()
+	group.Wait()
+	close(failures)
+	err := s.database.Close()
+	for failure := range failures {
+		if !errors.Is(failure, context.Canceled) {
+			err = errors.Join(err, failure)
+		}
+	}
+	return err
+}
+
+// Apply has Prometheus follow a configuration, and the rules in the files that it names. The samples stay.
+func (s *Server) Apply(configuration []byte) error {
+	c, err := config.Load(string(configuration), s.log)
+	if err != nil {
+		return fmt.Errorf("read the configuration of Prometheus: %w", err)
+	}
+	found := map[string]discovery.Configs{}
+	for _, job := range c.ScrapeConfigs {
+		found[job.JobName] = job.ServiceDiscoveryConfigs
+	}
+	s.mu.Lock()
+	s.config = *c
+	s.mu.Unlock()
+	files, err := ruleFiles(c.RuleFiles)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(s.scraping.ApplyConfig(c), s.discovery.ApplyConfig(found),
+		s.rules.Update(time.Duration(c.GlobalConfig.EvaluationInterval), files, c.GlobalConfig.ExternalLabels, s.url.String(), nil))
+	if err != nil {
+		return fmt.Errorf("apply the configuration of Prometheus: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) current() config.Config {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.config
+}
+
+// Handler serves Prometheus' HTTP API.
+func (s *Server) Handler() http.Handler { return s.api() }

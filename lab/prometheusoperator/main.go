@@ -1,0 +1,61 @@
+// Lab-prometheus-operator does what the prometheus-operator and the reloader in the pod do for the Prometheus of OpenShift's
+// cluster monitoring: it reads the ServiceMonitors and PrometheusRules of the namespaces that are monitored, and writes
+// the configuration and the rules to where Prometheus reads them. The configuration comes from the prometheus-operator's
+// own generator. It makes no pods, which the lab has not, and reads no Prometheus object: it knows OpenShift's.
+//
+// It is a module of its own, because Prometheus does not compile with the version of client-go that the
+// prometheus-operator needs.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "lab-prometheus-operator:", err)
+		os.Exit(1)
+	}
+}
+
+// run follows the objects until the context is done.
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("lab-prometheus-operator", flag.ContinueOnError)
+	kubeconfig := flags.String("kubeconfig", "", "`file` with the right to read Namespaces, ServiceMonitors and PrometheusRules")
+	root := flags.String("root", "", "`folder` with the files of Prometheus' pod, each under its path")
+	interval := flags.String("interval", "", "how often to scrape and evaluate, instead of what the objects say: a `duration` such as 1s")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *kubeconfig == "" || *root == "" {
+		return errors.New("--kubeconfig or --root is missing")
+	}
+	klog.SetOutput(io.Discard) // what matters of the API server is in the errors
+	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
+	if err != nil {
+		return fmt.Errorf("read --kubeconfig: %w", err)
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+	f := &follower{client: client, log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		settings: settings{apiServer: config.Host, root: *root, interval: monitoringv1.Duration(*interval)}}
+	f.run(ctx)
+	return nil
+}
