@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/internal/plugin"
+	"github.com/windows-machine-config/wmco/internal/plugin/inspect"
 )
 
 // version is set by the build.
@@ -21,7 +23,12 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-	if err := plugin.New(streams, clock.RealClock{}, version).ExecuteContext(ctx); err != nil {
+	err := plugin.New(streams, clock.RealClock{}, version).ExecuteContext(ctx)
+	if status := inspect.ExitStatus(0); errors.As(err, &status) {
+		stop()
+		os.Exit(int(status)) // the command has printed all that there is to say
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		stop()
 		os.Exit(1)

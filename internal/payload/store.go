@@ -210,6 +210,40 @@ func (p *Payload) Open(sum string) (io.ReadCloser, error) {
 	return &contentReader{verifiedReader: newVerifiedReader(source, f.Size, sum), close: closeAll}, nil
 }
 
+// StoredSize returns the size of files and patches with the given digests, as they lie in the store. An archive of them
+// is seldom larger, since they are compressed together in it.
+func (p *Payload) StoredSize(sums []string) (int64, error) {
+	items, err := p.selectItems(sums)
+	if err != nil {
+		return 0, fmt.Errorf("measure files of the payload: %w", err)
+	}
+	total := int64(0)
+	for _, item := range items {
+		if _, known := p.bySum[item.sum]; !known {
+			total += item.size // a patch, which is compressed
+			continue
+		}
+		size, err := p.storedSize(item.sum)
+		if err != nil {
+			return 0, fmt.Errorf("measure payload file %s: %w", item.name, err)
+		}
+		total += size
+	}
+	return total, nil
+}
+
+func (p *Payload) storedSize(sum string) (int64, error) {
+	file, _, err := p.openStored(sum)
+	if err != nil {
+		return 0, err
+	}
+	info, err := file.Stat()
+	if err = errors.Join(err, file.Close()); err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
 // StoredBytes returns the size of all files and patches of the store, as they lie there.
 func (p *Payload) StoredBytes() (int64, error) {
 	entries, err := os.ReadDir(filepath.Join(p.directory, storeName))
