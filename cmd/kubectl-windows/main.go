@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/internal/plugin"
+	"github.com/windows-machine-config/wmco/internal/plugin/inspect"
 )
 
 // version is set by the build.
@@ -23,7 +25,12 @@ func main() {
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	root := plugin.New(streams, clock.RealClock{}, version)
 	root.SetArgs(plugin.Arguments(os.Args))
-	if err := root.ExecuteContext(ctx); err != nil {
+	err := root.ExecuteContext(ctx)
+	if status := inspect.ExitStatus(0); errors.As(err, &status) {
+		stop()
+		os.Exit(int(status)) // the command has printed all that there is to say
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		stop()
 		os.Exit(1)

@@ -10,13 +10,16 @@ import (
 	"strings"
 	_ "time/tzdata" // the image has no time zones, and maintenance windows name them
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
+	"github.com/windows-machine-config/wmco/internal/inspection"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/internal/remote"
@@ -28,7 +31,11 @@ var version = "0.0.0-unversioned"
 func main() {
 	command := newCommand()
 	command.SetArgs(arguments(os.Args))
-	if err := command.ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
+	err := command.ExecuteContext(ctrl.SetupSignalHandler())
+	if status := inspection.ExitStatus(0); errors.As(err, &status) {
+		os.Exit(status.ExitStatus())
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "wmco:", err)
 		os.Exit(1)
 	}
@@ -44,18 +51,15 @@ func newCommand() *cobra.Command {
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var err error
-			if c.LegacyAlgorithms, err = remote.ParseLegacyAlgorithms(legacyAlgorithms); err != nil {
-				return fmt.Errorf("the flag --%s, or the environment variable %s: %w", legacyAlgorithmsFlag,
-					legacyAlgorithmsVariable, err)
-			}
-			if err := complete(&c); err != nil {
+			if err := complete(&c, legacyAlgorithms); err != nil {
 				return err
 			}
+			startLog(&c)
 			return operator.Run(cmd.Context(), c)
 		},
 	}
-	flags := command.Flags()
+	// kubectl windows gives the other commands the flags of the operator in the same pod.
+	flags := command.PersistentFlags()
 	flags.StringVar(&c.PayloadDirectory, "payload-dir", "/payload",
 		"folder with the files that the operator copies to hosts")
 	flags.StringVar(&c.MetricsAddress, "metrics-bind-address", "0",
@@ -78,6 +82,11 @@ func newCommand() *cobra.Command {
 			return err
 		},
 	})
+	command.AddCommand(inspection.Commands(func() (operator.Config, error) {
+		log.SetLogger(logr.Discard()) // the output belongs to the caller, and errors are returned
+		err := complete(&c, legacyAlgorithms)
+		return c, err
+	})...)
 	return command
 }
 
@@ -112,13 +121,17 @@ func cryptography() string {
 }
 
 // complete reads what comes from the environment.
-func complete(c *operator.Config) error {
+func complete(c *operator.Config, legacyAlgorithms string) error {
+	var err error
+	if c.LegacyAlgorithms, err = remote.ParseLegacyAlgorithms(legacyAlgorithms); err != nil {
+		return fmt.Errorf("the flag --%s, or the environment variable %s: %w", legacyAlgorithmsFlag,
+			legacyAlgorithmsVariable, err)
+	}
 	c.Namespace = os.Getenv("WATCH_NAMESPACE")
 	if c.Namespace == "" || strings.Contains(c.Namespace, ",") {
 		return fmt.Errorf("the environment variable WATCH_NAMESPACE is %q: it must be the namespace that the operator is installed in, and only that one", c.Namespace)
 	}
 	c.OperatorCondition = os.Getenv(operatorcondition.NameVariable)
-	var err error
 	c.Log, err = nodespec.ParseLogSettings(os.Getenv("SERVICES_LOG_FILE_SIZE"), os.Getenv("SERVICES_LOG_FILE_AGE"),
 		os.Getenv("SERVICES_LOG_FLUSH_INTERVAL"))
 	if err != nil {
@@ -131,9 +144,13 @@ func complete(c *operator.Config) error {
 		return errors.Join(errors.New("the API server is not known: run in a cluster, or set --kubeconfig or KUBECONFIG"),
 			err)
 	}
+	return nil
+}
+
+// startLog makes the operator's log, and begins it.
+func startLog(c *operator.Config) {
 	c.Logger = zap.New(zap.UseDevMode(c.Debug))
 	ctrl.SetLogger(c.Logger)
 	klog.SetLogger(c.Logger)
 	c.Logger.Info("starting the operator", "version", version, "fips140", cryptography())
-	return nil
 }

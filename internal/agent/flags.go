@@ -31,18 +31,18 @@ type input struct {
 	certificates map[string]string
 	// platform is the cloud whose metadata service the verb facts is to ask for the machine's name; empty when it is not.
 	platform string
-	// apiServer is what the verb facts is to connect to; nil when nothing is.
+	// apiServer is what the verbs facts and look are to connect to; nil when nothing is.
 	apiServer *outbound.Server
 }
 
-const usage = "usage: wicd facts [--api-server https://HOST:PORT] [--platform AWS|GCP] | plan SPEC | apply SPEC [--fallback sha256:HEX] | verify | " +
+const usage = "usage: wicd facts [--api-server https://HOST:PORT] [--platform AWS|GCP] | look [--api-server https://HOST:PORT] | plan SPEC | apply SPEC [--fallback sha256:HEX] | verify | " +
 	"rollback [--digest sha256:HEX] | settle | reboot --boot-id boot:ID | renew --identity NAME [...] [--identity-certificate NAME:BASE64URL [...]] | remove | service | version, " +
 	"where SPEC is --spec FILE [--payload FILE]"
 
 // known are the verbs of a command line.
 func known() []verb.Name {
 	return []verb.Name{
-		verb.Facts, verb.Plan, verb.Apply, verb.Verify, verb.Rollback, verb.Settle, verb.Reboot, verb.Renew, verb.Remove, verb.Service,
+		verb.Facts, verb.Look, verb.Plan, verb.Apply, verb.Verify, verb.Rollback, verb.Settle, verb.Reboot, verb.Renew, verb.Remove, verb.Service,
 		versionVerb,
 	}
 }
@@ -90,6 +90,8 @@ func (in *input) flags() *flag.FlagSet {
 	case verb.Facts:
 		flags.Func("api-server", "the API server's URL, to which the host is to connect", in.setAPIServer)
 		flags.Func("platform", "the cloud whose metadata service is to tell the machine's name", in.setPlatform)
+	case verb.Look:
+		flags.Func("api-server", "the API server's URL, to which the host is to connect", in.setAPIServer)
 	case verb.Plan, verb.Apply:
 		flags.StringVar(&in.spec, "spec", "", "the NodeSpec")
 		flags.StringVar(&in.payload, "payload", "", "an archive with the files that the host lacks")

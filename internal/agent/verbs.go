@@ -20,6 +20,8 @@ func (r *rooms) run(ctx context.Context, in input) error {
 	switch in.verb {
 	case verb.Facts:
 		return r.facts(ctx, in)
+	case verb.Look:
+		return r.look(ctx, in)
 	case verb.Plan:
 		return r.host().Plan(ctx, in.spec)
 	}
@@ -66,6 +68,21 @@ func (r *rooms) facts(ctx context.Context, in input) error {
 		return err
 	}
 	found.APIServer, found.CloudName = <-attempt, <-name
+	r.Answer.Result(verb.Result{Facts: &found})
+	return nil
+}
+
+// look answers what the host is, also of one that is to stay as it is: nothing is closed to others, and the lock is not
+// taken.
+func (r *rooms) look(ctx context.Context, in input) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	attempt := outbound.Attempt(ctx, r.Host.Outbound, in.apiServer)
+	found, err := r.source.Look(ctx)
+	if err != nil {
+		return err
+	}
+	found.APIServer = <-attempt
 	r.Answer.Result(verb.Result{Facts: &found})
 	return nil
 }

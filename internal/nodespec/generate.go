@@ -72,7 +72,7 @@ func Make(in Inputs) (NodeSpec, error) {
 		Schema: SchemaVersion, Instance: in.Instance.Name, Version: in.OperatorVersion,
 		HostName: in.Instance.HostName, NodeName: in.Instance.NodeName,
 		NodeIP:   in.Instance.NodeIP,
-		Features: []string{FeatureContainers}, OptionalFeatures: []string{featureHNS, featureSDN},
+		Features: Features(), OptionalFeatures: OptionalFeatures(),
 		Releases: programs.releases, Links: programs.links(),
 		Files:    files(in),
 		Firewall: firewall(), Exclusions: exclusions(programs),
@@ -93,6 +93,18 @@ func Make(in Inputs) (NodeSpec, error) {
 		containerdDirectories(in))
 	return spec, nil
 }
+
+// KubeletPort is where the kubelet serves logs and metrics.
+const KubeletPort = 10250
+
+// ServedPorts are the TCP ports of a node that the cluster connects to.
+func ServedPorts() []int { return []int{KubeletPort, exporterPort} }
+
+// Features are the Windows features that every node needs.
+func Features() []string { return []string{FeatureContainers} }
+
+// OptionalFeatures are those that a node needs where its Windows knows them.
+func OptionalFeatures() []string { return []string{featureHNS, featureSDN} }
 
 // programs finds executables in the releases of the payload.
 type programs struct {
@@ -220,7 +232,7 @@ const sshPort = 22
 func firewall() []host.FirewallRule {
 	return []host.FirewallRule{
 		// oc logs and exec reach the kubelet here.
-		{Name: "ContainerLogsPort", DisplayName: "ContainerLogsPort", Protocol: "TCP", LocalPort: 10250,
+		{Name: "ContainerLogsPort", DisplayName: "ContainerLogsPort", Protocol: "TCP", LocalPort: KubeletPort,
 			Enabled: true, Allow: true},
 		{Name: "WindowsExporter", DisplayName: "WindowsExporter", Protocol: "TCP", LocalPort: exporterPort,
 			Enabled: true, Allow: true},

@@ -40,7 +40,7 @@ func controllersOf(t *testing.T) map[string]workqueue.TypedRateLimiter[reconcile
 		PayloadDirectory: smallPayload(t), MetricsAddress: "0", ProbeAddress: "0",
 		SkipNameValidation: true,
 	}
-	scheme, err := newScheme()
+	scheme, err := NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,8 @@ func (e Election) WithDefaults() Election {
 	}
 }
 
-func newScheme() (*runtime.Scheme, error) {
+// NewScheme returns all types of the API that the operator reads and writes.
+func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, cluster.AddToScheme, machinev1beta1.Install,

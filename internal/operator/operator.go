@@ -78,7 +78,7 @@ func Run(ctx context.Context, c Config) error {
 		c.Logger.Info("WARNING: weak SSH algorithms are allowed: an attacker who controls the network between operator and hosts may read or change the traffic; "+
 			"update OpenSSH on the hosts that need them", "algorithms", strings.Join(c.LegacyAlgorithms, ","))
 	}
-	scheme, err := newScheme()
+	scheme, err := NewScheme()
 	if err != nil {
 		return err
 	}

@@ -14,8 +14,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plugin/access"
 	"github.com/windows-machine-config/wmco/internal/plugin/change"
 	"github.com/windows-machine-config/wmco/internal/plugin/gather"
+	"github.com/windows-machine-config/wmco/internal/plugin/inspect"
 	"github.com/windows-machine-config/wmco/internal/plugin/logs"
 	"github.com/windows-machine-config/wmco/internal/plugin/machinesets"
+	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
 	"github.com/windows-machine-config/wmco/internal/plugin/showuserdata"
 	"github.com/windows-machine-config/wmco/internal/plugin/status"
 )
@@ -40,6 +42,7 @@ oc windows once the program kubectl-windows is on the PATH.`,
 	a.AddFlags(root)
 	root.AddCommand(status.New(a), logs.New(a), gather.New(a), showuserdata.New(a), machinesets.New(a))
 	root.AddCommand(change.New(a)...)
+	root.AddCommand(inspect.New(a, operatorexec.New(a))...)
 	root.AddCommand(&cobra.Command{
 		Use: "version", Short: "Print the version of this program", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

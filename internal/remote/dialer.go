@@ -163,14 +163,14 @@ func (d *Dialer) dial(ctx context.Context, target Target) (net.Conn, error) {
 
 // dialError says why there is no TCP connection.
 func dialError(target Target, err error) error {
-	e := &Error{Host: target.Address, Err: err}
+	e := &Error{Host: target.Address, Stage: StageTCP, Err: err}
 	var unresolved *net.DNSError
 	var timeout interface{ Timeout() bool }
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.As(err, &unresolved):
-		e.Reason = ReasonNameNotResolved
+		e.Reason, e.Stage = ReasonNameNotResolved, StageName
 		e.Message = fmt.Sprintf("the DNS name does not resolve to an address (%s)", lastPart(unresolved.Err))
 		e.Next = "correct the name, or its DNS record as the cluster's nodes see it"
 	case errors.As(err, &timeout) && timeout.Timeout():
@@ -237,13 +237,13 @@ func (h *handshake) run(ctx context.Context, d *Dialer) (*ssh.Client, error) {
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		return nil, h.timeout(d.Limits.Handshake)
+		return nil, h.staged(h.timeout(d.Limits.Handshake))
 	}
 	if sshErr != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return nil, h.failure(sshErr)
+		return nil, h.staged(h.failure(sshErr))
 	}
 	return client, nil
 }

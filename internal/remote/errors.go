@@ -43,6 +43,8 @@ type Error struct {
 	Message string
 	// Next says what to do about it.
 	Next string
+	// Stage is how far a connection came that could not be made; zero for a failure on one that was.
+	Stage Stage
 	// Err is the cause; it may be nil.
 	Err error
 }

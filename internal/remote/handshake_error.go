@@ -83,7 +83,7 @@ func addressForbidden(target Target, address netip.Addr, what string) error {
 	if target.Address != address.String() {
 		message = fmt.Sprintf("the name resolves to %s, which cannot be a Windows host: it is %s", address, what)
 	}
-	return &Error{Reason: ReasonAddressForbidden, Host: target.Address, Message: message,
+	return &Error{Reason: ReasonAddressForbidden, Host: target.Address, Stage: StageName, Message: message,
 		Next: "the operator sends nothing there. Correct the address, or the DNS record of the name"}
 }
 

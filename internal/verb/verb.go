@@ -16,6 +16,7 @@ type Name string
 // The verbs. Service is the agent's mode as a Windows service and is never run over SSH.
 const (
 	Facts  Name = "facts"  // says what the host is; changes nothing but who may open the agent's own folder
+	Look   Name = "look"   // says what the host is and how its Windows features are; changes nothing at all
 	Plan   Name = "plan"   // says what apply would do; changes nothing
 	Apply  Name = "apply"  // does it
 	Verify Name = "verify" // proves that the node works
@@ -87,7 +88,7 @@ type Step struct {
 
 // Result is the end of a verb that ran.
 type Result struct {
-	Facts *plan.Facts `json:"facts,omitempty"` // of every verb but verify: as they are after it
+	Facts *plan.Facts `json:"facts,omitempty"` // of every verb but verify: as they are after it; of look with the features
 	Plan  *plan.Plan  `json:"plan,omitempty"`  // plan: what would be done; apply, rollback, settle and remove: what is left, with what it needs
 	// Checks are the results of verify.
 	Checks []CheckResult `json:"checks,omitempty"`

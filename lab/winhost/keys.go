@@ -92,6 +92,12 @@ func (h *Host) writeFile(path string, data []byte) error {
 	return drive.WriteFile(path, data)
 }
 
+// isAdministrator reports whether a user is a member of Administrators.
+func (h *Host) isAdministrator(user string) bool {
+	path, known := h.keyFile(user)
+	return known && path == administratorsAuthorizedKeys
+}
+
 // keyFile returns the file that holds the keys of a user. User names are compared without case.
 func (h *Host) keyFile(user string) (path string, ok bool) {
 	is := func(name string) bool { return strings.EqualFold(name, user) }

@@ -19,9 +19,9 @@ import (
 // Windows reports the free space of a volume. The library has one setting for all servers of the process.
 var limitExtensions = sync.OnceValue(func() error { return sftp.SetSFTPExtensions("statvfs@openssh.com") })
 
-// serveFiles serves the drive by SFTP until the client has enough.
-func serveFiles(channel io.ReadWriteCloser, drive *fake.Drive, user string) error {
-	files := &files{drive: drive, home: "/C:/Users/" + user, open: map[string]*upload{}}
+// serveFiles serves the drive by SFTP until the client has enough. Where only administrators write, others do not.
+func serveFiles(channel io.ReadWriteCloser, drive *fake.Drive, user string, administrator bool) error {
+	files := &files{drive: drive, home: "/C:/Users/" + user, administrator: administrator, open: map[string]*upload{}}
 	server := sftp.NewRequestServer(channel, sftp.Handlers{FileGet: files, FilePut: files,
 		FileCmd: files, FileList: files},
 		sftp.WithStartDirectory(files.home))
@@ -33,8 +33,9 @@ func serveFiles(channel io.ReadWriteCloser, drive *fake.Drive, user string) erro
 
 // files is one SFTP session.
 type files struct {
-	drive *fake.Drive
-	home  string
+	drive         *fake.Drive
+	home          string
+	administrator bool
 
 	mu   sync.Mutex
 	open map[string]*upload // by path in lower case
@@ -54,6 +55,15 @@ func status(err error) error {
 		return sftp.ErrSSHFxPermissionDenied
 	}
 	return sftp.ErrSSHFxFailure
+}
+
+// administratorsFolder is where sshd has its configuration.
+const administratorsFolder = `c:\programdata\ssh`
+
+// mayChange reports whether the user may change what is at a path.
+func (f *files) mayChange(path string) bool {
+	path = strings.ToLower(path)
+	return f.administrator || path != administratorsFolder && !strings.HasPrefix(path, administratorsFolder+`\`)
 }
 
 // windowsPath returns the path on the drive: C:\k for /C:/k, and for what lies below the start folder only because the
@@ -120,6 +130,9 @@ func (f *files) Fileread(request *sftp.Request) (io.ReaderAt, error) {
 // Filewrite implements sftp.FileWriter.
 func (f *files) Filewrite(request *sftp.Request) (io.WriterAt, error) {
 	flags, path := request.Pflags(), windowsPath(request.Filepath)
+	if !f.mayChange(path) {
+		return nil, sftp.ErrSSHFxPermissionDenied
+	}
 	writer, err := f.drive.OpenWriter(path, fake.OpenWriterOptions{
 		Exclusive: flags.Creat && flags.Excl, MustExist: !flags.Creat, Keep: !flags.Trunc,
 	})
@@ -136,6 +149,9 @@ func (f *files) Filewrite(request *sftp.Request) (io.WriterAt, error) {
 // Filecmd implements sftp.FileCmder.
 func (f *files) Filecmd(request *sftp.Request) error {
 	path := windowsPath(request.Filepath)
+	if !f.mayChange(path) {
+		return sftp.ErrSSHFxPermissionDenied
+	}
 	switch request.Method {
 	case "Mkdir":
 		return status(f.drive.Mkdir(path))

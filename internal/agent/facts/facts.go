@@ -79,6 +79,18 @@ func (s *Source) Identities(ctx context.Context, spec nodespec.NodeSpec) (plan.F
 	return g.facts, err
 }
 
+// Look finds out what is known without a spec, and how the Windows features are that every node needs.
+func (s *Source) Look(ctx context.Context) (plan.Facts, error) {
+	known, err := s.Gather(ctx, nil)
+	if err != nil {
+		return known, err
+	}
+	needed := nodespec.NodeSpec{Features: nodespec.Features(), OptionalFeatures: nodespec.OptionalFeatures()}
+	g := &gatherer{Source: s, spec: needed, facts: known}
+	err = g.features(ctx)
+	return g.facts, err
+}
+
 // gatherer collects the facts. The parts are in files of their own, by concern.
 type gatherer struct {
 	*Source

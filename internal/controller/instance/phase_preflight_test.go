@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
@@ -43,7 +44,7 @@ func TestAHostThatCannotReachTheAPIServerIsNotChanged(t *testing.T) {
 		"one that was not asked goes on too": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if o := wayToAPIServer(facts); o != nil {
+			if o := obstacle.APIServerUnreachable(facts); o != nil {
 				t.Errorf("%+v", o)
 			}
 		})

@@ -19,7 +19,7 @@ type supported struct {
 func (p supported) run(_ context.Context, s *scope.Scope) *obstacle.Obstacle {
 	decision := p.line.SupportHost(s.Session.Facts.System, s.Cluster)
 	if !decision.Allowed {
-		return refused(decision, "Use a supported Windows version and network, or take the host out of its source.")
+		return refused(decision, support.HostRemedy)
 	}
 	// A host that is a node already is not held up: its changes do not depend on its clock, and the message of Ready tells.
 	if ref := s.Instance.Status.NodeRef; ref == nil || ref.UID == "" {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,13 +65,22 @@ func (a *Access) Namespace() string {
 	return DefaultNamespace
 }
 
-// Client returns a client for the cluster that the flags and the kubeconfig name.
-func (a *Access) Client() (client.Client, error) {
+// Config returns how to reach the cluster that the flags and the kubeconfig name.
+func (a *Access) Config() (*rest.Config, error) {
 	config, err := a.Flags.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("the cluster is not known: %w", err)
 	}
 	config.QPS, config.Burst = requests, burst
+	return config, nil
+}
+
+// Client returns a client for the cluster that the flags and the kubeconfig name.
+func (a *Access) Client() (client.Client, error) {
+	config, err := a.Config()
+	if err != nil {
+		return nil, err
+	}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme,
 		configv1.Install, machinev1beta1.Install} {

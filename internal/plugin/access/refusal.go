@@ -16,26 +16,27 @@ import (
 type refusing struct{ client.Client }
 
 func (c refusing) Get(ctx context.Context, key client.ObjectKey, object client.Object, o ...client.GetOption) error {
-	return explained(c.Client.Get(ctx, key, object, o...))
+	return Explained(c.Client.Get(ctx, key, object, o...))
 }
 
 func (c refusing) List(ctx context.Context, list client.ObjectList, o ...client.ListOption) error {
-	return explained(c.Client.List(ctx, list, o...))
+	return Explained(c.Client.List(ctx, list, o...))
 }
 
 func (c refusing) Patch(ctx context.Context, object client.Object, p client.Patch, o ...client.PatchOption) error {
-	return explained(c.Client.Patch(ctx, object, p, o...))
+	return Explained(c.Client.Patch(ctx, object, p, o...))
 }
 
 func (c refusing) Create(ctx context.Context, object client.Object, o ...client.CreateOption) error {
-	return explained(c.Client.Create(ctx, object, o...))
+	return Explained(c.Client.Create(ctx, object, o...))
 }
 
 func (c refusing) Delete(ctx context.Context, object client.Object, o ...client.DeleteOption) error {
-	return explained(c.Client.Delete(ctx, object, o...))
+	return Explained(c.Client.Delete(ctx, object, o...))
 }
 
-func explained(err error) error {
+// Explained adds to a refusal of the API server what can be done about it.
+func Explained(err error) error {
 	switch {
 	case err == nil:
 		return nil

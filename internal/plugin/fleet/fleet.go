@@ -5,6 +5,7 @@ package fleet
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -99,11 +100,13 @@ func Find(instances []Instance, name string) (Instance, error) {
 		}
 	}
 	if len(instances) == 0 {
-		return Instance{}, fmt.Errorf("no WindowsInstance, Node or address of a Windows host is %q: there are no WindowsInstances", name)
+		return Instance{}, fmt.Errorf("%w %q: there are no WindowsInstances", ErrUnknown, name)
 	}
-	return Instance{}, fmt.Errorf("no WindowsInstance, Node or address of a Windows host is %q; there are: %s", name,
-		names(instances))
+	return Instance{}, fmt.Errorf("%w %q; there are: %s", ErrUnknown, name, names(instances))
 }
+
+// ErrUnknown is of a name by which no host goes.
+var ErrUnknown = errors.New("no WindowsInstance, Node or address of a Windows host is")
 
 // mostNames is how many names an error lists.
 const mostNames = 10

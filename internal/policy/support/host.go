@@ -12,6 +12,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
+// HostRemedy is what an administrator does about a host that is not supported.
+const HostRemedy = "Use a supported Windows version and network, or take the host out of its source."
+
 type hostSubject struct {
 	system  host.SystemInfo
 	cluster nodespec.Cluster

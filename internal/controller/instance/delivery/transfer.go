@@ -27,13 +27,13 @@ func (d Delivery) send(ctx context.Context, s *scope.Scope, spec nodespec.NodeSp
 		return nil, d.Link.Failed(s, v1alpha1.ConditionInstalled, err)
 	}
 	arguments := []string{"--spec", specPath}
-	lacking := missing(spec, s.Session.Facts.Payload)
-	if len(lacking) == 0 {
+	whole := missing(spec, s.Session.Facts.Payload)
+	if len(whole) == 0 {
 		return arguments, nil
 	}
-	whole := lacking
+	lacking := whole
 	if !s.Session.Whole {
-		lacking = patched(lacking, s.Session.Facts.Payload, d.Payload.Patches)
+		lacking = patched(whole, s.Session.Facts.Payload, d.Payload.Patches)
 	}
 	archive, err := d.Payload.Archive(lacking)
 	if err != nil {
@@ -46,6 +46,12 @@ func (d Delivery) send(ctx context.Context, s *scope.Scope, spec nodespec.NodeSp
 	}
 	countSent(whole, lacking)
 	return append(arguments, "--payload", payloadPath), nil
+}
+
+// Lacking returns the digests of what is sent to a host with these payload files for the spec: of files, or of patches
+// where the host has what they are made of.
+func Lacking(spec nodespec.NodeSpec, present map[string]string, files *payload.Payload) []string {
+	return patched(missing(spec, present), present, files.Patches)
 }
 
 // countSent counts the files that were sent as they are, and those in whose place a patch was.

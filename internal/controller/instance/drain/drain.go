@@ -41,11 +41,8 @@ type Drainer struct{ Clientset kubernetes.Interface }
 // pod.
 func (d Drainer) Evict(ctx context.Context, node *corev1.Node, rest time.Duration, begins func()) *obstacle.Obstacle {
 	refusal := &lastLine{}
-	helper := &drain.Helper{
-		Ctx: ctx, Client: d.Clientset, Force: true, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true,
-		DeleteEmptyDirData: true,
-		Timeout:            max(min(drainAttempt, rest), time.Second), Out: io.Discard, ErrOut: refusal,
-	}
+	helper := d.helper(ctx)
+	helper.Timeout, helper.ErrOut = max(min(drainAttempt, rest), time.Second), refusal
 	if !nodestate.Ready(node) {
 		// No kubelet will confirm that the pods have ended.
 		helper.SkipWaitForDeleteTimeoutSeconds = goneAfterSeconds
@@ -62,6 +59,14 @@ func (d Drainer) Evict(ctx context.Context, node *corev1.Node, rest time.Duratio
 		return blocked(node, cmp.Or(refusal.String(), err.Error())+d.podsLeft(ctx, helper, node.Name))
 	}
 	return nil
+}
+
+// helper returns kubectl's drain with the operator's choices.
+func (d Drainer) helper(ctx context.Context) *drain.Helper {
+	return &drain.Helper{
+		Ctx: ctx, Client: d.Clientset, Force: true, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true,
+		DeleteEmptyDirData: true, Out: io.Discard, ErrOut: io.Discard,
+	}
 }
 
 // lastLine keeps what the drain library has printed last: why an eviction is refused, which its error does not say.
@@ -101,9 +106,13 @@ func (d Drainer) podsLeft(ctx context.Context, helper *drain.Helper, node string
 	}
 	text := ". Pods that are left: " + strings.Join(names, ", ") + "."
 	if budgets := d.blockingBudgets(ctx, pods[:min(len(pods), namedPods)]); len(budgets) > 0 {
-		text += " These PodDisruptionBudgets allow no disruption now: " + strings.Join(budgets, ", ") + "."
+		text += " " + budgetsAllowNone(budgets)
 	}
 	return text
+}
+
+func budgetsAllowNone(budgets []string) string {
+	return "These PodDisruptionBudgets allow no disruption now: " + strings.Join(budgets, ", ") + "."
 }
 
 // blockingBudgets returns the PodDisruptionBudgets of the pods that allow no disruption now. They only explain, so that

@@ -107,10 +107,15 @@ func (l Link) factsArguments(s *scope.Scope) []string {
 	if nodename.GivenByCloud(s.Cluster.Platform) && s.KeptNodeName() == "" {
 		arguments = []string{"--platform", s.Cluster.Platform}
 	}
-	server, err := url.Parse(s.Cluster.APIServerInternalURL)
+	return append(arguments, APIServerArguments(s.Cluster)...)
+}
+
+// APIServerArguments have the agent try the way to the API server; none where it is not known.
+func APIServerArguments(cluster nodespec.Cluster) []string {
+	server, err := url.Parse(cluster.APIServerInternalURL)
 	// An IPv6 address is no plain word for the shells of Windows; Windows nodes reach the API server over IPv4.
 	if err != nil || server.Hostname() == "" || strings.Contains(server.Hostname(), ":") {
-		return arguments
+		return nil
 	}
-	return append(arguments, "--api-server", "https://"+net.JoinHostPort(server.Hostname(), cmp.Or(server.Port(), "443")))
+	return []string{"--api-server", "https://" + net.JoinHostPort(server.Hostname(), cmp.Or(server.Port(), "443"))}
 }

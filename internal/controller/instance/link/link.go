@@ -39,7 +39,7 @@ type Link struct {
 
 // Reach connects to the host, or reuses a connection, and pins its host key at first contact.
 func (l Link) Reach(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
-	target, o := l.target(ctx, s)
+	target, o := l.Target(ctx, s)
 	if o != nil {
 		return o
 	}

@@ -23,7 +23,7 @@ func TestOnlyWhatMayRestartTheHostMayAnswerThatItRestarts(t *testing.T) {
 		verb.Facts: false, verb.Plan: false, verb.Verify: false, verb.Settle: false, verb.Apply: true, verb.Remove: true,
 		verb.Rollback: true, verb.Reboot: true,
 	} {
-		if err := complete(name, restarts); (err == nil) != allowed {
+		if err := Complete(name, restarts); (err == nil) != allowed {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -52,7 +52,7 @@ func (l Link) runAt(ctx context.Context, s *scope.Scope, agent string, name verb
 		s.Instance.Status.Step = nil // a restart goes on after its verb; no other step does
 	}
 	if err == nil {
-		err = complete(name, last)
+		err = Complete(name, last)
 	}
 	if last.Result != nil {
 		boundResult(last.Result)
@@ -60,9 +60,9 @@ func (l Link) runAt(ctx context.Context, s *scope.Scope, agent string, name verb
 	return last, err
 }
 
-// complete reports whether an answer brings what its verb must bring. The host is not trusted to send what the agent
+// Complete reports whether an answer brings what its verb must bring. The host is not trusted to send what the agent
 // would.
-func complete(name verb.Name, last verb.Line) error {
+func Complete(name verb.Name, last verb.Line) error {
 	if last.Type == verb.TypeRebooting && slices.Contains([]verb.Name{verb.Apply, verb.Remove, verb.Rollback, verb.Reboot}, name) {
 		return nil
 	}
@@ -70,7 +70,7 @@ func complete(name verb.Name, last verb.Line) error {
 	ok := r != nil
 	switch {
 	case !ok:
-	case name == verb.Facts:
+	case name == verb.Facts, name == verb.Look:
 		ok = r.Facts != nil
 	case name == verb.Plan:
 		ok = r.Plan != nil

@@ -21,8 +21,8 @@ func isAnotherHost(err error) bool {
 	return reason == remote.ReasonHostKeyChanged || reason == remote.ReasonHostKeyUnexpected
 }
 
-// target returns the host to connect to, and the host key that must answer.
-func (l Link) target(ctx context.Context, s *scope.Scope) (remote.Target, *obstacle.Obstacle) {
+// Target returns the host to connect to, and the host key that must answer.
+func (l Link) Target(ctx context.Context, s *scope.Scope) (remote.Target, *obstacle.Obstacle) {
 	target := remote.Target{
 		Instance: s.Instance.Name, Namespace: s.Instance.Namespace,
 		Address: s.Instance.Spec.Address, User: s.Instance.Spec.Username, Key: s.Key,

@@ -13,6 +13,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/remote"
 	"github.com/windows-machine-config/wmco/internal/text"
 	"github.com/windows-machine-config/wmco/internal/verb"
@@ -166,4 +167,22 @@ func Spec(err error) *Obstacle {
 		o.Next = "The operator needs an image whose payload is whole. The host is left as it is until then."
 	}
 	return o
+}
+
+// APIServerUnreachable returns the obstacle on the way from a host to the API server; nil when there is none, or nobody has
+// looked.
+func APIServerUnreachable(facts *plan.APIServerFacts) *Obstacle {
+	if facts == nil || facts.Error == "" {
+		return nil
+	}
+	next := Untouched + "Open the way from the host to that TCP port, in firewalls and routes."
+	if len(facts.Resolved) == 0 {
+		next = Untouched +
+			"Make the name resolve on the host: in the DNS servers that it asks, or in its hosts file. On vSphere the cluster's domain must be in DNS."
+	}
+	return &Obstacle{
+		Condition: v1alpha1.ConditionPrepared, Reason: v1alpha1.ReasonAPIServerUnreachable,
+		Message: "The host cannot reach the API server at " + facts.URL + ", and so no kubelet on it could: " + facts.Error,
+		Next:    next,
+	}
 }

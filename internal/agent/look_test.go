@@ -1,0 +1,41 @@
+package agent_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+func TestALookChangesNothing(t *testing.T) {
+	t.Parallel()
+	network := outside{names: map[string][]string{"api-int.lab.example.com": {"10.0.0.2"}}}
+	r := newRig(t, func(o *fake.Options) { o.Network = network }).start()
+	path := r.push()
+	before := r.Snapshot()
+	line, _ := r.runFrom(path, "look", "--api-server", apiServerURL)
+	if line.Type != verb.TypeResult {
+		t.Fatalf("%+v", line)
+	}
+	facts := line.Result.Facts
+	if facts.System.HostName == "" || facts.Features[nodespec.FeatureContainers] != host.FeatureDisabled ||
+		facts.APIServer == nil || facts.APIServer.Error != "" {
+		t.Errorf("it has found %+v", facts)
+	}
+	if diff := cmp.Diff(before, r.Snapshot()); diff != "" {
+		t.Errorf("the host is another (-before +after):\n%s", diff)
+	}
+}
+
+func TestALookNeedsNoLock(t *testing.T) {
+	t.Parallel()
+	r := joined(t)
+	r.lock("sshd.exe")
+	if line, _ := r.run("look"); line.Type != verb.TypeResult {
+		t.Errorf("%+v", line)
+	}
+}

@@ -1,0 +1,55 @@
+package drain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+)
+
+// Eviction is a pod that a drain would evict.
+type Eviction struct {
+	Namespace, Name string
+	// Refused is why the API server would not evict it now; empty when it would.
+	Refused string
+}
+
+// Preview returns the pods that Evict would evict from a node. The API server is asked to try each and to change
+// nothing, so that its own admission and the budgets of the pods decide.
+func (d Drainer) Preview(ctx context.Context, node *corev1.Node) ([]Eviction, error) {
+	helper := d.helper(ctx)
+	helper.DryRunStrategy = cmdutil.DryRunServer
+	list, errs := helper.GetPodsForDeletion(node.Name)
+	if len(errs) > 0 {
+		return nil, fmt.Errorf("list the pods of Node %s: %w", node.Name, errors.Join(errs...))
+	}
+	var evictions []Eviction
+	for _, pod := range list.Pods() {
+		err := helper.EvictPod(pod, policyv1.SchemeGroupVersion)
+		if apierrors.IsNotFound(err) {
+			continue // it has left meanwhile
+		}
+		eviction := Eviction{Namespace: pod.Namespace, Name: pod.Name}
+		switch {
+		case apierrors.IsTooManyRequests(err):
+			eviction.Refused = d.refusal(ctx, pod, err)
+		case err != nil:
+			return nil, fmt.Errorf("ask whether pod %s/%s could be evicted: %w", pod.Namespace, pod.Name, err)
+		}
+		evictions = append(evictions, eviction)
+	}
+	return evictions, nil
+}
+
+// refusal says why a pod would not be evicted: by the name of its budget, or in the API server's words.
+func (d Drainer) refusal(ctx context.Context, pod corev1.Pod, err error) string {
+	budgets := d.blockingBudgets(ctx, []corev1.Pod{pod})
+	if len(budgets) == 0 {
+		return err.Error()
+	}
+	return budgetsAllowNone(budgets)
+}

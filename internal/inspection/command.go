@@ -1,0 +1,131 @@
+// Package inspection has the commands of the operator's program that look at hosts beside the running operator, in its
+// pod: kubectl windows runs them there.
+package inspection
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/windows-machine-config/wmco/internal/operator"
+)
+
+// ExitStatus ends the program with a status of its own, and without a message: the output has said everything.
+type ExitStatus int
+
+// Found is the status of a plan with changes, and of a diagnosis with a rung that has failed.
+const Found ExitStatus = 2
+
+func (s ExitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// ExitStatus returns the number.
+func (s ExitStatus) ExitStatus() int { return int(s) }
+
+// errLeft is the cause that ends a command whose caller is gone.
+var errLeft = errors.New("the caller of the command is gone")
+
+// options are the flags that both commands have.
+type options struct {
+	output   string
+	attached bool
+}
+
+func (o *options) addFlags(command *cobra.Command) {
+	command.Flags().StringVarP(&o.output, "output", "o", "text", "text or json")
+	command.Flags().BoolVar(&o.attached, "attached", false, "end when standard input ends: who has started this is gone then")
+}
+
+func (o *options) check() error {
+	if o.output != "text" && o.output != "json" {
+		return fmt.Errorf("--output is %q: it can be text or json", o.output)
+	}
+	return nil
+}
+
+// watched returns a context that ends with the command's, and when its caller is gone. A command that was started in a
+// pod lives on when the connection to it is cut, and learns of that by its standard input alone.
+func (o *options) watched(command *cobra.Command) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(command.Context())
+	if o.attached {
+		go func() {
+			_, _ = io.Copy(io.Discard, command.InOrStdin())
+			cancel(errLeft)
+		}()
+	}
+	return ctx, func() { cancel(nil) }
+}
+
+// write writes a document as JSON, or as the text that it is in words.
+func (o *options) write(out io.Writer, document any, words string) error {
+	if o.output == "json" {
+		encoded, err := json.MarshalIndent(document, "", "  ")
+		if err != nil {
+			return err
+		}
+		words = string(encoded) + "\n"
+	}
+	_, err := io.WriteString(out, words)
+	return err
+}
+
+// Commands returns the commands. configure returns the operator's configuration; what is not about hosts in it is not
+// used.
+func Commands(configure func() (operator.Config, error)) []*cobra.Command {
+	return []*cobra.Command{planCommand(configure), diagnoseCommand(configure)}
+}
+
+func planCommand(configure func() (operator.Config, error)) *cobra.Command {
+	o, all := &options{}, false
+	command := &cobra.Command{
+		Use: "plan [NAME...]", Short: "Say what the operator would change on hosts now; nothing is changed",
+		RunE: func(command *cobra.Command, names []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			if all == (len(names) > 0) {
+				return errors.New("give names of hosts, or --all")
+			}
+			ctx, cancel := o.watched(command)
+			defer cancel()
+			i, err := inspectorOf(configure)
+			if err != nil {
+				return err
+			}
+			return i.plan(ctx, names, func(f []Forecast) error {
+				return o.write(command.OutOrStdout(), f, inWords(f))
+			})
+		},
+	}
+	o.addFlags(command)
+	command.Flags().BoolVar(&all, "all", false, "all hosts")
+	return command
+}
+
+func diagnoseCommand(configure func() (operator.Config, error)) *cobra.Command {
+	o, user := &options{}, ""
+	command := &cobra.Command{
+		Use: "diagnose NAME|ADDRESS", Short: "Say what keeps a host from being a node; nothing is changed",
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			ctx, cancel := o.watched(command)
+			defer cancel()
+			i, err := inspectorOf(configure)
+			if err != nil {
+				return err
+			}
+			return i.diagnose(ctx, arguments[0], user, func(d Diagnosis) error {
+				return o.write(command.OutOrStdout(), d, climbed(d))
+			})
+		},
+	}
+	o.addFlags(command)
+	command.Flags().StringVar(&user, "username", "", "user to log in as; default: that of the list of hosts, or Administrator")
+	return command
+}

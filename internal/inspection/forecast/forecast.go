@@ -1,0 +1,251 @@
+// Package forecast says what the operator would change on a host now: the steps that the agent plans for the NodeSpec
+// that the operator would send, what is sent for them, and which pods would have to leave. It changes nothing.
+package forecast
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/delivery"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/desired"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/drain"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/link"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/machines"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/inspection/visit"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/payload"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/sshkey"
+	"github.com/windows-machine-config/wmco/internal/text"
+)
+
+// Forecast is what would happen to one host.
+type Forecast struct {
+	Instance string `json:"instance"`
+	Address  string `json:"address"`
+	Node     string `json:"node,omitempty"`
+	// Error says why nothing is known; all else is empty then.
+	Error string `json:"error,omitempty"`
+	// Notes are what else there is to know: that the operator is paused for this host, for example.
+	Notes []string `json:"notes,omitempty"`
+	Steps []Step   `json:"steps"`
+	// Needs are what the rest of the configuration waits for, besides these steps.
+	Needs []nodespec.Need `json:"needs,omitempty"`
+	// FilesToSend are files and patches of the payload, and BytesToSend is about their size on the wire.
+	FilesToSend int   `json:"filesToSend"`
+	BytesToSend int64 `json:"bytesToSend"`
+	// Drains says that the node is drained before the steps, and Pods are those that are evicted then.
+	Drains bool  `json:"drains"`
+	Pods   []Pod `json:"pods,omitempty"`
+}
+
+// Step is one change of the host.
+type Step struct {
+	Name         string `json:"name"`
+	Reason       string `json:"reason"`
+	DisturbsPods bool   `json:"disturbsPods,omitempty"`
+	Restarts     bool   `json:"restartsHost,omitempty"`
+}
+
+// Pod would be evicted.
+type Pod struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Held says why it could not be evicted now; empty when it could.
+	Held string `json:"held,omitempty"`
+}
+
+// Changes reports whether anything would be changed.
+func (f Forecast) Changes() bool { return len(f.Steps) > 0 }
+
+// Forecaster makes forecasts. What it works with is the operator's own.
+type Forecaster struct {
+	Reader    client.Client
+	Clientset kubernetes.Interface
+	Visitor   visit.Visitor
+	Payload   *payload.Payload
+	Specs     desired.Specs
+	Namespace string
+}
+
+// Of returns the forecast of an instance. Only the end of the context is an error: any other is in the forecast.
+func (f Forecaster) Of(ctx context.Context, instance *v1alpha1.WindowsInstance, cluster nodespec.Cluster,
+	key sshkey.Key) (Forecast, error) {
+	s := scope.New(instance, &scope.Session{})
+	s.Cluster, s.Key = cluster, key
+	made := Forecast{Instance: instance.Name, Address: instance.Spec.Address, Node: s.NodeName(), Steps: []Step{}}
+	made.Notes = notes(s)
+	if instance.Spec.DesiredState != v1alpha1.DesiredStateNode {
+		return made, nil
+	}
+	filled := made
+	err := f.fill(ctx, s, &filled)
+	if ctx.Err() != nil {
+		return made, context.Cause(ctx)
+	}
+	if err != nil {
+		made.Error = text.Printable(err.Error())
+		return made, nil
+	}
+	return filled, nil
+}
+
+// notes are what the instance itself says of what the operator would do.
+func notes(s *scope.Scope) []string {
+	var notes []string
+	instance := s.Instance
+	switch instance.Spec.DesiredState {
+	case v1alpha1.DesiredStateRemoved:
+		return []string{"The host is being removed. " + instance.Status.NextAction}
+	case v1alpha1.DesiredStateUnmanaged:
+		return []string{"The operator leaves the host alone. " + instance.Status.NextAction}
+	}
+	if instance.Spec.Paused {
+		notes = append(notes, "The operator is paused for this host, and does nothing of this until it is resumed.")
+	}
+	if failed := instance.Status.FailedChange; failed != nil {
+		notes = append(notes, "A change has failed: "+text.Sentence(failed.Message)+" "+instance.Status.NextAction)
+	}
+	return notes
+}
+
+// errNotLookedAt is of a host whose own folder for the agent may be open to others: no NodeSpec is sent there.
+func errNotLookedAt(instance *v1alpha1.WindowsInstance) error {
+	return fmt.Errorf("the operator has not looked at this host yet. %s See: kubectl windows diagnose %s",
+		cmp.Or(instance.Status.NextAction, "It does so as soon as it can."), instance.Name)
+}
+
+func (f Forecaster) fill(ctx context.Context, s *scope.Scope, made *Forecast) error {
+	if s.Instance.Status.Host == nil {
+		return errNotLookedAt(s.Instance)
+	}
+	inCluster := machines.Machines{Live: f.Reader}
+	node, err := nodes.Nodes{Client: f.Reader, Live: f.Reader, Machines: inCluster, Namespace: f.Namespace}.Of(ctx, s.Instance)
+	if err != nil {
+		return err
+	}
+	subnet := ""
+	if node != nil {
+		subnet = node.Annotations[v1alpha1.AnnotationPodSubnet]
+	}
+	spec, err := f.Specs.Of(s, subnet)
+	if err != nil {
+		return err
+	}
+	target, o := link.Link{Machines: inCluster, Client: f.Reader, Namespace: f.Namespace}.Target(ctx, s)
+	if o != nil {
+		return asError(o)
+	}
+	stay, err := f.Visitor.Begin(ctx, target)
+	if err != nil {
+		return asError(obstacle.Connect(err))
+	}
+	err = f.ask(ctx, stay, spec, made)
+	if err = errors.Join(err, stay.Leave(ctx)); err != nil {
+		return asError(obstacle.Host(v1alpha1.ConditionReachable, err))
+	}
+	if node == nil || !s.Released(node) {
+		return nil // nothing is drained that takes no pods yet
+	}
+	restartAsked(node, made)
+	return f.drained(ctx, inCluster, s, node, made)
+}
+
+// asError has the words of an obstacle, and what to do.
+func asError(o *obstacle.Obstacle) error { return errors.New(text.Sentence(o.Message) + " " + o.Next) }
+
+// ask has the agent plan.
+func (f Forecaster) ask(ctx context.Context, stay *visit.Visit, spec nodespec.NodeSpec, made *Forecast) error {
+	if err := stay.Settle(ctx, true); err != nil {
+		return err
+	}
+	result, err := stay.Plan(ctx, spec)
+	if err != nil {
+		return err
+	}
+	for _, step := range result.Plan.Steps {
+		made.Steps = append(made.Steps, Step{
+			Name: text.Plain(step.Name, longestFact), Reason: text.Plain(step.Reason, obstacle.LongestMessage),
+			DisturbsPods: step.DisturbsPods, Restarts: step.Reboots,
+		})
+	}
+	for _, need := range result.Plan.Needs {
+		made.Needs = append(made.Needs, nodespec.Need(text.Plain(string(need), longestFact)))
+	}
+	var present map[string]string
+	if result.Facts != nil {
+		present = result.Facts.Payload
+	}
+	sent := delivery.Lacking(spec, present, f.Payload)
+	if stay.Lacked() {
+		agent, err := f.Payload.Agent()
+		if err != nil {
+			return err
+		}
+		made.FilesToSend, made.BytesToSend = 1, agent.Size // it travels as it is
+	}
+	if len(sent) == 0 {
+		return nil
+	}
+	archive, err := f.Payload.Archive(sent)
+	if err != nil {
+		return err
+	}
+	made.FilesToSend, made.BytesToSend = made.FilesToSend+len(sent), made.BytesToSend+archive.Size
+	return archive.Close()
+}
+
+// longestFact limits a name that a host tells, in bytes.
+const longestFact = 256
+
+// restartAsked adds the restart that somebody has asked for on the Node, unless the plan has one.
+func restartAsked(node *corev1.Node, made *Forecast) {
+	if !nodes.RebootWanted(node) {
+		return
+	}
+	for _, step := range made.Steps {
+		if step.Restarts {
+			return
+		}
+	}
+	made.Steps = append(made.Steps, Step{
+		Name: plan.Name(plan.Reboot{}), Reason: "the annotation " + v1alpha1.AnnotationRebootRequired + " of the Node asks for it",
+		DisturbsPods: true, Restarts: true,
+	})
+}
+
+// drained adds the pods that would have to leave.
+func (f Forecaster) drained(ctx context.Context, inCluster machines.Machines, s *scope.Scope, node *corev1.Node, made *Forecast) error {
+	for _, step := range made.Steps {
+		made.Drains = made.Drains || step.DisturbsPods || step.Restarts
+	}
+	if !made.Drains {
+		return nil
+	}
+	machine, err := inCluster.Of(ctx, s.Instance)
+	if err != nil {
+		return err
+	}
+	if machine != nil {
+		if _, without := machine.Annotations[v1alpha1.AnnotationExcludeDrain]; without {
+			made.Drains = false
+			made.Notes = append(made.Notes, "The annotation "+v1alpha1.AnnotationExcludeDrain+" of the Machine says that its node is not drained.")
+			return nil
+		}
+	}
+	evictions, err := drain.Drainer{Clientset: f.Clientset}.Preview(ctx, node)
+	for _, each := range evictions {
+		made.Pods = append(made.Pods, Pod{Namespace: each.Namespace, Name: each.Name, Held: each.Refused})
+	}
+	return err
+}

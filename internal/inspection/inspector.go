@@ -1,0 +1,226 @@
+package inspection
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/internal/cluster"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/desired"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/link"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/machines"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/inspection/forecast"
+	"github.com/windows-machine-config/wmco/internal/inspection/ladder"
+	"github.com/windows-machine-config/wmco/internal/inspection/visit"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/internal/payload"
+	"github.com/windows-machine-config/wmco/internal/plugin/fleet"
+	"github.com/windows-machine-config/wmco/internal/policy/hostlist"
+	"github.com/windows-machine-config/wmco/internal/policy/reserved"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
+	"github.com/windows-machine-config/wmco/internal/remote"
+	"github.com/windows-machine-config/wmco/internal/sshkey"
+)
+
+// Forecast and Diagnosis are what the commands print.
+type (
+	Forecast  = forecast.Forecast
+	Diagnosis = ladder.Diagnosis
+)
+
+// atOnce is how many hosts are looked at at the same time.
+const atOnce = 8
+
+// defaultUser is who logs in to a host that is in no list.
+const defaultUser = "Administrator"
+
+// inspector looks at hosts with the operator's configuration.
+type inspector struct {
+	operator.Config
+	reader    client.Client
+	clientset kubernetes.Interface
+	payload   *payload.Payload
+	visitor   visit.Visitor
+}
+
+func inspectorOf(configure func() (operator.Config, error)) (*inspector, error) {
+	c, err := configure()
+	if err != nil {
+		return nil, err
+	}
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	if c.Dial == nil {
+		c.Dial = new(net.Dialer).DialContext
+	}
+	c.Line = cmp.Or(c.Line, support.CurrentLine())
+	i := &inspector{Config: c}
+	scheme, err := operator.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	if i.reader, err = client.New(c.RESTConfig, client.Options{Scheme: scheme}); err != nil {
+		return nil, fmt.Errorf("make a client for the API server: %w", err)
+	}
+	if i.clientset, err = kubernetes.NewForConfig(c.RESTConfig); err != nil {
+		return nil, fmt.Errorf("make a client for the API server: %w", err)
+	}
+	if i.payload, err = payload.Load(c.PayloadDirectory); err != nil {
+		return nil, err
+	}
+	i.visitor = visit.Visitor{Payload: i.payload, Clock: c.Clock, Rand: rand.Reader,
+		Dialer: &remote.Dialer{Dial: c.Dial, Clock: c.Clock, LegacyAlgorithms: c.LegacyAlgorithms}}
+	return i, nil
+}
+
+// chosen returns the named instances, or all.
+func (i *inspector) chosen(ctx context.Context, names []string) ([]fleet.Instance, error) {
+	all, err := fleet.ReadInstances(ctx, i.reader, i.Namespace)
+	if err != nil || len(names) == 0 {
+		return all, err
+	}
+	var chosen []fleet.Instance
+	for _, name := range names {
+		instance, err := fleet.Find(all, name)
+		if err != nil {
+			return nil, err
+		}
+		chosen = append(chosen, instance)
+	}
+	return chosen, nil
+}
+
+// plan makes the forecasts of the named hosts, or of all, and writes them.
+func (i *inspector) plan(ctx context.Context, names []string, write func([]Forecast) error) error {
+	chosen, err := i.chosen(ctx, names)
+	if err != nil {
+		return err
+	}
+	facts, _, err := cluster.Read(ctx, i.reader, i.Namespace)
+	if err != nil {
+		return fmt.Errorf("the cluster's configuration cannot be used: %w", err)
+	}
+	key, err := keys.Read(ctx, i.reader, i.Namespace)
+	if err != nil {
+		return err
+	}
+	forecaster := forecast.Forecaster{
+		Reader: i.reader, Clientset: i.clientset, Visitor: i.visitor, Payload: i.payload, Namespace: i.Namespace,
+		Specs: desired.Specs{Payload: i.payload, Nodes: nodes.Nodes{Live: i.reader}, Version: i.Version, Log: i.Log, PauseImage: i.PauseImage, Debug: i.Debug},
+	}
+	forecasts, errs := make([]Forecast, len(chosen)), make([]error, len(chosen))
+	var group sync.WaitGroup
+	places := make(chan struct{}, atOnce)
+	for n := range chosen {
+		group.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			forecasts[n], errs[n] = forecaster.Of(ctx, &chosen[n].WindowsInstance, facts, key)
+		})
+	}
+	group.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return context.Cause(ctx)
+	}
+	if err := write(forecasts); err != nil {
+		return err
+	}
+	return statusOf(forecasts)
+}
+
+// statusOf returns how a plan ends: without an error if nothing would be changed.
+func statusOf(forecasts []Forecast) error {
+	var result error
+	for _, f := range forecasts {
+		switch {
+		case f.Error != "":
+			return ExitStatus(1)
+		case f.Changes():
+			result = Found
+		}
+	}
+	return result
+}
+
+// diagnose looks at a host, which need not be in a list, and writes what it found.
+func (i *inspector) diagnose(ctx context.Context, name, user string, write func(Diagnosis) error) error {
+	key, err := keys.Read(ctx, i.reader, i.Namespace)
+	if err != nil {
+		return fmt.Errorf("%w. %s", err, keys.Remedy(i.Namespace))
+	}
+	subject := ladder.Subject{}
+	if facts, _, err := cluster.Read(ctx, i.reader, i.Namespace); err != nil {
+		subject.Unknown = "The cluster's configuration cannot be used: " + err.Error()
+	} else {
+		subject.Cluster = &facts
+	}
+	if err := i.find(ctx, name, key, &subject); err != nil {
+		return err
+	}
+	subject.Target.User = cmp.Or(user, subject.Target.User, defaultUser)
+	climber := ladder.Climber{Visitor: i.visitor, Dial: i.Dial, Clock: i.Clock, Line: i.Line, Payload: i.payload}
+	found, err := climber.Diagnose(ctx, subject)
+	if err != nil && found.Rungs == nil {
+		return err
+	}
+	if err := errors.Join(write(found), err); err != nil {
+		return err
+	}
+	if found.Failed() {
+		return Found
+	}
+	return nil
+}
+
+// find fills in which host is meant: that of an instance, or any other by its address.
+func (i *inspector) find(ctx context.Context, name string, key sshkey.Key, subject *ladder.Subject) error {
+	chosen, err := i.chosen(ctx, []string{name})
+	switch {
+	case errors.Is(err, fleet.ErrUnknown):
+		if err := hostlist.ValidateAddress(name); err != nil {
+			return err
+		}
+		subject.Target = remote.Target{Address: name, Key: key, NoHostAt: noHostAt(subject.Cluster)}
+		return nil
+	case err != nil:
+		return err
+	}
+	instance := &chosen[0].WindowsInstance
+	s := scope.New(instance, &scope.Session{})
+	s.Key = key
+	if subject.Cluster != nil {
+		s.Cluster = *subject.Cluster
+	}
+	subject.Ours = instance.Status.Host != nil
+	subject.Node = instance.Status.NodeRef != nil && instance.Status.NodeRef.UID != ""
+	way := link.Link{Machines: machines.Machines{Live: i.reader}, Client: i.reader, Namespace: i.Namespace}
+	target, o := way.Target(ctx, s)
+	if o != nil {
+		return fmt.Errorf("%s %s", o.Message, o.Next)
+	}
+	subject.Target = target
+	return nil
+}
+
+// noHostAt keeps a connection from going to the cluster itself. Without the cluster's facts the general rules hold.
+func noHostAt(facts *nodespec.Cluster) func(netip.Addr) string {
+	known := nodespec.Cluster{}
+	if facts != nil {
+		known = *facts
+	}
+	return func(address netip.Addr) string { return reserved.NoHostAt(address, known) }
+}

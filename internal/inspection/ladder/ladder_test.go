@@ -1,0 +1,324 @@
+package ladder
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/crypto/ssh"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/windows-machine-config/wmco/internal/agent"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/inspection/visit"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/payload"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
+	"github.com/windows-machine-config/wmco/internal/remote"
+	"github.com/windows-machine-config/wmco/internal/sshkey"
+	"github.com/windows-machine-config/wmco/lab/winhost"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// trial is a host that nobody has looked at yet, and a Climber.
+type trial struct {
+	t       *testing.T
+	climber Climber
+	machine *fake.Machine
+	server  *winhost.Host
+	subject Subject
+	before  fake.Snapshot
+	// open are the node's ports that answer.
+	open []string
+}
+
+// outside is the network of the host: names resolve, and the API server answers unless it is unreachable.
+type outside struct{ unreachable bool }
+
+func (outside) LookupHost(context.Context, string) ([]string, error) {
+	return []string{"10.0.0.2"}, nil
+}
+
+func (o outside) DialContext(context.Context, string, string) (net.Conn, error) {
+	if o.unreachable {
+		return nil, errors.New("connection refused")
+	}
+	here, there := net.Pipe()
+	return here, there.Close()
+}
+
+func newTrial(t *testing.T, change ...func(*fake.Options)) *trial {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := ssh.MarshalPrivateKey(private, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := sshkey.Parse(pem.EncodeToMemory(block))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &trial{t: t}
+	clock := clocktesting.NewFakeClock(noon)
+	options := fake.Options{Name: "WIN-1", Addresses: []string{"10.0.0.1"}, Network: outside{}, System: fake.WindowsServer2022(), ProgramClock: clock, Clock: clock, Programs: program}
+	for _, each := range change {
+		each(&options)
+	}
+	x.machine = fake.New(options)
+	var listening net.Listener
+	x.server = winhost.New(winhost.Options{
+		Machine: x.machine, Rand: rand.Reader, StandardUsers: []string{"clerk"},
+		AuthorizedKeys: map[string][]ssh.PublicKey{"Administrator": {key.Signer().PublicKey()}, "clerk": {key.Signer().PublicKey()}},
+		Listen: func(ctx context.Context) (_ net.Listener, err error) {
+			listening, err = new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+			return listening, err
+		},
+	})
+	if err := errors.Join(x.machine.Boot(t.Context()), x.server.Start(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { x.server.Stop(); x.machine.Close() })
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		name, port, _ := net.SplitHostPort(address)
+		switch {
+		case name == "nosuch.example.com":
+			return nil, &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}}
+		case port == "22":
+			return new(net.Dialer).DialContext(ctx, network, listening.Addr().String())
+		case slices.Contains(x.open, port):
+			here, there := net.Pipe()
+			return here, there.Close()
+		}
+		return nil, errors.New("connection refused")
+	}
+	files := onlyAgent(t)
+	x.climber = Climber{
+		Visitor: visit.Visitor{Dialer: &remote.Dialer{Dial: dial, Limits: remote.Limits{Handshake: 5 * time.Second}}, Payload: files, Clock: clock, Rand: rand.Reader},
+		Dial:    dial, Clock: clock, Line: support.CurrentLine(), Payload: files,
+	}
+	x.subject = Subject{
+		Target:  remote.Target{Address: "10.0.0.1", User: "Administrator", Key: key},
+		Cluster: supported(),
+	}
+	x.before = x.machine.Snapshot()
+	return x
+}
+
+// program runs the agent, and idles as all others.
+func program(content []byte) (fake.Program, error) {
+	if string(content) != "wicd" {
+		return func(ctx context.Context, _ *fake.Process) int { <-ctx.Done(); return 0 }, nil
+	}
+	return func(ctx context.Context, p *fake.Process) int {
+		clock := clocktesting.NewFakeClock(noon)
+		return agent.Main(ctx, agent.Process{Host: p.Host, Args: p.Args, Executable: p.Path, Stdout: p.Stdout,
+			Stderr: p.Stderr, Clock: p.Machine.Clock(clock), Rand: rand.Reader})
+	}, nil
+}
+
+// onlyAgent is a payload with the agent alone.
+func onlyAgent(t *testing.T) *payload.Payload {
+	t.Helper()
+	p, err := payload.Write(t.TempDir(), payload.Build{Version: "1.2.3", Components: []payload.Source{{
+		Component: payload.Component{Name: payload.ComponentAgent, Version: "v1", Source: "example.org/wicd@v1",
+			Files: []payload.File{{Path: "wicd.exe"}}},
+		Content: []func() (io.ReadCloser, error){func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("wicd")), nil }},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// supported are the facts of a cluster that the operator serves.
+func supported() *nodespec.Cluster {
+	return &nodespec.Cluster{
+		Platform: "AWS", Version: support.CurrentLine().Cluster + ".1", APIServerInternalURL: "https://api-int.example.com:6443",
+		Network: nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true, HybridClusterNetworks: []string{"10.132.0.0/14"}},
+	}
+}
+
+func (x *trial) diagnose() Diagnosis {
+	x.t.Helper()
+	d, err := x.climber.Diagnose(x.t.Context(), x.subject)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return d
+}
+
+// asItWas expects that nothing on the host has changed.
+func (x *trial) asItWas() {
+	x.t.Helper()
+	if diff := cmp.Diff(x.before, x.machine.Snapshot()); diff != "" {
+		x.t.Errorf("the host is another (-before +after):\n%s", diff)
+	}
+}
+
+// stopped expects that the way ends at a rung, that those before it are passed, and that nothing after it was looked at.
+func (x *trial) stopped(at, says string) {
+	x.t.Helper()
+	outcome := Passed
+	for _, rung := range x.diagnose().Rungs {
+		if rung.Name == at {
+			if rung.Outcome != Failed || !strings.Contains(rung.Message, says) || rung.Remedy == "" {
+				x.t.Errorf("%+v, want a failure with %q", rung, says)
+			}
+			outcome = NotReached
+			continue
+		}
+		if rung.Outcome != outcome {
+			x.t.Errorf("%+v, want it %s", rung, outcome)
+		}
+	}
+	if outcome == Passed {
+		x.t.Errorf("no rung is %s", at)
+	}
+}
+
+func TestAHostThatCouldBeANode(t *testing.T) {
+	x := newTrial(t)
+	for _, rung := range x.diagnose().Rungs {
+		if rung.Outcome != Passed || rung.Message == "" {
+			t.Errorf("%+v", rung)
+		}
+	}
+	x.asItWas()
+}
+
+func TestEachRungOfTheWayCanFail(t *testing.T) {
+	for at, c := range map[string]struct {
+		fault  winhost.Fault
+		change func(*Subject)
+		says   string
+	}{
+		rungName:          {change: func(s *Subject) { s.Target.Address = "nosuch.example.com" }, says: "does not resolve"},
+		rungTCP:           {fault: winhost.RefuseConnection, says: "no TCP connection to port 22"},
+		rungSSH:           {fault: winhost.HangBeforeBanner, says: "the SSH server does not answer"},
+		rungHostKey:       {change: func(s *Subject) { s.Target.Expected = []string{"SHA256:other"} }, says: "the expected key is SHA256:other"},
+		rungLogin:         {fault: winhost.RejectKey, says: "does not accept the key"},
+		rungAdministrator: {change: func(s *Subject) { s.Target.User = "clerk" }, says: "user clerk is not allowed to"},
+		rungAgent:         {fault: winhost.AgentBlocked, says: "agent"},
+	} {
+		t.Run(at, func(t *testing.T) {
+			x := newTrial(t)
+			if c.fault != "" {
+				x.server.Inject(c.fault, c.fault.Example())
+			}
+			if c.change != nil {
+				c.change(&x.subject)
+			}
+			x.before = x.machine.Snapshot()
+			x.stopped(at, c.says)
+			x.asItWas()
+		})
+	}
+}
+
+func TestWhatTheAgentFindsIsJudgedOneByOne(t *testing.T) {
+	for at, c := range map[string]struct {
+		options func(*fake.Options)
+		change  func(*trial)
+		says    string
+	}{
+		rungWindows: {options: func(o *fake.Options) { o.System.Version = "10.0.14393" }, says: "is not supported on platform"},
+		rungFeatures: {options: func(o *fake.Options) {
+			o.Features = map[string]host.FeatureState{nodespec.FeatureContainers: host.FeatureUnknown}
+		}, says: "does not have the feature Containers"},
+		rungAPIServer: {options: func(o *fake.Options) { o.Network = outside{unreachable: true} }, says: "cannot reach the API server"},
+		rungClock:     {options: func(o *fake.Options) { o.ClockOffset = 2 * time.Hour }, says: "2h ahead"},
+		rungPorts:     {change: func(x *trial) { x.open = []string{"10250"} }, says: "Another program answers on TCP port 10250"},
+	} {
+		t.Run(at, func(t *testing.T) {
+			var options []func(*fake.Options)
+			if c.options != nil {
+				options = append(options, c.options)
+			}
+			x := newTrial(t, options...)
+			if c.change != nil {
+				c.change(x)
+			}
+			for _, rung := range x.diagnose().Rungs {
+				want := Passed
+				if rung.Name == at {
+					want = Failed
+				}
+				if rung.Outcome != want || want == Failed && (!strings.Contains(rung.Message, c.says) || rung.Remedy == "") {
+					t.Errorf("%+v, want it %s", rung, want)
+				}
+			}
+		})
+	}
+}
+
+func TestADiskThatIsTooSmallIsToldInAdvance(t *testing.T) {
+	e := Evidence{Facts: &plan.Facts{}, Lacks: 300 << 20}
+	e.Facts.System.FreeDiskBytes = 599 << 20
+	if rung := e.disk(); rung.Outcome != Failed || !strings.Contains(rung.Message, "599 MiB free, and the programs of a node need 600 MiB") {
+		t.Errorf("%+v", rung)
+	}
+	e.Facts.System.FreeDiskBytes = 600 << 20
+	if rung := e.disk(); rung.Outcome != Passed {
+		t.Errorf("%+v", rung)
+	}
+}
+
+func TestThePortsOfANodeMustAnswer(t *testing.T) {
+	e := Evidence{Facts: &plan.Facts{}, Node: true, Answered: map[int]bool{9182: true}}
+	if rung := e.ports(); rung.Outcome != Failed || !strings.Contains(rung.Message, "cannot connect to TCP port 10250") {
+		t.Errorf("%+v", rung)
+	}
+	e.Answered[10250] = true
+	if rung := e.ports(); rung.Outcome != Passed {
+		t.Errorf("%+v", rung)
+	}
+	t.Run("those of a host that the operator has begun to configure may", func(t *testing.T) {
+		e.Node, e.Facts.Applied = false, "digest"
+		if rung := e.ports(); rung.Outcome != Passed {
+			t.Errorf("%+v", rung)
+		}
+	})
+}
+
+func TestWithoutTheClustersSettingsTheRestIsLookedAt(t *testing.T) {
+	x := newTrial(t)
+	x.subject.Cluster, x.subject.Unknown = nil, "The cluster's configuration cannot be used: no Infrastructure."
+	for _, rung := range x.diagnose().Rungs {
+		want := Passed
+		if rung.Name == rungWindows || rung.Name == rungAPIServer {
+			want = NotReached
+		}
+		if rung.Outcome != want || want == NotReached && rung.Message != x.subject.Unknown {
+			t.Errorf("%+v, want it %s", rung, want)
+		}
+	}
+}
+
+func TestAVisitThatIsInterruptedLeavesNothing(t *testing.T) {
+	x := newTrial(t)
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	gone := errors.New("gone")
+	x.climber.Dial = func(context.Context, string, string) (net.Conn, error) { // the agent has been brought then
+		interrupt(gone)
+		return nil, gone
+	}
+	if _, err := x.climber.Diagnose(ctx, x.subject); !errors.Is(err, gone) {
+		t.Errorf("the error is %v", err)
+	}
+	x.asItWas()
+}

@@ -1,0 +1,155 @@
+// Package visit looks at hosts beside the running operator: over a connection of its own, with verbs of the agent that
+// change nothing and take no lock. What it brings to a host for that, it takes away again.
+package visit
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/internal/controller/instance/link"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/payload"
+	"github.com/windows-machine-config/wmco/internal/remote"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// leaveLimit is how long a host may take to delete what a visit has brought, also of a visit that was interrupted.
+const leaveLimit = 30 * time.Second
+
+// removeAgain is when that is tried again.
+const removeAgain = time.Second
+
+// Visitor makes visits.
+type Visitor struct {
+	Dialer  *remote.Dialer
+	Payload *payload.Payload // has the agent
+	Clock   clock.Clock
+	Rand    io.Reader // for the name of a visit's folder
+}
+
+// Visit is a stay at a host, from its login on.
+type Visit struct {
+	*remote.Connection
+	visitor Visitor
+	name    string   // of what it brings
+	agent   string   // path; empty before Settle
+	lacked  bool     // the host had no agent of this operator
+	brought []string // paths that Leave deletes
+}
+
+// Begin connects to a host and logs in.
+func (v Visitor) Begin(ctx context.Context, target remote.Target) (*Visit, error) {
+	var random [4]byte
+	if _, err := io.ReadFull(v.Rand, random[:]); err != nil {
+		return nil, fmt.Errorf("make a name for the visit: %w", err)
+	}
+	connection, err := v.Dialer.Connect(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	return &Visit{Connection: connection, visitor: v, name: "visit-" + hex.EncodeToString(random[:])}, nil
+}
+
+// Settle finds the agent of this operator on the host, or brings a copy of it. ours tells that an agent has closed its
+// own folder to others than administrators; else what lies there is not run. The copy is apart from the agents that the
+// operator brings, which may come and go meanwhile.
+func (v *Visit) Settle(ctx context.Context, ours bool) error {
+	agent, err := v.visitor.Payload.Agent()
+	if err != nil {
+		return err
+	}
+	if ours {
+		path := nodespec.AgentPath(agent.SHA256)
+		if there, err := v.Has(ctx, path, agent.Size); err != nil || there {
+			v.agent = path
+			return err
+		}
+	}
+	program, err := v.visitor.Payload.Open(agent.SHA256)
+	if err != nil {
+		return fmt.Errorf("read the agent's program: %w", err)
+	}
+	defer func() { _ = program.Close() }()
+	folder := nodespec.LandingRoot + `\` + v.name
+	v.brought = append(v.brought, folder)
+	path := folder + `\` + nodespec.AgentProgram
+	if err := v.Upload(ctx, path, agent.Size, program, nil); err != nil {
+		return err
+	}
+	v.agent, v.lacked = path, true
+	return nil
+}
+
+// Lacked reports whether the host had no agent of this operator, so that the visit has brought a copy.
+func (v *Visit) Lacked() bool { return v.lacked }
+
+// Look asks the agent what the host is.
+func (v *Visit) Look(ctx context.Context, arguments ...string) (verb.Result, error) {
+	return v.run(ctx, verb.Look, arguments...)
+}
+
+// Plan asks the agent what it would do with a NodeSpec. The agent's own folder must be closed to others, since the
+// NodeSpec has secrets in it.
+func (v *Visit) Plan(ctx context.Context, spec nodespec.NodeSpec) (verb.Result, error) {
+	document, err := spec.Encode()
+	if err != nil {
+		return verb.Result{}, err
+	}
+	path := nodespec.InboxRoot + `\` + v.name + ".json"
+	v.brought = append(v.brought, path)
+	if err := v.Upload(ctx, path, int64(len(document)), bytes.NewReader(document), nil); err != nil {
+		return verb.Result{}, err
+	}
+	return v.run(ctx, verb.Plan, "--spec", path)
+}
+
+// run has the agent do a verb. The host is not trusted to send what the agent would.
+func (v *Visit) run(ctx context.Context, name verb.Name, arguments ...string) (verb.Result, error) {
+	line, err := v.Run(ctx, v.agent, name, arguments, nil)
+	if err == nil {
+		err = link.Complete(name, line)
+	}
+	if err != nil {
+		return verb.Result{}, err
+	}
+	return *line.Result, nil
+}
+
+// Leave deletes what the visit has brought, and disconnects. It does so too when the context has ended.
+func (v *Visit) Leave(ctx context.Context) error {
+	defer v.Close()
+	if len(v.brought) == 0 {
+		return nil
+	}
+	if lost := v.Err(); lost != nil {
+		return fmt.Errorf("%s may be left on the host, and can be deleted: %w", strings.Join(v.brought, " and "), lost)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveLimit)
+	defer cancel()
+	if err := v.remove(ctx); err != nil {
+		return err
+	}
+	return v.RemoveEmpty(ctx, nodespec.LandingRoot)
+}
+
+// remove deletes what the visit has brought. An agent whose run was interrupted may hold its program for a moment.
+func (v *Visit) remove(ctx context.Context) error {
+	for {
+		err := v.Remove(ctx, v.brought...)
+		if remote.ReasonOf(err) != remote.ReasonRemovalIncomplete {
+			return err
+		}
+		select {
+		case <-v.visitor.Clock.After(removeAgain):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}

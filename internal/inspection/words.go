@@ -1,0 +1,138 @@
+package inspection
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/inspection/forecast"
+	"github.com/windows-machine-config/wmco/internal/inspection/ladder"
+)
+
+// inWords returns forecasts for people.
+func inWords(forecasts []Forecast) string {
+	if len(forecasts) == 0 {
+		return "There are no Windows hosts.\n"
+	}
+	var texts []string
+	for _, f := range forecasts {
+		texts = append(texts, forecastInWords(f))
+	}
+	return strings.Join(texts, "\n")
+}
+
+func forecastInWords(f Forecast) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (%s", f.Instance, f.Address)
+	if f.Node != "" {
+		fmt.Fprintf(&b, ", Node %s", f.Node)
+	}
+	fmt.Fprintf(&b, "): %s\n", summary(f))
+	if f.Error != "" {
+		fmt.Fprintf(&b, "  %s\n", f.Error)
+	}
+	for _, note := range f.Notes {
+		fmt.Fprintf(&b, "  %s\n", note)
+	}
+	for i, step := range f.Steps {
+		fmt.Fprintf(&b, "  %d. %s%s\n     because %s\n", i+1, step.Name, felt(step), step.Reason)
+	}
+	if f.BytesToSend > 0 {
+		fmt.Fprintf(&b, "  Sent to the host: %s of about %s.\n", counted(f.FilesToSend, "file"), mebibytes(f.BytesToSend))
+	}
+	if len(f.Needs) > 0 {
+		needs := make([]string, len(f.Needs))
+		for i, need := range f.Needs {
+			needs[i] = string(need)
+		}
+		fmt.Fprintf(&b, "  Further steps wait for: %s.\n", strings.Join(needs, ", "))
+	}
+	drainInWords(&b, f)
+	return b.String()
+}
+
+// drainInWords says which pods leave before the steps.
+func drainInWords(b *strings.Builder, f Forecast) {
+	if !f.Drains {
+		return
+	}
+	if len(f.Pods) == 0 {
+		b.WriteString("  The node is drained first; no pod has to leave it.\n")
+		return
+	}
+	fmt.Fprintf(b, "  The node is drained first; %s:\n", counted(len(f.Pods), "pod is evicted", "pods are evicted"))
+	for _, pod := range f.Pods {
+		fmt.Fprintf(b, "  - %s/%s%s\n", pod.Namespace, pod.Name, held(pod))
+	}
+}
+
+func held(pod forecast.Pod) string {
+	if pod.Held == "" {
+		return ""
+	}
+	return ": not now. " + pod.Held
+}
+
+func summary(f Forecast) string {
+	switch {
+	case f.Error != "":
+		return "not known"
+	case !f.Changes():
+		return "no change"
+	}
+	return counted(len(f.Steps), "step")
+}
+
+// felt says what a step does to pods and to the host.
+func felt(step forecast.Step) string {
+	switch {
+	case step.Restarts:
+		return " (restarts the host)"
+	case step.DisturbsPods:
+		return " (pods feel it)"
+	}
+	return ""
+}
+
+// counted returns a number with its noun. Without a plural of its own, that has an s.
+func counted(n int, singular string, plural ...string) string {
+	if n == 1 {
+		return "1 " + singular
+	}
+	if len(plural) > 0 {
+		return fmt.Sprintf("%d %s", n, plural[0])
+	}
+	return fmt.Sprintf("%d %ss", n, singular)
+}
+
+func mebibytes(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
+
+// mark is the word for an outcome.
+func mark(outcome ladder.Outcome) string {
+	switch outcome {
+	case ladder.Passed:
+		return "passed"
+	case ladder.Failed:
+		return "FAILED"
+	}
+	return "not reached"
+}
+
+// climbed returns a diagnosis for people.
+func climbed(d Diagnosis) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Host %s", d.Host)
+	if d.Instance != "" {
+		fmt.Fprintf(&b, ", WindowsInstance %s", d.Instance)
+	} else {
+		b.WriteString(", which is in no list")
+	}
+	fmt.Fprintf(&b, ", as user %s:\n", d.User)
+	for _, rung := range d.Rungs {
+		line := fmt.Sprintf("  %-14s %-12s %s", rung.Name, mark(rung.Outcome), rung.Message)
+		fmt.Fprintln(&b, strings.TrimRight(line, " "))
+		if rung.Remedy != "" {
+			fmt.Fprintf(&b, "  %-14s %-12s %s\n", "", "", rung.Remedy)
+		}
+	}
+	return b.String()
+}

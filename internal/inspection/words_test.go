@@ -1,0 +1,135 @@
+package inspection
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+
+	"github.com/windows-machine-config/wmco/internal/inspection/forecast"
+	"github.com/windows-machine-config/wmco/internal/inspection/ladder"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/operator"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// golden compares a text with a file.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got); go test ./internal/inspection -update writes it:\n%s", path, diff)
+	}
+}
+
+func TestAPlanInWords(t *testing.T) {
+	golden(t, "plan.txt", inWords([]Forecast{
+		{
+			Instance: "win-1", Address: "10.0.0.1", Node: "win-1", Drains: true, FilesToSend: 2, BytesToSend: 13 << 20,
+			Notes: []string{"The operator is paused for this host, and does nothing of this until it is resumed."},
+			Steps: []forecast.Step{
+				{Name: `InstallRelease kubelet`, Reason: "the release is not on the host"},
+				{Name: "StopService kubelet", Reason: "its command line differs", DisturbsPods: true},
+				{Name: "Reboot", Reason: "the Windows feature Containers takes effect only after a restart", DisturbsPods: true, Restarts: true},
+			},
+			Needs: []nodespec.Need{nodespec.NeedPodSubnet},
+			Pods: []forecast.Pod{{Namespace: "shop", Name: "web-1"},
+				{Namespace: "shop", Name: "web-2", Held: "These PodDisruptionBudgets allow no disruption now: shop/web."}},
+		},
+		{Instance: "win-2", Address: "win-2.example.com", Node: "win-2"},
+		{Instance: "win-3", Address: "10.0.0.3", Error: "host 10.0.0.3: no answer on TCP port 22 (i/o timeout). Check that the host runs."},
+		{Instance: "win-4", Address: "10.0.0.4", Node: "win-4", Drains: true,
+			Steps: []forecast.Step{{Name: "StartService kube-proxy", Reason: "it does not run", DisturbsPods: true}}},
+	})+inWords(nil))
+}
+
+func TestADiagnosisInWords(t *testing.T) {
+	golden(t, "diagnosis.txt", climbed(Diagnosis{Host: "10.0.0.1", User: "Administrator", Rungs: []ladder.Rung{
+		{Name: "name", Outcome: ladder.Passed, Message: "10.0.0.1 is an IP address."},
+		{Name: "TCP", Outcome: ladder.Failed, Message: "host 10.0.0.1: no TCP connection to port 22 (connection refused)",
+			Remedy: "Check the address."},
+		{Name: "administrator", Outcome: ladder.NotReached},
+	}})+climbed(Diagnosis{Host: "10.0.0.2", Instance: "win-2", User: "capi"}))
+}
+
+func TestHowAPlanEnds(t *testing.T) {
+	changes, same := Forecast{Steps: []forecast.Step{{}}}, Forecast{}
+	for name, c := range map[string]struct {
+		forecasts []Forecast
+		want      error
+	}{
+		"nothing would be changed":              {[]Forecast{same, same}, nil},
+		"something would, on one of two hosts":  {[]Forecast{changes, same}, Found},
+		"of one host it is not known":           {[]Forecast{changes, {Error: "no answer"}, same}, ExitStatus(1)},
+		"there are no hosts, so nothing either": {nil, nil},
+	} {
+		if got := statusOf(c.forecasts); !errors.Is(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// run runs a command without an operator's configuration.
+func run(t *testing.T, in io.Reader, configure func() (operator.Config, error), arguments ...string) error {
+	t.Helper()
+	root := &cobra.Command{Use: "wmco", SilenceErrors: true, SilenceUsage: true}
+	root.AddCommand(Commands(configure)...)
+	root.SetIn(in)
+	root.SetOut(io.Discard)
+	root.SetArgs(arguments)
+	return root.ExecuteContext(t.Context())
+}
+
+func TestACommandLineThatMeansNothingIsRefused(t *testing.T) {
+	for line, says := range map[string]string{
+		"plan": "give names of hosts, or --all", "plan win-1 --all": "give names of hosts, or --all",
+		"plan --all -o yaml": "it can be text or json", "diagnose": "accepts 1 arg",
+	} {
+		err := run(t, bytes.NewReader(nil), func() (operator.Config, error) {
+			t.Error("the operator's configuration was read")
+			return operator.Config{}, errors.New("it was")
+		}, strings.Fields(line)...)
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}
+
+func TestACommandEndsWithItsCaller(t *testing.T) {
+	command := &cobra.Command{}
+	in, caller := io.Pipe()
+	command.SetIn(in)
+	command.SetContext(t.Context())
+	o := options{attached: true}
+	ctx, cancel := o.watched(command)
+	defer cancel()
+	if ctx.Err() != nil {
+		t.Error("it has ended before its caller")
+	}
+	if err := caller.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-ctx.Done()
+	if !errors.Is(context.Cause(ctx), errLeft) {
+		t.Errorf("the cause is %v", context.Cause(ctx))
+	}
+}

@@ -1,0 +1,163 @@
+// Package operatorexec runs commands of the operator's program in the operator's pod, where its rights, its key and its
+// payload are.
+package operatorexec
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/client-go/util/exec"
+	"k8s.io/streaming/pkg/httpstream"
+
+	"github.com/windows-machine-config/wmco/internal/plugin/access"
+)
+
+// program is the operator's program in its image.
+const program = "/usr/bin/wmco"
+
+// attached has the program end when its standard input ends: a program that was started in a pod does not notice by
+// itself that whoever started it is gone.
+const attached = "--attached"
+
+// Runner runs a command of the operator's program, and returns its exit status.
+type Runner interface {
+	Run(ctx context.Context, arguments []string, out, errOut io.Writer) (status int, err error)
+}
+
+// Pod runs commands in the pod of the operator that leads.
+type Pod struct{ access *access.Access }
+
+// New returns the runner for the cluster that the flags name.
+func New(a *access.Access) Pod { return Pod{access: a} }
+
+// Run runs a command. It returns when the command has ended, or with the context, and then the command ends too.
+func (p Pod) Run(ctx context.Context, arguments []string, out, errOut io.Writer) (int, error) {
+	config, err := p.access.Config()
+	if err != nil {
+		return 0, err
+	}
+	clientset, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return 0, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	pod, err := find(ctx, clientset, p.access.Namespace())
+	if err != nil {
+		return 0, access.Explained(err)
+	}
+	container := operatorContainer(pod)
+	executor, err := executorFor(config, clientset, pod, container.Name, commandLine(container, arguments))
+	if err != nil {
+		return 0, err
+	}
+	said := &begin{Writer: errOut}
+	status, err := p.stream(ctx, executor, out, said)
+	if err != nil {
+		return 0, fmt.Errorf("run %s in pod %s of the operator: %w", arguments[0], pod.Name, explained(ctx, clientset, pod, err))
+	}
+	if status != 0 && strings.Contains(said.String(), "unknown command") {
+		return 0, fmt.Errorf("the operator in pod %s does not have the command %s: it is older than this program", pod.Name,
+			arguments[0])
+	}
+	return status, nil
+}
+
+// explained says of a command that could not run which right is missing. The libraries keep no more of a refusal than its
+// text, so the API server is asked.
+func explained(ctx context.Context, clientset kubernetes.Interface, pod *corev1.Pod, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	review, failed := clientset.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: pod.Namespace, Name: pod.Name, Verb: "create", Resource: "pods", Subresource: "exec",
+		}},
+	}, metav1.CreateOptions{})
+	if failed != nil || review.Status.Allowed {
+		return err
+	}
+	return access.Explained(apierrors.NewForbidden(corev1.Resource("pods/exec"), pod.Name, err))
+}
+
+// stream runs the command. Its standard input stays open and empty until it has ended, or the context does.
+func (p Pod) stream(ctx context.Context, executor remotecommand.Executor, out, errOut io.Writer) (int, error) {
+	input, hold := io.Pipe()
+	defer func() { _ = hold.Close() }()
+	err := executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: input, Stdout: out, Stderr: errOut})
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
+	var ended exec.CodeExitError
+	if errors.As(err, &ended) {
+		return ended.Code, nil
+	}
+	return 0, err
+}
+
+// commandLine is that of the operator, whose flags say where its payload is and what it allows, with a command.
+func commandLine(container corev1.Container, arguments []string) []string {
+	line := []string{program}
+	if len(container.Command) > 0 {
+		line = container.Command
+	}
+	return append(append(append([]string{}, line...), container.Args...), append(arguments, attached)...)
+}
+
+// operatorContainer is the container of the operator among those of its pod.
+func operatorContainer(pod *corev1.Pod) corev1.Container {
+	for _, container := range pod.Spec.Containers {
+		if container.Name == containerName {
+			return container
+		}
+	}
+	return pod.Spec.Containers[0]
+}
+
+// executorFor uses a WebSocket, and SPDY with API servers and proxies that do not.
+func executorFor(config *rest.Config, clientset kubernetes.Interface, pod *corev1.Pod, container string,
+	command []string) (remotecommand.Executor, error) {
+	url := clientset.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).
+		SubResource("exec").VersionedParams(&corev1.PodExecOptions{
+		Container: container, Command: command, Stdin: true, Stdout: true, Stderr: true,
+	}, scheme.ParameterCodec).URL()
+	socket, err := remotecommand.NewWebSocketExecutor(config, http.MethodGet, url.String())
+	if err != nil {
+		return nil, fmt.Errorf("connect to pod %s: %w", pod.Name, err)
+	}
+	spdy, err := remotecommand.NewSPDYExecutor(config, http.MethodPost, url)
+	if err != nil {
+		return nil, fmt.Errorf("connect to pod %s: %w", pod.Name, err)
+	}
+	return remotecommand.NewFallbackExecutor(socket, spdy, func(err error) bool {
+		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	})
+}
+
+// keptLimit is how much is kept of what a command says on standard error, in bytes.
+const keptLimit = 4 << 10
+
+// begin passes on what is written, and keeps its beginning.
+type begin struct {
+	io.Writer
+	kept bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (b *begin) Write(p []byte) (int, error) {
+	b.kept.Write(p[:min(len(p), keptLimit-min(b.kept.Len(), keptLimit))])
+	return b.Writer.Write(p)
+}
+
+func (b *begin) String() string { return b.kept.String() }
