@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -170,6 +172,8 @@ func furnish(t *testing.T, r *rig.Rig) func(line string) string {
 			t.Fatal(err)
 		}
 	}
+	// Nothing can be checked in a namespace that a dry run does not make.
+	must(r.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: overlayNamespace}}))
 	must(r.ListHosts(t.Context()))
 	if _, err := r.RunOperator(); err != nil {
 		t.Fatal(err)
@@ -211,7 +215,11 @@ func furnish(t *testing.T, r *rig.Rig) func(line string) string {
 	}
 }
 
-const plan = "install-lab"
+const (
+	plan = "install-lab"
+	// overlayNamespace is the one of overlays/namespace.
+	overlayNamespace = "windows-machine-config"
+)
 
 // installed has the objects that OLM has for an operator, and returns the version of its CSV.
 func installed(t *testing.T, r *rig.Rig) string {
