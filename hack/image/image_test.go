@@ -72,6 +72,20 @@ func TestTheImageHoldsWhatTheOperatorNeeds(t *testing.T) {
 	}
 }
 
+// skopeo of Debian 12 would copy the index only if it may change its digest.
+func TestAnImageIsNoArtifact(t *testing.T) {
+	m := build(t, inputs(t, parts{}))
+	index, err := m.root.ImageIndex(m.digest)
+	must(t, err)
+	manifest, err := index.IndexManifest()
+	must(t, err)
+	for _, d := range manifest.Manifests {
+		if d.ArtifactType != "" {
+			t.Errorf("the image for %s has the artifactType %s", d.Platform, d.ArtifactType)
+		}
+	}
+}
+
 func TestTheImageSaysHowItIsRun(t *testing.T) {
 	image := build(t, inputs(t, parts{})).images["linux/amd64"]
 	config, err := image.ConfigFile()

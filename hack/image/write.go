@@ -64,7 +64,7 @@ func (w writer) write(operators []operator, files *payload.Payload, tag string) 
 		if err != nil {
 			return written{}, err
 		}
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image,
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: noArtifact{image},
 			Descriptor: v1.Descriptor{Platform: &o.platform}})
 		result.images = append(result.images, line)
 	}
@@ -88,6 +88,13 @@ func (w writer) write(operators []operator, files *payload.Payload, tag string) 
 	result.sbomDigest, err = attach(path, index, result.sbom)
 	return result, err
 }
+
+// noArtifact is an image whose entry in an index has no artifactType. The library would put the configuration's media type
+// there, and skopeo of Debian 12 copies no such index with its digest.
+type noArtifact struct{ v1.Image }
+
+// ArtifactType is looked for by the library.
+func (noArtifact) ArtifactType() (string, error) { return "", nil }
 
 func (w writer) blobs() string { return filepath.Join(w.layout, "blobs", "sha256") }
 

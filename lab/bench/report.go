@@ -1,6 +1,7 @@
 package bench
 
 import (
+	_ "embed"
 	"fmt"
 	"maps"
 	"slices"
@@ -34,6 +35,7 @@ func Markdown(r Result) string {
 	b.WriteString(arrivalTable(r))
 	b.WriteString(quietTable(r))
 	b.WriteString(transferTable(r))
+	b.WriteString(theImage)
 	b.WriteString(notHere)
 	return b.String()
 }
@@ -43,6 +45,11 @@ func payloadText(what string, p Payload) string {
 		what, p.Files, megabytes(p.RawBytes), megabytes(p.AgentBytes), megabytes(p.ArchiveBytes),
 		percent(p.ArchiveBytes, p.RawBytes-p.AgentBytes))
 }
+
+// theImage is a run of its own, which takes an hour: its figures are entered by hand.
+//
+//go:embed image.md
+var theImage string
 
 const notHere = `
 ## What is not measured

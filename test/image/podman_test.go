@@ -1,0 +1,137 @@
+package image
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// As root on Debian `make test-all` has installed podman and skopeo before.
+func TestContainerToolsTakeTheImage(t *testing.T) {
+	version := operatorVersion(t)
+	w := writeImage(t, contents{version: version})
+	t.Run("skopeo inspects and copies it", func(t *testing.T) { isReadBySkopeo(t, w) })
+	r := bootLab(t, w.payload, version)
+	printed, err := makeTarget(t.Context(), r, "deploy", "IMAGE=registry.example.com/wmco:dev")
+	if err != nil {
+		t.Fatalf("%v: %s", err, printed)
+	}
+	makesANode(t, r, w, engineOf(t, w), deployment(t, r).Spec.Template.Spec)
+}
+
+// engineOf returns podman if this machine can run the image with it, and else the image's layers. It says which.
+func engineOf(t *testing.T, w written) engine {
+	t.Helper()
+	p, err := newPodman(t, w.layoutOf)
+	if err != nil {
+		t.Logf("the image runs from its layers, and not by podman: %v", err)
+		return layers{unpack(t, w.image)}
+	}
+	t.Log("podman runs the image")
+	return p
+}
+
+// podman runs the image from its storage.
+type podman struct {
+	global []string
+	image  string
+}
+
+// newPodman copies the image into a new storage, and starts it once: whether a machine lets podman do so, only a trial
+// tells.
+func newPodman(t *testing.T, from layoutOf) (podman, error) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return podman{}, fmt.Errorf("user %d is not root", os.Geteuid())
+	}
+	for _, program := range []string{"podman", "runc"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return podman{}, err
+		}
+	}
+	folder, err := os.MkdirTemp("", "podman-") // podman takes no more than 50 characters
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(folder); err != nil {
+			t.Error(err)
+		}
+	})
+	p := podman{global: []string{"--root=" + filepath.Join(folder, "storage"), "--runroot=" + filepath.Join(folder, "run"),
+		"--tmpdir=" + filepath.Join(folder, "tmp"), "--storage-driver=vfs", "--cgroup-manager=cgroupfs", "--events-backend=file",
+		"--runtime=runc"}}
+	lower := layoutOf{folder: filepath.Join(folder, "image"), tag: from.tag} // podman takes no capital letters in its name
+	if err := os.CopyFS(lower.folder, os.DirFS(from.folder)); err != nil {
+		t.Fatal(err)
+	}
+	pulled, err := p.do(t.Context(), "pull", "--quiet", lower.reference())
+	if err != nil {
+		return podman{}, err
+	}
+	p.image = strings.TrimSpace(pulled)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if _, err := p.do(ctx, "rm", "--force", "--all", "--time=0"); err != nil {
+			t.Error(err)
+		}
+	})
+	_, err = p.do(t.Context(), append(append([]string{"run", "--rm"}, usual...), p.image, "version")...)
+	return p, err
+}
+
+// usual are the arguments of every container. What podman sets as limits by default, a machine's root may not be allowed
+// to.
+var usual = []string{"--network=host", "--ulimit=nofile=4096:4096", "--ulimit=nproc=4096:4096"}
+
+// do runs podman, and returns what it prints.
+func (p podman) do(ctx context.Context, arguments ...string) (string, error) {
+	command := exec.CommandContext(ctx, "podman", append(append([]string{}, p.global...), arguments...)...)
+	var messages bytes.Buffer
+	command.Stderr = &messages
+	printed, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("podman %s: %w: %s", arguments[0], err, strings.TrimSpace(messages.String()))
+	}
+	return string(printed), nil
+}
+
+func (p podman) start(t *testing.T, c container, log *bytes.Buffer) running {
+	t.Helper()
+	name := "wmco-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	arguments := append([]string{"run", "--rm", "--name=" + name, "--cap-drop=ALL", "--security-opt=no-new-privileges",
+		"--read-only=" + strconv.FormatBool(c.ReadOnly), "--read-only-tmpfs=false",
+		"--entrypoint=" + c.Entry[0], "--user=" + strconv.Itoa(c.User), "--workdir=" + c.Dir}, usual...)
+	for _, variable := range c.Env {
+		arguments = append(arguments, "--env="+variable)
+	}
+	for _, m := range c.Mounts {
+		volume := m.Source + ":" + m.Target
+		if m.ReadOnly {
+			volume += ":ro"
+		}
+		arguments = append(arguments, "--volume="+volume)
+	}
+	arguments = append(append(arguments, p.image), append(c.Entry[1:], c.Args...)...)
+	process := exec.CommandContext(t.Context(), "podman", append(append([]string{}, p.global...), arguments...)...)
+	process.Stdout, process.Stderr = log, log
+	if err := process.Start(); err != nil {
+		t.Fatalf("start podman: %v", err)
+	}
+	return running{Cmd: process, pid: func() int {
+		printed, err := p.do(t.Context(), "inspect", "--format={{.State.Pid}}", name)
+		if err != nil {
+			t.Error(err)
+		}
+		pid, _ := strconv.Atoi(strings.TrimSpace(printed)) // 0 has no status
+		return pid
+	}}
+}

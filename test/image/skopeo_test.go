@@ -1,0 +1,53 @@
+package image
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+)
+
+// isReadBySkopeo runs the two commands of docs/install.md on the layout. Where there is no skopeo, it says so.
+func isReadBySkopeo(t *testing.T, w written) {
+	if _, err := exec.LookPath("skopeo"); err != nil {
+		t.Logf("skopeo was not tried: %v", err)
+		return
+	}
+	printed, err := command(t.Context(), nil, "skopeo", "inspect", w.reference())
+	if err != nil {
+		t.Fatalf("%v: %s", err, printed)
+	}
+	var seen struct{ Labels map[string]string }
+	if err := json.Unmarshal([]byte(printed), &seen); err != nil || seen.Labels["version"] != w.tag {
+		t.Errorf("error %v; it sees %+v", err, seen)
+	}
+	target := filepath.Join(t.TempDir(), "copy")
+	if printed, err := command(t.Context(), nil, "skopeo", "copy", "--all", "--preserve-digests", w.reference(),
+		"oci:"+target+":"+w.tag); err != nil {
+		t.Fatalf("%v: %s", err, printed)
+	}
+	if before, after := firstDigest(t, w.folder), firstDigest(t, target); before != after {
+		t.Errorf("the copy of %s is %s", before, after)
+	}
+}
+
+// firstDigest returns the digest of the first image of a layout, which is that for all platforms.
+func firstDigest(t *testing.T, folder string) v1.Hash {
+	t.Helper()
+	path, err := layout.FromPath(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	index, err := path.ImageIndex()
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return manifest.Manifests[0].Digest
+}
