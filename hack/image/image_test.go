@@ -208,10 +208,12 @@ func TestPatchesTravelWithTheImage(t *testing.T) {
 			component("kubelet", "v1.36.4", "kubelet.exe", program("kubelet "+string(kubelet)+" changed")),
 		}})
 	must(t, err)
-	if len(p.Manifest().Patches) != 1 {
-		t.Fatalf("there are %d patches", len(p.Manifest().Patches))
+	stored, err := p.Parts()
+	must(t, err)
+	if len(stored.Patches) != 1 {
+		t.Fatalf("there are %d patches", len(stored.Patches))
 	}
-	name := "payload/store/" + p.Manifest().Patches[0].SHA256 + ".zst"
+	name := "payload/" + stored.Patches[0]
 	if _, ok := unpack(t, build(t, o).images["linux/amd64"])[name]; !ok {
 		t.Errorf("there is no %s", name)
 	}
