@@ -169,7 +169,7 @@ func (s scrape) states() {
 type metrics struct{ w io.Writer }
 
 func (m metrics) head(name, kind string) {
-	fmt.Fprintf(m.w, "# HELP %s %s\n# TYPE %[1]s %s\n", name, strings.ReplaceAll(name, "_", " "), kind)
+	fmt.Fprintf(m.w, "# HELP %s %s\n# TYPE %[1]s %[3]s\n", name, strings.ReplaceAll(name, "_", " "), kind)
 }
 
 func (m metrics) value(name, labels string, value float64) {

@@ -151,7 +151,7 @@ func TestExporter(t *testing.T) {
 	if strings.Contains(string(all), "windows_net_") {
 		t.Error("there are series of a collector that is not enabled")
 	}
-	for _, want := range []string{`windows_exporter_collector_success{collector="cpu"} 1`, "windows_cpu_time_total{",
+	for _, want := range []string{`windows_exporter_collector_success{collector="cpu"} 1`, "windows_cpu_time_total{", "# TYPE windows_cpu_time_total counter\n",
 		"windows_memory_physical_total_bytes",
 		`windows_service_state{name="windows_exporter",state="running"} 1`, "windows_logical_disk_free_bytes"} {
 		if err != nil || !strings.Contains(string(all), want) {
