@@ -1,0 +1,186 @@
+package plugin
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/inspection"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/internal/plugin/access"
+	"github.com/windows-machine-config/wmco/internal/plugin/inspect"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/winhost"
+)
+
+// inPod runs commands of the operator's program as its pod would, with its configuration and its rights.
+type inPod struct{ config operator.Config }
+
+func (p inPod) Run(ctx context.Context, arguments []string, out, errOut io.Writer) (int, error) {
+	root := &cobra.Command{Use: "wmco", SilenceErrors: true, SilenceUsage: true}
+	root.AddCommand(inspection.Commands(func() (operator.Config, error) { return p.config, nil })...)
+	root.SetOut(out)
+	root.SetErr(errOut)
+	root.SetArgs(arguments)
+	err := root.ExecuteContext(ctx)
+	if status := inspection.ExitStatus(0); errors.As(err, &status) {
+		return status.ExitStatus(), nil
+	}
+	return 0, err
+}
+
+// asks runs kubectl windows plan or diagnose, and returns what it prints and its exit status.
+func (l lab) asks(pod inPod, arguments ...string) (string, int) {
+	l.Helper()
+	var out bytes.Buffer
+	a := access.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}, clock.RealClock{})
+	a.Flags.KubeConfig = ptr.To(l.Cluster().Kubeconfig)
+	root := &cobra.Command{Use: "windows", SilenceErrors: true, SilenceUsage: true}
+	root.AddCommand(inspect.New(a, pod)...)
+	root.SetArgs(arguments)
+	ctx, cancel := context.WithTimeout(l.Context(), rigtest.Patience)
+	defer cancel()
+	err := root.ExecuteContext(ctx)
+	status := inspect.ExitStatus(0)
+	if err != nil && !errors.As(err, &status) {
+		l.Fatalf("kubectl windows %s: %v\n%s", strings.Join(arguments, " "), err, out.String())
+	}
+	return out.String(), int(status)
+}
+
+// says runs kubectl windows plan or diagnose, which must end with the status and print these words.
+func (l lab) says(pod inPod, status int, words []string, arguments ...string) {
+	l.Helper()
+	out, got := l.asks(pod, arguments...)
+	for _, word := range words {
+		if got != status || !strings.Contains(out, word) {
+			l.Errorf("kubectl windows %s ended with status %d, want %d, and printed, without %q:\n%s", strings.Join(arguments, " "), got, status, word, out)
+		}
+	}
+}
+
+// nothingLeft expects that a look at a host has left nothing there.
+func (l lab) nothingLeft(host string) {
+	l.Helper()
+	for _, folder := range []string{nodespec.InboxRoot, nodespec.LandingRoot} {
+		entries, err := l.Host(host).Machine().Drive().ReadDir(folder)
+		if err != nil {
+			continue // it is not there
+		}
+		for _, entry := range entries { // the operator has files of its own there
+			if strings.HasPrefix(entry.Name, "visit-") {
+				l.Errorf("%s is left on host %s", entry.Path, host)
+			}
+		}
+	}
+}
+
+func TestStoryAnAdministratorAsksBeforehand(t *testing.T) {
+	l := lab{t, rigtest.Boot(t, rig.Options{Cluster: shared.Cluster(t), PayloadDir: files.Directory(t), Hosts: rig.Hosts(2)})}
+	rigtest.Install(t, l.Rig)
+	var pod inPod
+	if _, err := l.RunOperator(func(c *operator.Config) { pod.config = *c }); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.ListHosts(t.Context(), "instance-1"); err != nil {
+		t.Fatal(err)
+	}
+	l.until("instance-1", v1alpha1.ReasonReady)
+	first := l.instance("instance-1")
+
+	t.Run("of a host that is as it should be, nothing would be changed", func(t *testing.T) {
+		l := lab{t, l.Rig}
+		for _, name := range []string{first.Name, first.Spec.Address, "--all"} {
+			l.says(pod, 0, []string{first.Name + " (" + first.Spec.Address, "no change"}, "plan", name)
+		}
+		l.nothingLeft("instance-1")
+	})
+	t.Run("of a new setting it is told what it changes and which pods it moves, and nothing happens", func(t *testing.T) {
+		lab{t, l.Rig}.planned(pod, first)
+	})
+	t.Run("a node passes every rung", func(t *testing.T) {
+		l := lab{t, l.Rig}
+		out, status := l.asks(pod, "diagnose", first.Name)
+		if status != 0 || strings.Count(out, " passed ") != 13 || !strings.Contains(out, first.Status.HostKey.Fingerprint) {
+			t.Errorf("status %d:\n%s", status, out)
+		}
+		l.nothingLeft("instance-1")
+	})
+	t.Run("a host that is in no list is looked at, and stays as it was", func(t *testing.T) {
+		l := lab{t, l.Rig}
+		host := l.Host("instance-2")
+		l.says(pod, 0, []string{"which is in no list", "none is pinned yet", "that was brought for this is deleted again", "The operator enables it"},
+			"diagnose", host.Options.Address, "--username", host.Options.Username)
+		l.nothingLeft("instance-2")
+		for _, folder := range []string{nodespec.Root, nodespec.LandingRoot} {
+			if _, err := host.Machine().Drive().Stat(folder); err == nil {
+				t.Errorf("%s was made", folder)
+			}
+		}
+		mend := host.Inject(winhost.RejectKey, winhost.Parameters{})
+		defer mend()
+		l.says(pod, 2, []string{"does not accept the key of Secret cloud-private-key", "administrators_authorized_keys", "not reached"},
+			"diagnose", host.Options.Address, "--username", host.Options.Username)
+	})
+	t.Run("what a host does not tell is not known", func(t *testing.T) {
+		l := lab{t, l.Rig}
+		mend := l.Host("instance-1").Inject(winhost.RefuseConnection, winhost.Parameters{})
+		defer mend()
+		l.says(pod, 1, []string{"not known", "no TCP connection to port 22"}, "plan", first.Name)
+		l.says(pod, 2, []string{"no TCP connection to port 22"}, "diagnose", first.Name)
+	})
+}
+
+// planned changes a setting while the operator is paused for the host, and asks what that would do.
+func (l lab) planned(pod inPod, first *v1alpha1.WindowsInstance) {
+	l.Helper()
+	l.succeeds(first.Name+": paused", "pause", first.Name)
+	l.until("instance-1", v1alpha1.ReasonPaused)
+	w := rigtest.Deploy(l.T, l.Rig, 2, nil, "100%")
+	if err := l.SetKubeletSettings(l.Context(), map[string]any{"maxPods": 99}); err != nil {
+		l.Fatal(err)
+	}
+	said := ""
+	if err := wait.PollUntilContextTimeout(l.Context(), 500*time.Millisecond, rigtest.Patience, true,
+		func(context.Context) (bool, error) {
+			out, status := l.asks(pod, "plan", first.Name)
+			said = out
+			return status == 2, nil // the lab's Machine Config Operator renders the setting first
+		}); err != nil {
+		l.Fatalf("no change is planned: %v\n%s", err, said)
+	}
+	for _, words := range []string{"StopService kubelet", "(pods feel it)", "because ", "The operator is paused for this host",
+		"The node is drained first; 2 pods are evicted:", w.Namespace + "/web-",
+		"not now. These PodDisruptionBudgets allow no disruption now: " + w.Namespace + "/web."} {
+		if !strings.Contains(said, words) {
+			l.Errorf("want %q in:\n%s", words, said)
+		}
+	}
+	w.SetBudget(l.T, "0")
+	if out, status := l.asks(pod, "plan", first.Name, "-o", "json"); status != 2 || !strings.Contains(out, `"drains": true`) ||
+		strings.Contains(out, `"held"`) {
+		l.Errorf("status %d:\n%s", status, out)
+	}
+	if pods := w.Runs(l.T, 2); pods[0].DeletionTimestamp != nil {
+		l.Error("a pod was evicted")
+	}
+	l.nothingLeft("instance-1")
+	if err := l.SetKubeletSettings(l.Context(), nil); err != nil {
+		l.Fatal(err)
+	}
+	l.succeeds(first.Name+": resumed", "resume", first.Name)
+	l.until("instance-1", v1alpha1.ReasonReady)
+}
