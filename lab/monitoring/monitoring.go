@@ -20,7 +20,7 @@ import (
 var Programs = [...]string{"lab-prometheus", "lab-prometheus-operator"}
 
 const (
-	// namespace and account are those of OpenShift's Prometheus.
+	// namespace and account belong to OpenShift's Prometheus.
 	namespace = "openshift-monitoring"
 	account   = "prometheus-k8s"
 	// configFile is where the pod of Prometheus has its configuration.

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// version is that of the module lab/prometheus: v0.305 is 3.5.
+	// version is the one that lab/prometheus requires: v0.305 is 3.5.
 	version = "v3.5.0"
 	// ruleFiles is the ConfigMap that the prometheus-operator puts rules into.
 	ruleFiles = "prometheus-k8s-rulefiles-0"

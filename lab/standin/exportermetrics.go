@@ -17,7 +17,7 @@ import (
 const (
 	processors = 4
 	volumeSize = 127 << 30
-	// linkSpeed is that of the network, in bytes per second.
+	// linkSpeed is how many bytes the network carries per second.
 	linkSpeed = 125e6
 	// clockTicks is how often Windows' clock interrupts each processor within a second.
 	clockTicks = 64
