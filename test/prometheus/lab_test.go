@@ -38,7 +38,8 @@ func TestMain(m *testing.M) {
 	api := netip.MustParseAddr(apiAddress)
 	os.Exit(namespace.RunTests(namespace.Config{
 		Addresses: []netip.Addr{api, netip.MustParseAddr(rig.Address(1)), netip.MustParseAddr(rig.Address(2))},
-		Names:     map[string]netip.Addr{"api-int." + domain: api},
+		// The second host of a rig is listed by its name.
+		Names: map[string]netip.Addr{"api-int." + domain: api, rig.DNSName(2): netip.MustParseAddr(rig.Address(2))},
 	}, func() int { return rigtest.Main(m) }))
 }
 
