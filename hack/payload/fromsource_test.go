@@ -48,7 +48,7 @@ func main() {
 `,
 }
 
-// overlayOptions are those of a build with the sources in a checkout, whose sum is given.
+// overlayOptions are the options of a build with the sources in a checkout, whose sum is given.
 func overlayOptions(t *testing.T) options {
 	t.Helper()
 	f, o := testOptions(t)

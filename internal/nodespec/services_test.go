@@ -31,7 +31,7 @@ func everything() Inputs {
 	return in
 }
 
-// webConfig is the part of the exporter's web configuration that matters. The names of the fields are those of
+// webConfig is the part of the exporter's web configuration that matters. The fields are named as in
 // github.com/prometheus/exporter-toolkit.
 type webConfig struct {
 	Cert       string `json:"cert_file"`

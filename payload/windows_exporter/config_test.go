@@ -31,7 +31,7 @@ func TestWebConfigurationIsWhatTheExporterTakes(t *testing.T) {
 		// Paths of Windows are relative ones elsewhere, and a file may have such a name there.
 		folder := t.TempDir()
 		for name, content := range map[string][]byte{"web.yaml": data, `C:\k\tls\certs\tls.crt`: certificate,
-			`C:\k\tls\certs\tls.key`: key} {
+			`C:\k\tls\certs\tls.key`: key, `C:\k\tls\certs\client-ca.crt`: certificate} {
 			if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
 				t.Fatal(err)
 			}

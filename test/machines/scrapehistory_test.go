@@ -33,7 +33,7 @@ type change struct {
 	version uint64
 	slice   bool
 	object  string
-	// targets are those of the object afterwards; none when it is gone.
+	// targets are what the object lists afterwards; none when it is gone.
 	targets []target
 }
 

@@ -108,7 +108,7 @@ func TestStoryAnAdministratorAsksBeforehand(t *testing.T) {
 		}
 		l.nothingLeft("instance-1")
 	})
-	t.Run("of a new setting it is told what it changes and which pods it moves, and nothing happens", func(t *testing.T) {
+	t.Run("the plan says what a new setting changes and which pods it moves, and nothing happens", func(t *testing.T) {
 		lab{t, l.Rig}.planned(pod, first)
 	})
 	t.Run("a node passes every rung", func(t *testing.T) {

@@ -34,7 +34,7 @@ func TestAuthoritiesOfClientsAreKeptFromTheLastGoodRead(t *testing.T) {
 			t.Errorf("exporters demand a certificate of %q, want %q", got, want)
 		}
 	}
-	t.Run("for as long as they are damaged, and it is told", func(t *testing.T) {
+	t.Run("for as long as they are damaged, with a notice", func(t *testing.T) {
 		a := begin(t)
 		a.must(a.client.Update(t.Context(), clients(authority[:len(authority)/2])))
 		a.reads(0)

@@ -61,8 +61,8 @@ type Climber struct {
 	Payload *payload.Payload
 }
 
-// Diagnose looks at a host. Its error is that of a visit that was interrupted, or of what a visit has left behind; what
-// is wrong with the host is in the diagnosis.
+// Diagnose looks at a host. It fails if the visit was interrupted or has left something behind; what is wrong
+// with the host is in the diagnosis.
 func (c Climber) Diagnose(ctx context.Context, subject Subject) (d Diagnosis, err error) {
 	e := Evidence{
 		Address: subject.Target.Address, User: subject.Target.User, Pinned: subject.Target.HostKey != nil,

@@ -106,7 +106,7 @@ func (p Pod) stream(ctx context.Context, executor remotecommand.Executor, out, e
 	return 0, err
 }
 
-// commandLine is that of the operator, whose flags say where its payload is and what it allows, with a command.
+// commandLine is the operator's own with a command in it: the flags say where the payload is, and what is allowed.
 func commandLine(container corev1.Container, arguments []string) []string {
 	line := []string{program}
 	if len(container.Command) > 0 {

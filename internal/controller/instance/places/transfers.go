@@ -31,7 +31,7 @@ type Transfers struct {
 	waiting    []transfer // in the order in which they go
 }
 
-// Order is the place of a host among those that are sent programs. Zero is that of a host which was sent none yet.
+// Order is the place of a host among those that are sent programs. A host that was sent none yet has zero.
 type Order uint64
 
 type transfer struct {
