@@ -4,10 +4,12 @@ package coalesce
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 const (
@@ -47,8 +49,7 @@ func (r *Reads[T]) Get(ctx context.Context, clock clock.WithTicker, read func(co
 	}
 	r.mu.Unlock()
 	if first {
-		r.run(ctx, clock, mine, read)
-		return mine.value, mine.err
+		go r.run(ctx, clock, mine, read)
 	}
 	select {
 	case <-mine.done:
@@ -60,7 +61,7 @@ func (r *Reads[T]) Get(ctx context.Context, clock clock.WithTicker, read func(co
 }
 
 // run waits for the turn of a reading, and reads. Those that wait for it do not depend on the context of the one that
-// asked first.
+// asked first, nor is a panic of its reading theirs: they get an error.
 func (r *Reads[T]) run(ctx context.Context, clock clock.WithTicker, mine *reading[T], read func(context.Context) (T, error)) {
 	r.turn <- struct{}{}
 	defer func() { <-r.turn }()
@@ -74,7 +75,18 @@ func (r *Reads[T]) run(ctx context.Context, clock clock.WithTicker, mine *readin
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	begin := clock.Now()
-	mine.value, mine.err = read(ctx)
+	mine.value, mine.err = guarded(ctx, read)
 	end := clock.Now()
 	r.rest = end.Add(min(restShare*end.Sub(begin), longest))
+}
+
+// guarded reads, and makes an error of a panic: the reading has a goroutine of its own, in which nobody else recovers.
+func guarded[T any](ctx context.Context, read func(context.Context) (T, error)) (value T, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("a reading of the API server has panicked: %v", cause)
+			log.FromContext(ctx).Error(err, "report this to the operator's maintainers", "stack", string(debug.Stack()))
+		}
+	}()
+	return read(ctx)
 }

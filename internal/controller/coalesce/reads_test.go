@@ -3,6 +3,7 @@ package coalesce
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -70,10 +71,12 @@ func TestWhoAskedFirstDoesNotEndTheReadingOfOthers(t *testing.T) {
 		}
 		first, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
-		for _, ctx := range []context.Context{t.Context(), first, t.Context()} {
-			all.Go(func() { ask(ctx, nil) }) // one is under way, and the other two wait for the same
-			synctest.Wait()
-		}
+		all.Go(func() { ask(t.Context(), nil) }) // is under way
+		synctest.Wait()
+		all.Go(func() { ask(first, context.Canceled) }) // asks for the next, and does not stay for it
+		synctest.Wait()
+		all.Go(func() { ask(t.Context(), nil) }) // waits for the same
+		synctest.Wait()
 		gone, end := context.WithCancel(t.Context())
 		all.Go(func() { ask(gone, context.Canceled) })
 		synctest.Wait()
@@ -92,4 +95,23 @@ func TestAFailureIsToldToAllThatAskedAndNotKept(t *testing.T) {
 	if got, err := reads.Get(t.Context(), clock.RealClock{}, func(context.Context) (int, error) { return 1, nil }); got != 1 || err != nil {
 		t.Errorf("got %d, error %v", got, err)
 	}
+}
+
+func TestAPanicOfAReadingIsAFailureForAllThatAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reads Reads[int]
+		read := func(context.Context) (int, error) {
+			time.Sleep(time.Second)
+			panic("no such thing")
+		}
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() {
+				if _, err := reads.Get(t.Context(), clock.RealClock{}, read); err == nil || !strings.Contains(err.Error(), "no such thing") {
+					t.Errorf("got error %v", err)
+				}
+			})
+		}
+		all.Wait()
+	})
 }

@@ -28,7 +28,8 @@ type Transfers struct {
 	mu         sync.Mutex
 	fast, slow int
 	last       Order
-	waiting    []transfer // in the order in which they go
+	waiting    []*transfer // in the order in which they go
+	overdue    []*transfer // have had their share of time and no room among the slow ones yet, the longest first
 }
 
 // Order is the place of a host among those that are sent programs. A host that was sent none yet has zero.
@@ -37,36 +38,43 @@ type Order uint64
 type transfer struct {
 	order Order
 	may   chan struct{} // closed when it may begin
+	slow  bool          // counts as slow
 }
 
 // Begin waits until the host may be sent programs, and returns what ends that. The order is kept for the host until its
 // work is done. Waits is called if the host must wait.
 func (t *Transfers) Begin(ctx context.Context, clock clock.WithTicker, order *Order, waits func()) (end func(), err error) {
 	mine, first := t.queue(order)
+	begun := false
+	defer func() {
+		if !begun { // its time is up, or waits has panicked
+			t.leave(mine)
+		}
+	}()
 	if !first {
 		waits()
 	}
 	select {
 	case <-mine.may:
 	case <-ctx.Done():
-		t.leave(mine)
 		return nil, fmt.Errorf("wait until other hosts have got their programs: %w", context.Cause(ctx))
 	}
+	begun = true
 	ended := make(chan struct{})
-	go t.watch(clock.NewTimer(transferShare), ended)
+	go t.watch(clock.NewTimer(transferShare), mine, ended)
 	return sync.OnceFunc(func() { close(ended) }), nil
 }
 
 // queue puts a transfer into the line, and reports whether it may begin at once.
-func (t *Transfers) queue(order *Order) (mine transfer, first bool) {
+func (t *Transfers) queue(order *Order) (mine *transfer, first bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if *order == 0 {
 		t.last++
 		*order = t.last
 	}
-	mine = transfer{order: *order, may: make(chan struct{})}
-	at, _ := slices.BinarySearchFunc(t.waiting, mine, func(a, b transfer) int { return int(int64(a.order) - int64(b.order)) }) //nolint:gosec // G115: there are not that many hosts
+	mine = &transfer{order: *order, may: make(chan struct{})}
+	at, _ := slices.BinarySearchFunc(t.waiting, mine, func(a, b *transfer) int { return int(int64(a.order) - int64(b.order)) }) //nolint:gosec // G115: there are not that many hosts
 	t.waiting = slices.Insert(t.waiting, at, mine)
 	t.next()
 	select {
@@ -77,8 +85,13 @@ func (t *Transfers) queue(order *Order) (mine transfer, first bool) {
 	}
 }
 
-// next lets those begin that have room. It is called with t locked.
+// next counts those that are overdue as slow, and lets those begin that have room. It is called with t locked.
 func (t *Transfers) next() {
+	for t.slow < slowTransferLimit && len(t.overdue) > 0 {
+		t.overdue[0].slow = true
+		t.overdue = slices.Delete(t.overdue, 0, 1)
+		t.slow, t.fast = t.slow+1, t.fast-1
+	}
 	for t.fast < transferLimit && len(t.waiting) > 0 {
 		close(t.waiting[0].may)
 		t.waiting = slices.Delete(t.waiting, 0, 1)
@@ -86,47 +99,52 @@ func (t *Transfers) next() {
 	}
 }
 
-// leave takes a transfer out of the line whose time is up.
-func (t *Transfers) leave(mine transfer) {
+// leave takes a transfer out of the line that does not begin.
+func (t *Transfers) leave(mine *transfer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	select {
 	case <-mine.may: // it was let in at the last moment
 		t.fast--
 	default:
-		t.waiting = slices.DeleteFunc(t.waiting, func(other transfer) bool { return other.may == mine.may })
+		t.waiting = without(t.waiting, mine)
 	}
 	t.next()
 }
 
 // watch gives the room of a transfer to another one when it ends, or when it has had its share of time.
-func (t *Transfers) watch(share clock.Timer, ended <-chan struct{}) {
+func (t *Transfers) watch(share clock.Timer, mine *transfer, ended <-chan struct{}) {
 	defer share.Stop()
-	slow := false
 	select {
 	case <-ended:
 	case <-share.C():
-		slow = t.slowDown()
+		t.late(mine)
 		<-ended
 	}
+	t.done(mine)
+}
+
+// late notes that a transfer has had its share of time.
+func (t *Transfers) late(mine *transfer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if slow {
+	t.overdue = append(t.overdue, mine)
+	t.next()
+}
+
+// done gives the room of a transfer back.
+func (t *Transfers) done(mine *transfer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if mine.slow {
 		t.slow--
 	} else {
 		t.fast--
+		t.overdue = without(t.overdue, mine)
 	}
 	t.next()
 }
 
-// slowDown counts a transfer as slow, if there is room.
-func (t *Transfers) slowDown() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.slow >= slowTransferLimit {
-		return false
-	}
-	t.slow, t.fast = t.slow+1, t.fast-1
-	t.next()
-	return true
+func without(all []*transfer, one *transfer) []*transfer {
+	return slices.DeleteFunc(all, func(other *transfer) bool { return other == one })
 }

@@ -79,6 +79,8 @@ func (s *sending) fill() (hosts []string) {
 
 func (s *sending) expect(want ...string) {
 	s.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if !slices.Equal(s.begun, want) {
 		s.Errorf("begun have %q, want %q", s.begun, want)
 	}
@@ -146,6 +148,55 @@ func TestTheNumberOfTransfersIsBounded(t *testing.T) {
 		if len(s.begun) != most+10 || s.transfers.fast != 0 || s.transfers.slow != 0 {
 			t.Errorf("%d have begun; %d and %d still count", len(s.begun), s.transfers.fast, s.transfers.slow)
 		}
+	})
+}
+
+// When all rooms are held by hosts on slow lines, each that ends must make room for one that comes after them.
+func TestAnOverdueTransferCountsAsSlowOnceASlowOneEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSending(t)
+		var slow []string
+		for i := range transferLimit + slowTransferLimit {
+			slow = append(slow, "slow-"+string(rune('a'+i)))
+			s.begin(slow[i])
+		}
+		for range 10 {
+			time.Sleep(transferShare)
+			synctest.Wait()
+		}
+		s.mu.Lock()
+		if len(s.begun) != len(slow) {
+			t.Fatalf("%d transfers are under way", len(s.begun))
+		}
+		s.begun = nil
+		s.mu.Unlock()
+		s.begin("second")
+		s.begin("third")
+		s.expect()
+		s.end(slow[0]) // counted as slow: the longest overdue of the others takes its room
+		s.expect("second")
+		s.end(slow[len(slow)-1]) // was overdue, and had no room among the slow ones
+		s.expect("third")
+		s.begin("fourth")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		s.expect()
+		s.end(slow[1])
+		s.expect("fourth")
+	})
+}
+
+func TestAPanicWhileAHostIsToldThatItWaitsTakesNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSending(t)
+		first := s.fill()
+		func() {
+			defer func() { _ = recover() }()
+			_, _ = s.transfers.Begin(t.Context(), clock.RealClock{}, new(Order), func() { panic("the status") })
+		}()
+		s.begin("next")
+		s.end(first[0])
+		s.expect("next")
 	})
 }
 
