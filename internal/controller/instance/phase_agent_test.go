@@ -2,12 +2,14 @@ package instance
 
 import (
 	"context"
+	"errors"
 	"path"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/places"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/remote"
@@ -149,6 +151,50 @@ func TestAProgramThatNobodyKnowsIsNotTakenForTheAgent(t *testing.T) {
 		first := []byte("?")
 		if _, err := file.Read(first); err != nil || first[0] != 0 {
 			t.Errorf("it was sent again: it begins with %q (%v)", first, err)
+		}
+	})
+}
+
+// othersAreSentPrograms has as many hosts sent programs as may be at once.
+func (x *trial) othersAreSentPrograms() {
+	x.t.Helper()
+	for {
+		waits := false
+		ctx, cancel := context.WithCancel(x.t.Context())
+		end, err := x.transfers.Begin(ctx, x.clock, new(places.Order), func() {
+			waits = true
+			cancel()
+		})
+		cancel()
+		if waits {
+			return
+		}
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		x.t.Cleanup(end)
+	}
+}
+
+func TestAHostWaitsForOthersOnlyWhileItLacksTheAgentAndIsConnected(t *testing.T) {
+	t.Run("one that has the agent does not wait", func(t *testing.T) {
+		agent, err := newTrial(t).Payload.Agent()
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, s := bringing(t, nil, false, map[string]int64{nodespec.LandingPath(agent.SHA256): agent.Size})
+		x.othersAreSentPrograms()
+		x.brings(s, nodespec.LandingPath)
+	})
+	t.Run("one whose connection ends leaves the line", func(t *testing.T) {
+		x, s := bringing(t, nil, false, nil)
+		x.othersAreSentPrograms()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		go s.Connection.Close()
+		_, err := x.rooms().link.BeginTransfer(ctx, s, "SendAgent")
+		if !errors.Is(err, remote.ErrClosed) {
+			t.Errorf("the wait has ended with %v", err)
 		}
 	})
 }

@@ -88,6 +88,10 @@ func (l Link) BringAgent(ctx context.Context, s *scope.Scope, agent payload.File
 			return path, err
 		}
 	}
+	landing := nodespec.LandingPath(agent.SHA256)
+	if there, err := s.Connection.Has(ctx, landing, agent.Size); there || err != nil {
+		return landing, err // nothing is sent that other hosts would wait for
+	}
 	end, err := l.BeginTransfer(ctx, s, sendAgent)
 	if err != nil {
 		return "", err

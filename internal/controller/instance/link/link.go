@@ -88,8 +88,18 @@ func (l Link) LetGo(s *scope.Scope) {
 	l.Close(s)
 }
 
-// BeginTransfer waits until the host may be sent programs, and returns what ends that.
+// BeginTransfer waits until the host may be sent programs, and returns what ends that. A host whose connection ends
+// meanwhile leaves the line.
 func (l Link) BeginTransfer(ctx context.Context, s *scope.Scope, step string) (end func(), err error) {
+	ctx, leave := context.WithCancelCause(ctx)
+	defer leave(nil)
+	go func(connection *remote.Connection) {
+		select {
+		case <-connection.Done():
+			leave(connection.Err())
+		case <-ctx.Done():
+		}
+	}(s.Connection)
 	return l.Transfers.Begin(ctx, l.Clock, &s.Session.Order, func() {
 		l.Status.Progress(ctx, s, step, 0, 0, "waits until other hosts have got their programs")
 	})
