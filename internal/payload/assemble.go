@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Archive is what a host is sent, see Unpack. It is read from the store, byte for byte: nothing is compressed, and no
@@ -89,6 +90,9 @@ func (p *Payload) addPack(a *Archive, pack Pack) error {
 }
 
 func (p *Payload) addFile(a *Archive, f File) error {
+	if agent, err := p.Agent(); err == nil && agent.SHA256 == f.SHA256 {
+		return errors.New("it is the agent, which goes to hosts ahead of all archives: no component of a host may name it")
+	}
 	header, err := entryHeader(f.SHA256, f.Size)
 	if err != nil {
 		return err
@@ -106,7 +110,7 @@ func (p *Payload) addFile(a *Archive, f File) error {
 	}
 	err = a.addStored(p.storePath(f.SHA256) + zstdSuffix)
 	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%w: it must lie compressed in the store; build the payload again with `make payload`", err)
+		return a.addUncompressed(p.storePath(f.SHA256)) // somebody has put the file in place
 	}
 	return err
 }
@@ -127,16 +131,91 @@ func (p *Payload) prove(sum string, verify func() error) error {
 }
 
 func (a *Archive) addStored(path string) error {
-	file, err := os.Open(path) //nolint:gosec // G304: named by a digest of the manifest, whose form is checked
+	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
-	info, err := file.Stat()
-	if err != nil {
-		return errors.Join(err, file.Close())
-	}
-	a.add(file, info.Size())
+	a.add(&storedFile{path: path}, info.Size())
 	return nil
+}
+
+// addUncompressed adds a file that does not lie compressed in the store in a frame whose blocks are not compressed
+// (RFC 8878).
+func (a *Archive) addUncompressed(path string) error {
+	const window, largestBlock = 7 << 3, 128 << 10 // the window is as large as a block
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	header, content := []byte{0x28, 0xb5, 0x2f, 0xfd, 0, window}, &storedFile{path: path}
+	for at := int64(0); at < info.Size(); at += largestBlock {
+		n := min(info.Size()-at, largestBlock)
+		block := uint32(n) << 3 //nolint:gosec // G115: n is small
+		if at+n == info.Size() {
+			block |= 1
+		}
+		header = append(header, byte(block), byte(block>>8), byte(block>>16))
+		a.add(bytes.NewReader(header), int64(len(header)))
+		a.add(&storedPart{content, at}, n)
+		header = nil
+	}
+	return nil
+}
+
+// storedFile is a file of the store that is opened when it is read: an archive may wait for a long time.
+type storedFile struct {
+	path string
+
+	mu     sync.Mutex
+	file   *os.File
+	closed bool
+}
+
+// ReadAt is io.ReaderAt.
+func (s *storedFile) ReadAt(b []byte, offset int64) (int, error) {
+	file, err := s.open()
+	if err != nil {
+		return 0, err
+	}
+	return file.ReadAt(b, offset)
+}
+
+func (s *storedFile) open() (*os.File, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, os.ErrClosed
+	}
+	if s.file != nil {
+		return s.file, nil
+	}
+	var err error
+	s.file, err = os.Open(s.path) //nolint:gosec // G304: named by a digest of the manifest, whose form is checked
+	return s.file, err
+}
+
+// Close is io.Closer.
+func (s *storedFile) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if s.file == nil {
+		return nil
+	}
+	err := s.file.Close()
+	s.file = nil
+	return err
+}
+
+// storedPart is what begins somewhere in a file.
+type storedPart struct {
+	*storedFile
+	begin int64
+}
+
+// ReadAt is io.ReaderAt.
+func (s *storedPart) ReadAt(b []byte, offset int64) (int, error) {
+	return s.storedFile.ReadAt(b, s.begin+offset)
 }
 
 // addFrame adds at most 255 bytes in a frame of their own, which has one block that is not compressed (RFC 8878).

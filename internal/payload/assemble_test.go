@@ -87,7 +87,7 @@ func TestArchive(t *testing.T) {
 		}
 	})
 	t.Run("the agent, which goes as it is, is refused", func(t *testing.T) {
-		if _, err := p.Archive([]string{sumOf(agent)}); err == nil || !strings.Contains(err.Error(), "make payload") {
+		if _, err := p.Archive([]string{sumOf(agent)}); err == nil || !strings.Contains(err.Error(), "ahead of all archives") {
 			t.Errorf("got error %v", err)
 		}
 	})
@@ -142,6 +142,63 @@ func TestDamageInTheStoreIsFoundBeforeItIsSent(t *testing.T) {
 			t.Errorf("got error %v", err)
 		}
 	})
+}
+
+// Load advises to put a file that is missing in place as it is.
+func TestAFileThatWasPutInPlaceIsSent(t *testing.T) {
+	for _, content := range [][]byte{kubelet, noise(5, 128<<10), noise(6, 256)} {
+		build := testBuild()
+		build.Components[1] = source("kubelet", true, map[string][]byte{"kubelet.exe": content}, "kubelet.exe")
+		dir := t.TempDir()
+		p, err := Write(dir, build)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := p.storePath(sumOf(content))
+		if err := errors.Join(os.Remove(path+zstdSuffix), os.WriteFile(path, content, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if p, err = Load(dir); err != nil {
+			t.Fatal(err)
+		}
+		got, err := unpack(bytes.NewReader(archiveOf(t, p, sumOf(content), sumOf(azure))))
+		if err != nil || !bytes.Equal(got[sumOf(content)], content) || !bytes.Equal(got[sumOf(azure)], azure) {
+			t.Errorf("of %d bytes arrive %d (%v)", len(content), len(got[sumOf(content)]), err)
+		}
+	}
+}
+
+// A host has its archive before it stands in line for minutes.
+func TestAnArchiveThatIsNotReadYetHasNoFileOpen(t *testing.T) {
+	_, p := writeTest(t)
+	archive, err := p.Archive([]string{sumOf(kubelet), sumOf(shared), sumOf(empty), sumOf(azure)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, open := 0, 0
+	count := func() {
+		files, open = 0, 0
+		for _, piece := range archive.pieces {
+			if stored, ok := piece.content.(*storedFile); ok {
+				files++
+				if stored.file != nil {
+					open++
+				}
+			}
+		}
+	}
+	if count(); files == 0 || open > 0 {
+		t.Errorf("%d of %d files are open", open, files)
+	}
+	if _, err := io.Copy(io.Discard, archive.Reader()); err != nil {
+		t.Fatal(err)
+	}
+	if err := archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if count(); open > 0 {
+		t.Errorf("%d of %d files are open after the end", open, files)
+	}
 }
 
 // The operator sends archives to hundreds of hosts at once: what each of them costs must not depend on the payload.

@@ -91,7 +91,7 @@ func (p *Payload) Verify() error {
 }
 
 func (p *Payload) verify(f File) error {
-	content, err := p.Open(f.SHA256)
+	content, err := p.open(f)
 	if err != nil {
 		return err
 	}

@@ -131,6 +131,27 @@ func TestWriteAndLoad(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	t.Run("so is one that is damaged behind its header", func(t *testing.T) {
+		for _, name := range []string{sumOf(kubelet) + ".zst", sumOf(agent)} {
+			dir, _ := writeTest(t)
+			path := filepath.Join(dir, "store", name)
+			content, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			content[len(content)/2] ^= 1
+			if err := os.WriteFile(path, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			p, err := Write(dir, testBuild())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Verify(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 }
 
 func tree(t *testing.T, dir string) string {

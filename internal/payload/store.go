@@ -218,7 +218,11 @@ func (p *Payload) Open(sum string) (io.ReadCloser, error) {
 	if !known {
 		return nil, fmt.Errorf("the payload in %s has no file with sha256 %s", p.directory, sum)
 	}
-	file, compressed, err := p.openStored(sum)
+	return p.open(f)
+}
+
+func (p *Payload) open(f File) (io.ReadCloser, error) {
+	file, compressed, err := p.openStored(f.SHA256)
 	if err != nil {
 		return nil, fmt.Errorf("read payload file %s: %w", f.Path, err)
 	}
@@ -233,7 +237,7 @@ func (p *Payload) Open(sum string) (io.ReadCloser, error) {
 		source = decoder
 		closeAll = func() error { decoder.Close(); return file.Close() }
 	}
-	return &contentReader{verifiedReader: newVerifiedReader(source, f.Size, sum), close: closeAll}, nil
+	return &contentReader{verifiedReader: newVerifiedReader(source, f.Size, f.SHA256), close: closeAll}, nil
 }
 
 // StoredBytes returns the size of all files, patches and packs of the store, as they lie there.

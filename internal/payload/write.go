@@ -37,7 +37,8 @@ type Source struct {
 }
 
 // Write writes a payload into a folder, which it makes if need be: first the files, compressed as they go to hosts, then
-// the packs, at last the manifest. Files that are in the store already are not written again. Equal input gives equal bytes.
+// the packs, at last the manifest. Files that are in the store already, and are whole, are not written again. In an empty
+// folder equal input gives equal bytes; a store of another release may have files that are compressed in another way.
 func Write(directory string, build Build) (*Payload, error) {
 	p := &Payload{directory: directory, bySum: map[string]File{},
 		manifest: Manifest{Schema: SchemaVersion, Version: build.Version, WindowBytes: build.WindowBytes, Absent: build.Absent}}
@@ -109,7 +110,7 @@ func (p *Payload) storeFile(path string, open func() (io.ReadCloser, error), com
 	if compress {
 		target, other = other, target
 	}
-	if _, err := os.Stat(target); err == nil && p.checkFile(f) == nil {
+	if _, err := os.Stat(target); err == nil && p.checkFile(f) == nil && p.verify(f) == nil {
 		return f, nil
 	}
 	content, err = open()
