@@ -83,7 +83,8 @@ func (p join) mayHaveCertificates(ctx context.Context, s *scope.Scope) *obstacle
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionJoined, "read the Node", err)
 	}
-	return p.names.StillNamed(ctx, s, node)
+	_, o := p.names.StillNamed(ctx, s, node)
+	return o
 }
 
 // ownNode returns the instance's Node as it is now; nil when there is none, to which nothing is written.
@@ -95,10 +96,7 @@ func (p join) ownNode(ctx context.Context, s *scope.Scope) (*corev1.Node, *obsta
 	if node == nil {
 		return nil, nil
 	}
-	if o := p.names.StillNamed(ctx, s, node); o != nil {
-		return nil, o
-	}
-	return node, nil
+	return p.names.StillNamed(ctx, s, node)
 }
 
 // registerAgain has the kubelet register a Node that was there and was deleted: it does so only when it starts.

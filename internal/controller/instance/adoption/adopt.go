@@ -80,10 +80,10 @@ func (a Adoption) Node(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 }
 
 // adopt binds the Node if it belongs to the instance's host. The decision is made once more on what is bound: the Node
-// may have come, or have become another, after the name was granted.
+// may have come, or have become another, after the name was granted. One that has changed since it was read is not bound.
 func (a Adoption) adopt(ctx context.Context, s *scope.Scope, node *corev1.Node,
 	proof nodename.OlderProof) *obstacle.Obstacle {
-	claim, err := a.Nodes.Claim(ctx, s.Instance, node.Name, node)
+	claim, err := a.Nodes.Claim(ctx, s.Instance, node.Name)
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionJoined, "check the node name", err)
 	}

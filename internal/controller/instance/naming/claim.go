@@ -159,11 +159,7 @@ func (n Names) expected(ctx context.Context, s *scope.Scope) (string, *obstacle.
 }
 
 func (n Names) checkClaim(ctx context.Context, s *scope.Scope, name string) (policy.Decision, error) {
-	node, err := n.Nodes.Named(ctx, name)
-	if err != nil {
-		return policy.Decision{}, err
-	}
-	claim, err := n.Nodes.Claim(ctx, s.Instance, name, node)
+	claim, err := n.Nodes.Claim(ctx, s.Instance, name)
 	if err != nil {
 		return policy.Decision{}, err
 	}
@@ -174,22 +170,23 @@ func (n Names) checkClaim(ctx context.Context, s *scope.Scope, name string) (pol
 	return nodename.Grant(claim), nil
 }
 
-// StillNamed returns the obstacle to a name that was granted, or nil, and the Node of that name. Later a Node of
-// another machine may have taken it, or the instance's own was deleted and another kubelet was faster: then nothing is
-// signed for the name and nothing is written to that Node.
-func (n Names) StillNamed(ctx context.Context, s *scope.Scope, node *corev1.Node) *obstacle.Obstacle {
+// StillNamed returns the obstacle to a name that was granted, or the Node of that name, nil when it is not registered,
+// on which this was decided: the given one, or what it is now. Later a Node of another machine may have taken the name,
+// or the instance's own was deleted and another kubelet was faster: then nothing is signed for the name and nothing is
+// written to that Node.
+func (n Names) StillNamed(ctx context.Context, s *scope.Scope, node *corev1.Node) (*corev1.Node, *obstacle.Obstacle) {
 	if node != nil && ownership.Bound(s.Instance, node) {
-		return nil
+		return node, nil
 	}
-	claim, err := n.Nodes.Claim(ctx, s.Instance, s.NodeName(), node)
+	claim, err := n.Nodes.Claim(ctx, s.Instance, s.NodeName())
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionJoined, "find out what else has the name of the Node", err)
+		return nil, obstacle.API(v1alpha1.ConditionJoined, "find out what else has the name of the Node", err)
 	}
 	if decision := nodename.StillGranted(claim); !decision.Allowed {
-		return &obstacle.Obstacle{
+		return nil, &obstacle.Obstacle{
 			Condition: v1alpha1.ConditionJoined, Reason: decision.Reason, Message: decision.Message,
 			Next: "Nothing was signed. Give this host or the other a name of its own, or take one of the two out of the cluster.",
 		}
 	}
-	return nil
+	return claim.Node, nil
 }

@@ -86,16 +86,19 @@ func (n Nodes) Owns(ctx context.Context, instance *v1alpha1.WindowsInstance, nod
 	return ownership.Owns(instance, node, instances), nil
 }
 
-// Claim returns the claim of an instance to a node name, with the Node of that name, which may be nil, and all
-// instances and Machines that could have the name.
-func (n Nodes) Claim(ctx context.Context, instance *v1alpha1.WindowsInstance, name string,
-	node *corev1.Node) (nodename.Claim, error) {
-	claim := nodename.Claim{Instance: *instance, NodeName: name, Node: node}
+// Claim returns the claim of an instance to a node name, with all instances and Machines that could have the name, and
+// the Node of that name, which may be nil. The Node is read last: the lists may take seconds, and meanwhile another
+// kubelet may register.
+func (n Nodes) Claim(ctx context.Context, instance *v1alpha1.WindowsInstance, name string) (nodename.Claim, error) {
+	claim := nodename.Claim{Instance: *instance, NodeName: name}
 	var err error
 	if claim.Others, err = n.Instances(ctx); err != nil {
 		return claim, err
 	}
-	claim.Machines, err = n.Machines.All(ctx)
+	if claim.Machines, err = n.Machines.All(ctx); err != nil {
+		return claim, err
+	}
+	claim.Node, err = n.Named(ctx, name)
 	return claim, err
 }
 

@@ -1,0 +1,53 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/coalesce"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/machines"
+)
+
+// Readings of all instances and Machines are shared, and take seconds: a certificate must not be signed on what the
+// Node was before them.
+func TestAClaimHasTheNodeThatRegistersWhileInstancesAndMachinesAreListed(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme),
+		machinev1beta1.Install(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	for name, last := range map[string]func(client.ObjectList) bool{
+		"during the list of instances": func(list client.ObjectList) bool { _, is := list.(*v1alpha1.WindowsInstanceList); return is },
+		"during the list of Machines":  func(list client.ObjectList) bool { _, is := list.(*machinev1beta1.MachineList); return is },
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+				List: func(ctx context.Context, api client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+					err := api.List(ctx, list, options...)
+					if last(list) {
+						err = errors.Join(err, api.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-7"}}))
+					}
+					return err
+				},
+			}).Build()
+			n := Nodes{Client: api, Live: api, Listed: &coalesce.Reads[[]v1alpha1.WindowsInstance]{}, Clock: clock.RealClock{},
+				Machines: machines.Machines{Live: api, Listed: &coalesce.Reads[[]machinev1beta1.Machine]{}, Clock: clock.RealClock{}}}
+			claim, err := n.Claim(t.Context(), &v1alpha1.WindowsInstance{}, "win-7")
+			if err != nil || claim.Node == nil {
+				t.Errorf("the claim has no Node (%v)", err)
+			}
+		})
+	}
+}
