@@ -38,7 +38,7 @@ func (l Link) Inspect(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 
 // AskFacts brings the agent and asks it for the facts of the host.
 func (l Link) AskFacts(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
-	l.Status.Progress(ctx, s, "Inspect", 0, 0, "")
+	l.Status.Step(ctx, s, "Inspect", "")
 	agent, err := l.Payload.Agent()
 	if err != nil {
 		return obstacle.Payload(err)

@@ -101,7 +101,7 @@ func (l Link) BeginTransfer(ctx context.Context, s *scope.Scope, step string) (e
 		}
 	}(s.Connection)
 	return l.Transfers.Begin(ctx, l.Clock, &s.Session.Order, func() {
-		l.Status.Progress(ctx, s, step, 0, 0, "waits until other hosts have got their programs")
+		l.Status.Step(ctx, s, step, "waits until other hosts have got their programs")
 	})
 }
 

@@ -17,23 +17,43 @@ import (
 // who follows one host. Two hundred hosts at work then cost the API server at most forty writes a second.
 const progressInterval = 5 * time.Second
 
-// Progress shows the present step.
+// Progress shows the present step of a host, of which there are many in a short time, or how far it is. What it leaves
+// out a later call shows.
 func (w Writer) Progress(ctx context.Context, s *scope.Scope, name string, index, of int, detail string) {
-	now := w.Clock.Now()
-	current := s.Instance.Status.Step
-	step := &v1alpha1.StepStatus{Name: name, Index: int32(index), Of: int32(of), Detail: detail, StartedAt: metav1.NewTime(now)} //nolint:gosec // a plan has few steps
-	if current != nil && current.Name == name {
+	w.setStep(s, name, index, of, detail)
+	if progressDue(s.Session.LastWrite, w.Clock.Now()) {
+		w.writeStep(ctx, s)
+	}
+}
+
+// Step shows a step of the operator's own at once, because no later call shows it.
+func (w Writer) Step(ctx context.Context, s *scope.Scope, name, detail string) {
+	w.setStep(s, name, 0, 0, detail)
+	if isNewStep(s.Stored.Status.Step, s.Instance.Status.Step) || progressDue(s.Session.LastWrite, w.Clock.Now()) {
+		w.writeStep(ctx, s)
+	}
+}
+
+// isNewStep reports whether a step is not the one that is written.
+func isNewStep(written, step *v1alpha1.StepStatus) bool {
+	return written == nil || written.Name != step.Name || written.Detail != step.Detail
+}
+
+func (w Writer) setStep(s *scope.Scope, name string, index, of int, detail string) {
+	step := &v1alpha1.StepStatus{Name: name, Index: int32(index), Of: int32(of), Detail: detail, //nolint:gosec // a plan has few steps
+		StartedAt: metav1.NewTime(w.Clock.Now())}
+	if current := s.Instance.Status.Step; current != nil && current.Name == name {
 		step.StartedAt = current.StartedAt
 	}
 	s.Instance.Status.Step = step
-	if !progressDue(s.Session.LastWrite, now) {
-		return
-	}
+}
+
+func (w Writer) writeStep(ctx context.Context, s *scope.Scope) {
 	s.Instance.Status.Summary = v1alpha1.ReasonInProgress
 	if s.Instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved {
 		s.Instance.Status.Summary = v1alpha1.ReasonRemoving
 	}
-	s.Instance.Status.NextAction = "The operator waits for the step " + name + " on the host."
+	s.Instance.Status.NextAction = "The operator waits for the step " + s.Instance.Status.Step.Name + " on the host."
 	if err := w.Patch(ctx, s); err != nil {
 		log.FromContext(ctx).Info("progress could not be written", "error", err.Error())
 	}

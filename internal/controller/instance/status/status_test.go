@@ -1,11 +1,17 @@
 package status
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
@@ -113,4 +119,43 @@ func TestProgressIsWrittenAsOftenAsAPersonLooks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A host waits in a line, is drained or is asked for its facts for minutes, and nothing says so a second time.
+func TestAStepOfTheOperatorsOwnIsWrittenAtOnce(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: "win-1"}}
+	writes := 0
+	api := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(instance).WithObjects(instance).
+		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: func(ctx context.Context, api client.Client, of string,
+			object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+			writes++
+			return api.SubResource(of).Patch(ctx, object, patch, options...)
+		}}).Build()
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(instance), instance); err != nil {
+		t.Fatal(err)
+	}
+	w := Writer{Client: api, Clock: clocktesting.NewFakePassiveClock(noon)}
+	s := scope.New(instance, &scope.Session{})
+	expect := func(step string, total int) {
+		t.Helper()
+		var stored v1alpha1.WindowsInstance
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(instance), &stored); err != nil {
+			t.Fatal(err)
+		}
+		if got := stored.Status.Step; got == nil || got.Name != step || writes != total {
+			t.Errorf("after %d writes the step is %+v; want %s after %d", writes, got, step, total)
+		}
+	}
+	w.Progress(t.Context(), s, "StartService kubelet", 1, 2, "")
+	expect("StartService kubelet", 1)
+	w.Progress(t.Context(), s, "StartService kube-proxy", 2, 2, "")
+	expect("StartService kubelet", 1)
+	w.Step(t.Context(), s, "DrainNode", "evicting pods")
+	expect("DrainNode", 2)
+	w.Step(t.Context(), s, "DrainNode", "evicting pods")
+	expect("DrainNode", 2)
 }

@@ -34,7 +34,7 @@ func (t Turn) Drain(ctx context.Context, s *scope.Scope, node *corev1.Node,
 		return nil
 	}
 	o := t.Drainer.Evict(ctx, node, s.Settings.DrainTimeout-t.Clock.Since(since), func() {
-		t.Status.Progress(ctx, s, "DrainNode", 0, 0, "evicting pods from Node "+node.Name)
+		t.Status.Step(ctx, s, "DrainNode", "evicting pods from Node "+node.Name)
 	})
 	if o == nil || t.Clock.Since(since) < s.Settings.DrainTimeout {
 		return o
