@@ -171,7 +171,10 @@ func (r *Reconciler) whenBlocked(ctx context.Context, events event.Recorder, s *
 		logger.V(1).Info(o.Message)
 		return ctrl.Result{RequeueAfter: o.After}
 	}
-	s.Session.Attempts, s.Session.Order = s.Session.Attempts+1, 0
+	s.Session.Attempts++
+	if !s.MidChange() && !o.KeepsTurn {
+		s.Session.Order = 0
+	}
 	metric.Attempts.Of(metric.Failed).Inc()
 	metric.AttemptsFailed.Of(o.Reason).Inc()
 	delay := retryDelay(s.Session.Attempts, r.Jitter())

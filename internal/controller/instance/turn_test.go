@@ -10,6 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/places"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
@@ -126,6 +127,31 @@ func TestADrainedNodeIsInServiceAgainWhenNothingCanBeDoneToItsHost(t *testing.T)
 			t.Errorf("unschedulable %t, held %v", x.node().Spec.Unschedulable, gate.held)
 		}
 	})
+}
+
+// Other nodes wait for the turn of one whose host was begun with: it must not stand behind all new hosts.
+func TestANodeThatIsBeingChangedKeepsItsPlaceAmongThoseThatAreSentProgramsWhenAnAttemptFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.WindowsInstanceStatus)
+		want   places.Order
+	}{
+		"a node whose host was begun with": {func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" }, 7},
+		"a node whose host is as it was":   {func(*v1alpha1.WindowsInstanceStatus) {}, 0},
+		"a host that was never a node": {func(s *v1alpha1.WindowsInstanceStatus) {
+			s.SpecDigest, s.NodeRef = "", nil
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x, _ := draining(t)
+			x.changeStatus(c.change)
+			x.host.switchOff(true)
+			x.sessions.Of(machine).Order = 7
+			x.reconcile()
+			if got := x.sessions.Of(machine).Order; got != c.want {
+				t.Errorf("its place is %d, want %d", got, c.want)
+			}
+		})
+	}
 }
 
 // The connection to a verb may be lost while the verb goes on, and two operators may work for a moment.

@@ -141,3 +141,10 @@ func (s *Scope) Released(node *corev1.Node) bool {
 func (s *Scope) HostAsItWas() bool {
 	return s.Instance.Status.SpecDigest != "" && s.Instance.Status.RequestedReboot == nil
 }
+
+// MidChange reports whether the instance has a node whose host was begun with and is not proven since: others wait for
+// its turn, and its pods are elsewhere.
+func (s *Scope) MidChange() bool {
+	ref := s.Instance.Status.NodeRef
+	return ref != nil && ref.UID != "" && !s.HostAsItWas()
+}

@@ -62,8 +62,8 @@ type Session struct {
 	RestartLooks int
 	// PutBack is what the operator remembers of writers that change what it owns on the Node.
 	PutBack PutBack
-	// Order is the place of the host among those that are sent programs. A host that waits for its restart keeps it; one
-	// that has failed begins anew, behind the others.
+	// Order is the place of the host among those that are sent programs. A host that waits for its restart keeps it, and so
+	// does that of a node which is being changed; any other that has failed begins anew, behind the others.
 	Order places.Order
 	// LastWrite is when the status was last written to the API.
 	LastWrite time.Time
