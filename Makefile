@@ -207,7 +207,7 @@ test: build $(GOTESTSUM) ## Run every unit and controller test, and one end-to-e
 test-all: test test-rest ## Run all tests: make test and make test-rest.
 
 .PHONY: test-rest
-test-rest: build $(MONITORS:%=build/%) $(GOTESTSUM) ## Run what `make test` leaves out: all end-to-end tests, faults and kills, Wine, and the race detector.
+test-rest: build $(GOTESTSUM) ## Run what `make test` leaves out: all end-to-end tests, faults and kills, Wine, and the race detector.
 	@hack/run-tests rest $(TESTFLAGS)
 
 .PHONY: test-times

@@ -29,6 +29,12 @@ func asMetricsClients(object runtime.Object) *corev1.ConfigMap {
 	return nil
 }
 
+// IsWithoutMetricsClients reports whether the object is the ConfigMap of MetricsClients, and names no authority.
+func IsWithoutMetricsClients(object runtime.Object) bool {
+	found := asMetricsClients(object)
+	return found != nil && strings.TrimSpace(found.Data[clientCAKey]) == ""
+}
+
 // unusableClients returns what is wrong with the authorities in the ConfigMap of MetricsClients.
 func unusableClients(found *corev1.ConfigMap) *Notice {
 	_, problem := clientAuthorities(found)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -40,6 +41,7 @@ func startProcess(program, log string, args []string, listener *net.TCPListener)
 		p.command.ExtraFiles = []*os.File{file}
 		p.command.Args = append(p.command.Args, "--listen-fd=3") // after the standard three
 	}
+	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the lab, which ends it
 	if err := p.command.Start(); err != nil {
 		return nil, fmt.Errorf("%w: run `make build/%s`", err, filepath.Base(program))
 	}

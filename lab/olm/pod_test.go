@@ -62,8 +62,7 @@ func TestTheOperatorsPodCanDoNoMoreThanItMust(t *testing.T) {
 			}
 			container := pod.Containers[0]
 			restricted(t, pod, container)
-			for _, resource := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory,
-				corev1.ResourceEphemeralStorage} {
+			for _, resource := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 				if quantity := container.Resources.Requests[resource]; quantity.IsZero() {
 					t.Errorf("it asks for no %s", resource)
 				}

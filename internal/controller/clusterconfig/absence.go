@@ -108,11 +108,18 @@ func (r *graceReader) absent(ctx context.Context, key keptKey, object runtime.Ob
 	return nil
 }
 
-// isEmptied reports whether a kind has no object any more. When a definition is deleted, the API server deletes its
-// objects first: to whoever reads then, that is the same as a deletion of the last object by an administrator.
+// isEmptied reports whether a kind has no object any more, or an object nothing of what it was read for. When a
+// definition is deleted, the API server deletes its objects first: a reader cannot tell that from an administrator who
+// deletes the last object.
 func (r *graceReader) isEmptied(key keptKey, object runtime.Object) bool {
 	last := r.kept[key].last
-	return last != nil && meta.IsListType(object) && meta.LenList(object) == 0 && meta.LenList(last) > 0
+	switch {
+	case last == nil:
+		return false
+	case cluster.IsWithoutMetricsClients(object):
+		return !cluster.IsWithoutMetricsClients(last)
+	}
+	return meta.IsListType(object) && meta.LenList(object) == 0 && meta.LenList(last) > 0
 }
 
 // keepsFor reports whether an object cannot be used, and there is a good one to give in its place.

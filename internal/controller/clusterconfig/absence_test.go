@@ -440,37 +440,37 @@ func TestWhatAClusterMayLackHasTheGrace(t *testing.T) {
 		}
 	}
 	complete := fake.NewClientBuilder().WithScheme(scheme).WithObjects(orderlyCluster(t)...).Build()
-	read := map[reflect.Type]runtime.Object{}
-	// without reads the cluster as if the API server did not serve a kind.
-	without := func(lacking reflect.Type) error {
-		answer := func(object runtime.Object, serve func() error) error {
-			kind := reflect.TypeOf(object)
-			read[kind] = object.DeepCopyObject()
-			if kind == lacking {
-				return apierrors.NewNotFound(schema.GroupResource{Resource: kind.String()}, "")
+	read := map[keptKey]runtime.Object{}
+	// without reads the cluster as if an object were not there, or all of a kind.
+	without := func(lacking keptKey) error {
+		answer := func(name client.ObjectKey, object runtime.Object, serve func() error) error {
+			key := keptKey{reflect.TypeOf(object), name}
+			read[key] = object.DeepCopyObject()
+			if key == lacking {
+				return apierrors.NewNotFound(schema.GroupResource{Resource: key.String()}, "")
 			}
 			return serve()
 		}
 		_, _, err := cluster.Read(t.Context(), interceptor.NewClient(complete, interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object,
 				options ...client.GetOption) error {
-				return answer(object, func() error { return c.Get(ctx, key, object, options...) })
+				return answer(key, object, func() error { return c.Get(ctx, key, object, options...) })
 			},
 			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-				return answer(list, func() error { return c.List(ctx, list, options...) })
+				return answer(client.ObjectKey{}, list, func() error { return c.List(ctx, list, options...) })
 			},
 		}), namespace)
 		return err
 	}
-	if err := without(nil); err != nil {
+	if err := without(keptKey{}); err != nil {
 		t.Fatal(err)
 	}
-	for kind, object := range maps.Clone(read) {
-		if optional := without(kind) == nil; optional && !isOptional(keptKey{kind: kind}, object) {
-			t.Errorf("a cluster may lack %s, whose absence counts at once", kind)
+	for key, object := range maps.Clone(read) {
+		if optional := without(key) == nil; optional && !isOptional(key, object) {
+			t.Errorf("a cluster may lack %s, whose absence counts at once", key)
 		}
 	}
 	if len(read) < 10 {
-		t.Errorf("only %d kinds were read", len(read))
+		t.Errorf("only %d objects and kinds were read", len(read))
 	}
 }

@@ -53,6 +53,16 @@ func TestAuthoritiesOfClientsAreKeptFromTheLastGoodRead(t *testing.T) {
 			t.Errorf("afterwards the notices are %v", notices)
 		}
 	})
+	t.Run("while there are none for a moment", func(t *testing.T) {
+		a := begin(t)
+		a.must(a.client.Update(t.Context(), clients("")))
+		if next := a.reads(0); next != lastingAbsence {
+			t.Errorf("it reads again in %s", next)
+		}
+		demands(t, a, authority)
+		a.afterwards(lastingAbsence, 1)
+		demands(t, a, "")
+	})
 	t.Run("while they are absent for a moment", func(t *testing.T) {
 		a := begin(t)
 		a.must(a.client.Delete(t.Context(), clients("")))

@@ -81,7 +81,7 @@ func forWindows(ctx context.Context, module string, arguments ...string) *exec.C
 func inPrometheus(ctx context.Context, arguments ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, "go", arguments...)
 	command.Dir = filepath.Join(repository, "lab", "prometheus")
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	return command
 }
 
