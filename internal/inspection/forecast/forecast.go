@@ -119,9 +119,10 @@ func notes(s *scope.Scope) []string {
 	return notes
 }
 
-// errNotLookedAt is of a host whose own folder for the agent may be open to others: no NodeSpec is sent there.
+// errNotLookedAt is of a host on which the agent's folder may be open to others: no NodeSpec is sent there. It may have
+// been reverted to an earlier state.
 func errNotLookedAt(instance *v1alpha1.WindowsInstance) error {
-	return fmt.Errorf("the operator has not looked at this host yet. %s See: kubectl windows diagnose %s",
+	return fmt.Errorf("the operator has not looked at this host yet, or not as it is now. %s See: kubectl windows diagnose %s",
 		cmp.Or(instance.Status.NextAction, "It does so as soon as it can."), instance.Name)
 }
 
@@ -152,6 +153,9 @@ func (f Forecaster) fill(ctx context.Context, s *scope.Scope, made *Forecast) er
 	}
 	err = f.ask(ctx, stay, spec, made)
 	if err = errors.Join(err, stay.Leave(ctx)); err != nil {
+		if errors.Is(err, visit.ErrOpen) {
+			return errNotLookedAt(s.Instance)
+		}
 		return asError(obstacle.Host(v1alpha1.ConditionReachable, err))
 	}
 	if node == nil || !s.Released(node) {
