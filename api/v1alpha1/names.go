@@ -74,6 +74,9 @@ const (
 	TaintUninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 )
 
+// OperatorLease names the Lease in the operator's namespace by which one operator of several works.
+const OperatorLease = "windows-machine-config-operator"
+
 // Values of LabelSource.
 const (
 	SourceMachine   = "Machine"

@@ -31,6 +31,34 @@ func TestALookChangesNothing(t *testing.T) {
 	}
 }
 
+func TestALookTellsWhetherTheAgentsFolderIsClosedToOthers(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(r *rig)
+		closed bool
+	}{
+		"as facts has left it": {func(*rig) {}, true},
+		"the inbox is gone":    {func(r *rig) { r.must(r.Drive().RemoveAll(nodespec.InboxRoot)) }, false},
+		"a user has made C:\\k again": {func(r *rig) {
+			r.must(r.Drive().RemoveAll(nodespec.Root))
+			r.plant(nodespec.InboxRoot+`\notes.txt`, "mine")
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t).start()
+			if line := r.land("facts"); line.Result == nil {
+				t.Fatalf("%+v", line.Failure)
+			}
+			c.change(r)
+			line := r.land("look")
+			if line.Result == nil || line.Result.Facts.Closed != c.closed {
+				t.Errorf("it says %+v, want %t", line, c.closed)
+			}
+		})
+	}
+}
+
 func TestALookNeedsNoLock(t *testing.T) {
 	t.Parallel()
 	r := joined(t)

@@ -82,7 +82,7 @@ func (r *rooms) look(ctx context.Context, in input) error {
 	if err != nil {
 		return err
 	}
-	found.APIServer = <-attempt
+	found.APIServer, found.Closed = <-attempt, r.folder.IsClosed(ctx)
 	r.Answer.Result(verb.Result{Facts: &found})
 	return nil
 }

@@ -76,6 +76,10 @@ func summary(f Forecast) string {
 	switch {
 	case f.Error != "":
 		return "not known"
+	case f.Removed:
+		return "is removed"
+	case f.Replaced:
+		return "is replaced"
 	case !f.Changes():
 		return "no change"
 	}

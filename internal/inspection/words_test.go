@@ -57,6 +57,8 @@ func TestAPlanInWords(t *testing.T) {
 		},
 		{Instance: "win-2", Address: "win-2.example.com", Node: "win-2"},
 		{Instance: "win-3", Address: "10.0.0.3", Error: "host 10.0.0.3: no answer on TCP port 22 (i/o timeout). Check that the host runs."},
+		{Instance: "win-5", Address: "10.0.0.5", Node: "win-5", Removed: true, Notes: []string{"The host is being removed. The operator drains the node."}},
+		{Instance: "win-6", Address: "10.0.0.6", Node: "win-6", Replaced: true, Notes: []string{"Machine win-6 is deleted and replaced when its turn comes."}},
 		{Instance: "win-4", Address: "10.0.0.4", Node: "win-4", Drains: true,
 			Steps: []forecast.Step{{Name: "StartService kube-proxy", Reason: "it does not run", DisturbsPods: true}}},
 	})+inWords(nil))
@@ -79,6 +81,8 @@ func TestHowAPlanEnds(t *testing.T) {
 	}{
 		"nothing would be changed":              {[]Forecast{same, same}, nil},
 		"something would, on one of two hosts":  {[]Forecast{changes, same}, Found},
+		"a host is removed":                     {[]Forecast{same, {Removed: true}}, Found},
+		"a Machine is replaced":                 {[]Forecast{same, {Replaced: true}}, Found},
 		"of one host it is not known":           {[]Forecast{changes, {Error: "no answer"}, same}, ExitStatus(1)},
 		"there are no hosts, so nothing either": {nil, nil},
 	} {

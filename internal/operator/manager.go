@@ -29,10 +29,6 @@ import (
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=system,resources=leases,resourceNames=windows-machine-config-operator,verbs=get;update
 // +kubebuilder:rbac:groups="",namespace=system,resources=events,verbs=create
 
-// leaderElectionID names the Lease by which one operator of several works. Its elections are events of the core API;
-// all others are of events.k8s.io.
-const leaderElectionID = "windows-machine-config-operator"
-
 // Election has the durations of leader election. A zero field means the default, which is OpenShift's recommendation for
 // all its components (LeaderElectionDefaulting in github.com/openshift/library-go/pkg/config/leaderelection): an API
 // server that is away for a minute ends no operator. The former defaults of client-go ended it after ten seconds, with
@@ -81,7 +77,8 @@ func (c Config) managerOptions(scheme *runtime.Scheme, missing *unread) manager.
 		Scheme: scheme, Logger: c.Logger,
 		Metrics:                c.metricsOptions(),
 		HealthProbeBindAddress: c.ProbeAddress,
-		LeaderElection:         c.LeaderElection, LeaderElectionID: leaderElectionID, LeaderElectionNamespace: c.Namespace,
+		// Elections are events of the core API; all others are of events.k8s.io.
+		LeaderElection: c.LeaderElection, LeaderElectionID: v1alpha1.OperatorLease, LeaderElectionNamespace: c.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 		LeaseDuration:                 &election.Lease, RenewDeadline: &election.RenewDeadline, RetryPeriod: &election.Retry,
 		Controller: config.Controller{SkipNameValidation: &c.SkipNameValidation, CacheSyncTimeout: missing.limit},

@@ -67,6 +67,8 @@ type Facts struct {
 	EventSource bool `json:"eventSource,omitempty"`
 	// Antivirus is Microsoft Defender Antivirus.
 	Antivirus AntivirusFacts `json:"antivirus"`
+	// Closed reports whether only SYSTEM and administrators can use C:\k, the agent's folder and its inbox. Of the verb look.
+	Closed bool `json:"closed,omitempty"`
 	// APIServer is whether the host reaches the API server; nil when that was not asked.
 	APIServer *APIServerFacts `json:"apiServer,omitempty"`
 	// CloudName is the name by which the cloud knows the machine; nil when that was not asked.

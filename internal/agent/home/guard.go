@@ -49,6 +49,17 @@ func (f *Folder) Guard(ctx context.Context) error {
 	return nil
 }
 
+// IsClosed reports whether Guard has closed C:\k, the agent's folder and the inbox in it, and they still are so. It changes
+// nothing.
+func (f *Folder) IsClosed(ctx context.Context) bool {
+	for _, folder := range []string{nodespec.Root, nodespec.AgentRoot, nodespec.InboxRoot} {
+		if info, err := f.Host.Files.Stat(ctx, folder); err != nil || !closed(info) {
+			return false
+		}
+	}
+	return true
+}
+
 // closed reports whether only administrators may use a folder, and nobody else has made it.
 func closed(info host.FileInfo) bool {
 	return info.Directory && info.LinkTarget == "" && info.Access == host.AccessAdministrators

@@ -21,6 +21,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
 	"github.com/windows-machine-config/wmco/internal/inspection/visit"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
@@ -36,6 +37,10 @@ type Forecast struct {
 	Node     string `json:"node,omitempty"`
 	// Error says why nothing is known; all else is empty then.
 	Error string `json:"error,omitempty"`
+	// Removed says that the host is given back and its Node deleted, and Replaced that its Machine is deleted, so that its
+	// MachineSet makes another one. There are no steps then.
+	Removed  bool `json:"removed,omitempty"`
+	Replaced bool `json:"replaced,omitempty"`
 	// Notes are what else there is to know: that the operator is paused for this host, for example.
 	Notes []string `json:"notes,omitempty"`
 	Steps []Step   `json:"steps"`
@@ -66,7 +71,7 @@ type Pod struct {
 }
 
 // Changes reports whether anything would be changed.
-func (f Forecast) Changes() bool { return len(f.Steps) > 0 }
+func (f Forecast) Changes() bool { return len(f.Steps) > 0 || f.Removed || f.Replaced }
 
 // Forecaster makes forecasts. What it works with is the operator's own.
 type Forecaster struct {
@@ -84,7 +89,7 @@ func (f Forecaster) Of(ctx context.Context, instance *v1alpha1.WindowsInstance, 
 	s := scope.New(instance, &scope.Session{})
 	s.Cluster, s.Key = cluster, key
 	made := Forecast{Instance: instance.Name, Address: instance.Spec.Address, Node: s.NodeName(), Steps: []Step{}}
-	made.Notes = notes(s)
+	made.Notes, made.Removed = notes(s), instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved
 	if instance.Spec.DesiredState != v1alpha1.DesiredStateNode {
 		return made, nil
 	}
@@ -119,9 +124,10 @@ func notes(s *scope.Scope) []string {
 	return notes
 }
 
-// errNotLookedAt is of a host whose own folder for the agent may be open to others: no NodeSpec is sent there.
+// errNotLookedAt is of a host on which the agent's folder may be open to others: no NodeSpec is sent there. It may have
+// been reverted to an earlier state.
 func errNotLookedAt(instance *v1alpha1.WindowsInstance) error {
-	return fmt.Errorf("the operator has not looked at this host yet. %s See: kubectl windows diagnose %s",
+	return fmt.Errorf("the operator has not looked at this host yet, or not as it is now. %s See: kubectl windows diagnose %s",
 		cmp.Or(instance.Status.NextAction, "It does so as soon as it can."), instance.Name)
 }
 
@@ -152,13 +158,32 @@ func (f Forecaster) fill(ctx context.Context, s *scope.Scope, made *Forecast) er
 	}
 	err = f.ask(ctx, stay, spec, made)
 	if err = errors.Join(err, stay.Leave(ctx)); err != nil {
+		if errors.Is(err, visit.ErrOpen) {
+			return errNotLookedAt(s.Instance)
+		}
 		return asError(obstacle.Host(v1alpha1.ConditionReachable, err))
 	}
 	if node == nil || !s.Released(node) {
 		return nil // nothing is drained that takes no pods yet
 	}
+	if f.isReplaced(s, node, spec, made) {
+		return nil
+	}
 	restartAsked(node, made)
 	return f.drained(ctx, inCluster, s, node, made)
+}
+
+// isReplaced reports whether the Machine of a node is deleted instead of any step: another version of the operator has
+// configured it, and it is to be something else. It notes that in the forecast.
+func (f Forecaster) isReplaced(s *scope.Scope, node *corev1.Node, spec nodespec.NodeSpec, made *Forecast) bool {
+	applied := s.Instance.Status.SpecDigest
+	changes := len(made.Steps) > 0 || applied != "" && applied != spec.Digest()
+	if !changes || !(turn.Turn{Version: f.Specs.Version}).Replaced(s, node) {
+		return false
+	}
+	*made = Forecast{Instance: made.Instance, Address: made.Address, Node: made.Node, Steps: []Step{}, Replaced: true,
+		Notes: append(made.Notes, "Machine "+machines.NameOf(s.Instance.Spec.Source)+" is deleted and replaced when its turn comes.")}
+	return true
 }
 
 // asError has the words of an obstacle, and what to do.

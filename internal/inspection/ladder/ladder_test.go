@@ -322,3 +322,35 @@ func TestAVisitThatIsInterruptedLeavesNothing(t *testing.T) {
 	}
 	x.asItWas()
 }
+
+// Others may read what is sent to a folder of theirs, and a NodeSpec has secrets in it.
+func TestANodeSpecIsSentOnlyToAFolderThatIsClosedToOthers(t *testing.T) {
+	x := newTrial(t)
+	stay, err := x.climber.Visitor.Begin(t.Context(), x.subject.Target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stay.Settle(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.machine.Drive().MkdirAll(nodespec.InboxRoot); err != nil { // by a user of the host
+		t.Fatal(err)
+	}
+	if _, err := stay.Plan(t.Context(), nodespec.NodeSpec{}); !errors.Is(err, visit.ErrOpen) {
+		t.Errorf("the error is %v", err)
+	}
+	if sent, err := x.machine.Drive().ReadDir(nodespec.InboxRoot); err != nil || len(sent) > 0 {
+		t.Errorf("it has sent %+v, %v", sent, err)
+	}
+	for _, folder := range []string{nodespec.Root, nodespec.AgentRoot, nodespec.InboxRoot} {
+		if err := x.machine.Host().Tree.MakeDirectory(t.Context(), folder, host.AccessAdministrators); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := stay.Plan(t.Context(), nodespec.NodeSpec{}); errors.Is(err, visit.ErrOpen) {
+		t.Error("it sends nothing to a folder that is closed either")
+	}
+	if err := stay.Leave(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -95,9 +96,19 @@ func (v *Visit) Look(ctx context.Context, arguments ...string) (verb.Result, err
 	return v.run(ctx, verb.Look, arguments...)
 }
 
-// Plan asks the agent what it would do with a NodeSpec. The agent's own folder must be closed to others, since the
-// NodeSpec has secrets in it.
+// ErrOpen says that others than administrators may read what is sent to the agent's folder, or that there is none.
+var ErrOpen = errors.New("the agent's folder on the host is not closed to others than administrators")
+
+// Plan asks the agent what it would do with a NodeSpec. That has secrets in it, and so is sent only when the agent has
+// found just before that its own folder is closed to others; else the error is ErrOpen.
 func (v *Visit) Plan(ctx context.Context, spec nodespec.NodeSpec) (verb.Result, error) {
+	looked, err := v.Look(ctx)
+	if err != nil {
+		return verb.Result{}, err
+	}
+	if !looked.Facts.Closed {
+		return verb.Result{}, ErrOpen
+	}
 	document, err := spec.Encode()
 	if err != nil {
 		return verb.Result{}, err

@@ -10,10 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-)
 
-// leaseName is the name of the Lease that the operator holds while it is at work.
-const leaseName = "windows-machine-config-operator"
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
 
 // leaseSilence is how long the operator may leave its Lease alone: twice what OpenShift allows it.
 const leaseSilence = 5 * time.Minute
@@ -22,7 +21,7 @@ const leaseSilence = 5 * time.Minute
 // that has hosts and no Lease was started without one.
 func OperatorAbsence(ctx context.Context, reader client.Reader, namespace string, hasHosts bool, now time.Time) string {
 	lease := &coordinationv1.Lease{}
-	switch err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: leaseName}, lease); {
+	switch err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.OperatorLease}, lease); {
 	case apierrors.IsNotFound(err) && !hasHosts:
 		return fmt.Sprintf("No operator has been at work in namespace %s: if it is installed in another one, name that with -n.", namespace)
 	case err != nil:

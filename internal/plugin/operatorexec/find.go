@@ -10,12 +10,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// Names in deploy/deployment.yaml, and of the operator's Lease.
+// Names in deploy/deployment.yaml.
 const (
-	operatorName  = "windows-machine-config-operator"
-	operatorLabel = "name=" + operatorName
+	operatorLabel = "name=windows-machine-config-operator"
 	containerName = "manager"
 )
 
@@ -25,7 +26,7 @@ func find(ctx context.Context, clientset kubernetes.Interface, namespace string)
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of the operator: %w", err)
 	}
-	lease, err := clientset.CoordinationV1().Leases(namespace).Get(ctx, operatorName, metav1.GetOptions{})
+	lease, err := clientset.CoordinationV1().Leases(namespace).Get(ctx, v1alpha1.OperatorLease, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("read the Lease of the operator: %w", err)
 	}

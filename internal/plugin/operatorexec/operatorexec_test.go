@@ -27,6 +27,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/plugin/access"
 )
 
@@ -59,7 +60,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == root:
 		answer(w, http.StatusOK, corev1.PodList{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: c.pods})
-	case strings.HasSuffix(r.URL.Path, "/leases/"+operatorName) && c.lease != nil:
+	case strings.HasSuffix(r.URL.Path, "/leases/"+v1alpha1.OperatorLease) && c.lease != nil:
 		answer(w, http.StatusOK, c.lease)
 	case strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews"):
 		answer(w, http.StatusCreated, authorizationv1.SelfSubjectAccessReview{

@@ -9,6 +9,9 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/text"
 )
 
 // Eviction is a pod that a drain would evict.
@@ -33,23 +36,25 @@ func (d Drainer) Preview(ctx context.Context, node *corev1.Node) ([]Eviction, er
 		if apierrors.IsNotFound(err) {
 			continue // it has left meanwhile
 		}
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("ask whether pod %s/%s could be evicted: %w", pod.Namespace, pod.Name, context.Cause(ctx))
+		}
 		eviction := Eviction{Namespace: pod.Namespace, Name: pod.Name}
-		switch {
-		case apierrors.IsTooManyRequests(err):
+		if err != nil {
 			eviction.Refused = d.refusal(ctx, pod, err)
-		case err != nil:
-			return nil, fmt.Errorf("ask whether pod %s/%s could be evicted: %w", pod.Namespace, pod.Name, err)
 		}
 		evictions = append(evictions, eviction)
 	}
 	return evictions, nil
 }
 
-// refusal says why a pod would not be evicted: by the name of its budget, or in the API server's words.
+// refusal says why a pod would not be evicted: by the name of its budget, or in the words of the API server or of a
+// webhook, which may refuse for reasons of their own.
 func (d Drainer) refusal(ctx context.Context, pod corev1.Pod, err error) string {
-	budgets := d.blockingBudgets(ctx, []corev1.Pod{pod})
-	if len(budgets) == 0 {
-		return err.Error()
+	if apierrors.IsTooManyRequests(err) {
+		if budgets := d.blockingBudgets(ctx, []corev1.Pod{pod}); len(budgets) > 0 {
+			return budgetsAllowNone(budgets)
+		}
 	}
-	return budgetsAllowNone(budgets)
+	return text.Plain(err.Error(), obstacle.LongestMessage)
 }

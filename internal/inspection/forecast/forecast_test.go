@@ -1,0 +1,61 @@
+package forecast
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/desired"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/sshkey"
+)
+
+func TestAHostThatIsRemovedIsChanged(t *testing.T) {
+	instance := &v1alpha1.WindowsInstance{Spec: v1alpha1.WindowsInstanceSpec{DesiredState: v1alpha1.DesiredStateRemoved}}
+	made, err := Forecaster{}.Of(t.Context(), instance, nodespec.Cluster{}, sshkey.Key{})
+	if err != nil || !made.Removed || !made.Changes() {
+		t.Errorf("%+v, %v", made, err)
+	}
+	instance.Spec.DesiredState = v1alpha1.DesiredStateUnmanaged
+	if made, err = (Forecaster{}).Of(t.Context(), instance, nodespec.Cluster{}, sshkey.Key{}); err != nil || made.Changes() {
+		t.Errorf("of a host that is left alone: %+v, %v", made, err)
+	}
+}
+
+func TestAMachineIsReplacedInsteadOfSteps(t *testing.T) {
+	spec := nodespec.NodeSpec{}
+	steps := []Step{{Name: "StopService kubelet", DisturbsPods: true}}
+	for name, c := range map[string]struct {
+		strategy v1alpha1.UpgradeStrategy
+		version  string // of the operator that has configured the node
+		steps    []Step
+		applied  string
+		replaced bool
+	}{
+		"of another version":                          {v1alpha1.UpgradeReplace, "1.0.0", steps, "", true},
+		"of which the host is not to be what it was":  {v1alpha1.UpgradeReplace, "1.0.0", nil, "another", true},
+		"not when that changes nothing on the host":   {v1alpha1.UpgradeReplace, "1.0.0", nil, spec.Digest(), false},
+		"not when this version has configured it":     {v1alpha1.UpgradeReplace, "2.0.0", steps, "another", false},
+		"not when its MachineSet says to do it there": {v1alpha1.UpgradeInPlace, "1.0.0", steps, "another", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			instance := &v1alpha1.WindowsInstance{Spec: v1alpha1.WindowsInstanceSpec{UpgradeStrategy: c.strategy,
+				Source: v1alpha1.Source{Machine: &v1alpha1.MachineReference{Name: "windows-1"}}}}
+			instance.Status.SpecDigest = c.applied
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationVersion: c.version}}}
+			made := Forecast{Instance: "win-1", Steps: c.steps, FilesToSend: 3}
+			f := Forecaster{Specs: desired.Specs{Version: "2.0.0"}}
+			if got := f.isReplaced(scope.New(instance, &scope.Session{}), node, spec, &made); got != c.replaced || made.Replaced != c.replaced {
+				t.Fatalf("%t: %+v", got, made)
+			}
+			if c.replaced && (len(made.Steps) > 0 || made.FilesToSend > 0 || !made.Changes() || made.Instance != "win-1" ||
+				!strings.Contains(strings.Join(made.Notes, " "), "windows-1 is deleted and replaced")) {
+				t.Errorf("%+v", made)
+			}
+		})
+	}
+}
