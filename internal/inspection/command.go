@@ -12,13 +12,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
 )
 
 // ExitStatus ends the program with a status of its own, and without a message: the output has said everything.
 type ExitStatus int
 
 // Found is the status of a plan with changes, and of a diagnosis with a rung that has failed.
-const Found ExitStatus = 2
+const Found ExitStatus = operatorexec.Found
 
 func (s ExitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 

@@ -17,6 +17,9 @@ import (
 // ExitStatus ends the program with the status of a command in the operator's pod, which has printed why.
 type ExitStatus int
 
+// found is the status of a plan with changes, and of a diagnosis with a failure.
+const found ExitStatus = 2
+
 func (s ExitStatus) Error() string {
 	return fmt.Sprintf("the operator's command has ended with status %d", int(s))
 }
@@ -76,7 +79,8 @@ Windows has a supported build and the features, reaches the API server, has the 
 ports of a node are right. Each is passed, failed with what to do about it, or not reached. A copy of the agent that the host
 lacks is brought, and deleted again; nothing else is changed, and no host key is pinned.
 
-The exit status is 0 if all is passed, 2 if something has failed, and 1 if the host could not be looked at.`,
+The exit status is 0 if nothing has failed, 2 if something has, and 1 if the host could not be looked at, or if something that
+was brought there is left. What was not reached only because the cluster's settings are not known counts as not failed.`,
 		Example: `  kubectl windows diagnose win-worker-1
 
   # A host that is in no list yet
@@ -124,8 +128,11 @@ func (q *asker) ask(ctx context.Context, command []string) error {
 		}
 	}()
 	status, err := q.operator.Run(ctx, append(command, "--output="+q.output), q.Out, q.ErrOut)
-	if err == nil && status != 0 {
-		return ExitStatus(status)
+	switch {
+	case err != nil || status == 0:
+		return err
+	case status == operatorexec.Found:
+		return found
 	}
-	return err
+	return ExitStatus(status)
 }

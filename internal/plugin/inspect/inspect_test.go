@@ -14,6 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/windows-machine-config/wmco/internal/plugin/access"
+	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
 )
 
 // operator answers in place of one.
@@ -86,10 +87,10 @@ func TestACommandLineThatMeansNothingAsksNobody(t *testing.T) {
 }
 
 func TestTheExitStatusIsTheOperators(t *testing.T) {
-	for _, status := range []int{0, 1, 2} {
+	for status, want := range map[int]int{0: 0, 1: 1, operatorexec.Found: 2} {
 		_, err := answers("", status).kubectl(t, newClock(), "plan win-1")
 		got := ExitStatus(0)
-		if errors.As(err, &got); int(got) != status || (err == nil) != (status == 0) {
+		if errors.As(err, &got); int(got) != want || (err == nil) != (want == 0) {
 			t.Errorf("status %d: %v", status, err)
 		}
 	}

@@ -9,7 +9,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
+	"regexp"
+	"syscall"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -67,11 +68,31 @@ func (p Pod) Run(ctx context.Context, arguments []string, out, errOut io.Writer)
 	if err != nil {
 		return 0, fmt.Errorf("run %s in pod %s of the operator: %w", arguments[0], pod.Name, explained(ctx, clientset, pod, err))
 	}
-	if status != 0 && strings.Contains(said.String(), "unknown command") {
+	if status == 1 && unknown.MatchString(said.String()) {
 		return 0, fmt.Errorf("the operator in pod %s does not have the command %s: it is older than this program", pod.Name,
 			arguments[0])
 	}
-	return status, nil
+	return status, unforeseen(pod.Name, status)
+}
+
+// unknown is what a program says that does not have a command. The flags of a command are refused before its name.
+var unknown = regexp.MustCompile(`unknown (command|flag|shorthand flag)`)
+
+// Found is the exit status of a command in the pod that has found something. It is not 2, with which a program in Go ends
+// that has crashed.
+const Found = 3
+
+// unforeseen explains a status that no command ends with by itself.
+func unforeseen(pod string, status int) error {
+	switch status {
+	case 0, 1, Found:
+		return nil
+	case 128 + int(syscall.SIGKILL):
+		return fmt.Errorf("the command in pod %s was killed (status %d), and so has no answer; perhaps its container has too little memory. "+
+			"Ask about fewer hosts at once, and see: kubectl describe pod %s", pod, status, pod)
+	}
+	return fmt.Errorf("the command in pod %s ended with status %d, and so has no answer. It says above why, if it could. "+
+		"Try again; if it ends so again, give what it says to your support", pod, status)
 }
 
 // explained says of a command that could not run which right is missing. The libraries keep no more of a refusal than its

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -182,11 +183,11 @@ func TestACommandRunsInTheOperatorsPod(t *testing.T) {
 				line = arguments
 				_, _ = io.WriteString(out, "3 steps\n")
 				_, _ = io.WriteString(errOut, "slow host\n")
-				return 2
+				return Found
 			}
 			var out, errOut bytes.Buffer
 			status, err := c.runner(t).Run(t.Context(), []string{"plan", "win-1"}, &out, &errOut)
-			if err != nil || status != 2 || out.String() != "3 steps\n" || errOut.String() != "slow host\n" {
+			if err != nil || status != Found || out.String() != "3 steps\n" || errOut.String() != "slow host\n" {
 				t.Errorf("status %d, %v, output %q and %q", status, err, out.String(), errOut.String())
 			}
 			if want := []string{"/usr/bin/wmco", "--payload-dir=/elsewhere", "plan", "win-1", "--attached"}; !slices.Equal(line, want) {
@@ -224,6 +225,24 @@ func TestAnInterruptedCommandEndsInThePodToo(t *testing.T) {
 	}
 }
 
+// older is the program of an operator that has flags and no commands.
+func older(arguments []string, _ io.Reader, _, errOut io.Writer) int {
+	root := &cobra.Command{Use: "wmco", Args: cobra.NoArgs, SilenceErrors: true, SilenceUsage: true,
+		RunE: func(*cobra.Command, []string) error { return nil }}
+	root.Flags().String("payload-dir", "/payload", "")
+	root.SetArgs(arguments[1:])
+	if err := root.Execute(); err != nil {
+		_, _ = fmt.Fprintln(errOut, "wmco:", err)
+		return 1
+	}
+	return 0
+}
+
+// ends is a program that ends with a status, and says nothing.
+func ends(status int) func([]string, io.Reader, io.Writer, io.Writer) int {
+	return func([]string, io.Reader, io.Writer, io.Writer) int { return status }
+}
+
 func TestWhyACommandCannotRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*cluster)
@@ -237,16 +256,17 @@ func TestWhyACommandCannotRun(t *testing.T) {
 			c.pods = []corev1.Pod{operatorPod("operator-1", corev1.ConditionFalse)}
 		}, []string{"operator-1 is Running", "kubectl get pods"}},
 		"the operator is older, and has no such command": {func(c *cluster) {
-			c.program = func(_ []string, _ io.Reader, _, errOut io.Writer) int {
-				_, _ = io.WriteString(errOut, `wmco: unknown command "plan" for "wmco"`)
-				return 1
-			}
+			c.program = older
 		}, []string{"does not have the command plan: it is older"}},
+		"the command was killed": {func(c *cluster) { c.program = ends(137) },
+			[]string{"pod operator-1 was killed (status 137)", "too little memory", "fewer hosts"}},
+		"the command has crashed": {func(c *cluster) { c.program = ends(2) },
+			[]string{"pod operator-1 ended with status 2", "Try again"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := oneOperator()
 			c.change(in)
-			_, err := in.runner(t).Run(t.Context(), []string{"plan"}, io.Discard, io.Discard)
+			_, err := in.runner(t).Run(t.Context(), []string{"plan", "win-1", "--output=text"}, io.Discard, io.Discard)
 			for _, words := range c.says {
 				if err == nil || !strings.Contains(err.Error(), words) {
 					t.Errorf("the error is %v, want one with %q", err, words)
