@@ -133,8 +133,8 @@ func (i *inspector) plan(ctx context.Context, names []string, write func([]Forec
 		})
 	}
 	group.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return context.Cause(ctx)
+	if ctx.Err() != nil {
+		return errors.Join(append(errs, context.Cause(ctx))...)
 	}
 	if err := write(forecasts); err != nil {
 		return err

@@ -45,6 +45,8 @@ type Error struct {
 	Next string
 	// Stage is how far a connection came that could not be made; zero for a failure on one that was.
 	Stage Stage
+	// HostKey is the key that the host has shown and that was admitted, of a connection that could not be made later on.
+	HostKey *HostKey
 	// Err is the cause; it may be nil.
 	Err error
 }

@@ -22,6 +22,7 @@ func (h *handshake) staged(err error) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	e.HostKey = h.hostKey
 	switch {
 	case h.trusted:
 		e.Stage = StageLogin

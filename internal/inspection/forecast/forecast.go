@@ -83,7 +83,8 @@ type Forecaster struct {
 	Namespace string
 }
 
-// Of returns the forecast of an instance. Only the end of the context is an error: any other is in the forecast.
+// Of returns the forecast of an instance. When the context has ended, there is none, and the error says what may be left on
+// the host, if anything is. Any other error is in the forecast.
 func (f Forecaster) Of(ctx context.Context, instance *v1alpha1.WindowsInstance, cluster nodespec.Cluster,
 	key sshkey.Key) (Forecast, error) {
 	s := scope.New(instance, &scope.Session{})
@@ -96,7 +97,11 @@ func (f Forecaster) Of(ctx context.Context, instance *v1alpha1.WindowsInstance, 
 	filled := made
 	err := f.fill(ctx, s, &filled)
 	if ctx.Err() != nil {
-		return made, context.Cause(ctx)
+		var left *visit.LeftError
+		if errors.As(err, &left) {
+			return made, fmt.Errorf("host %s: %w", made.Address, left)
+		}
+		return made, nil
 	}
 	if err != nil {
 		made.Error = text.Printable(err.Error())
@@ -158,6 +163,9 @@ func (f Forecaster) fill(ctx context.Context, s *scope.Scope, made *Forecast) er
 	}
 	err = f.ask(ctx, stay, spec, made)
 	if err = errors.Join(err, stay.Leave(ctx)); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
 		if errors.Is(err, visit.ErrOpen) {
 			return errNotLookedAt(s.Instance)
 		}

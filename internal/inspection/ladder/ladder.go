@@ -71,7 +71,7 @@ func (c Climber) Diagnose(ctx context.Context, subject Subject) (d Diagnosis, er
 	err = c.climb(ctx, subject, &e)
 	d = Diagnosis{Host: subject.Target.Address, Instance: subject.Target.Instance, User: subject.Target.User}
 	if ctx.Err() != nil {
-		return d, context.Cause(ctx)
+		return d, errors.Join(context.Cause(ctx), err)
 	}
 	d.Rungs = Judge(c.Line, e)
 	return d, err

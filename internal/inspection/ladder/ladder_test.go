@@ -354,3 +354,42 @@ func TestANodeSpecIsSentOnlyToAFolderThatIsClosedToOthers(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestWhatAnInterruptedVisitMayHaveLeftIsTold(t *testing.T) {
+	x := newTrial(t)
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	gone := errors.New("gone")
+	x.climber.Dial = func(context.Context, string, string) (net.Conn, error) { // the agent has been brought then
+		x.server.Stop()
+		interrupt(gone)
+		return nil, gone
+	}
+	_, err := x.climber.Diagnose(ctx, x.subject)
+	if left := (*visit.LeftError)(nil); !errors.Is(err, gone) || !errors.As(err, &left) ||
+		!strings.Contains(err.Error(), nodespec.LandingRoot) || !strings.Contains(err.Error(), "may be left on the host") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestTheKeyOfAHostThatRefusesTheLoginIsShown(t *testing.T) {
+	x := newTrial(t)
+	x.server.Inject(winhost.RejectKey, winhost.RejectKey.Example())
+	for _, rung := range x.diagnose().Rungs {
+		if rung.Name == rungHostKey && (!strings.Contains(rung.Message, "shows the key SHA256:") || !strings.Contains(rung.Message, "none is pinned yet")) {
+			t.Errorf("%+v", rung)
+		}
+	}
+}
+
+func TestALookIsNoAttemptOfTheOperator(t *testing.T) {
+	for next, want := range map[string]string{
+		"The operator tries again.":                                   "Try again.",
+		"The operator tries again; completed steps are not repeated.": "Try again.",
+		"The operator tries again; check the host's load.":            "Check the host's load.",
+		"Check the address.": "Check the address.",
+	} {
+		if got := remedy(next); got != want {
+			t.Errorf("%q becomes %q, want %q", next, got, want)
+		}
+	}
+}

@@ -205,7 +205,7 @@ func (e Evidence) ports() Rung {
 			"Let the cluster's nodes reach it, in the firewalls and routes between them and the host.")
 	case !e.Node && e.Facts.Applied == "" && len(open) > 0:
 		return settled(rungPorts, "", "Another program answers on TCP port "+strings.Join(open, ", ")+
-			", which a node needs for itself.", "Find out on the host which it is with netstat -abno, and remove it.")
+			", which a node needs for itself.", "Find out on the host which it is with netstat -abno, and remove it if it is not the kubelet of this cluster.")
 	}
 	var found []string
 	if len(open) > 0 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
+	"strings"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
@@ -29,7 +30,7 @@ func (e Evidence) judgeWay() []Rung {
 		switch {
 		case name == failed:
 			o := obstacle.Host(v1alpha1.ConditionReachable, e.Failure)
-			rungs = append(rungs, Rung{Name: name, Outcome: Failed, Message: o.Message, Remedy: o.Next})
+			rungs = append(rungs, Rung{Name: name, Outcome: Failed, Message: o.Message, Remedy: remedy(o.Next)})
 			outcome = NotReached
 		case outcome == Passed && (name != rungAdministrator || e.Settled):
 			rungs = append(rungs, Rung{Name: name, Outcome: Passed, Message: e.passed(name)})
@@ -38,6 +39,19 @@ func (e Evidence) judgeWay() []Rung {
 		}
 	}
 	return rungs
+}
+
+// remedy leaves out of what is next that the operator tries again: this was no attempt of it to configure the host.
+func remedy(next string) string {
+	rest, again := strings.CutPrefix(next, "The operator tries again")
+	if !again {
+		return next
+	}
+	rest = strings.TrimPrefix(rest, "; ")
+	if len(rest) < 2 || strings.HasPrefix(rest, "completed steps") {
+		return "Try again."
+	}
+	return strings.ToUpper(rest[:1]) + rest[1:]
 }
 
 // failedAt returns the rung at which an error says that the way ended.
@@ -97,12 +111,17 @@ func (e Evidence) named() string {
 }
 
 func (e Evidence) keyShown() string {
-	switch {
-	case e.HostKey == nil:
-		return "The host has shown a key that can be trusted."
-	case e.Pinned:
-		return "The host shows the pinned key " + e.HostKey.Fingerprint() + "."
+	key := e.HostKey
+	var failed *remote.Error
+	if key == nil && errors.As(e.Failure, &failed) {
+		key = failed.HostKey
 	}
-	return "The host shows the key " + e.HostKey.Fingerprint() +
+	switch {
+	case key == nil:
+		return "The host shows a host key."
+	case e.Pinned:
+		return "The host shows the pinned key " + key.Fingerprint() + "."
+	}
+	return "The host shows the key " + key.Fingerprint() +
 		", and none is pinned yet. Compare it with ssh-keygen -l on the host's console."
 }

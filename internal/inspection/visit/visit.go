@@ -133,6 +133,19 @@ func (v *Visit) run(ctx context.Context, name verb.Name, arguments ...string) (v
 	return *line.Result, nil
 }
 
+// LeftError says that a visit may have left something on the host.
+type LeftError struct {
+	Paths []string
+	Err   error
+}
+
+func (e *LeftError) Error() string {
+	return fmt.Sprintf("%s may be left on the host, and can be deleted: %v", strings.Join(e.Paths, " and "), e.Err)
+}
+
+// Unwrap returns why it could not be deleted.
+func (e *LeftError) Unwrap() error { return e.Err }
+
 // Leave deletes what the visit has brought, and disconnects. It does so too when the context has ended.
 func (v *Visit) Leave(ctx context.Context) error {
 	defer v.Close()
@@ -140,12 +153,12 @@ func (v *Visit) Leave(ctx context.Context) error {
 		return nil
 	}
 	if lost := v.Err(); lost != nil {
-		return fmt.Errorf("%s may be left on the host, and can be deleted: %w", strings.Join(v.brought, " and "), lost)
+		return &LeftError{Paths: v.brought, Err: lost}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveLimit)
 	defer cancel()
 	if err := v.remove(ctx); err != nil {
-		return err
+		return &LeftError{Paths: v.brought, Err: err}
 	}
 	return v.RemoveEmpty(ctx, nodespec.LandingRoot)
 }
