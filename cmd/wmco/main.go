@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"strings"
 	_ "time/tzdata" // the image has no time zones, and maintenance windows name them
 
@@ -40,6 +41,10 @@ func main() {
 		os.Exit(1)
 	}
 }
+
+// inspectionMemory is the memory in bytes above which Go collects harder in a command that looks at hosts. GOMEMLIMIT is
+// meant for the operator, which runs in the same container.
+const inspectionMemory = 200 << 20
 
 func newCommand() *cobra.Command {
 	c := operator.Config{Version: version}
@@ -83,6 +88,7 @@ func newCommand() *cobra.Command {
 		},
 	})
 	command.AddCommand(inspection.Commands(func() (operator.Config, error) {
+		debug.SetMemoryLimit(inspectionMemory)
 		log.SetLogger(logr.Discard()) // the output belongs to the caller, and errors are returned
 		err := complete(&c, legacyAlgorithms)
 		return c, err

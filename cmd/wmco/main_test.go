@@ -1,9 +1,15 @@
 package main
 
 import (
+	"math"
+	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/yaml"
 )
 
 // L-03: a cluster without a way to the Internet names a pause image of its own.
@@ -90,5 +96,29 @@ func TestWeakSSHAlgorithmsAreAllowedByNameOnly(t *testing.T) {
 				t.Errorf("the error does not name flag and variable: %v", err)
 			}
 		})
+	}
+}
+
+// kubectl windows runs the commands with the arguments of the operator's container before theirs.
+func TestTheCommandsTakeTheArgumentsOfTheDeployment(t *testing.T) {
+	content, err := os.ReadFile("../../deploy/deployment.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var deployment appsv1.Deployment
+	if err := yaml.Unmarshal(content, &deployment); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { debug.SetMemoryLimit(math.MaxInt64) })
+	t.Setenv("WATCH_NAMESPACE", "") // so that it ends before it looks for a cluster
+	command := newCommand()
+	command.SetIn(strings.NewReader(""))
+	command.SetArgs(append(deployment.Spec.Template.Spec.Containers[0].Args, "plan", "x", "--output=text", "--attached"))
+	ran, err := command.ExecuteContextC(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "WATCH_NAMESPACE") || ran.Name() != "plan" {
+		t.Errorf("%s ended with %v", ran.Name(), err)
+	}
+	if limit := debug.SetMemoryLimit(-1); limit != inspectionMemory {
+		t.Errorf("its memory limit is %d", limit)
 	}
 }
