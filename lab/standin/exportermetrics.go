@@ -130,8 +130,13 @@ func (s scrape) network() {
 	s.single("windows_net_bytes_total", "counter", of, received+sent)
 	s.single("windows_net_packets_received_total", "counter", of, received/900)
 	s.single("windows_net_packets_sent_total", "counter", of, sent/900)
-	for _, name := range []string{"received_discarded", "received_errors", "outbound_discarded", "outbound_errors"} {
-		s.single("windows_net_packets_"+name+"_total", "counter", of, 0)
+	for _, name := range []string{
+		"windows_net_packets_received_discarded_total",
+		"windows_net_packets_received_errors_total",
+		"windows_net_packets_outbound_discarded_total",
+		"windows_net_packets_outbound_errors_total",
+	} {
+		s.single(name, "counter", of, 0)
 	}
 	s.single("windows_net_current_bandwidth_bytes", "gauge", of, linkSpeed)
 }
