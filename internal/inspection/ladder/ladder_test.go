@@ -386,7 +386,7 @@ func TestALookIsNoAttemptOfTheOperator(t *testing.T) {
 		"The operator tries again.":                                   "Try again.",
 		"The operator tries again; completed steps are not repeated.": "Try again.",
 		"The operator tries again; check the host's load.":            "Check the host's load.",
-		"Check the address.": "Check the address.",
+		"Check the address.":                                          "Check the address.",
 	} {
 		if got := remedy(next); got != want {
 			t.Errorf("%q becomes %q, want %q", next, got, want)
