@@ -51,6 +51,7 @@ func constants(t *testing.T, files, names string) []constant {
 	return found
 }
 
+// parse returns the files of a pattern, with their comments and without tests.
 func parse(t *testing.T, pattern string) []*ast.File {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join("..", pattern))
@@ -62,7 +63,7 @@ func parse(t *testing.T, pattern string) []*ast.File {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,10 +2,7 @@ package docs_test
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"maps"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -121,7 +118,7 @@ func TestLabelsAndAnnotationsAreDocumented(t *testing.T) {
 // Each field of the API has a comment of its own, and docs/api.md has it. `make generate` writes that document.
 func TestEveryFieldOfTheAPIIsDescribed(t *testing.T) {
 	fields := 0
-	for _, file := range apiFiles(t) {
+	for _, file := range parse(t, "api/v1alpha1/[a-y]*.go") {
 		ast.Inspect(file, func(node ast.Node) bool {
 			declared, ok := node.(*ast.TypeSpec)
 			if !ok {
@@ -153,23 +150,6 @@ func TestEveryFieldOfTheAPIIsDescribed(t *testing.T) {
 	if fields < 80 {
 		t.Errorf("only %d fields were found", fields)
 	}
-}
-
-// apiFiles returns the files of the API, with their comments.
-func apiFiles(t *testing.T) (files []*ast.File) {
-	t.Helper()
-	paths, err := filepath.Glob("../api/v1alpha1/[a-y]*.go")
-	if err != nil || len(paths) == 0 {
-		t.Fatal(paths, err)
-	}
-	for _, path := range paths {
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, file)
-	}
-	return files
 }
 
 // apiRows returns the rows of a type's table in docs/api.md, by field.
