@@ -107,12 +107,9 @@ func TestStoryPrometheusFindsTheNodesThatAreInService(t *testing.T) {
 		for _, h := range r.Hosts() {
 			awaited(t, r, h.Options.Name+" to serve HTTPS", &v1alpha1.WindowsInstance{},
 				func(ctx context.Context, _ client.Reader) (bool, error) {
-					certificate, err := h.Machine().Drive().ReadFile(`C:\var\lib\kubelet\pki\kubelet-client-current.pem`)
-					if err != nil {
-						return false, nil // not yet
-					}
+					certificate, missing := h.Machine().Drive().ReadFile(`C:\var\lib\kubelet\pki\kubelet-client-current.pem`)
 					status, _, err := h.Machine().Host().Probes.HTTPGet(ctx, "https://127.0.0.1:9182/metrics", certificate)
-					return err == nil && status == 200, nil
+					return missing == nil && err == nil && status == 200, nil
 				})
 		}
 	})

@@ -41,7 +41,7 @@ func knowsFlags(ctx context.Context, b Builder, file string, flags []string) (ho
 				return regexp.MustCompile(`(^|[\s,])-{1,2}` + regexp.QuoteMeta(name) + `(\s|,|=|$)`).MatchString(help)
 			})
 		}
-		reason = fmt.Errorf("it gave no help under Wine (%v): %s", err, lastLine(help))
+		reason = fmt.Errorf("it gave no help under Wine (%w): %s", err, lastLine(help))
 	}
 	content, err := os.ReadFile(file)
 	if err != nil {

@@ -35,7 +35,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
 
-// Forecast and Diagnosis are what the commands print.
+// The commands print these.
 type (
 	Forecast  = forecast.Forecast
 	Diagnosis = ladder.Diagnosis

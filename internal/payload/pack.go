@@ -113,7 +113,7 @@ func windowFor(content, limit int64) int {
 	if limit == 0 {
 		limit = DefaultWindowBytes
 	}
-	window := int64(1) << bits.Len64(uint64(max(content, 1)-1)) //nolint:gosec // G115: no size is negative
+	window := int64(1) << bits.Len64(uint64(max(content, 1)-1))
 	return int(min(max(window, minWindowBytes), limit))
 }
 

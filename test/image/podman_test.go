@@ -56,7 +56,7 @@ func newPodman(t *testing.T, from layoutOf) (podman, error) {
 			return podman{}, err
 		}
 	}
-	folder, err := os.MkdirTemp("", "podman-") // podman takes no more than 50 characters
+	folder, err := os.MkdirTemp("", "podman-") //nolint:usetesting // podman takes no more than 50 characters
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,20 +50,21 @@ type writer struct {
 }
 
 func (w *writer) directory(from string) error {
-	return filepath.WalkDir(from, func(name string, entry fs.DirEntry, err error) error {
+	root, err := os.OpenRoot(from)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
-		below, err := filepath.Rel(from, name)
-		if err != nil {
-			return err
-		}
-		file, err := os.Open(name)
+		file, err := root.Open(filepath.FromSlash(name))
 		if err != nil {
 			return err
 		}
 		defer file.Close()
-		return w.write(filepath.ToSlash(below), file)
+		return w.write(name, file)
 	})
 }
 

@@ -20,7 +20,7 @@ func findAMI(ctx context.Context, region, version string) (image, name string, e
 			byHand)
 	}
 	var stdout, stderr bytes.Buffer
-	lookUp := exec.CommandContext(ctx, aws, "ec2", "describe-images", "--region", region, "--owners", "amazon",
+	lookUp := exec.CommandContext(ctx, aws, "ec2", "describe-images", "--region", region, "--owners", "amazon", //nolint:gosec // G204: no shell reads the arguments
 		"--filters", "Name=name,Values="+machineset.AMINamePattern(version), "Name=is-public,Values=true",
 		"--query", "reverse(sort_by(Images, &CreationDate))[0].[ImageId, Name]", "--output", "text")
 	lookUp.Stdout, lookUp.Stderr = &stdout, &stderr

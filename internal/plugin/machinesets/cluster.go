@@ -49,7 +49,7 @@ func (c *command) generate(ctx context.Context) error {
 		_, err := c.Out.Write(data)
 		return err
 	}
-	if err := os.WriteFile(c.file, data, 0o644); err != nil {
+	if err := os.WriteFile(c.file, data, 0o644); err != nil { //nolint:gosec // G306: it holds no secret
 		return fmt.Errorf("write the MachineSet: %w", err)
 	}
 	fmt.Fprintf(c.Out, "wrote %s: MachineSet %s, Windows Server %s. Create it with: oc create -f %s\n", c.file, set.Name,
