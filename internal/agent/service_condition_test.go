@@ -60,7 +60,7 @@ func TestNodeCondition(t *testing.T) {
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
 		r.passUntil("the repair", func() bool { return n.condition().Status == corev1.ConditionFalse })
 		const repair = "StartService kube-proxy (service kube-proxy does not run)"
-		if got := n.condition(); got.Reason != nodespec.ConfigurationRepaired || got.Message != "The agent put back: "+repair+"." {
+		if got := n.condition(); got.Reason != nodespec.ConfigurationRepaired || !strings.HasPrefix(got.Message, "The agent put back, last at ") || !strings.HasSuffix(got.Message, "Z: "+repair+".") {
 			t.Errorf("%+v", got)
 		}
 		r.passUntil("the end", func() bool { return n.condition().Status == corev1.ConditionTrue })
@@ -128,6 +128,26 @@ func TestNodeCondition(t *testing.T) {
 		}
 		r.passUntil("the state at the end", func() bool { return n.condition().Status == corev1.ConditionTrue })
 	})
+}
+
+// While something stops a service each time that the agent has started it, the agent reports that again and again: the
+// operator's alert counts the reports.
+func TestTheSameRepairIsReportedAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	r, n, _ := publishes(t)
+	told := map[string]bool{}
+	for begin := r.ticking.Now(); r.ticking.Since(begin) < time.Hour; r.pass(timing.DriftCheck) {
+		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
+		if got := n.condition(); got.Reason == nodespec.ConfigurationRepaired {
+			told[got.Message] = true
+		}
+	}
+	if len(told) < 5 {
+		t.Errorf("within an hour %d repairs are reported", len(told))
+	}
+	if _, patches := n.counts(); patches > 17 {
+		t.Errorf("%d patches in an hour", patches)
+	}
 }
 
 // Neither the content of a secret file nor a service's environment is in the condition. Rule 9.

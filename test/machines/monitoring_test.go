@@ -82,7 +82,13 @@ func TestTheListOfExportersThroughRestartUpgradeAndReplacementOfEveryMachine(t *
 	}
 	for _, name := range first {
 		node := l.nodeOf(name).Name
+		// A virtual machine of a cloud takes many seconds to shut down, and one of the lab none.
+		l.changeMachine(name, func(m *machine) {
+			m.Spec.LifecycleHooks.PreTerminate = []machinev1.LifecycleHook{{Name: "shuts-down", Owner: "test"}}
+		})
 		l.must(l.DeleteMachine(t.Context(), name))
+		l.isScraped(node, false)
+		l.changeMachine(name, func(m *machine) { m.Spec.LifecycleHooks.PreTerminate = nil })
 		l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, name, node) })
 		for _, other := range l.ready("windows", 2) {
 			l.isScraped(l.nodeOf(other).Name, true)

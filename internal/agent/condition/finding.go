@@ -52,8 +52,8 @@ type finding struct {
 	message string
 	// repairs are those since the last report to the API server that named some, oldest first.
 	repairs []string
-	// last is the time and the name of the last repair.
-	last string
+	// last is the name of the last repair, and at its time.
+	last, at string
 }
 
 // next returns the finding after another comparison.
@@ -64,7 +64,7 @@ func (f finding) next(o report.Outcome, now time.Time) finding {
 			continue // a start after a boot is no repair
 		}
 		done := step.Name + " (" + step.Reason + ")"
-		f.last = now.UTC().Format(time.RFC3339) + ": " + done
+		f.last, f.at = done, now.UTC().Format(time.RFC3339)
 		if !slices.Contains(f.repairs, done) && len(f.repairs) < maxConditionRepairs {
 			f.repairs = append(f.repairs, done)
 		}
@@ -83,7 +83,8 @@ func (f finding) next(o report.Outcome, now time.Time) finding {
 // condition is the finding as a condition, without its times.
 func (f finding) condition(version string) nodeCondition {
 	c := nodeCondition{Type: nodespec.ConditionConfiguration, Status: conditionFalse}
-	repaired := "The agent put back: " + strings.Join(f.repairs, "; ") + "."
+	// With the time, the same repair says something new each time: the operator counts how often that happens.
+	repaired := "The agent put back, last at " + f.at + ": " + strings.Join(f.repairs, "; ") + "."
 	switch {
 	case f.trouble != "":
 		c.Reason, c.Message = nodespec.ConfigurationDrifted, f.message
@@ -96,7 +97,7 @@ func (f finding) condition(version string) nodeCondition {
 		c.Status, c.Reason = conditionTrue, nodespec.ConfigurationInSync
 		c.Message = "The host matches its NodeSpec sha256:" + f.spec + ", by agent " + version + "."
 		if f.last != "" {
-			c.Message += " Last repair " + f.last + "."
+			c.Message += " Last repair " + f.at + ": " + f.last + "."
 		}
 	}
 	c.Message = bounded(c.Message, maxConditionMessage)

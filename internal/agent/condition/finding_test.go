@@ -50,8 +50,8 @@ func TestTheConditionOfAHost(t *testing.T) {
 		"a host without a spec":                     {finding{}, report.Outcome{}, nil},
 		"a node that waits for its network":         {finding{}, told(report.Outcome{Waits: true}), nil},
 		"a node whose network does not come":        {inSync, told(report.Outcome{Waits: true, Left: "the network"}), []string{"False", "Drifted", "left to the operator: the network"}},
-		"repairs":                                   {inSync, repairedSteps("StartService a", "WriteFile b"), []string{"False", "Repaired", "The agent put back: StartService a (StartService a differed); WriteFile b (WriteFile b differed)."}},
-		"the same repair twice":                     {inSync.next(repairedSteps("A"), compared), repairedSteps("A"), []string{"False", "Repaired", "put back: A (A differed)."}},
+		"repairs":                                   {inSync, repairedSteps("StartService a", "WriteFile b"), []string{"False", "Repaired", "The agent put back, last at 2026-03-01T12:00:00Z: StartService a (StartService a differed); WriteFile b (WriteFile b differed)."}},
+		"the same repair twice":                     {inSync.next(repairedSteps("A"), compared), repairedSteps("A"), []string{"False", "Repaired", "put back, last at 2026-03-01T12:00:00Z: A (A differed)."}},
 		"a start after a boot is no repair":         {inSync, told(report.Outcome{Repairs: []report.Repair{{Name: "StartService a", Start: true}}}), []string{"True", "InSync"}},
 		"a repair under which a verb began":         {inSync, report.Outcome{Repairs: repairedSteps("StartService a").Repairs, Skipped: true}, []string{"False", "Repaired", "StartService a"}},
 		"a step that fails":                         {inSync, failedStep("StartService a", "process 7 ended"), []string{"False", "Drifted", "not repaired: StartService a: process 7 ended"}},
@@ -61,7 +61,7 @@ func TestTheConditionOfAHost(t *testing.T) {
 		"a comparison that could not be made":       {inSync, told(report.Outcome{Failure: &verb.Failure{Message: "no answer"}}), []string{"False", "Drifted", "not repaired: no answer"}},
 		"what failed, beside what is left to the operator and what was put back": {inSync.next(repairedSteps("C"), compared),
 			told(report.Outcome{Left: "a file", Failure: &verb.Failure{Step: "A", Message: "b"}}),
-			[]string{"False", "Drifted", "not repaired: A: b; left to the operator: a file. The agent put back: C (C differed)."}},
+			[]string{"False", "Drifted", "not repaired: A: b; left to the operator: a file. The agent put back, last at 2026-03-01T12:00:00Z: C (C differed)."}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := fmt.Sprintf("%+v", c.before)
@@ -95,8 +95,19 @@ func TestTheConditionOfAHost(t *testing.T) {
 	})
 	t.Run("a repair that was made while others were told is not lost", func(t *testing.T) {
 		f := inSync.next(repairedSteps("A"), compared).next(repairedSteps("B"), compared).told(1)
-		if c := f.condition("12.0.0"); c.Reason != "Repaired" || c.Message != "The agent put back: B (B differed)." {
+		if c := f.condition("12.0.0"); c.Reason != "Repaired" || c.Message != "The agent put back, last at 2026-03-01T12:00:00Z: B (B differed)." {
 			t.Errorf("%+v", c)
+		}
+	})
+	t.Run("the same repair at another time changes the message, also where that is cut", func(t *testing.T) {
+		many := make([]string, maxConditionRepairs)
+		for i := range many {
+			many[i] = fmt.Sprint(i, strings.Repeat("a", maxConditionMessage/maxConditionRepairs))
+		}
+		first := inSync.next(repairedSteps(many...), compared)
+		again := first.told(len(first.repairs)).next(repairedSteps(many...), compared.Add(time.Minute))
+		if first.condition("12.0.0").same(again.condition("12.0.0")) {
+			t.Error("nobody would know")
 		}
 	})
 	t.Run("another agent and another spec change the message", func(t *testing.T) {
