@@ -27,6 +27,8 @@ type Files struct{ Host Host }
 const (
 	// chunk is how much is read at once, in bytes.
 	chunk = 1 << 20
+	// mostOfAnEnd is how much of the end of each log a support case has, in bytes: those of several hosts are in memory at once.
+	mostOfAnEnd = 512 << 10
 	// mostOfTheEnd is how much of the end of a log is held in memory, in bytes.
 	mostOfTheEnd = 16 << 20
 )
@@ -117,7 +119,7 @@ func Ends(ctx context.Context, f Files) (map[string][]byte, error) {
 		}
 		var part logview.Part
 		if err == nil {
-			part, err = f.Last(ctx, path, chunk)
+			part, err = f.Last(ctx, path, mostOfAnEnd)
 		}
 		if err != nil {
 			errs = append(errs, err)
