@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/internal/plugin"
-	"github.com/windows-machine-config/wmco/internal/plugin/inspect"
+	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
 )
 
 // version is set by the build.
@@ -26,7 +26,7 @@ func main() {
 	root := plugin.New(streams, clock.RealClock{}, version)
 	root.SetArgs(plugin.Arguments(os.Args))
 	err := root.ExecuteContext(ctx)
-	if status := inspect.ExitStatus(0); errors.As(err, &status) {
+	if status := operatorexec.ExitStatus(0); errors.As(err, &status) {
 		stop()
 		os.Exit(int(status)) // the command has printed all that there is to say
 	}

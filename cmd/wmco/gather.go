@@ -10,6 +10,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/plugin/access"
 	"github.com/windows-machine-config/wmco/internal/plugin/gather"
+	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
 )
 
 // gatherName is the name of the subcommand. The image has the program under this name too, because oc adm must-gather
@@ -22,7 +23,7 @@ const gatheredDirectory = "/must-gather"
 // newGatherCommand returns kubectl windows gather, which writes to the directory that oc adm must-gather copies.
 func newGatherCommand() *cobra.Command {
 	a := access.New(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, clock.RealClock{})
-	command := gather.NewInPod(a, gatheredDirectory)
+	command := gather.NewInPod(a, operatorexec.New(a), gatheredDirectory)
 	a.AddFlags(command)
 	return command
 }

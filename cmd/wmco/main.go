@@ -63,8 +63,7 @@ func newCommand() *cobra.Command {
 			return operator.Run(cmd.Context(), c)
 		},
 	}
-	// kubectl windows gives the other commands the flags of the operator in the same pod.
-	flags := command.PersistentFlags()
+	flags := command.Flags()
 	flags.StringVar(&c.PayloadDirectory, "payload-dir", "/payload",
 		"folder with the files that the operator copies to hosts")
 	flags.StringVar(&c.MetricsAddress, "metrics-bind-address", "0",
@@ -87,12 +86,16 @@ func newCommand() *cobra.Command {
 			return err
 		},
 	})
-	command.AddCommand(inspection.Commands(func() (operator.Config, error) {
+	for _, inspecting := range inspection.Commands(func() (operator.Config, error) {
 		debug.SetMemoryLimit(inspectionMemory)
 		log.SetLogger(logr.Discard()) // the output belongs to the caller, and errors are returned
 		err := complete(&c, legacyAlgorithms)
 		return c, err
-	})...)
+	}) {
+		// kubectl windows gives these the flags of the operator in the same pod.
+		inspecting.Flags().AddFlagSet(flags)
+		command.AddCommand(inspecting)
+	}
 	return command
 }
 

@@ -122,3 +122,15 @@ func TestTheCommandsTakeTheArgumentsOfTheDeployment(t *testing.T) {
 		t.Errorf("its memory limit is %d", limit)
 	}
 }
+
+func TestOnlyCommandsThatLookAtHostsHaveTheOperatorsFlags(t *testing.T) {
+	for name, has := range map[string]bool{"plan": true, "logs": true, "survey": true, "gather": false, "version": false} {
+		command, _, err := newCommand().Find([]string{name})
+		if err != nil || command.Name() != name {
+			t.Fatal(name, err)
+		}
+		if usage := command.UsageString(); strings.Contains(usage, "--payload-dir") != has {
+			t.Errorf("the usage of %s is\n%s", name, usage)
+		}
+	}
+}

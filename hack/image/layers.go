@@ -66,7 +66,7 @@ func sharedLayers(p *payload.Payload, withCertificates bool) ([]layer, error) {
 	}
 	add("what each host gets, packed", true, parts.Packs...)
 	add("patches from earlier payloads", true, parts.Patches...)
-	add("the agent, and the payload's manifest", false,
+	add(payload.ManifestLayer, false,
 		append(parts.Components[payload.ComponentAgent], parts.Manifest)...)
 	return layers, err
 }

@@ -35,14 +35,14 @@ type input struct {
 	apiServer *outbound.Server
 }
 
-const usage = "usage: wicd facts [--api-server https://HOST:PORT] [--platform AWS|GCP] | look [--api-server https://HOST:PORT] | plan SPEC | apply SPEC [--fallback sha256:HEX] | verify | " +
+const usage = "usage: wicd facts [--api-server https://HOST:PORT] [--platform AWS|GCP] | look [--api-server https://HOST:PORT] | survey | plan SPEC | apply SPEC [--fallback sha256:HEX] | verify | " +
 	"rollback [--digest sha256:HEX] | settle | reboot --boot-id boot:ID | renew --identity NAME [...] [--identity-certificate NAME:BASE64URL [...]] | remove | service | version, " +
 	"where SPEC is --spec FILE [--payload FILE]"
 
 // known are the verbs of a command line.
 func known() []verb.Name {
 	return []verb.Name{
-		verb.Facts, verb.Look, verb.Plan, verb.Apply, verb.Verify, verb.Rollback, verb.Settle, verb.Reboot, verb.Renew, verb.Remove, verb.Service,
+		verb.Facts, verb.Look, verb.Survey, verb.Plan, verb.Apply, verb.Verify, verb.Rollback, verb.Settle, verb.Reboot, verb.Renew, verb.Remove, verb.Service,
 		versionVerb,
 	}
 }

@@ -1,6 +1,8 @@
 package agent_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -65,5 +67,52 @@ func TestALookNeedsNoLock(t *testing.T) {
 	r.lock("sshd.exe")
 	if line, _ := r.run("look"); line.Type != verb.TypeResult {
 		t.Errorf("%+v", line)
+	}
+}
+
+func TestASurveyTellsOfAHostThatNeverJoinedAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).start()
+	path := r.push()
+	r.must(r.Machine.Host().EventLog.Report(t.Context(), host.Event{Source: nodespec.ServiceAgent, Level: host.EventError, ID: 3, Message: "containerd does not start"}))
+	r.must(r.Machine.Host().EventLog.Report(t.Context(), host.Event{Source: "Some Database", Level: host.EventError, ID: 3, Message: "of no concern"}))
+	before := r.Snapshot()
+	line, _ := r.runFrom(path, "survey")
+	if line.Type != verb.TypeResult {
+		t.Fatalf("%+v", line)
+	}
+	facts, found := line.Result.Facts, line.Result.Survey
+	if facts.System.HostName == "" || facts.Features[nodespec.FeatureContainers] != host.FeatureDisabled {
+		t.Errorf("its facts are %+v", facts)
+	}
+	if len(found.Services) == 0 || len(found.Events) != 1 || found.Events[0].Log != "Application" || found.Events[0].Message != "containerd does not start" {
+		t.Errorf("it has found %+v", found)
+	}
+	if diff := cmp.Diff(before, r.Snapshot()); diff != "" {
+		t.Errorf("the host is another (-before +after):\n%s", diff)
+	}
+}
+
+func TestASurveyGoesOnWhereWindowsTellsNothing(t *testing.T) {
+	t.Parallel()
+	r := joined(t)
+	defer r.OnOperation(func(o fake.Operation) error {
+		if o.Interface == "EventLog" || o.Interface == "Features" {
+			return errors.New("it does not answer")
+		}
+		return nil
+	})()
+	line, _ := r.run("survey")
+	if line.Type != verb.TypeResult {
+		t.Fatalf("%+v", line)
+	}
+	found := line.Result.Survey
+	for _, part := range []string{"events", "facts"} {
+		if !strings.Contains(found.Unknown[part], "it does not answer") {
+			t.Errorf("of %s it says %q", part, found.Unknown[part])
+		}
+	}
+	if len(found.Services) == 0 || len(found.Networks) == 0 || line.Result.Facts.System.HostName == "" {
+		t.Errorf("it has found %+v", line.Result)
 	}
 }

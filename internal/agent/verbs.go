@@ -7,6 +7,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agent/checks"
 	"github.com/windows-machine-config/wmco/internal/agent/converge"
 	"github.com/windows-machine-config/wmco/internal/agent/outbound"
+	"github.com/windows-machine-config/wmco/internal/agent/survey"
+	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
@@ -22,6 +26,8 @@ func (r *rooms) run(ctx context.Context, in input) error {
 		return r.facts(ctx, in)
 	case verb.Look:
 		return r.look(ctx, in)
+	case verb.Survey:
+		return r.survey(ctx, info)
 	case verb.Plan:
 		return r.host().Plan(ctx, in.spec)
 	}
@@ -84,5 +90,21 @@ func (r *rooms) look(ctx context.Context, in input) error {
 	}
 	found.APIServer, found.Closed = <-attempt, r.folder.IsClosed(ctx)
 	r.Answer.Result(verb.Result{Facts: &found})
+	return nil
+}
+
+// survey answers how the host is and what has happened on it. The ledger is left out: it has files and variables as they
+// were before us.
+func (r *rooms) survey(ctx context.Context, info host.SystemInfo) error {
+	result := survey.Surveyor{Host: r.Host, Clock: r.Clock}.Of(ctx)
+	limited, cancel := context.WithTimeout(ctx, timing.LimitSurvey)
+	defer cancel()
+	found, err := r.source.Look(limited)
+	if err != nil {
+		result.Unknown["facts"] = err.Error()
+		found = plan.Facts{Time: r.Clock.Now().UTC(), System: info}
+	}
+	found.Ledger = plan.Ledger{}
+	r.Answer.Result(verb.Result{Facts: &found, Survey: &result})
 	return nil
 }

@@ -190,8 +190,11 @@ type Layers interface {
 	Destroy(ctx context.Context, folder string) error
 }
 
-// EventLog is Windows' event log Application, where administrators look for events.
+// EventLog is Windows' event log. What is written goes to the log Application, where administrators look for events.
 type EventLog interface {
+	// Read goes through the events of a log ("Application", "System"), the newest first, as long as each wants more.
+	// ErrNotExist when there is no log of that name.
+	Read(ctx context.Context, log string, each func(LoggedEvent) (more bool)) error
 	// Report writes an event. Its source need not be known: without it the viewer shows the message below a remark of its
 	// own.
 	Report(ctx context.Context, event Event) error

@@ -196,3 +196,9 @@ type Event struct {
 	ID      uint32     `json:"id"` // 1 to 1000, which is what the message file of Windows' eventcreate.exe covers
 	Message string     `json:"message"`
 }
+
+// LoggedEvent is an event as it is in a log.
+type LoggedEvent struct {
+	Time time.Time `json:"time"`
+	Event
+}

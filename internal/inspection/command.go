@@ -29,7 +29,7 @@ func (s ExitStatus) ExitStatus() int { return int(s) }
 // errLeft is the cause that ends a command whose caller is gone.
 var errLeft = errors.New("the caller of the command is gone")
 
-// options are the flags that both commands have.
+// options are the flags that the commands have in common.
 type options struct {
 	output   string
 	attached bool
@@ -37,6 +37,10 @@ type options struct {
 
 func (o *options) addFlags(command *cobra.Command) {
 	command.Flags().StringVarP(&o.output, "output", "o", "text", "text or json")
+	o.addAttached(command)
+}
+
+func (o *options) addAttached(command *cobra.Command) {
 	command.Flags().BoolVar(&o.attached, "attached", false, "end when standard input ends: who has started this is gone then")
 }
 
@@ -76,11 +80,11 @@ func (o *options) write(out io.Writer, document any, words string) error {
 // Commands returns the commands. configure returns the operator's configuration; what is not about hosts in it is not
 // used.
 func Commands(configure func() (operator.Config, error)) []*cobra.Command {
-	return []*cobra.Command{planCommand(configure), diagnoseCommand(configure)}
+	return []*cobra.Command{planCommand(configure), diagnoseCommand(configure), logsCommand(configure), surveyCommand(configure)}
 }
 
 func planCommand(configure func() (operator.Config, error)) *cobra.Command {
-	o, all := &options{}, false
+	o, all, image := &options{}, false, ""
 	command := &cobra.Command{
 		Use: "plan [NAME...]", Short: "Say what the operator would change on hosts now; nothing is changed",
 		RunE: func(command *cobra.Command, names []string) error {
@@ -90,19 +94,30 @@ func planCommand(configure func() (operator.Config, error)) *cobra.Command {
 			if all == (len(names) > 0) {
 				return errors.New("give names of hosts, or --all")
 			}
+			var manifest json.RawMessage
+			if image != "" {
+				if err := input(command, &manifest); err != nil {
+					return err
+				}
+			}
 			ctx, cancel := o.watched(command)
 			defer cancel()
 			i, err := inspectorOf(configure)
 			if err != nil {
 				return err
 			}
-			return i.plan(ctx, names, func(f []Forecast) error {
+			wanted, err := i.wanted(image, manifest)
+			if err != nil {
+				return err
+			}
+			return i.plan(ctx, names, wanted, func(f []Forecast) error {
 				return o.write(command.OutOrStdout(), f, inWords(f))
 			})
 		},
 	}
 	o.addFlags(command)
 	command.Flags().BoolVar(&all, "all", false, "all hosts")
+	command.Flags().StringVar(&image, "image", "", "the image of another version of the operator; the standard input has the manifest of its payload")
 	return command
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/cluster"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/desired"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/link"
@@ -104,8 +105,21 @@ func (i *inspector) chosen(ctx context.Context, names []string) ([]fleet.Instanc
 	return chosen, nil
 }
 
+// wanted is what forecasts are for: what this operator has, or the payload with a manifest, which another image has.
+func (i *inspector) wanted(image string, manifest []byte) (forecast.Wanted, error) {
+	own := forecast.Wanted{Payload: i.payload, Version: i.Version}
+	if image == "" {
+		return own, nil
+	}
+	m, err := payload.ParseManifest(manifest)
+	if err != nil {
+		return own, fmt.Errorf("this operator, version %s, cannot make a forecast for image %s: %w", i.Version, image, err)
+	}
+	return forecast.Wanted{Payload: payload.Described(m), Version: m.Version, Image: image}, nil
+}
+
 // plan makes the forecasts of the named hosts, or of all, and writes them.
-func (i *inspector) plan(ctx context.Context, names []string, write func([]Forecast) error) error {
+func (i *inspector) plan(ctx context.Context, names []string, wanted forecast.Wanted, write func([]Forecast) error) error {
 	chosen, err := i.chosen(ctx, names)
 	if err != nil {
 		return err
@@ -119,8 +133,8 @@ func (i *inspector) plan(ctx context.Context, names []string, write func([]Forec
 		return err
 	}
 	forecaster := forecast.Forecaster{
-		Reader: i.reader, Clientset: i.clientset, Visitor: i.visitor, Payload: i.payload, Namespace: i.Namespace,
-		Specs: desired.Specs{Payload: i.payload, Nodes: nodes.Nodes{Live: i.reader}, Version: i.Version, Log: i.Log, PauseImage: i.PauseImage, Debug: i.Debug},
+		Reader: i.reader, Clientset: i.clientset, Visitor: i.visitor, Wanted: wanted, Own: i.Version, Namespace: i.Namespace,
+		Specs: desired.Specs{Payload: wanted.Payload, Nodes: nodes.Nodes{Live: i.reader}, Version: wanted.Version, Log: i.Log, PauseImage: i.PauseImage, Debug: i.Debug},
 	}
 	forecasts, errs := make([]Forecast, len(chosen)), make([]error, len(chosen))
 	var group sync.WaitGroup
@@ -200,20 +214,25 @@ func (i *inspector) find(ctx context.Context, name string, key sshkey.Key, subje
 		return err
 	}
 	instance := &chosen[0].WindowsInstance
-	s := scope.New(instance, &scope.Session{})
-	s.Key = key
-	if subject.Cluster != nil {
-		s.Cluster = *subject.Cluster
-	}
 	subject.Ours = instance.Status.Host != nil
 	subject.Node = instance.Status.NodeRef != nil && instance.Status.NodeRef.UID != ""
+	subject.Target, err = i.target(ctx, instance, key, subject.Cluster)
+	return err
+}
+
+// target is how the host of an instance is reached; facts are nil when the cluster's settings are not known.
+func (i *inspector) target(ctx context.Context, instance *v1alpha1.WindowsInstance, key sshkey.Key, facts *nodespec.Cluster) (remote.Target, error) {
+	s := scope.New(instance, &scope.Session{})
+	s.Key = key
+	if facts != nil {
+		s.Cluster = *facts
+	}
 	way := link.Link{Machines: machines.Machines{Live: i.reader}, Client: i.reader, Namespace: i.Namespace}
 	target, o := way.Target(ctx, s)
 	if o != nil {
-		return fmt.Errorf("%s %s", o.Message, o.Next)
+		return target, fmt.Errorf("%s %s", o.Message, o.Next)
 	}
-	subject.Target = target
-	return nil
+	return target, nil
 }
 
 // noHostAt keeps a connection from going to the cluster itself. Without the cluster's facts the general rules hold.

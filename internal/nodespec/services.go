@@ -32,6 +32,12 @@ func services(in Inputs, p *programs) []Service {
 	return append(list, agent(in))
 }
 
+// ServiceNames are the services that a node can have, whatever the platform, in the order in which they start.
+func ServiceNames() []string {
+	return []string{ServiceContainerd, ServiceKubelet, ServiceHybridOverlay, ServiceKubeProxy, ServiceExporter,
+		ServiceCSIProxy, ServiceCloudNodeManager, ServiceAgent}
+}
+
 func service(name string, commandLine []string, dependencies ...string) Service {
 	return Service{ServiceConfig: host.ServiceConfig{
 		Name: name, DisplayName: name, Description: DescriptionPrefix + " " + name,

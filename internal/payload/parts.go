@@ -24,7 +24,7 @@ func (p *Payload) Directory() string { return p.directory }
 
 // Parts returns the files that the payload consists of, for those who copy it. Others in the folder are not in use.
 func (p *Payload) Parts() (Parts, error) {
-	parts := Parts{Manifest: manifestName, Components: map[string][]string{}}
+	parts := Parts{Manifest: ManifestName, Components: map[string][]string{}}
 	seen := map[string]bool{}
 	for _, c := range p.manifest.Components {
 		if p.missing[c.Name] != nil {

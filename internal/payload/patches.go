@@ -15,11 +15,11 @@ func (p *Payload) Patches(to string) []Patch { return slices.Clone(p.patches[to]
 // file is a patch as a file of the store, where it lies like the others.
 func (p Patch) file() File { return File{Path: "patch to " + p.To, Size: p.Size, SHA256: p.SHA256} }
 
-// storedPatches leaves out what is not there whole: without a patch, the file itself is sent.
-func (p *Payload) storedPatches() map[string][]Patch {
+// patchesIf sorts the patches of the manifest for which a condition holds by the file that they make, the smallest first.
+func (m Manifest) patchesIf(holds func(Patch) bool) map[string][]Patch {
 	patches := map[string][]Patch{}
-	for _, patch := range p.manifest.Patches {
-		if p.checkFile(patch.file()) == nil {
+	for _, patch := range m.Patches {
+		if holds(patch) {
 			patches[patch.To] = append(patches[patch.To], patch)
 		}
 	}

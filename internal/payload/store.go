@@ -13,9 +13,15 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
+// ManifestName is the name of the manifest in a payload's folder, and ManifestLayer what the history of the operator's
+// image says of the layer that has it.
 const (
-	manifestName = "manifest.json"
-	storeName    = "store"
+	ManifestName  = "manifest.json"
+	ManifestLayer = "the agent, and the payload's manifest"
+)
+
+const (
+	storeName = "store"
 	// zstdSuffix marks a file or patch of the store that lies there as it goes to hosts: compressed. Only the agent, which
 	// goes as it is, lies as it is, and what is too small to be compressed.
 	zstdSuffix = ".zst"
@@ -46,7 +52,7 @@ type Payload struct {
 // Load reads the manifest in a folder and checks that all files of all required components are in the store with the
 // right size. Content is checked against its digest whenever it is read.
 func Load(directory string) (*Payload, error) {
-	data, err := os.ReadFile(filepath.Join(directory, manifestName)) //nolint:gosec // G304: the folder is the operator's own setting
+	data, err := os.ReadFile(filepath.Join(directory, ManifestName)) //nolint:gosec // G304: the folder is the operator's own setting
 	if err != nil {
 		return nil, fmt.Errorf("load the payload: %w; use a folder that the payload build has written", err)
 	}
@@ -74,7 +80,8 @@ func Load(directory string) (*Payload, error) {
 	if len(faults) > 0 {
 		return nil, fmt.Errorf("load the payload from %s: %w", directory, errors.Join(faults...))
 	}
-	p.patches = p.storedPatches()
+	// Without a patch that is not there whole, the file itself is sent.
+	p.patches = manifest.patchesIf(func(patch Patch) bool { return p.checkFile(patch.file()) == nil })
 	return p, nil
 }
 

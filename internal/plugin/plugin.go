@@ -40,9 +40,10 @@ oc windows once the program kubectl-windows is on the PATH.`,
 	root.SetErr(streams.ErrOut)
 	root.SetIn(streams.In)
 	a.AddFlags(root)
-	root.AddCommand(status.New(a), logs.New(a), gather.New(a), showuserdata.New(a), machinesets.New(a))
+	operator := operatorexec.New(a)
+	root.AddCommand(status.New(a), logs.New(a, operator), gather.New(a, operator), showuserdata.New(a), machinesets.New(a))
 	root.AddCommand(change.New(a)...)
-	root.AddCommand(inspect.New(a, operatorexec.New(a))...)
+	root.AddCommand(inspect.New(a, operator)...)
 	root.AddCommand(&cobra.Command{
 		Use: "version", Short: "Print the version of this program", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -28,7 +28,7 @@ func commandLine(program string, name verb.Name, args []string) (string, error) 
 		return "", fmt.Errorf("%q is not a plain path of a Windows program", program)
 	}
 	switch name {
-	case verb.Facts, verb.Look, verb.Plan, verb.Apply, verb.Verify, verb.Remove, verb.Rollback, verb.Settle, verb.Reboot, verb.Renew:
+	case verb.Facts, verb.Look, verb.Survey, verb.Plan, verb.Apply, verb.Verify, verb.Remove, verb.Rollback, verb.Settle, verb.Reboot, verb.Renew:
 	default:
 		return "", fmt.Errorf("%q is not a verb that is run over SSH", string(name))
 	}

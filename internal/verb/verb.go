@@ -15,8 +15,10 @@ type Name string
 
 // The verbs. Service is the agent's mode as a Windows service and is never run over SSH.
 const (
-	Facts  Name = "facts"  // says what the host is; changes nothing but who may open the agent's own folder
-	Look   Name = "look"   // says what the host is and how its Windows features are; changes nothing at all
+	Facts Name = "facts" // says what the host is; changes nothing but who may open the agent's own folder
+	Look  Name = "look"  // says what the host is and how its Windows features are; changes nothing at all
+	// Survey says how the host is and what has happened on it, for a support case; changes nothing at all.
+	Survey Name = "survey"
 	Plan   Name = "plan"   // says what apply would do; changes nothing
 	Apply  Name = "apply"  // does it
 	Verify Name = "verify" // proves that the node works
@@ -88,7 +90,7 @@ type Step struct {
 
 // Result is the end of a verb that ran.
 type Result struct {
-	Facts *plan.Facts `json:"facts,omitempty"` // of every verb but verify: as they are after it; of look with the features
+	Facts *plan.Facts `json:"facts,omitempty"` // of every verb but verify: as they are after it; of look and survey with the features
 	Plan  *plan.Plan  `json:"plan,omitempty"`  // plan: what would be done; apply, rollback, settle and remove: what is left, with what it needs
 	// Checks are the results of verify.
 	Checks []CheckResult `json:"checks,omitempty"`
@@ -99,6 +101,8 @@ type Result struct {
 	Removed bool `json:"removed,omitempty"`
 	// NotRestored names what a later agent has written into the ledger and this one cannot restore. Of remove.
 	NotRestored []string `json:"notRestored,omitempty"`
+	// Survey is of survey, with Facts.
+	Survey *SurveyResult `json:"survey,omitempty"`
 	// NoFallback says why the former NodeSpec could not be kept although the operator had asked for it; empty when it was.
 	// Of apply.
 	NoFallback string `json:"noFallback,omitempty"`

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +20,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/internal/plugin/access"
+	"github.com/windows-machine-config/wmco/internal/plugin/gather"
 	"github.com/windows-machine-config/wmco/internal/plugin/inspect"
+	"github.com/windows-machine-config/wmco/internal/plugin/logs"
+	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
 	"github.com/windows-machine-config/wmco/lab/rig"
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 	"github.com/windows-machine-config/wmco/lab/winhost"
@@ -29,39 +32,49 @@ import (
 // inPod runs commands of the operator's program as its pod would, with its configuration and its rights.
 type inPod struct{ config operator.Config }
 
-func (p inPod) Run(ctx context.Context, arguments []string, out, errOut io.Writer) (int, error) {
+func (p inPod) Run(ctx context.Context, arguments []string, streams operatorexec.Streams) (int, error) {
 	root := &cobra.Command{Use: "wmco", SilenceErrors: true, SilenceUsage: true}
 	root.AddCommand(inspection.Commands(func() (operator.Config, error) { return p.config, nil })...)
-	root.SetOut(out)
-	root.SetErr(errOut)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.ErrOut)
+	if streams.In != nil {
+		root.SetIn(streams.In)
+	}
 	root.SetArgs(arguments)
 	err := root.ExecuteContext(ctx)
-	if status := inspection.ExitStatus(0); errors.As(err, &status) {
+	status := inspection.ExitStatus(0)
+	switch {
+	case ctx.Err() != nil:
+		return 0, errors.Join(err, context.Cause(ctx))
+	case err == nil:
+		return 0, nil
+	case errors.As(err, &status):
 		return status.ExitStatus(), nil
 	}
-	return 0, err
+	fmt.Fprintln(streams.ErrOut, "wmco:", err)
+	return 1, nil
 }
 
-// asks runs kubectl windows plan or diagnose, and returns what it prints and its exit status.
+// asks runs a command of kubectl windows with an operator in a pod, and returns what it prints and its exit status.
 func (l lab) asks(pod inPod, arguments ...string) (string, int) {
 	l.Helper()
 	var out bytes.Buffer
 	a := access.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}, clock.RealClock{})
 	a.Flags.KubeConfig = ptr.To(l.Cluster().Kubeconfig)
 	root := &cobra.Command{Use: "windows", SilenceErrors: true, SilenceUsage: true}
-	root.AddCommand(inspect.New(a, pod)...)
+	root.AddCommand(append(inspect.New(a, pod), logs.New(a, pod), gather.New(a, pod))...)
 	root.SetArgs(arguments)
 	ctx, cancel := context.WithTimeout(l.Context(), rigtest.Patience)
 	defer cancel()
 	err := root.ExecuteContext(ctx)
-	status := inspect.ExitStatus(0)
+	status := operatorexec.ExitStatus(0)
 	if err != nil && !errors.As(err, &status) {
 		l.Fatalf("kubectl windows %s: %v\n%s", strings.Join(arguments, " "), err, out.String())
 	}
 	return out.String(), int(status)
 }
 
-// says runs kubectl windows plan or diagnose, which must end with the status and print these words.
+// says runs a command of kubectl windows with an operator in a pod, which must end with the status and print these words.
 func (l lab) says(pod inPod, status int, words []string, arguments ...string) {
 	l.Helper()
 	out, got := l.asks(pod, arguments...)
@@ -107,6 +120,15 @@ func TestStoryAnAdministratorAsksBeforehand(t *testing.T) {
 			l.says(pod, 0, []string{first.Name + " (" + first.Spec.Address, "no change"}, "plan", name)
 		}
 		l.nothingLeft("instance-1")
+	})
+	t.Run("the operator reads the logs that no kubelet serves", func(t *testing.T) {
+		lab{t, l.Rig}.logsOverSSH(pod, first.Name)
+	})
+	t.Run("a plan that is interrupted leaves nothing on the host", func(t *testing.T) {
+		lab{t, l.Rig}.planInterrupted(pod, first.Name)
+	})
+	t.Run("the plan for another image says what its programs change, and what is not known", func(t *testing.T) {
+		lab{t, l.Rig}.planForImage(pod, first.Name)
 	})
 	t.Run("the plan says what a new setting changes and which pods it moves, and nothing happens", func(t *testing.T) {
 		lab{t, l.Rig}.planned(pod, first)

@@ -91,9 +91,6 @@ func underTest(r *rig, h host.Host, p *Process) hosttest.Machine {
 		GiveToUser:    func(_ context.Context, path string) error { return r.Drive().GiveTo("joe", path) },
 		Platform:      "AWS",
 		StopAntivirus: func(ctx context.Context) error { return h.Services.Stop(ctx, host.DefenderService) },
-		Events: func(_ context.Context, source string) ([]host.Event, error) {
-			return slices.DeleteFunc(r.Events(), func(e host.Event) bool { return e.Source != source }), nil
-		},
 	}
 }
 

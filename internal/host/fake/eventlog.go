@@ -26,7 +26,7 @@ func (l eventLog) Report(ctx context.Context, event host.Event) error {
 		if event.Source == "" || event.ID < 1 || event.ID > maxEventID {
 			return fmt.Errorf("report event %d of %q: %w", event.ID, event.Source, errParameter)
 		}
-		m.events = append(m.events, event)
+		m.events = append(m.events, host.LoggedEvent{Time: m.clock.Now(), Event: event})
 		l.p.record(KindEvent, fmt.Sprintf("%s %s %d: %s", event.Source, event.Level, event.ID, event.Message), 0)
 		return nil
 	})
@@ -67,7 +67,34 @@ func (l eventLog) RemoveSource(ctx context.Context, source string) error {
 func (m *Machine) Events() []host.Event {
 	m.lock()
 	defer m.unlock()
-	return slices.Clone(m.events)
+	events := make([]host.Event, len(m.events))
+	for i, logged := range m.events {
+		events[i] = logged.Event
+	}
+	return events
+}
+
+// Read knows the log Application, which processes write to, and an empty log System.
+func (l eventLog) Read(ctx context.Context, log string, each func(host.LoggedEvent) bool) error {
+	var events []host.LoggedEvent
+	if err := l.p.do(ctx, "EventLog", "Read", log, func(m *Machine) error {
+		switch log {
+		case "Application":
+			events = slices.Clone(m.events)
+		case "System":
+		default:
+			return fmt.Errorf("read the event log %q: %w", log, host.ErrNotExist)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, event := range slices.Backward(events) {
+		if !each(event) {
+			break
+		}
+	}
+	return nil
 }
 
 // newEventSources returns the event sources of a fresh server that stand for all others, by key.

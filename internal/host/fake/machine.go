@@ -49,7 +49,7 @@ type Machine struct {
 	cutOff            bool // it has lost its address
 	networks          []host.HNSNetwork
 	endpoints         []host.HNSEndpoint
-	events            []host.Event
+	events            []host.LoggedEvent
 	eventSources      map[string]string // names by key
 	defender          defender
 	roots             rootStore

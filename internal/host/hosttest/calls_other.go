@@ -121,6 +121,11 @@ type eventLogCalls struct {
 	*calls
 }
 
+func (w eventLogCalls) Read(ctx context.Context, log string, each func(host.LoggedEvent) bool) error {
+	w.note("EventLog.Read")
+	return w.of.Read(ctx, log, each)
+}
+
 func (w eventLogCalls) Report(ctx context.Context, event host.Event) error {
 	w.note("EventLog.Report")
 	return w.of.Report(ctx, event)

@@ -19,6 +19,17 @@ func (s *suite) known() bool {
 	return known
 }
 
+// logged returns the events of the suite's source that are in a log, the newest first.
+func (s *suite) logged(log string) (events []host.Event) {
+	s.must(s.EventLog.Read(s.ctx, log, func(read host.LoggedEvent) bool {
+		if read.Source == eventSource {
+			events = append(events, read.Event)
+		}
+		return true
+	}))
+	return events
+}
+
 func eventLogBehaviors() []Behavior {
 	event := host.Event{Source: eventSource, Level: host.EventWarning, ID: 7, Message: "The contract suite says:\nGrüße"}
 	return []Behavior{
@@ -52,17 +63,26 @@ func eventLogBehaviors() []Behavior {
 				s.refused("reporting it", s.EventLog.Report(s.ctx, bad))
 			}
 		}},
-		{"EventLog.Report", "a reported event is in the log as it was reported", func(s *suite) {
-			if s.machine.Events == nil {
-				s.notHere("the suite cannot read the event log here")
-			}
+		{"EventLog.Read", "a reported event is in the log as it was reported, behind those that were reported later", func(s *suite) {
 			s.source()
+			later := event
+			later.ID = 8
 			s.must(s.EventLog.Report(s.ctx, event))
-			s.eventually("the event is in the log", func() bool {
-				events, err := s.machine.Events(s.ctx, eventSource)
-				s.must(err)
-				return slices.Contains(events, event)
+			s.must(s.EventLog.Report(s.ctx, later))
+			s.eventually("the events are in the log", func() bool {
+				read := s.logged("Application")
+				at := slices.Index(read, later)
+				return at >= 0 && slices.Contains(read[at:], event)
 			})
+		}},
+		{"EventLog.Read", "no more events are read than are wanted", func(s *suite) {
+			s.source()
+			for range 3 {
+				s.must(s.EventLog.Report(s.ctx, event))
+			}
+			read := 0
+			s.must(s.EventLog.Read(s.ctx, "Application", func(host.LoggedEvent) bool { read++; return read < 2 }))
+			is(s, "events", read, 2)
 		}},
 	}
 }

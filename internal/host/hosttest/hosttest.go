@@ -42,8 +42,6 @@ type Machine struct {
 	// CreateNetwork makes an HNS network, which the product leaves to others. An ErrNotRun says why the machine cannot
 	// have one.
 	CreateNetwork func(ctx context.Context, network host.HNSNetwork) error
-	// Events reads the source's entries of the event log Application, the oldest first.
-	Events func(ctx context.Context, source string) ([]host.Event, error)
 	// StopAntivirus ends Microsoft Defender Antivirus for one behavior. Nil where that cannot be done, as on a real
 	// Windows.
 	StopAntivirus func(ctx context.Context) error

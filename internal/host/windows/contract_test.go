@@ -84,7 +84,6 @@ func openContract(t *testing.T) hosttest.Machine {
 		CreateNetwork: func(ctx context.Context, network host.HNSNetwork) error {
 			return createNetwork(ctx, h, network)
 		},
-		Events: readEvents,
 		OpenLog: func(path string) (io.WriteCloser, error) {
 			return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 		},

@@ -73,12 +73,21 @@ type Pod struct {
 // Changes reports whether anything would be changed.
 func (f Forecast) Changes() bool { return len(f.Steps) > 0 || f.Removed || f.Replaced }
 
+// Wanted is what hosts would have.
+type Wanted struct {
+	Payload *payload.Payload
+	Version string
+	// Image is the image of the operator that has the payload; empty for this operator's own.
+	Image string
+}
+
 // Forecaster makes forecasts. What it works with is the operator's own.
 type Forecaster struct {
 	Reader    client.Client
 	Clientset kubernetes.Interface
 	Visitor   visit.Visitor
-	Payload   *payload.Payload
+	Wanted    Wanted
+	Own       string // this operator's version
 	Specs     desired.Specs
 	Namespace string
 }
@@ -90,7 +99,7 @@ func (f Forecaster) Of(ctx context.Context, instance *v1alpha1.WindowsInstance, 
 	s := scope.New(instance, &scope.Session{})
 	s.Cluster, s.Key = cluster, key
 	made := Forecast{Instance: instance.Name, Address: instance.Spec.Address, Node: s.NodeName(), Steps: []Step{}}
-	made.Notes, made.Removed = notes(s), instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved
+	made.Notes, made.Removed = append(notes(s), f.bounds()...), instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved
 	if instance.Spec.DesiredState != v1alpha1.DesiredStateNode {
 		return made, nil
 	}
@@ -108,6 +117,16 @@ func (f Forecaster) Of(ctx context.Context, instance *v1alpha1.WindowsInstance, 
 		return made, nil
 	}
 	return filled, nil
+}
+
+// bounds say what a forecast for another image can tell, and what not.
+func (f Forecaster) bounds() []string {
+	if f.Wanted.Image == "" {
+		return nil
+	}
+	return []string{fmt.Sprintf("With the programs of version %s, from image %s. This operator, version %s, has made the settings and steps: "+
+		"what the other version does in another way is not known here. Files that are sent one by one count with their size before compression.",
+		f.Wanted.Version, f.Wanted.Image, f.Own)}
 }
 
 // notes are what the instance itself says of what the operator would do.
@@ -219,23 +238,24 @@ func (f Forecaster) ask(ctx context.Context, stay *visit.Visit, spec nodespec.No
 	if result.Facts != nil {
 		present = result.Facts.Payload
 	}
-	sent := delivery.Lacking(spec, present, f.Payload)
-	if stay.Lacked() {
-		agent, err := f.Payload.Agent()
-		if err != nil {
-			return err
-		}
+	sent := delivery.Lacking(spec, present, f.Wanted.Payload)
+	agent, err := f.Wanted.Payload.Agent()
+	if err != nil {
+		return err
+	}
+	there, err := stay.Has(ctx, nodespec.AgentPath(agent.SHA256), agent.Size)
+	if err != nil {
+		return err
+	}
+	if !there {
 		made.FilesToSend, made.BytesToSend = 1, agent.Size // it travels as it is
 	}
 	if len(sent) == 0 {
 		return nil
 	}
-	archive, err := f.Payload.Archive(sent)
-	if err != nil {
-		return err
-	}
-	made.FilesToSend, made.BytesToSend = made.FilesToSend+len(sent), made.BytesToSend+archive.Size
-	return archive.Close()
+	size, err := f.Wanted.Payload.ArchiveSize(sent)
+	made.FilesToSend, made.BytesToSend = made.FilesToSend+len(sent), made.BytesToSend+size
+	return err
 }
 
 // longestFact limits a name that a host tells, in bytes.

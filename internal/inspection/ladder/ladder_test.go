@@ -37,6 +37,7 @@ type trial struct {
 	t       *testing.T
 	climber Climber
 	machine *fake.Machine
+	clock   *clocktesting.FakeClock
 	server  *winhost.Host
 	subject Subject
 	before  fake.Snapshot
@@ -75,6 +76,7 @@ func newTrial(t *testing.T, change ...func(*fake.Options)) *trial {
 	}
 	x := &trial{t: t}
 	clock := clocktesting.NewFakeClock(noon)
+	x.clock = clock
 	options := fake.Options{Name: "WIN-1", Addresses: []string{"10.0.0.1"}, Network: outside{}, System: fake.WindowsServer2022(), ProgramClock: clock, Clock: clock, Programs: program}
 	for _, each := range change {
 		each(&options)
@@ -369,6 +371,44 @@ func TestWhatAnInterruptedVisitMayHaveLeftIsTold(t *testing.T) {
 		!strings.Contains(err.Error(), nodespec.LandingRoot) || !strings.Contains(err.Error(), "may be left on the host") {
 		t.Errorf("the error is %v", err)
 	}
+}
+
+func TestWhatAVisitHasLeftLongAgoIsDeleted(t *testing.T) {
+	x := newTrial(t)
+	plant := func(names ...string) {
+		t.Helper()
+		for _, name := range names {
+			folder := nodespec.LandingRoot + `\` + name
+			if err := errors.Join(x.machine.Drive().MkdirAll(folder), x.machine.Drive().WriteFile(folder+`\wicd.exe`, []byte("wicd"))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	plant("visit-0123abcd", "visit-of-mine", "0123456789ab")
+	x.clock.Step(23 * time.Hour)
+	plant("visit-fedc9876")
+	x.diagnose()
+	if len(x.landed()) != 4 {
+		t.Errorf("what was left within a day is deleted: there is %v", x.landed())
+	}
+	x.clock.Step(2 * time.Hour)
+	x.diagnose()
+	if diff := cmp.Diff([]string{"0123456789ab", "visit-fedc9876", "visit-of-mine"}, x.landed()); diff != "" {
+		t.Errorf("there is (-want +got):\n%s", diff)
+	}
+}
+
+// landed are the names of what lies where the operator puts agents.
+func (x *trial) landed() (names []string) {
+	x.t.Helper()
+	entries, err := x.machine.Drive().ReadDir(nodespec.LandingRoot)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	for _, entry := range entries {
+		names = append(names, entry.Name)
+	}
+	return names
 }
 
 func TestTheKeyOfAHostThatRefusesTheLoginIsShown(t *testing.T) {

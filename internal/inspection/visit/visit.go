@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"time"
 
@@ -85,7 +86,38 @@ func (v *Visit) Settle(ctx context.Context, ours bool) error {
 		return err
 	}
 	v.agent, v.lacked = path, true
+	v.cleanUp(ctx, nodespec.LandingRoot, v.name)
 	return nil
+}
+
+// visitName is how everything is called that visits bring.
+var visitName = regexp.MustCompile(`^visit-[0-9a-f]{8}(\.json)?$`)
+
+// longOver is after how much time a visit is certainly over.
+const longOver = 24 * time.Hour
+
+// cleanUp deletes what earlier visits have left that were cut off: what is called as what visits bring and is a day older,
+// by the host's clock, than what this visit has brought there. What cannot be deleted stays for a later visit.
+func (v *Visit) cleanUp(ctx context.Context, folder, own string) {
+	entries, err := v.List(ctx, folder)
+	if err != nil {
+		return
+	}
+	var now time.Time
+	for _, entry := range entries {
+		if entry.Name() == own {
+			now = entry.ModTime()
+		}
+	}
+	var left []string
+	for _, entry := range entries {
+		if visitName.MatchString(entry.Name()) && now.Sub(entry.ModTime()) > longOver {
+			left = append(left, folder+`\`+entry.Name())
+		}
+	}
+	if len(left) > 0 {
+		_ = v.Remove(ctx, left...)
+	}
 }
 
 // Lacked reports whether the host had no agent of this operator, so that the visit has brought a copy.
@@ -95,6 +127,9 @@ func (v *Visit) Lacked() bool { return v.lacked }
 func (v *Visit) Look(ctx context.Context, arguments ...string) (verb.Result, error) {
 	return v.run(ctx, verb.Look, arguments...)
 }
+
+// Survey asks the agent how the host is and what has happened on it.
+func (v *Visit) Survey(ctx context.Context) (verb.Result, error) { return v.run(ctx, verb.Survey) }
 
 // ErrOpen says that others than administrators may read what is sent to the agent's folder, or that there is none.
 var ErrOpen = errors.New("the agent's folder on the host is not closed to others than administrators")
@@ -113,11 +148,13 @@ func (v *Visit) Plan(ctx context.Context, spec nodespec.NodeSpec) (verb.Result, 
 	if err != nil {
 		return verb.Result{}, err
 	}
-	path := nodespec.InboxRoot + `\` + v.name + ".json"
+	name := v.name + ".json"
+	path := nodespec.InboxRoot + `\` + name
 	v.brought = append(v.brought, path)
 	if err := v.Upload(ctx, path, int64(len(document)), bytes.NewReader(document), nil); err != nil {
 		return verb.Result{}, err
 	}
+	v.cleanUp(ctx, nodespec.InboxRoot, name)
 	return v.run(ctx, verb.Plan, "--spec", path)
 }
 

@@ -16,9 +16,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/windows-machine-config/wmco/internal/plugin/access"
+	"github.com/windows-machine-config/wmco/internal/plugin/casefile"
 	"github.com/windows-machine-config/wmco/internal/plugin/fleet"
 	"github.com/windows-machine-config/wmco/internal/plugin/gather/page"
 	"github.com/windows-machine-config/wmco/internal/plugin/nodelogs"
+	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
 	"github.com/windows-machine-config/wmco/internal/plugin/status"
 )
 
@@ -27,8 +29,10 @@ const atOnce = 8
 
 type command struct {
 	*access.Access
+	operator        operatorexec.Runner
 	file, directory string
 	timeout         time.Duration
+	overSSH         bool
 }
 
 // gatherer collects for one run of the command.
@@ -42,26 +46,32 @@ type gatherer struct {
 }
 
 // New returns the command of kubectl windows.
-func New(a *access.Access) *cobra.Command { return newCommand(a, "") }
+func New(a *access.Access, operator operatorexec.Runner) *cobra.Command {
+	return newCommand(a, operator, "")
+}
 
 // NewInPod returns the command for a pod: it writes into a directory that is copied out of the pod.
-func NewInPod(a *access.Access, directory string) *cobra.Command {
-	inPod := newCommand(a, directory)
+func NewInPod(a *access.Access, operator operatorexec.Runner, directory string) *cobra.Command {
+	inPod := newCommand(a, operator, directory)
 	inPod.Short, inPod.Example = "Collect what a support case needs into "+directory+", for oc adm must-gather", ""
 	return inPod
 }
 
-func newCommand(a *access.Access, directory string) *cobra.Command {
-	c := &command{Access: a}
+func newCommand(a *access.Access, operator operatorexec.Runner, directory string) *cobra.Command {
+	c := &command{Access: a, operator: operator}
 	cobraCommand := &cobra.Command{
 		Use:   "gather [NAME...]",
 		Short: "Collect what a support case needs into one archive",
 		Long: `Collect WindowsInstances with their status as kubectl windows status prints it, Nodes, events, the disruption policy, the
 operator's pods and logs, the logs of the services of each node, and the cluster's version and network. Hosts that never
-became nodes are included. Begin with index.html: it names the hosts that are out of reach and draws the timeline of each
-host, in any browser and without a network. With names, the folders of other hosts are left out. Secrets are not read; of
-other objects the values of environment variables and the arguments of containers are left out. What cannot be read is
-listed in gaps.txt, and ends nothing.`,
+became nodes are included. The operator connects to each host over SSH, and the agent there reports the state of services,
+Windows' event log, networks and firewall rules: a command runs in the operator's pod for that, and nothing on the host is
+changed.
+
+Begin with index.html: it names the hosts that are out of reach and draws the timeline of each host, in any browser and
+without a network. With names, the folders of other hosts are left out. Secrets are not read; of other objects the values of
+environment variables and the arguments of containers are left out. What cannot be read is listed in gaps.txt, and ends
+nothing.`,
 		Example: `  kubectl windows gather
 
   # Of one host
@@ -74,7 +84,8 @@ listed in gaps.txt, and ends nothing.`,
 	flags := cobraCommand.Flags()
 	flags.StringVar(&c.file, "file", "", "the archive to write (default: windows-gather-<time>.tar.gz)")
 	flags.StringVar(&c.directory, "dest-dir", directory, "directory to write files into, instead of an archive")
-	flags.DurationVar(&c.timeout, "host-timeout", 20*time.Second, "how long the logs of one host may take")
+	flags.DurationVar(&c.timeout, "host-timeout", 20*time.Second, "how long one host may take: its kubelet, and then the host itself over SSH")
+	flags.BoolVar(&c.overSSH, "over-ssh", true, "have the operator look at the hosts over SSH")
 	cobraCommand.MarkFlagsMutuallyExclusive("file", "dest-dir")
 	return cobraCommand
 }
@@ -163,7 +174,7 @@ func (c *command) collect(ctx context.Context, g *gatherer, clientset kubernetes
 	}
 	g.write("status.txt", table.Bytes())
 	g.nodes = g.readNodes(ctx)
-	hosts := make([]page.Host, len(chosen))
+	hosts, served := make([]page.Host, len(chosen)), make([]bool, len(chosen))
 	var work errgroup.Group
 	work.SetLimit(atOnce)
 	work.Go(func() error { g.cluster(ctx, c.Namespace()); return nil })
@@ -171,11 +182,20 @@ func (c *command) collect(ctx context.Context, g *gatherer, clientset kubernetes
 	for n, instance := range chosen {
 		work.Go(func() error {
 			fmt.Fprintf(c.ErrOut, "host %d of %d: %s\n", n+1, len(chosen), instance.Name)
-			hosts[n] = g.host(ctx, f, instance)
+			hosts[n], served[n] = g.host(ctx, f, instance)
 			return nil
 		})
 	}
 	_ = work.Wait() // nothing of it fails as a whole
+	if c.overSSH && len(chosen) > 0 {
+		wishes, shown := make([]casefile.Wish, len(chosen)), map[string]*page.Host{}
+		for n, instance := range chosen {
+			wishes[n] = casefile.Wish{Name: instance.Name, Logs: !served[n]}
+			shown[instance.Name] = &hosts[n]
+		}
+		fmt.Fprintf(c.ErrOut, "the operator looks at %d hosts over SSH\n", len(chosen))
+		g.overSSH(ctx, c.operator, wishes, shown)
+	}
 	gaps := g.gaps()
 	if len(gaps) == 0 {
 		gaps = []string{"Everything could be read."}

@@ -11,13 +11,15 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/plugin/fleet"
 	"github.com/windows-machine-config/wmco/internal/plugin/gather/page"
+	"github.com/windows-machine-config/wmco/internal/plugin/logview"
 	"github.com/windows-machine-config/wmco/internal/plugin/nodelogs"
 	"github.com/windows-machine-config/wmco/internal/plugin/status"
 )
 
-// host collects what is known of one host: also of one that never became a node. It returns what the page shows of it.
-func (g *gatherer) host(ctx context.Context, f fleet.Fleet, i fleet.Instance) page.Host {
-	folder := "hosts/" + fileName(i.Name) + "/"
+// host collects what is known of one host: also of one that never became a node. It returns what the page shows of it, and
+// whether its kubelet has served the logs.
+func (g *gatherer) host(ctx context.Context, f fleet.Fleet, i fleet.Instance) (shown page.Host, served bool) {
+	folder := folderOf(i.Name)
 	leaveOut(i.Raw)
 	g.yaml(folder+"windowsinstance.yaml", i.Raw)
 	events, err := fleet.Events(ctx, g.reader, i)
@@ -29,22 +31,24 @@ func (g *gatherer) host(ctx context.Context, f fleet.Fleet, i fleet.Instance) pa
 		g.lacks(folder+"status.txt", err)
 	}
 	g.write(folder+"status.txt", text.Bytes())
-	shown := page.Host{Instance: i, Events: events, Files: []string{folder + "status.txt", folder + "windowsinstance.yaml"}}
+	shown = page.Host{Instance: i, Events: events, Files: []string{folder + "status.txt", folder + "windowsinstance.yaml"}}
 	node := fleet.NodeName(i)
 	if node == "" {
-		return shown
+		return shown, false
 	}
 	g.objects(ctx, folder+"node-events.yaml", kind("", "v1", "Event"), client.InNamespace("default"),
 		client.MatchingFields{"involvedObject.kind": "Node", "involvedObject.name": node})
 	g.objects(ctx, folder+"pods.yaml", kind("", "v1", "Pod"), client.MatchingFields{"spec.nodeName": node})
 	ctx, cancel := context.WithTimeout(ctx, g.timeout)
 	defer cancel()
-	shown.Files = append(shown.Files, g.serviceLogs(ctx, folder, node)...)
-	return shown
+	logs, served := g.serviceLogs(ctx, folder, node)
+	shown.Files = append(shown.Files, logs...)
+	return shown, served
 }
 
-// serviceLogs collects the end of each service's log, and returns the files. A kubelet that does not answer is asked once.
-func (g *gatherer) serviceLogs(ctx context.Context, folder, node string) []string {
+// serviceLogs collects the end of each service's log, and returns the files, and whether the kubelet serves logs. One that
+// does not answer is asked once.
+func (g *gatherer) serviceLogs(ctx context.Context, folder, node string) (written []string, served bool) {
 	files, err := g.logs(node)
 	var services []string
 	if err == nil {
@@ -52,24 +56,24 @@ func (g *gatherer) serviceLogs(ctx context.Context, folder, node string) []strin
 	}
 	if err != nil {
 		g.lacks(folder+"logs", fmt.Errorf("the kubelet of node %s: %w", node, err))
+		return nil, false
 	}
-	var written []string
 	for _, service := range services {
 		file := folder + "logs/" + fileName(service) + ".log"
 		if g.serviceLog(ctx, files, file, service) {
 			written = append(written, file)
 		}
 	}
-	return written
+	return written, true
 }
 
 // serviceLog reports whether there is a log.
 func (g *gatherer) serviceLog(ctx context.Context, files nodelogs.Files, file, service string) bool {
 	path, err := files.Current(ctx, service)
-	if errors.Is(err, nodelogs.ErrNotThere) {
+	if errors.Is(err, logview.ErrNotThere) {
 		return false
 	}
-	var part nodelogs.Part
+	var part logview.Part
 	if err == nil {
 		part, err = files.Last(ctx, path, mostOfALog)
 	}

@@ -2,9 +2,11 @@
 package inspect
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,45 +14,48 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plugin/access"
 	"github.com/windows-machine-config/wmco/internal/plugin/fleet"
 	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
+	"github.com/windows-machine-config/wmco/internal/plugin/operatorimage"
 )
 
-// ExitStatus ends the program with the status of a command in the operator's pod, which has printed why.
-type ExitStatus int
-
 // found is the status of a plan with changes, and of a diagnosis with a failure.
-const found ExitStatus = 2
-
-func (s ExitStatus) Error() string {
-	return fmt.Sprintf("the operator's command has ended with status %d", int(s))
-}
+const found operatorexec.ExitStatus = 2
 
 // asker asks the operator.
 type asker struct {
 	*access.Access
 	operator operatorexec.Runner
-	output   string
-	timeout  time.Duration
+	// manifestOf reads the manifest of the payload of an image.
+	manifestOf func(ctx context.Context, image string) ([]byte, error)
+	output     string
+	timeout    time.Duration
 }
 
 // New returns the commands.
 func New(a *access.Access, operator operatorexec.Runner) []*cobra.Command {
-	return []*cobra.Command{planCommand(&asker{Access: a, operator: operator}),
+	return []*cobra.Command{planCommand(&asker{Access: a, operator: operator, manifestOf: operatorimage.Manifest}),
 		diagnoseCommand(&asker{Access: a, operator: operator})}
 }
 
 func planCommand(q *asker) *cobra.Command {
-	all := false
+	all, image := false, ""
 	c := &cobra.Command{
 		Use: "plan NAME... | --all", Short: "Show what the operator would change on hosts now",
 		Long: `Ask the operator what it would change on hosts now: the steps with their reasons, what is sent, whether pods feel a step, and
 then which pods are evicted and which PodDisruptionBudget holds them. Nothing is changed. The operator compares the host over
 a connection of its own, beside its other work. A command runs in the operator's pod for that.
 
+With --image, the forecast is for the programs of another image of the operator. Your computer reads the list of these programs
+from the registry, with the login of podman or docker. The steps are those that this operator would do for them: what the other
+version itself does in another way, such as another setting of a service, is not in the forecast.
+
 The exit status is 0 if nothing would be changed, 2 if something would, and 1 if that is not known of a host.`,
 		Example: `  kubectl windows plan win-worker-1
 
   # Of all hosts, for a program
-  kubectl windows plan --all -o json`,
+  kubectl windows plan --all -o json
+
+  # What an upgrade would change
+  kubectl windows plan --all --image=registry.example.com/windows/operator:v12.1.0`,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			switch {
 			case all && len(names) > 0:
@@ -60,11 +65,20 @@ The exit status is 0 if nothing would be changed, 2 if something would, and 1 if
 			case len(names) == 0:
 				return errors.New("give the names of hosts, or --all")
 			}
-			return q.ask(cmd.Context(), append([]string{"plan"}, names...))
+			command := append([]string{"plan"}, names...)
+			if image == "" {
+				return q.ask(cmd.Context(), command, nil)
+			}
+			manifest, err := q.manifestOf(cmd.Context(), image)
+			if err != nil {
+				return err
+			}
+			return q.ask(cmd.Context(), append(command, "--image="+image), bytes.NewReader(manifest))
 		},
 		ValidArgsFunction: q.complete,
 	}
 	c.Flags().BoolVar(&all, "all", false, "all hosts")
+	c.Flags().StringVar(&image, "image", "", "the image of another version of the operator, whose programs the hosts would get")
 	q.addFlags(c)
 	return c
 }
@@ -91,7 +105,7 @@ was brought there is left. What was not reached only because the cluster's setti
 			if user != "" {
 				command = append(command, "--username="+user)
 			}
-			return q.ask(cmd.Context(), command)
+			return q.ask(cmd.Context(), command, nil)
 		},
 		ValidArgsFunction: q.complete,
 	}
@@ -110,7 +124,7 @@ func (q *asker) complete(cmd *cobra.Command, _ []string, _ string) ([]string, co
 }
 
 // ask has the operator run a command, and ends as that does.
-func (q *asker) ask(ctx context.Context, command []string) error {
+func (q *asker) ask(ctx context.Context, command []string, in io.Reader) error {
 	if q.output != "text" && q.output != "json" {
 		return fmt.Errorf("--output is %q: it can be text or json", q.output)
 	}
@@ -127,12 +141,12 @@ func (q *asker) ask(ctx context.Context, command []string) error {
 		case <-ctx.Done():
 		}
 	}()
-	status, err := q.operator.Run(ctx, append(command, "--output="+q.output), q.Out, q.ErrOut)
+	status, err := q.operator.Run(ctx, append(command, "--output="+q.output), operatorexec.Streams{In: in, Out: q.Out, ErrOut: q.ErrOut})
 	switch {
 	case err != nil || status == 0:
 		return err
 	case status == operatorexec.Found:
 		return found
 	}
-	return ExitStatus(status)
+	return operatorexec.ExitStatus(status)
 }

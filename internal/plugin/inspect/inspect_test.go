@@ -23,9 +23,9 @@ type operator struct {
 	answer func(ctx context.Context, out io.Writer) (int, error)
 }
 
-func (o *operator) Run(ctx context.Context, arguments []string, out, _ io.Writer) (int, error) {
+func (o *operator) Run(ctx context.Context, arguments []string, streams operatorexec.Streams) (int, error) {
 	o.asked = arguments
-	return o.answer(ctx, out)
+	return o.answer(ctx, streams.Out)
 }
 
 // kubectl runs a command line, and returns what it prints.
@@ -89,7 +89,7 @@ func TestACommandLineThatMeansNothingAsksNobody(t *testing.T) {
 func TestTheExitStatusIsTheOperators(t *testing.T) {
 	for status, want := range map[int]int{0: 0, 1: 1, operatorexec.Found: 2} {
 		_, err := answers("", status).kubectl(t, newClock(), "plan win-1")
-		got := ExitStatus(0)
+		got := operatorexec.ExitStatus(0)
 		if errors.As(err, &got); int(got) != want || (err == nil) != (want == 0) {
 			t.Errorf("status %d: %v", status, err)
 		}
@@ -107,4 +107,46 @@ func TestAnOperatorThatHangsIsNotWaitedForLongerThanSaid(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "the operator has not answered within 1m0s") {
 		t.Errorf("the error is %v", err)
 	}
+}
+
+func TestThePlanForAnImageBringsItsManifest(t *testing.T) {
+	streams, _, _, _ := genericiooptions.NewTestIOStreams()
+	var brought string
+	o := &operator{answer: func(context.Context, io.Writer) (int, error) { return 0, nil }}
+	q := &asker{Access: access.New(streams, newClock()), operator: readsInput{o, &brought},
+		manifestOf: func(_ context.Context, image string) ([]byte, error) {
+			if image != "registry.example.com/operator:2" {
+				return nil, errors.New("no such image")
+			}
+			return []byte("the manifest"), nil
+		}}
+	plan := func(image string) error {
+		command := planCommand(q)
+		command.SilenceErrors, command.SilenceUsage = true, true
+		command.SetArgs([]string{"win-1", "--image=" + image})
+		return command.ExecuteContext(t.Context())
+	}
+	if err := plan("registry.example.com/operator:2"); err != nil || brought != "the manifest" ||
+		!slices.Equal(o.asked, strings.Fields("plan win-1 --image=registry.example.com/operator:2 --output=text")) {
+		t.Errorf("%v, brought %q, asked %q", err, brought, o.asked)
+	}
+	o.asked = nil
+	if err := plan("nosuch"); err == nil || o.asked != nil {
+		t.Errorf("%v, asked %q", err, o.asked)
+	}
+}
+
+// readsInput is an operator that reads its input.
+type readsInput struct {
+	*operator
+	read *string
+}
+
+func (r readsInput) Run(ctx context.Context, arguments []string, streams operatorexec.Streams) (int, error) {
+	text, err := io.ReadAll(streams.In)
+	if err != nil {
+		return 0, err
+	}
+	*r.read = string(text)
+	return r.operator.Run(ctx, arguments, streams)
 }

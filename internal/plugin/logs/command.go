@@ -1,34 +1,46 @@
-// Package logs is the command that shows the logs of a node's services.
+// Package logs is the command that shows the logs of the services of a host.
 package logs
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/windows-machine-config/wmco/internal/plugin/access"
 	"github.com/windows-machine-config/wmco/internal/plugin/fleet"
+	"github.com/windows-machine-config/wmco/internal/plugin/logview"
 	"github.com/windows-machine-config/wmco/internal/plugin/nodelogs"
+	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
 )
 
 type command struct {
 	*access.Access
-	follow bool
-	tail   int
-	since  time.Duration
+	operator operatorexec.Runner
+	// kubelet has the logs of a node.
+	kubelet func(node string) (logview.Source, error)
+	follow  bool
+	tail    int
+	since   time.Duration
 }
 
-// New returns the command.
-func New(a *access.Access) *cobra.Command {
-	c := &command{Access: a}
+// New returns the command. The operator reads what no kubelet serves.
+func New(a *access.Access, operator operatorexec.Runner) *cobra.Command {
+	c := &command{Access: a, operator: operator}
+	c.kubelet = c.servedBy
+	return c.cobra()
+}
+
+func (c *command) cobra() *cobra.Command {
 	cobraCommand := &cobra.Command{
 		Use:   "logs NAME [SERVICE]",
-		Short: "Show the log of a service of a node; without a service, list those that have a log",
-		Long: `Show the end of the log of a Windows service, as the kubelet of the node serves it from C:\var\log. The agent is the
-service windows-instance-config-daemon. A host whose kubelet does not answer keeps its logs there all the same.`,
+		Short: "Show the log of a service of a host; without a service, list those that have a log",
+		Long: `Show the end of the log of a Windows service, from C:\var\log on the host. The agent is the service
+windows-instance-config-daemon. The kubelet of the node serves the logs. If it does not answer, or if the host never became a
+node, the operator reads them from the host over SSH: a command runs in the operator's pod for that.`,
 		Example: `  # Which services have a log
   kubectl windows logs win-worker-1
 
@@ -54,7 +66,7 @@ service windows-instance-config-daemon. A host whose kubelet does not answer kee
 			if len(given) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return fleet.Completions(cmd.Context(), a.Client, a.Namespace()), cobra.ShellCompDirectiveNoFileComp
+			return fleet.Completions(cmd.Context(), c.Client, c.Namespace()), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
 	cobraCommand.Flags().BoolVarP(&c.follow, "follow", "f", false, "go on with what is written, until interrupted")
@@ -77,23 +89,33 @@ func (c *command) run(ctx context.Context, arguments []string) error {
 	if err != nil {
 		return err
 	}
+	return c.of(ctx, instance, arguments[1:])
+}
+
+// kubeletLimit is how long a kubelet may take to say which services have logs. The API server waits longer for a node that
+// is off.
+const kubeletLimit = 15 * time.Second
+
+// of shows the log of a service of a host, or lists its services.
+func (c *command) of(ctx context.Context, instance fleet.Instance, service []string) error {
 	node := fleet.NodeName(instance)
 	if node == "" {
-		return fmt.Errorf("%s is not a node yet, so no kubelet serves its logs. Its status says how far it is: kubectl windows status %s",
-			instance.Name, instance.Name)
+		fmt.Fprintf(c.ErrOut, "%s is not a node yet: the operator reads its logs over SSH.\n", instance.Name)
+		return c.askOperator(ctx, instance, service)
 	}
-	config, err := c.Flags.ToRESTConfig()
+	source, err := c.kubelet(node)
 	if err != nil {
 		return err
 	}
-	f, err := nodelogs.Of(config, node)
-	if err != nil {
-		return err
+	asked, cancel := context.WithTimeout(ctx, kubeletLimit)
+	_, err = source.Services(asked)
+	cancel()
+	if silent(ctx, err) {
+		fmt.Fprintf(c.ErrOut, "The kubelet of node %s does not serve logs (%v): the operator reads them over SSH.\n", node, err)
+		return c.askOperator(ctx, instance, service)
 	}
-	if len(arguments) == 1 {
-		err = c.services(ctx, f)
-	} else {
-		err = c.show(ctx, f, arguments[1])
+	if err == nil {
+		err = c.view(ctx, source, service)
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("logs of node %s: %w", node, err)
@@ -101,28 +123,44 @@ func (c *command) run(ctx context.Context, arguments []string) error {
 	return nil
 }
 
-// services lists those that have a log.
-func (c *command) services(ctx context.Context, f nodelogs.Files) error {
-	services, err := f.Services(ctx)
+func (c *command) servedBy(node string) (logview.Source, error) {
+	config, err := c.Flags.ToRESTConfig()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, service := range services {
-		if _, err := fmt.Fprintln(c.Out, service); err != nil {
-			return err
-		}
-	}
-	return nil
+	return nodelogs.Of(config, node)
 }
 
-// show shows the log of a service.
-func (c *command) show(ctx context.Context, f nodelogs.Files, service string) error {
-	path, err := f.Current(ctx, service)
-	if errors.Is(err, nodelogs.ErrNotThere) {
-		return fmt.Errorf("service %s has no log. These have one: kubectl windows logs <name> (%w)", service, err)
+// silent reports whether an error means that the kubelet does not serve logs: not that the caller is gone, or may not ask
+// it.
+func silent(ctx context.Context, err error) bool {
+	if err == nil || ctx.Err() != nil {
+		return false
 	}
-	if err != nil {
+	var refused *nodelogs.StatusError
+	return !errors.As(err, &refused) || refused.Code != http.StatusForbidden && refused.Code != http.StatusUnauthorized
+}
+
+func (c *command) view(ctx context.Context, source logview.Source, service []string) error {
+	viewer := logview.Viewer{Out: c.Out, ErrOut: c.ErrOut, Clock: c.Clock, Follow: c.follow, Tail: c.tail, Since: c.since}
+	if len(service) == 0 {
+		return viewer.Services(ctx, source)
+	}
+	return viewer.Show(ctx, source, service[0])
+}
+
+// askOperator has the operator read the logs from the host.
+func (c *command) askOperator(ctx context.Context, instance fleet.Instance, service []string) error {
+	arguments := append([]string{"logs", instance.Name}, service...)
+	arguments = append(arguments, fmt.Sprintf("--tail=%d", c.tail), fmt.Sprintf("--since=%s", c.since), fmt.Sprintf("--follow=%t", c.follow))
+	status, err := c.operator.Run(ctx, arguments, operatorexec.Streams{Out: c.Out, ErrOut: c.ErrOut})
+	switch {
+	case ctx.Err() != nil && c.follow:
+		return nil // an interrupted command has succeeded
+	case err != nil:
 		return err
+	case status != 0:
+		return operatorexec.ExitStatus(status)
 	}
-	return c.print(ctx, f, path)
+	return nil
 }

@@ -1,188 +1,121 @@
 package logs
 
 import (
-	"bytes"
 	"context"
-	"fmt"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
-	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/plugin/access"
+	"github.com/windows-machine-config/wmco/internal/plugin/fleet"
+	"github.com/windows-machine-config/wmco/internal/plugin/logview"
 	"github.com/windows-machine-config/wmco/internal/plugin/nodelogs"
+	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
 )
 
-// node has log files, and serves them as a kubelet does.
-type node struct {
-	folder string
-	nodelogs.Files
+// operator answers in place of one.
+type operator struct {
+	asked  []string
+	status int
 }
 
-func newNode(t *testing.T) node {
+func (o *operator) Run(ctx context.Context, arguments []string, streams operatorexec.Streams) (int, error) {
+	o.asked = arguments
+	_, err := streams.Out.Write([]byte("by the operator\n"))
+	if slices.Contains(arguments, "--follow=true") {
+		<-ctx.Done()
+		return 0, context.Cause(ctx)
+	}
+	return o.status, err
+}
+
+// served are logs as a kubelet serves them, which answers with a status if that is not 0.
+func served(t *testing.T, status int) func(string) (logview.Source, error) {
 	t.Helper()
 	folder := t.TempDir()
-	server := httptest.NewServer(http.StripPrefix("/logs/", http.FileServer(http.Dir(folder))))
+	if err := errors.Join(os.Mkdir(filepath.Join(folder, "kubelet"), 0o755),
+		os.WriteFile(filepath.Join(folder, "kubelet", "kubelet.log"), []byte("by the kubelet\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	files := http.FileServer(http.Dir(folder))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if status != 0 {
+			http.Error(w, "no", status)
+			return
+		}
+		files.ServeHTTP(w, r)
+	}))
 	t.Cleanup(server.Close)
-	base, err := url.Parse(server.URL + "/logs/")
+	base, err := url.Parse(server.URL + "/")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return node{folder: folder, Files: nodelogs.Files{Client: server.Client(), Base: base}}
-}
-
-func (n node) write(t *testing.T, path, content string) {
-	t.Helper()
-	path = filepath.Join(n.folder, path)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
+	return func(string) (logview.Source, error) {
+		return nodelogs.Files{Client: server.Client(), Base: base}, nil
 	}
 }
 
-func newCommand(clock clock.WithTicker, tail int) (*command, *output) {
-	out := &output{}
-	return &command{tail: tail, Access: access.New(genericiooptions.IOStreams{Out: out, ErrOut: out}, clock)}, out
-}
-
-// output may be read while it is written.
-type output struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.Buffer.Write(p)
-}
-
-func (o *output) text() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.String()
-}
-
-func lines(from, to int) string {
-	var text strings.Builder
-	for i := from; i <= to; i++ {
-		fmt.Fprintf(&text, "line %d %s\n", i, strings.Repeat("x", i%700)) // also such as are longer than the first guess
-	}
-	return text.String()
-}
-
-func TestTheEndOfALog(t *testing.T) {
-	n := newNode(t)
-	n.write(t, "kubelet/kubelet.log", lines(1, 1500))
-	n.write(t, "kubelet/short.log", "one\ntwo")
-	n.write(t, "kubelet/empty.log", "")
-	for name, test := range map[string]struct {
-		file string
-		tail int
-		want string
+func TestWhoReadsALog(t *testing.T) {
+	node := fleet.Instance{}
+	node.Name = "win-1"
+	node.Status.NodeRef = &v1alpha1.NodeReference{Name: "node-1"}
+	never := fleet.Instance{}
+	never.Name = "win-2"
+	for name, c := range map[string]struct {
+		of          fleet.Instance
+		status      int // of the kubelet
+		out, errOut string
+		asked, fail string
 	}{
-		"so many lines as are asked for": {"kubelet.log", 700, lines(801, 1500)},
-		"one":                            {"kubelet.log", 1, lines(1500, 1500)},
-		"none":                           {"kubelet.log", 0, ""},
-		"all":                            {"kubelet.log", -1, lines(1, 1500)},
-		"more than there are":            {"kubelet.log", 5000, lines(1, 1500)},
-		"a last line that has no end":    {"short.log", 1, "two"},
-		"an empty log":                   {"empty.log", 10, ""},
-		"all of an empty log":            {"empty.log", -1, ""},
+		"the kubelet of a node": {of: node, out: "by the kubelet\n"},
+		"the operator, if the kubelet does not answer": {of: node, status: http.StatusBadGateway, out: "by the operator\n",
+			errOut: "The kubelet of node node-1 does not serve logs (502 Bad Gateway: no): the operator reads them over SSH.\n",
+			asked:  "logs win-1 kubelet --tail=5 --since=0s --follow=false"},
+		"the operator, of a host that is no node": {of: never, out: "by the operator\n",
+			errOut: "win-2 is not a node yet: the operator reads its logs over SSH.\n",
+			asked:  "logs win-2 kubelet --tail=5 --since=0s --follow=false"},
+		"nobody, if a right is missing": {of: node, status: http.StatusForbidden, fail: "logs of node node-1: 403 Forbidden"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, out := newCommand(clock.RealClock{}, test.tail)
-			if err := c.print(t.Context(), n.Files, "kubelet/"+test.file); err != nil {
-				t.Fatal(err)
+			o := &operator{}
+			streams, _, out, errOut := genericiooptions.NewTestIOStreams()
+			command := &command{Access: access.New(streams, clock.RealClock{}), operator: o, kubelet: served(t, c.status), tail: 5}
+			err := command.of(t.Context(), c.of, []string{"kubelet"})
+			if c.fail == "" && err != nil || c.fail != "" && (err == nil || !strings.Contains(err.Error(), c.fail)) {
+				t.Errorf("the error is %v", err)
 			}
-			if out.text() != test.want {
-				t.Errorf("%d bytes, want %d", out.Len(), len(test.want))
+			if out.String() != c.out || errOut.String() != c.errOut || strings.Join(o.asked, " ") != c.asked {
+				t.Errorf("it prints %q and %q, and has asked the operator %q", out.String(), errOut.String(), o.asked)
 			}
 		})
 	}
 }
 
-func TestALogIsFollowedBeyondItsRotation(t *testing.T) {
-	n := newNode(t)
-	n.write(t, "kubelet/kubelet.log", "one\n")
-	on := clocktesting.NewFakeClock(time.Now())
-	c, out := newCommand(on, 10)
-	c.follow = true
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- c.print(ctx, n.Files, "kubelet/kubelet.log") }()
-	reads := func(want string) {
-		t.Helper()
-		for deadline := time.Now().Add(10 * time.Second); out.text() != want; time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("it printed %q, want %q", out.text(), want)
-			}
-			if on.HasWaiters() {
-				on.Step(interval)
-			}
-		}
-	}
-	reads("one\n")
-	n.write(t, "kubelet/kubelet.log", "one\ntwo\n")
-	reads("one\ntwo\n")
-	n.write(t, "kubelet/kubelet.log", "new\n")
-	reads("one\ntwo\nnew\n")
-	cancel()
-	if err := <-ended; err != nil {
+func TestALogThatTheOperatorFollowsEndsWhenItIsInterrupted(t *testing.T) {
+	never := fleet.Instance{}
+	streams, _, _, _ := genericiooptions.NewTestIOStreams()
+	command := &command{Access: access.New(streams, clock.RealClock{}), operator: &operator{}, follow: true}
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	if err := command.of(ctx, never, []string{"kubelet"}); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestServicesWithALogAreListed(t *testing.T) {
-	n := newNode(t)
-	n.write(t, "kubelet/kubelet.log", "")
-	n.write(t, "a b/a b.log", "")
-	n.write(t, "file", "")
-	c, out := newCommand(clock.RealClock{}, 10)
-	if err := c.services(t.Context(), n.Files); err != nil || out.text() != "a b\nkubelet\n" {
-		t.Errorf("%q, %v", out.text(), err)
-	}
-}
-
-func TestWhatIsNotThere(t *testing.T) {
-	n := newNode(t)
-	n.write(t, "odd/other.txt", "")
-	for service, want := range map[string]string{
-		"nosuch": "service nosuch has no log",
-		"odd":    "its folder has only other.txt",
-		"../etc": "service ../etc has no log",
-	} {
-		c, _ := newCommand(clock.RealClock{}, 10)
-		if err := c.show(t.Context(), n.Files, service); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", service, err, want)
-		}
-	}
-}
-
-func TestAnAnswerOfTheAPIServerIsAnError(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusForbidden)
-		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","message":"nodes \"n\" is forbidden","code":403}`)
-	}))
-	defer server.Close()
-	base, err := url.Parse(server.URL + "/")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, _ := newCommand(clock.RealClock{}, 10)
-	err = c.services(t.Context(), nodelogs.Files{Client: server.Client(), Base: base})
-	if err == nil || err.Error() != `403 Forbidden: nodes "n" is forbidden` {
-		t.Errorf("%v", err)
+func TestTheOperatorsFailureIsTheCommands(t *testing.T) {
+	streams, _, _, _ := genericiooptions.NewTestIOStreams()
+	command := &command{Access: access.New(streams, clock.RealClock{}), operator: &operator{status: 1}}
+	if err := command.of(t.Context(), fleet.Instance{}, nil); !errors.Is(err, operatorexec.ExitStatus(1)) {
+		t.Errorf("the error is %v", err)
 	}
 }

@@ -2,22 +2,20 @@
 package nodelogs
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/windows-machine-config/wmco/internal/plugin/logview"
 )
 
 // Files are the files below C:\var\log on a node, as its kubelet serves them: a file server of Go's net/http behind the
@@ -43,49 +41,37 @@ func Of(config *rest.Config, node string) (Files, error) {
 	return Files{Client: client, Base: base}, nil
 }
 
-// ErrNotThere is the error for a file or folder that is not there.
-var ErrNotThere = errors.New("not there")
-
-// Part is the end of a file.
-type Part struct {
-	Body []byte
-	// From and Size are in bytes: where the part begins, and how large the file was.
-	From, Size int64
-	// Modified is when the file was written to last.
-	Modified time.Time
-}
-
 // From reads a file from an offset on. A file that is not longer gives an empty part.
-func (f Files) From(ctx context.Context, path string, offset int64) (Part, error) {
+func (f Files) From(ctx context.Context, path string, offset int64) (logview.Part, error) {
 	return f.read(ctx, path, fmt.Sprintf("bytes=%d-", offset))
 }
 
 // Last reads at most so many bytes at the end of a file.
-func (f Files) Last(ctx context.Context, path string, bytes int64) (Part, error) {
+func (f Files) Last(ctx context.Context, path string, bytes int64) (logview.Part, error) {
 	return f.read(ctx, path, fmt.Sprintf("bytes=-%d", bytes))
 }
 
-func (f Files) read(ctx context.Context, path, bytes string) (Part, error) {
+func (f Files) read(ctx context.Context, path, bytes string) (logview.Part, error) {
 	response, err := f.get(ctx, path, bytes)
 	if err != nil {
-		return Part{}, err
+		return logview.Part{}, err
 	}
 	defer response.Body.Close()
 	modified, _ := http.ParseTime(response.Header.Get("Last-Modified")) // a file server sends it
 	switch response.StatusCode {
 	case http.StatusOK: // a server without ranges, or an empty file
 		body, err := io.ReadAll(response.Body)
-		return Part{Body: body, Size: int64(len(body)), Modified: modified}, err
+		return logview.Part{Body: body, Size: int64(len(body)), Modified: modified}, err
 	case http.StatusPartialContent, http.StatusRequestedRangeNotSatisfiable:
 	default:
-		return Part{}, failure(response)
+		return logview.Part{}, failure(response)
 	}
 	from, size, err := contentRange(response.Header.Get("Content-Range"))
 	if err != nil || response.StatusCode != http.StatusPartialContent {
-		return Part{From: size, Size: size}, err
+		return logview.Part{From: size, Size: size}, err
 	}
 	body, err := io.ReadAll(response.Body)
-	return Part{Body: body, From: from, Size: size, Modified: modified}, err
+	return logview.Part{Body: body, From: from, Size: size, Modified: modified}, err
 }
 
 // ranges is the form of a Content-Range: RFC 9110, section 14.4. Go's file server ends that of an empty file with -1.
@@ -148,6 +134,14 @@ func (f Files) get(ctx context.Context, path, bytes string) (*http.Response, err
 // mostOfAnError is how much of an answer is read that is an error.
 const mostOfAnError = 4096
 
+// StatusError is an answer of the API server, or of the kubelet behind it, that is an error.
+type StatusError struct {
+	Code int // of HTTP
+	text string
+}
+
+func (e *StatusError) Error() string { return e.text }
+
 // failure is the error that an answer stands for.
 func failure(response *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(response.Body, mostOfAnError))
@@ -160,22 +154,22 @@ func failure(response *http.Response) error {
 		message = status.Message
 	}
 	if response.StatusCode == http.StatusNotFound {
-		return fmt.Errorf("%w: %s", ErrNotThere, message)
+		return fmt.Errorf("%w: %s", logview.ErrNotThere, message)
 	}
-	return fmt.Errorf("%s: %s", response.Status, message)
+	return &StatusError{Code: response.StatusCode, text: response.Status + ": " + message}
 }
 
 // Current returns the log that a service writes now: those that were put aside have a time in their names besides. It is
-// an error that is ErrNotThere when the service has none.
+// an error that is logview.ErrNotThere when the service has none.
 func (f Files) Current(ctx context.Context, service string) (path string, err error) {
 	folder := url.PathEscape(service) + "/"
 	names, err := f.List(ctx, folder)
 	if err != nil {
 		return "", err
 	}
-	name := present(names)
+	name := logview.Present(names)
 	if name == "" {
-		return "", fmt.Errorf("%w: its folder has only %s", ErrNotThere, strings.Join(names, ", "))
+		return "", fmt.Errorf("%w: its folder has only %s", logview.ErrNotThere, strings.Join(names, ", "))
 	}
 	return folder + url.PathEscape(name), nil
 }
@@ -193,12 +187,4 @@ func (f Files) Services(ctx context.Context) ([]string, error) {
 		}
 	}
 	return services, nil
-}
-
-func present(names []string) string {
-	logs := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasSuffix(name, ".log") })
-	if len(logs) == 0 {
-		return ""
-	}
-	return slices.MinFunc(logs, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
 }

@@ -33,9 +33,22 @@ const program = "/usr/bin/wmco"
 // itself that whoever started it is gone.
 const attached = "--attached"
 
+// Streams are the streams of a command. What In has is its input, behind which that stays open; it may be nil.
+type Streams struct {
+	In          io.Reader
+	Out, ErrOut io.Writer
+}
+
 // Runner runs a command of the operator's program, and returns its exit status.
 type Runner interface {
-	Run(ctx context.Context, arguments []string, out, errOut io.Writer) (status int, err error)
+	Run(ctx context.Context, arguments []string, streams Streams) (status int, err error)
+}
+
+// ExitStatus ends the program with the status of a command in the operator's pod, which has printed why.
+type ExitStatus int
+
+func (s ExitStatus) Error() string {
+	return fmt.Sprintf("the operator's command has ended with status %d", int(s))
 }
 
 // Pod runs commands in the pod of the operator that leads.
@@ -45,7 +58,7 @@ type Pod struct{ access *access.Access }
 func New(a *access.Access) Pod { return Pod{access: a} }
 
 // Run runs a command. It returns when the command has ended, or with the context, and then the command ends too.
-func (p Pod) Run(ctx context.Context, arguments []string, out, errOut io.Writer) (int, error) {
+func (p Pod) Run(ctx context.Context, arguments []string, streams Streams) (int, error) {
 	config, err := p.access.Config()
 	if err != nil {
 		return 0, err
@@ -63,8 +76,9 @@ func (p Pod) Run(ctx context.Context, arguments []string, out, errOut io.Writer)
 	if err != nil {
 		return 0, err
 	}
-	said := &begin{Writer: errOut}
-	status, err := p.stream(ctx, executor, out, said)
+	said := &begin{Writer: streams.ErrOut}
+	streams.ErrOut = said
+	status, err := p.stream(ctx, executor, streams)
 	if err != nil {
 		return 0, fmt.Errorf("run %s in pod %s of the operator: %w", arguments[0], pod.Name, explained(ctx, clientset, pod, err))
 	}
@@ -112,11 +126,15 @@ func explained(ctx context.Context, clientset kubernetes.Interface, pod *corev1.
 	return access.Explained(apierrors.NewForbidden(corev1.Resource("pods/exec"), pod.Name, err))
 }
 
-// stream runs the command. Its standard input stays open and empty until it has ended, or the context does.
-func (p Pod) stream(ctx context.Context, executor remotecommand.Executor, out, errOut io.Writer) (int, error) {
-	input, hold := io.Pipe()
+// stream runs the command. Its standard input stays open until it has ended, or the context does.
+func (p Pod) stream(ctx context.Context, executor remotecommand.Executor, streams Streams) (int, error) {
+	open, hold := io.Pipe()
 	defer func() { _ = hold.Close() }()
-	err := executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: input, Stdout: out, Stderr: errOut})
+	input := io.Reader(open)
+	if streams.In != nil {
+		input = io.MultiReader(streams.In, open)
+	}
+	err := executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: input, Stdout: streams.Out, Stderr: streams.ErrOut})
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}

@@ -186,7 +186,7 @@ func TestACommandRunsInTheOperatorsPod(t *testing.T) {
 				return Found
 			}
 			var out, errOut bytes.Buffer
-			status, err := c.runner(t).Run(t.Context(), []string{"plan", "win-1"}, &out, &errOut)
+			status, err := c.runner(t).Run(t.Context(), []string{"plan", "win-1"}, Streams{Out: &out, ErrOut: &errOut})
 			if err != nil || status != Found || out.String() != "3 steps\n" || errOut.String() != "slow host\n" {
 				t.Errorf("status %d, %v, output %q and %q", status, err, out.String(), errOut.String())
 			}
@@ -215,7 +215,7 @@ func TestAnInterruptedCommandEndsInThePodToo(t *testing.T) {
 		<-runs
 		interrupt(interrupted)
 	}()
-	if _, err := c.runner(t).Run(ctx, []string{"plan"}, io.Discard, io.Discard); !errors.Is(err, interrupted) {
+	if _, err := c.runner(t).Run(ctx, []string{"plan"}, Streams{Out: io.Discard, ErrOut: io.Discard}); !errors.Is(err, interrupted) {
 		t.Errorf("the error is %v", err)
 	}
 	select {
@@ -266,7 +266,7 @@ func TestWhyACommandCannotRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := oneOperator()
 			c.change(in)
-			_, err := in.runner(t).Run(t.Context(), []string{"plan", "win-1", "--output=text"}, io.Discard, io.Discard)
+			_, err := in.runner(t).Run(t.Context(), []string{"plan", "win-1", "--output=text"}, Streams{Out: io.Discard, ErrOut: io.Discard})
 			for _, words := range c.says {
 				if err == nil || !strings.Contains(err.Error(), words) {
 					t.Errorf("the error is %v, want one with %q", err, words)

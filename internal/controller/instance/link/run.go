@@ -72,6 +72,8 @@ func Complete(name verb.Name, last verb.Line) error {
 	case !ok:
 	case name == verb.Facts, name == verb.Look:
 		ok = r.Facts != nil
+	case name == verb.Survey:
+		ok = r.Facts != nil && r.Survey != nil
 	case name == verb.Plan:
 		ok = r.Plan != nil
 	case name == verb.Apply, name == verb.Rollback, name == verb.Renew:

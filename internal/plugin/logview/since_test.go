@@ -1,13 +1,10 @@
-package logs
+package logview
 
 import (
 	"errors"
 	"strings"
 	"testing"
 	"time"
-
-	"k8s.io/utils/clock"
-	clocktesting "k8s.io/utils/clock/testing"
 )
 
 func TestTheLinesSinceAMoment(t *testing.T) {
@@ -53,31 +50,5 @@ func TestTheYearOfALineIsTheOneBeforeItWasWritten(t *testing.T) {
 		if got, ok := localTime([]byte(line), newYear); !ok || got.Format(time.RFC3339) != want {
 			t.Errorf("%s: %s, want %s", line, got, want)
 		}
-	}
-}
-
-func TestALogIsReadBackToTheMoment(t *testing.T) {
-	n := newNode(t)
-	now := time.Now()
-	var log strings.Builder
-	for age := 5000; age > 0; age-- {
-		log.WriteString("time=" + now.Add(-time.Duration(age)*time.Second).UTC().Format(time.RFC3339) + " msg=" + strings.Repeat("x", 100) + "\n")
-	}
-	n.write(t, "wicd/wicd.log", log.String())
-	for tail, want := range map[int]int{-1: 3600, 10: 10} {
-		c, out := newCommand(clocktesting.NewFakeClock(now), tail)
-		c.since = time.Hour
-		if err := c.print(t.Context(), n.Files, "wicd/wicd.log"); err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Count(out.text(), "\n"); got < want-1 || got > want+1 {
-			t.Errorf("--tail=%d: %d lines, want %d", tail, got, want)
-		}
-	}
-	c, _ := newCommand(clock.RealClock{}, -1)
-	c.since = time.Hour
-	n.write(t, "odd/odd.log", "what\n")
-	if err := c.print(t.Context(), n.Files, "odd/odd.log"); err == nil || !strings.Contains(err.Error(), "odd/odd.log: its lines have no time") {
-		t.Error(err)
 	}
 }

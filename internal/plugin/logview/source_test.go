@@ -1,4 +1,4 @@
-package nodelogs
+package logview
 
 import "testing"
 
@@ -8,7 +8,7 @@ func TestTheLogThatIsWrittenNowIsShown(t *testing.T) {
 		"wicd.log":    {"wicd.log"},
 		"":            {"readme.txt", "old/"},
 	} {
-		if got := present(names); got != want {
+		if got := Present(names); got != want {
 			t.Errorf("of %v it is %q, want %q", names, got, want)
 		}
 	}

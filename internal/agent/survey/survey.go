@@ -1,0 +1,136 @@
+// Package survey says how a host is and what has happened on it, for a support case: also of a host on which nothing
+// works. It changes nothing, leaves out what may be secret, and goes on where Windows does not tell something.
+package survey
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/text"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// How much a survey reports at most: an answer of the agent is limited.
+const (
+	mostServices, mostProcesses = 600, 300
+	mostNetworks, mostEndpoints = 50, 500
+	mostRules                   = 300
+	mostEvents                  = 200 // of each log
+	longestMessage              = 1024
+)
+
+// Surveyor looks at one host.
+type Surveyor struct {
+	Host  host.Host
+	Clock clock.PassiveClock
+}
+
+// Of returns the survey.
+func (s Surveyor) Of(ctx context.Context) verb.SurveyResult {
+	result := verb.SurveyResult{Unknown: map[string]string{}}
+	for _, part := range []struct {
+		name string
+		find func(context.Context, *verb.SurveyResult) error
+	}{
+		{"services", s.services}, {"processes", s.processes}, {"events", s.events}, {"firewall", s.firewall}, {"networks", s.networks},
+	} {
+		limited, cancel := context.WithTimeout(ctx, timing.LimitSurvey)
+		if err := part.find(limited, &result); err != nil {
+			result.Unknown[part.name] = text.Plain(err.Error(), longestMessage)
+		}
+		cancel()
+	}
+	return result
+}
+
+func (s Surveyor) services(ctx context.Context, result *verb.SurveyResult) error {
+	services, err := s.Host.Services.Query(ctx)
+	for _, each := range first(services, mostServices) {
+		state := verb.ServiceState{Name: each.Name, State: each.State, StartType: each.StartType, PID: each.PID, ExitCode: each.ExitCode}
+		if strings.HasPrefix(each.Description, nodespec.DescriptionPrefix) {
+			state.CommandLine = each.CommandLine
+		}
+		result.Services = append(result.Services, state)
+	}
+	return err
+}
+
+func (s Surveyor) processes(ctx context.Context, result *verb.SurveyResult) error {
+	processes, err := s.Host.Processes.List(ctx)
+	for _, each := range processes {
+		if nodespec.Within(each.Path, nodespec.Root) && len(result.Processes) < mostProcesses {
+			result.Processes = append(result.Processes, each)
+		}
+	}
+	return err
+}
+
+func (s Surveyor) firewall(ctx context.Context, result *verb.SurveyResult) error {
+	rules, err := s.Host.Firewall.Rules(ctx)
+	for _, rule := range rules {
+		if rule.LocalPort != 0 && len(result.Firewall) < mostRules {
+			result.Firewall = append(result.Firewall, rule)
+		}
+	}
+	return err
+}
+
+// networks asks the Host Networking Service, which comes with the feature for containers.
+func (s Surveyor) networks(ctx context.Context, result *verb.SurveyResult) error {
+	networks, err := s.Host.Networks.Networks(ctx)
+	if err != nil {
+		return err
+	}
+	endpoints, err := s.Host.Networks.Endpoints(ctx)
+	result.Networks, result.Endpoints = first(networks, mostNetworks), first(endpoints, mostEndpoints)
+	return err
+}
+
+// lookBack is how old an event may be.
+const lookBack = 7 * 24 * time.Hour
+
+func (s Surveyor) events(ctx context.Context, result *verb.SurveyResult) error {
+	since := s.Clock.Now().Add(-lookBack)
+	for _, log := range []string{"Application", "System"} {
+		count := 0
+		if err := s.Host.EventLog.Read(ctx, log, func(event host.LoggedEvent) bool {
+			if event.Time.Before(since) {
+				return false
+			}
+			if concernsNodes(event.Event) {
+				count++
+				event.Message = text.Shortened(event.Message, longestMessage)
+				result.Events = append(result.Events, verb.Event{Log: log, LoggedEvent: event})
+			}
+			return count < mostEvents
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// serviceInstalled is the ID of the service control manager's event about a new service, which has its command line.
+const serviceInstalled = 7045
+
+// concernsNodes reports whether an event is one that explains what happens to a node: of the agent; of services that end;
+// of restarts; of disks, the network and the clock. Others may say anything of what else runs on the host.
+func concernsNodes(event host.Event) bool {
+	switch event.Source {
+	case nodespec.ServiceAgent, "Application Error", "EventLog", "User32", "Microsoft-Windows-Kernel-Power",
+		"Microsoft-Windows-WindowsUpdateClient", "Microsoft-Windows-Time-Service", "Disk", "Ntfs", "Microsoft-Windows-Ntfs",
+		"Tcpip", "Microsoft-Windows-Hyper-V-VmSwitch", "VfpExt", "HNS":
+		return true
+	case "Service Control Manager":
+		return event.ID != serviceInstalled
+	}
+	return false
+}
+
+func first[T any](list []T, most int) []T { return list[:min(len(list), most)] }

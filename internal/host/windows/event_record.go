@@ -1,0 +1,82 @@
+package windows
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf16"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// eventRecord is the fixed part of an EVENTLOGRECORD; the source and the computer's name follow it.
+type eventRecord struct {
+	Length, Reserved, Number, Generated, Written, ID uint32
+	Type, Strings, Category, Flags                   uint16
+	Closing, StringOffset                            uint32
+	SIDLength, SIDOffset, DataLength, DataOffset     uint32
+}
+
+// parseEvents reads the records that one call of ReadEventLog has given. The message of an event are its strings: the text
+// around them is in a file of the event's source.
+func parseEvents(records []byte) ([]host.LoggedEvent, error) {
+	var events []host.LoggedEvent
+	for len(records) > 0 {
+		var record eventRecord
+		if err := binary.Read(bytes.NewReader(records), binary.LittleEndian, &record); err != nil {
+			return nil, fmt.Errorf("a record of the event log is cut off: %w", err)
+		}
+		fixed := binary.Size(record)
+		if int(record.Length) < fixed || int(record.Length) > len(records) || record.StringOffset > record.Length {
+			return nil, fmt.Errorf("a record of the event log says that it has %d bytes", record.Length)
+		}
+		body := records[:record.Length]
+		records = records[record.Length:]
+		source, _ := nextText(body[fixed:])
+		events = append(events, host.LoggedEvent{
+			Time: time.Unix(int64(record.Generated), 0).UTC(),
+			Event: host.Event{Source: source, Level: levelOf(record.Type), ID: record.ID & 0xffff,
+				Message: texts(body[record.StringOffset:], int(record.Strings))},
+		})
+	}
+	return events, nil
+}
+
+// levelOf is the level of a type of event. Those of audits, which these logs do not have, count as information.
+func levelOf(kind uint16) host.EventLevel {
+	switch kind {
+	case eventError:
+		return host.EventError
+	case eventWarning:
+		return host.EventWarning
+	}
+	return host.EventInformation
+}
+
+// texts joins so many strings, each of which ends with a zero.
+func texts(data []byte, count int) string {
+	var list []string
+	for range count {
+		var text string
+		if text, data = nextText(data); text != "" {
+			list = append(list, strings.ReplaceAll(text, "\r\n", "\n"))
+		}
+	}
+	return strings.Join(list, "; ")
+}
+
+// nextText returns the UTF-16 text up to the first zero, and what follows that.
+func nextText(data []byte) (text string, rest []byte) {
+	var units []uint16
+	for len(data) > 1 {
+		unit := binary.LittleEndian.Uint16(data)
+		data = data[2:]
+		if unit == 0 {
+			break
+		}
+		units = append(units, unit)
+	}
+	return string(utf16.Decode(units)), data
+}

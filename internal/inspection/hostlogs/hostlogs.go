@@ -1,0 +1,131 @@
+// Package hostlogs reads the logs of a node's services from the host itself, over SSH: of hosts whose kubelet does not
+// serve them. It needs no agent there, reads nothing but the folders of the services that it knows, and follows no link.
+package hostlogs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plugin/logview"
+	"github.com/windows-machine-config/wmco/internal/remote"
+)
+
+// Host is a connection to a host.
+type Host interface {
+	List(ctx context.Context, folder string) ([]fs.FileInfo, error)
+	Read(ctx context.Context, path string, offset, most int64) (remote.Excerpt, error)
+}
+
+// Files are the logs on a host.
+type Files struct{ Host Host }
+
+const (
+	// chunk is how much is read at once, in bytes.
+	chunk = 1 << 20
+	// mostOfAnEnd is how much of the end of each log a support case has, in bytes: those of several hosts are in memory at once.
+	mostOfAnEnd = 512 << 10
+	// mostOfTheEnd is how much of the end of a log is held in memory, in bytes.
+	mostOfTheEnd = 16 << 20
+)
+
+// Services are the services that have a folder for their logs.
+func (f Files) Services(ctx context.Context) ([]string, error) {
+	entries, err := f.Host.List(ctx, nodespec.LogRoot)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("the operator has made no folder for logs on this host yet (%w)", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var services []string
+	for _, name := range nodespec.ServiceNames() {
+		if slices.ContainsFunc(entries, func(entry fs.FileInfo) bool { return entry.IsDir() && strings.EqualFold(entry.Name(), name) }) {
+			services = append(services, name)
+		}
+	}
+	slices.Sort(services)
+	return services, nil
+}
+
+// Current returns the log that a service writes now.
+func (f Files) Current(ctx context.Context, service string) (path string, err error) {
+	known := nodespec.ServiceNames()
+	if !slices.Contains(known, service) {
+		return "", fmt.Errorf("%w: a node has no such service; its services are %s", logview.ErrNotThere, strings.Join(known, ", "))
+	}
+	folder := nodespec.LogDirectory(service)
+	entries, err := f.Host.List(ctx, folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("%w: the host has no folder %s", logview.ErrNotThere, folder)
+	}
+	if err != nil {
+		return "", err
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	name := logview.Present(names)
+	if name == "" {
+		return "", fmt.Errorf("%w: no log is in folder %s", logview.ErrNotThere, folder)
+	}
+	return folder + `\` + name, nil
+}
+
+// From reads a log from an offset on.
+func (f Files) From(ctx context.Context, path string, offset int64) (logview.Part, error) {
+	read, err := f.Host.Read(ctx, path, offset, chunk)
+	return logview.Part{Body: read.Body, From: read.Offset, Size: read.Size, Modified: read.Modified}, err
+}
+
+// Last reads the end of a log: no more than is held in memory.
+func (f Files) Last(ctx context.Context, path string, bytes int64) (logview.Part, error) {
+	bytes = min(bytes, mostOfTheEnd)
+	read, err := f.Host.Read(ctx, path, -1, min(bytes, chunk))
+	if err != nil || bytes <= chunk {
+		return logview.Part{Body: read.Body, From: read.Offset, Size: read.Size, Modified: read.Modified}, err
+	}
+	part := logview.Part{From: max(0, read.Size-bytes), Size: read.Size, Modified: read.Modified}
+	for part.From+int64(len(part.Body)) < part.Size {
+		read, err := f.Host.Read(ctx, path, part.From+int64(len(part.Body)), chunk)
+		if err != nil {
+			return logview.Part{}, err
+		}
+		if len(read.Body) == 0 {
+			break // it has become shorter meanwhile
+		}
+		part.Body = append(part.Body, read.Body...)
+	}
+	return part, nil
+}
+
+// Ends returns the end of the log of each service that has one, by the service. The error tells of those that could not
+// be read.
+func Ends(ctx context.Context, f Files) (map[string][]byte, error) {
+	services, err := f.Services(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ends, errs := map[string][]byte{}, []error(nil)
+	for _, service := range services {
+		path, err := f.Current(ctx, service)
+		if errors.Is(err, logview.ErrNotThere) {
+			continue
+		}
+		var part logview.Part
+		if err == nil {
+			part, err = f.Last(ctx, path, mostOfAnEnd)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		ends[service] = part.Body
+	}
+	return ends, errors.Join(errs...)
+}

@@ -1,0 +1,151 @@
+package inspection
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/cluster"
+	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/inspection/hostlogs"
+	"github.com/windows-machine-config/wmco/internal/inspection/visit"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/plugin/casefile"
+	"github.com/windows-machine-config/wmco/internal/plugin/fleet"
+	"github.com/windows-machine-config/wmco/internal/sshkey"
+	"github.com/windows-machine-config/wmco/internal/text"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// mostInput is how large the input of a command may be, in bytes.
+const mostInput = 8 << 20
+
+// input reads the JSON document that a command begins its standard input with.
+func input(command *cobra.Command, document any) error {
+	if err := json.NewDecoder(io.LimitReader(command.InOrStdin(), mostInput)).Decode(document); err != nil {
+		return fmt.Errorf("read the input of %s: %w", command.Name(), err)
+	}
+	return nil
+}
+
+func surveyCommand(configure func() (operator.Config, error)) *cobra.Command {
+	o, limit := &options{}, time.Duration(0)
+	command := &cobra.Command{
+		Use:   casefile.Command,
+		Short: "Say for a support case how hosts are: kubectl windows gather asks. The standard input names the hosts; nothing is changed",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			var request casefile.Request
+			if err := input(command, &request); err != nil {
+				return err
+			}
+			ctx, cancel := o.watched(command)
+			defer cancel()
+			i, err := inspectorOf(configure)
+			if err != nil {
+				return err
+			}
+			out := json.NewEncoder(command.OutOrStdout())
+			return i.survey(ctx, request.Hosts, limit, func(r casefile.Report) error { return out.Encode(r) })
+		},
+	}
+	o.addAttached(command)
+	command.Flags().DurationVar(&limit, casefile.HostTimeout, 20*time.Second, "how long one host may take")
+	return command
+}
+
+// survey looks at hosts, and writes of each what it has found.
+func (i *inspector) survey(ctx context.Context, wishes []casefile.Wish, limit time.Duration, write func(casefile.Report) error) error {
+	instances, err := fleet.ReadInstances(ctx, i.reader, i.Namespace)
+	if err != nil {
+		return err
+	}
+	key, err := keys.Read(ctx, i.reader, i.Namespace)
+	if err != nil {
+		return fmt.Errorf("%w. %s", err, keys.Remedy(i.Namespace))
+	}
+	known := &nodespec.Cluster{}
+	if facts, _, err := cluster.Read(ctx, i.reader, i.Namespace); err == nil {
+		known = &facts
+	}
+	var group sync.WaitGroup
+	var writing sync.Mutex
+	var failed error
+	places := make(chan struct{}, atOnce)
+	for _, wish := range wishes {
+		group.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			report := casefile.Report{Name: wish.Name}
+			if instance, err := fleet.Find(instances, wish.Name); err != nil {
+				report.Error = err.Error()
+			} else {
+				report = i.surveyOne(ctx, &instance.WindowsInstance, wish, limit, key, known)
+			}
+			writing.Lock()
+			defer writing.Unlock()
+			failed = errors.Join(failed, write(report))
+		})
+	}
+	group.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return failed
+}
+
+// surveyOne looks at one host, for no longer than the limit.
+func (i *inspector) surveyOne(ctx context.Context, instance *v1alpha1.WindowsInstance, wish casefile.Wish, limit time.Duration,
+	key sshkey.Key, known *nodespec.Cluster) casefile.Report {
+	report := casefile.Report{Name: wish.Name}
+	late := fmt.Errorf("host %s has not answered within %s", instance.Spec.Address, limit)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
+	defer cancel()
+	target, err := i.target(ctx, instance, key, known)
+	var stay *visit.Visit
+	if err == nil {
+		stay, err = i.visitor.Begin(ctx, target)
+	}
+	if err != nil {
+		report.Error = text.Printable(err.Error())
+		return report
+	}
+	lacks := func(what string, err error) {
+		if err != nil {
+			report.Gaps = append(report.Gaps, what+": "+text.Printable(err.Error()))
+		}
+	}
+	if wish.Logs {
+		report.Logs, err = hostlogs.Ends(ctx, hostlogs.Files{Host: stay})
+		lacks("logs", err)
+	}
+	report.Found, err = found(ctx, stay, instance.Status.Host != nil)
+	lacks("survey", err)
+	lacks("what was brought for this", stay.Leave(ctx))
+	return report
+}
+
+// found asks the agent. What a hostile host says is bounded, and goes no further than into a file.
+func found(ctx context.Context, stay *visit.Visit, ours bool) (json.RawMessage, error) {
+	if err := stay.Settle(ctx, ours); err != nil {
+		return nil, err
+	}
+	result, err := stay.Survey(ctx)
+	if err != nil {
+		return nil, err
+	}
+	result.Facts.Ledger = plan.Ledger{} // it has files and variables as they were before us
+	return json.Marshal(struct {
+		Facts  *plan.Facts        `json:"facts"`
+		Survey *verb.SurveyResult `json:"survey"`
+	}{result.Facts, result.Survey})
+}

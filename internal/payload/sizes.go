@@ -1,0 +1,59 @@
+package payload
+
+import (
+	"fmt"
+	"os"
+	"slices"
+)
+
+// ArchiveSize returns about how large the archive of the files and patches with the given digests is, in bytes. What is
+// sent is neither read nor compared with its digest: packs have the size that the manifest says, and others that of their
+// file in the store.
+func (p *Payload) ArchiveSize(sums []string) (int64, error) {
+	wanted := make(map[string]bool, len(sums))
+	for _, sum := range sums {
+		wanted[sum] = true
+	}
+	size := int64(0)
+	for _, pack := range p.manifest.Packs {
+		if slices.ContainsFunc(pack.Files, func(sum string) bool { return !wanted[sum] }) {
+			continue
+		}
+		size += pack.Size
+		for _, sum := range pack.Files {
+			delete(wanted, sum)
+		}
+	}
+	for sum := range wanted {
+		file, has := p.bySum[sum]
+		if !has {
+			return 0, fmt.Errorf("the payload in %s has no file with sha256 %q", p.directory, sum)
+		}
+		size += p.storedSize(file)
+	}
+	return size, nil
+}
+
+// storedSize is the size in bytes that a file or patch has in the store, where it lies compressed as a rule. Of a payload
+// of which only the manifest is there, it is the size of the content.
+func (p *Payload) storedSize(f File) int64 {
+	for _, suffix := range []string{zstdSuffix, ""} {
+		if info, err := os.Stat(p.storePath(f.SHA256) + suffix); p.directory != "" && err == nil {
+			return info.Size()
+		}
+	}
+	return f.Size
+}
+
+// Described returns a payload of which there is no more than the manifest: nothing of it can be sent. It is for forecasts.
+func Described(m Manifest) *Payload {
+	p := &Payload{manifest: m, bySum: map[string]File{}, missing: map[string]error{},
+		patches: m.patchesIf(func(Patch) bool { return true })}
+	for _, a := range m.Absent {
+		p.missing[a.Name] = fmt.Errorf("the payload has no component %s: %s", a.Name, a.Reason)
+	}
+	for _, f := range m.sendable() {
+		p.bySum[f.SHA256] = f
+	}
+	return p
+}

@@ -1,0 +1,115 @@
+package gather
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/plugin/casefile"
+	"github.com/windows-machine-config/wmco/internal/plugin/gather/page"
+	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
+)
+
+// surveyName is the file of a host that has what its agent tells.
+const surveyName = "survey.json"
+
+// answerAllowance is how long the operator may take besides the hosts.
+const answerAllowance = time.Minute
+
+// mostSaid is how much of what the operator's command says besides is kept, in bytes.
+const mostSaid = 4 << 10
+
+// overSSH collects what the operator reads from the hosts: how they are and what has happened on them, and the logs that no
+// kubelet has served. Hosts that do not answer end nothing.
+func (g *gatherer) overSSH(ctx context.Context, operator operatorexec.Runner, wishes []casefile.Wish, hosts map[string]*page.Host) {
+	const missing = "what the operator reads from hosts over SSH"
+	request, err := json.Marshal(casefile.Request{Hosts: wishes})
+	if err != nil {
+		g.lacks(missing, err)
+		return
+	}
+	rounds := time.Duration((len(wishes) + atOnce - 1) / atOnce)
+	limit := rounds*g.timeout + answerAllowance
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the operator has not answered within %s", limit))
+	defer cancel()
+	reports, answer := io.Pipe()
+	go func() { answer.CloseWithError(g.ask(ctx, operator, request, answer)) }()
+	open := map[string]bool{}
+	for _, wish := range wishes {
+		open[wish.Name] = true
+	}
+	for decoder := json.NewDecoder(reports); ; {
+		var report casefile.Report
+		err := decoder.Decode(&report)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			g.lacks(missing, err)
+			open = nil // one line says it of all
+			break
+		}
+		if open[report.Name] {
+			delete(open, report.Name)
+			g.report(report, hosts[report.Name])
+		}
+	}
+	_ = reports.Close()
+	for name := range open {
+		g.lacks(folderOf(name)+surveyName, errors.New("the operator has reported nothing about the host"))
+	}
+}
+
+// ask has the operator's command write its reports.
+func (g *gatherer) ask(ctx context.Context, operator operatorexec.Runner, request []byte, reports io.Writer) error {
+	said := &saying{}
+	status, err := operator.Run(ctx, []string{casefile.Command, fmt.Sprintf("--%s=%s", casefile.HostTimeout, g.timeout)},
+		operatorexec.Streams{In: bytes.NewReader(request), Out: reports, ErrOut: said})
+	if err == nil && status != 0 {
+		err = errors.New(strings.TrimSpace(said.String()))
+	}
+	return err
+}
+
+// report writes what the operator has found out about a host.
+func (g *gatherer) report(report casefile.Report, shown *page.Host) {
+	folder := folderOf(report.Name)
+	if report.Error != "" {
+		g.lacks(folder+surveyName, errors.New(report.Error))
+		return
+	}
+	for _, gap := range report.Gaps {
+		g.lacks(folder+"over SSH", errors.New(gap))
+	}
+	add := func(file string, content []byte) {
+		g.write(file, content)
+		shown.Files = append(shown.Files, file)
+	}
+	if report.Found != nil {
+		var indented bytes.Buffer
+		if err := json.Indent(&indented, report.Found, "", "  "); err != nil {
+			g.lacks(folder+surveyName, err)
+		}
+		add(folder+surveyName, indented.Bytes())
+	}
+	for service, log := range report.Logs {
+		add(folder+"logs/"+fileName(service)+".log", log)
+	}
+}
+
+// folderOf is the folder of a host.
+func folderOf(name string) string { return "hosts/" + fileName(name) + "/" }
+
+// saying keeps the beginning of what is written to it.
+type saying struct{ bytes.Buffer }
+
+// Write implements io.Writer.
+func (s *saying) Write(p []byte) (int, error) {
+	s.Buffer.Write(p[:min(len(p), max(0, mostSaid-s.Len()))])
+	return len(p), nil
+}

@@ -1,0 +1,49 @@
+// Package logview prints logs of services: which there are, the end of one, and what is added to it. Where a log is read
+// from is up to a Source.
+package logview
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ErrNotThere is the error for a file or folder that is not there.
+var ErrNotThere = errors.New("not there")
+
+// Part is a part of a file.
+type Part struct {
+	Body []byte
+	// From and Size are in bytes: where the part begins, and how large the file was.
+	From, Size int64
+	// Modified is when the file was written to last.
+	Modified time.Time
+}
+
+// end is the offset after the part.
+func (p Part) end() int64 { return p.From + int64(len(p.Body)) }
+
+// Source has the logs of one host.
+type Source interface {
+	// Services are the services that have a folder for their logs.
+	Services(ctx context.Context) ([]string, error)
+	// Current returns the log that a service writes now. It is an error that is ErrNotThere when the service has none.
+	Current(ctx context.Context, service string) (path string, err error)
+	// From reads a log from an offset on, to its end or less far. One that is not longer gives an empty part.
+	From(ctx context.Context, path string, offset int64) (Part, error)
+	// Last reads at most so many bytes at the end of a log.
+	Last(ctx context.Context, path string, bytes int64) (Part, error)
+}
+
+// Present returns which of the files in the folder of a service it writes now: those that were put aside have a time in
+// their names besides. It is empty when none is a log.
+func Present(names []string) string {
+	logs := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasSuffix(name, ".log") })
+	if len(logs) == 0 {
+		return ""
+	}
+	return slices.MinFunc(logs, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+}

@@ -1,0 +1,290 @@
+package plugin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/internal/payload"
+	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
+	"github.com/windows-machine-config/wmco/lab/canary"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/winhost"
+)
+
+var errGone = errors.New("the administrator is gone")
+
+// output may be read while it is written.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+func (l lab) must(err error) {
+	l.Helper()
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+// plant writes a file on a host.
+func (l lab) plant(name, path, content string) {
+	l.Helper()
+	drive := l.Host(name).Machine().Drive()
+	l.must(drive.MkdirAll(path[:strings.LastIndexByte(path, '\\')]))
+	l.must(drive.WriteFile(path, []byte(content)))
+}
+
+// The API server reaches no kubelet in this lab, as if they did not answer.
+func (l lab) logsOverSSH(pod inPod, name string) {
+	l.Helper()
+	log := nodespec.LogDirectory(nodespec.ServiceKubelet) + `\kubelet.log`
+	const before = "time=2026-01-01T00:00:00Z one\ntime=2026-01-01T00:00:01Z two\n"
+	l.plant("instance-1", log, before)
+	l.says(pod, 0, []string{"the operator reads them over SSH", "\nkubelet\n"}, "logs", name)
+	l.says(pod, 0, []string{"one\ntime=2026-01-01T00:00:01Z two\n"}, "logs", name, "kubelet")
+	if out, _ := l.asks(pod, "logs", name, "kubelet", "--tail=1"); strings.Contains(out, "one") || !strings.Contains(out, "two") {
+		l.Errorf("the last line is %q", out)
+	}
+	l.plant("instance-1", nodespec.LogRoot+`\database\database.log`, "of no concern\n")
+	l.says(pod, 1, []string{"service database has no log", "a node has no such service"}, "logs", name, "database")
+
+	out := &output{}
+	ctx, interrupt := context.WithCancelCause(l.Context())
+	defer interrupt(nil)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := pod.Run(ctx, []string{"logs", name, "kubelet", "--follow", "--since=1h"}, operatorexec.Streams{Out: out, ErrOut: out})
+		ended <- err
+	}()
+	l.plant("instance-1", log, fmt.Sprintf("%stime=%s three\n", before, time.Now().UTC().Format(time.RFC3339)))
+	if err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, rigtest.Patience, true, func(context.Context) (bool, error) {
+		return strings.Contains(out.String(), "three"), nil
+	}); err != nil || strings.Contains(out.String(), "one") {
+		l.Fatalf("it has printed %q, %v", out.String(), err)
+	}
+	interrupt(errGone)
+	if err := <-ended; !errors.Is(err, errGone) {
+		l.Errorf("it has ended with %v", err)
+	}
+}
+
+// planInterrupted interrupts a plan while the agent reads the NodeSpec.
+func (l lab) planInterrupted(pod inPod, name string) {
+	l.Helper()
+	ctx, interrupt := context.WithCancelCause(l.Context())
+	defer interrupt(nil)
+	reached, done := make(chan struct{}), make(chan struct{})
+	reach := sync.OnceFunc(func() { close(reached) })
+	remove := l.Host("instance-1").Machine().OnOperation(func(o fake.Operation) error {
+		if o.Interface == "Files" && strings.HasPrefix(o.Target, nodespec.InboxRoot+`\visit-`) {
+			reach()
+			<-done
+		}
+		return nil
+	})
+	defer remove()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := pod.Run(ctx, []string{"plan", name}, operatorexec.Streams{Out: &output{}, ErrOut: &output{}})
+		ended <- err
+	}()
+	select {
+	case <-reached:
+	case err := <-ended:
+		l.Fatalf("the plan has ended before it was interrupted: %v", err)
+	}
+	interrupt(errGone)
+	close(done)
+	if err := <-ended; !errors.Is(err, errGone) || strings.Contains(err.Error(), "may be left") {
+		l.Errorf("it ends with %v", err)
+	}
+	l.nothingLeft("instance-1")
+}
+
+// planForImage asks what an operator would change whose payload has another kubelet.
+func (l lab) planForImage(pod inPod, name string) {
+	l.Helper()
+	own, err := payload.Load(l.PayloadDir())
+	l.must(err)
+	m := own.Manifest()
+	m.Version, m.Packs, m.Patches = "99.0.0", nil, nil
+	encoded, err := json.Marshal(m)
+	l.must(err)
+	m = payload.Manifest{}
+	l.must(json.Unmarshal(encoded, &m)) // so that the payload's own is not changed
+	const size = 3 << 20
+	for i, component := range m.Components {
+		if component.Name == "kubelet" {
+			m.Components[i].Version, m.Components[i].Files[0].SHA256, m.Components[i].Files[0].Size = "v99", strings.Repeat("ab", 32), size
+		}
+	}
+	encoded, err = json.Marshal(m)
+	l.must(err)
+	out := &output{}
+	status, err := pod.Run(l.Context(), []string{"plan", name, "--image=registry.example.com/operator:99"},
+		operatorexec.Streams{In: bytes.NewReader(encoded), Out: out, ErrOut: out})
+	if err != nil || status != operatorexec.Found {
+		l.Errorf("it ends with %d, %v", status, err)
+	}
+	for _, words := range []string{"With the programs of version 99.0.0, from image registry.example.com/operator:99.", "InstallRelease kubelet", "because kubelet v99 is not on the host", "StopService kubelet",
+		"Sent to the host: 1 file of about 3.0 MiB.", "what the other version does in another way is not known"} {
+		if !strings.Contains(out.String(), words) {
+			l.Errorf("want %q in:\n%s", words, out)
+		}
+	}
+	l.nothingLeft("instance-1")
+	status, err = pod.Run(l.Context(), []string{"plan", name, "--image=registry.example.com/operator:99"},
+		operatorexec.Streams{In: strings.NewReader(`{"schema":99,"version":"99.0.0"}`), Out: out, ErrOut: out})
+	if err != nil || status != 1 || !strings.Contains(out.String(), "cannot make a forecast for image registry.example.com/operator:99") {
+		l.Errorf("with a manifest that it does not know it ends with %d, %v:\n%s", status, err, out)
+	}
+}
+
+// dead are faults of hosts that nobody can log in to.
+var dead = []winhost.Fault{winhost.RefuseConnection, winhost.HangBeforeBanner, winhost.RejectKey, winhost.RefuseConnection,
+	winhost.HangBeforeBanner}
+
+const fleetSize = 50
+
+// fleetOfMany makes instances of the hosts of a rig, none of which has become a node; each tenth is dead. It returns the
+// names of those.
+func (l lab) fleetOfMany() (names []string) {
+	l.Helper()
+	for n, h := range l.Hosts() {
+		i := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: h.Options.Name},
+			Spec: v1alpha1.WindowsInstanceSpec{Address: h.Options.Address, Username: h.Options.Username,
+				Source: v1alpha1.Source{ConfigMapKey: h.Options.Address}}}
+		l.must(l.Client.Create(l.Context(), i))
+		state, reason := metav1.ConditionTrue, v1alpha1.ReasonSucceeded
+		if n%10 == 3 {
+			h.Inject(dead[n/10], dead[n/10].Example())
+			names = append(names, h.Options.Name)
+			state, reason = metav1.ConditionFalse, "Unreachable"
+		}
+		i.Status.ObservedGeneration, i.Status.Summary = i.Generation, "FeaturesPending"
+		meta.SetStatusCondition(&i.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReachable, Status: state, Reason: reason})
+		meta.SetStatusCondition(&i.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason})
+		l.must(l.Client.Status().Update(l.Context(), i))
+	}
+	return names
+}
+
+func TestOfAFleetWithDeadHostsAllElseIsGatheredWithinAMinute(t *testing.T) {
+	l := lab{t, rigtest.Boot(t, rig.Options{Cluster: shared.Cluster(t), PayloadDir: files.Directory(t), Hosts: rig.Hosts(fleetSize)})}
+	rigtest.Install(t, l.Rig)
+	var pod inPod
+	running, err := l.RunOperator(func(c *operator.Config) { pod.config = *c })
+	l.must(err)
+	l.must(running.Stop()) // it would remove instances that no list has
+	deadNames := l.fleetOfMany()
+	kept := l.secretsOf("instance-1")
+
+	folder := t.TempDir()
+	began := time.Now()
+	out, status := l.asks(pod, "gather", "--dest-dir", folder)
+	if took := time.Since(began); took > time.Minute {
+		t.Errorf("it has taken %s", took)
+	}
+	page, err := os.ReadFile(filepath.Join(folder, "index.html"))
+	l.must(err)
+	gaps, err := os.ReadFile(filepath.Join(folder, "gaps.txt"))
+	l.must(err)
+	first, _, _ := strings.Cut(out, "another reason")
+	for _, name := range deadNames {
+		if !strings.Contains(first, name) || !strings.Contains(string(page), name) || !strings.Contains(string(gaps), "hosts/"+name+"/survey.json: ") {
+			t.Errorf("host %s is not named as dead:\n%s\n%s", name, out, gaps)
+		}
+	}
+	if want := fmt.Sprintf("%d of %d hosts are out of reach", len(dead), fleetSize); status != 0 || !strings.Contains(out, want) || !strings.Contains(string(page), want) {
+		t.Errorf("status %d, want %q:\n%s", status, want, out)
+	}
+	surveys, err := filepath.Glob(filepath.Join(folder, "hosts", "*", "survey.json"))
+	if err != nil || len(surveys) != fleetSize-len(dead) {
+		t.Errorf("of %d hosts there is a survey, %v\n%s", len(surveys), err, gaps)
+	}
+	l.holds(filepath.Join(folder, "hosts", "instance-1", "survey.json"), `"hostName"`, `"sshd"`, "containerd does not start", `"Database"`)
+	l.holds(filepath.Join(folder, "hosts", "instance-1", "logs", nodespec.ServiceAgent+".log"), "the agent says this")
+	l.holdsNone(kept, folder)
+	for _, h := range l.Hosts() {
+		l.nothingLeft(h.Options.Name)
+	}
+}
+
+// secretsOf has a host of which a support case must not tell all.
+func (l lab) secretsOf(name string) canary.Secrets {
+	l.Helper()
+	kept := canary.Secrets{}
+	kept.AddKey("the operator's SSH key", l.PrivateKey())
+	for _, what := range []string{"command line", "environment", "log", "event", "file"} {
+		kept["what is in the "+what+" of a program of others"] = []string{"canary-" + what}
+	}
+	l.plant(name, nodespec.LogDirectory(nodespec.ServiceAgent)+`\wicd.log`, "2026-01-01T00:00:00Z the agent says this\n")
+	l.plant(name, nodespec.LogRoot+`\database\database.log`, "canary-log")
+	l.plant(name, nodespec.Root+`\config.json`, "canary-file")
+	machine := l.Host(name).Machine()
+	here := machine.Host()
+	l.must(here.Services.Configure(l.Context(), host.ServiceConfig{Name: "Database", StartType: host.StartManual,
+		CommandLine: `C:\Windows\System32\svchost.exe --password "canary-command line"`, Environment: []string{"PASSWORD=canary-environment"}}))
+	l.must(here.EventLog.Report(l.Context(), host.Event{Source: "Database", Level: host.EventError, ID: 1, Message: "canary-event"}))
+	l.must(here.EventLog.Report(l.Context(), host.Event{Source: nodespec.ServiceAgent, Level: host.EventError, ID: 3, Message: "containerd does not start"}))
+	return kept
+}
+
+// holds expects words in a file.
+func (l lab) holds(path string, words ...string) {
+	l.Helper()
+	content, err := os.ReadFile(path)
+	l.must(err)
+	for _, word := range words {
+		if !bytes.Contains(content, []byte(word)) {
+			l.Errorf("%s has no %q:\n%.4000s", path, word, content)
+		}
+	}
+}
+
+// holdsNone expects no secret in the files of a folder.
+func (l lab) holdsNone(kept canary.Secrets, folder string) {
+	l.Helper()
+	l.must(filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		for _, secret := range kept.In(content) {
+			l.Errorf("%s holds %s", path, secret)
+		}
+		return err
+	}))
+}
