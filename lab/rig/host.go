@@ -209,7 +209,7 @@ func (r *Rig) MoveHost(ctx context.Context, h *Host, address string) error {
 // machine ID, and nothing on its drive. Its SSH server knows the present key. Nobody else may use the host meanwhile.
 func (r *Rig) ReinstallHost(ctx context.Context, h *Host) error {
 	h.close()
-	if err := os.RemoveAll(r.filesOf(h)); err != nil {
+	if err := removeAll(r.filesOf(h)); err != nil {
 		return fmt.Errorf("reinstall host %s: %w", h.Options.Name, err)
 	}
 	id := make([]byte, 16)

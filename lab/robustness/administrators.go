@@ -9,6 +9,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -178,4 +179,17 @@ func (l *lab) forge(ctx context.Context, a Action) (func(context.Context) error,
 		},
 	}, metav1.CreateOptions{})
 	return nil, err
+}
+
+// await lets time pass until everything is as it was asked for, or it has taken too long: something may be in the way.
+func (l *lab) await(ctx context.Context, a Action) (func(context.Context) error, error) {
+	for until := time.Now().Add(a.For); time.Now().Before(until); {
+		if missing, err := l.missing(ctx); err != nil || len(missing) == 0 {
+			return nil, err
+		}
+		if err := l.wait(ctx, 2*tick); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
 }

@@ -36,6 +36,7 @@ var kinds = map[Kind]kind{
 	Release: {3, func(g *generator) (Action, bool) {
 		return Action{Number: g.model.Release + 1}, g.model.Release+1 < g.shape.Releases
 	}},
+	Await: {4, func(g *generator) (Action, bool) { return Action{For: g.between(5*time.Second, 40*time.Second)}, true }},
 
 	KillOperator:   {8, func(g *generator) (Action, bool) { return g.during(Action{}, true) }},
 	SecondOperator: {3, func(g *generator) (Action, bool) { return g.during(Action{Number: g.random.IntN(2)}, true) }},
@@ -63,14 +64,14 @@ var kinds = map[Kind]kind{
 	Reinstall: {1, func(g *generator) (Action, bool) { return g.on(g.shape.Hosts) }},
 	ForgeRequest: {2, func(g *generator) (Action, bool) {
 		a, ok := g.on(g.model.listed(g.shape))
-		a.Text = pick(g, append([]string{"master-0", "kubernetes.default.svc", "api-int.lab.example.com"}, g.shape.Hosts...)...)
+		a.Text = pick(g, append([]string{"printer.example.com", "master-0", "kubernetes.default.svc", "api-int.lab.example.com"}, g.shape.Hosts...)...)
 		return a, ok && a.Text != a.Host
 	}},
 }
 
 // order is that of kinds, which a map has not.
 var order = []Kind{ListHost, UnlistHost, WrongEntry, InvalidEntry, PauseHost, PausePolicy, MaxUnavailable, Reboot, Retry,
-	DeleteInstance, DeleteNode, Cordon, Uncordon, Setting, RotateKey, Release, KillOperator, SecondOperator, RestartAPI,
+	DeleteInstance, DeleteNode, Cordon, Uncordon, Setting, RotateKey, Release, Await, KillOperator, SecondOperator, RestartAPI,
 	CutAPI, DelayWatches, HoldWatches, BreakWatches, FailRequests, Conflicts, LoseAnswers, HostFault, PowerOff,
 	CrashService, WrongClock, MoveHost, Reinstall, ForgeRequest}
 

@@ -56,21 +56,31 @@ func TestRandomAdministratorsAndFaults(t *testing.T) {
 	}
 }
 
+// TestWhatAdministratorsDoEveryDay plays a list without faults. Seeded defects show that the rules bite.
+func TestWhatAdministratorsDoEveryDay(t *testing.T) {
+	play(t, newOptions(t, small), 0, read(t, "testdata/everyday.actions"))
+}
+
+func read(t *testing.T, path string) []robustness.Action {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	actions, err := robustness.Parse(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return actions
+}
+
 // TestSearch is `make robustness`: given seeds, given actions, or new seeds for a time. The actions of a run that fails
 // are shrunk.
 func TestSearch(t *testing.T) {
 	options := newOptions(t, large)
 	switch {
 	case os.Getenv(actionsVariable) != "":
-		text, err := os.ReadFile(os.Getenv(actionsVariable))
-		if err != nil {
-			t.Fatal(err)
-		}
-		actions, err := robustness.Parse(bytes.NewReader(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		play(t, options, 0, actions)
+		play(t, options, 0, read(t, os.Getenv(actionsVariable)))
 	case os.Getenv(seedsVariable) != "":
 		for _, text := range strings.Fields(os.Getenv(seedsVariable)) {
 			seed, err := strconv.ParseUint(text, 10, 64)
