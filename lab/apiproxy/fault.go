@@ -81,7 +81,7 @@ func respond(w http.ResponseWriter, code int, reason metav1.StatusReason, messag
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	status := metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
-		Message: message, Reason: reason, Code: int32(code)} //nolint:gosec // an HTTP status has three digits
+		Message: message, Reason: reason, Code: int32(code)}
 	_ = json.NewEncoder(w).Encode(status) // the client may have gone
 }
 

@@ -28,7 +28,7 @@ type History struct {
 
 // Change is one object's change, or its end when Object is nil.
 type Change struct {
-	// Revision is that of the API server's store, which has one order for all kinds.
+	// Revision is the change's in the API server's store, which has one order for all kinds.
 	Revision uint64
 	// At is when it was seen, by the clock of hosts and operator.
 	At time.Time

@@ -25,7 +25,7 @@ const (
 	ListHost       Kind = "list-host"       // Host comes into windows-instances
 	UnlistHost     Kind = "unlist-host"     // Host goes from it
 	WrongEntry     Kind = "wrong-entry"     // the entry of Host has another user for a time
-	InvalidEntry   Kind = "invalid-entry"   // windows-instances has an entry that is none for a time
+	InvalidEntry   Kind = "invalid-entry"   // windows-instances has an invalid entry for a time
 	PauseHost      Kind = "pause-host"      // the instance of Host is paused for a time
 	PausePolicy    Kind = "pause-policy"    // all disruptions are paused for a time
 	MaxUnavailable Kind = "max-unavailable" // the policy allows Number nodes at a time

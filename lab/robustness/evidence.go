@@ -35,7 +35,7 @@ func followed(namespace string) []*rig.FollowedKind {
 
 // Evidence is what a run leaves for the judgment of what must hold at any time.
 type Evidence struct {
-	// Changes are those of the followed kinds, in the order of the API server's store.
+	// Changes are what happened to objects of the followed kinds, in the order of the API server's store.
 	Changes []rig.Change
 	// Requests are the answered requests to the API server.
 	Requests []audit.Event

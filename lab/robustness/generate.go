@@ -69,7 +69,7 @@ var kinds = map[Kind]kind{
 	}},
 }
 
-// order is that of kinds, which a map has not.
+// order has all kinds in one order, which a map lacks.
 var order = []Kind{ListHost, UnlistHost, WrongEntry, InvalidEntry, PauseHost, PausePolicy, MaxUnavailable, Reboot, Retry,
 	DeleteInstance, DeleteNode, Cordon, Uncordon, Setting, RotateKey, Release, Await, KillOperator, SecondOperator, RestartAPI,
 	CutAPI, DelayWatches, HoldWatches, BreakWatches, FailRequests, Conflicts, LoseAnswers, HostFault, PowerOff,

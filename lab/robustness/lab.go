@@ -30,12 +30,12 @@ import (
 // Options are what runs have in common.
 type Options struct {
 	Shape Shape
-	// Releases are those of the operator, in their order.
+	// Releases are the operator's, in their order.
 	Releases []rig.Release
 	// Limit is how long the end may take until everything is as it was asked for; Quiet is how long nothing may happen
 	// then.
 	Limit, Quiet time.Duration
-	// Progress is told what is done, a line each.
+	// Progress learns what is done, a line each.
 	Progress func(format string, arguments ...any)
 }
 

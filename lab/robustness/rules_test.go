@@ -48,7 +48,7 @@ func history(objects ...client.Object) past {
 		case *certificatesv1.CertificateSigningRequest:
 			kind = kindRequest
 		}
-		p.Changes = append(p.Changes, rig.Change{Revision: uint64(i + 1), At: noon.Add(time.Duration(i) * time.Minute), //nolint:gosec // small
+		p.Changes = append(p.Changes, rig.Change{Revision: uint64(i + 1), At: noon.Add(time.Duration(i) * time.Minute),
 			Kind: kind, Name: client.ObjectKeyFromObject(object).String(), Object: object})
 	}
 	return p
