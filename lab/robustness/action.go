@@ -38,6 +38,7 @@ const (
 	Setting        Kind = "setting"         // the workers' kubelets get Number pods at most
 	RotateKey      Kind = "rotate-key"      // and the Secret keeps the former key
 	Release        Kind = "release"         // the operator's release number Number
+	Scale          Kind = "scale"           // the MachineSet has Number Machines
 	Await          Kind = "await"           // they wait for at most a time until all is as they have asked for
 )
 

@@ -181,6 +181,17 @@ func (l *lab) forge(ctx context.Context, a Action) (func(context.Context) error,
 	return nil, err
 }
 
+// machineSet is the one that there is with the Machine API.
+const machineSet = "windows"
+
+func (l *lab) scale(ctx context.Context, a Action) (func(context.Context) error, error) {
+	if l.options.Shape.Machines == 0 {
+		return nil, nil
+	}
+	l.model.Apply(a)
+	return nil, l.Scale(ctx, machineSet, int32(a.Number))
+}
+
 // await lets time pass until everything is as it was asked for, or it has taken too long: something may be in the way.
 func (l *lab) await(ctx context.Context, a Action) (func(context.Context) error, error) {
 	for until := time.Now().Add(a.For); time.Now().Before(until); {

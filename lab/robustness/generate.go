@@ -36,6 +36,7 @@ var kinds = map[Kind]kind{
 	Release: {3, func(g *generator) (Action, bool) {
 		return Action{Number: g.model.Release + 1}, g.model.Release+1 < g.shape.Releases
 	}},
+	Scale: {5, func(g *generator) (Action, bool) { return Action{Number: g.random.IntN(3)}, g.shape.Machines > 0 }},
 	Await: {4, func(g *generator) (Action, bool) { return Action{For: g.between(5*time.Second, 40*time.Second)}, true }},
 
 	KillOperator:   {8, func(g *generator) (Action, bool) { return g.during(Action{}, true) }},
@@ -71,7 +72,7 @@ var kinds = map[Kind]kind{
 
 // order has all kinds in one order, which a map lacks.
 var order = []Kind{ListHost, UnlistHost, WrongEntry, InvalidEntry, PauseHost, PausePolicy, MaxUnavailable, Reboot, Retry,
-	DeleteInstance, DeleteNode, Cordon, Uncordon, Setting, RotateKey, Release, Await, KillOperator, SecondOperator, RestartAPI,
+	DeleteInstance, DeleteNode, Cordon, Uncordon, Setting, RotateKey, Release, Scale, Await, KillOperator, SecondOperator, RestartAPI,
 	CutAPI, DelayWatches, HoldWatches, BreakWatches, FailRequests, Conflicts, LoseAnswers, HostFault, PowerOff,
 	CrashService, WrongClock, MoveHost, Reinstall, ForgeRequest}
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-var anyShape = Shape{Hosts: []string{"a", "b", "c"}, Listed: 2, Named: []string{"b"}, Releases: 3, Actions: 40}
+var anyShape = Shape{Hosts: []string{"a", "b", "c"}, Listed: 2, Named: []string{"b"}, Machines: 1, Releases: 3, Actions: 40}
 
 func TestASeedAlwaysMakesTheSameActions(t *testing.T) {
 	for seed := range uint64(20) {

@@ -96,9 +96,14 @@ func newLab(ctx context.Context, options Options) (l *lab, stop func() error, er
 	fast, stopClock := rig.FastClock()
 	l = &lab{options: options, log: &logbook{}, secrets: canary.Secrets{}, model: NewModel(options.Shape),
 		entries: map[string]string{}, hosts: map[string]*hostRecord{}}
+	platform := ""
+	if options.Shape.Machines > 0 {
+		platform = "AWS"
+	}
 	l.Rig, err = rig.New(ctx, rig.Options{
 		Hosts: hostOptions(options.Shape), LinuxNodes: 1, Clock: fast,
-		ControlPlane: cluster.Options{APIIntURL: "https://127.0.0.1", Audit: true, NodeGracePeriod: 20 * time.Second},
+		ControlPlane: cluster.Options{APIIntURL: "https://127.0.0.1", Audit: true, NodeGracePeriod: 20 * time.Second, Platform: platform},
+		MachineAPI:   platform != "",
 		PayloadDir:   options.Releases[0].PayloadDirectory, Version: options.Releases[0].Version,
 		Log: funcr.New(l.log.add, funcr.Options{LogTimestamp: true, TimestampFormat: "15:04:05.000", Verbosity: verbosity}),
 	})
@@ -162,8 +167,17 @@ func (l *lab) install(ctx context.Context) error {
 	if err := l.list(ctx); err != nil {
 		return err
 	}
-	return l.startOperator()
+	if err := l.startOperator(); err != nil || l.options.Shape.Machines == 0 {
+		return err
+	}
+	if err := l.WaitUserData(ctx); err != nil {
+		return err
+	}
+	return l.CreateMachineSet(ctx, machineSet, int32(l.options.Shape.Machines), rig.MachineSetOptions{})
 }
+
+// allHosts returns all that there are and were.
+func (l *lab) allHosts() []*rig.Host { return append(l.Hosts(), l.MachineHosts()...) }
 
 // remember makes a host, as it is now, what it must be again after a removal.
 func (l *lab) remember(h *rig.Host) error {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	machinev1 "github.com/openshift/api/machine/v1beta1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,6 +18,8 @@ import (
 type Wanted struct {
 	// Listed and Unlisted are the hosts.
 	Listed, Unlisted []WantedHost
+	// Machines is how many there are to be.
+	Machines int
 	// Version is the operator's, and KeyHash that of the SSH key.
 	Version, KeyHash string
 }
@@ -32,6 +35,7 @@ type WantedHost struct {
 // There is what the API server has in the end.
 type There struct {
 	Nodes     []corev1.Node
+	Machines  []machinev1.Machine
 	Instances []v1alpha1.WindowsInstance
 	Requests  []certificatesv1.CertificateSigningRequest
 	Policy    v1alpha1.WindowsDisruptionPolicy
@@ -39,7 +43,7 @@ type There struct {
 
 // wanted is what the model asks for.
 func (l *lab) wanted() Wanted {
-	w := Wanted{Version: l.release().Version, KeyHash: l.KeyHash()}
+	w := Wanted{Machines: l.model.Machines, Version: l.release().Version, KeyHash: l.KeyHash()}
 	for _, h := range l.Hosts() {
 		address, _ := h.Entry()
 		host := WantedHost{Node: h.NodeName(), Address: address, Cordoned: l.model.Cordoned[h.Options.Name],
@@ -82,13 +86,35 @@ func Missing(w Wanted, t There) (missing []string) {
 			}
 		}
 	}
-	if n := len(t.Instances); n > len(w.Listed)+len(w.Unlisted) {
-		missing = append(missing, fmt.Sprintf("there are %d instances", n))
-	}
+	missing = append(missing, w.machinesLack(t)...)
 	for _, d := range t.Policy.Status.Disruptions {
 		missing = append(missing, fmt.Sprintf("the policy says that %s is disturbed (%s)", d.Instance, d.Cause))
 	}
 	return append(missing, leftRequests(t.Requests)...)
+}
+
+// machinesLack looks at the Machines of the MachineSet, each of which has an instance of its name.
+func (w Wanted) machinesLack(t There) (missing []string) {
+	if len(t.Machines) != w.Machines {
+		missing = append(missing, fmt.Sprintf("there are %d Machines, want %d", len(t.Machines), w.Machines))
+	}
+	for i := range t.Instances {
+		machine := t.Instances[i].Spec.Source.Machine
+		if machine != nil && !slices.ContainsFunc(t.Machines, func(m machinev1.Machine) bool { return m.UID == machine.UID }) {
+			missing = append(missing, "the Machine of instance "+t.Instances[i].Name+" is gone")
+		}
+	}
+	for i := range t.Machines {
+		m := &t.Machines[i]
+		at := slices.IndexFunc(t.Instances, func(i v1alpha1.WindowsInstance) bool { return i.Name == m.Name })
+		if m.DeletionTimestamp != nil || m.Status.NodeRef == nil || at < 0 {
+			missing = append(missing, "Machine "+m.Name+" has no node, or is being deleted")
+			continue
+		}
+		missing = append(missing, instanceLacks(&t.Instances[at])...)
+		missing = append(missing, w.nodeLacks(WantedHost{Node: m.Status.NodeRef.Name, Address: m.Name}, t.Nodes)...)
+	}
+	return missing
 }
 
 func instanceLacks(instance *v1alpha1.WindowsInstance) (missing []string) {

@@ -14,6 +14,8 @@ type Shape struct {
 	Named []string
 	// Impostor is the host among them with the computer name of a Linux node, which may never become a node; "" without.
 	Impostor string
+	// Machines is how many Machines a MachineSet has at the start; without one, if 0, there is no Machine API.
+	Machines int
 	// Releases is how many releases of the operator there are.
 	Releases int
 	// Actions is how many are made.
@@ -28,6 +30,8 @@ type Model struct {
 	MaxUnavailable int
 	// MaxPods is the setting of the workers' kubelets, 0 without one.
 	MaxPods int
+	// Machines is how many the MachineSet is to have.
+	Machines int
 	// Release is the operator's.
 	Release int
 	// Rotated is true when the SSH key was changed.
@@ -36,7 +40,7 @@ type Model struct {
 
 // NewModel is what is asked for at the start.
 func NewModel(s Shape) *Model {
-	m := &Model{Listed: map[string]bool{}, Cordoned: map[string]bool{}, MaxUnavailable: 1}
+	m := &Model{Listed: map[string]bool{}, Cordoned: map[string]bool{}, MaxUnavailable: 1, Machines: s.Machines}
 	for _, host := range s.Hosts[:s.Listed] {
 		m.Listed[host] = true
 	}
@@ -61,6 +65,8 @@ func (m *Model) Apply(a Action) {
 		m.MaxUnavailable = a.Number
 	case Setting:
 		m.MaxPods = a.Number
+	case Scale:
+		m.Machines = a.Number
 	case Release:
 		m.Release = a.Number
 	case RotateKey:

@@ -95,7 +95,7 @@ var doers = map[Kind]doer{
 	WrongEntry: (*lab).wrongEntry, InvalidEntry: (*lab).invalidEntry, PauseHost: (*lab).pauseHost,
 	Reboot: (*lab).reboot, Retry: (*lab).retry, DeleteInstance: (*lab).deleteInstance, DeleteNode: (*lab).deleteNode,
 	Cordon: (*lab).cordon, Uncordon: (*lab).cordon, Setting: (*lab).set, RotateKey: (*lab).rotateKey,
-	Release: (*lab).raise, Await: (*lab).await,
+	Release: (*lab).raise, Scale: (*lab).scale, Await: (*lab).await,
 
 	KillOperator: (*lab).kill, SecondOperator: (*lab).second, RestartAPI: (*lab).restartAPI,
 	CutAPI: ofAPI(func(Action) apiproxy.Fault { return apiproxy.Fault{Refuse: true} }),

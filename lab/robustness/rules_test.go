@@ -261,6 +261,11 @@ func TestWhatIsMissingInTheEnd(t *testing.T) {
 			t.Errorf("without %q it finds %q", what, missing)
 		}
 	}
+	machines := wanted
+	machines.Machines = 1
+	if missing := Missing(machines, good()); len(missing) == 0 {
+		t.Error("a MachineSet may lack a Machine")
+	}
 	wanted.Listed[0].Impostor = true
 	there := good()
 	if missing := Missing(wanted, there); len(missing) == 0 {

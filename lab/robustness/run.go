@@ -118,5 +118,8 @@ func (l *lab) evidence(ctx context.Context) (Evidence, error) {
 			}
 		}
 	}
+	for _, h := range l.MachineHosts() {
+		e.Hosts[h.NodeName()] = Host{Names: []string{h.NodeName(), h.Options.Name, h.MachineName()}, Addresses: []string{h.Options.Address}}
+	}
 	return e, nil
 }

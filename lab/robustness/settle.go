@@ -108,7 +108,14 @@ func (l *lab) missing(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	wanted := l.wanted()
-	missing := Missing(wanted, There{nodes.Items, instances.Items, requests.Items, *policy})
+	there := There{Nodes: nodes.Items, Instances: instances.Items, Requests: requests.Items, Policy: *policy}
+	if l.options.Shape.Machines > 0 {
+		var err error
+		if there.Machines, err = l.Machines(ctx, machineSet); err != nil {
+			return nil, err
+		}
+	}
+	missing := Missing(wanted, there)
 	if len(missing) > 0 {
 		return missing, nil
 	}
@@ -176,7 +183,7 @@ func (l *lab) silence(ctx context.Context) (noise []string, err error) {
 }
 
 func (l *lab) contacts() (n int) {
-	for _, h := range l.Hosts() {
+	for _, h := range l.allHosts() {
 		n += h.Machine().Journal().Count(fake.KindConnection)
 	}
 	return n

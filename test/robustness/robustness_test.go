@@ -39,6 +39,7 @@ var (
 	small = robustness.Shape{Hosts: []string{"instance-1", "instance-2", "instance-3"}, Listed: 2, Named: []string{"instance-2"}, Releases: 3, Actions: 8}
 	large = robustness.Shape{Hosts: []string{"instance-1", "instance-2", "instance-3", "instance-4", "master-0"}, Listed: 3,
 		Named: []string{"instance-2", "instance-4"}, Impostor: "master-0", Releases: 3, Actions: 25}
+	machines = robustness.Shape{Hosts: []string{"instance-1", "instance-2"}, Listed: 1, Machines: 1, Releases: 3, Actions: 20}
 )
 
 // TestRandomAdministratorsAndFaults plays a few seeds that are always the same.
@@ -100,8 +101,11 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// search plays a seed, and shrinks its actions when it fails.
+// search plays a seed, of which each third has Machines, and shrinks its actions when it fails.
 func search(t *testing.T, options robustness.Options, seed uint64) {
+	if seed%3 == 0 {
+		options.Shape = machines
+	}
 	t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 		actions := robustness.Generate(seed, options.Shape)
 		if play(t, options, seed, actions) {
