@@ -195,7 +195,7 @@ func (l *lab) scale(ctx context.Context, a Action) (func(context.Context) error,
 // await lets time pass until everything is as it was asked for, or it has taken too long: something may be in the way.
 func (l *lab) await(ctx context.Context, a Action) (func(context.Context) error, error) {
 	for until := time.Now().Add(a.For); time.Now().Before(until); {
-		if missing, err := l.missing(ctx); err != nil || len(missing) == 0 {
+		if missing, _, err := l.missing(ctx); err != nil || len(missing) == 0 {
 			return nil, err
 		}
 		if err := l.wait(ctx, 2*tick); err != nil {

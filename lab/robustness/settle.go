@@ -43,12 +43,17 @@ func (l *lab) mend(ctx context.Context) error {
 
 // settle waits until everything is as it was asked for, and does what the documents tell an administrator to do. It
 // returns what is missing at the limit.
-func (l *lab) settle(ctx context.Context) (missing []string, err error) {
+func (l *lab) settle(ctx context.Context) ([]string, error) {
+	left := time.Now() // since when nobody works on hosts any more
 	for deadline := time.Now().Add(l.options.Limit); ; {
-		if missing, err = l.missing(ctx); err != nil || len(missing) == 0 {
+		missing, given, err := l.missing(ctx)
+		if err != nil || len(missing) == 0 {
 			return nil, err
 		}
-		if time.Now().After(deadline) {
+		if !given {
+			left = time.Now()
+		}
+		if time.Now().After(deadline) || time.Since(left) > givenBack {
 			return missing, nil
 		}
 		if err := l.administer(ctx); err != nil {
@@ -59,6 +64,9 @@ func (l *lab) settle(ctx context.Context) (missing []string, err error) {
 		}
 	}
 }
+
+// givenBack is how long a host may still change after its instance is gone: nobody works on it any more.
+const givenBack = 10 * time.Second
 
 // administer accepts the present host keys of hosts that have shown others, and has changes tried again that have failed
 // because of what is mended now.
@@ -87,8 +95,9 @@ func (l *lab) administer(ctx context.Context) error {
 	return nil
 }
 
-// missing reads what there is, and compares it with what was asked for.
-func (l *lab) missing(ctx context.Context) ([]string, error) {
+// missing reads what there is, and compares it with what was asked for. given is true when the API server has all that
+// was asked for, and only hosts differ from what they were.
+func (l *lab) missing(ctx context.Context) (missing []string, given bool, err error) {
 	in := client.InNamespace(l.Namespace())
 	var nodes corev1.NodeList
 	var instances v1alpha1.WindowsInstanceList
@@ -100,24 +109,21 @@ func (l *lab) missing(ctx context.Context) ([]string, error) {
 			options = append(options, in)
 		}
 		if err := l.Client.List(ctx, list, options...); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	key := client.ObjectKey{Namespace: l.Namespace(), Name: v1alpha1.DisruptionPolicyName}
 	if err := l.Client.Get(ctx, key, policy); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	wanted := l.wanted()
 	there := There{Nodes: nodes.Items, Instances: instances.Items, Requests: requests.Items, Policy: *policy}
 	if l.options.Shape.Machines > 0 {
-		var err error
 		if there.Machines, err = l.Machines(ctx, machineSet); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
-	missing := Missing(wanted, there)
-	if len(missing) > 0 {
-		return missing, nil
+	if missing = Missing(l.wanted(), there); len(missing) > 0 {
+		return missing, false, nil
 	}
 	for _, h := range l.Hosts() { // last: a look at a whole drive
 		if !l.model.Listed[h.Options.Name] {
@@ -126,7 +132,7 @@ func (l *lab) missing(ctx context.Context) ([]string, error) {
 			}
 		}
 	}
-	return missing, nil
+	return missing, true, nil
 }
 
 // authorizedKeys are where a new key is added, and never taken away.
