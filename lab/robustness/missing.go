@@ -86,6 +86,13 @@ func Missing(w Wanted, t There) (missing []string) {
 			}
 		}
 	}
+	for i := range t.Instances {
+		address := t.Instances[i].Spec.Address
+		if t.Instances[i].Spec.Source.Machine == nil && !slices.ContainsFunc(slices.Concat(w.Listed, w.Unlisted),
+			func(h WantedHost) bool { return h.Address == address }) {
+			missing = append(missing, "nobody has asked for instance "+t.Instances[i].Name)
+		}
+	}
 	missing = append(missing, w.machinesLack(t)...)
 	for _, d := range t.Policy.Status.Disruptions {
 		missing = append(missing, fmt.Sprintf("the policy says that %s is disturbed (%s)", d.Instance, d.Cause))

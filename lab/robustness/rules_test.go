@@ -249,6 +249,9 @@ func TestWhatIsMissingInTheEnd(t *testing.T) {
 		"the end of a restart":   func(t *There) { t.Nodes[0].Annotations[v1alpha1.AnnotationRebootRequired] = "" },
 		"a proven Node":          func(t *There) { t.Nodes[0].Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNotReady}} },
 		"the end of an instance": func(t *There) { t.Instances = append(t.Instances, *instance("b")) },
+		"the end of another": func(t *There) {
+			t.Instances = append(t.Instances, *instance("c", func(i *v1alpha1.WindowsInstance) { i.Spec.Address = "10.0.0.3" }))
+		},
 		"the end of a Node":      func(t *There) { t.Nodes = append(t.Nodes, *node("b")) },
 		"the end of an entry":    func(t *There) { t.Policy.Status.Disruptions = []v1alpha1.Disruption{entry("a", 0)} },
 		"the end of a request": func(t *There) {
