@@ -252,8 +252,8 @@ func TestWhatIsMissingInTheEnd(t *testing.T) {
 		"the end of another": func(t *There) {
 			t.Instances = append(t.Instances, *instance("c", func(i *v1alpha1.WindowsInstance) { i.Spec.Address = "10.0.0.3" }))
 		},
-		"the end of a Node":      func(t *There) { t.Nodes = append(t.Nodes, *node("b")) },
-		"the end of an entry":    func(t *There) { t.Policy.Status.Disruptions = []v1alpha1.Disruption{entry("a", 0)} },
+		"the end of a Node":   func(t *There) { t.Nodes = append(t.Nodes, *node("b")) },
+		"the end of an entry": func(t *There) { t.Policy.Status.Disruptions = []v1alpha1.Disruption{entry("a", 0)} },
 		"the end of a request": func(t *There) {
 			t.Requests = []certificatesv1.CertificateSigningRequest{{ObjectMeta: metav1.ObjectMeta{Name: "wmco-a-1"}}}
 		},
