@@ -48,6 +48,7 @@ func TestRandomAdministratorsAndFaults(t *testing.T) {
 		t.Log("TestSearch runs instead")
 		return
 	}
+	t.Parallel()
 	options := newOptions(t, small)
 	for _, seed := range []uint64{1, 2} {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
@@ -59,6 +60,7 @@ func TestRandomAdministratorsAndFaults(t *testing.T) {
 
 // TestWhatAdministratorsDoEveryDay plays a list without faults. Seeded defects show that the rules bite.
 func TestWhatAdministratorsDoEveryDay(t *testing.T) {
+	t.Parallel()
 	play(t, newOptions(t, small), 0, read(t, "testdata/everyday.actions"))
 }
 
