@@ -73,7 +73,7 @@ var rules = []struct {
 	broken   func(Evidence) []string
 }{
 	{"no more nodes are disturbed than the policy allows", (Evidence).tooMany},
-	{"a node is made unschedulable only with an entry in the policy's status", (Evidence).ungated},
+	{"a node in service is made unschedulable only with an entry in the policy's status", (Evidence).ungated},
 	{"a host in service restarts only with an entry in the policy's status", (Evidence).restartedUngated},
 	{"a name is confirmed for one instance at a time", (Evidence).namedTwice},
 	{"a pinned host key is one of the host's", (Evidence).foreignHostKeys},

@@ -52,6 +52,7 @@ func (e Evidence) tooMany() (broken []string) {
 	return broken
 }
 
+// ungated looks at nodes that worked. One that does not, or was never proven to, is drained for a removal without asking.
 func (e Evidence) ungated() (broken []string) {
 	cordoned := func(node *corev1.Node) bool {
 		_, ours := node.Annotations[v1alpha1.AnnotationCordoned]
@@ -62,7 +63,7 @@ func (e Evidence) ungated() (broken []string) {
 		if !ok || !cordoned(node) {
 			return
 		}
-		if was := before.nodes[c.Name]; was != nil && cordoned(was) {
+		if was := before.nodes[c.Name]; was == nil || !inService(was) {
 			return
 		}
 		if _, found := before.entryOf(node.Name); !found {

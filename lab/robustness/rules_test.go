@@ -112,10 +112,11 @@ func cordoned(n *corev1.Node) {
 }
 
 func TestANodeIsDisturbedWithAnEntryOnly(t *testing.T) {
-	const cordon = "a node is made unschedulable only with an entry in the policy's status"
+	const cordon = "a node in service is made unschedulable only with an entry in the policy's status"
 	history(node("a"), policy(1, entry("a", 0)), node("a", cordoned)).expect(t, cordon, 0)
 	history(node("a"), policy(1, entry("b", 0)), node("a", cordoned)).expect(t, cordon, 1)
-	history(node("a", cordoned), node("a", cordoned)).expect(t, cordon, 1)
+	history(node("a"), node("a", cordoned), node("a", cordoned)).expect(t, cordon, 1)
+	history(node("a", func(n *corev1.Node) { n.Status.Conditions = nil }), node("a", cordoned)).expect(t, cordon, 0)
 	history(node("a", func(n *corev1.Node) { n.Spec.Unschedulable = true })).expect(t, cordon, 0) // the user's
 
 	const restart = "a host in service restarts only with an entry in the policy's status"

@@ -142,8 +142,8 @@ func play(t *testing.T, options robustness.Options, seed uint64, actions []robus
 	if len(report.Violations) == 0 {
 		return true
 	}
-	t.Errorf("seed %d:\n%s\nIts actions and the operator's log are in build/robustness. Again: make robustness SEEDS=%d\n%s", seed, report, seed,
-		robustness.Lines(actions))
+	t.Errorf("seed %d:\n%s\nThe operator's log is in build/robustness. Again: make robustness ACTIONS=build/robustness/seed-%d.actions\n%s", seed,
+		report, seed, robustness.Lines(actions))
 	if err := save(seed, "", report); err != nil {
 		t.Error(err)
 	}
@@ -152,7 +152,7 @@ func play(t *testing.T, options robustness.Options, seed uint64, actions []robus
 
 // save writes what a failed run leaves.
 func save(seed uint64, which string, report robustness.Report) error {
-	if err := os.MkdirAll(resultsDirectory, 0o755); err != nil {
+	if err := os.MkdirAll(resultsDirectory, 0o750); err != nil {
 		return err
 	}
 	write := func(name, text string) error {
