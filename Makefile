@@ -220,6 +220,21 @@ DEFECTS :=
 .PHONY: test-long
 test-long: defects ## Run the tests that take too long for continuous integration: seeded defects.
 
+# Seeds of robustness runs, or how long new ones are tried, or a file with actions.
+SEEDS   :=
+FOR     :=
+ACTIONS :=
+
+.PHONY: robustness
+robustness: build ## Let random administrators and random faults work on the operator. SEEDS="1 2" or FOR=1h or ACTIONS=build/robustness/seed-1.actions
+	@[[ -n "$(SEEDS)$(FOR)$(ACTIONS)" ]] || { echo "make robustness: say SEEDS=, FOR= or ACTIONS=" >&2; exit 1; }
+	@CGO_ENABLED=0 ROBUSTNESS_SEEDS="$(SEEDS)" ROBUSTNESS_FOR="$(FOR)" ROBUSTNESS_ACTIONS="$(abspath $(ACTIONS))" \
+	  go test -vet=off -count=1 -timeout 0 -v -run TestSearch $(TESTFLAGS) ./test/robustness
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target for a time, one after the other. FOR=1m
+	@CGO_ENABLED=0 hack/run-fuzz "$(or $(FOR),1m)"
+
 .PHONY: defects
 defects: build ## Seed small defects, one at a time; a named test must fail for each. DEFECTS=regexp
 	@CGO_ENABLED=0 go run ./hack/defects -run "$(DEFECTS)"

@@ -56,7 +56,7 @@ type replay struct {
 }
 
 // newReplay is how things were at the beginning.
-func (a *Availability) newReplay(initial []change) *replay {
+func (a *Availability) newReplay(initial []Change) *replay {
 	r := &replay{
 		started: a.started, except: map[string]bool{}, pods: len(a.options.PodLabels) > 0, nodes: map[string]*corev1.Node{},
 		machines: map[string]*machinev1.Machine{}, healthy: map[string]bool{}, stopped: map[string]map[string]bool{},
@@ -94,15 +94,15 @@ func (r *replay) begin() {
 }
 
 // run goes through all changes in their order.
-func (r *replay) run(changes []change, services []serviceChange) AvailabilityReport {
+func (r *replay) run(changes []Change, services []serviceChange) AvailabilityReport {
 	for _, c := range changes {
-		for len(services) > 0 && !services[0].at.After(c.at) {
+		for len(services) > 0 && !services[0].at.After(c.At) {
 			r.serve(services[0])
 			services = services[1:]
 		}
 		r.gated(c)
 		r.apply(c)
-		r.look(c.at)
+		r.look(c.At)
 	}
 	for _, s := range services {
 		r.serve(s)
@@ -111,8 +111,8 @@ func (r *replay) run(changes []change, services []serviceChange) AvailabilityRep
 }
 
 // apply makes a change of an object part of the state.
-func (r *replay) apply(c change) {
-	switch object := c.object.(type) {
+func (r *replay) apply(c Change) {
+	switch object := c.Object.(type) {
 	case *corev1.Node:
 		r.nodes[object.Name] = object
 	case *machinev1.Machine:
@@ -122,13 +122,13 @@ func (r *replay) apply(c change) {
 		r.report.MaxDisruptions = max(r.report.MaxDisruptions, len(r.policy))
 	case *corev1.Pod:
 		if object.DeletionTimestamp == nil && podReady(object) {
-			r.healthy[c.name] = true
+			r.healthy[c.Name] = true
 		} else {
-			delete(r.healthy, c.name)
+			delete(r.healthy, c.Name)
 		}
 	case nil:
-		_, name, _ := strings.Cut(c.name, "/")
-		switch c.kind {
+		_, name, _ := strings.Cut(c.Name, "/")
+		switch c.Kind {
 		case kindNode:
 			delete(r.nodes, name)
 		case kindMachine:
@@ -136,7 +136,7 @@ func (r *replay) apply(c change) {
 		case kindPolicy:
 			r.policy = nil
 		case kindPod:
-			delete(r.healthy, c.name)
+			delete(r.healthy, c.Name)
 		}
 	}
 }
@@ -159,21 +159,21 @@ func (r *replay) serve(s serviceChange) {
 }
 
 // gated notes what the operator begins without having written it down.
-func (r *replay) gated(c change) {
-	switch object := c.object.(type) {
+func (r *replay) gated(c Change) {
+	switch object := c.Object.(type) {
 	case *corev1.Node:
 		before := r.nodes[object.Name]
 		if cordonedByOperator(object) && (before == nil || !cordonedByOperator(before)) &&
 			!r.disrupts(func(d v1alpha1.Disruption) bool {
 				return d.Node == object.Name
 			}) {
-			r.report.Ungated = append(r.report.Ungated, "node "+object.Name+" was made unschedulable at "+r.moment(c.at))
+			r.report.Ungated = append(r.report.Ungated, "node "+object.Name+" was made unschedulable at "+r.moment(c.At))
 		}
 	case *machinev1.Machine:
 		before := r.machines[object.Name]
 		if object.DeletionTimestamp != nil && before != nil && before.DeletionTimestamp == nil && !r.except[object.Name] &&
 			!r.disrupts(func(d v1alpha1.Disruption) bool { return d.Machine == object.Name }) {
-			r.report.Ungated = append(r.report.Ungated, "Machine "+object.Name+" was deleted at "+r.moment(c.at))
+			r.report.Ungated = append(r.report.Ungated, "Machine "+object.Name+" was deleted at "+r.moment(c.At))
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -202,6 +203,23 @@ func (r *Rig) MoveHost(ctx context.Context, h *Host, address string) error {
 		return fmt.Errorf("boot host %s at %s: %w", h.Options.Name, address, err)
 	}
 	return nil
+}
+
+// ReinstallHost gives a host a new Windows where it is, as somebody does who installs it anew: with another host key and
+// machine ID, and nothing on its drive. Its SSH server knows the present key. Nobody else may use the host meanwhile.
+func (r *Rig) ReinstallHost(ctx context.Context, h *Host) error {
+	h.close()
+	if err := removeAll(r.filesOf(h)); err != nil {
+		return fmt.Errorf("reinstall host %s: %w", h.Options.Name, err)
+	}
+	id := make([]byte, 16)
+	if _, err := io.ReadFull(r.options.Rand, id); err != nil {
+		return fmt.Errorf("reinstall host %s: %w", h.Options.Name, err)
+	}
+	system := *h.Options.System
+	system.MachineID = fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
+	h.Options.System = &system
+	return r.bootHost(ctx, h)
 }
 
 // Host returns the bring-your-own host with the computer name it was made with. It panics when there is none: the name

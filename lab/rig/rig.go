@@ -181,10 +181,13 @@ func (r *Rig) makeDir(context.Context) (err error) {
 // not wait for their own end.
 const partingTime = 10 * time.Second
 
-func (r *Rig) removeDir() error {
+func (r *Rig) removeDir() error { return removeAll(r.dir) }
+
+// removeAll removes a folder of hosts that have ended.
+func removeAll(path string) error {
 	var last error
 	for deadline := time.Now().Add(partingTime); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if last = os.RemoveAll(r.dir); !errors.Is(last, syscall.ENOTEMPTY) {
+		if last = os.RemoveAll(path); !errors.Is(last, syscall.ENOTEMPTY) {
 			break
 		}
 	}

@@ -2,8 +2,10 @@ package rig
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/windows-machine-config/wmco/lab/virtualtime"
 )
@@ -33,4 +35,30 @@ func (r *Rig) programClock() clock.WithTicker {
 		return r.options.VirtualTime
 	}
 	return clock.RealClock{}
+}
+
+// FastClock returns a clock for hosts and operator that runs until stop, about ten times as fast as the real one: limits
+// of minutes are not waited for. It is advanced at each tick of the real one. A busy process sees its ticks late, and so
+// its clock slows down: no limit passes because of it.
+func FastClock() (fast *clocktesting.FakeClock, stop func()) {
+	const tick, step = 10 * time.Millisecond, 100 * time.Millisecond
+	fast = clocktesting.NewFakeClock(time.Now())
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(tick)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				fast.Step(step)
+			case <-end:
+				return
+			}
+		}
+	}()
+	return fast, func() {
+		close(end)
+		<-ended
+	}
 }

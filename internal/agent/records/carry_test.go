@@ -109,3 +109,25 @@ func TestWhatThisAgentForgetsStaysForgotten(t *testing.T) {
 		t.Errorf("%v %s", err, data)
 	}
 }
+
+// A file that another release has written, or that was damaged, ends in an error or in a ledger, and never in a crash.
+func FuzzTheLedgerOfAnotherRelease(f *testing.F) {
+	f.Add(encode(f, someLedger()))
+	for _, text := range []string{"", "{}", "null", "[]", `{"paths":{"C:\\k":null}}`, `{"later":{"a":[1,{}]}}`, `{"exclusions":[{"kind":1}]}`, `{"paths":`} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, present []byte) {
+		data, err := carry(present, encode(t, someLedger()))
+		if err != nil {
+			return
+		}
+		var ledger plan.Ledger
+		if err := json.Unmarshal(data, &ledger); err != nil {
+			t.Fatalf("of %q it makes what is no ledger: %v", present, err)
+		}
+		if _, err := unknown(data); err != nil {
+			t.Fatalf("it cannot read what it has written: %v", err)
+		}
+		_ = understood(present)
+	})
+}

@@ -16,20 +16,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// followedKind is a kind that is watched.
-type followedKind struct {
-	name      string
-	list      func() client.ObjectList
-	options   []client.ListOption
+// FollowedKind is a kind of objects whose changes a History has.
+type FollowedKind struct {
+	// Name is what changes call it.
+	Name string
+	// List makes an empty list of it, and Options select what is followed.
+	List    func() client.ObjectList
+	Options []client.ListOption
+
 	revisions map[string]uint64 // of each object, as last seen
 }
 
 // catchLost records each state that a kind went through after the revision from, which a watch does not tell any more:
 // the API server's store still has them. It returns the revision to watch from.
-func (a *Availability) catchLost(ctx context.Context, kind *followedKind, from string) (string, error) {
-	list := kind.list()
-	if err := a.rig.Client.List(ctx, list, kind.options...); err != nil {
-		return from, fmt.Errorf("list %s: %w", kind.name, err)
+func (h *History) catchLost(ctx context.Context, kind *FollowedKind, from string) (string, error) {
+	list := kind.List()
+	if err := h.rig.Client.List(ctx, list, kind.Options...); err != nil {
+		return from, fmt.Errorf("list %s: %w", kind.Name, err)
 	}
 	first, err := revisionOf(from)
 	if err != nil {
@@ -41,7 +44,7 @@ func (a *Availability) catchLost(ctx context.Context, kind *followedKind, from s
 	}
 	for revision := first + 1; revision <= last; revision++ {
 		at := strconv.FormatUint(revision, 10)
-		_, err := a.listAt(ctx, kind, &client.ListOptions{Raw: &metav1.ListOptions{
+		_, err := h.listAt(ctx, kind, &client.ListOptions{Raw: &metav1.ListOptions{
 			ResourceVersion: at, ResourceVersionMatch: metav1.ResourceVersionMatchExact,
 		}})
 		if err != nil {
@@ -53,10 +56,10 @@ func (a *Availability) catchLost(ctx context.Context, kind *followedKind, from s
 }
 
 // listAt records what a list has that is not known, and returns the revision to watch from.
-func (a *Availability) listAt(ctx context.Context, kind *followedKind, at ...client.ListOption) (string, error) {
-	list := kind.list()
-	if err := a.rig.Client.List(ctx, list, append(slices.Clone(kind.options), at...)...); err != nil {
-		return "", fmt.Errorf("list %s: %w", kind.name, err)
+func (h *History) listAt(ctx context.Context, kind *FollowedKind, at ...client.ListOption) (string, error) {
+	list := kind.List()
+	if err := h.rig.Client.List(ctx, list, append(slices.Clone(kind.Options), at...)...); err != nil {
+		return "", fmt.Errorf("list %s: %w", kind.Name, err)
 	}
 	revision, err := revisionOf(list.GetResourceVersion())
 	if err != nil {
@@ -70,33 +73,33 @@ func (a *Availability) listAt(ctx context.Context, kind *followedKind, at ...cli
 	for _, item := range items {
 		object, ok := item.(client.Object)
 		if !ok {
-			return "", fmt.Errorf("a list of %s has a %T", kind.name, item)
+			return "", fmt.Errorf("a list of %s has a %T", kind.Name, item)
 		}
 		there[keyOf(object)] = true
-		if err := a.record(kind, object, false); err != nil {
+		if err := h.record(kind, object, false); err != nil {
 			return "", err
 		}
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	for name := range kind.revisions {
 		if !there[name] {
 			delete(kind.revisions, name)
-			a.add(change{revision: revision, at: a.now(), kind: kind.name, name: name})
+			h.add(Change{Revision: revision, At: h.now(), Kind: kind.Name, Name: name})
 		}
 	}
 	return list.GetResourceVersion(), nil
 }
 
 // follow watches a kind until ctx is done. Where a watch ends it goes on after the last change it has told.
-func (a *Availability) follow(ctx context.Context, kind *followedKind, revision string) {
+func (h *History) follow(ctx context.Context, kind *FollowedKind, revision string) {
 	for ctx.Err() == nil {
-		err := a.watch(ctx, kind, &revision)
+		err := h.watch(ctx, kind, &revision)
 		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-			a.mu.Lock()
-			a.lost++
-			a.mu.Unlock()
-			if revision, err = a.catchLost(ctx, kind, revision); err == nil {
+			h.mu.Lock()
+			h.lost++
+			h.mu.Unlock()
+			if revision, err = h.catchLost(ctx, kind, revision); err == nil {
 				continue
 			}
 		}
@@ -110,12 +113,12 @@ func (a *Availability) follow(ctx context.Context, kind *followedKind, revision 
 }
 
 // watch records what a watch tells until it ends.
-func (a *Availability) watch(ctx context.Context, kind *followedKind, revision *string) error {
-	options := append(slices.Clone(kind.options), &client.ListOptions{
+func (h *History) watch(ctx context.Context, kind *FollowedKind, revision *string) error {
+	options := append(slices.Clone(kind.Options), &client.ListOptions{
 		Raw: &metav1.ListOptions{ResourceVersion: *revision, AllowWatchBookmarks: true},
 	})
-	list := kind.list()
-	watcher, err := a.rig.Client.Watch(ctx, list, options...)
+	list := kind.List()
+	watcher, err := h.rig.Client.Watch(ctx, list, options...)
 	if err != nil {
 		return err
 	}
@@ -126,13 +129,13 @@ func (a *Availability) watch(ctx context.Context, kind *followedKind, revision *
 		}
 		object, ok := event.Object.(client.Object)
 		if !ok {
-			return fmt.Errorf("a watch of %s tells of a %T", kind.name, event.Object)
+			return fmt.Errorf("a watch of %s tells of a %T", kind.Name, event.Object)
 		}
 		*revision = object.GetResourceVersion()
 		if event.Type == watch.Bookmark {
 			continue
 		}
-		if err := a.record(kind, object, event.Type == watch.Deleted); err != nil {
+		if err := h.record(kind, object, event.Type == watch.Deleted); err != nil {
 			return err
 		}
 	}
@@ -140,16 +143,16 @@ func (a *Availability) watch(ctx context.Context, kind *followedKind, revision *
 }
 
 // catchUp waits until the watch has told all that a list has.
-func (a *Availability) catchUp(ctx context.Context, kind *followedKind) error {
-	list := kind.list()
-	if err := a.rig.Client.List(ctx, list, kind.options...); err != nil {
+func (h *History) catchUp(ctx context.Context, kind *FollowedKind) error {
+	list := kind.List()
+	if err := h.rig.Client.List(ctx, list, kind.Options...); err != nil {
 		return err
 	}
 	want := map[string]uint64{}
 	err := meta.EachListItem(list, func(item runtime.Object) error {
 		object, ok := item.(client.Object)
 		if !ok {
-			return fmt.Errorf("a list of %s has a %T", kind.name, item)
+			return fmt.Errorf("a list of %s has a %T", kind.Name, item)
 		}
 		revision, err := revisionOf(object.GetResourceVersion())
 		want[keyOf(object)] = revision
@@ -163,24 +166,24 @@ func (a *Availability) catchUp(ctx context.Context, kind *followedKind) error {
 		return err
 	}
 	for {
-		a.mu.Lock()
-		known, news := kind.knows(want, until), a.wakeAfter
-		a.mu.Unlock()
+		h.mu.Lock()
+		known, news := kind.knows(want, until), h.wakeAfter
+		h.mu.Unlock()
 		if known {
 			return nil
 		}
 		select {
 		case <-news:
 		case <-ctx.Done():
-			return fmt.Errorf("the watch of %s is behind: %w", kind.name, context.Cause(ctx))
-		case <-a.rig.running.Done():
-			return errors.Join(errClosed, context.Cause(a.rig.running))
+			return fmt.Errorf("the watch of %s is behind: %w", kind.Name, context.Cause(ctx))
+		case <-h.rig.running.Done():
+			return errors.Join(errClosed, context.Cause(h.rig.running))
 		}
 	}
 }
 
 // knows reports whether all that a list of the revision until has was told, and the end of all that it has not.
-func (k *followedKind) knows(want map[string]uint64, until uint64) bool {
+func (k *FollowedKind) knows(want map[string]uint64, until uint64) bool {
 	for name, revision := range want {
 		// What is not known any more has ended after the list was made.
 		if known, there := k.revisions[name]; there && known < revision {

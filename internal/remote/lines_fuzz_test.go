@@ -1,0 +1,45 @@
+package remote
+
+import (
+	"bufio"
+	"bytes"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// Whatever a host says, each line is noise, too much, or one that reads the same when it is written again.
+func FuzzLinesOfAHost(f *testing.F) {
+	for _, line := range []verb.Line{
+		{Type: verb.TypeResult, Result: &verb.Result{Facts: &plan.Facts{}}},
+		{Type: verb.TypeFailure, Failure: &verb.Failure{Step: "Reboot", Message: "refused"}},
+	} {
+		text, err := line.Encode()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+		f.Add(append([]byte("\xff\xfe\x1b[2J"), append(text, "\r\nnoise\n"...)...))
+		f.Add(text[:len(text)/2])
+	}
+	f.Fuzz(func(t *testing.T, said []byte) {
+		for r := bufio.NewReader(bytes.NewReader(said)); ; {
+			text, err := readLine(r)
+			if err != nil {
+				return
+			}
+			line, ok, err := decodeLine(text)
+			if err != nil || !ok {
+				continue
+			}
+			again, err := line.Encode()
+			if err != nil {
+				t.Fatalf("%q is a line that cannot be written: %v", text, err)
+			}
+			if _, ok := verb.Decode(again); !ok {
+				t.Fatalf("%q reads as noise when it is written again: %q", text, again)
+			}
+		}
+	})
+}

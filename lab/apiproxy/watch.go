@@ -1,0 +1,116 @@
+package apiproxy
+
+import (
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// watchBody hands out what a watch tells when the faults of its resource let it.
+type watchBody struct {
+	proxy    *Proxy
+	resource string
+	source   io.ReadCloser
+	chunks   chan chunk
+	rest     []byte
+	err      error
+	close    sync.Once
+	closed   chan struct{}
+}
+
+type chunk struct {
+	came time.Time
+	data []byte
+	err  error
+}
+
+func (p *Proxy) newWatchBody(source io.ReadCloser, resource string) *watchBody {
+	b := &watchBody{proxy: p, resource: resource, source: source, chunks: make(chan chunk, 4096),
+		closed: make(chan struct{})}
+	p.mu.Lock()
+	p.watches[b] = struct{}{}
+	p.mu.Unlock()
+	go b.receive()
+	return b
+}
+
+// receive reads until the source ends, which it does when the body is closed.
+func (b *watchBody) receive() {
+	for {
+		data := make([]byte, 16<<10)
+		n, err := b.source.Read(data)
+		select {
+		case b.chunks <- chunk{came: time.Now(), data: data[:n], err: err}:
+		case <-b.closed:
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// Read implements io.Reader.
+func (b *watchBody) Read(p []byte) (int, error) {
+	for len(b.rest) == 0 && b.err == nil {
+		select {
+		case c := <-b.chunks:
+			if !b.await(c.came) {
+				return 0, net.ErrClosed
+			}
+			b.rest, b.err = c.data, c.err
+		case <-b.closed:
+			return 0, net.ErrClosed
+		}
+	}
+	n := copy(p, b.rest)
+	if b.rest = b.rest[n:]; n > 0 {
+		return n, nil
+	}
+	return 0, b.err
+}
+
+// await waits until what came at a time may be told. It reports false when the body was closed before.
+func (b *watchBody) await(came time.Time) bool {
+	for {
+		hold, delay, changed := b.proxy.pace(b.resource)
+		left := time.Until(came.Add(delay))
+		if !hold && left <= 0 {
+			return true
+		}
+		var due <-chan time.Time
+		if !hold {
+			due = time.After(left)
+		}
+		select {
+		case <-due:
+		case <-changed:
+		case <-b.closed:
+			return false
+		}
+	}
+}
+
+// pace returns how watches of a resource are spoiled now, and what is closed when that changes.
+func (p *Proxy) pace(resource string) (hold bool, delay time.Duration, changed <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, f := range p.faults {
+		if f.concerns(resource) {
+			hold, delay = hold || f.Hold, max(delay, f.Delay)
+		}
+	}
+	return hold, delay, p.changed
+}
+
+// Close implements io.Closer.
+func (b *watchBody) Close() error {
+	b.close.Do(func() {
+		close(b.closed)
+		b.proxy.mu.Lock()
+		delete(b.proxy.watches, b)
+		b.proxy.mu.Unlock()
+	})
+	return b.source.Close()
+}

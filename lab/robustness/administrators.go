@@ -1,0 +1,206 @@
+package robustness
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// change makes an action part of what is asked for, in windows-instances.
+func (l *lab) change(ctx context.Context, a Action) (func(context.Context) error, error) {
+	l.model.Apply(a)
+	return nil, l.list(ctx)
+}
+
+// unlist takes a host out of windows-instances. Its instance must be there: an object that an administrator has deleted
+// is made again from the list only.
+func (l *lab) unlist(ctx context.Context, a Action) (func(context.Context) error, error) {
+	instance, err := l.instanceOf(ctx, a.Host)
+	if err != nil || instance == nil {
+		return nil, err
+	}
+	return l.change(ctx, a)
+}
+
+func (l *lab) wrongEntry(ctx context.Context, a Action) (func(context.Context) error, error) {
+	address, _ := l.Host(a.Host).Entry()
+	l.entries[address] = "username=nobody"
+	return func(ctx context.Context) error {
+		delete(l.entries, address)
+		return l.list(ctx)
+	}, l.list(ctx)
+}
+
+// invalidValue is what is asked for under a key that is no host.
+const invalidValue = "username=Administrator,port=22"
+
+func (l *lab) invalidEntry(ctx context.Context, a Action) (func(context.Context) error, error) {
+	l.entries[a.Text] = invalidValue
+	return func(ctx context.Context) error {
+		delete(l.entries, a.Text)
+		return l.list(ctx)
+	}, l.list(ctx)
+}
+
+func (l *lab) setMaxUnavailable(ctx context.Context, a Action) (func(context.Context) error, error) {
+	l.model.Apply(a)
+	return nil, l.patchPolicy(ctx, fmt.Sprintf(`{"spec":{"maxUnavailable":%d}}`, a.Number))
+}
+
+func (l *lab) pausePolicy(ctx context.Context, _ Action) (func(context.Context) error, error) {
+	return func(ctx context.Context) error { return l.patchPolicy(ctx, `{"spec":{"paused":false}}`) },
+		l.patchPolicy(ctx, `{"spec":{"paused":true}}`)
+}
+
+func (l *lab) pauseHost(ctx context.Context, a Action) (func(context.Context) error, error) {
+	return func(ctx context.Context) error { return l.patchInstance(ctx, a.Host, `{"spec":{"paused":false}}`) },
+		l.patchInstance(ctx, a.Host, `{"spec":{"paused":true}}`)
+}
+
+func (l *lab) reboot(ctx context.Context, a Action) (func(context.Context) error, error) {
+	return nil, l.patchNode(ctx, a.Host, annotation(v1alpha1.AnnotationRebootRequired, ""))
+}
+
+func (l *lab) patchNode(ctx context.Context, host, patch string) error {
+	node, err := l.nodeOf(ctx, host)
+	if err != nil || node == nil {
+		return err
+	}
+	return client.IgnoreNotFound(l.Client.Patch(ctx, node, client.RawPatch(types.MergePatchType, []byte(patch))))
+}
+
+func (l *lab) retry(ctx context.Context, a Action) (func(context.Context) error, error) {
+	return nil, l.patchInstance(ctx, a.Host, annotation(v1alpha1.AnnotationRetry, "now"))
+}
+
+// deleteInstance deletes the object of a host that is listed: without the list nobody would make it again.
+func (l *lab) deleteInstance(ctx context.Context, a Action) (func(context.Context) error, error) {
+	instance, err := l.instanceOf(ctx, a.Host)
+	if err != nil || instance == nil || !l.model.Listed[a.Host] {
+		return nil, err
+	}
+	return nil, client.IgnoreNotFound(l.Client.Delete(ctx, instance))
+}
+
+func (l *lab) deleteNode(ctx context.Context, a Action) (func(context.Context) error, error) {
+	node, err := l.nodeOf(ctx, a.Host)
+	if err != nil || node == nil {
+		return nil, err
+	}
+	l.model.Apply(a)
+	return nil, client.IgnoreNotFound(l.Client.Delete(ctx, node))
+}
+
+// cordon makes a Node unschedulable for the user, or schedulable, unless the operator has it.
+func (l *lab) cordon(ctx context.Context, a Action) (func(context.Context) error, error) {
+	node, err := l.nodeOf(ctx, a.Host)
+	if err != nil || node == nil {
+		return nil, err
+	}
+	if _, operators := node.Annotations[v1alpha1.AnnotationCordoned]; operators {
+		return nil, nil
+	}
+	before := node.DeepCopy()
+	node.Spec.Unschedulable = a.Kind == Cordon
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := l.Client.Patch(ctx, node, patch); err != nil {
+		return nil, nil //nolint:nilerr // somebody was faster: the user looks again, and finds no reason
+	}
+	l.model.Apply(a)
+	return nil, nil
+}
+
+func (l *lab) set(ctx context.Context, a Action) (func(context.Context) error, error) {
+	l.model.Apply(a)
+	return nil, l.SetKubeletSettings(ctx, map[string]any{"maxPods": a.Number})
+}
+
+func (l *lab) rotateKey(ctx context.Context, a Action) (func(context.Context) error, error) {
+	l.model.Apply(a)
+	err := l.RotateKey(ctx, true)
+	l.secrets.AddKey("the second SSH private key", l.PrivateKey())
+	return nil, err
+}
+
+// raise ends the operator and starts one of another release, as a Deployment with the strategy Recreate does.
+func (l *lab) raise(_ context.Context, a Action) (func(context.Context) error, error) {
+	if a.Number >= len(l.options.Releases) {
+		return nil, nil
+	}
+	l.model.Apply(a)
+	for _, o := range l.operators {
+		_ = o.Stop() // it may have ended by an error before
+	}
+	l.operators = nil
+	return nil, l.startOperator()
+}
+
+// forge asks for a serving certificate as the kubelet of a host, with a name that is another's.
+func (l *lab) forge(ctx context.Context, a Action) (func(context.Context) error, error) {
+	node := "system:node:" + l.Host(a.Host).NodeName()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject:  pkix.Name{CommonName: node, Organization: []string{"system:nodes"}},
+		DNSNames: []string{l.Host(a.Host).NodeName(), a.Text},
+	}, key)
+	if err != nil {
+		return nil, err
+	}
+	config := rest.CopyConfig(l.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: node, Groups: []string{"system:nodes", "system:authenticated"}}
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	_, err = clients.CertificatesV1().CertificateSigningRequests().Create(ctx, &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "csr-forged-"},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+			SignerName: certificatesv1.KubeletServingSignerName,
+			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth},
+		},
+	}, metav1.CreateOptions{})
+	return nil, err
+}
+
+// machineSet is the one that there is with the Machine API.
+const machineSet = "windows"
+
+func (l *lab) scale(ctx context.Context, a Action) (func(context.Context) error, error) {
+	if l.options.Shape.Machines == 0 {
+		return nil, nil
+	}
+	l.model.Apply(a)
+	return nil, l.Scale(ctx, machineSet, int32(a.Number))
+}
+
+// await lets time pass until everything is as it was asked for, or it has taken too long: something may be in the way.
+func (l *lab) await(ctx context.Context, a Action) (func(context.Context) error, error) {
+	for until := time.Now().Add(a.For); time.Now().Before(until); {
+		if missing, _, err := l.missing(ctx); err != nil || len(missing) == 0 {
+			return nil, err
+		}
+		if err := l.wait(ctx, 2*tick); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,160 @@
+package robustness
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/lab/audit"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// Kinds of objects whose history is judged.
+const (
+	kindNode     = "Node"
+	kindInstance = "WindowsInstance"
+	kindPolicy   = "WindowsDisruptionPolicy"
+	kindRequest  = "CertificateSigningRequest"
+)
+
+func followed(namespace string) []*rig.FollowedKind {
+	in := []client.ListOption{client.InNamespace(namespace)}
+	return []*rig.FollowedKind{
+		{Name: kindNode, List: func() client.ObjectList { return &corev1.NodeList{} }},
+		{Name: kindInstance, List: func() client.ObjectList { return &v1alpha1.WindowsInstanceList{} }, Options: in},
+		{Name: kindPolicy, List: func() client.ObjectList { return &v1alpha1.WindowsDisruptionPolicyList{} }, Options: in},
+		{Name: kindRequest, List: func() client.ObjectList { return &certificatesv1.CertificateSigningRequestList{} }},
+	}
+}
+
+// Evidence is what a run leaves for the judgment of what must hold at any time.
+type Evidence struct {
+	// Changes are what happened to objects of the followed kinds, in the order of the API server's store.
+	Changes []rig.Change
+	// Requests are the answered requests to the API server.
+	Requests []audit.Event
+	// Restarts are those that somebody has asked Windows for.
+	Restarts []Restart
+	// Operator is the user name of the operator.
+	Operator string
+	// Hosts are the hosts by the name of their Node.
+	Hosts map[string]Host
+}
+
+// Host is what is known of a host beyond what it says.
+type Host struct {
+	// Names and Addresses are all that it ever had, and HostKeys the fingerprints; none where they are not known.
+	Names, Addresses, HostKeys []string
+}
+
+// Restart is one of a host, by the name of its Node.
+type Restart struct {
+	Node string
+	At   time.Time
+}
+
+// Violation is something that must never be.
+type Violation struct {
+	// Rule is the sentence that does not hold, and What says where.
+	Rule, What string
+}
+
+func (v Violation) String() string { return v.Rule + ": " + v.What }
+
+// rules are the sentences that hold at any time, whatever happens.
+var rules = []struct {
+	sentence string
+	broken   func(Evidence) []string
+}{
+	{"no more nodes are disturbed than the policy allows", (Evidence).tooMany},
+	{"a node in service is made unschedulable only with an entry in the policy's status", (Evidence).ungated},
+	{"a host in service restarts only with an entry in the policy's status", (Evidence).restartedUngated},
+	{"a name is confirmed for one instance at a time", (Evidence).namedTwice},
+	{"a pinned host key is one of the host's", (Evidence).foreignHostKeys},
+	{"a certificate has names and addresses of its host only", (Evidence).foreignCertificates},
+	{"an instance that is not Ready has a reason and a next action", (Evidence).speechless},
+	{"the operator writes to no Node of another", (Evidence).foreignNodes},
+	{"pods are evicted and not deleted", (Evidence).deletedPods},
+}
+
+// Judge returns what must never have been. Each rule is named at most thrice.
+func Judge(e Evidence) (violations []Violation) {
+	slices.SortStableFunc(e.Changes, func(x, y rig.Change) int { return cmp.Compare(x.Revision, y.Revision) })
+	for _, rule := range rules {
+		for i, what := range rule.broken(e) {
+			if i == 3 {
+				break
+			}
+			violations = append(violations, Violation{rule.sentence, what})
+		}
+	}
+	return violations
+}
+
+// state is what the API server had at one moment.
+type state struct {
+	nodes     map[string]*corev1.Node
+	instances map[string]*v1alpha1.WindowsInstance
+	policy    *v1alpha1.WindowsDisruptionPolicy
+}
+
+// replay calls visit with each change, and what there was before it.
+func (e Evidence) replay(visit func(before *state, c rig.Change)) {
+	s := &state{nodes: map[string]*corev1.Node{}, instances: map[string]*v1alpha1.WindowsInstance{}}
+	for _, c := range e.Changes {
+		visit(s, c)
+		s.apply(c)
+	}
+}
+
+func (s *state) apply(c rig.Change) {
+	switch object := c.Object.(type) {
+	case *corev1.Node:
+		s.nodes[c.Name] = object
+	case *v1alpha1.WindowsInstance:
+		s.instances[c.Name] = object
+	case *v1alpha1.WindowsDisruptionPolicy:
+		s.policy = object
+	case nil:
+		switch c.Kind {
+		case kindNode:
+			delete(s.nodes, c.Name)
+		case kindInstance:
+			delete(s.instances, c.Name)
+		case kindPolicy:
+			s.policy = nil
+		}
+	}
+}
+
+// lives reports whether an instance is there, and not another one of its name.
+func (s *state) lives(d v1alpha1.Disruption) bool {
+	for _, instance := range s.instances {
+		if instance.UID == d.InstanceUID {
+			return true
+		}
+	}
+	return false
+}
+
+// entryOf returns the entry of a Node in the policy's status.
+func (s *state) entryOf(node string) (v1alpha1.Disruption, bool) {
+	if s.policy == nil {
+		return v1alpha1.Disruption{}, false
+	}
+	i := slices.IndexFunc(s.policy.Status.Disruptions, func(d v1alpha1.Disruption) bool { return d.Node == node })
+	if i < 0 {
+		return v1alpha1.Disruption{}, false
+	}
+	return s.policy.Status.Disruptions[i], true
+}
+
+func at(c rig.Change) string {
+	return fmt.Sprintf("revision %d, %s", c.Revision, c.At.UTC().Format("15:04:05.000"))
+}

@@ -1,0 +1,164 @@
+package robustness
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/windows-machine-config/wmco/lab/winhost"
+)
+
+// kind is how often an action of a kind is chosen next to others, and how it is made. It reports false where there can
+// be none now.
+type kind struct {
+	weight int
+	choose func(g *generator) (Action, bool)
+}
+
+// kinds are all that there are.
+var kinds = map[Kind]kind{
+	ListHost:   {6, func(g *generator) (Action, bool) { return g.on(g.model.unlisted(g.shape)) }},
+	UnlistHost: {5, func(g *generator) (Action, bool) { return g.on(g.spare()) }},
+	WrongEntry: {2, func(g *generator) (Action, bool) { return g.during(g.on(g.model.listed(g.shape))) }},
+	InvalidEntry: {1, func(g *generator) (Action, bool) {
+		return g.during(Action{Text: pick(g, "10.0.0", "-x.example.com", "10.9.0.999", "1.2.3.4.5", "a..b")}, true)
+	}},
+	PauseHost:      {2, func(g *generator) (Action, bool) { return g.during(g.on(g.model.listed(g.shape))) }},
+	PausePolicy:    {1, func(g *generator) (Action, bool) { return g.during(Action{}, true) }},
+	MaxUnavailable: {2, func(g *generator) (Action, bool) { return Action{Number: 1 + g.random.IntN(2)}, true }},
+	Reboot:         {3, func(g *generator) (Action, bool) { return g.on(g.model.listed(g.shape)) }},
+	Retry:          {1, func(g *generator) (Action, bool) { return g.on(g.model.listed(g.shape)) }},
+	DeleteInstance: {2, func(g *generator) (Action, bool) { return g.on(g.model.listed(g.shape)) }},
+	DeleteNode:     {2, func(g *generator) (Action, bool) { return g.on(g.model.listed(g.shape)) }},
+	Cordon:         {1, func(g *generator) (Action, bool) { return g.on(g.model.listed(g.shape)) }},
+	Uncordon:       {1, func(g *generator) (Action, bool) { return g.on(g.model.listed(g.shape)) }},
+	Setting:        {3, func(g *generator) (Action, bool) { return Action{Number: 100 + g.random.IntN(20)}, true }},
+	RotateKey:      {1, func(g *generator) (Action, bool) { return Action{}, !g.model.Rotated }},
+	Release: {3, func(g *generator) (Action, bool) {
+		return Action{Number: g.model.Release + 1}, g.model.Release+1 < g.shape.Releases
+	}},
+	Scale: {5, func(g *generator) (Action, bool) { return Action{Number: g.random.IntN(3)}, g.shape.Machines > 0 }},
+	Await: {4, func(g *generator) (Action, bool) { return Action{For: g.between(5*time.Second, 40*time.Second)}, true }},
+
+	KillOperator:   {8, func(g *generator) (Action, bool) { return g.during(Action{}, true) }},
+	SecondOperator: {3, func(g *generator) (Action, bool) { return g.during(Action{Number: g.random.IntN(2)}, true) }},
+	RestartAPI:     {1, func(*generator) (Action, bool) { return Action{}, true }},
+	CutAPI:         {2, func(g *generator) (Action, bool) { return g.during(Action{}, true) }},
+	DelayWatches:   {3, func(g *generator) (Action, bool) { return g.ofAPI(200 + g.random.IntN(3000)) }},
+	HoldWatches:    {4, func(g *generator) (Action, bool) { return g.ofAPI(0) }},
+	BreakWatches:   {1, func(g *generator) (Action, bool) { return Action{Resource: g.resource()}, true }},
+	FailRequests:   {3, func(g *generator) (Action, bool) { return g.ofAPI(1 + g.random.IntN(3)) }},
+	Conflicts:      {3, func(g *generator) (Action, bool) { return g.ofAPI(1 + g.random.IntN(3)) }},
+	LoseAnswers:    {4, func(g *generator) (Action, bool) { return g.ofAPI(1 + g.random.IntN(3)) }},
+	HostFault:      {10, (*generator).hostFault},
+	PowerOff:       {3, func(g *generator) (Action, bool) { return g.during(g.on(g.shape.Hosts)) }},
+	CrashService: {2, func(g *generator) (Action, bool) {
+		a, ok := g.on(g.model.listed(g.shape))
+		a.Text = pick(g, "kubelet", "containerd", "kube-proxy", "hybrid-overlay-node", "windows_exporter", "windows-instance-config-daemon")
+		return a, ok
+	}},
+	WrongClock: {1, func(g *generator) (Action, bool) {
+		a, ok := g.during(g.on(g.shape.Hosts))
+		a.Number = pick(g, -7200, -600, 600, 7200)
+		return a, ok
+	}},
+	MoveHost:  {1, func(g *generator) (Action, bool) { return g.on(g.shape.Named) }},
+	Reinstall: {1, func(g *generator) (Action, bool) { return g.on(g.shape.Hosts) }},
+	ForgeRequest: {2, func(g *generator) (Action, bool) {
+		a, ok := g.on(g.model.listed(g.shape))
+		a.Text = pick(g, append([]string{"printer.example.com", "master-0", "kubernetes.default.svc", "api-int.lab.example.com"}, g.shape.Hosts...)...)
+		return a, ok && a.Text != a.Host
+	}},
+}
+
+// order has all kinds in one order, which a map lacks.
+var order = []Kind{ListHost, UnlistHost, WrongEntry, InvalidEntry, PauseHost, PausePolicy, MaxUnavailable, Reboot, Retry,
+	DeleteInstance, DeleteNode, Cordon, Uncordon, Setting, RotateKey, Release, Scale, Await, KillOperator, SecondOperator, RestartAPI,
+	CutAPI, DelayWatches, HoldWatches, BreakWatches, FailRequests, Conflicts, LoseAnswers, HostFault, PowerOff,
+	CrashService, WrongClock, MoveHost, Reinstall, ForgeRequest}
+
+// resources are those that the operator reads and writes most; "" is all of them.
+var resources = []string{"", "nodes", "windowsinstances", "windowsinstances", "windowsdisruptionpolicies",
+	"certificatesigningrequests", "configmaps", "secrets", "events"}
+
+// generator makes the actions of one seed.
+type generator struct {
+	random *rand.Rand
+	shape  Shape
+	model  *Model
+}
+
+// Generate returns the actions of a seed. Each makes sense after those before it.
+func Generate(seed uint64, shape Shape) []Action {
+	g := &generator{random: rand.New(rand.NewPCG(seed, 0)), shape: shape, model: NewModel(shape)} //nolint:gosec // a seed is to give the same each time
+	var actions []Action
+	for len(actions) < shape.Actions {
+		chosen := g.kind()
+		a, ok := kinds[chosen].choose(g)
+		if !ok {
+			continue
+		}
+		a.Kind, a.Pause = chosen, g.between(50*time.Millisecond, 1500*time.Millisecond)
+		g.model.Apply(a)
+		actions = append(actions, a)
+	}
+	return actions
+}
+
+func (g *generator) kind() Kind {
+	total := 0
+	for _, k := range order {
+		total += kinds[k].weight
+	}
+	n := g.random.IntN(total)
+	for _, k := range order {
+		if n -= kinds[k].weight; n < 0 {
+			return k
+		}
+	}
+	return order[0]
+}
+
+func (g *generator) between(least, most time.Duration) time.Duration {
+	return (least + time.Duration(g.random.Int64N(int64(most-least)))).Round(time.Millisecond)
+}
+
+func pick[T any](g *generator, from ...T) T { return from[g.random.IntN(len(from))] }
+
+// on chooses one of some hosts.
+func (g *generator) on(hosts []string) (Action, bool) {
+	if len(hosts) == 0 {
+		return Action{}, false
+	}
+	return Action{Host: pick(g, hosts...)}, true
+}
+
+// spare returns the listed hosts as long as some would stay.
+func (g *generator) spare() []string {
+	if hosts := g.model.listed(g.shape); len(hosts) > 1 {
+		return hosts
+	}
+	return nil
+}
+
+// during lets an action last.
+func (g *generator) during(a Action, ok bool) (Action, bool) {
+	a.For = g.between(200*time.Millisecond, 8*time.Second)
+	return a, ok
+}
+
+func (g *generator) resource() string { return pick(g, resources...) }
+
+func (g *generator) ofAPI(number int) (Action, bool) {
+	return g.during(Action{Resource: g.resource(), Number: number}, true)
+}
+
+// hostFault chooses a fault of a host, with parameters that the host gets over when it ends.
+func (g *generator) hostFault() (Action, bool) {
+	a, ok := g.during(g.on(g.shape.Hosts))
+	fault := pick(g, winhost.AllFaults()...)
+	a.Text, a.Number = string(fault), int(fault.Example().Bytes)
+	if fault == winhost.CutAfterBytes {
+		a.Number = g.random.IntN(2 << 20)
+	}
+	return a, ok
+}

@@ -1,0 +1,102 @@
+package robustness
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+var anyShape = Shape{Hosts: []string{"a", "b", "c"}, Listed: 2, Named: []string{"b"}, Machines: 1, Releases: 3, Actions: 40}
+
+func TestASeedAlwaysMakesTheSameActions(t *testing.T) {
+	for seed := range uint64(20) {
+		first, second := Generate(seed, anyShape), Generate(seed, anyShape)
+		if !slices.Equal(first, second) {
+			t.Fatalf("seed %d makes different actions", seed)
+		}
+		if len(first) != anyShape.Actions {
+			t.Errorf("seed %d makes %d actions", seed, len(first))
+		}
+	}
+	if slices.Equal(Generate(1, anyShape), Generate(2, anyShape)) {
+		t.Error("two seeds make the same")
+	}
+}
+
+func TestActionsMakeSense(t *testing.T) {
+	seen := map[Kind]bool{}
+	for seed := range uint64(200) {
+		m := NewModel(anyShape)
+		for _, a := range Generate(seed, anyShape) {
+			seen[a.Kind] = true
+			switch {
+			case a.Kind == ListHost && m.Listed[a.Host]:
+				t.Errorf("seed %d lists %s twice", seed, a.Host)
+			case a.Kind == UnlistHost && !m.Listed[a.Host]:
+				t.Errorf("seed %d takes away %s, which is not listed", seed, a.Host)
+			case a.Kind == MoveHost && !slices.Contains(anyShape.Named, a.Host):
+				t.Errorf("seed %d moves %s, which is listed by its address", seed, a.Host)
+			case a.Kind == Release && a.Number >= anyShape.Releases:
+				t.Errorf("seed %d has release %d", seed, a.Number)
+			case a.Kind == RotateKey && m.Rotated:
+				t.Errorf("seed %d changes the key twice: hosts that are not listed know the first one only", seed)
+			}
+			m.Apply(a)
+		}
+	}
+	for k := range kinds {
+		if !seen[k] {
+			t.Errorf("no seed has %s", k)
+		}
+		if !slices.Contains(order, k) {
+			t.Errorf("%s has no place in the order", k)
+		}
+	}
+}
+
+func TestAListOfActionsIsReadAsItIsWritten(t *testing.T) {
+	want := Generate(7, anyShape)
+	got, err := Parse(strings.NewReader("\n" + Lines(want)))
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v, error %v", got, err)
+	}
+	for _, wrong := range []string{"x", `{"kind":"dance"}`, `{"kind":"reboot","hots":"a"}`} {
+		if _, err := Parse(strings.NewReader(wrong)); err == nil {
+			t.Errorf("%s was read", wrong)
+		}
+	}
+}
+
+func TestShrinkKeepsWhatMakesARunFail(t *testing.T) {
+	actions := Generate(3, anyShape)
+	needs := func(wanted ...Action) func([]Action) bool {
+		return func(some []Action) bool {
+			return !slices.ContainsFunc(wanted, func(a Action) bool { return !slices.Contains(some, a) })
+		}
+	}
+	t.Run("one action is found", func(t *testing.T) {
+		if got := Shrink(actions, 100, needs(actions[17])); !slices.Equal(got, actions[17:18]) {
+			t.Errorf("it left %v", got)
+		}
+	})
+	t.Run("two that are far apart stay in their order", func(t *testing.T) {
+		if got := Shrink(actions, 200, needs(actions[30], actions[2])); !slices.Equal(got, []Action{actions[2], actions[30]}) {
+			t.Errorf("it left %v", got)
+		}
+	})
+	t.Run("it stops when it has tried enough, with a list that fails", func(t *testing.T) {
+		tried := 0
+		got := Shrink(actions, 5, func(some []Action) bool {
+			tried++
+			return needs(actions[30], actions[2])(some)
+		})
+		if tried > 5 || !needs(actions[30], actions[2])(got) {
+			t.Errorf("after %d attempts it left %v", tried, got)
+		}
+	})
+	t.Run("what does not fail again stays as it is", func(t *testing.T) {
+		if got := Shrink(actions, 1000, func([]Action) bool { return false }); !slices.Equal(got, actions) {
+			t.Errorf("it left %v", got)
+		}
+	})
+}

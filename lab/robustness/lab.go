@@ -1,0 +1,278 @@
+package robustness
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/lab/apiproxy"
+	"github.com/windows-machine-config/wmco/lab/canary"
+	"github.com/windows-machine-config/wmco/lab/cluster"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// Options are what runs have in common.
+type Options struct {
+	Shape Shape
+	// Releases are the operator's, in their order.
+	Releases []rig.Release
+	// Limit is how long the end may take until everything is as it was asked for; Quiet is how long nothing may happen
+	// then.
+	Limit, Quiet time.Duration
+	// Progress learns what is done, a line each.
+	Progress func(format string, arguments ...any)
+}
+
+// lab is a control plane of its own with hosts and an operator, for one run.
+type lab struct {
+	*rig.Rig
+	options Options
+	proxy   *apiproxy.Proxy
+	through func(*operator.Config)
+	history *rig.History
+	log     *logbook
+	secrets canary.Secrets
+
+	model     *Model
+	entries   map[string]string // that windows-instances has besides, or in place of those of hosts
+	operators []*rig.Operator
+	endings   []ending
+	hosts     map[string]*hostRecord // by computer name
+	moved     int
+}
+
+// hostRecord is what the harness knows of a host.
+type hostRecord struct {
+	Host
+	machines []*fake.Machine // that it was, the present one last
+	before   fake.Snapshot   // of that one, before anybody listed it
+	// newKey is true when it has shown another host key than before, which its administrator accepts. otherKey is when one
+	// of them is not known.
+	newKey, otherKey bool
+}
+
+// logbook takes a log that is written from everywhere.
+type logbook struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *logbook) add(prefix, arguments string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.text.WriteString(prefix + " " + arguments + "\n")
+}
+
+func (b *logbook) all() []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return bytes.Clone(b.text.Bytes())
+}
+
+// verbosity is one that no library goes beyond.
+const verbosity = 10
+
+// failureDeadline is short, so that what a fault has made fail is over before a run is.
+const failureDeadline = 5 * time.Minute
+
+// newLab boots everything, until the operator runs and the first hosts are listed.
+func newLab(ctx context.Context, options Options) (l *lab, stop func() error, err error) {
+	fast, stopClock := rig.FastClock()
+	l = &lab{options: options, log: &logbook{}, secrets: canary.Secrets{}, model: NewModel(options.Shape),
+		entries: map[string]string{}, hosts: map[string]*hostRecord{}}
+	platform := ""
+	if options.Shape.Machines > 0 {
+		platform = "AWS"
+	}
+	l.Rig, err = rig.New(ctx, rig.Options{
+		Hosts: hostOptions(options.Shape), LinuxNodes: 1, Clock: fast,
+		ControlPlane: cluster.Options{APIIntURL: "https://127.0.0.1", Audit: true, NodeGracePeriod: 20 * time.Second, Platform: platform},
+		MachineAPI:   platform != "",
+		PayloadDir:   options.Releases[0].PayloadDirectory, Version: options.Releases[0].Version,
+		Log: funcr.New(l.log.add, funcr.Options{LogTimestamp: true, TimestampFormat: "15:04:05.000", Verbosity: verbosity}),
+	})
+	if err != nil {
+		stopClock()
+		return nil, nil, err
+	}
+	stop = func() error {
+		if l.history != nil {
+			l.history.Stop()
+		}
+		defer stopClock() // what ends may wait for it
+		return l.Close()
+	}
+	if err := l.install(ctx); err != nil {
+		return nil, nil, errors.Join(err, stop())
+	}
+	return l, stop, nil
+}
+
+func hostOptions(shape Shape) (hosts []rig.HostOptions) {
+	for i, name := range shape.Hosts {
+		o := rig.HostOptions{Name: name}
+		if slices.Contains(shape.Named, name) {
+			o.DNSName = rig.DNSName(i + 1)
+		}
+		hosts = append(hosts, o)
+	}
+	return hosts
+}
+
+func (l *lab) install(ctx context.Context) error {
+	for _, h := range l.Hosts() {
+		l.hosts[h.Options.Name] = &hostRecord{}
+		if err := l.remember(h); err != nil {
+			return err
+		}
+	}
+	if _, err := l.InstallOperator(ctx, ""); err != nil {
+		return err
+	}
+	if err := l.CreateKey(ctx); err != nil {
+		return err
+	}
+	l.secrets.AddKey("the SSH private key", l.PrivateKey())
+	var err error
+	if l.proxy, l.through, err = l.Proxy(); err != nil {
+		return err
+	}
+	if l.history, err = l.Follow(ctx, followed(l.Namespace())...); err != nil {
+		return err
+	}
+	policy := &v1alpha1.WindowsDisruptionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace(), Name: v1alpha1.DisruptionPolicyName},
+		Spec: v1alpha1.WindowsDisruptionPolicySpec{MaxUnavailable: ptr.To(intstr.FromInt32(1)),
+			FailureDeadline: &metav1.Duration{Duration: failureDeadline}},
+	}
+	if err := l.Client.Create(ctx, policy); err != nil {
+		return err
+	}
+	if err := l.list(ctx); err != nil {
+		return err
+	}
+	if err := l.startOperator(); err != nil || l.options.Shape.Machines == 0 {
+		return err
+	}
+	if err := l.WaitUserData(ctx); err != nil {
+		return err
+	}
+	return l.CreateMachineSet(ctx, machineSet, int32(l.options.Shape.Machines), rig.MachineSetOptions{})
+}
+
+// allHosts returns all that there are and were.
+func (l *lab) allHosts() []*rig.Host { return append(l.Hosts(), l.MachineHosts()...) }
+
+// remember makes a host, as it is now, what it must be again after a removal.
+func (l *lab) remember(h *rig.Host) error {
+	key, err := h.HostKey()
+	if err != nil {
+		return fmt.Errorf("read the host key of %s: %w", h.Options.Name, err)
+	}
+	record := l.hosts[h.Options.Name]
+	record.machines = append(record.machines, h.Machine())
+	record.before = h.Machine().Snapshot()
+	record.HostKeys = append(record.HostKeys, ssh.FingerprintSHA256(key))
+	record.Addresses = append(record.Addresses, h.Options.Address)
+	record.Names = []string{h.NodeName()}
+	if h.Options.DNSName != "" {
+		record.Names = append(record.Names, h.Options.DNSName)
+	}
+	return nil
+}
+
+// list writes windows-instances as the model has it.
+func (l *lab) list(ctx context.Context) error {
+	entries := map[string]string{}
+	for _, name := range l.model.listed(l.options.Shape) {
+		address, value := l.Host(name).Entry()
+		entries[address] = value
+	}
+	for key, value := range l.entries {
+		if _, listed := entries[key]; listed || value == invalidValue {
+			entries[key] = value
+		}
+	}
+	return l.SetInstances(ctx, entries)
+}
+
+// instanceOf returns the instance of a host; nil when there is none.
+func (l *lab) instanceOf(ctx context.Context, host string) (*v1alpha1.WindowsInstance, error) {
+	return l.Instance(ctx, host)
+}
+
+// nodeOf returns the Node of a host; nil when there is none.
+func (l *lab) nodeOf(ctx context.Context, host string) (*corev1.Node, error) {
+	if host == l.options.Shape.Impostor {
+		return nil, nil
+	}
+	node := &corev1.Node{}
+	err := l.Client.Get(ctx, client.ObjectKey{Name: l.Host(host).NodeName()}, node)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	if err != nil {
+		return nil, nil
+	}
+	return node, nil
+}
+
+// release returns the release that the operator is to have.
+func (l *lab) release() rig.Release { return l.options.Releases[l.model.Release] }
+
+// startOperator starts one more operator.
+func (l *lab) startOperator() error {
+	o, err := l.RunOperator(l.through, rig.WithRelease(l.release()), func(c *operator.Config) { c.Debug = true })
+	if err == nil {
+		l.operators = append(l.operators, o)
+	}
+	return err
+}
+
+// killOperators kills all that run.
+func (l *lab) killOperators() {
+	for _, o := range l.operators {
+		o.Kill()
+	}
+	l.operators = nil
+}
+
+// reapOperators starts an operator again that has ended by itself, as a kubelet does with a container.
+func (l *lab) reapOperators() error {
+	running := len(l.operators)
+	l.operators = slices.DeleteFunc(l.operators, func(o *rig.Operator) bool {
+		select {
+		case <-o.Done():
+			return true
+		default:
+			return false
+		}
+	})
+	if ended := running - len(l.operators); ended > 0 && len(l.operators) == 0 {
+		l.options.Progress("the operator has ended by itself, and starts again")
+		return l.startOperator()
+	}
+	return nil
+}
+
+// lastLines returns the end of the operator's log.
+func (l *lab) lastLines(n int) string {
+	lines := strings.Split(string(l.log.all()), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}

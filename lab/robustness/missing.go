@@ -1,0 +1,181 @@
+package robustness
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	machinev1 "github.com/openshift/api/machine/v1beta1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// Wanted is what must be there in the end.
+type Wanted struct {
+	// Listed and Unlisted are the hosts.
+	Listed, Unlisted []WantedHost
+	// Machines is how many there are to be.
+	Machines int
+	// Version is the operator's, and KeyHash that of the SSH key.
+	Version, KeyHash string
+}
+
+// WantedHost is a host by the names of its Node and its entry.
+type WantedHost struct {
+	Node, Address string
+	Cordoned      bool
+	// Impostor is true for a host that has the name of another's Node.
+	Impostor bool
+}
+
+// There is what the API server has in the end.
+type There struct {
+	Nodes     []corev1.Node
+	Machines  []machinev1.Machine
+	Instances []v1alpha1.WindowsInstance
+	Requests  []certificatesv1.CertificateSigningRequest
+	Policy    v1alpha1.WindowsDisruptionPolicy
+}
+
+// wanted is what the model asks for.
+func (l *lab) wanted() Wanted {
+	w := Wanted{Machines: l.model.Machines, Version: l.release().Version, KeyHash: l.KeyHash()}
+	for _, h := range l.Hosts() {
+		address, _ := h.Entry()
+		host := WantedHost{Node: h.NodeName(), Address: address, Cordoned: l.model.Cordoned[h.Options.Name],
+			Impostor: h.Options.Name == l.options.Shape.Impostor}
+		if l.model.Listed[h.Options.Name] {
+			w.Listed = append(w.Listed, host)
+		} else {
+			w.Unlisted = append(w.Unlisted, host)
+		}
+	}
+	return w
+}
+
+// Missing compares what is there with what is wanted, and says what is missing or too much.
+func Missing(w Wanted, t There) (missing []string) {
+	for _, host := range w.Listed {
+		i := slices.IndexFunc(t.Instances, func(i v1alpha1.WindowsInstance) bool { return i.Spec.Address == host.Address })
+		if i < 0 {
+			missing = append(missing, host.Address+" is listed, and has no instance")
+			continue
+		}
+		if host.Impostor {
+			if t.Instances[i].Status.Summary != v1alpha1.ReasonNameConflict {
+				missing = append(missing, host.Address+" has the name of another's Node, and does not say so: "+rig.Explain(&t.Instances[i]))
+			}
+			continue
+		}
+		missing = append(missing, instanceLacks(&t.Instances[i])...)
+		missing = append(missing, w.nodeLacks(host, t.Nodes)...)
+	}
+	for _, host := range w.Unlisted {
+		for i := range t.Instances {
+			if t.Instances[i].Spec.Address == host.Address {
+				missing = append(missing, host.Address+" is not listed, and has an instance: "+rig.Explain(&t.Instances[i]))
+			}
+		}
+		for i := range t.Nodes {
+			if t.Nodes[i].Name == host.Node && !host.Impostor {
+				missing = append(missing, "Node "+host.Node+" is there, and its host is not listed")
+			}
+		}
+	}
+	for i := range t.Instances {
+		address := t.Instances[i].Spec.Address
+		if t.Instances[i].Spec.Source.Machine == nil && !slices.ContainsFunc(slices.Concat(w.Listed, w.Unlisted),
+			func(h WantedHost) bool { return h.Address == address }) {
+			missing = append(missing, "nobody has asked for instance "+t.Instances[i].Name)
+		}
+	}
+	missing = append(missing, w.machinesLack(t)...)
+	for _, d := range t.Policy.Status.Disruptions {
+		missing = append(missing, fmt.Sprintf("the policy says that %s is disturbed (%s)", d.Instance, d.Cause))
+	}
+	return append(missing, leftRequests(t.Requests)...)
+}
+
+// machinesLack looks at the Machines of the MachineSet, each of which has an instance of its name.
+func (w Wanted) machinesLack(t There) (missing []string) {
+	if len(t.Machines) != w.Machines {
+		missing = append(missing, fmt.Sprintf("there are %d Machines, want %d", len(t.Machines), w.Machines))
+	}
+	for i := range t.Instances {
+		machine := t.Instances[i].Spec.Source.Machine
+		if machine != nil && !slices.ContainsFunc(t.Machines, func(m machinev1.Machine) bool { return m.UID == machine.UID }) {
+			missing = append(missing, "the Machine of instance "+t.Instances[i].Name+" is gone")
+		}
+	}
+	for i := range t.Machines {
+		m := &t.Machines[i]
+		at := slices.IndexFunc(t.Instances, func(i v1alpha1.WindowsInstance) bool { return i.Name == m.Name })
+		if m.DeletionTimestamp != nil || m.Status.NodeRef == nil || at < 0 {
+			missing = append(missing, "Machine "+m.Name+" has no node, or is being deleted")
+			continue
+		}
+		missing = append(missing, instanceLacks(&t.Instances[at])...)
+		missing = append(missing, w.nodeLacks(WantedHost{Node: m.Status.NodeRef.Name, Address: m.Name}, t.Nodes)...)
+	}
+	return missing
+}
+
+func instanceLacks(instance *v1alpha1.WindowsInstance) (missing []string) {
+	switch {
+	case !rig.IsReady(instance):
+		missing = append(missing, instance.Spec.Address+" is not Ready: "+rig.Explain(instance))
+	case !meta.IsStatusConditionTrue(instance.Status.Conditions, v1alpha1.ConditionUpToDate):
+		missing = append(missing, instance.Spec.Address+" is not up to date: "+rig.Explain(instance))
+	case instance.Status.Step != nil:
+		missing = append(missing, instance.Spec.Address+" is Ready, and has a step in progress: "+rig.Explain(instance))
+	}
+	if instance.Spec.DesiredState != v1alpha1.DesiredStateNode {
+		missing = append(missing, fmt.Sprintf("%s is listed, and is to be %s", instance.Spec.Address, instance.Spec.DesiredState))
+	}
+	return missing
+}
+
+// nodeLacks looks at the Node of a listed host.
+func (w Wanted) nodeLacks(host WantedHost, nodes []corev1.Node) (missing []string) {
+	i := slices.IndexFunc(nodes, func(n corev1.Node) bool { return n.Name == host.Node })
+	if i < 0 {
+		return []string{host.Address + " is listed, and has no Node " + host.Node}
+	}
+	node := &nodes[i]
+	lack := func(format string, arguments ...any) {
+		missing = append(missing, "Node "+node.Name+" "+fmt.Sprintf(format, arguments...))
+	}
+	if got := node.Annotations[v1alpha1.AnnotationVersion]; got != w.Version {
+		lack("has version %q, want %q", got, w.Version)
+	}
+	if node.Annotations[v1alpha1.AnnotationPubKeyHash] != w.KeyHash {
+		lack("has another SSH key")
+	}
+	if node.Spec.Unschedulable != host.Cordoned {
+		lack("has unschedulable %t, and the user wants %t", node.Spec.Unschedulable, host.Cordoned)
+	}
+	for _, annotation := range []string{v1alpha1.AnnotationCordoned, v1alpha1.AnnotationRebootRequired} {
+		if value, found := node.Annotations[annotation]; found {
+			lack("has annotation %s=%s", annotation, value)
+		}
+	}
+	free := node.DeepCopy()
+	if free.Spec.Unschedulable = false; !inService(free) {
+		lack("is not in service: %v, %v", node.Spec.Taints, node.Status.Conditions)
+	}
+	return missing
+}
+
+// leftRequests are the operator's own requests for certificates that nobody waits for any more.
+func leftRequests(requests []certificatesv1.CertificateSigningRequest) (left []string) {
+	for _, r := range requests {
+		if strings.HasPrefix(r.Name, "wmco-") && len(r.Status.Conditions) == 0 {
+			left = append(left, "CertificateSigningRequest "+r.Name+" is pending")
+		}
+	}
+	return left
+}

@@ -1,0 +1,227 @@
+package robustness
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/lab/apiproxy"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/winhost"
+)
+
+// ending is what ends an action that lasts.
+type ending struct {
+	due time.Time
+	do  func(ctx context.Context) error
+}
+
+// play does the actions in their order.
+func (l *lab) play(ctx context.Context, actions []Action) error {
+	for _, a := range actions {
+		if err := l.wait(ctx, a.Pause); err != nil {
+			return err
+		}
+		end, err := l.do(ctx, a)
+		if err != nil {
+			return fmt.Errorf("%s: %w", a, err)
+		}
+		if end != nil {
+			l.endings = append(l.endings, ending{time.Now().Add(a.For), end})
+		}
+	}
+	return nil
+}
+
+// tick is how often it is looked at what is due.
+const tick = 100 * time.Millisecond
+
+// wait lets time pass, and ends what is due meanwhile.
+func (l *lab) wait(ctx context.Context, pause time.Duration) error {
+	for until := time.Now().Add(pause); ; {
+		if err := l.endWhatIs(ctx, func(e ending) bool { return !time.Now().Before(e.due) }); err != nil {
+			return err
+		}
+		if err := l.reapOperators(); err != nil {
+			return err
+		}
+		left := time.Until(until)
+		if left <= 0 {
+			return ctx.Err()
+		}
+		select {
+		case <-time.After(min(left, tick)):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (l *lab) endWhatIs(ctx context.Context, due func(ending) bool) error {
+	endings := l.endings
+	l.endings = nil
+	for _, e := range endings {
+		if !due(e) {
+			l.endings = append(l.endings, e)
+			continue
+		}
+		if err := e.do(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// doer does an action, and returns what ends it, nil for one that is over at once.
+type doer func(l *lab, ctx context.Context, a Action) (end func(ctx context.Context) error, err error)
+
+// do does an action. One that makes no sense now, because a shrunk list lacks what came before, does nothing.
+func (l *lab) do(ctx context.Context, a Action) (func(context.Context) error, error) {
+	do, known := doers[a.Kind]
+	if !known {
+		return nil, fmt.Errorf("nobody knows how to do %s", a.Kind)
+	}
+	l.options.Progress("%s", a)
+	return do(l, ctx, a)
+}
+
+var doers = map[Kind]doer{
+	ListHost: (*lab).change, UnlistHost: (*lab).unlist, MaxUnavailable: (*lab).setMaxUnavailable, PausePolicy: (*lab).pausePolicy,
+	WrongEntry: (*lab).wrongEntry, InvalidEntry: (*lab).invalidEntry, PauseHost: (*lab).pauseHost,
+	Reboot: (*lab).reboot, Retry: (*lab).retry, DeleteInstance: (*lab).deleteInstance, DeleteNode: (*lab).deleteNode,
+	Cordon: (*lab).cordon, Uncordon: (*lab).cordon, Setting: (*lab).set, RotateKey: (*lab).rotateKey,
+	Release: (*lab).raise, Scale: (*lab).scale, Await: (*lab).await,
+
+	KillOperator: (*lab).kill, SecondOperator: (*lab).second, RestartAPI: (*lab).restartAPI,
+	CutAPI: ofAPI(func(Action) apiproxy.Fault { return apiproxy.Fault{Refuse: true} }),
+	DelayWatches: ofAPI(func(a Action) apiproxy.Fault {
+		return apiproxy.Fault{Delay: time.Duration(a.Number) * time.Millisecond}
+	}),
+	HoldWatches:  ofAPI(func(Action) apiproxy.Fault { return apiproxy.Fault{Hold: true} }),
+	FailRequests: ofAPI(func(a Action) apiproxy.Fault { return apiproxy.Fault{Fail: true, Every: a.Number} }),
+	Conflicts:    ofAPI(func(a Action) apiproxy.Fault { return apiproxy.Fault{Conflict: true, Every: a.Number} }),
+	LoseAnswers:  ofAPI(func(a Action) apiproxy.Fault { return apiproxy.Fault{LoseAnswers: true, Every: a.Number} }),
+	BreakWatches: func(l *lab, _ context.Context, a Action) (func(context.Context) error, error) {
+		l.proxy.BreakWatches(a.Resource)
+		return nil, nil
+	},
+	HostFault: (*lab).hostFault, PowerOff: (*lab).powerOff, CrashService: (*lab).crashService,
+	WrongClock: (*lab).wrongClock, MoveHost: (*lab).move, Reinstall: (*lab).reinstall, ForgeRequest: (*lab).forge,
+}
+
+// ofAPI spoils what passes between operator and API server.
+func ofAPI(fault func(Action) apiproxy.Fault) doer {
+	return func(l *lab, _ context.Context, a Action) (func(context.Context) error, error) {
+		remove := l.proxy.Add(a.Resource, fault(a))
+		return func(context.Context) error { remove(); return nil }, nil
+	}
+}
+
+func (l *lab) kill(context.Context, Action) (func(context.Context) error, error) {
+	l.killOperators()
+	return func(context.Context) error {
+		if len(l.operators) > 0 {
+			return nil // a new release has started one
+		}
+		return l.startOperator()
+	}, nil
+}
+
+// second starts another operator, and kills the first or the second of them in the end.
+func (l *lab) second(_ context.Context, a Action) (func(context.Context) error, error) {
+	if len(l.operators) != 1 {
+		return nil, nil
+	}
+	if err := l.startOperator(); err != nil {
+		return nil, err
+	}
+	doomed := l.operators[a.Number]
+	return func(context.Context) error {
+		doomed.Kill()
+		l.operators = slices.DeleteFunc(l.operators, func(o *rig.Operator) bool { return o == doomed })
+		return nil
+	}, nil
+}
+
+func (l *lab) restartAPI(ctx context.Context, _ Action) (func(context.Context) error, error) {
+	return nil, l.Cluster().Restart(ctx)
+}
+
+func (l *lab) hostFault(_ context.Context, a Action) (func(context.Context) error, error) {
+	fault, err := winhost.ParseFault(a.Text)
+	if err != nil {
+		return nil, err
+	}
+	parameters := fault.Example()
+	parameters.Bytes = int64(a.Number)
+	if fault == winhost.ChangedHostKey {
+		// An operator that connects for the first time meanwhile pins that key.
+		l.hosts[a.Host].newKey, l.hosts[a.Host].otherKey = true, true
+	}
+	mend := l.Host(a.Host).Inject(fault, parameters)
+	return func(context.Context) error { mend(); return nil }, nil
+}
+
+func (l *lab) powerOff(_ context.Context, a Action) (func(context.Context) error, error) {
+	l.Host(a.Host).Machine().PowerOff()
+	return func(ctx context.Context) error { return l.Host(a.Host).Machine().Boot(ctx) }, nil
+}
+
+func (l *lab) crashService(_ context.Context, a Action) (func(context.Context) error, error) {
+	_ = l.Host(a.Host).Machine().CrashService(a.Text, 1) // one that does not run cannot crash
+	return nil, nil
+}
+
+func (l *lab) wrongClock(_ context.Context, a Action) (func(context.Context) error, error) {
+	l.Host(a.Host).Machine().SetClockOffset(time.Duration(a.Number) * time.Second)
+	return func(context.Context) error {
+		l.Host(a.Host).Machine().SetClockOffset(0)
+		return nil
+	}, nil
+}
+
+func (l *lab) move(ctx context.Context, a Action) (func(context.Context) error, error) {
+	l.moved++
+	address, record := fmt.Sprintf("10.9.77.%d", l.moved), l.hosts[a.Host]
+	record.Addresses = append(record.Addresses, address)
+	return nil, l.MoveHost(ctx, l.Host(a.Host), address)
+}
+
+// reinstall installs a host anew. Its administrator accepts the new key when the operator asks for that.
+func (l *lab) reinstall(ctx context.Context, a Action) (func(context.Context) error, error) {
+	h := l.Host(a.Host)
+	if err := l.rememberKubeletKeys(h); err != nil {
+		return nil, err
+	}
+	if err := l.ReinstallHost(ctx, h); err != nil {
+		return nil, err
+	}
+	l.hosts[a.Host].newKey = true
+	l.model.Apply(a)
+	return nil, l.remember(h)
+}
+
+// patchInstance merges a patch into the instance of a host, where there is one.
+func (l *lab) patchInstance(ctx context.Context, host, patch string) error {
+	instance, err := l.instanceOf(ctx, host)
+	if err != nil || instance == nil {
+		return err
+	}
+	return client.IgnoreNotFound(l.Client.Patch(ctx, instance, client.RawPatch(types.MergePatchType, []byte(patch))))
+}
+
+func (l *lab) patchPolicy(ctx context.Context, patch string) error {
+	policy := &v1alpha1.WindowsDisruptionPolicy{}
+	policy.Namespace, policy.Name = l.Namespace(), v1alpha1.DisruptionPolicyName
+	return l.Client.Patch(ctx, policy, client.RawPatch(types.MergePatchType, []byte(patch)))
+}
+
+// annotation is a patch that sets one.
+func annotation(name, value string) string {
+	return fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, name, value)
+}

@@ -1,0 +1,245 @@
+package robustness
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
+	"github.com/windows-machine-config/wmco/lab/audit"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// tooMany looks at each entry that is new in the policy's status: all that count then, with it, must be within the limit
+// that the same object has.
+func (e Evidence) tooMany() (broken []string) {
+	e.replay(func(before *state, c rig.Change) {
+		policy, ok := c.Object.(*v1alpha1.WindowsDisruptionPolicy)
+		if !ok {
+			return
+		}
+		settings, err := disruptionpolicy.Parse(policy.Spec)
+		if err != nil {
+			return
+		}
+		for _, d := range policy.Status.Disruptions {
+			if before.policy != nil && slices.ContainsFunc(before.policy.Status.Disruptions, func(known v1alpha1.Disruption) bool {
+				return known.InstanceUID == d.InstanceUID && known.Since.Equal(&d.Since)
+			}) {
+				continue
+			}
+			var counting []string
+			for _, other := range policy.Status.Disruptions {
+				if d.Since.Sub(other.Since.Time) < settings.FailureDeadline && before.lives(other) {
+					counting = append(counting, fmt.Sprintf("%s (%s)", other.Instance, other.Cause))
+				}
+			}
+			if limit := settings.MaxUnavailable.Of(len(before.instances)); len(counting) > limit {
+				broken = append(broken, fmt.Sprintf("%s: %s are disturbed, and the limit is %d", at(c),
+					strings.Join(counting, ", "), limit))
+			}
+		}
+	})
+	return broken
+}
+
+// ungated looks at nodes that worked. One that does not, or was never proven to, is drained for a removal without asking.
+func (e Evidence) ungated() (broken []string) {
+	cordoned := func(node *corev1.Node) bool {
+		_, ours := node.Annotations[v1alpha1.AnnotationCordoned]
+		return ours && node.Spec.Unschedulable
+	}
+	e.replay(func(before *state, c rig.Change) {
+		node, ok := c.Object.(*corev1.Node)
+		if !ok || !cordoned(node) {
+			return
+		}
+		if was := before.nodes[c.Name]; was == nil || !inService(was) {
+			return
+		}
+		if _, found := before.entryOf(node.Name); !found {
+			broken = append(broken, fmt.Sprintf("%s: Node %s", at(c), node.Name))
+		}
+	})
+	return broken
+}
+
+// restartTolerance is how far apart a host's restart and the history of the API may be, by a clock that is ten times as
+// fast as the real one.
+const restartTolerance = 2 * time.Minute
+
+// restartedUngated looks at restarts of hosts whose nodes were in service all the time around.
+func (e Evidence) restartedUngated() (broken []string) {
+	for _, restart := range e.Restarts {
+		served, gated, seen := true, false, false
+		look := func(s *state) {
+			node := s.nodes["/"+restart.Node]
+			served = served && node != nil && inService(node)
+			_, entry := s.entryOf(restart.Node)
+			gated, seen = gated || entry, true
+		}
+		e.replay(func(before *state, c rig.Change) {
+			if c.At.Sub(restart.At).Abs() < restartTolerance {
+				look(before)
+			}
+		})
+		if seen && served && !gated {
+			broken = append(broken, fmt.Sprintf("%s: Node %s", restart.At.UTC().Format("15:04:05.000"), restart.Node))
+		}
+	}
+	return broken
+}
+
+func inService(node *corev1.Node) bool {
+	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+	return ready && !node.Spec.Unschedulable &&
+		!slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintNotReady })
+}
+
+func (e Evidence) namedTwice() (broken []string) {
+	e.replay(func(before *state, c rig.Change) {
+		instance, ok := c.Object.(*v1alpha1.WindowsInstance)
+		if !ok || instance.Status.NodeRef == nil || !instance.Status.NodeRef.Confirmed {
+			return
+		}
+		for name, other := range before.instances {
+			if ref := other.Status.NodeRef; name != c.Name && ref != nil && ref.Confirmed && ref.Name == instance.Status.NodeRef.Name {
+				broken = append(broken, fmt.Sprintf("%s: %s, of %s and %s", at(c), ref.Name, c.Name, name))
+			}
+		}
+	})
+	return broken
+}
+
+func (e Evidence) foreignHostKeys() (broken []string) {
+	for _, c := range e.Changes {
+		instance, ok := c.Object.(*v1alpha1.WindowsInstance)
+		if !ok || instance.Status.HostKey == nil {
+			continue
+		}
+		known := false
+		for _, host := range e.Hosts {
+			if slices.Contains(host.Names, instance.Spec.Address) || slices.Contains(host.Addresses, instance.Spec.Address) {
+				known = known || len(host.HostKeys) == 0 || slices.Contains(host.HostKeys, instance.Status.HostKey.Fingerprint)
+			}
+		}
+		if !known {
+			broken = append(broken, fmt.Sprintf("%s: %s has %s", at(c), instance.Name, instance.Status.HostKey.Fingerprint))
+		}
+	}
+	return broken
+}
+
+// foreignCertificates looks at each request that was approved.
+func (e Evidence) foreignCertificates() (broken []string) {
+	for _, c := range e.Changes {
+		request, ok := c.Object.(*certificatesv1.CertificateSigningRequest)
+		if !ok || !slices.ContainsFunc(request.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
+			return c.Type == certificatesv1.CertificateApproved
+		}) {
+			continue
+		}
+		if what := e.foreignRequest(request); what != "" {
+			broken = append(broken, fmt.Sprintf("%s: %s of %s: %s", at(c), request.Name, request.Spec.Username, what))
+		}
+	}
+	return broken
+}
+
+func (e Evidence) foreignRequest(request *certificatesv1.CertificateSigningRequest) string {
+	block, _ := pem.Decode(request.Spec.Request)
+	if block == nil {
+		return "it is not PEM"
+	}
+	asked, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return err.Error()
+	}
+	if strings.HasPrefix(asked.Subject.CommonName, "system:ovn-node:") {
+		return "" // the cluster's own approver looks at these
+	}
+	node, ok := strings.CutPrefix(asked.Subject.CommonName, "system:node:")
+	host, ours := e.Hosts[node]
+	switch {
+	case !ok || !ours:
+		return "it is for " + asked.Subject.CommonName
+	case strings.HasPrefix(request.Spec.Username, "system:node:") && request.Spec.Username != asked.Subject.CommonName:
+		return "it is for another node, " + node
+	}
+	for _, name := range asked.DNSNames {
+		if name != node && !slices.Contains(host.Names, name) {
+			return "it has the name " + name
+		}
+	}
+	for _, ip := range asked.IPAddresses {
+		if !slices.Contains(host.Addresses, ip.String()) {
+			return "it has the address " + ip.String()
+		}
+	}
+	return ""
+}
+
+// speechless looks at each status of the present spec.
+func (e Evidence) speechless() (broken []string) {
+	for _, c := range e.Changes {
+		instance, ok := c.Object.(*v1alpha1.WindowsInstance)
+		if !ok || len(instance.Status.Conditions) == 0 ||
+			meta.IsStatusConditionTrue(instance.Status.Conditions, v1alpha1.ConditionReady) {
+			continue
+		}
+		if why := speechless(instance); why != "" {
+			broken = append(broken, at(c)+": "+instance.Name+" "+why)
+		}
+	}
+	return broken
+}
+
+func speechless(instance *v1alpha1.WindowsInstance) string {
+	switch s := instance.Status; {
+	case s.Summary == "" || s.Summary == v1alpha1.ConditionReady:
+		return fmt.Sprintf("says %q, and is not Ready", s.Summary)
+	case s.NextAction == "":
+		return "says " + s.Summary + " and no next action"
+	}
+	for _, condition := range instance.Status.Conditions {
+		if condition.Status == metav1.ConditionFalse && condition.Message == "" {
+			return "has no message for " + condition.Type + "=False"
+		}
+	}
+	return ""
+}
+
+func (e Evidence) foreignNodes() (broken []string) {
+	for _, r := range e.Requests {
+		if _, ours := e.Hosts[r.Object.Name]; !ours && e.wrote(r, "nodes") {
+			broken = append(broken, r.Verb+" "+r.URI)
+		}
+	}
+	return broken
+}
+
+func (e Evidence) deletedPods() (broken []string) {
+	for _, r := range e.Requests {
+		if e.wrote(r, "pods") && r.Object.Subresource != "eviction" {
+			broken = append(broken, r.Verb+" "+r.URI)
+		}
+	}
+	return broken
+}
+
+// wrote reports whether the operator has changed a resource.
+func (e Evidence) wrote(r audit.Event, resource string) bool {
+	return r.User.Username == e.Operator && r.Object.Resource == resource && r.Response.Code < 300 &&
+		!slices.Contains([]string{"get", "list", "watch"}, r.Verb)
+}

@@ -1,0 +1,282 @@
+package robustness
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"net"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/lab/audit"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// past makes a history: each object is changed a minute after the one before.
+type past struct {
+	Evidence
+}
+
+func history(objects ...client.Object) past {
+	p := past{Evidence{Operator: "operator", Hosts: map[string]Host{
+		"a": {Names: []string{"a", "a.example.com"}, Addresses: []string{"10.0.0.1"}, HostKeys: []string{"SHA256:a"}},
+		"b": {Names: []string{"b"}, Addresses: []string{"10.0.0.2"}, HostKeys: []string{"SHA256:b"}},
+	}}}
+	for i, object := range objects {
+		var kind string
+		switch object.(type) {
+		case *corev1.Node:
+			kind = kindNode
+		case *v1alpha1.WindowsInstance:
+			kind = kindInstance
+		case *v1alpha1.WindowsDisruptionPolicy:
+			kind = kindPolicy
+		case *certificatesv1.CertificateSigningRequest:
+			kind = kindRequest
+		}
+		p.Changes = append(p.Changes, rig.Change{Revision: uint64(i + 1), At: noon.Add(time.Duration(i) * time.Minute),
+			Kind: kind, Name: client.ObjectKeyFromObject(object).String(), Object: object})
+	}
+	return p
+}
+
+// expect checks how often a rule is broken.
+func (p past) expect(t *testing.T, sentence string, times int) {
+	t.Helper()
+	var got []string
+	for _, v := range Judge(p.Evidence) {
+		if v.Rule == sentence {
+			got = append(got, v.What)
+		}
+	}
+	if len(got) != times {
+		t.Errorf("%q is broken %d times, want %d: %q", sentence, len(got), times, got)
+	}
+}
+
+func instance(name string, change ...func(*v1alpha1.WindowsInstance)) *v1alpha1.WindowsInstance {
+	i := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: name, UID: types.UID(name)},
+		Spec: v1alpha1.WindowsInstanceSpec{Address: map[string]string{"a": "10.0.0.1", "b": "b"}[name]}}
+	for _, each := range change {
+		each(i)
+	}
+	return i
+}
+
+func policy(limit int32, entries ...v1alpha1.Disruption) *v1alpha1.WindowsDisruptionPolicy {
+	return &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: "cluster"},
+		Spec:   v1alpha1.WindowsDisruptionPolicySpec{MaxUnavailable: ptr.To(intstr.FromInt32(limit))},
+		Status: v1alpha1.WindowsDisruptionPolicyStatus{Disruptions: entries}}
+}
+
+func entry(name string, after time.Duration) v1alpha1.Disruption {
+	return v1alpha1.Disruption{Instance: name, InstanceUID: types.UID(name), Node: name, Since: metav1.NewTime(noon.Add(after))}
+}
+
+func TestTheLimitIsThePolicysWhenANodeComesToIt(t *testing.T) {
+	const rule = "no more nodes are disturbed than the policy allows"
+	a, b := entry("a", 0), entry("b", time.Minute)
+	history(instance("a"), instance("b"), policy(1, a), policy(1, a, b)).expect(t, rule, 1)
+	history(instance("a"), instance("b"), policy(1, a), policy(1), policy(1, b)).expect(t, rule, 0)
+	history(instance("a"), instance("b"), policy(2, a, b), policy(1, a, b)).expect(t, rule, 0)                  // lowered afterward
+	history(instance("a"), instance("b"), policy(1, a), policy(1, a, entry("b", time.Hour))).expect(t, rule, 0) // a has failed by then
+	history(instance("b"), policy(1, a, b)).expect(t, rule, 0)                                                  // whose instance is gone counts no more
+}
+
+func node(name string, change ...func(*corev1.Node)) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+	}}
+	for _, each := range change {
+		each(n)
+	}
+	return n
+}
+
+func cordoned(n *corev1.Node) {
+	n.Spec.Unschedulable, n.Annotations = true, map[string]string{v1alpha1.AnnotationCordoned: "x"}
+}
+
+func TestANodeIsDisturbedWithAnEntryOnly(t *testing.T) {
+	const cordon = "a node in service is made unschedulable only with an entry in the policy's status"
+	history(node("a"), policy(1, entry("a", 0)), node("a", cordoned)).expect(t, cordon, 0)
+	history(node("a"), policy(1, entry("b", 0)), node("a", cordoned)).expect(t, cordon, 1)
+	history(node("a"), node("a", cordoned), node("a", cordoned)).expect(t, cordon, 1)
+	history(node("a", func(n *corev1.Node) { n.Status.Conditions = nil }), node("a", cordoned)).expect(t, cordon, 0)
+	history(node("a", func(n *corev1.Node) { n.Spec.Unschedulable = true })).expect(t, cordon, 0) // the user's
+
+	const restart = "a host in service restarts only with an entry in the policy's status"
+	for _, test := range []struct {
+		before []client.Object
+		broken int
+	}{
+		{[]client.Object{node("a"), policy(1)}, 1},
+		{[]client.Object{node("a"), policy(1, entry("a", 0))}, 0},
+		{[]client.Object{node("a", func(n *corev1.Node) { n.Status.Conditions = nil }), policy(1)}, 0},
+		{[]client.Object{policy(1), policy(1)}, 0},
+	} {
+		p := history(append(test.before, node("b"))...)
+		p.Restarts = []Restart{{"a", noon.Add(2*time.Minute + time.Second)}}
+		p.expect(t, restart, test.broken)
+	}
+}
+
+func TestNamesAndHostKeys(t *testing.T) {
+	named := func(name string, confirmed bool) func(*v1alpha1.WindowsInstance) {
+		return func(i *v1alpha1.WindowsInstance) {
+			i.Status.NodeRef = &v1alpha1.NodeReference{Name: name, Confirmed: confirmed}
+		}
+	}
+	const twice = "a name is confirmed for one instance at a time"
+	history(instance("a", named("x", true)), instance("b", named("x", false))).expect(t, twice, 0)
+	history(instance("a", named("x", true)), instance("b", named("x", true))).expect(t, twice, 1)
+	history(instance("a", named("x", true)), instance("a", named("x", true))).expect(t, twice, 0)
+
+	pinned := func(key string) func(*v1alpha1.WindowsInstance) {
+		return func(i *v1alpha1.WindowsInstance) { i.Status.HostKey = &v1alpha1.HostKey{Fingerprint: key} }
+	}
+	const foreign = "a pinned host key is one of the host's"
+	history(instance("a", pinned("SHA256:a"))).expect(t, foreign, 0)
+	history(instance("a", pinned("SHA256:b"))).expect(t, foreign, 1)
+}
+
+func request(t *testing.T, user, name string, dns []string, ips []net.IP, approved bool) *certificatesv1.CertificateSigningRequest {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: name}, DNSNames: dns, IPAddresses: ips}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "r"}, Spec: certificatesv1.CertificateSigningRequestSpec{
+		Username: user, Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})}}
+	if approved {
+		r.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved}}
+	}
+	return r
+}
+
+func TestACertificateOfAnother(t *testing.T) {
+	const rule = "a certificate has names and addresses of its host only"
+	own, other := []net.IP{net.ParseIP("10.0.0.1")}, []net.IP{net.ParseIP("10.0.0.2")}
+	const a = "system:node:a"
+	history(request(t, a, a, []string{"a", "a.example.com"}, own, true)).expect(t, rule, 0)
+	history(request(t, a, a, nil, other, false)).expect(t, rule, 0) // nobody has approved it
+	history(request(t, a, a, nil, other, true)).expect(t, rule, 1)
+	history(request(t, a, a, []string{"b"}, nil, true)).expect(t, rule, 1)
+	history(request(t, a, "system:node:b", nil, nil, true)).expect(t, rule, 1)
+	history(request(t, "operator", "system:node:master-0", nil, nil, true)).expect(t, rule, 1)
+	history(request(t, "operator", "admin", nil, nil, true)).expect(t, rule, 1)
+	history(request(t, "operator", "system:node:b", nil, nil, true)).expect(t, rule, 0)
+}
+
+func TestAnInstanceThatSaysNothing(t *testing.T) {
+	const rule = "an instance that is not Ready has a reason and a next action"
+	says := func(summary, next string, conditions ...metav1.Condition) past {
+		return history(instance("a", func(i *v1alpha1.WindowsInstance) {
+			i.Status.Summary, i.Status.NextAction, i.Status.Conditions = summary, next, conditions
+		}))
+	}
+	down := metav1.Condition{Type: "Reachable", Status: metav1.ConditionFalse, Reason: "Unreachable", Message: "It is off."}
+	says("", "").expect(t, rule, 0) // it was made just now
+	says("Unreachable", "The operator tries again.", down).expect(t, rule, 0)
+	says("Unreachable", "", down).expect(t, rule, 1)
+	says("Ready", "", down).expect(t, rule, 1)
+	says("Ready", "", metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue}).expect(t, rule, 0)
+	down.Message = ""
+	says("Unreachable", "The operator tries again.", down).expect(t, rule, 1)
+}
+
+func TestWhatTheOperatorWritesTo(t *testing.T) {
+	did := func(user, verb, resource, subresource, name string, code int) past {
+		var e audit.Event
+		e.Verb, e.User.Username, e.Response.Code = verb, user, code
+		e.Object.Resource, e.Object.Subresource, e.Object.Name = resource, subresource, name
+		p := history()
+		p.Requests = []audit.Event{e}
+		return p
+	}
+	const nodes, pods = "the operator writes to no Node of another", "pods are evicted and not deleted"
+	did("operator", "patch", "nodes", "", "a", 200).expect(t, nodes, 0)
+	did("operator", "get", "nodes", "", "master-0", 200).expect(t, nodes, 0)
+	did("operator", "patch", "nodes", "", "master-0", 403).expect(t, nodes, 0)
+	did("operator", "patch", "nodes", "", "master-0", 200).expect(t, nodes, 1)
+	did("somebody", "patch", "nodes", "", "master-0", 200).expect(t, nodes, 0)
+	did("operator", "create", "pods", "eviction", "web", 201).expect(t, pods, 0)
+	did("operator", "delete", "pods", "", "web", 200).expect(t, pods, 1)
+}
+
+func TestWhatIsMissingInTheEnd(t *testing.T) {
+	const version, key = "12.0.1", "hash"
+	wanted := Wanted{Version: version, KeyHash: key, Listed: []WantedHost{{Node: "a", Address: "10.0.0.1"}}, Unlisted: []WantedHost{{Node: "b", Address: "b"}}}
+	good := func() There {
+		return There{
+			Nodes: []corev1.Node{*node("a", func(n *corev1.Node) {
+				n.Annotations = map[string]string{v1alpha1.AnnotationVersion: version, v1alpha1.AnnotationPubKeyHash: key}
+			})},
+			Instances: []v1alpha1.WindowsInstance{*instance("a", func(i *v1alpha1.WindowsInstance) {
+				i.Spec.DesiredState = v1alpha1.DesiredStateNode
+				i.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}, {Type: v1alpha1.ConditionUpToDate, Status: metav1.ConditionTrue}}
+			})},
+		}
+	}
+	for what, spoil := range map[string]func(*There){
+		"":                       func(*There) {},
+		"an instance":            func(t *There) { t.Instances = nil },
+		"a Ready instance":       func(t *There) { t.Instances[0].Status.Conditions[0].Status = metav1.ConditionFalse },
+		"one that is up to date": func(t *There) { t.Instances[0].Status.Conditions[1].Status = metav1.ConditionFalse },
+		"an end of the step":     func(t *There) { t.Instances[0].Status.Step = &v1alpha1.StepStatus{} },
+		"the wish for a node":    func(t *There) { t.Instances[0].Spec.DesiredState = v1alpha1.DesiredStateRemoved },
+		"a Node":                 func(t *There) { t.Nodes = nil },
+		"the version":            func(t *There) { t.Nodes[0].Annotations[v1alpha1.AnnotationVersion] = "12.0.0" },
+		"the key":                func(t *There) { t.Nodes[0].Annotations[v1alpha1.AnnotationPubKeyHash] = "x" },
+		"a schedulable Node":     func(t *There) { t.Nodes[0].Spec.Unschedulable = true },
+		"the end of a restart":   func(t *There) { t.Nodes[0].Annotations[v1alpha1.AnnotationRebootRequired] = "" },
+		"a proven Node":          func(t *There) { t.Nodes[0].Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNotReady}} },
+		"the end of an instance": func(t *There) { t.Instances = append(t.Instances, *instance("b")) },
+		"the end of another": func(t *There) {
+			t.Instances = append(t.Instances, *instance("c", func(i *v1alpha1.WindowsInstance) { i.Spec.Address = "10.0.0.3" }))
+		},
+		"the end of a Node":   func(t *There) { t.Nodes = append(t.Nodes, *node("b")) },
+		"the end of an entry": func(t *There) { t.Policy.Status.Disruptions = []v1alpha1.Disruption{entry("a", 0)} },
+		"the end of a request": func(t *There) {
+			t.Requests = []certificatesv1.CertificateSigningRequest{{ObjectMeta: metav1.ObjectMeta{Name: "wmco-a-1"}}}
+		},
+	} {
+		there := good()
+		spoil(&there)
+		if missing := Missing(wanted, there); (len(missing) == 0) != (what == "") {
+			t.Errorf("without %q it finds %q", what, missing)
+		}
+	}
+	machines := wanted
+	machines.Machines = 1
+	if missing := Missing(machines, good()); len(missing) == 0 {
+		t.Error("a MachineSet may lack a Machine")
+	}
+	wanted.Listed[0].Impostor = true
+	there := good()
+	if missing := Missing(wanted, there); len(missing) == 0 {
+		t.Error("an impostor may be Ready")
+	}
+	there.Instances[0].Status.Summary = v1alpha1.ReasonNameConflict
+	if missing := Missing(wanted, there); len(missing) > 0 {
+		t.Errorf("of an impostor that is refused it finds %q", missing)
+	}
+}

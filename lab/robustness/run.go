@@ -1,0 +1,125 @@
+package robustness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/audit"
+)
+
+// Report is what a run has found.
+type Report struct {
+	Actions    []Action
+	Violations []Violation
+	// Log is the end of the operator's log, where there are violations.
+	Log string
+	// Changes, Requests and Restarts are how much was judged.
+	Changes, Requests, Restarts int
+	// Settled is how long it took until everything was as it was asked for, after the last action.
+	Settled time.Duration
+}
+
+// String returns what is to be known of a failed run.
+func (r Report) String() string {
+	var b strings.Builder
+	for _, v := range r.Violations {
+		fmt.Fprintln(&b, v)
+	}
+	return b.String()
+}
+
+const (
+	converges = "in the end everything is as it was asked for"
+	isSilent  = "with nothing to do, nothing happens"
+	hides     = "no secret is where anybody could read it"
+)
+
+// Run plays the actions in a lab of their own, and judges. The error is one of the lab, and not of the product.
+func Run(ctx context.Context, options Options, actions []Action) (report Report, err error) {
+	report.Actions = actions
+	l, stop, err := newLab(ctx, options)
+	if err != nil {
+		return report, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	if err := errors.Join(l.play(ctx, actions), l.mend(ctx)); err != nil {
+		return report, fmt.Errorf("play: %w", err)
+	}
+	mended := time.Now()
+	missing, err := l.settle(ctx)
+	if err != nil {
+		return report, fmt.Errorf("wait for the end: %w", err)
+	}
+	report.Settled = time.Since(mended)
+	report.add(converges, missing)
+	if len(missing) == 0 {
+		noise, err := l.silence(ctx)
+		if err != nil {
+			return report, fmt.Errorf("wait for silence: %w", err)
+		}
+		report.add(isSilent, noise)
+	}
+	exposed, err := l.exposed(ctx)
+	if err != nil {
+		return report, fmt.Errorf("look for secrets: %w", err)
+	}
+	report.add(hides, exposed)
+	evidence, err := l.evidence(ctx)
+	if err != nil {
+		return report, fmt.Errorf("collect what has happened: %w", err)
+	}
+	report.Changes, report.Requests, report.Restarts = len(evidence.Changes), len(evidence.Requests), len(evidence.Restarts)
+	report.Violations = append(report.Violations, Judge(evidence)...)
+	if len(report.Violations) > 0 {
+		report.Log = l.lastLines(logLines)
+	}
+	return report, nil
+}
+
+// logLines are how many a report keeps: the whole of a run, usually.
+const logLines = 200_000
+
+func (r *Report) add(rule string, broken []string) {
+	for _, what := range broken {
+		r.Violations = append(r.Violations, Violation{rule, what})
+	}
+}
+
+// evidence collects what Judge looks at.
+func (l *lab) evidence(ctx context.Context) (Evidence, error) {
+	initial, later, err := l.history.Changes(ctx)
+	if err != nil {
+		return Evidence{}, err
+	}
+	requests, err := audit.Open(l.Cluster().AuditLog).Next()
+	if err != nil {
+		return Evidence{}, err
+	}
+	e := Evidence{Changes: append(initial[:len(initial):len(initial)], later...), Requests: requests,
+		Operator: audit.ServiceAccount(l.Namespace(), "windows-machine-config-operator"), Hosts: map[string]Host{}}
+	for _, h := range l.Hosts() {
+		record := l.hosts[h.Options.Name]
+		host := record.Host
+		if record.otherKey {
+			host.HostKeys = nil
+		}
+		name := h.NodeName()
+		if h.Options.Name == l.options.Shape.Impostor {
+			name, host.Names = "the impostor", nil // the Node of its name is another's
+		}
+		e.Hosts[name] = host
+		for _, machine := range record.machines {
+			for _, entry := range machine.Journal().Entries(func(e fake.Entry) bool { return e.Kind == fake.KindReboot }) {
+				e.Restarts = append(e.Restarts, Restart{h.NodeName(), entry.Time})
+			}
+		}
+	}
+	for _, h := range l.MachineHosts() {
+		e.Hosts[h.NodeName()] = Host{Names: []string{h.NodeName(), h.Options.Name, h.MachineName()}, Addresses: []string{h.Options.Address}}
+	}
+	return e, nil
+}

@@ -1,0 +1,253 @@
+package robustness
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/canary"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// mend ends all that lasts, has all hosts run, and leaves one operator.
+func (l *lab) mend(ctx context.Context) error {
+	if err := l.endWhatIs(ctx, func(ending) bool { return true }); err != nil {
+		return err
+	}
+	for _, h := range l.Hosts() {
+		if err := h.Machine().Boot(ctx); err != nil {
+			return err
+		}
+	}
+	if err := l.reapOperators(); err != nil {
+		return err
+	}
+	if len(l.operators) == 0 {
+		return l.startOperator()
+	}
+	for _, o := range l.operators[1:] {
+		o.Kill()
+	}
+	l.operators = l.operators[:1]
+	return nil
+}
+
+// settle waits until everything is as it was asked for, and does what the documents tell an administrator to do. It
+// returns what is missing at the limit.
+func (l *lab) settle(ctx context.Context) ([]string, error) {
+	left := time.Now() // since when nobody works on hosts any more
+	for deadline := time.Now().Add(l.options.Limit); ; {
+		missing, given, err := l.missing(ctx)
+		if err != nil || len(missing) == 0 {
+			return nil, err
+		}
+		if !given {
+			left = time.Now()
+		}
+		if time.Now().After(deadline) || time.Since(left) > givenBack {
+			return missing, nil
+		}
+		if err := l.administer(ctx); err != nil {
+			return nil, err
+		}
+		if err := l.wait(ctx, time.Second); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// givenBack is how long a host may still change after its instance is gone: nobody works on it any more.
+const givenBack = 10 * time.Second
+
+// administer accepts the present host keys of hosts that have shown others, and has changes tried again that have failed
+// because of what is mended now.
+func (l *lab) administer(ctx context.Context) error {
+	for _, host := range l.options.Shape.Hosts {
+		instance, err := l.instanceOf(ctx, host)
+		if err != nil || instance == nil {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		record := l.hosts[host]
+		if key := record.HostKeys[len(record.HostKeys)-1]; record.newKey && instance.Status.HostKey != nil &&
+			instance.Status.HostKey.Fingerprint != key && instance.Annotations[v1alpha1.AnnotationAcceptHostKey] != key {
+			if err := l.patchInstance(ctx, host, annotation(v1alpha1.AnnotationAcceptHostKey, key)); err != nil {
+				return err
+			}
+		}
+		if instance.Status.FailedChange != nil {
+			if err := l.patchInstance(ctx, host, annotation(v1alpha1.AnnotationRetry, "now")); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// missing reads what there is, and compares it with what was asked for. given is true when the API server has all that
+// was asked for, and only hosts differ from what they were.
+func (l *lab) missing(ctx context.Context) (missing []string, given bool, err error) {
+	in := client.InNamespace(l.Namespace())
+	var nodes corev1.NodeList
+	var instances v1alpha1.WindowsInstanceList
+	var requests certificatesv1.CertificateSigningRequestList
+	policy := &v1alpha1.WindowsDisruptionPolicy{}
+	for _, list := range []client.ObjectList{&nodes, &instances, &requests} {
+		var options []client.ListOption
+		if list == client.ObjectList(&instances) {
+			options = append(options, in)
+		}
+		if err := l.Client.List(ctx, list, options...); err != nil {
+			return nil, false, err
+		}
+	}
+	key := client.ObjectKey{Namespace: l.Namespace(), Name: v1alpha1.DisruptionPolicyName}
+	if err := l.Client.Get(ctx, key, policy); err != nil {
+		return nil, false, err
+	}
+	there := There{Nodes: nodes.Items, Instances: instances.Items, Requests: requests.Items, Policy: *policy}
+	if l.options.Shape.Machines > 0 {
+		if there.Machines, err = l.Machines(ctx, machineSet); err != nil {
+			return nil, false, err
+		}
+	}
+	if missing = Missing(l.wanted(), there); len(missing) > 0 {
+		return missing, false, nil
+	}
+	for _, h := range l.Hosts() { // last: a look at a whole drive
+		if !l.model.Listed[h.Options.Name] {
+			if diff := l.difference(h); diff != "" {
+				missing = append(missing, fmt.Sprintf("host %s is not as it was (-before +after):\n%s", h.Options.Name, diff))
+			}
+		}
+	}
+	return missing, true, nil
+}
+
+// authorizedKeys are where a new key is added, and never taken away.
+const authorizedKeys = `C:\ProgramData\ssh\administrators_authorized_keys`
+
+// difference compares a host with what it was before anybody listed it.
+func (l *lab) difference(h *rig.Host) string {
+	before, after := l.hosts[h.Options.Name].before, h.Machine().Snapshot()
+	if l.model.Rotated {
+		before.Files, after.Files = without(before, authorizedKeys), without(after, authorizedKeys)
+	}
+	return cmp.Diff(before, after)
+}
+
+func without(s fake.Snapshot, path string) map[string]fake.FileSnapshot {
+	files := map[string]fake.FileSnapshot{}
+	for name, file := range s.Files {
+		if name != path {
+			files[name] = file
+		}
+	}
+	return files
+}
+
+// silence waits until there is a time in which no host is contacted, and no status changes. It returns what happened
+// last.
+func (l *lab) silence(ctx context.Context) (noise []string, err error) {
+	for deadline := time.Now().Add(l.options.Limit); ; {
+		_, before, err := l.history.Changes(ctx)
+		if err != nil {
+			return nil, err
+		}
+		contacts := l.contacts()
+		if err := l.wait(ctx, l.options.Quiet); err != nil {
+			return nil, err
+		}
+		_, after, err := l.history.Changes(ctx)
+		if err != nil {
+			return nil, err
+		}
+		noise = nil
+		for _, c := range after[len(before):] {
+			if c.Kind == kindInstance || c.Kind == kindPolicy {
+				noise = append(noise, fmt.Sprintf("%s %s has changed at %s", c.Kind, c.Name, at(c)))
+			}
+		}
+		if n := l.contacts() - contacts; n > 0 {
+			noise = append(noise, fmt.Sprintf("hosts had %d connections", n))
+		}
+		if len(noise) == 0 || time.Now().After(deadline) {
+			return noise, nil
+		}
+	}
+}
+
+func (l *lab) contacts() (n int) {
+	for _, h := range l.allHosts() {
+		n += h.Machine().Journal().Count(fake.KindConnection)
+	}
+	return n
+}
+
+// kubeletPKI is where the keys of a kubelet are.
+const kubeletPKI = `C:\var\lib\kubelet\pki`
+
+// rememberKubeletKeys enters the kubelet's keys of a host into the secrets.
+func (l *lab) rememberKubeletKeys(h *rig.Host) error {
+	drive := h.Machine().Drive()
+	entries, err := drive.ReadDir(kubeletPKI)
+	if err != nil {
+		return nil //nolint:nilerr // It has none yet.
+	}
+	for _, entry := range entries {
+		data, err := drive.ReadFile(entry.Path)
+		if err != nil || entry.Directory || !strings.Contains(string(data), "EC PRIVATE KEY") {
+			continue // it may have gone meanwhile
+		}
+		if err := l.secrets.AddPair("a kubelet's key of "+h.Options.Name, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// exposed returns the secrets that anybody could read.
+func (l *lab) exposed(ctx context.Context) (exposed []string, err error) {
+	for _, h := range l.Hosts() {
+		if err := l.rememberKubeletKeys(h); err != nil {
+			return nil, err
+		}
+	}
+	objects, err := l.secrets.InCluster(ctx, l.Config)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range objects {
+		if len(o.Holds) > 0 && !(o.Kind == "Secret" && o.Name == "cloud-private-key") {
+			exposed = append(exposed, fmt.Sprintf("%s %s/%s: %s", o.Kind, o.Namespace, o.Name, strings.Join(o.Holds, ", ")))
+		}
+	}
+	if found := l.secrets.In(l.log.all()); len(found) > 0 {
+		exposed = append(exposed, "the operator's log: "+strings.Join(found, ", "))
+	}
+	return append(exposed, l.inCommandLines(l.secrets)...), nil
+}
+
+func (l *lab) inCommandLines(secrets canary.Secrets) (exposed []string) {
+	for _, h := range l.Hosts() {
+		for _, machine := range l.hosts[h.Options.Name].machines {
+			for _, e := range machine.Journal().Entries(nil) {
+				if found := secrets.In([]byte(e.Detail)); len(found) > 0 {
+					exposed = append(exposed, fmt.Sprintf("%s, %s: %s", h.Options.Name, e.Kind, strings.Join(found, ", ")))
+				}
+			}
+		}
+	}
+	return slices.Compact(exposed)
+}

@@ -1,0 +1,29 @@
+package robustness
+
+import "slices"
+
+// Shrink returns the fewest actions it finds with which a run still fails, and asks fails at most so many times. It
+// leaves out halves, then quarters and so on, and keeps what remains of the order.
+func Shrink(actions []Action, attempts int, fails func([]Action) bool) []Action {
+	for parts := 2; len(actions) > 1 && attempts > 0; {
+		size := (len(actions) + parts - 1) / parts
+		smaller := false
+		for start := 0; start < len(actions) && attempts > 0; start += size {
+			without := slices.Delete(slices.Clone(actions), start, min(start+size, len(actions)))
+			attempts--
+			if fails(without) {
+				actions, smaller = without, true
+				break
+			}
+		}
+		switch {
+		case smaller:
+			parts = max(2, parts-1)
+		case size == 1:
+			return actions
+		default:
+			parts = min(2*parts, len(actions))
+		}
+	}
+	return actions
+}
