@@ -29,10 +29,15 @@ type Line struct {
 
 // Budgets.
 const (
-	maxConnections     = 2
-	maxExecs           = 8
-	maxSFTPSessions    = 2
-	maxReboots         = 1
+	maxConnections  = 2
+	maxExecs        = 8
+	maxSFTPSessions = 2
+	maxReboots      = 1
+	maxReads        = 40
+	maxWrites       = 15
+	// maxWritesAlone is for a host that joins alone: how many nodes there are, and the addresses for Prometheus in a slice
+	// and in the Endpoints, are written once for all that join at about the same time.
+	maxWritesAlone     = maxWrites + 3
 	maxWirePercent     = 25
 	maxOwnSeconds      = 3
 	maxTransferSeconds = 3
@@ -53,6 +58,7 @@ const (
 func Evaluate(r Result) []Line {
 	var lines []Line
 	lines = append(lines, joinLines(r)...)
+	lines = append(lines, requestLines(r)...)
 	lines = append(lines, wireLine(r))
 	lines = append(lines, patchLines(r)...)
 	for _, occasion := range []Occasion{LeftAlone, LookAgain} {
@@ -121,6 +127,26 @@ func joinLines(r Result) []Line {
 		count(subject, "SFTP sessions", cost.SFTPSessions, maxSFTPSessions, known),
 		count(subject, "reboots", cost.Reboots, maxReboots, known),
 	}
+}
+
+// requestLines judge what a join costs the API server: of one host alone, and of each of many, for which some requests
+// are the same.
+func requestLines(r Result) (lines []Line) {
+	for _, hosts := range []int{1, 10, 50} {
+		join, known := r.join(hosts, 0)
+		subject := fmt.Sprintf("%d hosts join, for each of them", hosts)
+		if hosts == 1 {
+			subject = "1 host joins"
+		}
+		each := func(n int) int { return (n + hosts - 1) / hosts }
+		writes := maxWrites
+		if hosts == 1 {
+			writes = maxWritesAlone
+		}
+		lines = append(lines, count(subject, "API reads", each(join.Reads), maxReads, known),
+			count(subject, "API writes", each(join.Writes), writes, known))
+	}
+	return lines
 }
 
 // wireLine judges all bytes that a host received until it was Ready, not only those of the archive.

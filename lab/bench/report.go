@@ -91,18 +91,18 @@ func budgetTable(lines []Line) string {
 
 func joinTable(r Result) string {
 	rows := [][]string{{"hosts", "round trip", "to all Ready", "connections", "execs", "PowerShell", "SFTP sessions",
-		"reboots", "steps", "to the host", "from the host", "API writes"}}
+		"reboots", "steps", "to the host", "from the host", "API reads", "API writes"}}
 	for _, j := range r.Joins {
 		rows = append(rows, []string{
 			fmt.Sprint(j.Hosts), milliseconds(j.RoundTrip), fmt.Sprintf("%.1f s", j.Seconds), fmt.Sprint(j.Worst.Connections),
 			fmt.Sprint(j.Worst.Execs),
 			fmt.Sprint(j.Worst.PowerShell), fmt.Sprint(j.Worst.SFTPSessions), fmt.Sprint(j.Worst.Reboots),
 			perHost(j.Steps, j.Hosts),
-			megabytes(j.Worst.Received), megabytes(j.Worst.Sent), perHost(j.Writes, j.Hosts),
+			megabytes(j.Worst.Received), megabytes(j.Worst.Sent), perHost(j.Reads, j.Hosts), perHost(j.Writes, j.Hosts),
 		})
 	}
 	return "\n## From the ConfigMap to Ready\n\nThe operator runs before the ConfigMap is made. " +
-		"Counts and bytes are for the\nworst host, kind by kind; steps and the operator's writes to the API server are per host.\n\n" + table(rows)
+		"Counts and bytes are for the\nworst host, kind by kind; steps and the operator's requests to the API server are per host.\n\n" + table(rows)
 }
 
 func arrivalTable(r Result) string {

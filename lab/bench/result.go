@@ -97,7 +97,8 @@ type Join struct {
 	All   Cost `json:"allHosts"`
 	// Steps are those that agents have done on all hosts.
 	Steps int `json:"steps"`
-	// Writes are what the operator wrote to the API server, without leases.
+	// Reads and Writes are the operator's requests to the API server, without leases and watches.
+	Reads  int `json:"apiReads"`
 	Writes int `json:"apiWrites"`
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/lab/audit"
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/rig"
 	"github.com/windows-machine-config/wmco/lab/winhost"
@@ -36,7 +38,7 @@ type scenario struct {
 	rig      *rig.Rig
 	operator *rig.Operator
 	wires    *wires
-	audit    *requests
+	audit    *audit.Requests
 }
 
 func (s *scenario) String() string {
@@ -56,7 +58,8 @@ func (s *scenario) start(ctx context.Context) (err error) {
 	if _, err := s.rig.InstallOperator(ctx, ""); err != nil {
 		return err
 	}
-	s.audit = newRequests(s.rig.Cluster().AuditLog, s.rig.Namespace(), serviceAccount)
+	s.audit = audit.CountRequests(audit.Open(s.rig.Cluster().AuditLog),
+		audit.ServiceAccount(s.rig.Namespace(), serviceAccount))
 	s.wires = newWires()
 	return s.rig.CreateKey(ctx)
 }
@@ -103,7 +106,7 @@ func (s *scenario) join(ctx context.Context) (Join, error) {
 	costs := differences(after.costs, before.costs)
 	join := Join{
 		Hosts: s.hosts, RoundTrip: s.roundTrip, Seconds: seconds, Worst: worst(costs), All: sum(costs),
-		Steps: after.steps - before.steps, Writes: after.writes - before.writes,
+		Steps: after.steps - before.steps, Reads: after.reads - before.reads, Writes: after.writes - before.writes,
 	}
 	return join, join.check()
 }
@@ -114,7 +117,7 @@ func (j Join) check() error {
 	for what, n := range map[string]int{
 		"SSH connections": j.All.Connections, "execs": j.All.Execs, "SFTP sessions": j.All.SFTPSessions,
 		"process starts":     j.All.Processes,
-		"service operations": j.All.Services, "steps": j.Steps, "API writes": j.Writes,
+		"service operations": j.All.Services, "steps": j.Steps, "API reads": j.Reads, "API writes": j.Writes,
 	} {
 		if n < j.Hosts {
 			faults = append(faults, fmt.Errorf("%d %s were seen for %d hosts that became Ready: the measurement is broken", n,
@@ -168,7 +171,7 @@ func (s *scenario) quiet(occasion Occasion, happen func() error) (Quiet, error) 
 	if err != nil {
 		return Quiet{}, err
 	}
-	kinds := maps.Clone(s.audit.kinds)
+	kinds := maps.Clone(s.audit.Kinds)
 	begin := s.clock.Now()
 	if err := happen(); err != nil {
 		return Quiet{}, fmt.Errorf("%s, %s: %w", s, occasion, err)
@@ -182,8 +185,8 @@ func (s *scenario) quiet(occasion Occasion, happen func() error) (Quiet, error) 
 		Occasion: occasion, Hosts: s.hosts, Seconds: seconds, All: sum(differences(after.costs, before.costs)),
 		Reconciles: after.reconciles - before.reconciles, Writes: after.writes - before.writes, WriteKinds: map[string]int{},
 	}
-	for kind, n := range s.audit.kinds {
-		if n > kinds[kind] {
+	for kind, n := range s.audit.Kinds {
+		if verb, _, _ := strings.Cut(kind, " "); (audit.Event{Verb: verb}).Writes() && n > kinds[kind] {
 			quiet.WriteKinds[kind] = n - kinds[kind]
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/coalesce"
 	"github.com/windows-machine-config/wmco/internal/controller/disruption"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/places"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
@@ -83,6 +84,8 @@ type Reconciler struct {
 	transfers places.Transfers
 	instances coalesce.Reads[[]v1alpha1.WindowsInstance]
 	machines  coalesce.Reads[[]machinev1beta1.Machine]
+	// nodeChanges tell passes of changes of Nodes; nil where nothing is watched.
+	nodeChanges *nodes.Changes
 }
 
 // Reconcile runs the phases of the instance's desired state until one must wait or fails, and writes the status.
