@@ -205,10 +205,14 @@ func quietLines(r Result, occasion Occasion) []Line {
 func restartLines(r Result) []Line {
 	cost, _, known := quiets(r, Restarted)
 	const subject = "operator restart, healthy nodes"
-	return []Line{
+	lines := []Line{
 		count(subject, "SSH connections", cost.Connections, 0, known),
 		count(subject, "service operations on hosts", cost.Services, 0, known),
 	}
+	cost, _, known = quiets(r, Upgraded)
+	const upgrade = "another version with the same programs"
+	return append(lines, count(upgrade, "SSH connections", cost.Connections, 0, known),
+		count(upgrade, "service operations on hosts", cost.Services, 0, known))
 }
 
 // arrivalLines are of virtual time, which is the same on every machine: who is late is over its budget, and not only

@@ -24,6 +24,7 @@ func good() Result {
 			{Occasion: LeftAlone, Hosts: 1}, {Occasion: LookAgain, Hosts: 1, Reconciles: 2},
 			// What a restarted operator writes and what the hosts do by themselves has no budget.
 			{Occasion: Restarted, Hosts: 1, Reconciles: 1, Writes: 3, All: Cost{Processes: 1}},
+			{Occasion: Upgraded, Hosts: 1, Reconciles: 1, Writes: 3, All: Cost{Processes: 1}},
 		},
 		Arrival: &rig.Arrival{
 			UserData: 70 * time.Second, Noticed: 15 * time.Second, Windows: 210 * time.Second,
@@ -71,6 +72,7 @@ func TestBudgets(t *testing.T) {
 		"an exec when made to look again":           {func(r *Result) { r.Quiets[1].All.Execs = 1 }, "execs", Over},
 		"a write when made to look again":           {func(r *Result) { r.Quiets[1].Writes = 1 }, "API writes", Over},
 		"a connection of a restarted operator":      {func(r *Result) { r.Quiets[2].All.Connections = 1 }, "SSH connections", Over},
+		"a connection of another version":           {func(r *Result) { r.Quiets[3].All.Connections = 1 }, "SSH connections", Over},
 		"a service stopped by a restarted operator": {func(r *Result) { r.Quiets[2].All.Services = 1 }, "service operations on hosts", Over},
 		"a slow host":      {func(r *Result) { r.Joins[0].Seconds = 3; r.Joins[1].Seconds = 12 }, "ConfigMap to Ready", Slow},
 		"ten slow hosts":   {func(r *Result) { r.Joins[2].Seconds = 10 }, "ConfigMap to all Ready", Slow},

@@ -110,6 +110,8 @@ const (
 	LeftAlone Occasion = "left alone"
 	LookAgain Occasion = "made to look again"
 	Restarted Occasion = "restarted"
+	// Upgraded is another version of the operator with the same programs: nothing on a host is other.
+	Upgraded Occasion = "of another version"
 )
 
 // Quiet is a time in which no host needed a change.

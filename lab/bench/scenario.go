@@ -1,10 +1,12 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +36,7 @@ type scenario struct {
 	payloadDir string
 	agent      string
 	idle       time.Duration
+	version    string // of the operator; empty for the one that the rig has
 
 	rig      *rig.Rig
 	operator *rig.Operator
@@ -72,7 +75,9 @@ func (s *scenario) close() error {
 }
 
 func (s *scenario) run() (err error) {
-	s.operator, err = s.rig.RunOperator(func(c *operator.Config) { c.RESTConfig.Dial = s.wires.dialer(c.RESTConfig.Dial) })
+	s.operator, err = s.rig.RunOperator(func(c *operator.Config) {
+		c.RESTConfig.Dial, c.Version = s.wires.dialer(c.RESTConfig.Dial), cmp.Or(s.version, c.Version)
+	})
 	return err
 }
 
@@ -162,6 +167,32 @@ func (s *scenario) restarted(ctx context.Context) (Quiet, error) {
 			return err
 		}
 		return looked(ctx)
+	})
+}
+
+// upgraded kills the operator and starts one of another version, which has the same programs for hosts. It ends when all
+// nodes have that version.
+func (s *scenario) upgraded(ctx context.Context) (Quiet, error) {
+	return s.quiet(Upgraded, func() error {
+		s.operator.Kill()
+		s.version = version + "-next"
+		if err := s.run(); err != nil {
+			return err
+		}
+		err := s.rig.WaitFor(ctx, "all nodes to have the version "+s.version, &v1alpha1.WindowsInstance{},
+			func(ctx context.Context, reader client.Reader) (bool, error) {
+				var instances v1alpha1.WindowsInstanceList
+				if err := reader.List(ctx, &instances, client.InNamespace(s.rig.Namespace())); err != nil {
+					return false, err
+				}
+				return !slices.ContainsFunc(instances.Items, func(i v1alpha1.WindowsInstance) bool {
+					return i.Status.Version != s.version
+				}), nil
+			})
+		if err != nil {
+			return err
+		}
+		return s.settle(ctx)
 	})
 }
 

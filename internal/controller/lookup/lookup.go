@@ -98,17 +98,17 @@ type Instances struct {
 	Namespace string
 }
 
-// OfNode returns those that have claimed the name of a Node, whether or not it was confirmed.
+// OfNode returns the instances that have claimed the name of a Node, whether or not it was confirmed.
 func (i Instances) OfNode(ctx context.Context, node string) ([]v1alpha1.WindowsInstance, error) {
 	return i.with(ctx, byNode, node)
 }
 
-// WithHostKey returns those of hosts with a host key, in base64.
+// WithHostKey returns the instances of hosts with a host key, in base64.
 func (i Instances) WithHostKey(ctx context.Context, key string) ([]v1alpha1.WindowsInstance, error) {
 	return i.with(ctx, byHostKey, key)
 }
 
-// WaitingForTurn returns those that wait until their nodes may be disturbed.
+// WaitingForTurn returns the instances that wait until their nodes may be disturbed.
 func (i Instances) WaitingForTurn(ctx context.Context) ([]v1alpha1.WindowsInstance, error) {
 	return i.with(ctx, byTurn, yes)
 }

@@ -67,9 +67,10 @@ type Reconciler struct {
 
 	// told is how it stood at the last event; zero when none was needed yet.
 	told standing
-	// written are the addresses that the last look has found or written; owned is false while it has not, or may not.
-	written []address
-	owned   bool
+	// written are the addresses that were found or written last; nil where that has failed.
+	written *[]address
+	// owned is true when the last look at everything has found that the addresses are the operator's to set.
+	owned bool
 	// unreachable is what was said of Nodes, by their UID.
 	unreachable map[string]string
 }
@@ -113,7 +114,7 @@ func (r *Reconciler) followNodes(ctx context.Context) error {
 		return err
 	}
 	r.tellUnreachable(without, instances)
-	if slices.Equal(addresses, r.written) {
+	if r.written != nil && slices.Equal(addresses, *r.written) {
 		return nil
 	}
 	_, err = r.writeAddresses(ctx, addresses)
@@ -184,7 +185,7 @@ func (r *Reconciler) wanted(ctx context.Context) ([]address, []v1alpha1.WindowsI
 
 // writeAddresses writes the addresses where they differ. It returns the Endpoints object when others own it.
 func (r *Reconciler) writeAddresses(ctx context.Context, addresses []address) (client.Object, error) {
-	r.owned = false
+	r.written = nil
 	if err := r.keepSlices(ctx, addresses); err != nil {
 		return nil, err
 	}
@@ -194,7 +195,7 @@ func (r *Reconciler) writeAddresses(ctx context.Context, addresses []address) (c
 	if err != nil {
 		return nil, err
 	}
-	r.written, r.owned = addresses, true
+	r.written, r.owned = &addresses, true
 	if state == ofOthers {
 		return list.object, nil
 	}

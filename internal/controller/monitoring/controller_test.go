@@ -82,7 +82,7 @@ func TestAChangeOfANodeCostsLittle(t *testing.T) {
 			t.Errorf("%d reads, %d writes: %v are listed", reads, writes, f.listed())
 		}
 	})
-	t.Run("a change that is none of an address costs nothing", func(t *testing.T) {
+	t.Run("a change that leaves all addresses as they are costs nothing", func(t *testing.T) {
 		if reads, writes := f.follow(); reads+writes > 0 {
 			t.Errorf("%d reads, %d writes", reads, writes)
 		}
