@@ -77,15 +77,15 @@ func (l Link) Reach(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	return nil
 }
 
-// slow is how long a host may take to answer before the status of one of which nothing is known says that it is being
+// tellAfter is how long a host may take to answer before the status of one of which nothing is known says that it is being
 // contacted: most answer at once, and what they are found to be is written then.
-const slow = time.Second
+const tellAfter = time.Second
 
 // tellSlow tells, while a connection is being made, that this takes its time. It returns what ends that.
 func (l Link) tellSlow(ctx context.Context, s *scope.Scope) (end func()) {
 	told, answered, ended := *s, make(chan struct{}), make(chan struct{})
 	told.Instance = s.Instance.DeepCopy()
-	timer := l.Clock.NewTimer(slow)
+	timer := l.Clock.NewTimer(tellAfter)
 	go func() {
 		defer close(ended)
 		defer timer.Stop()
