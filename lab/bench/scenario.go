@@ -93,6 +93,10 @@ func (s *scenario) join(ctx context.Context) (Join, error) {
 	if err := s.settle(ctx); err != nil {
 		return Join{}, err
 	}
+	started, err := s.counts() // what the operator asks for at its start is no part of a join
+	if err != nil {
+		return Join{}, err
+	}
 	begin := s.clock.Now()
 	if err := s.rig.ListHosts(ctx); err != nil {
 		return Join{}, err
@@ -111,7 +115,7 @@ func (s *scenario) join(ctx context.Context) (Join, error) {
 	costs := differences(after.costs, before.costs)
 	join := Join{
 		Hosts: s.hosts, RoundTrip: s.roundTrip, Seconds: seconds, Worst: worst(costs), All: sum(costs),
-		Steps: after.steps - before.steps, Reads: after.reads - before.reads, Writes: after.writes - before.writes,
+		Steps: after.steps - before.steps, Reads: after.reads - started.reads, Writes: after.writes - started.writes,
 	}
 	return join, join.check()
 }

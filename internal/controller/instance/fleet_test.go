@@ -165,7 +165,7 @@ func TestAWriteToThePolicyWakesThoseWhoseTurnItMayBe(t *testing.T) {
 		}, mostWoken},
 		"other rules, all": {func(p *v1alpha1.WindowsDisruptionPolicy) { p.Generation++ }, waiting},
 		"an end of a stop, all": {func(p *v1alpha1.WindowsDisruptionPolicy) {
-			p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStopped, Status: metav1.ConditionTrue}}
+			p.Status.Failed = 1
 		}, waiting},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -45,13 +44,11 @@ const (
 	everybody
 )
 
-// wokenBy returns who may have the turn now and had it not before. Other rules may let anyone through; a disturbance
-// that has ended, or a node that works or does not, a few; one that has begun, nobody.
+// wokenBy returns who may have the turn now and had it not before. Other rules may let anyone through, and so may a
+// change that has failed no more, which had stopped all others; a disturbance that has ended, or a node that works or
+// does not, a few; one that has begun, nobody.
 func wokenBy(before, after *v1alpha1.WindowsDisruptionPolicy) woken {
-	stopped := func(p *v1alpha1.WindowsDisruptionPolicy) bool {
-		return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStopped)
-	}
-	if before.UID != after.UID || before.Generation != after.Generation || stopped(before) != stopped(after) {
+	if before.UID != after.UID || before.Generation != after.Generation || before.Status.Failed != after.Status.Failed {
 		return everybody
 	}
 	ended := slices.ContainsFunc(before.Status.Disruptions, func(d v1alpha1.Disruption) bool {
@@ -59,7 +56,7 @@ func wokenBy(before, after *v1alpha1.WindowsDisruptionPolicy) woken {
 			return equality.Semantic.DeepEqual(d, other)
 		})
 	})
-	if ended || before.Status.Updated != after.Status.Updated || before.Status.Failed != after.Status.Failed ||
+	if ended || before.Status.Updated != after.Status.Updated ||
 		!equality.Semantic.DeepEqual(before.Status.ObservedNodes, after.Status.ObservedNodes) {
 		return some
 	}

@@ -14,14 +14,14 @@ import (
 )
 
 // progressInterval is how old the written status must be at least before progress is written: as often as a person looks
-// who follows one host. Two hundred hosts at work then cost the API server at most forty writes a second.
+// who follows one host.
 const progressInterval = 5 * time.Second
 
 // Progress shows the present step of a host, of which there are many in a short time, or how far it is. What it leaves
 // out a later call shows.
 func (w Writer) Progress(ctx context.Context, s *scope.Scope, name string, index, of int, detail string) {
 	w.setStep(s, name, index, of, detail)
-	if progressDue(s.Session.LastWrite, w.Clock.Now()) {
+	if progressDue(s.Session.LastWrite, w.Clock.Now()) && w.Pace.allows(w.Clock) {
 		w.writeStep(ctx, s)
 	}
 }
