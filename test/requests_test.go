@@ -11,13 +11,15 @@ import (
 
 // What a join may cost the API server, as in lab/bench. The writes tell what must not be lost: that the host is listed,
 // its host key before anything is sent, its name before and after it is checked, that it restarts, the certificates that
-// are requested and approved, whose the Node is, that it takes pods, and three events. Three more are written once for
-// all hosts that join at about the same time.
+// are requested and approved, whose the Node is, that it takes pods, and three events. Up to five more are written once
+// for all hosts that join at about the same time.
 const (
 	mostReads  = 40
-	mostWrites = 18
-	// progress is how often a host's progress is written at most, where a machine is so busy that a step takes long.
+	mostWrites = 20
+	// Where a machine is so busy that a step takes long, a host's progress is written at most so often, and there may be
+	// one look more at the fleet, which costs so many reads.
 	progress = 5 * time.Second
+	look     = 6
 )
 
 func TestAJoinCostsTheAPIServerFewRequests(t *testing.T) {
@@ -33,13 +35,14 @@ func TestAJoinCostsTheAPIServerFewRequests(t *testing.T) {
 	begin := time.Now()
 	list(t, r)
 	ready(t, r)
-	writes := mostWrites + int(time.Since(begin)/progress)
+	slow := int(time.Since(begin) / progress)
+	reads, writes := mostReads+look*slow, mostWrites+slow
 	rigtest.Silent(t, r, quiet, nil)
 	if err := requests.Update(); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("a join costs %s", requests)
-	if requests.Reads > mostReads || requests.Writes > writes {
-		t.Errorf("more than %d reads or %d writes: %s", mostReads, writes, requests)
+	if requests.Reads > reads || requests.Writes > writes {
+		t.Errorf("more than %d reads or %d writes: %s", reads, writes, requests)
 	}
 }

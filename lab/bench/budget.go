@@ -35,9 +35,9 @@ const (
 	maxReboots      = 1
 	maxReads        = 40
 	maxWrites       = 15
-	// maxWritesAlone is for a host that joins alone: how many nodes there are, and the addresses for Prometheus in a slice
-	// and in the Endpoints, are written once for all that join at about the same time.
-	maxWritesAlone     = maxWrites + 3
+	// maxWritesAlone is for a host that joins alone: how many nodes there are, perhaps in two steps, and the addresses for
+	// Prometheus in a slice and in the Endpoints, are written once for all that join at about the same time.
+	maxWritesAlone     = maxWrites + 5
 	maxWirePercent     = 25
 	maxOwnSeconds      = 3
 	maxTransferSeconds = 3
