@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/windows-machine-config/wmco/internal/controller/lookup"
 	"github.com/windows-machine-config/wmco/internal/controller/source/byoh"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
@@ -99,6 +100,9 @@ func Run(ctx context.Context, c Config) error {
 	}
 	if err := c.addProbes(mgr); err != nil {
 		return fmt.Errorf("set up the operator's probes: %w", err)
+	}
+	if err := lookup.Add(ctx, mgr.GetFieldIndexer()); err != nil {
+		return fmt.Errorf("set up the operator's cache: %w", err)
 	}
 	pool, err := c.addControllers(mgr)
 	if err != nil {

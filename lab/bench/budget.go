@@ -29,10 +29,15 @@ type Line struct {
 
 // Budgets.
 const (
-	maxConnections     = 2
-	maxExecs           = 8
-	maxSFTPSessions    = 2
-	maxReboots         = 1
+	maxConnections  = 2
+	maxExecs        = 8
+	maxSFTPSessions = 2
+	maxReboots      = 1
+	maxReads        = 40
+	maxWrites       = 15
+	// maxWritesAlone is for a host that joins alone: how many nodes there are, perhaps in two steps, and the addresses for
+	// Prometheus in a slice and in the Endpoints, are written once for all that join at about the same time.
+	maxWritesAlone     = maxWrites + 5
 	maxWirePercent     = 25
 	maxOwnSeconds      = 3
 	maxTransferSeconds = 3
@@ -53,6 +58,7 @@ const (
 func Evaluate(r Result) []Line {
 	var lines []Line
 	lines = append(lines, joinLines(r)...)
+	lines = append(lines, requestLines(r)...)
 	lines = append(lines, wireLine(r))
 	lines = append(lines, patchLines(r)...)
 	for _, occasion := range []Occasion{LeftAlone, LookAgain} {
@@ -123,6 +129,26 @@ func joinLines(r Result) []Line {
 	}
 }
 
+// requestLines judge what a join costs the API server: of one host alone, and of each of many, for which some requests
+// are the same.
+func requestLines(r Result) (lines []Line) {
+	for _, hosts := range []int{1, 10, 50} {
+		join, known := r.join(hosts, 0)
+		subject := fmt.Sprintf("%d hosts join, for each of them", hosts)
+		if hosts == 1 {
+			subject = "1 host joins"
+		}
+		each := func(n int) int { return (n + hosts - 1) / hosts }
+		writes := maxWrites
+		if hosts == 1 {
+			writes = maxWritesAlone
+		}
+		lines = append(lines, count(subject, "API reads", each(join.Reads), maxReads, known),
+			count(subject, "API writes", each(join.Writes), writes, known))
+	}
+	return lines
+}
+
 // wireLine judges all bytes that a host received until it was Ready, not only those of the archive.
 func wireLine(r Result) Line {
 	line := Line{Subject: "payload, first time", What: "bytes on the wire", Budget: fmt.Sprintf("≤ %d %% of the raw size",
@@ -179,10 +205,14 @@ func quietLines(r Result, occasion Occasion) []Line {
 func restartLines(r Result) []Line {
 	cost, _, known := quiets(r, Restarted)
 	const subject = "operator restart, healthy nodes"
-	return []Line{
+	lines := []Line{
 		count(subject, "SSH connections", cost.Connections, 0, known),
 		count(subject, "service operations on hosts", cost.Services, 0, known),
 	}
+	cost, _, known = quiets(r, Upgraded)
+	const upgrade = "another version with the same programs"
+	return append(lines, count(upgrade, "SSH connections", cost.Connections, 0, known),
+		count(upgrade, "service operations on hosts", cost.Services, 0, known))
 }
 
 // arrivalLines are of virtual time, which is the same on every machine: who is late is over its budget, and not only

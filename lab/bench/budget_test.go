@@ -14,7 +14,7 @@ func good() Result {
 	cost := Cost{Connections: 2, Execs: 8, SFTPSessions: 2, Reboots: 1, Processes: 40, Services: 20, Received: 25}
 	join := func(hosts int, roundTrip time.Duration, seconds float64) Join {
 		return Join{Hosts: hosts, RoundTrip: roundTrip, Seconds: seconds, Worst: cost, All: cost,
-			Steps: 30 * hosts, Writes: 20 * hosts}
+			Steps: 30 * hosts, Reads: 40 * hosts, Writes: 15 * hosts}
 	}
 	return Result{
 		Payload: Payload{Files: 13, RawBytes: 100, AgentBytes: 10, ArchiveBytes: 20},
@@ -24,6 +24,7 @@ func good() Result {
 			{Occasion: LeftAlone, Hosts: 1}, {Occasion: LookAgain, Hosts: 1, Reconciles: 2},
 			// What a restarted operator writes and what the hosts do by themselves has no budget.
 			{Occasion: Restarted, Hosts: 1, Reconciles: 1, Writes: 3, All: Cost{Processes: 1}},
+			{Occasion: Upgraded, Hosts: 1, Reconciles: 1, Writes: 3, All: Cost{Processes: 1}},
 		},
 		Arrival: &rig.Arrival{
 			UserData: 70 * time.Second, Noticed: 15 * time.Second, Windows: 210 * time.Second,
@@ -62,11 +63,16 @@ func TestBudgets(t *testing.T) {
 			r.Whole.Join.Worst.Received = 26
 		}, "bytes on the wire", Over},
 		"a connection while left alone":             {func(r *Result) { r.Quiets[0].All.Connections = 1 }, "SSH connections", Over},
+		"a read too many for a host alone":          {func(r *Result) { r.Joins[0].Reads++ }, "API reads", Over},
+		"a write too many for a host alone":         {func(r *Result) { r.Joins[0].Writes = 21 }, "API writes", Over},
+		"a read too many for each of ten hosts":     {func(r *Result) { r.Joins[2].Reads++ }, "API reads", Over},
+		"a write too many for each of fifty hosts":  {func(r *Result) { r.Joins[3].Writes++ }, "API writes", Over},
 		"a write while left alone":                  {func(r *Result) { r.Quiets[0].Writes = 1 }, "API writes", Over},
 		"a process started while left alone":        {func(r *Result) { r.Quiets[0].All.Processes = 1 }, "process starts on hosts", Over},
 		"an exec when made to look again":           {func(r *Result) { r.Quiets[1].All.Execs = 1 }, "execs", Over},
 		"a write when made to look again":           {func(r *Result) { r.Quiets[1].Writes = 1 }, "API writes", Over},
 		"a connection of a restarted operator":      {func(r *Result) { r.Quiets[2].All.Connections = 1 }, "SSH connections", Over},
+		"a connection of another version":           {func(r *Result) { r.Quiets[3].All.Connections = 1 }, "SSH connections", Over},
 		"a service stopped by a restarted operator": {func(r *Result) { r.Quiets[2].All.Services = 1 }, "service operations on hosts", Over},
 		"a slow host":      {func(r *Result) { r.Joins[0].Seconds = 3; r.Joins[1].Seconds = 12 }, "ConfigMap to Ready", Slow},
 		"ten slow hosts":   {func(r *Result) { r.Joins[2].Seconds = 10 }, "ConfigMap to all Ready", Slow},
@@ -117,12 +123,13 @@ func TestCosts(t *testing.T) {
 }
 
 func TestAMeasurementThatSawNothingIsRefused(t *testing.T) {
-	whole := Join{Hosts: 2, Steps: 2, Writes: 2, All: Cost{Connections: 2, Execs: 2, SFTPSessions: 2,
+	whole := Join{Hosts: 2, Steps: 2, Reads: 2, Writes: 2, All: Cost{Connections: 2, Execs: 2, SFTPSessions: 2,
 		Processes: 2, Services: 2}}
 	if err := whole.check(); err != nil {
 		t.Error(err)
 	}
 	for what, blind := range map[string]func(*Join){
+		"API reads": func(j *Join) { j.Reads = 0 },
 		"API writes": func(j *Join) {
 			j.Writes = 0
 		}, "steps": func(j *Join) { j.Steps = 1 }, "SSH connections": func(j *Join) {

@@ -186,7 +186,7 @@ func TestBench(t *testing.T) {
 		}
 	})
 	t.Run("everything was measured", func(t *testing.T) {
-		if len(result.Joins) != 1 || len(result.Quiets) != 3 || len(result.Transfers) != 1 || result.Payload.RawBytes == 0 {
+		if len(result.Joins) != 1 || len(result.Quiets) != 4 || len(result.Transfers) != 1 || result.Payload.RawBytes == 0 {
 			t.Errorf("%+v", result)
 		}
 		for _, quiet := range result.Quiets {

@@ -35,6 +35,7 @@ func Markdown(r Result) string {
 	b.WriteString(arrivalTable(r))
 	b.WriteString(quietTable(r))
 	b.WriteString(transferTable(r))
+	b.WriteString(aFleet)
 	b.WriteString(theImage)
 	b.WriteString(notHere)
 	return b.String()
@@ -51,10 +52,15 @@ func payloadText(what string, p Payload) string {
 //go:embed image.md
 var theImage string
 
+// aFleet is of a run of the demo: its figures are entered by hand.
+//
+//go:embed fleet.md
+var aFleet string
+
 const notHere = `
 ## What is not measured
 
-The upgrade of a node, and an operator that knows 1,000 instances, have budgets too; this run does not measure them. A patch release of
+The upgrade of a node to other programs, and an operator that knows 1,000 instances, have budgets too; this run does not measure them. A patch release of
 one component is measured where the payload was made with PREVIOUS.
 `
 
@@ -91,18 +97,18 @@ func budgetTable(lines []Line) string {
 
 func joinTable(r Result) string {
 	rows := [][]string{{"hosts", "round trip", "to all Ready", "connections", "execs", "PowerShell", "SFTP sessions",
-		"reboots", "steps", "to the host", "from the host", "API writes"}}
+		"reboots", "steps", "to the host", "from the host", "API reads", "API writes"}}
 	for _, j := range r.Joins {
 		rows = append(rows, []string{
 			fmt.Sprint(j.Hosts), milliseconds(j.RoundTrip), fmt.Sprintf("%.1f s", j.Seconds), fmt.Sprint(j.Worst.Connections),
 			fmt.Sprint(j.Worst.Execs),
 			fmt.Sprint(j.Worst.PowerShell), fmt.Sprint(j.Worst.SFTPSessions), fmt.Sprint(j.Worst.Reboots),
 			perHost(j.Steps, j.Hosts),
-			megabytes(j.Worst.Received), megabytes(j.Worst.Sent), perHost(j.Writes, j.Hosts),
+			megabytes(j.Worst.Received), megabytes(j.Worst.Sent), perHost(j.Reads, j.Hosts), perHost(j.Writes, j.Hosts),
 		})
 	}
 	return "\n## From the ConfigMap to Ready\n\nThe operator runs before the ConfigMap is made. " +
-		"Counts and bytes are for the\nworst host, kind by kind; steps and the operator's writes to the API server are per host.\n\n" + table(rows)
+		"Counts and bytes are for the\nworst host, kind by kind; steps and the operator's requests to the API server are per host.\n\n" + table(rows)
 }
 
 func arrivalTable(r Result) string {
@@ -139,7 +145,7 @@ func quietTable(r Result) string {
 	}
 	return "\n## With nothing to do\n\nAll hosts are Ready; counts are of all of them together. Made to look again: its connections to the API server " +
 		"were cut, and every\ninstance, the Secret, the ConfigMap and the Infrastructure were annotated. Restarted: killed, and started anew. " +
-		"Leases are not counted.\n\n" + table(rows)
+		"Of another\nversion: that, and all nodes got the new version, whose programs are the same. Leases are not counted.\n\n" + table(rows)
 }
 
 func transferTable(r Result) string {

@@ -68,7 +68,7 @@ func TestReport(t *testing.T) {
 }
 
 func TestSummary(t *testing.T) {
-	if got := Summary(reported()); got != "bench: 22 of 22 budgets kept" {
+	if got := Summary(reported()); got != "bench: 30 of 30 budgets kept" {
 		t.Errorf("all is well: %q", got)
 	}
 	r := good()
@@ -76,7 +76,7 @@ func TestSummary(t *testing.T) {
 	r.Joins = r.Joins[:3]
 	r.Lines = Evaluate(r)
 	got := Summary(r)
-	want := "bench: 18 of 22 budgets kept, 2 over, 1 slow, 1 not measured: " +
+	want := "bench: 24 of 30 budgets kept, 2 over, 1 slow, 3 not measured: " +
 		"execs of first configuration, worst host of all runs 9 (budget ≤ 8); reboots of first configuration, worst host of all runs 2 (budget ≤ 1)"
 	if got != want || strings.Contains(got, "\n") {
 		t.Errorf("got  %q\nwant %q", got, want)

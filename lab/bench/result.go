@@ -97,7 +97,8 @@ type Join struct {
 	All   Cost `json:"allHosts"`
 	// Steps are those that agents have done on all hosts.
 	Steps int `json:"steps"`
-	// Writes are what the operator wrote to the API server, without leases.
+	// Reads and Writes are the operator's requests to the API server, without leases and watches.
+	Reads  int `json:"apiReads"`
 	Writes int `json:"apiWrites"`
 }
 
@@ -109,6 +110,8 @@ const (
 	LeftAlone Occasion = "left alone"
 	LookAgain Occasion = "made to look again"
 	Restarted Occasion = "restarted"
+	// Upgraded is another version of the operator with the same programs: nothing on a host is other.
+	Upgraded Occasion = "of another version"
 )
 
 // Quiet is a time in which no host needed a change.

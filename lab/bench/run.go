@@ -191,7 +191,7 @@ func (o *options) play(ctx context.Context, s *scenario, quiet bool, result *Res
 	if !quiet {
 		return nil
 	}
-	for _, happen := range []func(context.Context) (Quiet, error){s.leftAlone, s.lookAgain, s.restarted} {
+	for _, happen := range []func(context.Context) (Quiet, error){s.leftAlone, s.lookAgain, s.restarted, s.upgraded} {
 		q, err := happen(ctx)
 		if err != nil {
 			return err

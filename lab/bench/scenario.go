@@ -1,10 +1,13 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +19,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/lab/audit"
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/rig"
 	"github.com/windows-machine-config/wmco/lab/winhost"
@@ -32,11 +36,12 @@ type scenario struct {
 	payloadDir string
 	agent      string
 	idle       time.Duration
+	version    string // of the operator; empty for the one that the rig has
 
 	rig      *rig.Rig
 	operator *rig.Operator
 	wires    *wires
-	audit    *requests
+	audit    *audit.Requests
 }
 
 func (s *scenario) String() string {
@@ -56,7 +61,8 @@ func (s *scenario) start(ctx context.Context) (err error) {
 	if _, err := s.rig.InstallOperator(ctx, ""); err != nil {
 		return err
 	}
-	s.audit = newRequests(s.rig.Cluster().AuditLog, s.rig.Namespace(), serviceAccount)
+	s.audit = audit.CountRequests(audit.Open(s.rig.Cluster().AuditLog),
+		audit.ServiceAccount(s.rig.Namespace(), serviceAccount))
 	s.wires = newWires()
 	return s.rig.CreateKey(ctx)
 }
@@ -69,7 +75,9 @@ func (s *scenario) close() error {
 }
 
 func (s *scenario) run() (err error) {
-	s.operator, err = s.rig.RunOperator(func(c *operator.Config) { c.RESTConfig.Dial = s.wires.dialer(c.RESTConfig.Dial) })
+	s.operator, err = s.rig.RunOperator(func(c *operator.Config) {
+		c.RESTConfig.Dial, c.Version = s.wires.dialer(c.RESTConfig.Dial), cmp.Or(s.version, c.Version)
+	})
 	return err
 }
 
@@ -83,6 +91,10 @@ func (s *scenario) join(ctx context.Context) (Join, error) {
 		return Join{}, err
 	}
 	if err := s.settle(ctx); err != nil {
+		return Join{}, err
+	}
+	started, err := s.counts() // what the operator asks for at its start is no part of a join
+	if err != nil {
 		return Join{}, err
 	}
 	begin := s.clock.Now()
@@ -103,7 +115,7 @@ func (s *scenario) join(ctx context.Context) (Join, error) {
 	costs := differences(after.costs, before.costs)
 	join := Join{
 		Hosts: s.hosts, RoundTrip: s.roundTrip, Seconds: seconds, Worst: worst(costs), All: sum(costs),
-		Steps: after.steps - before.steps, Writes: after.writes - before.writes,
+		Steps: after.steps - before.steps, Reads: after.reads - started.reads, Writes: after.writes - started.writes,
 	}
 	return join, join.check()
 }
@@ -114,7 +126,7 @@ func (j Join) check() error {
 	for what, n := range map[string]int{
 		"SSH connections": j.All.Connections, "execs": j.All.Execs, "SFTP sessions": j.All.SFTPSessions,
 		"process starts":     j.All.Processes,
-		"service operations": j.All.Services, "steps": j.Steps, "API writes": j.Writes,
+		"service operations": j.All.Services, "steps": j.Steps, "API reads": j.Reads, "API writes": j.Writes,
 	} {
 		if n < j.Hosts {
 			faults = append(faults, fmt.Errorf("%d %s were seen for %d hosts that became Ready: the measurement is broken", n,
@@ -162,13 +174,39 @@ func (s *scenario) restarted(ctx context.Context) (Quiet, error) {
 	})
 }
 
+// upgraded kills the operator and starts one of another version, which has the same programs for hosts. It ends when all
+// nodes have that version.
+func (s *scenario) upgraded(ctx context.Context) (Quiet, error) {
+	return s.quiet(Upgraded, func() error {
+		s.operator.Kill()
+		s.version = version + "-next"
+		if err := s.run(); err != nil {
+			return err
+		}
+		err := s.rig.WaitFor(ctx, "all nodes to have the version "+s.version, &v1alpha1.WindowsInstance{},
+			func(ctx context.Context, reader client.Reader) (bool, error) {
+				var instances v1alpha1.WindowsInstanceList
+				if err := reader.List(ctx, &instances, client.InNamespace(s.rig.Namespace())); err != nil {
+					return false, err
+				}
+				return !slices.ContainsFunc(instances.Items, func(i v1alpha1.WindowsInstance) bool {
+					return i.Status.Version != s.version
+				}), nil
+			})
+		if err != nil {
+			return err
+		}
+		return s.settle(ctx)
+	})
+}
+
 // quiet counts what happens because of something that should have no effect.
 func (s *scenario) quiet(occasion Occasion, happen func() error) (Quiet, error) {
 	before, err := s.counts()
 	if err != nil {
 		return Quiet{}, err
 	}
-	kinds := maps.Clone(s.audit.kinds)
+	kinds := maps.Clone(s.audit.Kinds)
 	begin := s.clock.Now()
 	if err := happen(); err != nil {
 		return Quiet{}, fmt.Errorf("%s, %s: %w", s, occasion, err)
@@ -182,8 +220,8 @@ func (s *scenario) quiet(occasion Occasion, happen func() error) (Quiet, error) 
 		Occasion: occasion, Hosts: s.hosts, Seconds: seconds, All: sum(differences(after.costs, before.costs)),
 		Reconciles: after.reconciles - before.reconciles, Writes: after.writes - before.writes, WriteKinds: map[string]int{},
 	}
-	for kind, n := range s.audit.kinds {
-		if n > kinds[kind] {
+	for kind, n := range s.audit.Kinds {
+		if verb, _, _ := strings.Cut(kind, " "); (audit.Event{Verb: verb}).Writes() && n > kinds[kind] {
 			quiet.WriteKinds[kind] = n - kinds[kind]
 		}
 	}

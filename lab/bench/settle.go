@@ -32,8 +32,8 @@ func quietTime(hosts int) time.Duration {
 
 // counts are all counters at one moment.
 type counts struct {
-	costs                     []Cost
-	steps, reconciles, writes int
+	costs                            []Cost
+	steps, reconciles, reads, writes int
 }
 
 func (s *scenario) counts() (counts, error) {
@@ -45,8 +45,8 @@ func (s *scenario) counts() (counts, error) {
 	if c.reconciles, err = counter(reconcilesCounter, "controller", "instance"); err != nil {
 		return c, err
 	}
-	err = s.audit.update()
-	c.writes = s.audit.writes
+	err = s.audit.Update()
+	c.reads, c.writes = s.audit.Reads, s.audit.Writes
 	return c, err
 }
 

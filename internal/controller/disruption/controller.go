@@ -92,7 +92,11 @@ func (g *PolicyGate) review(ctx context.Context) (reviewed *book, err error) {
 			return err
 		}
 		reviewed = book
-		return book.write(ctx)
+		if err := book.write(ctx); err != nil {
+			return err
+		}
+		g.reviewed.Store(book.policy.ResourceVersion)
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("keep WindowsDisruptionPolicy %s: %w", v1alpha1.DisruptionPolicyName, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
@@ -74,6 +75,8 @@ type Options struct {
 type PolicyGate struct {
 	Options
 	memory memory
+	// reviewed is the resource version that the last look at everything has read or written.
+	reviewed atomic.Value
 
 	// mu lets this process make one decision at a time: it would only overtake itself.
 	mu sync.Mutex

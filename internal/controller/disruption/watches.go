@@ -10,6 +10,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
@@ -32,9 +34,9 @@ const (
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		Named("disruption").
-		Watches(&v1alpha1.WindowsDisruptionPolicy{}, r.once()).
-		Watches(&corev1.Node{}, r.once(), builder.WithPredicates(gather.WhenOther(nodeLook))).
-		Watches(&v1alpha1.WindowsInstance{}, r.once(), builder.WithPredicates(gather.WhenOther(instanceLook))).
+		Watches(&v1alpha1.WindowsDisruptionPolicy{}, r.once(), builder.WithPredicates(r.byOthers())).
+		Watches(&corev1.Node{}, r.once(), builder.WithPredicates(gather.WhenOther(nodeLook), unlessNew(joining))).
+		Watches(&v1alpha1.WindowsInstance{}, r.once(), builder.WithPredicates(gather.WhenOther(instanceLook), unlessNew(unproven))).
 		WatchesRawSource(gather.Start()).
 		WithOptions(gather.Options(r.Clock)).
 		Build(r)
@@ -58,11 +60,44 @@ func (r *Reconciler) once() handler.EventHandler {
 	})
 }
 
+// byOthers lets through what was not written by the last look itself.
+func (r *Reconciler) byOthers() predicate.Funcs {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		written, _ := r.Gate.reviewed.Load().(string)
+		return e.ObjectNew.GetResourceVersion() != written
+	}}
+}
+
+// unlessNew leaves out an object that is new and of which nothing counts yet.
+func unlessNew[T client.Object](countsNot func(T) bool) predicate.Funcs {
+	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool {
+		object, ok := e.Object.(T)
+		return !ok || !countsNot(object)
+	}}
+}
+
+// joining reports whether a Node was not proven since it is registered: whatever its kubelet says, it takes no pods. If
+// its host was in service before, it counts as unavailable, because its former Node is gone.
+func joining(n *corev1.Node) bool { return nodestate.Unproven(n) }
+
+// unproven reports whether an instance had no node in service yet, as far as it knows itself. One that was made again
+// for a node in service learns whose Node it has.
+func unproven(i *v1alpha1.WindowsInstance) bool {
+	return i.Status.Version == "" && i.Status.FailedChange == nil && ptr.Deref(i.Status.NodeRef, v1alpha1.NodeReference{}).UID == ""
+}
+
+// A fleet that joins changes its Nodes and instances by the dozen until they count.
 func nodeLook(n *corev1.Node) any {
+	if joining(n) {
+		return nil
+	}
 	return []any{nodestate.Ready(n), nodestate.Unproven(n), n.Annotations[v1alpha1.AnnotationVersion], n.Status.NodeInfo.KubeletVersion, n.Labels}
 }
 
 func instanceLook(i *v1alpha1.WindowsInstance) any {
+	if unproven(i) {
+		return []any{i.Spec, i.Annotations[v1alpha1.AnnotationForgetHost]}
+	}
 	return []any{
 		i.Spec, i.Annotations[v1alpha1.AnnotationForgetHost], ptr.Deref(i.Status.NodeRef, v1alpha1.NodeReference{}).Name,
 		i.Status.Version, i.Status.Configuration, i.Status.FailedChange, i.Status.Readiness,

@@ -27,7 +27,12 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // Changes asks for one look for all that changes until the wait is over.
 func Changes(wait func() time.Duration) handler.EventHandler {
-	ask := func(q queue) { q.AddAfter(reconcile.Request{}, wait()) }
+	return ChangesOf(reconcile.Request{}, wait)
+}
+
+// ChangesOf is Changes for a look that is not the one at everything.
+func ChangesOf(look reconcile.Request, wait func() time.Duration) handler.EventHandler {
+	ask := func(q queue) { q.AddAfter(look, wait()) }
 	return handler.Funcs{
 		CreateFunc:  func(_ context.Context, _ event.CreateEvent, q queue) { ask(q) },
 		UpdateFunc:  func(_ context.Context, _ event.UpdateEvent, q queue) { ask(q) },

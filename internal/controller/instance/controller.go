@@ -20,9 +20,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/coalesce"
 	"github.com/windows-machine-config/wmco/internal/controller/disruption"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/places"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
@@ -81,8 +83,11 @@ type Reconciler struct {
 	sessions  scope.Sessions
 	places    places.Places
 	transfers places.Transfers
+	pace      status.Pace
 	instances coalesce.Reads[[]v1alpha1.WindowsInstance]
 	machines  coalesce.Reads[[]machinev1beta1.Machine]
+	// nodeChanges tell passes of changes of Nodes; nil where nothing is watched.
+	nodeChanges *nodes.Changes
 }
 
 // Reconcile runs the phases of the instance's desired state until one must wait or fails, and writes the status.

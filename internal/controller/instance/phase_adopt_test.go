@@ -57,7 +57,7 @@ func olderTrial(t *testing.T, instance *v1alpha1.WindowsInstance, node *corev1.N
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: keys.SecretName},
 		Data: map[string][]byte{keys.SecretKey: x.private}}
-	api := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.WindowsInstance{}).WithObjects(instance, node, made, secret).Build()
+	api := indexed(fake.NewClientBuilder().WithScheme(scheme)).WithStatusSubresource(&v1alpha1.WindowsInstance{}).WithObjects(instance, node, made, secret).Build()
 	x.Client, x.Live = api, api
 	return x
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -37,7 +38,13 @@ func TestAnOperatorThatHasNotReadTheClusterYetSaysSoOfNewHostsOnly(t *testing.T)
 		x.Cluster = x
 		next := ""
 		x.server = func(context.Context) (net.Conn, error) {
-			next = x.instance().Status.NextAction
+			x.clock.Step(time.Minute) // it takes its time
+			for range 60_000 {
+				if next = x.instance().Status.NextAction; strings.Contains(next, "connects to") {
+					break
+				}
+				time.Sleep(time.Millisecond)
+			}
 			return nil, errors.New("it is off")
 		}
 		if x.reconcile(); !strings.Contains(next, "connects to "+instance.Spec.Address) {

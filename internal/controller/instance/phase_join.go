@@ -20,6 +20,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/policy/nodename"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
 
 // join is the phase in which the node's services get their certificates and its Node is bound.
@@ -44,20 +46,25 @@ func (p join) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 			return o
 		}
 	}
+	var claim *nodename.Claim
 	if len(certificates.Needed(s.Session.Left)) > 0 {
-		if o := p.mayHaveCertificates(ctx, s); o != nil {
+		var o *obstacle.Obstacle
+		if claim, o = p.mayHaveCertificates(ctx, s); o != nil {
 			return o
 		}
 		if o := p.issueCertificates(ctx, s); o != nil {
 			return o
 		}
 	}
-	node, o := p.ownNode(ctx, s)
+	node, o := p.ownNode(ctx, s, claim)
 	if o != nil {
 		return o
 	}
 	if node == nil && s.Instance.Status.NodeRef.UID != "" {
 		if o := p.registerAgain(ctx, s); o != nil {
+			return o
+		}
+		if node, o = p.ownNode(ctx, s, nil); o != nil {
 			return o
 		}
 	}
@@ -77,26 +84,40 @@ func (p join) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 }
 
 // mayHaveCertificates tells what keeps certificates from being signed for the name of the instance's node, whether it
-// is registered or not.
-func (p join) mayHaveCertificates(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
-	node, err := p.nodes.Of(ctx, s.Instance)
-	if err != nil {
-		return obstacle.API(v1alpha1.ConditionJoined, "read the Node", err)
-	}
-	_, o := p.names.StillNamed(ctx, s, node)
-	return o
-}
-
-// ownNode returns the instance's Node as it is now; nil when there is none, to which nothing is written.
-func (p join) ownNode(ctx context.Context, s *scope.Scope) (*corev1.Node, *obstacle.Obstacle) {
-	node, err := p.nodes.Of(ctx, s.Instance)
+// is registered or not. It returns what it was decided on; nil when the Node is bound to the instance.
+func (p join) mayHaveCertificates(ctx context.Context, s *scope.Scope) (*nodename.Claim, *obstacle.Obstacle) {
+	node, err := p.nodes.Recent(ctx, s.Instance)
 	if err != nil {
 		return nil, obstacle.API(v1alpha1.ConditionJoined, "read the Node", err)
 	}
-	if node == nil {
+	if node != nil && ownership.Bound(s.Instance, node) {
 		return nil, nil
 	}
-	return p.names.StillNamed(ctx, s, node)
+	return p.names.StillNamed(ctx, s, nil)
+}
+
+// ownNode returns the instance's Node as it is now; nil when there is none, to which nothing is written. It waits a
+// moment for a kubelet that is to register. A claim is what this pass has had a certificate signed for.
+func (p join) ownNode(ctx context.Context, s *scope.Scope, claim *nodename.Claim) (*corev1.Node, *obstacle.Obstacle) {
+	read := p.nodes.Of
+	if s.Instance.Status.NodeRef.UID == "" {
+		read = p.nodes.AwaitRegistered
+	}
+	node, err := read(ctx, s.Instance)
+	if err != nil {
+		return nil, obstacle.API(v1alpha1.ConditionJoined, "read the Node", err)
+	}
+	if node == nil || ownership.Bound(s.Instance, node) {
+		return node, nil
+	}
+	if claim != nil {
+		claim.Node = node
+	}
+	claim, o := p.names.StillNamed(ctx, s, claim)
+	if o != nil {
+		return nil, o
+	}
+	return claim.Node, nil
 }
 
 // registerAgain has the kubelet register a Node that was there and was deleted: it does so only when it starts.

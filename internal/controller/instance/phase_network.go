@@ -4,17 +4,20 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/delivery"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/desired"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
 // network is the phase that sets up the pod network.
 type network struct {
+	nodes    nodes.Nodes
 	specs    desired.Specs
 	delivery delivery.Delivery
 	clock    clock.PassiveClock
@@ -25,7 +28,13 @@ const subnetLimit = 5 * time.Minute
 
 // run waits for the pod subnet that the hybrid overlay assigns to the Node, and has the agent set up what needs it.
 func (p network) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
-	spec, o := p.specs.ForNode(ctx, s)
+	node, err := p.nodes.Await(ctx, s.Instance, func(node *corev1.Node) bool {
+		return node.Annotations[v1alpha1.AnnotationPodSubnet] != ""
+	})
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionNetworkReady, "read the Node", err)
+	}
+	spec, o := p.specs.With(s, node)
 	if o != nil {
 		return o
 	}

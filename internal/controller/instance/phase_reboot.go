@@ -35,7 +35,7 @@ type reboot struct {
 // with the node's release, when it was checked to work again. Which boot is to end is written down first, so that there
 // is one restart and no second, whoever is killed meanwhile.
 func (p reboot) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
-	node, err := p.nodes.Of(ctx, s.Instance)
+	node, err := p.nodes.Recent(ctx, s.Instance)
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
 	}

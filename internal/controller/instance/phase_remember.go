@@ -3,6 +3,7 @@ package instance
 import (
 	"context"
 	"encoding/base64"
+	"slices"
 
 	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/lookup"
 )
 
 // remember is the phase that restores what an instance which was made again has forgotten.
@@ -28,15 +30,12 @@ func (p remember) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if s.Instance.Status.HostKey != nil {
 		return nil
 	}
-	var all corev1.NodeList // shared with the cache: nothing is written to it
-	if err := p.client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-		return obstacle.API(v1alpha1.ConditionReachable, "list Windows nodes", err)
+	candidates, err := p.candidates(ctx, s)
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionReachable, "find the host's Node", err)
 	}
-	for i := range all.Items {
-		node := &all.Items[i]
-		if !mayBeOwn(s, node) {
-			continue
-		}
+	for i := range candidates {
+		node := &candidates[i]
 		own, err := p.nodes.Owns(ctx, s.Instance, node)
 		if err != nil {
 			return obstacle.API(v1alpha1.ConditionReachable, "find out whose Node it is", err)
@@ -54,12 +53,20 @@ func (p remember) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if s.Instance.Spec.DesiredState != v1alpha1.DesiredStateNode {
 		return nil
 	}
-	return p.adoption.ImportHostKey(ctx, s, all.Items)
+	return p.adoption.ImportHostKey(ctx, s)
 }
 
-// mayBeOwn reports whether it is worth a request to find out whose the Node is.
-func mayBeOwn(s *scope.Scope, node *corev1.Node) bool {
-	return node.Annotations[v1alpha1.AnnotationInstance] == s.Instance.Name || node.Name == s.NodeName()
+// candidates are the Nodes for which it is worth a request to find out whose they are. They are shared with the cache.
+func (p remember) candidates(ctx context.Context, s *scope.Scope) ([]corev1.Node, error) {
+	found, err := lookup.NodesBoundTo(ctx, p.client, s.Instance.Name)
+	if name := s.NodeName(); err == nil && name != "" {
+		named := &corev1.Node{}
+		if err = p.client.Get(ctx, client.ObjectKey{Name: name}, named); err == nil {
+			found = append(slices.Clip(found), *named)
+		}
+		err = client.IgnoreNotFound(err)
+	}
+	return found, err
 }
 
 // fingerprint returns the fingerprint of a host key in base64; empty for an invalid key.

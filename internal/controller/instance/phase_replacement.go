@@ -25,7 +25,7 @@ func (p replacement) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle
 	if !s.OfMachine() || s.NodeName() == "" {
 		return nil
 	}
-	node, err := p.nodes.Of(ctx, s.Instance)
+	node, err := p.nodes.Recent(ctx, s.Instance)
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
 	}

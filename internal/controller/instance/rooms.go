@@ -59,13 +59,13 @@ type rooms struct {
 func (r *Reconciler) rooms() rooms {
 	var a rooms
 	a.events = event.Recorder{EventRecorder: r.Events}
-	a.status = status.Writer{Client: r.Client, Events: a.events, Clock: r.Clock,
+	a.status = status.Writer{Client: r.Client, Events: a.events, Clock: r.Clock, Pace: &r.pace,
 		Namespace: r.Namespace, Version: r.Version}
 	inCluster := machines.Machines{Live: r.Live, Listed: &r.machines, Clock: r.Clock}
 	a.nodes = nodes.Nodes{
-		Client: r.Client, Live: r.Live, Listed: &r.instances, Clock: r.Clock, Machines: inCluster, Events: a.events,
+		Client: r.Client, Live: r.Live, Listed: &r.instances, Changes: r.nodeChanges, Clock: r.Clock, Machines: inCluster,
 		Namespace: r.Namespace, Version: r.Version,
-	}
+	}.InPass()
 	a.link = link.Link{
 		Hosts: r.Hosts, Client: r.Client, Machines: inCluster, Status: a.status, Events: a.events, Payload: r.Payload,
 		Clock: r.Clock, Transfers: &r.transfers, Jitter: r.Jitter, Namespace: r.Namespace,
@@ -81,7 +81,7 @@ func (r *Reconciler) rooms() rooms {
 	a.delivery = delivery.Delivery{
 		Link: a.link, Turn: a.turn, Status: a.status, Events: a.events, Payload: r.Payload,
 	}
-	a.signer = certificates.Signer{Clientset: r.Clientset, Clock: r.Clock, Events: a.events, Namespace: r.Namespace}
+	a.signer = certificates.Signer{Clientset: r.Clientset, Clock: r.Clock, Namespace: r.Namespace}
 	a.rollback = rollback.Rollback{
 		Client: r.Client, Nodes: a.nodes, Link: a.link, Turn: a.turn, Status: a.status, Events: a.events,
 		Changes: a.changes, Clock: r.Clock,
@@ -126,7 +126,7 @@ func (r *Reconciler) wirePhases(a *rooms) {
 		status: a.status, nodes: a.nodes, events: a.events, specs: a.specs, delivery: a.delivery, signer: a.signer,
 		names: a.names, clock: r.Clock,
 	}
-	a.network = network{specs: a.specs, delivery: a.delivery, clock: r.Clock}
+	a.network = network{nodes: a.nodes, specs: a.specs, delivery: a.delivery, clock: r.Clock}
 	a.verify = verify{link: a.link, specs: a.specs}
 	a.release = release{
 		link: a.link, turn: a.turn, status: a.status, nodes: a.nodes, events: a.events, specs: a.specs, clock: r.Clock,

@@ -30,6 +30,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/controller/lookup"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
@@ -83,7 +84,7 @@ func newTrial(t *testing.T, objects ...client.Object) *trial {
 		ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: keys.SecretName},
 		Data:       map[string][]byte{keys.SecretKey: private},
 	})
-	api := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.WindowsInstance{}).WithObjects(objects...).Build()
+	api := indexed(fake.NewClientBuilder().WithScheme(scheme)).WithStatusSubresource(&v1alpha1.WindowsInstance{}).WithObjects(objects...).Build()
 	x.Reconciler = &Reconciler{
 		Client: api, Live: api, Clientset: x.clientset, Events: x.recorder, Clock: x.clock, Namespace: ourNamespace,
 		Version: "1.2.3", Line: support.CurrentLine(),
@@ -93,6 +94,14 @@ func newTrial(t *testing.T, objects ...client.Object) *trial {
 	}
 	t.Cleanup(x.Hosts.CloseAll)
 	return x
+}
+
+// indexed has an API server in memory find what the operator's cache finds by indexes.
+func indexed(api *fake.ClientBuilder) *fake.ClientBuilder {
+	for _, index := range lookup.Indexes() {
+		api = api.WithIndex(index.Object, index.Field, index.Values)
+	}
+	return api
 }
 
 // onABusyMachine are limits of the real clock that a host of the trial does not reach because others use the processor:

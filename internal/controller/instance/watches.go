@@ -3,6 +3,7 @@ package instance
 import (
 	"context"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,6 +22,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/backoff"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/controller/lookup"
 	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 )
 
@@ -31,6 +33,7 @@ const maxConcurrent = 512
 // SetupWithManager registers the controller. clusterChanged fires when the facts of the cluster have changed.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, clusterChanged <-chan event.GenericEvent) error {
 	all := handler.EnqueueRequestsFromMapFunc(r.allInstances)
+	r.nodeChanges = &nodes.Changes{}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("instance").
 		For(&v1alpha1.WindowsInstance{}, builder.WithPredicates(instanceChanged())).
@@ -40,10 +43,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, clusterChanged <-chan ev
 		Watches(&v1alpha1.WindowsInstance{}, handler.EnqueueRequestsFromMapFunc(r.sharersOf),
 			builder.WithPredicates(hostPassedOn())).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.instanceOfNode), builder.WithPredicates(nodeChanged())).
+		Watches(&corev1.Node{}, r.tellWaiting()).
 		Watches(&corev1.Secret{}, all, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			return o.GetNamespace() == r.Namespace && o.GetName() == keys.SecretName
 		}))).
-		Watches(&v1alpha1.WindowsDisruptionPolicy{}, handler.EnqueueRequestsFromMapFunc(r.waitingInstances)).
+		Watches(&v1alpha1.WindowsDisruptionPolicy{}, r.turns()).
 		WatchesRawSource(source.Channel(clusterChanged, all)).
 		WatchesRawSource(source.Func(r.wakeThose)).
 		WithOptions(r.options()).
@@ -59,6 +63,18 @@ func (r *Reconciler) options() controller.Options {
 			limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 			return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
 				workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: r.Clock})
+		},
+	}
+}
+
+// tellWaiting tells passes that wait for a Node of its changes, and asks for no other pass.
+func (r *Reconciler) tellWaiting() handler.Funcs {
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			r.nodeChanges.Happened(e.Object.GetName())
+		},
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			r.nodeChanges.Happened(e.ObjectNew.GetName())
 		},
 	}
 }
@@ -121,32 +137,38 @@ func watched(node *corev1.Node) [6]string {
 
 // instanceOfNode finds the instance that has claimed the Node's name, or that the Node is bound to.
 func (r *Reconciler) instanceOfNode(ctx context.Context, node client.Object) []reconcile.Request {
-	bound := node.GetAnnotations()[v1alpha1.AnnotationInstance]
-	return r.instancesThat(ctx, func(instance *v1alpha1.WindowsInstance) bool {
-		ref := instance.Status.NodeRef
-		return instance.Name == bound || ref != nil && ref.Name == node.GetName()
-	})
-}
-
-// waitingInstances returns those that wait for their turn: what is being disturbed has changed, or the rules for it.
-func (r *Reconciler) waitingInstances(ctx context.Context, _ client.Object) []reconcile.Request {
-	return r.instancesThat(ctx, func(instance *v1alpha1.WindowsInstance) bool { return instance.Status.WaitsForTurn })
+	claimants, err := r.known().OfNode(ctx, node.GetName())
+	if err != nil {
+		return nil
+	}
+	concerned := requestsFor(claimants, nil)
+	bound := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: r.Namespace,
+		Name: node.GetAnnotations()[v1alpha1.AnnotationInstance]}}
+	if bound.Name == "" || slices.Contains(concerned, bound) ||
+		r.Client.Get(ctx, bound.NamespacedName, &v1alpha1.WindowsInstance{}) != nil {
+		return concerned
+	}
+	return append(concerned, bound)
 }
 
 func (r *Reconciler) allInstances(ctx context.Context, _ client.Object) []reconcile.Request {
-	return r.instancesThat(ctx, func(*v1alpha1.WindowsInstance) bool { return true })
-}
-
-// instancesThat returns the instances that an event concerns, for the queue.
-func (r *Reconciler) instancesThat(ctx context.Context,
-	concerns func(*v1alpha1.WindowsInstance) bool) []reconcile.Request {
 	var instances v1alpha1.WindowsInstanceList
 	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
+	return requestsFor(instances.Items, nil)
+}
+
+// known finds instances in the cache.
+func (r *Reconciler) known() lookup.Instances {
+	return lookup.Instances{Cache: r.Client, Namespace: r.Namespace}
+}
+
+// requestsFor returns requests for those instances that an event concerns; nil for all of them.
+func requestsFor(instances []v1alpha1.WindowsInstance, concerns func(*v1alpha1.WindowsInstance) bool) []reconcile.Request {
 	var requests []reconcile.Request
-	for i := range instances.Items {
-		if instance := &instances.Items[i]; concerns(instance) {
+	for i := range instances {
+		if instance := &instances[i]; concerns == nil || concerns(instance) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(instance)})
 		}
 	}

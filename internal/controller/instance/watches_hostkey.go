@@ -41,7 +41,9 @@ func (r *Reconciler) withHostKeyOf(ctx context.Context, object client.Object) []
 	if !ok || instance.Status.HostKey == nil {
 		return nil
 	}
-	return r.instancesThat(ctx, func(other *v1alpha1.WindowsInstance) bool {
-		return other.Name != instance.Name && shown(other)[0] == shown(instance)[0]
-	})
+	others, err := r.known().WithHostKey(ctx, instance.Status.HostKey.Key)
+	if err != nil {
+		return nil
+	}
+	return requestsFor(others, func(other *v1alpha1.WindowsInstance) bool { return other.Name != instance.Name })
 }

@@ -37,11 +37,15 @@ func boundTo(instance *v1alpha1.WindowsInstance) string {
 // when this one leaves, those that have no node.
 func (r *Reconciler) sharersOf(ctx context.Context, object client.Object) []reconcile.Request {
 	instance, ok := object.(*v1alpha1.WindowsInstance)
-	if !ok {
+	if !ok || instance.Status.HostKey == nil {
+		return nil
+	}
+	others, err := r.known().WithHostKey(ctx, instance.Status.HostKey.Key)
+	if err != nil {
 		return nil
 	}
 	leaves := instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved
-	return r.instancesThat(ctx, func(other *v1alpha1.WindowsInstance) bool {
+	return requestsFor(others, func(other *v1alpha1.WindowsInstance) bool {
 		waits := other.Spec.DesiredState == v1alpha1.DesiredStateRemoved || leaves && ownership.ConfirmedName(other) == ""
 		return waits && other.Name != instance.Name && ownership.SameHost(other, instance)
 	})

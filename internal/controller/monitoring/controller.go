@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -48,6 +49,10 @@ import (
 // memory.
 const interval = time.Minute
 
+// onlyAddresses asks for a look at the addresses alone: nodes change nothing else. It costs no read when the addresses
+// are those that were written last.
+var onlyAddresses = ctrl.Request{NamespacedName: types.NamespacedName{Name: "addresses"}}
+
 // Reconciler keeps the objects. Only one goroutine may use it.
 type Reconciler struct {
 	// Client reads Nodes and WindowsInstances from the manager's cache.
@@ -62,12 +67,19 @@ type Reconciler struct {
 
 	// told is how it stood at the last event; zero when none was needed yet.
 	told standing
+	// written are the addresses that were found or written last; nil where that has failed.
+	written *[]address
+	// owned is true when the last look at everything has found that the addresses are the operator's to set.
+	owned bool
 	// unreachable is what was said of Nodes, by their UID.
 	unreachable map[string]string
 }
 
-// Reconcile looks at everything once, and writes the differences.
-func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+// Reconcile looks at everything, or at the addresses alone, and writes the differences.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	if request == onlyAddresses {
+		return again(r.followNodes(ctx))
+	}
 	namespace := &corev1.Namespace{}
 	err := r.Live.Get(ctx, client.ObjectKey{Name: r.Namespace}, namespace)
 	if apierrors.IsNotFound(err) || err == nil && !namespace.DeletionTimestamp.IsZero() {
@@ -77,11 +89,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, fmt.Errorf("read Namespace %s, the operator's own: %w", r.Namespace, err)
 	}
 	s, err := r.look(ctx, namespace)
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: gather.Least}, nil // somebody else has written meanwhile
-	}
 	if err != nil {
-		return ctrl.Result{}, err
+		return again(err)
 	}
 	if err := r.report(ctx, s); err != nil {
 		return ctrl.Result{}, err
@@ -89,9 +98,33 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{RequeueAfter: interval}, nil
 }
 
+// again looks soon again when somebody else has written meanwhile.
+func again(err error) (ctrl.Result, error) {
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: gather.Least}, nil
+	}
+	return ctrl.Result{}, err
+}
+
+// followNodes writes addresses that have changed. What others have done to the objects, the next look at everything
+// finds out and reports, and also writes the addresses if they were not the operator's to write.
+func (r *Reconciler) followNodes(ctx context.Context) error {
+	addresses, instances, without, err := r.wanted(ctx)
+	if err != nil || !r.owned {
+		return err
+	}
+	r.tellUnreachable(without, instances)
+	if r.written != nil && slices.Equal(addresses, *r.written) {
+		return nil
+	}
+	_, err = r.writeAddresses(ctx, addresses)
+	return err
+}
+
 // look keeps all objects. The Service and the addresses are kept without the label as well: the Service is what gives
 // the exporters their certificate, and with the addresses the label is all that is missing.
 func (r *Reconciler) look(ctx context.Context, namespace *corev1.Namespace) (standing, error) {
+	r.owned = false
 	exporters := service(r.Namespace)
 	switch state, err := r.keep(ctx, exporters); {
 	case err != nil:
@@ -125,29 +158,48 @@ func (r *Reconciler) look(ctx context.Context, namespace *corev1.Namespace) (sta
 	return enabled(), nil
 }
 
-// keepAddresses keeps the EndpointSlices and the Endpoints equal to the nodes in service. Nodes and instances are in
-// memory by now, because the controller starts after that: a restart of the operator takes no address away. It returns
-// the Endpoints object when others own it.
+// keepAddresses keeps the EndpointSlices and the Endpoints equal to the nodes in service. It returns the Endpoints
+// object when others own it.
 func (r *Reconciler) keepAddresses(ctx context.Context) (client.Object, error) {
+	addresses, instances, without, err := r.wanted(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.tellUnreachable(without, instances)
+	return r.writeAddresses(ctx, addresses)
+}
+
+// wanted returns the addresses of the nodes in service, and which of these have none. Nodes and instances are in memory
+// by now, because the controller starts after that: a restart of the operator takes no address away.
+func (r *Reconciler) wanted(ctx context.Context) ([]address, []v1alpha1.WindowsInstance, []unreachable, error) {
 	var nodes corev1.NodeList
 	var instances v1alpha1.WindowsInstanceList
 	// They are only read, and there may be a thousand.
 	if err := errors.Join(r.Client.List(ctx, &nodes, client.UnsafeDisableDeepCopy),
 		r.Client.List(ctx, &instances, client.InNamespace(r.Namespace), client.UnsafeDisableDeepCopy)); err != nil {
-		return nil, fmt.Errorf("list Nodes and WindowsInstances: %w", err)
+		return nil, nil, nil, fmt.Errorf("list Nodes and WindowsInstances: %w", err)
 	}
 	addresses, without := wanted(nodes.Items, instances.Items)
-	r.tellUnreachable(without, instances.Items)
+	return addresses, instances.Items, without, nil
+}
+
+// writeAddresses writes the addresses where they differ. It returns the Endpoints object when others own it.
+func (r *Reconciler) writeAddresses(ctx context.Context, addresses []address) (client.Object, error) {
+	r.written = nil
 	if err := r.keepSlices(ctx, addresses); err != nil {
 		return nil, err
 	}
 	metric.NodesMonitored.Set(float64(len(addresses)))
 	list := endpoints(r.Namespace, addresses)
 	state, err := r.keep(ctx, list)
-	if state == ofOthers {
-		return list.object, err
+	if err != nil {
+		return nil, err
 	}
-	return nil, err
+	r.written, r.owned = &addresses, true
+	if state == ofOthers {
+		return list.object, nil
+	}
+	return nil, nil
 }
 
 // keepSlices writes the EndpointSlices that differ. One that somebody has written to meanwhile is looked at again.

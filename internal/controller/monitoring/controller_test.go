@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -64,6 +65,43 @@ func TestNodesAreScrapedWhileTheyAreInService(t *testing.T) {
 		must(t, f.admin.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-a"}}))
 		if f.look(); len(f.slices()) > 0 || len(f.listed()) > 0 {
 			t.Errorf("%v", f.slices())
+		}
+	})
+}
+
+// Nodes change all the time, and hundreds at once when a fleet joins.
+func TestAChangeOfANodeCostsLittle(t *testing.T) {
+	f := newFixture(t)
+	if reads, writes := f.follow(); reads+writes > 0 {
+		t.Errorf("before the first look at everything there are %d reads and %d writes", reads, writes)
+	}
+	f.look()
+	f.node("win-a", "10.0.0.1")
+	t.Run("a node that comes into service is a read and a write of the slices, and of the Endpoints", func(t *testing.T) {
+		if reads, writes := f.follow(); reads != 2 || writes != 2 || !slices.Equal(f.listed(), []string{"win-a 10.0.0.1"}) {
+			t.Errorf("%d reads, %d writes: %v are listed", reads, writes, f.listed())
+		}
+	})
+	t.Run("a change that leaves all addresses as they are costs nothing", func(t *testing.T) {
+		if reads, writes := f.follow(); reads+writes > 0 {
+			t.Errorf("%d reads, %d writes", reads, writes)
+		}
+	})
+	t.Run("what others take away, the next look at everything puts back", func(t *testing.T) {
+		must(t, f.admin.DeleteAllOf(t.Context(), &discoveryv1.EndpointSlice{}, client.InNamespace(f.namespace)))
+		if writes := f.look(); writes != 1 || len(f.slices()) != 1 {
+			t.Errorf("%d writes, %d slices", writes, len(f.slices()))
+		}
+	})
+	t.Run("while the Service is not the operator's, no address is written", func(t *testing.T) {
+		service := &corev1.Service{}
+		must(t, f.admin.Get(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: monitoring.Name}, service))
+		service.Labels["app.kubernetes.io/managed-by"] = "another"
+		must(t, f.admin.Update(t.Context(), service))
+		f.look()
+		f.node("win-b", "10.0.0.2")
+		if reads, writes := f.follow(); reads+writes > 0 {
+			t.Errorf("%d reads, %d writes", reads, writes)
 		}
 	})
 }

@@ -51,6 +51,7 @@ type fixture struct {
 	events    *events.FakeRecorder
 	*monitoring.Reconciler
 	writes int
+	reads  int // of the API server
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -126,7 +127,17 @@ func (f *fixture) start() {
 			return c.Delete(ctx, o, options...)
 		},
 	})
-	f.Reconciler = &monitoring.Reconciler{Client: admins{counting, f.admin}, Live: f.operator, Namespace: f.namespace,
+	live := interceptor.NewClient(f.operator, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			f.reads++
+			return c.Get(ctx, key, o, options...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			f.reads++
+			return c.List(ctx, list, options...)
+		},
+	})
+	f.Reconciler = &monitoring.Reconciler{Client: admins{counting, f.admin}, Live: live, Namespace: f.namespace,
 		Events: f.events, Conditions: operatorcondition.NewWriter(nil, nil, f.namespace, ""), Clock: clock.RealClock{}}
 }
 
@@ -150,6 +161,15 @@ func (f *fixture) look() int {
 		f.Errorf("it looks again after %s", result.RequeueAfter)
 	}
 	return f.writes
+}
+
+// follow has the operator look at what has changed of nodes, and returns the numbers of its reads and writes.
+func (f *fixture) follow() (reads, writes int) {
+	f.Helper()
+	f.reads, f.writes = 0, 0
+	_, err := f.Reconcile(f.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "addresses"}})
+	must(f.T, err)
+	return f.reads, f.writes
 }
 
 // said returns the events since it was last asked.

@@ -14,7 +14,7 @@ import (
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	changes := gather.Changes(func() time.Duration { return gather.Least })
+	changes := gather.ChangesOf(onlyAddresses, func() time.Duration { return gather.Least })
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("monitoring").
 		Watches(&corev1.Node{}, changes, builder.WithPredicates(gather.WhenOther(nodeLook))).

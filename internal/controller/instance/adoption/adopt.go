@@ -65,7 +65,7 @@ func (a Adoption) MachineNode(ctx context.Context, s *scope.Scope) *obstacle.Obs
 // Node binds the Node of an operator before version 12 whose name the instance has just been granted, before anything
 // on the host is changed: from then on it counts as a node in service, which is drained first and waits for its turn.
 func (a Adoption) Node(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
-	node, err := a.Nodes.Of(ctx, s.Instance)
+	node, err := a.Nodes.Recent(ctx, s.Instance)
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionJoined, "read the Node", err)
 	}

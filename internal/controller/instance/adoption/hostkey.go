@@ -34,8 +34,8 @@ const resolveLimit = 10 * time.Second
 
 // ImportHostKey takes over the host key that an operator before version 12 has pinned, so that the first connection is
 // not to a stranger: a host that shows another key is sent nothing.
-func (a Adoption) ImportHostKey(ctx context.Context, s *scope.Scope, all []corev1.Node) *obstacle.Obstacle {
-	older, err := a.olderNodes(ctx, s, all)
+func (a Adoption) ImportHostKey(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	older, err := a.olderNodes(ctx, s)
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionReachable, "find the Nodes of an older version of the operator", err)
 	}

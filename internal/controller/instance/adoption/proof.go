@@ -12,6 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/lookup"
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
@@ -46,11 +47,7 @@ func (a Adoption) proof(ctx context.Context, s *scope.Scope, node *corev1.Node) 
 // clusters, which then costs no request.
 func (a Adoption) olderNodeOfMachine(ctx context.Context, s *scope.Scope) (*corev1.Node,
 	*nodename.MachineProof, error) {
-	var all corev1.NodeList
-	if err := a.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, nil, fmt.Errorf("list Windows nodes: %w", err)
-	}
-	older, err := a.olderNodes(ctx, s, all.Items)
+	older, err := a.olderNodes(ctx, s)
 	if err != nil || len(older) == 0 {
 		return nil, nil, err
 	}
@@ -84,15 +81,10 @@ func (a Adoption) olderNodeOfMachine(ctx context.Context, s *scope.Scope) (*core
 // olderNodes are those Nodes that an operator before version 12 has configured and that no other instance has. A
 // kubelet may write on its own Node what it likes, and take off it whose it is: with the address of another host it
 // must not hold that up.
-func (a Adoption) olderNodes(ctx context.Context, s *scope.Scope, all []corev1.Node) ([]corev1.Node, error) {
-	var older []corev1.Node
-	for i := range all {
-		if ownership.OlderNode(&all[i]) {
-			older = append(older, all[i])
-		}
-	}
-	if len(older) == 0 {
-		return nil, nil
+func (a Adoption) olderNodes(ctx context.Context, s *scope.Scope) ([]corev1.Node, error) {
+	older, err := lookup.OlderNodes(ctx, a.Client)
+	if err != nil || len(older) == 0 {
+		return nil, err
 	}
 	var instances v1alpha1.WindowsInstanceList
 	if err := a.Client.List(ctx, &instances, client.InNamespace(a.Namespace), client.UnsafeDisableDeepCopy); err != nil {

@@ -21,7 +21,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -42,11 +41,11 @@ const (
 type Signer struct {
 	Clientset kubernetes.Interface
 	Clock     clock.Clock
-	Events    event.Recorder
 	Namespace string // of the operator
 }
 
-// Issue has a certificate signed for the request of an identity, if it asks for that identity and nothing else.
+// Issue has a certificate signed for the request of an identity, if it asks for that identity and nothing else. What was
+// signed, and for which WindowsInstance, the CertificateSigningRequest tells.
 func (c Signer) Issue(ctx context.Context, s *scope.Scope, identity nodespec.Identity, facts *plan.Facts) ([]byte,
 	*obstacle.Obstacle) {
 	request := []byte(facts.IdentityOf(identity.Name).Request)
@@ -63,7 +62,6 @@ func (c Signer) Issue(ctx context.Context, s *scope.Scope, identity nodespec.Ide
 	if err != nil {
 		return nil, obstacle.API(v1alpha1.ConditionJoined, "have the certificate of "+identity.CommonName+" signed", err)
 	}
-	c.Events.Emit(event.CertificateIssued(s.Instance, identity))
 	return certificate, nil
 }
 

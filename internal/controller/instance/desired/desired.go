@@ -77,7 +77,7 @@ func (m Specs) Configuration(cluster nodespec.Cluster) string {
 
 // ForNode returns the NodeSpec of the host with the pod subnet of its Node, if there is one.
 func (m Specs) ForNode(ctx context.Context, s *scope.Scope) (nodespec.NodeSpec, *obstacle.Obstacle) {
-	node, err := m.Nodes.Of(ctx, s.Instance)
+	node, err := m.Nodes.Recent(ctx, s.Instance)
 	if err != nil {
 		return nodespec.NodeSpec{}, obstacle.API(v1alpha1.ConditionInstalled, "read the Node", err)
 	}

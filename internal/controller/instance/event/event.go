@@ -11,7 +11,6 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
-	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
@@ -50,24 +49,6 @@ func HostRestarts(instance *v1alpha1.WindowsInstance) recorder.Event {
 		message = "The host restarts to undo changes to its Windows features or its name."
 	}
 	return recorder.Normal(instance, nil, "HostRestarts", "Reboot", message)
-}
-
-// HostRestarted says that the host is back.
-func HostRestarted(instance *v1alpha1.WindowsInstance) recorder.Event {
-	return recorder.Normal(instance, nil, "HostRestarted", "Reboot", "The host is back with a new boot id.")
-}
-
-// CertificateIssued says which certificate was signed.
-func CertificateIssued(instance *v1alpha1.WindowsInstance, identity nodespec.Identity) recorder.Event {
-	return recorder.Normal(instance, nil, "CertificateIssued", "Sign",
-		"The certificate of "+identity.Service()+" for "+identity.CommonName+
-			" was signed for the request that came over the pinned connection.")
-}
-
-// NodeJoined says that the Node is registered.
-func NodeJoined(instance *v1alpha1.WindowsInstance, node *corev1.Node) recorder.Event {
-	return recorder.Normal(instance, node, "NodeJoined", "Join",
-		"Node "+node.Name+" is registered. It takes pods after it passes its checks.")
 }
 
 // NodeReady says that the node takes pods, and how long that has taken.

@@ -36,9 +36,12 @@ func (l Link) Inspect(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	return nil
 }
 
+// inspect is the step in which the agent is brought and asked.
+const inspect = "Inspect"
+
 // AskFacts brings the agent and asks it for the facts of the host.
 func (l Link) AskFacts(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
-	l.Status.Step(ctx, s, "Inspect", "")
+	l.Status.Progress(ctx, s, inspect, 0, 0, "")
 	agent, err := l.Payload.Agent()
 	if err != nil {
 		return obstacle.Payload(err)

@@ -5,9 +5,11 @@ package link
 import (
 	"context"
 	"errors"
+	"time"
 
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
@@ -43,10 +45,9 @@ func (l Link) Reach(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if o != nil {
 		return o
 	}
-	if err := l.Status.Connecting(ctx, s, remote.DefaultDialLimit+remote.DefaultHandshakeLimit); err != nil {
-		return obstacle.API(v1alpha1.ConditionReachable, "say that the host is being contacted", err)
-	}
+	known := l.tellSlow(ctx, s)
 	connection, err := l.connect(ctx, s, target)
+	known()
 	if err != nil {
 		s.Session.ForgetHost()
 		// What comes with a restart passes with it; another host key does not.
@@ -66,11 +67,41 @@ func (l Link) Reach(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	s.Connection = connection
 	l.pinHostKey(s, connection.HostKey(), s.Instance.Status.HostKey == nil)
 	s.Pass(v1alpha1.ConditionReachable, "The host answers over SSH with its pinned key and accepts the operator's.")
+	if s.Stored.Status.HostKey == nil {
+		l.Status.Begin(s, inspect)
+	}
 	// The pin is written before anything is sent to the host.
 	if err := l.Status.Patch(ctx, s); err != nil {
 		return obstacle.API(v1alpha1.ConditionReachable, "pin the host key", err)
 	}
 	return nil
+}
+
+// tellAfter is how long a host may take to answer before the status of one of which nothing is known says that it is being
+// contacted: most answer at once, and what they are found to be is written then.
+const tellAfter = time.Second
+
+// tellSlow tells, while a connection is being made, that this takes its time. It returns what ends that.
+func (l Link) tellSlow(ctx context.Context, s *scope.Scope) (end func()) {
+	told, answered, ended := *s, make(chan struct{}), make(chan struct{})
+	told.Instance = s.Instance.DeepCopy()
+	timer := l.Clock.NewTimer(tellAfter)
+	go func() {
+		defer close(ended)
+		defer timer.Stop()
+		select {
+		case <-timer.C():
+			if err := l.Status.Connecting(ctx, &told, remote.DefaultDialLimit+remote.DefaultHandshakeLimit); err != nil {
+				log.FromContext(ctx).Info("it could not be written that a host is being contacted", "error", err.Error())
+			}
+		case <-answered:
+		}
+	}()
+	return func() {
+		close(answered)
+		<-ended
+		s.Instance, s.Stored = told.Instance, told.Stored
+	}
 }
 
 // Close ends the connection to the host, and forgets what was learnt over it.

@@ -8,7 +8,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/plan"
@@ -58,9 +57,6 @@ func (l Link) AwaitRestart(s *scope.Scope, facts *plan.Facts) *obstacle.Obstacle
 	if before && l.Clock.Since(since.Time) < sameBootLimit {
 		l.Close(s)
 		return l.awaitHost(s)
-	}
-	if !before {
-		l.Events.Emit(event.HostRestarted(s.Instance))
 	}
 	s.Session.RestartLooks, s.Instance.Status.RestartStartedAt = 0, nil
 	l.Status.Restarted(s)

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/adoption"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/link"
@@ -19,7 +17,6 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
-	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
 
 // claimPoll is how soon a claim is looked at again that waits for another to be withdrawn.
@@ -99,9 +96,9 @@ func (n Names) keep(ctx context.Context, s *scope.Scope, name string) *obstacle.
 		return nil
 	}
 	// The cache is enough: a host that waits for its Node asks often, and another holder may be found a moment later.
-	instances, err := n.Nodes.Known(ctx)
+	instances, err := n.Nodes.Claimants(ctx, name)
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionJoined, "list WindowsInstances", err)
+		return obstacle.API(v1alpha1.ConditionJoined, "find the other instances of the name", err)
 	}
 	decision := nodename.StillHeld(nodename.Claim{Instance: *s.Instance, NodeName: name, Node: node, Others: instances})
 	if decision.Allowed {
@@ -170,23 +167,24 @@ func (n Names) checkClaim(ctx context.Context, s *scope.Scope, name string) (pol
 	return nodename.Grant(claim), nil
 }
 
-// StillNamed returns the obstacle to a name that was granted, or the Node of that name, nil when it is not registered,
-// on which this was decided: the given one, or what it is now. Later a Node of another machine may have taken the name,
-// or the instance's own was deleted and another kubelet was faster: then nothing is signed for the name and nothing is
-// written to that Node.
-func (n Names) StillNamed(ctx context.Context, s *scope.Scope, node *corev1.Node) (*corev1.Node, *obstacle.Obstacle) {
-	if node != nil && ownership.Bound(s.Instance, node) {
-		return node, nil
+// StillNamed returns the obstacle to a name that was granted; nil when the name is still the instance's own. Later a
+// Node of another machine may have taken the name, or the instance's own was deleted and another kubelet was faster:
+// then nothing is signed for the name and nothing is written to that Node. The claim is what it was decided on. It may
+// be that of an earlier decision of the same pass, with the Node as it is now; nil has everything read.
+func (n Names) StillNamed(ctx context.Context, s *scope.Scope, claim *nodename.Claim) (*nodename.Claim,
+	*obstacle.Obstacle) {
+	if claim == nil {
+		read, err := n.Nodes.Claim(ctx, s.Instance, s.NodeName())
+		if err != nil {
+			return nil, obstacle.API(v1alpha1.ConditionJoined, "find out what else has the name of the Node", err)
+		}
+		claim = &read
 	}
-	claim, err := n.Nodes.Claim(ctx, s.Instance, s.NodeName())
-	if err != nil {
-		return nil, obstacle.API(v1alpha1.ConditionJoined, "find out what else has the name of the Node", err)
-	}
-	if decision := nodename.StillGranted(claim); !decision.Allowed {
+	if decision := nodename.StillGranted(*claim); !decision.Allowed {
 		return nil, &obstacle.Obstacle{
 			Condition: v1alpha1.ConditionJoined, Reason: decision.Reason, Message: decision.Message,
 			Next: "Nothing was signed. Give this host or the other a name of its own, or take one of the two out of the cluster.",
 		}
 	}
-	return claim.Node, nil
+	return claim, nil
 }

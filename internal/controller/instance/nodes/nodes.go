@@ -13,8 +13,8 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/coalesce"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/machines"
+	"github.com/windows-machine-config/wmco/internal/controller/lookup"
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 	"github.com/windows-machine-config/wmco/internal/policy/ownership"
@@ -27,12 +27,21 @@ type Nodes struct {
 	// is left alone.
 	Live client.Reader
 	// Listed has the readings of all instances.
-	Listed    *coalesce.Reads[[]v1alpha1.WindowsInstance]
+	Listed *coalesce.Reads[[]v1alpha1.WindowsInstance]
+	// Changes tell of changes of Nodes; without them Await does not wait.
+	Changes   *Changes
 	Clock     clock.WithTicker
 	Machines  machines.Machines
-	Events    event.Recorder
 	Namespace string // of the instances
 	Version   string // of the operator
+
+	last *seen
+}
+
+// InPass returns Nodes for one pass over an instance.
+func (n Nodes) InPass() Nodes {
+	n.last = &seen{}
+	return n
 }
 
 // Of reads the instance's Node; nil when it is not there, or has no name yet.
@@ -47,12 +56,13 @@ func (n Nodes) Of(ctx context.Context, instance *v1alpha1.WindowsInstance) (*cor
 func (n Nodes) Named(ctx context.Context, name string) (*corev1.Node, error) {
 	node := &corev1.Node{}
 	err := n.Live.Get(ctx, types.NamespacedName{Name: name}, node)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
+	switch {
+	case apierrors.IsNotFound(err):
+		node = nil
+	case err != nil:
 		return nil, fmt.Errorf("read Node %s: %w", name, err)
 	}
+	n.see(name, node)
 	return node, nil
 }
 
@@ -68,13 +78,9 @@ func (n Nodes) Instances(ctx context.Context) ([]v1alpha1.WindowsInstance, error
 	})
 }
 
-// Known returns all instances, as the cache has them. They must not be changed.
-func (n Nodes) Known(ctx context.Context) ([]v1alpha1.WindowsInstance, error) {
-	var instances v1alpha1.WindowsInstanceList
-	if err := n.Client.List(ctx, &instances, client.InNamespace(n.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list WindowsInstances: %w", err)
-	}
-	return instances.Items, nil
+// Claimants returns the instances that have claimed a node name, as the cache has them. They must not be changed.
+func (n Nodes) Claimants(ctx context.Context, name string) ([]v1alpha1.WindowsInstance, error) {
+	return lookup.Instances{Cache: n.Client, Namespace: n.Namespace}.OfNode(ctx, name)
 }
 
 // Owns reports whether the Node is the instance's own and may be drained and deleted with it.

@@ -29,6 +29,7 @@ func (n Nodes) BindOlder(ctx context.Context, instance *v1alpha1.WindowsInstance
 		client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("patch Node %s: %w", node.Name, err)
 	}
+	n.see(after.Name, after)
 	return nil
 }
 

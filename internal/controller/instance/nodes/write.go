@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
 )
 
 // Bind labels the Node and binds it to the instance. Taints from its source are written with the first binding, so once
@@ -19,18 +18,11 @@ import (
 func (n Nodes) Bind(ctx context.Context, instance *v1alpha1.WindowsInstance, node *corev1.Node) error {
 	after := node.DeepCopy()
 	own(after, instance)
-	first := node.Annotations[v1alpha1.AnnotationInstance] == ""
-	if first {
+	if node.Annotations[v1alpha1.AnnotationInstance] == "" {
 		addTaints(after, instance.Spec.Node)
 	}
 	instance.Status.NodeRef.UID = string(node.UID)
-	if err := n.Patch(ctx, node, after); err != nil {
-		return err
-	}
-	if first {
-		n.Events.Emit(event.NodeJoined(instance, node))
-	}
-	return nil
+	return n.Patch(ctx, node, after)
 }
 
 // addTaints puts the taints on the Node that its source wants there. Of one key and effect there is only one taint;
@@ -93,6 +85,7 @@ func (n Nodes) Patch(ctx context.Context, before, after *corev1.Node) error {
 	if err := n.Client.Patch(ctx, after, patch); err != nil {
 		return fmt.Errorf("patch Node %s: %w", before.Name, err)
 	}
+	n.see(after.Name, after)
 	return nil
 }
 

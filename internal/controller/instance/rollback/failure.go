@@ -51,7 +51,7 @@ func (f Rollback) Remind(ctx context.Context, s *scope.Scope) *obstacle.Obstacle
 	if s.Instance.Status.FailedChange == nil || s.NodeName() == "" {
 		return nil
 	}
-	node, err := f.Nodes.Of(ctx, s.Instance)
+	node, err := f.Nodes.Recent(ctx, s.Instance)
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionUpToDate, "read the Node", err)
 	}

@@ -3,10 +3,10 @@ package status
 import (
 	"context"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/lookup"
 	"github.com/windows-machine-config/wmco/internal/policy/hostkey"
 )
 
@@ -16,11 +16,10 @@ func (w Writer) hostKeyReuse(ctx context.Context, instance *v1alpha1.WindowsInst
 	if instance.Status.HostKey == nil {
 		return ""
 	}
-	var instances v1alpha1.WindowsInstanceList
-	// Nothing is written to what is shared with the cache.
-	if err := w.Client.List(ctx, &instances, client.InNamespace(w.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	found, err := lookup.Instances{Cache: w.Client, Namespace: w.Namespace}.WithHostKey(ctx, instance.Status.HostKey.Key)
+	if err != nil {
 		log.FromContext(ctx).Info("the operator cannot determine whether other hosts have the same host key", "reason", err.Error())
 		return ""
 	}
-	return hostkey.Reuse(instance, instances.Items)
+	return hostkey.Reuse(instance, found)
 }

@@ -14,14 +14,14 @@ import (
 )
 
 // progressInterval is how old the written status must be at least before progress is written: as often as a person looks
-// who follows one host. Two hundred hosts at work then cost the API server at most forty writes a second.
+// who follows one host.
 const progressInterval = 5 * time.Second
 
 // Progress shows the present step of a host, of which there are many in a short time, or how far it is. What it leaves
 // out a later call shows.
 func (w Writer) Progress(ctx context.Context, s *scope.Scope, name string, index, of int, detail string) {
 	w.setStep(s, name, index, of, detail)
-	if progressDue(s.Session.LastWrite, w.Clock.Now()) {
+	if progressDue(s.Session.LastWrite, w.Clock.Now()) && w.Pace.allows(w.Clock) {
 		w.writeStep(ctx, s)
 	}
 }
@@ -39,6 +39,12 @@ func isNewStep(written, step *v1alpha1.StepStatus) bool {
 	return written == nil || written.Name != step.Name || written.Detail != step.Detail
 }
 
+// Begin shows a step with what the caller writes next.
+func (w Writer) Begin(s *scope.Scope, name string) {
+	w.setStep(s, name, 0, 0, "")
+	w.describeStep(s)
+}
+
 func (w Writer) setStep(s *scope.Scope, name string, index, of int, detail string) {
 	step := &v1alpha1.StepStatus{Name: name, Index: int32(index), Of: int32(of), Detail: detail, //nolint:gosec // a plan has few steps
 		StartedAt: metav1.NewTime(w.Clock.Now())}
@@ -49,14 +55,18 @@ func (w Writer) setStep(s *scope.Scope, name string, index, of int, detail strin
 }
 
 func (w Writer) writeStep(ctx context.Context, s *scope.Scope) {
+	w.describeStep(s)
+	if err := w.Patch(ctx, s); err != nil {
+		log.FromContext(ctx).Info("progress could not be written", "error", err.Error())
+	}
+}
+
+func (w Writer) describeStep(s *scope.Scope) {
 	s.Instance.Status.Summary = v1alpha1.ReasonInProgress
 	if s.Instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved {
 		s.Instance.Status.Summary = v1alpha1.ReasonRemoving
 	}
 	s.Instance.Status.NextAction = "The operator waits for the step " + s.Instance.Status.Step.Name + " on the host."
-	if err := w.Patch(ctx, s); err != nil {
-		log.FromContext(ctx).Info("progress could not be written", "error", err.Error())
-	}
 }
 
 // progressDue reports whether progress is written now, when the status was written last at another time.

@@ -29,6 +29,8 @@ type Writer struct {
 	Clock     clock.PassiveClock
 	Namespace string // of the instances
 	Version   string // of the operator
+	// Pace limits how often the progress of all hosts together is written; nil for no limit.
+	Pace *Pace
 }
 
 // Finish computes the whole status at the end of a reconcile, and writes it if it differs.

@@ -159,3 +159,22 @@ func TestAStepOfTheOperatorsOwnIsWrittenAtOnce(t *testing.T) {
 	w.Step(t.Context(), s, "DrainNode", "evicting pods")
 	expect("DrainNode", 2)
 }
+
+func TestTheProgressOfAllHostsTogetherIsWrittenSoOftenAndNoMoreOften(t *testing.T) {
+	pace, clock := &Pace{}, clocktesting.NewFakePassiveClock(noon)
+	written := func() (count int) {
+		for range 200 {
+			if pace.allows(clock) {
+				count++
+			}
+		}
+		return count
+	}
+	if first, next := written(), written(); first != progressAtOnce || next != 0 {
+		t.Errorf("of 200 hosts, the progress of %d is written at once, and of %d at the same moment again", first, next)
+	}
+	clock.SetTime(noon.Add(time.Second))
+	if later := written(); later != progressPerSecond {
+		t.Errorf("a second later that of %d is written", later)
+	}
+}

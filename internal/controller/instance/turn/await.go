@@ -16,10 +16,10 @@ import (
 // agent has said so of this spec. Until the turn comes, there is no connection to the host. The node stays in service
 // until the host has answered; a host that did not answer last takes up no place before it does.
 func (t Turn) Await(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
-	if s.Session.Unanswered {
-		return nil
+	if ref := s.Instance.Status.NodeRef; s.Session.Unanswered || ref == nil || ref.UID == "" {
+		return nil // a host that was no node has nothing to wait for, also if it is one now: Pass asks once more
 	}
-	node, err := t.Nodes.Of(ctx, s.Instance)
+	node, err := t.Nodes.Recent(ctx, s.Instance)
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionUpToDate, "read the Node", err)
 	}

@@ -57,7 +57,7 @@ type Turn struct {
 // Pass asks the agent for its plan for a node in service. Steps that pods do not feel are done at once; other steps
 // wait until the node has its turn and is drained.
 func (t Turn) Pass(ctx context.Context, s *scope.Scope, spec nodespec.NodeSpec, arguments []string) *obstacle.Obstacle {
-	node, err := t.Nodes.Of(ctx, s.Instance)
+	node, err := t.Nodes.Recent(ctx, s.Instance)
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionUpToDate, "read the Node", err)
 	}

@@ -171,10 +171,7 @@ func (r *Reconciler) apply(ctx context.Context, configMap *corev1.ConfigMap, cha
 	switch {
 	case err != nil:
 		return fmt.Errorf("key %s of ConfigMap %s: %w", change.After.Spec.Source.ConfigMapKey, ConfigMapName, err)
-	case !inForce:
-	case change.Creates():
-		recorder.Emit(r.Events, instanceCreated(configMap, change.After))
-	case change.Enters(v1alpha1.DesiredStateRemoved):
+	case inForce && change.Enters(v1alpha1.DesiredStateRemoved):
 		recorder.Emit(r.Events, removalRequested(configMap, change.After))
 	}
 	return nil

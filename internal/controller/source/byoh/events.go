@@ -15,12 +15,6 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/hostlist"
 )
 
-func instanceCreated(configMap *corev1.ConfigMap, instance *v1alpha1.WindowsInstance) recorder.Event {
-	return recorder.Normal(instance, configMap, "Listed", "CreateInstance",
-		"Key "+instance.Spec.Source.ConfigMapKey+" of ConfigMap "+ConfigMapName+
-			" lists this host: the operator makes it a node.")
-}
-
 func removalRequested(configMap *corev1.ConfigMap, instance *v1alpha1.WindowsInstance) recorder.Event {
 	message := "ConfigMap " + ConfigMapName +
 		" no longer lists this host: its node will be drained and removed, and the host restored to its original state."

@@ -1,8 +1,7 @@
-package bench
+package audit
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -27,21 +26,22 @@ func TestRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	a := newRequests(log, "ns", "operator")
+	a := CountRequests(Open(log), ServiceAccount("ns", "operator"))
 	expect := func(reads, writes int) {
 		t.Helper()
-		if err := a.update(); err != nil || a.reads != reads || a.writes != writes {
-			t.Errorf("%d reads, %d writes, error %v; want %d and %d", a.reads, a.writes, err, reads, writes)
+		if err := a.Update(); err != nil || a.Reads != reads || a.Writes != writes {
+			t.Errorf("%d reads, %d writes, error %v; want %d and %d", a.Reads, a.Writes, err, reads, writes)
 		}
 	}
-	if err := a.update(); err == nil {
+	if err := a.Update(); err == nil {
 		t.Error("a log that is not there is no error")
 	}
 	add(request(operatorUser, "get", "", "nodes", "") + request(operatorUser, "patch", "", "nodes", "status"))
 	expect(1, 1)
-	t.Run("requests of others are not counted, and neither are leases", func(t *testing.T) {
+	t.Run("requests of others are not counted, and neither are leases and watches", func(t *testing.T) {
 		add(request("system:admin", "patch", "", "nodes", "") + request(operatorUser+"-2", "create", "", "events", "") +
-			request(operatorUser, "update", "coordination.k8s.io", "leases", ""))
+			request(operatorUser, "update", "coordination.k8s.io", "leases", "") +
+			request(operatorUser, "watch", "", "nodes", ""))
 		expect(1, 1)
 	})
 	t.Run("a line that is half written is counted when it is whole", func(t *testing.T) {
@@ -51,15 +51,18 @@ func TestRequests(t *testing.T) {
 		add(line[40:])
 		expect(1, 2)
 	})
-	t.Run("every way to write is counted, by what was written", func(t *testing.T) {
+	t.Run("every request is counted by what it is, the most frequent first", func(t *testing.T) {
 		for _, verb := range []string{"update", "delete", "deletecollection"} {
 			add(request(operatorUser, verb, "", "nodes", ""))
 		}
 		expect(1, 5)
-		want := map[string]int{"patch nodes/status": 1, "create events": 1, "update nodes": 1, "delete nodes": 1,
-			"deletecollection nodes": 1}
-		if !maps.Equal(a.kinds, want) {
-			t.Errorf("got %v", a.kinds)
+		add(request(operatorUser, "delete", "", "nodes", "") + `{"verb":"get","user":{"username":"` + operatorUser +
+			`"},"requestURI":"/version?timeout=1s"}` + "\n")
+		expect(2, 6)
+		want := "2 reads, 6 writes\n   2 delete nodes\n   1 create events\n   1 deletecollection nodes\n" +
+			"   1 get /version\n   1 get nodes\n   1 patch nodes/status\n   1 update nodes"
+		if got := a.String(); got != want {
+			t.Errorf("got %s", got)
 		}
 	})
 }

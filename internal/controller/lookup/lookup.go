@@ -1,0 +1,141 @@
+// Package lookup finds WindowsInstances and Nodes in the cache by what they are known by. It uses indexes, so that it
+// reads no more among a thousand of them than among ten. What it returns is shared with the cache: nobody may change it.
+package lookup
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+)
+
+// Names of indexes. The API server knows none of them.
+const (
+	byNode    = "lookup.node"
+	byHostKey = "lookup.hostKey"
+	byTurn    = "lookup.waitsForTurn"
+	byOlder   = "lookup.older"
+	byBound   = "lookup.instance"
+	yes       = "yes"
+)
+
+// Index is one by which a kind of object is found.
+type Index struct {
+	Object client.Object
+	Field  string
+	Values client.IndexerFunc
+}
+
+// Indexes are all of this package.
+func Indexes() []Index {
+	return []Index{
+		{&v1alpha1.WindowsInstance{}, byNode, ofInstance(func(i *v1alpha1.WindowsInstance) string {
+			if i.Status.NodeRef == nil {
+				return ""
+			}
+			return i.Status.NodeRef.Name
+		})},
+		{&v1alpha1.WindowsInstance{}, byHostKey, ofInstance(func(i *v1alpha1.WindowsInstance) string {
+			if i.Status.HostKey == nil {
+				return ""
+			}
+			return i.Status.HostKey.Key
+		})},
+		{&v1alpha1.WindowsInstance{}, byTurn, ofInstance(func(i *v1alpha1.WindowsInstance) string {
+			return when(i.Status.WaitsForTurn)
+		})},
+		{&corev1.Node{}, byBound, func(object client.Object) []string {
+			return values(object.GetAnnotations()[v1alpha1.AnnotationInstance])
+		}},
+		{&corev1.Node{}, byOlder, func(object client.Object) []string {
+			node, ok := object.(*corev1.Node)
+			return values(when(ok && ownership.OlderNode(node)))
+		}},
+	}
+}
+
+func ofInstance(value func(*v1alpha1.WindowsInstance) string) client.IndexerFunc {
+	return func(object client.Object) []string {
+		instance, ok := object.(*v1alpha1.WindowsInstance)
+		if !ok {
+			return nil
+		}
+		return values(value(instance))
+	}
+}
+
+func when(holds bool) string {
+	if holds {
+		return yes
+	}
+	return ""
+}
+
+func values(value string) []string {
+	if value == "" {
+		return nil
+	}
+	return []string{value}
+}
+
+// Add has a cache keep the indexes. It is called once, before the cache is read.
+func Add(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, index := range Indexes() {
+		if err := indexer.IndexField(ctx, index.Object, index.Field, index.Values); err != nil {
+			return fmt.Errorf("index %T by %s: %w", index.Object, index.Field, err)
+		}
+	}
+	return nil
+}
+
+// Instances finds WindowsInstances.
+type Instances struct {
+	Cache     client.Reader
+	Namespace string
+}
+
+// OfNode returns the instances that have claimed the name of a Node, whether or not it was confirmed.
+func (i Instances) OfNode(ctx context.Context, node string) ([]v1alpha1.WindowsInstance, error) {
+	return i.with(ctx, byNode, node)
+}
+
+// WithHostKey returns the instances of hosts with a host key, in base64.
+func (i Instances) WithHostKey(ctx context.Context, key string) ([]v1alpha1.WindowsInstance, error) {
+	return i.with(ctx, byHostKey, key)
+}
+
+// WaitingForTurn returns the instances that wait until their nodes may be disturbed.
+func (i Instances) WaitingForTurn(ctx context.Context) ([]v1alpha1.WindowsInstance, error) {
+	return i.with(ctx, byTurn, yes)
+}
+
+func (i Instances) with(ctx context.Context, field, value string) ([]v1alpha1.WindowsInstance, error) {
+	var found v1alpha1.WindowsInstanceList
+	if err := i.Cache.List(ctx, &found, client.InNamespace(i.Namespace), client.MatchingFields{field: value},
+		client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("find WindowsInstances by %s: %w", field, err)
+	}
+	return found.Items, nil
+}
+
+// OlderNodes returns the Nodes that an operator before version 12 has configured.
+func OlderNodes(ctx context.Context, cache client.Reader) ([]corev1.Node, error) {
+	return nodesWith(ctx, cache, byOlder, yes)
+}
+
+// NodesBoundTo returns the Nodes that say that they are an instance's. A kubelet may have written that.
+func NodesBoundTo(ctx context.Context, cache client.Reader, instance string) ([]corev1.Node, error) {
+	return nodesWith(ctx, cache, byBound, instance)
+}
+
+func nodesWith(ctx context.Context, cache client.Reader, field, value string) ([]corev1.Node, error) {
+	var found corev1.NodeList
+	if err := cache.List(ctx, &found, client.MatchingFields{field: value}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("find Nodes by %s: %w", field, err)
+	}
+	return found.Items, nil
+}

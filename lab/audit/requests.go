@@ -1,0 +1,74 @@
+package audit
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Requests count what a user asks the API server for. Leases do not count, because leader election is what an idle
+// operator does; nor do watches, which go on.
+type Requests struct {
+	log    *Log
+	user   string
+	Reads  int
+	Writes int
+	// Kinds counts the requests by what they are: "patch nodes/status".
+	Kinds map[string]int
+}
+
+// CountRequests counts those of a user in a log, from where it is read.
+func CountRequests(log *Log, user string) *Requests {
+	return &Requests{log: log, user: user, Kinds: map[string]int{}}
+}
+
+// Update counts what was logged since the last time.
+func (r *Requests) Update() error {
+	events, err := r.log.Next()
+	if err != nil {
+		return err
+	}
+	for _, event := range events {
+		r.count(event)
+	}
+	return nil
+}
+
+func (r *Requests) count(event Event) {
+	if event.User.Username != r.user || event.Verb == "watch" ||
+		event.Object.Resource == "leases" && event.Object.APIGroup == "coordination.k8s.io" {
+		return
+	}
+	if event.Writes() {
+		r.Writes++
+	} else {
+		r.Reads++
+	}
+	what := event.Resource()
+	if what == "" {
+		what, _, _ = strings.Cut(event.URI, "?")
+	}
+	r.Kinds[event.Verb+" "+what]++
+}
+
+// Writes reports whether the request was to change something.
+func (e Event) Writes() bool {
+	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, e.Verb)
+}
+
+// String lists the requests by what they are, the most frequent first.
+func (r *Requests) String() string {
+	kinds := slices.SortedFunc(maps.Keys(r.Kinds), func(a, b string) int {
+		if r.Kinds[a] != r.Kinds[b] {
+			return r.Kinds[b] - r.Kinds[a]
+		}
+		return strings.Compare(a, b)
+	})
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d reads, %d writes", r.Reads, r.Writes)
+	for _, kind := range kinds {
+		fmt.Fprintf(&b, "\n%4d %s", r.Kinds[kind], kind)
+	}
+	return b.String()
+}

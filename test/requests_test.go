@@ -1,0 +1,48 @@
+package test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/windows-machine-config/wmco/lab/audit"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+)
+
+// What a join may cost the API server, as in lab/bench. The writes tell what must not be lost: that the host is listed,
+// its host key before anything is sent, its name before and after it is checked, that it restarts, the certificates that
+// are requested and approved, whose the Node is, that it takes pods, and three events. Up to five more are written once
+// for all hosts that join at about the same time.
+const (
+	mostReads  = 40
+	mostWrites = 20
+	// Where a machine is so busy that a step takes long, a host's progress is written at most so often, and there may be
+	// one look more at the fleet, which costs so many reads.
+	progress = 5 * time.Second
+	look     = 6
+)
+
+func TestAJoinCostsTheAPIServerFewRequests(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	run(t, r)
+	const quiet = 3 * time.Second
+	rigtest.Silent(t, r, quiet, nil)
+	log, err := audit.OpenAtEnd(r.Cluster().AuditLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests := audit.CountRequests(log, audit.ServiceAccount(r.Namespace(), "windows-machine-config-operator"))
+	begin := time.Now()
+	list(t, r)
+	ready(t, r)
+	slow := int(time.Since(begin) / progress)
+	reads, writes := mostReads+look*slow, mostWrites+slow
+	rigtest.Silent(t, r, quiet, nil)
+	if err := requests.Update(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("a join costs %s", requests)
+	if requests.Reads > reads || requests.Writes > writes {
+		t.Errorf("more than %d reads or %d writes: %s", reads, writes, requests)
+	}
+}
