@@ -158,7 +158,7 @@ func TestLimitsAreDocumented(t *testing.T) {
 	limits = append(limits, constants(t, "internal/remote/limits.go", "^Default")...)
 	limits = append(limits, constants(t, "internal/agent/timing/limits.go", "^[A-Z]")...)
 	for _, pattern := range []string{"internal/controller/instance/*.go", "internal/controller/instance/*/*.go"} {
-		limits = append(limits, constants(t, pattern, "(Limit|Grace|Recheck|Attempt|RetryDelay)$")...)
+		limits = append(limits, constants(t, pattern, "(Limit|Grace|Recheck|Attempt|RetryDelay)$|^(patience|recent|tellAfter|mostWoken|gatePoll|gateRest)$")...)
 	}
 	for _, pattern := range []string{"internal/policy/nodename/*.go", "internal/policy/support/*.go"} {
 		limits = append(limits, constants(t, pattern, "Limit$")...)

@@ -26,7 +26,7 @@ const DefaultReadLimit = 2 * time.Minute
 // the end of the wait names whatever kind it waited for, although all were waited for.
 type unread struct {
 	limit time.Duration
-	clock clock.PassiveClock
+	clock clock.Clock
 	log   logr.Logger
 
 	mu    sync.Mutex

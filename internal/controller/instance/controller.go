@@ -117,7 +117,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 		if !s.Finished {
 			return // a phase has panicked, or the operator ends: nothing is known
 		}
-		s.Session.Slow = isSlow(s, r.Clock.Since(begin))
+		s.Session.Slow = isSlow(s, r.Clock.Since(begin)-rooms.nodes.Waited())
 		if statusErr := rooms.status.Finish(ctx, s); statusErr != nil && err == nil {
 			result, err = ctrl.Result{}, statusErr
 		}

@@ -97,3 +97,31 @@ func TestANodeIsSaidToBeUpToDateBeforeTheNextOnesTurnComes(t *testing.T) {
 		t.Errorf("released: %t; %+v", released, o)
 	}
 }
+
+// Of those that wait, few are woken when a place gets free, and it may be for none of them.
+func TestWhenANodeAsksAgainForItsTurn(t *testing.T) {
+	const deadline = 25 * time.Minute
+	for name, c := range map[string]struct {
+		reason      string
+		after, want time.Duration
+	}{
+		"that waits for others which must be back by a time, within a minute": {v1alpha1.ReasonWaitingForTurn, deadline, time.Minute},
+		"that waits for others which must be back by then, in time":           {v1alpha1.ReasonWaitingForTurn, time.Second, time.Second},
+		"that waits for others without a time, within a minute":               {v1alpha1.ReasonLastOfMachineSet, 0, time.Minute},
+		"that waits for the first of its pool, within a minute":               {v1alpha1.ReasonCanarySoaking, deadline, time.Minute},
+		"that waits for a window, when it opens":                              {v1alpha1.ReasonOutsideMaintenanceWindow, deadline, deadline},
+		"that waits for an administrator, seldom":                             {v1alpha1.ReasonDisruptionsPaused, 0, 10 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x, gate := newTrial(t), openGate()
+			x.Gate = gate
+			x.asNode(ofMachine(), x.key.Hash())
+			x.changeNode(wantReboot)
+			gate.shut(c.reason)
+			gate.refusal.After = c.after
+			if instance, after := x.reconcile(); instance.Status.Summary != c.reason || after != c.want {
+				t.Errorf("it is %s, and asks again after %s, want %s", instance.Status.Summary, after, c.want)
+			}
+		})
+	}
+}

@@ -89,7 +89,7 @@ func connects(instance *v1alpha1.WindowsInstance) bool {
 	return !instance.Spec.Paused
 }
 
-// isSlow reports whether a pass that began at the given time has failed, and kept a worker waiting before.
+// isSlow reports whether a pass has failed, and its host kept a worker waiting before.
 func isSlow(s *scope.Scope, took time.Duration) bool {
 	failed := s.Unreached || s.Obstacle != nil && s.Obstacle.Outcome.IsFailure()
 	return failed && took > slowAttempt

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/cluster"
@@ -60,6 +63,69 @@ func TestAnOperatorThatHasNotReadTheClusterYetSaysSoOfNewHostsOnly(t *testing.T)
 			t.Errorf("the summary was %q and is %q", before.Status.Summary, after.Status.Summary)
 		}
 	})
+}
+
+// tellsOf calls told with what happens next, each time that this is written to a status; an error is the answer.
+func (x *trial) tellsOf(told func(next string) error) {
+	x.t.Helper()
+	api, ok := x.Client.(client.WithWatch)
+	if !ok {
+		x.t.Fatalf("it is a %T", x.Client)
+	}
+	x.Client = interceptor.NewClient(api, interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, of string, object client.Object, patch client.Patch,
+			options ...client.SubResourcePatchOption) error {
+			if instance, ok := object.(*v1alpha1.WindowsInstance); ok {
+				if err := told(instance.Status.NextAction); err != nil {
+					return err
+				}
+			}
+			return c.SubResource(of).Patch(ctx, object, patch, options...)
+		},
+	})
+}
+
+func TestThatAHostIsBeingContactedIsToldOnlyWhenItTakesItsTime(t *testing.T) {
+	x := newTrial(t, ofMachine())
+	connecting := 0
+	x.tellsOf(func(next string) error {
+		if strings.Contains(next, "connects to") {
+			connecting++
+		}
+		return nil
+	})
+	instance, _ := x.reconcile()
+	expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	if connecting > 0 {
+		t.Errorf("of a host that answers at once it is written %d times", connecting)
+	}
+}
+
+func TestAPassGoesOnWhenItCannotBeToldThatItsHostIsBeingContacted(t *testing.T) {
+	x := newTrial(t, ofMachine())
+	refused := make(chan struct{})
+	refuse := sync.OnceFunc(func() { close(refused) })
+	x.tellsOf(func(next string) error {
+		if strings.Contains(next, "connects to") {
+			refuse()
+			return errors.New("the API server is busy")
+		}
+		return nil
+	})
+	x.server = func(ctx context.Context) (net.Conn, error) {
+		x.clock.Step(time.Minute) // it takes its time
+		select {
+		case <-refused:
+		case <-time.After(time.Minute):
+			t.Error("nothing was written")
+		}
+		return x.host.dial(ctx, "tcp")
+	}
+	instance, _ := x.reconcile()
+	expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	if instance.Status.HostKey == nil || instance.Status.Summary == v1alpha1.ReasonAPIRequestFailed {
+		t.Errorf("it is %s, its key %v", instance.Status.Summary, instance.Status.HostKey)
+	}
 }
 
 // unreadable is a ClusterSource whose workers have no configuration that can be read.

@@ -34,7 +34,13 @@ type join struct {
 	signer   certificates.Signer
 	names    naming.Names
 	clock    clock.PassiveClock
+	// superseded reports whether something else is wanted of an instance than what it was when the pass began.
+	superseded func(ctx context.Context, began *v1alpha1.WindowsInstance) bool
 }
+
+// reuseLimit is how long what a certificate was signed on is good enough to bind the Node, too. Then other Machines are
+// looked for anew: an apply may take many minutes.
+const reuseLimit = 10 * time.Second
 
 // registerLimit is how long a started kubelet may take to register its node before it counts as a failure.
 const registerLimit = 5 * time.Minute
@@ -76,6 +82,14 @@ func (p join) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 				s.Cluster.APIServerInternalURL + "?",
 		})
 	}
+	if p.superseded(ctx, s.Began) {
+		return &obstacle.Obstacle{
+			Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonWaiting, Outcome: obstacle.Wait, KeepsTurn: true,
+			After:   time.Second,
+			Message: "Something else is wanted of the host since the operator began to work on it.",
+			Next:    "The operator looks again in a second.",
+		}
+	}
 	if err := p.nodes.Bind(ctx, s.Instance, node); err != nil {
 		return obstacle.API(v1alpha1.ConditionJoined, "label the Node", err)
 	}
@@ -97,27 +111,34 @@ func (p join) mayHaveCertificates(ctx context.Context, s *scope.Scope) (*nodenam
 }
 
 // ownNode returns the instance's Node as it is now; nil when there is none, to which nothing is written. It waits a
-// moment for a kubelet that is to register. A claim is what this pass has had a certificate signed for.
+// moment for a kubelet that is to register. A claim is what this pass has had a certificate signed for; it serves once
+// more for a while, for a Node that nobody has.
 func (p join) ownNode(ctx context.Context, s *scope.Scope, claim *nodename.Claim) (*corev1.Node, *obstacle.Obstacle) {
-	read := p.nodes.Of
-	if s.Instance.Status.NodeRef.UID == "" {
-		read = p.nodes.AwaitRegistered
-	}
-	node, err := read(ctx, s.Instance)
+	node, err := p.registered(ctx, s)
 	if err != nil {
 		return nil, obstacle.API(v1alpha1.ConditionJoined, "read the Node", err)
 	}
 	if node == nil || ownership.Bound(s.Instance, node) {
 		return node, nil
 	}
-	if claim != nil {
+	if claim != nil && node.Annotations[v1alpha1.AnnotationInstance] == "" && p.clock.Since(claim.Now) < reuseLimit {
 		claim.Node = node
+	} else {
+		claim = nil
 	}
 	claim, o := p.names.StillNamed(ctx, s, claim)
 	if o != nil {
 		return nil, o
 	}
 	return claim.Node, nil
+}
+
+// registered reads the instance's Node, and waits for one that was never there.
+func (p join) registered(ctx context.Context, s *scope.Scope) (*corev1.Node, error) {
+	if s.Instance.Status.NodeRef.UID == "" {
+		return p.nodes.AwaitRegistered(ctx, s.Waiter())
+	}
+	return p.nodes.Of(ctx, s.Instance)
 }
 
 // registerAgain has the kubelet register a Node that was there and was deleted: it does so only when it starts.

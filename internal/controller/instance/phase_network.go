@@ -28,7 +28,7 @@ const subnetLimit = 5 * time.Minute
 
 // run waits for the pod subnet that the hybrid overlay assigns to the Node, and has the agent set up what needs it.
 func (p network) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
-	node, err := p.nodes.Await(ctx, s.Instance, func(node *corev1.Node) bool {
+	node, err := p.nodes.Await(ctx, s.Waiter(), func(node *corev1.Node) bool {
 		return node.Annotations[v1alpha1.AnnotationPodSubnet] != ""
 	})
 	if err != nil {

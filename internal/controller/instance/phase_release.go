@@ -43,7 +43,7 @@ type release struct {
 
 // run hands a node that was proven to work to the scheduler, and lets the connection go.
 func (p release) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
-	node, err := p.nodes.Await(ctx, s.Instance, func(node *corev1.Node) bool {
+	node, err := p.nodes.Await(ctx, s.Waiter(), func(node *corev1.Node) bool {
 		return readiness.NotReady(s, node, s.Session.KubeletStarted) == "" && !nodestate.Uninitialized(node)
 	})
 	if err != nil {

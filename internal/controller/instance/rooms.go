@@ -124,7 +124,7 @@ func (r *Reconciler) wirePhases(a *rooms) {
 	a.install = install{specs: a.specs, delivery: a.delivery}
 	a.join = join{
 		status: a.status, nodes: a.nodes, events: a.events, specs: a.specs, delivery: a.delivery, signer: a.signer,
-		names: a.names, clock: r.Clock,
+		names: a.names, clock: r.Clock, superseded: r.superseded,
 	}
 	a.network = network{nodes: a.nodes, specs: a.specs, delivery: a.delivery, clock: r.Clock}
 	a.verify = verify{link: a.link, specs: a.specs}

@@ -44,6 +44,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, clusterChanged <-chan ev
 			builder.WithPredicates(hostPassedOn())).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.instanceOfNode), builder.WithPredicates(nodeChanged())).
 		Watches(&corev1.Node{}, r.tellWaiting()).
+		Watches(&v1alpha1.WindowsInstance{}, r.tellOvertaken()).
 		Watches(&corev1.Secret{}, all, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			return o.GetNamespace() == r.Namespace && o.GetName() == keys.SecretName
 		}))).
@@ -75,6 +76,25 @@ func (r *Reconciler) tellWaiting() handler.Funcs {
 		},
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			r.nodeChanges.Happened(e.ObjectNew.GetName())
+		},
+	}
+}
+
+// tellOvertaken tells passes that wait for a Node when something else is wanted of their instance.
+func (r *Reconciler) tellOvertaken() handler.Funcs {
+	tell := func(o client.Object) {
+		if instance, ok := o.(*v1alpha1.WindowsInstance); ok {
+			r.nodeChanges.Happened(nodes.NameOf(instance))
+		}
+	}
+	return handler.Funcs{
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() {
+				tell(e.ObjectOld)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			tell(e.Object)
 		},
 	}
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // mostWoken is how many of those that wait for their turn ask again when places may have become free: of a thousand
-// that wait, few can have one. The others ask within a minute. They would have all the API server's time if each place
-// that gets free woke all of them.
+// that wait, few can have one. All would have all the API server's time if each place that gets free woke them. It may be
+// for none of those that are woken, but for one of another pool: the others ask within turn.gatePoll.
 const mostWoken = 64
 
 // turns wakes those that wait for their turn when it may have come.

@@ -2,14 +2,17 @@ package monitoring_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -85,6 +88,39 @@ func TestAChangeOfANodeCostsLittle(t *testing.T) {
 	t.Run("a change that leaves all addresses as they are costs nothing", func(t *testing.T) {
 		if reads, writes := f.follow(); reads+writes > 0 {
 			t.Errorf("%d reads, %d writes", reads, writes)
+		}
+	})
+	for node, refusal := range map[string]error{
+		"win-conflict": apierrors.NewConflict(discoveryv1.Resource("endpointslices"), monitoring.Name, errors.New("it was written")),
+		"win-outage":   apierrors.NewServiceUnavailable("it restarts"),
+	} {
+		t.Run("an address that could not be written is written soon: "+node, func(t *testing.T) {
+			f.node(node, "10.0.0.3")
+			f.refuse = func(client.Object) error { return refusal }
+			result, err := f.Reconcile(t.Context(), onlyAddresses)
+			f.refuse = nil
+			if err == nil && (result.RequeueAfter == 0 || result.RequeueAfter > time.Second) {
+				t.Errorf("it is tried again after %s", result.RequeueAfter)
+			}
+			if _, writes := f.follow(); writes == 0 || !slices.Contains(f.listed(), node+" 10.0.0.3") {
+				t.Errorf("%d writes: %v are listed", writes, f.listed())
+			}
+		})
+	}
+	t.Run("a node that is gone before all its addresses were written is in no object", func(t *testing.T) {
+		gone := f.node("win-gone", "10.0.0.4")
+		f.refuse = func(o client.Object) error {
+			if _, slice := o.(*discoveryv1.EndpointSlice); slice {
+				return nil
+			}
+			return apierrors.NewServiceUnavailable("it restarts")
+		}
+		_, err := f.Reconcile(t.Context(), onlyAddresses)
+		f.refuse = nil
+		must(t, f.admin.Delete(t.Context(), gone))
+		must(t, f.admin.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: gone.Name}}))
+		if f.follow(); err == nil || slices.Contains(f.listed(), "win-gone 10.0.0.4") {
+			t.Errorf("after %v, %v are listed", err, f.listed())
 		}
 	})
 	t.Run("what others take away, the next look at everything puts back", func(t *testing.T) {

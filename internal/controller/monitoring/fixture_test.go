@@ -52,6 +52,8 @@ type fixture struct {
 	*monitoring.Reconciler
 	writes int
 	reads  int // of the API server
+	// refuse is what the API server answers to a write instead.
+	refuse func(client.Object) error
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -111,19 +113,31 @@ func (f *fixture) start() {
 	counting := interceptor.NewClient(f.operator, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
 			f.writes++
+			if err := f.refused(o); err != nil {
+				return err
+			}
 			return c.Create(ctx, o, options...)
 		},
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.UpdateOption) error {
 			f.writes++
+			if err := f.refused(o); err != nil {
+				return err
+			}
 			return c.Update(ctx, o, options...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
 			options ...client.PatchOption) error {
 			f.writes++
+			if err := f.refused(o); err != nil {
+				return err
+			}
 			return c.Patch(ctx, o, p, options...)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
 			f.writes++
+			if err := f.refused(o); err != nil {
+				return err
+			}
 			return c.Delete(ctx, o, options...)
 		},
 	})
@@ -139,6 +153,13 @@ func (f *fixture) start() {
 	})
 	f.Reconciler = &monitoring.Reconciler{Client: admins{counting, f.admin}, Live: live, Namespace: f.namespace,
 		Events: f.events, Conditions: operatorcondition.NewWriter(nil, nil, f.namespace, ""), Clock: clock.RealClock{}}
+}
+
+func (f *fixture) refused(o client.Object) error {
+	if f.refuse == nil {
+		return nil
+	}
+	return f.refuse(o)
 }
 
 // admins reads lists as the administrator: the manager's cache may list what this client would have to ask for.
@@ -163,11 +184,14 @@ func (f *fixture) look() int {
 	return f.writes
 }
 
+// onlyAddresses is what the operator is asked when a node has changed.
+var onlyAddresses = ctrl.Request{NamespacedName: client.ObjectKey{Name: "addresses"}}
+
 // follow has the operator look at what has changed of nodes, and returns the numbers of its reads and writes.
 func (f *fixture) follow() (reads, writes int) {
 	f.Helper()
 	f.reads, f.writes = 0, 0
-	_, err := f.Reconcile(f.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "addresses"}})
+	_, err := f.Reconcile(f.Context(), onlyAddresses)
 	must(f.T, err)
 	return f.reads, f.writes
 }

@@ -53,11 +53,6 @@ func (d Decision) StandsStill() bool {
 	return false
 }
 
-// WaitsForPlace reports whether a refusal ends when another node comes back.
-func (d Decision) WaitsForPlace() bool {
-	return d.Reason == v1alpha1.ReasonWaitingForTurn || d.Reason == v1alpha1.ReasonLastOfMachineSet
-}
-
 // Allow decides whether one node may be disturbed now. A node with its own entry that still counts continues under any
 // policy, as far as GoesOn allows. Any other node is decided on again, and so is one whose entry has failed; that entry
 // then also begins again, with another Since.

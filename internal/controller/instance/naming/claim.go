@@ -174,10 +174,12 @@ func (n Names) checkClaim(ctx context.Context, s *scope.Scope, name string) (pol
 func (n Names) StillNamed(ctx context.Context, s *scope.Scope, claim *nodename.Claim) (*nodename.Claim,
 	*obstacle.Obstacle) {
 	if claim == nil {
+		now := n.Status.Clock.Now()
 		read, err := n.Nodes.Claim(ctx, s.Instance, s.NodeName())
 		if err != nil {
 			return nil, obstacle.API(v1alpha1.ConditionJoined, "find out what else has the name of the Node", err)
 		}
+		read.Now = now
 		claim = &read
 	}
 	if decision := nodename.StillGranted(*claim); !decision.Allowed {

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
@@ -20,36 +21,81 @@ const (
 	recent = time.Second
 )
 
-// AwaitRegistered waits for a moment until the instance's Node is there, and returns it; nil when it is not.
-func (n Nodes) AwaitRegistered(ctx context.Context, instance *v1alpha1.WindowsInstance) (*corev1.Node, error) {
-	return n.Await(ctx, instance, func(*corev1.Node) bool { return true })
+// Waiter is a pass that waits for its Node.
+type Waiter struct {
+	Instance *v1alpha1.WindowsInstance
+	// Began is the instance as it was when the pass began: the wait ends when something else is wanted of it.
+	Began *v1alpha1.WindowsInstance
+	// Lost is closed when there is no connection to the host any more, which ends the wait; nil without a connection.
+	Lost <-chan struct{}
 }
 
-// Await waits for a moment until the instance's Node is there and as wanted, and returns it as it is then, wanted or
-// not; nil when it is not there. It is woken by changes, and asks the cache until one of them is the wanted one.
-func (n Nodes) Await(ctx context.Context, instance *v1alpha1.WindowsInstance,
-	wanted func(*corev1.Node) bool) (*corev1.Node, error) {
-	node, err := n.Of(ctx, instance)
+// AwaitRegistered waits for a moment until the instance's Node is there, and returns it; nil when it is not.
+func (n Nodes) AwaitRegistered(ctx context.Context, w Waiter) (*corev1.Node, error) {
+	return n.Await(ctx, w, func(*corev1.Node) bool { return true })
+}
+
+// Await waits for a moment until the instance's Node is there and as wanted, and returns it as it was read last, wanted
+// or not; nil when it is not there. It is woken by changes, and asks the cache until one of them is the wanted one.
+func (n Nodes) Await(ctx context.Context, w Waiter, wanted func(*corev1.Node) bool) (*corev1.Node, error) {
+	node, err := n.Of(ctx, w.Instance)
 	if err != nil || n.Changes == nil || node != nil && wanted(node) {
 		return node, err
 	}
+	defer n.waitedSince(n.Clock.Now())
 	limit := n.Clock.NewTimer(patience)
 	defer limit.Stop()
 	for {
-		next := n.Changes.next(NameOf(instance))
-		cached := &corev1.Node{}
-		err := n.Client.Get(ctx, types.NamespacedName{Name: NameOf(instance)}, cached)
-		if err == nil && wanted(cached) || err != nil && !apierrors.IsNotFound(err) {
-			return n.Of(ctx, instance)
+		next := n.Changes.next(NameOf(w.Instance))
+		if n.overtaken(ctx, w.Began) {
+			return node, nil
+		}
+		if n.maybe(ctx, w.Instance, wanted) {
+			if node, err = n.Of(ctx, w.Instance); err != nil || node != nil && wanted(node) {
+				return node, err
+			}
 		}
 		select {
 		case <-next:
 		case <-limit.C():
-			return n.Of(ctx, instance)
+			return n.Of(ctx, w.Instance)
+		case <-w.Lost:
+			return node, nil
 		case <-ctx.Done():
 			return node, nil // what follows from that is the caller's
 		}
 	}
+}
+
+// maybe reports whether it is worth asking the API server: the cache has the Node as wanted, or does not answer.
+func (n Nodes) maybe(ctx context.Context, instance *v1alpha1.WindowsInstance, wanted func(*corev1.Node) bool) bool {
+	node := &corev1.Node{}
+	err := n.Client.Get(ctx, types.NamespacedName{Name: NameOf(instance)}, node)
+	return err == nil && wanted(node) || err != nil && !apierrors.IsNotFound(err)
+}
+
+// overtaken reports whether the instance is gone, or something else is wanted of it than when the pass began.
+func (n Nodes) overtaken(ctx context.Context, began *v1alpha1.WindowsInstance) bool {
+	present := &v1alpha1.WindowsInstance{}
+	if err := n.Client.Get(ctx, client.ObjectKeyFromObject(began), present); err != nil {
+		return apierrors.IsNotFound(err)
+	}
+	return present.UID != began.UID || present.Generation > began.Generation
+}
+
+// Waited returns how long this pass has waited for its Node: its host is not to blame for that.
+func (n Nodes) Waited() time.Duration { return n.pass.waited }
+
+func (n Nodes) waitedSince(begin time.Time) {
+	if n.pass != nil {
+		n.pass.waited += n.Clock.Since(begin)
+	}
+}
+
+// pass is what one pass remembers.
+type pass struct {
+	last   seen
+	waited time.Duration
 }
 
 // seen is what a pass has read last of its Node.
@@ -62,15 +108,18 @@ type seen struct {
 // Recent is Of for a pass that has read or written the Node within the last second, and asked the host nothing that
 // changes the Node since.
 func (n Nodes) Recent(ctx context.Context, instance *v1alpha1.WindowsInstance) (*corev1.Node, error) {
-	if last := n.last; last != nil && last.name == NameOf(instance) && last.name != "" && n.Clock.Since(last.at) < recent {
-		return last.node, nil
+	if n.pass != nil {
+		last := n.pass.last
+		if last.name != "" && last.name == NameOf(instance) && n.Clock.Since(last.at) < recent {
+			return last.node, nil
+		}
 	}
 	return n.Of(ctx, instance)
 }
 
 // see keeps what was read or written. Nobody may change it.
 func (n Nodes) see(name string, node *corev1.Node) {
-	if n.last != nil {
-		*n.last = seen{name: name, node: node, at: n.Clock.Now()}
+	if n.pass != nil {
+		n.pass.last = seen{name: name, node: node, at: n.Clock.Now()}
 	}
 }

@@ -2,12 +2,14 @@ package nodes
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -27,8 +29,14 @@ func (l *liveGets) Get(ctx context.Context, key client.ObjectKey, object client.
 }
 
 func TestAPassWaitsForItsNode(t *testing.T) {
-	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Name: "win-1"},
+	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Name: "win-1", UID: "uid", Generation: 1},
 		Status: v1alpha1.WindowsInstanceStatus{NodeRef: &v1alpha1.NodeReference{Name: "win-1"}}}
+	lost := make(chan struct{})
+	waiter := Waiter{Instance: instance, Began: instance, Lost: lost}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
 	annotated := func(node *corev1.Node) bool { return node.Annotations["wanted"] != "" }
 	registered := func() *corev1.Node { return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-1"}} }
 	type answer struct {
@@ -38,13 +46,13 @@ func TestAPassWaitsForItsNode(t *testing.T) {
 	}
 	// begin has a pass wait, and returns what ends with its answer.
 	begin := func(ctx context.Context) (Nodes, *liveGets, chan answer) {
-		api := fake.NewClientBuilder().Build()
+		api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(instance.DeepCopy()).Build()
 		live := &liveGets{Reader: api}
 		n := Nodes{Client: api, Live: live, Changes: &Changes{}, Clock: clock.RealClock{}}.InPass()
 		answers := make(chan answer, 1)
 		began := time.Now()
 		go func() {
-			node, err := n.Await(ctx, instance, annotated)
+			node, err := n.Await(ctx, waiter, annotated)
 			answers <- answer{node, err, time.Since(began)}
 		}()
 		synctest.Wait()
@@ -80,12 +88,78 @@ func TestAPassWaitsForItsNode(t *testing.T) {
 	})
 	t.Run("no longer than a moment", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			_, _, answers := begin(t.Context())
-			if a := <-answers; a.err != nil || a.node != nil || a.took != patience {
+			n, _, answers := begin(t.Context())
+			if a := <-answers; a.err != nil || a.node != nil || a.took != patience || n.Waited() != patience {
+				t.Errorf("%+v, and it says that it has waited for %s", a, n.Waited())
+			}
+		})
+	})
+	t.Run("also when the API server has it other than by the cache, which is behind", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			n, live, answers := begin(t.Context())
+			cached := registered()
+			cached.Annotations = map[string]string{"wanted": "yes"}
+			if err := n.Client.Create(t.Context(), cached); err != nil {
+				t.Fatal(err)
+			}
+			api := live.Reader
+			live.Reader = fake.NewClientBuilder().WithScheme(scheme).Build()
+			n.Changes.Happened("win-1")
+			if synctest.Wait(); live.count != 2 || len(answers) > 0 {
+				t.Fatalf("the API server was asked %d times, %d answers", live.count, len(answers))
+			}
+			live.Reader = api
+			time.Sleep(time.Second)
+			n.Changes.Happened("win-1")
+			if a := <-answers; a.err != nil || a.node == nil || a.took != time.Second {
 				t.Errorf("%+v", a)
 			}
 		})
 	})
+	t.Run("not when there is no connection to the host any more", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ended := make(chan struct{})
+			waiter.Lost = ended
+			_, _, answers := begin(t.Context())
+			close(ended)
+			waiter.Lost = lost
+			if a := <-answers; a.err != nil || a.node != nil || a.took != 0 {
+				t.Errorf("%+v", a)
+			}
+		})
+	})
+	for name, change := range map[string]func(Nodes, *v1alpha1.WindowsInstance) error{
+		"something else is wanted of the instance": func(n Nodes, i *v1alpha1.WindowsInstance) error {
+			i.Generation++
+			return n.Client.Update(t.Context(), i)
+		},
+		"the instance is gone": func(n Nodes, i *v1alpha1.WindowsInstance) error { return n.Client.Delete(t.Context(), i) },
+		"it was made again": func(n Nodes, i *v1alpha1.WindowsInstance) error {
+			i.UID = "another"
+			return n.Client.Update(t.Context(), i)
+		},
+	} {
+		t.Run("not when "+name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n, _, answers := begin(t.Context())
+				present := &v1alpha1.WindowsInstance{}
+				if err := n.Client.Get(t.Context(), client.ObjectKeyFromObject(instance), present); err != nil {
+					t.Fatal(err)
+				}
+				n.Changes.Happened("win-1")
+				if synctest.Wait(); len(answers) > 0 {
+					t.Fatal("it ended before")
+				}
+				if err := change(n, present); err != nil {
+					t.Fatal(err)
+				}
+				n.Changes.Happened("win-1")
+				if a := <-answers; a.err != nil || a.node != nil || a.took != 0 {
+					t.Errorf("%+v", a)
+				}
+			})
+		})
+	}
 	t.Run("not when the operator ends", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, end := context.WithCancel(t.Context())
@@ -99,7 +173,7 @@ func TestAPassWaitsForItsNode(t *testing.T) {
 	t.Run("and not at all where nobody tells of changes", func(t *testing.T) {
 		api := fake.NewClientBuilder().Build()
 		n := Nodes{Client: api, Live: api}
-		if node, err := n.Await(t.Context(), instance, annotated); err != nil || node != nil {
+		if node, err := n.Await(t.Context(), waiter, annotated); err != nil || node != nil {
 			t.Errorf("%v, %v", node, err)
 		}
 	})

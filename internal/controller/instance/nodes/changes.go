@@ -8,7 +8,8 @@ type Changes struct {
 	waiting map[string]chan struct{} // by the Node's name
 }
 
-// Happened ends the waits for a change of the Node. It is called when the cache has the change.
+// Happened ends the waits for a change of the Node, or of an instance that waits for it. It is called when the cache has
+// the change.
 func (c *Changes) Happened(node string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

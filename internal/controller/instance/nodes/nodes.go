@@ -35,12 +35,12 @@ type Nodes struct {
 	Namespace string // of the instances
 	Version   string // of the operator
 
-	last *seen
+	pass *pass
 }
 
 // InPass returns Nodes for one pass over an instance.
 func (n Nodes) InPass() Nodes {
-	n.last = &seen{}
+	n.pass = &pass{}
 	return n
 }
 

@@ -34,6 +34,8 @@ var Conditions = [...]string{
 // Scope is the data that the phases of one reconcile share.
 type Scope struct {
 	Instance *v1alpha1.WindowsInstance
+	// Began is the instance as it was when the reconcile began. Instance may have a later spec: each write returns it.
+	Began *v1alpha1.WindowsInstance
 	// Stored is the instance as the API server has it, as far as this reconcile knows.
 	Stored *v1alpha1.WindowsInstance
 	// Session is what earlier reconciles have learnt of the host.
@@ -79,6 +81,7 @@ type Scope struct {
 func New(instance *v1alpha1.WindowsInstance, session *Session) *Scope {
 	return &Scope{
 		Instance: instance,
+		Began:    instance.DeepCopy(),
 		Stored:   instance.DeepCopy(),
 		Session:  session,
 		Before:   instance.Status.Summary,
@@ -122,6 +125,15 @@ func (s *Scope) OfMachine() bool { return s.Instance.Spec.Source.Machine != nil 
 
 // NodeName returns the claimed name; empty before the claim.
 func (s *Scope) NodeName() string { return nodes.NameOf(s.Instance) }
+
+// Waiter returns what ends a wait for the Node.
+func (s *Scope) Waiter() nodes.Waiter {
+	w := nodes.Waiter{Instance: s.Instance, Began: s.Began}
+	if s.Connection != nil {
+		w.Lost = s.Connection.Done()
+	}
+	return w
+}
 
 // KeptNodeName returns the name of the Node that a Machine's host has already; empty when there is none. It can differ
 // from the host's name: the kubelet gets the node name as a flag, and older operators set it too.

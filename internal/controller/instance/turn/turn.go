@@ -32,8 +32,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// gatePoll is how often an instance that waits for a place asks again, and gateRest for anything else, besides when
-// something is seen to change.
+// gatePoll is how often an instance that waits for other nodes asks again, and gateRest one that waits for anything else,
+// besides when something is seen to change.
 const (
 	gatePoll = time.Minute
 	gateRest = 10 * time.Minute
@@ -127,19 +127,24 @@ func (t Turn) Acquire(ctx context.Context, s *scope.Scope, node *corev1.Node,
 	if o := t.StandAside(ctx, s, node); o != nil {
 		return o
 	}
-	after := gateRest
-	if decision.WaitsForPlace() {
-		after = gatePoll
-	}
 	next := "The node goes on as it is. The operator changes it when its turn comes."
 	if why := s.Session.NoFallback; why != "" {
 		next += " If that fails, the host cannot be rolled back: " + text.Sentence(why)
 	}
 	return &obstacle.Obstacle{
 		Condition: v1alpha1.ConditionUpToDate, Reason: decision.Reason, Outcome: obstacle.Wait, AtGate: true,
-		After:   cmp.Or(decision.After, after),
+		After:   askAgain(decision),
 		Message: decision.Message, Next: next,
 	}
+}
+
+// askAgain returns when an instance that was refused asks again. What time alone ends is known in advance. But other
+// nodes may come back long before the time by which they must, and not all that wait are woken by that.
+func askAgain(refused disturbance.Decision) time.Duration {
+	if refused.StandsStill() {
+		return cmp.Or(refused.After, gateRest)
+	}
+	return min(cmp.Or(refused.After, gatePoll), gatePoll)
 }
 
 // countsNoMore reports whether a node has not worked for so long that the change which it had its turn for has failed.

@@ -1,0 +1,71 @@
+package operator
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/lookup"
+)
+
+// notYet is a cache whose API server does not serve the operator's own kinds before a time.
+type notYet struct {
+	served time.Time
+	made   map[string]int // by field
+}
+
+func (n notYet) IndexField(_ context.Context, kind client.Object, field string, _ client.IndexerFunc) error {
+	if _, own := kind.(*v1alpha1.WindowsInstance); own && time.Now().Before(n.served) {
+		return &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "WindowsInstance"}}
+	}
+	n.made[field]++
+	return nil
+}
+
+func TestTheOperatorStartsBeforeItsKindsAreServed(t *testing.T) {
+	index := func(ctx context.Context, after time.Duration) (cache notYet, took time.Duration, err error) {
+		begin := time.Now()
+		cache = notYet{begin.Add(after), map[string]int{}}
+		u := Config{Clock: clock.RealClock{}, Logger: logr.Discard()}.newUnread()
+		err = lookup.Add(ctx, u.patient(cache))
+		return cache, time.Since(begin), err
+	}
+	t.Run("and makes each index once when they are", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			cache, took, err := index(t.Context(), 30*time.Second)
+			if err != nil || took > 31*time.Second || len(cache.made) != len(lookup.Indexes()) {
+				t.Errorf("%v after %s: %v", err, took, cache.made)
+			}
+			for field, times := range cache.made {
+				if times != 1 {
+					t.Errorf("%s is made %d times", field, times)
+				}
+			}
+		})
+	})
+	t.Run("but ends when it has waited for all that it reads", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			_, took, err := index(t.Context(), time.Hour)
+			if !meta.IsNoMatchError(err) || took != DefaultReadLimit {
+				t.Errorf("%v after %s", err, took)
+			}
+		})
+	})
+	t.Run("or when it is ended", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, end := context.WithCancel(t.Context())
+			time.AfterFunc(1500*time.Millisecond, end)
+			if _, took, err := index(ctx, time.Hour); err == nil || took != 1500*time.Millisecond {
+				t.Errorf("%v after %s", err, took)
+			}
+		})
+	})
+}
