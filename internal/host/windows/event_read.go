@@ -18,8 +18,8 @@ const (
 	errorHandleEOF = windows.Errno(38)
 	// sequentialBackwards is EVENTLOG_SEQUENTIAL_READ | EVENTLOG_BACKWARDS_READ.
 	sequentialBackwards = 0x1 | 0x8
-	// recordLimit is more than any record has, in bytes.
-	recordLimit = 512 << 10
+	// recordLimit is the largest buffer that ReadEventLogW takes, in bytes, and holds any record.
+	recordLimit = 0x7ffff
 )
 
 var (
