@@ -101,9 +101,11 @@ func Run(ctx context.Context, c Config) error {
 	if err := c.addProbes(mgr); err != nil {
 		return fmt.Errorf("set up the operator's probes: %w", err)
 	}
-	if err := lookup.Add(ctx, missing.patient(mgr.GetFieldIndexer())); ctx.Err() != nil {
+	err = lookup.Add(ctx, missing.patient(mgr.GetFieldIndexer()))
+	if ctx.Err() != nil {
 		return nil
-	} else if err != nil {
+	}
+	if err != nil {
 		return fmt.Errorf("set up the operator's cache: %w", err)
 	}
 	pool, err := c.addControllers(mgr)

@@ -44,7 +44,11 @@ func (x *trial) awaits(waits func()) {
 func TestAHostIsNotSlowBecauseItsNodeIsWaitedFor(t *testing.T) {
 	x, _, _ := hostToJoin(t, "None")
 	x.registers()
-	x.changeNode(func(node *corev1.Node) { node.Status.Conditions[0].Status = corev1.ConditionFalse })
+	node := x.node()
+	node.Status.Conditions[0].Status = corev1.ConditionFalse
+	if err := x.Client.Status().Update(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
 	x.until("the wait for the Node", summarized(v1alpha1.ReasonNodeNotReady))
 	x.clock.Step(10 * time.Minute)
 	waits := 0

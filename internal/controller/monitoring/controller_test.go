@@ -90,24 +90,25 @@ func TestAChangeOfANodeCostsLittle(t *testing.T) {
 			t.Errorf("%d reads, %d writes", reads, writes)
 		}
 	})
-	for node, refusal := range map[string]error{
-		"win-conflict": apierrors.NewConflict(discoveryv1.Resource("endpointslices"), monitoring.Name, errors.New("it was written")),
-		"win-outage":   apierrors.NewServiceUnavailable("it restarts"),
+	for address, refusal := range map[string]error{
+		"10.0.0.5": apierrors.NewConflict(discoveryv1.Resource("endpointslices"), monitoring.Name, errors.New("it was written")),
+		"10.0.0.6": apierrors.NewServiceUnavailable("it restarts"),
 	} {
-		t.Run("an address that could not be written is written soon: "+node, func(t *testing.T) {
-			f.node(node, "10.0.0.3")
+		t.Run("an address is written soon whose write failed because "+refusal.Error(), func(t *testing.T) {
+			f.node("win-"+address, address)
 			f.refuse = func(client.Object) error { return refusal }
 			result, err := f.Reconcile(t.Context(), onlyAddresses)
 			f.refuse = nil
 			if err == nil && (result.RequeueAfter == 0 || result.RequeueAfter > time.Second) {
 				t.Errorf("it is tried again after %s", result.RequeueAfter)
 			}
-			if _, writes := f.follow(); writes == 0 || !slices.Contains(f.listed(), node+" 10.0.0.3") {
+			if _, writes := f.follow(); writes == 0 || !slices.Contains(f.listed(), "win-"+address+" "+address) {
 				t.Errorf("%d writes: %v are listed", writes, f.listed())
 			}
 		})
 	}
 	t.Run("a node that is gone before all its addresses were written is in no object", func(t *testing.T) {
+		f.follow()
 		gone := f.node("win-gone", "10.0.0.4")
 		f.refuse = func(o client.Object) error {
 			if _, slice := o.(*discoveryv1.EndpointSlice); slice {

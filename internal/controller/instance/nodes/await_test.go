@@ -31,8 +31,7 @@ func (l *liveGets) Get(ctx context.Context, key client.ObjectKey, object client.
 func TestAPassWaitsForItsNode(t *testing.T) {
 	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Name: "win-1", UID: "uid", Generation: 1},
 		Status: v1alpha1.WindowsInstanceStatus{NodeRef: &v1alpha1.NodeReference{Name: "win-1"}}}
-	lost := make(chan struct{})
-	waiter := Waiter{Instance: instance, Began: instance, Lost: lost}
+	waiter := Waiter{Instance: instance, Began: instance}
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
@@ -94,7 +93,7 @@ func TestAPassWaitsForItsNode(t *testing.T) {
 			}
 		})
 	})
-	t.Run("also when the API server has it other than by the cache, which is behind", func(t *testing.T) {
+	t.Run("also when the API server does not have it as the cache does, which is behind", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n, live, answers := begin(t.Context())
 			cached := registered()
@@ -121,8 +120,8 @@ func TestAPassWaitsForItsNode(t *testing.T) {
 			ended := make(chan struct{})
 			waiter.Lost = ended
 			_, _, answers := begin(t.Context())
+			waiter.Lost = nil
 			close(ended)
-			waiter.Lost = lost
 			if a := <-answers; a.err != nil || a.node != nil || a.took != 0 {
 				t.Errorf("%+v", a)
 			}
