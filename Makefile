@@ -226,7 +226,7 @@ FOR     :=
 ACTIONS :=
 
 .PHONY: robustness
-robustness: build ## Let random administrators and random faults work on the operator. SEEDS="1 2" or FOR=1h or ACTIONS=build/robustness/seed-1.actions
+robustness: build ## Let random administrators and random faults work on the operator. SEEDS="1 2" or FOR=1h or ACTIONS=build/robustness/large-seed-1.actions
 	@[[ -n "$(SEEDS)$(FOR)$(ACTIONS)" ]] || { echo "make robustness: say SEEDS=, FOR= or ACTIONS=" >&2; exit 1; }
 	@CGO_ENABLED=0 ROBUSTNESS_SEEDS="$(SEEDS)" ROBUSTNESS_FOR="$(FOR)" ROBUSTNESS_ACTIONS="$(abspath $(ACTIONS))" \
 	  go test -vet=off -count=1 -timeout 0 -v -run TestSearch $(TESTFLAGS) ./test/robustness

@@ -8,12 +8,7 @@
 package robustness
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
-	"fmt"
-	"io"
-	"strings"
 	"time"
 )
 
@@ -76,42 +71,11 @@ type Action struct {
 	Number   int    `json:"number,omitempty"`
 }
 
-// String returns the action as a line that Parse reads.
+// String returns the action as a line of a Script.
 func (a Action) String() string {
 	text, err := json.Marshal(a)
 	if err != nil {
 		return err.Error() // it has strings and numbers only
 	}
 	return string(text)
-}
-
-// Lines returns actions as Parse reads them.
-func Lines(actions []Action) string {
-	var b strings.Builder
-	for _, a := range actions {
-		b.WriteString(a.String() + "\n")
-	}
-	return b.String()
-}
-
-// Parse reads actions, one a line.
-func Parse(r io.Reader) (actions []Action, err error) {
-	scanner := bufio.NewScanner(r)
-	for scanner.Scan() {
-		line := bytes.TrimSpace(scanner.Bytes())
-		if len(line) == 0 {
-			continue
-		}
-		var a Action
-		decoder := json.NewDecoder(bytes.NewReader(line))
-		decoder.DisallowUnknownFields()
-		if err := decoder.Decode(&a); err != nil {
-			return nil, fmt.Errorf("%q is no action: %w", line, err)
-		}
-		if _, known := kinds[a.Kind]; !known {
-			return nil, fmt.Errorf("%q is no action: there is no kind %q", line, a.Kind)
-		}
-		actions = append(actions, a)
-	}
-	return actions, scanner.Err()
 }

@@ -185,7 +185,7 @@ func (l *lab) forge(ctx context.Context, a Action) (func(context.Context) error,
 const machineSet = "windows"
 
 func (l *lab) scale(ctx context.Context, a Action) (func(context.Context) error, error) {
-	if l.options.Shape.Machines == 0 {
+	if l.shape.Machines == 0 {
 		return nil, nil
 	}
 	l.model.Apply(a)

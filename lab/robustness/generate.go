@@ -87,8 +87,8 @@ type generator struct {
 	model  *Model
 }
 
-// Generate returns the actions of a seed. Each makes sense after those before it.
-func Generate(seed uint64, shape Shape) []Action {
+// Generate returns the script of a seed. Each action makes sense after those before it.
+func Generate(seed uint64, shape Shape) Script {
 	g := &generator{random: rand.New(rand.NewPCG(seed, 0)), shape: shape, model: NewModel(shape)} //nolint:gosec // a seed is to give the same each time
 	var actions []Action
 	for len(actions) < shape.Actions {
@@ -101,7 +101,7 @@ func Generate(seed uint64, shape Shape) []Action {
 		g.model.Apply(a)
 		actions = append(actions, a)
 	}
-	return actions
+	return Script{Shape: shape, Actions: actions}
 }
 
 func (g *generator) kind() Kind {

@@ -4,13 +4,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 var anyShape = Shape{Hosts: []string{"a", "b", "c"}, Listed: 2, Named: []string{"b"}, Machines: 1, Releases: 3, Actions: 40}
 
 func TestASeedAlwaysMakesTheSameActions(t *testing.T) {
 	for seed := range uint64(20) {
-		first, second := Generate(seed, anyShape), Generate(seed, anyShape)
+		first, second := Generate(seed, anyShape).Actions, Generate(seed, anyShape).Actions
 		if !slices.Equal(first, second) {
 			t.Fatalf("seed %d makes different actions", seed)
 		}
@@ -18,7 +20,7 @@ func TestASeedAlwaysMakesTheSameActions(t *testing.T) {
 			t.Errorf("seed %d makes %d actions", seed, len(first))
 		}
 	}
-	if slices.Equal(Generate(1, anyShape), Generate(2, anyShape)) {
+	if slices.Equal(Generate(1, anyShape).Actions, Generate(2, anyShape).Actions) {
 		t.Error("two seeds make the same")
 	}
 }
@@ -27,7 +29,7 @@ func TestActionsMakeSense(t *testing.T) {
 	seen := map[Kind]bool{}
 	for seed := range uint64(200) {
 		m := NewModel(anyShape)
-		for _, a := range Generate(seed, anyShape) {
+		for _, a := range Generate(seed, anyShape).Actions {
 			seen[a.Kind] = true
 			switch {
 			case a.Kind == ListHost && m.Listed[a.Host]:
@@ -54,13 +56,21 @@ func TestActionsMakeSense(t *testing.T) {
 	}
 }
 
-func TestAListOfActionsIsReadAsItIsWritten(t *testing.T) {
+func TestAScriptIsReadAsItIsWritten(t *testing.T) {
 	want := Generate(7, anyShape)
-	got, err := Parse(strings.NewReader("\n" + Lines(want)))
-	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("got %v, error %v", got, err)
+	got, err := Parse(strings.NewReader("\n" + want.String()))
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("error %v (-want +got):\n%s", err, diff)
 	}
-	for _, wrong := range []string{"x", `{"kind":"dance"}`, `{"kind":"reboot","hots":"a"}`} {
+	const shape = `{"hosts":["a"],"listed":1,"releases":1}` + "\n"
+	if _, err := Parse(strings.NewReader(shape + `{"kind":"reboot","host":"a"}`)); err != nil {
+		t.Error(err)
+	}
+	for _, wrong := range []string{
+		"", `{"kind":"reboot","host":"a"}`, `{"hosts":["a"],"listed":2,"releases":1}`, `{"hosts":["a"],"listed":1}`,
+		`{"hosts":["a"],"listed":1,"releases":1,"named":["b"]}`, `{"hosts":["a"],"listed":1,"releases":1,"impostor":"b"}`,
+		shape + "x", shape + `{"kind":"dance"}`, shape + `{"kind":"reboot","hots":"a"}`, shape + `{"kind":"reboot","host":"b"}`,
+	} {
 		if _, err := Parse(strings.NewReader(wrong)); err == nil {
 			t.Errorf("%s was read", wrong)
 		}
@@ -68,7 +78,7 @@ func TestAListOfActionsIsReadAsItIsWritten(t *testing.T) {
 }
 
 func TestShrinkKeepsWhatMakesARunFail(t *testing.T) {
-	actions := Generate(3, anyShape)
+	actions := Generate(3, anyShape).Actions
 	needs := func(wanted ...Action) func([]Action) bool {
 		return func(some []Action) bool {
 			return !slices.ContainsFunc(wanted, func(a Action) bool { return !slices.Contains(some, a) })
@@ -99,4 +109,19 @@ func TestShrinkKeepsWhatMakesARunFail(t *testing.T) {
 			t.Errorf("it left %v", got)
 		}
 	})
+}
+
+func TestAShrunkRunRepeatsARuleOfTheFirst(t *testing.T) {
+	broke := func(sentences ...string) (r Report) {
+		for _, sentence := range sentences {
+			r.Violations = append(r.Violations, Violation{Rule: sentence})
+		}
+		return r
+	}
+	if !broke("b", "c").Repeats(broke("a", "b")) {
+		t.Error("b was broken again")
+	}
+	if broke("c").Repeats(broke("a", "b")) || broke().Repeats(broke("a")) {
+		t.Error("another bug counts as the first one")
+	}
 }

@@ -29,8 +29,7 @@ import (
 
 // Options are what runs have in common.
 type Options struct {
-	Shape Shape
-	// Releases are the operator's, in their order.
+	// Releases are the operator's, in their order; at least as many as a shape has.
 	Releases []rig.Release
 	// Limit is how long the end may take until everything is as it was asked for; Quiet is how long nothing may happen
 	// then.
@@ -43,6 +42,7 @@ type Options struct {
 type lab struct {
 	*rig.Rig
 	options Options
+	shape   Shape
 	proxy   *apiproxy.Proxy
 	through func(*operator.Config)
 	history *rig.History
@@ -92,16 +92,16 @@ const verbosity = 10
 const failureDeadline = 5 * time.Minute
 
 // newLab boots everything, until the operator runs and the first hosts are listed.
-func newLab(ctx context.Context, options Options) (l *lab, stop func() error, err error) {
+func newLab(ctx context.Context, options Options, shape Shape) (l *lab, stop func() error, err error) {
 	fast, stopClock := rig.FastClock()
-	l = &lab{options: options, log: &logbook{}, secrets: canary.Secrets{}, model: NewModel(options.Shape),
+	l = &lab{options: options, shape: shape, log: &logbook{}, secrets: canary.Secrets{}, model: NewModel(shape),
 		entries: map[string]string{}, hosts: map[string]*hostRecord{}}
 	platform := ""
-	if options.Shape.Machines > 0 {
+	if shape.Machines > 0 {
 		platform = "AWS"
 	}
 	l.Rig, err = rig.New(ctx, rig.Options{
-		Hosts: hostOptions(options.Shape), LinuxNodes: 1, Clock: fast,
+		Hosts: hostOptions(shape), LinuxNodes: 1, Clock: fast,
 		ControlPlane: cluster.Options{APIIntURL: "https://127.0.0.1", Audit: true, NodeGracePeriod: 20 * time.Second, Platform: platform},
 		MachineAPI:   platform != "",
 		PayloadDir:   options.Releases[0].PayloadDirectory, Version: options.Releases[0].Version,
@@ -167,13 +167,13 @@ func (l *lab) install(ctx context.Context) error {
 	if err := l.list(ctx); err != nil {
 		return err
 	}
-	if err := l.startOperator(); err != nil || l.options.Shape.Machines == 0 {
+	if err := l.startOperator(); err != nil || l.shape.Machines == 0 {
 		return err
 	}
 	if err := l.WaitUserData(ctx); err != nil {
 		return err
 	}
-	return l.CreateMachineSet(ctx, machineSet, int32(l.options.Shape.Machines), rig.MachineSetOptions{})
+	return l.CreateMachineSet(ctx, machineSet, int32(l.shape.Machines), rig.MachineSetOptions{})
 }
 
 // allHosts returns all that there are and were.
@@ -200,7 +200,7 @@ func (l *lab) remember(h *rig.Host) error {
 // list writes windows-instances as the model has it.
 func (l *lab) list(ctx context.Context) error {
 	entries := map[string]string{}
-	for _, name := range l.model.listed(l.options.Shape) {
+	for _, name := range l.model.listed(l.shape) {
 		address, value := l.Host(name).Entry()
 		entries[address] = value
 	}
@@ -219,7 +219,7 @@ func (l *lab) instanceOf(ctx context.Context, host string) (*v1alpha1.WindowsIns
 
 // nodeOf returns the Node of a host; nil when there is none.
 func (l *lab) nodeOf(ctx context.Context, host string) (*corev1.Node, error) {
-	if host == l.options.Shape.Impostor {
+	if host == l.shape.Impostor {
 		return nil, nil
 	}
 	node := &corev1.Node{}

@@ -47,7 +47,7 @@ func (l *lab) wanted() Wanted {
 	for _, h := range l.Hosts() {
 		address, _ := h.Entry()
 		host := WantedHost{Node: h.NodeName(), Address: address, Cordoned: l.model.Cordoned[h.Options.Name],
-			Impostor: h.Options.Name == l.options.Shape.Impostor}
+			Impostor: h.Options.Name == l.shape.Impostor}
 		if l.model.Listed[h.Options.Name] {
 			w.Listed = append(w.Listed, host)
 		} else {

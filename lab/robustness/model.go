@@ -8,18 +8,18 @@ import (
 // Shape is what a run has to play with.
 type Shape struct {
 	// Hosts are the computer names of all hosts. The first Listed are listed at the start.
-	Hosts  []string
-	Listed int
+	Hosts  []string `json:"hosts"`
+	Listed int      `json:"listed"`
 	// Named are those that windows-instances lists by a DNS name.
-	Named []string
+	Named []string `json:"named,omitempty"`
 	// Impostor is the host among them with the computer name of a Linux node, which may never become a node; "" without.
-	Impostor string
+	Impostor string `json:"impostor,omitempty"`
 	// Machines is how many Machines a MachineSet has at the start; without one, if 0, there is no Machine API.
-	Machines int
+	Machines int `json:"machines,omitempty"`
 	// Releases is how many releases of the operator there are.
-	Releases int
-	// Actions is how many are made.
-	Actions int
+	Releases int `json:"releases"`
+	// Actions is how many Generate makes.
+	Actions int `json:"actions,omitempty"`
 }
 
 // Model is what administrators have asked for. Faults change nothing of it.

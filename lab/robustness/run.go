@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,9 +14,9 @@ import (
 
 // Report is what a run has found.
 type Report struct {
-	Actions    []Action
+	Script     Script
 	Violations []Violation
-	// Log is the end of the operator's log, where there are violations.
+	// Log is the end of the operator's log, where there are violations or an error.
 	Log string
 	// Changes, Requests and Restarts are how much was judged.
 	Changes, Requests, Restarts int
@@ -38,15 +39,27 @@ const (
 	hides     = "no secret is where anybody could read it"
 )
 
-// Run plays the actions in a lab of their own, and judges. The error is one of the lab, and not of the product.
-func Run(ctx context.Context, options Options, actions []Action) (report Report, err error) {
-	report.Actions = actions
-	l, stop, err := newLab(ctx, options)
+// Repeats reports whether a run has broken a rule again that another one broke: shrinking must not go from one bug to
+// another.
+func (r Report) Repeats(other Report) bool {
+	return slices.ContainsFunc(r.Violations, func(v Violation) bool {
+		return slices.ContainsFunc(other.Violations, func(o Violation) bool { return o.Rule == v.Rule })
+	})
+}
+
+// Run plays a script in a lab of its own, and judges. The error is one of the lab, and not of the product.
+func Run(ctx context.Context, options Options, script Script) (report Report, err error) {
+	report.Script = script
+	l, stop, err := newLab(ctx, options, script.Shape)
 	if err != nil {
 		return report, err
 	}
-	defer func() { err = errors.Join(err, stop()) }()
-	if err := errors.Join(l.play(ctx, actions), l.mend(ctx)); err != nil {
+	defer func() {
+		if err = errors.Join(err, stop()); err != nil || len(report.Violations) > 0 {
+			report.Log = l.lastLines(logLines)
+		}
+	}()
+	if err := errors.Join(l.play(ctx, script.Actions), l.mend(ctx)); err != nil {
 		return report, fmt.Errorf("play: %w", err)
 	}
 	mended := time.Now()
@@ -74,9 +87,6 @@ func Run(ctx context.Context, options Options, actions []Action) (report Report,
 	}
 	report.Changes, report.Requests, report.Restarts = len(evidence.Changes), len(evidence.Requests), len(evidence.Restarts)
 	report.Violations = append(report.Violations, Judge(evidence)...)
-	if len(report.Violations) > 0 {
-		report.Log = l.lastLines(logLines)
-	}
 	return report, nil
 }
 
@@ -108,7 +118,7 @@ func (l *lab) evidence(ctx context.Context) (Evidence, error) {
 			host.HostKeys = nil
 		}
 		name := h.NodeName()
-		if h.Options.Name == l.options.Shape.Impostor {
+		if h.Options.Name == l.shape.Impostor {
 			name, host.Names = "the impostor", nil // the Node of its name is another's
 		}
 		e.Hosts[name] = host

@@ -71,7 +71,7 @@ const givenBack = 10 * time.Second
 // administer accepts the present host keys of hosts that have shown others, and has changes tried again that have failed
 // because of what is mended now.
 func (l *lab) administer(ctx context.Context) error {
-	for _, host := range l.options.Shape.Hosts {
+	for _, host := range l.shape.Hosts {
 		instance, err := l.instanceOf(ctx, host)
 		if err != nil || instance == nil {
 			if err != nil {
@@ -117,7 +117,7 @@ func (l *lab) missing(ctx context.Context) (missing []string, given bool, err er
 		return nil, false, err
 	}
 	there := There{Nodes: nodes.Items, Instances: instances.Items, Requests: requests.Items, Policy: *policy}
-	if l.options.Shape.Machines > 0 {
+	if l.shape.Machines > 0 {
 		if there.Machines, err = l.Machines(ctx, machineSet); err != nil {
 			return nil, false, err
 		}

@@ -4,7 +4,6 @@ package robustness
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -15,26 +14,25 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windows-machine-config/wmco/internal/payload"
-	labpayload "github.com/windows-machine-config/wmco/lab/payload"
-	"github.com/windows-machine-config/wmco/lab/rig"
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 	"github.com/windows-machine-config/wmco/lab/robustness"
 )
 
-func TestMain(m *testing.M) { os.Exit(rigtest.Main(m)) }
+var releases = &releaseFiles{}
+
+func TestMain(m *testing.M) { os.Exit(rigtest.Main(m, releases.remove)) }
 
 // What `make robustness` sets.
 const (
 	seedsVariable   = "ROBUSTNESS_SEEDS"   // seeds, separated by spaces
 	forVariable     = "ROBUSTNESS_FOR"     // how long new seeds are tried
-	actionsVariable = "ROBUSTNESS_ACTIONS" // a file with a list of actions, in place of seeds
+	actionsVariable = "ROBUSTNESS_ACTIONS" // a file with a script, in place of seeds
 )
 
-// resultsDirectory is where a failed run leaves its actions and the operator's log.
+// resultsDirectory is where a failed run leaves its script and the operator's log.
 const resultsDirectory = "../../build/robustness"
 
-// Sizes of runs. The short one is part of all tests.
+// Sizes of runs. The small one is part of all tests.
 var (
 	small = robustness.Shape{Hosts: []string{"instance-1", "instance-2", "instance-3"}, Listed: 2, Named: []string{"instance-2"}, Releases: 3, Actions: 8}
 	large = robustness.Shape{Hosts: []string{"instance-1", "instance-2", "instance-3", "instance-4", "master-0"}, Listed: 3,
@@ -42,145 +40,154 @@ var (
 	machines = robustness.Shape{Hosts: []string{"instance-1", "instance-2"}, Listed: 1, Machines: 1, Releases: 3, Actions: 20}
 )
 
+// asked reports whether `make robustness` says what to play.
+func asked() bool {
+	return os.Getenv(forVariable)+os.Getenv(seedsVariable)+os.Getenv(actionsVariable) != ""
+}
+
 // TestRandomAdministratorsAndFaults plays a few seeds that are always the same.
 func TestRandomAdministratorsAndFaults(t *testing.T) {
-	if os.Getenv(forVariable)+os.Getenv(seedsVariable)+os.Getenv(actionsVariable) != "" {
+	if asked() {
 		t.Log("TestSearch runs instead")
 		return
 	}
 	t.Parallel()
-	options := newOptions(t, small)
 	for _, seed := range []uint64{1, 2} {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
-			play(t, options, seed, robustness.Generate(seed, small))
+			run{fmt.Sprintf("small-seed-%d", seed), robustness.Generate(seed, small)}.play(t)
 		})
 	}
 }
 
-// TestWhatAdministratorsDoEveryDay plays a list without faults. Seeded defects show that the rules bite.
+// TestWhatAdministratorsDoEveryDay plays a script without faults. Seeded defects show that the rules bite.
 func TestWhatAdministratorsDoEveryDay(t *testing.T) {
 	t.Parallel()
-	play(t, newOptions(t, small), 0, read(t, "testdata/everyday.actions"))
+	run{"everyday", read(t, "testdata/everyday.actions")}.play(t)
 }
 
-func read(t *testing.T, path string) []robustness.Action {
+func read(t *testing.T, path string) robustness.Script {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	actions, err := robustness.Parse(bytes.NewReader(text))
+	script, err := robustness.Parse(bytes.NewReader(text))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s: %v", path, err)
 	}
-	return actions
+	return script
 }
 
-// TestSearch is `make robustness`: given seeds, given actions, or new seeds for a time. The actions of a run that fails
-// are shrunk.
+// TestSearch is `make robustness`: given seeds, a given script, or new seeds for a time. The script of a run that fails
+// is shrunk.
 func TestSearch(t *testing.T) {
-	options := newOptions(t, large)
-	switch {
-	case os.Getenv(actionsVariable) != "":
-		play(t, options, 0, read(t, os.Getenv(actionsVariable)))
-	case os.Getenv(seedsVariable) != "":
-		for _, text := range strings.Fields(os.Getenv(seedsVariable)) {
-			seed, err := strconv.ParseUint(text, 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			search(t, options, seed)
+	if !asked() {
+		t.Log("`make robustness` says what to search")
+		return
+	}
+	if path := os.Getenv(actionsVariable); path != "" {
+		run{"again-" + strings.TrimSuffix(filepath.Base(path), ".actions"), read(t, path)}.search(t)
+		return
+	}
+	for _, text := range strings.Fields(os.Getenv(seedsVariable)) {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatal(err)
 		}
-	case os.Getenv(forVariable) != "":
-		duration, err := time.ParseDuration(os.Getenv(forVariable))
+		ofSeed(seed).search(t)
+	}
+	if text := os.Getenv(forVariable); text != "" {
+		duration, err := time.ParseDuration(text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for until := time.Now().Add(duration); time.Now().Before(until); {
-			search(t, options, uint64(rand.Uint32()))
+			ofSeed(uint64(rand.Uint32())).search(t)
 		}
 	}
 }
 
-// search plays a seed, of which each third has Machines, and shrinks its actions when it fails.
-func search(t *testing.T, options robustness.Options, seed uint64) {
+// run is a script with the name that its results have.
+type run struct {
+	name   string
+	script robustness.Script
+}
+
+// ofSeed makes the run of a seed, of which each third has Machines.
+func ofSeed(seed uint64) run {
 	if seed%3 == 0 {
-		options.Shape = machines
+		return run{fmt.Sprintf("machines-seed-%d", seed), robustness.Generate(seed, machines)}
 	}
-	t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-		actions := robustness.Generate(seed, options.Shape)
-		if play(t, options, seed, actions) {
+	return run{fmt.Sprintf("large-seed-%d", seed), robustness.Generate(seed, large)}
+}
+
+// search plays a run, and shrinks its actions when it breaks a rule. What the lab has failed at is not shrunk: it may
+// not happen again.
+func (r run) search(t *testing.T) {
+	t.Helper()
+	t.Run(r.name, func(t *testing.T) {
+		found := r.play(t)
+		if len(found.Violations) == 0 {
 			return
 		}
 		const attempts = 12
-		left := robustness.Shrink(actions, attempts, func(fewer []robustness.Action) bool {
-			report, err := robustness.Run(t.Context(), options, fewer)
+		shrunk, last := run{r.name + "-shrunk", r.script}, found
+		shrunk.script.Actions = robustness.Shrink(r.script.Actions, attempts, func(fewer []robustness.Action) bool {
+			script := r.script
+			script.Actions = fewer
+			report, err := robustness.Run(t.Context(), shrunk.options(t), script)
 			t.Logf("with %d actions: %d violations, error %v", len(fewer), len(report.Violations), err)
-			return err == nil && len(report.Violations) > 0
+			if err != nil || !report.Repeats(found) {
+				return false
+			}
+			last = report
+			return true
 		})
-		if err := save(seed, "-shrunk", robustness.Report{Actions: left}); err != nil {
+		if err := shrunk.save(last); err != nil {
 			t.Error(err)
 		}
-		t.Logf("these %d actions make it fail:\n%s", len(left), robustness.Lines(left))
+		t.Logf("these %d actions make it fail:\n%s", len(last.Script.Actions), last.Script)
 	})
 }
 
-// play plays actions, and reports whether nothing was found.
-func play(t *testing.T, options robustness.Options, seed uint64, actions []robustness.Action) bool {
+// play plays a run, and returns what it has found: nothing when the lab has failed.
+func (r run) play(t *testing.T) robustness.Report {
 	t.Helper()
-	report, err := robustness.Run(t.Context(), options, actions)
+	report, err := robustness.Run(t.Context(), r.options(t), r.script)
+	if err != nil || len(report.Violations) > 0 {
+		t.Errorf("%s: the lab's error: %v; violations:\n%s\nThe operator's log is in build/robustness. Again: make robustness ACTIONS=build/robustness/%s.actions\n%s",
+			r.name, err, report, r.name, r.script)
+		if err := r.save(report); err != nil {
+			t.Error(err)
+		}
+	}
 	if err != nil {
-		t.Errorf("seed %d: the lab failed: %v", seed, err)
-		return errors.Is(err, context.Canceled)
+		return robustness.Report{}
 	}
 	if report.Changes < 20 || report.Requests < 100 {
-		t.Errorf("seed %d: only %d changes and %d requests were judged", seed, report.Changes, report.Requests)
+		t.Errorf("%s: only %d changes and %d requests were judged", r.name, report.Changes, report.Requests)
 	}
-	t.Logf("seed %d: %d actions in %s; settled after %s; judged %d changes, %d requests, %d restarts", seed, len(actions),
-		robustness.Length(actions), report.Settled.Round(time.Millisecond), report.Changes, report.Requests, report.Restarts)
-	if len(report.Violations) == 0 {
-		return true
-	}
-	t.Errorf("seed %d:\n%s\nThe operator's log is in build/robustness. Again: make robustness ACTIONS=build/robustness/seed-%d.actions\n%s", seed,
-		report, seed, robustness.Lines(actions))
-	if err := save(seed, "", report); err != nil {
-		t.Error(err)
-	}
-	return false
+	t.Logf("%s: %d actions in %s; settled after %s; judged %d changes, %d requests, %d restarts", r.name, len(r.script.Actions),
+		robustness.Length(r.script.Actions), report.Settled.Round(time.Millisecond), report.Changes, report.Requests, report.Restarts)
+	return report
 }
 
 // save writes what a failed run leaves.
-func save(seed uint64, which string, report robustness.Report) error {
+func (r run) save(report robustness.Report) error {
 	if err := os.MkdirAll(resultsDirectory, 0o750); err != nil {
 		return err
 	}
 	write := func(name, text string) error {
-		if text == "" {
-			return nil
-		}
-		return os.WriteFile(filepath.Join(resultsDirectory, fmt.Sprintf("seed-%d%s%s", seed, which, name)), []byte(text), 0o600)
+		return os.WriteFile(filepath.Join(resultsDirectory, r.name+name), []byte(text), 0o600)
 	}
-	return errors.Join(write(".actions", robustness.Lines(report.Actions)), write(".log", report.Log), write(".violations", report.String()))
+	return errors.Join(write(".actions", report.Script.String()), write(".log", report.Log), write(".violations", report.String()))
 }
 
-// newOptions makes the releases.
-func newOptions(t *testing.T, shape robustness.Shape) robustness.Options {
+func (r run) options(t *testing.T) robustness.Options {
 	t.Helper()
-	options := robustness.Options{Shape: shape, Limit: rigtest.Patience, Quiet: 4 * time.Second, Progress: t.Logf}
-	var earlier []*payload.Payload
-	dir := t.TempDir()
-	for i := range shape.Releases {
-		release := rig.Release{Version: fmt.Sprintf("12.0.%d", i), PayloadDirectory: filepath.Join(dir, fmt.Sprint(i))}
-		p, err := labpayload.Generate(release.PayloadDirectory, "", release.Version, labpayload.Options{
-			SizePercent: 10, AgentBytes: 128 << 10, Earlier: earlier,
-			Versions: map[string]string{"kubelet": fmt.Sprintf("v1.36.%d", 3+i), payload.ComponentAgent: release.Version},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		earlier = append(earlier, p)
-		options.Releases = append(options.Releases, release)
+	return robustness.Options{
+		Releases: releases.made(t), Limit: rigtest.Patience, Quiet: 4 * time.Second,
+		Progress: func(format string, arguments ...any) { t.Logf(r.name+": "+format, arguments...) },
 	}
-	return options
 }

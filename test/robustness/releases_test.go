@@ -1,0 +1,63 @@
+package robustness
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/payload"
+	labpayload "github.com/windows-machine-config/wmco/lab/payload"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// releaseFiles are the operator's releases, which are made when a test first asks for them.
+type releaseFiles struct {
+	once     sync.Once
+	dir      string
+	releases []rig.Release
+	err      error
+}
+
+// made returns as many releases as the largest shape has.
+func (f *releaseFiles) made(t *testing.T) []rig.Release {
+	t.Helper()
+	f.once.Do(func() { f.err = f.generate() })
+	if f.err != nil {
+		t.Fatalf("make the releases: %v", f.err)
+	}
+	return f.releases
+}
+
+func (f *releaseFiles) generate() (err error) {
+	if f.dir, err = os.MkdirTemp("", "wmco-robustness-"); err != nil {
+		return err
+	}
+	var earlier []*payload.Payload
+	for i := range max(small.Releases, large.Releases, machines.Releases) {
+		release := rig.Release{Version: fmt.Sprintf("12.0.%d", i), PayloadDirectory: filepath.Join(f.dir, fmt.Sprint(i))}
+		p, err := labpayload.Generate(release.PayloadDirectory, "", release.Version, labpayload.Options{
+			SizePercent: 10, AgentBytes: 128 << 10, Earlier: earlier,
+			Versions: map[string]string{"kubelet": fmt.Sprintf("v1.36.%d", 3+i), payload.ComponentAgent: release.Version},
+		})
+		if err != nil {
+			return err
+		}
+		earlier = append(earlier, p)
+		f.releases = append(f.releases, release)
+	}
+	return nil
+}
+
+// remove takes them away after all tests.
+func (f *releaseFiles) remove() int {
+	if f.dir == "" {
+		return 0
+	}
+	if err := os.RemoveAll(f.dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
