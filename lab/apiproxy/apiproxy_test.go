@@ -208,3 +208,19 @@ func TestTheResourceOfAPath(t *testing.T) {
 		}
 	}
 }
+
+func TestAWatchThatIsAnsweredAfterARefusalEnds(t *testing.T) {
+	_, p := newServer(t)
+	remove := p.Add("nodes", Fault{Refuse: true})
+	for resource, ends := range map[string]bool{"nodes": true, "pods": false} {
+		source, says := io.Pipe()
+		body := p.newWatchBody(source, resource) // what was asked for before the refusal
+		go fmt.Fprint(says, "x")
+		data := make([]byte, 1)
+		if n, err := body.Read(data); (err != nil && n == 0) != ends {
+			t.Errorf("of %s it told %q, error %v", resource, data[:n], err)
+		}
+		_ = body.Close()
+	}
+	remove()
+}

@@ -3,6 +3,7 @@ package apiproxy
 import (
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -30,8 +31,13 @@ func (p *Proxy) newWatchBody(source io.ReadCloser, resource string) *watchBody {
 		closed: make(chan struct{})}
 	p.mu.Lock()
 	p.watches[b] = struct{}{}
+	// One that was asked for before a refusal, and answered after it, is not among those that the refusal has ended.
+	refused := slices.ContainsFunc(p.faults, func(f *activeFault) bool { return f.Refuse && f.concerns(resource) })
 	p.mu.Unlock()
 	go b.receive()
+	if refused {
+		_ = b.Close() // that is the point
+	}
 	return b
 }
 
