@@ -3,8 +3,10 @@ package rig
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	machinev1 "github.com/openshift/api/machine/v1beta1"
@@ -108,4 +110,21 @@ func (r *Rig) removeMachines(ctx context.Context) error {
 			client.IgnoreNotFound(r.Client.Patch(ctx, machine, patch)))
 	}
 	return errors.Join(append(errs, r.Client.DeleteAllOf(ctx, &corev1.Node{}))...)
+}
+
+// partingTime is how long something may still be written for hosts that have ended: client-go's certificate managers do
+// not wait for their own end.
+const partingTime = 10 * time.Second
+
+func (r *Rig) removeDir() error { return removeAll(r.dir) }
+
+// removeAll removes a folder of hosts that have ended.
+func removeAll(path string) error {
+	var last error
+	for deadline := time.Now().Add(partingTime); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if last = os.RemoveAll(path); !errors.Is(last, syscall.ENOTEMPTY) {
+			break
+		}
+	}
+	return last
 }

@@ -15,8 +15,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
-	"time"
 
 	"github.com/go-logr/logr"
 	configv1 "github.com/openshift/api/config/v1"
@@ -175,23 +173,6 @@ func (r *Rig) makeDir(context.Context) (err error) {
 		r.onClose(r.removeDir)
 	}
 	return nil
-}
-
-// partingTime is how long something may still be written for hosts that have ended: client-go's certificate managers do
-// not wait for their own end.
-const partingTime = 10 * time.Second
-
-func (r *Rig) removeDir() error { return removeAll(r.dir) }
-
-// removeAll removes a folder of hosts that have ended.
-func removeAll(path string) error {
-	var last error
-	for deadline := time.Now().Add(partingTime); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if last = os.RemoveAll(path); !errors.Is(last, syscall.ENOTEMPTY) {
-			break
-		}
-	}
-	return last
 }
 
 func (r *Rig) startCluster(ctx context.Context) (err error) {

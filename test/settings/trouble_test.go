@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
@@ -79,7 +78,7 @@ func TestWhatCannotBeFollowedIsToldAndTheRestIsDone(t *testing.T) {
 func TestADamagedCertificateLeavesNodesAsTheyAre(t *testing.T) {
 	l := shared(t)
 	before, digests := l.looks(), l.digests()
-	hosts := rigtest.Connections(l.Rig)
+	hosts := l.Connections()
 	certificate, key := []byte("no certificate"), []byte("no key")
 	l.must(l.SetExporterTLS(t.Context(), certificate, key))
 	l.eventually("the operator to say so", &eventsv1.Event{},
@@ -97,7 +96,7 @@ func TestADamagedCertificateLeavesNodesAsTheyAre(t *testing.T) {
 			t.Errorf("host %s changed: %s", h.Options.Name, got)
 		}
 	}
-	if n := rigtest.Connections(l.Rig) - hosts; n > 0 || !slices.Equal(digests, l.digests()) {
+	if n := l.Connections() - hosts; n > 0 || !slices.Equal(digests, l.digests()) {
 		t.Errorf("hosts were contacted %d times", n)
 	}
 }

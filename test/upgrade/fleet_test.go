@@ -14,7 +14,6 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/lab/rig"
-	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
 // fleet are MachineSets and bring-your-own hosts with a workload.
@@ -104,7 +103,7 @@ func TestAFleetIsUpgraded(t *testing.T) {
 		for _, h := range l.allHosts() {
 			done[h] = services(h)
 		}
-		connections := rigtest.Connections(l.Rig)
+		connections := l.Connections()
 		o = l.raise(o, unchanged)
 		l.upgraded(unchanged, f.nodes(), limit)
 		w.kept(0, 8)
@@ -116,7 +115,7 @@ func TestAFleetIsUpgraded(t *testing.T) {
 				t.Errorf("host %s: services were touched", h.Options.Name)
 			}
 		}
-		if n := rigtest.Connections(l.Rig) - connections; n > 0 {
+		if n := l.Connections() - connections; n > 0 {
 			t.Errorf("hosts were contacted %d times", n)
 		}
 		l.silent()
