@@ -3,6 +3,11 @@
 // with simulated hosts, has everything mended, and compares what has happened with what must hold always, and what is
 // there in the end with what was asked for. The list of a failing run is shrunk to the actions that make it fail.
 //
+// Not judged yet: drains and PodDisruptionBudgets, for there are no pods; nodes that are only NotReady after a
+// disturbance whose entry has ended; a summary that goes back and forth; a cordon or restart without an entry on a node
+// that the operator has tainted before. Actions do not concern the hosts of a MachineSet, and kubelet keys are looked
+// for only if they were on a drive when its host was unlisted, installed anew or scaled away, or in the end.
+//
 // The same seed makes the same list. How goroutines and processes meet is not in the list: a run that fails once in a
 // while fails again once in a while.
 package robustness
@@ -55,7 +60,7 @@ const (
 	WrongClock     Kind = "wrong-clock"     // of Host, by Number seconds
 	MoveHost       Kind = "move-host"       // Host has another address after a restart, and its name leads there
 	Reinstall      Kind = "reinstall"       // Host gets a new Windows, and its administrator accepts the new host key
-	ForgeRequest   Kind = "forge-request"   // whoever controls Host asks for a certificate with the name Text
+	ForgeRequest   Kind = "forge-request"   // whoever controls Host asks for a certificate with the name, address, URI or user name Text
 )
 
 // Action is one thing that an administrator does, or that goes wrong.

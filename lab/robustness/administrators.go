@@ -2,20 +2,10 @@ package robustness
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"time"
 
-	certificatesv1 "k8s.io/api/certificates/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
@@ -32,6 +22,9 @@ func (l *lab) change(ctx context.Context, a Action) (func(context.Context) error
 func (l *lab) unlist(ctx context.Context, a Action) (func(context.Context) error, error) {
 	instance, err := l.instanceOf(ctx, a.Host)
 	if err != nil || instance == nil {
+		return nil, err
+	}
+	if err := l.rememberKubeletKeys(l.Host(a.Host)); err != nil { // they go with the node
 		return nil, err
 	}
 	return l.change(ctx, a)
@@ -102,7 +95,6 @@ func (l *lab) deleteNode(ctx context.Context, a Action) (func(context.Context) e
 	if err != nil || node == nil {
 		return nil, err
 	}
-	l.model.Apply(a)
 	return nil, client.IgnoreNotFound(l.Client.Delete(ctx, node))
 }
 
@@ -121,7 +113,9 @@ func (l *lab) cordon(ctx context.Context, a Action) (func(context.Context) error
 	if err := l.Client.Patch(ctx, node, patch); err != nil {
 		return nil, nil //nolint:nilerr // somebody was faster: the user looks again, and finds no reason
 	}
-	l.model.Apply(a)
+	if l.hosts[a.Host].cordoned = ""; a.Kind == Cordon {
+		l.hosts[a.Host].cordoned = node.UID
+	}
 	return nil, nil
 }
 
@@ -150,43 +144,17 @@ func (l *lab) raise(_ context.Context, a Action) (func(context.Context) error, e
 	return nil, l.startOperator()
 }
 
-// forge asks for a serving certificate as the kubelet of a host, with a name that is another's.
-func (l *lab) forge(ctx context.Context, a Action) (func(context.Context) error, error) {
-	node := "system:node:" + l.Host(a.Host).NodeName()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
-		Subject:  pkix.Name{CommonName: node, Organization: []string{"system:nodes"}},
-		DNSNames: []string{l.Host(a.Host).NodeName(), a.Text},
-	}, key)
-	if err != nil {
-		return nil, err
-	}
-	config := rest.CopyConfig(l.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: node, Groups: []string{"system:nodes", "system:authenticated"}}
-	clients, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	_, err = clients.CertificatesV1().CertificateSigningRequests().Create(ctx, &certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "csr-forged-"},
-		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
-			SignerName: certificatesv1.KubeletServingSignerName,
-			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth},
-		},
-	}, metav1.CreateOptions{})
-	return nil, err
-}
-
 // machineSet is the one that there is with the Machine API.
 const machineSet = "windows"
 
 func (l *lab) scale(ctx context.Context, a Action) (func(context.Context) error, error) {
 	if l.shape.Machines == 0 {
 		return nil, nil
+	}
+	for _, h := range l.MachineHosts() {
+		if err := l.rememberKubeletKeys(h); err != nil { // some of them may go
+			return nil, err
+		}
 	}
 	l.model.Apply(a)
 	return nil, l.Scale(ctx, machineSet, int32(a.Number))

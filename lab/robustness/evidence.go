@@ -41,6 +41,8 @@ type Evidence struct {
 	Requests []audit.Event
 	// Restarts are those that somebody has asked Windows for.
 	Restarts []Restart
+	// Mended is the revision from which on nothing is spoiled any more, and administrators only mend.
+	Mended uint64
 	// Operator is the user name of the operator.
 	Operator string
 	// Hosts are the hosts by the name of their Node.
@@ -77,10 +79,11 @@ var rules = []struct {
 	{"a host in service restarts only with an entry in the policy's status", (Evidence).restartedUngated},
 	{"a name is confirmed for one instance at a time", (Evidence).namedTwice},
 	{"a pinned host key is one of the host's", (Evidence).foreignHostKeys},
+	{"a changed host key is taken only when an administrator has accepted it", (Evidence).unacceptedHostKeys},
 	{"a certificate has names and addresses of its host only", (Evidence).foreignCertificates},
 	{"an instance that is not Ready has a reason and a next action", (Evidence).speechless},
 	{"the operator writes to no Node of another", (Evidence).foreignNodes},
-	{"pods are evicted and not deleted", (Evidence).deletedPods},
+	{"an instance does not lose Ready again and again while nobody does anything", (Evidence).flaps},
 }
 
 // Judge returns what must never have been. Each rule is named at most thrice.

@@ -65,7 +65,8 @@ var kinds = map[Kind]kind{
 	Reinstall: {1, func(g *generator) (Action, bool) { return g.on(g.shape.Hosts) }},
 	ForgeRequest: {2, func(g *generator) (Action, bool) {
 		a, ok := g.on(g.model.listed(g.shape))
-		a.Text = pick(g, append([]string{"printer.example.com", "master-0", "kubernetes.default.svc", "api-int.lab.example.com"}, g.shape.Hosts...)...)
+		a.Text = pick(g, append([]string{"printer.example.com", "master-0", "kubernetes.default.svc",
+			"api-int.lab.example.com", "10.9.0.250", "spiffe://lab.example.com/printer", nodeUser + "master-0"}, g.shape.Hosts...)...)
 		return a, ok && a.Text != a.Host
 	}},
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,6 +56,7 @@ type lab struct {
 	endings   []ending
 	hosts     map[string]*hostRecord // by computer name
 	moved     int
+	mended    uint64 // the revision from which on nothing is spoiled
 }
 
 // hostRecord is what the harness knows of a host.
@@ -65,6 +67,7 @@ type hostRecord struct {
 	// newKey is true when it has shown another host key than before, which its administrator accepts. otherKey is when one
 	// of them is not known.
 	newKey, otherKey bool
+	cordoned         types.UID // of the Node that the user has made unschedulable; "" without
 }
 
 // logbook takes a log that is written from everywhere.
@@ -126,7 +129,9 @@ func newLab(ctx context.Context, options Options, shape Shape) (l *lab, stop fun
 
 func hostOptions(shape Shape) (hosts []rig.HostOptions) {
 	for i, name := range shape.Hosts {
-		o := rig.HostOptions{Name: name}
+		// By the fast clock: what Windows takes its time for can be met on the way.
+		o := rig.HostOptions{Name: name, ShutdownDelay: 2 * time.Second, RebootDuration: 6 * time.Second,
+			BootDelay: 3 * time.Second, FeatureDuration: 4 * time.Second}
 		if slices.Contains(shape.Named, name) {
 			o.DNSName = rig.DNSName(i + 1)
 		}

@@ -9,6 +9,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/lab/rig"
@@ -27,7 +28,8 @@ type Wanted struct {
 // WantedHost is a host by the names of its Node and its entry.
 type WantedHost struct {
 	Node, Address string
-	Cordoned      bool
+	// Cordoned is the UID of the Node that the user has made unschedulable: another Node of its name is schedulable.
+	Cordoned types.UID
 	// Impostor is true for a host that has the name of another's Node.
 	Impostor bool
 }
@@ -46,7 +48,7 @@ func (l *lab) wanted() Wanted {
 	w := Wanted{Machines: l.model.Machines, Version: l.release().Version, KeyHash: l.KeyHash()}
 	for _, h := range l.Hosts() {
 		address, _ := h.Entry()
-		host := WantedHost{Node: h.NodeName(), Address: address, Cordoned: l.model.Cordoned[h.Options.Name],
+		host := WantedHost{Node: h.NodeName(), Address: address, Cordoned: l.hosts[h.Options.Name].cordoned,
 			Impostor: h.Options.Name == l.shape.Impostor}
 		if l.model.Listed[h.Options.Name] {
 			w.Listed = append(w.Listed, host)
@@ -155,16 +157,15 @@ func (w Wanted) nodeLacks(host WantedHost, nodes []corev1.Node) (missing []strin
 	if node.Annotations[v1alpha1.AnnotationPubKeyHash] != w.KeyHash {
 		lack("has another SSH key")
 	}
-	if node.Spec.Unschedulable != host.Cordoned {
-		lack("has unschedulable %t, and the user wants %t", node.Spec.Unschedulable, host.Cordoned)
+	if wanted := host.Cordoned != "" && node.UID == host.Cordoned; node.Spec.Unschedulable != wanted {
+		lack("has unschedulable %t, and the user wants %t", node.Spec.Unschedulable, wanted)
 	}
 	for _, annotation := range []string{v1alpha1.AnnotationCordoned, v1alpha1.AnnotationRebootRequired} {
 		if value, found := node.Annotations[annotation]; found {
 			lack("has annotation %s=%s", annotation, value)
 		}
 	}
-	free := node.DeepCopy()
-	if free.Spec.Unschedulable = false; !inService(free) {
+	if !inService(node) {
 		lack("is not in service: %v, %v", node.Spec.Taints, node.Status.Conditions)
 	}
 	return missing

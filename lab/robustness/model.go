@@ -24,8 +24,8 @@ type Shape struct {
 
 // Model is what administrators have asked for. Faults change nothing of it.
 type Model struct {
-	// Listed and Cordoned are hosts by computer name.
-	Listed, Cordoned map[string]bool
+	// Listed are hosts by computer name.
+	Listed map[string]bool
 	// MaxUnavailable is the policy's.
 	MaxUnavailable int
 	// MaxPods is the setting of the workers' kubelets, 0 without one.
@@ -40,7 +40,7 @@ type Model struct {
 
 // NewModel is what is asked for at the start.
 func NewModel(s Shape) *Model {
-	m := &Model{Listed: map[string]bool{}, Cordoned: map[string]bool{}, MaxUnavailable: 1, Machines: s.Machines}
+	m := &Model{Listed: map[string]bool{}, MaxUnavailable: 1, Machines: s.Machines}
 	for _, host := range s.Hosts[:s.Listed] {
 		m.Listed[host] = true
 	}
@@ -54,13 +54,6 @@ func (m *Model) Apply(a Action) {
 		m.Listed[a.Host] = true
 	case UnlistHost:
 		delete(m.Listed, a.Host)
-		delete(m.Cordoned, a.Host) // with the Node
-	case DeleteNode, Reinstall:
-		delete(m.Cordoned, a.Host)
-	case Cordon:
-		m.Cordoned[a.Host] = true
-	case Uncordon:
-		delete(m.Cordoned, a.Host)
 	case MaxUnavailable:
 		m.MaxUnavailable = a.Number
 	case Setting:

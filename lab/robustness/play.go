@@ -11,7 +11,6 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/lab/apiproxy"
-	"github.com/windows-machine-config/wmco/lab/rig"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
@@ -143,8 +142,14 @@ func (l *lab) second(_ context.Context, a Action) (func(context.Context) error, 
 	doomed := l.operators[a.Number]
 	return func(context.Context) error {
 		doomed.Kill()
-		l.operators = slices.DeleteFunc(l.operators, func(o *rig.Operator) bool { return o == doomed })
-		return nil
+		at := slices.Index(l.operators, doomed)
+		if at < 0 { // it was killed before, with the other one
+			return nil
+		}
+		if l.operators = slices.Delete(l.operators, at, at+1); len(l.operators) > 0 {
+			return nil
+		}
+		return l.startOperator() // the other one has ended by itself
 	}, nil
 }
 
@@ -202,7 +207,6 @@ func (l *lab) reinstall(ctx context.Context, a Action) (func(context.Context) er
 		return nil, err
 	}
 	l.hosts[a.Host].newKey = true
-	l.model.Apply(a)
 	return nil, l.remember(h)
 }
 

@@ -12,55 +12,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
 	"github.com/windows-machine-config/wmco/lab/audit"
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// tooMany looks at each entry that is new in the policy's status: all that count then, with it, must be within the limit
-// that the same object has.
-func (e Evidence) tooMany() (broken []string) {
-	e.replay(func(before *state, c rig.Change) {
-		policy, ok := c.Object.(*v1alpha1.WindowsDisruptionPolicy)
-		if !ok {
-			return
-		}
-		settings, err := disruptionpolicy.Parse(policy.Spec)
-		if err != nil {
-			return
-		}
-		for _, d := range policy.Status.Disruptions {
-			if before.policy != nil && slices.ContainsFunc(before.policy.Status.Disruptions, func(known v1alpha1.Disruption) bool {
-				return known.InstanceUID == d.InstanceUID && known.Since.Equal(&d.Since)
-			}) {
-				continue
-			}
-			var counting []string
-			for _, other := range policy.Status.Disruptions {
-				if d.Since.Sub(other.Since.Time) < settings.FailureDeadline && before.lives(other) {
-					counting = append(counting, fmt.Sprintf("%s (%s)", other.Instance, other.Cause))
-				}
-			}
-			if limit := settings.MaxUnavailable.Of(len(before.instances)); len(counting) > limit {
-				broken = append(broken, fmt.Sprintf("%s: %s are disturbed, and the limit is %d", at(c),
-					strings.Join(counting, ", "), limit))
-			}
-		}
-	})
-	return broken
-}
-
 // ungated looks at nodes that worked. One that does not, or was never proven to, is drained for a removal without asking.
 func (e Evidence) ungated() (broken []string) {
-	cordoned := func(node *corev1.Node) bool {
-		_, ours := node.Annotations[v1alpha1.AnnotationCordoned]
-		return ours && node.Spec.Unschedulable
-	}
 	e.replay(func(before *state, c rig.Change) {
 		node, ok := c.Object.(*corev1.Node)
-		if !ok || !cordoned(node) {
+		if !ok || !cordonedByOperator(node) {
 			return
 		}
 		if was := before.nodes[c.Name]; was == nil || !inService(was) {
@@ -99,11 +62,13 @@ func (e Evidence) restartedUngated() (broken []string) {
 	return broken
 }
 
+// inService reports whether a node works, and the operator keeps no pods away. That a user does changes nothing of what
+// the operator may do to it.
 func inService(node *corev1.Node) bool {
 	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
-	return ready && !node.Spec.Unschedulable &&
+	return ready && !cordonedByOperator(node) &&
 		!slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintNotReady })
 }
 
@@ -138,6 +103,25 @@ func (e Evidence) foreignHostKeys() (broken []string) {
 			broken = append(broken, fmt.Sprintf("%s: %s has %s", at(c), instance.Name, instance.Status.HostKey.Fingerprint))
 		}
 	}
+	return broken
+}
+
+// unacceptedHostKeys looks at each instance whose pinned key becomes another one than it ever had.
+func (e Evidence) unacceptedHostKeys() (broken []string) {
+	pinned := map[types.UID]string{}
+	e.replay(func(before *state, c rig.Change) {
+		instance, ok := c.Object.(*v1alpha1.WindowsInstance)
+		if !ok || instance.Status.HostKey == nil {
+			return
+		}
+		former, key := pinned[instance.UID], instance.Status.HostKey.Fingerprint
+		if pinned[instance.UID] = key; former == "" || former == key {
+			return
+		}
+		if was := before.instances[c.Name]; was == nil || was.Annotations[v1alpha1.AnnotationAcceptHostKey] != key {
+			broken = append(broken, fmt.Sprintf("%s: %s had %s, and has %s", at(c), c.Name, former, key))
+		}
+	})
 	return broken
 }
 
@@ -187,6 +171,9 @@ func (e Evidence) foreignRequest(request *certificatesv1.CertificateSigningReque
 			return "it has the address " + ip.String()
 		}
 	}
+	if len(asked.URIs)+len(asked.EmailAddresses) > 0 {
+		return fmt.Sprintf("it has names that no kubelet has: %v %v", asked.URIs, asked.EmailAddresses)
+	}
 	return ""
 }
 
@@ -194,8 +181,7 @@ func (e Evidence) foreignRequest(request *certificatesv1.CertificateSigningReque
 func (e Evidence) speechless() (broken []string) {
 	for _, c := range e.Changes {
 		instance, ok := c.Object.(*v1alpha1.WindowsInstance)
-		if !ok || len(instance.Status.Conditions) == 0 ||
-			meta.IsStatusConditionTrue(instance.Status.Conditions, v1alpha1.ConditionReady) {
+		if !ok || len(instance.Status.Conditions) == 0 || ready(instance) {
 			continue
 		}
 		if why := speechless(instance); why != "" {
@@ -229,13 +215,26 @@ func (e Evidence) foreignNodes() (broken []string) {
 	return broken
 }
 
-func (e Evidence) deletedPods() (broken []string) {
-	for _, r := range e.Requests {
-		if e.wrote(r, "pods") && r.Object.Subresource != "eviction" {
-			broken = append(broken, r.Verb+" "+r.URI)
+// mostFlaps is how often an instance may lose Ready after everything is mended: once for each change that has waited.
+const mostFlaps = 3
+
+func (e Evidence) flaps() (broken []string) {
+	lost := map[types.UID]int{}
+	e.replay(func(before *state, c rig.Change) {
+		instance, ok := c.Object.(*v1alpha1.WindowsInstance)
+		was := before.instances[c.Name]
+		if !ok || was == nil || c.Revision <= e.Mended || !ready(was) || ready(instance) {
+			return
 		}
-	}
+		if lost[instance.UID]++; lost[instance.UID] == mostFlaps+1 {
+			broken = append(broken, fmt.Sprintf("%s: %s, and it says %s", at(c), c.Name, instance.Status.Summary))
+		}
+	})
 	return broken
+}
+
+func ready(instance *v1alpha1.WindowsInstance) bool {
+	return meta.IsStatusConditionTrue(instance.Status.Conditions, v1alpha1.ConditionReady)
 }
 
 // wrote reports whether the operator has changed a resource.

@@ -8,6 +8,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/lab/audit"
+	"github.com/windows-machine-config/wmco/lab/canary"
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
@@ -87,16 +89,6 @@ func entry(name string, after time.Duration) v1alpha1.Disruption {
 	return v1alpha1.Disruption{Instance: name, InstanceUID: types.UID(name), Node: name, Since: metav1.NewTime(noon.Add(after))}
 }
 
-func TestTheLimitIsThePolicysWhenANodeComesToIt(t *testing.T) {
-	const rule = "no more nodes are disturbed than the policy allows"
-	a, b := entry("a", 0), entry("b", time.Minute)
-	history(instance("a"), instance("b"), policy(1, a), policy(1, a, b)).expect(t, rule, 1)
-	history(instance("a"), instance("b"), policy(1, a), policy(1), policy(1, b)).expect(t, rule, 0)
-	history(instance("a"), instance("b"), policy(2, a, b), policy(1, a, b)).expect(t, rule, 0)                  // lowered afterward
-	history(instance("a"), instance("b"), policy(1, a), policy(1, a, entry("b", time.Hour))).expect(t, rule, 0) // a has failed by then
-	history(instance("b"), policy(1, a, b)).expect(t, rule, 0)                                                  // whose instance is gone counts no more
-}
-
 func node(name string, change ...func(*corev1.Node)) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
 		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
@@ -127,6 +119,7 @@ func TestANodeIsDisturbedWithAnEntryOnly(t *testing.T) {
 		{[]client.Object{node("a"), policy(1)}, 1},
 		{[]client.Object{node("a"), policy(1, entry("a", 0))}, 0},
 		{[]client.Object{node("a", func(n *corev1.Node) { n.Status.Conditions = nil }), policy(1)}, 0},
+		{[]client.Object{node("a", func(n *corev1.Node) { n.Spec.Unschedulable = true }), policy(1)}, 1}, // for a user
 		{[]client.Object{policy(1), policy(1)}, 0},
 	} {
 		p := history(append(test.before, node("b"))...)
@@ -149,6 +142,20 @@ func TestNamesAndHostKeys(t *testing.T) {
 	pinned := func(key string) func(*v1alpha1.WindowsInstance) {
 		return func(i *v1alpha1.WindowsInstance) { i.Status.HostKey = &v1alpha1.HostKey{Fingerprint: key} }
 	}
+	accepts := func(key string) func(*v1alpha1.WindowsInstance) {
+		return func(i *v1alpha1.WindowsInstance) {
+			i.Annotations = map[string]string{v1alpha1.AnnotationAcceptHostKey: key}
+		}
+	}
+	other := func(i *v1alpha1.WindowsInstance) { i.UID = "other" }
+	const taken = "a changed host key is taken only when an administrator has accepted it"
+	first := instance("a", pinned("SHA256:a"))
+	history(first, instance("a", pinned("SHA256:b"))).expect(t, taken, 1)
+	history(first, instance("a"), instance("a", pinned("SHA256:b"))).expect(t, taken, 1) // it was forgotten meanwhile
+	history(first, instance("a", pinned("SHA256:a"), accepts("SHA256:b")), instance("a", pinned("SHA256:b"))).expect(t, taken, 0)
+	history(first, instance("a", pinned("SHA256:a"), accepts("SHA256:c")), instance("a", pinned("SHA256:b"))).expect(t, taken, 1)
+	history(first, instance("a", pinned("SHA256:b"), other)).expect(t, taken, 0) // another object of the name
+
 	const foreign = "a pinned host key is one of the host's"
 	history(instance("a", pinned("SHA256:a"))).expect(t, foreign, 0)
 	history(instance("a", pinned("SHA256:b"))).expect(t, foreign, 1)
@@ -184,6 +191,16 @@ func TestACertificateOfAnother(t *testing.T) {
 	history(request(t, "operator", "system:node:master-0", nil, nil, true)).expect(t, rule, 1)
 	history(request(t, "operator", "admin", nil, nil, true)).expect(t, rule, 1)
 	history(request(t, "operator", "system:node:b", nil, nil, true)).expect(t, rule, 0)
+
+	for _, name := range []string{"printer.example.com", "10.0.0.2", "spiffe://example.com/printer", "system:node:b"} {
+		spec, err := forged("a", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := request(t, a, a, nil, nil, true)
+		r.Spec.Request = spec.Request
+		history(r).expect(t, rule, 1)
+	}
 }
 
 func TestAnInstanceThatSaysNothing(t *testing.T) {
@@ -203,6 +220,51 @@ func TestAnInstanceThatSaysNothing(t *testing.T) {
 	says("Unreachable", "The operator tries again.", down).expect(t, rule, 1)
 }
 
+func TestAnInstanceThatLosesReadyAgainAndAgain(t *testing.T) {
+	const rule = "an instance does not lose Ready again and again while nobody does anything"
+	flapping := func(times int) past {
+		var states []client.Object
+		for range times {
+			for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse} {
+				states = append(states, instance("a", func(i *v1alpha1.WindowsInstance) {
+					i.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: status}}
+				}))
+			}
+		}
+		return history(states...)
+	}
+	flapping(mostFlaps).expect(t, rule, 0)
+	flapping(mostFlaps+1).expect(t, rule, 1)
+	flapping(mostFlaps+5).expect(t, rule, 1)
+	early := flapping(mostFlaps + 1)
+	early.Mended = 2 // the first time was before
+	early.expect(t, rule, 0)
+}
+
+func TestASecretThatIsGoneAgainWasSeen(t *testing.T) {
+	secrets := canary.Secrets{"the key": {"c2VjcmV0"}}
+	says := func(text string) client.Object {
+		return instance("a", func(i *v1alpha1.WindowsInstance) { i.Status.NextAction = text })
+	}
+	if exposed := exposedIn(history(says("fine"), says("fine again")).Changes, secrets); len(exposed) != 0 {
+		t.Error(exposed)
+	}
+	p := history(says("fine"), says("look: c2VjcmV0"), says("still: c2VjcmV0"), says("fine"))
+	p.Changes = append(p.Changes, rig.Change{Kind: kindInstance, Name: "wmco/a"}) // its end
+	if exposed := exposedIn(p.Changes, secrets); len(exposed) != 1 || !strings.Contains(exposed[0], "the key") {
+		t.Error(exposed)
+	}
+}
+
+func TestARequestOrAConnectionBreaksTheSilence(t *testing.T) {
+	if noise := noiseOf(nil, 0); len(noise) > 0 {
+		t.Error(noise)
+	}
+	if noise := noiseOf([]audit.Event{{Verb: "get", URI: "/api/v1/nodes/a"}}, 2); len(noise) != 2 || noise[0] != "get /api/v1/nodes/a" {
+		t.Error(noise)
+	}
+}
+
 func TestWhatTheOperatorWritesTo(t *testing.T) {
 	did := func(user, verb, resource, subresource, name string, code int) past {
 		var e audit.Event
@@ -212,71 +274,10 @@ func TestWhatTheOperatorWritesTo(t *testing.T) {
 		p.Requests = []audit.Event{e}
 		return p
 	}
-	const nodes, pods = "the operator writes to no Node of another", "pods are evicted and not deleted"
+	const nodes = "the operator writes to no Node of another"
 	did("operator", "patch", "nodes", "", "a", 200).expect(t, nodes, 0)
 	did("operator", "get", "nodes", "", "master-0", 200).expect(t, nodes, 0)
 	did("operator", "patch", "nodes", "", "master-0", 403).expect(t, nodes, 0)
 	did("operator", "patch", "nodes", "", "master-0", 200).expect(t, nodes, 1)
 	did("somebody", "patch", "nodes", "", "master-0", 200).expect(t, nodes, 0)
-	did("operator", "create", "pods", "eviction", "web", 201).expect(t, pods, 0)
-	did("operator", "delete", "pods", "", "web", 200).expect(t, pods, 1)
-}
-
-func TestWhatIsMissingInTheEnd(t *testing.T) {
-	const version, key = "12.0.1", "hash"
-	wanted := Wanted{Version: version, KeyHash: key, Listed: []WantedHost{{Node: "a", Address: "10.0.0.1"}}, Unlisted: []WantedHost{{Node: "b", Address: "b"}}}
-	good := func() There {
-		return There{
-			Nodes: []corev1.Node{*node("a", func(n *corev1.Node) {
-				n.Annotations = map[string]string{v1alpha1.AnnotationVersion: version, v1alpha1.AnnotationPubKeyHash: key}
-			})},
-			Instances: []v1alpha1.WindowsInstance{*instance("a", func(i *v1alpha1.WindowsInstance) {
-				i.Spec.DesiredState = v1alpha1.DesiredStateNode
-				i.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}, {Type: v1alpha1.ConditionUpToDate, Status: metav1.ConditionTrue}}
-			})},
-		}
-	}
-	for what, spoil := range map[string]func(*There){
-		"":                       func(*There) {},
-		"an instance":            func(t *There) { t.Instances = nil },
-		"a Ready instance":       func(t *There) { t.Instances[0].Status.Conditions[0].Status = metav1.ConditionFalse },
-		"one that is up to date": func(t *There) { t.Instances[0].Status.Conditions[1].Status = metav1.ConditionFalse },
-		"an end of the step":     func(t *There) { t.Instances[0].Status.Step = &v1alpha1.StepStatus{} },
-		"the wish for a node":    func(t *There) { t.Instances[0].Spec.DesiredState = v1alpha1.DesiredStateRemoved },
-		"a Node":                 func(t *There) { t.Nodes = nil },
-		"the version":            func(t *There) { t.Nodes[0].Annotations[v1alpha1.AnnotationVersion] = "12.0.0" },
-		"the key":                func(t *There) { t.Nodes[0].Annotations[v1alpha1.AnnotationPubKeyHash] = "x" },
-		"a schedulable Node":     func(t *There) { t.Nodes[0].Spec.Unschedulable = true },
-		"the end of a restart":   func(t *There) { t.Nodes[0].Annotations[v1alpha1.AnnotationRebootRequired] = "" },
-		"a proven Node":          func(t *There) { t.Nodes[0].Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNotReady}} },
-		"the end of an instance": func(t *There) { t.Instances = append(t.Instances, *instance("b")) },
-		"the end of another": func(t *There) {
-			t.Instances = append(t.Instances, *instance("c", func(i *v1alpha1.WindowsInstance) { i.Spec.Address = "10.0.0.3" }))
-		},
-		"the end of a Node":   func(t *There) { t.Nodes = append(t.Nodes, *node("b")) },
-		"the end of an entry": func(t *There) { t.Policy.Status.Disruptions = []v1alpha1.Disruption{entry("a", 0)} },
-		"the end of a request": func(t *There) {
-			t.Requests = []certificatesv1.CertificateSigningRequest{{ObjectMeta: metav1.ObjectMeta{Name: "wmco-a-1"}}}
-		},
-	} {
-		there := good()
-		spoil(&there)
-		if missing := Missing(wanted, there); (len(missing) == 0) != (what == "") {
-			t.Errorf("without %q it finds %q", what, missing)
-		}
-	}
-	machines := wanted
-	machines.Machines = 1
-	if missing := Missing(machines, good()); len(missing) == 0 {
-		t.Error("a MachineSet may lack a Machine")
-	}
-	wanted.Listed[0].Impostor = true
-	there := good()
-	if missing := Missing(wanted, there); len(missing) == 0 {
-		t.Error("an impostor may be Ready")
-	}
-	there.Instances[0].Status.Summary = v1alpha1.ReasonNameConflict
-	if missing := Missing(wanted, there); len(missing) > 0 {
-		t.Errorf("of an impostor that is refused it finds %q", missing)
-	}
 }

@@ -62,6 +62,9 @@ func Run(ctx context.Context, options Options, script Script) (report Report, er
 	if err := errors.Join(l.play(ctx, script.Actions), l.mend(ctx)); err != nil {
 		return report, fmt.Errorf("play: %w", err)
 	}
+	if err := l.noteMended(ctx); err != nil {
+		return report, fmt.Errorf("note that all is mended: %w", err)
+	}
 	mended := time.Now()
 	missing, err := l.settle(ctx)
 	if err != nil {
@@ -80,11 +83,11 @@ func Run(ctx context.Context, options Options, script Script) (report Report, er
 	if err != nil {
 		return report, fmt.Errorf("look for secrets: %w", err)
 	}
-	report.add(hides, exposed)
 	evidence, err := l.evidence(ctx)
 	if err != nil {
 		return report, fmt.Errorf("collect what has happened: %w", err)
 	}
+	report.add(hides, append(exposed, exposedIn(evidence.Changes, l.secrets)...))
 	report.Changes, report.Requests, report.Restarts = len(evidence.Changes), len(evidence.Requests), len(evidence.Restarts)
 	report.Violations = append(report.Violations, Judge(evidence)...)
 	return report, nil
@@ -109,7 +112,7 @@ func (l *lab) evidence(ctx context.Context) (Evidence, error) {
 	if err != nil {
 		return Evidence{}, err
 	}
-	e := Evidence{Changes: append(initial[:len(initial):len(initial)], later...), Requests: requests,
+	e := Evidence{Changes: append(initial[:len(initial):len(initial)], later...), Requests: requests, Mended: l.mended,
 		Operator: audit.ServiceAccount(l.Namespace(), "windows-machine-config-operator"), Hosts: map[string]Host{}}
 	for _, h := range l.Hosts() {
 		record := l.hosts[h.Options.Name]

@@ -2,6 +2,7 @@ package robustness
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/audit"
 	"github.com/windows-machine-config/wmco/lab/canary"
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
@@ -39,6 +41,15 @@ func (l *lab) mend(ctx context.Context) error {
 	}
 	l.operators = l.operators[:1]
 	return nil
+}
+
+// noteMended has the revision of the last change until now.
+func (l *lab) noteMended(ctx context.Context) error {
+	initial, later, err := l.history.Changes(ctx)
+	for _, c := range append(initial[:len(initial):len(initial)], later...) {
+		l.mended = max(l.mended, c.Revision)
+	}
+	return err
 }
 
 // settle waits until everything is as it was asked for, and does what the documents tell an administrator to do. It
@@ -157,42 +168,35 @@ func without(s fake.Snapshot, path string) map[string]fake.FileSnapshot {
 	return files
 }
 
-// silence waits until there is a time in which no host is contacted, and no status changes. It returns what happened
-// last.
+// silence waits until there is a time in which no host is contacted, and the operator asks the API server for nothing. It
+// returns what it did last.
 func (l *lab) silence(ctx context.Context) (noise []string, err error) {
+	listener, err := l.Listen()
+	if err != nil {
+		return nil, err
+	}
 	for deadline := time.Now().Add(l.options.Limit); ; {
-		_, before, err := l.history.Changes(ctx)
-		if err != nil {
-			return nil, err
-		}
-		contacts := l.contacts()
 		if err := l.wait(ctx, l.options.Quiet); err != nil {
 			return nil, err
 		}
-		_, after, err := l.history.Changes(ctx)
+		requests, connections, err := listener.Heard()
 		if err != nil {
 			return nil, err
 		}
-		noise = nil
-		for _, c := range after[len(before):] {
-			if c.Kind == kindInstance || c.Kind == kindPolicy {
-				noise = append(noise, fmt.Sprintf("%s %s has changed at %s", c.Kind, c.Name, at(c)))
-			}
-		}
-		if n := l.contacts() - contacts; n > 0 {
-			noise = append(noise, fmt.Sprintf("hosts had %d connections", n))
-		}
-		if len(noise) == 0 || time.Now().After(deadline) {
+		if noise = noiseOf(requests, connections); len(noise) == 0 || time.Now().After(deadline) {
 			return noise, nil
 		}
 	}
 }
 
-func (l *lab) contacts() (n int) {
-	for _, h := range l.allHosts() {
-		n += h.Machine().Journal().Count(fake.KindConnection)
+func noiseOf(requests []audit.Event, connections int) (noise []string) {
+	for _, e := range requests {
+		noise = append(noise, e.Verb+" "+e.URI)
 	}
-	return n
+	if connections > 0 {
+		noise = append(noise, fmt.Sprintf("hosts had %d connections", connections))
+	}
+	return noise
 }
 
 // kubeletPKI is where the keys of a kubelet are.
@@ -219,7 +223,7 @@ func (l *lab) rememberKubeletKeys(h *rig.Host) error {
 
 // exposed returns the secrets that anybody could read.
 func (l *lab) exposed(ctx context.Context) (exposed []string, err error) {
-	for _, h := range l.Hosts() {
+	for _, h := range l.allHosts() {
 		if err := l.rememberKubeletKeys(h); err != nil {
 			return nil, err
 		}
@@ -239,9 +243,31 @@ func (l *lab) exposed(ctx context.Context) (exposed []string, err error) {
 	return append(exposed, l.inCommandLines(l.secrets)...), nil
 }
 
+// exposedIn looks at each state that an object ever had. Each object is named once.
+func exposedIn(changes []rig.Change, secrets canary.Secrets) (exposed []string) {
+	for _, c := range changes {
+		text, err := json.Marshal(c.Object)
+		if err != nil {
+			exposed = append(exposed, fmt.Sprintf("%s %s cannot be looked at: %v", c.Kind, c.Name, err))
+			continue
+		}
+		what := fmt.Sprintf("%s %s", c.Kind, c.Name)
+		if found := secrets.In(text); len(found) > 0 && !slices.ContainsFunc(exposed, func(known string) bool {
+			return strings.HasPrefix(known, what+" ")
+		}) {
+			exposed = append(exposed, what+" at "+at(c)+": "+strings.Join(found, ", "))
+		}
+	}
+	return exposed
+}
+
 func (l *lab) inCommandLines(secrets canary.Secrets) (exposed []string) {
-	for _, h := range l.Hosts() {
-		for _, machine := range l.hosts[h.Options.Name].machines {
+	for _, h := range l.allHosts() {
+		machines := []*fake.Machine{h.Machine()}
+		if record := l.hosts[h.Options.Name]; record != nil {
+			machines = record.machines
+		}
+		for _, machine := range machines {
 			for _, e := range machine.Journal().Entries(nil) {
 				if found := secrets.In([]byte(e.Detail)); len(found) > 0 {
 					exposed = append(exposed, fmt.Sprintf("%s, %s: %s", h.Options.Name, e.Kind, strings.Join(found, ", ")))

@@ -1,0 +1,73 @@
+package robustness
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// nodeUser begins the user names of kubelets.
+const nodeUser = "system:node:"
+
+// forge asks for a certificate as the kubelet of a host, with a name that is another's.
+func (l *lab) forge(ctx context.Context, a Action) (func(context.Context) error, error) {
+	user := nodeUser + l.Host(a.Host).NodeName()
+	spec, err := forged(l.Host(a.Host).NodeName(), a.Text)
+	if err != nil {
+		return nil, err
+	}
+	config := rest.CopyConfig(l.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:nodes", "system:authenticated"}}
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	_, err = clients.CertificatesV1().CertificateSigningRequests().Create(ctx, &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "csr-forged-"}, Spec: spec,
+	}, metav1.CreateOptions{})
+	return nil, err
+}
+
+// forged makes the request of a node for a name: a client certificate with the user name of a node, or else a serving
+// certificate with an address, a URI or a DNS name.
+func forged(node, name string) (spec certificatesv1.CertificateSigningRequestSpec, err error) {
+	request := &x509.CertificateRequest{Subject: pkix.Name{CommonName: nodeUser + node, Organization: []string{"system:nodes"}}}
+	spec.SignerName = certificatesv1.KubeletServingSignerName
+	spec.Usages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth}
+	switch ip := net.ParseIP(name); {
+	case strings.HasPrefix(name, nodeUser):
+		request.Subject.CommonName = name
+		spec.SignerName = certificatesv1.KubeAPIServerClientKubeletSignerName
+		spec.Usages[1] = certificatesv1.UsageClientAuth
+	case ip != nil:
+		request.DNSNames, request.IPAddresses = []string{node}, []net.IP{ip}
+	case strings.Contains(name, "://"):
+		uri, err := url.Parse(name)
+		if err != nil {
+			return spec, fmt.Errorf("forge a request: %w", err)
+		}
+		request.DNSNames, request.URIs = []string{node}, []*url.URL{uri}
+	default:
+		request.DNSNames = []string{node, name}
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return spec, err
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, request, key)
+	spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+	return spec, err
+}

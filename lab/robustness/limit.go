@@ -1,0 +1,99 @@
+package robustness
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// tooMany looks at each entry that is new in the policy's status: all that count then, with it, must be within the limit
+// that the same object has. An entry counts until its Node is schedulable again, even if it has ended before.
+func (e Evidence) tooMany() (broken []string) {
+	early := map[types.UID]v1alpha1.Disruption{}
+	e.replay(func(before *state, c rig.Change) {
+		policy, ok := c.Object.(*v1alpha1.WindowsDisruptionPolicy)
+		if !ok {
+			return
+		}
+		before.noteEarly(early, policy)
+		settings, err := disruptionpolicy.Parse(policy.Spec)
+		if err != nil {
+			return
+		}
+		for _, d := range policy.Status.Disruptions {
+			if before.policy != nil && slices.ContainsFunc(before.policy.Status.Disruptions, func(known v1alpha1.Disruption) bool {
+				return known.InstanceUID == d.InstanceUID && known.Since.Equal(&d.Since)
+			}) {
+				continue
+			}
+			counting := before.counting(d.Since.Time, settings.FailureDeadline, policy, early)
+			if limit := settings.MaxUnavailable.Of(len(before.instances)); len(counting) > limit {
+				broken = append(broken, fmt.Sprintf("%s: %s are disturbed, and the limit is %d", at(c),
+					strings.Join(counting, ", "), limit))
+			}
+		}
+	})
+	return broken
+}
+
+// counting names what is disturbed at a time.
+func (s *state) counting(now time.Time, deadline time.Duration, policy *v1alpha1.WindowsDisruptionPolicy,
+	early map[types.UID]v1alpha1.Disruption) (names []string) {
+	for _, d := range policy.Status.Disruptions {
+		if now.Sub(d.Since.Time) < deadline && s.lives(d) {
+			names = append(names, fmt.Sprintf("%s (%s)", d.Instance, d.Cause))
+		}
+	}
+	for _, uid := range slices.Sorted(maps.Keys(early)) {
+		if d := early[uid]; now.Sub(d.Since.Time) < deadline && s.leftUnschedulable(d) {
+			names = append(names, fmt.Sprintf("%s (%s, whose entry has ended before)", d.Instance, d.Cause))
+		}
+	}
+	return names
+}
+
+// noteEarly keeps the entries that end although their nodes are not in service again. A node on its way out stays as it
+// is: its entry may end.
+func (s *state) noteEarly(early map[types.UID]v1alpha1.Disruption, policy *v1alpha1.WindowsDisruptionPolicy) {
+	for _, d := range policy.Status.Disruptions {
+		delete(early, d.InstanceUID)
+	}
+	if s.policy == nil {
+		return
+	}
+	for _, d := range s.policy.Status.Disruptions {
+		if s.leftUnschedulable(d) && !slices.ContainsFunc(policy.Status.Disruptions, func(other v1alpha1.Disruption) bool {
+			return other.InstanceUID == d.InstanceUID
+		}) {
+			early[d.InstanceUID] = d
+		}
+	}
+}
+
+// leftUnschedulable reports whether the Node of an entry is to stay one, and is unschedulable for the operator.
+func (s *state) leftUnschedulable(d v1alpha1.Disruption) bool {
+	node := s.nodes["/"+d.Node]
+	if node == nil || !cordonedByOperator(node) {
+		return false
+	}
+	for _, instance := range s.instances {
+		if instance.UID == d.InstanceUID {
+			return instance.Spec.DesiredState == v1alpha1.DesiredStateNode
+		}
+	}
+	return false
+}
+
+func cordonedByOperator(node *corev1.Node) bool {
+	_, ours := node.Annotations[v1alpha1.AnnotationCordoned]
+	return ours && node.Spec.Unschedulable
+}
