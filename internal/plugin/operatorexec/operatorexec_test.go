@@ -225,7 +225,7 @@ func TestAnInterruptedCommandEndsInThePodToo(t *testing.T) {
 	}
 }
 
-// olderProgram is that of an operator that has flags, and of commands only these, without the flags of today's but one.
+// olderProgram stands for an older operator: it has flags, and of commands only these, without the flags of today's but one.
 func olderProgram(commands ...string) func([]string, io.Reader, io.Writer, io.Writer) int {
 	return func(arguments []string, _ io.Reader, _, errOut io.Writer) int {
 		nothing := func(*cobra.Command, []string) error { return nil }
