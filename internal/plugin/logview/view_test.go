@@ -144,7 +144,7 @@ func TestALogIsFollowedBeyondItsRotation(t *testing.T) {
 	}
 }
 
-// failing is a source whose log cannot be read on, each time for the next of these reasons.
+// failing is a source whose log cannot be read on, each time for the next of these reasons, and then for the last.
 type failing struct {
 	logview.Source
 
@@ -153,7 +153,7 @@ type failing struct {
 
 func (f *failing) From(context.Context, string, int64) (logview.Part, error) {
 	err := f.errs[0]
-	f.errs = f.errs[1:]
+	f.errs = f.errs[min(1, len(f.errs)-1):]
 	return logview.Part{Size: 4, From: 4}, err
 }
 
