@@ -135,7 +135,7 @@ func (w writer) image(o operator, shared []layer, sharedBlobs []blob) (v1.Image,
 			return nil, writtenImage{}, err
 		}
 		adds = append(adds, mutate.Addendum{Layer: l, History: v1.History{Created: v1.Time{Time: w.created},
-			CreatedBy: "hack/image", Comment: layers[i].what}})
+			CreatedBy: payload.ImageBuilder, Comment: layers[i].what}})
 	}
 	image, err := mutate.Append(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1),
 		types.OCIConfigJSON), adds...)

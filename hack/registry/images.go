@@ -1,3 +1,4 @@
+// Package registry opens images in a registry or in an OCI layout on disk. It reads, and writes nothing.
 package registry
 
 import (
@@ -12,6 +13,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/windows-machine-config/wmco/internal/registrylogin"
 )
 
 // Image is an image for one platform.
@@ -64,7 +67,7 @@ func InRegistry(ctx context.Context, source string) ([]Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("it is neither a folder nor the name of an image: %w", err)
 	}
-	keychain, err := Keychain()
+	keychain, err := registrylogin.Keychain()
 	if err != nil {
 		return nil, err
 	}

@@ -105,6 +105,8 @@ func (r *rooms) survey(ctx context.Context, info host.SystemInfo) error {
 		found = plan.Facts{Time: r.Clock.Now().UTC(), System: info}
 	}
 	found.Ledger = plan.Ledger{}
-	r.Answer.Result(verb.Result{Facts: &found, Survey: &result})
+	answer := verb.Result{Facts: &found, Survey: &result}
+	survey.Fit(&answer)
+	r.Answer.Result(answer)
 	return nil
 }

@@ -59,7 +59,7 @@ func surveyCommand(configure func() (operator.Config, error)) *cobra.Command {
 		},
 	}
 	o.addAttached(command)
-	command.Flags().DurationVar(&limit, casefile.HostTimeout, 20*time.Second, "how long one host may take")
+	command.Flags().DurationVar(&limit, casefile.HostTimeout, 2*time.Minute, "how long one host may take")
 	return command
 }
 
@@ -107,38 +107,61 @@ func (i *inspector) survey(ctx context.Context, wishes []casefile.Wish, limit ti
 func (i *inspector) surveyOne(ctx context.Context, instance *v1alpha1.WindowsInstance, wish casefile.Wish, limit time.Duration,
 	key sshkey.Key, known *nodespec.Cluster) casefile.Report {
 	report := casefile.Report{Name: wish.Name}
-	late := fmt.Errorf("host %s has not answered within %s", instance.Spec.Address, limit)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errHostTimeout)
 	defer cancel()
 	target, err := i.target(ctx, instance, key, known)
 	var stay *visit.Visit
 	if err == nil {
-		stay, err = i.visitor.Begin(ctx, target)
+		login, cancel := context.WithTimeoutCause(ctx, loginLimit(limit), errHostTimeout)
+		stay, err = i.visitor.Begin(login, target)
+		cancel()
 	}
 	if err != nil {
-		report.Error = text.Printable(err.Error())
+		report.Error = stages{instance.Spec.Address, limit, loginLimit(limit)}.failed("its login", err)
 		return report
 	}
-	lacks := func(what string, err error) {
+	lacks := func(what, stage string, err error) {
 		if err != nil {
-			report.Gaps = append(report.Gaps, what+": "+text.Printable(err.Error()))
+			report.Gaps = append(report.Gaps, what+": "+stages{instance.Spec.Address, limit, limit}.failed(stage, err))
 		}
 	}
 	if wish.Logs {
 		report.Logs, err = hostlogs.Ends(ctx, hostlogs.Files{Host: stay})
-		lacks("logs", err)
+		lacks("logs", "sending its logs", err)
 	}
-	report.Found, err = found(ctx, stay, instance.Status.Host != nil)
-	lacks("survey", err)
-	lacks("what was brought for this", stay.Leave(ctx))
+	if err := stay.Settle(ctx, instance.Status.Host != nil); err != nil {
+		lacks("survey", "taking the agent's program", err)
+	} else {
+		report.Found, err = found(ctx, stay)
+		lacks("survey", "the agent's survey", err)
+	}
+	lacks("what was brought for this", "deleting it", stay.Leave(ctx))
 	return report
 }
 
-// found asks the agent. What a hostile host says is bounded, and goes no further than into a file.
-func found(ctx context.Context, stay *visit.Visit, ours bool) (json.RawMessage, error) {
-	if err := stay.Settle(ctx, ours); err != nil {
-		return nil, err
+// errHostTimeout is the cause that ends the look at one host.
+var errHostTimeout = errors.New("the time for one host is over")
+
+// loginLimit is how much of the time for one host its login may take, so that hosts that are dead hold up the others less.
+func loginLimit(host time.Duration) time.Duration { return min(host, max(20*time.Second, host/6)) }
+
+// stages say how far a host came in its time: that for all, and that in which a stage was to end.
+type stages struct {
+	address  string
+	all, end time.Duration
+}
+
+// failed returns why a stage of the look at a host has failed, in words.
+func (s stages) failed(stage string, err error) string {
+	if errors.Is(err, errHostTimeout) {
+		return fmt.Sprintf("host %s has taken %s, and was not done with %s. --%s=%s gives it more time", s.address, s.end, stage,
+			casefile.HostTimeout, 2*s.all)
 	}
+	return text.Printable(err.Error())
+}
+
+// found asks the agent. What a hostile host says is bounded, and goes no further than into a file.
+func found(ctx context.Context, stay *visit.Visit) (json.RawMessage, error) {
 	result, err := stay.Survey(ctx)
 	if err != nil {
 		return nil, err

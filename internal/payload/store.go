@@ -14,10 +14,11 @@ import (
 )
 
 // ManifestName is the name of the manifest in a payload's folder, and ManifestLayer what the history of the operator's
-// image says of the layer that has it.
+// image says of the layer that has it. ImageBuilder is what the history says of who has made a layer.
 const (
 	ManifestName  = "manifest.json"
 	ManifestLayer = "the agent, and the payload's manifest"
+	ImageBuilder  = "hack/image"
 )
 
 const (

@@ -10,16 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// What a host may send as the answer to one verb. Facts of a host with many files take some 100 KiB and a few thousand
-// values, and a run of an hour some more bytes.
-const (
-	// lineLimit bounds one line, in bytes.
-	lineLimit = 2 << 20
-	// valueLimit bounds how many values a line has: what is short in JSON takes much memory.
-	valueLimit = 20_000
-	// answerLimit bounds all lines together, in bytes.
-	answerLimit = 64 << 20
-)
+// answerLimit bounds all lines of the answer to one verb together, in bytes. What one line may have, verb says.
+const answerLimit = 64 << 20
 
 // boundError is an answer that goes beyond what any agent says.
 type boundError struct{ text string }
@@ -27,8 +19,8 @@ type boundError struct{ text string }
 func (e *boundError) Error() string { return e.text }
 
 var (
-	errLineTooLong   = &boundError{fmt.Sprintf("a line of the agent's answer is longer than %d MiB", lineLimit>>20)}
-	errTooManyValues = &boundError{fmt.Sprintf("a line of the agent's answer has more than %d values", valueLimit)}
+	errLineTooLong   = &boundError{fmt.Sprintf("a line of the agent's answer is longer than %d MiB", verb.MostBytes>>20)}
+	errTooManyValues = &boundError{fmt.Sprintf("a line of the agent's answer has more than %d values", verb.MostValues)}
 	errAnswerTooLong = &boundError{fmt.Sprintf("the agent's answer is longer than %d MiB", answerLimit>>20)}
 )
 
@@ -43,7 +35,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {
 		part, err := r.ReadSlice('\n')
-		if len(line)+len(part) > lineLimit {
+		if len(line)+len(part) > verb.MostBytes {
 			return nil, errLineTooLong
 		}
 		line = append(line, part...)
@@ -67,14 +59,9 @@ func decodeLine(data []byte) (line verb.Line, ok bool, err error) {
 	if at < 0 {
 		return verb.Line{}, false, nil
 	}
-	if values(data[at:]) > valueLimit {
+	if verb.Values(data[at:]) > verb.MostValues {
 		return verb.Line{}, false, errTooManyValues
 	}
 	line, ok = verb.Decode(data[at:])
 	return line, ok, nil
-}
-
-// values is at least how many members and elements a JSON text has.
-func values(data []byte) int {
-	return bytes.Count(data, []byte(",")) + bytes.Count(data, []byte(":"))
 }

@@ -4,6 +4,8 @@ package survey
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -95,40 +97,53 @@ func (s Surveyor) networks(ctx context.Context, result *verb.SurveyResult) error
 // lookBack is how old an event may be.
 const lookBack = 7 * 24 * time.Hour
 
+// events reads the logs. One that cannot be read, or takes too long, leaves the other.
 func (s Surveyor) events(ctx context.Context, result *verb.SurveyResult) error {
-	since := s.Clock.Now().Add(-lookBack)
-	for _, log := range []string{"Application", "System"} {
-		count := 0
-		if err := s.Host.EventLog.Read(ctx, log, func(event host.LoggedEvent) bool {
-			if event.Time.Before(since) {
-				return false
-			}
-			if concernsNodes(event.Event) {
-				count++
-				event.Message = text.Shortened(event.Message, longestMessage)
-				result.Events = append(result.Events, verb.Event{Log: log, LoggedEvent: event})
-			}
-			return count < mostEvents
-		}); err != nil {
-			return err
+	logs := []string{"Application", "System"}
+	errs := make([]error, len(logs))
+	for i, log := range logs {
+		limited, cancel := context.WithTimeout(ctx, timing.LimitSurvey/time.Duration(len(logs)))
+		if err := s.eventsOf(limited, log, result); err != nil {
+			errs[i] = fmt.Errorf("log %s: %w", log, err)
 		}
+		cancel()
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+func (s Surveyor) eventsOf(ctx context.Context, log string, result *verb.SurveyResult) error {
+	since, count := s.Clock.Now().Add(-lookBack), 0
+	return s.Host.EventLog.Read(ctx, log, func(event host.LoggedEvent) bool {
+		if event.Time.Before(since) {
+			return false
+		}
+		if concernsNodes(event.Event) {
+			count++
+			event.Message = text.Shortened(event.Message, longestMessage)
+			result.Events = append(result.Events, verb.Event{Log: log, LoggedEvent: event})
+		}
+		return count < mostEvents
+	})
 }
 
 // serviceInstalled is the ID of the service control manager's event about a new service, which has its command line.
 const serviceInstalled = 7045
 
 // concernsNodes reports whether an event is one that explains what happens to a node: of the agent; of services that end;
-// of restarts; of disks, the network and the clock. Others may say anything of what else runs on the host.
+// of restarts; of disks, the network and the clock. Others may say anything of what else runs on the host. Windows does not
+// tell names of sources apart by their case, and writes some in several.
 func concernsNodes(event host.Event) bool {
-	switch event.Source {
-	case nodespec.ServiceAgent, "Application Error", "EventLog", "User32", "Microsoft-Windows-Kernel-Power",
-		"Microsoft-Windows-WindowsUpdateClient", "Microsoft-Windows-Time-Service", "Disk", "Ntfs", "Microsoft-Windows-Ntfs",
-		"Tcpip", "Microsoft-Windows-Hyper-V-VmSwitch", "VfpExt", "HNS":
-		return true
-	case "Service Control Manager":
+	if strings.EqualFold(event.Source, "Service Control Manager") {
 		return event.ID != serviceInstalled
+	}
+	for _, source := range []string{
+		nodespec.ServiceAgent, "Application Error", "EventLog", "User32", "Microsoft-Windows-Kernel-Power",
+		"Microsoft-Windows-WindowsUpdateClient", "Microsoft-Windows-Time-Service", "Disk", "Ntfs", "Microsoft-Windows-Ntfs",
+		"Tcpip", "Microsoft-Windows-Hyper-V-VmSwitch", "VfpExt", "HNS",
+	} {
+		if strings.EqualFold(event.Source, source) {
+			return true
+		}
 	}
 	return false
 }

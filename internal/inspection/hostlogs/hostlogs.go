@@ -1,5 +1,6 @@
 // Package hostlogs reads the logs of a node's services from the host itself, over SSH: of hosts whose kubelet does not
-// serve them. It needs no agent there, reads nothing but the folders of the services that it knows, and follows no link.
+// serve them. It needs no agent there, reads nothing but the folders of the services that it knows, and follows no link
+// that is there when it looks.
 package hostlogs
 
 import (
@@ -77,9 +78,13 @@ func (f Files) Current(ctx context.Context, service string) (path string, err er
 	return folder + `\` + name, nil
 }
 
-// From reads a log from an offset on.
+// From reads a log from an offset on. The connection does not come back when the host restarts.
 func (f Files) From(ctx context.Context, path string, offset int64) (logview.Part, error) {
 	read, err := f.Host.Read(ctx, path, offset, chunk)
+	var lost *remote.Error
+	if errors.As(err, &lost) && lost.Reason == remote.ReasonConnectionLost {
+		err = fmt.Errorf("host %s: %s, so %w. Run the command again when the host answers", lost.Host, lost.Message, logview.ErrGone)
+	}
 	return logview.Part{Body: read.Body, From: read.Offset, Size: read.Size, Modified: read.Modified}, err
 }
 

@@ -18,6 +18,7 @@ import (
 type disk struct {
 	files map[string]string // by the path
 	read  []string
+	lost  error // of the connection
 }
 
 type entry struct {
@@ -48,6 +49,9 @@ func (d *disk) List(_ context.Context, folder string) (entries []fs.FileInfo, er
 
 func (d *disk) Read(_ context.Context, path string, offset, most int64) (remote.Excerpt, error) {
 	d.read = append(d.read, path)
+	if d.lost != nil {
+		return remote.Excerpt{}, d.lost
+	}
 	content, there := d.files[path]
 	if !there {
 		return remote.Excerpt{}, fs.ErrNotExist
@@ -110,9 +114,45 @@ func TestALargeLogIsReadPieceByPiece(t *testing.T) {
 func TestWhatALogHasBeyondWhatIsHeldIsLeftOut(t *testing.T) {
 	content := strings.Repeat(strings.Repeat("x", 1023)+"\n", mostOfTheEnd>>10+100)
 	f := Files{Host: &disk{files: map[string]string{logs + `kubelet\kubelet.log`: content}}}
-	var out bytes.Buffer
-	viewer := logview.Viewer{Out: &out, ErrOut: &out, Tail: 1 << 20}
-	if err := viewer.Show(t.Context(), f, "kubelet"); err != nil || out.Len() != mostOfTheEnd {
-		t.Errorf("it has printed %d bytes, %v", out.Len(), err)
+	for name, c := range map[string]struct {
+		tail  int
+		bytes int
+		told  string
+	}{
+		"more lines than are held":      {1 << 20, mostOfTheEnd, `only the last 16 MiB of C:\var\log\kubelet\kubelet.log were searched; --tail=-1`},
+		"no more lines than are held":   {10, 10 << 10, ""},
+		"all lines, which are not held": {-1, len(content), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, errOut bytes.Buffer
+			viewer := logview.Viewer{Out: &out, ErrOut: &errOut, Tail: c.tail}
+			if err := viewer.Show(t.Context(), f, "kubelet"); err != nil || out.Len() != c.bytes {
+				t.Errorf("it has printed %d bytes, %v", out.Len(), err)
+			}
+			if said := errOut.String(); !strings.Contains(said, c.told) || (said == "") != (c.told == "") {
+				t.Errorf("it has said %q, want %q", said, c.told)
+			}
+		})
+	}
+}
+
+func TestALogIsFollowedNoMoreWhenTheConnectionIsLost(t *testing.T) {
+	d := &disk{files: map[string]string{logs + `kubelet\kubelet.log`: "one\n"}}
+	f := Files{Host: d}
+	if _, err := f.From(t.Context(), logs+`kubelet\kubelet.log`, 0); err != nil {
+		t.Fatal(err)
+	}
+	for lost, gone := range map[*remote.Error]bool{
+		{Host: "10.0.0.1", Reason: remote.ReasonConnectionLost, Message: "the SSH connection was lost", Next: "the operator tries again"}: true,
+		{Host: "10.0.0.1", Reason: remote.ReasonTransferFailed, Message: "the file is locked"}:                                            false,
+	} {
+		d.lost = lost
+		_, err := f.From(t.Context(), logs+`kubelet\kubelet.log`, 0)
+		if errors.Is(err, logview.ErrGone) != gone || !strings.Contains(err.Error(), "host 10.0.0.1: "+lost.Message) {
+			t.Errorf("of %v it says %v", lost, err)
+		}
+		if gone && (strings.Contains(err.Error(), "the operator tries again") || !strings.Contains(err.Error(), "Run the command again")) {
+			t.Errorf("what is next is not said: %v", err)
+		}
 	}
 }

@@ -65,8 +65,8 @@ func newCommand(a *access.Access, operator operatorexec.Runner, directory string
 		Long: `Collect WindowsInstances with their status as kubectl windows status prints it, Nodes, events, the disruption policy, the
 operator's pods and logs, the logs of the services of each node, and the cluster's version and network. Hosts that never
 became nodes are included. The operator connects to each host over SSH, and the agent there reports the state of services,
-Windows' event log, networks and firewall rules: a command runs in the operator's pod for that, and nothing on the host is
-changed.
+Windows' event log, networks and firewall rules: a command runs in the operator's pod for that. A copy of the agent that the
+host lacks is brought, and deleted again; nothing else is changed.
 
 Begin with index.html: it names the hosts that are out of reach and draws the timeline of each host, in any browser and
 without a network. With names, the folders of other hosts are left out. Secrets are not read; of other objects the values of
@@ -84,7 +84,7 @@ nothing.`,
 	flags := cobraCommand.Flags()
 	flags.StringVar(&c.file, "file", "", "the archive to write (default: windows-gather-<time>.tar.gz)")
 	flags.StringVar(&c.directory, "dest-dir", directory, "directory to write files into, instead of an archive")
-	flags.DurationVar(&c.timeout, "host-timeout", 20*time.Second, "how long one host may take: its kubelet, and then the host itself over SSH")
+	flags.DurationVar(&c.timeout, casefile.HostTimeout, 2*time.Minute, "how long the operator may take with one host over SSH; a kubelet has 20s at most")
 	flags.BoolVar(&c.overSSH, "over-ssh", true, "have the operator look at the hosts over SSH")
 	cobraCommand.MarkFlagsMutuallyExclusive("file", "dest-dir")
 	return cobraCommand

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +16,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plugin/nodelogs"
 	"github.com/windows-machine-config/wmco/internal/plugin/status"
 )
+
+// kubeletLimit is how long a kubelet may take to send the logs. One that is slower has them read over SSH or not at all.
+const kubeletLimit = 20 * time.Second
 
 // host collects what is known of one host: also of one that never became a node. It returns what the page shows of it, and
 // whether its kubelet has served the logs.
@@ -39,7 +43,7 @@ func (g *gatherer) host(ctx context.Context, f fleet.Fleet, i fleet.Instance) (s
 	g.objects(ctx, folder+"node-events.yaml", kind("", "v1", "Event"), client.InNamespace("default"),
 		client.MatchingFields{"involvedObject.kind": "Node", "involvedObject.name": node})
 	g.objects(ctx, folder+"pods.yaml", kind("", "v1", "Pod"), client.MatchingFields{"spec.nodeName": node})
-	ctx, cancel := context.WithTimeout(ctx, g.timeout)
+	ctx, cancel := context.WithTimeout(ctx, min(g.timeout, kubeletLimit))
 	defer cancel()
 	logs, served := g.serviceLogs(ctx, folder, node)
 	shown.Files = append(shown.Files, logs...)

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,8 +20,9 @@ import (
 // surveyName is the file of a host that has what its agent tells.
 const surveyName = "survey.json"
 
-// answerAllowance is how long the operator may take besides the hosts.
-const answerAllowance = time.Minute
+// answerAllowance is how long the operator may take besides the hosts, and leaveAllowance besides the time of each to end
+// what runs there and delete what it has brought.
+const answerAllowance, leaveAllowance = time.Minute, 40 * time.Second
 
 // mostSaid is how much of what the operator's command says besides is kept, in bytes.
 const mostSaid = 4 << 10
@@ -34,7 +37,7 @@ func (g *gatherer) overSSH(ctx context.Context, operator operatorexec.Runner, wi
 		return
 	}
 	rounds := time.Duration((len(wishes) + atOnce - 1) / atOnce)
-	limit := rounds*g.timeout + answerAllowance
+	limit := rounds*(g.timeout+leaveAllowance) + answerAllowance
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the operator has not answered within %s", limit))
 	defer cancel()
 	reports, answer := io.Pipe()
@@ -50,7 +53,7 @@ func (g *gatherer) overSSH(ctx context.Context, operator operatorexec.Runner, wi
 			break
 		}
 		if err != nil {
-			g.lacks(missing, err)
+			g.lacks(missing, cut(err, open, len(wishes)))
 			open = nil // one line says it of all
 			break
 		}
@@ -63,6 +66,14 @@ func (g *gatherer) overSSH(ctx context.Context, operator operatorexec.Runner, wi
 	for name := range open {
 		g.lacks(folderOf(name)+surveyName, errors.New("the operator has reported nothing about the host"))
 	}
+}
+
+// cut explains why reports of hosts are missing, and of which if there are reports of others.
+func cut(err error, open map[string]bool, hosts int) error {
+	if len(open) == 0 || len(open) == hosts {
+		return err
+	}
+	return fmt.Errorf("%w. There is no report of %s", err, strings.Join(slices.Sorted(maps.Keys(open)), ", "))
 }
 
 // ask has the operator's command write its reports.

@@ -91,7 +91,9 @@ func TestAnOperatorThatTellsNothingEndsNothing(t *testing.T) {
 			return 1, err
 		}, []string{all + "wmco: no key"}},
 		"it says what is no report": {says("warning: something\n", 0, nil), []string{all + "invalid character 'w' looking for beginning of value"}},
-		"it leaves a host out":      {says(`{"name":"win-1"}`, 0, nil), []string{"hosts/win-2/survey.json: the operator has reported nothing about the host"}},
+		"it is cut off": {says(`{"name":"win-1"}`, 0, errors.New("the connection was lost")),
+			[]string{all + "the connection was lost. There is no report of win-2"}},
+		"it leaves a host out": {says(`{"name":"win-1"}`, 0, nil), []string{"hosts/win-2/survey.json: the operator has reported nothing about the host"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files, gaps, _ := gathered(t, c.o)

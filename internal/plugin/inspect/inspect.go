@@ -69,11 +69,7 @@ The exit status is 0 if nothing would be changed, 2 if something would, and 1 if
 			if image == "" {
 				return q.ask(cmd.Context(), command, nil)
 			}
-			manifest, err := q.manifestOf(cmd.Context(), image)
-			if err != nil {
-				return err
-			}
-			return q.ask(cmd.Context(), append(command, "--image="+image), bytes.NewReader(manifest))
+			return q.askAbout(cmd.Context(), image, append(command, "--image="+image))
 		},
 		ValidArgsFunction: q.complete,
 	}
@@ -123,6 +119,36 @@ func (q *asker) complete(cmd *cobra.Command, _ []string, _ string) ([]string, co
 	return fleet.Completions(cmd.Context(), q.Client, q.Namespace()), cobra.ShellCompDirectiveNoFileComp
 }
 
+// askAbout has the operator run a command about an image, whose manifest is its input.
+func (q *asker) askAbout(ctx context.Context, image string, command []string) error {
+	limited, cancel := q.limited(ctx, fmt.Errorf("the registry has not sent what is needed of image %s within %s. --timeout gives it more time",
+		image, q.timeout))
+	manifest, err := q.manifestOf(limited, image)
+	if err != nil && limited.Err() != nil {
+		err = context.Cause(limited)
+	}
+	cancel()
+	if err != nil {
+		return err
+	}
+	return q.ask(ctx, command, bytes.NewReader(manifest))
+}
+
+// limited returns a context that ends after the time limit, with this cause.
+func (q *asker) limited(ctx context.Context, late error) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := q.Clock.NewTimer(q.timeout)
+	go func() {
+		defer timer.Stop()
+		select {
+		case <-timer.C():
+			cancel(late)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
 // ask has the operator run a command, and ends as that does.
 func (q *asker) ask(ctx context.Context, command []string, in io.Reader) error {
 	if q.output != "text" && q.output != "json" {
@@ -130,17 +156,8 @@ func (q *asker) ask(ctx context.Context, command []string, in io.Reader) error {
 	}
 	late := fmt.Errorf("the operator has not answered within %s. See whether it works: kubectl get pods -n %s", q.timeout,
 		q.Namespace())
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	timer := q.Clock.NewTimer(q.timeout)
-	defer timer.Stop()
-	go func() {
-		select {
-		case <-timer.C():
-			cancel(late)
-		case <-ctx.Done():
-		}
-	}()
+	ctx, cancel := q.limited(ctx, late)
+	defer cancel()
 	status, err := q.operator.Run(ctx, append(command, "--output="+q.output), operatorexec.Streams{In: in, Out: q.Out, ErrOut: q.ErrOut})
 	switch {
 	case err != nil || status == 0:

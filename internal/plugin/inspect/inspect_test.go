@@ -109,6 +109,24 @@ func TestAnOperatorThatHangsIsNotWaitedForLongerThanSaid(t *testing.T) {
 	}
 }
 
+func TestARegistryThatHangsIsNotWaitedForLongerThanSaid(t *testing.T) {
+	streams, _, _, _ := genericiooptions.NewTestIOStreams()
+	clock := newClock()
+	o := answers("", 0)
+	command := planCommand(&asker{Access: access.New(streams, clock), operator: o,
+		manifestOf: func(ctx context.Context, _ string) ([]byte, error) {
+			clock.Step(time.Minute)
+			<-ctx.Done()
+			return nil, fmt.Errorf("read a layer: %w", ctx.Err())
+		}})
+	command.SilenceErrors, command.SilenceUsage = true, true
+	command.SetArgs([]string{"win-1", "--image=registry.example.com/operator:2", "--timeout=1m"})
+	err := command.ExecuteContext(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "image registry.example.com/operator:2 within 1m0s") || o.asked != nil {
+		t.Errorf("the error is %v, asked %q", err, o.asked)
+	}
+}
+
 func TestThePlanForAnImageBringsItsManifest(t *testing.T) {
 	streams, _, _, _ := genericiooptions.NewTestIOStreams()
 	var brought string

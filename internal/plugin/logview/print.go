@@ -75,7 +75,7 @@ func (v Viewer) print(ctx context.Context, s Source, path string) error {
 	if err != nil {
 		return err
 	}
-	for v.Follow {
+	for warned := ""; v.Follow; {
 		select {
 		case <-v.Clock.After(interval):
 		case <-ctx.Done():
@@ -88,11 +88,23 @@ func (v Viewer) print(ctx context.Context, s Source, path string) error {
 		if broken := (outputError{}); errors.As(err, &broken) {
 			return broken
 		}
-		if err != nil {
-			fmt.Fprintln(v.ErrOut, "Warning:", err) // a kubelet that restarts ends nothing
+		if errors.Is(err, ErrGone) {
+			return err
 		}
+		warned = v.warn(err, warned) // a kubelet that restarts ends nothing
 	}
 	return nil
+}
+
+// warn prints an error unless it was the last time's too, and returns what is not to be printed again.
+func (v Viewer) warn(err error, before string) string {
+	if err == nil {
+		return ""
+	}
+	if err.Error() != before {
+		fmt.Fprintln(v.ErrOut, "Warning:", err)
+	}
+	return err.Error()
 }
 
 // rest prints a log from an offset on, and returns the offset after that. A log that has become shorter was put aside,
@@ -142,6 +154,9 @@ func (v Viewer) lastLines(ctx context.Context, s Source, path string) (lines []b
 		}
 		lines, enough := lastLines(p.Body, v.Tail)
 		if enough || p.whole(most) {
+			if !enough {
+				v.tellCut(p, path)
+			}
 			return lines, p.end(), nil
 		}
 	}
@@ -150,6 +165,14 @@ func (v Viewer) lastLines(ctx context.Context, s Source, path string) (lines []b
 // whole reports whether no more than the part can be had of the end of a log: it is all of it, or the source has given
 // less than was asked for.
 func (p Part) whole(asked int64) bool { return p.From == 0 || int64(len(p.Body)) < asked }
+
+// tellCut says that there may be more of what was asked for than the source gives.
+func (v Viewer) tellCut(p Part, path string) {
+	if p.From > 0 {
+		fmt.Fprintf(v.ErrOut, "Warning: only the last %d MiB of %s were searched; --tail=-1 without --since shows all of it\n",
+			len(p.Body)>>20, path)
+	}
+}
 
 // sinceMoment reads the last lines of a log that were written since a moment, and of these as many as are asked for. It
 // reads twice as many bytes until there are earlier ones.
@@ -167,8 +190,14 @@ func (v Viewer) sinceMoment(ctx context.Context, s Source, path string) (lines [
 		if err != nil {
 			return nil, 0, fmt.Errorf("%s: %w", path, err)
 		}
+		enough := earlier
 		if v.Tail >= 0 {
-			lines, _ = lastLines(lines, v.Tail)
+			var more bool
+			lines, more = lastLines(lines, v.Tail)
+			enough = enough || more
+		}
+		if !enough {
+			v.tellCut(p, path)
 		}
 		return lines, p.end(), nil
 	}

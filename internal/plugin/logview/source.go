@@ -14,6 +14,9 @@ import (
 // ErrNotThere is the error for a file or folder that is not there.
 var ErrNotThere = errors.New("not there")
 
+// ErrGone is the error of a source that cannot be read again.
+var ErrGone = errors.New("its logs can be read no more")
+
 // Part is a part of a file.
 type Part struct {
 	Body []byte
@@ -32,9 +35,10 @@ type Source interface {
 	Services(ctx context.Context) ([]string, error)
 	// Current returns the log that a service writes now. It is an error that is ErrNotThere when the service has none.
 	Current(ctx context.Context, service string) (path string, err error)
-	// From reads a log from an offset on, to its end or less far. One that is not longer gives an empty part.
+	// From reads a log from an offset on, to its end or less far. One that is not longer gives an empty part. After an
+	// error that is ErrGone there is nothing more to come.
 	From(ctx context.Context, path string, offset int64) (Part, error)
-	// Last reads at most so many bytes at the end of a log.
+	// Last reads at most so many bytes at the end of a log, and fewer where the source holds no more in memory.
 	Last(ctx context.Context, path string, bytes int64) (Part, error)
 }
 

@@ -3,6 +3,7 @@ package logview_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -140,6 +141,50 @@ func TestALogIsFollowedBeyondItsRotation(t *testing.T) {
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// failing is a source whose log cannot be read on, each time for the next of these reasons, and then for the last.
+type failing struct {
+	logview.Source
+
+	errs []error
+}
+
+func (f *failing) From(context.Context, string, int64) (logview.Part, error) {
+	err := f.errs[0]
+	f.errs = f.errs[min(1, len(f.errs)-1):]
+	return logview.Part{Size: 4, From: 4}, err
+}
+
+func TestAReasonThatStaysIsToldOnceAndALogThatIsGoneEndsTheCommand(t *testing.T) {
+	n := newNode(t)
+	n.write(t, "kubelet/kubelet.log", "one\n")
+	on := clocktesting.NewFakeClock(time.Now())
+	c, out := newViewer(on, 10)
+	c.Follow = true
+	restarts, gone := errors.New("the kubelet does not answer"), fmt.Errorf("host 10.0.0.1: %w", logview.ErrGone)
+	source := &failing{n.Files, []error{restarts, restarts, restarts, nil, restarts, gone}}
+	ended := make(chan error, 1)
+	go func() { ended <- c.Show(t.Context(), source, "kubelet") }()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		select {
+		case err := <-ended:
+			if !errors.Is(err, logview.ErrGone) {
+				t.Errorf("it has ended with %v", err)
+			}
+			if want := "one\n" + strings.Repeat("Warning: the kubelet does not answer\n", 2); out.text() != want {
+				t.Errorf("it has printed %q, want %q", out.text(), want)
+			}
+			return
+		default:
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("it goes on, and has printed %q", out.text())
+		}
+		if on.HasWaiters() {
+			on.Step(time.Second)
+		}
 	}
 }
 

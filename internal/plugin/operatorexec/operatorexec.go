@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"syscall"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -82,15 +83,30 @@ func (p Pod) Run(ctx context.Context, arguments []string, streams Streams) (int,
 	if err != nil {
 		return 0, fmt.Errorf("run %s in pod %s of the operator: %w", arguments[0], pod.Name, explained(ctx, clientset, pod, err))
 	}
-	if status == 1 && unknown.MatchString(said.String()) {
-		return 0, fmt.Errorf("the operator in pod %s does not have the command %s: it is older than this program", pod.Name,
-			arguments[0])
+	if status == 1 {
+		if err := older(pod.Name, arguments[0], said.String()); err != nil {
+			return 0, err
+		}
 	}
 	return status, unforeseen(pod.Name, status)
 }
 
-// unknown is what a program says that does not have a command. The flags of a command are refused before its name.
-var unknown = regexp.MustCompile(`unknown (command|flag|shorthand flag)`)
+// unknown is what a program says that does not have a command or a flag.
+var unknown = regexp.MustCompile(`unknown (?:command|shorthand flag|flag: (--[\w-]+))`)
+
+// older explains what the program of an older operator says. One without the command refuses the first flag behind it,
+// which is attached; one that has it refuses another.
+func older(pod, command, said string) error {
+	const next = "it is older than this program. Upgrade the operator, or use the kubectl windows of its release"
+	switch found := unknown.FindStringSubmatch(said); {
+	case found == nil:
+		return nil
+	case found[1] == "" || found[1] == attached:
+		return fmt.Errorf("the operator in pod %s does not have the command %s: %s", pod, command, next)
+	default:
+		return fmt.Errorf("the command %s of the operator in pod %s does not have the flag %s: %s", command, pod, found[1], next)
+	}
+}
 
 // Found is the exit status of a command in the pod that has found something. It is not 2, with which a program in Go ends
 // that has crashed.
@@ -145,13 +161,14 @@ func (p Pod) stream(ctx context.Context, executor remotecommand.Executor, stream
 	return 0, err
 }
 
-// commandLine is the operator's own with a command in it: the flags say where the payload is, and what is allowed.
+// commandLine is the operator's own with a command in it: the flags say where the payload is, and what is allowed. The
+// flag that all commands have is the first of the command's: see older.
 func commandLine(container corev1.Container, arguments []string) []string {
 	line := []string{program}
 	if len(container.Command) > 0 {
 		line = container.Command
 	}
-	return append(append(append([]string{}, line...), container.Args...), append(arguments, attached)...)
+	return slices.Concat(line, container.Args, []string{arguments[0], attached}, arguments[1:])
 }
 
 // operatorContainer is the container of the operator among those of its pod.

@@ -190,7 +190,7 @@ func TestACommandRunsInTheOperatorsPod(t *testing.T) {
 			if err != nil || status != Found || out.String() != "3 steps\n" || errOut.String() != "slow host\n" {
 				t.Errorf("status %d, %v, output %q and %q", status, err, out.String(), errOut.String())
 			}
-			if want := []string{"/usr/bin/wmco", "--payload-dir=/elsewhere", "plan", "win-1", "--attached"}; !slices.Equal(line, want) {
+			if want := []string{"/usr/bin/wmco", "--payload-dir=/elsewhere", "plan", "--attached", "win-1"}; !slices.Equal(line, want) {
 				t.Errorf("it ran %q, want %q", line, want)
 			}
 			if used := c.sockets.Load() > 0; used == noSockets {
@@ -225,17 +225,24 @@ func TestAnInterruptedCommandEndsInThePodToo(t *testing.T) {
 	}
 }
 
-// older is the program of an operator that has flags and no commands.
-func older(arguments []string, _ io.Reader, _, errOut io.Writer) int {
-	root := &cobra.Command{Use: "wmco", Args: cobra.NoArgs, SilenceErrors: true, SilenceUsage: true,
-		RunE: func(*cobra.Command, []string) error { return nil }}
-	root.Flags().String("payload-dir", "/payload", "")
-	root.SetArgs(arguments[1:])
-	if err := root.Execute(); err != nil {
-		_, _ = fmt.Fprintln(errOut, "wmco:", err)
-		return 1
+// olderProgram stands for an older operator: it has flags, and of commands only these, without the flags of today's but one.
+func olderProgram(commands ...string) func([]string, io.Reader, io.Writer, io.Writer) int {
+	return func(arguments []string, _ io.Reader, _, errOut io.Writer) int {
+		nothing := func(*cobra.Command, []string) error { return nil }
+		root := &cobra.Command{Use: "wmco", Args: cobra.NoArgs, SilenceErrors: true, SilenceUsage: true, RunE: nothing}
+		root.PersistentFlags().String("payload-dir", "/payload", "")
+		for _, name := range commands {
+			command := &cobra.Command{Use: name, RunE: nothing}
+			command.Flags().Bool("attached", false, "")
+			root.AddCommand(command)
+		}
+		root.SetArgs(arguments[1:])
+		if err := root.Execute(); err != nil {
+			_, _ = fmt.Fprintln(errOut, "wmco:", err)
+			return 1
+		}
+		return 0
 	}
-	return 0
 }
 
 // ends is a program that ends with a status, and says nothing.
@@ -256,8 +263,14 @@ func TestWhyACommandCannotRun(t *testing.T) {
 			c.pods = []corev1.Pod{operatorPod("operator-1", corev1.ConditionFalse)}
 		}, []string{"operator-1 is Running", "kubectl get pods"}},
 		"the operator is older, and has no such command": {func(c *cluster) {
-			c.program = older
+			c.program = olderProgram()
 		}, []string{"does not have the command plan: it is older"}},
+		"the operator is older, and has other commands": {func(c *cluster) {
+			c.program = olderProgram("version")
+		}, []string{"does not have the command plan: it is older"}},
+		"the operator is older, and has the command without the flag": {func(c *cluster) {
+			c.program = olderProgram("version", "plan")
+		}, []string{"the command plan of the operator in pod operator-1 does not have the flag --output: it is older", "Upgrade the operator"}},
 		"the command was killed": {func(c *cluster) { c.program = ends(137) },
 			[]string{"pod operator-1 was killed (status 137)", "too little memory", "fewer hosts"}},
 		"the command has crashed": {func(c *cluster) { c.program = ends(2) },
@@ -277,7 +290,7 @@ func TestWhyACommandCannotRun(t *testing.T) {
 }
 
 func TestTheOperatorThatLeadsIsAsked(t *testing.T) {
-	older := func(pod *corev1.Pod) { pod.CreationTimestamp = metav1.Unix(1000, 0) }
+	elder := func(pod *corev1.Pod) { pod.CreationTimestamp = metav1.Unix(1000, 0) }
 	younger := func(pod *corev1.Pod) { pod.CreationTimestamp = metav1.Unix(2000, 0) }
 	held := func(identity string) *coordinationv1.Lease {
 		return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &identity}}
@@ -287,15 +300,15 @@ func TestTheOperatorThatLeadsIsAsked(t *testing.T) {
 		lease *coordinationv1.Lease
 		want  string
 	}{
-		"the holder of the Lease": {[]corev1.Pod{operatorPod("a", corev1.ConditionTrue, older),
+		"the holder of the Lease": {[]corev1.Pod{operatorPod("a", corev1.ConditionTrue, elder),
 			operatorPod("b", corev1.ConditionTrue, younger)}, held("b_uid"), "b"},
 		"not one whose name only begins so": {[]corev1.Pod{operatorPod("operator", corev1.ConditionTrue, younger),
-			operatorPod("operator-2", corev1.ConditionTrue, older)}, held("operator-2_uid"), "operator-2"},
+			operatorPod("operator-2", corev1.ConditionTrue, elder)}, held("operator-2_uid"), "operator-2"},
 		"without a Lease the one for which others wait": {[]corev1.Pod{operatorPod("b", corev1.ConditionTrue, younger),
-			operatorPod("a", corev1.ConditionTrue, older)}, nil, "a"},
-		"never one that is not ready": {[]corev1.Pod{operatorPod("a", corev1.ConditionFalse, older),
+			operatorPod("a", corev1.ConditionTrue, elder)}, nil, "a"},
+		"never one that is not ready": {[]corev1.Pod{operatorPod("a", corev1.ConditionFalse, elder),
 			operatorPod("b", corev1.ConditionTrue, younger)}, held("a_uid"), "b"},
-		"never one that is being deleted": {[]corev1.Pod{operatorPod("a", corev1.ConditionTrue, older,
+		"never one that is being deleted": {[]corev1.Pod{operatorPod("a", corev1.ConditionTrue, elder,
 			func(pod *corev1.Pod) { pod.DeletionTimestamp = ptr.To(metav1.Unix(3000, 0)) }),
 			operatorPod("b", corev1.ConditionTrue, younger)}, nil, "b"},
 	} {

@@ -1,0 +1,70 @@
+package inspection
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/inspection/visit"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plugin/casefile"
+	"github.com/windows-machine-config/wmco/internal/remote"
+	"github.com/windows-machine-config/wmco/internal/sshkey"
+)
+
+func TestWhatAHostWasNotDoneWithInItsTimeIsNamed(t *testing.T) {
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := ssh.MarshalPrivateKey(private, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := sshkey.Parse(pem.EncodeToMemory(block))
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := &inspector{visitor: visit.Visitor{Rand: strings.NewReader("1234"), Dialer: &remote.Dialer{
+		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		},
+	}}}
+	report := i.surveyOne(t.Context(), &v1alpha1.WindowsInstance{Spec: v1alpha1.WindowsInstanceSpec{Address: "10.0.0.9"}},
+		casefile.Wish{Name: "win-1"}, time.Millisecond, key, &nodespec.Cluster{})
+	if want := "host 10.0.0.9 has taken 1ms, and was not done with its login. --host-timeout=2ms gives it more time"; report.Error != want {
+		t.Errorf("it says %q, want %q", report.Error, want)
+	}
+}
+
+func TestAFailureIsNotTakenForAHostThatIsSlow(t *testing.T) {
+	s := stages{"10.0.0.9", 2 * time.Minute, 20 * time.Second}
+	if said := s.failed("its login", errors.New("no route\x1b[2J")); !strings.HasPrefix(said, "no route") || strings.Contains(said, "\x1b") || strings.Contains(said, "--host-timeout") {
+		t.Errorf("it says %q", said)
+	}
+	if said := s.failed("the agent's survey", fmt.Errorf("read: %w", errHostTimeout)); said !=
+		"host 10.0.0.9 has taken 20s, and was not done with the agent's survey. --host-timeout=4m0s gives it more time" {
+		t.Errorf("it says %q", said)
+	}
+}
+
+func TestAHostThatIsDeadHoldsUpOthersForLessThanASlowOne(t *testing.T) {
+	for host, login := range map[time.Duration]time.Duration{
+		10 * time.Second: 10 * time.Second, 20 * time.Second: 20 * time.Second, 2 * time.Minute: 20 * time.Second, 12 * time.Minute: 2 * time.Minute,
+	} {
+		if got := loginLimit(host); got != login {
+			t.Errorf("of %s its login has %s, want %s", host, got, login)
+		}
+	}
+}

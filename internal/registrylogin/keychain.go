@@ -1,0 +1,91 @@
+// Package registrylogin finds the credentials for registries that podman, skopeo, oc and docker have stored. It stores none.
+package registrylogin
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/docker/cli/cli/config"
+	"github.com/docker/cli/cli/config/configfile"
+	"github.com/docker/cli/cli/config/types"
+	"github.com/google/go-containerregistry/pkg/authn"
+)
+
+// authFile names the variable with the file of credentials, which has the form of a cluster's pull secret.
+const authFile = "REGISTRY_AUTH_FILE"
+
+// Keychain returns credentials: those in the file that REGISTRY_AUTH_FILE names, else docker's, else podman's. The file goes
+// first, as for podman: who names one means it.
+func Keychain() (authn.Keychain, error) {
+	stored := authn.NewMultiKeychain(authn.DefaultKeychain, podmans())
+	path := os.Getenv(authFile)
+	if path == "" {
+		return stored, nil
+	}
+	if _, err := read(path); err != nil {
+		return nil, fmt.Errorf("%s: %w", authFile, err)
+	}
+	return authn.NewMultiKeychain(file(path), stored), nil
+}
+
+// podmans are the files of podman login. authn.DefaultKeychain looks there only on a computer on which docker has no
+// configuration at all.
+func podmans() authn.Keychain {
+	home, _ := os.UserHomeDir() // without one there is no such file
+	var files []authn.Keychain
+	for _, folder := range []string{os.Getenv("XDG_RUNTIME_DIR"), cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config"))} {
+		files = append(files, file(filepath.Join(folder, "containers", "auth.json")))
+	}
+	return authn.NewMultiKeychain(files...)
+}
+
+// file is the path of a file of credentials, which need not be there.
+type file string
+
+func read(path string) (*configfile.ConfigFile, error) {
+	opened, err := os.Open(path) //nolint:gosec // G304: the user names the file
+	if err != nil {
+		return nil, err
+	}
+	defer opened.Close()
+	content, err := config.LoadFromReader(opened)
+	if err != nil {
+		return nil, fmt.Errorf("%s is not a valid auth.json: %w", path, err)
+	}
+	return content, nil
+}
+
+// Resolve takes the credentials for the longest part of a repository's name: an entry may be for a registry, or for a
+// part of one. It implements authn.Keychain.
+func (f file) Resolve(target authn.Resource) (authn.Authenticator, error) {
+	content, err := read(string(f))
+	if errors.Is(err, fs.ErrNotExist) {
+		return authn.Anonymous, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for scope := target.String(); scope != ""; scope = parent(scope) {
+		found, err := content.GetAuthConfig(scope)
+		if err != nil {
+			return nil, fmt.Errorf("credentials for %s: %w", scope, err)
+		}
+		found.ServerAddress = "" // it repeats the question
+		if found != (types.AuthConfig{}) {
+			return authn.FromConfig(authn.AuthConfig{Username: found.Username, Password: found.Password, Auth: found.Auth,
+				IdentityToken: found.IdentityToken, RegistryToken: found.RegistryToken}), nil
+		}
+	}
+	return authn.Anonymous, nil
+}
+
+// parent returns the part of a registry that another part is in; "" for a registry.
+func parent(scope string) string {
+	i := strings.LastIndex(scope, "/")
+	return scope[:max(i, 0)]
+}
