@@ -36,11 +36,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
 
-// The commands print these.
-type (
-	Forecast  = forecast.Forecast
-	Diagnosis = ladder.Diagnosis
-)
+// Forecast is what the command plan prints of a host.
+type Forecast = forecast.Forecast
+
+// Diagnosis is what the command diagnose prints of a host.
+type Diagnosis = ladder.Diagnosis
 
 // atOnce is how many hosts are looked at at the same time.
 const atOnce = 8

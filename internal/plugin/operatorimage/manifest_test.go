@@ -64,7 +64,7 @@ type layer struct {
 // push pushes an image, and returns the digests of its layers.
 func (r *images) push(t *testing.T, layers ...layer) (digests []string) {
 	t.Helper()
-	image := v1.Image(empty.Image)
+	image := empty.Image
 	for _, each := range layers {
 		var content bytes.Buffer
 		archive := tar.NewWriter(&content)
