@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
@@ -83,7 +84,7 @@ func faultCases(agentBytes int64) []faultCase {
 			condition: v1alpha1.ConditionReachable, reason: "Unreachable", words: "refused", next: tellsWhen},
 		{fault: winhost.HangBeforeBanner, step: fake.KindConnection, limit: remote.DefaultHandshakeLimit, meanwhile: connects,
 			condition: v1alpha1.ConditionReachable, reason: "ConnectionTimedOut", words: "waited 1m0s", next: tellsWhen},
-		{fault: winhost.HangAfterAuth, step: winhost.KindLogin, limit: remote.DefaultHandshakeLimit, meanwhile: connects,
+		{fault: winhost.HangAfterAuth, step: winhost.KindLogin, limit: remote.DefaultHandshakeLimit, meanwhile: "the step Inspect",
 			condition: v1alpha1.ConditionReachable, reason: "ConnectionTimedOut", words: "waited", next: tellsWhen},
 		{fault: winhost.RejectKey, limit: remote.DefaultHandshakeLimit,
 			condition: v1alpha1.ConditionReachable, reason: "AuthenticationFailed", words: "cloud-private-key",
@@ -144,6 +145,12 @@ func TestEachFaultIsNamedInTimeHurtsNobodyElseAndCanBeMended(t *testing.T) {
 
 	for _, c := range cases {
 		if c.meanwhile != "" {
+			contacted(t, r, c.name())
+		}
+	}
+	clock.Step(time.Second) // what takes longer is told
+	for _, c := range cases {
+		if c.meanwhile != "" {
 			t.Run(c.name()+" says what is waited for", func(t *testing.T) { saysNext(t, r, c.name(), c.meanwhile) })
 		}
 	}
@@ -171,6 +178,15 @@ func TestEachFaultIsNamedInTimeHurtsNobodyElseAndCanBeMended(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name()+" becomes Ready when it is mended", func(t *testing.T) { ready(t, r, c.name()) })
 	}
+}
+
+// contacted waits until the operator connects to a host.
+func contacted(t *testing.T, r *rig.Rig, name string) {
+	t.Helper()
+	journal := r.Host(name).Machine().Journal()
+	must(t, wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, limit, true, func(context.Context) (bool, error) {
+		return journal.Count(fake.KindConnection) > 0, nil
+	}))
 }
 
 // saysNext waits until the status of a host says that this happens next.
