@@ -148,7 +148,7 @@ func TestEachFaultIsNamedInTimeHurtsNobodyElseAndCanBeMended(t *testing.T) {
 			contacted(t, r, c.name())
 		}
 	}
-	clock.Step(time.Second) // what takes longer is told
+	clock.Step(time.Second) // the status names what takes longer
 	for _, c := range cases {
 		if c.meanwhile != "" {
 			t.Run(c.name()+" says what is waited for", func(t *testing.T) { saysNext(t, r, c.name(), c.meanwhile) })
