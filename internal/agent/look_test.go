@@ -74,8 +74,8 @@ func TestASurveyTellsOfAHostThatNeverJoinedAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
 	path := r.push()
-	r.must(r.Machine.Host().EventLog.Report(t.Context(), host.Event{Source: nodespec.ServiceAgent, Level: host.EventError, ID: 3, Message: "containerd does not start"}))
-	r.must(r.Machine.Host().EventLog.Report(t.Context(), host.Event{Source: "Some Database", Level: host.EventError, ID: 3, Message: "of no concern"}))
+	r.must(r.Host().EventLog.Report(t.Context(), host.Event{Source: nodespec.ServiceAgent, Level: host.EventError, ID: 3, Message: "containerd does not start"}))
+	r.must(r.Host().EventLog.Report(t.Context(), host.Event{Source: "Some Database", Level: host.EventError, ID: 3, Message: "of no concern"}))
 	before := r.Snapshot()
 	line, _ := r.runFrom(path, "survey")
 	if line.Type != verb.TypeResult {

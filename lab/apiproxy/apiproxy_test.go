@@ -84,7 +84,7 @@ func (p *Proxy) watch(t *testing.T, path string) <-chan string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := http.DefaultClient.Do(request) //nolint:bodyclose // who reads the lines closes it
 	if err != nil {
 		t.Fatal(err)
 	}

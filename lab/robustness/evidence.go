@@ -146,16 +146,9 @@ func (s *state) lives(d v1alpha1.Disruption) bool {
 	return false
 }
 
-// entryOf returns the entry of a Node in the policy's status.
-func (s *state) entryOf(node string) (v1alpha1.Disruption, bool) {
-	if s.policy == nil {
-		return v1alpha1.Disruption{}, false
-	}
-	i := slices.IndexFunc(s.policy.Status.Disruptions, func(d v1alpha1.Disruption) bool { return d.Node == node })
-	if i < 0 {
-		return v1alpha1.Disruption{}, false
-	}
-	return s.policy.Status.Disruptions[i], true
+// hasEntry reports whether a Node has an entry in the policy's status.
+func (s *state) hasEntry(node string) bool {
+	return s.policy != nil && slices.ContainsFunc(s.policy.Status.Disruptions, func(d v1alpha1.Disruption) bool { return d.Node == node })
 }
 
 func at(c rig.Change) string {

@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -229,13 +230,10 @@ func (l *lab) nodeOf(ctx context.Context, host string) (*corev1.Node, error) {
 	}
 	node := &corev1.Node{}
 	err := l.Client.Get(ctx, client.ObjectKey{Name: l.Host(host).NodeName()}, node)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, err
-	}
-	if err != nil {
+	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
-	return node, nil
+	return node, err
 }
 
 // release returns the release that the operator is to have.

@@ -29,7 +29,7 @@ func (e Evidence) ungated() (broken []string) {
 		if was := before.nodes[c.Name]; was == nil || !inService(was) {
 			return
 		}
-		if _, found := before.entryOf(node.Name); !found {
+		if !before.hasEntry(node.Name) {
 			broken = append(broken, fmt.Sprintf("%s: Node %s", at(c), node.Name))
 		}
 	})
@@ -47,7 +47,7 @@ func (e Evidence) restartedUngated() (broken []string) {
 		look := func(s *state) {
 			node := s.nodes["/"+restart.Node]
 			served = served && node != nil && inService(node)
-			_, entry := s.entryOf(restart.Node)
+			entry := s.hasEntry(restart.Node)
 			gated, seen = gated || entry, true
 		}
 		e.replay(func(before *state, c rig.Change) {

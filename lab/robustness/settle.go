@@ -233,7 +233,7 @@ func (l *lab) exposed(ctx context.Context) (exposed []string, err error) {
 		return nil, err
 	}
 	for _, o := range objects {
-		if len(o.Holds) > 0 && !(o.Kind == "Secret" && o.Name == "cloud-private-key") {
+		if len(o.Holds) > 0 && (o.Kind != "Secret" || o.Name != "cloud-private-key") {
 			exposed = append(exposed, fmt.Sprintf("%s %s/%s: %s", o.Kind, o.Namespace, o.Name, strings.Join(o.Holds, ", ")))
 		}
 	}

@@ -20,14 +20,14 @@ func recorded(source string, kind uint16, id uint32, at time.Time, strings ...st
 			_ = binary.Write(&rest, binary.LittleEndian, unit) // memory takes it
 		}
 	}
-	r := eventRecord{Generated: uint32(at.Unix()), ID: id, Type: kind, Strings: uint16(len(strings))} //nolint:gosec // G115: of a test
+	r := eventRecord{Generated: uint32(at.Unix()), ID: id, Type: kind, Strings: uint16(len(strings))}
 	text(source)
 	text("WIN-1")
-	r.StringOffset = uint32(binary.Size(r) + rest.Len()) //nolint:gosec // G115: of a test
+	r.StringOffset = uint32(binary.Size(r) + rest.Len())
 	for _, s := range strings {
 		text(s)
 	}
-	r.Length = uint32(binary.Size(r)+rest.Len()) + 4 //nolint:gosec // G115: of a test
+	r.Length = uint32(binary.Size(r)+rest.Len()) + 4
 	var record bytes.Buffer
 	_ = binary.Write(&record, binary.LittleEndian, r)
 	record.Write(rest.Bytes())
