@@ -130,7 +130,7 @@ PLATFORMS := linux/amd64 linux/arm64
 image: ## Write the operator's image to build/image, an OCI layout. IMAGE=registry/name:tag pushes it. RELEASE= BASE= PAYLOAD= EXTERNAL= ALLOW_MISSING=
 	@[[ "$(PAYLOAD)" != build/payload || -e build/payload/manifest.json ]] || $(MAKE) --no-print-directory payload
 	@$(BUILD) wicd.exe $(addprefix operator-,$(subst /,-,$(PLATFORMS)))
-	@go run ./hack/image -version "$(VERSION)" -payload "$(PAYLOAD)" -base "$(BASE)" -image "$(IMAGE)" -allow-missing "$(ALLOW_MISSING)" \
+	@go run ./hack/image -version "$(VERSION)" -payload "$(PAYLOAD)" -base "$(BASE)" -image "$(IMAGE)" -allow-missing "$(ALLOW_MISSING)" -within-budgets \
 	  $(foreach each,$(PLATFORMS),-operator $(each)=build/operator/$(subst /,-,$(each)))
 
 # The operator's namespace, and whether to take the operator away although nodes are left.

@@ -29,6 +29,8 @@ type layer struct {
 	files []file
 	// compressed content is not compressed again.
 	compressed bool
+	// unbudgeted layers do not count against the image's budget.
+	unbudgeted bool
 }
 
 // file is one regular file, or a symbolic link. Its owner is root, as for all files of the image, and everybody may read
@@ -52,21 +54,21 @@ func sharedLayers(p *payload.Payload, withCertificates bool) ([]layer, error) {
 	if withCertificates {
 		layers = append(layers, certificates())
 	}
-	add := func(what string, compressed bool, names ...string) {
+	add := func(what string, compressed, unbudgeted bool, names ...string) {
 		files, failure := filesIn(p.Directory(), names)
 		err = errors.Join(err, failure)
 		if len(files) > 0 {
-			layers = append(layers, layer{what: what, files: files, compressed: compressed})
+			layers = append(layers, layer{what: what, files: files, compressed: compressed, unbudgeted: unbudgeted})
 		}
 	}
 	for _, c := range p.Manifest().Components {
 		if c.Name != payload.ComponentAgent {
-			add("component "+c.Name+" "+c.Version, true, parts.Components[c.Name]...)
+			add("component "+c.Name+" "+c.Version, true, c.Name == external, parts.Components[c.Name]...)
 		}
 	}
-	add("what each host gets, packed", true, parts.Packs...)
-	add("patches from earlier payloads", true, parts.Patches...)
-	add(payload.ManifestLayer, false,
+	add("what each host gets, packed", true, false, parts.Packs...)
+	add("patches from earlier payloads", true, true, parts.Patches...)
+	add(payload.ManifestLayer, false, false,
 		append(parts.Components[payload.ComponentAgent], parts.Manifest)...)
 	return layers, err
 }

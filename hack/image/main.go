@@ -6,6 +6,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -25,6 +26,8 @@ type options struct {
 	image        string
 	allowMissing string
 	epoch        string // SOURCE_DATE_EPOCH
+	// budgets are not checked if they are nil.
+	budgets *budgets
 	// create opens a new file of the layout.
 	create func(path string) (io.WriteCloser, error)
 }
@@ -43,7 +46,12 @@ func parseFlags(arguments []string) (options, error) {
 	flags.StringVar(&o.image, "image", "", "`name` with tag to push the image to, say registry.example.com/wmco:dev")
 	flags.StringVar(&o.allowMissing, "allow-missing", "",
 		"`names` of components that the payload need not have, with spaces between")
-	return o, command.ParseFlags(flags, arguments)
+	flags.BoolFunc("within-budgets", "fail if operator or image are larger than releases may be", func(string) error {
+		o.budgets = released()
+		return nil
+	})
+	err := command.ParseFlags(flags, arguments)
+	return o, err
 }
 
 func createFile(path string) (io.WriteCloser, error) { return os.Create(path) }
@@ -63,7 +71,7 @@ func run(ctx context.Context, o options, log io.Writer) error {
 		return err
 	}
 	programs, err := readOperators(o.operators, o.version)
-	if err != nil {
+	if err = errors.Join(err, o.budgets.checkOperators(programs)); err != nil {
 		return err
 	}
 	files, err := readPayload(o)
@@ -83,6 +91,9 @@ func run(ctx context.Context, o options, log io.Writer) error {
 	result, err := w.write(programs, files, cmp.Or(tag.TagStr(), o.version))
 	if err != nil {
 		return fmt.Errorf("write the image: %w", err)
+	}
+	if err := o.budgets.checkImages(result.images); err != nil {
+		return err
 	}
 	if err := staging.commit(result.sbom); err != nil {
 		return err

@@ -136,6 +136,10 @@ func TestBadInputIsRefusedInOneSentence(t *testing.T) {
 		}, want: []string{"IMAGE=registry.example.com/Big Name"}},
 		"an invalid time": {change: func(_ *testing.T, o *options) { o.epoch = "today" },
 			want: []string{"SOURCE_DATE_EPOCH=today"}},
+		"an operator over its budget": {change: func(_ *testing.T, o *options) { o.budgets = &budgets{operator: 1, image: 1 << 40} },
+			want: []string{"linux/amd64", "linux/arm64", "its budget is 0.0 MB", "go tool nm"}},
+		"an image over its budget": {change: func(_ *testing.T, o *options) { o.budgets = &budgets{operator: 1 << 40, image: 1} },
+			want: []string{"linux/amd64", "its budget is 0.0 MB", "they are: the operator", "component kubelet"}},
 		"a disk that is full": {change: func(_ *testing.T, o *options) { o.create = onFullDisk },
 			want: []string{"no space left on device", "layer"}},
 	} {

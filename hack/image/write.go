@@ -41,7 +41,8 @@ type written struct {
 type writtenImage struct {
 	platform v1.Platform
 	layers   int
-	size     int64 // of all layers, compressed
+	size     int64   // of all layers, compressed
+	shares   []share // in the image's budget
 }
 
 // write writes the images of all platforms, their index, and the SBOM that refers to it.
@@ -129,6 +130,7 @@ func (w writer) image(o operator, shared []layer, sharedBlobs []blob) (v1.Image,
 		return nil, writtenImage{}, fmt.Errorf("the base image BASE=%s: %w", w.base.source, err)
 	}
 	layers, blobs := append(slices.Clone(shared), own), append(slices.Clone(sharedBlobs), ownBlobs...)
+	var shares []share
 	for i, b := range blobs {
 		l, err := partial.CompressedToLayer(b)
 		if err != nil {
@@ -136,6 +138,9 @@ func (w writer) image(o operator, shared []layer, sharedBlobs []blob) (v1.Image,
 		}
 		adds = append(adds, mutate.Addendum{Layer: l, History: v1.History{Created: v1.Time{Time: w.created},
 			CreatedBy: payload.ImageBuilder, Comment: layers[i].what}})
+		if !layers[i].unbudgeted {
+			shares = append(shares, share{layers[i].what, b.size})
+		}
 	}
 	image, err := mutate.Append(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1),
 		types.OCIConfigJSON), adds...)
@@ -155,6 +160,7 @@ func (w writer) image(o operator, shared []layer, sharedBlobs []blob) (v1.Image,
 		return nil, writtenImage{}, err
 	}
 	line, err := measure(image, o.platform)
+	line.shares = shares
 	return image, line, err
 }
 

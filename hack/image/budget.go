@@ -1,0 +1,76 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// budgets are how large things may become, in bytes. What grows is carried to each cluster by each release, so a build that
+// exceeds them fails instead of saying so.
+type budgets struct {
+	operator int64 // the program
+	// image is for the compressed layers of a platform, without those of the base, of hybrid-overlay-node, which comes from
+	// elsewhere, and of patches, which are as many as there are releases to make them from.
+	image int64
+}
+
+// released returns the budgets of docs/benchmarks.md.
+func released() *budgets { return &budgets{operator: 80_000_000, image: 160_000_000} }
+
+// external is the component that is built elsewhere.
+const external = "hybrid-overlay-node"
+
+// share is the part that a layer has in the size of an image.
+type share struct {
+	what string
+	size int64
+}
+
+func (b *budgets) checkOperators(operators []operator) error {
+	if b == nil {
+		return nil
+	}
+	var faults []error
+	for _, o := range operators {
+		info, err := os.Stat(o.file)
+		if err == nil && info.Size() > b.operator {
+			err = fmt.Errorf("the operator for %s has %s, and its budget is %s: find what has grown with `go tool nm -size -sort size %s`",
+				o.platform, megabytes(info.Size()), megabytes(b.operator), o.file)
+		}
+		faults = append(faults, err)
+	}
+	return errors.Join(faults...)
+}
+
+func (b *budgets) checkImages(images []writtenImage) error {
+	if b == nil {
+		return nil
+	}
+	var faults []error
+	for _, i := range images {
+		total := int64(0)
+		for _, s := range i.shares {
+			total += s.size
+		}
+		if total > b.image {
+			faults = append(faults, fmt.Errorf("the image for %s has %s of compressed layers, and its budget is %s; they are: %s",
+				i.platform.String(), megabytes(total), megabytes(b.image), largestFirst(i.shares)))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func largestFirst(shares []share) string {
+	sorted := slices.SortedFunc(slices.Values(shares), func(a, b share) int { return cmp.Compare(b.size, a.size) })
+	lines := make([]string, 0, len(sorted))
+	for _, s := range sorted {
+		lines = append(lines, s.what+" "+megabytes(s.size))
+	}
+	return strings.Join(lines, ", ")
+}
+
+func megabytes(size int64) string { return fmt.Sprintf("%.1f MB", float64(size)/1e6) }
