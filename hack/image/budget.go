@@ -14,7 +14,8 @@ import (
 type budgets struct {
 	operator int64 // the program
 	// image is for the compressed layers of a platform, without those of the base, of hybrid-overlay-node, which comes from
-	// elsewhere, and of patches, which are as many as there are releases to make them from.
+	// elsewhere, and of patches, which are as many as there are releases to make them from. How much of the pack is of
+	// hybrid-overlay-node can only be estimated: as much as it has by itself, which is a little too much.
 	image int64
 }
 

@@ -31,6 +31,7 @@ type layer struct {
 	compressed bool
 	// unbudgeted layers do not count against the image's budget.
 	unbudgeted bool
+	packed     bool // whether the pack has the content, too
 }
 
 // file is one regular file, or a symbolic link. Its owner is root, as for all files of the image, and everybody may read
@@ -54,21 +55,24 @@ func sharedLayers(p *payload.Payload, withCertificates bool) ([]layer, error) {
 	if withCertificates {
 		layers = append(layers, certificates())
 	}
-	add := func(what string, compressed, unbudgeted bool, names ...string) {
+	add := func(l layer, names ...string) {
 		files, failure := filesIn(p.Directory(), names)
 		err = errors.Join(err, failure)
 		if len(files) > 0 {
-			layers = append(layers, layer{what: what, files: files, compressed: compressed, unbudgeted: unbudgeted})
+			l.files = files
+			layers = append(layers, l)
 		}
 	}
 	for _, c := range p.Manifest().Components {
 		if c.Name != payload.ComponentAgent {
-			add("component "+c.Name+" "+c.Version, true, c.Name == external, parts.Components[c.Name]...)
+			elsewhere := c.Name == external
+			add(layer{what: "component " + c.Name + " " + c.Version, compressed: true, unbudgeted: elsewhere, packed: elsewhere},
+				parts.Components[c.Name]...)
 		}
 	}
-	add("what each host gets, packed", true, false, parts.Packs...)
-	add("patches from earlier payloads", true, true, parts.Patches...)
-	add(payload.ManifestLayer, false, false,
+	add(layer{what: "what each host gets, packed", compressed: true}, parts.Packs...)
+	add(layer{what: "patches from earlier payloads", compressed: true, unbudgeted: true}, parts.Patches...)
+	add(layer{what: payload.ManifestLayer},
 		append(parts.Components[payload.ComponentAgent], parts.Manifest)...)
 	return layers, err
 }

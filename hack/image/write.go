@@ -140,6 +140,8 @@ func (w writer) image(o operator, shared []layer, sharedBlobs []blob) (v1.Image,
 			CreatedBy: payload.ImageBuilder, Comment: layers[i].what}})
 		if !layers[i].unbudgeted {
 			shares = append(shares, share{layers[i].what, b.size})
+		} else if layers[i].packed {
+			shares = append(shares, share{"less its part of the pack: " + layers[i].what, -b.size})
 		}
 	}
 	image, err := mutate.Append(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1),
