@@ -236,7 +236,7 @@ fuzz: ## Run each fuzz target for a time, one after the other. FOR=1m
 	@CGO_ENABLED=0 hack/run-fuzz "$(or $(FOR),1m)"
 
 .PHONY: defects
-defects: build ## Seed small defects, one at a time; a named test must fail for each. DEFECTS=regexp
+defects: build $(MONITORS:%=build/%) ## Seed small defects, one at a time; a named test must fail for each. DEFECTS=regexp
 	@CGO_ENABLED=0 go run ./hack/defects -run "$(DEFECTS)"
 
 .PHONY: verify

@@ -15,6 +15,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -30,9 +31,16 @@ import (
 //go:embed objects.yaml
 var manifests []byte
 
+// ConfigMaps with authorities, and their keys.
 const (
 	bundleName = "serving-certs-ca-bundle"
 	bundleKey  = "service-ca.crt"
+
+	managed     = "openshift-config-managed"
+	kubeletsKey = "ca-bundle.crt"
+	// servingName is what the serving certificates of kubelets are verified with, and clientsName their clients'.
+	servingName = "kubelet-serving-ca"
+	clientsName = "kube-apiserver-client-ca"
 )
 
 // prepare makes the objects, and writes the files of Prometheus' pod below root.
@@ -52,14 +60,22 @@ func prepare(ctx context.Context, r *rig.Rig, root string) error {
 	if err != nil {
 		return err
 	}
+	kubelets, err := authorities(ctx, r, servingName)
+	if err != nil {
+		return err
+	}
 	certificate, key, err := clientCertificate(ctx, r)
 	if err != nil {
+		return err
+	}
+	if err := admitToKubelets(ctx, r); err != nil {
 		return err
 	}
 	for path, content := range map[string][]byte{
 		"/var/run/secrets/kubernetes.io/serviceaccount/token":                     []byte(own.BearerToken),
 		"/var/run/secrets/kubernetes.io/serviceaccount/ca.crt":                    own.CAData,
 		"/etc/prometheus/configmaps/" + bundleName + "/" + bundleKey:              services,
+		"/etc/prometheus/configmaps/" + servingName + "-bundle/" + kubeletsKey:    []byte(kubelets),
 		"/etc/prometheus/secrets/metrics-client-certs/" + corev1.TLSCertKey:       certificate,
 		"/etc/prometheus/secrets/metrics-client-certs/" + corev1.TLSPrivateKeyKey: key,
 	} {
@@ -97,6 +113,31 @@ func serviceCA(ctx context.Context, r *rig.Rig) (bundle []byte, err error) {
 			return len(bundle) > 0, client.IgnoreNotFound(err)
 		})
 	return bundle, err
+}
+
+// authorities returns a bundle that concerns kubelets.
+func authorities(ctx context.Context, r *rig.Rig, name string) (string, error) {
+	m := &corev1.ConfigMap{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: managed, Name: name}, m); err != nil {
+		return "", fmt.Errorf("read the authorities in ConfigMap %s/%s: %w", managed, name, err)
+	}
+	return m.Data[kubeletsKey], nil
+}
+
+// admitToKubelets has kubelets know the authority of Prometheus' certificate, as those of OpenShift do. They still ask
+// the API server what it may get.
+func admitToKubelets(ctx context.Context, r *rig.Rig) error {
+	signer, err := r.Cluster().CSRSigner()
+	if err != nil {
+		return err
+	}
+	authority := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signer.Leaf.Raw}))
+	known, err := authorities(ctx, r, clientsName)
+	if err != nil || strings.Contains(known, authority) {
+		return err
+	}
+	_, err = r.SetKubeletClientCAs(ctx, known+authority)
+	return err
 }
 
 // clientCertificate requests the certificate with which Prometheus shows itself to what it scrapes, as the

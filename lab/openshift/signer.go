@@ -48,6 +48,7 @@ type Signer struct {
 	mu       sync.Mutex
 	validity func(user string, now time.Time) Validity
 	signed   []Signed
+	holding  bool
 
 	client   kubernetes.Interface
 	requests certificateslisters.CertificateSigningRequestLister
@@ -64,6 +65,25 @@ func (s *Signer) SetValidity(validity func(user string, now time.Time) Validity)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.validity = validity
+}
+
+// HoldRenewals has the signer sign nothing more for users that have a certificate of the same signer already, as if it
+// were broken just for them. Their requests wait until release is called.
+func (s *Signer) HoldRenewals() (release func()) {
+	hold := func(holding bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.holding = holding
+	}
+	hold(true)
+	return func() { hold(false) }
+}
+
+// held reports whether a request waits, because its user has a certificate.
+func (s *Signer) held(user, signer string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.holding && slices.ContainsFunc(s.signed, func(c Signed) bool { return c.User == user && c.SignerName == signer })
 }
 
 // Signed returns the certificates that were signed so far, oldest first.
@@ -106,6 +126,9 @@ func (s *Signer) sign(ctx context.Context, name string) error {
 	usage, err := usageFor(request, asked)
 	if err != nil {
 		return fmt.Errorf("sign request %s: %w", name, err)
+	}
+	if s.held(asked.Subject.CommonName, request.Spec.SignerName) {
+		return fmt.Errorf("sign request %s: renewals are held back", name)
 	}
 	now := s.clock.Now()
 	certificate, err := s.issue(asked, usage, s.validityOf(asked.Subject.CommonName, now))

@@ -121,4 +121,18 @@ func TestSigner(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a renewal that is held back waits, a first certificate does not, and the renewal is signed after that", func(t *testing.T) {
+		release := s.HoldRenewals()
+		held := client(kubelet, "")
+		f.approve(held)
+		first := f.serving("c", "10.0.0.9")
+		f.approve(first)
+		f.issued(first)
+		request, err := f.admin.CertificatesV1().CertificateSigningRequests().Get(t.Context(), held, metav1.GetOptions{})
+		if err != nil || len(request.Status.Certificate) > 0 {
+			t.Errorf("it is %+v (%v)", request, err)
+		}
+		release()
+		f.issued(held)
+	})
 }

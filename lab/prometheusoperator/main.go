@@ -1,7 +1,8 @@
 // Lab-prometheus-operator does what the prometheus-operator and the reloader in the pod do for the Prometheus of OpenShift's
 // cluster monitoring: it reads the ServiceMonitors and PrometheusRules of the namespaces that are monitored, and writes
-// the configuration and the rules to where Prometheus reads them. The configuration comes from the prometheus-operator's
-// own generator. It makes no pods, which the lab has not, and reads no Prometheus object: it knows OpenShift's.
+// the configuration and the rules to where Prometheus reads them, and it lists the kubelets. The configuration comes from
+// the prometheus-operator's own generator, the list from its own controller. It makes no pods, which the lab has not, and
+// reads no Prometheus object: it knows OpenShift's.
 //
 // It is a module of its own, because Prometheus does not compile with the version of client-go that the
 // prometheus-operator needs.
@@ -16,6 +17,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
@@ -54,8 +56,16 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
-	f := &follower{client: client, log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	kubelets, err := newKubelets(config, logger)
+	if err != nil {
+		return err
+	}
+	f := &follower{client: client, log: logger,
 		settings: settings{apiServer: config.Host, root: *root, interval: monitoringv1.Duration(*interval)}}
-	f.run(ctx)
-	return nil
+	var group sync.WaitGroup
+	group.Go(func() { f.run(ctx) })
+	err = kubelets.Run(ctx)
+	group.Wait()
+	return err
 }

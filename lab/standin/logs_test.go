@@ -70,6 +70,7 @@ func TestKubeletServesLogs(t *testing.T) {
 		"the files in one":                      {"/logs/kubelet", http.StatusOK, `<a href="kubelet.log">kubelet.log</a>`},
 		"a log":                                 {"/logs/kubelet/kubelet.log", http.StatusOK, "Kubelet version"},
 		"a log that is not there":               {"/logs/kubelet/other.log", http.StatusNotFound, ""},
+		"how long its certificates are good":    {"/metrics", http.StatusOK, "\nkubelet_certificate_manager_server_ttl_seconds 2.59"}, // a month
 		"a path that the kubelet does not have": {"/nothing", http.StatusNotFound, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,33 +2,29 @@ package prometheus
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"testing"
 
-	"golang.org/x/crypto/ssh"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/monitoring"
-	"github.com/windows-machine-config/wmco/lab/winhost"
+	"github.com/windows-machine-config/wmco/lab/cluster"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
 // R-087, R-135, R-136, R-140
 func TestPrometheusShowsWindowsNodesAndAlerts(t *testing.T) {
-	l := start(t)
-	t.Run("Prometheus scrapes each node and the operator", func(t *testing.T) {
-		l.T = t
-		l.until("three targets to be up", func(ctx context.Context) (bool, error) {
+	l := start(t, rig.Options{Hosts: rig.Hosts(3), ControlPlane: cluster.Options{Platform: "Azure", ExternalSigner: true}},
+		monitored...)
+	t.Run("Prometheus scrapes each node, its kubelet, and the operator", func(t *testing.T) {
+		l := l.in(t)
+		l.until("five targets to be up", func(ctx context.Context) (bool, error) {
 			up, err := l.query(ctx, "up == 1")
-			return up.with("job", monitoring.Name) == 2 && up.with("job", monitoring.OperatorName) == 1 && len(up) == 3 &&
-				up.with("instance", "instance-1") == 1 && up.with("instance", "instance-2") == 1, err
+			return up.with("job", monitoring.Name) == 2 && up.with("job", "kubelet") == 2 && up.with("job", monitoring.OperatorName) == 1 &&
+				len(up) == 5 && up.with("node", "instance-1") == 2 && up.with("node", "instance-2") == 2, err
 		})
 	})
 	t.Run("the console's figures of each node are there", func(t *testing.T) {
-		l.T = t
+		l := l.in(t)
 		for _, expr := range []string{
 			`instance:node_cpu_utilisation:rate1m > 0 < 1`,   //nolint:misspell // others have chosen the name
 			`instance:node_memory_utilisation:ratio > 0 < 1`, //nolint:misspell // others have chosen the name
@@ -42,50 +38,33 @@ func TestPrometheusShowsWindowsNodesAndAlerts(t *testing.T) {
 			})
 		}
 	})
-	t.Run("a host that shows another key sets off one alert, which ends once the key is accepted", func(t *testing.T) {
-		l.T = t
-		l.changedKey()
-	})
+	for _, s := range statesOfHosts {
+		t.Run(s.name, func(t *testing.T) { s.setsOffAlerts(l.in(t)) })
+	}
 }
 
-func (l lab) changedKey() {
-	const host = "instance-1"
-	instance, err := l.Instance(l.Context(), host)
-	l.must(err)
-	about := func(want string) func(context.Context) (bool, error) {
-		return func(ctx context.Context) (bool, error) {
-			alerts, err := l.alerts(ctx)
-			firing := slices.DeleteFunc(alerts, func(a alert) bool { return a.State != "firing" })
-			if want == "" {
-				return len(firing) == 0, err
-			}
-			return len(firing) == 1 && firing[0].Labels["alertname"] == want && firing[0].Labels["name"] == instance.Name &&
-				firing[0].Labels["severity"] == "warning", err
-		}
+// Clocks of hosts and operator run faster than Prometheus' here, because what fails is tried again, and an agent that
+// repairs its host again and again reports it less and less often.
+func TestPrometheusAlertsAboutChangesOfNodes(t *testing.T) {
+	fast := rigtest.FastClock(t)
+	l := start(t, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1, Clock: fast}, monitored...)
+	l.fast = fast
+	for _, s := range statesOfChanges {
+		t.Run(s.name, func(t *testing.T) { s.setsOffAlerts(l.in(t)) })
 	}
-	l.until("no alert", about(""))
-	l.Host(host).Inject(winhost.ChangedHostKey, winhost.Parameters{})
-	// So that the operator connects.
-	l.annotate(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: host}}, v1alpha1.AnnotationRebootRequired, "patches")
-	l.until("WindowsHostKeyChanged of "+host+" alone", about("WindowsHostKeyChanged"))
-
-	key, err := l.Host(host).HostKey()
-	l.must(err)
-	l.annotate(instance, v1alpha1.AnnotationAcceptHostKey, ssh.FingerprintSHA256(key))
-	l.until("no alert any more", about(""))
 }
 
-func (l lab) annotate(object client.Object, name, value string) {
-	l.Helper()
-	before, ok := object.DeepCopyObject().(client.Object)
-	if !ok {
-		l.Fatalf("%T is no object", object)
+func TestEachAlertHasAState(t *testing.T) {
+	var shown, all []string
+	for _, s := range slices.Concat(statesOfHosts, statesOfChanges) {
+		shown = append(shown, s.of...)
 	}
-	annotations := maps.Clone(object.GetAnnotations())
-	if annotations == nil {
-		annotations = map[string]string{}
+	for _, a := range monitoring.Alerts() {
+		all = append(all, a.Name)
 	}
-	annotations[name] = value
-	object.SetAnnotations(annotations)
-	l.must(l.Client.Patch(l.Context(), object, client.MergeFrom(before)))
+	slices.Sort(shown)
+	slices.Sort(all)
+	if !slices.Equal(shown, all) {
+		t.Errorf("there are states for %v, and the alerts %v", shown, all)
+	}
 }

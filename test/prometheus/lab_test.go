@@ -7,17 +7,21 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
+	clocktesting "k8s.io/utils/clock/testing"
+
 	"github.com/windows-machine-config/wmco/internal/operator"
-	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/monitoring"
 	"github.com/windows-machine-config/wmco/lab/namespace"
 	"github.com/windows-machine-config/wmco/lab/rig"
@@ -37,33 +41,42 @@ const (
 func TestMain(m *testing.M) {
 	api := netip.MustParseAddr(apiAddress)
 	os.Exit(namespace.RunTests(namespace.Config{
-		Addresses: []netip.Addr{api, netip.MustParseAddr(rig.Address(1)), netip.MustParseAddr(rig.Address(2))},
+		Addresses: []netip.Addr{api, netip.MustParseAddr(rig.Address(1)), netip.MustParseAddr(rig.Address(2)),
+			netip.MustParseAddr(rig.Address(3))},
 		// The second host of a rig is listed by its name.
 		Names: map[string]netip.Addr{"api-int." + domain: api, rig.DNSName(2): netip.MustParseAddr(rig.Address(2))},
 	}, func() int { return rigtest.Main(m) }))
 }
 
-// lab is a cluster with a Prometheus, two hosts and an operator.
+// monitored are the hosts that are nodes from the start on.
+var monitored = []string{"instance-1", "instance-2"}
+
+// lab is a cluster with a Prometheus, hosts and an operator.
 type lab struct {
 	*testing.T
 	*rig.Rig
 	prometheus *monitoring.Monitoring
+	operator   *rig.Operator
+	operate    func() *rig.Operator
+	mendSigner func()                  // nil: the control plane signs
+	fast       *clocktesting.FakeClock // of hosts and operator; nil: the real one
 }
 
-// start boots a lab, and returns when both hosts are Ready.
-func start(t *testing.T) lab {
+// start boots a lab, and returns when the hosts that are named are Ready.
+func start(t *testing.T, options rig.Options, listed ...string) lab {
 	t.Helper()
-	r := rigtest.Boot(t, rig.Options{
-		Network: rig.RealNetwork{}, Hosts: rig.Hosts(2), ServiceCA: true,
-		ControlPlane: cluster.Options{Listen: net.JoinHostPort(apiAddress, "6443"), Domain: domain},
-	})
-	rigtest.Install(t, r)
-	l := lab{T: t, Rig: r}
+	options.Network, options.ServiceCA = rig.RealNetwork{}, true
+	options.ControlPlane.Listen, options.ControlPlane.Domain = net.JoinHostPort(apiAddress, "6443"), domain
+	l := lab{T: t, Rig: rigtest.Boot(t, options)}
+	if options.ControlPlane.ExternalSigner {
+		l.mendSigner = l.sign()
+	}
+	rigtest.Install(t, l.Rig)
 	ctx, cancel := context.WithTimeout(t.Context(), rigtest.Patience)
 	defer cancel()
 	metrics, certificates := net.JoinHostPort(apiAddress, "8443"), filepath.Join(t.TempDir(), "metrics-tls")
-	l.must(monitoring.OperatorTarget(ctx, r, metrics, certificates))
-	p, err := monitoring.Start(ctx, r, monitoring.Options{Programs: programs, Dir: t.TempDir(), Interval: every})
+	l.must(monitoring.OperatorTarget(ctx, l.Rig, metrics, certificates))
+	p, err := monitoring.Start(ctx, l.Rig, monitoring.Options{Programs: programs, Dir: t.TempDir(), Interval: every})
 	l.must(err)
 	t.Cleanup(func() {
 		p.Stop()
@@ -74,12 +87,20 @@ func start(t *testing.T) lab {
 		}
 	})
 	l.prometheus = p
-	_, err = r.RunOperator(func(c *operator.Config) {
-		c.MetricsAddress, c.MetricsCertificateDirectory = metrics, certificates
-	})
-	l.must(err)
-	l.must(r.ListHosts(ctx))
-	l.must(r.WaitReady(ctx))
+	l.operate = func() *rig.Operator {
+		o, err := l.RunOperator(func(c *operator.Config) { c.MetricsAddress, c.MetricsCertificateDirectory = metrics, certificates })
+		l.must(err)
+		return o
+	}
+	l.operator = l.operate()
+	l.must(l.ListHosts(ctx, listed...))
+	l.must(l.WaitReady(ctx, listed...))
+	return l
+}
+
+// in returns the lab for a part of the test.
+func (l lab) in(t *testing.T) lab {
+	l.T = t
 	return l
 }
 
@@ -163,12 +184,41 @@ func (l lab) query(ctx context.Context, expr string) (series, error) {
 
 // alert is one that is pending or firing.
 type alert struct {
-	Labels map[string]string
-	State  string
+	Labels, Annotations map[string]string
+	State               string
 }
 
-func (l lab) alerts(ctx context.Context) ([]alert, error) {
+// firing returns the alerts that fire.
+func (l lab) firing(ctx context.Context) ([]alert, error) {
 	var data struct{ Alerts []alert }
 	err := l.get(ctx, "alerts", nil, &data)
-	return data.Alerts, err
+	return slices.DeleteFunc(data.Alerts, func(a alert) bool { return a.State != "firing" }), err
+}
+
+// forward lets time pass for Prometheus, and for nobody else.
+func (l lab) forward(by time.Duration) {
+	l.Helper()
+	if by <= 0 {
+		return
+	}
+	request, err := http.NewRequestWithContext(l.Context(), http.MethodPost, l.prometheus.URL+"lab/forward?by="+by.String(), nil)
+	l.must(err)
+	response, err := http.DefaultClient.Do(request)
+	l.must(err)
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusNoContent {
+		reason, err := io.ReadAll(response.Body)
+		l.Fatalf("%s: %s (error %v)", request.URL, reason, err)
+	}
+}
+
+// forwardTo lets time pass until a moment by Prometheus' clock.
+func (l lab) forwardTo(moment time.Time) {
+	l.Helper()
+	now, err := l.query(l.Context(), "vector(time())")
+	l.must(err)
+	text, _ := now[0].Value[1].(string)
+	seconds, err := strconv.ParseFloat(text, 64)
+	l.must(err)
+	l.forward(moment.Sub(time.UnixMilli(int64(seconds * 1000))))
 }

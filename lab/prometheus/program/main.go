@@ -88,6 +88,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/api/v1/", prometheus.Handler())
+	mux.Handle("POST /lab/forward", prometheus.ForwardHandler())
 	mux.Handle("/", page.Handler(client))
 	web := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	defer web.Close()

@@ -1,6 +1,6 @@
 // Package server runs the real Prometheus: its storage, discovery of Kubernetes objects, scraping, rules, alerts and
 // HTTP API, put together as in Prometheus' own main function. It has no remote storage, sends alerts to nobody, and has
-// not the pages of Prometheus, whose assets are in no Go module.
+// not the pages of Prometheus, whose assets are in no Go module. Its clock can be set forward; see Server.Forward.
 package server
 
 import (
@@ -44,9 +44,11 @@ type Server struct {
 	rules     *rules.Manager
 	url       *url.URL
 	stop      context.CancelFunc
+	clock     clock
 
-	mu     sync.Mutex
-	config config.Config
+	applying sync.Mutex // held while the rules are replaced or evaluated ahead
+	mu       sync.Mutex
+	config   config.Config
 }
 
 // Options configure a Prometheus.
@@ -101,7 +103,7 @@ func (s *Server) manage(ctx context.Context, o Options) error {
 		return errors.New("make the manager of the discovery: see the log")
 	}
 	options := &scrape.Options{DiscoveryReloadInterval: model.Duration(o.DiscoveryInterval)}
-	s.scraping, err = scrape.NewManager(options, s.log, logging.NewJSONFileLogger, s.database, s.registry)
+	s.scraping, err = scrape.NewManager(options, s.log, logging.NewJSONFileLogger, scraped{s}, s.registry)
 	if err != nil {
 		return fmt.Errorf("make the manager of the scraping: %w", err)
 	}
@@ -153,8 +155,10 @@ func (s *Server) Apply(configuration []byte) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(s.scraping.ApplyConfig(c), s.discovery.ApplyConfig(found),
-		s.rules.Update(time.Duration(c.GlobalConfig.EvaluationInterval), files, c.GlobalConfig.ExternalLabels, s.url.String(), nil))
+	s.applying.Lock()
+	defer s.applying.Unlock()
+	err = errors.Join(s.scraping.ApplyConfig(c), s.discovery.ApplyConfig(found), s.rules.Update(
+		time.Duration(c.GlobalConfig.EvaluationInterval), files, c.GlobalConfig.ExternalLabels, s.url.String(), s.evaluate))
 	if err != nil {
 		return fmt.Errorf("apply the configuration of Prometheus: %w", err)
 	}
@@ -167,5 +171,5 @@ func (s *Server) current() config.Config {
 	return s.config
 }
 
-// Handler serves Prometheus' HTTP API.
-func (s *Server) Handler() http.Handler { return s.api() }
+// Handler serves Prometheus' HTTP API, and asks for the present by the clock of the samples.
+func (s *Server) Handler() http.Handler { return s.atPresent(s.api()) }

@@ -108,7 +108,7 @@ func (k *kubelet) run(ctx context.Context) (err error) {
 	}
 	defer serving.stop()
 	pods := newPodTable(k)
-	server, err := k.listen(ctx, serving, pods)
+	server, err := k.listen(ctx, identity, serving, pods)
 	if err != nil {
 		return err
 	}

@@ -23,22 +23,25 @@ import (
 type server struct {
 	k        *kubelet
 	pods     *podTable
+	identity *identity
+	serving  *serving
 	listener net.Listener
 	http     *http.Server
 }
 
 // listen opens the port, so that a taken one ends the kubelet at its start.
-func (k *kubelet) listen(ctx context.Context, serving *serving, pods *podTable) (*server, error) {
+func (k *kubelet) listen(ctx context.Context, identity *identity, serving *serving, pods *podTable) (*server, error) {
 	listener, err := k.Process.Machine.Listen(k.config.port)
 	if err != nil {
 		return nil, fmt.Errorf("failed to listen and serve on port %d: %w", k.config.port, err)
 	}
-	s := &server{k: k, pods: pods}
+	s := &server{k: k, pods: pods, identity: identity, serving: serving}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", k.healthz)
 	mux.HandleFunc("GET /pods", s.listPods)
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.containerLogs)
 	mux.HandleFunc("GET /logs/{path...}", s.nodeLogs)
+	mux.HandleFunc("GET /metrics", s.metrics)
 	s.http = &http.Server{
 		Handler:           s.authorized(mux),
 		ReadHeaderTimeout: 30 * time.Second,
@@ -129,6 +132,8 @@ func subresource(r *http.Request) string {
 		return "healthz"
 	case "/pods":
 		return "pods"
+	case "/metrics":
+		return "metrics"
 	default:
 		if strings.HasPrefix(path, "/logs") {
 			return "log"

@@ -1,0 +1,112 @@
+package prometheus
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// badSetting is one with which a kubelet ends at once: its high threshold must be above the low one, which is 80.
+var badSetting = map[string]any{"imageGCHighThresholdPercent": 70}
+
+var statesOfChanges = []state{
+	{
+		name: "a change that is stopped because a node has failed sets off one alert, which ends once others may go on",
+		of:   []string{"WindowsUpgradeStopped"},
+		begin: func(l lab) func() {
+			l.stopOnFailure(true)
+			l.must(l.SetKubeletSettings(l.Context(), badSetting))
+			return func() { l.stopOnFailure(false) }
+		},
+		sign:  `wmco_upgrade_stopped{reason="StoppedOnFailure"} == 1`,
+		quiet: 3 * minute, lasts: 6 * minute,
+		alerts: func(l lab) []wanted {
+			l.policyNamesFailedNode()
+			return []wanted{{map[string]string{"reason": "StoppedOnFailure"}, "says which node has failed"}}
+		},
+	}, {
+		name: "a first node that has failed sets off one alert, which ends once the settings are right",
+		of:   []string{"WindowsCanaryFailed"},
+		begin: func(l lab) func() {
+			l.must(l.SetKubeletSettings(l.Context(), badSetting))
+			return func() { l.must(l.SetKubeletSettings(l.Context(), nil)) }
+		},
+		sign:  `wmco_upgrade_stopped{reason="CanaryFailed"} == 1`,
+		quiet: 3 * minute, lasts: 6 * minute,
+		alerts: func(l lab) []wanted {
+			l.policyNamesFailedNode()
+			return []wanted{{map[string]string{"reason": "CanaryFailed"}, "names the node"}}
+		},
+	}, {
+		name:   "a host that is changed again and again sets off one alert within an hour, which ends an hour after the last time",
+		of:     []string{"WindowsHostDriftsRepeatedly"},
+		begin:  func(l lab) func() { l.sabotage("instance-1"); return func() {} },
+		sign:   `increase(wmco_repairs_reported_total[1h]) > 4`,
+		alerts: one("Node instance-1 ", map[string]string{"node": "instance-1"}),
+		window: 62 * minute,
+	},
+}
+
+// policyNamesFailedNode checks what the descriptions of alerts say of the policy's condition Stopped.
+func (l lab) policyNamesFailedNode() {
+	l.Helper()
+	stopped := meta.FindStatusCondition(l.policy().Status.Conditions, v1alpha1.ConditionStopped)
+	for _, name := range monitored {
+		if failed := l.instance(name).Status.FailedChange; failed != nil && stopped != nil && strings.Contains(stopped.Message, name) {
+			return
+		}
+	}
+	l.Errorf("the policy does not name the node that has failed: %+v", stopped)
+}
+
+// sabotage stops a service of a host whenever it runs, until an alert fires. Prometheus' time passes as fast as the host's.
+func (l lab) sabotage(name string) {
+	l.Helper()
+	services, begun := l.Host(name).Machine().Host().Services, l.fast.Now()
+	l.forwardTo(begun)
+	l.until("an alert about repairs of "+name, func(ctx context.Context) (bool, error) {
+		l.fast.Step(10 * time.Second)
+		now := l.fast.Now()
+		if now.Sub(begun) > time.Hour {
+			l.Fatalf("no alert has fired within an hour")
+		}
+		l.forwardTo(now)
+		found, err := services.Query(ctx, nodespec.ServiceCSIProxy)
+		if err != nil {
+			return false, err
+		}
+		if len(found) == 1 && found[0].State == host.ServiceRunning {
+			if err := services.Stop(ctx, nodespec.ServiceCSIProxy); err != nil {
+				return false, err
+			}
+		}
+		firing, err := l.firing(ctx)
+		return len(firing) > 0, err
+	})
+}
+
+// policy returns the WindowsDisruptionPolicy.
+func (l lab) policy() *v1alpha1.WindowsDisruptionPolicy {
+	l.Helper()
+	p := &v1alpha1.WindowsDisruptionPolicy{}
+	l.must(l.Client.Get(l.Context(), client.ObjectKey{Namespace: l.Namespace(), Name: v1alpha1.DisruptionPolicyName}, p))
+	return p
+}
+
+// stopOnFailure sets the field of the WindowsDisruptionPolicy.
+func (l lab) stopOnFailure(stop bool) {
+	l.Helper()
+	p := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace(), Name: v1alpha1.DisruptionPolicyName}}
+	l.must(client.IgnoreAlreadyExists(l.Client.Create(l.Context(), p)))
+	before := p.DeepCopy()
+	before.Spec.StopOnFailure, p.Spec.StopOnFailure = !stop, stop
+	l.must(l.Client.Patch(l.Context(), p, client.MergeFrom(before)))
+}

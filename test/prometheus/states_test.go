@@ -1,0 +1,236 @@
+package prometheus
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/lab/winhost"
+)
+
+// state is one in which somebody must do something.
+type state struct {
+	name string
+	// of are the alerts that it sets off.
+	of []string
+	// begin brings it about.
+	begin func(l lab) (mend func())
+	// sign is what Prometheus has scraped of it.
+	sign string
+	// quiet is how long no alert fires then, and after lasts the wanted ones do; zero if they do at once.
+	quiet, lasts time.Duration
+	// alerts says for each of them what it must be about.
+	alerts func(l lab) []wanted
+	// window is how long an alert outlasts the state.
+	window time.Duration
+}
+
+// wanted is what the labels and the description of an alert name.
+type wanted struct {
+	about       map[string]string
+	description string
+}
+
+// setsOffAlerts has the state begin and end, and checks that its alerts do, and no others.
+func (s state) setsOffAlerts(l lab) {
+	l.Helper()
+	l.until("no alert", l.alertsAre(nil, nil))
+	mend := s.begin(l)
+	l.until(s.sign, func(ctx context.Context) (bool, error) {
+		found, err := l.query(ctx, s.sign)
+		return len(found) > 0, err
+	})
+	if s.lasts > 0 {
+		s.fires(l)
+	}
+	expected := s.alerts(l)
+	l.until(fmt.Sprint(s.of, expected), l.alertsAre(s.of, expected))
+	mend()
+	if s.window > 0 {
+		l.forward(s.window)
+	}
+	l.until("no alert any more", l.alertsAre(nil, nil))
+}
+
+// fires lets the time pass that the state must last. On a busy machine the last scrape before that may have been too
+// slow, and its target was down then: it passes again.
+func (s state) fires(l lab) {
+	l.Helper()
+	l.forward(s.quiet)
+	if early, err := l.firing(l.Context()); err != nil || len(early) > 0 {
+		l.Errorf("after %s fire %v (error %v)", s.quiet, early, err)
+	}
+	next := s.lasts - s.quiet
+	for range 3 {
+		l.forward(next)
+		firing, err := l.firing(l.Context())
+		l.must(err)
+		if len(firing) > 0 {
+			return
+		}
+		next = s.lasts
+	}
+	l.Fatalf("no alert fires, three times after %s", s.lasts)
+}
+
+// alertsAre reports whether exactly the alerts with these names fire, and are about this.
+func (l lab) alertsAre(names []string, about []wanted) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		firing, err := l.firing(ctx)
+		if err != nil || len(firing) != len(names) || len(about) != len(names) {
+			return false, err
+		}
+		for i, name := range names {
+			if !slices.ContainsFunc(firing, func(a alert) bool { return a.is(name) && a.Labels["namespace"] == l.Namespace() && about[i].fits(a) }) {
+				return false, nil
+			}
+		}
+		return true, nil
+	}
+}
+
+// is reports whether the alert has a name, and what each one has.
+func (a alert) is(name string) bool {
+	return a.Labels["alertname"] == name && a.Labels["severity"] == "warning" && a.Annotations["summary"] != "" &&
+		strings.HasSuffix(a.Annotations["runbook_url"], "#"+strings.ToLower(name))
+}
+
+func (w wanted) fits(a alert) bool {
+	for label, value := range w.about {
+		if a.Labels[label] != value {
+			return false
+		}
+	}
+	return strings.Contains(a.Annotations["description"], w.description)
+}
+
+// one returns what the only alert of a state must be about.
+func one(description string, about map[string]string) func(lab) []wanted {
+	return func(lab) []wanted { return []wanted{{about: about, description: description}} }
+}
+
+const minute = time.Minute
+
+// The first of these must come first: the lab begins with such certificates.
+var statesOfHosts = []state{
+	{
+		name:  "certificates that the cluster's signer does not renew set off an alert each, which end once it does",
+		of:    []string{"WindowsServiceCertificateExpiring", "WindowsKubeletCertificateExpiring"},
+		begin: func(l lab) func() { return l.mendSigner },
+		sign:  `kubelet_certificate_manager_client_ttl_seconds{node="instance-1"} < 7200`,
+		quiet: 13 * minute, lasts: 16 * minute,
+		alerts: func(l lab) []wanted {
+			name := l.named("instance-1")
+			return []wanted{
+				{map[string]string{"name": name, "certificate": "cloud-node-manager"}, name},
+				{map[string]string{"node": "instance-1"}, "Node instance-1 expires in"},
+			}
+		},
+	}, {
+		name: "a host that shows another key sets off one alert, which ends once the key is accepted",
+		of:   []string{"WindowsHostKeyChanged"},
+		begin: func(l lab) func() {
+			l.Host("instance-1").Inject(winhost.ChangedHostKey, winhost.Parameters{})
+			// So that the operator connects.
+			l.annotate(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "instance-1"}}, v1alpha1.AnnotationRebootRequired, "patches")
+			return func() {
+				key, err := l.Host("instance-1").HostKey()
+				l.must(err)
+				l.annotate(l.instance("instance-1"), v1alpha1.AnnotationAcceptHostKey, ssh.FingerprintSHA256(key))
+			}
+		},
+		sign: `wmco_instance_status{reason="HostKeyChanged"} == 1`,
+		alerts: func(l lab) []wanted {
+			name := l.named("instance-1")
+			return []wanted{{map[string]string{"name": name}, name}}
+		},
+	}, {
+		name: "an exporter that does not start any more sets off one alert, which ends once it runs",
+		of:   []string{"WindowsExporterDown"},
+		begin: func(l lab) func() {
+			h, services := l.Host("instance-2"), l.Host("instance-2").Machine().Host().Services
+			startable := h.Inject(winhost.ServiceFailsToStart, winhost.Parameters{Service: nodespec.ServiceExporter})
+			l.must(services.Stop(l.Context(), nodespec.ServiceExporter))
+			return func() {
+				startable()
+				l.must(services.Start(l.Context(), nodespec.ServiceExporter))
+			}
+		},
+		sign:  `up{job="windows-exporter",instance="instance-2"} == 0`,
+		quiet: 13 * minute, lasts: 16 * minute,
+		alerts: one("Node instance-2.", map[string]string{"instance": "instance-2"}),
+	}, {
+		name: "an operator that does not run sets off one alert, which ends once it does",
+		of:   []string{"WindowsMachineConfigOperatorDown"},
+		begin: func(l lab) func() {
+			l.must(l.operator.Stop())
+			return func() { l.operate() }
+		},
+		sign:  `up{job="windows-machine-config-operator"} == 0`,
+		quiet: 13 * minute, lasts: 16 * minute,
+		alerts: one("gets no metrics from the operator", nil),
+	}, {
+		name: "a host that does not become a node within an hour sets off one alert, which ends once it does",
+		of:   []string{"WindowsInstanceNotReady"},
+		begin: func(l lab) func() {
+			accept := l.Host("instance-3").Inject(winhost.RejectKey, winhost.Parameters{})
+			l.must(l.ListHosts(l.Context()))
+			l.until("instance-3 to be listed", func(context.Context) (bool, error) { return l.instance("instance-3") != nil, nil })
+			l.until("its metric", func(ctx context.Context) (bool, error) {
+				found, err := l.query(ctx, "wmco_instance_not_ready_since_timestamp_seconds")
+				return found.with("name", l.named("instance-3")) == 1, err
+			})
+			l.forwardTo(l.instance("instance-3").CreationTimestamp.Add(58 * minute))
+			return accept
+		},
+		sign:  `time() - wmco_instance_not_ready_since_timestamp_seconds < 3600`,
+		quiet: 5 * minute, lasts: 9 * minute,
+		alerts: func(l lab) []wanted {
+			name := l.named("instance-3")
+			return []wanted{{map[string]string{"name": name}, name + " has not been Ready for 1h "}}
+		},
+	},
+}
+
+// instance returns the WindowsInstance of a host; nil when there is none.
+func (l lab) instance(name string) *v1alpha1.WindowsInstance {
+	l.Helper()
+	instance, err := l.Instance(l.Context(), name)
+	l.must(err)
+	return instance
+}
+
+// named returns the name of the WindowsInstance of a host.
+func (l lab) named(name string) string {
+	l.Helper()
+	instance := l.instance(name)
+	if instance == nil {
+		l.Fatalf("%s has no instance", name)
+	}
+	return instance.Name
+}
+
+func (l lab) annotate(object client.Object, name, value string) {
+	l.Helper()
+	before, ok := object.DeepCopyObject().(client.Object)
+	if !ok {
+		l.Fatalf("%T is no object", object)
+	}
+	annotations := maps.Clone(object.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[name] = value
+	object.SetAnnotations(annotations)
+	l.must(l.Client.Patch(l.Context(), object, client.MergeFrom(before)))
+}
