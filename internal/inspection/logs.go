@@ -54,7 +54,7 @@ func logsCommand(configure func() (operator.Config, error)) *cobra.Command {
 	return command
 }
 
-// logs shows logs of an instance's host. ours tells whether an agent has closed its folder there to others.
+// logs shows logs of an instance's host. ours is true if an agent has closed its folder there to others.
 func (i *inspector) logs(ctx context.Context, name string, show func(ours bool, at *visit.Visit) error) error {
 	chosen, err := i.chosen(ctx, []string{name})
 	if err != nil {

@@ -24,6 +24,9 @@ func (c *command) showEvents(ctx context.Context, instance fleet.Instance, node 
 	if len(service) > 0 {
 		source = service[0]
 	}
+	if c.tail == 0 {
+		return nil
+	}
 	said := err.Error()
 	if status := operatorexec.ExitStatus(0); errors.As(err, &status) {
 		said = "see above"
