@@ -27,8 +27,9 @@ func TestKubeletServesLogs(t *testing.T) {
 	if err := events.AddSource(t.Context(), source); err != nil {
 		t.Fatal(err)
 	}
-	for i, message := range []string{"it is broken", "it is mended"} {
-		if err := events.Report(t.Context(), host.Event{Source: source, Level: host.EventError, ID: uint32(i + 1), Message: message}); err != nil {
+	for _, event := range []host.Event{{ID: 1, Message: "it is broken"}, {ID: 2, Message: "it is mended"}} {
+		event.Source, event.Level = source, host.EventError
+		if err := events.Report(t.Context(), event); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -92,8 +92,8 @@ func TestWhatIsKeptIsBoundedAndHasTheEnd(t *testing.T) {
 		on.Step(time.Minute)
 		w.Step(verb.Step{Name: "StartService kubelet", State: verb.StepProgress, Detail: strings.Repeat("x", 100)})
 	}
-	w.Failure(&verb.Failure{Reason: verb.ReasonServiceFailed, Message: "it has ended"})
-	if len(k.text) > mostOfARecord+1024 || !strings.HasSuffix(k.text, `"it has ended"}}`+"\n") {
+	w.Failure(&verb.Failure{Reason: verb.ReasonServiceFailed, Message: strings.Repeat("y", 1024) + "it has ended"})
+	if len(k.text) > mostOfARecord+2048 || !strings.HasSuffix(k.text, `it has ended"}}`+"\n") {
 		t.Errorf("it keeps %d bytes, which end with %.200s", len(k.text), k.text[len(k.text)-200:])
 	}
 }

@@ -65,8 +65,9 @@ func newCommand(a *access.Access, operator operatorexec.Runner, directory string
 		Long: `Collect WindowsInstances with their status as kubectl windows status prints it, Nodes, events, the disruption policy, the
 operator's pods and logs, the logs of the services of each node, and the cluster's version and network. Hosts that never
 became nodes are included. The operator connects to each host over SSH, and the agent there reports the state of services,
-Windows' event log, networks and firewall rules: a command runs in the operator's pod for that. A copy of the agent that the
-host lacks is brought, and deleted again; nothing else is changed.
+Windows' event log, networks and firewall rules, what it printed when its verbs were run last, and its plan of what the operator
+would change now: a command runs in the operator's pod for that. A copy of the agent that the host lacks is brought, and
+deleted again; nothing else is changed.
 
 Begin with index.html: it names the hosts that are out of reach and draws the timeline of each host, in any browser and
 without a network. With names, the folders of other hosts are left out. Secrets are not read; of other objects the values of
