@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/windows-machine-config/wmco/internal/agent/outbound"
 	"github.com/windows-machine-config/wmco/internal/verb"
@@ -33,9 +34,11 @@ type input struct {
 	platform string
 	// apiServer is what the verbs facts and look are to connect to; nil when nothing is.
 	apiServer *outbound.Server
+	// events is of how long ago the verb survey is to tell events, and nothing else; 0 when it is to tell everything.
+	events time.Duration
 }
 
-const usage = "usage: wicd facts [--api-server https://HOST:PORT] [--platform AWS|GCP] | look [--api-server https://HOST:PORT] | survey | plan SPEC | apply SPEC [--fallback sha256:HEX] | verify | " +
+const usage = "usage: wicd facts [--api-server https://HOST:PORT] [--platform AWS|GCP] | look [--api-server https://HOST:PORT] | survey [--events last:DURATION] | plan SPEC | apply SPEC [--fallback sha256:HEX] | verify | " +
 	"rollback [--digest sha256:HEX] | settle | reboot --boot-id boot:ID | renew --identity NAME [...] [--identity-certificate NAME:BASE64URL [...]] | remove | service | version, " +
 	"where SPEC is --spec FILE [--payload FILE]"
 
@@ -92,6 +95,8 @@ func (in *input) flags() *flag.FlagSet {
 		flags.Func("platform", "the cloud whose metadata service is to tell the machine's name", in.setPlatform)
 	case verb.Look:
 		flags.Func("api-server", "the API server's URL, to which the host is to connect", in.setAPIServer)
+	case verb.Survey:
+		flags.Func("events", "of how long ago events are to be told, after the word last:, and nothing else", in.setEvents)
 	case verb.Plan, verb.Apply:
 		flags.StringVar(&in.spec, "spec", "", "the NodeSpec")
 		flags.StringVar(&in.payload, "payload", "", "an archive with the files that the host lacks")
@@ -125,6 +130,17 @@ func (in *input) setBootID(word string) error {
 		return fmt.Errorf("%q is not the word boot: with a boot ID behind it", word)
 	}
 	in.bootID = id
+	return nil
+}
+
+// setEvents takes a duration with a word before it, as setBootID.
+func (in *input) setEvents(word string) error {
+	duration, ok := strings.CutPrefix(word, "last:")
+	since, err := time.ParseDuration(duration)
+	if !ok || err != nil || since <= 0 {
+		return fmt.Errorf("%q is not the word last: with a duration behind it", word)
+	}
+	in.events = since
 	return nil
 }
 

@@ -42,7 +42,7 @@ func TestSecretFiles(t *testing.T) {
 			}
 		}
 		args := append([]string{"apply"}, r.send(spec)...)
-		var said strings.Builder
+		var said, kept strings.Builder
 		for _, failing := range []string{"Files.Write", "Services.Configure", ""} {
 			remove := r.OnOperation(func(o fake.Operation) error {
 				if o.Interface+"."+o.Method == failing && strings.HasSuffix(o.Process.Path, nodespec.AgentProgram) && (o.Target == path || o.Target == "kubelet") {
@@ -54,9 +54,15 @@ func TestSecretFiles(t *testing.T) {
 			_, err := r.Exec(r.ctx, fake.ExecRequest{Path: r.push(), Args: args, Stdout: &said, Stderr: &said})
 			r.must(err)
 			remove()
+			lines, err := r.Drive().ReadFile(nodespec.LastRunPath("apply"))
+			r.must(err)
+			kept.Write(lines)
+		}
+		if !strings.Contains(kept.String(), `WriteFile C:\\k\\config.json`) {
+			t.Errorf("of the verbs %s is kept", kept.String())
 		}
 		r.must(r.Drive().WriteFile(path, []byte("drift")))
-		text := said.String()
+		text := said.String() + kept.String()
 		for _, event := range r.Events() {
 			text += event.Message
 		}

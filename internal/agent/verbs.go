@@ -27,7 +27,7 @@ func (r *rooms) run(ctx context.Context, in input) error {
 	case verb.Look:
 		return r.look(ctx, in)
 	case verb.Survey:
-		return r.survey(ctx, info)
+		return r.survey(ctx, in, info)
 	case verb.Plan:
 		return r.host().Plan(ctx, in.spec)
 	}
@@ -36,6 +36,7 @@ func (r *rooms) run(ctx context.Context, in input) error {
 		return err
 	}
 	defer release()
+	r.Answer.Keep(func(lines []byte, more bool) error { return r.Records.AddLines(ctx, in.verb, lines, more) })
 	switch in.verb {
 	case verb.Apply:
 		return r.host().Apply(ctx, converge.Input{Spec: in.spec, Payload: in.payload, Fallback: in.fallback})
@@ -95,8 +96,16 @@ func (r *rooms) look(ctx context.Context, in input) error {
 
 // survey answers how the host is and what has happened on it. The ledger is left out: it has files and variables as they
 // were before us.
-func (r *rooms) survey(ctx context.Context, info host.SystemInfo) error {
-	result := survey.Surveyor{Host: r.Host, Clock: r.Clock}.Of(ctx)
+func (r *rooms) survey(ctx context.Context, in input, info host.SystemInfo) error {
+	surveyor := survey.Surveyor{Host: r.Host, Clock: r.Clock, Runs: r.Records.Runs}
+	if in.events > 0 {
+		result := surveyor.Events(ctx, in.events)
+		answer := verb.Result{Facts: &plan.Facts{Time: r.Clock.Now().UTC(), System: info}, Survey: &result}
+		survey.Fit(&answer)
+		r.Answer.Result(answer)
+		return nil
+	}
+	result := surveyor.Of(ctx)
 	limited, cancel := context.WithTimeout(ctx, timing.LimitSurvey)
 	defer cancel()
 	found, err := r.source.Look(limited)

@@ -126,16 +126,13 @@ func (i *inspector) plan(ctx context.Context, names []string, wanted forecast.Wa
 	}
 	facts, _, err := cluster.Read(ctx, i.reader, i.Namespace)
 	if err != nil {
-		return fmt.Errorf("the cluster's configuration cannot be used: %w", err)
+		return unusable(err)
 	}
 	key, err := keys.Read(ctx, i.reader, i.Namespace)
 	if err != nil {
 		return err
 	}
-	forecaster := forecast.Forecaster{
-		Reader: i.reader, Clientset: i.clientset, Visitor: i.visitor, Wanted: wanted, Own: i.Version, Namespace: i.Namespace,
-		Specs: desired.Specs{Payload: wanted.Payload, Nodes: nodes.Nodes{Live: i.reader}, Version: wanted.Version, Log: i.Log, PauseImage: i.PauseImage, Debug: i.Debug},
-	}
+	forecaster := i.forecaster(wanted)
 	forecasts, errs := make([]Forecast, len(chosen)), make([]error, len(chosen))
 	var group sync.WaitGroup
 	places := make(chan struct{}, atOnce)
@@ -154,6 +151,18 @@ func (i *inspector) plan(ctx context.Context, names []string, wanted forecast.Wa
 		return err
 	}
 	return statusOf(forecasts)
+}
+
+// unusable is the error of a cluster for which no NodeSpec can be made.
+func unusable(err error) error {
+	return fmt.Errorf("the cluster's configuration cannot be used: %w", err)
+}
+
+func (i *inspector) forecaster(wanted forecast.Wanted) forecast.Forecaster {
+	return forecast.Forecaster{
+		Reader: i.reader, Clientset: i.clientset, Visitor: i.visitor, Wanted: wanted, Own: i.Version, Namespace: i.Namespace,
+		Specs: desired.Specs{Payload: wanted.Payload, Nodes: nodes.Nodes{Live: i.reader}, Version: wanted.Version, Log: i.Log, PauseImage: i.PauseImage, Debug: i.Debug},
+	}
 }
 
 // statusOf returns how a plan ends: without an error if nothing would be changed.

@@ -4,19 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/windows-machine-config/wmco/internal/cluster"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/inspection/hostevents"
 	"github.com/windows-machine-config/wmco/internal/inspection/hostlogs"
+	"github.com/windows-machine-config/wmco/internal/inspection/visit"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/internal/plugin/logview"
 )
 
 func logsCommand(configure func() (operator.Config, error)) *cobra.Command {
-	o, viewer := &options{}, logview.Viewer{}
+	o, viewer, events := &options{}, logview.Viewer{}, false
 	command := &cobra.Command{
 		Use: "logs NAME [SERVICE]", Short: "Show the log of a service of a host, read over SSH; without a service, list those that have one",
 		Args: cobra.RangeArgs(1, 2),
@@ -28,11 +31,18 @@ func logsCommand(configure func() (operator.Config, error)) *cobra.Command {
 				return err
 			}
 			viewer.Out, viewer.ErrOut, viewer.Clock = command.OutOrStdout(), command.ErrOrStderr(), i.Clock
-			return i.logs(ctx, arguments[0], func(s logview.Source) error {
-				if len(arguments) == 1 {
-					return viewer.Services(ctx, s)
+			service := strings.Join(arguments[1:], "")
+			return i.logs(ctx, arguments[0], func(ours bool, at *visit.Visit) error {
+				switch {
+				case events:
+					if err := at.Settle(ctx, ours); err != nil {
+						return err
+					}
+					return hostevents.Viewer{Viewer: viewer, Host: at, Service: service}.Show(ctx)
+				case service == "":
+					return viewer.Services(ctx, hostlogs.Files{Host: at})
 				}
-				return viewer.Show(ctx, s, arguments[1])
+				return viewer.Show(ctx, hostlogs.Files{Host: at}, service)
 			})
 		},
 	}
@@ -40,11 +50,12 @@ func logsCommand(configure func() (operator.Config, error)) *cobra.Command {
 	command.Flags().BoolVarP(&viewer.Follow, "follow", "f", false, "go on with what is written, until interrupted")
 	command.Flags().IntVar(&viewer.Tail, "tail", 200, "how many lines of the end to show; -1 shows all")
 	command.Flags().DurationVar(&viewer.Since, "since", 0, "show what was written since so long ago")
+	command.Flags().BoolVar(&events, "events", false, "show what concerns the node in Windows' event log")
 	return command
 }
 
-// logs shows logs of an instance's host.
-func (i *inspector) logs(ctx context.Context, name string, show func(logview.Source) error) error {
+// logs shows logs of an instance's host. ours is true if an agent has closed its folder there to others.
+func (i *inspector) logs(ctx context.Context, name string, show func(ours bool, at *visit.Visit) error) error {
 	chosen, err := i.chosen(ctx, []string{name})
 	if err != nil {
 		return err
@@ -65,5 +76,5 @@ func (i *inspector) logs(ctx context.Context, name string, show func(logview.Sou
 	if err != nil {
 		return err
 	}
-	return errors.Join(show(hostlogs.Files{Host: stay}), stay.Leave(ctx))
+	return errors.Join(show(chosen[0].Status.Host != nil, stay), stay.Leave(ctx))
 }

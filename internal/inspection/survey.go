@@ -14,6 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/cluster"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/inspection/forecast"
 	"github.com/windows-machine-config/wmco/internal/inspection/hostlogs"
 	"github.com/windows-machine-config/wmco/internal/inspection/visit"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -73,9 +74,9 @@ func (i *inspector) survey(ctx context.Context, wishes []casefile.Wish, limit ti
 	if err != nil {
 		return fmt.Errorf("%w. %s", err, keys.Remedy(i.Namespace))
 	}
-	known := &nodespec.Cluster{}
-	if facts, _, err := cluster.Read(ctx, i.reader, i.Namespace); err == nil {
-		known = &facts
+	l := look{inspector: i, key: key, limit: limit, forecaster: i.forecaster(forecast.Wanted{Payload: i.payload, Version: i.Version})}
+	if l.cluster, _, err = cluster.Read(ctx, i.reader, i.Namespace); err != nil {
+		l.cluster, l.noPlan = nodespec.Cluster{}, unusable(err)
 	}
 	var group sync.WaitGroup
 	var writing sync.Mutex
@@ -89,7 +90,7 @@ func (i *inspector) survey(ctx context.Context, wishes []casefile.Wish, limit ti
 			if instance, err := fleet.Find(instances, wish.Name); err != nil {
 				report.Error = err.Error()
 			} else {
-				report = i.surveyOne(ctx, &instance.WindowsInstance, wish, limit, key, known)
+				report = l.at(ctx, &instance.WindowsInstance, wish)
 			}
 			writing.Lock()
 			defer writing.Unlock()
@@ -103,26 +104,36 @@ func (i *inspector) survey(ctx context.Context, wishes []casefile.Wish, limit ti
 	return failed
 }
 
-// surveyOne looks at one host, for no longer than the limit.
-func (i *inspector) surveyOne(ctx context.Context, instance *v1alpha1.WindowsInstance, wish casefile.Wish, limit time.Duration,
-	key sshkey.Key, known *nodespec.Cluster) casefile.Report {
+// look looks at hosts for a support case.
+type look struct {
+	*inspector
+	key        sshkey.Key
+	limit      time.Duration // for one host
+	cluster    nodespec.Cluster
+	noPlan     error // why there is no plan of any host
+	forecaster forecast.Forecaster
+}
+
+// at looks at one host.
+func (l look) at(ctx context.Context, instance *v1alpha1.WindowsInstance, wish casefile.Wish) casefile.Report {
 	report := casefile.Report{Name: wish.Name}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, errHostTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, l.limit, errHostTimeout)
 	defer cancel()
-	target, err := i.target(ctx, instance, key, known)
+	target, err := l.target(ctx, instance, l.key, &l.cluster)
 	var stay *visit.Visit
 	if err == nil {
-		login, cancel := context.WithTimeoutCause(ctx, loginLimit(limit), errHostTimeout)
-		stay, err = i.visitor.Begin(login, target)
+		login, cancel := context.WithTimeoutCause(ctx, loginLimit(l.limit), errHostTimeout)
+		stay, err = l.visitor.Begin(login, target)
 		cancel()
 	}
 	if err != nil {
-		report.Error = stages{instance.Spec.Address, limit, loginLimit(limit)}.failed("its login", err)
+		report.Error = stages{instance.Spec.Address, l.limit, loginLimit(l.limit)}.failed("its login", err)
+		report.Plan = forecastInWords(l.forecaster.Unknown(instance, report.Error))
 		return report
 	}
 	lacks := func(what, stage string, err error) {
 		if err != nil {
-			report.Gaps = append(report.Gaps, what+": "+stages{instance.Spec.Address, limit, limit}.failed(stage, err))
+			report.Gaps = append(report.Gaps, what+": "+stages{instance.Spec.Address, l.limit, l.limit}.failed(stage, err))
 		}
 	}
 	if wish.Logs {
@@ -132,11 +143,24 @@ func (i *inspector) surveyOne(ctx context.Context, instance *v1alpha1.WindowsIns
 	if err := stay.Settle(ctx, instance.Status.Host != nil); err != nil {
 		lacks("survey", "taking the agent's program", err)
 	} else {
-		report.Found, err = found(ctx, stay)
+		report.Found, report.Runs, err = found(ctx, stay)
 		lacks("survey", "the agent's survey", err)
 	}
+	report.Plan = forecastInWords(l.plan(ctx, stay, instance))
 	lacks("what was brought for this", "deleting it", stay.Leave(ctx))
 	return report
+}
+
+// plan returns what the operator would change on the host now.
+func (l look) plan(ctx context.Context, stay *visit.Visit, instance *v1alpha1.WindowsInstance) forecast.Forecast {
+	if l.noPlan != nil {
+		return l.forecaster.Unknown(instance, l.noPlan.Error())
+	}
+	made, _ := l.forecaster.At(ctx, stay, instance, l.cluster, l.key) // what is left on the host, its end tells
+	if ctx.Err() != nil {
+		return l.forecaster.Unknown(instance, stages{instance.Spec.Address, l.limit, l.limit}.failed("the agent's plan", context.Cause(ctx)))
+	}
+	return made
 }
 
 // errHostTimeout is the cause that ends the look at one host.
@@ -161,14 +185,15 @@ func (s stages) failed(stage string, err error) string {
 }
 
 // found asks the agent. What a hostile host says is bounded, and goes no further than into a file.
-func found(ctx context.Context, stay *visit.Visit) (json.RawMessage, error) {
+func found(ctx context.Context, stay *visit.Visit) (survey json.RawMessage, runs string, err error) {
 	result, err := stay.Survey(ctx)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	result.Facts.Ledger = plan.Ledger{} // it has files and variables as they were before us
-	return json.Marshal(struct {
+	survey, err = json.Marshal(struct {
 		Facts  *plan.Facts        `json:"facts"`
 		Survey *verb.SurveyResult `json:"survey"`
 	}{result.Facts, result.Survey})
+	return survey, runsInWords(result.Survey.Runs), err
 }

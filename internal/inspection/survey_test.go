@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/inspection/visit"
-	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plugin/casefile"
 	"github.com/windows-machine-config/wmco/internal/remote"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
@@ -41,10 +41,15 @@ func TestWhatAHostWasNotDoneWithInItsTimeIsNamed(t *testing.T) {
 			return nil, ctx.Err()
 		},
 	}}}
-	report := i.surveyOne(t.Context(), &v1alpha1.WindowsInstance{Spec: v1alpha1.WindowsInstanceSpec{Address: "10.0.0.9"}},
-		casefile.Wish{Name: "win-1"}, time.Millisecond, key, &nodespec.Cluster{})
-	if want := "host 10.0.0.9 has taken 1ms, and was not done with its login. --host-timeout=2ms gives it more time"; report.Error != want {
+	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Name: "win-1"},
+		Spec: v1alpha1.WindowsInstanceSpec{Address: "10.0.0.9", DesiredState: v1alpha1.DesiredStateNode}}
+	report := look{inspector: i, key: key, limit: time.Millisecond}.at(t.Context(), instance, casefile.Wish{Name: "win-1"})
+	const want = "host 10.0.0.9 has taken 1ms, and was not done with its login. --host-timeout=2ms gives it more time"
+	if report.Error != want {
 		t.Errorf("it says %q, want %q", report.Error, want)
+	}
+	if report.Plan != "win-1 (10.0.0.9): not known\n  "+want+"\n" {
+		t.Errorf("its plan is %q", report.Plan)
 	}
 }
 
@@ -66,5 +71,23 @@ func TestAHostThatIsDeadHoldsUpOthersForLessThanASlowOne(t *testing.T) {
 		if got := loginLimit(host); got != login {
 			t.Errorf("of %s its login has %s, want %s", host, got, login)
 		}
+	}
+}
+
+func TestAPlanThatWasNotMadeInTimeIsNotOneWithoutChanges(t *testing.T) {
+	instance := &v1alpha1.WindowsInstance{Spec: v1alpha1.WindowsInstanceSpec{Address: "10.0.0.9", DesiredState: v1alpha1.DesiredStateNode}}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errHostTimeout)
+	l := look{inspector: &inspector{}, limit: time.Minute}
+	if made := l.plan(ctx, nil, instance); !strings.Contains(made.Error, "was not done with the agent's plan") {
+		t.Errorf("it is %+v", made)
+	}
+	l.noPlan = errors.New("the cluster's configuration cannot be used: it has no network")
+	if made := l.plan(t.Context(), nil, instance); made.Error != l.noPlan.Error() {
+		t.Errorf("it is %+v", made)
+	}
+	instance.Spec.DesiredState = v1alpha1.DesiredStateRemoved
+	if made := l.plan(t.Context(), nil, instance); made.Error != "" || !made.Removed {
+		t.Errorf("a host that is given back needs no network: %+v", made)
 	}
 }

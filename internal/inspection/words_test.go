@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
@@ -18,6 +19,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/inspection/ladder"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -136,4 +139,32 @@ func TestACommandEndsWithItsCaller(t *testing.T) {
 	if !errors.Is(context.Cause(ctx), errLeft) {
 		t.Errorf("the cause is %v", context.Cause(ctx))
 	}
+}
+
+func TestLastRunsInWords(t *testing.T) {
+	at := func(second int, line verb.Line) verb.Line {
+		line.Time = time.Date(2026, 11, 25, 19, 13, second, 0, time.UTC)
+		return line
+	}
+	step := verb.Step{Name: "StartService containerd", Reason: "it does not run", Index: 2, Of: 2}
+	state := func(state verb.StepState, detail string) verb.Line {
+		each := step
+		each.State, each.Detail = state, detail
+		return verb.Line{Type: verb.TypeStep, Step: &each}
+	}
+	hello := func(name verb.Name) verb.Line {
+		return verb.Line{Type: verb.TypeHello, Hello: &verb.Hello{Version: "12.0.0", Verb: name, BootID: "b1", PID: 4711}}
+	}
+	golden(t, "runs.txt", runsInWords([]verb.Run{
+		{Verb: verb.Apply, Lines: []verb.Line{
+			at(0, hello(verb.Apply)), at(1, state(verb.StepStarted, "")), at(16, state(verb.StepProgress, "15s: it starts")),
+			at(20, verb.Line{Type: verb.TypeFailure, Failure: &verb.Failure{Reason: verb.ReasonServiceFailed, Step: step.Name, Message: "it ends at once\x1b[2J"}}),
+		}},
+		{Verb: verb.Verify, Lines: []verb.Line{at(30, hello(verb.Verify)), at(31, verb.Line{Type: verb.TypeResult, Result: &verb.Result{
+			Checks: []verb.CheckResult{{Name: "KubeletHealthy", Passed: true}, {Name: "NetworkReady", Message: "there is no network"}}}})}},
+		{Verb: verb.Rollback, Lines: []verb.Line{at(40, state(verb.StepDone, "")), at(41, verb.Line{Type: verb.TypeRebooting, Result: &verb.Result{}})}},
+		{Verb: verb.Settle, Lines: []verb.Line{at(42, verb.Line{Type: verb.TypeResult, Result: &verb.Result{
+			Plan: &plan.Plan{Needs: []nodespec.Need{nodespec.NeedPodSubnet}}, NoFallback: "it was not applied", NotRestored: []string{"a", "b"}}})}},
+		{Verb: verb.Remove},
+	}))
 }

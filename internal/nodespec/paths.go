@@ -41,6 +41,8 @@ const (
 	LedgerPath = AgentRoot + `\ledger.json`
 	// LockPath is there while a verb changes the host.
 	LockPath = AgentRoot + `\lock.json`
+	// lastRunPrefix begins the path of what the agent has said when a verb was run last.
+	lastRunPrefix = AgentRoot + `\last-`
 	// AgentProgram is the file name of the agent.
 	AgentProgram = "wicd.exe"
 )
@@ -108,6 +110,9 @@ func InboxPayload(sha256 string) string { return InboxRoot + `\payload-` + short
 func ReleaseDirectory(component, digest string) string {
 	return ReleasesRoot + `\` + component + "-" + short(digest)
 }
+
+// LastRunPath returns the path of what the agent has said when a verb was run last, for a support case.
+func LastRunPath(verb string) string { return lastRunPrefix + verb + ".jsonl" }
 
 // LogDirectory returns the folder of a service's logs.
 func LogDirectory(service string) string { return LogRoot + `\` + service }

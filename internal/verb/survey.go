@@ -1,8 +1,6 @@
 package verb
 
-import (
-	"github.com/windows-machine-config/wmco/internal/host"
-)
+import "github.com/windows-machine-config/wmco/internal/host"
 
 // SurveyResult is how a host is, for a support case. It has no secrets: no environment, no content of files, and command
 // lines of our own services only.
@@ -16,6 +14,8 @@ type SurveyResult struct {
 	Firewall []host.FirewallRule `json:"firewall,omitempty"`
 	// Events are from Windows' event log: those of the last week that concern nodes, of each log the newest first.
 	Events []Event `json:"events,omitempty"`
+	// Runs are the last ones of verbs that change the host or prove the node.
+	Runs []Run `json:"runs,omitempty"`
 	// Unknown are the parts that Windows does not tell, with the reason.
 	Unknown map[string]string `json:"unknown,omitempty"`
 }
@@ -35,4 +35,10 @@ type ServiceState struct {
 type Event struct {
 	Log string `json:"log"`
 	host.LoggedEvent
+}
+
+// Run is what a verb has said when it was run last, without plans and facts.
+type Run struct {
+	Verb  Name   `json:"verb"`
+	Lines []Line `json:"lines"`
 }

@@ -32,6 +32,9 @@ const (
 	Service Name = "service" // runs as the Windows service
 )
 
+// Locking are the verbs that change the host or prove the node, one at a time.
+func Locking() []Name { return []Name{Apply, Verify, Renew, Rollback, Settle, Reboot, Remove} }
+
 // Magic is the value of Line.WICD by which the operator tells the agent's lines from noise.
 const Magic = "v1"
 

@@ -22,6 +22,17 @@ func TestKubeletServesLogs(t *testing.T) {
 	if err := h.Host().Firewall.SetRule(t.Context(), host.FirewallRule{Name: "kubelet", DisplayName: "kubelet", Protocol: "TCP", LocalPort: 10250, Enabled: true, Allow: true}); err != nil {
 		t.Fatal(err)
 	}
+	const source = "windows-instance-config-daemon"
+	events := h.Host().EventLog
+	if err := events.AddSource(t.Context(), source); err != nil {
+		t.Fatal(err)
+	}
+	for _, event := range []host.Event{{ID: 1, Message: "it is broken"}, {ID: 2, Message: "it is mended"}} {
+		event.Source, event.Level = source, host.EventError
+		if err := events.Report(t.Context(), event); err != nil {
+			t.Fatal(err)
+		}
+	}
 	namespace := clustertest.Namespace(t, h.cluster)
 	h.ready("10.132.8.0/23")
 	h.pod(namespace, "web", nil)
@@ -61,15 +72,20 @@ func TestKubeletServesLogs(t *testing.T) {
 		status int
 		want   string
 	}{
-		"the log of a running container":        {logs, http.StatusOK, "runs in name on win-logs"},
-		"its last line":                         {logs + "?tailLines=1", http.StatusOK, "with address 10.132."},
-		"a pod that is not there":               {"/containerLogs/" + namespace + "/other/web", http.StatusNotFound, "does not exist"},
-		"a container that is not there":         {"/containerLogs/" + namespace + "/web/other", http.StatusNotFound, "not found in pod"},
-		"the pods of the node, as a list":       {"/pods", http.StatusOK, `"kind":"PodList"`},
-		"the folders of its logs":               {"/logs/", http.StatusOK, `<a href="kubelet/">kubelet/</a>`},
-		"the files in one":                      {"/logs/kubelet", http.StatusOK, `<a href="kubelet.log">kubelet.log</a>`},
-		"a log":                                 {"/logs/kubelet/kubelet.log", http.StatusOK, "Kubelet version"},
-		"a log that is not there":               {"/logs/kubelet/other.log", http.StatusNotFound, ""},
+		"the log of a running container":       {logs, http.StatusOK, "runs in name on win-logs"},
+		"its last line":                        {logs + "?tailLines=1", http.StatusOK, "with address 10.132."},
+		"a pod that is not there":              {"/containerLogs/" + namespace + "/other/web", http.StatusNotFound, "does not exist"},
+		"a container that is not there":        {"/containerLogs/" + namespace + "/web/other", http.StatusNotFound, "not found in pod"},
+		"the pods of the node, as a list":      {"/pods", http.StatusOK, `"kind":"PodList"`},
+		"the folders of its logs":              {"/logs/", http.StatusOK, `<a href="kubelet/">kubelet/</a>`},
+		"the files in one":                     {"/logs/kubelet", http.StatusOK, `<a href="kubelet.log">kubelet.log</a>`},
+		"a log":                                {"/logs/kubelet/kubelet.log", http.StatusOK, "Kubelet version"},
+		"a log that is not there":              {"/logs/kubelet/other.log", http.StatusNotFound, ""},
+		"the events of a source":               {"/logs/?query=windows-instance-config-daemon&tailLines=1", http.StatusOK, "2 Error            it is mended\n"},
+		"no more events than asked for":        {"/logs/?query=windows-instance-config-daemon&tailLines=2", http.StatusOK, "1 Error            it is broken\n"},
+		"a service without events, by its log": {"/logs/?query=kubelet", http.StatusOK, "Kubelet version"},
+		"a service without events, with options": {"/logs/?query=kubelet&tailLines=1", http.StatusOK,
+			"options present and query resolved to log files for [kubelet]"},
 		"how long its certificates are good":    {"/metrics", http.StatusOK, "\nkubelet_certificate_manager_server_ttl_seconds 2.59"}, // a month
 		"a path that the kubelet does not have": {"/nothing", http.StatusNotFound, ""},
 	} {

@@ -124,6 +124,12 @@ func TestStoryAnAdministratorAsksBeforehand(t *testing.T) {
 	t.Run("the operator reads the logs that no kubelet serves", func(t *testing.T) {
 		lab{t, l.Rig}.logsOverSSH(pod, first.Name)
 	})
+	t.Run("the operator has the agent read the event log", func(t *testing.T) {
+		lab{t, l.Rig}.eventsOverSSH(pod, first.Name)
+	})
+	t.Run("a support case has the plan, and what the agent has said", func(t *testing.T) {
+		lab{t, l.Rig}.planGathered(pod, first.Name)
+	})
 	t.Run("a plan that is interrupted leaves nothing on the host", func(t *testing.T) {
 		lab{t, l.Rig}.planInterrupted(pod, first.Name)
 	})

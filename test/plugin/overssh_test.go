@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -236,6 +237,13 @@ func TestOfAFleetWithDeadHostsAllElseIsGatheredWithinAMinute(t *testing.T) {
 	}
 	l.holds(filepath.Join(folder, "hosts", "instance-1", "survey.json"), `"hostName"`, `"sshd"`, "containerd does not start", `"Database"`)
 	l.holds(filepath.Join(folder, "hosts", "instance-1", "logs", nodespec.ServiceAgent+".log"), "the agent says this")
+	for _, h := range l.Hosts() {
+		why := "the operator has not looked at this host yet"
+		if slices.Contains(deadNames, h.Options.Name) {
+			why = "host " + h.Options.Address
+		}
+		l.holds(filepath.Join(folder, "hosts", h.Options.Name, "plan.txt"), h.Options.Name+" ("+h.Options.Address+"): not known\n  "+why)
+	}
 	l.holdsNone(kept, folder)
 	for _, h := range l.Hosts() {
 		l.nothingLeft(h.Options.Name)

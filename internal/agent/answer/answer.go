@@ -23,6 +23,8 @@ type Writer struct {
 	mu       sync.Mutex
 	out      io.Writer
 	progress time.Time // of the last line of progress
+	hello    verb.Line
+	record   *record // nil while no lines are kept
 }
 
 // New returns a writer to out.
@@ -37,6 +39,12 @@ func (w *Writer) write(line verb.Line) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_, _ = w.out.Write(append(encoded, '\n'))
+	if line.Type == verb.TypeHello {
+		w.hello = line
+	}
+	if w.record != nil {
+		w.record.add(line)
+	}
 }
 
 // Hello says which agent answers.

@@ -30,6 +30,7 @@ func Fit(result *verb.Result) {
 		{"events", "oldest ", func() (int, int) { return cut(&s.Events, fits) }},
 		{"networks", "endpoints, the last ", func() (int, int) { return cut(&s.Endpoints, fits) }},
 		{"firewall", "last ", func() (int, int) { return cut(&s.Firewall, fits) }},
+		{"runs", "last ", func() (int, int) { return cut(&s.Runs, fits) }},
 		{"processes", "last ", func() (int, int) { return cut(&s.Processes, fits) }},
 		{"services", "last ", func() (int, int) { return cut(&s.Services, fits) }},
 	} {

@@ -24,6 +24,7 @@ const (
 	mostNetworks, mostEndpoints = 50, 500
 	mostRules                   = 300
 	mostEvents                  = 200 // of each log
+	mostEventsAlone             = 1000
 	longestMessage              = 1024
 )
 
@@ -31,6 +32,8 @@ const (
 type Surveyor struct {
 	Host  host.Host
 	Clock clock.PassiveClock
+	// Runs returns what verbs have said when they were run last.
+	Runs func(context.Context) ([]verb.Run, error)
 }
 
 // Of returns the survey.
@@ -38,17 +41,39 @@ func (s Surveyor) Of(ctx context.Context) verb.SurveyResult {
 	result := verb.SurveyResult{Unknown: map[string]string{}}
 	for _, part := range []struct {
 		name string
-		find func(context.Context, *verb.SurveyResult) error
+		find part
 	}{
-		{"services", s.services}, {"processes", s.processes}, {"events", s.events}, {"firewall", s.firewall}, {"networks", s.networks},
+		{"services", s.services}, {"processes", s.processes}, {"events", s.eventsSince(lookBack, mostEvents)}, {"firewall", s.firewall}, {"networks", s.networks},
+		{"runs", s.runs},
 	} {
-		limited, cancel := context.WithTimeout(ctx, timing.LimitSurvey)
-		if err := part.find(limited, &result); err != nil {
-			result.Unknown[part.name] = text.Plain(err.Error(), longestMessage)
-		}
-		cancel()
+		look(ctx, part.name, part.find, &result)
 	}
 	return result
+}
+
+// Events returns a survey with the events of so long ago, and nothing else.
+func (s Surveyor) Events(ctx context.Context, since time.Duration) verb.SurveyResult {
+	result := verb.SurveyResult{Unknown: map[string]string{}}
+	look(ctx, "events", s.eventsSince(since, mostEventsAlone), &result)
+	count := map[string]int{}
+	for _, event := range result.Events {
+		if count[event.Log]++; count[event.Log] == mostEventsAlone {
+			result.Unknown["earlier events"] = fmt.Sprintf("no more than the newest %d of log %s are read", mostEventsAlone, event.Log)
+		}
+	}
+	return result
+}
+
+// part finds out a part of a survey.
+type part func(context.Context, *verb.SurveyResult) error
+
+// look finds out a part, or says in the survey why that is not known.
+func look(ctx context.Context, name string, find part, result *verb.SurveyResult) {
+	ctx, cancel := context.WithTimeout(ctx, timing.LimitSurvey)
+	defer cancel()
+	if err := find(ctx, result); err != nil {
+		result.Unknown[name] = text.Plain(err.Error(), longestMessage)
+	}
 }
 
 func (s Surveyor) services(ctx context.Context, result *verb.SurveyResult) error {
@@ -94,53 +119,62 @@ func (s Surveyor) networks(ctx context.Context, result *verb.SurveyResult) error
 	return err
 }
 
-// lookBack is how old an event may be.
-const lookBack = 7 * 24 * time.Hour
-
-// events reads the logs. One that cannot be read, or takes too long, leaves the other.
-func (s Surveyor) events(ctx context.Context, result *verb.SurveyResult) error {
-	logs := []string{"Application", "System"}
-	errs := make([]error, len(logs))
-	for i, log := range logs {
-		limited, cancel := context.WithTimeout(ctx, timing.LimitSurvey/time.Duration(len(logs)))
-		if err := s.eventsOf(limited, log, result); err != nil {
-			errs[i] = fmt.Errorf("log %s: %w", log, err)
-		}
-		cancel()
-	}
-	return errors.Join(errs...)
+func (s Surveyor) runs(ctx context.Context, result *verb.SurveyResult) (err error) {
+	result.Runs, err = s.Runs(ctx)
+	return err
 }
 
-func (s Surveyor) eventsOf(ctx context.Context, log string, result *verb.SurveyResult) error {
-	since, count := s.Clock.Now().Add(-lookBack), 0
-	return s.Host.EventLog.Read(ctx, log, func(event host.LoggedEvent) bool {
-		if event.Time.Before(since) {
+// lookBack is how old an event in a survey of everything may be.
+const lookBack = 7 * 24 * time.Hour
+
+// eventsSince reads the events of so long ago, and no more than so many of each log. A log that cannot be read, or takes too
+// long, leaves the other.
+func (s Surveyor) eventsSince(since time.Duration, most int) part {
+	return func(ctx context.Context, result *verb.SurveyResult) error {
+		logs := []string{"Application", "System"}
+		errs := make([]error, len(logs))
+		for i, log := range logs {
+			limited, cancel := context.WithTimeout(ctx, timing.LimitSurvey/time.Duration(len(logs)))
+			found, err := s.eventsOf(limited, log, s.Clock.Now().Add(-since), most)
+			if err != nil {
+				errs[i] = fmt.Errorf("log %s: %w", log, err)
+			}
+			result.Events = append(result.Events, found...)
+			cancel()
+		}
+		return errors.Join(errs...)
+	}
+}
+
+func (s Surveyor) eventsOf(ctx context.Context, log string, from time.Time, most int) (events []verb.Event, err error) {
+	err = s.Host.EventLog.Read(ctx, log, func(event host.LoggedEvent) bool {
+		if event.Time.Before(from) {
 			return false
 		}
 		if concernsNodes(event.Event) {
-			count++
 			event.Message = text.Shortened(event.Message, longestMessage)
-			result.Events = append(result.Events, verb.Event{Log: log, LoggedEvent: event})
+			events = append(events, verb.Event{Log: log, LoggedEvent: event})
 		}
-		return count < mostEvents
+		return len(events) < most
 	})
+	return events, err
 }
 
 // serviceInstalled is the ID of the service control manager's event about a new service, which has its command line.
 const serviceInstalled = 7045
 
-// concernsNodes reports whether an event is one that explains what happens to a node: of the agent; of services that end;
+// concernsNodes reports whether an event is one that explains what happens to a node: of its services; of services that end;
 // of restarts; of disks, the network and the clock. Others may say anything of what else runs on the host. Windows does not
 // tell names of sources apart by their case, and writes some in several.
 func concernsNodes(event host.Event) bool {
 	if strings.EqualFold(event.Source, "Service Control Manager") {
 		return event.ID != serviceInstalled
 	}
-	for _, source := range []string{
-		nodespec.ServiceAgent, "Application Error", "EventLog", "User32", "Microsoft-Windows-Kernel-Power",
+	for _, source := range append(nodespec.ServiceNames(),
+		"Application Error", "EventLog", "User32", "Microsoft-Windows-Kernel-Power",
 		"Microsoft-Windows-WindowsUpdateClient", "Microsoft-Windows-Time-Service", "Disk", "Ntfs", "Microsoft-Windows-Ntfs",
 		"Tcpip", "Microsoft-Windows-Hyper-V-VmSwitch", "VfpExt", "HNS",
-	} {
+	) {
 		if strings.EqualFold(event.Source, source) {
 			return true
 		}

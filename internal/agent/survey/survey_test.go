@@ -59,7 +59,7 @@ func TestALogThatCannotBeReadLeavesTheOther(t *testing.T) {
 		t.Run(broken, func(t *testing.T) {
 			s := Surveyor{Host: host.Host{EventLog: logs{broken: broken, at: now}}, Clock: clocktesting.NewFakePassiveClock(now)}
 			var found verb.SurveyResult
-			if err := s.events(t.Context(), &found); err == nil || err.Error() != "log "+broken+": the log is damaged" {
+			if err := s.eventsSince(lookBack, mostEvents)(t.Context(), &found); err == nil || err.Error() != "log "+broken+": the log is damaged" {
 				t.Errorf("it says %v", err)
 			}
 			if len(found.Events) != 1 || found.Events[0].Log != other {

@@ -96,15 +96,20 @@ type Forecaster struct {
 // the host, if anything is. Any other error is in the forecast.
 func (f Forecaster) Of(ctx context.Context, instance *v1alpha1.WindowsInstance, cluster nodespec.Cluster,
 	key sshkey.Key) (Forecast, error) {
+	return f.At(ctx, nil, instance, cluster, key)
+}
+
+// At returns the forecast of an instance as Of does, during a visit of its host that goes on; nil for one of its own.
+func (f Forecaster) At(ctx context.Context, stay *visit.Visit, instance *v1alpha1.WindowsInstance, cluster nodespec.Cluster,
+	key sshkey.Key) (Forecast, error) {
 	s := scope.New(instance, &scope.Session{})
 	s.Cluster, s.Key = cluster, key
-	made := Forecast{Instance: instance.Name, Address: instance.Spec.Address, Node: s.NodeName(), Steps: []Step{}}
-	made.Notes, made.Removed = append(notes(s), f.bounds()...), instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved
+	made := f.blank(s)
 	if instance.Spec.DesiredState != v1alpha1.DesiredStateNode {
 		return made, nil
 	}
 	filled := made
-	err := f.fill(ctx, s, &filled)
+	err := f.fill(ctx, stay, s, &filled)
 	if ctx.Err() != nil {
 		var left *visit.LeftError
 		if errors.As(err, &left) {
@@ -117,6 +122,23 @@ func (f Forecaster) Of(ctx context.Context, instance *v1alpha1.WindowsInstance, 
 		return made, nil
 	}
 	return filled, nil
+}
+
+// Unknown returns the forecast of an instance whose host nobody asks, with the reason. One that the operator does not want to
+// be a node has a forecast all the same.
+func (f Forecaster) Unknown(instance *v1alpha1.WindowsInstance, why string) Forecast {
+	made := f.blank(scope.New(instance, &scope.Session{}))
+	if instance.Spec.DesiredState == v1alpha1.DesiredStateNode {
+		made.Error = text.Printable(why)
+	}
+	return made
+}
+
+// blank returns a forecast of what is known without the host.
+func (f Forecaster) blank(s *scope.Scope) Forecast {
+	instance := s.Instance
+	return Forecast{Instance: instance.Name, Address: instance.Spec.Address, Node: s.NodeName(), Steps: []Step{},
+		Notes: append(notes(s), f.bounds()...), Removed: instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved}
 }
 
 // bounds say what a forecast for another image can tell, and what not.
@@ -155,7 +177,7 @@ func errNotLookedAt(instance *v1alpha1.WindowsInstance) error {
 		cmp.Or(instance.Status.NextAction, "It does so as soon as it can."), instance.Name)
 }
 
-func (f Forecaster) fill(ctx context.Context, s *scope.Scope, made *Forecast) error {
+func (f Forecaster) fill(ctx context.Context, stay *visit.Visit, s *scope.Scope, made *Forecast) error {
 	if s.Instance.Status.Host == nil {
 		return errNotLookedAt(s.Instance)
 	}
@@ -172,16 +194,15 @@ func (f Forecaster) fill(ctx context.Context, s *scope.Scope, made *Forecast) er
 	if err != nil {
 		return err
 	}
-	target, o := link.Link{Machines: inCluster, Client: f.Reader, Namespace: f.Namespace}.Target(ctx, s)
-	if o != nil {
-		return asError(o)
+	if stay != nil {
+		err = f.ask(ctx, stay, spec, made)
+	} else {
+		if stay, err = f.begin(ctx, inCluster, s); err != nil {
+			return err
+		}
+		err = errors.Join(f.ask(ctx, stay, spec, made), stay.Leave(ctx))
 	}
-	stay, err := f.Visitor.Begin(ctx, target)
 	if err != nil {
-		return asError(obstacle.Connect(err))
-	}
-	err = f.ask(ctx, stay, spec, made)
-	if err = errors.Join(err, stay.Leave(ctx)); err != nil {
 		if ctx.Err() != nil {
 			return err
 		}
@@ -198,6 +219,19 @@ func (f Forecaster) fill(ctx context.Context, s *scope.Scope, made *Forecast) er
 	}
 	restartAsked(node, made)
 	return f.drained(ctx, inCluster, s, node, made)
+}
+
+// begin begins a visit of its own.
+func (f Forecaster) begin(ctx context.Context, inCluster machines.Machines, s *scope.Scope) (*visit.Visit, error) {
+	target, o := link.Link{Machines: inCluster, Client: f.Reader, Namespace: f.Namespace}.Target(ctx, s)
+	if o != nil {
+		return nil, asError(o)
+	}
+	stay, err := f.Visitor.Begin(ctx, target)
+	if err != nil {
+		return nil, asError(obstacle.Connect(err))
+	}
+	return stay, nil
 }
 
 // isReplaced reports whether the Machine of a node is deleted instead of any step: another version of the operator has

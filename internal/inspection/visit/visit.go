@@ -61,8 +61,11 @@ func (v Visitor) Begin(ctx context.Context, target remote.Target) (*Visit, error
 
 // Settle finds the agent of this operator on the host, or brings a copy of it. ours tells that an agent has closed its
 // own folder to others than administrators; else what lies there is not run. The copy is apart from the agents that the
-// operator brings, which may come and go meanwhile.
+// operator brings, which may come and go meanwhile. A visit that has settled stays so.
 func (v *Visit) Settle(ctx context.Context, ours bool) error {
+	if v.agent != "" {
+		return nil
+	}
 	agent, err := v.visitor.Payload.Agent()
 	if err != nil {
 		return err
@@ -129,7 +132,9 @@ func (v *Visit) Look(ctx context.Context, arguments ...string) (verb.Result, err
 }
 
 // Survey asks the agent how the host is and what has happened on it.
-func (v *Visit) Survey(ctx context.Context) (verb.Result, error) { return v.run(ctx, verb.Survey) }
+func (v *Visit) Survey(ctx context.Context, arguments ...string) (verb.Result, error) {
+	return v.run(ctx, verb.Survey, arguments...)
+}
 
 // ErrOpen says that others than administrators may read what is sent to the agent's folder, or that there is none.
 var ErrOpen = errors.New("the agent's folder on the host is not closed to others than administrators")

@@ -29,6 +29,10 @@ type Report struct {
 	Error string `json:"error,omitempty"`
 	// Found are the facts of the host and its survey, as the agent there has told them; nil when it has not.
 	Found json.RawMessage `json:"found,omitempty"`
+	// Plan is what the operator would change on the host now, in words, or why that is not known.
+	Plan string `json:"plan,omitempty"`
+	// Runs are what the agent has said when verbs were run last on the host, in words.
+	Runs string `json:"runs,omitempty"`
 	// Logs are the ends of the logs of services.
 	Logs map[string][]byte `json:"logs,omitempty"`
 	// Gaps are what could not be read although the operator could log in.

@@ -65,8 +65,9 @@ func newCommand(a *access.Access, operator operatorexec.Runner, directory string
 		Long: `Collect WindowsInstances with their status as kubectl windows status prints it, Nodes, events, the disruption policy, the
 operator's pods and logs, the logs of the services of each node, and the cluster's version and network. Hosts that never
 became nodes are included. The operator connects to each host over SSH, and the agent there reports the state of services,
-Windows' event log, networks and firewall rules: a command runs in the operator's pod for that. A copy of the agent that the
-host lacks is brought, and deleted again; nothing else is changed.
+Windows' event log, networks and firewall rules, what it printed when its verbs were run last, and its plan of what the operator
+would change now: a command runs in the operator's pod for that. A copy of the agent that the host lacks is brought, and
+deleted again; nothing else is changed.
 
 Begin with index.html: it names the hosts that are out of reach and draws the timeline of each host, in any browser and
 without a network. With names, the folders of other hosts are left out. Secrets are not read; of other objects the values of
@@ -125,7 +126,7 @@ func (c *command) run(ctx context.Context, names []string) error {
 	if err := g.sink.finish(); err != nil {
 		return err
 	}
-	return c.report(g, place, f)
+	return c.report(g, place, f, len(chosen))
 }
 
 func (c *command) connect() (*gatherer, kubernetes.Interface, error) {
@@ -193,7 +194,7 @@ func (c *command) collect(ctx context.Context, g *gatherer, clientset kubernetes
 			wishes[n] = casefile.Wish{Name: instance.Name, Logs: !served[n]}
 			shown[instance.Name] = &hosts[n]
 		}
-		fmt.Fprintf(c.ErrOut, "the operator looks at %d hosts over SSH\n", len(chosen))
+		fmt.Fprintf(c.ErrOut, "the operator looks at %s over SSH\n", counted(len(chosen), "host"))
 		g.overSSH(ctx, c.operator, wishes, shown)
 	}
 	gaps := g.gaps()
@@ -208,21 +209,36 @@ func (c *command) collect(ctx context.Context, g *gatherer, clientset kubernetes
 	g.write("index.html", drawn.Bytes())
 }
 
+// counted returns a number with its noun.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func isOrAre(names []string) string {
+	if len(names) == 1 {
+		return "is"
+	}
+	return "are"
+}
+
 // report says what there is, and what an administrator should look at first.
-func (c *command) report(g *gatherer, place string, f fleet.Fleet) error {
-	lines := []string{fmt.Sprintf("%s: %d files of %d hosts. Begin with index.html", place, g.files, len(f.Instances))}
+func (c *command) report(g *gatherer, place string, f fleet.Fleet, chosen int) error {
+	lines := []string{fmt.Sprintf("%s: %d files of %s. Begin with index.html", place, g.files, counted(chosen, "host"))}
 	dead, troubled := g.unwell(f.Instances)
 	for _, group := range []struct {
 		are   string
 		names []string
-	}{{"out of reach", dead}, {"not Ready for another reason", troubled}} {
+	}{{isOrAre(dead) + " out of reach", dead}, {isOrAre(troubled) + " not Ready for another reason", troubled}} {
 		if len(group.names) > 0 {
-			lines = append(lines, fmt.Sprintf("%d of %d hosts are %s: %s", len(group.names), len(f.Instances), group.are,
+			lines = append(lines, fmt.Sprintf("%d of %s %s: %s", len(group.names), counted(len(f.Instances), "host"), group.are,
 				strings.Join(group.names, ", ")))
 		}
 	}
 	if gaps := g.gaps(); len(gaps) > 0 {
-		lines = append(lines, fmt.Sprintf("%d things could not be read, see gaps.txt. The first: %s", len(gaps), gaps[0]))
+		lines = append(lines, fmt.Sprintf("%s could not be read, see gaps.txt. The first: %s", counted(len(gaps), "thing"), gaps[0]))
 	}
 	_, err := fmt.Fprintln(c.Out, strings.Join(lines, "\n"))
 	return err

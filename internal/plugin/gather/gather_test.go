@@ -13,6 +13,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/internal/plugin/access"
+	"github.com/windows-machine-config/wmco/internal/plugin/fleet"
 )
 
 func TestAnArchiveHasItsNameOnceItIsWhole(t *testing.T) {
@@ -142,5 +147,27 @@ func TestNamesOfFilesStayInTheirFolder(t *testing.T) {
 		if got := fileName(name); got != want {
 			t.Errorf("%q becomes %q, want %q", name, got, want)
 		}
+	}
+}
+
+func TestTheReportCountsWhatWasChosen(t *testing.T) {
+	streams, _, out, _ := genericiooptions.NewTestIOStreams()
+	command := &command{Access: access.New(streams, clock.RealClock{})}
+	sick := fleet.Instance{}
+	sick.Name, sick.Status.Summary = "win-1", "DiskFull"
+	g := &gatherer{collection: &collection{files: 5, missing: []string{"a: no"}}}
+	if err := command.report(g, "case.tar.gz", fleet.Fleet{Instances: []fleet.Instance{sick, sick}}, 1); err != nil {
+		t.Fatal(err)
+	}
+	const want = `case.tar.gz: 5 files of 1 host. Begin with index.html
+2 of 2 hosts are not Ready for another reason: win-1 (DiskFull), win-1 (DiskFull)
+1 thing could not be read, see gaps.txt. The first: a: no
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Error(diff)
+	}
+	out.Reset()
+	if err := command.report(g, "case.tar.gz", fleet.Fleet{Instances: []fleet.Instance{sick}}, 1); err != nil || !strings.Contains(out.String(), "1 of 1 host is not Ready") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }

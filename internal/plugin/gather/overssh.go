@@ -17,8 +17,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
 )
 
-// surveyName is the file of a host that has what its agent tells.
-const surveyName = "survey.json"
+// The files of a host that have what its agent tells, what the operator would change there, and what the agent has said when
+// its verbs were run last.
+const (
+	surveyName = "survey.json"
+	planName   = "plan.txt"
+	runsName   = "last-verbs.txt"
+)
 
 // answerAllowance is how long the operator may take besides the hosts, and leaveAllowance besides the time of each to end
 // what runs there and delete what it has brought.
@@ -90,6 +95,15 @@ func (g *gatherer) ask(ctx context.Context, operator operatorexec.Runner, reques
 // report writes what the operator has found out about a host.
 func (g *gatherer) report(report casefile.Report, shown *page.Host) {
 	folder := folderOf(report.Name)
+	add := func(file string, content []byte) {
+		g.write(file, content)
+		shown.Files = append(shown.Files, file)
+	}
+	if report.Plan != "" {
+		add(folder+planName, []byte(report.Plan))
+	} else if report.Error == "" {
+		g.lacks(folder+planName, errors.New("the operator is older than this program, and makes none. See: kubectl windows plan"))
+	}
 	if report.Error != "" {
 		g.lacks(folder+surveyName, errors.New(report.Error))
 		return
@@ -97,9 +111,8 @@ func (g *gatherer) report(report casefile.Report, shown *page.Host) {
 	for _, gap := range report.Gaps {
 		g.lacks(folder+"over SSH", errors.New(gap))
 	}
-	add := func(file string, content []byte) {
-		g.write(file, content)
-		shown.Files = append(shown.Files, file)
+	if report.Runs != "" {
+		add(folder+runsName, []byte(report.Runs))
 	}
 	if report.Found != nil {
 		var indented bytes.Buffer

@@ -61,26 +61,31 @@ func TestWhatTheOperatorTellsOfHostsIsWritten(t *testing.T) {
 		}
 		out := json.NewEncoder(streams.Out)
 		return 0, errors.Join(
-			out.Encode(casefile.Report{Name: "win-2", Error: "host 10.0.0.2: no TCP connection"}),
+			out.Encode(casefile.Report{Name: "win-2", Error: "host 10.0.0.2: no TCP connection", Plan: "win-2: not known\n"}),
 			out.Encode(casefile.Report{Name: "../../win-3", Found: []byte(`{}`)}), // that nobody has asked for
 			out.Encode(casefile.Report{Name: "win-1", Found: []byte(`{"facts":1}`), Gaps: []string{"logs: no folder"},
+				Plan: "win-1: no change\n", Runs: "apply\n",
 				Logs: map[string][]byte{"kubelet": []byte("one\n"), "../x": []byte("two\n")}}))
 	})
 	files, gaps, shown := gathered(t, o)
 	if diff := cmp.Diff(map[string]string{"hosts/win-1/survey.json": "{\n  \"facts\": 1\n}", "hosts/win-1/logs/kubelet.log": "one\n",
-		"hosts/win-1/logs/.._x.log": "two\n"}, files); diff != "" {
+		"hosts/win-1/logs/.._x.log": "two\n",
+		"hosts/win-1/plan.txt":      "win-1: no change\n", "hosts/win-1/last-verbs.txt": "apply\n", "hosts/win-2/plan.txt": "win-2: not known\n"}, files); diff != "" {
 		t.Errorf("the files are (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"hosts/win-1/over SSH: logs: no folder", "hosts/win-2/survey.json: host 10.0.0.2: no TCP connection"}, gaps); diff != "" {
 		t.Errorf("what lacks is (-want +got):\n%s", diff)
 	}
-	if len(shown) != 3 {
+	if len(shown) != 5 {
 		t.Errorf("the page shows %v", shown)
 	}
 }
 
 func TestAnOperatorThatTellsNothingEndsNothing(t *testing.T) {
-	const all = "what the operator reads from hosts over SSH: "
+	const (
+		all    = "what the operator reads from hosts over SSH: "
+		noPlan = "hosts/win-1/plan.txt: the operator is older than this program, and makes none. See: kubectl windows plan"
+	)
 	for name, c := range map[string]struct {
 		o    operator
 		gaps []string
@@ -92,8 +97,8 @@ func TestAnOperatorThatTellsNothingEndsNothing(t *testing.T) {
 		}, []string{all + "wmco: no key"}},
 		"it says what is no report": {says("warning: something\n", 0, nil), []string{all + "invalid character 'w' looking for beginning of value"}},
 		"it is cut off": {says(`{"name":"win-1"}`, 0, errors.New("the connection was lost")),
-			[]string{all + "the connection was lost. There is no report of win-2"}},
-		"it leaves a host out": {says(`{"name":"win-1"}`, 0, nil), []string{"hosts/win-2/survey.json: the operator has reported nothing about the host"}},
+			[]string{noPlan, all + "the connection was lost. There is no report of win-2"}},
+		"it leaves a host out": {says(`{"name":"win-1"}`, 0, nil), []string{noPlan, "hosts/win-2/survey.json: the operator has reported nothing about the host"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files, gaps, _ := gathered(t, c.o)

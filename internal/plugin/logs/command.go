@@ -21,10 +21,17 @@ type command struct {
 	*access.Access
 	operator operatorexec.Runner
 	// kubelet has the logs of a node.
-	kubelet func(node string) (logview.Source, error)
+	kubelet func(node string) (kubelet, error)
+	events  bool
 	follow  bool
 	tail    int
 	since   time.Duration
+}
+
+// kubelet serves the logs of a node, and what its agent has written into Windows' event log.
+type kubelet interface {
+	logview.Source
+	Events(ctx context.Context, source string, most int) ([]byte, error)
 }
 
 // New returns the command. The operator reads what no kubelet serves.
@@ -37,10 +44,15 @@ func New(a *access.Access, operator operatorexec.Runner) *cobra.Command {
 func (c *command) cobra() *cobra.Command {
 	cobraCommand := &cobra.Command{
 		Use:   "logs NAME [SERVICE]",
-		Short: "Show the log of a service of a host; without a service, list those that have a log",
+		Short: "Show the log of a service of a host, or Windows' event log; without a service, list those that have a log",
 		Long: `Show the end of the log of a Windows service, from C:\var\log on the host. The agent is the service
 windows-instance-config-daemon. The kubelet of the node serves the logs. If it does not answer, or if the host never became a
-node, the operator reads them from the host over SSH: a command runs in the operator's pod for that.`,
+node, the operator reads them from the host over SSH: a command runs in the operator's pod for that.
+
+With --events, show what Windows' logs Application and System have about the node, or about one of its services: of the agent,
+of services that end, of restarts, disks, the network and the clock. Events that are older than a week are shown only with
+--since. The operator has the agent read them; a copy of the agent that the host lacks is brought, and deleted again. If it
+cannot, the kubelet shows the events of one source in the log Application: Kubernetes does not serve the log System.`,
 		Example: `  # Which services have a log
   kubectl windows logs win-worker-1
 
@@ -51,7 +63,13 @@ node, the operator reads them from the host over SSH: a command runs in the oper
   kubectl windows logs win-worker-1 kubelet --since=30m
 
   # All of the agent's, and what it writes from now on
-  kubectl windows logs win-worker-1 windows-instance-config-daemon --tail=-1 -f`,
+  kubectl windows logs win-worker-1 windows-instance-config-daemon --tail=-1 -f
+
+  # What Windows says of its services and restarts since yesterday
+  kubectl windows logs win-worker-1 --events --since=24h
+
+  # What it says of the kubelet
+  kubectl windows logs win-worker-1 kubelet --events`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, arguments []string) error {
 			if c.since < 0 {
@@ -70,6 +88,7 @@ node, the operator reads them from the host over SSH: a command runs in the oper
 		},
 	}
 	cobraCommand.Flags().BoolVarP(&c.follow, "follow", "f", false, "go on with what is written, until interrupted")
+	cobraCommand.Flags().BoolVar(&c.events, "events", false, "show Windows' event log, in place of the log of a service")
 	cobraCommand.Flags().IntVar(&c.tail, "tail", 200, "how many lines of the end to show; -1 shows all")
 	cobraCommand.Flags().DurationVar(&c.since, "since", 0,
 		"show what was written since so long ago, such as 30m; all of it, unless --tail is given")
@@ -96,9 +115,15 @@ func (c *command) run(ctx context.Context, arguments []string) error {
 // is off.
 const kubeletLimit = 15 * time.Second
 
-// of shows the log of a service of a host, or lists its services.
+// eventsLimit is how long a kubelet may take to show events: it starts PowerShell twice, and waits for that no longer itself.
+const eventsLimit = 35 * time.Second
+
+// of shows the log of a service of a host, or its events, or lists its services.
 func (c *command) of(ctx context.Context, instance fleet.Instance, service []string) error {
 	node := fleet.NodeName(instance)
+	if c.events {
+		return c.showEvents(ctx, instance, node, service)
+	}
 	if node == "" {
 		fmt.Fprintf(c.ErrOut, "%s is not a node yet: the operator reads its logs over SSH.\n", instance.Name)
 		return c.askOperator(ctx, instance, service)
@@ -123,7 +148,7 @@ func (c *command) of(ctx context.Context, instance fleet.Instance, service []str
 	return nil
 }
 
-func (c *command) servedBy(node string) (logview.Source, error) {
+func (c *command) servedBy(node string) (kubelet, error) {
 	config, err := c.Flags.ToRESTConfig()
 	if err != nil {
 		return nil, err
@@ -152,6 +177,9 @@ func (c *command) view(ctx context.Context, source logview.Source, service []str
 // askOperator has the operator read the logs from the host.
 func (c *command) askOperator(ctx context.Context, instance fleet.Instance, service []string) error {
 	arguments := append([]string{"logs", instance.Name}, service...)
+	if c.events {
+		arguments = append(arguments, "--events")
+	}
 	arguments = append(arguments, fmt.Sprintf("--tail=%d", c.tail), fmt.Sprintf("--since=%s", c.since), fmt.Sprintf("--follow=%t", c.follow))
 	status, err := c.operator.Run(ctx, arguments, operatorexec.Streams{Out: c.Out, ErrOut: c.ErrOut})
 	switch {

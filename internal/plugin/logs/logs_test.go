@@ -3,6 +3,7 @@ package logs
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -18,7 +19,6 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/plugin/access"
 	"github.com/windows-machine-config/wmco/internal/plugin/fleet"
-	"github.com/windows-machine-config/wmco/internal/plugin/logview"
 	"github.com/windows-machine-config/wmco/internal/plugin/nodelogs"
 	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
 )
@@ -27,10 +27,14 @@ import (
 type operator struct {
 	asked  []string
 	status int
+	err    error
 }
 
 func (o *operator) Run(ctx context.Context, arguments []string, streams operatorexec.Streams) (int, error) {
 	o.asked = arguments
+	if o.err != nil {
+		return 0, o.err
+	}
 	_, err := streams.Out.Write([]byte("by the operator\n"))
 	if slices.Contains(arguments, "--follow=true") {
 		<-ctx.Done()
@@ -39,8 +43,8 @@ func (o *operator) Run(ctx context.Context, arguments []string, streams operator
 	return o.status, err
 }
 
-// served are logs as a kubelet serves them, which answers with a status if that is not 0.
-func served(t *testing.T, status int) func(string) (logview.Source, error) {
+// servedBy returns logs as a kubelet serves them, which answers with a status if that is not 0.
+func servedBy(t *testing.T, status int) func(string) (kubelet, error) {
 	t.Helper()
 	folder := t.TempDir()
 	if err := errors.Join(os.Mkdir(filepath.Join(folder, "kubelet"), 0o755),
@@ -49,18 +53,23 @@ func served(t *testing.T, status int) func(string) (logview.Source, error) {
 	}
 	files := http.FileServer(http.Dir(folder))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if status != 0 {
+		switch query := r.URL.Query(); {
+		case status != 0:
 			http.Error(w, "no", status)
-			return
+		case query.Get("query") == "kubelet": // of which Windows has no source
+			_, _ = io.WriteString(w, "\noptions present and query resolved to log files for [kubelet]\ntry without specifying options\n")
+		case query.Has("query"):
+			_, _ = io.WriteString(w, "\n   ProviderName: "+query.Get("query")+", the last "+query.Get("tailLines")+"\n")
+		default:
+			files.ServeHTTP(w, r)
 		}
-		files.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
 	base, err := url.Parse(server.URL + "/")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func(string) (logview.Source, error) {
+	return func(string) (kubelet, error) {
 		return nodelogs.Files{Client: server.Client(), Base: base}, nil
 	}
 }
@@ -89,13 +98,64 @@ func TestWhoReadsALog(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := &operator{}
 			streams, _, out, errOut := genericiooptions.NewTestIOStreams()
-			command := &command{Access: access.New(streams, clock.RealClock{}), operator: o, kubelet: served(t, c.status), tail: 5}
+			command := &command{Access: access.New(streams, clock.RealClock{}), operator: o, kubelet: servedBy(t, c.status), tail: 5}
 			err := command.of(t.Context(), c.of, []string{"kubelet"})
 			if c.fail == "" && err != nil || c.fail != "" && (err == nil || !strings.Contains(err.Error(), c.fail)) {
 				t.Errorf("the error is %v", err)
 			}
 			if out.String() != c.out || errOut.String() != c.errOut || strings.Join(o.asked, " ") != c.asked {
 				t.Errorf("it prints %q and %q, and has asked the operator %q", out.String(), errOut.String(), o.asked)
+			}
+		})
+	}
+}
+
+func TestWhoReadsTheEventLog(t *testing.T) {
+	node, never := fleet.Instance{}, fleet.Instance{}
+	node.Name, never.Name = "win-1", "win-2"
+	node.Status.NodeRef = &v1alpha1.NodeReference{Name: "node-1"}
+	noRight := errors.New(`User "nobody" cannot create resource "pods/exec"`)
+	const served = "\n   ProviderName: windows-instance-config-daemon, the last 5\n"
+	for name, c := range map[string]struct {
+		of          fleet.Instance
+		operator    operator
+		service     []string
+		follow      bool
+		status      int // of the kubelet
+		out, errOut string
+		asked, fail string
+	}{
+		"the operator": {of: node, out: "by the operator\n", asked: "logs win-1 --events --tail=5 --since=0s --follow=false"},
+		"the operator, of a service": {of: node, service: []string{"kubelet"}, out: "by the operator\n",
+			asked: "logs win-1 kubelet --events --tail=5 --since=0s --follow=false"},
+		"the kubelet, if the operator cannot be asked": {of: node, operator: operator{err: noRight}, out: served,
+			asked: "logs win-1 --events --tail=5 --since=0s --follow=false",
+			errOut: "The operator cannot read the events (" + noRight.Error() + "). " +
+				"The kubelet of node node-1 shows the last ones of windows-instance-config-daemon in the log Application, of any age:\n"},
+		"the kubelet, if the operator does not reach the host": {of: node, operator: operator{status: 1}, out: "by the operator\n" + served,
+			asked: "logs win-1 --events --tail=5 --since=0s --follow=false",
+			errOut: "The operator cannot read the events (see above). " +
+				"The kubelet of node node-1 shows the last ones of windows-instance-config-daemon in the log Application, of any age:\n"},
+		"nobody, if Windows has no such source": {of: node, operator: operator{err: noRight}, service: []string{"kubelet"},
+			asked: "logs win-1 kubelet --events --tail=5 --since=0s --follow=false",
+			fail:  "the kubelet of node node-1 does not serve events: no source of events on the node is called kubelet"},
+		"nobody, if the kubelet does not answer either": {of: node, operator: operator{err: noRight}, status: http.StatusBadGateway,
+			asked: "logs win-1 --events --tail=5 --since=0s --follow=false", fail: "cannot create resource"},
+		"nobody, of a host that is no node": {of: never, operator: operator{err: noRight},
+			asked: "logs win-2 --events --tail=5 --since=0s --follow=false", fail: "cannot create resource"},
+		"nobody, if they are followed": {of: node, operator: operator{err: noRight}, follow: true,
+			asked: "logs win-1 --events --tail=5 --since=0s --follow=true", fail: "cannot create resource"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			streams, _, out, errOut := genericiooptions.NewTestIOStreams()
+			command := &command{Access: access.New(streams, clock.RealClock{}), operator: &c.operator, kubelet: servedBy(t, c.status), events: true,
+				tail: 5, follow: c.follow}
+			err := command.of(t.Context(), c.of, c.service)
+			if c.fail == "" && err != nil || c.fail != "" && (err == nil || !strings.Contains(err.Error(), c.fail)) {
+				t.Errorf("the error is %v", err)
+			}
+			if out.String() != c.out || errOut.String() != c.errOut || strings.Join(c.operator.asked, " ") != c.asked {
+				t.Errorf("it prints %q and %q, and has asked the operator %q", out.String(), errOut.String(), c.operator.asked)
 			}
 		})
 	}

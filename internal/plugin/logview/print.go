@@ -91,13 +91,13 @@ func (v Viewer) print(ctx context.Context, s Source, path string) error {
 		if errors.Is(err, ErrGone) {
 			return err
 		}
-		warned = v.warn(err, warned) // a kubelet that restarts ends nothing
+		warned = v.Warn(err, warned) // a kubelet that restarts ends nothing
 	}
 	return nil
 }
 
-// warn prints an error unless it was the last time's too, and returns what is not to be printed again.
-func (v Viewer) warn(err error, before string) string {
+// Warn prints an error unless it was the last time's too, and returns what is not to be printed again.
+func (v Viewer) Warn(err error, before string) string {
 	if err == nil {
 		return ""
 	}

@@ -17,6 +17,10 @@ const logFolder = `C:\var\log`
 // nodeLogs answers what `oc adm node-logs --path` asks for, as http.FileServer does: a file, or parts of it; or a page
 // of links to what is in a folder.
 func (s *server) nodeLogs(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Query().Has("query") {
+		s.nodeLogQuery(w, r)
+		return
+	}
 	path := strings.TrimSuffix(r.PathValue("path"), "/")
 	place := strings.TrimSuffix(logFolder+`\`+strings.ReplaceAll(path, "/", `\`), `\`)
 	drive := s.k.Process.Machine

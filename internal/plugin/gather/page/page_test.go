@@ -131,7 +131,7 @@ func TestThePageNamesAtItsTopWhichHostsAreNotWell(t *testing.T) {
 	for id, want := range map[string][]string{
 		"#dead":     {"2 of 7 hosts are out of reach", "win-2 (ConnectionTimedOut): No answer", "win-3 (Ready): the kubelet of node win-3 has not reported since 2026-03-01 13:30:00 UTC"},
 		"#troubled": {"2 of 7 hosts are not Ready for another reason", "win-4 (StepFailed): The disk is full.", "win-6 (Pending)"},
-		"#behind":   {"1 of 7 hosts are Ready and not up to date", "win-5 (WaitingForTurn)"},
+		"#behind":   {"1 of 7 hosts is Ready and not up to date", "win-5 (WaitingForTurn)"},
 	} {
 		found := elements(document, id)
 		if len(found) != 1 {

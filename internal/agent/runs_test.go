@@ -1,0 +1,84 @@
+package agent_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// lastRuns returns what a survey tells of the last runs of verbs.
+func (r *rig) lastRuns() map[verb.Name][]verb.Line {
+	r.Helper()
+	line, _ := r.run("survey")
+	if line.Type != verb.TypeResult {
+		r.Fatalf("%+v", line)
+	}
+	runs := map[verb.Name][]verb.Line{}
+	for _, run := range line.Result.Survey.Runs {
+		runs[run.Verb] = run.Lines
+	}
+	return runs
+}
+
+func TestASurveyTellsWhatVerbsHaveSaidLast(t *testing.T) {
+	t.Parallel()
+	r := joined(t)
+	if line, _ := r.run("verify"); line.Type != verb.TypeResult {
+		t.Fatalf("%+v", line)
+	}
+	defer r.OnOperation(func(o fake.Operation) error {
+		if o.Interface+"."+o.Method == "Services.Start" && o.Target == "kubelet" {
+			return errors.New("the test does not let it")
+		}
+		return nil
+	})()
+	r.must(r.Host().Services.Stop(r.ctx, "kubelet"))
+	spec := r.full()
+	r.run(append([]string{"apply"}, r.send(spec)...)...)
+	runs := r.lastRuns()
+	if len(runs) != 2 {
+		t.Errorf("it tells of %d verbs", len(runs))
+	}
+	applied := runs[verb.Apply]
+	last := applied[len(applied)-1]
+	if applied[0].Hello == nil || applied[0].Hello.Verb != verb.Apply || last.Failure == nil || !strings.Contains(last.Failure.Message, "the test does not let it") {
+		t.Errorf("apply has said %+v", applied)
+	}
+	verified := runs[verb.Verify]
+	if last := verified[len(verified)-1]; last.Result == nil || len(last.Result.Checks) == 0 || last.Result.Facts != nil {
+		t.Errorf("verify has said %+v", last)
+	}
+}
+
+func TestALineThatWasCutOffIsLeftOut(t *testing.T) {
+	t.Parallel()
+	r := joined(t)
+	r.must(r.Drive().WriteFile(nodespec.LastRunPath("remove"), []byte(`{"wicd":"v1","type":"hello","hello":{"verb":"remove"}}`+"\n"+`{"wicd":"v1","ty`)))
+	if lines := r.lastRuns()[verb.Remove]; len(lines) != 1 || lines[0].Hello == nil {
+		t.Errorf("it tells %+v", lines)
+	}
+}
+
+func TestASurveyOfEventsTellsNothingElse(t *testing.T) {
+	t.Parallel()
+	r := joined(t)
+	r.must(r.Host().EventLog.Report(t.Context(), host.Event{Source: "kubelet", Level: host.EventError, ID: 3, Message: "it does not start"}))
+	line, _ := r.run("survey", "--events", "last:1h")
+	if line.Type != verb.TypeResult || line.Result.Facts.System.HostName == "" {
+		t.Fatalf("%+v", line)
+	}
+	found := line.Result.Survey
+	if len(found.Events) == 0 || found.Events[0].Message != "it does not start" || len(found.Services)+len(found.Processes)+len(found.Runs) > 0 {
+		t.Errorf("it has found %+v", found)
+	}
+	for _, word := range []string{"1h", "last:", "last:-1h", "last:soon"} {
+		if line, _ := r.run("survey", "--events", word); line.Failure == nil || line.Failure.Reason != verb.ReasonInvalidInput {
+			t.Errorf("%s: %+v", word, line)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package inspection
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/text"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// runsInWords returns for people what the agent of a host has said when its verbs were run last: a line for each of its lines.
+func runsInWords(runs []verb.Run) string {
+	var texts []string
+	for _, run := range runs {
+		var b strings.Builder
+		fmt.Fprintf(&b, "%s\n", text.Plain(string(run.Verb), obstacle.LongestMessage))
+		for _, line := range run.Lines {
+			said := lineInWords(line)
+			fmt.Fprintf(&b, "  %s %s\n", line.Time.UTC().Format(time.RFC3339), text.Plain(said, obstacle.LongestMessage))
+		}
+		texts = append(texts, b.String())
+	}
+	return strings.Join(texts, "\n")
+}
+
+func lineInWords(line verb.Line) string {
+	switch {
+	case line.Hello != nil:
+		return fmt.Sprintf("begins: agent %s, process %d, boot %s", line.Hello.Version, line.Hello.PID, line.Hello.BootID)
+	case line.Step != nil:
+		return stepInWords(*line.Step)
+	case line.Failure != nil:
+		return fmt.Sprintf("has failed, %s: %s", line.Failure.Reason, line.Failure)
+	case line.Type == verb.TypeRebooting:
+		return "the host restarts"
+	case line.Result != nil:
+		return resultInWords(*line.Result)
+	}
+	return string(line.Type)
+}
+
+func stepInWords(step verb.Step) string {
+	said := fmt.Sprintf("step %d of %d, %s: %s", step.Index, step.Of, step.Name, step.State)
+	switch {
+	case step.State == verb.StepStarted && step.Reason != "":
+		said += ", because " + step.Reason
+	case step.Detail != "":
+		said += ", " + step.Detail
+	}
+	return said
+}
+
+func resultInWords(result verb.Result) string {
+	said := "has ended"
+	if result.Plan != nil && len(result.Plan.Needs) > 0 {
+		said += fmt.Sprintf(". Further steps wait for: %v", result.Plan.Needs)
+	}
+	if result.NoFallback != "" {
+		said += ". No fallback is kept: " + result.NoFallback
+	}
+	if len(result.NotRestored) > 0 {
+		said += ". Not restored: " + strings.Join(result.NotRestored, ", ")
+	}
+	for _, check := range result.Checks {
+		if !check.Passed {
+			said += fmt.Sprintf(". Check %s has failed: %s", check.Name, check.Message)
+		}
+	}
+	return said
+}

@@ -1,0 +1,60 @@
+package logs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plugin/fleet"
+	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
+)
+
+// mostOfAKubelet is how many events a kubelet is asked for at most.
+const mostOfAKubelet = 1000
+
+// showEvents shows the event log of a host: as the operator reads it, which sees all of it, or else what the kubelet serves.
+func (c *command) showEvents(ctx context.Context, instance fleet.Instance, node string, service []string) error {
+	err := c.askOperator(ctx, instance, service)
+	if err == nil || ctx.Err() != nil || c.follow || node == "" {
+		return err
+	}
+	source := nodespec.ServiceAgent
+	if len(service) > 0 {
+		source = service[0]
+	}
+	if c.tail == 0 {
+		return nil
+	}
+	said := err.Error()
+	if status := operatorexec.ExitStatus(0); errors.As(err, &status) {
+		said = "see above"
+	}
+	served, unserved := c.eventsOfKubelet(ctx, node, source)
+	if unserved != nil {
+		return errors.Join(err, fmt.Errorf("and the kubelet of node %s does not serve events: %w", node, unserved))
+	}
+	fmt.Fprintf(c.ErrOut, "The operator cannot read the events (%s). The kubelet of node %s shows the last ones of %s in the log Application, of any age:\n",
+		said, node, source)
+	if strings.TrimSpace(string(served)) == "" {
+		fmt.Fprintln(c.ErrOut, "There are none.")
+		return nil
+	}
+	_, err = c.Out.Write(served)
+	return err
+}
+
+func (c *command) eventsOfKubelet(ctx context.Context, node, source string) ([]byte, error) {
+	from, err := c.kubelet(node)
+	if err != nil {
+		return nil, err
+	}
+	most := c.tail
+	if most < 0 {
+		most = mostOfAKubelet
+	}
+	ctx, cancel := context.WithTimeout(ctx, eventsLimit)
+	defer cancel()
+	return from.Events(ctx, source, most)
+}

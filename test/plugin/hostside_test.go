@@ -1,0 +1,89 @@
+package plugin
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
+	"github.com/windows-machine-config/wmco/lab/canary"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+)
+
+// eventsOverSSH asks for the events of a node, once and following them.
+func (l lab) eventsOverSSH(pod inPod, name string) {
+	l.Helper()
+	log := l.Host("instance-1").Machine().Host().EventLog
+	report := func(source, message string) {
+		l.Helper()
+		l.must(log.Report(l.Context(), host.Event{Source: source, Level: host.EventError, ID: 3, Message: message}))
+	}
+	report(nodespec.ServiceAgent, "containerd does not start\r\nat all")
+	report("Database", "of no concern")
+	report("kubelet", "it has no certificate")
+	out, status := l.asks(pod, "logs", name, "--events")
+	if status != 0 || !strings.Contains(out, " Error Application/windows-instance-config-daemon 3: containerd does not start at all\n") ||
+		!strings.Contains(out, " Error Application/kubelet 3: it has no certificate\n") || strings.Contains(out, "of no concern") {
+		l.Errorf("status %d:\n%s", status, out)
+	}
+	if out, _ := l.asks(pod, "logs", name, "containerd", "--events", "--since=1h"); !strings.Contains(out, "containerd does not start") || strings.Contains(out, "certificate") {
+		l.Errorf("of containerd it shows:\n%s", out)
+	}
+	if out, _ := l.asks(pod, "logs", name, "--events", "--tail=1"); strings.Count(out, "\n") != 1 || !strings.Contains(out, "certificate") {
+		l.Errorf("the last one is:\n%s", out)
+	}
+	l.says(pod, 1, []string{"a node has no service database"}, "logs", name, "database", "--events")
+
+	shown := &output{}
+	ctx, interrupt := context.WithCancelCause(l.Context())
+	defer interrupt(nil)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := pod.Run(ctx, []string{"logs", name, "--events", "--follow"}, operatorexec.Streams{Out: shown, ErrOut: shown})
+		ended <- err
+	}()
+	shows := func(words string) {
+		l.Helper()
+		if err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, rigtest.Patience, true, func(context.Context) (bool, error) {
+			return strings.Contains(shown.String(), words), nil
+		}); err != nil {
+			l.Fatalf("it has printed %q, %v", shown, err)
+		}
+	}
+	shows("it has no certificate")
+	report("kubelet", "it has one now")
+	shows("it has one now")
+	interrupt(errGone)
+	<-ended
+	if strings.Count(shown.String(), "it has no certificate") != 1 {
+		l.Errorf("it shows events twice:\n%s", shown)
+	}
+	l.nothingLeft("instance-1")
+}
+
+// planGathered gathers what there is of a node, of which nothing would be changed.
+func (l lab) planGathered(pod inPod, name string) {
+	l.Helper()
+	kept := canary.Secrets{}
+	kept.AddKey("the operator's SSH key", l.PrivateKey())
+	folder := l.TempDir()
+	out, status := l.asks(pod, "gather", name, "--dest-dir", folder)
+	if status != 0 {
+		l.Errorf("status %d:\n%s", status, out)
+	}
+	planned, _ := l.asks(pod, "plan", name)
+	path := filepath.Join(folder, "hosts", name, "plan.txt")
+	if content, err := os.ReadFile(path); err != nil || string(content) != planned || !strings.Contains(planned, "no change") {
+		l.Errorf("the plan in the archive is %q, %v; that of kubectl windows plan is %q", content, err, planned)
+	}
+	l.holds(filepath.Join(folder, "hosts", name, "last-verbs.txt"), "apply\n", "CreateEndpoint VIPEndpoint: done", "verify\n", "has ended\n")
+	l.holds(filepath.Join(folder, "index.html"), "plan.txt", "last-verbs.txt")
+	l.holdsNone(kept, folder)
+	l.nothingLeft("instance-1")
+}
