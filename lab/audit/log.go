@@ -9,6 +9,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // IDHeader is the header of an answer that has the ID of its request's Event.
@@ -55,9 +58,12 @@ func (e Event) Forbidden() bool {
 // longestLine is how long a line may be: it has no bodies of requests.
 const longestLine = 1 << 20
 
-// Log is the file that the API server appends to. The zero offset is its beginning.
+// Log is the file that the API server appends to. The zero offset is its beginning. When the file is full, the API server
+// renames it and begins another one: both are read.
 type Log struct {
 	path   string
+	only   []byte      // lines without it are passed over, unless it is empty
+	file   os.FileInfo // the file that the offset is in; nil before the first look
 	offset int64
 	rest   []byte // the beginning of a line that is not complete yet
 }
@@ -82,12 +88,53 @@ func OpenAtEnd(path string) (*Log, error) {
 	if _, err := file.ReadAt(end, info.Size()-last); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
-	return &Log{path: path, offset: info.Size() - last + int64(bytes.LastIndexByte(end, '\n')) + 1}, nil
+	return &Log{path: path, file: info, offset: info.Size() - last + int64(bytes.LastIndexByte(end, '\n')) + 1}, nil
 }
 
 // Next returns the events since the last call.
 func (l *Log) Next() ([]Event, error) {
-	file, err := os.Open(l.path)
+	var events []Event
+	paths, err := l.unread()
+	if err != nil {
+		return nil, err
+	}
+	for i, path := range paths {
+		more, err := l.read(path, i == 0)
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, more...)
+	}
+	return events, nil
+}
+
+// unread returns the files with something that was not read yet perhaps, the oldest first: more than one, where the
+// first was renamed.
+func (l *Log) unread() ([]string, error) {
+	present, err := os.Stat(l.path)
+	if err != nil {
+		return nil, fmt.Errorf("read the audit log: %w", err)
+	}
+	if l.file == nil || os.SameFile(l.file, present) {
+		return []string{l.path}, nil
+	}
+	extension := filepath.Ext(l.path)
+	renamed, err := filepath.Glob(strings.TrimSuffix(l.path, extension) + "-*" + extension)
+	if err != nil {
+		return nil, fmt.Errorf("read the audit log: %w", err)
+	}
+	slices.Sort(renamed) // their names have the time
+	for i, path := range renamed {
+		if info, err := os.Stat(path); err == nil && os.SameFile(l.file, info) {
+			return append(renamed[i:], l.path), nil
+		}
+	}
+	return nil, fmt.Errorf("the audit log %s was replaced, and what it held before is not beside it: requests are missing", l.path)
+}
+
+// read returns the events of a file that were not read yet: of the same file as before, or of the next one.
+func (l *Log) read(path string, same bool) ([]Event, error) {
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
@@ -96,8 +143,15 @@ func (l *Log) Next() ([]Event, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
+	switch {
+	case same && l.file != nil && !os.SameFile(l.file, info):
+		return l.Next() // it was renamed just now
+	case !same:
+		l.offset = 0
+	}
+	l.file = info
 	if info.Size() < l.offset {
-		return nil, fmt.Errorf("the audit log %s was rotated: requests are missing in it; make fewer of them", l.path)
+		return nil, fmt.Errorf("the audit log %s was truncated: requests are missing in it", path)
 	}
 	data, err := io.ReadAll(io.NewSectionReader(file, l.offset, info.Size()-l.offset))
 	if err != nil {
@@ -117,6 +171,9 @@ func (l *Log) take(data []byte) ([]Event, error) {
 			return events, nil
 		}
 		l.rest = rest
+		if !bytes.Contains(line, l.only) {
+			continue
+		}
 		var event Event
 		if err := json.Unmarshal(line, &event); err != nil {
 			return nil, fmt.Errorf("read the audit log: a line is no JSON: %w", err)

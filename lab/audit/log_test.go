@@ -68,11 +68,35 @@ func TestLog(t *testing.T) {
 			t.Error("a log that is not there is no error")
 		}
 	})
-	t.Run("a log that was rotated is an error and no silence", func(t *testing.T) {
+	t.Run("a log that the API server has renamed is read to its end before the one that it began", func(t *testing.T) {
+		next(2) // of the test before
+		add(`{"verb":"get"}` + "\n")
+		if err := os.Rename(path, filepath.Join(filepath.Dir(path), "audit-2026-01-01T00-00-00.000.log")); err != nil {
+			t.Fatal(err)
+		}
+		add(`{"verb":"list"}` + "\n")
+		if events := next(2); events[0].Verb != "get" || events[1].Verb != "list" {
+			t.Errorf("%+v", events)
+		}
+		add(`{"verb":"watch"}` + "\n")
+		next(1)
+	})
+	t.Run("a log that was replaced, and is gone, is an error and no silence", func(t *testing.T) {
+		lost := *log
+		other := filepath.Join(t.TempDir(), "audit.log")
+		if err := os.WriteFile(other, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		lost.path = other
+		if _, err := lost.Next(); err == nil || !strings.Contains(err.Error(), "replaced") {
+			t.Errorf("error is %v", err)
+		}
+	})
+	t.Run("a log that was truncated is an error and no silence", func(t *testing.T) {
 		if err := os.Truncate(path, 0); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := log.Next(); err == nil || !strings.Contains(err.Error(), "rotated") {
+		if _, err := log.Next(); err == nil || !strings.Contains(err.Error(), "truncated") {
 			t.Errorf("error is %v", err)
 		}
 	})

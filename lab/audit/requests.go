@@ -20,6 +20,7 @@ type Requests struct {
 
 // CountRequests counts those of a user in a log, from where it is read.
 func CountRequests(log *Log, user string) *Requests {
+	log.only = []byte(user) // most requests are of others, and there may be many
 	return &Requests{log: log, user: user, Kinds: map[string]int{}}
 }
 

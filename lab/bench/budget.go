@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/windows-machine-config/wmco/lab/bench/hostcost"
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
@@ -66,7 +67,8 @@ func Evaluate(r Result) []Line {
 	}
 	lines = append(lines, restartLines(r)...)
 	lines = append(lines, arrivalLines(r)...)
-	return append(lines, timeLines(r)...)
+	lines = append(lines, timeLines(r)...)
+	return append(lines, fleetLines(r)...)
 }
 
 // Failed returns the lines that are over their budget.
@@ -112,14 +114,14 @@ func duration(subject, what string, seconds, limit float64, known bool) Line {
 
 func joinLines(r Result) []Line {
 	const subject = "first configuration, worst host of all runs"
-	costs := make([]Cost, len(r.Joins))
+	costs := make([]hostcost.Cost, len(r.Joins))
 	for i, join := range r.Joins {
 		costs[i] = join.Worst
 	}
 	if r.Whole != nil {
 		costs = append(costs, r.Whole.Join.Worst)
 	}
-	cost, known := worst(costs), len(costs) > 0
+	cost, known := hostcost.Worst(costs), len(costs) > 0
 	return []Line{
 		count(subject, "SSH connections", cost.Connections, maxConnections, known),
 		count(subject, "execs", cost.Execs, maxExecs, known),
@@ -182,10 +184,10 @@ func patchLines(r Result) []Line {
 }
 
 // quiets returns all of an occasion, together.
-func quiets(r Result, occasion Occasion) (cost Cost, writes int, known bool) {
+func quiets(r Result, occasion Occasion) (cost hostcost.Cost, writes int, known bool) {
 	for _, quiet := range r.Quiets {
 		if quiet.Occasion == occasion {
-			cost, writes, known = sum([]Cost{cost, quiet.All}), writes+quiet.Writes, true
+			cost, writes, known = hostcost.Sum([]hostcost.Cost{cost, quiet.All}), writes+quiet.Writes, true
 		}
 	}
 	return cost, writes, known

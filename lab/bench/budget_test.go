@@ -6,12 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windows-machine-config/wmco/lab/bench/fleet"
+	"github.com/windows-machine-config/wmco/lab/bench/hostcost"
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
 // good returns a whole run that keeps all budgets, and only just.
 func good() Result {
-	cost := Cost{Connections: 2, Execs: 8, SFTPSessions: 2, Reboots: 1, Processes: 40, Services: 20, Received: 25}
+	cost := hostcost.Cost{Connections: 2, Execs: 8, SFTPSessions: 2, Reboots: 1, Processes: 40, Services: 20, Received: 25}
 	join := func(hosts int, roundTrip time.Duration, seconds float64) Join {
 		return Join{Hosts: hosts, RoundTrip: roundTrip, Seconds: seconds, Worst: cost, All: cost,
 			Steps: 30 * hosts, Reads: 40 * hosts, Writes: 15 * hosts}
@@ -23,8 +25,8 @@ func good() Result {
 		Quiets: []Quiet{
 			{Occasion: LeftAlone, Hosts: 1}, {Occasion: LookAgain, Hosts: 1, Reconciles: 2},
 			// What a restarted operator writes and what the hosts do by themselves has no budget.
-			{Occasion: Restarted, Hosts: 1, Reconciles: 1, Writes: 3, All: Cost{Processes: 1}},
-			{Occasion: Upgraded, Hosts: 1, Reconciles: 1, Writes: 3, All: Cost{Processes: 1}},
+			{Occasion: Restarted, Hosts: 1, Reconciles: 1, Writes: 3, All: hostcost.Cost{Processes: 1}},
+			{Occasion: Upgraded, Hosts: 1, Reconciles: 1, Writes: 3, All: hostcost.Cost{Processes: 1}},
 		},
 		Arrival: &rig.Arrival{
 			UserData: 70 * time.Second, Noticed: 15 * time.Second, Windows: 210 * time.Second,
@@ -32,7 +34,54 @@ func good() Result {
 			Between: 6900 * time.Millisecond,
 		},
 		Transfers: []Transfer{{RoundTrip: distant, PlainSeconds: 30, AgentSeconds: 0.5, ArchiveSeconds: 1.5}},
+		Fleets:    goodFleets(),
 	}
+}
+
+// goodFleets keep all budgets, and only just.
+func goodFleets() []fleet.Result {
+	arrivals := func(hosts int, first, last float64) []float64 {
+		at := make([]float64, hosts)
+		for i := range at {
+			at[i] = first + (last-first)*float64(i)/float64(max(1, hosts-1))
+		}
+		return at
+	}
+	join := func(hosts int, each, seconds float64, memory int64) fleet.Phase {
+		n := float64(hosts)
+		return fleet.Phase{
+			Occasion: fleet.Join, Seconds: seconds, Arrivals: arrivals(hosts, 14.9, seconds), Reads: int(30 * n * each), Writes: int(10 * n * each),
+			CPU: fleet.CPU{Operator: n * each, ControlPlane: n * each, Hosts: n * each}, Worst: hostcost.Cost{Received: 1000},
+			Memory: &fleet.Memory{Peak: memory, Resident: memory},
+		}
+	}
+	upgrade := fleet.Phase{Occasion: fleet.Upgrade, Worst: hostcost.Cost{Connections: 2, Execs: 8, Received: 100}}
+	return []fleet.Result{
+		{Hosts: 1, SizePercent: realSize, Phases: []fleet.Phase{join(1, 1, 4.9, maxAloneMemory)}},
+		{Hosts: 1, SizePercent: usualSize, Phases: []fleet.Phase{join(1, 1, 1, maxAloneMemory), {Occasion: fleet.SamePrograms, Seconds: 1.9}, upgrade}},
+		{Hosts: 100, SizePercent: usualSize, Phases: []fleet.Phase{join(100, 1, 50, maxFleetMemory), upgrade}},
+		{Hosts: 300, SizePercent: usualSize, Phases: []fleet.Phase{join(300, 1, 120, maxFleetMemory)}},
+		{Hosts: 1000, SizePercent: usualSize, Phases: []fleet.Phase{
+			join(1000, 1.19, 599, maxFleetMemory),
+			{Occasion: fleet.Idle, Seconds: 60, CPU: fleet.CPU{Operator: 0.6}, Memory: &fleet.Memory{Peak: maxFleetMemory, Resident: maxKnownMemory}},
+			{Occasion: fleet.Restart, Seconds: 19.9, Reads: 4000, Writes: 1000},
+			{Occasion: fleet.Setting, Seconds: 299, Worst: hostcost.Cost{Connections: 2}},
+		}},
+	}
+}
+
+// occasion finds what a test spoils.
+func occasion(r *Result, hosts int, of fleet.Occasion) *fleet.Phase {
+	for i := range r.Fleets {
+		if each := &r.Fleets[i]; each.Hosts == hosts && each.SizePercent == usualSize {
+			for j := range each.Phases {
+				if each.Phases[j].Occasion == of {
+					return &each.Phases[j]
+				}
+			}
+		}
+	}
+	panic("there is no such fleet, or nothing of that kind happened to it")
 }
 
 func TestBudgets(t *testing.T) {
@@ -80,6 +129,40 @@ func TestBudgets(t *testing.T) {
 		"a Machine that is a node after ten minutes": {func(r *Result) { r.Arrival.Windows = 9 * time.Minute }, "port 22 open to Ready", Over},
 		"an operator that looks less often":          {func(r *Result) { r.Arrival.Returned += 200 * time.Millisecond }, "of that, the operator's own time", Over},
 		"a host that is slow because it is far away": {func(r *Result) { r.Joins[1].Seconds = 12.9 + 0.1 }, "time beyond that without it", Slow},
+		"a thousand hosts that take long":            {func(r *Result) { occasion(r, 1000, fleet.Join).Arrivals[999] = 600 }, "ConfigMap to all Ready", Slow},
+		"a late first host among a thousand": {func(r *Result) {
+			occasion(r, 1000, fleet.Join).Arrivals[0] = 15
+		}, "ConfigMap to the first Ready", Slow},
+		"two hundred hosts that take long": {func(r *Result) { occasion(r, 300, fleet.Join).Arrivals[199] = 100 }, "ConfigMap to 200 Ready", Slow},
+		"one MiB too many in a fleet": {func(r *Result) {
+			occasion(r, 300, fleet.Join).Memory.Peak += mib
+		}, "operator's memory at most", Over},
+		"one MiB too many for a host alone":           {func(r *Result) { r.Fleets[0].Phases[0].Memory.Peak += mib }, "operator's memory at most", Over},
+		"a host alone that takes long":                {func(r *Result) { r.Fleets[0].Phases[0].Seconds = 5 }, "ConfigMap to Ready", Slow},
+		"a thousand instances known with too much":    {func(r *Result) { occasion(r, 1000, fleet.Idle).Memory.Resident += mib }, "operator's memory", Over},
+		"an idle operator that works":                 {func(r *Result) { occasion(r, 1000, fleet.Idle).CPU.Operator = 0.7 }, "operator's processor time", Slow},
+		"an idle operator that writes":                {func(r *Result) { occasion(r, 1000, fleet.Idle).Writes = 1 }, "API writes", Over},
+		"an idle operator that visits a host":         {func(r *Result) { occasion(r, 1000, fleet.Idle).All.Connections = 1 }, "SSH connections", Over},
+		"a restart among a thousand that visits one":  {func(r *Result) { occasion(r, 1000, fleet.Restart).All.Connections = 1 }, "SSH connections", Over},
+		"a restart among a thousand that reads a lot": {func(r *Result) { occasion(r, 1000, fleet.Restart).Reads = 4100 }, "API requests for each instance", Over},
+		"a restart among a thousand that takes long":  {func(r *Result) { occasion(r, 1000, fleet.Restart).Seconds = 20 }, "start to nothing left to do", Slow},
+		"a setting that takes three connections":      {func(r *Result) { occasion(r, 1000, fleet.Setting).Worst.Connections = 3 }, "SSH connections, worst host", Over},
+		"a setting that restarts a host":              {func(r *Result) { occasion(r, 1000, fleet.Setting).All.Reboots = 1 }, "reboots", Over},
+		"a setting that is slow":                      {func(r *Result) { occasion(r, 1000, fleet.Setting).Seconds = 300 }, "until all nodes have it", Slow},
+		"requests that grow with the fleet":           {func(r *Result) { occasion(r, 100, fleet.Join).Reads = 2900 }, "API requests", Over},
+		"processor time that grows with the fleet": {func(r *Result) {
+			occasion(r, 1000, fleet.Join).CPU.ControlPlane, occasion(r, 1000, fleet.Join).CPU.Hosts = 1300, 1080
+		}, "control plane's processor time", Slow},
+		"a write too many in a fleet": {func(r *Result) {
+			occasion(r, 1000, fleet.Join).Writes, occasion(r, 1000, fleet.Join).Reads = 15001, 30000
+		}, "API writes", Over},
+		"one byte for a node on which nothing differs":        {func(r *Result) { occasion(r, 1, fleet.SamePrograms).All.Received = 1 }, "bytes on the wire", Over},
+		"a restarted service on a node where nothing differs": {func(r *Result) { occasion(r, 1, fleet.SamePrograms).All.Services = 1 }, "service operations on hosts", Over},
+		"a slow upgrade of a node on which nothing differs":   {func(r *Result) { occasion(r, 1, fleet.SamePrograms).Seconds = 2 }, "start of the operator to the new version", Slow},
+		"an upgrade that sends everything again":              {func(r *Result) { occasion(r, 1, fleet.Upgrade).Worst.Received = 101 }, "bytes on the wire", Over},
+		"an upgrade with a ninth exec":                        {func(r *Result) { occasion(r, 1, fleet.Upgrade).Worst.Execs = 9 }, "execs", Over},
+		"an upgrade of many with a third connection for one":  {func(r *Result) { occasion(r, 100, fleet.Upgrade).Worst.Connections = 3 }, "SSH connections, worst host", Over},
+		"an upgrade of one node that restarts its host":       {func(r *Result) { occasion(r, 1, fleet.Upgrade).Worst.Reboots = 1 }, "reboots", Over},
 	} {
 		t.Run(name+" is reported, and nothing else", func(t *testing.T) {
 			r := good()
@@ -109,21 +192,8 @@ func TestBudgets(t *testing.T) {
 	})
 }
 
-func TestCosts(t *testing.T) {
-	a, b := Cost{Connections: 2, Execs: 1, Received: 5, Sent: 1}, Cost{Connections: 1, Execs: 8, Processes: 3, Services: 4,
-		Reboots: 1, SFTPSessions: 1, PowerShell: 1}
-	if got := worst([]Cost{a, b}); got != (Cost{Connections: 2, Execs: 8, Processes: 3, Services: 4, Reboots: 1,
-		SFTPSessions: 1, PowerShell: 1, Received: 5, Sent: 1}) {
-		t.Errorf("worst is %+v", got)
-	}
-	total := sum([]Cost{a, b})
-	if total.Connections != 3 || total.Execs != 9 || total.minus(b) != a {
-		t.Errorf("sum is %+v", total)
-	}
-}
-
 func TestAMeasurementThatSawNothingIsRefused(t *testing.T) {
-	whole := Join{Hosts: 2, Steps: 2, Reads: 2, Writes: 2, All: Cost{Connections: 2, Execs: 2, SFTPSessions: 2,
+	whole := Join{Hosts: 2, Steps: 2, Reads: 2, Writes: 2, All: hostcost.Cost{Connections: 2, Execs: 2, SFTPSessions: 2,
 		Processes: 2, Services: 2}}
 	if err := whole.check(); err != nil {
 		t.Error(err)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -16,10 +17,16 @@ import (
 
 // options are the flags.
 type options struct {
-	hosts          []int
-	latencies      []time.Duration
-	quick          bool
-	idle, limit    time.Duration
+	hosts       []int
+	latencies   []time.Duration
+	quick       bool
+	only        []string
+	parts       []Part // of only, or all
+	fleets      []int
+	idle, limit time.Duration
+
+	fleetIdle, fleetLimit time.Duration
+
 	agent          string
 	payload        string
 	markdown, json string
@@ -63,6 +70,10 @@ func Command() *cobra.Command {
 	flags.DurationSliceVar(&o.latencies, "latencies", []time.Duration{0, 20 * time.Millisecond, 50 * time.Millisecond},
 		"round-trip times to the hosts")
 	flags.BoolVar(&o.quick, "quick", false, "1 and 10 hosts, at 0 and 50 ms, and a short idle time; writes "+quickMarkdown)
+	flags.StringSliceVar(&o.only, "only", nil, fmt.Sprintf("parts to measure, of %q; the others are taken from the file --json, if it has them; writes %s", allParts(), quickMarkdown))
+	flags.IntSliceVar(&o.fleets, "fleets", []int{smallFleetHosts, 300, largeFleetHosts}, "numbers of hosts of fleets; most happens to the largest")
+	flags.DurationVar(&o.fleetIdle, "fleet-idle", time.Minute, "how long the operator of the largest fleet is left alone")
+	flags.DurationVar(&o.fleetLimit, "fleet-limit", 15*time.Minute, "how long each occasion may take for a fleet")
 	flags.DurationVar(&o.idle, "idle", 20*time.Second, "how long the operator is left alone")
 	flags.DurationVar(&o.limit, "limit", 5*time.Minute, "how long each number of hosts may take at each round trip")
 	flags.StringVar(&o.agent, "agent", "build/wicd.exe", "the agent, built for Windows")
@@ -90,7 +101,7 @@ func (o *options) complete(given func(flag string) bool) error {
 			}
 		}
 	}
-	var faults []error
+	faults := o.chooseParts(given)
 	for _, n := range o.hosts {
 		if n < 1 || n > 250 {
 			faults = append(faults, fmt.Errorf("--hosts=%d: it must be from 1 to 250", n))
@@ -117,6 +128,38 @@ func (o *options) complete(given func(flag string) bool) error {
 	}
 	return errors.Join(faults...)
 }
+
+// chooseParts sets the parts that are measured: a quick run leaves out those that take long.
+func (o *options) chooseParts(given func(flag string) bool) (faults []error) {
+	o.parts = allParts()
+	if o.quick {
+		o.parts = quickParts()
+	}
+	if len(o.only) > 0 {
+		o.parts = nil
+		if !given("report") {
+			o.markdown = quickMarkdown
+		}
+	}
+	for _, each := range o.only {
+		if !slices.Contains(allParts(), Part(each)) {
+			faults = append(faults, fmt.Errorf("--only=%s: there is no such part; there are %q", each, allParts()))
+		}
+		o.parts = append(o.parts, Part(each))
+	}
+	for _, n := range o.fleets {
+		if n < 2 || n > largeFleetHosts {
+			faults = append(faults, fmt.Errorf("--fleets=%d: it must be from 2 to %d", n, largeFleetHosts))
+		}
+	}
+	if o.fleetIdle <= 0 || o.fleetLimit <= 0 {
+		faults = append(faults, errors.New("--fleet-idle and --fleet-limit must be above zero"))
+	}
+	return faults
+}
+
+// measures reports whether a part is measured.
+func (o *options) measures(part Part) bool { return slices.Contains(o.parts, part) }
 
 // realPayload reports whether there is a payload of `make payload`.
 func (o *options) realPayload() bool {

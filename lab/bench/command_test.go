@@ -24,9 +24,19 @@ func TestFlags(t *testing.T) {
 	usual := func() *options {
 		return &options{
 			hosts: []int{1, 10, 50}, latencies: []time.Duration{0}, idle: time.Second, limit: time.Minute, agent: agent,
-			markdown: defaultMarkdown,
+			markdown: defaultMarkdown, fleets: []int{100}, fleetIdle: time.Second, fleetLimit: time.Minute,
 		}
 	}
+	t.Run("some parts are measured alone, and leave the report of a whole run alone", func(t *testing.T) {
+		o := usual()
+		o.only = []string{"fleets"}
+		if err := o.complete(func(string) bool { return false }); err != nil {
+			t.Fatal(err)
+		}
+		if !o.measures(PartFleets) || o.measures(PartJoins) || o.markdown != quickMarkdown {
+			t.Errorf("%+v", o)
+		}
+	})
 	t.Run("a quick run does less, and leaves the report of a whole one alone", func(t *testing.T) {
 		o := usual()
 		o.quick = true
@@ -59,12 +69,15 @@ func TestFlags(t *testing.T) {
 		spoil func(*options)
 		want  string
 	}{
-		"no host at all":           {func(o *options) { o.hosts = []int{1, 0} }, "--hosts=0"},
-		"more hosts than fit":      {func(o *options) { o.hosts = []int{251} }, "--hosts=251"},
-		"no number of hosts":       {func(o *options) { o.hosts = nil }, "must not be empty"},
-		"a round trip into past":   {func(o *options) { o.latencies = []time.Duration{-1} }, "--latencies"},
-		"no time to be idle":       {func(o *options) { o.idle = 0 }, "--idle"},
-		"an agent that is missing": {func(o *options) { o.agent += "x" }, "make build"},
+		"no host at all":            {func(o *options) { o.hosts = []int{1, 0} }, "--hosts=0"},
+		"more hosts than fit":       {func(o *options) { o.hosts = []int{251} }, "--hosts=251"},
+		"no number of hosts":        {func(o *options) { o.hosts = nil }, "must not be empty"},
+		"a round trip into past":    {func(o *options) { o.latencies = []time.Duration{-1} }, "--latencies"},
+		"no time to be idle":        {func(o *options) { o.idle = 0 }, "--idle"},
+		"an agent that is missing":  {func(o *options) { o.agent += "x" }, "make build"},
+		"a part that there is not":  {func(o *options) { o.only = []string{"weather"} }, "--only=weather"},
+		"a fleet that is too large": {func(o *options) { o.fleets = []int{100, 1001} }, "--fleets=1001"},
+		"no time for a fleet":       {func(o *options) { o.fleetLimit = 0 }, "--fleet-limit"},
 	} {
 		t.Run(name+" is refused", func(t *testing.T) {
 			o := usual()

@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"time"
 )
 
 // Machine describes the machine of the measurement. Times mean nothing without it.
@@ -16,11 +17,12 @@ type Machine struct {
 	System    string `json:"system"` // linux/amd64
 	// Load is the number of tasks that wanted to run at the start, averaged over a minute; empty where it is not known.
 	Load string `json:"loadAtStart,omitempty"`
+	Day  string `json:"day,omitempty"` // 2026-01-31
 }
 
 func thisMachine() Machine {
 	m := Machine{CPU: "unknown CPU", Cores: runtime.NumCPU(), GoVersion: runtime.Version(),
-		System: runtime.GOOS + "/" + runtime.GOARCH}
+		System: runtime.GOOS + "/" + runtime.GOARCH, Day: time.Now().Format(time.DateOnly)}
 	if file, err := os.Open("/proc/cpuinfo"); err == nil {
 		defer file.Close()
 		if model := cpuModel(file); model != "" {

@@ -12,16 +12,12 @@ import (
 // Markdown renders a result as docs/benchmarks.md.
 func Markdown(r Result) string {
 	var b strings.Builder
-	b.WriteString("# Benchmarks\n\n")
+	b.WriteString("# Benchmarks\n" + summaryText(r) + "\n## How it is measured\n\n")
 	b.WriteString("Written by `make bench`. Hosts are simulated and cost next to nothing themselves; the control plane, SSH and SFTP, the operator\n" +
 		"and the agent are real. Counts and bytes are the same on every machine, and the run fails when one is over its budget. Times are of\n" +
 		"this machine, where control plane, operator and all hosts share the cores; they only warn. Those of a new Machine are virtual: they are what was\n" +
 		"waited for, the same on every machine, and a budget that they miss fails the run.\n\n")
-	fmt.Fprintf(&b, "Machine: %s, %d cores, %s, %s.", r.Machine.CPU, r.Machine.Cores, r.Machine.System,
-		r.Machine.GoVersion)
-	if r.Machine.Load != "" {
-		fmt.Fprintf(&b, " Load when the run began: %s.", r.Machine.Load)
-	}
+	b.WriteString(machineText(r))
 	b.WriteString("\n\n" + payloadText("Payload", r.Payload))
 	if r.Whole != nil {
 		b.WriteString(payloadText("Payload of the real size, with which the bytes on the wire are measured", r.Whole.Payload))
@@ -34,10 +30,27 @@ func Markdown(r Result) string {
 	b.WriteString(joinTable(r))
 	b.WriteString(arrivalTable(r))
 	b.WriteString(quietTable(r))
+	b.WriteString(growthTable(r))
+	b.WriteString(dayTwoTable(r))
 	b.WriteString(transferTable(r))
-	b.WriteString(aFleet)
 	b.WriteString(theImage)
 	b.WriteString(notHere)
+	return b.String()
+}
+
+// machineText names the machine, and for each part the load at its beginning.
+func machineText(r Result) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Machine: %s, %d cores, %s, %s.", r.Machine.CPU, r.Machine.Cores, r.Machine.System, r.Machine.GoVersion)
+	var loads []string
+	for _, part := range allParts() {
+		if machine, known := r.Parts[part]; known && machine.Load != "" {
+			loads = append(loads, fmt.Sprintf("%s %s (%s)", part, machine.Load, machine.Day))
+		}
+	}
+	if len(loads) > 0 {
+		fmt.Fprintf(&b, " Load when each part began, and the day: %s.", strings.Join(loads, ", "))
+	}
 	return b.String()
 }
 
@@ -52,16 +65,11 @@ func payloadText(what string, p Payload) string {
 //go:embed image.md
 var theImage string
 
-// aFleet is of a run of the demo: its figures are entered by hand.
-//
-//go:embed fleet.md
-var aFleet string
-
 const notHere = `
 ## What is not measured
 
-The upgrade of a node to other programs, and an operator that knows 1,000 instances, have budgets too; this run does not measure them. A patch release of
-one component is measured where the payload was made with PREVIOUS.
+A patch release of one real component is measured where the payload was made with PREVIOUS. The processor time and the memory of an operator that upgrades nodes are not
+told apart from those of the hosts.
 `
 
 // Summary returns the run in one line.

@@ -8,7 +8,8 @@ import (
 
 func reported() Result {
 	r := good()
-	r.Machine = Machine{CPU: "Example CPU 3000", Cores: 2, GoVersion: "go1.26", System: "linux/amd64", Load: "0.50"}
+	r.Machine = Machine{CPU: "Example CPU 3000", Cores: 2, GoVersion: "go1.26", System: "linux/amd64", Load: "0.50", Day: "2026-01-31"}
+	r.Parts = map[Part]Machine{PartJoins: r.Machine}
 	r.Quiets[2].WriteKinds = map[string]int{"patch nodes": 1, "patch windowsinstances/status": 2}
 	r.Lines = Evaluate(r)
 	return r
@@ -18,7 +19,7 @@ func TestReport(t *testing.T) {
 	t.Run("machine, verdicts and ratio are reported", func(t *testing.T) {
 		text := Markdown(reported())
 		for _, want := range []string{
-			"Example CPU 3000, 2 cores, linux/amd64, go1.26.", "Load when the run began: 0.50.",
+			"Example CPU 3000, 2 cores, linux/amd64, go1.26.", "joins 0.50 (2026-01-31).", "| 1000 | 14.9 s |", "| 100 | upgrade |",
 			"| first configuration, worst host of all runs | execs | 8 | ≤ 8 | kept |",
 			"| 50 | 0 ms | 59.9 s |", "| 1 | 50 ms | 12.8 s |", "| together |  | 308.9 s |",
 			"3; 1 × patch nodes; 2 × patch windowsinstances/status |",
@@ -54,7 +55,7 @@ func TestReport(t *testing.T) {
 	})
 	t.Run("a run that measured nothing says so", func(t *testing.T) {
 		text := Markdown(Result{Lines: Evaluate(Result{})})
-		if strings.Count(text, "Not measured in this run.") != 4 || strings.Contains(text, "| kept |") ||
+		if strings.Count(text, "Not measured in this run.") != 6 || strings.Contains(text, "| kept |") ||
 			strings.Contains(text, "NaN") {
 			t.Error(text)
 		}
@@ -68,7 +69,7 @@ func TestReport(t *testing.T) {
 }
 
 func TestSummary(t *testing.T) {
-	if got := Summary(reported()); got != "bench: 30 of 30 budgets kept" {
+	if got := Summary(reported()); got != "bench: 61 of 61 budgets kept" {
 		t.Errorf("all is well: %q", got)
 	}
 	r := good()
@@ -76,7 +77,7 @@ func TestSummary(t *testing.T) {
 	r.Joins = r.Joins[:3]
 	r.Lines = Evaluate(r)
 	got := Summary(r)
-	want := "bench: 24 of 30 budgets kept, 2 over, 1 slow, 3 not measured: " +
+	want := "bench: 55 of 61 budgets kept, 2 over, 1 slow, 3 not measured: " +
 		"execs of first configuration, worst host of all runs 9 (budget ≤ 8); reboots of first configuration, worst host of all runs 2 (budget ≤ 1)"
 	if got != want || strings.Contains(got, "\n") {
 		t.Errorf("got  %q\nwant %q", got, want)

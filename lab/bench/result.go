@@ -5,15 +5,19 @@ package bench
 import (
 	"time"
 
+	"github.com/windows-machine-config/wmco/lab/bench/fleet"
+	"github.com/windows-machine-config/wmco/lab/bench/hostcost"
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
 // Result is everything that one run has measured.
 type Result struct {
 	Machine Machine `json:"machine"`
-	Payload Payload `json:"payload"`
-	Whole   *Whole  `json:"wholePayload,omitempty"`
-	Joins   []Join  `json:"joins"`
+	// Parts are what was measured, and the machine at its beginning.
+	Parts   map[Part]Machine `json:"parts"`
+	Payload Payload          `json:"payload"`
+	Whole   *Whole           `json:"wholePayload,omitempty"`
+	Joins   []Join           `json:"joins"`
 	// Arrival is how a new Machine became a node, in virtual time.
 	Arrival   *rig.Arrival `json:"arrivalNanoseconds,omitempty"`
 	Quiets    []Quiet      `json:"quiets"`
@@ -22,7 +26,11 @@ type Result struct {
 	Transferred Payload `json:"transferred"`
 	Real        bool    `json:"realPayload"`
 	Patches     []Patch `json:"patches,omitempty"`
-	Lines       []Line  `json:"budgets"`
+	// HashSpeed is how many bytes the machine hashes with SHA-256 in a second.
+	HashSpeed float64 `json:"hashBytesPerSecond"`
+	// Fleets are many hosts at once, with the operator in a process of its own.
+	Fleets []fleet.Result `json:"fleets,omitempty"`
+	Lines  []Line         `json:"budgets"`
 }
 
 // Payload describes the payload of each host.
@@ -40,61 +48,14 @@ type Whole struct {
 	Join    Join    `json:"join"`
 }
 
-// Cost counts the work on a host, and between it and the operator.
-type Cost struct {
-	Connections  int   `json:"connections"`
-	Execs        int   `json:"execs"`
-	PowerShell   int   `json:"powershell"`
-	SFTPSessions int   `json:"sftpSessions"`
-	Reboots      int   `json:"reboots"`
-	Processes    int   `json:"processStarts"`
-	Services     int   `json:"serviceOperations"`
-	Received     int64 `json:"bytesReceived"` // by the host, with all that SSH adds
-	Sent         int64 `json:"bytesSent"`
-}
-
-func (c Cost) minus(before Cost) Cost {
-	return Cost{
-		Connections: c.Connections - before.Connections, Execs: c.Execs - before.Execs,
-		PowerShell:   c.PowerShell - before.PowerShell,
-		SFTPSessions: c.SFTPSessions - before.SFTPSessions, Reboots: c.Reboots - before.Reboots,
-		Processes: c.Processes - before.Processes,
-		Services:  c.Services - before.Services, Received: c.Received - before.Received, Sent: c.Sent - before.Sent,
-	}
-}
-
-// worst returns the largest of each kind, which need not all be of one host.
-func worst(costs []Cost) Cost {
-	var w Cost
-	for _, c := range costs {
-		w = Cost{
-			Connections: max(w.Connections, c.Connections), Execs: max(w.Execs, c.Execs),
-			PowerShell:   max(w.PowerShell, c.PowerShell),
-			SFTPSessions: max(w.SFTPSessions, c.SFTPSessions), Reboots: max(w.Reboots, c.Reboots),
-			Processes: max(w.Processes, c.Processes),
-			Services:  max(w.Services, c.Services), Received: max(w.Received, c.Received), Sent: max(w.Sent, c.Sent),
-		}
-	}
-	return w
-}
-
-// sum is what all hosts together have cost.
-func sum(costs []Cost) Cost {
-	var s Cost
-	for _, c := range costs {
-		s = s.minus(Cost{}.minus(c))
-	}
-	return s
-}
-
 // Join measures hosts from the ConfigMap to Ready.
 type Join struct {
 	Hosts     int           `json:"hosts"`
 	RoundTrip time.Duration `json:"roundTripNanoseconds"`
 	Seconds   float64       `json:"seconds"`
 	// Worst is the largest cost of any one host, kind by kind; All is the cost of all together.
-	Worst Cost `json:"worstHost"`
-	All   Cost `json:"allHosts"`
+	Worst hostcost.Cost `json:"worstHost"`
+	All   hostcost.Cost `json:"allHosts"`
 	// Steps are those that agents have done on all hosts.
 	Steps int `json:"steps"`
 	// Reads and Writes are the operator's requests to the API server, without leases and watches.
@@ -116,10 +77,10 @@ const (
 
 // Quiet is a time in which no host needed a change.
 type Quiet struct {
-	Occasion Occasion `json:"occasion"`
-	Hosts    int      `json:"hosts"`
-	Seconds  float64  `json:"seconds"`
-	All      Cost     `json:"allHosts"`
+	Occasion Occasion      `json:"occasion"`
+	Hosts    int           `json:"hosts"`
+	Seconds  float64       `json:"seconds"`
+	All      hostcost.Cost `json:"allHosts"`
 	// Reconciles tells how often the operator looked at instances, which proves that it did.
 	Reconciles int `json:"reconciles"`
 	Writes     int `json:"apiWrites"`

@@ -24,7 +24,7 @@ func (o *options) run(ctx context.Context) error {
 	}
 	result, err := o.measure(ctx, dir)
 	if err := errors.Join(err, os.RemoveAll(dir)); err != nil {
-		return err
+		return errors.Join(err, o.keep(result))
 	}
 	result.Lines = Evaluate(result)
 	if err := o.write(result); err != nil {
@@ -43,25 +43,53 @@ func (o *options) run(ctx context.Context) error {
 
 func (o *options) say(format string, args ...any) { fmt.Fprintf(o.output, format+"\n", args...) }
 
+// measure measures the parts, and completes them with those of an earlier run.
 func (o *options) measure(ctx context.Context, dir string) (Result, error) {
-	result := Result{Machine: thisMachine()}
+	result := Result{Machine: thisMachine(), Parts: map[Part]Machine{}}
+	if len(o.only) > 0 {
+		if err := result.complete(o.parts, o.json); err != nil {
+			return result, err
+		}
+	}
 	o.say("making the payload")
 	g, described, err := o.prepare(dir, labpayload.Options{})
 	if err != nil {
 		return result, err
 	}
 	result.Payload = described
-	if err := o.transfers(ctx, g, &result); err != nil {
-		return result, err
-	}
-	if !o.quick {
-		if result.Whole, err = o.whole(ctx, filepath.Join(dir, "whole")); err != nil {
-			return result, fmt.Errorf("a payload of the real size: %w", err)
+	for _, part := range []struct {
+		part    Part
+		measure func() error
+	}{
+		{PartTransfers, func() error { return o.transfers(ctx, g, &result) }},
+		{PartWhole, func() (err error) {
+			result.Whole, err = o.whole(ctx, filepath.Join(dir, "whole"))
+			return err
+		}},
+		{PartArrival, func() (err error) {
+			result.Arrival, err = o.arrive(ctx, filepath.Join(dir, "payload"))
+			return err
+		}},
+		{PartJoins, func() error { return o.joins(ctx, dir, &result) }},
+		{PartFleets, func() (err error) {
+			result.Fleets, err = o.measureFleets(ctx, dir)
+			return err
+		}},
+	} {
+		if !o.measures(part.part) {
+			continue
 		}
-		if result.Arrival, err = o.arrive(ctx, filepath.Join(dir, "payload")); err != nil {
-			return result, fmt.Errorf("a new Machine: %w", err)
+		machine := thisMachine()
+		if err := part.measure(); err != nil {
+			return result, fmt.Errorf("%s: %w", part.part, err)
 		}
+		result.Parts[part.part] = machine
 	}
+	return result, nil
+}
+
+// joins measures few hosts, at each round trip.
+func (o *options) joins(ctx context.Context, dir string, result *Result) error {
 	for _, hosts := range o.hosts {
 		for i, latency := range o.latencies {
 			s := &scenario{
@@ -69,12 +97,12 @@ func (o *options) measure(ctx context.Context, dir string) (Result, error) {
 				agent: o.agent, idle: o.idle,
 			}
 			// What must cost nothing costs nothing at any distance: it is measured once for each number of hosts.
-			if err := o.play(ctx, s, i == 0, &result); err != nil {
-				return result, fmt.Errorf("%s: %w", s, err)
+			if err := o.play(ctx, s, i == 0, result); err != nil {
+				return fmt.Errorf("%s: %w", s, err)
 			}
 		}
 	}
-	return result, nil
+	return nil
 }
 
 // prepare makes the payload that all hosts get.
@@ -113,6 +141,10 @@ func sent(files *payload.Payload, components []payload.Component) (g goods, desc
 
 // transfers measures the way of a payload to one host: of the real one, if it was made.
 func (o *options) transfers(ctx context.Context, g goods, result *Result) error {
+	var err error
+	if result.HashSpeed, err = hashSpeed(); err != nil {
+		return err
+	}
 	result.Transferred = result.Payload
 	if o.realPayload() {
 		files, err := payload.Load(o.payload)
@@ -204,17 +236,24 @@ func (o *options) play(ctx context.Context, s *scenario, quiet bool, result *Res
 
 // write writes both files.
 func (o *options) write(result Result) error {
+	return errors.Join(o.keep(result), save(o.markdown, []byte(Markdown(result))))
+}
+
+// keep writes all numbers: also of a run that has failed, so that only the rest is to be measured again.
+func (o *options) keep(result Result) error {
 	data, err := json.MarshalIndent(result, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode the results: %w", err)
 	}
-	for path, content := range map[string][]byte{o.json: append(data, '\n'), o.markdown: []byte(Markdown(result))} {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return fmt.Errorf("write the results: %w", err)
-		}
-		if err := os.WriteFile(path, content, 0o644); err != nil {
-			return fmt.Errorf("write the results: %w", err)
-		}
+	return save(o.json, append(data, '\n'))
+}
+
+func save(path string, content []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("write the results: %w", err)
+	}
+	if err := os.WriteFile(path, content, 0o644); err != nil {
+		return fmt.Errorf("write the results: %w", err)
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/lab/audit"
+	"github.com/windows-machine-config/wmco/lab/bench/hostcost"
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/rig"
 	"github.com/windows-machine-config/wmco/lab/winhost"
@@ -112,9 +113,9 @@ func (s *scenario) join(ctx context.Context) (Join, error) {
 	if err != nil {
 		return Join{}, err
 	}
-	costs := differences(after.costs, before.costs)
+	costs := hostcost.Differences(after.costs, before.costs)
 	join := Join{
-		Hosts: s.hosts, RoundTrip: s.roundTrip, Seconds: seconds, Worst: worst(costs), All: sum(costs),
+		Hosts: s.hosts, RoundTrip: s.roundTrip, Seconds: seconds, Worst: hostcost.Worst(costs), All: hostcost.Sum(costs),
 		Steps: after.steps - before.steps, Reads: after.reads - started.reads, Writes: after.writes - started.writes,
 	}
 	return join, join.check()
@@ -217,7 +218,7 @@ func (s *scenario) quiet(occasion Occasion, happen func() error) (Quiet, error) 
 		return Quiet{}, err
 	}
 	quiet := Quiet{
-		Occasion: occasion, Hosts: s.hosts, Seconds: seconds, All: sum(differences(after.costs, before.costs)),
+		Occasion: occasion, Hosts: s.hosts, Seconds: seconds, All: hostcost.Sum(hostcost.Differences(after.costs, before.costs)),
 		Reconciles: after.reconciles - before.reconciles, Writes: after.writes - before.writes, WriteKinds: map[string]int{},
 	}
 	for kind, n := range s.audit.Kinds {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/internal/controller/disruption"
+	"github.com/windows-machine-config/wmco/lab/bench/hostcost"
 )
 
 // How long nothing must have happened until the operator counts as quiet, how long that may take, and how often to
@@ -32,12 +33,12 @@ func quietTime(hosts int) time.Duration {
 
 // counts are all counters at one moment.
 type counts struct {
-	costs                            []Cost
+	costs                            []hostcost.Cost
 	steps, reconciles, reads, writes int
 }
 
 func (s *scenario) counts() (counts, error) {
-	c := counts{costs: costsOf(s.rig.Hosts())}
+	c := counts{costs: hostcost.Of(s.rig.Hosts())}
 	var err error
 	if c.steps, err = counter(stepsCounter, "", ""); err != nil {
 		return c, err
@@ -55,7 +56,7 @@ type activity struct{ connections, execs, reconciles, writes int }
 
 func (s *scenario) activity() (activity, error) {
 	c, err := s.counts()
-	all := sum(c.costs)
+	all := hostcost.Sum(c.costs)
 	return activity{all.Connections, all.Execs, c.reconciles, c.writes}, err
 }
 

@@ -12,8 +12,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/internal/controller/disruption"
-	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
 // settled runs settle in a bubble, whose time passes only when nothing is left to do, and returns how much of it
@@ -76,29 +74,6 @@ func TestAFleetIsQuietOnlyAfterTheOperatorGatheredItsChanges(t *testing.T) {
 	}
 	if quiet := quietTime(1); quiet != quietFor {
 		t.Errorf("one host is quiet after %s, not %s", quiet, quietFor)
-	}
-}
-
-func TestCostOfAJournal(t *testing.T) {
-	journal := fake.New(fake.Options{Name: "a", System: fake.WindowsServer2022()}).Journal()
-	before := costOf(journal)
-	for _, e := range []struct {
-		kind   fake.Kind
-		detail string
-	}{
-		{fake.KindConnection, "from a"}, {winhost.KindCommand, `C:\k\wicd\a\wicd.exe facts`},
-		{fake.KindExec, `C:\k\wicd\a\wicd.exe facts`},
-		{winhost.KindCommand, `PowerShell.exe -Command x`},
-		{winhost.KindForbidden, `powershell.exe: PowerShell.exe -Command x`},
-		{fake.KindProcess, `start C:\k\kubelet.exe`}, {fake.KindProcess, `end C:\k\kubelet.exe`}, {fake.KindSFTP, "a"},
-		{fake.KindService, "start kubelet"}, {fake.KindReboot, ""},
-	} {
-		journal.Append(e.kind, e.detail, 0)
-	}
-	got := costOf(journal).minus(before)
-	if want := (Cost{Connections: 1, Execs: 2, PowerShell: 1, SFTPSessions: 1, Reboots: 1, Processes: 1,
-		Services: 1}); got != want {
-		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/windows-machine-config/wmco/lab/cluster"
@@ -35,7 +34,7 @@ type demo struct {
 	rig      *rig.Rig
 	kit      *winerig.Kit
 	wine     []*wine.Host
-	operator *operatorProcess
+	operator *rig.OperatorProcess
 	// prometheus is the cluster's monitoring, if there is to be one.
 	prometheus prometheus
 	// machineSet is the name of the Windows MachineSet, "" without Machines.
@@ -104,7 +103,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 }
 
 func (d *demo) boot(ctx context.Context) error {
-	version, err := operatorVersion(ctx, d.programs.operator)
+	version, err := rig.OperatorVersion(ctx, d.programs.operator)
 	if err != nil {
 		return err
 	}
@@ -140,8 +139,7 @@ func (d *demo) install(ctx context.Context) error {
 		return err
 	}
 	d.output.step("oc apply -k deploy/")
-	config, err := d.rig.InstallOperator(ctx, rig.Namespace)
-	if err != nil {
+	if _, err := d.rig.InstallOperator(ctx, rig.Namespace); err != nil {
 		return err
 	}
 	d.output.step("oc create secret generic cloud-private-key --from-file=private-key.pem=<a new key> -n %s",
@@ -153,10 +151,6 @@ func (d *demo) install(ctx context.Context) error {
 	if err := d.rig.SetInstances(ctx, d.listed()); err != nil {
 		return err
 	}
-	kubeconfig := filepath.Join(d.dir, "operator.kubeconfig")
-	if err := d.rig.Cluster().WriteKubeconfig(kubeconfig, config); err != nil {
-		return err
-	}
 	if err := os.Remove(d.log); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("take away the log of the demo before: %w: choose another file with --operator-log", err)
 	}
@@ -164,10 +158,7 @@ func (d *demo) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.operator, err = startOperator(operatorOptions{
-		program: d.programs.operator, kubeconfig: kubeconfig, payload: d.rig.PayloadDir(),
-		namespace: rig.Namespace, log: d.log, metrics: metrics,
-	})
+	d.operator, err = d.rig.StartOperator(rig.ProcessOptions{Program: d.programs.operator, Log: d.log, Flags: metrics})
 	if err != nil {
 		return err
 	}
@@ -177,7 +168,7 @@ func (d *demo) install(ctx context.Context) error {
 
 func (d *demo) close() error {
 	if d.operator != nil {
-		d.operator.kill()
+		d.operator.Kill()
 	}
 	return errors.Join(d.prometheus.close(), d.closeWine(), d.rig.Close(), d.listener.Close())
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/windows-machine-config/wmco/lab/bench"
+	"github.com/windows-machine-config/wmco/lab/bench/fleet"
 )
 
 func main() {
@@ -23,7 +24,7 @@ func main() {
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	command.AddCommand(newDemoCommand(), bench.Command(), newPrepareWineCommand())
+	command.AddCommand(newDemoCommand(), bench.Command(), fleet.Command(), newPrepareWineCommand())
 	klog.SetLogger(logr.Discard()) // The API libraries warn of what the demo shows anyway.
 	err := command.ExecuteContext(context.Background())
 	if err == nil {
@@ -32,6 +33,10 @@ func main() {
 	var exit exitError
 	if errors.As(err, &exit) {
 		os.Exit(int(exit))
+	}
+	var fleetExit fleet.ExitError
+	if errors.As(err, &fleetExit) {
+		os.Exit(int(fleetExit))
 	}
 	fmt.Fprintln(os.Stderr, "lab:", err)
 	os.Exit(1)

@@ -183,7 +183,7 @@ func (d *demo) observe(ctx context.Context, limit <-chan time.Time, done func() 
 		case <-ticker.C:
 		case <-limit:
 			err = errNotReady
-		case <-d.operator.done:
+		case <-d.operator.Done():
 			err = d.restartOperator()
 		case <-d.prometheus.done():
 			err = d.prometheus.Failure()

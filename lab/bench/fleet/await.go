@@ -1,0 +1,97 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// await has something happen, waits until all instances are as wanted, and returns after how many seconds each of them
+// was, in ascending order. What one event costs does not grow with the fleet.
+func (l *lab) await(ctx context.Context, what string, happen func(context.Context) error,
+	wanted func(*v1alpha1.WindowsInstance) bool) (arrivals []float64, seconds float64, err error) {
+	begin := time.Now()
+	if err := happen(ctx); err != nil {
+		return nil, 0, err
+	}
+	p := &progress{wanted: wanted, since: map[string]time.Time{}, missing: map[string]*v1alpha1.WindowsInstance{}}
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	var watcher watch.Interface
+	for len(p.since) < l.Hosts {
+		if watcher == nil { // the API server ends watches after some minutes
+			if watcher, err = l.rig.Client.Watch(ctx, &v1alpha1.WindowsInstanceList{}, client.InNamespace(l.rig.Namespace())); err != nil {
+				return nil, 0, fmt.Errorf("watch the instances: %w", err)
+			}
+		}
+		select {
+		case event, open := <-watcher.ResultChan():
+			if instance, ok := event.Object.(*v1alpha1.WindowsInstance); ok && open {
+				p.take(event.Type, instance, time.Now())
+			} else {
+				watcher.Stop()
+				watcher = nil
+			}
+		case <-ticker.C:
+			err = l.ended()
+		case <-ctx.Done():
+			err = fmt.Errorf("wait for %s: %w; %d of %d are; of the others:\n%s", what, context.Cause(ctx), len(p.since), l.Hosts, p.explain())
+		}
+		if err != nil {
+			break
+		}
+	}
+	if watcher != nil {
+		watcher.Stop()
+	}
+	for _, at := range p.since {
+		arrivals = append(arrivals, at.Sub(begin).Seconds())
+	}
+	slices.Sort(arrivals)
+	return arrivals, time.Since(begin).Seconds(), err
+}
+
+// progress is which instances are as wanted, and which are not.
+type progress struct {
+	wanted  func(*v1alpha1.WindowsInstance) bool
+	since   map[string]time.Time
+	missing map[string]*v1alpha1.WindowsInstance
+}
+
+func (p *progress) take(kind watch.EventType, instance *v1alpha1.WindowsInstance, now time.Time) {
+	name := instance.Name
+	_, before := p.since[name]
+	switch as := p.wanted(instance); {
+	case kind == watch.Deleted:
+		delete(p.since, name)
+		delete(p.missing, name)
+	case as && !before:
+		p.since[name] = now
+		delete(p.missing, name)
+	case !as:
+		delete(p.since, name)
+		p.missing[name] = instance
+	}
+}
+
+// explain says of some that are not as wanted why.
+func (p *progress) explain() string {
+	const some = 3
+	var b strings.Builder
+	for i, name := range slices.Sorted(maps.Keys(p.missing)) {
+		if i == some {
+			break
+		}
+		b.WriteString(rig.Explain(p.missing[name]))
+	}
+	return b.String()
+}

@@ -1,0 +1,144 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/windows-machine-config/wmco/lab/namespace"
+)
+
+// mostHosts have addresses in the lab's network.
+const mostHosts = 1000
+
+// hostsGCPercent is how much garbage the process of the hosts may gather: collecting it is no part of what is measured,
+// and takes processor time from the others. The operator has Go's default.
+const hostsGCPercent = 200
+
+// ExitError is an exit code whose reason was printed already.
+type ExitError int
+
+func (e ExitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// Command returns the subcommand fleet.
+func Command() *cobra.Command {
+	var o Options
+	var occasions []string
+	var file, controlPlane string
+	command := &cobra.Command{
+		Use:   "fleet",
+		Short: "Measure one number of hosts at once, with the operator in a process of its own",
+		Long: "Measure one number of hosts at once, with the operator in a process of its own. `bench` runs it for several numbers.\n\n" +
+			"Start it at the root of the repository after `make build`. It needs a network namespace, as the demo does.",
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			o.Occasions = nil
+			for _, each := range occasions {
+				o.Occasions = append(o.Occasions, Occasion(each))
+			}
+			if err := o.complete(&controlPlane); err != nil {
+				return err
+			}
+			code, err := namespace.Main(network(o.Hosts, controlPlane), func(ctx context.Context, e *namespace.Environment) int {
+				return o.inside(ctx, e, file)
+			})
+			if err == nil && code != 0 {
+				err = ExitError(code)
+			}
+			return err
+		},
+	}
+	flags := command.Flags()
+	flags.IntVar(&o.Hosts, "hosts", 20, "how many hosts")
+	flags.StringSliceVar(&occasions, "occasions", []string{string(Idle), string(Restart)}, fmt.Sprintf("what happens to them once they are Ready, in this order: of %q", AllOccasions()))
+	flags.StringVar(&o.Operator, "operator", "build/wmco", "the operator")
+	flags.StringVar(&o.Agent, "agent", "build/wicd.exe", "the agent, built for Windows")
+	flags.StringVar(&controlPlane, "control-plane", "build/lab-controlplane", "the lab's control plane")
+	flags.IntVar(&o.SizePercent, "payload-percent", 100, "size of the programs for hosts next to the lab's usual one")
+	flags.IntVar(&o.MaxUnavailable, "max-unavailable", 10, "how many nodes an upgrade may disturb at a time")
+	flags.DurationVar(&o.Limits.Phase, "limit", 15*time.Minute, "how long each occasion may take")
+	flags.DurationVar(&o.Limits.Idle, "idle", time.Minute, "how long nothing happens on the occasion idle")
+	flags.BoolVar(&o.Inside, "inside", false, "run the operator in the process of the hosts, so that a profile shows it, too")
+	flags.StringVar(&o.Profile, "cpu-profile", "", "file for a profile of the process of the hosts, from when they are listed on; go tool pprof shows it")
+	flags.StringVar(&o.Log, "operator-log", "build/bench-operator.log", "file for the operator's log")
+	flags.StringVar(&file, "json", "build/fleet.json", "file for all numbers")
+	return command
+}
+
+// complete checks the flags, and makes paths absolute.
+func (o *Options) complete(controlPlane *string) error {
+	var faults []error
+	if o.Hosts < 1 || o.Hosts > mostHosts {
+		faults = append(faults, fmt.Errorf("--hosts=%d: it must be from 1 to %d", o.Hosts, mostHosts))
+	}
+	for _, occasion := range o.Occasions {
+		if !slices.Contains(AllOccasions(), occasion) {
+			faults = append(faults, fmt.Errorf("--occasions=%s: there is no such occasion; there are %q", occasion, AllOccasions()))
+		}
+	}
+	if slices.ContainsFunc(o.Occasions, func(each Occasion) bool { return each == SamePrograms || each == Upgrade }) &&
+		!slices.IsSortedFunc(o.Occasions, func(a, b Occasion) int { return slices.Index(AllOccasions(), a) - slices.Index(AllOccasions(), b) }) {
+		faults = append(faults, errors.New("--occasions: other versions of the operator come last, for they run in this process"))
+	}
+	if o.Inside && slices.Contains(o.Occasions, Restart) {
+		faults = append(faults, errors.New("--inside: an operator that is no process of its own cannot be restarted: leave restart out of --occasions"))
+	}
+	if o.SizePercent < 1 || o.MaxUnavailable < 1 || o.Limits.Phase <= 0 || o.Limits.Idle <= 0 {
+		faults = append(faults, errors.New("--payload-percent, --max-unavailable, --limit and --idle must be above zero"))
+	}
+	for _, path := range []*string{&o.Operator, &o.Agent, controlPlane, &o.Log} {
+		absolute, err := filepath.Abs(*path)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		*path = absolute
+	}
+	for _, path := range []string{o.Operator, o.Agent, *controlPlane} {
+		if _, err := os.Stat(path); err != nil {
+			faults = append(faults, fmt.Errorf("%w: run `make build`, and start this at the root of the repository", err))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// inside measures in the lab's network, and writes what was measured, also where the end was not reached.
+func (o *Options) inside(ctx context.Context, environment *namespace.Environment, file string) (exitCode int) {
+	debug.SetGCPercent(hostsGCPercent)
+	o.Dir, o.Say = environment.Dir, func(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+	err := os.Remove(o.Log)
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	var result Result
+	if err == nil {
+		result, err = Run(ctx, *o)
+	}
+	if len(result.Phases) > 0 {
+		err = errors.Join(err, write(file, result))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "lab:", err)
+		return 1
+	}
+	return 0
+}
+
+func write(file string, result Result) error {
+	data, err := json.MarshalIndent(result, "", "  ")
+	if err == nil {
+		err = os.WriteFile(file, append(data, '\n'), 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("write what was measured: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,56 @@
+package fleet
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+func TestFlags(t *testing.T) {
+	t.Chdir("../../..")
+	good := func() *Options {
+		return &Options{Hosts: 2, Operator: "go.mod", Agent: "go.mod", SizePercent: 100, MaxUnavailable: 1,
+			Limits: Limits{Phase: time.Minute, Idle: time.Second}, Occasions: []Occasion{Idle, Upgrade}}
+	}
+	controlPlane := "go.mod"
+	if err := good().complete(&controlPlane); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		spoil func(*Options)
+		want  string
+	}{
+		"no hosts":          {func(o *Options) { o.Hosts = 0 }, "--hosts=0"},
+		"too many hosts":    {func(o *Options) { o.Hosts = 1001 }, "--hosts=1001"},
+		"a strange wish":    {func(o *Options) { o.Occasions = []Occasion{"party"} }, "party"},
+		"no time":           {func(o *Options) { o.Limits.Idle = 0 }, "above zero"},
+		"no operator":       {func(o *Options) { o.Operator = "build/nothing" }, "make build"},
+		"the wrong order":   {func(o *Options) { o.Occasions = []Occasion{Upgrade, Restart} }, "come last"},
+		"join a second one": {func(o *Options) { o.Occasions = []Occasion{Join} }, "join"},
+	} {
+		t.Run(name+" is refused, and it is said why", func(t *testing.T) {
+			o := good()
+			c.spoil(o)
+			if err := o.complete(&controlPlane); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error is %v", err)
+			}
+		})
+	}
+}
+
+func TestTheLabsNetworkHasAnAddressForEachHost(t *testing.T) {
+	config := network(mostHosts, "lab-controlplane")
+	seen := map[netip.Addr]bool{}
+	for _, address := range config.Addresses {
+		seen[address] = true
+	}
+	if len(seen) != mostHosts+1 || !seen[netip.MustParseAddr(rig.Address(mostHosts))] {
+		t.Errorf("%d addresses", len(seen))
+	}
+	if config.Names[rig.DNSName(2)] != netip.MustParseAddr(rig.Address(2)) {
+		t.Errorf("the second host is %s", config.Names[rig.DNSName(2)])
+	}
+}

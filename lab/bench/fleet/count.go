@@ -1,0 +1,158 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/controller/disruption"
+	"github.com/windows-machine-config/wmco/lab/audit"
+	"github.com/windows-machine-config/wmco/lab/bench/hostcost"
+)
+
+// counts are all counters at one moment.
+type counts struct {
+	at      time.Time
+	costs   []hostcost.Cost
+	kinds   map[string]int
+	fromAPI int64
+	cpu     CPU
+}
+
+func (l *lab) counts() (counts, error) {
+	if err := l.audit.Update(); err != nil {
+		return counts{}, err
+	}
+	c := counts{at: time.Now(), costs: hostcost.Of(l.rig.Hosts()), kinds: maps.Clone(l.audit.Kinds)}
+	if l.wire != nil {
+		c.fromAPI = l.wire.got.Load()
+	}
+	var err error
+	if c.cpu.Hosts, err = processorTime(os.Getpid()); err != nil {
+		return counts{}, err
+	}
+	if c.cpu.ControlPlane, err = processorTime(l.rig.Cluster().PID()); err != nil {
+		return counts{}, err
+	}
+	if l.operator != nil {
+		c.cpu.Operator, err = processorTime(l.operator.PID())
+	}
+	return c, err
+}
+
+// reviews are what the operator asks the API server about those who read its metrics: about nobody but this measurement.
+func reviews(kind string) bool {
+	return strings.HasSuffix(kind, " tokenreviews") || strings.HasSuffix(kind, " subjectaccessreviews")
+}
+
+// since returns what it has cost since then.
+func (l *lab) since(before counts, occasion Occasion) (Phase, error) {
+	after, err := l.counts()
+	if err != nil {
+		return Phase{}, err
+	}
+	if l.operator == nil { // it has ended, or was never there
+		before.cpu.Operator = 0
+	}
+	costs := hostcost.Differences(after.costs, before.costs)
+	phase := Phase{
+		Occasion: occasion, Whole: after.at.Sub(before.at).Seconds(), CPU: after.cpu.minus(before.cpu),
+		FromAPI: after.fromAPI - before.fromAPI, Worst: hostcost.Worst(costs), All: hostcost.Sum(costs), Kinds: map[string]int{},
+	}
+	for kind, n := range after.kinds {
+		if n -= before.kinds[kind]; n == 0 || reviews(kind) {
+			continue
+		}
+		phase.Kinds[kind] = n
+		if verb, _, _ := strings.Cut(kind, " "); (audit.Event{Verb: verb}).Writes() {
+			phase.Writes += n
+		} else {
+			phase.Reads += n
+		}
+	}
+	return phase, nil
+}
+
+// memory returns the operator's; nil while it runs in this process.
+func (l *lab) memory(ctx context.Context) (*Memory, error) {
+	if l.operator == nil {
+		return nil, nil
+	}
+	m := &Memory{}
+	var err error
+	if m.Peak, m.Resident, err = residentMemory(l.operator.PID()); err != nil {
+		return nil, err
+	}
+	read, err := l.metrics.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	goroutines, err := read.gauge("go_goroutines")
+	if err != nil {
+		return nil, err
+	}
+	heap, err := read.gauge("go_memstats_heap_inuse_bytes")
+	m.Goroutines, m.Heap = int(goroutines), int64(heap)
+	return m, err
+}
+
+// How long nothing must have happened until the operator counts as quiet, how long that may take, and how often to look.
+const (
+	quietFor = 3 * time.Second
+	// quietForFleets is for more than smallFleet hosts: the operator gathers the changes of many hosts before it writes
+	// how far they are.
+	quietForFleets = disruption.LongestGathering + time.Second
+	smallFleet     = 10
+	settleLimit    = 3 * time.Minute
+	lookEvery      = 200 * time.Millisecond
+)
+
+// settle waits until the operator does nothing, and returns when it last did something.
+func (l *lab) settle(ctx context.Context) (last time.Time, err error) {
+	quiet := quietFor
+	if l.Hosts > smallFleet {
+		quiet = quietForFleets
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, settleLimit, fmt.Errorf("the operator was never quiet for %s within %s", quiet, settleLimit))
+	defer cancel()
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	last = time.Now()
+	for before := -1; ; {
+		now, err := l.activity()
+		if err != nil {
+			return last, err
+		}
+		if now != before {
+			before, last = now, time.Now()
+		}
+		if time.Since(last) >= quiet {
+			return last, nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return last, context.Cause(ctx)
+		}
+		if err := l.ended(); err != nil {
+			return last, err
+		}
+	}
+}
+
+// activity counts what the operator does: requests, and connections to hosts.
+func (l *lab) activity() (int, error) {
+	if err := l.audit.Update(); err != nil {
+		return 0, err
+	}
+	n := l.rig.Connections()
+	for kind, count := range l.audit.Kinds {
+		if !reviews(kind) {
+			n += count
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,88 @@
+package fleet
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/windows-machine-config/wmco/lab/namespace"
+)
+
+// fleetSize is how many hosts the test has.
+const fleetSize = 3
+
+// TestMain runs the tests in the network that a fleet is measured in.
+func TestMain(m *testing.M) {
+	os.Exit(namespace.RunTests(network(fleetSize, buildPath("lab-controlplane")), m.Run))
+}
+
+func buildPath(name string) string {
+	path, err := filepath.Abs(filepath.Join("..", "..", "..", "build", name))
+	if err != nil {
+		panic(err)
+	}
+	return path
+}
+
+// A small fleet is measured in earnest, on all occasions, with the programs that make builds.
+func TestAFleetIsMeasured(t *testing.T) {
+	dir := t.TempDir()
+	result, err := Run(t.Context(), Options{
+		Hosts: fleetSize, Occasions: AllOccasions(), Operator: buildPath("wmco"), Agent: buildPath("wicd.exe"), SizePercent: 100, MaxUnavailable: 2,
+		Limits: Limits{Phase: 3 * time.Minute, Idle: time.Second}, Log: filepath.Join(dir, "operator.log"), Dir: dir, Say: t.Logf,
+	})
+	if err != nil {
+		log, _ := os.ReadFile(filepath.Join(dir, "operator.log"))
+		t.Fatalf("%v\n%s", err, log[max(0, len(log)-4000):])
+	}
+	phase := func(occasion Occasion) Phase {
+		p, known := result.Phase(occasion)
+		if !known {
+			t.Fatalf("%s was not measured", occasion)
+		}
+		return p
+	}
+	t.Run("all hosts join, and each program that works for it has its processor time", func(t *testing.T) {
+		join := phase(Join)
+		if len(join.Arrivals) != fleetSize || join.Seconds != join.Arrivals[fleetSize-1] || join.Seconds > join.Whole {
+			t.Errorf("arrivals %v, %g s of %g s", join.Arrivals, join.Seconds, join.Whole)
+		}
+		if join.CPU.Operator <= 0 || join.CPU.ControlPlane <= 0 || join.CPU.Hosts <= 0 {
+			t.Errorf("processor time is %+v", join.CPU)
+		}
+		if join.Reads == 0 || join.Writes == 0 || join.FromAPI == 0 || join.All.Connections < fleetSize || join.Worst.Received < result.PayloadBytes/10 {
+			t.Errorf("%+v", join)
+		}
+		if m := join.Memory; m == nil || m.Peak < m.Resident || m.Resident < m.Heap || m.Goroutines < 10 {
+			t.Errorf("memory is %+v", m)
+		}
+	})
+	t.Run("with nothing to do, nobody is contacted and nothing is written", func(t *testing.T) {
+		if idle := phase(Idle); idle.All.Connections != 0 || idle.Writes != 0 || idle.Seconds != 1 {
+			t.Errorf("%+v", idle)
+		}
+	})
+	t.Run("a restart is seen as one, and contacts no host", func(t *testing.T) {
+		if restart := phase(Restart); restart.Reads == 0 || restart.All.Connections != 0 || restart.CPU.Operator <= 0 {
+			t.Errorf("%+v", restart)
+		}
+	})
+	t.Run("a setting and another key reach each host", func(t *testing.T) {
+		for _, occasion := range []Occasion{Setting, Rotation} {
+			if p := phase(occasion); len(p.Arrivals) != fleetSize || p.All.Execs < fleetSize {
+				t.Errorf("%s: %+v", occasion, p)
+			}
+		}
+	})
+	t.Run("another version with the same programs touches no host", func(t *testing.T) {
+		if same := phase(SamePrograms); len(same.Arrivals) != fleetSize || same.All.Received != 0 || same.Memory != nil {
+			t.Errorf("%+v", same)
+		}
+	})
+	t.Run("an upgrade sends each host something, and restarts services", func(t *testing.T) {
+		if upgrade := phase(Upgrade); len(upgrade.Arrivals) != fleetSize || upgrade.All.Received == 0 || upgrade.All.Services < fleetSize {
+			t.Errorf("%+v", upgrade)
+		}
+	})
+}

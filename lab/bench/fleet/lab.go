@@ -1,0 +1,225 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime/pprof"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/internal/payload"
+	"github.com/windows-machine-config/wmco/lab/audit"
+	"github.com/windows-machine-config/wmco/lab/cluster"
+	"github.com/windows-machine-config/wmco/lab/namespace"
+	labpayload "github.com/windows-machine-config/wmco/lab/payload"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+const (
+	// apiAddress is where the API server is inside of the lab's network.
+	apiAddress = "10.9.255.1"
+	apiPort    = "6443"
+	domain     = "lab.example.com"
+	// serviceAccount is the operator's, as deploy/ names it.
+	serviceAccount = "windows-machine-config-operator"
+	// nodeGrace is how long a node may be silent: where a thousand kubelets share a core with all others, one may be late.
+	nodeGrace = 5 * time.Minute
+)
+
+// Options are what is measured, and how.
+type Options struct {
+	Hosts int
+	// Occasions follow on Join.
+	Occasions []Occasion
+	// Operator and Agent are the executables that make builds.
+	Operator, Agent string
+	// SizePercent is the size of the stand-ins in the payload next to their usual one.
+	SizePercent int
+	// MaxUnavailable is how many nodes an upgrade may disturb at a time.
+	MaxUnavailable int
+	Limits         Limits
+	// Inside runs the operator in this process, so that a profile of it shows the operator, too. It cannot be restarted then.
+	Inside bool
+	// Profile is the file for a profile of this process, which begins when the hosts are listed; "" for none.
+	Profile string
+	// Log is the file for the operator's log.
+	Log string
+	// Dir is an empty directory for all files.
+	Dir string
+	// Say prints progress.
+	Say func(format string, args ...any)
+}
+
+// lab is a fleet that is measured.
+type lab struct {
+	Options
+	payload  *payload.Payload
+	result   Result
+	rig      *rig.Rig
+	audit    *audit.Requests
+	wire     *wire
+	metrics  *metricsReader
+	operator *rig.OperatorProcess // nil while the operator runs in this process
+	inside   *rig.Operator
+}
+
+// network is what the lab's network must have for that many hosts.
+func network(hosts int, controlPlane string) namespace.Config {
+	api := netip.MustParseAddr(apiAddress)
+	config := namespace.Config{
+		Addresses: []netip.Addr{api},
+		Names:     map[string]netip.Addr{"api." + domain: api, "api-int." + domain: api},
+		HostName:  "lab",
+		Environ:   []string{"WMCO_LAB_CONTROLPLANE=" + controlPlane},
+		Grace:     time.Minute,
+	}
+	for i, h := range rig.Hosts(hosts) {
+		address := netip.MustParseAddr(rig.Address(i + 1))
+		config.Addresses = append(config.Addresses, address)
+		if h.DNSName != "" {
+			config.Names[h.DNSName] = address
+		}
+	}
+	return config
+}
+
+// Run measures a fleet. It must run in a network of its own; see Command.
+func Run(ctx context.Context, o Options) (result Result, err error) {
+	if err := checkProc(); err != nil {
+		return Result{}, err
+	}
+	l := &lab{Options: o, result: Result{Hosts: o.Hosts, SizePercent: o.SizePercent, MaxUnavailable: o.MaxUnavailable}}
+	defer func() { err = errors.Join(err, l.close()) }()
+	if err := l.start(ctx); err != nil {
+		return Result{}, err
+	}
+	if o.Profile != "" {
+		file, err := os.Create(o.Profile)
+		if err != nil {
+			return Result{}, fmt.Errorf("make a profile: %w", err)
+		}
+		defer func() { err = errors.Join(err, file.Close()) }()
+		if err := pprof.StartCPUProfile(file); err != nil {
+			return Result{}, fmt.Errorf("make a profile: %w", err)
+		}
+		defer pprof.StopCPUProfile()
+	}
+	for _, occasion := range append([]Occasion{Join}, o.Occasions...) {
+		phase, err := l.measure(ctx, occasion)
+		if err != nil {
+			return l.result, fmt.Errorf("%d hosts, %s: %w", o.Hosts, occasion, err)
+		}
+		l.result.Phases = append(l.result.Phases, phase)
+		l.Say("  %s", phase.line(o.Hosts))
+	}
+	return l.result, nil
+}
+
+// start boots control plane and hosts, and starts the operator, which has nothing to do yet.
+func (l *lab) start(ctx context.Context) error {
+	l.Say("%d hosts: booting them and a control plane", l.Hosts)
+	version, err := rig.OperatorVersion(ctx, l.Operator)
+	if err != nil {
+		return err
+	}
+	folder := filepath.Join(l.Dir, "payload")
+	l.payload, err = labpayload.Generate(folder, l.Agent, version, labpayload.Options{SizePercent: l.SizePercent})
+	if err != nil {
+		return err
+	}
+	for _, component := range l.payload.Components("None") { // the platform of the lab's cluster
+		for _, file := range component.Files {
+			l.result.PayloadBytes += file.Size
+		}
+	}
+	l.rig, err = rig.New(ctx, rig.Options{
+		Hosts: rig.Hosts(l.Hosts), Network: rig.RealNetwork{}, Agent: l.Agent, Version: version,
+		PayloadDir: folder, Dir: filepath.Join(l.Dir, "rig"),
+		ControlPlane: cluster.Options{Listen: net.JoinHostPort(apiAddress, apiPort), Domain: domain, Audit: true,
+			NodeGracePeriod: nodeGrace},
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := l.rig.InstallOperator(ctx, ""); err != nil {
+		return err
+	}
+	if err := l.rig.CreateKey(ctx); err != nil {
+		return err
+	}
+	l.audit = audit.CountRequests(audit.Open(l.rig.Cluster().AuditLog), audit.ServiceAccount(l.rig.Namespace(), serviceAccount))
+	if l.metrics, err = newMetricsReader(ctx, l.rig); err != nil {
+		return err
+	}
+	if l.Inside {
+		if err := l.runInside(rig.Release{Version: version, PayloadDirectory: folder}); err != nil {
+			return err
+		}
+		_, err = l.settle(ctx)
+		return err
+	}
+	if l.wire, err = newWire(apiAddress, net.JoinHostPort(apiAddress, apiPort)); err != nil {
+		return fmt.Errorf("count the operator's bytes: %w", err)
+	}
+	l.operator, err = l.rig.StartOperator(rig.ProcessOptions{Program: l.Operator, Log: l.Log,
+		Through: "https://" + l.wire.listener.Addr().String(), Flags: []string{"--metrics-bind-address=" + metricsAddress}})
+	if err != nil {
+		return err
+	}
+	_, err = l.settle(ctx)
+	return err
+}
+
+// runInside runs an operator in this process, with the settings that the program has.
+func (l *lab) runInside(release rig.Release) error {
+	settings, err := nodespec.ParseLogSettings("", "", "")
+	if err != nil {
+		return err
+	}
+	l.inside, err = l.rig.RunOperator(rig.WithRelease(release), func(c *operator.Config) { c.Log = settings })
+	return err
+}
+
+func (l *lab) close() error {
+	var errs []error
+	if l.operator != nil {
+		l.operator.Kill()
+	}
+	if l.rig != nil {
+		errs = append(errs, l.rig.Close())
+	}
+	if l.wire != nil {
+		errs = append(errs, l.wire.close())
+	}
+	return errors.Join(errs...)
+}
+
+// ended returns why something has ended that must not; nil while all go on.
+func (l *lab) ended() error {
+	select {
+	case <-l.rig.Cluster().Done():
+		return errors.New("the control plane has ended")
+	default:
+	}
+	if l.operator != nil {
+		select {
+		case <-l.operator.Done():
+			return l.operator.Failure()
+		default:
+		}
+	}
+	if l.inside != nil {
+		select {
+		case <-l.inside.Done():
+			return errors.New("the operator has ended")
+		default:
+		}
+	}
+	return nil
+}

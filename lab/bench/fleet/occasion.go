@@ -1,0 +1,200 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/payload"
+	labpayload "github.com/windows-machine-config/wmco/lab/payload"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// happening has something happen to the fleet, and returns when hosts were as wanted, or how long it took where that is
+// not the question.
+type happening func(context.Context, counts) (arrivals []float64, seconds float64, err error)
+
+// measure counts what an occasion costs.
+func (l *lab) measure(ctx context.Context, occasion Occasion) (Phase, error) {
+	happen, known := map[Occasion]happening{
+		Join: l.join, Idle: l.idle, Restart: l.restart, Setting: l.changeSetting, Rotation: l.rotate,
+		SamePrograms: l.samePrograms, Upgrade: l.upgrade,
+	}[occasion]
+	if !known {
+		return Phase{}, fmt.Errorf("there is no such occasion; there are %v", AllOccasions())
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, l.Limits.Phase+l.Limits.Idle, fmt.Errorf("it took longer than %s", l.Limits.Phase))
+	defer cancel()
+	before, err := l.counts()
+	if err != nil {
+		return Phase{}, err
+	}
+	arrivals, seconds, err := happen(ctx, before)
+	if err != nil {
+		return Phase{}, err
+	}
+	if occasion != Idle { // which ends when its time is over
+		if _, err := l.settle(ctx); err != nil {
+			return Phase{}, err
+		}
+	}
+	phase, err := l.since(before, occasion)
+	if err != nil {
+		return Phase{}, err
+	}
+	if occasion == Restart { // of a process that there was not before
+		phase.CPU.Operator, err = processorTime(l.operator.PID())
+	}
+	if err == nil {
+		phase.Memory, err = l.memory(ctx)
+	}
+	if phase.Arrivals, phase.Seconds = arrivals, seconds; len(arrivals) > 0 {
+		phase.Seconds = arrivals[len(arrivals)-1]
+	}
+	return phase, err
+}
+
+// line says in a line what an occasion has cost.
+func (p Phase) line(hosts int) string {
+	s := fmt.Sprintf("%s: %.1f s; per host %.2f reads, %.2f writes, CPU of operator %.0f ms, control plane %.0f ms, hosts %.0f ms", p.Occasion,
+		p.Seconds, float64(p.Reads)/float64(hosts), float64(p.Writes)/float64(hosts), 1000*p.CPU.Operator/float64(hosts),
+		1000*p.CPU.ControlPlane/float64(hosts), 1000*p.CPU.Hosts/float64(hosts))
+	if p.Memory != nil {
+		s += fmt.Sprintf("; memory %d MiB, at most %d MiB", p.Memory.Resident>>20, p.Memory.Peak>>20)
+	}
+	return s
+}
+
+func (l *lab) join(ctx context.Context, _ counts) ([]float64, float64, error) {
+	return l.await(ctx, "all hosts to be Ready", func(ctx context.Context) error { return l.rig.ListHosts(ctx) }, rig.IsReady)
+}
+
+func (l *lab) idle(ctx context.Context, _ counts) ([]float64, float64, error) {
+	timer := time.NewTimer(l.Limits.Idle)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil, l.Limits.Idle.Seconds(), l.ended()
+	case <-ctx.Done():
+		return nil, 0, context.Cause(ctx)
+	}
+}
+
+// restart asks the operator to end, as a rollout or a drain of its node does, and starts another.
+func (l *lab) restart(ctx context.Context, _ counts) ([]float64, float64, error) {
+	l.operator.Stop()
+	begin := time.Now()
+	next, err := l.operator.Again()
+	if err != nil {
+		return nil, 0, err
+	}
+	l.operator = next
+	last, err := l.settle(ctx)
+	return nil, last.Sub(begin).Seconds(), err
+}
+
+// changeSetting has images of a registry come from a mirror, which containerd reads anew for each image.
+func (l *lab) changeSetting(ctx context.Context, _ counts) ([]float64, float64, error) {
+	return l.awaitOther(ctx, "all hosts to have the mirror", func(ctx context.Context) error {
+		return l.rig.SetDigestMirrors(ctx, configv1.ImageDigestMirrors{
+			Source: "quay.io/team", Mirrors: []configv1.ImageMirror{"mirror.example.com:5000/cache/team"},
+		})
+	})
+}
+
+// awaitOther waits until all hosts were brought to another NodeSpec than they have.
+func (l *lab) awaitOther(ctx context.Context, what string, change func(context.Context) error) ([]float64, float64, error) {
+	var instances v1alpha1.WindowsInstanceList
+	if err := l.rig.Client.List(ctx, &instances, client.InNamespace(l.rig.Namespace())); err != nil {
+		return nil, 0, fmt.Errorf("list the instances: %w", err)
+	}
+	before := map[string]string{}
+	for i := range instances.Items {
+		before[instances.Items[i].Name] = instances.Items[i].Status.SpecDigest
+	}
+	return l.await(ctx, what, change, func(i *v1alpha1.WindowsInstance) bool {
+		return rig.IsReady(i) && i.Status.SpecDigest != before[i.Name]
+	})
+}
+
+// rotate gives the operator another key, and keeps the one that hosts know, so that it can bring them the other.
+func (l *lab) rotate(ctx context.Context, _ counts) ([]float64, float64, error) {
+	return l.await(ctx, "all hosts to have the other key",
+		func(ctx context.Context) error { return l.rig.RotateKey(ctx, true) },
+		func(i *v1alpha1.WindowsInstance) bool {
+			return rig.IsReady(i) && i.Status.PublicKeyHash == l.rig.KeyHash()
+		})
+}
+
+// samePrograms has another version of the operator take over, for which nothing on hosts is other.
+func (l *lab) samePrograms(ctx context.Context, _ counts) ([]float64, float64, error) {
+	return l.raise(ctx, "1.0.0-same", l.payloadFolder())
+}
+
+// upgrade has another version take over, with another kubelet and another kube-proxy: what a patch release of Kubernetes
+// is.
+func (l *lab) upgrade(ctx context.Context, _ counts) ([]float64, float64, error) {
+	const version = "1.0.1-upgrade"
+	folder := filepath.Join(l.Dir, "payload-"+version)
+	_, err := labpayload.Generate(folder, l.Agent, version, labpayload.Options{
+		SizePercent: l.SizePercent, Versions: map[string]string{"kubelet": "v1.36.4", "kube-proxy": "v1.36.4"},
+		Earlier: []*payload.Payload{l.payload},
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := l.allowUnavailable(ctx); err != nil {
+		return nil, 0, err
+	}
+	return l.raise(ctx, version, folder)
+}
+
+func (l *lab) payloadFolder() string { return filepath.Join(l.Dir, "payload") }
+
+// raise ends the operator and starts one of another version, in this process: the executable has one version.
+func (l *lab) raise(ctx context.Context, version, folder string) ([]float64, float64, error) {
+	switch {
+	case l.operator != nil:
+		l.operator.Stop()
+		l.operator = nil
+	case l.inside != nil:
+		if err := l.inside.Stop(); err != nil {
+			return nil, 0, err
+		}
+	default:
+		return nil, 0, errors.New("there is no operator to take over from")
+	}
+	return l.await(ctx, "all nodes to have the version "+version, func(context.Context) error {
+		return l.runInside(rig.Release{Version: version, PayloadDirectory: folder})
+	}, func(i *v1alpha1.WindowsInstance) bool { return rig.IsReady(i) && i.Status.Version == version })
+}
+
+// allowUnavailable lets so many nodes be unavailable at a time.
+func (l *lab) allowUnavailable(ctx context.Context) error {
+	policy := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: l.rig.Namespace(), Name: v1alpha1.DisruptionPolicyName}}
+	most := intstr.FromInt(l.MaxUnavailable)
+	err := retry.OnError(retry.DefaultBackoff, func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }, func() error {
+		err := l.rig.Client.Get(ctx, client.ObjectKeyFromObject(policy), policy)
+		if policy.Spec.MaxUnavailable = &most; apierrors.IsNotFound(err) {
+			return l.rig.Client.Create(ctx, policy)
+		}
+		if err != nil {
+			return err
+		}
+		return l.rig.Client.Update(ctx, policy)
+	})
+	if err != nil {
+		return fmt.Errorf("let %d nodes be unavailable at a time: %w", l.MaxUnavailable, err)
+	}
+	return nil
+}
