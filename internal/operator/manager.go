@@ -74,7 +74,7 @@ func NewScheme() (*runtime.Scheme, error) {
 func (c Config) managerOptions(scheme *runtime.Scheme, missing *unread) manager.Options {
 	election := c.Election.WithDefaults()
 	return manager.Options{
-		Scheme: scheme, Logger: c.Logger,
+		Scheme: scheme, Logger: c.Logger, MapperProvider: newMapper,
 		Metrics:                c.metricsOptions(),
 		HealthProbeBindAddress: c.ProbeAddress,
 		// Elections are events of the core API; all others are of events.k8s.io.

@@ -30,7 +30,7 @@ func allParts() []Part {
 	return []Part{PartTransfers, PartWhole, PartArrival, PartJoins, PartFleets}
 }
 
-// quickParts are those of a quick run.
+// quickParts returns the parts of a quick run.
 func quickParts() []Part { return []Part{PartTransfers, PartJoins} }
 
 // take takes what another run has measured of a part.

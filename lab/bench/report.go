@@ -68,8 +68,8 @@ var theImage string
 const notHere = `
 ## What is not measured
 
-A patch release of one real component is measured where the payload was made with PREVIOUS. The processor time and the memory of an operator that upgrades nodes are not
-told apart from those of the hosts.
+A patch release of one real component is measured where the payload was made with PREVIOUS. The processor time and the memory of an operator that upgrades nodes are measured
+together with those of the hosts.
 `
 
 // Summary returns the run in one line.

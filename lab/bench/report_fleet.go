@@ -77,11 +77,11 @@ func dayTwoRow(f fleet.Result, p fleet.Phase) []string {
 	if len(p.Arrivals) > 1 {
 		first = reached(p, 1)
 	}
-	goroutines, own := "", ""
-	if p.Memory != nil {
-		goroutines, own = strconv.Itoa(p.Memory.Goroutines), fmt.Sprintf("%.1f s", p.CPU.Operator)
+	goroutines, own, got := "", "", ""
+	if p.Memory != nil { // else the operator was no program of its own, and its bytes did not pass the meter
+		goroutines, own, got = strconv.Itoa(p.Memory.Goroutines), fmt.Sprintf("%.1f s", p.CPU.Operator), megabytes(p.FromAPI)
 	}
 	return []string{strconv.Itoa(f.Hosts), occasionWords[p.Occasion], first, all, strconv.Itoa(p.Worst.Connections), strconv.Itoa(p.Worst.Execs),
 		megabytes(p.Worst.Received), strconv.Itoa(p.Reads), strconv.Itoa(p.Writes), own, fmt.Sprintf("%.1f s", p.CPU.ControlPlane),
-		megabytes(p.FromAPI), memoryText(p.Memory, func(m *fleet.Memory) int64 { return m.Resident }), goroutines}
+		got, memoryText(p.Memory, func(m *fleet.Memory) int64 { return m.Resident }), goroutines}
 }

@@ -149,7 +149,7 @@ func (r Result) upgradeText() string {
 	if !known {
 		return ""
 	}
-	return fmt.Sprintf("%d connections, %d commands, %s, %.1f s", one.Worst.Connections, one.Worst.Execs, megabytes(one.Worst.Received), one.Seconds)
+	return fmt.Sprintf("SSH connections: %d; commands: %d; %s, %.1f s", one.Worst.Connections, one.Worst.Execs, megabytes(one.Worst.Received), one.Seconds)
 }
 
 func (r Result) knownText() string {

@@ -21,8 +21,8 @@ type ProcessOptions struct {
 	Program string
 	// Log is the file that its log is appended to.
 	Log string
-	// Flags are added to those that it needs in any case.
-	Flags []string
+	// Flags are added to those that it needs in any case, and Environ to the environment of this process.
+	Flags, Environ []string
 	// Through is where it reaches the API server, with the rights of its ServiceAccount; "" for the API server's own
 	// address. The certificate must be valid there.
 	Through string
@@ -74,7 +74,7 @@ func (r *Rig) StartOperator(o ProcessOptions) (*OperatorProcess, error) {
 	p := &OperatorProcess{rig: r, options: o, Started: time.Now(), done: make(chan struct{})}
 	p.command = exec.Command(o.Program, append([]string{"--kubeconfig=" + kubeconfig, "--payload-dir=" + r.payloadDir,
 		"--health-probe-bind-address=:8081"}, o.Flags...)...)
-	p.command.Env = append(os.Environ(), "WATCH_NAMESPACE="+namespace)
+	p.command.Env = append(append(os.Environ(), "WATCH_NAMESPACE="+namespace), o.Environ...)
 	p.command.Stdout, p.command.Stderr = log, log
 	if err := p.command.Start(); err != nil {
 		return nil, fmt.Errorf("start the operator: %w", err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -41,27 +42,31 @@ type release struct {
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
+// mostConflicts is how often a pass looks at its Node again because somebody else has written to it. When a node becomes
+// Ready its kubelet and the node lifecycle controller do, too.
+const mostConflicts = 3
+
 // run hands a node that was proven to work to the scheduler, and lets the connection go.
 func (p release) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
-	node, err := p.nodes.Await(ctx, s.Waiter(), func(node *corev1.Node) bool {
-		return readiness.NotReady(s, node, s.Session.KubeletStarted) == "" && !nodestate.Uninitialized(node)
-	})
-	if err != nil {
-		return obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
-	}
-	if message := readiness.NotReady(s, node, s.Session.KubeletStarted); message != "" {
-		return readiness.Await(s, node, p.clock.Now(), "the Node to report Ready", message)
-	}
-	spec, o := p.specs.With(s, node)
+	node, spec, o := p.ready(ctx, s)
 	if o != nil {
 		return o
 	}
-	if nodestate.Uninitialized(node) {
-		return notInitialized(node, spec)
-	}
 	first := nodestate.Unproven(node)
 	proven := "The node passed its checks and takes pods." + p.advise(s) + p.tryLogsPort(ctx, s)
-	if err := p.nodes.Release(ctx, s.Instance, node, s.Key.Hash()); err != nil {
+	err := p.nodes.Release(ctx, s.Instance, node, s.Key.Hash())
+	for conflicts := 0; apierrors.IsConflict(err) && conflicts < mostConflicts; conflicts++ {
+		// What was decided by the Node is decided again, by what it is now.
+		again, now, o := p.ready(ctx, s)
+		if o != nil {
+			return o
+		}
+		if now.Digest() != spec.Digest() {
+			break // with another subnet the host has to be changed before
+		}
+		node, err = again, p.nodes.Release(ctx, s.Instance, again, s.Key.Hash())
+	}
+	if err != nil {
 		return obstacle.API(v1alpha1.ConditionReady, "take the start-up taint from the Node", err)
 	}
 	p.settle(ctx, s)
@@ -83,6 +88,24 @@ func (p release) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		return obstacle.API(v1alpha1.ConditionUpToDate, "write down that the node is up to date", err)
 	}
 	return p.turn.Leave(ctx, s)
+}
+
+// ready waits for a moment until the Node is Ready and initialized, and returns it with the NodeSpec that belongs to it.
+func (p release) ready(ctx context.Context, s *scope.Scope) (*corev1.Node, nodespec.NodeSpec, *obstacle.Obstacle) {
+	node, err := p.nodes.Await(ctx, s.Waiter(), func(node *corev1.Node) bool {
+		return readiness.NotReady(s, node, s.Session.KubeletStarted) == "" && !nodestate.Uninitialized(node)
+	})
+	if err != nil {
+		return nil, nodespec.NodeSpec{}, obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
+	}
+	if message := readiness.NotReady(s, node, s.Session.KubeletStarted); message != "" {
+		return nil, nodespec.NodeSpec{}, readiness.Await(s, node, p.clock.Now(), "the Node to report Ready", message)
+	}
+	spec, o := p.specs.With(s, node)
+	if o == nil && nodestate.Uninitialized(node) {
+		o = notInitialized(node, spec)
+	}
+	return node, spec, o
 }
 
 // notInitialized waits for the cloud controller manager: its taint keeps pods away, and it brings the labels by which

@@ -1,12 +1,18 @@
 package instance
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
@@ -96,6 +102,61 @@ func TestANodeIsNotReadyBeforeTheCloudControllerManagerHasInitializedIt(t *testi
 	}
 	instance, _ = x.reconcile()
 	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+}
+
+// When a node becomes Ready, its kubelet and the node lifecycle controller write to it as well.
+func TestWhatIsDecidedByANodeIsDecidedAgainWhenSomebodyElseHasWrittenToIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		conflicts int
+		meanwhile func(*corev1.Node)
+		condition metav1.ConditionStatus
+		reason    string
+	}{
+		"it is taken into service in the same pass": {mostConflicts, func(*corev1.Node) {}, metav1.ConditionTrue, v1alpha1.ReasonSucceeded},
+		"it is not taken into service when it is not Ready any more": {1, func(n *corev1.Node) {
+			n.Status.Conditions = nil
+		}, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady},
+		"it is not taken into service when it is to be initialized": {1, func(n *corev1.Node) {
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: v1alpha1.TaintUninitialized, Effect: corev1.TaintEffectNoSchedule})
+		}, metav1.ConditionFalse, v1alpha1.ReasonNodeNotInitialized},
+		"it waits for another pass when that does not end": {mostConflicts + 1, func(*corev1.Node) {}, metav1.ConditionFalse, v1alpha1.ReasonWaiting},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x, _, _ := hostToJoin(t, "None")
+			x.registers(corev1.Taint{Key: v1alpha1.TaintUninitialized, Value: "true", Effect: corev1.TaintEffectNoSchedule})
+			x.until("the wait", summarized(v1alpha1.ReasonNodeNotInitialized))
+			x.changes(withoutTaint(v1alpha1.TaintUninitialized))
+			api, ok := x.Client.(client.WithWatch)
+			if !ok {
+				t.Fatalf("it is a %T", x.Client)
+			}
+			left := c.conflicts
+			x.Client = interceptor.NewClient(api, interceptor.Funcs{
+				Patch: func(ctx context.Context, to client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+					if _, isNode := object.(*corev1.Node); isNode && left > 0 {
+						left--
+						node := x.node()
+						c.meanwhile(node)
+						spec := node.Spec
+						if err := to.Status().Update(ctx, node); err != nil {
+							t.Error(err)
+						}
+						node.Spec = spec
+						if err := to.Update(ctx, node); err != nil {
+							t.Error(err)
+						}
+						return apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, object.GetName(), errors.New("it has changed"))
+					}
+					return to.Patch(ctx, object, patch, options...)
+				},
+			})
+			instance, _ := x.reconcile()
+			expect(t, instance, v1alpha1.ConditionReady, c.condition, c.reason)
+			if tainted := strings.Contains(strings.Join(taints(x.node()), " "), v1alpha1.TaintNotReady); tainted == (c.condition == metav1.ConditionTrue) {
+				t.Errorf("its taints are %q", taints(x.node()))
+			}
+		})
+	}
 }
 
 func TestWhoInitializesANodeOnAzure(t *testing.T) {

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,8 @@ type Options struct {
 	// MaxUnavailable is how many nodes an upgrade may disturb at a time.
 	MaxUnavailable int
 	Limits         Limits
+	// MemoryLimit is the operator's GOMEMLIMIT; "" for none.
+	MemoryLimit string
 	// Inside runs the operator in this process, so that a profile of it shows the operator, too. It cannot be restarted then.
 	Inside bool
 	// Profile is the file for a profile of this process, which begins when the hosts are listed; "" for none.
@@ -167,7 +170,9 @@ func (l *lab) start(ctx context.Context) error {
 	if l.wire, err = newWire(apiAddress, net.JoinHostPort(apiAddress, apiPort)); err != nil {
 		return fmt.Errorf("count the operator's bytes: %w", err)
 	}
-	l.operator, err = l.rig.StartOperator(rig.ProcessOptions{Program: l.Operator, Log: l.Log,
+	// What is set for this process is not meant for the operator: "off" and 100 are Go's defaults.
+	environ := []string{"GOMEMLIMIT=" + cmp.Or(l.MemoryLimit, "off"), "GOGC=100"}
+	l.operator, err = l.rig.StartOperator(rig.ProcessOptions{Program: l.Operator, Log: l.Log, Environ: environ,
 		Through: "https://" + l.wire.listener.Addr().String(), Flags: []string{"--metrics-bind-address=" + metricsAddress}})
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ func checkProc() error {
 		err = fmt.Errorf("process %d is %s there", os.Getpid(), self)
 	}
 	if err != nil {
-		return fmt.Errorf("read the processor time of processes in /proc: %w: it is that of other processes, because this container does not allow to mount it: "+
+		return fmt.Errorf("read the processor time of processes in /proc: %w: it shows other processes, because this container does not allow to mount it: "+
 			"run this outside of a container, or in one with the capability SYS_ADMIN", err)
 	}
 	return nil

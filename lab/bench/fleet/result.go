@@ -101,7 +101,7 @@ func (c CPU) minus(before CPU) CPU {
 // Total returns the processor time of all programs together.
 func (c CPU) Total() float64 { return c.Operator + c.ControlPlane + c.Hosts }
 
-// Memory is that of the operator's process.
+// Memory is what the operator's process has.
 type Memory struct {
 	// Peak is the most that it had in memory since it was started, and Resident what it has now, in bytes.
 	Peak     int64 `json:"peakBytes"`

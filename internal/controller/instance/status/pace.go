@@ -7,10 +7,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// How often the progress of all hosts together is written: of two hundred that join at once, nobody follows each. A few
-// may come at the same moment.
+// How often the progress of all hosts together is written: of a hundred that join at once, nobody follows each, and of
+// all that the operator writes meanwhile it would be a quarter. Some may come at the same moment. A step that waits, and
+// each condition, is written in any case.
 const (
-	progressPerSecond = 8
+	progressPerSecond = 1
 	progressAtOnce    = 16
 )
 

@@ -1,0 +1,54 @@
+package operator
+
+import (
+	"net/http"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// rememberingMapper asks the mapper behind it once for each kind. The cache wants to know for each object that is read
+// whether its kind has namespaces, and the answer of the mapper behind goes through all groups of the API server. A
+// kind that was not found is asked for again.
+type rememberingMapper struct {
+	meta.RESTMapper
+	known sync.Map // mappingOf to *meta.RESTMapping
+}
+
+// mappingOf is what a mapping was asked for.
+type mappingOf struct {
+	kind    schema.GroupKind
+	version string // empty for the preferred one
+}
+
+// newMapper implements manager.Options.MapperProvider.
+func newMapper(config *rest.Config, client *http.Client) (meta.RESTMapper, error) {
+	dynamic, err := apiutil.NewDynamicRESTMapper(config, client)
+	if err != nil {
+		return nil, err
+	}
+	return &rememberingMapper{RESTMapper: dynamic}, nil
+}
+
+// RESTMapping implements meta.RESTMapper.
+func (m *rememberingMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	asked := mappingOf{kind: kind}
+	switch len(versions) {
+	case 0:
+	case 1:
+		asked.version = versions[0]
+	default:
+		return m.RESTMapper.RESTMapping(kind, versions...)
+	}
+	if known, ok := m.known.Load(asked); ok {
+		return known.(*meta.RESTMapping), nil //nolint:forcetypeassert // nothing else is stored
+	}
+	mapping, err := m.RESTMapper.RESTMapping(kind, versions...)
+	if err == nil {
+		m.known.Store(asked, mapping)
+	}
+	return mapping, err
+}
