@@ -127,7 +127,11 @@ func countProcess(values Day) error {
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 	values[Heap] = float64(memory.HeapAlloc) / mebi
-	values[Goroutines] = float64(runtime.NumGoroutine())
+	goroutines, err := countGoroutines()
+	if err != nil {
+		return err
+	}
+	values[Goroutines] = float64(goroutines)
 	files, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		return fmt.Errorf("count the open files: %w", err)

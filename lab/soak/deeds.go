@@ -84,11 +84,12 @@ func (l *lab) upgrade(_ context.Context, _ int) error {
 
 func (l *lab) restartAPI(ctx context.Context, _ int) error { return l.Cluster().Restart(ctx) }
 
-// relistHost takes one host after the other out of the list.
-func (l *lab) relistHost(ctx context.Context, turn int) error {
+// relistHost takes always the same host out of the list: on the others, which stay nodes, it shows what becomes more.
+func (l *lab) relistHost(ctx context.Context, _ int) error {
 	all := l.listed
-	name := all[turn%len(all)]
-	l.listed = slices.DeleteFunc(slices.Clone(all), func(each string) bool { return each == name })
+	last := len(all) - 1
+	name := all[last]
+	l.listed = slices.Clone(all[:last])
 	if err := l.ListHosts(ctx, l.listed...); err != nil {
 		return err
 	}

@@ -45,11 +45,14 @@ func Judge(days []Day, cycle int) ([]Verdict, error) {
 		for i := range differences {
 			differences[i] = last[i][name] - before[i][name]
 		}
-		v.Growth, v.Allowed = median(differences), max(v.Noise, v.Share*v.Before)
+		v.Growth, v.Allowed = median(differences), max(v.Noise, v.Share*v.Before)*(1+fewDays/float64(cycle))
 		verdicts = append(verdicts, v)
 	}
 	return verdicts, nil
 }
+
+// fewDays has more noise allowed where there are few days: their median is not quiet yet.
+const fewDays = 3
 
 // Grown are the verdicts about what grows.
 func Grown(verdicts []Verdict) []Verdict {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -56,11 +58,16 @@ type lab struct {
 
 // newLab boots everything, until the whole fleet is Ready.
 func newLab(ctx context.Context, options Options) (l *lab, stop func() error, err error) {
-	l = &lab{options: options, log: &log{to: options.Log}, turns: map[Deed]int{}, counted: Day{}}
+	file, err := os.Create(filepath.Join(options.Dir, "operator.log"))
+	if err != nil {
+		return nil, nil, fmt.Errorf("make the operator's log: %w", err)
+	}
+	l = &lab{options: options, log: &log{to: file}, turns: map[Deed]int{}, counted: Day{}}
 	// The last day ends before the real one: what the API server writes is in the future of the operator and the hosts,
 	// and so no certificate that is good by the real clock is over by theirs.
 	l.epoch = time.Now().UTC().Add(-time.Duration(options.Days+1) * day).Truncate(day)
 	l.clock = virtualtime.New(l.epoch)
+	l.clock.Stride(atWork)
 	l.Rig, err = rig.New(ctx, rig.Options{
 		Hosts: hostOptions(), LinuxNodes: 1, MachineAPI: true, VM: vm, VirtualTime: l.clock,
 		PayloadDir: options.Releases[0].PayloadDirectory, Version: options.Releases[0].Version,
@@ -69,16 +76,16 @@ func newLab(ctx context.Context, options Options) (l *lab, stop func() error, er
 		Log: funcr.New(l.log.add, funcr.Options{LogTimestamp: true, TimestampFormat: time.TimeOnly}),
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, errors.Join(err, file.Close())
 	}
-	stop = l.Close
+	stop = func() error { return errors.Join(l.Close(), file.Close()) }
 	if err := l.sign(ctx); err != nil {
 		return nil, nil, errors.Join(err, stop())
 	}
 	stop = func() error {
 		err := l.Close()
 		l.stopSigning()
-		return errors.Join(err, <-l.signing)
+		return errors.Join(err, <-l.signing, file.Close())
 	}
 	if err := l.populate(ctx); err != nil {
 		return nil, nil, errors.Join(err, stop())

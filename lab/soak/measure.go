@@ -7,7 +7,7 @@ import (
 // Measure is something that must not grow from one cycle to the next.
 type Measure struct {
 	Name, Unit string
-	// Noise is by how much it may be more than on the same day of the cycle before, and Share the same as a part of what it
+	// Noise is by how much the median of many days may be more than a cycle before, and Share the same as a part of what it
 	// was then: the larger one counts.
 	Noise, Share float64
 	// Why says where the noise is from.
@@ -36,15 +36,15 @@ const objectsOf = Objects + " of kind "
 
 // measures are all but those of single kinds of objects, in the order in which they are shown.
 var measures = []Measure{
-	{Name: Heap, Unit: "MiB", Noise: 1, Share: 0.03,
-		Why: "caches of libraries and the garbage collector's remains; a leak of 0.1 MiB a day is more in a month"},
-	{Name: Goroutines, Noise: 5, Share: 0, Why: "connections to the API server that are idle and not closed yet"},
-	{Name: OpenFiles, Noise: 3, Share: 0, Why: "the same"},
+	{Name: Heap, Unit: "MiB", Noise: 2, Share: 0.03,
+		Why: "what programs of nodes leave that were stopped minutes ago"},
+	{Name: Goroutines, Noise: 6, Why: "connections to the API server that are idle and not closed yet"},
+	{Name: OpenFiles, Noise: 6, Why: "the same"},
 	{Name: LogBytes, Unit: "KiB a day", Noise: 8, Share: 0.15,
 		Why: "what is tried again until the API server or a host is there depends on how busy the machine is"},
 	{Name: LogLines, Unit: "a day", Noise: 20, Share: 0.15, Why: "the same"},
 	{Name: EventsMade, Unit: "a day", Noise: 10, Share: 0.2, Why: "the same"},
-	{Name: Requests, Unit: "a day", Noise: 8, Share: 0.5,
+	{Name: Requests, Unit: "a day", Noise: 8, Share: 0.25,
 		Why: "kubelets renew by the real clock, and a day takes as long as the machine is busy"},
 	{Name: Objects, Why: "nothing: the same is there at the end of each day"},
 	{Name: ObjectBytes, Unit: "KiB", Noise: 4, Share: 0.002, Why: "times and messages are not always of the same length"},

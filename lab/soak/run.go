@@ -17,7 +17,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/windows-machine-config/wmco/lab/rig"
@@ -33,8 +32,8 @@ type Options struct {
 	Stride time.Duration
 	// Limit is how long the fleet may take until it is as it was asked for, by the real clock.
 	Limit time.Duration
-	// Log takes what the operator logs; nil throws it away.
-	Log io.Writer
+	// Dir takes what explains a run: the operator's log, and what goroutines and memory there were at the end of each day.
+	Dir string
 	// Progress learns what is done, a line each.
 	Progress func(format string, arguments ...any)
 }
@@ -106,7 +105,8 @@ func (l *lab) live(ctx context.Context, number int) (Day, error) {
 	if err := l.settle(ctx, "the end of the day"); err != nil {
 		return nil, err
 	}
-	return l.measure(ctx)
+	values, err := l.measure(ctx)
+	return values, errors.Join(err, l.profile(number))
 }
 
 // openWindow waits for the maintenance window, and for what has waited for it.

@@ -15,6 +15,9 @@ import (
 	"github.com/windows-machine-config/wmco/lab/robustness"
 )
 
+// atWork is how much time passes at once while something is under way that nobody looks at all the time.
+const atWork = 2 * time.Second
+
 // look is how often it is looked whether the fleet is as it was asked for, in virtual time.
 const look = 10 * time.Second
 
@@ -60,7 +63,7 @@ func (l *lab) sleep(ctx context.Context, d time.Duration) error {
 // strideUntil lets virtual time pass in strides until a time of the day.
 func (l *lab) strideUntil(ctx context.Context, at time.Time) error {
 	l.clock.Stride(l.options.Stride)
-	defer l.clock.Stride(0)
+	defer l.clock.Stride(atWork)
 	for left := at.Sub(l.clock.Now()); left > 0; left = at.Sub(l.clock.Now()) {
 		if err := l.sleep(ctx, left); err != nil {
 			return err

@@ -88,13 +88,13 @@ func (c *Clock) next() (time.Duration, bool) {
 // grain is how far apart timers may be due that a leap fires together: a transfer has thousands of them.
 const grain = 2 * time.Millisecond
 
-// impatience is how long nobody waits who is in the middle of something.
-const impatience = 5 * time.Second
+// impatience is how long one waits for the next look at something that is in progress.
+const impatience = time.Second
 
 // Stride has the clock leap so far at once, over all timers on the way, for labs in which hardly anything happens for
-// days: a ticker that is passed several times ticks once. It leaps from timer to timer all the same while anyone waits
-// for less than five seconds, for that one is in the middle of something, and time limits would pass together with what
-// they limit. Zero ends the strides.
+// days: a ticker that is passed several times ticks once. It leaps from timer to timer all the same while a timer was
+// set for less than a second: something is in progress then, and time limits would pass together with what they limit.
+// Zero ends the strides.
 func (c *Clock) Stride(stride time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,7 +103,7 @@ func (c *Clock) Stride(stride time.Duration) {
 
 // reach is how far apart timers may be due that a leap fires together. The lock is held.
 func (c *Clock) reach() time.Duration {
-	if slices.ContainsFunc(c.timers, func(t *timer) bool { return t.wait < impatience }) {
+	if slices.ContainsFunc(c.timers, func(t *timer) bool { return t.period == 0 && t.wait < impatience }) {
 		return grain
 	}
 	return max(grain, c.stride)

@@ -24,7 +24,9 @@ func TestWithoutAnAnswerOfTheAPIServerNothingIsDecided(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			unanswered := fmt.Errorf("read the policy: %w", cause)
 			api := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
-				Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error { return unanswered },
+				Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+					return unanswered
+				},
 			})
 			clock := clocktesting.NewFakePassiveClock(time.Now())
 			gate := NewGate(Options{Client: api, Live: api, Namespace: "wmco", Events: events.NewFakeRecorder(1), Clock: clock})
