@@ -71,7 +71,7 @@ func TestOneThingADayIsALeak(t *testing.T) {
 func TestWhatIsNoLeak(t *testing.T) {
 	for name, grown := range map[string]func(day int) float64{
 		"the days of warming up": func(day int) float64 { return -max(0, 20-2*float64(day)) },
-		"a busy machine, for three days": func(day int) float64 {
+		"a machine that is busy for three days": func(day int) float64 {
 			if day >= 22 && day < 25 {
 				return 500
 			}

@@ -52,7 +52,7 @@ type lab struct {
 	release int      // the number of the operator's
 	turns   map[Deed]int
 	counted Day // what was counted until the last day's end
-	// clientAuthorities are those of the kubelets' clients that the control plane came with.
+	// clientAuthorities are what the control plane came with for the kubelets' clients; "" until they rotate.
 	clientAuthorities string
 }
 
