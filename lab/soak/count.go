@@ -46,6 +46,7 @@ func (l *lab) measure(ctx context.Context) (Day, error) {
 		h.Machine().Journal().Forget()
 	}
 	l.ForgetGoneHosts()
+	l.signer.Forget()
 	return values, countProcess(values)
 }
 

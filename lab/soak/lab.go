@@ -45,6 +45,7 @@ type lab struct {
 	operator *rig.Operator
 	log      *log
 
+	signer      *openshift.Signer
 	signing     <-chan error // what the signer has ended with
 	stopSigning context.CancelFunc
 
@@ -114,10 +115,10 @@ func (l *lab) sign(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	signer := openshift.NewSigner(authority, clock.RealClock{}, l.validity)
+	l.signer = openshift.NewSigner(authority, clock.RealClock{}, l.validity)
 	signing := make(chan error, 1)
 	ctx, l.stopSigning = context.WithCancel(context.WithoutCancel(ctx))
-	go func() { signing <- signer.Run(ctx, l.Config, slog.New(logr.ToSlogHandler(logr.Discard()))) }()
+	go func() { signing <- l.signer.Run(ctx, l.Config, slog.New(logr.ToSlogHandler(logr.Discard()))) }()
 	l.signing = signing
 	return nil
 }

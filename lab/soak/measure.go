@@ -38,7 +38,7 @@ const objectsOf = Objects + " of kind "
 var measures = []Measure{
 	{Name: Heap, Unit: "MiB", Noise: 2, Share: 0.03,
 		Why: "what programs of nodes leave that were stopped minutes ago"},
-	{Name: Goroutines, Noise: 6, Why: "connections to the API server that are idle and not closed yet"},
+	{Name: Goroutines, Noise: 6, Why: "connections to the API server that are idle; watches of metadata that broke while an event came, whose goroutine controller-runtime never ends"},
 	{Name: OpenFiles, Noise: 6, Why: "the same"},
 	{Name: LogBytes, Unit: "KiB a day", Noise: 8, Share: 0.15,
 		Why: "what is tried again until the API server or a host is there depends on how busy the machine is"},
