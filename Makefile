@@ -218,7 +218,7 @@ test-times: ## Show the slowest packages and tests of the last test runs, and wh
 DEFECTS :=
 
 .PHONY: test-long
-test-long: defects ## Run the tests that take too long for continuous integration: seeded defects.
+test-long: defects soak ## Run the tests that take too long for continuous integration: seeded defects, and a month in virtual time.
 
 # Seeds of robustness runs, or how long new ones are tried, or a file with actions.
 SEEDS   :=
@@ -230,6 +230,14 @@ robustness: build ## Let random administrators and random faults work on the ope
 	@[[ -n "$(SEEDS)$(FOR)$(ACTIONS)" ]] || { echo "make robustness: say SEEDS=, FOR= or ACTIONS=" >&2; exit 1; }
 	@CGO_ENABLED=0 ROBUSTNESS_SEEDS="$(SEEDS)" ROBUSTNESS_FOR="$(FOR)" ROBUSTNESS_ACTIONS="$(abspath $(ACTIONS))" \
 	  go test -vet=off -count=1 -timeout 0 -v -run TestSearch $(TESTFLAGS) ./test/robustness
+
+# How many days of virtual time a soak has.
+DAYS := 30
+
+.PHONY: soak
+soak: build ## Have a fleet live for a month of virtual time, and find what grows; takes most of an hour. DAYS=30
+	@CGO_ENABLED=0 SOAK_DAYS="$(DAYS)" SOAK_RESULT="$(if $(filter 30,$(DAYS)),$(CURDIR)/docs/soak.md,$(CURDIR)/build/soak/result.md)" \
+	  go test -vet=off -count=1 -timeout 0 -v -run TestNothingGrows $(TESTFLAGS) ./test/soak
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for a time, one after the other. FOR=1m

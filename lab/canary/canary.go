@@ -10,12 +10,10 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+
+	"github.com/windows-machine-config/wmco/lab/cluster"
 )
 
 // Secrets are values that nobody may see, by their kind.
@@ -71,45 +69,13 @@ type Object struct {
 }
 
 // InCluster looks at every object of the API that can be listed.
-func (s Secrets) InCluster(ctx context.Context, config *rest.Config) ([]Object, error) {
-	config = rest.CopyConfig(config)
-	config.WarningHandler = rest.NoWarnings{} // of kinds that are going out of use
-	discovered, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("look at all objects: %w", err)
-	}
-	kinds, err := discovered.ServerPreferredResources()
-	if err != nil {
-		return nil, fmt.Errorf("look at all objects: %w", err)
-	}
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("look at all objects: %w", err)
-	}
-	var objects []Object
-	for _, group := range kinds {
-		version, err := schema.ParseGroupVersion(group.GroupVersion)
-		if err != nil {
-			return nil, fmt.Errorf("look at all objects: %w", err)
-		}
-		for _, kind := range group.APIResources {
-			if !slices.Contains(kind.Verbs, "list") {
-				continue
-			}
-			list, err := client.Resource(version.WithResource(kind.Name)).List(ctx, metav1.ListOptions{})
-			if err != nil {
-				return nil, fmt.Errorf("list %s: %w", kind.Name, err)
-			}
-			for i := range list.Items {
-				object, err := s.inObject(&list.Items[i])
-				if err != nil {
-					return nil, err
-				}
-				objects = append(objects, object)
-			}
-		}
-	}
-	return objects, nil
+func (s Secrets) InCluster(ctx context.Context, config *rest.Config) (objects []Object, err error) {
+	err = cluster.EachObject(ctx, config, func(object *unstructured.Unstructured) error {
+		looked, err := s.inObject(object)
+		objects = append(objects, looked)
+		return err
+	})
+	return objects, err
 }
 
 func (s Secrets) inObject(object *unstructured.Unstructured) (Object, error) {

@@ -93,6 +93,13 @@ func (s *Signer) Signed() []Signed {
 	return slices.Clone(s.signed)
 }
 
+// Forget drops the certificates that Signed returns, for labs in which more are signed than there is room for.
+func (s *Signer) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.signed = nil
+}
+
 // Run signs until ctx is done. An error means that it could not start.
 func (s *Signer) Run(ctx context.Context, config *rest.Config, log *slog.Logger) (err error) {
 	config = rest.CopyConfig(config)

@@ -19,7 +19,8 @@ func (r *Rig) startTime(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		r.options.VirtualTime.Run(ctx, virtualtime.Programs(r.cluster.PID()))
+		// A control plane that was started again is another process.
+		r.options.VirtualTime.Run(ctx, func() bool { return virtualtime.Programs(r.cluster.PID())() })
 	}()
 	r.onClose(func() error {
 		cancel()

@@ -36,6 +36,13 @@ func (r *Rig) MachineHosts() []*Host {
 	return slices.Clone(r.cloud.ever)
 }
 
+// ForgetGoneHosts drops the hosts of Machines that are gone, for labs in which there are more than there is room for.
+func (r *Rig) ForgetGoneHosts() {
+	r.cloud.mu.Lock()
+	defer r.cloud.mu.Unlock()
+	r.cloud.ever = slices.DeleteFunc(r.cloud.ever, func(h *Host) bool { return r.cloud.vms[h.vm.spec.ID] != h.vm })
+}
+
 // MachineName returns the name of the Machine that the host was made for, "" for one that somebody has brought.
 func (h *Host) MachineName() string {
 	if h.vm == nil {

@@ -5,6 +5,7 @@ package virtualtime
 
 import (
 	"container/heap"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ type Clock struct {
 	now    time.Time
 	timers queue
 	made   int
+	stride time.Duration
 }
 
 var _ clock.WithTicker = (*Clock)(nil)
@@ -69,7 +71,7 @@ func (c *Clock) set(t *timer, d time.Duration) {
 		return
 	}
 	c.made++
-	t.due, t.number = c.now.Add(d), c.made
+	t.due, t.wait, t.number = c.now.Add(d), d, c.made
 	heap.Push(&c.timers, t)
 }
 
@@ -86,15 +88,36 @@ func (c *Clock) next() (time.Duration, bool) {
 // grain is how far apart timers may be due that a leap fires together: a transfer has thousands of them.
 const grain = 2 * time.Millisecond
 
-// leap goes to the next timer if that is at most so far away, and on to the last of those that are due within a grain
-// from there.
+// impatience is how long one waits for the next look at something that is in progress.
+const impatience = time.Second
+
+// Stride has the clock leap so far at once, over all timers on the way, for labs in which hardly anything happens for
+// days: a ticker that is passed several times ticks once. It leaps from timer to timer all the same while a timer was
+// set for less than a second: something is in progress then, and time limits would pass together with what they limit.
+// Zero ends the strides.
+func (c *Clock) Stride(stride time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stride = stride
+}
+
+// reach is how far apart timers may be due that a leap fires together. The lock is held.
+func (c *Clock) reach() time.Duration {
+	if slices.ContainsFunc(c.timers, func(t *timer) bool { return t.period == 0 && t.wait < impatience }) {
+		return grain
+	}
+	return max(grain, c.stride)
+}
+
+// leap goes to the next timer if that is at most so far away, and on to the last of those that are due within a grain,
+// or a stride, from there.
 func (c *Clock) leap(atMost time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.timers) == 0 || c.timers[0].due.Sub(c.now) > atMost {
 		return
 	}
-	for end := c.timers[0].due.Add(grain); len(c.timers) > 0 && !c.timers[0].due.After(end); {
+	for end := c.timers[0].due.Add(c.reach()); len(c.timers) > 0 && !c.timers[0].due.After(end); {
 		t := c.timers[0]
 		heap.Remove(&c.timers, t.place)
 		c.now = t.due
@@ -113,8 +136,9 @@ type timer struct {
 
 	// The clock's lock guards the rest.
 	due    time.Time
-	number int // in the order in which they were set, for those that are due at the same time
-	place  int // in the queue
+	wait   time.Duration // from when it was set
+	number int           // in the order in which they were set, for those that are due at the same time
+	place  int           // in the queue
 }
 
 // away is the place of a timer that is not in the queue.

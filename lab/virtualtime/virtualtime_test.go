@@ -129,6 +129,35 @@ func TestTimersThatAreDueAlmostTogetherFireTogether(t *testing.T) {
 	}
 }
 
+func TestAStridePassesManyTimersAtOnceWhileNobodyIsInTheMiddleOfSomething(t *testing.T) {
+	c := New(noon)
+	ticks, hour := c.NewTicker(500*time.Millisecond), c.NewTimer(time.Hour)
+	c.Stride(5 * time.Minute)
+	c.leap(time.Minute)
+	if passed := c.Since(noon); passed != 5*time.Minute+500*time.Millisecond {
+		t.Errorf("a stride is %s", passed)
+	}
+	if now := <-ticks.C(); now.Sub(noon) != 500*time.Millisecond {
+		t.Errorf("the tick is of %s", now)
+	}
+	brief := c.NewTimer(impatience - 1)
+	before := c.Now()
+	c.leap(time.Minute)
+	c.leap(time.Minute)
+	if now := <-brief.C(); now.Sub(before) != impatience-1 || c.Since(now) > grain {
+		t.Errorf("one who waited for less than %s is woken after %s, and the clock is at %s", impatience, now.Sub(before), c.Since(before))
+	}
+	c.Stride(0)
+	before = c.Now()
+	c.leap(time.Minute)
+	if passed := c.Since(before); passed > time.Second {
+		t.Errorf("without strides a leap is %s", passed)
+	}
+	if !hour.Stop() {
+		t.Error("the timer of an hour has fired")
+	}
+}
+
 // A ticker keeps no ticks for a receiver that is not there.
 func TestAReceiverThatComesLateGetsOneTick(t *testing.T) {
 	c := New(noon)

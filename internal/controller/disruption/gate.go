@@ -14,11 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/backoff"
 	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/policy"
@@ -118,7 +118,7 @@ func (g *PolicyGate) Acquire(ctx context.Context, request disturbance.Request) (
 	if decision, refused := g.refuse(ctx, request); refused {
 		return decision, nil
 	}
-	err = retry.OnError(conflictBackoff, overtaken, func() error {
+	err = backoff.Again(conflictBackoff, overtaken, func() error {
 		decision, err = g.decide(ctx, request)
 		return err
 	})
@@ -223,7 +223,7 @@ func (g *PolicyGate) Release(ctx context.Context, instance string) error {
 	if !slices.ContainsFunc(known.Status.Disruptions, ours) {
 		return nil
 	}
-	err = retry.OnError(conflictBackoff, overtaken, func() error {
+	err = backoff.Again(conflictBackoff, overtaken, func() error {
 		book, err := g.open(ctx)
 		if err != nil {
 			return err

@@ -8,12 +8,15 @@ import (
 	"fmt"
 
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/internal/controller/backoff"
 )
 
 // +kubebuilder:rbac:groups=operators.coreos.com,namespace=system,resources=operatorconditions,verbs=get;update
@@ -53,7 +56,7 @@ func (w *Writer) Set(ctx context.Context, condition metav1.Condition) error {
 	if condition.Reason == "" {
 		return errors.New("a condition without a reason cannot be written")
 	}
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err := backoff.Again(retry.DefaultBackoff, apierrors.IsConflict, func() error {
 		object := &operatorsv2.OperatorCondition{}
 		if err := w.live.Get(ctx, w.name, object); err != nil {
 			return err

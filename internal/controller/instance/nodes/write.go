@@ -7,10 +7,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/backoff"
 )
 
 // Bind labels the Node and binds it to the instance. Taints from its source are written with the first binding, so once
@@ -101,7 +103,7 @@ func setAll(into *map[string]string, values map[string]string) {
 // TakeIntoService makes the Node schedulable again if the operator had made it unschedulable, and changes nothing else
 // of it.
 func (n Nodes) TakeIntoService(ctx context.Context, instance *v1alpha1.WindowsInstance) error {
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	return backoff.Again(retry.DefaultBackoff, apierrors.IsConflict, func() error {
 		node, err := n.Of(ctx, instance)
 		if err != nil || node == nil {
 			return err

@@ -1,0 +1,142 @@
+package soak
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"runtime"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/windows-machine-config/wmco/lab/cluster"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+const (
+	kibi = 1 << 10
+	mebi = 1 << 20
+)
+
+// measure measures everything at the end of a day, and then does what the cluster does within hours of real time: it
+// deletes Events, and certificate requests that were answered.
+func (l *lab) measure(ctx context.Context) (Day, error) {
+	values, totals := Day{}, Day{}
+	if err := l.countObjects(ctx, values); err != nil {
+		return nil, err
+	}
+	l.countHosts(values, totals)
+	lines, bytes, err := l.log.counts()
+	if err != nil {
+		return nil, fmt.Errorf("write the operator's log: %w", err)
+	}
+	totals[LogLines], totals[LogBytes] = float64(lines), float64(bytes)/kibi
+	for name, total := range totals {
+		values[name] = total - l.counted[name]
+	}
+	maps.Copy(l.counted, totals)
+	if err := countSeries(values); err != nil {
+		return nil, err
+	}
+	for _, h := range l.hosts() {
+		h.Machine().Journal().Forget()
+	}
+	l.ForgetGoneHosts()
+	l.signer.Forget()
+	return values, countProcess(values)
+}
+
+// hosts are all that there are.
+func (l *lab) hosts() []*rig.Host {
+	l.ForgetGoneHosts()
+	return append(l.Hosts(), l.MachineHosts()...)
+}
+
+// countObjects counts the API's objects. What lives for an hour of real time is counted, and deleted.
+func (l *lab) countObjects(ctx context.Context, values Day) error {
+	var brief []*unstructured.Unstructured
+	err := cluster.EachObject(ctx, l.Config, func(object *unstructured.Unstructured) error {
+		switch {
+		case object.GetKind() == "Event":
+			if object.GroupVersionKind().Group != "" { // each is listed in both groups
+				values[EventsMade]++
+				brief = append(brief, object)
+			}
+			return nil
+		case object.GetKind() == "CertificateSigningRequest":
+			values[Requests]++
+			if certificate, _, _ := unstructured.NestedString(object.Object, "status", "certificate"); certificate != "" {
+				brief = append(brief, object)
+			}
+			return nil
+		}
+		text, err := json.Marshal(object.Object)
+		if err != nil {
+			return fmt.Errorf("look at %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+		values[Objects]++
+		values[objectsOf+object.GroupVersionKind().GroupKind().String()]++
+		values[ObjectBytes] += float64(len(text)) / kibi
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, object := range brief {
+		if err := client.IgnoreNotFound(l.Client.Delete(ctx, object)); err != nil {
+			return fmt.Errorf("delete %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// kubeletPKI keeps each certificate that a kubelet ever had: client-go deletes none.
+const kubeletPKI = `C:\var\lib\kubelet\pki\`
+
+func (l *lab) countHosts(values, totals Day) {
+	for _, h := range l.hosts() {
+		for path, file := range h.Machine().Snapshot().Files {
+			if !strings.HasPrefix(path, kubeletPKI) {
+				values[HostFiles]++
+				values[HostBytes] += float64(file.Size) / mebi
+			}
+		}
+		totals[HostEvents] += float64(len(h.Machine().Events()))
+	}
+}
+
+// countSeries counts the series of the operator's metrics.
+func countSeries(values Day) error {
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		return fmt.Errorf("read the operator's metrics: %w", err)
+	}
+	for _, family := range families {
+		values[Series] += float64(len(family.GetMetric()))
+	}
+	return nil
+}
+
+// countProcess looks at this process, in which the operator runs.
+func countProcess(values Day) error {
+	runtime.GC()
+	runtime.GC() // what the first one has found to be finalized is freed
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	values[Heap] = float64(memory.HeapAlloc) / mebi
+	goroutines, err := countGoroutines()
+	if err != nil {
+		return err
+	}
+	values[Goroutines] = float64(goroutines)
+	files, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return fmt.Errorf("count the open files: %w", err)
+	}
+	values[OpenFiles] = float64(len(files))
+	return nil
+}

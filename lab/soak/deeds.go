@@ -1,0 +1,157 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// do does a deed. turn counts how often it was done before.
+func (l *lab) do(ctx context.Context, deed Deed) error {
+	turn := l.turns[deed]
+	l.turns[deed]++
+	act, known := map[Deed]func(*lab, context.Context, int) error{
+		ChangeSetting: (*lab).changeSetting, TrustAuthority: (*lab).trustAuthority,
+		RotateKubeletAuthority: (*lab).rotateKubeletAuthority, RotateServiceAuthority: (*lab).rotateServiceAuthority,
+		RotateKey: (*lab).rotateKey, Upgrade: (*lab).upgrade, RestartAPI: (*lab).restartAPI, RelistHost: (*lab).relistHost,
+		Drift: (*lab).drift, UpdateWindows: (*lab).updateWindows, Reboot: (*lab).reboot, ReplaceMachine: (*lab).replaceMachine,
+	}[deed]
+	if !known {
+		return fmt.Errorf("nobody knows how it is done that %s", deed)
+	}
+	if err := act(l, ctx, turn); err != nil {
+		return fmt.Errorf("%s: %w", deed, err)
+	}
+	return nil
+}
+
+// maxPods is the kubelets' limit of pods; one of two more.
+const maxPods = 100
+
+func (l *lab) changeSetting(ctx context.Context, turn int) error {
+	return l.SetKubeletSettings(ctx, map[string]any{"maxPods": maxPods + turn%2})
+}
+
+func (l *lab) trustAuthority(ctx context.Context, turn int) error {
+	certificate, _, err := l.newAuthority(fmt.Sprintf("administrators-%03d", turn))
+	if err != nil {
+		return err
+	}
+	return l.SetTrustedCAs(ctx, certificate)
+}
+
+// rotateKubeletAuthority keeps the authority of the control plane's own clients, and has another one beside it.
+func (l *lab) rotateKubeletAuthority(ctx context.Context, turn int) error {
+	certificate, _, err := l.newAuthority(fmt.Sprintf("clients-%03d", turn))
+	if err != nil {
+		return err
+	}
+	if l.clientAuthorities == "" {
+		if l.clientAuthorities, err = l.SetKubeletClientCAs(ctx, certificate); err != nil {
+			return err
+		}
+	}
+	_, err = l.SetKubeletClientCAs(ctx, l.clientAuthorities+certificate)
+	return err
+}
+
+func (l *lab) rotateServiceAuthority(ctx context.Context, turn int) error {
+	certificate, key, err := l.newAuthority(fmt.Sprintf("exporters-%03d", turn))
+	if err != nil {
+		return err
+	}
+	return l.SetExporterTLS(ctx, []byte(certificate), []byte(key))
+}
+
+func (l *lab) rotateKey(ctx context.Context, _ int) error { return l.RotateKey(ctx, true) }
+
+// upgrade ends the operator and starts the next release, as a Deployment with the strategy Recreate does.
+func (l *lab) upgrade(_ context.Context, _ int) error {
+	if err := l.operator.Stop(); err != nil {
+		return err
+	}
+	l.release++
+	return l.startOperator()
+}
+
+func (l *lab) restartAPI(ctx context.Context, _ int) error { return l.Cluster().Restart(ctx) }
+
+// relistHost takes always the same host out of the list: on the others, which stay nodes, it shows what becomes more.
+func (l *lab) relistHost(ctx context.Context, _ int) error {
+	all := l.listed
+	last := len(all) - 1
+	name := all[last]
+	l.listed = slices.Clone(all[:last])
+	if err := l.ListHosts(ctx, l.listed...); err != nil {
+		return err
+	}
+	if err := l.settle(ctx, name+" is not listed any more"); err != nil {
+		return err
+	}
+	l.listed = all
+	return l.ListHosts(ctx, l.listed...)
+}
+
+// What drifts: a file that is there on each node, and a service that is.
+const (
+	driftingFile    = `C:\k\kubelet.conf`
+	driftingService = "windows_exporter"
+)
+
+func (l *lab) drift(ctx context.Context, turn int) error {
+	h := l.Host(l.listed[turn%len(l.listed)])
+	before, err := h.Machine().Drive().ReadFile(driftingFile)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(h.Machine().Drive().Remove(driftingFile), h.Machine().CrashService(driftingService, 1)); err != nil {
+		return err
+	}
+	for began := time.Now(); ; {
+		if err := l.sleep(ctx, look); err != nil {
+			return err
+		}
+		now, err := h.Machine().Drive().ReadFile(driftingFile)
+		if err == nil && string(now) == string(before) {
+			return nil
+		}
+		if time.Since(began) > l.options.Limit {
+			return fmt.Errorf("%s of %s was not put back: %w", driftingFile, h.Options.Name, err)
+		}
+	}
+}
+
+// offFor is how long a host is off that installs updates.
+const offFor = 3 * time.Minute
+
+func (l *lab) updateWindows(ctx context.Context, turn int) error {
+	h := l.Host(l.listed[turn%len(l.listed)])
+	h.Machine().PowerOff()
+	return errors.Join(l.sleep(ctx, offFor), h.Machine().Boot(ctx))
+}
+
+func (l *lab) reboot(ctx context.Context, turn int) error {
+	node := &corev1.Node{}
+	node.Name = l.Host(l.listed[turn%len(l.listed)]).NodeName()
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:""}}}`, v1alpha1.AnnotationRebootRequired)
+	return l.Client.Patch(ctx, node, client.RawPatch(types.MergePatchType, []byte(patch)))
+}
+
+func (l *lab) replaceMachine(ctx context.Context, _ int) error {
+	owned, err := l.Machines(ctx, machineSet)
+	if err != nil {
+		return err
+	}
+	if len(owned) == 0 {
+		return fmt.Errorf("MachineSet %s has no Machines", machineSet)
+	}
+	return l.DeleteMachine(ctx, owned[0].Name)
+}

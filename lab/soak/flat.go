@@ -1,0 +1,94 @@
+package soak
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Day is what was measured at the end of a day, in a quiet state, by the names of measures. What has no value is 0.
+type Day map[string]float64
+
+// Verdict says whether a measure grows.
+type Verdict struct {
+	Measure
+	// Before and Last are the medians of the last cycle but one and of the last.
+	Before, Last float64
+	// Growth is the median of how much more it was on each day of the last cycle than on the same day of the cycle before,
+	// and Allowed the most that it may be.
+	Growth, Allowed float64
+}
+
+// Grows reports whether the measure grows.
+func (v Verdict) Grows() bool { return v.Growth > v.Allowed }
+
+// String tells the verdict.
+func (v Verdict) String() string {
+	return fmt.Sprintf("%s: %.4g more than on the same day of the cycle before (%.4g then, %.4g now); allowed is %.4g", v.Name, v.Growth,
+		v.Before, v.Last, v.Allowed)
+}
+
+// Judge compares each day of the last cycle with the same day of the cycle before, on which the same was done: what is
+// more then has grown, whatever a day's work is. The median of the differences is not moved by a few days on which the
+// machine was busy, and a thing that is left each day is as many more as a cycle has days. Days before these two cycles
+// are for warming up. Judge needs two cycles at least.
+func Judge(days []Day, cycle int) ([]Verdict, error) {
+	if cycle < 1 || len(days) < 2*cycle {
+		return nil, fmt.Errorf("judge %d days in cycles of %d days: two whole cycles are needed", len(days), cycle)
+	}
+	before, last := days[len(days)-2*cycle:len(days)-cycle], days[len(days)-cycle:]
+	var verdicts []Verdict
+	for _, name := range names(days) {
+		v := Verdict{Measure: measureOf(name), Before: medianOf(before, name), Last: medianOf(last, name)}
+		differences := make([]float64, cycle)
+		for i := range differences {
+			differences[i] = last[i][name] - before[i][name]
+		}
+		v.Growth, v.Allowed = median(differences), max(v.Noise, v.Share*v.Before)*(1+fewDays/float64(cycle))
+		verdicts = append(verdicts, v)
+	}
+	return verdicts, nil
+}
+
+// fewDays has more noise allowed where there are few days: their median is not quiet yet.
+const fewDays = 3
+
+// Grown are the verdicts about what grows.
+func Grown(verdicts []Verdict) []Verdict {
+	return slices.DeleteFunc(slices.Clone(verdicts), func(v Verdict) bool { return !v.Grows() })
+}
+
+// names returns the names of all measures that days have, in the order in which they are shown.
+func names(days []Day) []string {
+	all := map[string]bool{}
+	for _, day := range days {
+		for name := range day {
+			all[name] = true
+		}
+	}
+	place := func(name string) int {
+		return slices.IndexFunc(measures, func(m Measure) bool { return m.Name == name })
+	}
+	return slices.SortedFunc(maps.Keys(all), func(a, b string) int {
+		return cmp.Or(cmp.Compare(uint(place(a)), uint(place(b))), cmp.Compare(a, b)) // those without a place come last
+	})
+}
+
+func medianOf(days []Day, name string) float64 {
+	values := make([]float64, len(days))
+	for i, day := range days {
+		values[i] = day[name]
+	}
+	return median(values)
+}
+
+// median returns the median of at least one value.
+func median(values []float64) float64 {
+	values = slices.Sorted(slices.Values(values))
+	middle := len(values) / 2
+	if len(values)%2 == 1 {
+		return values[middle]
+	}
+	return (values[middle-1] + values[middle]) / 2
+}

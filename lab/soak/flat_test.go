@@ -1,0 +1,112 @@
+package soak
+
+import (
+	"slices"
+	"testing"
+)
+
+const tenDayCycle = 10
+
+// month makes the values of a month: what is usual on each day of the cycle, with a little noise, and what has grown.
+func month(measure string, grown func(day int) float64) []Day {
+	usual := []float64{60, 61, 60, 64, 60, 70, 61, 60, 64, 62}
+	days := make([]Day, 3*tenDayCycle)
+	for i := range days {
+		noise := float64((i*7)%5-2) / 10 * measureOf(measure).Noise // -20 to 20 percent of it
+		days[i] = Day{measure: usual[i%len(usual)] + noise + grown(i)}
+	}
+	return days
+}
+
+func judged(t *testing.T, days []Day, measure string) Verdict {
+	t.Helper()
+	verdicts, err := Judge(days, tenDayCycle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(verdicts, func(v Verdict) bool { return v.Name == measure })
+	if at < 0 {
+		t.Fatalf("nothing is said of %s: %v", measure, verdicts)
+	}
+	return verdicts[at]
+}
+
+func TestALeakOfEachMeasureIsFound(t *testing.T) {
+	kinds := []string{objectsOf + "ConfigMap"}
+	for _, m := range measures {
+		kinds = append(kinds, m.Name)
+	}
+	for _, name := range kinds {
+		m := measureOf(name)
+		t.Run(name+" does not grow: no day is like the other", func(t *testing.T) {
+			if v := judged(t, month(name, func(int) float64 { return 0 }), name); v.Grows() {
+				t.Error(v)
+			}
+		})
+		t.Run(name+" grows a little each day", func(t *testing.T) {
+			// What is counted grows by one at least; what is weighed by a little more in ten days than the noise.
+			daily := m.Noise/tenDayCycle*1.6 + 60*m.Share/tenDayCycle*3 + 0.2
+			if v := judged(t, month(name, func(day int) float64 { return daily * float64(day) }), name); !v.Grows() {
+				t.Error(v)
+			}
+		})
+	}
+}
+
+func TestOneThingADayIsALeak(t *testing.T) {
+	oneADay := func(day int) float64 { return float64(day) }
+	for _, name := range []string{Goroutines, OpenFiles, Objects, Series, HostFiles, objectsOf + "Lease"} {
+		if v := judged(t, month(name, oneADay), name); !v.Grows() {
+			t.Errorf("one a day is left: %s", v)
+		}
+	}
+	oneACycle := func(day int) float64 { return float64((day + 5) / tenDayCycle) } // in the middle of it
+	for _, name := range []string{Objects, objectsOf + "Lease"} {
+		if v := judged(t, month(name, oneACycle), name); !v.Grows() {
+			t.Errorf("one is left in ten days: %s", v)
+		}
+	}
+}
+
+func TestWhatIsNoLeak(t *testing.T) {
+	for name, grown := range map[string]func(day int) float64{
+		"the days of warming up": func(day int) float64 { return -max(0, 20-2*float64(day)) },
+		"a machine that is busy for three days": func(day int) float64 {
+			if day >= 22 && day < 25 {
+				return 500
+			}
+			return 0
+		},
+		"less from day to day": func(day int) float64 { return -float64(day) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			if v := judged(t, month(Goroutines, grown), Goroutines); v.Grows() {
+				t.Error(v)
+			}
+		})
+	}
+}
+
+func TestAKindThatAppearsLateHasGrown(t *testing.T) {
+	days := month(Heap, func(int) float64 { return 0 })
+	for i, day := range days {
+		if i >= 20 {
+			day[objectsOf+"Job.batch"] = 1
+		}
+	}
+	if v := judged(t, days, objectsOf+"Job.batch"); !v.Grows() || v.Before != 0 || v.Last != 1 {
+		t.Error(v)
+	}
+	verdicts, err := Judge(days, tenDayCycle)
+	if grown := Grown(verdicts); err != nil || len(grown) != 1 || grown[0].Name != objectsOf+"Job.batch" {
+		t.Errorf("%v, %v", grown, err)
+	}
+}
+
+func TestTooFewDaysAreNotJudged(t *testing.T) {
+	for _, cycle := range []int{0, 16} {
+		if verdicts, err := Judge(month(Heap, func(int) float64 { return 0 }), cycle); err == nil {
+			t.Errorf("30 days in cycles of %d: %v", cycle, verdicts)
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/lab/cluster"
+	"github.com/windows-machine-config/wmco/lab/openshift"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/virtualtime"
+)
+
+// The fleet.
+const (
+	listedHosts = 3
+	machines    = 2
+	machineSet  = "win" // short: Azure's names have 15 characters at most
+	platform    = "Azure"
+)
+
+// What Windows takes its time for.
+var vm = rig.VMOptions{
+	UserDataDelay: 20 * time.Second, FeatureDuration: 10 * time.Second, RebootDuration: 20 * time.Second, SSHDelay: 5 * time.Second,
+}
+
+// lab is a control plane with a fleet and an operator.
+type lab struct {
+	*rig.Rig
+	options  Options
+	clock    *virtualtime.Clock
+	epoch    time.Time // when the first day begins
+	operator *rig.Operator
+	log      *log
+
+	signer      *openshift.Signer
+	signing     <-chan error // what the signer has ended with
+	stopSigning context.CancelFunc
+
+	listed  []string // computer names
+	release int      // the number of the operator's
+	turns   map[Deed]int
+	counted Day // what was counted until the last day's end
+	// clientAuthorities are what the control plane came with for the kubelets' clients; "" until they rotate.
+	clientAuthorities string
+}
+
+// newLab boots everything, until the whole fleet is Ready.
+func newLab(ctx context.Context, options Options) (l *lab, stop func() error, err error) {
+	file, err := os.Create(filepath.Join(options.Dir, "operator.log"))
+	if err != nil {
+		return nil, nil, fmt.Errorf("make the operator's log: %w", err)
+	}
+	l = &lab{options: options, log: &log{to: file}, turns: map[Deed]int{}, counted: Day{}}
+	// The last day ends before the real one: what the API server writes is in the future of the operator and the hosts,
+	// and so no certificate that is good by the real clock is over by theirs.
+	l.epoch = time.Now().UTC().Add(-time.Duration(options.Days+1) * day).Truncate(day)
+	l.clock = virtualtime.New(l.epoch)
+	l.clock.Stride(atWork)
+	l.Rig, err = rig.New(ctx, rig.Options{
+		Hosts: hostOptions(), LinuxNodes: 1, MachineAPI: true, VM: vm, VirtualTime: l.clock,
+		PayloadDir: options.Releases[0].PayloadDirectory, Version: options.Releases[0].Version,
+		ControlPlane: cluster.Options{Platform: platform, APIIntURL: "https://127.0.0.1", ExternalSigner: true,
+			NodeGracePeriod: nodeGracePeriod},
+		Log: funcr.New(l.log.add, funcr.Options{LogTimestamp: true, TimestampFormat: time.TimeOnly}),
+	})
+	if err != nil {
+		return nil, nil, errors.Join(err, file.Close())
+	}
+	stop = func() error { return errors.Join(l.Close(), file.Close()) }
+	if err := l.sign(ctx); err != nil {
+		return nil, nil, errors.Join(err, stop())
+	}
+	stop = func() error {
+		err := l.Close()
+		l.stopSigning()
+		return errors.Join(err, <-l.signing, file.Close())
+	}
+	if err := l.populate(ctx); err != nil {
+		return nil, nil, errors.Join(err, stop())
+	}
+	return l, stop, nil
+}
+
+// nodeGracePeriod is long: kubelets follow virtual time, which stands still while a busy machine is at work.
+const nodeGracePeriod = 15 * time.Minute
+
+func hostOptions() []rig.HostOptions {
+	hosts := rig.Hosts(listedHosts)
+	for i := range hosts {
+		hosts[i].ShutdownDelay, hosts[i].RebootDuration, hosts[i].BootDelay = 2*time.Second, 20*time.Second, 5*time.Second
+		hosts[i].FeatureDuration = vm.FeatureDuration
+	}
+	return hosts
+}
+
+// kubeletLife is the life of the certificates of kubelets. client-go renews them by the real clock.
+const kubeletLife = 10 * time.Minute
+
+// sign signs certificates in place of the controller manager.
+func (l *lab) sign(ctx context.Context) error {
+	authority, err := l.Cluster().CSRSigner()
+	if err != nil {
+		return err
+	}
+	l.signer = openshift.NewSigner(authority, clock.RealClock{}, l.validity)
+	signing := make(chan error, 1)
+	ctx, l.stopSigning = context.WithCancel(context.WithoutCancel(ctx))
+	go func() { signing <- l.signer.Run(ctx, l.Config, slog.New(logr.ToSlogHandler(logr.Discard()))) }()
+	l.signing = signing
+	return nil
+}
+
+// populate installs the operator and makes the fleet.
+func (l *lab) populate(ctx context.Context) error {
+	if _, err := l.InstallOperator(ctx, ""); err != nil {
+		return err
+	}
+	if err := l.CreateKey(ctx); err != nil {
+		return err
+	}
+	policy := &v1alpha1.WindowsDisruptionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace(), Name: v1alpha1.DisruptionPolicyName},
+		Spec: v1alpha1.WindowsDisruptionPolicySpec{MaxUnavailable: ptr.To(intstr.FromInt32(2)),
+			MaintenanceWindows: []v1alpha1.MaintenanceWindow{{
+				Schedule: fmt.Sprintf("0 %d * * *", int(windowOpens.Hours())), Duration: metav1.Duration{Duration: windowDuration},
+			}}},
+	}
+	if err := l.Client.Create(ctx, policy); err != nil {
+		return err
+	}
+	for _, h := range l.Hosts() {
+		l.listed = append(l.listed, h.Options.Name)
+	}
+	if err := l.ListHosts(ctx, l.listed...); err != nil {
+		return err
+	}
+	if err := l.startOperator(); err != nil {
+		return err
+	}
+	if err := l.WaitUserData(ctx); err != nil {
+		return err
+	}
+	if err := l.CreateMachineSet(ctx, machineSet, machines, rig.MachineSetOptions{}); err != nil {
+		return err
+	}
+	return l.settle(ctx, "the fleet is new")
+}
+
+func (l *lab) startOperator() (err error) {
+	l.operator, err = l.RunOperator(rig.WithRelease(l.options.Releases[l.release]))
+	return err
+}

@@ -1,0 +1,30 @@
+package soak
+
+import (
+	"io"
+	"sync"
+)
+
+// log counts what the operator logs, and writes it.
+type log struct {
+	mu           sync.Mutex
+	to           io.Writer
+	lines, bytes int
+	err          error // of the first write that failed
+}
+
+func (l *log) add(prefix, arguments string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	line := prefix + " " + arguments + "\n"
+	l.lines, l.bytes = l.lines+1, l.bytes+len(line)
+	if l.to != nil && l.err == nil {
+		_, l.err = io.WriteString(l.to, line)
+	}
+}
+
+func (l *log) counts() (lines, bytes int, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines, l.bytes, l.err
+}

@@ -1,0 +1,68 @@
+package soak
+
+import (
+	"strings"
+)
+
+// Measure is something that must not grow from one cycle to the next.
+type Measure struct {
+	Name, Unit string
+	// Noise is by how much the median of many days may be more than a cycle before, and Share the same as a part of what it
+	// was then: the larger one counts.
+	Noise, Share float64
+	// Why says where the noise is from.
+	Why string
+}
+
+// Names of measures.
+const (
+	Heap        = "heap"
+	Goroutines  = "goroutines"
+	OpenFiles   = "open files"
+	LogBytes    = "operator's log"
+	LogLines    = "lines of it"
+	EventsMade  = "Events made"
+	Requests    = "certificate requests"
+	Objects     = "API objects"
+	ObjectBytes = "size of all API objects"
+	Series      = "metric series"
+	HostFiles   = "files on hosts"
+	HostBytes   = "size of them"
+	HostEvents  = "Windows events written"
+)
+
+// objectsOf begins the names of measures of single kinds of objects.
+const objectsOf = Objects + " of kind "
+
+// measures are all but those of single kinds of objects, in the order in which they are shown.
+var measures = []Measure{
+	{Name: Heap, Unit: "MiB", Noise: 2, Share: 0.03,
+		Why: "what programs of nodes leave that were stopped minutes ago"},
+	{Name: Goroutines, Noise: 6, Why: "connections to the API server that are idle; watches of metadata that broke while an event came, whose goroutine controller-runtime never ends"},
+	{Name: OpenFiles, Noise: 6, Why: "the same"},
+	{Name: LogBytes, Unit: "KiB a day", Noise: 8, Share: 0.15,
+		Why: "what is tried again until the API server or a host is there depends on how busy the machine is"},
+	{Name: LogLines, Unit: "a day", Noise: 20, Share: 0.15, Why: "the same"},
+	{Name: EventsMade, Unit: "a day", Noise: 10, Share: 0.2, Why: "the same"},
+	{Name: Requests, Unit: "a day", Noise: 8, Share: 0.25,
+		Why: "kubelets renew by the real clock, and a day takes as long as the machine is busy"},
+	{Name: Objects, Why: "nothing: the same is there at the end of each day"},
+	{Name: ObjectBytes, Unit: "KiB", Noise: 4, Share: 0.002, Why: "times and messages are not always of the same length"},
+	{Name: Series, Noise: 0, Share: 0.01, Why: "histograms and results of requests appear when they first happen"},
+	{Name: HostFiles, Noise: 2, Why: "a log that is rotated has one more file for a time"},
+	{Name: HostBytes, Unit: "MiB", Noise: 0.5, Share: 0.05, Why: "logs grow until they are rotated"},
+	{Name: HostEvents, Unit: "a day", Noise: 5, Share: 0.2, Why: "repairs that take another way on a busy machine"},
+}
+
+// measureOf returns the measure of a name.
+func measureOf(name string) Measure {
+	for _, m := range measures {
+		if m.Name == name {
+			return m
+		}
+	}
+	return Measure{Name: name, Why: "nothing: the same is there at the end of each day"}
+}
+
+// ofOneKind reports whether a measure is of a single kind of objects.
+func ofOneKind(name string) bool { return strings.HasPrefix(name, objectsOf) }

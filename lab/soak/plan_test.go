@@ -1,0 +1,80 @@
+package soak
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestEachCycleHasTheSameDeeds(t *testing.T) {
+	for _, days := range []int{3, 6, 10, 30, 60} {
+		cycle := Cycle(days)
+		upgraded := 0
+		for number := range days {
+			deeds := Plan(number, days)
+			if slices.Contains(deeds, Upgrade) {
+				if upgraded++; number >= cycle {
+					t.Errorf("of %d days, day %d has an upgrade: the operator must not be another in the days that are compared", days, number)
+				}
+			}
+			if number < cycle {
+				continue
+			}
+			before := slices.DeleteFunc(Plan(number-cycle, days), func(d Deed) bool { return d == Upgrade })
+			if !slices.Equal(deeds, before) {
+				t.Errorf("of %d days, day %d has %q, and a cycle before %q", days, number, deeds, before)
+			}
+		}
+		if upgraded == 0 || upgraded >= Releases {
+			t.Errorf("%d days have %d upgrades", days, upgraded)
+		}
+	}
+}
+
+func TestAllIsDoneInEachCycle(t *testing.T) {
+	for _, days := range []int{3, 6, 30} {
+		done := map[Deed]bool{Upgrade: true}
+		for number := range Cycle(days) {
+			for _, deed := range Plan(number, days) {
+				done[deed] = true
+			}
+		}
+		for _, each := range rhythm {
+			if !done[each.deed] {
+				t.Errorf("in %d days it is never done that %s", days, each.deed)
+			}
+		}
+	}
+}
+
+// What leads to disruptions waits for the maintenance window; the rest is done in it.
+func TestWhatWaitsForTheWindowComesFirst(t *testing.T) {
+	for number := range 30 {
+		deeds := Plan(number, 30)
+		if !slices.IsSortedFunc(deeds, func(a, b Deed) int {
+			switch {
+			case a.beforeWindow() == b.beforeWindow():
+				return 0
+			case a.beforeWindow():
+				return -1
+			}
+			return 1
+		}) {
+			t.Errorf("day %d: %q", number, deeds)
+		}
+	}
+}
+
+func TestWhatIsDoneInAMonth(t *testing.T) {
+	counts := map[Deed]int{}
+	for number := range 30 {
+		for _, deed := range Plan(number, 30) {
+			counts[deed]++
+		}
+	}
+	for deed, want := range map[Deed]int{Upgrade: 2, RotateKey: 6, RelistHost: 30, Drift: 30, UpdateWindows: 9, ReplaceMachine: 6,
+		RestartAPI: 3, ChangeSetting: 15} {
+		if counts[deed] != want {
+			t.Errorf("in a month %d times: %s; want %d", counts[deed], deed, want)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/lab/robustness"
+)
+
+// atWork is how much time passes at once while something is under way that nobody looks at all the time.
+const atWork = 2 * time.Second
+
+// look is how often it is looked whether the fleet is as it was asked for, in virtual time.
+const look = 10 * time.Second
+
+// settle waits until the fleet is as it was asked for, twice in a row. The limit is of the real clock.
+func (l *lab) settle(ctx context.Context, after string) error {
+	began, asked := time.Now(), l.clock.Now()
+	for quiet := 0; quiet < 2; {
+		if err := l.sleep(ctx, look); err != nil {
+			return err
+		}
+		missing, err := l.missing(ctx)
+		switch {
+		case err != nil:
+			return fmt.Errorf("look after the fleet: %w", err)
+		case len(missing) == 0:
+			quiet++
+		case time.Since(began) > l.options.Limit:
+			return fmt.Errorf("after %q the fleet was not as it was asked for within %s, which were %s of virtual time:\n%s", after,
+				l.options.Limit, l.clock.Since(asked), strings.Join(missing, "\n"))
+		default:
+			quiet = 0
+		}
+	}
+	return nil
+}
+
+// sleep lets virtual time pass. Something fails that has ended meanwhile.
+func (l *lab) sleep(ctx context.Context, d time.Duration) error {
+	timer := l.clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return nil
+	case <-l.operator.Done():
+		return fmt.Errorf("the operator has ended by itself: %w", l.operator.Stop())
+	case <-l.Cluster().Done():
+		return fmt.Errorf("the control plane has ended by itself")
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// strideUntil lets virtual time pass in strides until a time of the day.
+func (l *lab) strideUntil(ctx context.Context, at time.Time) error {
+	l.clock.Stride(l.options.Stride)
+	defer l.clock.Stride(atWork)
+	for left := at.Sub(l.clock.Now()); left > 0; left = at.Sub(l.clock.Now()) {
+		if err := l.sleep(ctx, left); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// missing says what is not as it was asked for.
+func (l *lab) missing(ctx context.Context) ([]string, error) {
+	var there robustness.There
+	var nodes corev1.NodeList
+	var instances v1alpha1.WindowsInstanceList
+	var requests certificatesv1.CertificateSigningRequestList
+	if err := l.Client.List(ctx, &nodes); err != nil {
+		return nil, err
+	}
+	if err := l.Client.List(ctx, &instances, client.InNamespace(l.Namespace())); err != nil {
+		return nil, err
+	}
+	if err := l.Client.List(ctx, &requests); err != nil {
+		return nil, err
+	}
+	key := client.ObjectKey{Namespace: l.Namespace(), Name: v1alpha1.DisruptionPolicyName}
+	if err := l.Client.Get(ctx, key, &there.Policy); err != nil {
+		return nil, err
+	}
+	owned, err := l.Machines(ctx, machineSet)
+	if err != nil {
+		return nil, err
+	}
+	there.Nodes, there.Instances, there.Requests, there.Machines = nodes.Items, instances.Items, requests.Items, owned
+	return robustness.Missing(l.wanted(), there), nil
+}
+
+func (l *lab) wanted() robustness.Wanted {
+	w := robustness.Wanted{Machines: machines, Version: l.options.Releases[l.release].Version, KeyHash: l.KeyHash()}
+	for _, h := range l.Hosts() {
+		address, _ := h.Entry()
+		host := robustness.WantedHost{Node: h.NodeName(), Address: address}
+		if slices.Contains(l.listed, h.Options.Name) {
+			w.Listed = append(w.Listed, host)
+		} else {
+			w.Unlisted = append(w.Unlisted, host)
+		}
+	}
+	return w
+}

@@ -1,0 +1,84 @@
+// Package soak has a fleet live for days in virtual time, and finds what grows. See package lab/soak.
+package soak
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/payload"
+	labpayload "github.com/windows-machine-config/wmco/lab/payload"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+	"github.com/windows-machine-config/wmco/lab/soak"
+)
+
+func TestMain(m *testing.M) { os.Exit(rigtest.Main(m)) }
+
+// What `make soak` sets.
+const (
+	daysVariable   = "SOAK_DAYS"   // how many days
+	resultVariable = "SOAK_RESULT" // the document that the result is written to
+)
+
+// resultsDirectory is where a run leaves what explains it.
+const resultsDirectory = "../../build/soak"
+
+// stride is shorter than the silence after which an agent's report is out of date.
+const stride = 10 * time.Minute
+
+// shortDays are as many as a run has that is part of all tests: one to warm up, and two to compare.
+const shortDays = 3
+
+func TestNothingGrowsFromDayToDay(t *testing.T) {
+	days := shortDays
+	if text := os.Getenv(daysVariable); text != "" {
+		var err error
+		if days, err = strconv.Atoi(text); err != nil {
+			t.Fatalf("%s: %v", daysVariable, err)
+		}
+	}
+	results := filepath.Join(resultsDirectory, fmt.Sprintf("%d-days", days))
+	if err := os.MkdirAll(results, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	report, err := soak.Run(t.Context(), soak.Options{
+		Days: days, Releases: releases(t), Stride: stride, Limit: 2 * rigtest.Patience, Dir: results,
+		Progress: func(format string, arguments ...any) { t.Logf(format, arguments...) },
+	})
+	if err != nil {
+		t.Errorf("%v\n%s has the operator's log", err, results)
+	}
+	for _, v := range report.Verdicts {
+		t.Log(v)
+	}
+	for _, grown := range soak.Grown(report.Verdicts) {
+		t.Errorf("it grows: %s\n%s has the operator's log, and for each day the profiles and the hosts' files", grown, results)
+	}
+	if path := os.Getenv(resultVariable); path != "" && err == nil {
+		if err := os.WriteFile(path, []byte(soak.Document(report)), 0o644); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// releases makes the operator's releases.
+func releases(t *testing.T) (made []rig.Release) {
+	t.Helper()
+	dir := t.TempDir()
+	for i := range soak.Releases {
+		release := rig.Release{Version: fmt.Sprintf("12.0.%d", i), PayloadDirectory: filepath.Join(dir, strconv.Itoa(i))}
+		_, err := labpayload.Generate(release.PayloadDirectory, "", release.Version, labpayload.Options{
+			SizePercent: 5, AgentBytes: 128 << 10,
+			Versions: map[string]string{"kubelet": fmt.Sprintf("v1.36.%d", 3+i), payload.ComponentAgent: release.Version},
+		})
+		if err != nil {
+			t.Fatalf("make the releases: %v", err)
+		}
+		made = append(made, release)
+	}
+	return made
+}
