@@ -77,7 +77,7 @@ func isGathered(t *testing.T, r *rig.Rig, containers engine, like container) {
 			t.Errorf("there is no %s; it said:\n%s", name, log.String())
 		}
 	}
-	if !strings.Contains(log.String(), " files of 1 hosts") {
+	if !strings.Contains(log.String(), " files of 1 host.") {
 		t.Errorf("it said:\n%s", log.String())
 	}
 	gaps, err := os.ReadFile(filepath.Join(volume, "gaps.txt"))
