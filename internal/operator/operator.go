@@ -94,7 +94,9 @@ func Run(ctx context.Context, c Config) error {
 		c.RESTConfig.WarningHandlerWithContext = log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true})
 	}
 	missing := c.newUnread()
-	mgr, err := ctrl.NewManager(c.RESTConfig, c.managerOptions(scheme, missing))
+	options := c.managerOptions(scheme, missing)
+	options.NewCache = endingWith(ctx)
+	mgr, err := ctrl.NewManager(c.RESTConfig, options)
 	if err != nil {
 		return fmt.Errorf("set up the operator: %w", err)
 	}

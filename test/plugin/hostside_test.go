@@ -13,11 +13,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
 	"github.com/windows-machine-config/wmco/lab/canary"
+	"github.com/windows-machine-config/wmco/lab/operatorpod"
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
 // eventsOverSSH asks for the events of a node, once and following them.
-func (l lab) eventsOverSSH(pod inPod, name string) {
+func (l lab) eventsOverSSH(pod operatorpod.Pod, name string) {
 	l.Helper()
 	log := l.Host("instance-1").Machine().Host().EventLog
 	report := func(source, message string) {
@@ -68,7 +69,7 @@ func (l lab) eventsOverSSH(pod inPod, name string) {
 }
 
 // planGathered gathers what there is of a node, of which nothing would be changed.
-func (l lab) planGathered(pod inPod, name string) {
+func (l lab) planGathered(pod operatorpod.Pod, name string) {
 	l.Helper()
 	kept := canary.Secrets{}
 	kept.AddKey("the operator's SSH key", l.PrivateKey())

@@ -1,81 +1,36 @@
 package plugin
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/inspection"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/operator"
-	"github.com/windows-machine-config/wmco/internal/plugin/access"
-	"github.com/windows-machine-config/wmco/internal/plugin/gather"
-	"github.com/windows-machine-config/wmco/internal/plugin/inspect"
-	"github.com/windows-machine-config/wmco/internal/plugin/logs"
-	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
+	"github.com/windows-machine-config/wmco/lab/operatorpod"
 	"github.com/windows-machine-config/wmco/lab/rig"
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// inPod runs commands of the operator's program as its pod would, with its configuration and its rights.
-type inPod struct{ config operator.Config }
-
-func (p inPod) Run(ctx context.Context, arguments []string, streams operatorexec.Streams) (int, error) {
-	root := &cobra.Command{Use: "wmco", SilenceErrors: true, SilenceUsage: true}
-	root.AddCommand(inspection.Commands(func() (operator.Config, error) { return p.config, nil })...)
-	root.SetOut(streams.Out)
-	root.SetErr(streams.ErrOut)
-	if streams.In != nil {
-		root.SetIn(streams.In)
-	}
-	root.SetArgs(arguments)
-	err := root.ExecuteContext(ctx)
-	status := inspection.ExitStatus(0)
-	switch {
-	case ctx.Err() != nil:
-		return 0, errors.Join(err, context.Cause(ctx))
-	case err == nil:
-		return 0, nil
-	case errors.As(err, &status):
-		return status.ExitStatus(), nil
-	}
-	fmt.Fprintln(streams.ErrOut, "wmco:", err)
-	return 1, nil
-}
-
 // asks runs a command of kubectl windows with an operator in a pod, and returns what it prints and its exit status.
-func (l lab) asks(pod inPod, arguments ...string) (string, int) {
+func (l lab) asks(pod operatorpod.Pod, arguments ...string) (string, int) {
 	l.Helper()
-	var out bytes.Buffer
-	a := access.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}, clock.RealClock{})
-	a.Flags.KubeConfig = ptr.To(l.Cluster().Kubeconfig)
-	root := &cobra.Command{Use: "windows", SilenceErrors: true, SilenceUsage: true}
-	root.AddCommand(append(inspect.New(a, pod), logs.New(a, pod), gather.New(a, pod))...)
-	root.SetArgs(arguments)
 	ctx, cancel := context.WithTimeout(l.Context(), rigtest.Patience)
 	defer cancel()
-	err := root.ExecuteContext(ctx)
-	status := operatorexec.ExitStatus(0)
-	if err != nil && !errors.As(err, &status) {
-		l.Fatalf("kubectl windows %s: %v\n%s", strings.Join(arguments, " "), err, out.String())
+	out, status, err := pod.Windows(ctx, l.Cluster().Kubeconfig, arguments...)
+	if err != nil {
+		l.Fatalf("kubectl windows %s: %v\n%s", strings.Join(arguments, " "), err, out)
 	}
-	return out.String(), int(status)
+	return out, status
 }
 
 // says runs a command of kubectl windows with an operator in a pod, which must end with the status and print these words.
-func (l lab) says(pod inPod, status int, words []string, arguments ...string) {
+func (l lab) says(pod operatorpod.Pod, status int, words []string, arguments ...string) {
 	l.Helper()
 	out, got := l.asks(pod, arguments...)
 	for _, word := range words {
@@ -104,8 +59,8 @@ func (l lab) nothingLeft(host string) {
 func TestStoryAnAdministratorAsksBeforehand(t *testing.T) {
 	l := lab{t, rigtest.Boot(t, rig.Options{Cluster: shared.Cluster(t), PayloadDir: files.Directory(t), Hosts: rig.Hosts(2)})}
 	rigtest.Install(t, l.Rig)
-	var pod inPod
-	if _, err := l.RunOperator(func(c *operator.Config) { pod.config = *c }); err != nil {
+	var pod operatorpod.Pod
+	if _, err := l.RunOperator(func(c *operator.Config) { pod.Config = *c }); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.ListHosts(t.Context(), "instance-1"); err != nil {
@@ -173,7 +128,7 @@ func TestStoryAnAdministratorAsksBeforehand(t *testing.T) {
 }
 
 // planned changes a setting while the operator is paused for the host, and asks what that would do.
-func (l lab) planned(pod inPod, first *v1alpha1.WindowsInstance) {
+func (l lab) planned(pod operatorpod.Pod, first *v1alpha1.WindowsInstance) {
 	l.Helper()
 	l.succeeds(first.Name+": paused", "pause", first.Name)
 	l.until("instance-1", v1alpha1.ReasonPaused)

@@ -27,6 +27,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
 	"github.com/windows-machine-config/wmco/lab/canary"
+	"github.com/windows-machine-config/wmco/lab/operatorpod"
 	"github.com/windows-machine-config/wmco/lab/rig"
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 	"github.com/windows-machine-config/wmco/lab/winhost"
@@ -68,7 +69,7 @@ func (l lab) plant(name, path, content string) {
 }
 
 // The API server reaches no kubelet in this lab, as if they did not answer.
-func (l lab) logsOverSSH(pod inPod, name string) {
+func (l lab) logsOverSSH(pod operatorpod.Pod, name string) {
 	l.Helper()
 	log := nodespec.LogDirectory(nodespec.ServiceKubelet) + `\kubelet.log`
 	const before = "time=2026-01-01T00:00:00Z one\ntime=2026-01-01T00:00:01Z two\n"
@@ -102,7 +103,7 @@ func (l lab) logsOverSSH(pod inPod, name string) {
 }
 
 // planInterrupted interrupts a plan while the agent reads the NodeSpec.
-func (l lab) planInterrupted(pod inPod, name string) {
+func (l lab) planInterrupted(pod operatorpod.Pod, name string) {
 	l.Helper()
 	ctx, interrupt := context.WithCancelCause(l.Context())
 	defer interrupt(nil)
@@ -135,7 +136,7 @@ func (l lab) planInterrupted(pod inPod, name string) {
 }
 
 // planForImage asks what an operator would change whose payload has another kubelet.
-func (l lab) planForImage(pod inPod, name string) {
+func (l lab) planForImage(pod operatorpod.Pod, name string) {
 	l.Helper()
 	own, err := payload.Load(l.PayloadDir())
 	l.must(err)
@@ -205,8 +206,8 @@ func (l lab) fleetOfMany() (names []string) {
 func TestOfAFleetWithDeadHostsAllElseIsGatheredWithinAMinute(t *testing.T) {
 	l := lab{t, rigtest.Boot(t, rig.Options{Cluster: shared.Cluster(t), PayloadDir: files.Directory(t), Hosts: rig.Hosts(fleetSize)})}
 	rigtest.Install(t, l.Rig)
-	var pod inPod
-	running, err := l.RunOperator(func(c *operator.Config) { pod.config = *c })
+	var pod operatorpod.Pod
+	running, err := l.RunOperator(func(c *operator.Config) { pod.Config = *c })
 	l.must(err)
 	l.must(running.Stop()) // it would remove instances that no list has
 	deadNames := l.fleetOfMany()

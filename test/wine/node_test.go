@@ -10,6 +10,8 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/lab/operatorpod"
 )
 
 //
@@ -17,7 +19,9 @@ func TestAHostBecomesANodeIsKeptOneAndGivenBack(t *testing.T) {
 	l := newLab(t, "WIN-ONE")
 	h := l.hosts[0]
 	before := snapshotOf(t, h)
-	first := l.run()
+	var pod operatorpod.Pod
+	first, err := l.RunOperator(func(c *operator.Config) { pod.Config = *c })
+	must(t, err)
 	l.list(h)
 	l.awaitReady(h)
 
@@ -49,9 +53,10 @@ func TestAHostBecomesANodeIsKeptOneAndGivenBack(t *testing.T) {
 		}
 	})
 	t.Run("it reports whether it reaches the API server", func(t *testing.T) { asksForTheAPIServer(t, h) })
-	t.Run("configuring it again changes nothing", func(t *testing.T) { plansNothing(t, h) })
-	t.Run("an operator that starts again leaves it alone", func(t *testing.T) { l.restarts(t, first, h) })
-	t.Run("drift is put back within seconds", func(t *testing.T) { drifts(t, h) })
+	t.Run("kubectl windows shows what it is and what would be changed", func(t *testing.T) { l.showsHost(t, pod, h) })
+	t.Run("configuring it again changes nothing", func(t *testing.T) { plansNothing(t, h) })
+	t.Run("an operator that starts again leaves it alone", func(t *testing.T) { l.restarts(t, first, h) })
+	t.Run("drift is put back within seconds", func(t *testing.T) { drifts(t, h) })
 
 	l.list()
 	l.awaitGone(h)

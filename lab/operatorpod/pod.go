@@ -1,0 +1,66 @@
+// Package operatorpod stands in for the pod of the operator, in which kubectl windows runs commands: no node of the lab runs pods.
+package operatorpod
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"github.com/windows-machine-config/wmco/internal/inspection"
+	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/internal/plugin/access"
+	"github.com/windows-machine-config/wmco/internal/plugin/gather"
+	"github.com/windows-machine-config/wmco/internal/plugin/inspect"
+	"github.com/windows-machine-config/wmco/internal/plugin/logs"
+	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
+)
+
+// Pod runs commands of the operator's program as its pod would, with the operator's configuration and its rights.
+type Pod struct{ Config operator.Config }
+
+// Run implements what the commands of kubectl windows ask in the pod.
+func (p Pod) Run(ctx context.Context, arguments []string, streams operatorexec.Streams) (int, error) {
+	root := &cobra.Command{Use: "wmco", SilenceErrors: true, SilenceUsage: true}
+	root.AddCommand(inspection.Commands(func() (operator.Config, error) { return p.Config, nil })...)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.ErrOut)
+	if streams.In != nil {
+		root.SetIn(streams.In)
+	}
+	root.SetArgs(arguments)
+	err := root.ExecuteContext(ctx)
+	status := inspection.ExitStatus(0)
+	switch {
+	case ctx.Err() != nil:
+		return 0, errors.Join(err, context.Cause(ctx))
+	case err == nil:
+		return 0, nil
+	case errors.As(err, &status):
+		return status.ExitStatus(), nil
+	}
+	fmt.Fprintln(streams.ErrOut, "wmco:", err)
+	return 1, nil
+}
+
+// Windows runs one of the commands of kubectl windows that ask the operator's pod, and returns what it prints and its
+// exit status.
+func (p Pod) Windows(ctx context.Context, kubeconfig string, arguments ...string) (printed string, exitStatus int, err error) {
+	var out bytes.Buffer
+	a := access.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}, clock.RealClock{})
+	a.Flags.KubeConfig = ptr.To(kubeconfig)
+	root := &cobra.Command{Use: "windows", SilenceErrors: true, SilenceUsage: true}
+	root.AddCommand(append(inspect.New(a, p), logs.New(a, p), gather.New(a, p))...)
+	root.SetArgs(arguments)
+	status := operatorexec.ExitStatus(0)
+	if err = root.ExecuteContext(ctx); errors.As(err, &status) {
+		return out.String(), int(status), nil
+	}
+	return out.String(), 0, err
+}

@@ -1,0 +1,65 @@
+package wine_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/lab/operatorpod"
+	"github.com/windows-machine-config/wmco/lab/wine"
+)
+
+// showsHost runs the commands of kubectl windows that ask the agent on a host, over the operator's SSH connection.
+func (l *lab) showsHost(t *testing.T, pod operatorpod.Pod, h *wine.Host) {
+	t.Helper()
+	name := ""
+	l.await(h, "to have a name", func(instance *v1alpha1.WindowsInstance) bool {
+		if instance != nil {
+			name = instance.Name
+		}
+		return name != ""
+	})
+	says := func(words []string, arguments ...string) string {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		out, status, err := pod.Windows(ctx, l.Cluster().Kubeconfig, arguments...)
+		if err != nil || status != 0 {
+			t.Errorf("kubectl windows %s ended with status %d, %v:\n%s", strings.Join(arguments, " "), status, err, out)
+		}
+		for _, word := range words {
+			if !strings.Contains(out, word) {
+				t.Errorf("kubectl windows %s does not print %q:\n%s", strings.Join(arguments, " "), word, out)
+			}
+		}
+		return out
+	}
+	plan := says([]string{name + " (" + address(h), "no change"}, "plan", name)
+	says([]string{"passed"}, "diagnose", name)
+	says([]string{"the operator reads them over SSH", "\n" + nodespec.ServiceKubelet + "\n", "\n" + nodespec.ServiceAgent + "\n"}, "logs", name)
+	if log := says(nil, "logs", name, nodespec.ServiceAgent, "--tail=1"); strings.Count(log, "\n") != 1 {
+		t.Errorf("the last line of the agent's log is %q", log)
+	}
+
+	folder := t.TempDir()
+	says(nil, "gather", name, "--dest-dir", folder)
+	for file, words := range map[string][]string{
+		"plan.txt":       {plan},
+		"last-verbs.txt": {"apply\n", "verify\n", "has ended\n"},
+		"survey.json":    {`"hostName"`, `"` + nodespec.ServiceKubelet + `"`, `"` + nodespec.ServiceAgent + `"`},
+	} {
+		content, err := os.ReadFile(filepath.Join(folder, "hosts", name, file))
+		if err != nil {
+			t.Error(err)
+		}
+		for _, word := range words {
+			if !strings.Contains(string(content), word) {
+				t.Errorf("%s of the archive has no %q:\n%s", file, word, content)
+			}
+		}
+	}
+}
