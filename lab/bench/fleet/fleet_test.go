@@ -70,7 +70,7 @@ func TestAFleetIsMeasured(t *testing.T) {
 	})
 	t.Run("a setting and another key reach each host", func(t *testing.T) {
 		for _, occasion := range []Occasion{Setting, Rotation} {
-			if p := phase(occasion); len(p.Arrivals) != fleetSize || p.All.Execs < fleetSize {
+			if p := phase(occasion); len(p.Arrivals) != fleetSize || p.All.Connections < fleetSize {
 				t.Errorf("%s: %+v", occasion, p)
 			}
 		}
