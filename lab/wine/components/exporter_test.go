@@ -71,12 +71,12 @@ func TestTheExporterAnswersPrometheusAndNobodyElse(t *testing.T) {
 		}
 	})
 	t.Run("one without a certificate is refused", func(t *testing.T) {
-		if _, err := newScraper(t, program, serving, nil, "").scrape(ctx); err == nil || !strings.Contains(err.Error(), "certificate required") {
+		if _, err := newScraper(t, program, serving, nil, "").scrape(ctx); !refused(err, "certificate required") {
 			t.Errorf("error is %v", err)
 		}
 	})
 	t.Run("as is one of another authority", func(t *testing.T) {
-		if _, err := newScraper(t, program, serving, others, "prometheus").scrape(ctx); err == nil || !strings.Contains(err.Error(), "tls:") {
+		if _, err := newScraper(t, program, serving, others, "prometheus").scrape(ctx); !refused(err, "tls:") {
 			t.Errorf("error is %v", err)
 		}
 	})
@@ -104,6 +104,13 @@ func TestTheExporterAnswersPrometheusAndNobodyElse(t *testing.T) {
 			t.Error("an authority that is gone still lets clients in")
 		}
 	})
+}
+
+// refused reports whether a server has refused a client's certificate. With TLS 1.3 the client takes the handshake for done before the
+// server has looked at its certificate, so it may still write its request when the server has told the reason and is gone.
+func refused(err error, reason string) bool {
+	return err != nil && (strings.Contains(err.Error(), reason) || strings.Contains(err.Error(), "connection reset by peer") ||
+		strings.Contains(err.Error(), "broken pipe"))
 }
 
 // wineGives are the collectors of the operator's list that succeed under Wine. The others read performance counters,
