@@ -14,23 +14,11 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/windows-machine-config/wmco/internal/controller/backoff"
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
-
-// adding is a manager that notes what is added to it.
-type adding struct {
-	ctrl.Manager
-	added []manager.Runnable
-}
-
-func (a *adding) Add(r manager.Runnable) error {
-	a.added = append(a.added, r)
-	return a.Manager.Add(r)
-}
 
 // controllersOf adds all controllers to a manager without an API server, and returns their rate limiters by name.
 func controllersOf(t *testing.T) map[string]workqueue.TypedRateLimiter[reconcile.Request] {
@@ -62,25 +50,25 @@ func controllersOf(t *testing.T) map[string]workqueue.TypedRateLimiter[reconcile
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := &adding{Manager: mgr}
+	all := &additions{Manager: mgr}
 	if _, err := c.addControllers(all); err != nil {
 		t.Fatal(err)
 	}
 	limiters := map[string]workqueue.TypedRateLimiter[reconcile.Request]{}
-	for i := 0; i < len(all.added); i++ { // starting some adds more
-		if later, ok := all.added[i].(*whenServed); ok {
-			if err := later.start(); err != nil {
+	for i := 0; i < len(all.runnables); i++ { // starting some adds more
+		if later, ok := all.runnables[i].(*whenServed); ok {
+			if err := later.setUp(all); err != nil {
 				t.Fatal(err)
 			}
 		}
 		// The type of a controller is internal to controller-runtime.
-		fields := reflect.Indirect(reflect.ValueOf(all.added[i]))
+		fields := reflect.Indirect(reflect.ValueOf(all.runnables[i]))
 		if fields.Kind() != reflect.Struct || !fields.FieldByName("RateLimiter").IsValid() {
 			continue
 		}
 		limiter, ok := fields.FieldByName("RateLimiter").Interface().(workqueue.TypedRateLimiter[reconcile.Request])
 		if !ok {
-			t.Fatalf("%T has another rate limiter", all.added[i])
+			t.Fatalf("%T has another rate limiter", all.runnables[i])
 		}
 		limiters[fmt.Sprint(fields.FieldByName("Name"))] = limiter
 	}

@@ -70,8 +70,8 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 		Gate: gate, Conditions: conditions, ServerVersion: versionOf(clientset.Discovery().RESTClient()), Clock: c.Clock,
 	}
 	machineAPI := &whenServed{
-		resource: machineResource, served: servedBy(clientset.Discovery().RESTClient()), clock: c.Clock, log: c.Logger,
-		start: func() error {
+		manager: mgr, resource: machineResource, served: servedBy(clientset.Discovery().RESTClient()), clock: c.Clock, log: c.Logger,
+		setUp: func(mgr ctrl.Manager) error {
 			kept, err := machine.NewCache(mgr)
 			if err != nil {
 				return err
@@ -84,8 +84,8 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 	}
 	guards := &admission.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Events: eventRecorder, Clock: c.Clock}
 	policies := &whenServed{
-		resource: admission.Resource, served: servedBy(clientset.Discovery().RESTClient()), clock: c.Clock, log: c.Logger,
-		start: func() error { return guards.SetupWithManager(mgr) }, missing: guards.TellNotServed,
+		manager: mgr, resource: admission.Resource, served: servedBy(clientset.Discovery().RESTClient()), clock: c.Clock, log: c.Logger,
+		setUp: guards.SetupWithManager, missing: guards.TellNotServed,
 	}
 	return pool, inTurn(
 		func() error { return facts.SetupWithManager(mgr) },

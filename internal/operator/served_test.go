@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
 // answers are what the API server says when it is asked, one after the other; the last one is repeated forever.
@@ -49,7 +51,7 @@ func TestWhenServed(t *testing.T) {
 						asked++
 						return test.answers[min(asked, len(test.answers))-1]()
 					},
-					start: func() error { started++; return nil },
+					setUp: func(ctrl.Manager) error { started++; return nil },
 				}
 				if err := w.Start(t.Context()); err != nil {
 					t.Fatal(err)
@@ -68,7 +70,7 @@ func TestWhenServed(t *testing.T) {
 	t.Run("an error of the start ends the operator, and says of what", func(t *testing.T) {
 		w := &whenServed{resource: machineResource, clock: clock.RealClock{},
 			served: func(context.Context, schema.GroupVersionResource) (bool, error) { return true, nil },
-			start:  func() error { return errors.New("name taken") }}
+			setUp:  func(ctrl.Manager) error { return errors.New("name taken") }}
 		if err := w.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "machines.machine.openshift.io") {
 			t.Errorf("the error is %v", err)
 		}
@@ -78,7 +80,7 @@ func TestWhenServed(t *testing.T) {
 			begin, started := time.Now(), 0
 			w := &whenServed{resource: machineResource, clock: clock.RealClock{},
 				served: func(context.Context, schema.GroupVersionResource) (bool, error) { return true, nil },
-				start: func() error {
+				setUp: func(ctrl.Manager) error {
 					started++
 					if started < 3 {
 						return fmt.Errorf("make a cache: %w", &meta.NoKindMatchError{})
@@ -108,7 +110,7 @@ func TestWhenServed(t *testing.T) {
 					}
 					return nil
 				},
-				start: func() error { return nil },
+				setUp: func(ctrl.Manager) error { return nil },
 			}
 			if err := w.Start(t.Context()); err != nil {
 				t.Fatal(err)
@@ -124,11 +126,54 @@ func TestWhenServed(t *testing.T) {
 			defer cancel()
 			w := &whenServed{resource: machineResource, clock: clock.RealClock{},
 				served: func(context.Context, schema.GroupVersionResource) (bool, error) { return false, nil },
-				start:  func() error { t.Error("it is started"); return nil }}
+				setUp:  func(ctrl.Manager) error { t.Error("it is started"); return nil }}
 			if err := w.Start(ctx); err != nil {
 				t.Error(err)
 			}
 		})
+	})
+}
+
+//
+func TestWhatIsServedRunsUntilTheOperatorEnds(t *testing.T) {
+	t.Run("without the manager, which may be ending", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			running := 0
+			until := manager.RunnableFunc(func(ctx context.Context) error {
+				running++
+				<-ctx.Done()
+				running--
+				return nil
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			w := &whenServed{resource: machineResource, clock: clock.RealClock{},
+				served: func(context.Context, schema.GroupVersionResource) (bool, error) { return true, nil },
+				setUp: func(mgr ctrl.Manager) error {
+					return errors.Join(mgr.Add(until), mgr.Add(until))
+				}}
+			ended := make(chan error, 1)
+			go func() { ended <- w.Start(ctx) }()
+			synctest.Wait()
+			if running != 2 || len(ended) != 0 {
+				t.Errorf("%d of 2 run; ended: %d", running, len(ended))
+			}
+			cancel()
+			if err := <-ended; err != nil || running != 0 {
+				t.Errorf("%d still run; error %v", running, err)
+			}
+		})
+	})
+	t.Run("and ends it with the error of one of them", func(t *testing.T) {
+		w := &whenServed{resource: machineResource, clock: clock.RealClock{},
+			served: func(context.Context, schema.GroupVersionResource) (bool, error) { return true, nil },
+			setUp: func(mgr ctrl.Manager) error {
+				return errors.Join(
+					mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { <-ctx.Done(); return nil })),
+					mgr.Add(manager.RunnableFunc(func(context.Context) error { return errors.New("no cache") })))
+			}}
+		if err := w.Start(t.Context()); err == nil || err.Error() != "no cache" {
+			t.Errorf("the error is %v", err)
+		}
 	})
 }
 

@@ -13,11 +13,20 @@ const certificateManager = "k8s.io/client-go/util/certificate.(*manager)"
 
 // countGoroutines counts the goroutines of this process, without those of kubelets' certificate managers.
 func countGoroutines() (int, error) {
+	profile, err := goroutineProfile()
+	if err != nil {
+		return 0, err
+	}
+	return countStacks(profile, certificateManager)
+}
+
+// goroutineProfile returns the stacks of this process, and how many goroutines have each.
+func goroutineProfile() (string, error) {
 	var text bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&text, 1); err != nil {
-		return 0, fmt.Errorf("count the goroutines: %w", err)
+		return "", fmt.Errorf("count the goroutines: %w", err)
 	}
-	return countStacks(text.String(), certificateManager)
+	return text.String(), nil
 }
 
 // countStacks counts goroutines in a profile as runtime/pprof writes it with debug=1, but those whose stacks hold a

@@ -1,27 +1,11 @@
 package soak
 
 import (
-	"runtime"
+	"sync"
 	"testing"
 )
 
 func TestGoroutinesAreCountedWithoutThoseOfCertificateManagers(t *testing.T) {
-	before, err := countGoroutines()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if all := runtime.NumGoroutine(); before != all {
-		t.Errorf("%d of %d goroutines are counted", before, all)
-	}
-	const more = 7
-	end := make(chan struct{})
-	defer close(end)
-	for range more {
-		go func() { <-end }()
-	}
-	if after, err := countGoroutines(); err != nil || after != before+more {
-		t.Errorf("%d are counted, and %d more: %d, %v", before, more, after, err)
-	}
 	profile := "goroutine profile: total 11\n5 @ 0x1 0x2\n#\t0x1\tmain.leak+0x1\tmain.go:1\n\n" +
 		"4 @ 0x1 0x3\n#\t0x1\tk8s.io/client-go/util/certificate.(*manager).run.func1+0x1\tcertificate_manager.go:433\n\n" +
 		"2 @ 0x4\n#\t0x4\tmain.main+0x1\tmain.go:9\n\n"
@@ -30,5 +14,34 @@ func TestGoroutinesAreCountedWithoutThoseOfCertificateManagers(t *testing.T) {
 	}
 	if n, err := countStacks("goroutine profile: total 1\nnonsense\n\n", certificateManager); err == nil {
 		t.Errorf("nonsense is %d goroutines", n)
+	}
+}
+
+func waitForTheTest(begun chan<- struct{}, end <-chan struct{}) {
+	begun <- struct{}{}
+	<-end
+}
+
+// Other goroutines of the process come and go meanwhile: both counts are of one profile.
+func TestGoroutinesOfThisProcessAreCounted(t *testing.T) {
+	const waiting = 7
+	begun, end := make(chan struct{}), make(chan struct{})
+	var ended sync.WaitGroup
+	defer ended.Wait()
+	defer close(end)
+	for range waiting {
+		ended.Go(func() { waitForTheTest(begun, end) })
+		<-begun
+	}
+	profile, err := goroutineProfile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := countStacks(profile, "no function has this name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if others, err := countStacks(profile, ".waitForTheTest+"); err != nil || others != all-waiting || others == 0 {
+		t.Errorf("%d goroutines, %d without those that wait, %v", all, others, err)
 	}
 }
