@@ -40,8 +40,18 @@ func (r *Rig) MachineHosts() []*Host {
 func (r *Rig) ForgetGoneHosts() {
 	r.cloud.mu.Lock()
 	defer r.cloud.mu.Unlock()
-	r.cloud.ever = slices.DeleteFunc(r.cloud.ever, func(h *Host) bool { return r.cloud.vms[h.vm.spec.ID] != h.vm })
+	r.cloud.ever = slices.DeleteFunc(r.cloud.ever, r.gone)
 }
+
+// Gone reports whether the Machine of a host is gone, and the host with it.
+func (r *Rig) Gone(h *Host) bool {
+	r.cloud.mu.Lock()
+	defer r.cloud.mu.Unlock()
+	return r.gone(h)
+}
+
+// gone needs the lock of the cloud.
+func (r *Rig) gone(h *Host) bool { return r.cloud.vms[h.vm.spec.ID] != h.vm }
 
 // MachineName returns the name of the Machine that the host was made for, "" for one that somebody has brought.
 func (h *Host) MachineName() string {

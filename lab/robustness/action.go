@@ -3,10 +3,9 @@
 // with simulated hosts, has everything mended, and compares what has happened with what must hold always, and what is
 // there in the end with what was asked for. The list of a failing run is shrunk to the actions that make it fail.
 //
-// Not judged yet: drains and PodDisruptionBudgets, for there are no pods; nodes that are only NotReady after a
-// disturbance whose entry has ended; a summary that goes back and forth; a cordon or restart without an entry on a node
-// that the operator has tainted before. Actions do not concern the hosts of a MachineSet, and kubelet keys are looked
-// for only if they were on a drive when its host was unlisted, installed anew or scaled away, or in the end.
+// Not judged yet: nodes that are only NotReady after a disturbance whose entry has ended; a summary that goes back and forth; a cordon or restart without an entry on a node
+// that the operator has tainted before. Of the hosts of a MachineSet only the youngest has faults, and kubelet keys are
+// looked for only if they were on a drive when its host was unlisted, installed anew or scaled away, or in the end.
 //
 // The same seed makes the same list. How goroutines and processes meet is not in the list: a run that fails once in a
 // while fails again once in a while.
@@ -39,6 +38,7 @@ const (
 	RotateKey      Kind = "rotate-key"      // and the Secret keeps the former key
 	Release        Kind = "release"         // the operator's release number Number
 	Scale          Kind = "scale"           // the MachineSet has Number Machines
+	KeepPods       Kind = "keep-pods"       // the budget of the pods allows no eviction for a time
 	Await          Kind = "await"           // they wait for at most a time until all is as they have asked for
 )
 
@@ -69,7 +69,7 @@ type Action struct {
 	Pause time.Duration `json:"pause"`
 	Kind  Kind          `json:"kind"`
 	For   time.Duration `json:"for,omitempty"`
-	// Host is a host's computer name; Resource is as in package apiproxy, "" for all.
+	// Host is a host's computer name, or youngestMachine; Resource is as in package apiproxy, "" for all.
 	Host     string `json:"host,omitempty"`
 	Resource string `json:"resource,omitempty"`
 	Text     string `json:"text,omitempty"`

@@ -21,6 +21,7 @@ const (
 	kindInstance = "WindowsInstance"
 	kindPolicy   = "WindowsDisruptionPolicy"
 	kindRequest  = "CertificateSigningRequest"
+	kindPod      = "Pod"
 )
 
 func followed(namespace string) []*rig.FollowedKind {
@@ -29,6 +30,8 @@ func followed(namespace string) []*rig.FollowedKind {
 		{Name: kindNode, List: func() client.ObjectList { return &corev1.NodeList{} }},
 		{Name: kindInstance, List: func() client.ObjectList { return &v1alpha1.WindowsInstanceList{} }, Options: in},
 		{Name: kindPolicy, List: func() client.ObjectList { return &v1alpha1.WindowsDisruptionPolicyList{} }, Options: in},
+		{Name: kindPod, List: func() client.ObjectList { return &corev1.PodList{} },
+			Options: []client.ListOption{client.InNamespace(workloadNamespace)}},
 		{Name: kindRequest, List: func() client.ObjectList { return &certificatesv1.CertificateSigningRequestList{} }},
 	}
 }
@@ -77,6 +80,7 @@ var rules = []struct {
 	{"no more nodes are disturbed than the policy allows", (Evidence).tooMany},
 	{"a node in service is made unschedulable only with an entry in the policy's status", (Evidence).ungated},
 	{"a host in service restarts only with an entry in the policy's status", (Evidence).restartedUngated},
+	{"no pod lives through the restart of a node that was to be drained", (Evidence).restartedUndrained},
 	{"a name is confirmed for one instance at a time", (Evidence).namedTwice},
 	{"a pinned host key is one of the host's", (Evidence).foreignHostKeys},
 	{"a changed host key is taken only when an administrator has accepted it", (Evidence).unacceptedHostKeys},
@@ -103,13 +107,14 @@ func Judge(e Evidence) (violations []Violation) {
 // state is what the API server had at one moment.
 type state struct {
 	nodes     map[string]*corev1.Node
+	pods      map[string]*corev1.Pod
 	instances map[string]*v1alpha1.WindowsInstance
 	policy    *v1alpha1.WindowsDisruptionPolicy
 }
 
 // replay calls visit with each change, and what there was before it.
 func (e Evidence) replay(visit func(before *state, c rig.Change)) {
-	s := &state{nodes: map[string]*corev1.Node{}, instances: map[string]*v1alpha1.WindowsInstance{}}
+	s := &state{nodes: map[string]*corev1.Node{}, pods: map[string]*corev1.Pod{}, instances: map[string]*v1alpha1.WindowsInstance{}}
 	for _, c := range e.Changes {
 		visit(s, c)
 		s.apply(c)
@@ -120,6 +125,8 @@ func (s *state) apply(c rig.Change) {
 	switch object := c.Object.(type) {
 	case *corev1.Node:
 		s.nodes[c.Name] = object
+	case *corev1.Pod:
+		s.pods[c.Name] = object
 	case *v1alpha1.WindowsInstance:
 		s.instances[c.Name] = object
 	case *v1alpha1.WindowsDisruptionPolicy:
@@ -128,6 +135,8 @@ func (s *state) apply(c rig.Change) {
 		switch c.Kind {
 		case kindNode:
 			delete(s.nodes, c.Name)
+		case kindPod:
+			delete(s.pods, c.Name)
 		case kindInstance:
 			delete(s.instances, c.Name)
 		case kindPolicy:

@@ -36,8 +36,9 @@ var kinds = map[Kind]kind{
 	Release: {3, func(g *generator) (Action, bool) {
 		return Action{Number: g.model.Release + 1}, g.model.Release+1 < g.shape.Releases
 	}},
-	Scale: {5, func(g *generator) (Action, bool) { return Action{Number: g.random.IntN(3)}, g.shape.Machines > 0 }},
-	Await: {4, func(g *generator) (Action, bool) { return Action{For: g.between(5*time.Second, 40*time.Second)}, true }},
+	Scale:    {5, func(g *generator) (Action, bool) { return Action{Number: g.random.IntN(3)}, g.shape.Machines > 0 }},
+	KeepPods: {2, func(g *generator) (Action, bool) { return g.during(Action{}, true) }},
+	Await:    {4, func(g *generator) (Action, bool) { return Action{For: g.between(5*time.Second, 40*time.Second)}, true }},
 
 	KillOperator:   {8, func(g *generator) (Action, bool) { return g.during(Action{}, true) }},
 	SecondOperator: {3, func(g *generator) (Action, bool) { return g.during(Action{Number: g.random.IntN(2)}, true) }},
@@ -50,14 +51,14 @@ var kinds = map[Kind]kind{
 	Conflicts:      {3, func(g *generator) (Action, bool) { return g.ofAPI(1 + g.random.IntN(3)) }},
 	LoseAnswers:    {4, func(g *generator) (Action, bool) { return g.ofAPI(1 + g.random.IntN(3)) }},
 	HostFault:      {10, (*generator).hostFault},
-	PowerOff:       {3, func(g *generator) (Action, bool) { return g.during(g.on(g.shape.Hosts)) }},
+	PowerOff:       {3, func(g *generator) (Action, bool) { return g.during(g.on(g.any())) }},
 	CrashService: {2, func(g *generator) (Action, bool) {
-		a, ok := g.on(g.model.listed(g.shape))
+		a, ok := g.on(append(g.model.listed(g.shape), g.machine()...))
 		a.Text = pick(g, "kubelet", "containerd", "kube-proxy", "hybrid-overlay-node", "windows_exporter", "windows-instance-config-daemon")
 		return a, ok
 	}},
 	WrongClock: {1, func(g *generator) (Action, bool) {
-		a, ok := g.during(g.on(g.shape.Hosts))
+		a, ok := g.during(g.on(g.any()))
 		a.Number = pick(g, -7200, -600, 600, 7200)
 		return a, ok
 	}},
@@ -73,7 +74,7 @@ var kinds = map[Kind]kind{
 
 // order has all kinds in one order, which a map lacks.
 var order = []Kind{ListHost, UnlistHost, WrongEntry, InvalidEntry, PauseHost, PausePolicy, MaxUnavailable, Reboot, Retry,
-	DeleteInstance, DeleteNode, Cordon, Uncordon, Setting, RotateKey, Release, Scale, Await, KillOperator, SecondOperator, RestartAPI,
+	DeleteInstance, DeleteNode, Cordon, Uncordon, Setting, RotateKey, Release, Scale, KeepPods, Await, KillOperator, SecondOperator, RestartAPI,
 	CutAPI, DelayWatches, HoldWatches, BreakWatches, FailRequests, Conflicts, LoseAnswers, HostFault, PowerOff,
 	CrashService, WrongClock, MoveHost, Reinstall, ForgeRequest}
 
@@ -141,6 +142,17 @@ func (g *generator) spare() []string {
 	return nil
 }
 
+// machine is the host of a Machine, where there is one.
+func (g *generator) machine() []string {
+	if g.model.Machines == 0 {
+		return nil
+	}
+	return []string{youngestMachine}
+}
+
+// any returns all hosts.
+func (g *generator) any() []string { return append(g.machine(), g.shape.Hosts...) }
+
 // during lets an action last.
 func (g *generator) during(a Action, ok bool) (Action, bool) {
 	a.For = g.between(200*time.Millisecond, 8*time.Second)
@@ -155,7 +167,7 @@ func (g *generator) ofAPI(number int) (Action, bool) {
 
 // hostFault chooses a fault of a host, with parameters that the host gets over when it ends.
 func (g *generator) hostFault() (Action, bool) {
-	a, ok := g.during(g.on(g.shape.Hosts))
+	a, ok := g.during(g.on(g.any()))
 	fault := pick(g, winhost.AllFaults()...)
 	a.Text, a.Number = string(fault), int(fault.Example().Bytes)
 	if fault == winhost.CutAfterBytes {

@@ -162,6 +162,9 @@ func (l *lab) install(ctx context.Context) error {
 	if l.history, err = l.Follow(ctx, followed(l.Namespace())...); err != nil {
 		return err
 	}
+	if err := l.deploy(ctx); err != nil {
+		return err
+	}
 	policy := &v1alpha1.WindowsDisruptionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace(), Name: v1alpha1.DisruptionPolicyName},
 		Spec: v1alpha1.WindowsDisruptionPolicySpec{MaxUnavailable: ptr.To(intstr.FromInt32(1)),

@@ -22,6 +22,9 @@ type Shape struct {
 	Actions int `json:"actions,omitempty"`
 }
 
+// youngestMachine names, in place of a computer name, the host of the Machine that the MachineSet has made last.
+const youngestMachine = "the youngest Machine"
+
 // Model is what administrators have asked for. Faults change nothing of it.
 type Model struct {
 	// Listed are hosts by computer name.

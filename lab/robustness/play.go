@@ -11,6 +11,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/lab/apiproxy"
+	"github.com/windows-machine-config/wmco/lab/rig"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
@@ -94,7 +95,7 @@ var doers = map[Kind]doer{
 	WrongEntry: (*lab).wrongEntry, InvalidEntry: (*lab).invalidEntry, PauseHost: (*lab).pauseHost,
 	Reboot: (*lab).reboot, Retry: (*lab).retry, DeleteInstance: (*lab).deleteInstance, DeleteNode: (*lab).deleteNode,
 	Cordon: (*lab).cordon, Uncordon: (*lab).cordon, Setting: (*lab).set, RotateKey: (*lab).rotateKey,
-	Release: (*lab).raise, Scale: (*lab).scale, Await: (*lab).await,
+	Release: (*lab).raise, Scale: (*lab).scale, KeepPods: (*lab).keepPods, Await: (*lab).await,
 
 	KillOperator: (*lab).kill, SecondOperator: (*lab).second, RestartAPI: (*lab).restartAPI,
 	CutAPI: ofAPI(func(Action) apiproxy.Fault { return apiproxy.Fault{Refuse: true} }),
@@ -157,10 +158,27 @@ func (l *lab) restartAPI(ctx context.Context, _ Action) (func(context.Context) e
 	return nil, l.Cluster().Restart(ctx)
 }
 
+// host returns the host that an action concerns; nil where there is none now.
+func (l *lab) host(name string) *rig.Host {
+	if name != youngestMachine {
+		return l.Host(name)
+	}
+	for _, h := range slices.Backward(l.MachineHosts()) {
+		if !l.Gone(h) {
+			return h
+		}
+	}
+	return nil
+}
+
 func (l *lab) hostFault(_ context.Context, a Action) (func(context.Context) error, error) {
 	fault, err := winhost.ParseFault(a.Text)
 	if err != nil {
 		return nil, err
+	}
+	h := l.host(a.Host)
+	if h == nil || fault == winhost.ChangedHostKey && a.Host == youngestMachine { // a VM that was replaced is another Machine
+		return nil, nil
 	}
 	parameters := fault.Example()
 	parameters.Bytes = int64(a.Number)
@@ -168,24 +186,39 @@ func (l *lab) hostFault(_ context.Context, a Action) (func(context.Context) erro
 		// An operator that connects for the first time meanwhile pins that key.
 		l.hosts[a.Host].newKey, l.hosts[a.Host].otherKey = true, true
 	}
-	mend := l.Host(a.Host).Inject(fault, parameters)
+	mend := h.Inject(fault, parameters)
 	return func(context.Context) error { mend(); return nil }, nil
 }
 
 func (l *lab) powerOff(_ context.Context, a Action) (func(context.Context) error, error) {
-	l.Host(a.Host).Machine().PowerOff()
-	return func(ctx context.Context) error { return l.Host(a.Host).Machine().Boot(ctx) }, nil
+	h := l.host(a.Host)
+	if h == nil {
+		return nil, nil
+	}
+	h.Machine().PowerOff()
+	return func(ctx context.Context) error {
+		if a.Host == youngestMachine && l.Gone(h) {
+			return nil
+		}
+		return h.Machine().Boot(ctx)
+	}, nil
 }
 
 func (l *lab) crashService(_ context.Context, a Action) (func(context.Context) error, error) {
-	_ = l.Host(a.Host).Machine().CrashService(a.Text, 1) // one that does not run cannot crash
+	if h := l.host(a.Host); h != nil {
+		_ = h.Machine().CrashService(a.Text, 1) // one that does not run cannot crash
+	}
 	return nil, nil
 }
 
 func (l *lab) wrongClock(_ context.Context, a Action) (func(context.Context) error, error) {
-	l.Host(a.Host).Machine().SetClockOffset(time.Duration(a.Number) * time.Second)
+	h := l.host(a.Host)
+	if h == nil {
+		return nil, nil
+	}
+	h.Machine().SetClockOffset(time.Duration(a.Number) * time.Second)
 	return func(context.Context) error {
-		l.Host(a.Host).Machine().SetClockOffset(0)
+		h.Machine().SetClockOffset(0)
 		return nil
 	}, nil
 }

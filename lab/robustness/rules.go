@@ -65,11 +65,14 @@ func (e Evidence) restartedUngated() (broken []string) {
 // inService reports whether a node works, and the operator keeps no pods away. That a user does changes nothing of what
 // the operator may do to it.
 func inService(node *corev1.Node) bool {
-	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+	return nodeReady(node) && !cordonedByOperator(node) &&
+		!slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintNotReady })
+}
+
+func nodeReady(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
-	return ready && !cordonedByOperator(node) &&
-		!slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintNotReady })
 }
 
 func (e Evidence) namedTwice() (broken []string) {

@@ -49,6 +49,8 @@ func history(objects ...client.Object) past {
 			kind = kindPolicy
 		case *certificatesv1.CertificateSigningRequest:
 			kind = kindRequest
+		case *corev1.Pod:
+			kind = kindPod
 		}
 		p.Changes = append(p.Changes, rig.Change{Revision: uint64(i + 1), At: noon.Add(time.Duration(i) * time.Minute),
 			Kind: kind, Name: client.ObjectKeyFromObject(object).String(), Object: object})

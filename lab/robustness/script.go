@@ -81,7 +81,7 @@ func (a *Action) read(line []byte, shape Shape) error {
 	if _, known := kinds[a.Kind]; !known {
 		return fmt.Errorf("there is no kind %q", a.Kind)
 	}
-	if a.Host != "" && !slices.Contains(shape.Hosts, a.Host) {
+	if a.Host != "" && a.Host != youngestMachine && !slices.Contains(shape.Hosts, a.Host) {
 		return fmt.Errorf("the shape has no host %q", a.Host)
 	}
 	return nil

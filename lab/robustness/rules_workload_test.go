@@ -1,0 +1,60 @@
+package robustness
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+func pod(name, uid, node string, change ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: workloadNamespace, Name: name, UID: types.UID(uid)},
+		Spec: corev1.PodSpec{NodeName: node}}
+	for _, each := range change {
+		each(p)
+	}
+	return p
+}
+
+func TestNoPodLivesThroughTheRestartOfANodeThatWasToBeDrained(t *testing.T) {
+	const sentence = "no pod lives through the restart of a node that was to be drained"
+	// Objects follow each other by a minute. The host restarts before the last of five.
+	restarted := func(objects ...client.Object) past {
+		p := history(objects...)
+		for range 4 { // time passes
+			p.Changes = append(p.Changes, rig.Change{Revision: uint64(len(p.Changes) + 1),
+				At: noon.Add(time.Duration(len(p.Changes)) * time.Minute), Kind: kindNode, Name: "/b", Object: node("b")})
+		}
+		p.Restarts = []Restart{{"a", noon.Add(4*time.Minute + 30*time.Second)}}
+		return p
+	}
+	a, held, web := node("a"), policy(1, entry("a", 0)), pod("web", "1", "a")
+	ending := pod("web", "1", "a", func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) })
+	uncordoned := node("a", func(n *corev1.Node) { n.Annotations = map[string]string{v1alpha1.AnnotationCordoned: "x"} })
+	unready := node("a", func(n *corev1.Node) { n.Status.Conditions = nil })
+	for name, test := range map[string]struct {
+		objects []client.Object
+		broken  int
+	}{
+		"a pod that has come just now":               {[]client.Object{held, a, a, web, a}, 0},
+		"a pod that was there before, and stays":     {[]client.Object{web, held, a, a, a}, 1},
+		"one that is to end":                         {[]client.Object{web, held, a, ending, a}, 0},
+		"another one of its name, that came after":   {[]client.Object{web, held, a, pod("web", "2", "a"), a}, 0},
+		"one on another node":                        {[]client.Object{pod("web", "1", "b"), held, a, a, a}, 0},
+		"a restart without an entry is another rule": {[]client.Object{web, a, a, a, a}, 0},
+		"where a user lets pods come again":          {[]client.Object{web, held, uncordoned, a, a}, 0},
+		"on a node that did not work":                {[]client.Object{web, held, unready, a, a}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := restarted(append([]client.Object{node("a")}, test.objects...)...)
+			p.expect(t, sentence, test.broken)
+		})
+	}
+}
