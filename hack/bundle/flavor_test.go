@@ -80,6 +80,20 @@ func TestTheCommunityHasAPackageOfItsOwn(t *testing.T) {
 	})
 }
 
+func TestACatalogThatCannotBePublishedSaysSo(t *testing.T) {
+	const digest, want = "@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "set BUNDLE_IMAGE"
+	for bundle, told := range map[string]bool{"": true, "registry.example.com/bundle" + digest: false} {
+		var said strings.Builder
+		if err := run(options{root: root, out: t.TempDir(), version: makefileVersion(t), flavor: "redhat",
+			image: "registry.example.com/wmco" + digest, bundleImage: bundle}, &said); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(said.String(), want) != told {
+			t.Errorf("with the bundle's image %q it says %q", bundle, &said)
+		}
+	}
+}
+
 // L-03
 func TestTheOperatorIsDisconnectedIfEveryImageHasADigest(t *testing.T) {
 	const digest = "@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

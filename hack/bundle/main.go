@@ -72,6 +72,10 @@ func run(o options, out io.Writer) error {
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(out, "%s: %d files of %s\n", filepath.ToSlash(o.out), len(files), s.flavor.release(s.releases.head().Version))
+	said := fmt.Sprintf("%s: %d files of %s\n", filepath.ToSlash(o.out), len(files), s.flavor.release(s.releases.head().Version))
+	if o.image != "" && o.bundleImage == "" {
+		said += "The catalog names no real image of the bundle: set BUNDLE_IMAGE before you publish it.\n"
+	}
+	_, err = io.WriteString(out, said)
 	return err
 }
