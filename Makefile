@@ -284,8 +284,8 @@ vet-modules:
 .PHONY: lint
 lint: $(GOLANGCI_LINT) vet-modules ## Run golangci-lint at its pinned version (its first build takes minutes).
 	@echo "golangci-lint"
-	@CGO_ENABLED=0 $(GOLANGCI_LINT) run --allow-serial-runners ./...
-	@CGO_ENABLED=0 GOOS=windows GOARCH=amd64 $(GOLANGCI_LINT) run --allow-serial-runners $(WINDOWS_PACKAGES)
+	@CGO_ENABLED=0 GOGC=200 $(GOLANGCI_LINT) run --allow-serial-runners ./...
+	@CGO_ENABLED=0 GOGC=200 GOOS=windows GOARCH=amd64 $(GOLANGCI_LINT) run --allow-serial-runners $(WINDOWS_PACKAGES)
 
 # The database is what GOVULNDB names, else https://vuln.go.dev. Where none answers this says so and passes.
 .PHONY: vulncheck
