@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -138,11 +139,11 @@ func TestWhenServed(t *testing.T) {
 func TestWhatIsServedRunsUntilTheOperatorEnds(t *testing.T) {
 	t.Run("without the manager, which may be ending", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			running := 0
+			var running atomic.Int32
 			until := manager.RunnableFunc(func(ctx context.Context) error {
-				running++
+				running.Add(1)
 				<-ctx.Done()
-				running--
+				running.Add(-1)
 				return nil
 			})
 			ctx, cancel := context.WithCancel(t.Context())
@@ -154,12 +155,12 @@ func TestWhatIsServedRunsUntilTheOperatorEnds(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() { ended <- w.Start(ctx) }()
 			synctest.Wait()
-			if running != 2 || len(ended) != 0 {
-				t.Errorf("%d of 2 run; ended: %d", running, len(ended))
+			if running.Load() != 2 || len(ended) != 0 {
+				t.Errorf("%d of 2 run; ended: %d", running.Load(), len(ended))
 			}
 			cancel()
-			if err := <-ended; err != nil || running != 0 {
-				t.Errorf("%d still run; error %v", running, err)
+			if err := <-ended; err != nil || running.Load() != 0 {
+				t.Errorf("%d still run; error %v", running.Load(), err)
 			}
 		})
 	})
