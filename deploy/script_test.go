@@ -12,7 +12,7 @@ import (
 func TestTheScriptTakesKubectlByItsName(t *testing.T) {
 	folder := t.TempDir()
 	program := "#!/bin/sh\ncase \"$*\" in *windowsinstances*) echo windowsinstance/one ;; esac\n"
-	if err := os.WriteFile(filepath.Join(folder, "kubectl"), []byte(program), 0o755); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(filepath.Join(folder, "kubectl"), []byte(program), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	script := exec.CommandContext(t.Context(), "../hack/deploy", "delete")

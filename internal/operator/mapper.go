@@ -43,8 +43,9 @@ func (m *rememberingMapper) RESTMapping(kind schema.GroupKind, versions ...strin
 	default:
 		return m.RESTMapper.RESTMapping(kind, versions...)
 	}
-	if known, ok := m.known.Load(asked); ok {
-		return known.(*meta.RESTMapping), nil //nolint:forcetypeassert // nothing else is stored
+	known, _ := m.known.Load(asked)
+	if mapping, ok := known.(*meta.RESTMapping); ok {
+		return mapping, nil
 	}
 	mapping, err := m.RESTMapper.RESTMapping(kind, versions...)
 	if err == nil {

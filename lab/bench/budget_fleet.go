@@ -38,7 +38,7 @@ func fleetLines(r Result) []Line {
 }
 
 func fleetJoinLines(r Result) []Line {
-	_, alone, hasAlone := r.fleet(1, realSize, fleet.Join)
+	alone, hasAlone := r.phaseWith(1, realSize, fleet.Join)
 	large, hasLarge := r.phase(largeFleetHosts, fleet.Join)
 	first, _ := large.Reached(1)
 	all, _ := large.Reached(largeFleetHosts)

@@ -88,23 +88,22 @@ func (o *options) measureFleets(ctx context.Context, dir string) ([]fleet.Result
 	return results, nil
 }
 
-// fleet finds the run with that many hosts, and programs of that size; among several, one in which the occasion was.
-func (r Result) fleet(hosts, sizePercent int, occasion fleet.Occasion) (result fleet.Result, phase fleet.Phase, known bool) {
+// phaseWith finds an occasion in a fleet of that many hosts, with programs of that size.
+func (r Result) phaseWith(hosts, sizePercent int, occasion fleet.Occasion) (phase fleet.Phase, known bool) {
 	for _, each := range r.Fleets {
 		if each.Hosts != hosts || each.SizePercent != sizePercent {
 			continue
 		}
 		if phase, known := each.Phase(occasion); known {
-			return each, phase, true
+			return phase, true
 		}
 	}
-	return fleet.Result{}, fleet.Phase{}, false
+	return fleet.Phase{}, false
 }
 
 // phase finds an occasion in a fleet with programs of the usual size.
 func (r Result) phase(hosts int, occasion fleet.Occasion) (fleet.Phase, bool) {
-	_, phase, known := r.fleet(hosts, 100, occasion)
-	return phase, known
+	return r.phaseWith(hosts, 100, occasion)
 }
 
 // peakMemory is the most memory that the operator ever had, in any fleet.

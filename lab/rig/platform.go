@@ -1,9 +1,8 @@
 package rig
 
 import (
-	corev1 "k8s.io/api/core/v1"
-
 	"golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/windows-machine-config/wmco/lab/machineapi"
 )

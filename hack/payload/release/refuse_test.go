@@ -8,11 +8,10 @@ import (
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
-
-	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/windows-machine-config/wmco/hack/payload/release/releasetest"
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -13,8 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/rest"
-
-	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // definitionsKey is where the API server keeps its CustomResourceDefinitions in etcd.
