@@ -8,8 +8,8 @@ import (
 )
 
 // endingWith makes caches that nobody waits for any more once the operator is to end. The manager of controller-runtime
-// waits for its caches when it starts, even if its context has ended: without an API server that answers it would wait for
-// ever, at the cost of a whole core.
+// waits for its caches when it starts, even if its context has ended: without an API server that answers it would wait forever,
+// at the cost of a whole core.
 func endingWith(ends context.Context) cache.NewCacheFunc {
 	return func(config *rest.Config, options cache.Options) (cache.Cache, error) {
 		c, err := cache.New(config, options)
