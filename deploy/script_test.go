@@ -22,3 +22,33 @@ func TestTheScriptTakesKubectlByItsName(t *testing.T) {
 		t.Errorf("error %v: %.1000s", err, printed)
 	}
 }
+
+// What does not end is said, with what helps: kubectl alone would wait forever, for the pod of a node that is off or for a namespace. R-017
+func TestTheRemovalSaysWhatItWaitsFor(t *testing.T) {
+	for _, test := range []struct{ name, fails, want string }{
+		{"a pod", "deployment", "get pods -o wide"},
+		{"a namespace", "-k", "kubectl describe namespace openshift-windows-machine-config-operator"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			folder := t.TempDir()
+			program := "#!/bin/sh\necho \"$*\" >>" + folder + "/said\ncase \"$*\" in *delete*" + test.fails + "*) exit 1 ;; esac\n"
+			if err := os.WriteFile(filepath.Join(folder, "kubectl"), []byte(program), 0o755); err != nil { //nolint:gosec // a program
+				t.Fatal(err)
+			}
+			script := exec.CommandContext(t.Context(), "../hack/deploy", "delete")
+			script.Env = []string{"PATH=" + folder + ":" + os.Getenv("PATH")}
+			printed, err := script.CombinedOutput()
+			if err == nil || !strings.Contains(string(printed), test.want) {
+				t.Errorf("error %v: %s", err, printed)
+			}
+			said, err := os.ReadFile(filepath.Join(folder, "said"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := strings.Split(strings.TrimSpace(string(said)), "\n")
+			if last := lines[len(lines)-1]; !strings.Contains(last, test.fails) || !strings.Contains(last, "--timeout=") {
+				t.Errorf("the last call was kubectl %s", last)
+			}
+		})
+	}
+}

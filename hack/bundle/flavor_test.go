@@ -80,16 +80,25 @@ func TestTheCommunityHasAPackageOfItsOwn(t *testing.T) {
 	})
 }
 
-func TestACatalogThatCannotBePublishedSaysSo(t *testing.T) {
-	const digest, want = "@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "set BUNDLE_IMAGE"
-	for bundle, told := range map[string]bool{"": true, "registry.example.com/bundle" + digest: false} {
+func TestWhatCannotBePublishedSaysSo(t *testing.T) {
+	const digest = "@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	const operator, bundle = "registry.example.com/wmco" + digest, "registry.example.com/bundle" + digest
+	for name, test := range map[string]struct {
+		image, bundle  string
+		catalog, inner bool
+	}{
+		"both images":            {operator, bundle, false, false},
+		"no image of the bundle": {operator, "", true, false},
+		"none of the operator":   {"", bundle, false, true},
+		"as in a repository":     {"", "", false, false},
+	} {
 		var said strings.Builder
 		if err := run(options{root: root, out: t.TempDir(), version: makefileVersion(t), flavor: "redhat",
-			image: "registry.example.com/wmco" + digest, bundleImage: bundle}, &said); err != nil {
+			image: test.image, bundleImage: test.bundle}, &said); err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(said.String(), want) != told {
-			t.Errorf("with the bundle's image %q it says %q", bundle, &said)
+		if strings.Contains(said.String(), "set BUNDLE_IMAGE") != test.catalog || strings.Contains(said.String(), "set IMAGE") != test.inner {
+			t.Errorf("%s: it says %q", name, &said)
 		}
 	}
 }

@@ -76,6 +76,9 @@ func run(o options, out io.Writer) error {
 	if o.image != "" && o.bundleImage == "" {
 		said += "The catalog names no real image of the bundle: set BUNDLE_IMAGE before you publish it.\n"
 	}
+	if o.bundleImage != "" && o.image == "" {
+		said += "The bundle names no real image of the operator: set IMAGE before you publish it.\n"
+	}
 	_, err = io.WriteString(out, said)
 	return err
 }

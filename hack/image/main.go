@@ -105,6 +105,7 @@ func run(ctx context.Context, o options, log io.Writer) error {
 	if err := push(ctx, tag, o.output, result); err != nil {
 		return fmt.Errorf("push %s: %w; the image stays in %s", o.image, err, o.output)
 	}
-	fmt.Fprintf(log, "pushed %s@%s\n", tag, result.digest)
+	// There is no tag beside the digest: skopeo takes no name with both.
+	fmt.Fprintf(log, "pushed %s\n%s\n", tag, tag.Context().Digest(result.digest.String()))
 	return nil
 }

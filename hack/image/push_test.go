@@ -49,7 +49,8 @@ func TestTheImageIsPushedWithItsSBOM(t *testing.T) {
 		}
 	})
 	t.Run("the last line is the name with the digest", func(t *testing.T) {
-		if want := "pushed " + o.image + "@" + m.digest.String() + "\n"; !strings.HasSuffix(said.String(), want) {
+		want := "pushed " + o.image + "\n" + strings.TrimSuffix(o.image, ":dev") + "@" + m.digest.String() + "\n"
+		if !strings.HasSuffix(said.String(), want) {
 			t.Errorf("it says %s, want %s", said.String(), want)
 		}
 	})

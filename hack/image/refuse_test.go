@@ -112,6 +112,8 @@ func TestBadInputIsRefusedInOneSentence(t *testing.T) {
 			want: []string{"BASE=", "not a folder with an OCI layout"}},
 		"a base with an invalid name": {change: func(_ *testing.T, o *options) { o.base = "No Such Folder" },
 			want: []string{"BASE=No Such Folder", "neither a folder nor the name of an image"}},
+		"a base whose folder is missing": {change: func(t *testing.T, o *options) { o.base = filepath.Join(t.TempDir(), "base") },
+			want: []string{"BASE=", "there is no such folder"}},
 		"a base with nothing in it": {change: func(t *testing.T, o *options) {
 			o.base = filepath.Join(t.TempDir(), "base")
 			_, err := layout.Write(o.base, empty.Index)

@@ -31,9 +31,12 @@ type Image struct {
 func Open(ctx context.Context, source string) ([]Image, error) {
 	var images []Image
 	var err error
-	if IsFolder(source) {
+	switch {
+	case IsFolder(source):
 		images, err = InLayout(source)
-	} else {
+	case strings.HasPrefix(source, "/"), strings.HasPrefix(source, "."): // No name of an image begins so.
+		err = errors.New("there is no such folder")
+	default:
 		images, err = InRegistry(ctx, source)
 	}
 	if err == nil && len(images) == 0 {
