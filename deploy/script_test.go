@@ -32,7 +32,7 @@ func TestTheRemovalSaysWhatItWaitsFor(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			folder := t.TempDir()
 			program := "#!/bin/sh\necho \"$*\" >>" + folder + "/said\ncase \"$*\" in *delete*" + test.fails + "*) exit 1 ;; esac\n"
-			if err := os.WriteFile(filepath.Join(folder, "kubectl"), []byte(program), 0o755); err != nil { //nolint:gosec // a program
+			if err := os.WriteFile(filepath.Join(folder, "kubectl"), []byte(program), 0o755); err != nil {
 				t.Fatal(err)
 			}
 			script := exec.CommandContext(t.Context(), "../hack/deploy", "delete")

@@ -41,3 +41,6 @@ func Kind(kept cache.Cache, object client.Object, handle handler.EventHandler,
 
 // unawaited hides that the source can be waited for.
 type unawaited struct{ source.Source }
+
+// String names the source in the log.
+func (u unawaited) String() string { return fmt.Sprint(u.Source) }
