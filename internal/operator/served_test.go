@@ -135,6 +135,11 @@ func TestWhenServed(t *testing.T) {
 	})
 }
 
+// ending is a manager that takes nothing any more.
+type ending struct{ ctrl.Manager }
+
+func (ending) Add(manager.Runnable) error { return errors.New("the manager is ending") }
+
 //
 func TestWhatIsServedRunsUntilTheOperatorEnds(t *testing.T) {
 	t.Run("without the manager, which may be ending", func(t *testing.T) {
@@ -147,7 +152,7 @@ func TestWhatIsServedRunsUntilTheOperatorEnds(t *testing.T) {
 				return nil
 			})
 			ctx, cancel := context.WithCancel(t.Context())
-			w := &whenServed{resource: machineResource, clock: clock.RealClock{},
+			w := &whenServed{manager: ending{}, resource: machineResource, clock: clock.RealClock{},
 				served: func(context.Context, schema.GroupVersionResource) (bool, error) { return true, nil },
 				setUp: func(mgr ctrl.Manager) error {
 					return errors.Join(mgr.Add(until), mgr.Add(until))
@@ -165,7 +170,7 @@ func TestWhatIsServedRunsUntilTheOperatorEnds(t *testing.T) {
 		})
 	})
 	t.Run("and ends it with the error of one of them", func(t *testing.T) {
-		w := &whenServed{resource: machineResource, clock: clock.RealClock{},
+		w := &whenServed{manager: ending{}, resource: machineResource, clock: clock.RealClock{},
 			served: func(context.Context, schema.GroupVersionResource) (bool, error) { return true, nil },
 			setUp: func(mgr ctrl.Manager) error {
 				return errors.Join(
