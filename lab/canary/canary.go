@@ -40,13 +40,18 @@ func (s Secrets) AddKey(what string, key []byte) {
 	s[what] = append(s[what], encoded[len(encoded)/2:][:shortest])
 }
 
-// AddPair enters the private key of a file that holds a certificate and its key.
+// AddPair enters the private key of a file that holds a certificate and its key. Its first line has the secret number,
+// which RFC 5915 puts before the public key: that one is in the certificate and its request.
 func (s Secrets) AddPair(what string, pair []byte) error {
-	begin := bytes.Index(pair, []byte("-----BEGIN EC PRIVATE KEY"))
-	if begin < 0 {
+	const header = "-----BEGIN EC PRIVATE KEY-----\n"
+	begin := bytes.Index(pair, []byte(header))
+	if begin < 0 || len(pair) < begin+len(header)+52 {
 		return fmt.Errorf("%s holds no private key", what)
 	}
-	s.AddKey(what, pair[begin:])
+	key := pair[begin:]
+	number := key[len(header)+12 : len(header)+52]                   // bytes 9 to 39 of 7 to 39
+	inSecret := base64.StdEncoding.EncodeToString(key[:81])[45/3*4:] // whole groups of three bytes of the number
+	s[what] = append(s[what], string(number), inSecret)
 	return nil
 }
 

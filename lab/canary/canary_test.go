@@ -11,9 +11,9 @@ const pair = "-----BEGIN CERTIFICATE-----\n" + public + "\n-----END CERTIFICATE-
 
 const (
 	public  = "cHVibGljcHVibGljcHVibGljcHVibGljcHVibGljcHVibGlj"
-	header  = "aGVhZGVyaGVhZGVyaGVhZGVyaGVhZGVyaGVhZGVyaGVhZGVy"
+	header  = "MHcCAQEEIABC"
 	secret  = "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"
-	private = "-----BEGIN EC PRIVATE KEY-----\n" + header + "\n" + secret + "\n-----END EC PRIVATE KEY-----\n"
+	private = "-----BEGIN EC PRIVATE KEY-----\n" + header + secret + "\n" + public + "\n-----END EC PRIVATE KEY-----\n"
 )
 
 func TestASecretIsFound(t *testing.T) {
