@@ -37,7 +37,7 @@ func TestReadsAClusterThatIsInOrder(t *testing.T) {
 		Kubelet: nodespec.WorkerKubelet{ClusterDNS: []string{"172.30.0.10"}, ClusterDomain: "cluster.local",
 			CloudProvider: "external"},
 		Network: nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true,
-			HybridClusterNetworks: []string{"10.132.0.0/14"}},
+			HybridClusterNetworks: []string{"10.132.0.0/14"}, HybridSubnets: 512},
 	}
 	got, err := f.read(t)
 	if err != nil {
@@ -97,6 +97,16 @@ func TestReadsVariations(t *testing.T) {
 		"hybrid networking without a network is none": {
 			func(_ *testing.T, f *fixture) { hybrid(f).HybridClusterNetwork = nil },
 			func(c nodespec.Cluster) bool { return c.Network.HybridOverlay },
+		},
+		"the pod subnets of several hybrid networks are counted together": {
+			func(_ *testing.T, f *fixture) {
+				hybrid(f).HybridClusterNetwork = []operatorv1.ClusterNetworkEntry{{CIDR: "10.132.0.0/16", HostPrefix: 24}, {CIDR: "10.140.0.0/24", HostPrefix: 24}}
+			},
+			func(c nodespec.Cluster) bool { return c.Network.HybridSubnets != 257 },
+		},
+		"a hybrid network that is smaller than a node's part has an unknown number of them": {
+			func(_ *testing.T, f *fixture) { hybrid(f).HybridClusterNetwork[0].HostPrefix = 13 },
+			func(c nodespec.Cluster) bool { return c.Network.HybridSubnets != 0 },
 		},
 		"another network plugin is read, for policy to refuse": {
 			func(_ *testing.T, f *fixture) {

@@ -63,6 +63,7 @@ func readHybridOverlay(ctx context.Context, reader client.Reader, facts *nodespe
 	const field = "spec.defaultNetwork.ovnKubernetesConfig.hybridOverlayConfig"
 	for _, entry := range ovn.HybridOverlayConfig.HybridClusterNetwork {
 		facts.Network.HybridClusterNetworks = append(facts.Network.HybridClusterNetworks, entry.CIDR)
+		facts.Network.HybridSubnets += subnets(entry)
 	}
 	if err := checkNetworks(facts.Network.HybridClusterNetworks); err != nil {
 		return &Error{Object: id, Field: field + ".hybridClusterNetwork", Message: err.Error()}
@@ -80,6 +81,18 @@ func readHybridOverlay(ctx context.Context, reader client.Reader, facts *nodespe
 	facts.Network.VXLANPort = &custom
 	return nil
 }
+
+// subnets returns how many pod subnets a network is cut into; zero if that is not known.
+func subnets(entry operatorv1.ClusterNetworkEntry) int {
+	network, err := netip.ParsePrefix(entry.CIDR)
+	if err != nil || int(entry.HostPrefix) < network.Bits() || int(entry.HostPrefix) > network.Addr().BitLen() {
+		return 0
+	}
+	return 1 << min(int(entry.HostPrefix)-network.Bits(), largestSubnets)
+}
+
+// largestSubnets bounds the exponent for IPv6 networks: no cluster has as many nodes.
+const largestSubnets = 24
 
 // usualVXLANPort is what HNS uses without being told. Source: hybridOverlayVXLANPort of the Network operator's API,
 // "Default is 4789".

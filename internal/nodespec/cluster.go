@@ -53,6 +53,8 @@ type ClusterNetwork struct {
 	PodNetworks []string
 	// HybridClusterNetworks are the networks that Windows nodes get their pod subnets from.
 	HybridClusterNetworks []string
+	// HybridSubnets is how many pod subnets there are in these networks, one for each Windows node; zero if that is not known.
+	HybridSubnets int
 	// VXLANPort is the hybrid overlay's port where it is not the usual 4789.
 	VXLANPort *int32
 	// MTU is the largest packet of a pod, in bytes; zero when it is not known.

@@ -27,7 +27,7 @@ func growthTable(r Result) string {
 			memoryText(join.Memory, func(m *fleet.Memory) int64 { return m.Peak }),
 		})
 	}
-	return "\n## Fleets\n\nAll hosts are listed at once. The operator is the program that is shipped, in a process of its own, without GOMEMLIMIT; requests, bytes and processor " +
+	return "\n## Fleets\n\nAll hosts are listed at once. The operator is the program that is shipped, in a process of its own, with the settings of its Deployment; requests, bytes and processor " +
 		"time are per host,\nand until nothing was left to do. The budgets compare the fleets of 100 and of 1,000; 250 hosts are between two rows. `build/lab fleet --hosts 100` measures one row.\n\n" + table(rows)
 }
 

@@ -3,6 +3,7 @@ package openshift
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/tools/cache"
@@ -11,17 +12,26 @@ import (
 
 // controller calls sync for each object that was added or changed, and again after an error.
 type controller struct {
-	name  string
-	log   *slog.Logger
-	sync  func(ctx context.Context, name string) error
-	queue workqueue.TypedRateLimitingInterface[string]
+	name    string
+	log     *slog.Logger
+	sync    func(ctx context.Context, name string) error
+	workers int // how many objects are worked on at once; sync needs no lock where it is one
+	queue   workqueue.TypedRateLimitingInterface[string]
 }
 
 func newController(name string, log *slog.Logger, sync func(context.Context, string) error) *controller {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, 3*time.Second)
-	return &controller{name: name, log: log.With("controller", name), sync: sync,
+	return &controller{name: name, log: log.With("controller", name), sync: sync, workers: 1,
 		queue: workqueue.NewTypedRateLimitingQueue(limiter)}
 }
+
+// ofNodes works on many objects at once: a thousand nodes may come within minutes.
+func (c *controller) ofNodes() *controller {
+	c.workers = nodeWorkers
+	return c
+}
+
+const nodeWorkers = 10
 
 func (c *controller) handler() cache.ResourceEventHandler {
 	enqueue := func(object any) {
@@ -32,9 +42,17 @@ func (c *controller) handler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{AddFunc: enqueue, UpdateFunc: func(_, object any) { enqueue(object) }}
 }
 
-// run works until ctx is done. One object at a time, so that sync needs no lock.
+// run works until ctx is done.
 func (c *controller) run(ctx context.Context) {
 	defer context.AfterFunc(ctx, c.queue.ShutDown)()
+	var workers sync.WaitGroup
+	for range c.workers {
+		workers.Go(func() { c.work(ctx) })
+	}
+	workers.Wait()
+}
+
+func (c *controller) work(ctx context.Context) {
 	for {
 		name, stop := c.queue.Get()
 		if stop {

@@ -55,9 +55,10 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	requests := factory.Certificates().V1().CertificateSigningRequests()
 	s.nodes, s.requests = nodes.Lister(), requests.Lister()
 
-	controllers := []*controller{newController("ovn", s.log, s.assignSubnet), newController("cloud", s.log, s.initialize)}
-	approvers := []*controller{newController("machine-approver", s.log, s.approveServing),
-		newController("ovn-identity-approver", s.log, s.approveOVN)}
+	controllers := []*controller{newController("ovn", s.log, s.assignSubnet).ofNodes(),
+		newController("cloud", s.log, s.initialize).ofNodes()}
+	approvers := []*controller{newController("machine-approver", s.log, s.approveServing).ofNodes(),
+		newController("ovn-identity-approver", s.log, s.approveOVN).ofNodes()}
 	for informer, handlers := range map[cache.SharedIndexInformer][]*controller{nodes.Informer(): controllers,
 		requests.Informer(): approvers} {
 		for _, c := range handlers {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,11 +36,7 @@ func (s *standIns) assignSubnet(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	nodes, err := s.windowsNodes()
-	if err != nil {
-		return err
-	}
-	subnet, err := s.subnets.allocate(node, nodes, cidr, prefix)
+	subnet, err := s.subnets.allocate(node, s.windowsNodes, cidr, prefix)
 	if err != nil {
 		return err
 	}
@@ -82,15 +79,36 @@ func (s *standIns) hybridNetwork(ctx context.Context) (netip.Prefix, int, error)
 	return cidr.Masked(), int(length), nil
 }
 
+// has returns the subnet that a node has by now.
+func has(nodes []*corev1.Node, uid types.UID) (netip.Prefix, bool) {
+	for _, n := range nodes {
+		if n.UID == uid {
+			subnet, err := netip.ParsePrefix(n.Annotations[subnetAnnotation])
+			return subnet, err == nil
+		}
+	}
+	return netip.Prefix{}, false
+}
+
 // allocator hands out subnets. It remembers those that the cache of nodes does not show yet.
 type allocator struct {
+	mu    sync.Mutex
 	given map[types.UID]netip.Prefix
 }
 
 // allocate returns the lowest subnet that no node has.
-func (a *allocator) allocate(node *corev1.Node, nodes []*corev1.Node, cidr netip.Prefix,
+func (a *allocator) allocate(node *corev1.Node, list func() ([]*corev1.Node, error), cidr netip.Prefix,
 	length int) (netip.Prefix, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	nodes, err := list() // now: another worker may have given subnets meanwhile
+	if err != nil {
+		return netip.Prefix{}, err
+	}
 	if subnet, ok := a.given[node.UID]; ok {
+		return subnet, nil
+	}
+	if subnet, ok := has(nodes, node.UID); ok {
 		return subnet, nil
 	}
 	taken, alive := map[netip.Prefix]bool{}, map[types.UID]netip.Prefix{}

@@ -99,20 +99,42 @@ func TestWhatVSphereDoesNotSupportIsSaidEarly(t *testing.T) {
 	})
 }
 
+// usualOverlay is what the network of the lab's clusters has.
+const usualOverlay = `{"hybridClusterNetwork":[{"cidr":"10.132.0.0/14","hostPrefix":23}]}`
+
+// hybridOverlay changes the configuration of OVN-Kubernetes' hybrid overlay.
+func (l lab) hybridOverlay(value string) {
+	l.Helper()
+	network := &unstructured.Unstructured{}
+	network.SetGroupVersionKind(schema.GroupVersionKind{Group: "operator.openshift.io", Version: "v1", Kind: "Network"})
+	network.SetName("cluster")
+	patch := `{"spec":{"defaultNetwork":{"ovnKubernetesConfig":{"hybridOverlayConfig":` + value + `}}}}`
+	l.must(l.Client.Patch(context.WithoutCancel(l.Context()), network, client.RawPatch(types.MergePatchType, []byte(patch))))
+}
+
+func TestANodeForWhichNoPodSubnetIsLeftSaysHowManyThereAre(t *testing.T) {
+	l := start(t, "AWS", rig.Options{})
+	l.hybridOverlay(`{"hybridClusterNetwork":[{"cidr":"10.132.0.0/23","hostPrefix":23}]}`)
+	defer l.hybridOverlay(usualOverlay) // the control plane is shared
+	l.operate()
+	l.machineSet("first", 1, rig.MachineSetOptions{})
+	l.ready("first", 1)
+
+	l.machineSet("second", 1, rig.MachineSetOptions{})
+	waits := l.instanceBecomes(l.only("second"), "to wait for a pod subnet", summary(v1alpha1.ReasonPodSubnetNotAssigned))
+	if next := waits.Status.NextAction; !strings.Contains(next, "limit the number of Windows nodes to 1.") {
+		t.Errorf("what to do next is %q", next)
+	}
+
+	l.hybridOverlay(usualOverlay)
+	l.ready("second", 1)
+}
+
 // R-109, L-06
 func TestANetworkWithoutHybridOverlayIsRefusedBeforeAnyHostIsTouched(t *testing.T) {
 	l := start(t, "AWS", rig.Options{})
-	overlay := func(value string) {
-		t.Helper()
-		network := &unstructured.Unstructured{}
-		network.SetGroupVersionKind(schema.GroupVersionKind{Group: "operator.openshift.io", Version: "v1", Kind: "Network"})
-		network.SetName("cluster")
-		patch := `{"spec":{"defaultNetwork":{"ovnKubernetesConfig":{"hybridOverlayConfig":` + value + `}}}}`
-		l.must(l.Client.Patch(context.WithoutCancel(t.Context()), network,
-			client.RawPatch(types.MergePatchType, []byte(patch))))
-	}
-	restore := func() { overlay(`{"hybridClusterNetwork":[{"cidr":"10.132.0.0/14","hostPrefix":23}]}`) }
-	overlay("null")
+	l.hybridOverlay("null")
+	restore := func() { l.hybridOverlay(usualOverlay) }
 	defer restore() // the control plane is shared
 	l.operate()
 	l.machineSet("windows", 1, rig.MachineSetOptions{})

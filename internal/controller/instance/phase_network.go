@@ -2,6 +2,7 @@ package instance
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,7 +44,7 @@ func (p network) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 			Condition: v1alpha1.ConditionNetworkReady, Reason: v1alpha1.ReasonPodSubnetNotAssigned,
 			Outcome: obstacle.ChangeFailed,
 			Message: "Node " + s.NodeName() + " has no annotation " + v1alpha1.AnnotationPodSubnet + " yet.",
-			Next:    "OVN-Kubernetes' hybrid overlay assigns it. If this lasts, look at the ovnkube-control-plane pods and at hybridClusterNetwork.",
+			Next:    "OVN-Kubernetes' hybrid overlay assigns it. If this lasts, look at the ovnkube-control-plane pods" + room(s.Cluster.Network.HybridSubnets),
 		})
 	}
 	if o := p.delivery.Apply(ctx, s, spec); o != nil {
@@ -58,4 +59,12 @@ func (p network) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	}
 	s.Pass(v1alpha1.ConditionNetworkReady, "The pod network "+spec.Network.PodSubnet+" is set up.")
 	return nil
+}
+
+// room ends a sentence with the number of nodes that can get a pod subnet: the hybrid overlay does not report that it has none left.
+func room(subnets int) string {
+	if subnets == 0 {
+		return " and at hybridClusterNetwork."
+	}
+	return fmt.Sprintf(". The subnets of hybridClusterNetwork limit the number of Windows nodes to %d.", subnets)
 }

@@ -146,7 +146,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 func (r *Reconciler) anyOutdated(ctx context.Context) (bool, error) {
 	var instances v1alpha1.WindowsInstanceList
 	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace),
-		client.MatchingLabels{v1alpha1.LabelSource: v1alpha1.SourceMachine}); err != nil {
+		client.MatchingLabels{v1alpha1.LabelSource: v1alpha1.SourceMachine}, client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("list WindowsInstances: %w", err)
 	}
 	for i := range instances.Items {

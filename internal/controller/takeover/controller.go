@@ -109,7 +109,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 // neededBy says which host may still depend on what is left; empty when none does.
 func (r *Reconciler) neededBy(ctx context.Context, reader client.Reader) (string, error) {
 	var nodes corev1.NodeList
-	if err := reader.List(ctx, &nodes, client.MatchingLabels{corev1.LabelOSStable: "windows"}); err != nil {
+	if err := reader.List(ctx, &nodes, client.MatchingLabels{corev1.LabelOSStable: "windows"}, client.UnsafeDisableDeepCopy); err != nil {
 		return "", fmt.Errorf("list Windows nodes: %w", err)
 	}
 	for i := range nodes.Items {

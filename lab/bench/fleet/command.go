@@ -66,7 +66,7 @@ func Command() *cobra.Command {
 	flags.IntVar(&o.MaxUnavailable, "max-unavailable", 10, "how many nodes an upgrade may disturb at a time")
 	flags.DurationVar(&o.Limits.Phase, "limit", 15*time.Minute, "how long each occasion may take")
 	flags.DurationVar(&o.Limits.Idle, "idle", time.Minute, "how long nothing happens on the occasion idle")
-	flags.StringVar(&o.MemoryLimit, "operator-memory-limit", "", "GOMEMLIMIT of the operator, such as 850MiB; none, if it is empty")
+	flags.StringVar(&o.MemoryLimit, "operator-memory-limit", "", "GOMEMLIMIT of the operator, such as 850MiB; that of the Deployment, if it is empty")
 	flags.BoolVar(&o.Inside, "inside", false, "run the operator in the process of the hosts, so that a profile shows it, too")
 	flags.StringVar(&o.Profile, "cpu-profile", "", "file for a profile of the process of the hosts, from when they are listed on; go tool pprof shows it")
 	flags.StringVar(&o.Log, "operator-log", "build/bench-operator.log", "file for the operator's log")

@@ -12,6 +12,12 @@ import (
 	"runtime/pprof"
 	"time"
 
+	operatorv1 "github.com/openshift/api/operator/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/internal/payload"
@@ -45,7 +51,7 @@ type Options struct {
 	// MaxUnavailable is how many nodes an upgrade may disturb at a time.
 	MaxUnavailable int
 	Limits         Limits
-	// MemoryLimit is the operator's GOMEMLIMIT; "" for none.
+	// MemoryLimit is the operator's GOMEMLIMIT; "" for that of the Deployment.
 	MemoryLimit string
 	// Inside runs the operator in this process, so that a profile of it shows the operator, too. It cannot be restarted then.
 	Inside bool
@@ -150,6 +156,9 @@ func (l *lab) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := l.widenPodNetwork(ctx); err != nil {
+		return err
+	}
 	if _, err := l.rig.InstallOperator(ctx, ""); err != nil {
 		return err
 	}
@@ -170,8 +179,10 @@ func (l *lab) start(ctx context.Context) error {
 	if l.wire, err = newWire(apiAddress, net.JoinHostPort(apiAddress, apiPort)); err != nil {
 		return fmt.Errorf("count the operator's bytes: %w", err)
 	}
-	// What is set for this process is not meant for the operator: "off" and 100 are Go's defaults.
-	environ := []string{"GOMEMLIMIT=" + cmp.Or(l.MemoryLimit, "off"), "GOGC=100"}
+	environ, err := l.goSettings(ctx)
+	if err != nil {
+		return err
+	}
 	l.operator, err = l.rig.StartOperator(rig.ProcessOptions{Program: l.Operator, Log: l.Log, Environ: environ,
 		Through: "https://" + l.wire.listener.Addr().String(), Flags: []string{"--metrics-bind-address=" + metricsAddress}})
 	if err != nil {
@@ -179,6 +190,36 @@ func (l *lab) start(ctx context.Context) error {
 	}
 	_, err = l.settle(ctx)
 	return err
+}
+
+// goSettings returns what the Deployment sets for Go's runtime. What is set for this process is not meant for the operator.
+func (l *lab) goSettings(ctx context.Context) ([]string, error) {
+	deployment := &appsv1.Deployment{}
+	name := client.ObjectKey{Namespace: l.rig.Namespace(), Name: "windows-machine-config-operator"}
+	if err := l.rig.Client.Get(ctx, name, deployment); err != nil {
+		return nil, fmt.Errorf("read the operator's Deployment: %w", err)
+	}
+	settings := map[string]string{"GOMEMLIMIT": "off", "GOGC": "100"} // Go's own
+	for _, container := range deployment.Spec.Template.Spec.Containers {
+		for _, variable := range container.Env {
+			if _, known := settings[variable.Name]; known {
+				settings[variable.Name] = variable.Value
+			}
+		}
+	}
+	settings["GOMEMLIMIT"] = cmp.Or(l.MemoryLimit, settings["GOMEMLIMIT"])
+	return []string{"GOMEMLIMIT=" + settings["GOMEMLIMIT"], "GOGC=" + settings["GOGC"]}, nil
+}
+
+// widenPodNetwork has the network of Windows pods hold 1,024 nodes: as the installer's documents write it, a /14 of /23, it
+// holds 512.
+func (l *lab) widenPodNetwork(ctx context.Context) error {
+	network := &operatorv1.Network{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}
+	patch := `{"spec":{"defaultNetwork":{"ovnKubernetesConfig":{"hybridOverlayConfig":{"hybridClusterNetwork":[{"cidr":"10.132.0.0/14","hostPrefix":24}]}}}}}`
+	if err := l.rig.Client.Patch(ctx, network, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		return fmt.Errorf("widen the network of Windows pods: %w", err)
+	}
+	return nil
 }
 
 // runInside runs an operator in this process, with the settings that the program has.

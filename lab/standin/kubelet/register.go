@@ -159,47 +159,58 @@ func nodePatch(before, after *corev1.Node) ([]byte, error) {
 	return strategicpatch.CreateTwoWayMergePatch(old, current, &corev1.Node{})
 }
 
-// keepLease renews the node's lease at a quarter of its duration.
+// keepLease renews the node's lease at a quarter of its duration. It reads the lease only when it does not know it.
+// Source: k8s.io/component-helpers/apimachinery/lease.
 func (k *kubelet) keepLease(ctx context.Context) {
 	period := time.Duration(k.config.leaseSeconds) * time.Second / 4
+	var latest *coordinationv1.Lease
 	for {
-		if err := k.renewLease(ctx); err != nil && ctx.Err() == nil {
+		wait := period
+		renewed, err := k.renewLease(ctx, latest)
+		if err != nil && ctx.Err() == nil {
 			k.errorf("Failed to ensure lease exists, will retry: %v", err)
-			if !k.pause(ctx, min(period, 7*time.Second)) {
-				return
-			}
-			continue
+			wait = min(period, 7*time.Second)
 		}
-		if !k.pause(ctx, period) {
+		latest = renewed
+		if !k.pause(ctx, wait) {
 			return
 		}
 	}
 }
 
-func (k *kubelet) renewLease(ctx context.Context) error {
+// renewLease renews the lease as it was written last, or reads it first: when it is not known, or another has written it.
+func (k *kubelet) renewLease(ctx context.Context, latest *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	leases := k.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
+	if latest != nil {
+		if renewed, err := leases.Update(ctx, k.renewed(ctx, latest), metav1.UpdateOptions{}); err == nil {
+			return renewed, nil
+		}
+	}
 	lease, err := leases.Get(ctx, k.config.nodeName, metav1.GetOptions{})
-	missing := apierrors.IsNotFound(err)
-	if err != nil && !missing {
-		return err
+	switch {
+	case apierrors.IsNotFound(err):
+		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: k.config.nodeName, Namespace: corev1.NamespaceNodeLease}}
+		lease, err = leases.Create(ctx, k.renewed(ctx, lease), metav1.CreateOptions{})
+	case err == nil:
+		lease, err = leases.Update(ctx, k.renewed(ctx, lease), metav1.UpdateOptions{})
 	}
-	if missing {
-		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: k.config.nodeName,
-			Namespace: corev1.NamespaceNodeLease}}
+	if err != nil {
+		return nil, err
 	}
+	return lease, nil
+}
+
+// renewed returns the lease as it is to be now. Without its node the lease is made all the same, and gets its owner with
+// a later renewal.
+func (k *kubelet) renewed(ctx context.Context, lease *coordinationv1.Lease) *coordinationv1.Lease {
+	lease = lease.DeepCopy()
 	lease.Spec.HolderIdentity = ptr.To(k.config.nodeName)
 	lease.Spec.LeaseDurationSeconds = ptr.To(k.config.leaseSeconds)
 	lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(k.Clock.Now()))
 	if len(lease.OwnerReferences) == 0 {
-		// Without its node the lease is made all the same, and gets its owner with a later renewal.
 		if node, err := k.client.CoreV1().Nodes().Get(ctx, k.config.nodeName, metav1.GetOptions{}); err == nil {
 			lease.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}
 		}
 	}
-	if missing {
-		_, err = leases.Create(ctx, lease, metav1.CreateOptions{})
-	} else {
-		_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
-	}
-	return err
+	return lease
 }

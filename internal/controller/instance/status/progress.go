@@ -17,11 +17,15 @@ import (
 // who follows one host.
 const progressInterval = 5 * time.Second
 
+// longestSilence is how old the written status of a host may become while others use up what Pace allows.
+const longestSilence = time.Minute
+
 // Progress shows the present step of a host, of which there are many in a short time, or how far it is. What it leaves
 // out a later call shows.
 func (w Writer) Progress(ctx context.Context, s *scope.Scope, name string, index, of int, detail string) {
 	w.setStep(s, name, index, of, detail)
-	if progressDue(s.Session.LastWrite, w.Clock.Now()) && w.Pace.allows(w.Clock) {
+	now := w.Clock.Now()
+	if progressDue(s.Session.LastWrite, now) && (w.Pace.allows(w.Clock) || now.Sub(s.Session.LastWrite) >= longestSilence) {
 		w.writeStep(ctx, s)
 	}
 }

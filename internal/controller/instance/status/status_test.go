@@ -178,3 +178,35 @@ func TestTheProgressOfAllHostsTogetherIsWrittenSoOftenAndNoMoreOften(t *testing.
 		t.Errorf("a second later that of %d is written", later)
 	}
 }
+
+// Of thirty hosts that wait for minutes, five had used up what may be written, and the others seemed to restart all the while.
+func TestNoHostsStatusIsOlderThanAMinuteWhileOthersAreWritten(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: "win-1"}}
+	api := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(instance).WithObjects(instance).Build()
+	clock := clocktesting.NewFakePassiveClock(noon)
+	w := Writer{Client: api, Clock: clock, Pace: &Pace{}}
+	s := scope.New(instance, &scope.Session{LastWrite: noon})
+	for second := range 60 {
+		clock.SetTime(noon.Add(time.Duration(second) * time.Second))
+		for w.Pace.allows(clock) { // others
+		}
+		if w.Progress(t.Context(), s, "AwaitNetwork", 1, 3, ""); s.Session.LastWrite != noon {
+			t.Fatalf("it was written after %d s, as if no others were there", second)
+		}
+	}
+	clock.SetTime(noon.Add(longestSilence))
+	for w.Pace.allows(clock) {
+	}
+	w.Progress(t.Context(), s, "AwaitNetwork", 1, 3, "")
+	var stored v1alpha1.WindowsInstance
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(instance), &stored); err != nil {
+		t.Fatal(err)
+	}
+	if stored.Status.Step == nil || stored.Status.Step.Name != "AwaitNetwork" {
+		t.Errorf("after a minute the step is %+v", stored.Status.Step)
+	}
+}
