@@ -18,10 +18,10 @@ func (l *lab) change(ctx context.Context, a Action) (func(context.Context) error
 }
 
 // unlist takes a host out of windows-instances. Its instance must be there: an object that an administrator has deleted
-// is made again from the list only.
+// is made again from the list only, and knows nothing of its host before the operator has connected.
 func (l *lab) unlist(ctx context.Context, a Action) (func(context.Context) error, error) {
 	instance, err := l.instanceOf(ctx, a.Host)
-	if err != nil || instance == nil {
+	if err != nil || instance == nil || l.hosts[a.Host].instanceDeleted && instance.Status.HostKey == nil {
 		return nil, err
 	}
 	if err := l.rememberKubeletKeys(l.Host(a.Host)); err != nil { // they go with the node
@@ -87,6 +87,7 @@ func (l *lab) deleteInstance(ctx context.Context, a Action) (func(context.Contex
 	if err != nil || instance == nil || !l.model.Listed[a.Host] {
 		return nil, err
 	}
+	l.hosts[a.Host].instanceDeleted = true
 	return nil, client.IgnoreNotFound(l.Client.Delete(ctx, instance))
 }
 

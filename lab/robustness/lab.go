@@ -68,7 +68,9 @@ type hostRecord struct {
 	// newKey is true when it has shown another host key than before, which its administrator accepts. otherKey is when one
 	// of them is not known.
 	newKey, otherKey bool
-	cordoned         types.UID // of the Node that the user has made unschedulable; "" without
+	// poweredOff is true when it was, since it is this machine. instanceDeleted is when an administrator has deleted an instance of it.
+	poweredOff, instanceDeleted bool
+	cordoned                    types.UID // of the Node that the user has made unschedulable; "" without
 }
 
 // logbook takes a log that is written from everywhere.
@@ -195,8 +197,7 @@ func (l *lab) remember(h *rig.Host) error {
 		return fmt.Errorf("read the host key of %s: %w", h.Options.Name, err)
 	}
 	record := l.hosts[h.Options.Name]
-	record.machines = append(record.machines, h.Machine())
-	record.before = h.Machine().Snapshot()
+	record.before, record.poweredOff = h.Machine().Snapshot(), false
 	record.HostKeys = append(record.HostKeys, ssh.FingerprintSHA256(key))
 	record.Addresses = append(record.Addresses, h.Options.Address)
 	record.Names = []string{h.NodeName()}

@@ -195,6 +195,9 @@ func (l *lab) powerOff(_ context.Context, a Action) (func(context.Context) error
 	if h == nil {
 		return nil, nil
 	}
+	if record := l.hosts[a.Host]; record != nil {
+		record.poweredOff = true
+	}
 	h.Machine().PowerOff()
 	return func(ctx context.Context) error {
 		if a.Host == youngestMachine && l.Gone(h) {

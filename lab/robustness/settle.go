@@ -155,6 +155,9 @@ func (l *lab) difference(h *rig.Host) string {
 	if l.model.Rotated {
 		before.Files, after.Files = without(before, authorizedKeys), without(after, authorizedKeys)
 	}
+	if l.hosts[h.Options.Name].poweredOff && len(after.Routes) == 0 {
+		before.Routes = after.Routes // Windows loses them at a boot
+	}
 	return cmp.Diff(before, after)
 }
 
