@@ -27,6 +27,7 @@ func Markdown(r Result) string {
 	b.WriteString("\nAll but the agent are stand-ins: they compress as the real executables do together (55 to 62 of 308 MB), and are a twelfth of their\n" +
 		"size where it is not said otherwise.\n")
 	b.WriteString(budgetTable(r.Lines))
+	b.WriteString(theMisses)
 	b.WriteString(joinTable(r))
 	b.WriteString(arrivalTable(r))
 	b.WriteString(quietTable(r))
@@ -64,6 +65,11 @@ func payloadText(what string, p Payload) string {
 //
 //go:embed image.md
 var theImage string
+
+// theMisses says why budgets are missed, by profiles: it is entered by hand.
+//
+//go:embed misses.md
+var theMisses string
 
 const notHere = `
 ## What is not measured

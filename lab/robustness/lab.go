@@ -197,6 +197,7 @@ func (l *lab) remember(h *rig.Host) error {
 		return fmt.Errorf("read the host key of %s: %w", h.Options.Name, err)
 	}
 	record := l.hosts[h.Options.Name]
+	record.machines = append(record.machines, h.Machine())
 	record.before, record.poweredOff = h.Machine().Snapshot(), false
 	record.HostKeys = append(record.HostKeys, ssh.FingerprintSHA256(key))
 	record.Addresses = append(record.Addresses, h.Options.Address)
