@@ -211,6 +211,19 @@ func TestKubeletRunsPodsInName(t *testing.T) {
 			return err == nil && len(endpoints) == 0 && h.process("containerd-shim-runhcs-v1.exe") == nil
 		})
 	})
+	t.Run("a pod goes as soon on a host whose clock is ten minutes slow", func(t *testing.T) {
+		h.SetClockOffset(-10 * time.Minute)
+		defer h.SetClockOffset(0)
+		h.pod(namespace, "unhurried", nil)
+		h.awaitPod("it runs", namespace, "unhurried", running)
+		if err := h.admin.CoreV1().Pods(namespace).Delete(t.Context(), "unhurried", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		h.poll("it goes", func(ctx context.Context) (bool, error) {
+			_, err := h.admin.CoreV1().Pods(namespace).Get(ctx, "unhurried", metav1.GetOptions{})
+			return apierrors.IsNotFound(err), nil
+		})
+	})
 	t.Run("a pod that does not end when asked has its whole grace period", func(t *testing.T) {
 		h.pod(namespace, "stubborn", func(p *corev1.Pod) {
 			p.Annotations = map[string]string{kubelet.StopSecondsAnnotation: "600"}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 )
 
@@ -36,6 +37,22 @@ type podWorker struct {
 	gone    bool        // from the API server
 	news    chan struct{}
 	started time.Time
+
+	// stop runs while the pod's containers end, and stopped is true when their time is over. Only the worker uses them.
+	stop    clock.Timer
+	take    time.Duration // of stop: somebody may ask again for less
+	stopped bool
+}
+
+func (w *podWorker) stopWithin(timer clock.Timer, take time.Duration) {
+	w.forgetStop()
+	w.stop, w.take = timer, take
+}
+
+func (w *podWorker) forgetStop() {
+	if w.stop != nil {
+		w.stop.Stop()
+	}
 }
 
 func newPodTable(k *kubelet) *podTable { return &podTable{k: k, workers: map[types.UID]*podWorker{}} }
@@ -114,9 +131,10 @@ func (t *podTable) list() []corev1.Pod {
 
 // work carries the pod from Pending to its end.
 func (t *podTable) work(ctx context.Context, w *podWorker) {
+	defer w.forgetStop()
 	for {
 		pod, gone := w.latest()
-		wait, err := t.step(ctx, pod, gone)
+		wait, err := t.step(ctx, w, pod, gone)
 		if err != nil && ctx.Err() == nil {
 			t.k.errorf("Error syncing pod %s/%s, skipping: %v", pod.Namespace, pod.Name, err)
 			wait = podRetry
@@ -134,13 +152,17 @@ const (
 	done        time.Duration = -1 // the pod has ended
 	untilNews   time.Duration = 0  // nothing to do until the pod changes
 	untilOpened time.Duration = -2 // nothing to do until pods can be run
+	untilEnded  time.Duration = -3 // nothing to do until the pod's containers have had their time to end
 )
 
 // await waits for the time, and always for news of the pod; false when ctx is done.
 func (t *podTable) await(ctx context.Context, w *podWorker, wait time.Duration) bool {
 	var timeout <-chan time.Time
 	var opened <-chan struct{}
+	var ended <-chan time.Time
 	switch {
+	case wait == untilEnded:
+		ended = w.stop.C()
 	case wait == untilOpened:
 		opened = t.k.network.wait()
 	case wait > 0:
@@ -154,17 +176,19 @@ func (t *podTable) await(ctx context.Context, w *podWorker, wait time.Duration) 
 	case <-w.news:
 	case <-opened:
 	case <-timeout:
+	case <-ended:
+		w.stopped = true
 	}
 	return true
 }
 
 // step does what is next for the pod and says how long to wait then.
-func (t *podTable) step(ctx context.Context, pod *corev1.Pod, gone bool) (time.Duration, error) {
+func (t *podTable) step(ctx context.Context, w *podWorker, pod *corev1.Pod, gone bool) (time.Duration, error) {
 	switch {
 	case gone:
 		return done, t.k.Runtime.StopPod(ctx, runtimePod(pod))
 	case pod.DeletionTimestamp != nil:
-		return t.end(ctx, pod)
+		return t.end(ctx, w, pod)
 	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
 		return untilNews, t.k.Runtime.StopPod(ctx, runtimePod(pod))
 	}
@@ -199,11 +223,14 @@ func (t *podTable) told(ctx context.Context, object any, gone bool) {
 	}
 }
 
-// end lets the containers take their time, at most the grace period, and then takes the pod away.
-func (t *podTable) end(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
-	asked := pod.DeletionTimestamp.Add(-time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, 0)) * time.Second)
-	if left := t.stopTime(pod) - t.k.Clock.Since(asked); left > 0 && pod.Status.Phase == corev1.PodRunning {
-		return left, nil
+// end lets the containers take their time, at most the grace period, and then takes the pod away. The time runs from when
+// the kubelet learns of the deletion: what the host's clock shows plays no part.
+func (t *podTable) end(ctx context.Context, w *podWorker, pod *corev1.Pod) (time.Duration, error) {
+	if take := t.stopTime(pod); take > 0 && pod.Status.Phase == corev1.PodRunning && !w.stopped {
+		if w.stop == nil || take < w.take {
+			w.stopWithin(t.k.Clock.NewTimer(take), take)
+		}
+		return untilEnded, nil
 	}
 	if err := t.k.Runtime.StopPod(ctx, runtimePod(pod)); err != nil {
 		return 0, err
