@@ -256,3 +256,52 @@ func TestAHostIsListedAgainAfterItsInstanceWasDeletedInTheMiddleOfItsRemoval(t *
 		t.Errorf("the node is %s, annotations %v, %+v", n.UID, n.Annotations, n.Spec)
 	}
 }
+
+// An instance was deleted while its host was being given back, and the next one of the host, under another key of the
+// list, was removed before it knew its Node. R-067
+func TestTheNodeOfADeletedInstanceGoesWithTheNextInstanceOfItsHost(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: rig.DNSName(1)}}})
+	h := r.Host("instance-1")
+	before := h.Machine().Snapshot()
+	_, value := h.Entry()
+	await := func(key, what string, is func(*v1alpha1.WindowsInstance) bool) *v1alpha1.WindowsInstance {
+		t.Helper()
+		var found *v1alpha1.WindowsInstance
+		eventually(t, "the instance of "+key+" "+what, func(ctx context.Context) (bool, error) {
+			var list v1alpha1.WindowsInstanceList
+			err := r.Client.List(ctx, &list)
+			found = nil
+			for i := range list.Items {
+				if list.Items[i].Spec.Source.ConfigMapKey == key {
+					found = &list.Items[i]
+				}
+			}
+			return err == nil && is(found), err
+		})
+		return found
+	}
+	blocked := func(i *v1alpha1.WindowsInstance) bool { return i != nil && i.Status.Summary == "AgentBlocked" }
+	run(t, r)
+	must(t, r.SetInstances(t.Context(), map[string]string{h.Options.Address: value}))
+	await(h.Options.Address, "to be Ready", func(i *v1alpha1.WindowsInstance) bool { return i != nil && rig.IsReady(i) })
+
+	mend := h.Inject(winhost.AgentBlocked, winhost.Parameters{})
+	must(t, r.DeleteInstances(t.Context()))
+	removed := await(h.Options.Address, "to be stopped in its removal", func(i *v1alpha1.WindowsInstance) bool {
+		return blocked(i) && i.Spec.DesiredState == v1alpha1.DesiredStateRemoved
+	})
+	must(t, r.Client.Delete(t.Context(), removed))
+	must(t, r.SetInstances(t.Context(), map[string]string{h.Options.DNSName: value}))
+	if next := await(h.Options.DNSName, "to be stopped before it knows its Node", blocked); next.Status.NodeRef != nil {
+		t.Fatalf("it knows its Node: %+v", next.Status.NodeRef)
+	}
+	must(t, r.DeleteInstances(t.Context()))
+	mend()
+	await(h.Options.DNSName, "to be gone", func(i *v1alpha1.WindowsInstance) bool { return i == nil })
+	if err := r.Client.Get(t.Context(), keyOf("", h.Options.Name), &corev1.Node{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the Node is left behind (%v)", err)
+	}
+	if diff := cmp.Diff(before, h.Machine().Snapshot()); diff != "" {
+		t.Errorf("the host is not as it was (-before +after):\n%s", diff)
+	}
+}

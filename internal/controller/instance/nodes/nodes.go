@@ -4,6 +4,7 @@ package nodes
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -64,6 +65,28 @@ func (n Nodes) Named(ctx context.Context, name string) (*corev1.Node, error) {
 	}
 	n.see(name, node)
 	return node, nil
+}
+
+// OfHost finds the Node whose host has shown that key and has one of these addresses; nil when there is none. The operator
+// has noted the key on the Node, and admission keeps its kubelet from changing it. Machines of one image may share a key.
+func (n Nodes) OfHost(ctx context.Context, key v1alpha1.HostKey, addresses []string) (*corev1.Node, error) {
+	ofHost := func(node *corev1.Node) bool {
+		return node.Annotations[v1alpha1.AnnotationHostKey] == key.Key && node.Annotations[v1alpha1.AnnotationHostKeyType] == key.Type &&
+			slices.ContainsFunc(InternalIPs(node.Status.Addresses), func(ip string) bool { return slices.Contains(addresses, ip) })
+	}
+	var cached corev1.NodeList
+	if err := n.Client.List(ctx, &cached, client.MatchingLabels{corev1.LabelOSStable: "windows"}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list Windows nodes: %w", err)
+	}
+	for i := range cached.Items {
+		if !ofHost(&cached.Items[i]) {
+			continue
+		}
+		if node, err := n.Named(ctx, cached.Items[i].Name); err != nil || node != nil && ofHost(node) {
+			return node, err
+		}
+	}
+	return nil, nil
 }
 
 // Instances returns all instances, as the API server has them after this was called. Others get the same ones: they must

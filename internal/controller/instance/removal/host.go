@@ -102,6 +102,8 @@ func (r Removal) GiveBack(ctx context.Context, s *scope.Scope) *obstacle.Obstacl
 			r.Link.Close(s)
 			return nil
 		}
+	} else if o := r.reclaim(ctx, s); o != nil {
+		return o
 	}
 	if err := s.Connection.Remove(ctx, nodespec.AgentRoot, nodespec.LandingRoot); err != nil {
 		return r.Link.Failed(s, v1alpha1.ConditionReady, err)
@@ -138,6 +140,9 @@ func (r Removal) removeWithAgent(ctx context.Context, s *scope.Scope) *obstacle.
 	s.Instance.Status.Host = link.HostStatus(s, s.Session.Facts)
 	// An instance that went before it knew whose host it has learns it only now.
 	if o := r.HandOver(ctx, s); o != nil || s.HandedOver {
+		return o
+	}
+	if o := r.reclaim(ctx, s); o != nil {
 		return o
 	}
 	// From here on the host is no longer what it was brought to, also when its entry comes back.
