@@ -83,18 +83,25 @@ func (a *administrator) edit() {
 	}
 }
 
-// deletes deletes an instance, and waits until a listed one is there again: nothing else knows its host.
+// deletes deletes an instance, and waits until it is there again and the operator has connected to its host: nothing else
+// knows that host. One that was being removed is listed again, as docs/nodes.md says.
 func (a *administrator) deletes(instance v1alpha1.WindowsInstance) {
 	a.t.Helper()
 	key := instance.Spec.Source.ConfigMapKey
 	a.note("instance " + key + " is deleted")
 	must(a.t, client.IgnoreNotFound(a.r.Client.Delete(a.t.Context(), &instance)))
 	if _, listed := a.entries[key]; !listed {
-		return
+		entries := maps.Clone(a.entries)
+		for _, h := range a.r.Hosts() {
+			if slices.Contains(keysOf(h), key) {
+				_, entries[key] = h.Entry()
+			}
+		}
+		a.lists(entries)
 	}
-	eventually(a.t, "the instance is made again", func(context.Context) (bool, error) {
+	eventually(a.t, "the instance is made again, and the operator connects", func(context.Context) (bool, error) {
 		return slices.ContainsFunc(a.instances(), func(other v1alpha1.WindowsInstance) bool {
-			return other.Spec.Source.ConfigMapKey == key && other.UID != instance.UID
+			return other.Spec.Source.ConfigMapKey == key && other.UID != instance.UID && other.Status.HostKey != nil
 		}), nil
 	})
 }
