@@ -83,8 +83,7 @@ func (p release) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	s.Session.Fallback, s.Session.NoFallback, s.Session.ChangeFailures = "", "", 0
 	p.link.Close(s)
 	// Write the status before the gate is left: canarySoak of the next node counts from the time that it has.
-	// The last step is over, too.
-	status.ObservedGeneration, status.Step = s.Instance.Generation, nil
+	status.ObservedGeneration = s.Instance.Generation
 	if err := p.status.Show(ctx, s, nil); err != nil {
 		return obstacle.API(v1alpha1.ConditionUpToDate, "write down that the node is up to date", err)
 	}
