@@ -32,7 +32,7 @@ func newServer(t *testing.T) (*server, *Proxy) {
 			s.changes.Add(1)
 		}
 		if r.URL.Query().Get("watch") == "" {
-			fmt.Fprint(w, "done")
+			fmt.Fprint(w, "done"+r.URL.RawQuery)
 			return
 		}
 		w.WriteHeader(http.StatusOK)
@@ -148,6 +148,21 @@ func TestAProxySpoilsOnlyWhatItIsTold(t *testing.T) {
 		}
 		if s.changes.Load() != before+1 {
 			t.Error("the change was not done")
+		}
+	})
+	t.Run("lists from a cache are as they were", func(t *testing.T) {
+		defer p.Add("nodes", Fault{ListsAt: "7"})()
+		for path, want := range map[string]string{
+			nodes + "?resourceVersion=0": "doneresourceVersion=7&resourceVersionMatch=Exact",
+			nodes:                        "done", nodes + "/a": "done", nodes + "?resourceVersion=9": "doneresourceVersion=9",
+			csrs + "?resourceVersion=0": "doneresourceVersion=0",
+		} {
+			if code, body, err := p.request(t, http.MethodGet, path); code != 200 || body != want || err != nil {
+				t.Errorf("%s: %d %q, %v", path, code, body, err)
+			}
+		}
+		if code, _, _ := p.request(t, http.MethodGet, nodes+"?watch=true&sendInitialEvents=true"); code != 422 {
+			t.Errorf("a watch that begins with a list got %d", code)
 		}
 	})
 	t.Run("a refusal breaks requests", func(t *testing.T) {

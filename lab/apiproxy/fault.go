@@ -15,6 +15,8 @@ type Fault struct {
 	// Delay is how much later watches tell everything, and Hold has them tell nothing while the fault lasts.
 	Delay time.Duration
 	Hold  bool
+	// ListsAt is a resource version; "" for none. Lists that may come from a cache are as they were then. See lagging.go.
+	ListsAt string
 	// Refuse breaks each connection that a request comes over, and ends all watches.
 	Refuse bool
 	// Fail answers requests with status 500, and Conflict changes of objects with 409. Neither is passed on.
@@ -70,11 +72,17 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request) bool {
 			return true
 		}
 	}
-	return false
+	return p.lag(w, r)
 }
 
 // changes reports whether a request changes an object that is there.
 func changes(r *http.Request) bool { return r.Method == http.MethodPut || r.Method == http.MethodPatch }
+
+// watches reports whether a request is a watch.
+func watches(r *http.Request) bool {
+	watch := r.URL.Query().Get("watch")
+	return watch == "true" || watch == "1"
+}
 
 // respond answers as the API server does.
 func respond(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
@@ -88,7 +96,7 @@ func respond(w http.ResponseWriter, code int, reason metav1.StatusReason, messag
 // answer spoils what the API server has answered.
 func (p *Proxy) answer(response *http.Response) error {
 	r := response.Request
-	if watch := r.URL.Query().Get("watch"); watch == "true" || watch == "1" {
+	if watches(r) {
 		response.Body = p.newWatchBody(response.Body, Resource(r.URL.Path))
 		return nil
 	}

@@ -122,32 +122,3 @@ func TestAvailability(t *testing.T) {
 		}
 	})
 }
-
-func TestStaleWatches(t *testing.T) {
-	const delay = 2 * time.Second
-	r := newRig(t, Options{Hosts: Hosts(1)})
-	ctx := within(t, 5*time.Minute)
-	if _, err := r.InstallOperator(ctx, ""); err != nil {
-		t.Fatal(err)
-	}
-	adjust, err := r.StaleWatches(delay)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.CreateKey(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.ListHosts(ctx); err != nil {
-		t.Fatal(err)
-	}
-	began := time.Now()
-	if _, err := r.RunOperator(adjust); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.WaitReady(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if took := time.Since(began); took < delay {
-		t.Errorf("an operator behind the proxy had a Ready node after %s", took)
-	}
-}

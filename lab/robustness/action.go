@@ -45,7 +45,9 @@ const (
 // What goes wrong.
 const (
 	KillOperator   Kind = "kill-operator"   // it is killed, and starts again after a time
-	SecondOperator Kind = "second-operator" // two run for a time, and none knows of the other
+	StopOperator   Kind = "stop-operator"   // the same with SIGTERM
+	StaleStart     Kind = "stale-start"     // it is killed, and starts with caches of Resource as they were Number actions ago, which hear of nothing for a time
+	SecondOperator Kind = "second-operator" // two run for a time; none knows of the other, unless they elect a leader
 	RestartAPI     Kind = "restart-api"     // the whole control plane
 	CutAPI         Kind = "cut-api"         // the operator does not reach it
 	DelayWatches   Kind = "delay-watches"   // of Resource, by Number milliseconds

@@ -132,19 +132,6 @@ func (l *lab) rotateKey(ctx context.Context, a Action) (func(context.Context) er
 	return nil, err
 }
 
-// raise ends the operator and starts one of another release, as a Deployment with the strategy Recreate does.
-func (l *lab) raise(_ context.Context, a Action) (func(context.Context) error, error) {
-	if a.Number >= len(l.options.Releases) {
-		return nil, nil
-	}
-	l.model.Apply(a)
-	for _, o := range l.operators {
-		_ = o.Stop() // it may have ended by an error before
-	}
-	l.operators = nil
-	return nil, l.startOperator()
-}
-
 // machineSet is the one that there is with the Machine API.
 const machineSet = "windows"
 

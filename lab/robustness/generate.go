@@ -41,6 +41,8 @@ var kinds = map[Kind]kind{
 	Await:    {4, func(g *generator) (Action, bool) { return Action{For: g.between(5*time.Second, 40*time.Second)}, true }},
 
 	KillOperator:   {8, func(g *generator) (Action, bool) { return g.during(Action{}, true) }},
+	StopOperator:   {3, func(g *generator) (Action, bool) { return g.during(Action{}, true) }},
+	StaleStart:     {6, func(g *generator) (Action, bool) { return g.ofAPI(1 + g.random.IntN(8)) }},
 	SecondOperator: {3, func(g *generator) (Action, bool) { return g.during(Action{Number: g.random.IntN(2)}, true) }},
 	RestartAPI:     {1, func(*generator) (Action, bool) { return Action{}, true }},
 	CutAPI:         {2, func(g *generator) (Action, bool) { return g.during(Action{}, true) }},
@@ -74,13 +76,13 @@ var kinds = map[Kind]kind{
 
 // order has all kinds in one order, which a map lacks.
 var order = []Kind{ListHost, UnlistHost, WrongEntry, InvalidEntry, PauseHost, PausePolicy, MaxUnavailable, Reboot, Retry,
-	DeleteInstance, DeleteNode, Cordon, Uncordon, Setting, RotateKey, Release, Scale, KeepPods, Await, KillOperator, SecondOperator, RestartAPI,
+	DeleteInstance, DeleteNode, Cordon, Uncordon, Setting, RotateKey, Release, Scale, KeepPods, Await, KillOperator, StopOperator, StaleStart, SecondOperator, RestartAPI,
 	CutAPI, DelayWatches, HoldWatches, BreakWatches, FailRequests, Conflicts, LoseAnswers, HostFault, PowerOff,
 	CrashService, WrongClock, MoveHost, Reinstall, ForgeRequest}
 
 // resources are those that the operator reads and writes most; "" is all of them.
 var resources = []string{"", "nodes", "windowsinstances", "windowsinstances", "windowsdisruptionpolicies",
-	"certificatesigningrequests", "configmaps", "secrets", "events"}
+	"certificatesigningrequests", "configmaps", "secrets", "events", "leases"}
 
 // generator makes the actions of one seed.
 type generator struct {

@@ -55,6 +55,7 @@ type lab struct {
 	entries   map[string]string // that windows-instances has besides, or in place of those of hosts
 	operators []*rig.Operator
 	endings   []ending
+	revisions []string               // of the API server's store, before each action
 	hosts     map[string]*hostRecord // by computer name
 	moved     int
 	mended    uint64 // the revision from which on nothing is spoiled
@@ -243,41 +244,6 @@ func (l *lab) nodeOf(ctx context.Context, host string) (*corev1.Node, error) {
 
 // release returns the release that the operator is to have.
 func (l *lab) release() rig.Release { return l.options.Releases[l.model.Release] }
-
-// startOperator starts one more operator.
-func (l *lab) startOperator() error {
-	o, err := l.RunOperator(l.through, rig.WithRelease(l.release()), func(c *operator.Config) { c.Debug = true })
-	if err == nil {
-		l.operators = append(l.operators, o)
-	}
-	return err
-}
-
-// killOperators kills all that run.
-func (l *lab) killOperators() {
-	for _, o := range l.operators {
-		o.Kill()
-	}
-	l.operators = nil
-}
-
-// reapOperators starts an operator again that has ended by itself, as a kubelet does with a container.
-func (l *lab) reapOperators() error {
-	running := len(l.operators)
-	l.operators = slices.DeleteFunc(l.operators, func(o *rig.Operator) bool {
-		select {
-		case <-o.Done():
-			return true
-		default:
-			return false
-		}
-	})
-	if ended := running - len(l.operators); ended > 0 && len(l.operators) == 0 {
-		l.options.Progress("the operator has ended by itself, and starts again")
-		return l.startOperator()
-	}
-	return nil
-}
 
 // lastLines returns the end of the operator's log.
 func (l *lab) lastLines(n int) string {

@@ -16,6 +16,8 @@ type Shape struct {
 	Impostor string `json:"impostor,omitempty"`
 	// Machines is how many Machines a MachineSet has at the start; without one, if 0, there is no Machine API.
 	Machines int `json:"machines,omitempty"`
+	// Elects is true when operators elect a leader.
+	Elects bool `json:"elects,omitempty"`
 	// Releases is how many releases of the operator there are.
 	Releases int `json:"releases"`
 	// Actions is how many Generate makes.

@@ -27,6 +27,9 @@ func (l *lab) play(ctx context.Context, actions []Action) error {
 		if err := l.wait(ctx, a.Pause); err != nil {
 			return err
 		}
+		if err := l.noteRevision(ctx); err != nil {
+			return err
+		}
 		end, err := l.do(ctx, a)
 		if err != nil {
 			return fmt.Errorf("%s: %w", a, err)
@@ -97,7 +100,7 @@ var doers = map[Kind]doer{
 	Cordon: (*lab).cordon, Uncordon: (*lab).cordon, Setting: (*lab).set, RotateKey: (*lab).rotateKey,
 	Release: (*lab).raise, Scale: (*lab).scale, KeepPods: (*lab).keepPods, Await: (*lab).await,
 
-	KillOperator: (*lab).kill, SecondOperator: (*lab).second, RestartAPI: (*lab).restartAPI,
+	KillOperator: (*lab).kill, StopOperator: (*lab).stopOperator, StaleStart: (*lab).staleStart, SecondOperator: (*lab).second, RestartAPI: (*lab).restartAPI,
 	CutAPI: ofAPI(func(Action) apiproxy.Fault { return apiproxy.Fault{Refuse: true} }),
 	DelayWatches: ofAPI(func(a Action) apiproxy.Fault {
 		return apiproxy.Fault{Delay: time.Duration(a.Number) * time.Millisecond}
@@ -120,38 +123,6 @@ func ofAPI(fault func(Action) apiproxy.Fault) doer {
 		remove := l.proxy.Add(a.Resource, fault(a))
 		return func(context.Context) error { remove(); return nil }, nil
 	}
-}
-
-func (l *lab) kill(context.Context, Action) (func(context.Context) error, error) {
-	l.killOperators()
-	return func(context.Context) error {
-		if len(l.operators) > 0 {
-			return nil // a new release has started one
-		}
-		return l.startOperator()
-	}, nil
-}
-
-// second starts another operator, and kills the first or the second of them in the end.
-func (l *lab) second(_ context.Context, a Action) (func(context.Context) error, error) {
-	if len(l.operators) != 1 {
-		return nil, nil
-	}
-	if err := l.startOperator(); err != nil {
-		return nil, err
-	}
-	doomed := l.operators[a.Number]
-	return func(context.Context) error {
-		doomed.Kill()
-		at := slices.Index(l.operators, doomed)
-		if at < 0 { // it was killed before, with the other one
-			return nil
-		}
-		if l.operators = slices.Delete(l.operators, at, at+1); len(l.operators) > 0 {
-			return nil
-		}
-		return l.startOperator() // the other one has ended by itself
-	}, nil
 }
 
 func (l *lab) restartAPI(ctx context.Context, _ Action) (func(context.Context) error, error) {

@@ -114,12 +114,14 @@ type run struct {
 	script robustness.Script
 }
 
-// ofSeed makes the run of a seed, of which each third has Machines.
+// ofSeed makes the run of a seed. Of three, one has Machines, and one has operators that elect a leader.
 func ofSeed(seed uint64) run {
 	if seed%3 == 0 {
 		return run{fmt.Sprintf("machines-seed-%d", seed), robustness.Generate(seed, machines)}
 	}
-	return run{fmt.Sprintf("large-seed-%d", seed), robustness.Generate(seed, large)}
+	shape := large
+	shape.Elects = seed%3 == 1
+	return run{fmt.Sprintf("large-seed-%d", seed), robustness.Generate(seed, shape)}
 }
 
 // search plays a run, and shrinks its actions when it breaks a rule. What the lab has failed at is not shrunk: it may

@@ -1,0 +1,129 @@
+package robustness
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/lab/apiproxy"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// election is one that a cut of the API server can end.
+var election = operator.Election{Lease: 8 * time.Second, RenewDeadline: 6 * time.Second, Retry: time.Second}
+
+// startOperator starts one more operator.
+func (l *lab) startOperator() error {
+	o, err := l.RunOperator(l.through, rig.WithRelease(l.release()), func(c *operator.Config) {
+		c.Debug, c.LeaderElection, c.Election = true, l.shape.Elects, election
+	})
+	if err == nil {
+		l.operators = append(l.operators, o)
+	}
+	return err
+}
+
+// startIfNone starts an operator, unless something else has.
+func (l *lab) startIfNone(context.Context) error {
+	if len(l.operators) > 0 {
+		return nil
+	}
+	return l.startOperator()
+}
+
+// killOperators kills all that run.
+func (l *lab) killOperators() {
+	for _, o := range l.operators {
+		o.Kill()
+	}
+	l.operators = nil
+}
+
+// stopOperators asks all that run to end, and waits for that.
+func (l *lab) stopOperators() {
+	for _, o := range l.operators {
+		_ = o.Stop() // it may have ended by an error before, or for want of an API server
+	}
+	l.operators = nil
+}
+
+// reapOperators starts an operator again that has ended by itself, as a kubelet does with a container.
+func (l *lab) reapOperators() error {
+	running := len(l.operators)
+	l.operators = slices.DeleteFunc(l.operators, func(o *rig.Operator) bool {
+		select {
+		case <-o.Done():
+			return true
+		default:
+			return false
+		}
+	})
+	if ended := running - len(l.operators); ended > 0 && len(l.operators) == 0 {
+		l.options.Progress("the operator has ended by itself, and starts again")
+		return l.startOperator()
+	}
+	return nil
+}
+
+func (l *lab) kill(context.Context, Action) (func(context.Context) error, error) {
+	l.killOperators()
+	return l.startIfNone, nil
+}
+
+func (l *lab) stopOperator(context.Context, Action) (func(context.Context) error, error) {
+	l.stopOperators()
+	return l.startIfNone, nil
+}
+
+// raise ends the operator and starts one of another release, as a Deployment with the strategy Recreate does.
+func (l *lab) raise(_ context.Context, a Action) (func(context.Context) error, error) {
+	if a.Number >= len(l.options.Releases) {
+		return nil, nil
+	}
+	l.model.Apply(a)
+	l.stopOperators()
+	return nil, l.startOperator()
+}
+
+// second starts another operator, and kills the first or the second of them in the end.
+func (l *lab) second(_ context.Context, a Action) (func(context.Context) error, error) {
+	if len(l.operators) != 1 {
+		return nil, nil
+	}
+	if err := l.startOperator(); err != nil {
+		return nil, err
+	}
+	doomed := l.operators[a.Number]
+	return func(ctx context.Context) error {
+		doomed.Kill()
+		// It may have been killed before, with the other one; or the other one has ended by itself.
+		if at := slices.Index(l.operators, doomed); at >= 0 {
+			l.operators = slices.Delete(l.operators, at, at+1)
+			return l.startIfNone(ctx)
+		}
+		return nil
+	}, nil
+}
+
+// noteRevision notes what the API server's store holds now.
+func (l *lab) noteRevision(ctx context.Context) error {
+	var any corev1.ConfigMapList
+	if err := l.Client.List(ctx, &any, client.InNamespace(l.Namespace()), client.Limit(1)); err != nil {
+		return err
+	}
+	l.revisions = append(l.revisions, any.ResourceVersion)
+	return nil
+}
+
+// staleStart has the operator travel in time, as Sieve does (https://github.com/sieve-project/sieve): after a restart it
+// reads from an API server that lags behind the one that it has read from before.
+func (l *lab) staleStart(_ context.Context, a Action) (func(context.Context) error, error) {
+	at := l.revisions[max(0, len(l.revisions)-1-a.Number)]
+	l.killOperators()
+	remove := l.proxy.Add(a.Resource, apiproxy.Fault{ListsAt: at, Hold: true})
+	return func(context.Context) error { remove(); return nil }, l.startOperator()
+}
