@@ -40,9 +40,11 @@ var kinds = map[Kind]kind{
 	KeepPods: {2, func(g *generator) (Action, bool) { return g.during(Action{}, true) }},
 	Await:    {4, func(g *generator) (Action, bool) { return Action{For: g.between(5*time.Second, 40*time.Second)}, true }},
 
-	KillOperator:   {8, func(g *generator) (Action, bool) { return g.during(Action{}, true) }},
-	StopOperator:   {3, func(g *generator) (Action, bool) { return g.during(Action{}, true) }},
-	StaleStart:     {6, func(g *generator) (Action, bool) { return g.ofAPI(1 + g.random.IntN(8)) }},
+	KillOperator: {8, func(g *generator) (Action, bool) { return g.during(Action{}, true) }},
+	StopOperator: {3, func(g *generator) (Action, bool) { return g.during(Action{}, true) }},
+	StaleStart: {6, func(g *generator) (Action, bool) { // long enough for a start, and for what it does then
+		return Action{For: g.between(3*time.Second, 12*time.Second), Resource: g.resource(), Number: 1 + g.random.IntN(8)}, true
+	}},
 	SecondOperator: {3, func(g *generator) (Action, bool) { return g.during(Action{Number: g.random.IntN(2)}, true) }},
 	RestartAPI:     {1, func(*generator) (Action, bool) { return Action{}, true }},
 	CutAPI:         {2, func(g *generator) (Action, bool) { return g.during(Action{}, true) }},
