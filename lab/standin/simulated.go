@@ -121,9 +121,10 @@ func (m simulated) Run(ctx context.Context, output io.Writer, path string, args 
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		// It returns when the child was killed, or with an error when the child has returned.
-		if err := m.p.Machine.WaitFor(ctx, func(*fake.Machine) bool { return !child.Alive() }); err == nil {
+		select {
+		case <-child.Done(): // it was killed
 			cancel()
+		case <-ctx.Done():
 		}
 	}()
 	code := run(ctx, child)

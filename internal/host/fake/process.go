@@ -178,6 +178,9 @@ func (p *Process) Alive() bool {
 	return p.check() == nil
 }
 
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
 // check returns the error of every operation of a process that is no more.
 func (p *Process) check() error {
 	switch {
