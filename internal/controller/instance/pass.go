@@ -97,7 +97,7 @@ func isSlow(s *scope.Scope, took time.Duration) bool {
 
 // tellNoPlace writes why nothing happens with a new instance that has no place. Of others, what the last attempt found
 // stays true.
-func (r *Reconciler) tellNoPlace(ctx context.Context, rooms rooms, s *scope.Scope) error {
+func (r *Reconciler) tellNoPlace(ctx context.Context, rooms *rooms, s *scope.Scope) error {
 	if s.Instance.Status.ObservedGeneration != 0 {
 		return nil
 	}

@@ -13,8 +13,8 @@ import (
 
 // adoptKey is the phase that notes a new key.
 type adoptKey struct {
-	idle   idle
-	link   link.Link
+	idle   *idle
+	link   *link.Link
 	nodes  nodes.Nodes
 	events event.Recorder
 }

@@ -19,10 +19,10 @@ import (
 
 // idle is the phase that leaves alone a host which is as it should be.
 type idle struct {
-	turn      turn.Turn
+	turn      *turn.Turn
 	nodes     nodes.Nodes
 	specs     desired.Specs
-	rollback  rollback.Rollback
+	rollback  *rollback.Rollback
 	addresses addresses
 	clock     clock.PassiveClock
 	version   string // of the operator

@@ -13,7 +13,7 @@ import (
 // install is the phase that brings a host to its NodeSpec.
 type install struct {
 	specs    desired.Specs
-	delivery delivery.Delivery
+	delivery *delivery.Delivery
 }
 
 // run brings the host to the spec, as far as the spec is known.

@@ -30,9 +30,9 @@ type join struct {
 	nodes    nodes.Nodes
 	events   event.Recorder
 	specs    desired.Specs
-	delivery delivery.Delivery
+	delivery *delivery.Delivery
 	signer   certificates.Signer
-	names    naming.Names
+	names    *naming.Names
 	clock    clock.PassiveClock
 	// superseded reports whether something else is wanted of an instance than what it was when the pass began.
 	superseded func(ctx context.Context, began *v1alpha1.WindowsInstance) bool

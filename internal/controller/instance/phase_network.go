@@ -20,7 +20,7 @@ import (
 type network struct {
 	nodes    nodes.Nodes
 	specs    desired.Specs
-	delivery delivery.Delivery
+	delivery *delivery.Delivery
 	clock    clock.PassiveClock
 }
 

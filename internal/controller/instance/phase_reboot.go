@@ -23,8 +23,8 @@ const restartedPoll = 500 * time.Millisecond
 
 // reboot is the phase that restarts a host because somebody has asked for it.
 type reboot struct {
-	link   link.Link
-	turn   turn.Turn
+	link   *link.Link
+	turn   *turn.Turn
 	status status.Writer
 	nodes  nodes.Nodes
 	events event.Recorder

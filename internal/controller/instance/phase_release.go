@@ -31,8 +31,8 @@ import (
 
 // release is the phase that hands a proven node to the scheduler.
 type release struct {
-	link    link.Link
-	turn    turn.Turn
+	link    *link.Link
+	turn    *turn.Turn
 	status  status.Writer
 	nodes   nodes.Nodes
 	events  event.Recorder

@@ -20,7 +20,7 @@ import (
 // remember is the phase that restores what an instance which was made again has forgotten.
 type remember struct {
 	nodes    nodes.Nodes
-	adoption adoption.Adoption
+	adoption *adoption.Adoption
 	client   client.Client
 }
 

@@ -29,7 +29,7 @@ import (
 
 // renew is the phase that renews certificates.
 type renew struct {
-	link   link.Link
+	link   *link.Link
 	status status.Writer
 	nodes  nodes.Nodes
 	specs  desired.Specs

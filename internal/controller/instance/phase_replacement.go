@@ -14,7 +14,7 @@ import (
 
 // replacement is the phase that waits for a Machine to be replaced.
 type replacement struct {
-	turn  turn.Turn
+	turn  *turn.Turn
 	nodes nodes.Nodes
 }
 

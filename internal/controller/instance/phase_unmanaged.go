@@ -16,8 +16,8 @@ import (
 
 // unmanaged is the phase that leaves host and Node alone.
 type unmanaged struct {
-	link  link.Link
-	turn  turn.Turn
+	link  *link.Link
+	turn  *turn.Turn
 	nodes nodes.Nodes
 	gate  disruption.Gate
 }

@@ -17,7 +17,7 @@ import (
 
 // verify is the phase that has the agent check the node.
 type verify struct {
-	link  link.Link
+	link  *link.Link
 	specs desired.Specs
 }
 

@@ -39,7 +39,7 @@ var (
 )
 
 // phases returns the table of contents of this package: the way of an instance to its desired state.
-func (a rooms) phases(instance *v1alpha1.WindowsInstance) []phase {
+func (a *rooms) phases(instance *v1alpha1.WindowsInstance) []phase {
 	switch {
 	case instance.Spec.DesiredState == v1alpha1.DesiredStateUnmanaged:
 		return []phase{{name: "unmanaged", run: a.unmanaged.run}}

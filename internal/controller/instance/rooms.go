@@ -22,17 +22,17 @@ import (
 type rooms struct {
 	events   event.Recorder
 	status   status.Writer
-	link     link.Link
-	turn     turn.Turn
-	rollback rollback.Rollback
-	adoption adoption.Adoption
-	names    naming.Names
-	removal  removal.Removal
+	link     *link.Link
+	turn     *turn.Turn
+	rollback *rollback.Rollback
+	adoption *adoption.Adoption
+	names    *naming.Names
+	removal  *removal.Removal
 	nodes    nodes.Nodes
 	specs    desired.Specs
-	changes  change.Changes
+	changes  *change.Changes
 	signer   certificates.Signer
-	delivery delivery.Delivery
+	delivery *delivery.Delivery
 
 	entry       entry
 	keep        keep
@@ -56,8 +56,8 @@ type rooms struct {
 }
 
 // rooms wires them. Nothing of them outlives a reconcile: what must is in the status or in the sessions.
-func (r *Reconciler) rooms() rooms {
-	var a rooms
+func (r *Reconciler) rooms() *rooms {
+	a := &rooms{}
 	a.events = event.Recorder{EventRecorder: r.Events}
 	a.status = status.Writer{Client: r.Client, Events: a.events, Clock: r.Clock, Pace: &r.pace,
 		Namespace: r.Namespace, Version: r.Version}
@@ -66,36 +66,36 @@ func (r *Reconciler) rooms() rooms {
 		Client: r.Client, Live: r.Live, Listed: &r.instances, Changes: r.nodeChanges, Clock: r.Clock, Machines: inCluster,
 		Namespace: r.Namespace, Version: r.Version,
 	}.InPass()
-	a.link = link.Link{
+	a.link = &link.Link{
 		Hosts: r.Hosts, Client: r.Client, Machines: inCluster, Status: a.status, Events: a.events, Payload: r.Payload,
 		Clock: r.Clock, Transfers: &r.transfers, Jitter: r.Jitter, Namespace: r.Namespace,
 	}
 	a.specs = desired.Specs{
 		Payload: r.Payload, Nodes: a.nodes, Version: r.Version, Log: r.Log, PauseImage: r.PauseImage, Debug: r.Debug,
 	}
-	a.changes = change.Changes{Specs: a.specs, Clock: r.Clock, Namespace: r.Namespace, Version: r.Version}
-	a.turn = turn.Turn{
+	a.changes = &change.Changes{Specs: a.specs, Clock: r.Clock, Namespace: r.Namespace, Version: r.Version}
+	a.turn = &turn.Turn{
 		Gate: r.Gate, Nodes: a.nodes, Machines: inCluster, Drainer: drain.Drainer{Clientset: r.Clientset}, Link: a.link,
 		Status: a.status, Events: a.events, Specs: a.specs, Changes: a.changes, Clock: r.Clock, Version: r.Version,
 	}
-	a.delivery = delivery.Delivery{
+	a.delivery = &delivery.Delivery{
 		Link: a.link, Turn: a.turn, Status: a.status, Events: a.events, Payload: r.Payload,
 	}
 	a.signer = certificates.Signer{Clientset: r.Clientset, Clock: r.Clock, Namespace: r.Namespace}
-	a.rollback = rollback.Rollback{
+	a.rollback = &rollback.Rollback{
 		Client: r.Client, Nodes: a.nodes, Link: a.link, Turn: a.turn, Status: a.status, Events: a.events,
 		Changes: a.changes, Clock: r.Clock,
 	}
-	a.adoption = adoption.Adoption{
+	a.adoption = &adoption.Adoption{
 		Client: r.Client, Live: r.Live, Nodes: a.nodes, Machines: inCluster, Link: a.link, Status: a.status,
 		Events: a.events, Namespace: r.Namespace, Dial: r.Dial,
 	}
-	a.names = naming.Names{Nodes: a.nodes, Machines: inCluster, Adoption: a.adoption, Link: a.link, Status: a.status}
-	a.removal = removal.Removal{
+	a.names = &naming.Names{Nodes: a.nodes, Machines: inCluster, Adoption: a.adoption, Link: a.link, Status: a.status}
+	a.removal = &removal.Removal{
 		Client: r.Client, Nodes: a.nodes, Link: a.link, Turn: a.turn, Delivery: a.delivery, Rollback: a.rollback,
 		Adoption: a.adoption, Signer: a.signer, Events: a.events, Clock: r.Clock, Forget: r.forget, Namespace: r.Namespace,
 	}
-	r.wirePhases(&a)
+	r.wirePhases(a)
 	return a
 }
 
@@ -116,7 +116,7 @@ func (r *Reconciler) wirePhases(a *rooms) {
 	}
 	a.replacement = replacement{turn: a.turn, nodes: a.nodes}
 	a.eligible = eligible{line: r.Line}
-	a.adoptKey = adoptKey{idle: a.idle, link: a.link, nodes: a.nodes, events: a.events}
+	a.adoptKey = adoptKey{idle: &a.idle, link: a.link, nodes: a.nodes, events: a.events}
 	a.reboot = reboot{
 		link: a.link, turn: a.turn, status: a.status, nodes: a.nodes, events: a.events, clock: r.Clock,
 	}

@@ -31,7 +31,7 @@ func (r *Reconciler) present(ctx context.Context, instance *v1alpha1.WindowsInst
 
 // standBack ends a reconcile that was superseded. What it learnt is kept, unless it is of an earlier instance; what was
 // cut off is no failure. The change that superseded it has asked for the next reconcile.
-func (r *Reconciler) standBack(ctx context.Context, rooms rooms, s *scope.Scope,
+func (r *Reconciler) standBack(ctx context.Context, rooms *rooms, s *scope.Scope,
 	instance *v1alpha1.WindowsInstance) error {
 	rooms.link.LetGo(s)
 	s.Session.Attempts, s.Session.Waiting = 0, ""

@@ -223,7 +223,7 @@ func (f Forecaster) fill(ctx context.Context, stay *visit.Visit, s *scope.Scope,
 
 // begin begins a visit of its own.
 func (f Forecaster) begin(ctx context.Context, inCluster machines.Machines, s *scope.Scope) (*visit.Visit, error) {
-	target, o := link.Link{Machines: inCluster, Client: f.Reader, Namespace: f.Namespace}.Target(ctx, s)
+	target, o := (&link.Link{Machines: inCluster, Client: f.Reader, Namespace: f.Namespace}).Target(ctx, s)
 	if o != nil {
 		return nil, asError(o)
 	}
@@ -239,7 +239,7 @@ func (f Forecaster) begin(ctx context.Context, inCluster machines.Machines, s *s
 func (f Forecaster) isReplaced(s *scope.Scope, node *corev1.Node, spec nodespec.NodeSpec, made *Forecast) bool {
 	applied := s.Instance.Status.SpecDigest
 	changes := len(made.Steps) > 0 || applied != "" && applied != spec.Digest()
-	if !changes || !(turn.Turn{Version: f.Specs.Version}).Replaced(s, node) {
+	if !changes || !(&turn.Turn{Version: f.Specs.Version}).Replaced(s, node) {
 		return false
 	}
 	*made = Forecast{Instance: made.Instance, Address: made.Address, Node: made.Node, Steps: []Step{}, Replaced: true,

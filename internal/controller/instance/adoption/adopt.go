@@ -29,7 +29,7 @@ type Adoption struct {
 	Live      client.Reader
 	Nodes     nodes.Nodes
 	Machines  machines.Machines
-	Link      link.Link
+	Link      *link.Link
 	Status    status.Writer
 	Events    event.Recorder
 	Namespace string // of the operator
@@ -42,7 +42,7 @@ const retryDelay = time.Second
 
 // MachineNode binds the Node that an operator before version 12 made of a Machine's host. The Machine API says which
 // host it belongs to, so no connection is needed: the Machine may be about to be replaced.
-func (a Adoption) MachineNode(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (a *Adoption) MachineNode(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if !s.OfMachine() {
 		return nil
 	}
@@ -64,7 +64,7 @@ func (a Adoption) MachineNode(ctx context.Context, s *scope.Scope) *obstacle.Obs
 
 // Node binds the Node of an operator before version 12 whose name the instance has just been granted, before anything
 // on the host is changed: from then on it counts as a node in service, which is drained first and waits for its turn.
-func (a Adoption) Node(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (a *Adoption) Node(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	node, err := a.Nodes.Recent(ctx, s.Instance)
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionJoined, "read the Node", err)
@@ -81,7 +81,7 @@ func (a Adoption) Node(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 
 // adopt binds the Node if it belongs to the instance's host. The decision is made once more on what is bound: the Node
 // may have come, or have become another, after the name was granted. One that has changed since it was read is not bound.
-func (a Adoption) adopt(ctx context.Context, s *scope.Scope, node *corev1.Node,
+func (a *Adoption) adopt(ctx context.Context, s *scope.Scope, node *corev1.Node,
 	proof nodename.OlderProof) *obstacle.Obstacle {
 	claim, err := a.Nodes.Claim(ctx, s.Instance, node.Name)
 	if err != nil {
@@ -106,7 +106,7 @@ func (a Adoption) adopt(ctx context.Context, s *scope.Scope, node *corev1.Node,
 }
 
 // notAdopted gives the name up, unless somebody else is to do so.
-func (a Adoption) notAdopted(s *scope.Scope, decision policy.Decision) *obstacle.Obstacle {
+func (a *Adoption) notAdopted(s *scope.Scope, decision policy.Decision) *obstacle.Obstacle {
 	if decision.Passes {
 		return &obstacle.Obstacle{
 			Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonWaiting, Outcome: obstacle.Wait,
@@ -124,7 +124,7 @@ func (a Adoption) notAdopted(s *scope.Scope, decision policy.Decision) *obstacle
 
 // HoldsOlder reports whether the host may have remains of an older operator without a ledger of them: its Node was
 // taken over, and not brought up to date since.
-func (a Adoption) HoldsOlder(ctx context.Context, s *scope.Scope) (bool, error) {
+func (a *Adoption) HoldsOlder(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.NodeName() == "" {
 		return false, nil
 	}

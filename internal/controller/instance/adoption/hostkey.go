@@ -34,7 +34,7 @@ const resolveLimit = 10 * time.Second
 
 // ImportHostKey takes over the host key that an operator before version 12 has pinned, so that the first connection is
 // not to a stranger: a host that shows another key is sent nothing.
-func (a Adoption) ImportHostKey(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (a *Adoption) ImportHostKey(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	older, err := a.olderNodes(ctx, s)
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionReachable, "find the Nodes of an older version of the operator", err)
@@ -72,7 +72,7 @@ func (a Adoption) ImportHostKey(ctx context.Context, s *scope.Scope) *obstacle.O
 }
 
 // notedHostKeys returns the entries of the older operator's ConfigMap; none when it is not there.
-func (a Adoption) notedHostKeys(ctx context.Context) (map[string]string, error) {
+func (a *Adoption) notedHostKeys(ctx context.Context) (map[string]string, error) {
 	noted := &corev1.ConfigMap{}
 	err := a.Live.Get(ctx, types.NamespacedName{Namespace: a.Namespace, Name: hostKeysConfigMap}, noted)
 	if apierrors.IsNotFound(err) {
@@ -114,7 +114,7 @@ func pinned(node corev1.Node) bool { return node.Annotations[v1alpha1.Annotation
 
 // addressOf returns the IPv4 address of the host; empty when it is unknown. A name is resolved by whoever resolves it
 // for SSH too.
-func (a Adoption) addressOf(ctx context.Context, s *scope.Scope) string {
+func (a *Adoption) addressOf(ctx context.Context, s *scope.Scope) string {
 	if _, err := netip.ParseAddr(s.Instance.Spec.Address); err == nil {
 		return s.Instance.Spec.Address
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // Prove adds to a claim the proof of which host the Node of an operator before version 12 belongs to.
-func (a Adoption) Prove(ctx context.Context, s *scope.Scope, claim *nodename.Claim) (err error) {
+func (a *Adoption) Prove(ctx context.Context, s *scope.Scope, claim *nodename.Claim) (err error) {
 	if claim.Node == nil || !ownership.OlderNode(claim.Node) {
 		return nil
 	}
@@ -26,7 +26,7 @@ func (a Adoption) Prove(ctx context.Context, s *scope.Scope, claim *nodename.Cla
 	return err
 }
 
-func (a Adoption) proof(ctx context.Context, s *scope.Scope, node *corev1.Node) (nodename.OlderProof, error) {
+func (a *Adoption) proof(ctx context.Context, s *scope.Scope, node *corev1.Node) (nodename.OlderProof, error) {
 	proof := nodename.OlderProof{}
 	if s.Connection != nil {
 		proof.Dialed = s.Connection.Address()
@@ -45,7 +45,7 @@ func (a Adoption) proof(ctx context.Context, s *scope.Scope, node *corev1.Node) 
 // olderNodeOfMachine finds the Node of the instance's Machine, if an operator before version 12 has configured it: by
 // what the Machine says, or, as long as it says nothing, by its address. There is none for the Machines of most
 // clusters, which then costs no request.
-func (a Adoption) olderNodeOfMachine(ctx context.Context, s *scope.Scope) (*corev1.Node,
+func (a *Adoption) olderNodeOfMachine(ctx context.Context, s *scope.Scope) (*corev1.Node,
 	*nodename.MachineProof, error) {
 	older, err := a.olderNodes(ctx, s)
 	if err != nil || len(older) == 0 {
@@ -81,7 +81,7 @@ func (a Adoption) olderNodeOfMachine(ctx context.Context, s *scope.Scope) (*core
 // olderNodes are those Nodes that an operator before version 12 has configured and that no other instance has. A
 // kubelet may write on its own Node what it likes, and take off it whose it is: with the address of another host it
 // must not hold that up.
-func (a Adoption) olderNodes(ctx context.Context, s *scope.Scope) ([]corev1.Node, error) {
+func (a *Adoption) olderNodes(ctx context.Context, s *scope.Scope) ([]corev1.Node, error) {
 	older, err := lookup.OlderNodes(ctx, a.Client)
 	if err != nil || len(older) == 0 {
 		return nil, err
@@ -99,7 +99,7 @@ func (a Adoption) olderNodes(ctx context.Context, s *scope.Scope) ([]corev1.Node
 }
 
 // machineProof is what the Machine API says of the instance's Machine and of a Node.
-func (a Adoption) machineProof(ctx context.Context, s *scope.Scope, node *corev1.Node) (*nodename.MachineProof, error) {
+func (a *Adoption) machineProof(ctx context.Context, s *scope.Scope, node *corev1.Node) (*nodename.MachineProof, error) {
 	machine, err := a.Machines.Of(ctx, s.Instance)
 	if err != nil || machine == nil {
 		return nil, err

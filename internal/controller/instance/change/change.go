@@ -28,7 +28,7 @@ type Changes struct {
 }
 
 // CauseOf says why a node in service is changed.
-func (c Changes) CauseOf(s *scope.Scope, node *corev1.Node) v1alpha1.DisruptionCause {
+func (c *Changes) CauseOf(s *scope.Scope, node *corev1.Node) v1alpha1.DisruptionCause {
 	outdated := node.Annotations[v1alpha1.AnnotationVersion] != c.Version
 	switch {
 	// Another version is no repair of a host that is as the one before has left it: a pause and the first node's
@@ -42,7 +42,7 @@ func (c Changes) CauseOf(s *scope.Scope, node *corev1.Node) v1alpha1.DisruptionC
 }
 
 // Same reports whether a failure belongs to the change that is wanted now.
-func (c Changes) Same(s *scope.Scope, node *corev1.Node, failed *v1alpha1.FailedChange) bool {
+func (c *Changes) Same(s *scope.Scope, node *corev1.Node, failed *v1alpha1.FailedChange) bool {
 	switch failed.Cause {
 	case v1alpha1.CauseReboot:
 		return nodes.RebootWanted(node)
@@ -56,19 +56,19 @@ func (c Changes) Same(s *scope.Scope, node *corev1.Node, failed *v1alpha1.Failed
 // Other reports whether a failure certainly belongs to another change than the one that is wanted now, and no other
 // node is to wait for it. A failure of the settings that are still wanted counts for the others until the node has
 // them, whatever else of its host is to be changed.
-func (c Changes) Other(s *scope.Scope, node *corev1.Node, failed *v1alpha1.FailedChange) bool {
+func (c *Changes) Other(s *scope.Scope, node *corev1.Node, failed *v1alpha1.FailedChange) bool {
 	_, err := c.Specs.Of(s, node.Annotations[v1alpha1.AnnotationPodSubnet])
 	return err == nil && !c.Same(s, node, failed) && !c.sameSettings(s, failed)
 }
 
-func (c Changes) sameSettings(s *scope.Scope, failed *v1alpha1.FailedChange) bool {
+func (c *Changes) sameSettings(s *scope.Scope, failed *v1alpha1.FailedChange) bool {
 	brings := failed.Cause == v1alpha1.CauseUpgrade || failed.Cause == v1alpha1.CauseConfiguration
 	return brings && !failed.DrainTimedOut && failed.Version == c.Version && failed.Configuration != "" &&
 		failed.Configuration == c.Specs.Configuration(s.Cluster)
 }
 
 // AwaitRetry keeps a working node whose change has failed without a rollback from taking up a place again at once.
-func (c Changes) AwaitRetry(s *scope.Scope, node *corev1.Node, cause v1alpha1.DisruptionCause) *obstacle.Obstacle {
+func (c *Changes) AwaitRetry(s *scope.Scope, node *corev1.Node, cause v1alpha1.DisruptionCause) *obstacle.Obstacle {
 	failed := s.Instance.Status.FailedChange
 	if failed == nil || failed.RolledBack || failed.RetryAfter == nil || cause != failed.Cause || !nodestate.Ready(node) || !c.Same(s, node, failed) {
 		return nil
@@ -85,13 +85,13 @@ func (c Changes) AwaitRetry(s *scope.Scope, node *corev1.Node, cause v1alpha1.Di
 }
 
 // RetryHint tells an administrator how to try a failed change again.
-func (c Changes) RetryHint(s *scope.Scope) string {
+func (c *Changes) RetryHint(s *scope.Scope) string {
 	return "or at once: kubectl annotate windowsinstance " + s.Instance.Name + " -n " + c.Namespace + " " +
 		v1alpha1.AnnotationRetry + "=now"
 }
 
 // Note records that a change has failed. previous is the digest of the spec that the host can be rolled back to.
-func (c Changes) Note(s *scope.Scope, node *corev1.Node, reason, message, previous string) {
+func (c *Changes) Note(s *scope.Scope, node *corev1.Node, reason, message, previous string) {
 	before := ptr.Deref(s.Instance.Status.FailedChange, v1alpha1.FailedChange{})
 	configuration := c.Specs.Configuration(s.Cluster)
 	cause := c.CauseOf(s, node)

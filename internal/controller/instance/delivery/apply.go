@@ -20,8 +20,8 @@ import (
 
 // Delivery brings hosts to NodeSpecs.
 type Delivery struct {
-	Link    link.Link
-	Turn    turn.Turn
+	Link    *link.Link
+	Turn    *turn.Turn
 	Status  status.Writer
 	Events  event.Recorder
 	Payload *payload.Payload
@@ -29,7 +29,7 @@ type Delivery struct {
 
 // Apply has the agent bring the host to the spec. The same spec is not applied twice over one connection, unless the
 // agent left steps undone.
-func (d Delivery) Apply(ctx context.Context, s *scope.Scope, spec nodespec.NodeSpec) *obstacle.Obstacle {
+func (d *Delivery) Apply(ctx context.Context, s *scope.Scope, spec nodespec.NodeSpec) *obstacle.Obstacle {
 	digest := spec.Digest()
 	if s.Session.Applied == digest && len(s.Session.Left.Steps) == 0 && !spec.HasCertificate() {
 		return nil
@@ -75,7 +75,7 @@ func (d Delivery) Apply(ctx context.Context, s *scope.Scope, spec nodespec.NodeS
 
 // ForgetDigest withdraws the statement that the host matches its spec: until it is verified again, it is not left
 // alone.
-func (d Delivery) ForgetDigest(ctx context.Context, s *scope.Scope) error {
+func (d *Delivery) ForgetDigest(ctx context.Context, s *scope.Scope) error {
 	if s.Instance.Status.SpecDigest == "" {
 		return nil
 	}

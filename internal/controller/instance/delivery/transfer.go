@@ -16,7 +16,7 @@ import (
 )
 
 // send uploads spec and payload and returns the verb's arguments.
-func (d Delivery) send(ctx context.Context, s *scope.Scope, spec nodespec.NodeSpec) ([]string, *obstacle.Obstacle) {
+func (d *Delivery) send(ctx context.Context, s *scope.Scope, spec nodespec.NodeSpec) ([]string, *obstacle.Obstacle) {
 	encoded, err := spec.Encode()
 	if err != nil {
 		return nil, d.Link.Failed(s, v1alpha1.ConditionInstalled, err)
@@ -81,7 +81,7 @@ func patched(lacking []string, present map[string]string, patches func(to string
 }
 
 // sendArchive sends an archive, or what an earlier attempt has not brought of it. The agent checks what is in it.
-func (d Delivery) sendArchive(ctx context.Context, s *scope.Scope, step, path string, archive *payload.Archive) error {
+func (d *Delivery) sendArchive(ctx context.Context, s *scope.Scope, step, path string, archive *payload.Archive) error {
 	if there, err := s.Connection.Has(ctx, path, archive.Size); there || err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ import (
 )
 
 // Inspect brings the agent and asks it for the facts of the host, once for each connection.
-func (l Link) Inspect(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (l *Link) Inspect(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if s.Session.Facts == nil {
 		if o := l.AskFacts(ctx, s); o != nil {
 			return l.AnswersWhileRestarting(s, o)
@@ -40,7 +40,7 @@ func (l Link) Inspect(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 const inspect = "Inspect"
 
 // AskFacts brings the agent and asks it for the facts of the host.
-func (l Link) AskFacts(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (l *Link) AskFacts(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	l.Status.Progress(ctx, s, inspect, 0, 0, "")
 	agent, err := l.Payload.Agent()
 	if err != nil {
@@ -61,7 +61,7 @@ func (l Link) AskFacts(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 }
 
 // Learn keeps the facts that the host has reported.
-func (l Link) Learn(s *scope.Scope, facts *plan.Facts) {
+func (l *Link) Learn(s *scope.Scope, facts *plan.Facts) {
 	s.Session.Facts, s.Session.Unanswered = facts, false
 	if facts.Fallback != "" {
 		s.Session.Fallback = facts.Fallback
@@ -84,7 +84,7 @@ const sendAgent = "SendAgent"
 // BringAgent has the agent on the host and returns its path. A program in the agent's own folder is run only if an
 // agent of ours has reported the host's facts: that agent has closed the folder to others. Otherwise the program is
 // sent to a folder that only administrators can write.
-func (l Link) BringAgent(ctx context.Context, s *scope.Scope, agent payload.File) (string, error) {
+func (l *Link) BringAgent(ctx context.Context, s *scope.Scope, agent payload.File) (string, error) {
 	if s.Instance.Status.Host != nil {
 		path := nodespec.AgentPath(agent.SHA256)
 		if there, err := s.Connection.Has(ctx, path, agent.Size); there || err != nil {
@@ -109,7 +109,7 @@ func (l Link) BringAgent(ctx context.Context, s *scope.Scope, agent payload.File
 
 // factsArguments have the agent try the way to the API server, where it is known, and ask the cloud for the machine's
 // name, where that is the node's.
-func (l Link) factsArguments(s *scope.Scope) []string {
+func (l *Link) factsArguments(s *scope.Scope) []string {
 	var arguments []string
 	if nodename.GivenByCloud(s.Cluster.Platform) && s.KeptNodeName() == "" {
 		arguments = []string{"--platform", s.Cluster.Platform}

@@ -18,7 +18,7 @@ import (
 
 // connect brings a connection to the target. A changed host key that an administrator has accepted is taken. A host
 // that refuses the present key is opened with the one that it replaced, where there is one, and given the present one.
-func (l Link) connect(ctx context.Context, s *scope.Scope, target remote.Target) (*remote.Connection, error) {
+func (l *Link) connect(ctx context.Context, s *scope.Scope, target remote.Target) (*remote.Connection, error) {
 	connection, err := l.Hosts.Get(ctx, target)
 	var changed *remote.HostKeyChangedError
 	if errors.As(err, &changed) && hostkey.Accepted(s.Instance, changed.Presented.Fingerprint()) {
@@ -33,7 +33,7 @@ func (l Link) connect(ctx context.Context, s *scope.Scope, target remote.Target)
 
 // openWithPrevious logs in with the previous key, authorizes the present one, and connects again with that. Without a
 // previous key, or if the host refuses it too, the refusal of the present one stands.
-func (l Link) openWithPrevious(ctx context.Context, s *scope.Scope, target remote.Target,
+func (l *Link) openWithPrevious(ctx context.Context, s *scope.Scope, target remote.Target,
 	refused error) (*remote.Connection, error) {
 	previous, found, err := keys.Previous(ctx, l.Client, l.Namespace)
 	if err != nil {
@@ -70,7 +70,7 @@ func (l Link) openWithPrevious(ctx context.Context, s *scope.Scope, target remot
 func publicKey(target remote.Target) ssh.PublicKey { return target.Key.Signer().PublicKey() }
 
 // awaitsKey explains that a node continues with the key that it was configured with.
-func (l Link) awaitsKey(s *scope.Scope, o *obstacle.Obstacle) *obstacle.Obstacle {
+func (l *Link) awaitsKey(s *scope.Scope, o *obstacle.Obstacle) *obstacle.Obstacle {
 	if !s.KeyDiffers {
 		return o
 	}

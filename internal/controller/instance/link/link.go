@@ -40,7 +40,7 @@ type Link struct {
 }
 
 // Reach connects to the host, or reuses a connection, and pins its host key at first contact.
-func (l Link) Reach(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (l *Link) Reach(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	target, o := l.Target(ctx, s)
 	if o != nil {
 		return o
@@ -82,7 +82,7 @@ func (l Link) Reach(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 const tellAfter = time.Second
 
 // tellSlow tells, while a connection is being made, that this takes its time. It returns what ends that.
-func (l Link) tellSlow(ctx context.Context, s *scope.Scope) (end func()) {
+func (l *Link) tellSlow(ctx context.Context, s *scope.Scope) (end func()) {
 	told, answered, ended := *s, make(chan struct{}), make(chan struct{})
 	told.Instance = s.Instance.DeepCopy()
 	timer := l.Clock.NewTimer(tellAfter)
@@ -105,13 +105,13 @@ func (l Link) tellSlow(ctx context.Context, s *scope.Scope) (end func()) {
 }
 
 // Close ends the connection to the host, and forgets what was learnt over it.
-func (l Link) Close(s *scope.Scope) {
+func (l *Link) Close(s *scope.Scope) {
 	s.Session.ForgetHost()
 	l.Hosts.Close(s.Instance.Name)
 }
 
 // LetGo drops the connection to a host that is no longer worked on, and the facts learnt over it.
-func (l Link) LetGo(s *scope.Scope) {
+func (l *Link) LetGo(s *scope.Scope) {
 	if s.Connection != nil {
 		l.Hosts.Release(s.Connection)
 		s.Connection = nil
@@ -121,7 +121,7 @@ func (l Link) LetGo(s *scope.Scope) {
 
 // BeginTransfer waits until the host may be sent programs, and returns what ends that. A host whose connection ends
 // meanwhile leaves the line.
-func (l Link) BeginTransfer(ctx context.Context, s *scope.Scope, step string) (end func(), err error) {
+func (l *Link) BeginTransfer(ctx context.Context, s *scope.Scope, step string) (end func(), err error) {
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
 	go func(connection *remote.Connection) {
@@ -137,7 +137,7 @@ func (l Link) BeginTransfer(ctx context.Context, s *scope.Scope, step string) (e
 }
 
 // Failed forgets facts of a host that may no longer be true after a failure, and returns the obstacle.
-func (l Link) Failed(s *scope.Scope, condition string, err error) *obstacle.Obstacle {
+func (l *Link) Failed(s *scope.Scope, condition string, err error) *obstacle.Obstacle {
 	s.Session.Spec = ""
 	var failure *verb.Failure
 	if errors.As(err, &failure) {

@@ -50,7 +50,7 @@ func TestTheHostIsAskedToTryTheAddressOfTheAPIServer(t *testing.T) {
 	} {
 		s := &scope.Scope{Instance: &v1alpha1.WindowsInstance{}}
 		s.Cluster.APIServerInternalURL = url
-		if got := (Link{}).factsArguments(s); !slices.Equal(got, want) {
+		if got := (&Link{}).factsArguments(s); !slices.Equal(got, want) {
 			t.Errorf("of %q: %q", url, got)
 		}
 	}

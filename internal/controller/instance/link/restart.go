@@ -23,7 +23,7 @@ const (
 )
 
 // stillRestarting returns the wait for a host that is away because it restarts; nil when it is not, or takes too long.
-func (l Link) stillRestarting(s *scope.Scope) *obstacle.Obstacle {
+func (l *Link) stillRestarting(s *scope.Scope) *obstacle.Obstacle {
 	since := s.Instance.Status.RestartStartedAt
 	if since == nil || l.Clock.Since(since.Time) > awayLimit {
 		return nil
@@ -33,7 +33,7 @@ func (l Link) stillRestarting(s *scope.Scope) *obstacle.Obstacle {
 
 // AnswersWhileRestarting returns the wait for a host that answers over SSH but runs no verb: it goes down, or comes up,
 // or something is wrong with it, and only time shows which. For any other host it returns the obstacle itself.
-func (l Link) AnswersWhileRestarting(s *scope.Scope, o *obstacle.Obstacle) *obstacle.Obstacle {
+func (l *Link) AnswersWhileRestarting(s *scope.Scope, o *obstacle.Obstacle) *obstacle.Obstacle {
 	restarting := l.stillRestarting(s)
 	if restarting == nil {
 		return o
@@ -48,7 +48,7 @@ const sameBootLimit = 2 * time.Minute
 
 // AwaitRestart waits while a host that should restart still answers from before the restart: a request at that time
 // would be lost. It ends the wait when the host is back, or has not restarted after all.
-func (l Link) AwaitRestart(s *scope.Scope, facts *plan.Facts) *obstacle.Obstacle {
+func (l *Link) AwaitRestart(s *scope.Scope, facts *plan.Facts) *obstacle.Obstacle {
 	since := s.Instance.Status.RestartStartedAt
 	if since == nil {
 		return nil
@@ -64,14 +64,14 @@ func (l Link) AwaitRestart(s *scope.Scope, facts *plan.Facts) *obstacle.Obstacle
 }
 
 // BeginRestart notes that the host has said that it restarts, and lets the connection go.
-func (l Link) BeginRestart(s *scope.Scope) *obstacle.Obstacle {
+func (l *Link) BeginRestart(s *scope.Scope) *obstacle.Obstacle {
 	l.Close(s)
 	s.Instance.Status.RestartStartedAt = ptr.To(metav1.NewTime(l.Clock.Now()))
 	return l.awaitHost(s)
 }
 
 // awaitHost counts the looks at a host that restarts, and waits for the next one.
-func (l Link) awaitHost(s *scope.Scope) *obstacle.Obstacle {
+func (l *Link) awaitHost(s *scope.Scope) *obstacle.Obstacle {
 	s.Session.Waiting = ""
 	s.Session.RestartLooks++
 	return rebootObstacle(s.Session.RestartLooks)

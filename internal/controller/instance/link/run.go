@@ -13,7 +13,7 @@ import (
 )
 
 // Run has the agent do a verb and shows its steps in the status while it does.
-func (l Link) Run(ctx context.Context, s *scope.Scope, name verb.Name, arguments ...string) (verb.Line, error) {
+func (l *Link) Run(ctx context.Context, s *scope.Scope, name verb.Name, arguments ...string) (verb.Line, error) {
 	return l.runAt(ctx, s, s.Session.Agent, name, arguments...)
 }
 
@@ -22,7 +22,7 @@ var digest = regexp.MustCompile("^[0-9a-f]{64}$")
 
 // RunBy has the agent with the SHA-256 that the host has named do a verb: that of a former release, or the operator's
 // own if the host names none.
-func (l Link) RunBy(ctx context.Context, s *scope.Scope, sha256 string, name verb.Name) (verb.Line, error) {
+func (l *Link) RunBy(ctx context.Context, s *scope.Scope, sha256 string, name verb.Name) (verb.Line, error) {
 	return l.runAt(ctx, s, agentPath(sha256, s.Session.Agent), name)
 }
 
@@ -35,7 +35,7 @@ func agentPath(sha256, own string) string {
 	return nodespec.AgentPath(sha256)
 }
 
-func (l Link) runAt(ctx context.Context, s *scope.Scope, agent string, name verb.Name,
+func (l *Link) runAt(ctx context.Context, s *scope.Scope, agent string, name verb.Name,
 	arguments ...string) (verb.Line, error) {
 	last, err := s.Connection.Run(ctx, agent, name, arguments, func(line verb.Line) {
 		if line.Type != verb.TypeStep || line.Step == nil {

@@ -22,7 +22,7 @@ func isAnotherHost(err error) bool {
 }
 
 // Target returns the host to connect to, and the host key that must answer.
-func (l Link) Target(ctx context.Context, s *scope.Scope) (remote.Target, *obstacle.Obstacle) {
+func (l *Link) Target(ctx context.Context, s *scope.Scope) (remote.Target, *obstacle.Obstacle) {
 	target := remote.Target{
 		Instance: s.Instance.Name, Namespace: s.Instance.Namespace,
 		Address: s.Instance.Spec.Address, User: s.Instance.Spec.Username, Key: s.Key,
@@ -52,7 +52,7 @@ func (l Link) Target(ctx context.Context, s *scope.Scope) (remote.Target, *obsta
 
 // expectedHostKeys returns the fingerprints that the Machine or the instance announces for the first contact; none
 // announce nothing. The Machine API itself tells none on any platform.
-func (l Link) expectedHostKeys(ctx context.Context, s *scope.Scope) ([]string, *obstacle.Obstacle) {
+func (l *Link) expectedHostKeys(ctx context.Context, s *scope.Scope) ([]string, *obstacle.Obstacle) {
 	announced := []string{s.Instance.Annotations[v1alpha1.AnnotationExpectedHostKey]}
 	if s.OfMachine() {
 		machine, err := l.Machines.Of(ctx, s.Instance)
@@ -75,7 +75,7 @@ func (l Link) expectedHostKeys(ctx context.Context, s *scope.Scope) ([]string, *
 }
 
 // pinHostKey notes the key that the host has shown; first tells that none was pinned before, on the Node neither.
-func (l Link) pinHostKey(s *scope.Scope, key remote.HostKey, first bool) {
+func (l *Link) pinHostKey(s *scope.Scope, key remote.HostKey, first bool) {
 	encoded := base64.StdEncoding.EncodeToString(key.Data)
 	before := s.Instance.Status.HostKey
 	if before != nil && before.Key == encoded {

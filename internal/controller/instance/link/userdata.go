@@ -19,7 +19,7 @@ const (
 
 // awaitUserData returns the wait for a new Machine's host that is not reachable yet; nil when it was reached before,
 // has had its time, or fails in a way that its user data does not mend.
-func (l Link) awaitUserData(s *scope.Scope, err error) *obstacle.Obstacle {
+func (l *Link) awaitUserData(s *scope.Scope, err error) *obstacle.Obstacle {
 	status := s.Instance.Status
 	if !s.OfMachine() || status.HostKey != nil || status.SpecDigest != "" || status.PublicKeyHash != "" {
 		return nil

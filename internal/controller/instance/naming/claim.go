@@ -26,14 +26,14 @@ const claimPoll = time.Second
 type Names struct {
 	Nodes    nodes.Nodes
 	Machines machines.Machines
-	Adoption adoption.Adoption
-	Link     link.Link
+	Adoption *adoption.Adoption
+	Link     *link.Link
 	Status   status.Writer
 }
 
 // Claim decides the node's name and makes sure that it is unique. It writes the claim before it checks it: of two
 // instances that claim one name at the same time, at least one sees the other.
-func (n Names) Claim(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (n *Names) Claim(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	name, o := n.expected(ctx, s)
 	if o != nil {
 		return o
@@ -76,7 +76,7 @@ func (n Names) Claim(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 }
 
 // withdraw gives a claim up.
-func (n Names) withdraw(s *scope.Scope, decision policy.Decision) *obstacle.Obstacle {
+func (n *Names) withdraw(s *scope.Scope, decision policy.Decision) *obstacle.Obstacle {
 	s.Instance.Status.NodeRef = nil
 	n.Link.Close(s)
 	return &obstacle.Obstacle{
@@ -87,7 +87,7 @@ func (n Names) withdraw(s *scope.Scope, decision policy.Decision) *obstacle.Obst
 
 // keep gives a granted name up when another instance of the host has it and the Node. The host is that instance's: what
 // is known of its configuration is no longer true.
-func (n Names) keep(ctx context.Context, s *scope.Scope, name string) *obstacle.Obstacle {
+func (n *Names) keep(ctx context.Context, s *scope.Scope, name string) *obstacle.Obstacle {
 	node, err := n.Nodes.Named(ctx, name)
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionJoined, "read the Node", err)
@@ -110,7 +110,7 @@ func (n Names) keep(ctx context.Context, s *scope.Scope, name string) *obstacle.
 
 // refuseRename stops at a host that is a node and calls itself otherwise since. Its Node stays bound to it: under
 // another name the host would be a second node, and nobody would drain and delete the first.
-func (n Names) refuseRename(ctx context.Context, s *scope.Scope, name string) *obstacle.Obstacle {
+func (n *Names) refuseRename(ctx context.Context, s *scope.Scope, name string) *obstacle.Obstacle {
 	ref := s.Instance.Status.NodeRef
 	if ref == nil || !ref.Confirmed {
 		return nil
@@ -134,7 +134,7 @@ func (n Names) refuseRename(ctx context.Context, s *scope.Scope, name string) *o
 }
 
 // expected returns the lower-case form of the name that the host has or is to be given, or by which the cloud knows it.
-func (n Names) expected(ctx context.Context, s *scope.Scope) (string, *obstacle.Obstacle) {
+func (n *Names) expected(ctx context.Context, s *scope.Scope) (string, *obstacle.Obstacle) {
 	if name := s.KeptNodeName(); name != "" {
 		return name, nil
 	}
@@ -155,7 +155,7 @@ func (n Names) expected(ctx context.Context, s *scope.Scope) (string, *obstacle.
 	return name, nil
 }
 
-func (n Names) checkClaim(ctx context.Context, s *scope.Scope, name string) (policy.Decision, error) {
+func (n *Names) checkClaim(ctx context.Context, s *scope.Scope, name string) (policy.Decision, error) {
 	claim, err := n.Nodes.Claim(ctx, s.Instance, name)
 	if err != nil {
 		return policy.Decision{}, err
@@ -171,7 +171,7 @@ func (n Names) checkClaim(ctx context.Context, s *scope.Scope, name string) (pol
 // Node of another machine may have taken the name, or the instance's own was deleted and another kubelet was faster:
 // then nothing is signed for the name and nothing is written to that Node. The claim is what it was decided on. It may
 // be that of an earlier decision of the same pass, with the Node as it is now; nil has everything read.
-func (n Names) StillNamed(ctx context.Context, s *scope.Scope, claim *nodename.Claim) (*nodename.Claim,
+func (n *Names) StillNamed(ctx context.Context, s *scope.Scope, claim *nodename.Claim) (*nodename.Claim,
 	*obstacle.Obstacle) {
 	if claim == nil {
 		now := n.Status.Clock.Now()

@@ -13,7 +13,7 @@ import (
 )
 
 // byCloud returns the name by which the cloud knows the machine, or the one that its node has already.
-func (n Names) byCloud(ctx context.Context, s *scope.Scope) (string, *obstacle.Obstacle) {
+func (n *Names) byCloud(ctx context.Context, s *scope.Scope) (string, *obstacle.Obstacle) {
 	told := nodename.CloudAnswer{Platform: s.Cluster.Platform}
 	if facts := s.Session.Facts.CloudName; facts != nil {
 		told.Name, told.Error = facts.Name, facts.Error
@@ -37,7 +37,7 @@ func (n Names) byCloud(ctx context.Context, s *scope.Scope) (string, *obstacle.O
 }
 
 // keepsName reports whether the host keeps the node name that it has been granted.
-func (n Names) keepsName(ctx context.Context, s *scope.Scope, told nodename.CloudAnswer) (bool, error) {
+func (n *Names) keepsName(ctx context.Context, s *scope.Scope, told nodename.CloudAnswer) (bool, error) {
 	ref := s.Instance.Status.NodeRef
 	if ref == nil || !ref.Confirmed {
 		return false, nil
@@ -50,7 +50,7 @@ func (n Names) keepsName(ctx context.Context, s *scope.Scope, told nodename.Clou
 }
 
 // machineAddresses returns the addresses of the instance's Machine; none when it has no Machine.
-func (n Names) machineAddresses(ctx context.Context, s *scope.Scope) ([]corev1.NodeAddress, error) {
+func (n *Names) machineAddresses(ctx context.Context, s *scope.Scope) ([]corev1.NodeAddress, error) {
 	if !s.OfMachine() {
 		return nil, nil
 	}

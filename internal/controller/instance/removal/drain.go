@@ -11,7 +11,7 @@ import (
 )
 
 // Drain evicts the pods before the node is deleted.
-func (r Removal) Drain(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (r *Removal) Drain(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if s.HandedOver || s.NodeName() == "" {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (r Removal) Drain(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 }
 
 // drainPostponed waits when the pods did not leave in time, until the node is drained again.
-func (r Removal) drainPostponed(s *scope.Scope) *obstacle.Obstacle {
+func (r *Removal) drainPostponed(s *scope.Scope) *obstacle.Obstacle {
 	failed := s.Instance.Status.FailedChange
 	if failed == nil || failed.Cause != v1alpha1.CauseRemoval || failed.RetryAfter == nil || s.Session.Attempts > 0 {
 		return nil

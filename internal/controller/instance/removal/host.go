@@ -28,11 +28,11 @@ import (
 type Removal struct {
 	Client   client.Client
 	Nodes    nodes.Nodes
-	Link     link.Link
-	Turn     turn.Turn
-	Delivery delivery.Delivery
-	Rollback rollback.Rollback
-	Adoption adoption.Adoption
+	Link     *link.Link
+	Turn     *turn.Turn
+	Delivery *delivery.Delivery
+	Rollback *rollback.Rollback
+	Adoption *adoption.Adoption
 	Signer   certificates.Signer
 	Events   event.Recorder
 	Clock    clock.PassiveClock
@@ -54,13 +54,13 @@ func forgotten(s *scope.Scope) bool {
 }
 
 // forgetHint is how an administrator removes a node without its host.
-func (r Removal) forgetHint(s *scope.Scope) string {
+func (r *Removal) forgetHint(s *scope.Scope) string {
 	return fmt.Sprintf("If the host is gone for good: kubectl annotate windowsinstance %s -n %s %s=true", s.Instance.Name,
 		r.Namespace, v1alpha1.AnnotationForgetHost)
 }
 
 // Reach connects to the host. For a host that is gone, the obstacle says what to do.
-func (r Removal) Reach(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (r *Removal) Reach(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if !NeedsHost(s) {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (r Removal) Reach(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 }
 
 // GiveBack has the agent restore the host, restarts included, and deletes the agent.
-func (r Removal) GiveBack(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (r *Removal) GiveBack(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if untouched(s) {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (r Removal) GiveBack(ctx context.Context, s *scope.Scope) *obstacle.Obstacl
 }
 
 // changed reports whether the agent has left on the host what says how it was before.
-func (r Removal) changed(ctx context.Context, s *scope.Scope) (bool, error) {
+func (r *Removal) changed(ctx context.Context, s *scope.Scope) (bool, error) {
 	for _, path := range []string{nodespec.LedgerPath, nodespec.FoundPath} {
 		if there, err := s.Connection.Exists(ctx, path); there || err != nil {
 			return there, err
@@ -128,7 +128,7 @@ func (r Removal) changed(ctx context.Context, s *scope.Scope) (bool, error) {
 	return false, nil
 }
 
-func (r Removal) removeWithAgent(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (r *Removal) removeWithAgent(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if s.Session.Facts == nil {
 		if o := r.Link.AskFacts(ctx, s); o != nil {
 			return r.Link.AnswersWhileRestarting(s, o)

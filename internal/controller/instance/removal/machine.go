@@ -15,14 +15,14 @@ const lateNodeLimit = 10 * time.Second
 
 // Disconnect ends all work on a host that is gone with its Machine. The Machine API has drained the node; nothing has
 // to be given back, and a pause has no effect.
-func (r Removal) Disconnect(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (r *Removal) Disconnect(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	r.Link.Close(s)
 	return r.Turn.Leave(ctx, s)
 }
 
 // AwaitLateNode waits for a Node that the kubelet may have registered just before its host was gone: the kubelet may
 // have its certificate, and no Node was seen yet. The previous phase deletes a Node that appears.
-func (r Removal) AwaitLateNode(_ context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (r *Removal) AwaitLateNode(_ context.Context, s *scope.Scope) *obstacle.Obstacle {
 	ref := s.Instance.Status.NodeRef
 	if ref == nil || !ref.Confirmed || ref.UID != "" {
 		return nil

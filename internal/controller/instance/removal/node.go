@@ -24,7 +24,7 @@ func notOwn(err error) *obstacle.Obstacle {
 
 // ForgetNode deletes the Node and the certificate requests of the instance. A Node that another instance has taken over
 // is not its own any more.
-func (r Removal) ForgetNode(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (r *Removal) ForgetNode(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if err := r.Signer.DeleteRequests(ctx, s.Instance.Name); err != nil {
 		return obstacle.API(v1alpha1.ConditionReady, "delete certificate requests", err)
 	}
@@ -49,7 +49,7 @@ func (r Removal) ForgetNode(ctx context.Context, s *scope.Scope) *obstacle.Obsta
 }
 
 // DeleteInstance deletes the instance.
-func (r Removal) DeleteInstance(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (r *Removal) DeleteInstance(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if o := r.Turn.Leave(ctx, s); o != nil {
 		return o
 	}
@@ -68,7 +68,7 @@ var kubeletSigners = [...]string{certificatesv1.KubeAPIServerClientKubeletSigner
 
 // ForgetKubelet deletes the certificate requests of the kubelet of a deleted Node. The requests that the operator made
 // for it were deleted with the Node.
-func (r Removal) ForgetKubelet(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (r *Removal) ForgetKubelet(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	ref := s.Instance.Status.NodeRef
 	if s.HandedOver || ref == nil || !ref.Confirmed {
 		return nil
@@ -94,7 +94,7 @@ const handOverPoll = time.Minute
 // HandOver decides what happens to the host of an instance that is being removed. If the host is listed under a second
 // address, or moved to a new one, the host and its node stay and only the instance is deleted, after the other instance
 // has taken over the Node.
-func (r Removal) HandOver(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (r *Removal) HandOver(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	instances, err := r.Nodes.Instances(ctx)
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionReady, "list WindowsInstances", err)

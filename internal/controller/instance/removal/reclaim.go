@@ -13,7 +13,7 @@ import (
 // reclaim finds the Node of a host whose former instance was deleted by hand: the instance that was made in its place is
 // removed before it has learnt its node name, and the Node would be left behind. The Node is drained before anything is
 // taken from the host, as that of any other.
-func (r Removal) reclaim(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (r *Removal) reclaim(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if s.NodeName() != "" {
 		return nil
 	}

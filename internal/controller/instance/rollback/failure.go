@@ -33,17 +33,17 @@ const nextLook = 2 * time.Second
 type Rollback struct {
 	Client  client.Client // for instances
 	Nodes   nodes.Nodes
-	Link    link.Link
-	Turn    turn.Turn
+	Link    *link.Link
+	Turn    *turn.Turn
 	Status  status.Writer
 	Events  event.Recorder
-	Changes change.Changes
+	Changes *change.Changes
 	Clock   clock.PassiveClock
 }
 
 // Remind leaves a node whose last change has failed as it is until another change is wanted, the next attempt is due,
 // or an administrator asks for it.
-func (f Rollback) Remind(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (f *Rollback) Remind(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	failed := s.Instance.Status.FailedChange // of which an administrator may want to hear no more
 	if o := f.TakeRetry(ctx, s); o != nil {
 		return o
@@ -93,7 +93,7 @@ func (f Rollback) Remind(ctx context.Context, s *scope.Scope) *obstacle.Obstacle
 }
 
 // TakeRetry forgets the failure when an administrator has asked for another attempt.
-func (f Rollback) TakeRetry(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (f *Rollback) TakeRetry(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if _, asked := s.Instance.Annotations[v1alpha1.AnnotationRetry]; !asked {
 		return nil
 	}
@@ -113,7 +113,7 @@ func (f Rollback) TakeRetry(ctx context.Context, s *scope.Scope) *obstacle.Obsta
 
 // Count counts an obstacle to a change of a node in service. After some attempts the change has failed: if the host
 // still has its former state, it is rolled back.
-func (f Rollback) Count(ctx context.Context, s *scope.Scope, o *obstacle.Obstacle) *obstacle.Obstacle {
+func (f *Rollback) Count(ctx context.Context, s *scope.Scope, o *obstacle.Obstacle) *obstacle.Obstacle {
 	if s.Instance.Spec.DesiredState != v1alpha1.DesiredStateNode || o.Outcome != obstacle.ChangeFailed {
 		return o
 	}
@@ -144,7 +144,7 @@ func (f Rollback) Count(ctx context.Context, s *scope.Scope, o *obstacle.Obstacl
 
 // noteNoWayBack records a failed change of a host that cannot be rolled back: other hosts must not follow it. The
 // operator keeps trying it.
-func (f Rollback) noteNoWayBack(s *scope.Scope, node *corev1.Node, o *obstacle.Obstacle) {
+func (f *Rollback) noteNoWayBack(s *scope.Scope, node *corev1.Node, o *obstacle.Obstacle) {
 	if failed := s.Instance.Status.FailedChange; failed != nil && !failed.RolledBack && f.Changes.Same(s, node, failed) &&
 		failed.RetryAfter.After(f.Clock.Now()) {
 		return

@@ -18,7 +18,7 @@ import (
 
 // RollBack rolls the host of a failed change back, and brings its node into service again. It reads its progress from
 // the host and the status, so it continues wherever it was interrupted.
-func (f Rollback) RollBack(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (f *Rollback) RollBack(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	failed, facts := s.Instance.Status.FailedChange, s.Session.Facts
 	if failed == nil || failed.RolledBack || failed.PreviousDigest == "" {
 		return nil
@@ -68,7 +68,7 @@ func (f Rollback) RollBack(ctx context.Context, s *scope.Scope) *obstacle.Obstac
 
 // runRollback has the host brought back by the agent that has applied what it is brought back to: no other agent knows
 // for sure what that means.
-func (f Rollback) runRollback(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (f *Rollback) runRollback(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	s.Session.Waiting = ""
 	line, err := f.Link.RunBy(ctx, s, s.Session.Facts.FallbackAgent, verb.Rollback)
 	if err != nil {
@@ -94,7 +94,7 @@ func (f Rollback) runRollback(ctx context.Context, s *scope.Scope) *obstacle.Obs
 }
 
 // checkRolledBack has the same agent prove that the node works again, by the checks of what it was brought back to.
-func (f Rollback) checkRolledBack(ctx context.Context, s *scope.Scope, node *corev1.Node) *obstacle.Obstacle {
+func (f *Rollback) checkRolledBack(ctx context.Context, s *scope.Scope, node *corev1.Node) *obstacle.Obstacle {
 	line, err := f.Link.RunBy(ctx, s, s.Session.Facts.AppliedAgent, verb.Verify)
 	if err != nil {
 		return f.Link.Failed(s, v1alpha1.ConditionReady, err)
@@ -112,7 +112,7 @@ func (f Rollback) checkRolledBack(ctx context.Context, s *scope.Scope, node *cor
 }
 
 // notRolledBack turns an obstacle into the message that the rollback has not ended.
-func (f Rollback) notRolledBack(s *scope.Scope, o *obstacle.Obstacle) *obstacle.Obstacle {
+func (f *Rollback) notRolledBack(s *scope.Scope, o *obstacle.Obstacle) *obstacle.Obstacle {
 	if !o.Outcome.IsFailure() {
 		return o
 	}

@@ -15,7 +15,7 @@ import (
 // Await asks for the turn before it contacts the host, if a disturbance is certain: a restart was requested, or the
 // agent has said so of this spec. Until the turn comes, there is no connection to the host. The node stays in service
 // until the host has answered; a host that did not answer last takes up no place before it does.
-func (t Turn) Await(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (t *Turn) Await(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if ref := s.Instance.Status.NodeRef; s.Session.Unanswered || ref == nil || ref.UID == "" {
 		return nil // a host that was no node has nothing to wait for, also if it is one now: Pass asks once more
 	}
@@ -49,14 +49,14 @@ func (t Turn) Await(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 }
 
 // Replaced reports whether the Machine of a node that another version of the operator has configured must be replaced.
-func (t Turn) Replaced(s *scope.Scope, node *corev1.Node) bool {
+func (t *Turn) Replaced(s *scope.Scope, node *corev1.Node) bool {
 	version := node.Annotations[v1alpha1.AnnotationVersion]
 	return s.OfMachine() && s.Instance.Spec.UpgradeStrategy == v1alpha1.UpgradeReplace && version != "" &&
 		version != t.Version
 }
 
 // AwaitsReplacement returns the wait for the turn of a Machine that must be replaced.
-func (t Turn) AwaitsReplacement(s *scope.Scope) *obstacle.Obstacle {
+func (t *Turn) AwaitsReplacement(s *scope.Scope) *obstacle.Obstacle {
 	if s.Works && s.Instance.Status.SpecDigest != "" {
 		s.PassWhatHeld()
 	}

@@ -16,7 +16,7 @@ import (
 // Drain makes a node unschedulable and evicts its pods with their own grace periods, honoring their budgets. DaemonSet
 // pods stay, emptyDir volumes are given up. If the pods do not leave in time, the node takes pods again and gives up
 // its turn; the drain is tried again later. A node that leaves the cluster stays unschedulable.
-func (t Turn) Drain(ctx context.Context, s *scope.Scope, node *corev1.Node,
+func (t *Turn) Drain(ctx context.Context, s *scope.Scope, node *corev1.Node,
 	cause v1alpha1.DisruptionCause) *obstacle.Obstacle {
 	if !node.Spec.Unschedulable {
 		t.Events.Emit(event.NodeDrains(s.Instance, node, cause))
@@ -44,14 +44,14 @@ func (t Turn) Drain(ctx context.Context, s *scope.Scope, node *corev1.Node,
 
 // changeBegun reports whether the node was drained before its host began to change: what has come to it since came in
 // spite of that.
-func (t Turn) changeBegun(s *scope.Scope, node *corev1.Node) bool {
+func (t *Turn) changeBegun(s *scope.Scope, node *corev1.Node) bool {
 	_, ours := node.Annotations[v1alpha1.AnnotationCordoned]
 	return ours && node.Spec.Unschedulable && s.Instance.Status.SpecDigest == "" &&
 		s.Instance.Spec.DesiredState == v1alpha1.DesiredStateNode && s.Session.Facts != nil && s.Session.Facts.Fallback != ""
 }
 
 // undrained reports whether the Machine of the node says that it is not to be drained.
-func (t Turn) undrained(ctx context.Context, s *scope.Scope) (bool, error) {
+func (t *Turn) undrained(ctx context.Context, s *scope.Scope) (bool, error) {
 	machine, err := t.Machines.Of(ctx, s.Instance)
 	if err != nil || machine == nil {
 		return false, err
@@ -62,7 +62,7 @@ func (t Turn) undrained(ctx context.Context, s *scope.Scope) (bool, error) {
 
 // drainTimedOut gives up for now: the node takes pods again, unless a user wants it otherwise, and only then another's
 // turn comes.
-func (t Turn) drainTimedOut(ctx context.Context, s *scope.Scope, node *corev1.Node, cause v1alpha1.DisruptionCause,
+func (t *Turn) drainTimedOut(ctx context.Context, s *scope.Scope, node *corev1.Node, cause v1alpha1.DisruptionCause,
 	blocked *obstacle.Obstacle) *obstacle.Obstacle {
 	after := "The operator tries again later. "
 	if cause != v1alpha1.CauseRemoval {
@@ -89,7 +89,7 @@ func (t Turn) drainTimedOut(ctx context.Context, s *scope.Scope, node *corev1.No
 
 // Cordon makes the node unschedulable, and records that and when the operator did so, unless a user had done so before.
 // It returns when the drain began.
-func (t Turn) Cordon(ctx context.Context, s *scope.Scope, node *corev1.Node) (time.Time, error) {
+func (t *Turn) Cordon(ctx context.Context, s *scope.Scope, node *corev1.Node) (time.Time, error) {
 	now := t.Clock.Now()
 	if noted, ours := node.Annotations[v1alpha1.AnnotationCordoned]; ours {
 		since, err := time.Parse(time.RFC3339, noted)

@@ -45,18 +45,18 @@ type Turn struct {
 	Nodes    nodes.Nodes
 	Machines machines.Machines
 	Drainer  drain.Drainer
-	Link     link.Link
+	Link     *link.Link
 	Status   status.Writer
 	Events   event.Recorder
 	Specs    desired.Specs
-	Changes  change.Changes
+	Changes  *change.Changes
 	Clock    clock.PassiveClock
 	Version  string // of the operator
 }
 
 // Pass asks the agent for its plan for a node in service. Steps that pods do not feel are done at once; other steps
 // wait until the node has its turn and is drained.
-func (t Turn) Pass(ctx context.Context, s *scope.Scope, spec nodespec.NodeSpec, arguments []string) *obstacle.Obstacle {
+func (t *Turn) Pass(ctx context.Context, s *scope.Scope, spec nodespec.NodeSpec, arguments []string) *obstacle.Obstacle {
 	node, err := t.Nodes.Recent(ctx, s.Instance)
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionUpToDate, "read the Node", err)
@@ -90,7 +90,7 @@ func (t Turn) Pass(ctx context.Context, s *scope.Scope, spec nodespec.NodeSpec, 
 
 // WarnNoFallback reports once that the host cannot be rolled back if the change fails, and why; an empty why means that
 // it can.
-func (t Turn) WarnNoFallback(s *scope.Scope, why string) {
+func (t *Turn) WarnNoFallback(s *scope.Scope, why string) {
 	if why != "" && why != s.Session.NoFallback {
 		t.Events.Emit(event.NoFallback(s.Instance, why))
 	}
@@ -98,7 +98,7 @@ func (t Turn) WarnNoFallback(s *scope.Scope, why string) {
 }
 
 // Acquire asks the gate; nil means that the node may be disturbed.
-func (t Turn) Acquire(ctx context.Context, s *scope.Scope, node *corev1.Node,
+func (t *Turn) Acquire(ctx context.Context, s *scope.Scope, node *corev1.Node,
 	cause v1alpha1.DisruptionCause) *obstacle.Obstacle {
 	held, err := t.Gate.Holds(ctx, s.Instance.Name)
 	if err != nil {
@@ -149,14 +149,14 @@ func askAgain(refused disturbance.Decision) time.Duration {
 
 // countsNoMore reports whether a node has not worked for so long that the change which it had its turn for has failed.
 // It is worked on all the same, but not in another's place.
-func (t Turn) countsNoMore(s *scope.Scope, node *corev1.Node) bool {
+func (t *Turn) countsNoMore(s *scope.Scope, node *corev1.Node) bool {
 	now := t.Clock.Now()
 	return !nodestate.Ready(node) && now.Sub(readiness.Since(s.Instance, now)) >= s.Settings.FailureDeadline
 }
 
 // Leave ends the disturbance of the node, if this operator has one. Another operator that runs may be about to drain
 // the node, and ends its own.
-func (t Turn) Leave(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (t *Turn) Leave(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	s.Session.Turn, s.Session.Drains = "", time.Time{}
 	if err := t.Gate.Release(ctx, s.Instance.Name); err != nil {
 		return obstacle.API(v1alpha1.ConditionUpToDate, "note that the node is disturbed no more", err)
@@ -176,7 +176,7 @@ type Properties struct {
 
 // GiveUp lets others continue when an instance cannot use its turn: it was paused, the key is missing, its host does
 // not answer. If the host is unchanged, its node is in service again meanwhile.
-func (t Turn) GiveUp(ctx context.Context, s *scope.Scope, met Properties, o *obstacle.Obstacle) *obstacle.Obstacle {
+func (t *Turn) GiveUp(ctx context.Context, s *scope.Scope, met Properties, o *obstacle.Obstacle) *obstacle.Obstacle {
 	if o.KeepsTurn || o.Outcome == obstacle.NothingToDo || s.Silent {
 		return o
 	}
@@ -208,7 +208,7 @@ func (t Turn) GiveUp(ctx context.Context, s *scope.Scope, met Properties, o *obs
 }
 
 // StandAside takes a drained node whose host is unchanged into service again, and ends its turn.
-func (t Turn) StandAside(ctx context.Context, s *scope.Scope, node *corev1.Node) *obstacle.Obstacle {
+func (t *Turn) StandAside(ctx context.Context, s *scope.Scope, node *corev1.Node) *obstacle.Obstacle {
 	if !s.HostAsItWas() {
 		return nil
 	}
