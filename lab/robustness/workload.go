@@ -31,8 +31,9 @@ func (l *lab) deploy(ctx context.Context) error {
 	for _, object := range []client.Object{
 		&appsv1.Deployment{ObjectMeta: named, Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](workloadReplicas), Selector: pods,
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
-				NodeSelector:                  map[string]string{corev1.LabelOSStable: "windows"},
-				Tolerations:                   []corev1.Toleration{{Key: "os", Value: "Windows", Effect: corev1.TaintEffectNoSchedule}},
+				NodeSelector: map[string]string{corev1.LabelOSStable: "windows"},
+				Tolerations: []corev1.Toleration{{Key: "os", Value: "Windows", Effect: corev1.TaintEffectNoSchedule},
+					leavesDead(corev1.TaintNodeUnreachable), leavesDead(corev1.TaintNodeNotReady)},
 				TerminationGracePeriodSeconds: ptr.To[int64](1),
 				Containers:                    []corev1.Container{{Name: "web", Image: "example.com/web:1"}},
 			}}}},
@@ -45,6 +46,12 @@ func (l *lab) deploy(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// leavesDead has pods leave a dead node after seconds, in place of the five minutes that the API server fills in. Until
+// then a budget keeps all of them, since none is healthy.
+func leavesDead(taint string) corev1.Toleration {
+	return corev1.Toleration{Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: ptr.To[int64](5)}
 }
 
 // keepPods has the budget allow no eviction for a time.

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -104,6 +105,34 @@ func TestStoryPodsLeaveANodeInTheirOwnTime(t *testing.T) {
 		t.Error("pods without a controller are still there")
 	}
 	l.must(o.Stop())
+}
+
+// Pods that come to a node because somebody made it schedulable in the middle of its drain leave it before its programs
+// are exchanged, as all others do.
+func TestANodeThatIsMadeSchedulableWhileItIsDrained(t *testing.T) {
+	l := start(t, withoutMachines, rig.Options{Hosts: rig.Hosts(1), LinuxNodes: 1})
+	o := l.operate(initial)
+	l.must(l.ListHosts(t.Context()))
+	l.upgraded(initial, 1, limit)
+	namespace := l.namespace()
+	slow := l.podOn("instance-1", namespace, "slow", func(p *corev1.Pod) {
+		p.Spec.TerminationGracePeriodSeconds = ptr.To(int64(30))
+		p.Annotations = map[string]string{kubelet.StopSecondsAnnotation: "15"}
+	})
+	l.raise(o, patch)
+	l.eventually("the slow pod to be asked to leave", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		err := reader.Get(ctx, client.ObjectKeyFromObject(slow), slow)
+		return slow.DeletionTimestamp != nil, err
+	})
+	l.must(l.cordon("instance-1", false))
+	late := l.podOn("instance-1", namespace, "late", func(*corev1.Pod) {})
+	if err := l.Client.Get(t.Context(), client.ObjectKeyFromObject(slow), slow); err != nil {
+		t.Fatalf("the slow pod left too soon for this test: %v", err)
+	}
+	l.upgraded(patch, 1, limit)
+	if err := l.Client.Get(t.Context(), client.ObjectKeyFromObject(late), late); !apierrors.IsNotFound(err) {
+		t.Errorf("the pod that came late has lived through the upgrade of its node (%v)", err)
+	}
 }
 
 // bothOfVersion waits until two nodes are of a release and the gate is free, whether they take pods or not.

@@ -36,10 +36,34 @@ func (t *Turn) Drain(ctx context.Context, s *scope.Scope, node *corev1.Node,
 	o := t.Drainer.Evict(ctx, node, s.Settings.DrainTimeout-t.Clock.Since(since), func() {
 		t.Status.Step(ctx, s, "DrainNode", "evicting pods from Node "+node.Name)
 	})
+	if o == nil {
+		o = t.madeSchedulable(ctx, s)
+	}
 	if o == nil || t.Clock.Since(since) < s.Settings.DrainTimeout {
 		return o
 	}
 	return t.drainTimedOut(ctx, s, node, cause, o)
+}
+
+// drainAgain is when a node is drained again that was made schedulable meanwhile.
+const drainAgain = time.Second
+
+// madeSchedulable looks at the node once more when its pods have left, which can take long: a user may have made it
+// schedulable, or another operator that wants something else of it, and other pods have come.
+func (t *Turn) madeSchedulable(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	node, err := t.Nodes.Of(ctx, s.Instance)
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
+	}
+	if node == nil || node.Spec.Unschedulable {
+		return nil
+	}
+	return &obstacle.Obstacle{
+		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonDrainBlocked, Outcome: obstacle.Wait, KeepsTurn: true,
+		After:   drainAgain,
+		Message: "Node " + node.Name + " was made schedulable while the operator drained it, so other pods may have come.",
+		Next:    "The operator makes the node unschedulable again, and drains it.",
+	}
 }
 
 // changeBegun reports whether the node was drained before its host began to change: what has come to it since came in
