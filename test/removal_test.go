@@ -150,6 +150,34 @@ func TestARemovalWithAKeyThatTheHostRefusesKeepsTheNode(t *testing.T) {
 	}
 }
 
+// Somebody has changed the user of an entry by mistake, and then removed the entry. The host is reached again once it is
+// listed with the right user, as the instance says.
+func TestAnEntryIsRemovedWithAWrongUser(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	before := r.Host("instance-1").Machine().Snapshot()
+	run(t, r)
+	list(t, r)
+	ready(t, r)
+	address, _ := r.Host("instance-1").Entry()
+	if err := r.SetInstances(t.Context(), map[string]string{address: "username=nobody"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.DeleteInstances(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	saysNext(t, r, "instance-1", "If the removed entry had a wrong user, add it again with the right one")
+	node(t, r, "instance-1")
+	list(t, r)
+	ready(t, r)
+	if err := r.DeleteInstances(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, r, "instance-1")
+	if diff := cmp.Diff(before, r.Host("instance-1").Machine().Snapshot()); diff != "" {
+		t.Errorf("the host is not as it was (-before +after):\n%s", diff)
+	}
+}
+
 // The key was changed while the host was a node, and nobody has put the new one on the host. The operator does, and
 // leaves it there: the list of keys is an administrator's. L-23
 func TestAHostIsRemovedWithThePreviousKey(t *testing.T) {

@@ -18,10 +18,12 @@ func (l *lab) change(ctx context.Context, a Action) (func(context.Context) error
 }
 
 // unlist takes a host out of windows-instances. Its instance must be there: an object that an administrator has deleted
-// is made again from the list only, and knows nothing of its host before the operator has connected.
+// is made again from the list only, and knows nothing of its host before the operator has connected. And its entry must
+// have the right user: the operator gives the host back as that user.
 func (l *lab) unlist(ctx context.Context, a Action) (func(context.Context) error, error) {
+	address, _ := l.Host(a.Host).Entry()
 	instance, err := l.instanceOf(ctx, a.Host)
-	if err != nil || instance == nil || l.hosts[a.Host].instanceDeleted && instance.Status.HostKey == nil {
+	if err != nil || instance == nil || l.entries[address] != "" || l.hosts[a.Host].instanceDeleted && instance.Status.HostKey == nil {
 		return nil, err
 	}
 	if err := l.rememberKubeletKeys(l.Host(a.Host)); err != nil { // they go with the node

@@ -70,6 +70,9 @@ func (r *Removal) Reach(ctx context.Context, s *scope.Scope) *obstacle.Obstacle 
 			return held
 		}
 		if o.Outcome.IsFailure() {
+			if o.KeyRefused {
+				o.Next += " If the removed entry had a wrong user, add it again with the right one, and remove it when the host is Reachable."
+			}
 			o.Next = fmt.Sprintf("%s The node stays until the host was given back. %s", o.Next, r.forgetHint(s))
 		}
 		return o
