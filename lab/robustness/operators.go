@@ -111,11 +111,11 @@ func (l *lab) second(_ context.Context, a Action) (func(context.Context) error, 
 
 // noteRevision notes what the API server's store holds now.
 func (l *lab) noteRevision(ctx context.Context) error {
-	var any corev1.ConfigMapList
-	if err := l.Client.List(ctx, &any, client.InNamespace(l.Namespace()), client.Limit(1)); err != nil {
+	var some corev1.ConfigMapList
+	if err := l.Client.List(ctx, &some, client.InNamespace(l.Namespace()), client.Limit(1)); err != nil {
 		return err
 	}
-	l.revisions = append(l.revisions, any.ResourceVersion)
+	l.revisions = append(l.revisions, some.ResourceVersion)
 	return nil
 }
 
