@@ -57,7 +57,7 @@ func Start(config *rest.Config) (*Proxy, error) {
 	}
 	p.server = &http.Server{ErrorLog: quiet, ReadHeaderTimeout: time.Minute,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if !p.refuse(w, r) {
+			if !p.refuse(w, r) && !p.lag(w, r) {
 				forward.ServeHTTP(w, r)
 			}
 		})}

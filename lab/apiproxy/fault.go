@@ -72,7 +72,7 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request) bool {
 			return true
 		}
 	}
-	return p.lag(w, r)
+	return false
 }
 
 // changes reports whether a request changes an object that is there.
