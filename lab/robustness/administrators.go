@@ -18,13 +18,16 @@ func (l *lab) change(ctx context.Context, a Action) (func(context.Context) error
 }
 
 // unlist takes a host out of windows-instances. Its instance must be there: an object that an administrator has deleted
-// is made again from the list only, and knows nothing of its host before the operator has connected. And its entry must
-// have the right user: the operator gives the host back as that user.
+// is made again from the list only, and knows nothing of its host before the operator has connected. And its instance
+// must have the right user, which an operator that was away does not know although the entry has it: the operator gives
+// the host back as that user.
 func (l *lab) unlist(ctx context.Context, a Action) (func(context.Context) error, error) {
-	address, _ := l.Host(a.Host).Entry()
 	instance, err := l.instanceOf(ctx, a.Host)
-	if err != nil || instance == nil || l.entries[address] != "" || l.hosts[a.Host].instanceDeleted && instance.Status.HostKey == nil {
+	if err != nil || instance == nil || instance.Spec.Username == wrongUser || l.hosts[a.Host].instanceDeleted && instance.Status.HostKey == nil {
 		return nil, err
+	}
+	if address, _ := l.Host(a.Host).Entry(); l.entries[address] != "" {
+		return nil, nil
 	}
 	if err := l.rememberKubeletKeys(l.Host(a.Host)); err != nil { // they go with the node
 		return nil, err
@@ -32,9 +35,12 @@ func (l *lab) unlist(ctx context.Context, a Action) (func(context.Context) error
 	return l.change(ctx, a)
 }
 
+// wrongUser is one that no host has.
+const wrongUser = "nobody"
+
 func (l *lab) wrongEntry(ctx context.Context, a Action) (func(context.Context) error, error) {
 	address, _ := l.Host(a.Host).Entry()
-	l.entries[address] = "username=nobody"
+	l.entries[address] = "username=" + wrongUser
 	return func(ctx context.Context) error {
 		delete(l.entries, address)
 		return l.list(ctx)

@@ -42,7 +42,8 @@ type join struct {
 // looked for anew: an apply may take many minutes.
 const reuseLimit = 10 * time.Second
 
-// registerLimit is how long a started kubelet may take to register its node before it counts as a failure.
+// registerLimit is how long a started kubelet may take to register its node before it is started again, and it counts as
+// a failure.
 const registerLimit = 5 * time.Minute
 
 // run gets the node's services their certificates and binds the Node that the kubelet registers.
@@ -66,7 +67,7 @@ func (p join) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if o != nil {
 		return o
 	}
-	if node == nil && s.Instance.Status.NodeRef.UID != "" {
+	if node == nil && p.mustRegisterAgain(s) {
 		if o := p.registerAgain(ctx, s); o != nil {
 			return o
 		}
@@ -75,7 +76,7 @@ func (p join) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		}
 	}
 	if node == nil {
-		return s.Awaited(p.clock.Now(), "the Node "+s.NodeName(), registerLimit, &obstacle.Obstacle{
+		return s.Awaited(p.clock.Now(), awaitedNode(s), registerLimit, &obstacle.Obstacle{
 			Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonNodeNotRegistered, Outcome: obstacle.ChangeFailed,
 			Message: "The kubelet runs and has its certificate; Node " + s.NodeName() + " is not registered yet.",
 			Next: `If this lasts, look at C:\var\log\kubelet on the host: can it reach ` +
@@ -141,13 +142,30 @@ func (p join) registered(ctx context.Context, s *scope.Scope) (*corev1.Node, err
 	return p.nodes.Of(ctx, s.Instance)
 }
 
-// registerAgain has the kubelet register a Node that was there and was deleted: it does so only when it starts.
+func awaitedNode(s *scope.Scope) string { return "the Node " + s.NodeName() }
+
+// mustRegisterAgain reports whether a Node that is not there will not come by itself: it was there before, or the wait
+// for it has lasted too long. The operator may not have seen one that was deleted soon after it was registered.
+func (p join) mustRegisterAgain(s *scope.Scope) bool {
+	if s.Instance.Status.NodeRef.UID != "" {
+		return true
+	}
+	now := p.clock.Now()
+	return now.Sub(s.Session.WaitingSince(awaitedNode(s), now)) >= registerLimit && now.Sub(s.Session.RegistersAgain) >= registerLimit
+}
+
+// registerAgain has the kubelet register its Node again: it does so only when it starts.
 func (p join) registerAgain(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
-	ref := s.Instance.Status.NodeRef
-	p.events.Emit(event.NodeLost(s.Instance))
-	s.Instance.Status.Registration, ref.UID = ref.UID, ""
+	if ref := s.Instance.Status.NodeRef; ref.UID != "" {
+		p.events.Emit(event.NodeLost(s.Instance))
+		s.Instance.Status.Registration, ref.UID = ref.UID, ""
+	} else {
+		p.events.Emit(event.NodeMissing(s.Instance, registerLimit))
+		s.Session.RegistersAgain = p.clock.Now()
+		s.Instance.Status.Registration = s.Session.RegistersAgain.UTC().Format(time.RFC3339)
+	}
 	if err := p.status.Patch(ctx, s); err != nil {
-		return obstacle.API(v1alpha1.ConditionJoined, "note that the Node was deleted", err)
+		return obstacle.API(v1alpha1.ConditionJoined, "note that the kubelet must register its Node again", err)
 	}
 	spec, o := p.specs.ForNode(ctx, s)
 	if o != nil {

@@ -2,6 +2,7 @@ package instance
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
 // liveLists counts the lists that are read from the API server.
@@ -83,4 +85,41 @@ func TestWhatACertificateWasSignedOnIsReadAgainBeforeTheNodeIsBound(t *testing.T
 			}
 		})
 	}
+}
+
+// A kubelet registers its Node only when it starts. An administrator who deletes the Node before the operator has seen
+// it, or while the operator is away, leaves a kubelet that would never register it again.
+func TestAKubeletWhoseNodeIsNotThereStartsAgain(t *testing.T) {
+	x, h, _ := hostToJoin(t, "None")
+	starts := func() int {
+		return len(h.machine.Journal().Entries(func(e fake.Entry) bool {
+			return e.Kind == fake.KindService && e.Detail == "kubelet runs"
+		}))
+	}
+	x.until("the kubelet's certificate", summarized(v1alpha1.ReasonNodeNotRegistered))
+	x.told()
+	begun := starts()
+	if begun == 0 {
+		t.Fatal("the kubelet was not started")
+	}
+	expect := func(when string, after time.Duration, restarts int) {
+		t.Helper()
+		x.clock.Step(after)
+		instance, _ := x.reconcile()
+		if instance.Status.Summary != v1alpha1.ReasonNodeNotRegistered {
+			t.Fatalf("%s it is %s", when, instance.Status.Summary)
+		}
+		if now := starts() - begun; now != restarts {
+			t.Errorf("%s the kubelet was started again %d times, want %d", when, now, restarts)
+		}
+	}
+	expect("before the limit", registerLimit-time.Second, 0)
+	expect("at the limit", time.Second, 1)
+	if told := strings.Join(x.told(), "\n"); !strings.Contains(told, "NodeMissing") {
+		t.Errorf("the events are:\n%s", told)
+	}
+	expect("while it has time to register", registerLimit-time.Second, 1)
+	expect("at the next limit", time.Second, 2)
+	x.registers()
+	x.until("a Ready node", summarized(v1alpha1.ReasonReady))
 }

@@ -123,6 +123,13 @@ func NodeLost(instance *v1alpha1.WindowsInstance) recorder.Event {
 			" was deleted while its host is still listed: the kubelet is restarted to register it again.")
 }
 
+// NodeMissing says that the Node has not come within the time that the kubelet has to register it.
+func NodeMissing(instance *v1alpha1.WindowsInstance, within time.Duration) recorder.Event {
+	return recorder.Normal(instance, nil, "NodeMissing", "Join",
+		"Node "+instance.Status.NodeRef.Name+" has not been there for "+within.String()+
+			": it was not registered, or was deleted before the operator saw it. The kubelet is restarted to register it again.")
+}
+
 // NodePutRight says what the operator has put back on the Node. again is true when another writer keeps changing it.
 func NodePutRight(instance *v1alpha1.WindowsInstance, node *corev1.Node, changed []string, again bool) recorder.Event {
 	message := "Another client changed fields that the operator owns on Node " + node.Name + "; the operator restored them: " +

@@ -58,6 +58,8 @@ type Session struct {
 	// Drains is when the drain began of a node that the API server does not say it of; zero when none has. It is apart
 	// from the other waits, which go on while a node is drained.
 	Drains time.Time
+	// RegistersAgain is when the kubelet was last started again because its Node has not come; zero when it was not.
+	RegistersAgain time.Time
 	// RestartLooks counts the looks at a host that restarts.
 	RestartLooks int
 	// PutBack is what the operator remembers of writers that change what it owns on the Node.
