@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -94,13 +95,13 @@ func (l *lab) countObjects(ctx context.Context, values Day) error {
 	return nil
 }
 
-// kubeletPKI keeps each certificate that a kubelet ever had: client-go deletes none.
-const kubeletPKI = `C:\var\lib\kubelet\pki\`
+// clientPKI are the folders in which client-go keeps each certificate that a program ever had: it deletes none.
+var clientPKI = []string{`C:\var\lib\kubelet\pki\`, `C:\k\hybrid-overlay-node\pki\`}
 
 func (l *lab) countHosts(values, totals Day) {
 	for _, h := range l.hosts() {
 		for path, file := range h.Machine().Snapshot().Files {
-			if !strings.HasPrefix(path, kubeletPKI) {
+			if !slices.ContainsFunc(clientPKI, func(folder string) bool { return strings.HasPrefix(path, folder) }) {
 				values[HostFiles]++
 				values[HostBytes] += float64(file.Size) / mebi
 			}

@@ -106,8 +106,10 @@ func hostOptions() []rig.HostOptions {
 	return hosts
 }
 
-// kubeletLife is the life of the certificates of kubelets. client-go renews them by the real clock.
-const kubeletLife = 10 * time.Minute
+// clientLife is the life of the certificates of kubelets and of OVN-Kubernetes, which client-go renews by the real clock.
+// It is short because a certificate manager that was stopped, of a program that has ended, keeps its memory until its
+// certificate is due.
+const clientLife = 10 * time.Minute
 
 // sign signs certificates in place of the controller manager.
 func (l *lab) sign(ctx context.Context) error {

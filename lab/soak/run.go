@@ -5,9 +5,9 @@
 //
 // Operator, agents, hosts, the Machine API and the programs of the nodes follow virtual time, which begins a month ago.
 // API server, controller manager, scheduler, the stand-ins for OpenShift's controllers, and client-go follow the real
-// clock. So what they do is not as often as in a month: kubelets renew certificates of ten minutes; Events and answered
-// certificate requests, which live for an hour, are counted and deleted at the end of each day. Tokens and the watches'
-// time limits are as often as in the time that the run takes.
+// clock. So what they do is not as often as in a month: kubelets and OVN-Kubernetes renew certificates of ten minutes;
+// Events and answered certificate requests, which live for an hour, are counted and deleted at the end of each day.
+// Tokens and the watches' time limits are as often as in the time that the run takes.
 //
 // Operator and hosts are one process, whose memory, goroutines and open files are measured: virtual time needs them to
 // be. A leak of the lab shows as well.

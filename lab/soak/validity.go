@@ -18,14 +18,11 @@ const (
 
 // validity says how long a certificate is good for.
 func (l *lab) validity(user string, now time.Time) openshift.Validity {
-	switch {
-	case strings.HasPrefix(user, managerPrefix):
+	if strings.HasPrefix(user, managerPrefix) {
 		left := time.Duration(l.options.Days+3) * day
 		virtual := l.clock.Now()
 		whole := time.Duration(float64(left) / (1 - managersPast))
 		return openshift.Validity{NotBefore: virtual.Add(left - whole), NotAfter: virtual.Add(left)}
-	case strings.HasPrefix(user, "system:ovn-node:"):
-		return openshift.Validity{NotBefore: now.Add(-time.Minute), NotAfter: now.Add(day)}
 	}
-	return openshift.Validity{NotBefore: now, NotAfter: now.Add(kubeletLife)}
+	return openshift.Validity{NotBefore: now, NotAfter: now.Add(clientLife)}
 }

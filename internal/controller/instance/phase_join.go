@@ -154,8 +154,10 @@ func (p join) mustRegisterAgain(s *scope.Scope) bool {
 	return now.Sub(s.Session.WaitingSince(awaitedNode(s), now)) >= registerLimit && now.Sub(s.Session.RegistersAgain) >= registerLimit
 }
 
-// registerAgain has the kubelet register its Node again: it does so only when it starts.
+// registerAgain has the kubelet register its Node again: it does so only when it starts. The wait for a Node that has
+// not come goes on, so that it counts as a failure when that does not help.
 func (p join) registerAgain(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	waiting, since := s.Session.Waiting, s.Session.Since
 	if ref := s.Instance.Status.NodeRef; ref.UID != "" {
 		p.events.Emit(event.NodeLost(s.Instance))
 		s.Instance.Status.Registration, ref.UID = ref.UID, ""
@@ -171,7 +173,9 @@ func (p join) registerAgain(ctx context.Context, s *scope.Scope) *obstacle.Obsta
 	if o != nil {
 		return o
 	}
-	return p.delivery.Apply(ctx, s, spec)
+	o = p.delivery.Apply(ctx, s, spec)
+	s.Session.Waiting, s.Session.Since = waiting, since
+	return o
 }
 
 // tellLostCertificate says that a node which had joined before needs another certificate: it was off for longer than
