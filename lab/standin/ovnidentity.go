@@ -42,8 +42,8 @@ const certificateLimit = 2 * time.Minute
 
 // start waits until there is a certificate, and returns a client's configuration with whichever is the current one.
 // stop ends renewals.
-func (id *ovnIdentity) start(ctx context.Context) (config *rest.Config, stop func(), err error) {
-	config, err = kubeconfig.Load(id.p.Machine, id.bootstrap, id.dial)
+func (id *ovnIdentity) start(ctx context.Context) (own *rest.Config, stop func(), err error) {
+	bootstrap, err := kubeconfig.Load(id.p.Machine, id.bootstrap, id.dial)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -62,13 +62,13 @@ func (id *ovnIdentity) start(ctx context.Context) (config *rest.Config, stop fun
 		CertificateStore: &driveStore{id.p.Machine, id.directory, "ovnkube-client"},
 		ClientsetFn: func(current *tls.Certificate) (kubernetes.Interface, error) {
 			if current == nil {
-				return kubernetes.NewForConfig(config)
+				return kubernetes.NewForConfig(bootstrap)
 			}
-			own, err := id.config(config)
+			renewing, err := id.config(bootstrap)
 			if err != nil {
 				return nil, err
 			}
-			return kubernetes.NewForConfig(own)
+			return kubernetes.NewForConfig(renewing)
 		},
 	})
 	if err != nil {
@@ -83,7 +83,7 @@ func (id *ovnIdentity) start(ctx context.Context) (config *rest.Config, stop fun
 		id.manager.Stop()
 		return nil, nil, fmt.Errorf("certificate was not signed: %w", err)
 	}
-	own, err := id.config(config)
+	own, err = id.config(bootstrap)
 	return own, id.manager.Stop, err
 }
 
