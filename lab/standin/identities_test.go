@@ -68,6 +68,27 @@ func TestTheHybridOverlayGetsAnIdentityOfItsOwn(t *testing.T) {
 	if requests, err := h.ovnRequests(t.Context()); err != nil || len(requests) != 1 {
 		t.Errorf("there are %d requests for one certificate (%v)", len(requests), err)
 	}
+
+	// It renews the certificate with the rights that it has by it.
+	h.stop("hybrid-overlay-node")
+	h.grant("ovn-nodes", "system:ovn-nodes", rbacv1.PolicyRule{APIGroups: []string{certificatesv1.GroupName},
+		Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create", "get", "list", "watch"}})
+	aged, key := h.aged(pkix.Name{CommonName: "system:ovn-node:" + h.node, Organization: []string{"system:ovn-nodes"}})
+	h.write(`C:\k\cni\config\ovnkube-client-current.pem`, string(aged)+"\n"+string(key))
+	h.start("hybrid-overlay-node")
+	h.poll("a request for the next certificate", func(ctx context.Context) (bool, error) {
+		requests, err := h.ovnRequests(ctx)
+		for i := range requests {
+			if requests[i].Spec.Username == "system:ovn-node:"+h.node {
+				approve(t, h.admin, &requests[i])
+				return true, err
+			}
+		}
+		return false, err
+	})
+	h.await("the next certificate", func() bool {
+		return !strings.HasPrefix(h.read(`C:\k\cni\config\ovnkube-client-current.pem`), string(aged))
+	})
 }
 
 // R-088

@@ -29,8 +29,8 @@ import (
 // rotationCheck is how often a kubelet looks whether its certificate was rotated.
 const rotationCheck = 5 * time.Second
 
-// age replaces the host's certificate by one that is due to be rotated.
-func (h *clusterHost) age() {
+// aged returns a certificate of a user that is due to be rotated, and its key, both in PEM.
+func (h *clusterHost) aged(user pkix.Name) (certificatePEM, keyPEM []byte) {
 	h.t.Helper()
 	signer, err := tls.LoadX509KeyPair(filepath.Join(h.cluster.Dir, "pki", "kube-csr-signer.crt"),
 		filepath.Join(h.cluster.Dir, "pki", "kube-csr-signer.key"))
@@ -42,18 +42,23 @@ func (h *clusterHost) age() {
 		h.t.Fatal(err)
 	}
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(4711), Subject: pkix.Name{CommonName: "system:node:" + h.node,
-			Organization: []string{"system:nodes"}},
+		SerialNumber: big.NewInt(4711), Subject: user,
 		NotBefore: time.Now().Add(-100 * time.Hour), NotAfter: time.Now().Add(time.Hour),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}, signer.Leaf, &key.PublicKey, signer.PrivateKey)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
-	if err != nil {
+	if keyPEM, err = keyutil.MarshalPrivateKeyToPEM(key); err != nil {
 		h.t.Fatal(err)
 	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), keyPEM
+}
+
+// age replaces the kubelet's certificate by one that is due to be rotated.
+func (h *clusterHost) age() {
+	h.t.Helper()
+	aged, key := h.aged(pkix.Name{CommonName: "system:node:" + h.node, Organization: []string{"system:nodes"}})
 	if err := os.RemoveAll(h.pki); err != nil {
 		h.t.Fatal(err)
 	}
@@ -64,7 +69,7 @@ func (h *clusterHost) age() {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	if _, err := store.Update(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), keyPEM); err != nil {
+	if _, err := store.Update(aged, key); err != nil {
 		h.t.Fatal(err)
 	}
 }
