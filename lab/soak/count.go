@@ -95,7 +95,8 @@ func (l *lab) countObjects(ctx context.Context, values Day) error {
 	return nil
 }
 
-// clientPKI are the folders in which client-go keeps each certificate that a program ever had: it deletes none.
+// clientPKI are the folders of certificates that client-go renews by the real clock. The agent deletes former ones by its
+// own, so that how many are there depends on how long a day takes.
 var clientPKI = []string{`C:\var\lib\kubelet\pki\`, `C:\k\hybrid-overlay-node\pki\`}
 
 func (l *lab) countHosts(values, totals Day) {
