@@ -95,8 +95,9 @@ func (l *lab) countObjects(ctx context.Context, values Day) error {
 	return nil
 }
 
-// clientPKI are the folders of certificates that client-go renews by the real clock. The agent deletes former ones by its
-// own, so that how many are there depends on how long a day takes.
+// clientPKI are the folders of certificates that client-go renews by the real clock, so that how many are there depends
+// on how long a day takes. The agent deletes former ones only where a link names the one in use: the stand-in for
+// OVN-Kubernetes writes a plain file, other than the real program.
 var clientPKI = []string{`C:\var\lib\kubelet\pki\`, `C:\k\hybrid-overlay-node\pki\`}
 
 func (l *lab) countHosts(values, totals Day) {

@@ -157,11 +157,12 @@ func (p join) mustRegisterAgain(s *scope.Scope) bool {
 // registerAgain has the kubelet register its Node again: it does so only when it starts. The wait for a Node that has
 // not come goes on, so that it counts as a failure when that does not help.
 func (p join) registerAgain(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
-	waiting, since := s.Session.Waiting, s.Session.Since
-	if ref := s.Instance.Status.NodeRef; ref.UID != "" {
+	ref, waiting, since := s.Instance.Status.NodeRef, "", time.Time{}
+	if ref.UID != "" {
 		p.events.Emit(event.NodeLost(s.Instance))
 		s.Instance.Status.Registration, ref.UID = ref.UID, ""
 	} else {
+		waiting, since = s.Session.Waiting, s.Session.Since
 		p.events.Emit(event.NodeMissing(s.Instance, registerLimit))
 		s.Session.RegistersAgain = p.clock.Now()
 		s.Instance.Status.Registration = s.Session.RegistersAgain.UTC().Format(time.RFC3339)
