@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -95,18 +94,26 @@ func (l *lab) countObjects(ctx context.Context, values Day) error {
 	return nil
 }
 
-// clientPKI are the folders of certificates that client-go renews by the real clock, so that how many are there depends
-// on how long a day takes. The agent deletes former ones only where a link names the one in use: the stand-in for
-// OVN-Kubernetes writes a plain file, other than the real program.
-var clientPKI = []string{`C:\var\lib\kubelet\pki\`, `C:\k\hybrid-overlay-node\pki\`}
+// clientStores are the folders of certificates that client-go renews by the real clock, each with as many files as the
+// agent leaves: for every certificate a link, the file in use, and the two former ones that it keeps.
+var clientStores = map[string]int{`C:\var\lib\kubelet\pki\`: 2 * 4, `C:\k\hybrid-overlay-node\pki\`: 4}
 
+// countHosts counts files and Windows events. How full a client store is depends on how long a day takes: it counts as
+// full, and as more only when it holds more.
 func (l *lab) countHosts(values, totals Day) {
 	for _, h := range l.hosts() {
+		held := map[string]int{}
 		for path, file := range h.Machine().Snapshot().Files {
-			if !slices.ContainsFunc(clientPKI, func(folder string) bool { return strings.HasPrefix(path, folder) }) {
-				values[HostFiles]++
-				values[HostBytes] += float64(file.Size) / mebi
+			folder := path[:strings.LastIndex(path, `\`)+1]
+			if _, is := clientStores[folder]; is {
+				held[folder]++
+				continue
 			}
+			values[HostFiles]++
+			values[HostBytes] += float64(file.Size) / mebi
+		}
+		for folder, full := range clientStores {
+			values[HostFiles] += float64(max(full, held[folder]))
 		}
 		totals[HostEvents] += float64(len(h.Machine().Events()))
 	}

@@ -34,6 +34,19 @@ func (h *clusterHost) ovnRequests(ctx context.Context) ([]certificatesv1.Certifi
 	}), nil
 }
 
+// currentOVNCertificate returns the file with certificate and key that the overlay's store links to.
+func (h *clusterHost) currentOVNCertificate() string {
+	h.t.Helper()
+	info, err := h.Machine.Drive().Stat(`C:\k\cni\config\ovnkube-client-current.pem`)
+	if err != nil || info.LinkTarget == "" {
+		h.t.Fatalf("the certificate in use is not a link: %+v (%v)", info, err)
+	}
+	if content := h.read(info.LinkTarget); !strings.Contains(content, "PRIVATE KEY") {
+		h.t.Errorf("the certificate is kept without its key: %s", content)
+	}
+	return info.LinkTarget
+}
+
 // R-089
 func TestTheHybridOverlayGetsAnIdentityOfItsOwn(t *testing.T) {
 	h := joinable(t, "win-identity", Options{})
@@ -55,9 +68,7 @@ func TestTheHybridOverlayGetsAnIdentityOfItsOwn(t *testing.T) {
 	})
 	h.await("the HNS network", func() bool { return h.network(overlayNetwork) == "10.132.30.0/23" })
 	h.awaitNode("the gateway", func(n *corev1.Node) bool { return n.Annotations[gatewayAnnotation] != "" })
-	if content := h.read(`C:\k\cni\config\ovnkube-client-current.pem`); !strings.Contains(content, "PRIVATE KEY") {
-		t.Errorf("the certificate is not kept: %s", content)
-	}
+	h.currentOVNCertificate()
 
 	h.stop("hybrid-overlay-node")
 	if err := h.Host().Networks.DeleteNetwork(t.Context(), overlayNetwork); err != nil {
@@ -74,7 +85,11 @@ func TestTheHybridOverlayGetsAnIdentityOfItsOwn(t *testing.T) {
 	h.grant("ovn-nodes", "system:ovn-nodes", rbacv1.PolicyRule{APIGroups: []string{certificatesv1.GroupName},
 		Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create", "get", "list", "watch"}})
 	aged, key := h.aged(pkix.Name{CommonName: "system:ovn-node:" + h.node, Organization: []string{"system:ovn-nodes"}})
-	h.write(`C:\k\cni\config\ovnkube-client-current.pem`, string(aged)+"\n"+string(key))
+	former := `C:\k\cni\config\ovnkube-client-2026-01-01-00-00-00.pem`
+	h.write(former, string(aged)+"\n"+string(key))
+	if err := h.Drive().Symlink(former, `C:\k\cni\config\ovnkube-client-current.pem`); err != nil {
+		t.Fatal(err)
+	}
 	h.start("hybrid-overlay-node")
 	h.poll("a request for the next certificate", func(ctx context.Context) (bool, error) {
 		requests, err := h.ovnRequests(ctx)
@@ -89,6 +104,9 @@ func TestTheHybridOverlayGetsAnIdentityOfItsOwn(t *testing.T) {
 	h.await("the next certificate", func() bool {
 		return !strings.HasPrefix(h.read(`C:\k\cni\config\ovnkube-client-current.pem`), string(aged))
 	})
+	if next := h.currentOVNCertificate(); next == former || !strings.HasPrefix(h.read(former), string(aged)) {
+		t.Errorf("%s follows %s, which client-go does not delete: %s", next, former, h.read(former))
+	}
 }
 
 // R-088

@@ -106,8 +106,8 @@ func (id *ovnIdentity) config(bootstrap *rest.Config) (*rest.Config, error) {
 	return own, nil
 }
 
-// driveStore is client-go's file store on the drive of a machine: the current certificate with its key, and those
-// before it.
+// driveStore is client-go's file store on the drive of a machine: files with a certificate and its key, of which it
+// deletes none, and a link to the current one.
 type driveStore struct {
 	drive           node.Drive
 	directory, name string
@@ -138,10 +138,12 @@ func (s *driveStore) Update(cert, key []byte) (*tls.Certificate, error) {
 	}
 	both := append(append([]byte(nil), cert...), '\n')
 	both = append(both, key...)
-	for _, name := range []string{time.Now().Format("2006-01-02-15-04-05"), "current"} {
-		if err := s.drive.WriteFile(s.path(name), both); err != nil {
-			return nil, fmt.Errorf("write certificate: %w", err)
-		}
+	file := s.path(time.Now().Format("2006-01-02-15-04-05"))
+	if err := s.drive.WriteFile(file, both); err != nil {
+		return nil, fmt.Errorf("write certificate: %w", err)
+	}
+	if err := s.drive.Symlink(file, s.path("current")); err != nil {
+		return nil, fmt.Errorf("make %s the current certificate: %w", file, err)
 	}
 	return &pair, nil
 }

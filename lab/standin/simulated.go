@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 
@@ -48,6 +49,18 @@ func (m simulated) ReadFile(path string) ([]byte, error) { return m.p.Machine.Dr
 // WriteFile implements node.Drive.
 func (m simulated) WriteFile(path string, data []byte) error {
 	return m.p.Machine.Drive().WriteFile(path, data)
+}
+
+// Symlink implements node.Drive.
+func (m simulated) Symlink(target, link string) error {
+	info, err := m.p.Machine.Drive().Stat(link)
+	switch {
+	case err == nil && info.LinkTarget == "":
+		return &fs.PathError{Op: "symlink", Path: link, Err: fs.ErrExist}
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	return m.p.Machine.Drive().Symlink(target, link)
 }
 
 // MkdirAll implements node.Drive.

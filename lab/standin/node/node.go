@@ -51,6 +51,8 @@ type Machine interface {
 type Drive interface {
 	ReadFile(path string) ([]byte, error)
 	WriteFile(path string, data []byte) error
+	// Symlink makes a symbolic link. Nothing may be at its path but a link, which it replaces.
+	Symlink(target, link string) error
 	// MkdirAll makes a folder and those above it.
 	MkdirAll(path string) error
 	// Exists is nil when something is at the path.

@@ -4,8 +4,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -76,6 +78,22 @@ func (m *machine) ReadFile(path string) ([]byte, error) { return os.ReadFile(pat
 
 // WriteFile implements node.Drive.
 func (m *machine) WriteFile(path string, data []byte) error { return os.WriteFile(path, data, 0o600) }
+
+// Symlink implements node.Drive.
+func (m *machine) Symlink(target, link string) error {
+	info, err := os.Lstat(link)
+	switch {
+	case err == nil && info.Mode()&fs.ModeSymlink == 0:
+		return &fs.PathError{Op: "symlink", Path: link, Err: fs.ErrExist}
+	case err == nil:
+		if err := os.Remove(link); err != nil {
+			return err
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	return os.Symlink(target, link)
+}
 
 // MkdirAll implements node.Drive.
 func (m *machine) MkdirAll(path string) error { return os.MkdirAll(path, 0o755) }
