@@ -14,6 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/controller/lookup"
 )
 
@@ -21,11 +22,14 @@ import (
 type remember struct {
 	nodes    nodes.Nodes
 	adoption *adoption.Adoption
+	status   status.Writer
 	client   client.Client
 }
 
 // run restores what a WindowsInstance that was deleted and made again has forgotten: the Node is bound to it by name,
-// and keeps the pinned host key. A host that has no Node of this operator yet may have been pinned by one before it.
+// and keeps the pinned host key. It is written at once, because the disruption policy counts nodes as the API has them,
+// and this reconcile may ask to disturb the node. A host that has no Node of this operator yet may have been pinned by
+// one before it.
 func (p remember) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if s.Instance.Status.HostKey != nil {
 		return nil
@@ -47,6 +51,11 @@ func (p remember) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		if key := node.Annotations[v1alpha1.AnnotationHostKey]; key != "" {
 			s.Instance.Status.HostKey = &v1alpha1.HostKey{Type: node.Annotations[v1alpha1.AnnotationHostKeyType], Key: key,
 				Fingerprint: fingerprint(key)}
+		}
+		if err := p.status.Patch(ctx, s); err != nil {
+			return obstacle.API(v1alpha1.ConditionReachable, "note the host's Node", err)
+		}
+		if s.Instance.Status.HostKey != nil {
 			return nil
 		}
 	}

@@ -106,7 +106,7 @@ func (r *Reconciler) wirePhases(a *rooms) {
 	a.key = key{client: r.Client, namespace: r.Namespace}
 	a.cluster = clusterFacts{cluster: r.Cluster}
 	a.settings = settings{gate: r.Gate}
-	a.remember = remember{nodes: a.nodes, adoption: a.adoption, client: r.Client}
+	a.remember = remember{nodes: a.nodes, adoption: a.adoption, status: a.status, client: r.Client}
 	a.renew = renew{
 		link: a.link, status: a.status, nodes: a.nodes, specs: a.specs, signer: a.signer, clock: r.Clock, jitter: r.Jitter,
 	}

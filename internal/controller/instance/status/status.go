@@ -48,13 +48,22 @@ func (w Writer) Finish(ctx context.Context, s *scope.Scope) error {
 		status.NextAction = fmt.Sprintf("%s The operator tries again at %s.", status.NextAction,
 			s.RetryAt.UTC().Format("15:04:05 UTC"))
 	}
-	return w.Patch(ctx, s)
+	return w.patch(ctx, s, client.MergeFrom(withoutSummary(s)))
 }
 
 // Show writes an obstacle that this reconcile is about to remove.
 func (w Writer) Show(ctx context.Context, s *scope.Scope, o *obstacle.Obstacle) error {
 	w.summarize(ctx, s, o)
-	return w.Patch(ctx, s)
+	return w.patch(ctx, s, client.MergeFrom(withoutSummary(s)))
+}
+
+// withoutSummary returns the last written instance without what summarize computes, so that a patch has all of it: an
+// operator that no longer leads may have written in the meantime, and a mixture of both would be true of no time.
+func withoutSummary(s *scope.Scope) *v1alpha1.WindowsInstance {
+	stored := s.Stored.DeepCopy()
+	stored.Status.Conditions, stored.Status.Readiness, stored.Status.Summary = nil, nil, ""
+	stored.Status.NextAction = s.Instance.Status.NextAction + "?" // differs also when there is none, which a patch must say
+	return stored
 }
 
 // summarize computes the conditions, and tells when other hosts have the host's key.

@@ -160,6 +160,56 @@ func TestAStepOfTheOperatorsOwnIsWrittenAtOnce(t *testing.T) {
 	expect("DrainNode", 2)
 }
 
+// An operator that no longer leads writes what it found when it ends. The present one writes its own whole, also what it
+// found to be as before.
+func TestSummaryAndConditionsAreWrittenTogether(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: "win-1"}}
+	api := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(instance).WithObjects(instance).Build()
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(instance), instance); err != nil {
+		t.Fatal(err)
+	}
+	w := Writer{Client: api, Clock: clocktesting.NewFakePassiveClock(noon), Namespace: "wmco"}
+	begin := func(passed []string) *scope.Scope {
+		s := scope.New(instance.DeepCopy(), &scope.Session{})
+		for _, condition := range passed {
+			s.Pass(condition, "It is.")
+		}
+		return s
+	}
+	finish := func(s *scope.Scope) {
+		t.Helper()
+		if err := w.Finish(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(instance), instance); err != nil {
+			t.Fatal(err)
+		}
+	}
+	finish(begin(scope.Conditions[:]))
+
+	ours := begin(scope.Conditions[:])
+	w.Begin(ours, "Inspect")
+	if err := w.Patch(t.Context(), ours); err != nil {
+		t.Fatal(err)
+	}
+	theirs := begin(nil)
+	theirs.Obstacle = &obstacle.Obstacle{Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonWaiting, Message: "It is at work.",
+		Next: "It is left to finish."}
+	finish(theirs)
+	if got := instance.Status; got.Summary != v1alpha1.ReasonWaiting || meta.IsStatusConditionTrue(got.Conditions, v1alpha1.ConditionReady) {
+		t.Fatalf("summary %q, conditions %+v", got.Summary, got.Conditions)
+	}
+	finish(ours)
+	if got := instance.Status; got.Summary != v1alpha1.ReasonReady || got.NextAction != "" || !got.Readiness.Ready ||
+		!meta.IsStatusConditionTrue(got.Conditions, v1alpha1.ConditionReady) {
+		t.Errorf("summary %q, next action %q, readiness %+v, conditions %+v", got.Summary, got.NextAction, got.Readiness, got.Conditions)
+	}
+}
+
 func TestTheProgressOfAllHostsTogetherIsWrittenSoOftenAndNoMoreOften(t *testing.T) {
 	pace, clock := &Pace{}, clocktesting.NewFakePassiveClock(noon)
 	written := func() (count int) {

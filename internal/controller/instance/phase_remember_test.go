@@ -1,0 +1,35 @@
+package instance
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// The disruption policy took such a node for none: it was neither counted nor named when its host was restarted.
+func TestTheNodeOfAnInstanceThatWasMadeAgainIsWrittenBeforeItCanBeDisturbed(t *testing.T) {
+	for name, change := range map[string]func(*corev1.Node){
+		"with the pinned host key":  func(*corev1.Node) {},
+		"without a pinned host key": withoutAnnotation(v1alpha1.AnnotationHostKey),
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := upgraded(t, v1alpha1.UpgradeInPlace, true)
+			x.changeNode(change)
+			x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) { *status = v1alpha1.WindowsInstanceStatus{} })
+			s := x.scope(x.instance())
+			if o := x.rooms().remember.run(t.Context(), s); o != nil {
+				t.Fatalf("%+v", o)
+			}
+			written, node := x.instance().Status, x.node()
+			if ref := written.NodeRef; ref == nil || ref.Name != node.Name || ref.UID != string(node.UID) || !ref.Confirmed {
+				t.Errorf("the written Node is %+v; want %s (%s)", ref, node.Name, node.UID)
+			}
+			key := node.Annotations[v1alpha1.AnnotationHostKey]
+			if pinned := written.HostKey; key == "" && pinned != nil || key != "" && (pinned == nil || pinned.Key != key) {
+				t.Errorf("the written host key is %+v; want %q", pinned, key)
+			}
+		})
+	}
+}
