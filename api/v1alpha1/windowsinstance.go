@@ -116,8 +116,8 @@ type WindowsInstanceStatus struct {
 	// +optional
 	NodeRef *NodeReference `json:"nodeRef,omitempty"`
 	// registration changes when the kubelet must register its Node again. A new value restarts the kubelet, which registers a Node only when it
-	// starts. It is the UID of the last Node that was deleted while its host stayed listed, or when the kubelet was last restarted because its Node
-	// had not come.
+	// starts. It is the UID of the last Node that was deleted while its host stayed listed, or the time at which the kubelet was last restarted
+	// because its Node had not come.
 	// +optional
 	Registration string `json:"registration,omitempty"`
 	// version is the version of the operator that last configured the host.
