@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
@@ -94,29 +95,42 @@ func (l *lab) countObjects(ctx context.Context, values Day) error {
 	return nil
 }
 
-// clientStores are the folders of certificates that client-go renews by the real clock, each with as many files as the
-// agent leaves: for every certificate a link, the file in use, and the two former ones that it keeps.
-var clientStores = map[string]int{`C:\var\lib\kubelet\pki\`: 2 * 4, `C:\k\hybrid-overlay-node\pki\`: 4}
+// filling are the beginnings of paths of files that become more until there are as many as given, on some hosts within
+// months: of each client certificate a link, the file in use and the two former ones that the agent keeps; and what each
+// verb wrote that changes something.
+var filling = map[string]int{
+	`C:\var\lib\kubelet\pki\`: 2 * 4, `C:\k\hybrid-overlay-node\pki\`: 4, `C:\k\cloud-node-manager\pki\`: 4,
+	`C:\k\wicd\last-`: 7,
+}
 
-// countHosts counts files and Windows events. How full a client store is depends on how long a day takes: it counts as
-// full, and as more only when it holds more.
+// countHosts counts files and Windows events.
 func (l *lab) countHosts(values, totals Day) {
 	for _, h := range l.hosts() {
-		held := map[string]int{}
-		for path, file := range h.Machine().Snapshot().Files {
-			folder := path[:strings.LastIndex(path, `\`)+1]
-			if _, is := clientStores[folder]; is {
-				held[folder]++
-				continue
-			}
-			values[HostFiles]++
+		files := h.Machine().Snapshot().Files
+		values[HostFiles] += float64(countFiles(files))
+		for _, file := range files {
 			values[HostBytes] += float64(file.Size) / mebi
-		}
-		for folder, full := range clientStores {
-			values[HostFiles] += float64(max(full, held[folder]))
 		}
 		totals[HostEvents] += float64(len(h.Machine().Events()))
 	}
+}
+
+// countFiles counts the files of a host. Those of a filling kind count as full, and as more only when they are: how many
+// are there by now depends on how long a day takes, and on what has happened to the host.
+func countFiles(files map[string]fake.FileSnapshot) (count int) {
+	of := map[string]int{}
+	for path := range files {
+		for beginning := range filling {
+			if strings.HasPrefix(path, beginning) {
+				of[beginning]++
+			}
+		}
+	}
+	count = len(files)
+	for beginning, full := range filling {
+		count += max(0, full-of[beginning])
+	}
+	return count
 }
 
 // countSeries counts the series of the operator's metrics.
