@@ -18,6 +18,8 @@ type Report struct {
 	Violations []Violation
 	// Log is the end of the operator's log, where there are violations or an error.
 	Log string
+	// Traces are what programs on hosts have written and where goroutines wait, where a run did not settle.
+	Traces string
 	// Changes, Requests and Restarts are how much was judged.
 	Changes, Requests, Restarts int
 	// Settled is how long it took until everything was as it was asked for, after the last action.
@@ -72,7 +74,9 @@ func Run(ctx context.Context, options Options, script Script) (report Report, er
 	}
 	report.Settled = time.Since(mended)
 	report.add(converges, missing)
-	if len(missing) == 0 {
+	if len(missing) > 0 {
+		report.Traces = l.traces()
+	} else {
 		noise, err := l.silence(ctx)
 		if err != nil {
 			return report, fmt.Errorf("wait for silence: %w", err)

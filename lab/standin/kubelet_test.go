@@ -3,6 +3,7 @@ package standin
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +82,22 @@ func TestKubeletRegistersItsNode(t *testing.T) {
 		h.poll("it registers again", func(context.Context) (bool, error) {
 			return strings.Count(h.read(`C:\var\log\kubelet\kubelet.log`), "Successfully registered node") == 2, nil
 		})
+	})
+}
+
+// As the node controller does with a kubelet that it has not heard of, for instance because the clock of its host went back.
+func TestAKubeletThatWasTakenForLostSaysThatItIsNot(t *testing.T) {
+	h := joinable(t, "win-lost", Options{})
+	h.start("kubelet")
+	reports := func(n *corev1.Node) bool { status, _ := nodeReady(n); return status == corev1.ConditionFalse }
+	h.awaitNode("the node reports", reports)
+	lost := `{"status":{"conditions":[{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown"},{"type":"Checked","status":"True"}]}}`
+	if _, err := h.admin.CoreV1().Nodes().PatchStatus(t.Context(), h.node, []byte(lost)); err != nil {
+		t.Fatal(err)
+	}
+	h.awaitNode("the node reports again, and keeps the condition of others", func(n *corev1.Node) bool {
+		checked := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == "Checked" })
+		return reports(n) && checked
 	})
 }
 

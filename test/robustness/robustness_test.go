@@ -183,7 +183,8 @@ func (r run) save(report robustness.Report) error {
 	write := func(name, text string) error {
 		return os.WriteFile(filepath.Join(resultsDirectory, r.name+name), []byte(text), 0o600)
 	}
-	return errors.Join(write(".actions", report.Script.String()), write(".log", report.Log), write(".violations", report.String()))
+	return errors.Join(write(".actions", report.Script.String()), write(".log", report.Log), write(".traces", report.Traces),
+		write(".violations", report.String()))
 }
 
 func (r run) options(t *testing.T) robustness.Options {

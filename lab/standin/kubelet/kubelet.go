@@ -115,7 +115,9 @@ func (k *kubelet) run(ctx context.Context) (err error) {
 	if err := k.Process.Machine.ServeLocal(k.config.healthzPort, http.HandlerFunc(k.healthz)); err != nil {
 		return fmt.Errorf("failed to start healthz server: %w", err)
 	}
-	for _, loop := range []func(context.Context){identity.watch, server.run, k.keepNode, k.keepLease, pods.run} {
+	watch := newNodeWatch(k)
+	keepNode := func(ctx context.Context) { k.keepNode(ctx, watch) }
+	for _, loop := range []func(context.Context){identity.watch, server.run, watch.run, keepNode, k.keepLease, pods.run} {
 		group.Go(func() { loop(ctx) })
 	}
 	<-ctx.Done()

@@ -108,9 +108,10 @@ func (k *kubelet) addresses() []corev1.NodeAddress {
 	return append(addresses, corev1.NodeAddress{Type: corev1.NodeHostName, Address: k.labels()[corev1.LabelHostname]})
 }
 
-// conditions has the reasons and messages of the real kubelet.
+// conditions has the reasons and messages of the real kubelet. Conditions of others stay.
 func conditions(before []corev1.NodeCondition, seen observation, now metav1.Time) []corev1.NodeCondition {
-	after := []corev1.NodeCondition{
+	after := slices.Clone(before)
+	for _, own := range []corev1.NodeCondition{
 		{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory",
 			Message: "kubelet has sufficient memory available"},
 		{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasNoDiskPressure",
@@ -118,14 +119,17 @@ func conditions(before []corev1.NodeCondition, seen observation, now metav1.Time
 		{Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientPID",
 			Message: "kubelet has sufficient PID available"},
 		ready(seen),
-	}
-	for i := range after {
-		after[i].LastHeartbeatTime, after[i].LastTransitionTime = now, now
-		for _, old := range before {
-			if old.Type == after[i].Type && old.Status == after[i].Status {
-				after[i].LastTransitionTime = old.LastTransitionTime
-			}
+	} {
+		own.LastHeartbeatTime, own.LastTransitionTime = now, now
+		i := slices.IndexFunc(after, func(c corev1.NodeCondition) bool { return c.Type == own.Type })
+		if i < 0 {
+			after = append(after, own)
+			continue
 		}
+		if after[i].Status == own.Status {
+			own.LastTransitionTime = after[i].LastTransitionTime
+		}
+		after[i] = own
 	}
 	return after
 }

@@ -29,7 +29,7 @@ const (
 )
 
 // keepNode registers the node, and reports its status whenever it changes and from time to time.
-func (k *kubelet) keepNode(ctx context.Context) {
+func (k *kubelet) keepNode(ctx context.Context, watch *nodeWatch) {
 	seen := k.observe(ctx)
 	node, err := k.register(ctx, seen)
 	if err != nil {
@@ -43,6 +43,7 @@ func (k *kubelet) keepNode(ctx context.Context) {
 	for {
 		seen = k.observe(ctx)
 		now := k.Clock.Now()
+		node = watch.latest(node)
 		status := k.status(node.Status, seen, now)
 		if changed(node.Status, status) || now.Sub(reported) >= k.config.reportPeriod {
 			updated, err := k.report(ctx, node, status)
@@ -141,13 +142,7 @@ func (k *kubelet) report(ctx context.Context, node *corev1.Node, status corev1.N
 	if err != nil {
 		return nil, err
 	}
-	updated, err := k.client.CoreV1().Nodes().PatchStatus(ctx, node.Name, patch)
-	if err != nil {
-		return nil, err
-	}
-	// The next patch is computed against what this kubelet wrote; what others write into the status is theirs.
-	updated.Status = status
-	return updated, nil
+	return k.client.CoreV1().Nodes().PatchStatus(ctx, node.Name, patch)
 }
 
 func nodePatch(before, after *corev1.Node) ([]byte, error) {

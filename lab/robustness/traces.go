@@ -1,0 +1,35 @@
+package robustness
+
+import (
+	"fmt"
+	"maps"
+	"runtime/pprof"
+	"slices"
+	"strings"
+)
+
+// traces are the logs of the programs on hosts, and where everything in this process waits, so that a run which did not
+// settle can be explained. The agent's own log is among them.
+func (l *lab) traces() string {
+	var b strings.Builder
+	for _, h := range append(l.Hosts(), l.MachineHosts()...) {
+		machine := h.Machine()
+		files := machine.Snapshot().Files
+		for _, path := range slices.Sorted(maps.Keys(files)) {
+			if !strings.HasPrefix(path, `C:\var\log\`) || files[path].Directory || files[path].LinkTarget != "" {
+				continue
+			}
+			content, err := machine.Drive().ReadFile(path)
+			if err != nil {
+				content = []byte(err.Error())
+			}
+			fmt.Fprintf(&b, "--- %s: %s\n%s\n", h.Options.Name, path, content[max(0, len(content)-traceBytes):])
+		}
+	}
+	fmt.Fprintln(&b, "--- goroutines")
+	_ = pprof.Lookup("goroutine").WriteTo(&b, 2) // a strings.Builder takes everything
+	return b.String()
+}
+
+// traceBytes is how much of the end of a log is kept.
+const traceBytes = 200 << 10
