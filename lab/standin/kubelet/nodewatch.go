@@ -12,7 +12,8 @@ import (
 )
 
 // nodeWatch watches the kubelet's own Node. A kubelet compares its status with the Node as others have left it: when the
-// node controller took it for lost, it says at its next look that it is not.
+// node controller took it for lost, it says at its next look that it is not. The real one reads the Node at each look; a
+// watch costs a large or a long-lived lab less.
 // Source: k8s.io/kubernetes, pkg/kubelet/kubelet_node_status.go, tryUpdateNodeStatus.
 type nodeWatch struct {
 	name     string
