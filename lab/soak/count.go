@@ -95,9 +95,9 @@ func (l *lab) countObjects(ctx context.Context, values Day) error {
 	return nil
 }
 
-// filling are the beginnings of paths of files that become more until there are as many as given, on some hosts within
-// months: of each client certificate a link, the file in use and the two former ones that the agent keeps; and what each
-// verb wrote that changes something.
+// filling maps the beginning of a path to the largest number of such files on a host, which some hosts reach only after
+// months: for each certificate a link, the file in use, and the two former ones that the agent keeps; and one record for
+// each verb that changes something.
 var filling = map[string]int{
 	`C:\var\lib\kubelet\pki\`: 2 * 4, `C:\k\hybrid-overlay-node\pki\`: 4, `C:\k\cloud-node-manager\pki\`: 4,
 	`C:\k\wicd\last-`: 7,

@@ -183,8 +183,11 @@ func (r run) save(report robustness.Report) error {
 	write := func(name, text string) error {
 		return os.WriteFile(filepath.Join(resultsDirectory, r.name+name), []byte(text), 0o600)
 	}
-	return errors.Join(write(".actions", report.Script.String()), write(".log", report.Log), write(".traces", report.Traces),
-		write(".violations", report.String()))
+	err := errors.Join(write(".actions", report.Script.String()), write(".log", report.Log), write(".violations", report.String()))
+	if report.Traces != "" {
+		err = errors.Join(err, write(".traces", report.Traces))
+	}
+	return err
 }
 
 func (r run) options(t *testing.T) robustness.Options {

@@ -160,9 +160,9 @@ func TestAStepOfTheOperatorsOwnIsWrittenAtOnce(t *testing.T) {
 	expect("DrainNode", 2)
 }
 
-// An operator that no longer leads writes what it found when it ends. The present one writes its own whole, also what it
-// found to be as before.
-func TestSummaryAndConditionsAreWrittenTogether(t *testing.T) {
+// withInstance returns an API server in memory with an instance.
+func withInstance(t *testing.T) (client.Client, *v1alpha1.WindowsInstance) {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -172,6 +172,13 @@ func TestSummaryAndConditionsAreWrittenTogether(t *testing.T) {
 	if err := api.Get(t.Context(), client.ObjectKeyFromObject(instance), instance); err != nil {
 		t.Fatal(err)
 	}
+	return api, instance
+}
+
+// An operator that no longer leads writes what it found when it ends. The present one writes its own whole, also what it
+// found to be as before.
+func TestSummaryAndConditionsAreWrittenTogether(t *testing.T) {
+	api, instance := withInstance(t)
 	w := Writer{Client: api, Clock: clocktesting.NewFakePassiveClock(noon), Namespace: "wmco"}
 	begin := func(passed []string) *scope.Scope {
 		s := scope.New(instance.DeepCopy(), &scope.Session{})
@@ -231,12 +238,7 @@ func TestTheProgressOfAllHostsTogetherIsWrittenSoOftenAndNoMoreOften(t *testing.
 
 // Of thirty hosts that wait for minutes, five had used up what may be written, and the others seemed to restart all the while.
 func TestNoHostsStatusIsOlderThanAMinuteWhileOthersAreWritten(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: "win-1"}}
-	api := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(instance).WithObjects(instance).Build()
+	api, instance := withInstance(t)
 	clock := clocktesting.NewFakePassiveClock(noon)
 	w := Writer{Client: api, Clock: clock, Pace: &Pace{}}
 	s := scope.New(instance, &scope.Session{LastWrite: noon})
