@@ -3,6 +3,7 @@ package examples_test
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -76,6 +77,10 @@ func TestTheAzureExampleForWindowsServer2022(t *testing.T) {
 	if err := unstructured.SetNestedField(example.Object, "2022-datacenter-core", sku...); err != nil {
 		t.Fatal(err)
 	}
+	annotations := example.GetAnnotations()
+	const capacity = "capacity.cluster-autoscaler.kubernetes.io/labels"
+	annotations[capacity] = strings.Replace(annotations[capacity], "10.0.17763", "10.0.20348", 1)
+	example.SetAnnotations(annotations)
 	isMade(t, example, machineset.Options{Platform: configv1.AzurePlatformType, Version: "2022"},
 		`{"location":"centralus","zone":"1"}`,
 		&machinev1beta1.AzureMachineProviderSpec{})

@@ -66,8 +66,12 @@ const (
 	// AnnotationPodSubnet on a Node is the pod subnet that OVN-Kubernetes' hybrid overlay assigned.
 	AnnotationPodSubnet = "k8s.ovn.org/hybrid-overlay-node-subnet"
 
-	// TaintNotReady keeps pods off a node until it was proven to work.
-	TaintNotReady = "windowsmachineconfig.openshift.io/not-ready"
+	// TaintNotReady is the start-up taint: it keeps pods off a Node until the operator has verified it. The cluster autoscaler
+	// recognizes start-up taints by this prefix. It counts a Node with any other taint as ready, and adds a second Machine for
+	// the same pods.
+	TaintNotReady = "startup-taint.cluster-autoscaler.kubernetes.io/windows-not-ready"
+	// TaintNotReadyFormer is the start-up taint of Nodes that registered before TaintNotReady had its prefix.
+	TaintNotReadyFormer = "windowsmachineconfig.openshift.io/not-ready"
 	// TaintWindows keeps pods without a toleration for Windows off the node.
 	TaintWindows = "os"
 	// TaintUninitialized is on a Node that the cloud controller manager has not initialized. It is Kubernetes'.

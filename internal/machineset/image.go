@@ -24,7 +24,7 @@ func Supported(platform configv1.PlatformType, version string) error {
 	if _, ok := platforms[platform]; !ok {
 		return unsupportedPlatform(platform)
 	}
-	release := "Windows Server " + version
+	release := releaseName(version)
 	rules := rulesOf(platform)
 	if slices.Contains(rules.Windows, release) {
 		return nil
@@ -32,6 +32,9 @@ func Supported(platform configv1.PlatformType, version string) error {
 	return fmt.Errorf("%s is not supported on platform %s: supported there is %s", release, platform,
 		strings.Join(rules.Windows, " or "))
 }
+
+// releaseName returns the name under which policy has a version of Windows Server.
+func releaseName(version string) string { return "Windows Server " + version }
 
 // rulesOf returns the rules of a platform; a platform that policy does not know has none and allows nothing.
 func rulesOf(platform configv1.PlatformType) support.Platform {

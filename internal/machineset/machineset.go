@@ -86,7 +86,8 @@ func machineSet(o Options, name string, value []byte) *machinev1beta1.MachineSet
 		TypeMeta: metav1.TypeMeta{APIVersion: machinev1beta1.GroupVersion.String(), Kind: "MachineSet"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Namespace: v1alpha1.MachineNamespace,
-			Labels: map[string]string{LabelCluster: o.InfrastructureName},
+			Labels:      map[string]string{LabelCluster: o.InfrastructureName},
+			Annotations: capacityAnnotations(o.Version),
 		},
 		Spec: machinev1beta1.MachineSetSpec{
 			Replicas: &o.Replicas,

@@ -43,7 +43,12 @@ func TestAMachineSetHasTheLabelsOfTheGuides(t *testing.T) {
 			}
 			cluster := "machine.openshift.io/cluster-api-cluster"
 			metadata := map[string]any{"name": name, "namespace": "openshift-machine-api",
-				"labels": map[string]any{cluster: "lab-x7k2p"}}
+				"labels": map[string]any{cluster: "lab-x7k2p"},
+				"annotations": map[string]any{
+					"capacity.cluster-autoscaler.kubernetes.io/labels": "kubernetes.io/arch=amd64,kubernetes.io/os=windows," +
+						"node.kubernetes.io/windows-build=10.0.20348,node.openshift.io/os_id=Windows",
+					"capacity.cluster-autoscaler.kubernetes.io/taints": "os=Windows:NoSchedule",
+				}}
 			if diff := cmp.Diff(metadata, got.Metadata); diff != "" {
 				t.Errorf("metadata:\n%s", diff)
 			}

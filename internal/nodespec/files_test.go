@@ -8,6 +8,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/clientcmd"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 	"sigs.k8s.io/yaml"
@@ -32,10 +33,24 @@ func TestKubeletConfiguration(t *testing.T) {
 	t.Run("a node registers with the taint of Windows and with the one of a node that is not proven", func(t *testing.T) {
 		want := []corev1.Taint{
 			{Key: "os", Value: "Windows", Effect: corev1.TaintEffectNoSchedule},
-			{Key: "windowsmachineconfig.openshift.io/not-ready", Effect: corev1.TaintEffectNoSchedule},
+			{Key: "startup-taint.cluster-autoscaler.kubernetes.io/windows-not-ready", Effect: corev1.TaintEffectNoSchedule},
 		}
 		if !slices.Equal(config.RegisterWithTaints, want) {
 			t.Errorf("taints are %+v", config.RegisterWithTaints)
+		}
+	})
+	// The cluster autoscaler's FAQ: taints with this prefix are start-up taints, and a node with one counts as not ready yet.
+	//
+	t.Run("the cluster autoscaler recognizes the second as a start-up taint, and not the first", func(t *testing.T) {
+		const prefix = "startup-taint.cluster-autoscaler.kubernetes.io/"
+		for i, startup := range []bool{false, true} {
+			key := config.RegisterWithTaints[i].Key
+			if strings.HasPrefix(key, prefix) != startup {
+				t.Errorf("taint %s is a start-up taint: %t", key, !startup)
+			}
+			if faults := validation.IsQualifiedName(key); len(faults) > 0 {
+				t.Errorf("the API server refuses taint %s: %q", key, faults)
+			}
 		}
 	})
 	t.Run("pods resolve names as on the Linux workers", func(t *testing.T) {

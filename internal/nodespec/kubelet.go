@@ -74,6 +74,12 @@ type Taint struct{ Key, Value, Effect string }
 // kubelet registers with it, and the operator keeps it on the Node.
 func WindowsTaint() Taint { return Taint{Key: "os", Value: "Windows", Effect: "NoSchedule"} }
 
+// StartupTaint returns the taint that keeps pods off a node until the operator has verified the node and removes the
+// taint. The kubelet registers with it.
+func StartupTaint() Taint {
+	return Taint{Key: "startup-taint.cluster-autoscaler.kubernetes.io/windows-not-ready", Effect: "NoSchedule"}
+}
+
 func kubeletFiles(in Inputs) []File {
 	return []File{
 		inherited(kubeletClientCAFile, in.Cluster.KubeletClientCA),
@@ -104,7 +110,7 @@ func kubeletConfiguration(in Inputs) string {
 		"runtimeRequestTimeout": "10m",
 		"containerLogMaxSize":   "50Mi",
 	}
-	windows := WindowsTaint()
+	windows, startup := WindowsTaint(), StartupTaint()
 	// They were validated before.
 	settings, _ := kubeletSettings(in.Cluster.Kubelet.Settings)
 	maps.Copy(config, settings)
@@ -126,8 +132,7 @@ func kubeletConfiguration(in Inputs) string {
 		"registerNode":   true,
 		"registerWithTaints": []object{
 			{"key": windows.Key, "value": windows.Value, "effect": windows.Effect},
-			// Taken away by the operator when the node was checked to work.
-			{"key": "windowsmachineconfig.openshift.io/not-ready", "effect": "NoSchedule"},
+			{"key": startup.Key, "effect": startup.Effect},
 		},
 	})
 	return encode(config)

@@ -38,7 +38,7 @@ rotateCertificates: true
 serverTLSBootstrap: true
 registerWithTaints:
 - {key: os, value: Windows, effect: NoSchedule}
-- {key: windowsmachineconfig.openshift.io/not-ready, effect: NoSchedule}
+- {key: startup-taint.cluster-autoscaler.kubernetes.io/windows-not-ready, effect: NoSchedule}
 `
 
 // clusterHost is a host with a kubeconfig for the cluster and a signed client certificate.

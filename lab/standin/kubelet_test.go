@@ -36,7 +36,7 @@ func TestKubeletRegistersItsNode(t *testing.T) {
 	for _, taint := range node.Spec.Taints {
 		taints[taint.ToString()] = true
 	}
-	if !taints["os=Windows:NoSchedule"] || !taints["windowsmachineconfig.openshift.io/not-ready:NoSchedule"] {
+	if !taints["os=Windows:NoSchedule"] || !taints["startup-taint.cluster-autoscaler.kubernetes.io/windows-not-ready:NoSchedule"] {
 		t.Errorf("taints %v", node.Spec.Taints)
 	}
 	if info := node.Status.NodeInfo; info.KernelVersion != "10.0.20348.681" || info.KubeletVersion != "v1.36.3" ||

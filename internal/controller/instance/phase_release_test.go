@@ -3,6 +3,7 @@ package instance
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -102,6 +103,35 @@ func TestANodeIsNotReadyBeforeTheCloudControllerManagerHasInitializedIt(t *testi
 	}
 	instance, _ = x.reconcile()
 	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+}
+
+// A kubelet registers with the start-up taint of the release that configured it, also during an upgrade of the operator.
+func TestANodeTakesPodsWhicheverStartupTaintItRegisteredWith(t *testing.T) {
+	for name, keys := range map[string][]string{
+		"that of this release":       {v1alpha1.TaintNotReady},
+		"that of a former release":   {v1alpha1.TaintNotReadyFormer},
+		"those of both, one by hand": {v1alpha1.TaintNotReadyFormer, v1alpha1.TaintNotReady},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x, _, _ := hostToJoin(t, "None")
+			x.registers()
+			node := x.node()
+			node.Spec.Taints = []corev1.Taint{forWindows}
+			for _, key := range keys {
+				node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
+			}
+			if err := x.Client.Update(t.Context(), node); err != nil {
+				t.Fatal(err)
+			}
+			x.until("a Ready node", summarized(v1alpha1.ReasonReady))
+			if got := taints(x.node()); !slices.Equal(got, []string{"os=Windows:NoSchedule"}) {
+				t.Errorf("taints are %q", got)
+			}
+			if told := strings.Join(x.told(), "\n"); !strings.Contains(told, "NodeReady") {
+				t.Errorf("the Node was not new to the operator; events are\n%s", told)
+			}
+		})
+	}
 }
 
 // When a node becomes Ready, its kubelet and the node lifecycle controller write to it as well.

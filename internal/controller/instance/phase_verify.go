@@ -41,7 +41,7 @@ func (p verify) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		return &obstacle.Obstacle{
 			Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonChecksFailed, Outcome: obstacle.ChangeFailed,
 			Message: strings.Join(failed, "; "),
-			Next:    "The node keeps its taint " + v1alpha1.TaintNotReady + " and takes no pods until all checks pass.",
+			Next:    "The node keeps its start-up taint and takes no pods until all checks pass.",
 		}
 	}
 	s.Session.Checked, s.Session.Advice = true, failedChecks(spec.Checks, line.Result.Checks, true)

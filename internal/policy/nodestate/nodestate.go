@@ -28,12 +28,15 @@ func ReadyCondition(node *corev1.Node) *corev1.NodeCondition {
 
 // Uninitialized reports whether the cloud controller manager has not initialized a Node yet: the Node takes no pods, and
 // lacks what the cloud knows of it. A kubelet registers with the taint where the platform has such a controller.
-func Uninitialized(node *corev1.Node) bool { return hasTaint(node, v1alpha1.TaintUninitialized) }
+func Uninitialized(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == v1alpha1.TaintUninitialized })
+}
 
 // Unproven reports whether a Node has the operator's start-up taint: the operator has not checked yet that it works,
 // and it takes no pods. A kubelet registers with the taint, and cannot add it later.
-func Unproven(node *corev1.Node) bool { return hasTaint(node, v1alpha1.TaintNotReady) }
+func Unproven(node *corev1.Node) bool { return slices.ContainsFunc(node.Spec.Taints, IsStartupTaint) }
 
-func hasTaint(node *corev1.Node, key string) bool {
-	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == key })
+// IsStartupTaint reports whether a taint is the operator's start-up taint, under its present or its former key.
+func IsStartupTaint(taint corev1.Taint) bool {
+	return taint.Key == v1alpha1.TaintNotReady || taint.Key == v1alpha1.TaintNotReadyFormer
 }

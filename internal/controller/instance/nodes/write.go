@@ -13,6 +13,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/backoff"
+	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 )
 
 // Bind labels the Node and binds it to the instance. Taints from its source are written with the first binding, so once
@@ -53,7 +54,7 @@ func (n Nodes) Release(ctx context.Context, instance *v1alpha1.WindowsInstance, 
 	})
 	var taints []corev1.Taint
 	for _, taint := range after.Spec.Taints {
-		if taint.Key != v1alpha1.TaintNotReady {
+		if !nodestate.IsStartupTaint(taint) {
 			taints = append(taints, taint)
 		}
 	}
