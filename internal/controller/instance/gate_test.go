@@ -20,6 +20,7 @@ type trialGate struct {
 	closed   bool
 	asked    []disturbance.Request
 	held     []string
+	granted  []string // those that did not hold it yet
 	released []string
 	// releasing is called before a disturbance ends.
 	releasing func()
@@ -35,6 +36,9 @@ func (g *trialGate) Acquire(_ context.Context, request disturbance.Request) (dis
 	g.asked = append(g.asked, request)
 	if g.closed {
 		return g.refusal, nil
+	}
+	if !slices.Contains(g.held, request.Instance) {
+		g.granted = append(g.granted, request.Instance)
 	}
 	g.held = append(g.held, request.Instance)
 	return disturbance.Decision{Decision: policy.Decision{Allowed: true}}, nil

@@ -83,7 +83,7 @@ func nodeInService(t *testing.T, platform string, change ...func(*fake.Options))
 	t.Helper()
 	x, h, gate := hostToJoin(t, platform, change...)
 	x.joins()
-	gate.asked, gate.held, gate.released = nil, nil, nil
+	gate.asked, gate.held, gate.granted, gate.released = nil, nil, nil, nil
 	x.told()
 	return x, h, gate
 }

@@ -33,6 +33,9 @@ func (r *Removal) Drain(ctx context.Context, s *scope.Scope) *obstacle.Obstacle 
 	}
 	// A node that does not work is disturbed by nothing any more.
 	if nodestate.Ready(node) && s.Released(node) {
+		if s.Session.Unanswered && node.Spec.Unschedulable {
+			return nil // A host that does not answer is tried again without a slot; resumeDrain acquires one.
+		}
 		if o := r.Turn.Acquire(ctx, s, node, v1alpha1.CauseRemoval); o != nil {
 			o.Condition, o.Next = v1alpha1.ConditionReady,
 				"The node goes on as it is, and is taken out of the cluster when its turn comes."

@@ -59,25 +59,47 @@ func (r *Removal) forgetHint(s *scope.Scope) string {
 		r.Namespace, v1alpha1.AnnotationForgetHost)
 }
 
-// Reach connects to the host. For a host that is gone, the obstacle says what to do.
+// Reach connects to the host. A host that restarts keeps its disruption slot, and so does one that is being given back:
+// the disruption policy limits how long. For a host that is gone, the obstacle says what to do.
 func (r *Removal) Reach(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if !NeedsHost(s) {
 		return nil
 	}
-	if o := r.Link.Reach(ctx, s); o != nil {
+	o := r.Link.Reach(ctx, s)
+	if o == nil {
+		return r.resumeDrain(ctx, s)
+	}
+	if o.KeepsTurn {
+		return o
+	}
+	s.Session.Unanswered = true
+	if !s.MidChange() {
 		// A host that is away may be so forever, and others must not wait for it.
 		if held := r.Turn.Leave(ctx, s); held != nil {
 			return held
 		}
-		if o.Outcome.IsFailure() {
-			if o.KeyRefused {
-				o.Next += " If the removed entry had a wrong user, add it again with the right one, and remove it when the host is Reachable."
-			}
-			o.Next = fmt.Sprintf("%s The node stays until the host was given back. %s", o.Next, r.forgetHint(s))
-		}
-		return o
 	}
-	return nil
+	if o.Outcome.IsFailure() {
+		if o.KeyRefused {
+			o.Next += " If the removed entry had a wrong user, add it again with the right one, and remove it when the host is Reachable."
+		}
+		o.Next = fmt.Sprintf("%s The node stays until the host was given back. %s", o.Next, r.forgetHint(s))
+	}
+	return o
+}
+
+// resumeDrain acquires the disruption slot again after a host that had released it has answered, and drains the node of
+// pods that have come since.
+func (r *Removal) resumeDrain(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	if !s.Session.Unanswered {
+		return nil
+	}
+	s.Session.Unanswered = false
+	o := r.Drain(ctx, s)
+	if o != nil {
+		r.Link.Close(s)
+	}
+	return o
 }
 
 // GiveBack has the agent restore the host, restarts included, and deletes the agent.

@@ -1,0 +1,105 @@
+package instance
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// restartsForLong makes a host that must restart for the feature Containers, both to get it and to lose it, and is away
+// for long.
+func restartsForLong(o *fake.Options) {
+	o.Clock, _ = o.ProgramClock.(clock.WithTicker) // the trial's
+	o.RebootDuration = 20 * time.Second
+	o.Features = map[string]host.FeatureState{nodespec.FeatureContainers: host.FeatureDisabled}
+}
+
+// removes reconciles a removal until the instance is gone, and calls look after each pass before it.
+func (x *trial) removes(look func(*v1alpha1.WindowsInstance)) {
+	x.t.Helper()
+	x.change(x.instance(), remove)
+	for range 60 {
+		instance, after := x.reconcile()
+		if instance == nil {
+			return
+		}
+		look(instance)
+		x.clock.Step(min(after, time.Minute))
+	}
+	x.t.Fatalf("the removal does not end: %s", x.instance().Status.Summary)
+}
+
+func TestAHostThatRestartsDuringItsRemovalKeepsItsDisruptionSlot(t *testing.T) {
+	x, _, gate := nodeInService(t, "None", restartsForLong)
+	restarts := 0
+	x.removes(func(instance *v1alpha1.WindowsInstance) {
+		if instance.Status.Summary == v1alpha1.ReasonRebooting {
+			restarts++
+		}
+		if len(gate.held) == 0 {
+			t.Errorf("%s: the slot is released", instance.Status.Summary)
+		}
+	})
+	if restarts < 5 {
+		t.Fatalf("the host was seen restarting %d times: it was to be away for long", restarts)
+	}
+	if !slices.Equal(gate.granted, []string{machine}) || !slices.Equal(gate.released, []string{machine}) {
+		t.Errorf("the slot was granted to %v and released by %v", gate.granted, gate.released)
+	}
+}
+
+// The connection may be lost before the agent's answer that the host restarts.
+func TestAHostThatIsBeingGivenBackKeepsItsDisruptionSlotWhileItDoesNotAnswer(t *testing.T) {
+	x, h, gate := nodeInService(t, "None", restartsForLong)
+	lost := false
+	x.removes(func(instance *v1alpha1.WindowsInstance) {
+		switch {
+		case !lost && instance.Status.Summary == v1alpha1.ReasonRebooting:
+			lost = true
+			x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.RestartStartedAt = nil })
+		case len(gate.held) == 0:
+			t.Errorf("%s: the slot is released", instance.Status.Summary)
+		}
+	})
+	if !lost || len(gate.granted) != 1 {
+		t.Errorf("the restart was seen: %t; the slot was granted to %v; verbs %v", lost, gate.granted, h.execs())
+	}
+}
+
+// Each retry would announce another disruption, and keep other nodes waiting for as long as a connection takes to fail.
+func TestARemovedHostThatDoesNotAnswerAcquiresADisruptionSlotOnce(t *testing.T) {
+	x, gate := newTrial(t), openGate()
+	x.Gate = gate
+	x.asNode(listed(), x.key.Hash())
+	x.host.switchOff(true)
+	x.change(x.instance(), remove)
+	for range 5 {
+		_, after := x.reconcile()
+		if len(gate.held) > 0 {
+			t.Errorf("other nodes wait for a host that does not answer: %v", gate.held)
+		}
+		if !x.node().Spec.Unschedulable {
+			t.Error("the node takes pods, and its host is to be given back")
+		}
+		x.clock.Step(after)
+	}
+	if x.dials < 5 || len(gate.granted) != 1 {
+		t.Errorf("%d connections; the slot was granted to %v", x.dials, gate.granted)
+	}
+
+	t.Run("and once more when it answers", func(t *testing.T) {
+		x.host.switchOff(false)
+		gate.shut(v1alpha1.ReasonWaitingForTurn)
+		_, after := x.reconcile()
+		if len(gate.asked) != 2 || after != time.Minute {
+			t.Errorf("asked %v, next pass after %s", gate.asked, after)
+		}
+	})
+}

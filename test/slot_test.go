@@ -1,0 +1,176 @@
+package test
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// written returns the resource version of an object. The API server has one order for all kinds.
+func written(t *testing.T, object client.Object) uint64 {
+	t.Helper()
+	version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return version
+}
+
+// watched returns the changes of a kind from now on, until the function that it returns is called.
+func watched(t *testing.T, c client.WithWatch, list client.ObjectList, options ...client.ListOption) (end func() []watch.Event) {
+	t.Helper()
+	if err := c.List(t.Context(), list, options...); err != nil {
+		t.Fatal(err)
+	}
+	options = append(options, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
+	watcher, err := c.Watch(t.Context(), list, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seen []watch.Event
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for e := range watcher.ResultChan() {
+			seen = append(seen, e)
+		}
+	}()
+	return func() []watch.Event {
+		watcher.Stop()
+		<-ended
+		return seen
+	}
+}
+
+// span is the time in which a node was cordoned, from the write that cordoned it to that which deleted it.
+type span struct{ from, to uint64 }
+
+func restarts(h *rig.Host) int { return h.Machine().Journal().Count(fake.KindReboot) }
+
+// A host restarts to lose the feature Containers, and its Node is Ready meanwhile: the API server learns only after 40 s
+// that a kubelet is gone.
+func TestListedHostsAreGivenBackOneAfterTheOther(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: rig.Hosts(2)})
+	scheme := runtime.NewScheme()
+	must(t, operatorcondition.AddToScheme(scheme))
+	olm, err := client.NewWithWatch(r.Cluster().Config, client.Options{Scheme: scheme})
+	must(t, err)
+	condition := &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace(), Name: "wmco.v1"}}
+	must(t, olm.Create(t.Context(), condition))
+	t.Cleanup(func() { must(t, olm.Delete(context.WithoutCancel(t.Context()), condition)) })
+	_, err = r.RunOperator(func(c *operator.Config) { c.OperatorCondition = condition.Name })
+	must(t, err)
+	list(t, r)
+	ready(t, r)
+
+	started := testutil.ToFloat64(metric.DisruptionsStarted.Of(string(v1alpha1.CauseRemoval)))
+	before := map[string]int{}
+	for _, h := range r.Hosts() {
+		before[h.NodeName()] = restarts(h)
+	}
+	nodes := watched(t, r.Client, &corev1.NodeList{})
+	conditions := watched(t, olm, &operatorsv2.OperatorConditionList{}, client.InNamespace(r.Namespace()))
+	must(t, r.DeleteInstances(t.Context()))
+	for _, h := range r.Hosts() {
+		gone(t, r, h.Options.Name)
+		if got := restarts(h) - before[h.NodeName()]; got != 1 {
+			t.Errorf("host %s has restarted %d times: this test is about one restart", h.Options.Name, got)
+		}
+	}
+
+	spans := cordonedSpans(t, nodes())
+	if len(spans) != 2 || spans[0].to > spans[1].from {
+		t.Errorf("the nodes were cordoned and deleted at %v: the second one is to wait until the first one is gone", spans)
+	}
+	if got := testutil.ToFloat64(metric.DisruptionsStarted.Of(string(v1alpha1.CauseRemoval))) - started; got != 2 {
+		t.Errorf("wmco_disruptions_total counts %v disruptions", got)
+	}
+	for _, h := range r.Hosts() {
+		if got := startedFor(t, r, h.NodeName()); got != 1 {
+			t.Errorf("%d events DisruptionStarted of Node %s for its removal", got, h.NodeName())
+		}
+	}
+	upgradeableOutside(t, conditions(), spans)
+}
+
+// cordonedSpans returns when the operator cordoned each Node and when it was deleted, in the order of the cordons.
+func cordonedSpans(t *testing.T, changes []watch.Event) []span {
+	t.Helper()
+	began := map[string]uint64{}
+	var spans []span
+	for _, e := range changes {
+		node, ok := e.Object.(*corev1.Node)
+		if !ok {
+			continue
+		}
+		_, cordoned := node.Annotations[v1alpha1.AnnotationCordoned]
+		switch {
+		case e.Type == watch.Deleted && began[node.Name] > 0:
+			spans = append(spans, span{began[node.Name], written(t, node)})
+		case cordoned && began[node.Name] == 0:
+			began[node.Name] = written(t, node)
+		}
+	}
+	slices.SortFunc(spans, func(a, b span) int { return int(a.from) - int(b.from) })
+	return spans
+}
+
+// startedFor counts the events that announce the removal of a node.
+func startedFor(t *testing.T, r *rig.Rig, node string) (count int) {
+	t.Helper()
+	var events eventsv1.EventList
+	must(t, r.Client.List(t.Context(), &events, client.InNamespace(r.Namespace())))
+	for _, e := range events.Items {
+		if e.Reason != "DisruptionStarted" || !strings.HasPrefix(e.Note, "Node "+node+" ") || !strings.Contains(e.Note, string(v1alpha1.CauseRemoval)) {
+			continue
+		}
+		count++
+		if e.Series != nil {
+			count += int(e.Series.Count) - 1
+		}
+	}
+	return count
+}
+
+// upgradeableOutside checks that OLM may not replace the operator at the end of each span, and that nothing else was said
+// within one. The operator says so a moment after a disruption has begun.
+func upgradeableOutside(t *testing.T, changes []watch.Event, spans []span) {
+	t.Helper()
+	for _, s := range spans {
+		last := metav1.ConditionUnknown
+		for _, e := range changes {
+			object, ok := e.Object.(*operatorsv2.OperatorCondition)
+			if !ok || written(t, object) > s.to {
+				continue
+			}
+			if found := meta.FindStatusCondition(object.Spec.Conditions, operatorsv2.Upgradeable); found != nil {
+				last = found.Status
+				if written(t, object) > s.from && last != metav1.ConditionFalse {
+					t.Errorf("Upgradeable is %s while a node is taken out of the cluster: %s", last, found.Message)
+				}
+			}
+		}
+		if last != metav1.ConditionFalse {
+			t.Errorf("Upgradeable is %s when the node is deleted", last)
+		}
+	}
+}
