@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/internal/plugin"
+	"github.com/windows-machine-config/wmco/internal/plugin/access"
 	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
 )
 
@@ -31,7 +32,7 @@ func main() {
 		os.Exit(int(status)) // the command has printed all that there is to say
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "Error:", err)
+		fmt.Fprintln(access.Printable(os.Stderr), "Error:", err)
 		stop()
 		os.Exit(1)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/inspection"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/internal/redirect"
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
@@ -153,6 +154,7 @@ func complete(c *operator.Config, legacyAlgorithms string) error {
 		return errors.Join(errors.New("the API server is not known: run in a cluster, or set --kubeconfig or KUBECONFIG"),
 			err)
 	}
+	redirect.Refuse(c.RESTConfig)
 	return nil
 }
 

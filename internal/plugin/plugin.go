@@ -36,8 +36,8 @@ oc windows once the program kubectl-windows is on the PATH.`,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetOut(streams.Out)
-	root.SetErr(streams.ErrOut)
+	root.SetOut(a.Out)
+	root.SetErr(a.ErrOut)
 	root.SetIn(streams.In)
 	a.AddFlags(root)
 	operator := operatorexec.New(a)
@@ -47,7 +47,7 @@ oc windows once the program kubectl-windows is on the PATH.`,
 	root.AddCommand(&cobra.Command{
 		Use: "version", Short: "Print the version of this program", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(streams.Out, version)
+			_, err := fmt.Fprintln(a.Out, version)
 			return err
 		},
 	})

@@ -30,6 +30,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 	"github.com/windows-machine-config/wmco/internal/remote"
+	"github.com/windows-machine-config/wmco/internal/text"
 )
 
 // +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances,verbs=get;list;watch;patch;delete
@@ -159,6 +160,9 @@ func (r *Reconciler) forget(name string) {
 	r.Hosts.Close(name)
 }
 
+// maxLogMessage limits a message in the log, in bytes. Some messages quote a host, and each attempt logs one.
+const maxLogMessage = 2 * obstacle.LongestMessage
+
 // whenBlocked says when to look at the instance again, and logs what an administrator would want to find in the log.
 func (r *Reconciler) whenBlocked(ctx context.Context, events event.Recorder, s *scope.Scope) ctrl.Result {
 	o := s.Obstacle
@@ -173,7 +177,7 @@ func (r *Reconciler) whenBlocked(ctx context.Context, events event.Recorder, s *
 	if !o.Outcome.IsFailure() {
 		s.Session.Attempts = 0
 		metric.Attempts.Of(metric.Waiting).Inc()
-		logger.V(1).Info(o.Message)
+		logger.V(1).Info(text.Plain(o.Message, maxLogMessage))
 		return ctrl.Result{RequeueAfter: o.After}
 	}
 	s.Session.Attempts++
@@ -183,7 +187,7 @@ func (r *Reconciler) whenBlocked(ctx context.Context, events event.Recorder, s *
 	metric.Attempts.Of(metric.Failed).Inc()
 	metric.AttemptsFailed.Of(o.Reason).Inc()
 	delay := retryDelay(s.Session.Attempts, r.Jitter())
-	logger.Info(o.Message, "retryAfter", delay.String())
+	logger.Info(text.Plain(o.Message, maxLogMessage), "retryAfter", delay.String())
 	if o.After > 0 {
 		delay = o.After
 	}

@@ -37,7 +37,11 @@ func overConnection(ctx context.Context, connection net.Conn) (client *http.Clie
 	if err != nil {
 		return nil, nil, err
 	}
-	return &http.Client{Transport: only}, func() { _ = only.Close() }, nil // the connection is closed by its owner, too
+	client = &http.Client{
+		Transport:     only,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return client, func() { _ = only.Close() }, nil // the connection is closed by its owner, too
 }
 
 // talk calls a container runtime over a connection, which it closes when the calls are made or ctx ends.

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/redirect"
 )
 
 // DefaultNamespace is where the operator is installed when nothing else is said.
@@ -46,6 +47,7 @@ type Access struct {
 func New(streams genericiooptions.IOStreams, clock clock.WithTicker) *Access {
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.Namespace = ptr.To("") // the default is the operator's namespace, and not that of the kubeconfig's context
+	streams.Out, streams.ErrOut = Printable(streams.Out), Printable(streams.ErrOut)
 	return &Access{IOStreams: streams, Flags: flags, Clock: clock}
 }
 
@@ -65,13 +67,14 @@ func (a *Access) Namespace() string {
 	return DefaultNamespace
 }
 
-// Config returns how to reach the cluster that the flags and the kubeconfig name.
+// Config returns how to reach the cluster that the flags and the kubeconfig name. Its clients follow no redirect.
 func (a *Access) Config() (*rest.Config, error) {
 	config, err := a.Flags.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("the cluster is not known: %w", err)
 	}
 	config.QPS, config.Burst = requests, burst
+	redirect.Refuse(config)
 	return config, nil
 }
 
@@ -100,7 +103,7 @@ func (a *Access) Width() int { return width(a.Out) }
 
 // Interactive reports whether a person can answer a question.
 func (a *Access) Interactive() bool {
-	file, ok := a.In.(interface{ Fd() uintptr })
+	file, ok := a.In.(descriptor)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
@@ -127,7 +130,7 @@ func (a *Access) Confirm(dangers ...string) error {
 }
 
 func width(out io.Writer) int {
-	file, ok := out.(interface{ Fd() uintptr })
+	file, ok := out.(descriptor)
 	if !ok {
 		return 0
 	}

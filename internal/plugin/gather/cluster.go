@@ -16,6 +16,12 @@ import (
 // mostOfALog is how much of the end of a log is collected, in bytes.
 const mostOfALog = 10 << 20
 
+// Limits of the logs of one node, whose kubelet says how many there are. A node has a dozen.
+const (
+	maxLogs     = 50
+	maxLogBytes = 128 << 20
+)
+
 // cluster collects what is not about one host. It reads no Secret, and of ConfigMaps only the list of hosts.
 func (c *collection) cluster(ctx context.Context, namespace string) {
 	here := client.InNamespace(namespace)
@@ -67,7 +73,7 @@ func (c *collection) containerLog(ctx context.Context, clientset kubernetes.Inte
 		return
 	}
 	defer stream.Close()
-	content, err := io.ReadAll(stream)
+	content, err := io.ReadAll(io.LimitReader(stream, mostOfALog))
 	if err != nil {
 		c.lacks(file, err)
 	}

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/windows-machine-config/wmco/internal/text"
 )
 
 // collection collects what can be read, and remembers what cannot. It is safe for concurrent use.
@@ -38,11 +40,14 @@ func (c *collection) write(name string, content []byte) {
 	c.files++
 }
 
+// maxGap limits a line about what could not be read, in bytes. Many quote a host.
+const maxGap = 4096
+
 // lacks notes that something could not be read.
 func (c *collection) lacks(what string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.missing = append(c.missing, fmt.Sprintf("%s: %v", what, err))
+	c.missing = append(c.missing, text.Plain(fmt.Sprintf("%s: %v", what, err), maxGap))
 }
 
 // gaps are what could not be read, in the order of their names.
@@ -90,17 +95,20 @@ func (c *collection) object(ctx context.Context, file string, of schema.GroupVer
 }
 
 func (c *collection) yaml(file string, object interface{ UnstructuredContent() map[string]any }) {
-	text, err := yaml.Marshal(object.UnstructuredContent())
+	encoded, err := yaml.Marshal(object.UnstructuredContent())
 	if err != nil {
 		c.lacks(file, err)
 		return
 	}
-	c.write(file, text)
+	c.write(file, encoded)
 }
+
+// maxFileName is the maximum length of a file name made from foreign text, in bytes. File systems allow 255, with its extension.
+const maxFileName = 200
 
 // fileName makes a name from outside one that has no folders in it.
 func fileName(name string) string {
-	name = strings.NewReplacer("/", "_", `\`, "_", ":", "_").Replace(name)
+	name = strings.NewReplacer("/", "_", `\`, "_", ":", "_").Replace(text.Plain(name, maxFileName))
 	if strings.Trim(name, ".") == "" {
 		return "_"
 	}

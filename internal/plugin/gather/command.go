@@ -134,7 +134,7 @@ func (c *command) connect() (*gatherer, kubernetes.Interface, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	config, err := c.Flags.ToRESTConfig()
+	config, err := c.Config()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -62,20 +62,25 @@ func (g *gatherer) serviceLogs(ctx context.Context, folder, node string) (writte
 		g.lacks(folder+"logs", fmt.Errorf("the kubelet of node %s: %w", node, err))
 		return nil, false
 	}
-	for _, service := range services {
+	collected := 0
+	for n, service := range services {
+		if n == maxLogs || collected > maxLogBytes {
+			g.lacks(folder+"logs", fmt.Errorf("the kubelet of node %s serves logs of %d services, of which only %d were collected", node, len(services), n))
+			break
+		}
 		file := folder + "logs/" + fileName(service) + ".log"
-		if g.serviceLog(ctx, files, file, service) {
-			written = append(written, file)
+		if size, found := g.serviceLog(ctx, files, file, service); found {
+			written, collected = append(written, file), collected+size
 		}
 	}
 	return written, true
 }
 
-// serviceLog reports whether there is a log.
-func (g *gatherer) serviceLog(ctx context.Context, files nodelogs.Files, file, service string) bool {
+// serviceLog returns the size of a log, and reports whether there is one.
+func (g *gatherer) serviceLog(ctx context.Context, files nodelogs.Files, file, service string) (size int, found bool) {
 	path, err := files.Current(ctx, service)
 	if errors.Is(err, logview.ErrNotThere) {
-		return false
+		return 0, false
 	}
 	var part logview.Part
 	if err == nil {
@@ -83,10 +88,10 @@ func (g *gatherer) serviceLog(ctx context.Context, files nodelogs.Files, file, s
 	}
 	if err != nil {
 		g.lacks(file, err)
-		return false
+		return 0, false
 	}
 	g.write(file, part.Body)
-	return true
+	return len(part.Body), true
 }
 
 // readNodes reads the Nodes of the cluster: what their kubelets report tells which hosts are dead.

@@ -149,7 +149,7 @@ func (c *command) of(ctx context.Context, instance fleet.Instance, service []str
 }
 
 func (c *command) servedBy(node string) (kubelet, error) {
-	config, err := c.Flags.ToRESTConfig()
+	config, err := c.Config()
 	if err != nil {
 		return nil, err
 	}

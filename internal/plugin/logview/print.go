@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/internal/text"
 )
 
 // Viewer prints what is asked for of a log.
@@ -29,6 +31,9 @@ const interval = time.Second
 // firstGuess is how many bytes a line has at most, as a rule.
 const firstGuess = 256
 
+// maxServiceName limits the name of a service that a host reports, in bytes.
+const maxServiceName = 256
+
 // firstPart is how many bytes are read first, where a moment is looked for.
 const firstPart = 64 << 10
 
@@ -39,7 +44,7 @@ func (v Viewer) Services(ctx context.Context, s Source) error {
 		return err
 	}
 	for _, service := range services {
-		if _, err := fmt.Fprintln(v.Out, service); err != nil {
+		if _, err := fmt.Fprintln(v.Out, text.Plain(service, maxServiceName)); err != nil {
 			return err
 		}
 	}
@@ -63,8 +68,8 @@ type outputError struct{ error }
 
 func (e outputError) Unwrap() error { return e.error }
 
-func (v Viewer) write(text []byte) error {
-	if _, err := v.Out.Write(text); err != nil {
+func (v Viewer) write(lines []byte) error {
+	if _, err := v.Out.Write(lines); err != nil {
 		return outputError{err}
 	}
 	return nil
@@ -107,16 +112,21 @@ func (v Viewer) Warn(err error, before string) string {
 	return err.Error()
 }
 
+var errShrinking = errors.New("the log became shorter more than once while it was read")
+
 // rest prints a log from an offset on, and returns the offset after that. A log that has become shorter was put aside,
-// and another one has begun.
+// and another one has begun. One that becomes shorter again and again would be printed without an end.
 func (v Viewer) rest(ctx context.Context, s Source, path string, at int64) (int64, error) {
-	for {
+	for restarted := false; ; {
 		more, err := s.From(ctx, path, at)
 		if err != nil {
 			return at, err
 		}
 		if more.Size < at {
-			at = 0
+			if restarted {
+				return at, errShrinking
+			}
+			at, restarted = 0, true
 			continue
 		}
 		if err := v.write(more.Body); err != nil {

@@ -4,6 +4,7 @@ package nodelogs
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,6 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/windows-machine-config/wmco/internal/plugin/logview"
+	"github.com/windows-machine-config/wmco/internal/redirect"
+	"github.com/windows-machine-config/wmco/internal/text"
 )
 
 // Files are the files below C:\var\log on a node, as its kubelet serves them: a file server of Go's net/http behind the
@@ -26,8 +29,18 @@ type Files struct {
 	Base *url.URL
 }
 
-// Of returns the log files of a node. The kubelet serves them at /logs/: k8s.io/kubernetes/pkg/kubelet.
+// Limits of the responses of a kubelet, in bytes. Whoever controls the node controls the kubelet.
+const (
+	maxPiece   = 4 << 20
+	maxTail    = 16 << 20
+	maxListing = 1 << 20
+	maxName    = 256
+)
+
+// Of returns the log files of a node. The kubelet serves them at /logs/: k8s.io/kubernetes/pkg/kubelet. A redirect is an error.
 func Of(config *rest.Config, node string) (Files, error) {
+	config = rest.CopyConfig(config)
+	redirect.Refuse(config)
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return Files{}, err
@@ -41,26 +54,35 @@ func Of(config *rest.Config, node string) (Files, error) {
 	return Files{Client: client, Base: base}, nil
 }
 
-// From reads a file from an offset on. A file that is not longer gives an empty part.
+// From reads a piece of a file from an offset on. A file that is not longer gives an empty part.
 func (f Files) From(ctx context.Context, path string, offset int64) (logview.Part, error) {
-	return f.read(ctx, path, fmt.Sprintf("bytes=%d-", offset))
+	part, err := f.read(ctx, path, fmt.Sprintf("bytes=%d-%d", offset, offset+maxPiece-1), maxPiece)
+	if err == nil && len(part.Body) > 0 && part.From != offset {
+		return logview.Part{}, fmt.Errorf("%w: it was asked for what begins at byte %d, and sent what begins at byte %d", errOtherPart, offset, part.From)
+	}
+	return part, err
 }
 
-// Last reads at most so many bytes at the end of a file.
+// Last reads at most so many bytes at the end of a file, and no more than are held in memory.
 func (f Files) Last(ctx context.Context, path string, bytes int64) (logview.Part, error) {
-	return f.read(ctx, path, fmt.Sprintf("bytes=-%d", bytes))
+	bytes = min(bytes, maxTail)
+	return f.read(ctx, path, fmt.Sprintf("bytes=-%d", bytes), bytes)
 }
 
-func (f Files) read(ctx context.Context, path, bytes string) (logview.Part, error) {
-	response, err := f.get(ctx, path, bytes)
+// errOtherPart is a response of a kubelet with another part of a file than the requested one.
+var errOtherPart = errors.New("the kubelet did not send the requested part of the file")
+
+// read reads the requested range of a file, of at most so many bytes.
+func (f Files) read(ctx context.Context, path, requested string, limit int64) (logview.Part, error) {
+	response, err := f.get(ctx, path, requested)
 	if err != nil {
 		return logview.Part{}, err
 	}
 	defer response.Body.Close()
 	modified, _ := http.ParseTime(response.Header.Get("Last-Modified")) // a file server sends it
 	switch response.StatusCode {
-	case http.StatusOK: // a server without ranges, or an empty file
-		body, err := io.ReadAll(response.Body)
+	case http.StatusOK: // an empty file, or a server without ranges, whose file may be longer than the range
+		body, err := bounded(response.Body, limit)
 		return logview.Part{Body: body, Size: int64(len(body)), Modified: modified}, err
 	case http.StatusPartialContent, http.StatusRequestedRangeNotSatisfiable:
 	default:
@@ -70,8 +92,17 @@ func (f Files) read(ctx context.Context, path, bytes string) (logview.Part, erro
 	if err != nil || response.StatusCode != http.StatusPartialContent {
 		return logview.Part{From: size, Size: size}, err
 	}
-	body, err := io.ReadAll(response.Body)
+	body, err := bounded(response.Body, limit)
 	return logview.Part{Body: body, From: from, Size: size, Modified: modified}, err
+}
+
+// bounded reads a response of a kubelet, whose length is an error beyond the limit.
+func bounded(body io.Reader, limit int64) ([]byte, error) {
+	content, err := io.ReadAll(io.LimitReader(body, limit+1))
+	if err == nil && int64(len(content)) > limit {
+		return nil, fmt.Errorf("the kubelet sent more than the %d bytes that it may send", limit)
+	}
+	return content, err
 }
 
 // ranges is the form of a Content-Range: RFC 9110, section 14.4. Go's file server ends that of an empty file with -1.
@@ -80,7 +111,7 @@ var ranges = regexp.MustCompile(`^bytes (?:(\d+)-(?:\d+|-1)|\*)/(\d+)$`)
 func contentRange(header string) (from, size int64, err error) {
 	match := ranges.FindStringSubmatch(header)
 	if match == nil {
-		return 0, 0, fmt.Errorf("the kubelet answered with the range %q", header)
+		return 0, 0, fmt.Errorf("the kubelet answered with the range %q", text.Plain(header, maxName))
 	}
 	if match[1] != "" {
 		if from, err = strconv.ParseInt(match[1], 10, 64); err != nil {
@@ -104,7 +135,7 @@ func (f Files) List(ctx context.Context, folder string) ([]string, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, failure(response)
 	}
-	page, err := io.ReadAll(response.Body)
+	page, err := bounded(response.Body, maxListing)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +143,7 @@ func (f Files) List(ctx context.Context, folder string) ([]string, error) {
 	for _, link := range links.FindAllStringSubmatch(string(page), -1) {
 		name, err := url.PathUnescape(link[1])
 		if err != nil {
-			return nil, fmt.Errorf("the kubelet lists %q: %w", link[1], err)
+			return nil, fmt.Errorf("the kubelet lists %q, which is not the name of a file", text.Plain(link[1], maxName))
 		}
 		names = append(names, name)
 	}
@@ -131,8 +162,11 @@ func (f Files) get(ctx context.Context, path, bytes string) (*http.Response, err
 	return f.Client.Do(request)
 }
 
-// mostOfAnError is how much of an answer is read that is an error.
-const mostOfAnError = 4096
+// mostOfAnError is how much of an answer is read that is an error, and maxError limits the part of it that is printed, in bytes.
+const (
+	mostOfAnError = 4096
+	maxError      = 1024
+)
 
 // StatusError is an answer of the API server, or of the kubelet behind it, that is an error.
 type StatusError struct {
@@ -148,15 +182,16 @@ func failure(response *http.Response) error {
 	if err != nil {
 		return err
 	}
-	message := strings.TrimSpace(string(body))
+	message := string(body)
 	var status metav1.Status
 	if json.Unmarshal(body, &status) == nil && status.Message != "" {
 		message = status.Message
 	}
+	message = text.Plain(message, maxError)
 	if response.StatusCode == http.StatusNotFound {
 		return fmt.Errorf("%w: %s", logview.ErrNotThere, message)
 	}
-	return &StatusError{Code: response.StatusCode, text: response.Status + ": " + message}
+	return &StatusError{Code: response.StatusCode, text: text.Plain(response.Status, maxName) + ": " + message}
 }
 
 // Current returns the log that a service writes now: those that were put aside have a time in their names besides. It is
@@ -169,7 +204,7 @@ func (f Files) Current(ctx context.Context, service string) (path string, err er
 	}
 	name := logview.Present(names)
 	if name == "" {
-		return "", fmt.Errorf("%w: its folder has only %s", logview.ErrNotThere, strings.Join(names, ", "))
+		return "", fmt.Errorf("%w: its folder has only %s", logview.ErrNotThere, text.Plain(strings.Join(names, ", "), maxError))
 	}
 	return folder + url.PathEscape(name), nil
 }

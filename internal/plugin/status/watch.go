@@ -9,9 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// clearScreen takes the terminal's cursor home, and what was there away.
-const clearScreen = "\x1b[H\x1b[2J\x1b[3J"
-
 // follow prints the view whenever it has changed, until the context is done. A request that fails is said and made
 // again: an API server that restarts ends no watch.
 func (c *command) follow(ctx context.Context, reader client.Reader, names []string) error {
@@ -43,11 +40,13 @@ func (c *command) follow(ctx context.Context, reader client.Reader, names []stri
 
 func (c *command) redraw(text string, first bool) error {
 	between := "\n"
-	if c.Width() > 0 {
-		between = clearScreen
-	} else if first {
+	cleared, err := c.ClearScreen()
+	if err != nil {
+		return err
+	}
+	if cleared || first {
 		between = ""
 	}
-	_, err := io.WriteString(c.Out, between+text)
+	_, err = io.WriteString(c.Out, between+text)
 	return err
 }

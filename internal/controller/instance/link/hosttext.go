@@ -46,10 +46,23 @@ const mostNames = 10
 func boundResult(result *verb.Result) {
 	boundFacts(result.Facts)
 	boundPlan(result.Plan)
+	boundChecks(result)
 	result.NoFallback = text.Plain(result.NoFallback, longestDetail)
 	result.NotRestored = slices.Clone(result.NotRestored[:min(len(result.NotRestored), mostNames)])
 	for i, name := range result.NotRestored {
 		result.NotRestored[i] = text.Plain(name, longestFact)
+	}
+}
+
+// maxChecks is the maximum number of checks that a result keeps. A node has about twenty.
+const maxChecks = 200
+
+// boundChecks limits the number of checks and their texts.
+func boundChecks(result *verb.Result) {
+	result.Checks = slices.Clone(result.Checks[:min(len(result.Checks), maxChecks)])
+	for i := range result.Checks {
+		check := &result.Checks[i]
+		check.Name, check.Message = text.Plain(check.Name, longestFact), text.Plain(check.Message, longestDetail)
 	}
 }
 

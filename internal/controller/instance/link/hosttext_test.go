@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 func TestStepsCountByTheKindsThatThePlanHas(t *testing.T) {
@@ -55,4 +56,25 @@ func TestFactsOfAnHonestHostAreKeptAsTheyAre(t *testing.T) {
 		t.Errorf("%s has become %s", before, after)
 	}
 	boundFacts(nil)
+}
+
+func TestChecksOfAHostileHostAreCut(t *testing.T) {
+	result := &verb.Result{}
+	for range 20_000 {
+		result.Checks = append(result.Checks, verb.CheckResult{Name: strings.Repeat("n", 5000), Message: "it is\x1b[2J broken\n" + strings.Repeat("m", 5000)})
+	}
+	boundResult(result)
+	if len(result.Checks) != maxChecks {
+		t.Errorf("%d checks are kept", len(result.Checks))
+	}
+	for _, check := range result.Checks {
+		if len(check.Name) > longestFact || len(check.Message) > longestDetail || strings.ContainsAny(check.Message, "\x1b\n") {
+			t.Fatalf("kept are %d bytes of a name and the message %q", len(check.Name), check.Message)
+		}
+	}
+	honest := &verb.Result{Checks: []verb.CheckResult{{Name: "KubeletHealthy", Message: "connection refused", Advisory: true}}}
+	boundResult(honest)
+	if want := (verb.CheckResult{Name: "KubeletHealthy", Message: "connection refused", Advisory: true}); honest.Checks[0] != want {
+		t.Errorf("a check became %+v", honest.Checks[0])
+	}
 }
