@@ -104,7 +104,7 @@ func TestAKubeletThatSendsAnotherPartIsNotBelieved(t *testing.T) {
 			w.WriteHeader(http.StatusPartialContent)
 			_, _ = io.WriteString(w, "one\ntwo\n")
 		}, "asked for what begins at byte 8, and sent what begins at byte 0"},
-		"a range that is none": {func(w http.ResponseWriter, _ *http.Request) {
+		"an invalid range": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Range", "bytes 99999999999999999999-1/2")
 			w.WriteHeader(http.StatusPartialContent)
 		}, "value out of range"},
