@@ -53,7 +53,7 @@ func (s *scenario) String() string {
 func (s *scenario) start(ctx context.Context) (err error) {
 	link := winhost.NewLink(s.clock, winhost.LinkProperties{RoundTrip: s.roundTrip})
 	s.rig, err = rig.New(ctx, rig.Options{
-		Hosts: rig.Hosts(s.hosts), Clock: s.clock, PayloadDir: s.payloadDir, Agent: s.agent, Link: link,
+		Hosts: rig.InstantHosts(s.hosts), Clock: s.clock, PayloadDir: s.payloadDir, Agent: s.agent, Link: link,
 		ControlPlane: cluster.Options{Audit: true},
 	})
 	if err != nil {

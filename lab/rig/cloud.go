@@ -13,7 +13,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/openshift"
 )
 
-// VMOptions are how the virtual machines of the lab's cloud behave. The zero value takes no time for anything.
+// VMOptions are how the virtual machines of the lab's cloud behave. The zero value takes no time for anything but a reboot,
+// which takes DefaultRebootDuration.
 type VMOptions struct {
 	// BootDuration is the time until a new virtual machine runs.
 	BootDuration time.Duration

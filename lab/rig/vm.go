@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/url"
@@ -73,6 +74,7 @@ func (v *vm) set(change func()) {
 func (v *vm) liveWindows(ctx context.Context) error {
 	r := v.cloud.rig
 	options, system := r.options.VM, imageSystem(v.spec.Image)
+	options.RebootDuration = cmp.Or(options.RebootDuration, DefaultRebootDuration)
 	h := &Host{Options: HostOptions{
 		Name: computerName(v.spec), Address: v.address, Username: machineUser(v.spec.Platform), System: &system,
 		RebootDuration: options.RebootDuration, BootDelay: options.SSHDelay, FeatureDuration: options.FeatureDuration,

@@ -148,7 +148,7 @@ func (l *lab) start(ctx context.Context) error {
 		}
 	}
 	l.rig, err = rig.New(ctx, rig.Options{
-		Hosts: rig.Hosts(l.Hosts), Network: rig.RealNetwork{}, Agent: l.Agent, Version: version,
+		Hosts: rig.InstantHosts(l.Hosts), Network: rig.RealNetwork{}, Agent: l.Agent, Version: version,
 		PayloadDir: folder, Dir: filepath.Join(l.Dir, "rig"),
 		ControlPlane: cluster.Options{Listen: net.JoinHostPort(apiAddress, apiPort), Domain: domain, Audit: true,
 			NodeGracePeriod: nodeGrace},
