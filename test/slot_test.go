@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -83,9 +84,11 @@ func TestListedHostsAreGivenBackOneAfterTheOther(t *testing.T) {
 	ready(t, r)
 
 	started := testutil.ToFloat64(metric.DisruptionsStarted.Of(string(v1alpha1.CauseRemoval)))
-	before := map[string]int{}
+	before, uids := map[string]int{}, map[string]types.UID{}
 	for _, h := range r.Hosts() {
-		before[h.NodeName()] = restarts(h)
+		instance, err := r.Instance(t.Context(), h.Options.Name)
+		must(t, err)
+		before[h.NodeName()], uids[h.NodeName()] = restarts(h), instance.UID
 	}
 	nodes := watched(t, r.Client, &corev1.NodeList{})
 	conditions := watched(t, olm, &operatorsv2.OperatorConditionList{}, client.InNamespace(r.Namespace()))
@@ -105,7 +108,7 @@ func TestListedHostsAreGivenBackOneAfterTheOther(t *testing.T) {
 		t.Errorf("wmco_disruptions_total counts %v disruptions", got)
 	}
 	for _, h := range r.Hosts() {
-		if got := startedFor(t, r, h.NodeName()); got != 1 {
+		if got := startedFor(t, r, uids[h.NodeName()]); got != 1 {
 			t.Errorf("%d events DisruptionStarted of Node %s for its removal", got, h.NodeName())
 		}
 	}
@@ -134,13 +137,13 @@ func cordonedSpans(t *testing.T, changes []watch.Event) []span {
 	return spans
 }
 
-// startedFor counts the events that announce the removal of a node.
-func startedFor(t *testing.T, r *rig.Rig, node string) (count int) {
+// startedFor counts the events that announce the removal of the host of an instance.
+func startedFor(t *testing.T, r *rig.Rig, instance types.UID) (count int) {
 	t.Helper()
 	var events eventsv1.EventList
 	must(t, r.Client.List(t.Context(), &events, client.InNamespace(r.Namespace())))
 	for _, e := range events.Items {
-		if e.Reason != "DisruptionStarted" || !strings.HasPrefix(e.Note, "Node "+node+" ") || !strings.Contains(e.Note, string(v1alpha1.CauseRemoval)) {
+		if e.Reason != "DisruptionStarted" || e.Regarding.UID != instance || !strings.Contains(e.Note, string(v1alpha1.CauseRemoval)) {
 			continue
 		}
 		count++
