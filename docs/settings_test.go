@@ -120,8 +120,11 @@ func TestTheGuideToSettingsSays(t *testing.T) {
 		heading string
 		texts   []string
 	}{
-		{"## Kubelet", []string{"`api-int.<cluster>.<domain>`", "internal API server only", "no host fetches an Ignition file"}},  // D-3
-		{"## Network", []string{"**when the cluster is installed**", "`exclude-nics=`", "`169.254.169.254`"}},                     // R-115, R-121
+		{"## Kubelet", []string{"`api-int.<cluster>.<domain>`", "internal API server only", "no host fetches an Ignition file"}}, // D-3
+		{"## Network", []string{"`exclude-nics=`", "`169.254.169.254`"}},                                                         // R-121
+		// R-115
+		{"### Hybrid networking", []string{"The **type** of the network is chosen when the cluster is installed", "cannot be changed",
+			"**before a Windows node joins**"}},
 		{"## Pull secret", []string{"Public images need nothing", "lies on the node already", "`imagePullPolicy: IfNotPresent`"}}, // R-128
 		{"## Storage", []string{"`kubernetes.io/aws-ebs`", "CSI migration", "csi-proxy", "HostProcess"}},                          // R-106
 		{"### A disconnected cluster", []string{"pause:3.9", "--all", "foreign layers", "RELATED_IMAGE_WINDOWS_PAUSE",

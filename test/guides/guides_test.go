@@ -181,6 +181,7 @@ func furnish(t *testing.T, r *rig.Rig) func(line string) string {
 	const set = "windows"
 	must(r.CreateMachineSet(t.Context(), set, 1, rig.MachineSetOptions{}))
 	version := installed(t, r)
+	must(r.Apply(t.Context(), ovnkubeNode()))
 	for _, name := range []string{"runtime-class.yaml", "win-webserver.yaml", "win-webserver-service.yaml"} {
 		object, err := rig.Example(name)
 		must(err)
@@ -213,6 +214,20 @@ func furnish(t *testing.T, r *rig.Rig) func(line string) string {
 		}
 		return strings.ReplaceAll(words.Replace(line), "<name>", name)
 	}
+}
+
+// ovnkubeNode returns the DaemonSet of OVN-Kubernetes as the network operator has it after hybrid networking was turned
+// off.
+func ovnkubeNode() *unstructured.Unstructured {
+	labels := map[string]any{"app": "ovnkube-node"}
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": map[string]any{
+		"name": "ovnkube-node", "namespace": "openshift-ovn-kubernetes",
+		"annotations": map[string]any{"networkoperator.openshift.io/hybrid-overlay-status": "disabled"},
+	}, "spec": map[string]any{"selector": map[string]any{"matchLabels": labels}, "template": map[string]any{
+		"metadata": map[string]any{"labels": labels},
+		"spec": map[string]any{"nodeSelector": map[string]any{"lab": "none"}, "containers": []any{
+			map[string]any{"name": "ovnkube-controller", "image": "example.com/ovn:1"}}},
+	}}}}
 }
 
 const plan = "install-lab"

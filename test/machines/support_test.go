@@ -2,7 +2,9 @@ package machines
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -105,9 +107,7 @@ const usualOverlay = `{"hybridClusterNetwork":[{"cidr":"10.132.0.0/14","hostPref
 // hybridOverlay changes the configuration of OVN-Kubernetes' hybrid overlay.
 func (l lab) hybridOverlay(value string) {
 	l.Helper()
-	network := &unstructured.Unstructured{}
-	network.SetGroupVersionKind(schema.GroupVersionKind{Group: "operator.openshift.io", Version: "v1", Kind: "Network"})
-	network.SetName("cluster")
+	network := networkOperator()
 	patch := `{"spec":{"defaultNetwork":{"ovnKubernetesConfig":{"hybridOverlayConfig":` + value + `}}}}`
 	l.must(l.Client.Patch(context.WithoutCancel(l.Context()), network, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
@@ -139,11 +139,67 @@ func TestANetworkWithoutHybridOverlayIsRefusedBeforeAnyHostIsTouched(t *testing.
 	l.operate()
 	l.machineSet("windows", 1, rig.MachineSetOptions{})
 	name := l.only("windows")
-	l.refused(name, v1alpha1.ReasonNetworkUnsupported, "hybrid")
+	l.refused(name, v1alpha1.ReasonNetworkUnsupported, "hybrid", "oc patch")
 	l.untouched(name, 0)
 
-	restore()
+	l.followNetworkCommands(name)
 	l.ready("windows", 1)
+}
+
+// R-111
+func TestAVXLANPortIsSetAfterTheInstallation(t *testing.T) {
+	l := start(t, "VSphere", rig.Options{})
+	usual := l.overlay()
+	l.hybridOverlay(`{"hybridOverlayVXLANPort":null}`)
+	defer func() { l.hybridOverlay(usual) }() // the control plane is shared
+	l.operate()
+	l.machineSet("windows", 1, rig.MachineSetOptions{})
+	name := l.only("windows")
+	l.refused(name, v1alpha1.ReasonNetworkUnsupported, "VXLAN port", "oc patch")
+	l.untouched(name, 0)
+
+	l.followNetworkCommands(name)
+	l.ready("windows", 1)
+}
+
+// followNetworkCommands does what condition Supported of a Machine's instance says about the network, in the words of
+// its commands. The network operator allows that an overlay is turned on and off, and no other change of it.
+func (l lab) followNetworkCommands(machine string) {
+	l.Helper()
+	instance, err := l.MachineInstance(l.Context(), machine)
+	l.must(err)
+	message := meta.FindStatusCondition(instance.Status.Conditions, v1alpha1.ConditionSupported).Message
+	commands := regexp.MustCompile(`oc patch networks\.operator\.openshift\.io cluster --type=merge -p '([^']+)'`).
+		FindAllStringSubmatch(message, -1)
+	if len(commands) == 0 {
+		l.Fatalf("there is no command in %q", message)
+	}
+	for _, command := range commands {
+		before := l.overlay()
+		l.must(l.Client.Patch(l.Context(), networkOperator(), client.RawPatch(types.MergePatchType, []byte(command[1]))))
+		if after := l.overlay(); before != "null" && after != "null" && before != after {
+			l.Fatalf("the network operator refuses to change overlay %s to %s", before, after)
+		}
+	}
+}
+
+// overlay returns the configuration of OVN-Kubernetes' hybrid overlay, "null" if there is none.
+func (l lab) overlay() string {
+	l.Helper()
+	network := networkOperator()
+	l.must(l.Client.Get(l.Context(), client.ObjectKeyFromObject(network), network))
+	value, _, err := unstructured.NestedFieldNoCopy(network.Object, "spec", "defaultNetwork", "ovnKubernetesConfig", "hybridOverlayConfig")
+	l.must(err)
+	text, err := json.Marshal(value)
+	l.must(err)
+	return string(text)
+}
+
+func networkOperator() *unstructured.Unstructured {
+	network := &unstructured.Unstructured{}
+	network.SetGroupVersionKind(schema.GroupVersionKind{Group: "operator.openshift.io", Version: "v1", Kind: "Network"})
+	network.SetName("cluster")
+	return network
 }
 
 // R-052, R-079, R-182

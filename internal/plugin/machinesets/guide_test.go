@@ -33,7 +33,7 @@ func says(t *testing.T, guide string, texts ...string) {
 func TestGuides(t *testing.T) {
 	// R-018, R-034, R-053, R-115
 	t.Run("what must be there before", func(t *testing.T) {
-		says(t, "machinesets.md", "OVN-Kubernetes with hybrid networking", "when the cluster is installed", "support.md",
+		says(t, "machinesets.md", "OVN-Kubernetes with hybrid networking", "settings.md#hybrid-networking", "support.md",
 			"cluster administrator", "`oc`",
 			"should not be the one that the cluster was installed with", "worker and infrastructure Machines only")
 	})

@@ -2,6 +2,7 @@ package support
 
 import (
 	"fmt"
+	"net/netip"
 
 	"k8s.io/apimachinery/pkg/util/version"
 
@@ -88,22 +89,22 @@ func knownPlatform(s clusterSubject) string {
 		s.Platform, policy.Enumerate(names))
 }
 
-const chosenAtInstallation = "It is chosen when the cluster is installed."
-
 func ovnKubernetes(s clusterSubject) string {
 	if s.Network.Type == "OVNKubernetes" {
 		return ""
 	}
-	return fmt.Sprintf("The cluster's network is %q. Windows nodes need OVN-Kubernetes with hybrid networking. %s",
-		s.Network.Type, chosenAtInstallation)
+	return fmt.Sprintf("The cluster's network is %q. Windows nodes need OVN-Kubernetes with hybrid networking. The type of the network is chosen when the cluster is installed.",
+		s.Network.Type)
 }
 
 func hybridOverlay(s clusterSubject) string {
 	if s.Network.HybridOverlay {
 		return ""
 	}
-	return "OVN-Kubernetes has no hybrid networking, which Windows nodes need: hybridOverlayConfig.hybridClusterNetwork of " +
-		"Network.operator.openshift.io/cluster is empty. " + chosenAtInstallation
+	platform, _ := platformNamed(s.Platform)
+	return fmt.Sprintf("OVN-Kubernetes has no hybrid networking, which Windows nodes need: hybridOverlayConfig.hybridClusterNetwork of "+
+		"Network.operator.openshift.io/cluster is empty. Turn it on with: %s (choose a network that nothing else uses).",
+		patchOverlay(overlay(s.Network.HybridClusterNetworks, platform.CustomVXLANPort)))
 }
 
 func customVXLANPort(s clusterSubject) string {
@@ -112,5 +113,37 @@ func customVXLANPort(s clusterSubject) string {
 		return ""
 	}
 	return fmt.Sprintf("On platform %s hybrid networking needs a custom VXLAN port, and the cluster has none: hybridOverlayConfig.hybridOverlayVXLANPort of "+
-		"Network.operator.openshift.io/cluster must be another port than 4789. %s", s.Platform, chosenAtInstallation)
+		"Network.operator.openshift.io/cluster must be another port than 4789. The network operator changes no overlay that is on. "+
+		"Before a Windows node joins, turn it off with: %s (wait until the network operator has done that), and turn it on again with: %s (choose the port).",
+		s.Platform, patchOverlay("null"), patchOverlay(overlay(s.Network.HybridClusterNetworks, true)))
+}
+
+// patchOverlay returns the command that sets the hybrid overlay. The network operator turns an overlay on and off, and
+// refuses another change of it. Source: isOVNKubernetesChangeSafe of cluster-network-operator, pkg/network.
+func patchOverlay(value string) string {
+	return `oc patch networks.operator.openshift.io cluster --type=merge -p '{"spec":{"defaultNetwork":{"ovnKubernetesConfig":{"hybridOverlayConfig":` +
+		value + `}}}}'`
+}
+
+// Values that OpenShift's documentation uses for the hybrid overlay.
+const (
+	exampleOverlayNetwork = "10.132.0.0/14"
+	exampleOverlayPrefix  = 23
+	exampleVXLANPort      = 9898
+)
+
+// overlay returns a configuration of the hybrid overlay: with the network that the cluster has for it, if there is one,
+// and a VXLAN port where that is needed.
+func overlay(networks []string, withPort bool) string {
+	network := exampleOverlayNetwork
+	if len(networks) == 1 {
+		if prefix, err := netip.ParsePrefix(networks[0]); err == nil && prefix.Addr().Is4() && prefix.Bits() <= exampleOverlayPrefix {
+			network = networks[0]
+		}
+	}
+	port := ""
+	if withPort {
+		port = fmt.Sprintf(`,"hybridOverlayVXLANPort":%d`, exampleVXLANPort)
+	}
+	return fmt.Sprintf(`{"hybridClusterNetwork":[{"cidr":%q,"hostPrefix":%d}]%s}`, network, exampleOverlayPrefix, port)
 }

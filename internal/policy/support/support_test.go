@@ -84,12 +84,17 @@ func TestSupportCluster(t *testing.T) {
 		"a network of no name": {with(supported("AWS"), network("", true)), expectation{"NetworkType", net, nil}},
 		// R-109, L-06
 		"OVN-Kubernetes without hybrid networking": {with(supported("AWS"), network("OVNKubernetes", false)),
-			expectation{"HybridOverlay", net, []string{"hybridClusterNetwork"}}},
+			expectation{"HybridOverlay", net, []string{"hybridClusterNetwork", "oc patch networks.operator.openshift.io cluster ",
+				`"hybridOverlayConfig":{"hybridClusterNetwork":[{"cidr":"10.132.0.0/14","hostPrefix":23}]}}}}}'`}}},
+		// R-109, R-111
+		"vSphere without hybrid networking": {with(supported("VSphere"), network("OVNKubernetes", false)),
+			expectation{"HybridOverlay", net, []string{`"hostPrefix":23}],"hybridOverlayVXLANPort":9898}}}}}'`}}},
 		// R-111
 		"vSphere without a custom VXLAN port": {with(supported("VSphere"), func(c *nodespec.Cluster) {
-			c.Network.VXLANPort = nil
+			c.Network.VXLANPort, c.Network.HybridClusterNetworks = nil, []string{"10.200.0.0/14"}
 		}),
-			expectation{"CustomVXLANPort", net, []string{"VSphere", "hybridOverlayVXLANPort", "4789"}}},
+			expectation{"CustomVXLANPort", net, []string{"VSphere", "hybridOverlayVXLANPort", "4789", `"hybridOverlayConfig":null}}}}'`,
+				`[{"cidr":"10.200.0.0/14","hostPrefix":23}],"hybridOverlayVXLANPort":9898}}}}}'`}}},
 		// R-111
 		"vSphere with one": {supported("VSphere"), expectation{}},
 		"AWS with one":     {with(supported("AWS"), port(9898)), expectation{}},
