@@ -254,7 +254,7 @@ func TestLoginsThatAreRefused(t *testing.T) {
 		other := newKey(t)
 		_, err := (&remote.Dialer{}).Connect(t.Context(), s.target(other))
 		expectError(t, err, remote.ReasonAuthenticationFailed, "cloud-private-key", "user Administrator", "host 127.0.0.1",
-			other.Fingerprint(), "administrators_authorized_keys")
+			other.Fingerprint(), "administrators_authorized_keys", "Deny access to this computer from the network")
 	})
 	t.Run("another user", func(t *testing.T) {
 		key := newKey(t)

@@ -77,6 +77,7 @@ func untagged(script []byte) []byte {
 // when the image was made.
 func (g *guest) image(options *winhost.Options) {
 	user := g.host.Options.Username
+	options.HostKey = hostKeyInImage(g.vm.spec.Platform, g.vm.spec.Image)
 	if imageHoldsKey(g.vm.spec.Platform) {
 		options.AuthorizedKeys = map[string][]ssh.PublicKey{user: {g.vm.cloud.rig.imageKey()}}
 		return

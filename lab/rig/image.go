@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
@@ -44,6 +45,16 @@ func imageSystem(image string) host.SystemInfo {
 // the operator's key. Elsewhere the image is the vendor's, and all of that comes with the user data.
 func imageHoldsKey(platform string) bool {
 	return platform == platformVSphere || platform == platformNutanix
+}
+
+// hostKeyInImage returns the SSH host key that all virtual machines of an image have, nil if each creates its own: sshd
+// of the master virtual machine has written it, and Sysprep keeps it. The name of such an image ends in "-with-host-key".
+func hostKeyInImage(platform, image string) ed25519.PrivateKey {
+	if !imageHoldsKey(platform) || !strings.HasSuffix(image, "-with-host-key") {
+		return nil
+	}
+	seed := sha256.Sum256([]byte(image))
+	return ed25519.NewKeyFromSeed(seed[:])
 }
 
 // computerName is what the platform calls a new Windows.

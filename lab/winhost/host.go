@@ -5,6 +5,7 @@ package winhost
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"io"
@@ -46,6 +47,8 @@ type Options struct {
 	StandardUsers []string
 	// Shell is what command lines are handed to. Default: Cmd.
 	Shell Shell
+	// HostKey is the host key in the image; without it the first start makes one.
+	HostKey ed25519.PrivateKey
 	// Rand gives the host key at the first start, when the drive has none, and throws dice for MaxStartups. Required.
 	Rand io.Reader
 	// Clock measures the boot delay and the time to log in. Default: the real one.

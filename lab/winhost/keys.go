@@ -163,9 +163,11 @@ func (h *Host) keepHostKey() error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	key, err := newHostKey(h.options.Rand)
-	if err != nil {
-		return err
+	key := h.options.HostKey
+	if key == nil {
+		if key, err = newHostKey(h.options.Rand); err != nil {
+			return err
+		}
 	}
 	block, err := ssh.MarshalPrivateKey(key, h.machine.Name())
 	if err != nil {

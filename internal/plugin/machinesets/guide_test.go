@@ -69,7 +69,7 @@ func TestGuides(t *testing.T) {
 			"Get-Service -Name VMTools | Select Status, StartType", "OpenSSH Server", "administrators_authorized_keys",
 			`New-NetFirewallRule -DisplayName "ContainerLogsPort" -LocalPort 10250 -Enabled True -Direction Inbound -Protocol TCP -Action Allow -EdgeTraversalPolicy Allow`,
 			"Clone", "must not be used as it is", "`ComputerName`", "`AutoLogon` stays `false`", "`MyPassword` is replaced",
-			`sysprep.exe /generalize /oobe /shutdown /unattend:<`, "Do not start it again", "template", "unique",
+			`Stop-Service -Name sshd`, `Remove-Item -Path C:\ProgramData\ssh\ssh_host_*`, `sysprep.exe /generalize /oobe /shutdown /unattend:<`, "Do not start it again", "template", "unique",
 			"`api-int.<cluster>.<domain>`", "full path")
 	})
 	// R-197

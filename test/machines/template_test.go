@@ -1,0 +1,28 @@
+package machines
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// Machines of a template that was made without the step of docs/vsphere.md that deletes its SSH host keys work, and
+// each reports the fault. Machines of the other template have nothing to report.
+func TestATemplateWithAnSSHHostKeyIsReported(t *testing.T) {
+	l := start(t, "VSphere", rig.Options{})
+	l.operate()
+	l.machineSet("right", 2, rig.MachineSetOptions{})
+	l.machineSet("wrong", 2, rig.MachineSetOptions{Image: "windows-server-2022-with-host-key"})
+	for set, shared := range map[string]bool{"right": false, "wrong": true} {
+		for _, name := range l.ready(set, 2) {
+			l.instanceBecomes(name, "to report its host key", func(i *v1alpha1.WindowsInstance) bool {
+				reachable := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionReachable)
+				return reachable != nil && strings.Contains(reachable.Message, "its SSH host key is also that of") == shared
+			})
+		}
+	}
+}
