@@ -11,6 +11,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	machineconfigv1 "github.com/openshift/api/machineconfiguration/v1"
 	operatorv1 "github.com/openshift/api/operator/v1"
+	operatorv1alpha1 "github.com/openshift/api/operator/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,7 +23,8 @@ import (
 
 // AddToScheme registers the API types that Read needs, besides those of Kubernetes itself.
 func AddToScheme(scheme *runtime.Scheme) error {
-	return errors.Join(configv1.Install(scheme), operatorv1.Install(scheme), machineconfigv1.Install(scheme))
+	return errors.Join(configv1.Install(scheme), operatorv1.Install(scheme), operatorv1alpha1.Install(scheme),
+		machineconfigv1.Install(scheme))
 }
 
 // Names of objects that there is one of.
@@ -66,6 +68,9 @@ func OptionalObjects() []Watched {
 		{&configv1.Image{}, named("cluster")},
 		{&configv1.ImageDigestMirrorSet{}, all},
 		{&configv1.ImageTagMirrorSet{}, all},
+		{&configv1.ClusterImagePolicy{}, all},
+		{&configv1.ImagePolicy{}, all},
+		{&operatorv1alpha1.ImageContentSourcePolicy{}, all},
 	}
 }
 
@@ -110,6 +115,7 @@ func Read(ctx context.Context, reader client.Reader, namespace string) (nodespec
 		readProxy,
 		told.readTrustedCAs,
 		told.readRegistries,
+		told.readNotFollowed,
 		readMetricsServing(namespace),
 	} {
 		if err := concern(ctx, reader, &facts); err != nil {

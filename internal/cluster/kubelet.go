@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
@@ -39,10 +40,20 @@ func readWorkerKubelet(worker workerIgnition, id string, facts *nodespec.Cluster
 	if len(kubelet.ClusterDNS) == 0 {
 		return fault("clusterDNS is empty: pods on Windows nodes could not resolve any names. Check the KubeletConfig objects for workers.")
 	}
-	for _, address := range kubelet.ClusterDNS {
-		if _, err := netip.ParseAddr(address); err != nil {
-			return fault(fmt.Sprintf("clusterDNS contains %q, which is not an IP address.", address))
+	var dns []string
+	for _, text := range kubelet.ClusterDNS {
+		address, err := netip.ParseAddr(text)
+		if err != nil {
+			return fault(fmt.Sprintf("clusterDNS contains %q, which is not an IP address.", text))
 		}
+		if address.Is4() {
+			dns = append(dns, text)
+		}
+	}
+	if len(dns) == 0 {
+		return fault(fmt.Sprintf("clusterDNS contains only IPv6 addresses (%s), and pods on Windows nodes have no IPv6: they could not resolve any names. "+
+			"OpenShift takes the address from the first service network, which the installation determines: Windows nodes need a cluster whose first service network is IPv4.",
+			excerpt(strings.Join(kubelet.ClusterDNS, ", "))))
 	}
 	if problems := validation.IsDNS1123Subdomain(kubelet.ClusterDomain); len(problems) > 0 {
 		return fault(fmt.Sprintf("clusterDomain %q is not a domain name: %s.", kubelet.ClusterDomain, problems[0]))
@@ -52,7 +63,7 @@ func readWorkerKubelet(worker workerIgnition, id string, facts *nodespec.Cluster
 		return fault(err.Error() + ". Check the KubeletConfig objects for workers.")
 	}
 	facts.Kubelet = nodespec.WorkerKubelet{
-		ClusterDNS: kubelet.ClusterDNS, ClusterDomain: kubelet.ClusterDomain, Settings: settings,
+		ClusterDNS: dns, ClusterDomain: kubelet.ClusterDomain, Settings: settings,
 		CloudProvider: cloudProvider(worker.units["kubelet.service"]),
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
+	operatorv1alpha1 "github.com/openshift/api/operator/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -112,7 +113,8 @@ func TestNoSecretIsPrinted(t *testing.T) {
 func TestKindsThatTheAPIServerHasNotAreNoFault(t *testing.T) {
 	optional := func(object any) bool {
 		switch object.(type) {
-		case *configv1.Proxy, *configv1.Image, *configv1.ImageDigestMirrorSetList, *configv1.ImageTagMirrorSetList:
+		case *configv1.Proxy, *configv1.Image, *configv1.ImageDigestMirrorSetList, *configv1.ImageTagMirrorSetList,
+			*configv1.ClusterImagePolicyList, *configv1.ImagePolicyList, *operatorv1alpha1.ImageContentSourcePolicyList:
 			return true
 		}
 		return false

@@ -33,9 +33,17 @@ func (n *notices) readTrustedCAs(ctx context.Context, reader client.Reader, fact
 			problem+" It comes from ConfigMap openshift-config/user-ca-bundle and the trustedCA of Proxy cluster. "+
 				"Until they are corrected, nodes keep the authorities that they trust now.")
 	}
+	const origin = "It comes from ConfigMap openshift-config/user-ca-bundle or the trustedCA of Proxy cluster."
 	for _, number := range trusted.unread {
-		n.add(about, field, fmt.Sprintf("its certificate %d cannot be read. Windows nodes do not trust it. "+
-			"It comes from ConfigMap openshift-config/user-ca-bundle or the trustedCA of Proxy cluster.", number))
+		n.add(about, field, fmt.Sprintf("its certificate %d cannot be read. Windows nodes do not trust it. "+origin, number))
+	}
+	for _, number := range trusted.forOthers {
+		n.add(about, field, fmt.Sprintf("the trust settings of its certificate %d do not allow TLS servers, or cannot be read. "+
+			"Windows nodes do not trust it. "+origin, number))
+	}
+	for _, number := range trusted.forSome {
+		n.add(about, field, fmt.Sprintf("the trust settings of its certificate %d limit it to some purposes. "+
+			"Windows nodes trust it for all. "+origin, number))
 	}
 	facts.TrustedCAs = trusted.certificates
 	return nil
@@ -47,13 +55,16 @@ type bundle struct {
 	certificates []string
 	// unread are the numbers, from 1, of those that are no certificate of which anything is understood.
 	unread []int
+	// forSome are the numbers of those whose trust settings allow some purposes only, and forOthers of those that are not in
+	// certificates because their trust settings allow no TLS servers.
+	forSome, forOthers []int
 }
 
 // authorities takes a PEM bundle apart. Nothing but certificates is taken from it. problem is not empty for a bundle
 // that was damaged: which certificates are missing in it is not known, so it is not to be used in place of the one
 // before.
 func authorities(content []byte) (result bundle, problem string) {
-	announced := bytes.Count(content, []byte("-----BEGIN CERTIFICATE-----"))
+	announced := countAnnounced(content)
 	if announced == 0 {
 		if len(bytes.TrimSpace(content)) > 0 {
 			return bundle{}, "it contains no certificate in PEM."
@@ -66,19 +77,31 @@ func authorities(content []byte) (result bundle, problem string) {
 		if block, rest = pem.Decode(rest); block == nil {
 			break
 		}
-		if block.Type != "CERTIFICATE" {
+		der, allowed := block.Bytes, trustForAll
+		switch block.Type {
+		case certificateType:
+		case trustedCertificateType:
+			der, allowed = splitTrusted(block.Bytes)
+		default:
 			continue
 		}
 		number++
-		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
-			if !isDER(block.Bytes) {
+		if _, err := x509.ParseCertificate(der); err != nil {
+			if !isDER(der) {
 				return bundle{}, fmt.Sprintf("its certificate %d is damaged.", number)
 			}
 			result.unread = append(result.unread, number)
 			continue
 		}
+		switch allowed {
+		case trustForSome:
+			result.forSome = append(result.forSome, number)
+		case trustForOthers:
+			result.forOthers = append(result.forOthers, number)
+			continue
+		}
 		result.certificates = append(result.certificates,
-			string(pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes})))
+			string(pem.EncodeToMemory(&pem.Block{Type: certificateType, Bytes: der})))
 	}
 	if number != announced {
 		return bundle{}, fmt.Sprintf("it contains the beginning of %d certificates, but only %d are complete.", announced,
@@ -118,8 +141,8 @@ func (n *notices) readRegistryCAs(ctx context.Context, reader client.Reader) (re
 				continue
 			}
 			trusted, problem := authorities(b.Data)
-			if problem == "" && len(trusted.unread) > 0 {
-				problem = fmt.Sprintf("its certificate %d cannot be read.", trusted.unread[0])
+			if unused := slices.Concat(trusted.unread, trusted.forOthers); problem == "" && len(unused) > 0 {
+				problem = fmt.Sprintf("its certificate %d cannot be read, or its trust settings do not allow TLS servers.", unused[0])
 			}
 			if problem != "" {
 				n.add(about, at+".data", problem+" Windows nodes verify "+host+" without the faulty certificates. "+

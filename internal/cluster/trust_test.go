@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"slices"
@@ -29,6 +30,24 @@ func block(kind, content string) string {
 // strange is DER, but nothing that Go takes for a certificate.
 var strange = block("CERTIFICATE", "\x30\x03\x02\x01\x01")
 
+// The purposes of certificates in DER, in hexadecimal.
+const (
+	oidAny    = "0604551d2500"
+	oidServer = "06082b06010505070301"
+	oidMail   = "06082b06010505070304"
+)
+
+// openssl returns a certificate as openssl x509 -trustout writes it, with these settings in hexadecimal.
+func openssl(t *testing.T, certificate, settings string) string {
+	t.Helper()
+	decoded, _ := pem.Decode([]byte(certificate))
+	behind, err := hex.DecodeString(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return block("TRUSTED CERTIFICATE", string(decoded.Bytes)+string(behind))
+}
+
 // L-01
 func TestNodesTrustWhatTheAdministratorsTrust(t *testing.T) {
 	a, b := certificate(t, "a"), certificate(t, "b")
@@ -48,6 +67,23 @@ func TestNodesTrustWhatTheAdministratorsTrust(t *testing.T) {
 		"without what Go cannot read, and says so": {a + strange + b, both,
 			[]string{"ControllerConfig machine-config-controller|spec.additionalTrustBundle|certificate 2"}},
 		"nobody, when there is nothing but space": {" \n", nil, nil},
+		"one in openssl's own form":               {openssl(t, a, ""), []string{a}, nil},
+		"one in that form, with a name only":      {openssl(t, a, "300a0c0861206e616d652121"), []string{a}, nil},
+		"one that may be trusted for anything":    {openssl(t, a, "30083006"+oidAny), []string{a}, nil},
+		"one that is for servers and for mail, and says so": {openssl(t, a, "30163014"+oidServer+oidMail), []string{a},
+			[]string{"spec.additionalTrustBundle|certificate 1 limit it to some purposes|trust it for all"}},
+		// Written by: openssl x509 -trustout -addtrust serverAuth -addreject emailProtection -setalias "an alias"
+		"one that openssl has written, with a name": {openssl(t, a, "3022300a"+oidServer+"a00a"+oidMail+"0c08616e20616c696173"), []string{a},
+			[]string{"certificate 1 limit it to some purposes"}},
+		"one that is not for mail, and says so": {b + openssl(t, a, "300ca00a"+oidMail), both,
+			[]string{"certificate 2 limit it to some purposes"}},
+		"not one that servers may not use": {b + openssl(t, a, "300ca00a"+oidServer), []string{b},
+			[]string{"certificate 2 do not allow TLS servers|do not trust it"}},
+		"not one that nobody may use":                {b + openssl(t, a, "3008a006"+oidAny), []string{b}, []string{"certificate 2 do not allow"}},
+		"not one for mail only":                      {b + openssl(t, a, "300c300a"+oidMail), []string{b}, []string{"certificate 2 do not allow"}},
+		"not one with settings of another form":      {b + openssl(t, a, "0500"), []string{b}, []string{"or cannot be read"}},
+		"not one with damaged settings":              {b + openssl(t, a, "300ca00affff"), []string{b}, []string{"or cannot be read"}},
+		"not one with something behind its settings": {b + openssl(t, a, "30000500"), []string{b}, []string{"or cannot be read"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
@@ -65,11 +101,13 @@ func TestNodesTrustWhatTheAdministratorsTrust(t *testing.T) {
 func TestADamagedTrustBundleChangesNoNode(t *testing.T) {
 	a := certificate(t, "a")
 	for name, bundle := range map[string]string{
-		"text":                            "canary",
-		"a key only":                      block("PRIVATE KEY", "canary"),
-		"a certificate that is cut short": a + a[:len(a)/2],
-		"a certificate in bad base64":     a + strings.Replace(a, "M", "?", 3),
-		"PEM of something else":           a + block("CERTIFICATE", "canary"),
+		"text":                               "canary",
+		"a key only":                         block("PRIVATE KEY", "canary"),
+		"a certificate that is cut short":    a + a[:len(a)/2],
+		"a certificate in bad base64":        a + strings.Replace(a, "M", "?", 3),
+		"PEM of something else":              a + block("CERTIFICATE", "canary"),
+		"one of openssl's that is damaged":   a + block("TRUSTED CERTIFICATE", "canary"),
+		"one of openssl's that is cut short": a + strings.Split(openssl(t, a, ""), "\n-----END")[0],
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)

@@ -251,7 +251,7 @@ func TestChecks(t *testing.T) {
 			t.Error(ports)
 		}
 	})
-	t.Run("a cluster whose DNS has no IPv4 address is not asked for one", func(t *testing.T) {
+	t.Run("a cluster whose DNS has no IPv4 address, which the operator refuses, has no check of it", func(t *testing.T) {
 		in := testInputs()
 		in.Cluster.Kubelet.ClusterDNS = []string{"fd02::a"}
 		if slices.ContainsFunc(mustMake(t, in).Checks, func(c Check) bool { return c.Name == "PodReachesDNS" }) {

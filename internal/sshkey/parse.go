@@ -62,9 +62,12 @@ func Parse(data []byte) (Key, error) {
 	return key, nil
 }
 
+// byteOrderMark begins a text in UTF-8 that an editor of Windows has saved.
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
 // privateKeyBlock finds the one PEM block with the private key.
 func privateKeyBlock(data []byte) (*pem.Block, error) {
-	text := bytes.TrimSpace(data)
+	text := bytes.TrimSpace(bytes.TrimPrefix(data, byteOrderMark))
 	block, rest := pem.Decode(text)
 	if block != nil && block.Type == "EC PARAMETERS" {
 		// openssl ecparam -genkey writes the curve's name before the key.

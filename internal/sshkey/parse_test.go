@@ -99,6 +99,7 @@ func TestKeysThatAreAccepted(t *testing.T) {
 		algorithm string
 	}{
 		"an RSA key in PKCS#1 form":      {pkcs1(k.rsa), &k.rsa.PublicKey, "ssh-rsa"},
+		"a key that Notepad has saved":   {append([]byte("\xef\xbb\xbf"), crlf(openSSH(t, k.ed25519))...), k.ed25519.Public(), "ssh-ed25519"},
 		"an RSA key in PKCS#8 form":      {pkcs8(t, k.rsa), &k.rsa.PublicKey, "ssh-rsa"},
 		"an RSA key in OpenSSH form":     {openSSH(t, k.rsa), &k.rsa.PublicKey, "ssh-rsa"},
 		"an Ed25519 key in PKCS#8 form":  {pkcs8(t, k.ed25519), k.ed25519.Public(), "ssh-ed25519"},

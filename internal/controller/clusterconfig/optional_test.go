@@ -99,7 +99,7 @@ func TestASettingThatIsNotFollowedIsAnEventOfItsOwn(t *testing.T) {
 }
 
 // definitions are the kinds that an API server need not have.
-var definitions = []string{"imagedigestmirrorsets", "imagetagmirrorsets", "images", "proxies"}
+var definitions = []string{"clusterimagepolicies", "imagedigestmirrorsets", "imagepolicies", "imagetagmirrorsets", "images", "proxies"}
 
 // withoutOptionalKinds takes the kinds from the API server, and gives them back after the test. The function that it
 // returns does so before.

@@ -24,7 +24,9 @@ var sources = []source{
 		"config/v1/zz_generated.crd-manifests/0000_00_cluster-version-operator_01_clusterversions-Default.crd.yaml",
 		"config/v1/zz_generated.crd-manifests/0000_03_config-operator_01_proxies.crd.yaml",
 		"config/v1/zz_generated.crd-manifests/0000_10_config-operator_01_apiservers-Default.crd.yaml",
+		"config/v1/zz_generated.crd-manifests/0000_10_config-operator_01_clusterimagepolicies.crd.yaml",
 		"config/v1/zz_generated.crd-manifests/0000_10_config-operator_01_imagedigestmirrorsets.crd.yaml",
+		"config/v1/zz_generated.crd-manifests/0000_10_config-operator_01_imagepolicies.crd.yaml",
 		"config/v1/zz_generated.crd-manifests/0000_10_config-operator_01_images.crd.yaml",
 		"config/v1/zz_generated.crd-manifests/0000_10_config-operator_01_imagetagmirrorsets.crd.yaml",
 		"config/v1/zz_generated.crd-manifests/0000_10_config-operator_01_infrastructures-Default.crd.yaml",
@@ -37,6 +39,7 @@ var sources = []source{
 		"machineconfiguration/v1/zz_generated.crd-manifests/0000_80_machine-config_01_machineconfigpools-SelfManagedHA.crd.yaml",
 		"machineconfiguration/v1/zz_generated.crd-manifests/0000_80_machine-config_01_machineconfigs.crd.yaml",
 		"operator/v1/zz_generated.crd-manifests/0000_70_network_01_networks-Default.crd.yaml",
+		"operator/v1alpha1/zz_generated.crd-manifests/0000_10_config-operator_01_imagecontentsourcepolicies.crd.yaml",
 	}},
 	{"github.com/prometheus-operator/prometheus-operator", "v0.85.0", []string{
 		"example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",

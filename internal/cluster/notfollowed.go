@@ -1,0 +1,102 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	configv1 "github.com/openshift/api/config/v1"
+	operatorv1alpha1 "github.com/openshift/api/operator/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// reservedPrefix begins the names of the policies, and of the namespaces, that OpenShift creates for its own images.
+const reservedPrefix = "openshift"
+
+// readNotFollowed reports the objects of kinds that Linux workers follow and Windows nodes do not.
+func (n *notices) readNotFollowed(ctx context.Context, reader client.Reader, _ *nodespec.Cluster) error {
+	for _, report := range []func(context.Context, client.Reader) error{
+		n.readClusterImagePolicies, n.readImagePolicies, n.readContentSourcePolicies,
+	} {
+		if err := report(ctx, reader); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *notices) readClusterImagePolicies(ctx context.Context, reader client.Reader) error {
+	list := &configv1.ClusterImagePolicyList{}
+	if err := listOptional(ctx, reader, list, "ClusterImagePolicy"); err != nil {
+		return err
+	}
+	for _, policy := range byName(list.Items, func(p configv1.ClusterImagePolicy) string { return p.Name }) {
+		if isReserved(policy.Name) {
+			continue // for images of OpenShift itself, none of which is for Windows
+		}
+		n.add(subject{"ClusterImagePolicy " + policy.Name, policy.ResourceVersion}, scopesField, unverified(policy.Spec.Scopes, ""))
+	}
+	return nil
+}
+
+func (n *notices) readImagePolicies(ctx context.Context, reader client.Reader) error {
+	list := &configv1.ImagePolicyList{}
+	if err := listOptional(ctx, reader, list, "ImagePolicy"); err != nil {
+		return err
+	}
+	for _, policy := range byName(list.Items, func(p configv1.ImagePolicy) string { return p.Namespace + "/" + p.Name }) {
+		if isReserved(policy.Namespace) {
+			continue
+		}
+		n.add(subject{"ImagePolicy " + policy.Namespace + "/" + policy.Name, policy.ResourceVersion}, scopesField,
+			unverified(policy.Spec.Scopes, " of namespace "+policy.Namespace))
+	}
+	return nil
+}
+
+// isReserved reports whether OpenShift reserves the name for itself.
+func isReserved(name string) bool {
+	return name == reservedPrefix || strings.HasPrefix(name, reservedPrefix+"-")
+}
+
+const scopesField = "spec.scopes"
+
+// maxScopes limits how many scopes a message names.
+const maxScopes = 3
+
+// unverified is the message about a policy for signatures. containerd verifies none.
+func unverified(scopes []configv1.ImageScope, pods string) string {
+	var named []string
+	for _, scope := range scopes[:min(len(scopes), maxScopes)] {
+		named = append(named, excerpt(string(scope)))
+	}
+	if more := len(scopes) - len(named); more > 0 {
+		named = append(named, fmt.Sprintf("%d more", more))
+	}
+	return fmt.Sprintf("Windows nodes do not verify the signatures of images: images that Linux nodes refuse run in pods%s on Windows nodes (%s). "+
+		"Let only trusted users push to these registries, or block them in Image cluster, %s.", pods, strings.Join(named, ", "), blockedField)
+}
+
+func (n *notices) readContentSourcePolicies(ctx context.Context, reader client.Reader) error {
+	list := &operatorv1alpha1.ImageContentSourcePolicyList{}
+	if err := listOptional(ctx, reader, list, "ImageContentSourcePolicy"); err != nil {
+		return err
+	}
+	for _, policy := range byName(list.Items, func(p operatorv1alpha1.ImageContentSourcePolicy) string { return p.Name }) {
+		if len(policy.Spec.RepositoryDigestMirrors) == 0 {
+			continue
+		}
+		n.add(subject{"ImageContentSourcePolicy " + policy.Name, policy.ResourceVersion}, "spec.repositoryDigestMirrors",
+			"Windows nodes do not use the mirrors of this kind. Convert it to an ImageDigestMirrorSet: oc adm migrate icsp.")
+	}
+	return nil
+}
+
+// byName returns the objects in the order of their names.
+func byName[T any](objects []T, name func(T) string) []T {
+	slices.SortFunc(objects, func(a, b T) int { return strings.Compare(name(a), name(b)) })
+	return objects
+}

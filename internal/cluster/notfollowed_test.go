@@ -1,0 +1,73 @@
+package cluster
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	configv1 "github.com/openshift/api/config/v1"
+	operatorv1alpha1 "github.com/openshift/api/operator/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func clusterPolicy(name string, scopes ...configv1.ImageScope) *configv1.ClusterImagePolicy {
+	return &configv1.ClusterImagePolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: configv1.ClusterImagePolicySpec{Scopes: scopes}}
+}
+
+func imagePolicy(namespace, name string, scopes ...configv1.ImageScope) *configv1.ImagePolicy {
+	return &configv1.ImagePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: configv1.ImagePolicySpec{Scopes: scopes}}
+}
+
+func TestSignaturePoliciesThatWindowsNodesDoNotFollowAreReported(t *testing.T) {
+	f := newFixture(t)
+	f.others = append(f.others,
+		clusterPolicy("openshift", "quay.io/openshift-release-dev/ocp-release"),
+		clusterPolicy("signed", "registry.example.com", "*.example.org", "quay.io/team/app@sha256:0123", "docker.io/library/busybox:latest"),
+		clusterPolicy("a-first", "localhost:5000"),
+		imagePolicy("shop", "signed", "registry.example.com/shop"),
+		imagePolicy("openshift-monitoring", "own", "quay.io/openshift"))
+	_, told := f.follow(t)
+	const refused = "images that Linux nodes refuse run in pods"
+	expectNotices(t, told,
+		"ClusterImagePolicy a-first, spec.scopes|"+refused+" on Windows nodes (localhost:5000)",
+		"ClusterImagePolicy signed|"+refused+"|(registry.example.com, *.example.org, …@sha256:0123, 1 more)|spec.registrySources.blockedRegistries",
+		"ImagePolicy shop/signed|"+refused+" of namespace shop on Windows nodes (registry.example.com/shop)")
+}
+
+func TestMirrorsOfAFormerKindAreReported(t *testing.T) {
+	f := newFixture(t)
+	mirrors := []operatorv1alpha1.RepositoryDigestMirrors{{Source: "registry.example.com/team", Mirrors: []string{"mirror.example.com/team"}}}
+	f.others = append(f.others,
+		&operatorv1alpha1.ImageContentSourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: "empty"}},
+		&operatorv1alpha1.ImageContentSourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: "mirrors"},
+			Spec: operatorv1alpha1.ImageContentSourcePolicySpec{RepositoryDigestMirrors: mirrors}})
+	facts, told := f.follow(t)
+	expectNotices(t, told, "ImageContentSourcePolicy mirrors, spec.repositoryDigestMirrors|oc adm migrate icsp")
+	if len(facts.Registries.Hosts) > 0 {
+		t.Errorf("they are used: %+v", facts.Registries.Hosts)
+	}
+}
+
+func TestPodsHaveADNSServerThatTheyReach(t *testing.T) {
+	with := func(dns string) *fixture {
+		f := newFixture(t)
+		f.files[kubeletConfigPath] = file{content: strings.Replace(kubeletConfig, "[172.30.0.10]", dns, 1)}
+		return f
+	}
+	for dns, want := range map[string]string{
+		"[172.30.0.10]": "172.30.0.10", `["fd02::a", 172.30.0.10]`: "172.30.0.10", `[172.30.0.10, "fd02::a"]`: "172.30.0.10",
+	} {
+		facts, told := with(dns).follow(t)
+		expectNotices(t, told)
+		if got := strings.Join(facts.Kubelet.ClusterDNS, " "); got != want {
+			t.Errorf("of %s pods get %q", dns, got)
+		}
+	}
+	for _, dns := range []string{`["fd02::a"]`, `["fd02::a", "fd02::b"]`, `["::ffff:172.30.0.10"]`} {
+		_, err := with(dns).read(t)
+		var fault *Error
+		if !errors.As(err, &fault) || !strings.Contains(fault.Message, "contains only IPv6 addresses") || !strings.Contains(fault.Message, "could not resolve any names") {
+			t.Errorf("of %s: %v", dns, err)
+		}
+	}
+}

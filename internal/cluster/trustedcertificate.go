@@ -1,0 +1,102 @@
+package cluster
+
+import (
+	"bytes"
+	"encoding/asn1"
+	"errors"
+	"slices"
+)
+
+const (
+	certificateType = "CERTIFICATE"
+	// trustedCertificateType is openssl's own form of a certificate: behind the certificate it may have settings about the
+	// purposes that the certificate is trusted for. Source: X509_CERT_AUX in openssl, crypto/x509/x_x509a.c.
+	trustedCertificateType = "TRUSTED CERTIFICATE"
+)
+
+// countAnnounced returns how many certificates begin in a text.
+func countAnnounced(content []byte) int {
+	return bytes.Count(content, []byte("-----BEGIN "+certificateType+"-----")) +
+		bytes.Count(content, []byte("-----BEGIN "+trustedCertificateType+"-----"))
+}
+
+// The purposes that concern TLS servers: the purpose itself, and any.
+var (
+	anyPurpose    = asn1.ObjectIdentifier{2, 5, 29, 37, 0}
+	serverPurpose = asn1.ObjectIdentifier{1, 3, 6, 1, 5, 5, 7, 3, 1}
+)
+
+// trust is what the settings behind a certificate allow.
+type trust int
+
+const (
+	trustForAll trust = iota
+	// trustForSome includes TLS servers.
+	trustForSome
+	// trustForOthers includes no TLS servers.
+	trustForOthers
+)
+
+// splitTrusted returns the certificate in a block of type TRUSTED CERTIFICATE, and what it is trusted for. With settings that
+// cannot be read it is not trusted for TLS servers.
+func splitTrusted(content []byte) (certificate []byte, allowed trust) {
+	var value asn1.RawValue
+	rest, err := asn1.Unmarshal(content, &value)
+	if err != nil {
+		return content, trustForAll // the caller finds no certificate in it
+	}
+	if len(rest) == 0 {
+		return value.FullBytes, trustForAll
+	}
+	trusted, rejected, err := readPurposes(rest)
+	switch {
+	case err != nil, concernsServers(rejected), len(trusted) > 0 && !concernsServers(trusted):
+		return value.FullBytes, trustForOthers
+	case len(rejected) > 0, len(trusted) > 0 && !slices.ContainsFunc(trusted, anyPurpose.Equal):
+		return value.FullBytes, trustForSome
+	}
+	return value.FullBytes, trustForAll
+}
+
+func concernsServers(purposes []asn1.ObjectIdentifier) bool {
+	return slices.ContainsFunc(purposes, anyPurpose.Equal) || slices.ContainsFunc(purposes, serverPurpose.Equal)
+}
+
+var errSettings = errors.New("the trust settings are not those of openssl")
+
+// readPurposes reads the settings: a sequence of the trusted purposes, the rejected ones with the tag 0, and fields that
+// allow nothing: a name, an identifier of the key, and others.
+func readPurposes(settings []byte) (trusted, rejected []asn1.ObjectIdentifier, err error) {
+	var outer asn1.RawValue
+	if rest, err := asn1.Unmarshal(settings, &outer); err != nil || len(rest) > 0 ||
+		outer.Class != asn1.ClassUniversal || outer.Tag != asn1.TagSequence {
+		return nil, nil, errSettings
+	}
+	for inner := outer.Bytes; len(inner) > 0; {
+		var field asn1.RawValue
+		if inner, err = asn1.Unmarshal(inner, &field); err != nil {
+			return nil, nil, errSettings
+		}
+		switch {
+		case field.Class == asn1.ClassUniversal && field.Tag == asn1.TagSequence:
+			trusted, err = decodePurposes(field.Bytes)
+		case field.Class == asn1.ClassContextSpecific && field.Tag == 0:
+			rejected, err = decodePurposes(field.Bytes)
+		}
+		if err != nil {
+			return nil, nil, errSettings
+		}
+	}
+	return trusted, rejected, nil
+}
+
+func decodePurposes(content []byte) (purposes []asn1.ObjectIdentifier, err error) {
+	for len(content) > 0 {
+		var purpose asn1.ObjectIdentifier
+		if content, err = asn1.Unmarshal(content, &purpose); err != nil {
+			return nil, err
+		}
+		purposes = append(purposes, purpose)
+	}
+	return purposes, nil
+}
