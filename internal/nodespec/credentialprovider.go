@@ -17,8 +17,8 @@ func credentialProviderArguments(p *programs) []string {
 		"--image-credential-provider-bin-dir=" + folder}
 }
 
-// credentialProviderFiles are for AWS only. The images are those of the machine config operator's file for Linux nodes,
-// so both kinds of nodes use the role for the same names of Amazon's registry; *.dkr-ecr.*.on.aws is not one of them.
+// credentialProviderFiles are for AWS only. The machine config operator's file for Linux nodes names the same images, so
+// both kinds of nodes use the role for the same names of Amazon's registry; *.dkr-ecr.*.on.aws is not one of them.
 func credentialProviderFiles(in Inputs) []File {
 	if in.Cluster.Platform != platformAWS {
 		return nil
