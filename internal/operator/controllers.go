@@ -150,8 +150,8 @@ func (c Config) addMachineControllers(mgr ctrl.Manager, kept cache.Cache, gate d
 		return err
 	}
 	replacements := &replacement.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Version: c.Version, Gate: gate,
-		Events: eventRecorder, Clock: c.Clock,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Version: c.Version, Line: c.Line,
+		Cluster: facts.Current, Gate: gate, Events: eventRecorder, Clock: c.Clock,
 	}
 	return replacements.SetupWithManager(mgr, kept)
 }

@@ -294,9 +294,10 @@ func TestComputerNameAndImage(t *testing.T) {
 			t.Errorf("on %s the computer name is %s", c.platform, name)
 		}
 	}
-	for image, want := range map[string]string{"ami-2019": "10.0.17763", "ami-0123": "10.0.20348",
-		"2025-datacenter": "10.0.26100"} {
-		if got := imageSystem(image).Version; got != want {
+	for image, want := range map[string]string{"ami-2019": "10.0.17763.4737", "ami-0123": "10.0.20348.681",
+		"2025-datacenter": "10.0.26100.6899", "ami-20348.169": "10.0.20348.169", "2019-datacenter-17763.1457": "10.0.17763.1457"} {
+		system := imageSystem(image)
+		if got := fmt.Sprintf("%s.%d", system.Version, system.Revision); got != want {
 			t.Errorf("image %s has Windows %s, want %s", image, got, want)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/windows-machine-config/wmco/internal/host"
@@ -30,8 +32,19 @@ func windowsServer2025() host.SystemInfo {
 	}
 }
 
-// imageSystem returns the Windows version of an image, which its name tells: 2019 or 2025, else 2022.
+// imageBuild finds the build in the name of an image: ami-20348.169.
+var imageBuild = regexp.MustCompile(`(17763|20348|26100)\.(\d{1,5})`)
+
+// imageSystem returns the Windows version of an image, which its name contains: 2019 or 2025, a build with its revision,
+// else 2022.
 func imageSystem(image string) host.SystemInfo {
+	if build := imageBuild.FindStringSubmatch(image); build != nil {
+		system := map[string]host.SystemInfo{
+			"17763": fake.WindowsServer2019(), "20348": fake.WindowsServer2022(), "26100": windowsServer2025(),
+		}[build[1]]
+		system.Revision, _ = strconv.Atoi(build[2])
+		return system
+	}
 	switch {
 	case strings.Contains(image, "2019"):
 		return fake.WindowsServer2019()

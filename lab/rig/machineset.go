@@ -37,7 +37,8 @@ const (
 // MachineSetOptions describe a Windows MachineSet. The zero value is one for Windows Server 2022.
 type MachineSetOptions struct {
 	// Image is what the platform's providerSpec names: the id of an AMI, the SKU of an image, the name of a template, or
-	// the image of a disk. Its text tells the Windows version: 2019, 2022 or 2025. Default: one with 2022.
+	// the image of a disk. Its text contains the Windows version: 2019, 2022 or 2025, or a build such as 20348.169.
+	// Default: one with 2022.
 	Image string
 	// Zone is where the Machines are to be, as the platform names it: us-east-1b on AWS, 2 on Azure, us-central1-b on GCP.
 	// Default: the zone of the Linux workers. vSphere and Nutanix have no field for it.

@@ -3,23 +3,33 @@ package instance
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/adoption"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/naming"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/readiness"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
 // supported is the phase that refuses hosts which this version does not support.
 type supported struct {
-	line support.ReleaseLine
+	line     support.ReleaseLine
+	nodes    nodes.Nodes
+	names    *naming.Names
+	adoption *adoption.Adoption
 }
 
 // run refuses a host that cannot be a node of this cluster before it is changed.
-func (p supported) run(_ context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (p supported) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	decision := p.line.SupportHost(s.Session.Facts.System, s.Cluster)
 	if !decision.Allowed {
-		return refused(decision, support.HostRemedy)
+		return p.refuse(ctx, s, decision)
 	}
 	// A host that is a node already is not held up: its changes do not depend on its clock, and the message of Ready tells.
 	if ref := s.Instance.Status.NodeRef; ref == nil || ref.UID == "" {
@@ -38,4 +48,63 @@ func refused(decision policy.Decision, remedy string) *obstacle.Obstacle {
 		Condition: v1alpha1.ConditionSupported, Reason: decision.Reason, Outcome: obstacle.NeedsAdministrator,
 		After: obstacle.HostRecheck, Message: decision.Message, Next: obstacle.Untouched + remedy,
 	}
+}
+
+// refuse returns the obstacle of an unsupported host. A node in service stays in service: the Node of a legacy operator
+// is adopted, and a node that was restarted on request takes pods again.
+func (p supported) refuse(ctx context.Context, s *scope.Scope, decision policy.Decision) *obstacle.Obstacle {
+	if o := p.adoptLegacyNode(ctx, s); o != nil {
+		return o
+	}
+	node, err := servingNode(ctx, s, p.nodes)
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
+	}
+	o := refused(decision, support.HostRemedy)
+	if node == nil {
+		return o
+	}
+	if ended := p.endRestart(ctx, s, node); ended != nil {
+		return ended
+	}
+	o.Next = buildRemedy(s, false)
+	return refuseHost(s, node, o)
+}
+
+// adoptLegacyNode binds the Node of a listed host if a legacy operator has configured it.
+func (p supported) adoptLegacyNode(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	if ref := s.Instance.Status.NodeRef; s.OfMachine() || ref != nil && ref.UID != "" {
+		return nil
+	}
+	legacy, err := p.adoption.HasLegacyNode(ctx, s)
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionJoined, "find the Nodes of an older version of the operator", err)
+	}
+	if !legacy {
+		return nil
+	}
+	if o := p.names.Claim(ctx, s); o != nil {
+		return o
+	}
+	if o := p.adoption.Node(ctx, s); o != nil {
+		return o
+	}
+	if s.Instance.Status.NodeRef.UID == "" { // the Node with the address of the host has another name
+		s.Instance.Status.NodeRef = nil
+	}
+	return nil
+}
+
+// endRestart puts a node into service again that was drained for a requested restart, if its kubelet reports Ready.
+func (p supported) endRestart(ctx context.Context, s *scope.Scope, node *corev1.Node) *obstacle.Obstacle {
+	if s.Instance.Status.RequestedReboot == nil || s.Instance.Status.SpecDigest == "" {
+		return nil
+	}
+	if !nodestate.Ready(node) {
+		return readiness.AwaitRestarted(node)
+	}
+	if err := p.nodes.EndRestart(ctx, s.Instance); err != nil {
+		return obstacle.API(v1alpha1.ConditionReady, "make the Node schedulable again", err)
+	}
+	return nil
 }

@@ -115,12 +115,12 @@ func (r *Reconciler) wirePhases(a *rooms) {
 		addresses: addresses{lookUp: r.LookUp, jitter: r.Jitter},
 	}
 	a.replacement = replacement{turn: a.turn, nodes: a.nodes}
-	a.eligible = eligible{line: r.Line}
+	a.eligible = eligible{line: r.Line, turn: a.turn, nodes: a.nodes}
 	a.adoptKey = adoptKey{idle: &a.idle, link: a.link, nodes: a.nodes, events: a.events}
 	a.reboot = reboot{
 		link: a.link, turn: a.turn, status: a.status, nodes: a.nodes, events: a.events, clock: r.Clock,
 	}
-	a.supported = supported{line: r.Line}
+	a.supported = supported{line: r.Line, nodes: a.nodes, names: a.names, adoption: a.adoption}
 	a.install = install{specs: a.specs, delivery: a.delivery}
 	a.join = join{
 		status: a.status, nodes: a.nodes, events: a.events, specs: a.specs, delivery: a.delivery, signer: a.signer,

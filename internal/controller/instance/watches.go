@@ -141,6 +141,7 @@ func nodeChanged() predicate.Funcs {
 			return nodestate.Ready(before) != nodestate.Ready(after) || nodestate.Unproven(before) != nodestate.Unproven(after) ||
 				watched(before) != watched(after) || nodes.RebootWanted(before) != nodes.RebootWanted(after) ||
 				nodes.ForWindows(before) != nodes.ForWindows(after) ||
+				before.Status.NodeInfo.KernelVersion != after.Status.NodeInfo.KernelVersion ||
 				nodestate.Uninitialized(before) != nodestate.Uninitialized(after) || !maps.Equal(before.Labels, after.Labels)
 		},
 	}

@@ -38,6 +38,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/controller/replacement"
 	"github.com/windows-machine-config/wmco/internal/controller/source/machine"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 	"github.com/windows-machine-config/wmco/internal/userdata"
 	"github.com/windows-machine-config/wmco/lab/cluster"
@@ -153,7 +155,10 @@ func (s *stage) run(rights *rest.Config, scheme *runtime.Scheme) {
 	})
 	reconciler := &replacement.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: rig.Namespace, Version: version, Gate: gate,
-		Events: recorder, Clock: clock,
+		Events: recorder, Clock: clock, Line: support.CurrentLine(),
+		Cluster: func() (nodespec.Cluster, error) {
+			return nodespec.Cluster{Platform: "AWS", Version: "5.0.3", Network: nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true}}, nil
+		},
 	}
 	machines, err := machine.NewCache(mgr)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
@@ -33,8 +34,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/controller/optional"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/policy"
 	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 	"github.com/windows-machine-config/wmco/internal/policy/turnover"
 )
 
@@ -62,6 +65,10 @@ type Reconciler struct {
 	Namespace string
 	// Version is the operator's.
 	Version string
+	// Line is the release line of the operator.
+	Line support.ReleaseLine
+	// Cluster returns the current facts of the cluster.
+	Cluster func() (nodespec.Cluster, error)
 	Gate    disruption.Gate
 	Events  events.EventRecorder
 	Clock   clock.PassiveClock
@@ -83,8 +90,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, machines cache.Cache) er
 		Watches(&corev1.Secret{}, once, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			return o.GetNamespace() == r.Namespace && o.GetName() == keys.SecretName
 		}))).
-		Watches(&corev1.Node{}, once, builder.WithPredicates(whenOther(func(n *corev1.Node) turnover.Node {
-			return fleetNode(n, n.Annotations[v1alpha1.AnnotationPubKeyHash])
+		Watches(&corev1.Node{}, once, builder.WithPredicates(whenOther(func(n *corev1.Node) [2]any {
+			return [2]any{fleetNode(n, n.Annotations[v1alpha1.AnnotationPubKeyHash]), n.Status.NodeInfo.KernelVersion}
 		}))).
 		Watches(&v1alpha1.WindowsInstance{}, once, builder.WithPredicates(whenOther(func(i *v1alpha1.WindowsInstance) [6]any {
 			return [6]any{i.Spec.Paused, i.Status.KeyRefused, awaits(i, r.Version), i.Status.FailedChange != nil,
@@ -133,7 +140,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	overview := newOverview(read, r.Version)
+	successors, known := r.readSuccessors()
+	if !known {
+		return ctrl.Result{RequeueAfter: poll}, nil
+	}
+	overview := newOverview(read, r.Version, successors)
 	change, err := r.keyChange(ctx, key)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -184,11 +195,11 @@ func (r *Reconciler) replaceNext(ctx context.Context, overview overview, plan tu
 	switch {
 	case err != nil:
 		return ctrl.Result{}, err
-	case len(plan.Waiting) > 0:
+	case slices.ContainsFunc(plan.Waiting, func(w turnover.Waiting) bool { return !w.NeedsAdministrator() }):
 		return ctrl.Result{RequeueAfter: poll}, nil
 	case len(plan.Candidates) > 0:
 		return ctrl.Result{RequeueAfter: after}, nil
-	case len(plan.Left) > 0:
+	case len(plan.Left)+len(plan.Waiting) > 0:
 		return ctrl.Result{RequeueAfter: leftPoll}, nil
 	}
 	return ctrl.Result{}, nil

@@ -30,6 +30,8 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 	"github.com/windows-machine-config/wmco/internal/policy/turnover"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 	"github.com/windows-machine-config/wmco/internal/userdata"
@@ -71,7 +73,14 @@ type world struct {
 	beforeContent []byte
 	made          int
 	gate          *budget
+	facts         *nodespec.Cluster
+	unread        error // why the facts of the cluster are not known
 	Reconciler
+}
+
+// servedCluster returns the facts of a cluster that the operator serves.
+func servedCluster() *nodespec.Cluster {
+	return &nodespec.Cluster{Platform: "AWS", Version: "5.0.3", Network: nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true}}
 }
 
 func newWorld(t *testing.T) *world {
@@ -96,8 +105,10 @@ func newWorld(t *testing.T) *world {
 		},
 	})
 	w.gate = newBudget(memory)
+	w.facts = servedCluster()
 	w.Reconciler = Reconciler{Client: memory, Live: counting, Namespace: namespace, Version: version, Gate: w.gate,
-		Events: w.recorder, Clock: w.clock}
+		Events: w.recorder, Clock: w.clock, Line: support.CurrentLine(),
+		Cluster: func() (nodespec.Cluster, error) { return *w.facts, w.unread }}
 	w.before, w.beforeContent = newKey(t)
 	var content []byte
 	w.present, content = newKey(t)

@@ -30,8 +30,9 @@ type overview struct {
 }
 
 // newOverview makes it of a fleet.
-func newOverview(f *fleet.Fleet, version string) overview {
+func newOverview(f *fleet.Fleet, version string, successors successors) overview {
 	o := overview{Fleet: f, machines: map[string]*machinev1beta1.Machine{}}
+	o.turnover.ClusterRefusal = successors.refusal
 	controlled := map[types.UID]int{} // Machines by the MachineSet that controls them
 	windows := map[types.UID]bool{}   // MachineSets that control a Windows Machine
 	for i := range f.Machines {
@@ -50,9 +51,13 @@ func newOverview(f *fleet.Fleet, version string) overview {
 		member := fleetMachine(machine, set, instance, version)
 		o.turnover.Machines = append(o.turnover.Machines, member)
 		o.machines[machine.Name] = machine
-		if node := f.Node(member.Node); node != nil && instance != nil && instance.Status.NodeRef != nil && instance.Status.NodeRef.Name == node.Name {
+		node := f.Node(member.Node)
+		if node == nil || instance == nil || instance.Status.NodeRef == nil || instance.Status.NodeRef.Name != node.Name {
+			node = nil
+		} else {
 			o.turnover.Nodes = append(o.turnover.Nodes, fleetNode(node, instance.Status.PublicKeyHash))
 		}
+		successors.describe(&o.turnover.Machines[len(o.turnover.Machines)-1], machine, instance, node)
 	}
 	for i := range f.MachineSets {
 		if set := &f.MachineSets[i]; windows[set.UID] || fleet.MakesWindows(set) {
@@ -106,6 +111,7 @@ func fleetSet(set *machinev1beta1.MachineSet, machines int) turnover.MachineSet 
 		Name: set.Name, Replicas: int(ptr.Deref(set.Spec.Replicas, 1)), Machines: machines,
 		Deleting: !set.DeletionTimestamp.IsZero(),
 		OwnKey:   !givesKey(set),
+		Image:    imageOf(set.Spec.Template.Spec.ProviderSpec.Value),
 	}
 }
 

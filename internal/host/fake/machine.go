@@ -39,21 +39,23 @@ type Machine struct {
 	onShutdown []func()
 
 	name, pendingName string
-	drive             *drive
-	services          map[string]*service
-	features          map[string]*feature
-	environment       variables
-	bootEnvironment   variables // as services see it
-	firewall          map[string]host.FirewallRule
-	registry          registry
-	cutOff            bool // it has lost its address
-	networks          []host.HNSNetwork
-	endpoints         []host.HNSEndpoint
-	events            []host.LoggedEvent
-	eventSources      map[string]string // names by key
-	defender          defender
-	roots             rootStore
-	routes            routeTable
+	// revision is that of the Windows build in force from the next boot on.
+	revision        int
+	drive           *drive
+	services        map[string]*service
+	features        map[string]*feature
+	environment     variables
+	bootEnvironment variables // as services see it
+	firewall        map[string]host.FirewallRule
+	registry        registry
+	cutOff          bool // it has lost its address
+	networks        []host.HNSNetwork
+	endpoints       []host.HNSEndpoint
+	events          []host.LoggedEvent
+	eventSources    map[string]string // names by key
+	defender        defender
+	roots           rootStore
+	routes          routeTable
 
 	processes map[int]*Process
 	lastPID   int
@@ -89,7 +91,7 @@ func New(options Options) *Machine {
 		options.Name = "WIN-" + options.System.MachineID[:8]
 	}
 	m := &Machine{
-		options: options, name: options.Name,
+		options: options, name: options.Name, revision: options.System.Revision,
 		services: map[string]*service{}, features: newFeatures(options.System, options.Features),
 		firewall:  newFirewall(options.System),
 		processes: map[int]*Process{}, local: map[int]*localServer{}, runtimes: map[string]*localRuntime{},

@@ -52,6 +52,7 @@ func (m *Machine) begin() (boot int, up context.Context) {
 		m.journal.Append(KindHostName, m.pendingName+" is in force", 0)
 		m.name, m.pendingName = m.pendingName, ""
 	}
+	m.options.System.Revision = m.revision
 	m.settleFeatures()
 	m.settleNetworking()
 	m.loseNetworks()

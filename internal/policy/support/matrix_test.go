@@ -16,7 +16,7 @@ var builds = []struct {
 	{"Windows Server 2019", "10.0.17763", 1},
 	{"Windows Server 2019 at the old cap", "10.0.17763", 1457},
 	{"Windows Server 2019 above the old cap", "10.0.17763", 1458},
-	{"Windows Server 2019 one update too old", "10.0.17763", 1576},
+	{"Windows Server 2019 one update before KB4586793", "10.0.17763", 1576},
 	{"Windows Server 2019 with KB4586793", "10.0.17763", 1577},
 	{"Windows Server 2019 with every update", "10.0.17763", 99999},
 	{"Windows Server, version 2004", "10.0.19041", 1},
@@ -40,13 +40,13 @@ const (
 )
 
 // The rows are the guides' tables, written out here by hand and not taken from Platforms().
-// D-2
+// D-2, D-8
 func TestEveryRowOfTheSupportMatrix(t *testing.T) {
-	both := [...]string{never, update, update, update, update, yes, yes, never, never, update, update, update, yes,
+	both := [...]string{never, yes, yes, yes, yes, yes, yes, never, never, update, update, update, yes,
 		never, update, update, yes}
 	only2022 := [...]string{never, never, never, never, never, never, never, never, never, update, update, update, yes,
 		never, update, update, yes}
-	customPort := [...]string{never, update, update, update, update, vxlan, vxlan, never, never, update, update, update,
+	customPort := [...]string{never, vxlan, vxlan, vxlan, vxlan, vxlan, vxlan, never, never, update, update, update,
 		yes, never, update, update, yes}
 	for _, row := range []struct {
 		platform   string

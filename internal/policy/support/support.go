@@ -49,7 +49,8 @@ const (
 type WindowsRelease struct {
 	// Name is its name, Version what Windows itself tells: "10.0.20348".
 	Name, Version string
-	// LeastRevision is the oldest update that works: the number behind the version in a build. There is no newest one.
+	// LeastRevision is the oldest update with which a new host is accepted: the number behind the version in a build. There
+	// is no newest one.
 	LeastRevision int
 	// LeastUpdate is the Microsoft article about that update.
 	LeastUpdate string
@@ -68,14 +69,16 @@ type Advisory struct {
 }
 
 // WindowsReleases returns the releases that can be nodes on some platform, the oldest first. Sources: KB5012637 for
-// Windows Server 2022. Of Windows Server 2019, direct server return needs the update of August 2020, which lost packets
-// until that of November 2020 (github.com/microsoft/Windows-Containers, issue 19), and hybrid-overlay-node needs HNS'
-// policy HostRoute, which came before. Windows Server 2025 has working overlay networks since October 2025
-// (github.com/rancher/rancher, issue 50915). Pods of Windows Server 2022 lost their networks from July to October 2024
-// (github.com/microsoft/Windows-Containers, issue 516).
+// Windows Server 2022. Windows Server 2019 has direct server return since an update of August 2020, and loses packets
+// with it until KB4586793 of November 2020 (github.com/microsoft/Windows-Containers, issue 19); the guides for OpenShift
+// 4.6 prescribed older builds, so these are accepted with advice. Windows Server 2025 has working overlay networks since
+// October 2025 (github.com/rancher/rancher, issue 50915). Pods of Windows Server 2022 lost their networks from July to
+// October 2024 (github.com/microsoft/Windows-Containers, issue 516).
 func WindowsReleases() []WindowsRelease {
 	return []WindowsRelease{
-		{Name: server2019, Version: "10.0.17763", LeastRevision: 1577, LeastUpdate: "KB4586793"},
+		{Name: server2019, Version: "10.0.17763", Advisories: []Advisory{{
+			Before: 1577, Fault: "connections to Services can fail, because direct server return is missing or loses packets", Mended: "KB4586793",
+		}}},
 		{Name: server2022, Version: "10.0.20348", LeastRevision: 681, LeastUpdate: "KB5012637", CustomVXLANPort: true,
 			Advisories: []Advisory{{
 				From: 2582, Before: 2762, Fault: "pods lose their network after a while", Mended: "KB5044281",

@@ -29,6 +29,8 @@ type Fleet struct {
 	Machines []Machine
 	Sets     []MachineSet
 	Nodes    []Node
+	// ClusterRefusal is why no further host can be a node of the cluster; empty when hosts can.
+	ClusterRefusal string
 }
 
 // Machine is a Windows Machine.
@@ -47,6 +49,14 @@ type Machine struct {
 	// Awaits is true when its host was seen to be other than the operator's version wants it, and is to be brought to that
 	// by being replaced.
 	Awaits bool
+	// NameRefusal is why a host of a Machine with a name of this length cannot be a node; empty when it can.
+	NameRefusal string
+	// Image identifies the image in its providerSpec, Created is when it was created.
+	Image   string
+	Created time.Time
+	// Build is the Windows build of its host; empty while that is unknown. BuildRefusal is why a new host with the build
+	// would be refused; empty when it would not.
+	Build, BuildRefusal string
 }
 
 // MachineSet is a MachineSet with Windows Machines.
@@ -58,6 +68,8 @@ type MachineSet struct {
 	// OwnKey is true when the key of its Machines comes from elsewhere than the operator's user data: from another one, or
 	// from a template.
 	OwnKey bool
+	// Image identifies the image of its next Machine.
+	Image string
 }
 
 // Node is the Node of a Windows Machine.
@@ -109,7 +121,8 @@ type Waiting struct {
 
 // Next decides which Machines to replace because their hosts were configured with another key, or by another version of
 // the operator, and therefore differ from their spec. disturbance.Allow decides whether their nodes may be disturbed
-// now; Next decides whether deleting a Machine would bring another one that works. A Machine that was never configured
+// now; Next decides whether deleting a Machine would bring another one that works: none is deleted whose successor would
+// be refused. A Machine that was never configured
 // is never replaced, because its user data may be at work. While a Machine of a MachineSet has failed, none of that set
 // is replaced: it may be the replacement of the last one, and the next could fail too, one after another until none is
 // left.
@@ -134,6 +147,9 @@ func Next(fleet Fleet, version string, change KeyChange) Replacements {
 		s.machine = machine
 		candidate := Candidate{Machine: machine.Name, Set: machine.Set, Cause: cause}
 		decision := policy.Decide(s, "", []policy.Check[subject]{
+			{Name: ClusterUnsupported, Broken: clusterRefuses},
+			{Name: MachineUnsupported, Broken: nameRefused},
+			{Name: ImageUnsupported, Broken: imageRefused},
 			{Name: "Phase", Broken: doesNotRun},
 			{Name: "UserData", Broken: userDataOutdated},
 			{Name: "InPlace", Broken: mayTakeKeyInPlace},

@@ -115,6 +115,25 @@ func (n Nodes) TakeIntoService(ctx context.Context, instance *v1alpha1.WindowsIn
 	})
 }
 
+// EndRestart makes the Node schedulable after a requested restart, and removes the request from the Node. It clears the
+// instance's status.requestedReboot, for the caller to write.
+func (n Nodes) EndRestart(ctx context.Context, instance *v1alpha1.WindowsInstance) error {
+	err := backoff.Again(retry.DefaultBackoff, apierrors.IsConflict, func() error {
+		node, err := n.Of(ctx, instance)
+		if err != nil || node == nil {
+			return err
+		}
+		after := node.DeepCopy()
+		uncordon(after)
+		delete(after.Annotations, v1alpha1.AnnotationRebootRequired)
+		return n.Patch(ctx, node, after)
+	})
+	if err == nil {
+		instance.Status.RequestedReboot = nil
+	}
+	return err
+}
+
 // Cordon makes the Node unschedulable, and notes on it that the operator has done so, and when the drain began.
 func (n Nodes) Cordon(ctx context.Context, node *corev1.Node, began time.Time) error {
 	after := node.DeepCopy()

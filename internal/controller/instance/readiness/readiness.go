@@ -87,11 +87,24 @@ func Await(s *scope.Scope, node *corev1.Node, now time.Time, awaited, message st
 // Pass takes the Ready condition from the Node, for a host that is not looked at.
 func Pass(s *scope.Scope, node *corev1.Node) {
 	if nodestate.Ready(node) {
-		s.Pass(v1alpha1.ConditionReady, "The node is Ready. It was configured by another version of the operator.")
+		message := "The node is Ready."
+		if nodes.IsOlder(node) {
+			message += " It was configured by another version of the operator."
+		}
+		s.Pass(v1alpha1.ConditionReady, message)
 		return
 	}
 	s.Passed[v1alpha1.ConditionReady] = metav1.Condition{
 		Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNodeNotReady,
 		Message: fmt.Sprintf("Node %s is not Ready: %s", node.Name, nodes.NotReadyMessage(node)),
+	}
+}
+
+// AwaitRestarted returns the wait for a node whose host has restarted on request. An event of the Node ends the wait.
+func AwaitRestarted(node *corev1.Node) *obstacle.Obstacle {
+	return &obstacle.Obstacle{
+		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonNodeNotReady, Outcome: obstacle.Wait, KeepsTurn: true,
+		Message: fmt.Sprintf("The host has restarted, and Node %s is not Ready yet: %s", node.Name, nodes.NotReadyMessage(node)),
+		Next:    "The operator makes the node schedulable when the kubelet reports Ready.",
 	}
 }

@@ -1,0 +1,307 @@
+package instance
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+const buildRefused, buildAccepted = "10.0.20348.169", "10.0.20348.681"
+
+// reportsBuild has the kubelet of a Node report a Windows build.
+func (x *trial) reportsBuild(node, build string) {
+	x.t.Helper()
+	n := x.nodeNamed(node)
+	n.Status.NodeInfo.OSImage, n.Status.NodeInfo.KernelVersion = "Windows Server 2022 Datacenter", build
+	if err := x.Client.Status().Update(x.t.Context(), n); err != nil {
+		if err = x.Client.Update(x.t.Context(), n); err != nil {
+			x.t.Fatal(err)
+		}
+	}
+}
+
+// refusals are the states in which a new host would be refused, with the words by which the status names them.
+var refusals = map[string]struct {
+	begin  func(x *trial, node string)
+	end    func(x *trial, node string)
+	reason string
+	says   []string
+}{
+	"a patch version that is too low": {
+		begin:  func(x *trial, _ string) { x.facts.Version, x.Line.LeastCluster = "5.0.2", "5.0.3" },
+		reason: v1alpha1.ReasonClusterVersionUnsupported, says: []string{"OpenShift 5.0.2", "OpenShift 5.0.3"},
+	},
+	"an older minor version": {
+		begin:  func(x *trial, _ string) { x.facts.Version = "4.22.9" },
+		reason: v1alpha1.ReasonClusterVersionUnsupported, says: []string{"OpenShift 4.22.9", "OpenShift 5.0 "},
+	},
+	"a newer minor version": {
+		begin:  func(x *trial, _ string) { x.facts.Version = "5.1.0" },
+		reason: v1alpha1.ReasonClusterVersionUnsupported, says: []string{"OpenShift 5.1.0", "OpenShift 5.0 "},
+	},
+	"no hybrid network": {
+		begin:  func(x *trial, _ string) { x.facts.Network.HybridOverlay = false },
+		reason: v1alpha1.ReasonNetworkUnsupported, says: []string{"hybridClusterNetwork"},
+	},
+	"an image that is refused": {
+		begin:  func(x *trial, node string) { x.reportsBuild(node, buildRefused) },
+		end:    func(x *trial, node string) { x.reportsBuild(node, buildAccepted) },
+		reason: v1alpha1.ReasonWindowsVersionUnsupported, says: []string{buildRefused, buildAccepted, "KB5012637"},
+	},
+}
+
+// nodesInService make the instance of a Machine whose node another version of the operator has configured, and return the
+// name of the node.
+var nodesInService = map[string]func(*testing.T, v1alpha1.UpgradeStrategy) (*trial, string){
+	"a node of this operator": func(t *testing.T, strategy v1alpha1.UpgradeStrategy) (*trial, string) {
+		return upgraded(t, strategy, true), machine
+	},
+	"a node of a legacy operator": func(t *testing.T, strategy v1alpha1.UpgradeStrategy) (*trial, string) {
+		x := olderTrial(t, ofMachine(), olderNode(), nil)
+		x.change(x.instance(), func(i *v1alpha1.WindowsInstance) { i.Spec.UpgradeStrategy = strategy })
+		return x, olderNode().Name
+	},
+}
+
+// Nothing deletes a Machine, drains a node or changes a host if a new host would be refused.
+func TestANodeInServiceStaysAsItIsWhereANewHostWouldBeRefused(t *testing.T) {
+	for whose, begin := range nodesInService {
+		for state, c := range refusals {
+			for _, strategy := range []v1alpha1.UpgradeStrategy{v1alpha1.UpgradeReplace, v1alpha1.UpgradeInPlace} {
+				t.Run(whose+", "+string(strategy)+", "+state, func(t *testing.T) {
+					x, node := begin(t, strategy)
+					gate := openGate()
+					x.Gate = gate
+					served := *x.facts
+					c.begin(x, node)
+					var instance *v1alpha1.WindowsInstance
+					for range 3 {
+						instance, _ = x.reconcile()
+						held := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, c.reason)
+						for _, part := range c.says {
+							if !strings.Contains(held.Message, part) {
+								t.Errorf("the message is %q, without %q", held.Message, part)
+							}
+						}
+					}
+					expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+					if supported := meta.FindStatusCondition(instance.Status.Conditions, v1alpha1.ConditionSupported); supported.Status == metav1.ConditionFalse {
+						t.Errorf("Supported is False: %s", supported.Message)
+					}
+					if n := x.nodeNamed(node); n.Spec.Unschedulable || len(gate.asked) > 0 || x.dials > 0 {
+						t.Errorf("unschedulable %t, asked for %v, %d connections", n.Spec.Unschedulable, gate.asked, x.dials)
+					}
+					// A MachineSet with another image replaces the Machine; another cluster is not within its reach.
+					byImage := strategy == v1alpha1.UpgradeReplace && c.reason == v1alpha1.ReasonWindowsVersionUnsupported
+					if awaits := instance.Status.AwaitsVersion == x.Version; awaits != byImage {
+						t.Errorf("it awaits version %q", instance.Status.AwaitsVersion)
+					}
+
+					*x.facts, x.Line.LeastCluster = served, "5.0.0"
+					if c.end != nil {
+						c.end(x, node)
+					}
+					instance, _ = x.reconcile()
+					if replaced := instance.Status.Summary == v1alpha1.ReasonAwaitsReplacement; replaced != (strategy == v1alpha1.UpgradeReplace) ||
+						!replaced && x.dials == 0 {
+						t.Errorf("then it says %s, after %d connections", instance.Status.Summary, x.dials)
+					}
+				})
+			}
+		}
+	}
+}
+
+//
+func TestANodeThatWorksAgainIsReadyAgainWhereANewHostWouldBeRefused(t *testing.T) {
+	x := upgraded(t, v1alpha1.UpgradeInPlace, true)
+	x.facts.Version = "5.1.0"
+	x.breakNode()
+	instance, _ := x.reconcile()
+	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonClusterVersionUnsupported)
+	node := x.node()
+	node.Status.Conditions[0].Status = corev1.ConditionTrue
+	if err := x.Client.Status().Update(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	instance, _ = x.reconcile()
+	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	expect(t, instance, v1alpha1.ConditionSupported, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonClusterVersionUnsupported)
+}
+
+//
+func TestTheNodeOfAnInstanceThatWasMadeAgainIsReadyWhereANewHostWouldBeRefused(t *testing.T) {
+	x := upgraded(t, v1alpha1.UpgradeInPlace, true)
+	forgotten := x.instance()
+	if err := x.Client.Delete(t.Context(), forgotten); err != nil {
+		t.Fatal(err)
+	}
+	again := ofMachine()
+	again.Spec = forgotten.Spec
+	x.create(again)
+	x.facts.Version = "5.1.0"
+	instance, _ := x.reconcile()
+	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonClusterVersionUnsupported)
+}
+
+// A kubelet that is away reports the build from before an update of Windows.
+func TestANodeThatDoesNotWorkIsJudgedByItsHost(t *testing.T) {
+	x := upgraded(t, v1alpha1.UpgradeInPlace, true)
+	x.reportsBuild(machine, buildRefused)
+	x.breakNode()
+	if x.reconcile(); x.dials == 0 {
+		t.Error("the host was not contacted")
+	}
+}
+
+// D-8
+func TestAKeyIsAdoptedOnANodeWhoseWindowsANewHostMayNotHave(t *testing.T) {
+	x := newTrial(t)
+	x.asNode(ofMachine(), "another")
+	x.reportsBuild(machine, buildRefused)
+	instance, _ := x.reconcile()
+	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	if hash := x.node().Annotations[v1alpha1.AnnotationPubKeyHash]; hash != x.key.Hash() || instance.Status.PublicKeyHash != hash {
+		t.Errorf("the Node has key %s, the instance %s", hash, instance.Status.PublicKeyHash)
+	}
+}
+
+// lacksUpdates has a host run an older build of Windows from now on.
+func lacksUpdates(t *testing.T, x *trial, h *agentHost, revision int) {
+	t.Helper()
+	x.forget(machine)
+	h.machine.InstallUpdate(revision)
+	h.machine.PowerOff()
+	if err := h.machine.Boot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// D-8
+func TestANodeInServiceBelowALeastBuildStaysReadyAndIsTold(t *testing.T) {
+	x, h, gate := nodeInService(t, "None")
+	lacksUpdates(t, x, h, 169)
+	x.facts.Proxy = nodespec.Proxy{HTTP: "http://proxy.example.com:3128", NoProxy: ".cluster.local"} // so that there is something to do
+	commands := len(h.execs())
+	for range 3 {
+		instance, _ := x.reconcile()
+		expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+		held := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonWindowsVersionUnsupported)
+		if !strings.Contains(held.Message, buildRefused) || !strings.Contains(instance.Status.NextAction, "Update Windows") {
+			t.Errorf("it says %q, next %q", held.Message, instance.Status.NextAction)
+		}
+	}
+	if verbs := h.execs()[commands:]; slices.ContainsFunc(verbs, func(verb string) bool { return verb != "facts" }) {
+		t.Errorf("on the host, %q was run", verbs)
+	}
+	if len(gate.asked) > 0 || x.node().Spec.Unschedulable {
+		t.Errorf("asked for %v, unschedulable %t", gate.asked, x.node().Spec.Unschedulable)
+	}
+
+	t.Run("a requested restart is done, because an update of Windows needs it", func(t *testing.T) {
+		x.reportsBuild(machine, buildRefused)
+		boot := h.machine.BootID()
+		node := x.node()
+		wantReboot(node)
+		if err := x.Client.Update(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+		x.until("the restart", func(*v1alpha1.WindowsInstance) bool { return h.machine.BootID() != boot })
+		if err := h.machine.WaitFor(t.Context(), (*fake.Machine).Running); err != nil {
+			t.Fatal(err)
+		}
+		// The update was not installed.
+		instance := x.until("the end of the restart", func(i *v1alpha1.WindowsInstance) bool {
+			return i.Status.RequestedReboot == nil && i.Status.Summary == v1alpha1.ReasonWindowsVersionUnsupported
+		})
+		expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+		node = x.node()
+		if _, wanted := node.Annotations[v1alpha1.AnnotationRebootRequired]; wanted || node.Spec.Unschedulable || len(gate.held) > 0 {
+			t.Errorf("the Node has %v, unschedulable %t, held %v", node.Annotations, node.Spec.Unschedulable, gate.held)
+		}
+	})
+	t.Run("and with the update it is changed", func(t *testing.T) {
+		lacksUpdates(t, x, h, 681)
+		x.reportsBuild(machine, buildAccepted)
+		x.until("the change", summarized(v1alpha1.ReasonReady))
+		if len(h.environmentOf("containerd")) == 0 {
+			t.Error("the setting is not on the host")
+		}
+	})
+}
+
+// D-8
+func TestTheNodeOfAListedLegacyHostBelowALeastBuildIsAdoptedAndStaysReady(t *testing.T) {
+	legacy := func(x *trial, address string) *corev1.Node {
+		node := olderNode()
+		node.Name = machine
+		node.Labels[v1alpha1.LabelBYOH] = "true"
+		node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
+		if err := x.Client.Create(x.t.Context(), node); err != nil {
+			x.t.Fatal(err)
+		}
+		return node
+	}
+	begin := func(t *testing.T) (*trial, *agentHost) {
+		x := newTrial(t, listed())
+		x.facts.Platform = "None"
+		h := x.withAgent(func(o *fake.Options) {
+			o.Name, o.System = machine, fake.WindowsServer2022()
+			o.System.Revision = 169
+		})
+		return x, h
+	}
+	t.Run("its own", func(t *testing.T) {
+		x, h := begin(t)
+		node := legacy(x, "10.0.128.7")
+		x.reconcile()
+		instance, _ := x.reconcile()
+		expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+		expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonWindowsVersionUnsupported)
+		if ref := instance.Status.NodeRef; ref == nil || ref.Name != machine || ref.UID != string(node.UID) || instance.Status.Version != olderVersion {
+			t.Errorf("it has Node %+v, version %s", ref, instance.Status.Version)
+		}
+		if slices.Contains(h.execs(), "apply") || x.node().Spec.Unschedulable {
+			t.Errorf("run were %q, unschedulable %t", h.execs(), x.node().Spec.Unschedulable)
+		}
+	})
+	t.Run("a host without such a Node is refused, and claims no name", func(t *testing.T) {
+		x, _ := begin(t)
+		legacy(x, "10.0.99.99")
+		instance, _ := x.reconcile()
+		expect(t, instance, v1alpha1.ConditionSupported, metav1.ConditionFalse, v1alpha1.ReasonWindowsVersionUnsupported)
+		expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWindowsVersionUnsupported)
+		if instance.Status.NodeRef != nil || x.node().Annotations[v1alpha1.AnnotationInstance] != "" {
+			t.Errorf("it has %+v, and the Node %v", instance.Status.NodeRef, x.node().Annotations)
+		}
+	})
+}
+
+// D-8
+func TestAHostWithWindowsServer2019BelowKB4586793BecomesANodeThatSaysSo(t *testing.T) {
+	x, _, _ := nodeInService(t, "None", func(o *fake.Options) {
+		o.System = fake.WindowsServer2019()
+		o.System.Revision = 1457
+	})
+	instance := &v1alpha1.WindowsInstance{}
+	if err := x.Client.Get(t.Context(), client.ObjectKey{Namespace: ourNamespace, Name: machine}, instance); err != nil {
+		t.Fatal(err)
+	}
+	ready := expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	for _, part := range []string{"10.0.17763.1457", "direct server return", "KB4586793"} {
+		if !strings.Contains(ready.Message, part) {
+			t.Errorf("it says %q, without %q", ready.Message, part)
+		}
+	}
+}

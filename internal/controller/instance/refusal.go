@@ -1,0 +1,46 @@
+package instance
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/readiness"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+)
+
+// servingNode returns the Node of an instance if the operator or a legacy operator has put it into service; nil
+// otherwise.
+func servingNode(ctx context.Context, s *scope.Scope, reader nodes.Nodes) (*corev1.Node, error) {
+	if s.NodeName() == "" {
+		return nil, nil
+	}
+	node, err := reader.Recent(ctx, s.Instance)
+	if err != nil || node == nil || !s.Released(node) {
+		return nil, err
+	}
+	return node, nil
+}
+
+// refuseHost returns the refusal of a host. A node in service stays Ready as long as its kubelet reports so: the
+// refusal only keeps the operator from changing it.
+func refuseHost(s *scope.Scope, node *corev1.Node, o *obstacle.Obstacle) *obstacle.Obstacle {
+	if node == nil {
+		return o
+	}
+	s.Works = nodestate.Ready(node)
+	switch unchanged := s.HostAsItWas(); {
+	case unchanged && s.Works:
+		s.PassWhatHeld()
+	case !unchanged && !nodes.Cordoned(node) && (s.Works || nodes.IsOlder(node)):
+		readiness.Pass(s, node)
+	default:
+		return o
+	}
+	o.Condition = v1alpha1.ConditionUpToDate
+	return o
+}

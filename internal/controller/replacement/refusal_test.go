@@ -1,0 +1,216 @@
+package replacement
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/cluster"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/policy/turnover"
+	"github.com/windows-machine-config/wmco/internal/userdata"
+)
+
+// withImage has a MachineSet create Machines from an image, and its Machines be made from another one.
+func (w *world) withImage(set *machinev1beta1.MachineSet, image string) {
+	w.t.Helper()
+	set.Spec.Template.Spec.ProviderSpec.Value = providerSpec(image)
+	w.update(set)
+}
+
+func providerSpec(image string) *runtime.RawExtension {
+	return &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"ami":{"id":%q},"userDataSecret":{"name":%q}}`, image, userdata.SecretName)}
+}
+
+// runs has the host of a Machine run a build of Windows that came with an image.
+func (w *world) runs(machine *machinev1beta1.Machine, image, build string, created time.Time) {
+	w.t.Helper()
+	machine.Spec.ProviderSpec.Value, machine.CreationTimestamp = providerSpec(image), metav1.NewTime(created)
+	w.update(machine)
+	w.changeNode(machine.Name, func(n *corev1.Node) {
+		n.Status.NodeInfo.KernelVersion, n.Status.NodeInfo.OSImage = build, "Windows Server 2022 Datacenter"
+	})
+}
+
+// rotated makes a Machine whose host had long enough to take the present key, and has not.
+func (w *world) rotated(set *machinev1beta1.MachineSet) *machinev1beta1.Machine {
+	w.t.Helper()
+	machine := w.machine(set, w.before)
+	w.reconcile()
+	w.clock.SetTime(w.clock.Now().Add(turnover.InPlaceWait))
+	return machine
+}
+
+// kept expects that a Machine is not deleted, and returns what is said of it.
+func (w *world) kept(check string) string {
+	w.t.Helper()
+	var told []string
+	for range 3 {
+		result, recorded := w.reconcile()
+		told = append(told, recorded...)
+		if result.RequeueAfter != leftPoll {
+			w.t.Errorf("it is looked at again after %s", result.RequeueAfter)
+		}
+	}
+	if names := w.names(); len(names) > 0 || len(w.gate.asked) > 0 {
+		w.t.Errorf("deleted are %v, and the gate was asked for %v", names, w.gate.asked)
+	}
+	if len(told) != 1 || !strings.Contains(told[0], "Normal ReplacementWaits ") {
+		w.t.Fatalf("for %s, told is %q", check, told)
+	}
+	return told[0]
+}
+
+// No Machine is deleted whose successor would be refused, whether for another version or for another key. R-030, R-154, R-155
+func TestAMachineWhoseSuccessorWouldBeRefusedStays(t *testing.T) {
+	for state, c := range map[string]struct {
+		change func(w *world)
+		check  string
+		says   []string
+	}{
+		"whose patch version is too low": {func(w *world) { w.facts.Version, w.Line.LeastCluster = "5.0.2", "5.0.3" },
+			turnover.ClusterUnsupported, []string{"OpenShift 5.0.2", "OpenShift 5.0.3"}},
+		"of an older minor version": {func(w *world) { w.facts.Version = "4.22.9" }, turnover.ClusterUnsupported, []string{"4.22.9", "OpenShift 5.0"}},
+		"of a newer minor version":  {func(w *world) { w.facts.Version = "5.1.0" }, turnover.ClusterUnsupported, []string{"5.1.0", "OpenShift 5.0"}},
+		"without hybrid networking": {func(w *world) { w.facts.Network.HybridOverlay = false }, turnover.ClusterUnsupported, []string{"hybridClusterNetwork"}},
+		"whose configuration cannot be used": {func(w *world) {
+			w.unread = &cluster.Error{Object: "MachineConfigPool worker", Message: "it is not there"}
+		},
+			turnover.ClusterUnsupported, []string{"cannot be used"}},
+		"that has no Windows Machines": {func(w *world) { w.facts.Platform = "None" }, turnover.MachineUnsupported, []string{"windows-instances"}},
+	} {
+		for why, make := range map[string]func(*world, *machinev1beta1.MachineSet) *machinev1beta1.Machine{
+			"another version": (*world).outdated, "another key": (*world).rotated,
+		} {
+			t.Run("with "+why+" in a cluster "+state, func(t *testing.T) {
+				w := newWorld(t)
+				w.gate.max = 0
+				make(w, w.set("one", 1, userdata.SecretName))
+				w.gate.max, w.gate.asked = 1, nil
+				w.told = nil
+				c.change(w)
+				told := w.kept(c.check)
+				for _, part := range c.says {
+					if !strings.Contains(told, part) {
+						t.Errorf("told is %q, without %q", told, part)
+					}
+				}
+				w.facts, w.unread, w.Line.LeastCluster = servedCluster(), nil, "5.0.0"
+				if w.reconcile(); len(w.names()) != 1 {
+					t.Errorf("deleted are %v in a cluster that is served", w.names())
+				}
+			})
+		}
+	}
+	t.Run("before the cluster was read", func(t *testing.T) {
+		w := newWorld(t)
+		w.outdated(w.set("one", 1, userdata.SecretName))
+		*w.facts, w.unread = nodespec.Cluster{}, errors.New("it has not been read yet")
+		result, recorded := w.reconcile()
+		if len(w.names())+len(recorded) > 0 || result.RequeueAfter != poll {
+			t.Errorf("deleted are %v, told is %q, next look after %s", w.names(), recorded, result.RequeueAfter)
+		}
+	})
+}
+
+// R-030, R-155
+func TestAMachineStaysWhileItsMachineSetHasAnImageThatIsRefused(t *testing.T) {
+	const refused, accepted = "10.0.20348.169", "10.0.20348.681"
+	early, late := metav1.Now().Add(-2*time.Hour).Truncate(time.Second), metav1.Now().Add(-time.Hour).Truncate(time.Second)
+	for why, make := range map[string]func(*world, *machinev1beta1.MachineSet) *machinev1beta1.Machine{
+		"another version": (*world).outdated, "another key": (*world).rotated,
+	} {
+		begin := func(t *testing.T, replicas int32) (*world, *machinev1beta1.MachineSet, *machinev1beta1.Machine) {
+			t.Helper()
+			w := newWorld(t)
+			w.gate.max = 0
+			set := w.set("one", replicas, userdata.SecretName)
+			machine := make(w, set)
+			w.gate.max, w.gate.asked, w.told = 1, nil, nil
+			w.withImage(set, "ami-1")
+			return w, set, machine
+		}
+		t.Run("with "+why+", until the MachineSet has another image", func(t *testing.T) {
+			w, set, machine := begin(t, 1)
+			w.runs(machine, "ami-1", refused, early)
+			told := w.kept(turnover.ImageUnsupported)
+			for _, part := range []string{refused, "KB5012637", "MachineSet one", "image", machine.Name} {
+				if !strings.Contains(told, part) {
+					t.Errorf("told is %q, without %q", told, part)
+				}
+			}
+			w.withImage(set, "ami-2")
+			if w.reconcile(); !slices.Equal(w.names(), []string{machine.Name}) {
+				t.Errorf("with another image, deleted are %v", w.names())
+			}
+		})
+		t.Run("with "+why+", though its own Windows was updated, as the host of another one shows", func(t *testing.T) {
+			w, set, machine := begin(t, 2)
+			w.runs(machine, "ami-1", accepted, early)
+			fresh := w.machine(set, w.present)
+			fresh.Spec.ProviderSpec.Value, fresh.CreationTimestamp = providerSpec("ami-1"), metav1.NewTime(late)
+			fresh.Status.NodeRef = nil // it was refused, and is not a node
+			w.update(fresh)
+			w.changeInstance(fresh.Name, func(i *v1alpha1.WindowsInstance) {
+				i.Status.NodeRef, i.Status.PublicKeyHash, i.Status.KeyRefused = nil, "", false
+				i.Status.Host = &v1alpha1.HostStatus{Name: "win", Product: "Windows Server 2022 Datacenter", Build: refused}
+			})
+			if told := w.kept(turnover.ImageUnsupported); !strings.Contains(told, fresh.Name) || !strings.Contains(told, refused) {
+				t.Errorf("told is %q", told)
+			}
+		})
+		t.Run("with "+why+", but not when a younger one shows that the name leads to another build", func(t *testing.T) {
+			w, set, machine := begin(t, 2)
+			w.runs(machine, "ami-1", refused, early)
+			w.runs(w.machine(set, w.present), "ami-1", accepted, late)
+			if w.reconcile(); !slices.Equal(w.names(), []string{machine.Name}) {
+				t.Errorf("deleted are %v", w.names())
+			}
+		})
+	}
+}
+
+func TestTheImageOfAProviderSpec(t *testing.T) {
+	same := func(t *testing.T, want bool, a, b string) {
+		t.Helper()
+		if got := imageOf(&runtime.RawExtension{Raw: []byte(a)}) == imageOf(&runtime.RawExtension{Raw: []byte(b)}); got != want {
+			t.Errorf("the image of %s is that of %s: %t", a, b, got)
+		}
+	}
+	for name, c := range map[string]struct {
+		spec, otherwise, another string
+	}{
+		"on AWS": {`{"ami":{"id":"ami-1"},"instanceType":"m5a.large"}`, `{"instanceType":"m6i.large", "ami":{"id":"ami-1"}}`,
+			`{"ami":{"id":"ami-2"},"instanceType":"m5a.large"}`},
+		"on AWS, by a filter": {`{"ami":{"filters":[{"name":"name","values":["a"]}]}}`, `{"ami":{"filters":[{"values":["a"],"name":"name"}]},"x":1}`,
+			`{"ami":{"filters":[{"name":"name","values":["b"]}]}}`},
+		"on Azure": {`{"image":{"sku":"2022-datacenter-core","version":"20348.169.210806"},"vmSize":"a"}`,
+			`{"image":{"version":"20348.169.210806","sku":"2022-datacenter-core"},"vmSize":"b"}`, `{"image":{"sku":"2022-datacenter-core","version":"latest"},"vmSize":"a"}`},
+		"on GCP": {`{"disks":[{"boot":true,"image":"windows-2022","sizeGb":128}]}`, `{"disks":[{"boot":true,"image":"windows-2022","sizeGb":256}]}`,
+			`{"disks":[{"boot":true,"image":"windows-2025","sizeGb":128}]}`},
+		"on vSphere": {`{"template":"golden-1","memoryMiB":1}`, `{"template":"golden-1","memoryMiB":2}`, `{"template":"golden-2","memoryMiB":1}`},
+		"on Nutanix": {`{"image":{"type":"name","name":"a"},"vcpuSockets":1}`, `{"image":{"name":"a","type":"name"},"vcpuSockets":2}`,
+			`{"image":{"type":"name","name":"b"},"vcpuSockets":1}`},
+		"where no image is found":   {`{"x":{"a":1,"b":2}}`, `{"x": {"b": 2, "a": 1}}`, `{"x":{"a":1,"b":3}}`},
+		"where it is no object":     {`[1]`, `[ 1 ]`, `[2]`},
+		"where it is not JSON":      {`{`, `{`, `}`},
+		"where disks are not disks": {`{"disks":[1,{"image":null}]}`, `{"disks":[1,{"image":null}] }`, `{"disks":"x"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			same(t, true, c.spec, c.otherwise)
+			same(t, false, c.spec, c.another)
+		})
+	}
+	if imageOf(nil) != "" {
+		t.Error("a Machine without a providerSpec has an image")
+	}
+}

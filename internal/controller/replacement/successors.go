@@ -1,0 +1,99 @@
+package replacement
+
+import (
+	"encoding/json"
+	"errors"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/cluster"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
+	"github.com/windows-machine-config/wmco/internal/policy/turnover"
+	"github.com/windows-machine-config/wmco/internal/text"
+)
+
+// successors judges the hosts of the Machines that MachineSets create next.
+type successors struct {
+	line    support.ReleaseLine
+	cluster nodespec.Cluster
+	// refusal is why the cluster can have no further Windows node; empty when it can.
+	refusal string
+}
+
+// readSuccessors reports whether the facts of the cluster are known, and judges the cluster by them.
+func (r *Reconciler) readSuccessors() (successors, bool) {
+	facts, err := r.Cluster()
+	var fault *cluster.Error
+	switch {
+	case errors.As(err, &fault):
+		return successors{line: r.Line, refusal: text.Sentence("The cluster's configuration cannot be used: " + err.Error())}, true
+	case err != nil:
+		return successors{}, false // nothing was read yet
+	}
+	s := successors{line: r.Line, cluster: facts}
+	if decision := r.Line.SupportCluster(facts); !decision.Allowed {
+		s.refusal = decision.Message
+	}
+	return s, true
+}
+
+// describe records of a Machine what its host shows of its successor. The node of a Machine reports the current build;
+// the host of a Machine that did not become a node was read by the instance controller.
+func (s successors) describe(m *turnover.Machine, machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, node *corev1.Node) {
+	m.Image, m.Created = imageOf(machine.Spec.ProviderSpec.Value), machine.CreationTimestamp.Time
+	if s.refusal != "" {
+		return // it holds for every Machine
+	}
+	if decision := support.Machine(s.cluster, machine.Name); !decision.Allowed {
+		m.NameRefusal = decision.Message
+	}
+	product, build := "", ""
+	if instance != nil && instance.Status.Host != nil {
+		product, build = instance.Status.Host.Product, instance.Status.Host.Build
+	}
+	if node != nil && support.IsBuild(node.Status.NodeInfo.KernelVersion) {
+		product, build = node.Status.NodeInfo.OSImage, node.Status.NodeInfo.KernelVersion
+	}
+	if !support.IsBuild(build) {
+		return
+	}
+	m.Build = build
+	if decision := s.line.SupportBuild(product, build, s.cluster); !decision.Allowed {
+		m.BuildRefusal = decision.Message
+	}
+}
+
+// imageOf returns a text that identifies the image in a providerSpec: the AMI on AWS, the image on Azure and Nutanix, the
+// disks' images on GCP, the template on vSphere. It is the whole providerSpec where none of these is found.
+func imageOf(spec *runtime.RawExtension) string {
+	if spec == nil {
+		return ""
+	}
+	var whole any
+	if json.Unmarshal(spec.Raw, &whole) != nil {
+		return string(spec.Raw)
+	}
+	fields, _ := whole.(map[string]any)
+	image := map[string]any{}
+	for _, name := range []string{"ami", "image", "template", "snapshot"} {
+		if value, found := fields[name]; found {
+			image[name] = value
+		}
+	}
+	disks, _ := fields["disks"].([]any)
+	for _, disk := range disks {
+		if disk, ok := disk.(map[string]any); ok && disk["image"] != nil {
+			images, _ := image["disks"].([]any)
+			image["disks"] = append(images, disk["image"])
+		}
+	}
+	if len(image) > 0 {
+		whole = image
+	}
+	text, _ := json.Marshal(whole) // with sorted keys
+	return string(text)
+}
