@@ -1,0 +1,304 @@
+package upgrade
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	machinev1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// The builds of the images, and the revisions in them.
+const (
+	refusedBuild, acceptedBuild       = "20348.169", "20348.681"
+	refusedRevision, acceptedRevision = 169, 681
+)
+
+// serving is a Machine with a node in service.
+type serving struct {
+	machine, node string
+	strategy      v1alpha1.UpgradeStrategy
+	host          *rig.Host
+	connections   int
+}
+
+// A Machine is kept, and its node neither drained nor changed, while a new host would be refused: in whatever way its
+// nodes are upgraded, and whichever operator has configured them.
+func TestNoNodeIsLostWhereANewHostWouldBeRefused(t *testing.T) {
+	const present, needed = "5.0.3", "5.0.4"
+	l := start(t, withMachines, rig.Options{LinuxNodes: 1})
+	l.Cleanup(func() { // the control plane is for other tests, too
+		ctx := context.WithoutCancel(l.Context())
+		if err := l.hybridOverlay(ctx, `{"hybridClusterNetwork":[{"cidr":"10.132.0.0/14","hostPrefix":23}]}`); err != nil {
+			l.Error(err)
+		}
+		if err := l.UpgradeCluster(ctx, present, true); err != nil {
+			l.Error(err)
+		}
+	})
+	l.policy(func(p *v1alpha1.WindowsDisruptionPolicySpec) { p.MaxUnavailable = ptr.To(intstr.FromInt32(4)) })
+	nodes := l.withRefusedImages(l.operate(initial))
+
+	line := support.CurrentLine()
+	line.LeastCluster = needed
+	o := l.operate(patch, func(c *operator.Config) { c.Line = line })
+	for _, c := range []struct {
+		state  string
+		begin  func() error
+		reason string
+		says   []string
+	}{
+		{"the patch version is too low", func() error { return nil }, v1alpha1.ReasonClusterVersionUnsupported,
+			[]string{"OpenShift " + present, "OpenShift " + needed}},
+		{"the minor version is older", func() error { return l.UpgradeCluster(t.Context(), "4.22.9", true) }, v1alpha1.ReasonClusterVersionUnsupported,
+			[]string{"OpenShift 4.22.9", "OpenShift 5.0 "}},
+		{"the minor version is newer", func() error { return l.UpgradeCluster(t.Context(), "5.1.0", true) }, v1alpha1.ReasonClusterVersionUnsupported,
+			[]string{"OpenShift 5.1.0", "OpenShift 5.0 "}},
+		{"there is no hybrid network", func() error {
+			if err := l.hybridOverlay(t.Context(), "null"); err != nil {
+				return err
+			}
+			return l.UpgradeCluster(t.Context(), needed, true)
+		}, v1alpha1.ReasonNetworkUnsupported, []string{"hybridClusterNetwork"}},
+		{"the image is refused", func() error {
+			return l.hybridOverlay(t.Context(), `{"hybridClusterNetwork":[{"cidr":"10.132.0.0/14","hostPrefix":23}]}`)
+		}, v1alpha1.ReasonWindowsVersionUnsupported, []string{refusedBuild, acceptedBuild, "KB5012637"}},
+	} {
+		// R-154, R-155
+		if !t.Run(c.state, func(t *testing.T) {
+			l := l.in(t)
+			l.must(c.begin())
+			for _, n := range nodes {
+				l.goesOn(n, c.reason, c.says)
+			}
+			l.still()
+			for _, n := range nodes {
+				l.untouched(n)
+			}
+		}) {
+			return
+		}
+	}
+
+	// R-146, R-155
+	t.Run("with another image or an update, all are upgraded", func(t *testing.T) {
+		l := l.in(t)
+		for _, n := range nodes {
+			if n.strategy == v1alpha1.UpgradeInPlace {
+				l.installUpdate(n.host, acceptedRevision)
+				continue
+			}
+			l.eventOf(n, "ImageUnsupported", refusedBuild)
+			l.setImage(n.machine, "ami-"+acceptedBuild)
+		}
+		l.policy(func(p *v1alpha1.WindowsDisruptionPolicySpec) { p.MaxUnavailable = ptr.To(intstr.FromInt32(5)) }) // MachineSets are not watched
+		l.upgraded(patch, len(nodes), 2*time.Minute)
+		left := l.machines()
+		for _, n := range nodes {
+			if kept := slices.Contains(left, n.machine); kept != (n.strategy == v1alpha1.UpgradeInPlace) {
+				l.Errorf("Machine %s with strategy %s is there: %t", n.machine, n.strategy, kept)
+			}
+		}
+	})
+	l.must(o.Stop())
+}
+
+// withRefusedImages ends an operator, and returns Machines with nodes of that operator and of a legacy operator. Their
+// Windows has a build with which new hosts are refused.
+func (l lab) withRefusedImages(o *rig.Operator) (nodes []serving) {
+	l.Helper()
+	strategies := []v1alpha1.UpgradeStrategy{v1alpha1.UpgradeReplace, v1alpha1.UpgradeInPlace}
+	name := func(whose string, strategy v1alpha1.UpgradeStrategy) string {
+		return whose + "-" + strings.ToLower(string(strategy))
+	}
+	for _, strategy := range strategies {
+		l.machineSet(name("ours", strategy), strategy, acceptedBuild)
+	}
+	for _, strategy := range strategies {
+		l.within(limit, func(ctx context.Context) error {
+			_, err := l.WaitMachinesReady(ctx, name("ours", strategy), 1)
+			return err
+		})
+	}
+	l.upgraded(initial, len(strategies), limit)
+	l.must(o.Stop())
+	l.must(l.SeedOlderCluster(l.Context(), ""))
+	for _, strategy := range strategies {
+		l.machineSet(name("legacy", strategy), strategy, refusedBuild)
+		nodes = append(nodes, l.legacyNode(name("legacy", strategy), strategy), l.ourNode(name("ours", strategy), strategy))
+	}
+	for i := range nodes {
+		nodes[i].connections = nodes[i].host.Machine().Journal().Count(fake.KindConnection)
+	}
+	return nodes
+}
+
+// machineSet creates a MachineSet with one Machine, which is upgraded by a strategy.
+func (l lab) machineSet(name string, strategy v1alpha1.UpgradeStrategy, build string) {
+	l.Helper()
+	l.must(l.CreateMachineSet(l.Context(), name, 1, rig.MachineSetOptions{Image: "ami-" + build}))
+	set := &machinev1.MachineSet{}
+	set.Namespace, set.Name = v1alpha1.MachineNamespace, name
+	l.annotate(set, v1alpha1.AnnotationUpgradeStrategy, string(strategy))
+}
+
+// machineOf waits for the host of the Machine of a MachineSet.
+func (l lab) machineOf(set string, strategy v1alpha1.UpgradeStrategy) (n serving) {
+	l.Helper()
+	n.strategy = strategy
+	l.within(limit, func(ctx context.Context) error {
+		return l.WaitForMachines(ctx, set, "to be there", func(found []machinev1.Machine) bool {
+			if len(found) == 1 {
+				n.machine = found[0].Name
+			}
+			return len(found) == 1
+		})
+	})
+	l.within(limit, func(ctx context.Context) (err error) {
+		if n.host, err = l.WaitMachineHost(ctx, n.machine); err != nil {
+			return err
+		}
+		return n.host.Machine().WaitFor(ctx, (*fake.Machine).Running)
+	})
+	n.node = rig.MachineDNSName(withMachines, n.host.Machine().Addresses()[0])
+	return n
+}
+
+// legacyNode returns a Machine that a legacy operator has made a node.
+func (l lab) legacyNode(set string, strategy v1alpha1.UpgradeStrategy) serving {
+	l.Helper()
+	n := l.machineOf(set, strategy)
+	_, err := l.SeedOlderHost(l.Context(), n.host, rig.OlderOptions{Kind: rig.OlderContainerd, NodeName: n.node})
+	l.must(err)
+	return n
+}
+
+// ourNode returns a Machine whose host loses updates of Windows after it has become a node.
+func (l lab) ourNode(set string, strategy v1alpha1.UpgradeStrategy) serving {
+	l.Helper()
+	n := l.machineOf(set, strategy)
+	l.setImage(n.machine, "ami-"+refusedBuild)
+	l.installUpdate(n.host, refusedRevision)
+	l.eventually(n.node+" to report the build", &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		node := &corev1.Node{}
+		err := reader.Get(ctx, client.ObjectKey{Name: n.node}, node)
+		return strings.HasSuffix(node.Status.NodeInfo.KernelVersion, refusedBuild) && inService(node), err
+	})
+	return n
+}
+
+// installUpdate changes the revision of a host's Windows, and restarts the host by hand.
+func (l lab) installUpdate(h *rig.Host, revision int) {
+	l.Helper()
+	h.Machine().InstallUpdate(revision)
+	h.Machine().PowerOff()
+	l.must(h.Machine().Boot(l.Context()))
+}
+
+// setImage gives the MachineSet of a Machine another image. If the Machine runs the build of that image, it is made to
+// have come from it.
+func (l lab) setImage(name, image string) {
+	l.Helper()
+	machine, err := l.Machine(l.Context(), name)
+	l.must(err)
+	set := &machinev1.MachineSet{}
+	l.must(l.Client.Get(l.Context(), client.ObjectKey{Namespace: machine.Namespace, Name: machine.OwnerReferences[0].Name}, set))
+	l.must(l.Client.Patch(l.Context(), set, imagePatch(image, "spec", "template", "spec", "providerSpec", "value")))
+	if strings.HasSuffix(image, refusedBuild) {
+		l.must(l.Client.Patch(l.Context(), machine, imagePatch(image, "spec", "providerSpec", "value")))
+	}
+}
+
+// imagePatch returns a patch that sets the AMI of the providerSpec at a path.
+func imagePatch(image string, path ...string) client.Patch {
+	var value any = map[string]any{"ami": map[string]any{"id": image}}
+	for i := len(path) - 1; i >= 0; i-- {
+		value = map[string]any{path[i]: value}
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		panic(fmt.Sprintf("a map of texts cannot be written: %v", err))
+	}
+	return client.RawPatch(types.MergePatchType, data)
+}
+
+// hybridOverlay changes the configuration of OVN-Kubernetes' hybrid overlay.
+func (l lab) hybridOverlay(ctx context.Context, value string) error {
+	network := &unstructured.Unstructured{}
+	network.SetGroupVersionKind(schema.GroupVersionKind{Group: "operator.openshift.io", Version: "v1", Kind: "Network"})
+	network.SetName("cluster")
+	patch := `{"spec":{"defaultNetwork":{"ovnKubernetesConfig":{"hybridOverlayConfig":` + value + `}}}}`
+	return l.Client.Patch(ctx, network, client.RawPatch(types.MergePatchType, []byte(patch)))
+}
+
+// goesOn waits until the instance of a Machine is held up for a reason, and checks that its node is Ready all the same.
+func (l lab) goesOn(n serving, reason string, says []string) {
+	l.Helper()
+	l.within(limit, func(ctx context.Context) error {
+		return l.WaitForMachineInstance(ctx, n.machine, "to say "+reason, func(i *v1alpha1.WindowsInstance) bool {
+			if i == nil {
+				return false
+			}
+			held := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionUpToDate)
+			if held == nil || held.Reason != reason || !meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionReady) {
+				return false
+			}
+			for _, part := range says {
+				if !strings.Contains(held.Message, part) {
+					return false
+				}
+			}
+			return true
+		})
+	})
+}
+
+// untouched checks that a Machine and its node are as before.
+func (l lab) untouched(n serving) {
+	l.Helper()
+	machine, err := l.Machine(l.Context(), n.machine)
+	l.must(err)
+	if !machine.DeletionTimestamp.IsZero() {
+		l.Errorf("Machine %s is deleted", n.machine)
+	}
+	if node := l.nodeOf(n.node); !inService(node) || node.Annotations[v1alpha1.AnnotationVersion] == release(l.T, patch).Version {
+		l.Errorf("Node %s is of version %s, in service: %t", n.node, node.Annotations[v1alpha1.AnnotationVersion], inService(node))
+	}
+	if got := n.host.Machine().Journal().Count(fake.KindConnection) - n.connections; got > 0 {
+		l.Errorf("the host of Machine %s saw %d connections", n.machine, got)
+	}
+}
+
+// eventOf waits for an event that says why a Machine is not replaced.
+func (l lab) eventOf(n serving, check, part string) {
+	l.Helper()
+	l.eventually("an event of "+n.machine+" with "+check, &corev1.Event{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		var events corev1.EventList
+		err := reader.List(ctx, &events, client.InNamespace(l.Namespace()))
+		for _, e := range events.Items {
+			if e.Reason == "ReplacementWaits" && e.Action == "DeleteMachine"+check && strings.Contains(e.Message, part) &&
+				strings.Contains(e.Message, n.machine) {
+				return true, err
+			}
+		}
+		return false, err
+	})
+}
