@@ -27,6 +27,7 @@ type build struct {
 var (
 	server2016    = build{"win-2016", "Windows Server 2016 Datacenter", "10.0.14393", 7000}
 	server2019    = build{"win-2019", "Windows Server 2019 Datacenter", "10.0.17763", 4737}
+	server2019Old = build{"win-2019-old", "Windows Server 2019 Datacenter", "10.0.17763", 1457} // prescribed by the guide for OpenShift 4.6
 	server20H2    = build{"win-20h2", "Windows Server, version 20H2", "10.0.19042", 1706}
 	server2022Old = build{"win-2022-old", "Windows Server 2022 Datacenter", "10.0.20348", 600}
 	server2022    = build{"win-2022", "Windows Server 2022 Datacenter", "10.0.20348", 681}
@@ -43,15 +44,16 @@ func (b build) host() rig.HostOptions {
 
 // The tables of the guides, written out by hand: each build that is listed for a platform becomes a node there, and
 // each other is refused before anything on its host is changed. Windows Server 2025 came after the guides, and is
-// accepted. R-183
+// accepted.
+// D-8
 func TestEachPlatformTakesItsBuildsAndRefusesTheOthers(t *testing.T) {
 	//
 	t.Run("AWS", func(t *testing.T) {
-		takes(t, start(t, "AWS", ofAllBuilds()), "AWS", server2019, server2022, server2025)
+		takes(t, start(t, "AWS", ofAllBuilds()), "AWS", server2019, server2019Old, server2022, server2025)
 	})
 	//
 	t.Run("Azure", func(t *testing.T) {
-		takes(t, start(t, "Azure", ofAllBuilds()), "Azure", server2019, server2022, server2025)
+		takes(t, start(t, "Azure", ofAllBuilds()), "Azure", server2019, server2019Old, server2022, server2025)
 	})
 	//
 	t.Run("vSphere", func(t *testing.T) {
@@ -63,17 +65,17 @@ func TestEachPlatformTakesItsBuildsAndRefusesTheOthers(t *testing.T) {
 	})
 	//
 	t.Run("no platform", func(t *testing.T) {
-		takes(t, start(t, "None", ofAllBuilds()), "None", server2019, server2022, server2025)
+		takes(t, start(t, "None", ofAllBuilds()), "None", server2019, server2019Old, server2022, server2025)
 	})
 	//
 	t.Run("bare metal", func(t *testing.T) {
 		callItBareMetal(t)
-		takes(t, start(t, "None", ofAllBuilds()), "BareMetal", server2019, server2022, server2025)
+		takes(t, start(t, "None", ofAllBuilds()), "BareMetal", server2019, server2019Old, server2022, server2025)
 	})
 }
 
 func allBuilds() []build {
-	return []build{server2016, server2019, server20H2, server2022Old, server2022, server2025}
+	return []build{server2016, server2019, server2019Old, server20H2, server2022Old, server2022, server2025}
 }
 
 // ofAllBuilds returns a lab with a host of each build.

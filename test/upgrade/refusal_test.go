@@ -98,7 +98,7 @@ func TestNoNodeIsLostWhereANewHostWouldBeRefused(t *testing.T) {
 		}
 	}
 
-	//
+	//
 	t.Run("with another image or an update, all are upgraded", func(t *testing.T) {
 		l := l.in(t)
 		for _, n := range nodes {

@@ -139,7 +139,6 @@ func TestANodeThatWorksAgainIsReadyAgainWhereANewHostWouldBeRefused(t *testing.T
 	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonClusterVersionUnsupported)
 }
 
-//
 func TestTheNodeOfAnInstanceThatWasMadeAgainIsReadyWhereANewHostWouldBeRefused(t *testing.T) {
 	x := upgraded(t, v1alpha1.UpgradeInPlace, true)
 	forgotten := x.instance()

@@ -70,7 +70,8 @@ func (w *world) kept(check string) string {
 	return told[0]
 }
 
-// No Machine is deleted whose successor would be refused, whether for another version or for another key.
+// No Machine is deleted whose successor would be refused, whether for another version or for another key.
+//
 func TestAMachineWhoseSuccessorWouldBeRefusedStays(t *testing.T) {
 	for state, c := range map[string]struct {
 		change func(w *world)
@@ -122,7 +123,6 @@ func TestAMachineWhoseSuccessorWouldBeRefusedStays(t *testing.T) {
 	})
 }
 
-//
 func TestAMachineStaysWhileItsMachineSetHasAnImageThatIsRefused(t *testing.T) {
 	const refused, accepted = "10.0.20348.169", "10.0.20348.681"
 	early, late := metav1.Now().Add(-2*time.Hour).Truncate(time.Second), metav1.Now().Add(-time.Hour).Truncate(time.Second)
@@ -183,7 +183,7 @@ func TestTheImageOfAProviderSpec(t *testing.T) {
 	same := func(t *testing.T, want bool, a, b string) {
 		t.Helper()
 		if got := imageOf(&runtime.RawExtension{Raw: []byte(a)}) == imageOf(&runtime.RawExtension{Raw: []byte(b)}); got != want {
-			t.Errorf("the image of %s is that of %s: %t", a, b, got)
+			t.Errorf("%s and %s have one image: %t", a, b, got)
 		}
 	}
 	for name, c := range map[string]struct {

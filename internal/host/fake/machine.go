@@ -39,7 +39,7 @@ type Machine struct {
 	onShutdown []func()
 
 	name, pendingName string
-	// revision is that of the Windows build in force from the next boot on.
+	// revision is the revision of the Windows build from the next boot on.
 	revision        int
 	drive           *drive
 	services        map[string]*service
