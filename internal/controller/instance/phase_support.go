@@ -12,6 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/readiness"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
 	"github.com/windows-machine-config/wmco/internal/policy"
 	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
@@ -21,6 +22,7 @@ import (
 type supported struct {
 	line     support.ReleaseLine
 	nodes    nodes.Nodes
+	turn     *turn.Turn
 	names    *naming.Names
 	adoption *adoption.Adoption
 }
@@ -97,7 +99,8 @@ func (p supported) adoptLegacyNode(ctx context.Context, s *scope.Scope) *obstacl
 
 // endRestart puts a node into service again that was drained for a requested restart, if its kubelet reports Ready.
 func (p supported) endRestart(ctx context.Context, s *scope.Scope, node *corev1.Node) *obstacle.Obstacle {
-	if s.Instance.Status.RequestedReboot == nil || s.Instance.Status.SpecDigest == "" {
+	known := s.Instance.Status.SpecDigest != "" || nodes.IsOlder(node)
+	if s.Instance.Status.RequestedReboot == nil || !known {
 		return nil
 	}
 	if !nodestate.Ready(node) {
@@ -106,5 +109,5 @@ func (p supported) endRestart(ctx context.Context, s *scope.Scope, node *corev1.
 	if err := p.nodes.EndRestart(ctx, s.Instance); err != nil {
 		return obstacle.API(v1alpha1.ConditionReady, "make the Node schedulable again", err)
 	}
-	return nil
+	return p.turn.Leave(ctx, s)
 }

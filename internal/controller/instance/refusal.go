@@ -16,7 +16,7 @@ import (
 // servingNode returns the Node of an instance if the operator or a legacy operator has put it into service; nil
 // otherwise.
 func servingNode(ctx context.Context, s *scope.Scope, reader nodes.Nodes) (*corev1.Node, error) {
-	if s.NodeName() == "" {
+	if ref := s.Instance.Status.NodeRef; ref == nil || ref.UID == "" {
 		return nil, nil
 	}
 	node, err := reader.Recent(ctx, s.Instance)
