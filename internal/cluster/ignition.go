@@ -27,7 +27,7 @@ const (
 const fileLimit = 4 << 20
 
 // readWorkerConfig reads what the Linux workers are configured with: the rendered MachineConfig of their pool. R-100
-func readWorkerConfig(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
+func (n *notices) readWorkerConfig(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
 	name, err := renderedName(ctx, reader)
 	if err != nil {
 		return err
@@ -37,6 +37,11 @@ func readWorkerConfig(ctx context.Context, reader client.Reader, facts *nodespec
 	if err := get(ctx, reader, name, rendered, id,
 		"MachineConfigPool worker names it; the machine config operator renders it."); err != nil {
 		return err
+	}
+	if rendered.Spec.FIPS {
+		n.add(subject{id, rendered.ResourceVersion}, "spec.fips",
+			"Linux workers run in FIPS mode, and Windows nodes do not. Turn on the Windows policy \"System cryptography: Use FIPS compliant algorithms\" "+
+				"in the image of the hosts or by group policy.")
 	}
 	worker, err := parseIgnition(rendered.Spec.Config.Raw)
 	if err != nil {

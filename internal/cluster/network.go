@@ -49,7 +49,7 @@ func readNetwork(ctx context.Context, reader client.Reader, facts *nodespec.Clus
 }
 
 // readHybridOverlay reads the part of OVN-Kubernetes that is for Windows nodes.
-func readHybridOverlay(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
+func (n *notices) readHybridOverlay(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
 	const id = "Network.operator.openshift.io cluster"
 	network := &operatorv1.Network{}
 	if err := get(ctx, reader, "cluster", network, id,
@@ -57,7 +57,14 @@ func readHybridOverlay(ctx context.Context, reader client.Reader, facts *nodespe
 		return err
 	}
 	ovn := network.Spec.DefaultNetwork.OVNKubernetesConfig
-	if ovn == nil || ovn.HybridOverlayConfig == nil {
+	if ovn == nil {
+		return nil
+	}
+	if encryptsPods(ovn.IPsecConfig) {
+		n.add(subject{id, network.ResourceVersion}, "spec.defaultNetwork.ovnKubernetesConfig.ipsecConfig",
+			"IPsec does not encrypt the traffic between pods on Windows nodes and other nodes. Use TLS between these pods, or a network that is trusted.")
+	}
+	if ovn.HybridOverlayConfig == nil {
 		return nil
 	}
 	const field = "spec.defaultNetwork.ovnKubernetesConfig.hybridOverlayConfig"
@@ -80,6 +87,12 @@ func readHybridOverlay(ctx context.Context, reader client.Reader, facts *nodespe
 	custom := int32(*port)
 	facts.Network.VXLANPort = &custom
 	return nil
+}
+
+// encryptsPods reports whether the network operator has IPsec encrypt the traffic between pods. A configuration without
+// a mode was enabled before there were modes.
+func encryptsPods(ipsec *operatorv1.IPsecConfig) bool {
+	return ipsec != nil && (ipsec.Mode == operatorv1.IPsecModeFull || ipsec.Mode == "")
 }
 
 // subnets returns how many pod subnets a network is cut into; zero if that is not known.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	configv1 "github.com/openshift/api/config/v1"
+	operatorv1 "github.com/openshift/api/operator/v1"
 	operatorv1alpha1 "github.com/openshift/api/operator/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -46,6 +47,37 @@ func TestMirrorsOfAFormerKindAreReported(t *testing.T) {
 	if len(facts.Registries.Hosts) > 0 {
 		t.Errorf("they are used: %+v", facts.Registries.Hosts)
 	}
+}
+
+func TestIPsecBetweenPodsIsReported(t *testing.T) {
+	const notice = "Network.operator.openshift.io cluster, spec.defaultNetwork.ovnKubernetesConfig.ipsecConfig|does not encrypt"
+	for name, c := range map[string]struct {
+		ipsec *operatorv1.IPsecConfig
+		want  []string
+	}{
+		"no configuration":                  {nil, nil},
+		"turned off":                        {&operatorv1.IPsecConfig{Mode: operatorv1.IPsecModeDisabled}, nil},
+		"between the cluster and its users": {&operatorv1.IPsecConfig{Mode: operatorv1.IPsecModeExternal}, nil},
+		"between pods":                      {&operatorv1.IPsecConfig{Mode: operatorv1.IPsecModeFull}, []string{notice}},
+		"turned on before there were modes": {&operatorv1.IPsecConfig{}, []string{notice}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.operatorNetwork.Spec.DefaultNetwork.OVNKubernetesConfig.IPsecConfig = c.ipsec
+			facts, told := f.follow(t)
+			expectNotices(t, told, c.want...)
+			if !facts.Network.HybridOverlay {
+				t.Error("the hybrid overlay was not read")
+			}
+		})
+	}
+}
+
+func TestFIPSModeOfLinuxWorkersIsReported(t *testing.T) {
+	f := newFixture(t)
+	f.rendered.Spec.FIPS = true
+	_, told := f.follow(t)
+	expectNotices(t, told, "MachineConfig rendered-worker-1, spec.fips|run in FIPS mode, and Windows nodes do not|group policy")
 }
 
 func TestPodsHaveADNSServerThatTheyReach(t *testing.T) {
