@@ -34,6 +34,9 @@ const (
 	AnnotationHostKeyType = "windowsmachineconfig.openshift.io/ssh-host-key-type"
 	// AnnotationCordoned on a Node says that the operator made it unschedulable, and so may make it schedulable again.
 	AnnotationCordoned = "windowsmachineconfig.openshift.io/cordoned"
+	// AnnotationDrained on a Node is DrainIncomplete from its cordon on, and the value of AnnotationCordoned from the end of its drain on. It is
+	// removed with AnnotationCordoned. Without it, it is not known whether the node was drained.
+	AnnotationDrained = "windowsmachineconfig.openshift.io/drained"
 
 	// AnnotationAcceptHostKey on a WindowsInstance is the fingerprint of a changed host key that an administrator accepts.
 	AnnotationAcceptHostKey = "windowsmachineconfig.openshift.io/accept-host-key"
@@ -77,6 +80,9 @@ const (
 	// TaintUninitialized is on a Node that the cloud controller manager has not initialized. It is Kubernetes'.
 	TaintUninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 )
+
+// DrainIncomplete is the value of AnnotationDrained before the pods of the node have left.
+const DrainIncomplete = "false"
 
 // OperatorLease names the Lease in the operator's namespace by which one operator of several works.
 const OperatorLease = "windows-machine-config-operator"

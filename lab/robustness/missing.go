@@ -160,7 +160,7 @@ func (w Wanted) nodeLacks(host WantedHost, nodes []corev1.Node) (missing []strin
 	if wanted := host.Cordoned != "" && node.UID == host.Cordoned; node.Spec.Unschedulable != wanted {
 		lack("has unschedulable %t, and the user wants %t", node.Spec.Unschedulable, wanted)
 	}
-	for _, annotation := range []string{v1alpha1.AnnotationCordoned, v1alpha1.AnnotationRebootRequired} {
+	for _, annotation := range []string{v1alpha1.AnnotationCordoned, v1alpha1.AnnotationDrained, v1alpha1.AnnotationRebootRequired} {
 		if value, found := node.Annotations[annotation]; found {
 			lack("has annotation %s=%s", annotation, value)
 		}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 )
 
@@ -269,5 +270,47 @@ func TestANodeThatClaimsToBeAnotherHostHoldsNothingUp(t *testing.T) {
 	if reason := instance.Status.Summary; reason == v1alpha1.ReasonNameConflict ||
 		reason == "HostKeyChanged" || x.dials == 0 {
 		t.Errorf("the other host is held up: %s, %s", reason, instance.Status.NextAction)
+	}
+}
+
+// An operator before version 12 that was stopped during an upgrade leaves its lock, and the node unschedulable.
+func TestWhoseCordonIsTakenOverWithANode(t *testing.T) {
+	for name, locked := range map[string]bool{"the older operator's": true, "a user's, which stays": false} {
+		t.Run(name, func(t *testing.T) {
+			node := olderNode()
+			node.Spec.Unschedulable = true
+			if locked {
+				node.Labels[v1alpha1.LabelUpgrading] = "true"
+			}
+			x := olderTrial(t, ofMachine(), node, nil)
+			x.reconcile()
+			bound := x.nodeNamed(node.Name)
+			if bound.Annotations[v1alpha1.AnnotationInstance] != machine || !bound.Spec.Unschedulable || nodes.Cordoned(bound) != locked {
+				t.Fatalf("unschedulable %t, annotations %v", bound.Spec.Unschedulable, bound.Annotations)
+			}
+			if err := x.rooms().nodes.Release(t.Context(), x.instance(), bound, "abc"); err != nil {
+				t.Fatal(err)
+			}
+			if after := x.nodeNamed(node.Name); after.Spec.Unschedulable == locked || after.Labels[v1alpha1.LabelUpgrading] != "" {
+				t.Errorf("up to date, it has unschedulable %t, labels %v", after.Spec.Unschedulable, after.Labels)
+			}
+		})
+	}
+}
+
+// Anybody who may label Nodes can give one the label.
+func TestALabelOfAnOlderOperatorDoesNotUncordonANode(t *testing.T) {
+	x := upgraded(t, v1alpha1.UpgradeInPlace, false)
+	x.changeNode(func(n *corev1.Node) {
+		n.Spec.Unschedulable = true
+		n.Labels[v1alpha1.LabelUpgrading] = "true"
+	})
+	x.reconcile()
+	node := x.node()
+	if _, locked := node.Labels[v1alpha1.LabelUpgrading]; locked || !node.Spec.Unschedulable {
+		t.Errorf("unschedulable %t, labels %v", node.Spec.Unschedulable, node.Labels)
+	}
+	if node.Annotations[v1alpha1.AnnotationVersion] != x.Version {
+		t.Errorf("the node was not taken into service with version %s: %v", x.Version, node.Annotations)
 	}
 }

@@ -33,6 +33,9 @@ const (
 
 // run puts back at once what was changed, and less and less often what another writer keeps changing.
 func (p keep) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	if err := p.nodes.DiscardDrained(ctx, s.Instance); err != nil {
+		return obstacle.API(v1alpha1.ConditionUpToDate, "remove the record of an outdated drain from the Node", err)
+	}
 	lacks, err := p.nodes.Lacks(ctx, s.Instance)
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionUpToDate, "read the Node", err)

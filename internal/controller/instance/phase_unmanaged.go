@@ -4,14 +4,16 @@ import (
 	"cmp"
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/disruption"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/link"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/machines"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
 
 // unmanaged is the phase that leaves host and Node alone.
@@ -19,7 +21,6 @@ type unmanaged struct {
 	link  *link.Link
 	turn  *turn.Turn
 	nodes nodes.Nodes
-	gate  disruption.Gate
 }
 
 // run stops: the source wants neither host nor Node touched. What the operator held is let go, and nothing is written
@@ -27,24 +28,42 @@ type unmanaged struct {
 func (p unmanaged) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	p.link.LetGo(s)
 	s.Session.Attempts, s.Session.Waiting = 0, ""
-	if o := cmp.Or(p.undrain(ctx, s), p.turn.Leave(ctx, s)); o != nil {
+	node, o := p.cordonedNode(ctx, s)
+	if o != nil {
+		return o
+	}
+	if o := cmp.Or(p.undrain(ctx, s, node), p.turn.Leave(ctx, s)); o != nil {
 		return o
 	}
 	s.Instance.Status.Step = nil
-	return unmanagedObstacle(s.Instance)
+	o = unmanagedObstacle(s.Instance)
+	if node != nil && !turn.Undisturbed(s, node) {
+		o.Message += " The operator had begun to change the host, so its Node stays unschedulable."
+	}
+	return o
 }
 
-// undrain takes a node into service again that was being drained when an administrator wanted it left alone. One whose
-// Machine goes is left to whoever deletes it.
-func (p unmanaged) undrain(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+// cordonedNode returns the Node of the instance if the operator has cordoned it; nil for any other, and for one whose
+// Machine goes: that is left to whoever deletes it. The Node says so: the disruption slot may be released already.
+func (p unmanaged) cordonedNode(ctx context.Context, s *scope.Scope) (*corev1.Node, *obstacle.Obstacle) {
 	reason := s.Instance.Spec.DesiredStateReason
-	held, err := p.gate.Holds(ctx, s.Instance.Name)
-	if err != nil || !held || reason == v1alpha1.ReasonMachineDeleting || reason == v1alpha1.ReasonMachineFailed {
-		return nil
+	if reason == v1alpha1.ReasonMachineDeleting || reason == v1alpha1.ReasonMachineFailed {
+		return nil, nil
 	}
 	node, err := p.nodes.Of(ctx, s.Instance)
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
+		return nil, obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
+	}
+	if node == nil || !nodes.Cordoned(node) || !ownership.Bound(s.Instance, node) {
+		return nil, nil
+	}
+	return node, nil
+}
+
+// undrain takes a node into service again that was being drained when an administrator wanted it left alone.
+func (p unmanaged) undrain(ctx context.Context, s *scope.Scope, node *corev1.Node) *obstacle.Obstacle {
+	if node == nil {
+		return nil
 	}
 	return p.turn.StandAside(ctx, s, node)
 }

@@ -132,5 +132,5 @@ func (r *Reconciler) wirePhases(a *rooms) {
 		link: a.link, turn: a.turn, status: a.status, nodes: a.nodes, events: a.events, specs: a.specs, clock: r.Clock,
 		version: r.Version, dial: r.Dial,
 	}
-	a.unmanaged = unmanaged{link: a.link, turn: a.turn, nodes: a.nodes, gate: r.Gate}
+	a.unmanaged = unmanaged{link: a.link, turn: a.turn, nodes: a.nodes}
 }

@@ -3,6 +3,7 @@ package instance
 import (
 	"context"
 	"errors"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,7 +35,7 @@ func (r *Reconciler) present(ctx context.Context, instance *v1alpha1.WindowsInst
 func (r *Reconciler) standBack(ctx context.Context, rooms *rooms, s *scope.Scope,
 	instance *v1alpha1.WindowsInstance) error {
 	rooms.link.LetGo(s)
-	s.Session.Attempts, s.Session.Waiting = 0, ""
+	s.Session.Attempts, s.Session.Waiting, s.Session.Drains = 0, "", time.Time{}
 	if r.present(ctx, instance).UID != instance.UID {
 		return nil
 	}

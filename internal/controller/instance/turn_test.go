@@ -69,6 +69,9 @@ func draining(t *testing.T) (*trial, *trialGate) {
 func (x *trial) inService(gate *trialGate) {
 	x.t.Helper()
 	node := x.node()
+	if drained, recorded := node.Annotations[v1alpha1.AnnotationDrained]; recorded {
+		x.t.Errorf("the record of the drain is still %q", drained)
+	}
 	if _, ours := node.Annotations[v1alpha1.AnnotationCordoned]; ours || node.Spec.Unschedulable || len(gate.held) > 0 {
 		x.t.Errorf("unschedulable %t, noted as the operator's %t, held %v", node.Spec.Unschedulable, ours, gate.held)
 	}
@@ -414,9 +417,10 @@ func TestAnAskedForRetryOfNothingIsTakenAway(t *testing.T) {
 
 func TestPodsThatCameToAHostInTheMiddleOfItsChangeAreNoReasonToStop(t *testing.T) {
 	x, _ := draining(t)
+	x.changeNode(drainedByUs)
 	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
 	x.clock.Step(time.Hour)
-	s := x.answered(&plan.Facts{Fallback: "abc"})
+	s := x.answered(&plan.Facts{})
 	if o := x.rooms().turn.Drain(t.Context(), s, x.node(), v1alpha1.CauseUpgrade); o != nil {
 		t.Errorf("%+v", o)
 	}

@@ -142,6 +142,7 @@ func nodeChanged() predicate.Funcs {
 				watched(before) != watched(after) || nodes.RebootWanted(before) != nodes.RebootWanted(after) ||
 				nodes.ForWindows(before) != nodes.ForWindows(after) ||
 				before.Status.NodeInfo.KernelVersion != after.Status.NodeInfo.KernelVersion ||
+				nodes.DrainOutdated(before) != nodes.DrainOutdated(after) ||
 				nodestate.Uninitialized(before) != nodestate.Uninitialized(after) || !maps.Equal(before.Labels, after.Labels)
 		},
 	}

@@ -153,12 +153,6 @@ func RebootWanted(node *corev1.Node) bool {
 	return wanted
 }
 
-// Cordoned reports whether the operator has made the Node unschedulable for a drain that has not ended.
-func Cordoned(node *corev1.Node) bool {
-	_, ours := node.Annotations[v1alpha1.AnnotationCordoned]
-	return ours
-}
-
 // InternalIPs returns the internal addresses among those of a Node or a Machine.
 func InternalIPs(addresses []corev1.NodeAddress) []string {
 	var ips []string

@@ -2,10 +2,9 @@ package nodes
 
 import (
 	"context"
-	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
@@ -25,24 +24,25 @@ func (n Nodes) BindOlder(ctx context.Context, instance *v1alpha1.WindowsInstance
 	setAll(&after.Annotations, map[string]string{
 		v1alpha1.AnnotationTakenOverFrom: node.Annotations[v1alpha1.AnnotationVersion],
 	})
-	if err := n.Client.Patch(ctx, after, client.MergeFromWithOptions(node,
-		client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("patch Node %s: %w", node.Name, err)
-	}
-	n.see(after.Name, after)
-	return nil
+	adoptCordon(after, n.Clock.Now())
+	return n.patchUnchanged(ctx, node, after)
 }
 
-// dropOlderMarks takes from a Node that was brought up to date what an operator before version 12 had for itself: the
-// version that its agent was to apply, the user name of the host, and its lock. An operator that was stopped while it
-// had the lock has left the Node unschedulable.
+// adoptCordon records the cordon of an operator before version 12 as this operator's: one that was stopped during the
+// upgrade of a node has left its lock, and the Node unschedulable. Whether the node was drained is not known. A cordon
+// without the lock, and any later one, is a user's.
+func adoptCordon(node *corev1.Node, now time.Time) {
+	if _, locked := node.Labels[v1alpha1.LabelUpgrading]; locked && node.Spec.Unschedulable {
+		setAll(&node.Annotations, map[string]string{v1alpha1.AnnotationCordoned: now.UTC().Format(time.RFC3339)})
+	}
+}
+
+// dropOlderMarks removes from an up-to-date Node what an operator before version 12 had for itself: the version that its
+// agent was to apply, the user name of the host, and its lock. The lock is no proof of who has cordoned the Node.
 func dropOlderMarks(node *corev1.Node) {
 	for _, name := range []string{v1alpha1.AnnotationDesiredVersion, v1alpha1.AnnotationUsername,
 		v1alpha1.AnnotationTakenOverFrom} {
 		delete(node.Annotations, name)
 	}
-	if _, locked := node.Labels[v1alpha1.LabelUpgrading]; locked {
-		delete(node.Labels, v1alpha1.LabelUpgrading)
-		node.Spec.Unschedulable = false
-	}
+	delete(node.Labels, v1alpha1.LabelUpgrading)
 }

@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +26,33 @@ func TestWhatAnOlderOperatorHasWrittenOnANodeGoesWhenItIsUpToDate(t *testing.T) 
 	}
 	node.Labels[v1alpha1.LabelUpgrading] = "true"
 	dropOlderMarks(node)
-	if _, locked := node.Labels[v1alpha1.LabelUpgrading]; locked || node.Spec.Unschedulable {
-		t.Error("a Node whose upgrade the older operator has begun stays unschedulable")
+	if _, locked := node.Labels[v1alpha1.LabelUpgrading]; locked || !node.Spec.Unschedulable {
+		t.Errorf("labels %v, unschedulable %t: the label does not say who has cordoned the node", node.Labels, node.Spec.Unschedulable)
+	}
+}
+
+func TestWhoseCordonANodeOfAnOlderOperatorHas(t *testing.T) {
+	for name, c := range map[string]struct {
+		locked, unschedulable, operators bool
+	}{
+		"one that was stopped during its upgrade": {true, true, true},
+		"one that a user has cordoned":            {false, true, false},
+		"one whose drain had not begun":           {true, false, false},
+		"one in service":                          {false, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := &corev1.Node{}
+			node.Spec.Unschedulable = c.unschedulable
+			if c.locked {
+				node.Labels = map[string]string{v1alpha1.LabelUpgrading: "true"}
+			}
+			adoptCordon(node, time.Unix(0, 0))
+			if Cordoned(node) != c.operators || Drained(node) || Draining(node) {
+				t.Errorf("the Node has %v", node.Annotations)
+			}
+			if uncordon(node); node.Spec.Unschedulable != (c.unschedulable && !c.operators) {
+				t.Errorf("up to date, it is unschedulable: %t", node.Spec.Unschedulable)
+			}
+		})
 	}
 }

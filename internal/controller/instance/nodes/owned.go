@@ -104,14 +104,26 @@ func whole(node *corev1.Node, instance *v1alpha1.WindowsInstance) *corev1.Node {
 // Lacks reports whether the Node that is bound to the instance lacks what the operator owns there. It reads the cache,
 // and so costs no request.
 func (n Nodes) Lacks(ctx context.Context, instance *v1alpha1.WindowsInstance) (bool, error) {
+	node, err := n.cached(ctx, instance)
+	if err != nil || node == nil {
+		return false, err
+	}
+	return len(differences(node, whole(node, instance))) > 0, nil
+}
+
+// cached returns the Node that is bound to the instance, as the cache has it; nil when there is none.
+func (n Nodes) cached(ctx context.Context, instance *v1alpha1.WindowsInstance) (*corev1.Node, error) {
 	if NameOf(instance) == "" {
-		return false, nil
+		return nil, nil
 	}
 	node := &corev1.Node{}
 	if err := n.Client.Get(ctx, types.NamespacedName{Name: NameOf(instance)}, node); err != nil {
-		return false, client.IgnoreNotFound(err)
+		return nil, client.IgnoreNotFound(err)
 	}
-	return ownership.Bound(instance, node) && len(differences(node, whole(node, instance))) > 0, nil
+	if !ownership.Bound(instance, node) {
+		return nil, nil
+	}
+	return node, nil
 }
 
 // PutBack writes to the Node that is bound to the instance what the operator owns there and another writer has changed.

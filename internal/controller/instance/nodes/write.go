@@ -4,15 +4,11 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/backoff"
 	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 )
 
@@ -98,53 +94,5 @@ func setAll(into *map[string]string, values map[string]string) {
 	}
 	for name, value := range values {
 		(*into)[name] = value
-	}
-}
-
-// TakeIntoService makes the Node schedulable again if the operator had made it unschedulable, and changes nothing else
-// of it.
-func (n Nodes) TakeIntoService(ctx context.Context, instance *v1alpha1.WindowsInstance) error {
-	return backoff.Again(retry.DefaultBackoff, apierrors.IsConflict, func() error {
-		node, err := n.Of(ctx, instance)
-		if err != nil || node == nil {
-			return err
-		}
-		after := node.DeepCopy()
-		uncordon(after)
-		return n.Patch(ctx, node, after)
-	})
-}
-
-// EndRestart makes the Node schedulable after a requested restart, and removes the request from the Node. It clears the
-// instance's status.requestedReboot, for the caller to write.
-func (n Nodes) EndRestart(ctx context.Context, instance *v1alpha1.WindowsInstance) error {
-	err := backoff.Again(retry.DefaultBackoff, apierrors.IsConflict, func() error {
-		node, err := n.Of(ctx, instance)
-		if err != nil || node == nil {
-			return err
-		}
-		after := node.DeepCopy()
-		uncordon(after)
-		delete(after.Annotations, v1alpha1.AnnotationRebootRequired)
-		return n.Patch(ctx, node, after)
-	})
-	if err == nil {
-		instance.Status.RequestedReboot = nil
-	}
-	return err
-}
-
-// Cordon makes the Node unschedulable, and notes on it that the operator has done so, and when the drain began.
-func (n Nodes) Cordon(ctx context.Context, node *corev1.Node, began time.Time) error {
-	after := node.DeepCopy()
-	after.Spec.Unschedulable = true
-	setAll(&after.Annotations, map[string]string{v1alpha1.AnnotationCordoned: began.UTC().Format(time.RFC3339)})
-	return n.Patch(ctx, node, after)
-}
-
-func uncordon(node *corev1.Node) {
-	if Cordoned(node) {
-		delete(node.Annotations, v1alpha1.AnnotationCordoned)
-		node.Spec.Unschedulable = false
 	}
 }

@@ -9,15 +9,21 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
 // Drain makes a node unschedulable and evicts its pods with their own grace periods, honoring their budgets. DaemonSet
 // pods stay, emptyDir volumes are given up. If the pods do not leave in time, the node takes pods again and gives up
-// its turn; the drain is tried again later. A node that leaves the cluster stays unschedulable.
+// its turn; the drain is tried again later. A node that leaves the cluster stays unschedulable. The end of the drain is
+// recorded on the Node: a node whose host is changed or restarted is drained once. A node without the record, of an
+// earlier version of the operator for example, is drained with the full drainTimeout.
 func (t *Turn) Drain(ctx context.Context, s *scope.Scope, node *corev1.Node,
 	cause v1alpha1.DisruptionCause) *obstacle.Obstacle {
+	if nodes.Drained(node) {
+		return nil // Pods that have come since came in spite of the cordon.
+	}
 	if !node.Spec.Unschedulable {
 		t.Events.Emit(event.NodeDrains(s.Instance, node, cause))
 	}
@@ -25,21 +31,25 @@ func (t *Turn) Drain(ctx context.Context, s *scope.Scope, node *corev1.Node,
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionReady, "make the Node unschedulable", err)
 	}
-	if t.changeBegun(s, node) {
-		return nil
-	}
-	if without, err := t.undrained(ctx, s); err != nil {
+	without, err := t.undrained(ctx, s)
+	if err != nil {
 		return obstacle.API(v1alpha1.ConditionReady, "read the Machine", err)
-	} else if without {
-		return nil
+	}
+	if without {
+		_, err := t.recordDrained(ctx, s)
+		return drainUnrecorded(err)
 	}
 	o := t.Drainer.Evict(ctx, node, s.Settings.DrainTimeout-t.Clock.Since(since), func() {
 		t.Status.Step(ctx, s, "DrainNode", "evicting pods from Node "+node.Name)
 	})
 	if o == nil {
-		o = t.madeSchedulable(ctx, s)
+		done, err := t.recordDrained(ctx, s)
+		if done || err != nil {
+			return drainUnrecorded(err)
+		}
+		o = madeSchedulable(node)
 	}
-	if o == nil || t.Clock.Since(since) < s.Settings.DrainTimeout {
+	if t.Clock.Since(since) < s.Settings.DrainTimeout {
 		return o
 	}
 	return t.drainTimedOut(ctx, s, node, cause, o)
@@ -48,30 +58,35 @@ func (t *Turn) Drain(ctx context.Context, s *scope.Scope, node *corev1.Node,
 // drainAgain is when a node is drained again that was made schedulable meanwhile.
 const drainAgain = time.Second
 
-// madeSchedulable looks at the node once more when its pods have left, which can take long: a user may have made it
-// schedulable, or another operator that wants something else of it, and other pods have come.
-func (t *Turn) madeSchedulable(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+// recordDrained records on the Node that its pods have left, and reports whether it is drained. Pods can take long to
+// leave: a user may have made the node schedulable meanwhile, or another operator with another purpose, and other pods
+// have come.
+func (t *Turn) recordDrained(ctx context.Context, s *scope.Scope) (bool, error) {
 	node, err := t.Nodes.Of(ctx, s.Instance)
-	if err != nil {
-		return obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
+	if err != nil || node == nil {
+		return err == nil, err
 	}
-	if node == nil || node.Spec.Unschedulable {
+	if !node.Spec.Unschedulable {
+		return false, nil
+	}
+	return true, t.Nodes.RecordDrained(ctx, node)
+}
+
+// drainUnrecorded returns the obstacle of a drain whose end could not be recorded; nil for no error.
+func drainUnrecorded(err error) *obstacle.Obstacle {
+	if err == nil {
 		return nil
 	}
+	return obstacle.API(v1alpha1.ConditionReady, "record that the Node is drained", err)
+}
+
+func madeSchedulable(node *corev1.Node) *obstacle.Obstacle {
 	return &obstacle.Obstacle{
 		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonDrainBlocked, Outcome: obstacle.Wait, KeepsTurn: true,
 		After:   drainAgain,
 		Message: "Node " + node.Name + " was made schedulable while the operator drained it, so other pods may have come.",
 		Next:    "The operator makes the node unschedulable again, and drains it.",
 	}
-}
-
-// changeBegun reports whether the node was drained before its host began to change: what has come to it since came in
-// spite of that.
-func (t *Turn) changeBegun(s *scope.Scope, node *corev1.Node) bool {
-	_, ours := node.Annotations[v1alpha1.AnnotationCordoned]
-	return ours && node.Spec.Unschedulable && s.Instance.Status.SpecDigest == "" &&
-		s.Instance.Spec.DesiredState == v1alpha1.DesiredStateNode && s.Session.Facts != nil && s.Session.Facts.Fallback != ""
 }
 
 // undrained reports whether the Machine of the node says that it is not to be drained.
@@ -115,13 +130,16 @@ func (t *Turn) drainTimedOut(ctx context.Context, s *scope.Scope, node *corev1.N
 // It returns when the drain began.
 func (t *Turn) Cordon(ctx context.Context, s *scope.Scope, node *corev1.Node) (time.Time, error) {
 	now := t.Clock.Now()
+	first := s.Session.Drains.IsZero()
+	seen := s.Session.DrainSince(now)
 	if noted, ours := node.Annotations[v1alpha1.AnnotationCordoned]; ours {
 		since, err := time.Parse(time.RFC3339, noted)
 		if err != nil || since.After(now) { // a kubelet may write to its own Node
-			since = s.Session.DrainSince(now)
+			since = seen
 		}
 		failed := s.Instance.Status.FailedChange
-		again := failed != nil && failed.DrainTimedOut && since.Before(failed.Time.Time)
+		again := failed != nil && failed.DrainTimedOut && since.Before(failed.Time.Time) ||
+			first && !nodes.Draining(node) && now.Sub(since) >= s.Settings.DrainTimeout
 		if node.Spec.Unschedulable && !again {
 			return since, nil
 		}
@@ -129,7 +147,7 @@ func (t *Turn) Cordon(ctx context.Context, s *scope.Scope, node *corev1.Node) (t
 			now = since
 		}
 	} else if node.Spec.Unschedulable {
-		return s.Session.DrainSince(now), nil
+		return seen, nil
 	}
 	return now, t.Nodes.Cordon(ctx, node, now)
 }

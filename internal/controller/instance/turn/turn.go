@@ -193,12 +193,12 @@ func (t *Turn) GiveUp(ctx context.Context, s *scope.Scope, met Properties, o *ob
 		return o
 	}
 	held, err := t.Gate.Holds(ctx, s.Instance.Name)
-	if err != nil || !held || !s.HostAsItWas() {
+	if err != nil || !held {
 		return o
 	}
 	node, err := t.Nodes.Of(ctx, s.Instance)
-	if err != nil {
-		return o // the next pass does it
+	if err != nil || !Undisturbed(s, node) {
+		return o // after an error, the next pass does it
 	}
 	if failed := t.StandAside(ctx, s, node); failed != nil {
 		failed.Phase = o.Phase
@@ -207,9 +207,14 @@ func (t *Turn) GiveUp(ctx context.Context, s *scope.Scope, met Properties, o *ob
 	return o
 }
 
-// StandAside takes a drained node whose host is unchanged into service again, and ends its turn.
+// Undisturbed reports whether nothing that needs a drained node was done to the host since its node was cordoned.
+func Undisturbed(s *scope.Scope, node *corev1.Node) bool {
+	return s.HostAsItWas() || node != nil && nodes.Draining(node)
+}
+
+// StandAside takes a cordoned node whose host is undisturbed into service again, and ends its turn.
 func (t *Turn) StandAside(ctx context.Context, s *scope.Scope, node *corev1.Node) *obstacle.Obstacle {
-	if !s.HostAsItWas() {
+	if !Undisturbed(s, node) {
 		return nil
 	}
 	if node != nil && nodes.Cordoned(node) {

@@ -1,0 +1,254 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+// drainedByUs is the state of a node whose drain began at noon and is complete.
+func drainedByUs(node *corev1.Node) {
+	cordonedByUs(node)
+	node.Annotations[v1alpha1.AnnotationDrained] = node.Annotations[v1alpha1.AnnotationCordoned]
+}
+
+// drainingByUs is the state of a node whose drain began at noon and is not complete.
+func drainingByUs(node *corev1.Node) {
+	cordonedByUs(node)
+	node.Annotations[v1alpha1.AnnotationDrained] = v1alpha1.DrainIncomplete
+}
+
+func uncordonByHand(node *corev1.Node) { node.Spec.Unschedulable = false }
+
+// holds puts a pod on the node of the trial that must not be evicted. It returns a function that deletes the pod.
+func (x *trial) holds(pod string) (deletePod func()) {
+	x.t.Helper()
+	kept := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: pod}, Spec: corev1.PodSpec{NodeName: machine}}
+	if err := x.clientset.Tracker().Add(kept); err != nil {
+		x.t.Fatal(err)
+	}
+	x.clientset.Resources = []*metav1.APIResourceList{
+		{GroupVersion: policyv1.SchemeGroupVersion.String()},
+		{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "pods/eviction", Kind: "Eviction", Group: "policy", Version: "v1"}}},
+	}
+	x.clientset.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if action.GetSubresource() != "eviction" {
+			return false, nil, nil
+		}
+		// Not 429, which the drain library repeats until its time is over.
+		return true, nil, apierrors.NewForbidden(corev1.Resource("pods"), pod, errors.New("its budget allows no disruption"))
+	})
+	return func() {
+		if err := x.clientset.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), "shop", pod); err != nil {
+			x.t.Fatal(err)
+		}
+	}
+}
+
+// A change without disruptive steps is applied without a drain. If something disruptive follows before it is verified,
+// the node must be drained for that, however many passes it takes.
+func TestADrainThatBeginsInTheMiddleOfAChangeIsNotLeftOut(t *testing.T) {
+	x, h, gate := nodeInService(t, "None")
+	x.changeNode(func(n *corev1.Node) {
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: v1alpha1.TaintUninitialized, Effect: corev1.TaintEffectNoSchedule})
+	})
+	x.facts.TrustedCAs = []string{selfSigned(t, "Example CA")}
+	instance := x.until("the harmless change", summarized(v1alpha1.ReasonNodeNotInitialized))
+	if instance.Status.SpecDigest != "" || x.node().Spec.Unschedulable || len(gate.asked) > 0 {
+		t.Fatalf("digest %q, unschedulable %t, asked %v", instance.Status.SpecDigest, x.node().Spec.Unschedulable, gate.asked)
+	}
+	x.changeNode(wantReboot)
+	deletePod := x.holds("kept")
+	for range 3 {
+		instance, _ := x.reconcile()
+		expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonDrainBlocked)
+		if slices.Contains(h.execs(), "reboot") || !nodes.Draining(x.node()) || len(gate.held) == 0 {
+			t.Fatalf("verbs %v, annotations %v, held %v", h.execs(), x.node().Annotations, gate.held)
+		}
+	}
+	deletePod()
+	x.until("the restart", func(*v1alpha1.WindowsInstance) bool { return slices.Contains(h.execs(), "reboot") })
+	if !nodes.Drained(x.node()) {
+		t.Errorf("the host is restarted, and its Node has %v", x.node().Annotations)
+	}
+	x.changeNode(func(n *corev1.Node) {
+		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == v1alpha1.TaintUninitialized })
+	})
+	x.until("the node", summarized(v1alpha1.ReasonReady))
+	x.inService(gate)
+}
+
+func TestADrainIsRepeatedUntilItIsRecordedAsComplete(t *testing.T) {
+	for name, c := range map[string]struct {
+		before  func(*corev1.Node)
+		repeats bool
+	}{
+		"the node is cordoned for the first time":                   {func(*corev1.Node) {}, true},
+		"the drain is not complete":                                 {drainingByUs, true},
+		"the drain is complete":                                     {drainedByUs, false},
+		"an earlier version has cordoned the node without a record": {cordonedByUs, true},
+		"the record is of another cordon": {func(n *corev1.Node) {
+			drainedByUs(n)
+			n.Annotations[v1alpha1.AnnotationDrained] = "2026-11-20T08:00:00Z"
+		}, true},
+		"a user has made the node schedulable since":                  {func(n *corev1.Node) { drainedByUs(n); uncordonByHand(n) }, true},
+		"a user has taken the cordon over by deleting its annotation": {func(n *corev1.Node) { drainedByUs(n); delete(n.Annotations, v1alpha1.AnnotationCordoned) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x, _ := draining(t)
+			x.changeNode(func(n *corev1.Node) {
+				uncordonByHand(n)
+				delete(n.Annotations, v1alpha1.AnnotationCordoned)
+				c.before(n)
+			})
+			x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
+			x.holds("kept")
+			s := x.answered(&plan.Facts{Fallback: "abc"})
+			for pass := range 2 {
+				o := x.rooms().turn.Drain(t.Context(), s, x.node(), v1alpha1.CauseUpgrade)
+				if blocked := o != nil && o.Reason == v1alpha1.ReasonDrainBlocked; blocked != c.repeats || o != nil && !o.KeepsTurn {
+					t.Errorf("pass %d: %+v", pass, o)
+				}
+				if nodes.Drained(x.node()) == c.repeats {
+					t.Errorf("pass %d: the Node has %v", pass, x.node().Annotations)
+				}
+			}
+		})
+	}
+}
+
+// Nobody knows when the drain of the earlier version ended: this one has all its time.
+func TestADrainWithoutARecordHasTheFullDrainTimeoutOnce(t *testing.T) {
+	x, _ := draining(t)
+	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
+	x.holds("kept")
+	x.clock.Step(time.Hour)
+	s := x.answered(&plan.Facts{Fallback: "abc"})
+	drain := func() string {
+		if o := x.rooms().turn.Drain(t.Context(), s, x.node(), v1alpha1.CauseUpgrade); o != nil {
+			return o.Reason
+		}
+		return "drained"
+	}
+	if got := drain(); got != v1alpha1.ReasonDrainBlocked {
+		t.Errorf("at first: %s", got)
+	}
+	x.clock.Step(s.Settings.DrainTimeout - time.Second)
+	if got := drain(); got != v1alpha1.ReasonDrainBlocked {
+		t.Errorf("shortly before its end: %s", got)
+	}
+	x.clock.Step(time.Second)
+	if got := drain(); got != v1alpha1.ReasonDrainTimedOut {
+		t.Errorf("at its end: %s", got)
+	}
+}
+
+// The next pass may come after the user has made the node unschedulable again.
+func TestTheRecordOfADrainGoesWhenAUserMakesTheNodeSchedulable(t *testing.T) {
+	x, _ := draining(t)
+	x.changeNode(drainedByUs)
+	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
+	x.host.switchOff(true)
+	if !x.changes(uncordonByHand) {
+		t.Error("no pass is asked for")
+	}
+	x.reconcile()
+	x.changeNode(func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	if node := x.node(); nodes.Drained(node) || nodes.Draining(node) || !nodes.Cordoned(node) {
+		t.Errorf("the Node has %v", node.Annotations)
+	}
+}
+
+// What waits for an administrator must not keep a node out of service whose host is not touched by what it is drained
+// for.
+func TestANodeThatIsDrainedInTheMiddleOfAHarmlessChangeIsInServiceAgainWhenTheInstanceIsPaused(t *testing.T) {
+	x, gate := draining(t)
+	x.changeNode(drainingByUs)
+	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
+	x.change(x.instance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Paused = true })
+	x.reconcile()
+	x.inService(gate)
+}
+
+// A pass that drains lasts for half a minute: the Machine gets its label within one.
+func TestANodeWhoseMachineIsToBeIgnoredInTheMiddleOfAPassIsInServiceAgain(t *testing.T) {
+	x, gate := draining(t)
+	x.changeNode(drainingByUs)
+	later := x.Cluster
+	x.Cluster = overtaken{x, func() {
+		x.change(x.instance(), leave(v1alpha1.ReasonMachineIgnored))
+		x.Cluster = later
+	}}
+	x.reconcile()
+	if len(gate.held) > 0 || !x.node().Spec.Unschedulable {
+		t.Fatalf("held %v, unschedulable %t: the pass was to be cut off", gate.held, x.node().Spec.Unschedulable)
+	}
+	x.reconcile()
+	x.inService(gate)
+	version := x.node().ResourceVersion
+	if x.reconcile(); x.node().ResourceVersion != version {
+		t.Error("the next pass writes the Node again")
+	}
+}
+
+func TestANodeWhoseMachineIsToBeIgnored(t *testing.T) {
+	ignored := func(t *testing.T, change func(*corev1.Node)) (*trial, *v1alpha1.WindowsInstance) {
+		x, _ := draining(t)
+		x.changeNode(change)
+		x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
+		x.change(x.instance(), leave(v1alpha1.ReasonMachineIgnored))
+		instance, _ := x.reconcile()
+		return x, instance
+	}
+	t.Run("stays unschedulable after its host was begun with, and the status says so", func(t *testing.T) {
+		x, instance := ignored(t, drainedByUs)
+		ready := expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonMachineIgnored)
+		if !x.node().Spec.Unschedulable || !strings.Contains(ready.Message, "stays unschedulable") {
+			t.Errorf("unschedulable %t: %s", x.node().Spec.Unschedulable, ready.Message)
+		}
+	})
+	t.Run("is in service when its pods have not left", func(t *testing.T) {
+		x, instance := ignored(t, drainingByUs)
+		ready := expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonMachineIgnored)
+		if x.node().Spec.Unschedulable || strings.Contains(ready.Message, "stays unschedulable") {
+			t.Errorf("unschedulable %t: %s", x.node().Spec.Unschedulable, ready.Message)
+		}
+	})
+	t.Run("is tried again when it cannot be read", func(t *testing.T) {
+		x, gate := draining(t)
+		x.change(x.instance(), leave(v1alpha1.ReasonMachineIgnored))
+		live := x.Live
+		x.Live = interceptor.NewClient(x.Client.(client.WithWatch), interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+				if _, node := object.(*corev1.Node); node {
+					return errors.New("no answer")
+				}
+				return c.Get(ctx, key, object, options...)
+			},
+		})
+		instance, after := x.reconcile()
+		expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonAPIRequestFailed)
+		if after == 0 {
+			t.Error("no other pass follows")
+		}
+		x.Live = live
+		x.reconcile()
+		x.inService(gate)
+	})
+}

@@ -1,0 +1,134 @@
+package nodes
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/backoff"
+)
+
+// Cordoned reports whether the operator has made the Node unschedulable for a drain that has not ended.
+func Cordoned(node *corev1.Node) bool {
+	_, ours := node.Annotations[v1alpha1.AnnotationCordoned]
+	return ours
+}
+
+// Draining reports whether the operator has cordoned the Node and has recorded since that pods may be left: nothing
+// that needs a drained node was done to its host.
+func Draining(node *corev1.Node) bool {
+	return Cordoned(node) && node.Annotations[v1alpha1.AnnotationDrained] == v1alpha1.DrainIncomplete
+}
+
+// Drained reports whether the drain for which the operator has cordoned the Node is complete. A Node that was made
+// schedulable since may have other pods.
+func Drained(node *corev1.Node) bool {
+	began, ours := node.Annotations[v1alpha1.AnnotationCordoned]
+	return ours && node.Spec.Unschedulable && node.Annotations[v1alpha1.AnnotationDrained] == began
+}
+
+// TakeIntoService makes the Node schedulable again if the operator had made it unschedulable, and changes nothing else
+// of it.
+func (n Nodes) TakeIntoService(ctx context.Context, instance *v1alpha1.WindowsInstance) error {
+	return backoff.Again(retry.DefaultBackoff, apierrors.IsConflict, func() error {
+		node, err := n.Of(ctx, instance)
+		if err != nil || node == nil {
+			return err
+		}
+		after := node.DeepCopy()
+		uncordon(after)
+		return n.Patch(ctx, node, after)
+	})
+}
+
+// EndRestart makes the Node schedulable after a requested restart, and removes the request from the Node. It clears the
+// instance's status.requestedReboot, for the caller to write.
+func (n Nodes) EndRestart(ctx context.Context, instance *v1alpha1.WindowsInstance) error {
+	err := backoff.Again(retry.DefaultBackoff, apierrors.IsConflict, func() error {
+		node, err := n.Of(ctx, instance)
+		if err != nil || node == nil {
+			return err
+		}
+		after := node.DeepCopy()
+		uncordon(after)
+		delete(after.Annotations, v1alpha1.AnnotationRebootRequired)
+		return n.Patch(ctx, node, after)
+	})
+	if err == nil {
+		instance.Status.RequestedReboot = nil
+	}
+	return err
+}
+
+// DrainOutdated reports whether another client has made the Node schedulable after its drain was complete.
+func DrainOutdated(node *corev1.Node) bool {
+	_, recorded := node.Annotations[v1alpha1.AnnotationDrained]
+	return Cordoned(node) && recorded && !Draining(node) && !node.Spec.Unschedulable
+}
+
+// Cordon makes the Node unschedulable, and records on it when the drain began, and that it is not complete. A Node that
+// was made schedulable by another client during a disruption loses its record: its host may be changed already.
+func (n Nodes) Cordon(ctx context.Context, node *corev1.Node, began time.Time) error {
+	after := node.DeepCopy()
+	after.Spec.Unschedulable = true
+	if Cordoned(node) && !Draining(node) {
+		delete(after.Annotations, v1alpha1.AnnotationDrained)
+	} else {
+		setAll(&after.Annotations, map[string]string{v1alpha1.AnnotationDrained: v1alpha1.DrainIncomplete})
+	}
+	setAll(&after.Annotations, map[string]string{v1alpha1.AnnotationCordoned: began.UTC().Format(time.RFC3339)})
+	return n.Patch(ctx, node, after)
+}
+
+// RecordDrained records on the Node that its drain is complete, if the operator has cordoned it. It fails with a
+// conflict if the Node has changed since it was read.
+func (n Nodes) RecordDrained(ctx context.Context, node *corev1.Node) error {
+	if !Cordoned(node) || Drained(node) {
+		return nil
+	}
+	after := node.DeepCopy()
+	after.Annotations[v1alpha1.AnnotationDrained] = node.Annotations[v1alpha1.AnnotationCordoned]
+	return n.patchUnchanged(ctx, node, after)
+}
+
+// DiscardDrained removes the record of a complete drain from a Node that another client has made schedulable since:
+// it does not count any more, also when the Node is made unschedulable again. It reads the cache first.
+func (n Nodes) DiscardDrained(ctx context.Context, instance *v1alpha1.WindowsInstance) error {
+	node, err := n.cached(ctx, instance)
+	if err != nil || node == nil || !DrainOutdated(node) {
+		return err
+	}
+	return backoff.Again(retry.DefaultBackoff, apierrors.IsConflict, func() error {
+		node, err := n.Of(ctx, instance)
+		if err != nil || node == nil || !Cordoned(node) || Draining(node) {
+			return err
+		}
+		after := node.DeepCopy()
+		delete(after.Annotations, v1alpha1.AnnotationDrained)
+		return n.patchUnchanged(ctx, node, after)
+	})
+}
+
+// patchUnchanged writes the differences unless the Node has changed since it was read.
+func (n Nodes) patchUnchanged(ctx context.Context, before, after *corev1.Node) error {
+	if err := n.Client.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("patch Node %s: %w", before.Name, err)
+	}
+	n.see(after.Name, after)
+	return nil
+}
+
+// uncordon makes the Node schedulable if the operator has cordoned it, and removes the records of the drain.
+func uncordon(node *corev1.Node) {
+	if Cordoned(node) {
+		node.Spec.Unschedulable = false
+	}
+	delete(node.Annotations, v1alpha1.AnnotationCordoned)
+	delete(node.Annotations, v1alpha1.AnnotationDrained)
+}
