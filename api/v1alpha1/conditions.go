@@ -58,6 +58,7 @@ const (
 	// Identity.
 	ReasonNameConflict              = "NameConflict"
 	ReasonDuplicateHost             = "DuplicateHost"
+	ReasonHostMismatch              = "HostMismatch"
 	ReasonHostNameInvalid           = "HostNameInvalid"
 	ReasonCloudNameUnknown          = "CloudNameUnknown" // the cloud's metadata service does not tell the machine's name
 	ReasonCertificateRequestRefused = "CertificateRequestRefused"

@@ -299,6 +299,9 @@ type NodeReference struct {
 	// uid is set once the Node exists.
 	// +optional
 	UID string `json:"uid,omitempty"`
+	// machineID is the machine ID of the host that was last configured as this Node.
+	// +optional
+	MachineID string `json:"machineID,omitempty"`
 }
 
 // WindowsInstance is one Windows host that is, or is becoming, or ceases to be, a node of the cluster.

@@ -9,7 +9,7 @@ import (
 )
 
 // Facts are the agent's findings on the host. Gathered without a spec, only System, Agent, Time, Payload, Ledger,
-// Applied, Fallback, their agents, NoFallback and Kept are set.
+// Applied, Fallback, their agents, NoFallback, Kept, NodeName and PodSubnet are set.
 type Facts struct {
 	Time   time.Time       `json:"time"` // the host's clock
 	System host.SystemInfo `json:"system"`
@@ -29,6 +29,8 @@ type Facts struct {
 	Kept []string `json:"kept,omitempty"`
 	// Payload are the payload files that lie complete on the host, sha256 to path.
 	Payload map[string]string `json:"payload,omitempty"`
+	// NodeName is the name of the Node in the last spec; empty without a spec.
+	NodeName string `json:"nodeName,omitempty"`
 	// PodSubnet is the subnet in the last spec, from which the host's pods have their addresses; empty when it had none.
 	PodSubnet string `json:"podSubnet,omitempty"`
 	// Ledger is what the host was like before we changed it.

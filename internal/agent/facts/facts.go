@@ -44,10 +44,10 @@ func (s *Source) KeepAnswers() {
 // one (nil) only what the operator needs to know beforehand.
 func (s *Source) Gather(ctx context.Context, spec *nodespec.NodeSpec) (plan.Facts, error) {
 	g := &gatherer{Source: s, facts: plan.Facts{Time: s.Clock.Now().UTC()}}
-	parts := []func(context.Context) error{g.system, g.own, g.releases}
+	parts := []func(context.Context) error{g.system, g.own, g.before, g.releases}
 	if spec != nil {
 		g.spec = *spec
-		parts = append(parts, g.before, g.files, g.features, g.environment, g.firewall, g.services, g.networks, g.processes, g.identities, g.eventSource, g.antivirus,
+		parts = append(parts, g.files, g.features, g.environment, g.firewall, g.services, g.networks, g.processes, g.identities, g.eventSource, g.antivirus,
 			g.trustedCertificates, g.routes, g.staticAddress)
 	}
 	// A verb that waits forever would hold the lock forever.
@@ -130,7 +130,7 @@ func (g *gatherer) before(ctx context.Context) error {
 	case err != nil || known == nil:
 		return err
 	}
-	g.facts.PodSubnet = known.Network.PodSubnet
+	g.facts.NodeName, g.facts.PodSubnet = known.NodeName, known.Network.PodSubnet
 	return nil
 }
 

@@ -91,6 +91,9 @@ func (p join) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 			Next:    "The operator looks again in a second.",
 		}
 	}
+	if host := s.Instance.Status.Host; host != nil {
+		s.Instance.Status.NodeRef.MachineID = host.MachineID
+	}
 	if err := p.nodes.Bind(ctx, s.Instance, node); err != nil {
 		return obstacle.API(v1alpha1.ConditionJoined, "label the Node", err)
 	}

@@ -34,8 +34,10 @@ type renew struct {
 	nodes  nodes.Nodes
 	specs  desired.Specs
 	signer certificates.Signer
-	clock  clock.PassiveClock
-	jitter func() float64
+	// identify stops at the host of another node.
+	identify identify
+	clock    clock.PassiveClock
+	jitter   func() float64
 }
 
 // renewalFloor is the least time between two renewals that succeed. A signer may give a certificate that is to be
@@ -102,6 +104,9 @@ func (p renew) renewDue(ctx context.Context, s *scope.Scope, subnet string, due 
 		return o
 	}
 	if o := p.link.Inspect(ctx, s); o != nil {
+		return o
+	}
+	if o := p.identify.run(ctx, s); o != nil {
 		return o
 	}
 	var names []string

@@ -45,6 +45,7 @@ type rooms struct {
 	replacement replacement
 	eligible    eligible
 	adoptKey    adoptKey
+	identify    identify
 	reboot      reboot
 	supported   supported
 	install     install
@@ -108,7 +109,8 @@ func (r *Reconciler) wirePhases(a *rooms) {
 	a.settings = settings{gate: r.Gate}
 	a.remember = remember{nodes: a.nodes, adoption: a.adoption, status: a.status, client: r.Client}
 	a.renew = renew{
-		link: a.link, status: a.status, nodes: a.nodes, specs: a.specs, signer: a.signer, clock: r.Clock, jitter: r.Jitter,
+		link: a.link, status: a.status, nodes: a.nodes, specs: a.specs, signer: a.signer, identify: identify{nodes: a.nodes},
+		clock: r.Clock, jitter: r.Jitter,
 	}
 	a.idle = idle{
 		turn: a.turn, nodes: a.nodes, specs: a.specs, rollback: a.rollback, clock: r.Clock, version: r.Version,
@@ -117,6 +119,7 @@ func (r *Reconciler) wirePhases(a *rooms) {
 	a.replacement = replacement{turn: a.turn, nodes: a.nodes}
 	a.eligible = eligible{line: r.Line, turn: a.turn, nodes: a.nodes}
 	a.adoptKey = adoptKey{idle: &a.idle, link: a.link, nodes: a.nodes, events: a.events}
+	a.identify = identify{nodes: a.nodes}
 	a.reboot = reboot{
 		link: a.link, turn: a.turn, status: a.status, nodes: a.nodes, events: a.events, clock: r.Clock,
 	}

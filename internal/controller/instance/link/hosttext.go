@@ -76,6 +76,7 @@ func boundFacts(facts *plan.Facts) {
 	kept := plan.Facts{
 		Time: facts.Time, System: boundedSystem(facts.System), Applied: text.Plain(facts.Applied, longestFact),
 		Fallback: text.Plain(facts.Fallback, longestFact), PodSubnet: text.Plain(facts.PodSubnet, longestFact),
+		NodeName:      text.Plain(facts.NodeName, longestFact),
 		AppliedAgent:  text.Plain(facts.AppliedAgent, longestFact),
 		FallbackAgent: text.Plain(facts.FallbackAgent, longestFact),
 		NoFallback:    text.Plain(facts.NoFallback, longestDetail),

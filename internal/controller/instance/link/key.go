@@ -2,28 +2,40 @@ package link
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
+	"fmt"
 
 	"golang.org/x/crypto/ssh"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/controller/lookup"
 	"github.com/windows-machine-config/wmco/internal/policy/hostkey"
 	"github.com/windows-machine-config/wmco/internal/remote"
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// connect brings a connection to the target. A changed host key that an administrator has accepted is taken. A host
-// that refuses the present key is opened with the one that it replaced, where there is one, and given the present one.
+// connect brings a connection to the target. A changed host key that an administrator has accepted is taken, unless it is
+// that of the host of another node. A host that refuses the present key is opened with the one that it replaced, where there is one, and given the present one.
 func (l *Link) connect(ctx context.Context, s *scope.Scope, target remote.Target) (*remote.Connection, error) {
 	connection, err := l.Hosts.Get(ctx, target)
 	var changed *remote.HostKeyChangedError
-	if errors.As(err, &changed) && hostkey.Accepted(s.Instance, changed.Presented.Fingerprint()) {
-		target.HostKey = &changed.Presented
-		connection, err = l.Hosts.Get(ctx, target)
+	if errors.As(err, &changed) {
+		holder, lookupErr := l.holderOf(ctx, s, changed.Presented)
+		switch {
+		case lookupErr != nil:
+			return nil, lookupErr
+		case hostkey.Accepted(s.Instance, changed.Presented.Fingerprint()) && hostkey.CanAccept(s.Instance, holder):
+			target.HostKey = &changed.Presented
+			connection, err = l.Hosts.Get(ctx, target)
+		case holder != nil:
+			return nil, keyOfAnotherHost(s, holder, changed)
+		}
 	}
 	if remote.ReasonOf(err) != remote.ReasonAuthenticationFailed {
 		return connection, err
@@ -65,6 +77,32 @@ func (l *Link) openWithPrevious(ctx context.Context, s *scope.Scope, target remo
 		l.Events.Emit(event.KeyAuthorized(s.Instance, target.Key.Fingerprint()))
 	}
 	return again, err
+}
+
+// holderOf returns the other instance that has the presented host key pinned; nil for none.
+func (l *Link) holderOf(ctx context.Context, s *scope.Scope, presented remote.HostKey) (*v1alpha1.WindowsInstance, error) {
+	key := base64.StdEncoding.EncodeToString(presented.Data)
+	others, err := lookup.Instances{Cache: l.Client, Namespace: l.Namespace}.WithHostKey(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("find the instance of a changed host key: %w", err)
+	}
+	return hostkey.Holder(s.Instance, key, others), nil
+}
+
+// keyOfAnotherHost returns the error for a host that presents the pinned key of another instance. Acceptance is not
+// suggested: the operator would configure, restart and restore the host of another node.
+func keyOfAnotherHost(s *scope.Scope, holder *v1alpha1.WindowsInstance, changed *remote.HostKeyChangedError) error {
+	message := fmt.Sprintf("the host presents the SSH host key %s (%s) of %s, but the pinned key is %s (%s): "+
+		"the addresses of the hosts may have been swapped, or the hosts were made from one image", changed.Presented.Fingerprint(),
+		changed.Presented.Type, hostkey.DescribeHolder(holder), changed.Pinned.Fingerprint(), changed.Pinned.Type)
+	if hostkey.Accepted(s.Instance, changed.Presented.Fingerprint()) {
+		message += ". The annotation " + v1alpha1.AnnotationAcceptHostKey + " has no effect for the host key of another node"
+	}
+	return &remote.Error{Reason: remote.ReasonHostKeyChanged, Host: s.Instance.Spec.Address, Stage: remote.StageHostKey, Err: changed,
+		Message: message,
+		Next: "the operator sends nothing to the host. Give the hosts their addresses back, or correct the list of hosts. " +
+			"If the host was reinstalled from an image with keys in it, make new host keys on it: delete C:\\ProgramData\\ssh\\ssh_host_*, " +
+			"run ssh-keygen -A, and restart the service sshd"}
 }
 
 func publicKey(target remote.Target) ssh.PublicKey { return target.Key.Signer().PublicKey() }

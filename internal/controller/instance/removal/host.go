@@ -127,8 +127,13 @@ func (r *Removal) GiveBack(ctx context.Context, s *scope.Scope) *obstacle.Obstac
 			r.Link.Close(s)
 			return nil
 		}
-	} else if o := r.reclaim(ctx, s); o != nil {
-		return o
+	} else {
+		if o := r.identifyUnconfigured(ctx, s); o != nil {
+			return o
+		}
+		if o := r.reclaim(ctx, s); o != nil {
+			return o
+		}
 	}
 	if err := s.Connection.Remove(ctx, nodespec.AgentRoot, nodespec.LandingRoot); err != nil {
 		return r.Link.Failed(s, v1alpha1.ConditionReady, err)
@@ -154,17 +159,14 @@ func (r *Removal) changed(ctx context.Context, s *scope.Scope) (bool, error) {
 }
 
 func (r *Removal) removeWithAgent(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
-	if s.Session.Facts == nil {
-		if o := r.Link.AskFacts(ctx, s); o != nil {
-			return r.Link.AnswersWhileRestarting(s, o)
-		}
-	}
-	if o := r.Link.AwaitRestart(s, s.Session.Facts); o != nil {
+	if o := r.readFacts(ctx, s); o != nil {
 		return o
 	}
-	s.Instance.Status.Host = link.HostStatus(s, s.Session.Facts)
 	// An instance that went before it knew whose host it has learns it only now.
 	if o := r.HandOver(ctx, s); o != nil || s.HandedOver {
+		return o
+	}
+	if o := r.mismatch(ctx, s); o != nil {
 		return o
 	}
 	if o := r.reclaim(ctx, s); o != nil {

@@ -1,0 +1,223 @@
+package instance
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+)
+
+const elsewhere = "elsewhere"
+
+// swapped returns a trial whose instance has the Node elsewhere, while the host at its address is the Node of another
+// instance: the addresses of the two hosts were swapped, and the operator has accepted the host key.
+func swapped(t *testing.T) (*trial, *agentHost) {
+	t.Helper()
+	x, h, _ := nodeInService(t, "None")
+	status := x.instance().Status
+	x.another(status.NodeRef.DeepCopy())
+	own := readyNode(x.key.Hash())
+	own.Name, own.UID = elsewhere, "elsewhere-uid"
+	if err := x.Client.Create(t.Context(), own); err != nil {
+		t.Fatal(err)
+	}
+	other := x.node()
+	other.Annotations[v1alpha1.AnnotationInstance] = "another"
+	if err := x.Client.Update(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) {
+		status.NodeRef = &v1alpha1.NodeReference{Name: elsewhere, UID: "elsewhere-uid", Confirmed: true, MachineID: "another-machine"}
+	})
+	return x, h
+}
+
+// elsewhere returns the Node that the instance has.
+func (x *trial) elsewhere() *corev1.Node {
+	x.t.Helper()
+	var nodes corev1.NodeList
+	if err := x.Client.List(x.t.Context(), &nodes); err != nil {
+		x.t.Fatal(err)
+	}
+	for i := range nodes.Items {
+		if nodes.Items[i].Name == elsewhere {
+			return &nodes.Items[i]
+		}
+	}
+	return nil
+}
+
+//
+func TestTheHostOfAnotherNodeIsNotRestored(t *testing.T) {
+	for name, c := range map[string]struct {
+		machineID string // of the Node's host, as recorded
+		drained   bool
+	}{
+		"before its Node is drained, if the machine ID differs":        {"another-machine", false},
+		"after its Node is drained, if the machine ID is not recorded": {"", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x, h := swapped(t)
+			x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) { status.NodeRef.MachineID = c.machineID })
+			x.change(x.instance(), remove)
+			var instance *v1alpha1.WindowsInstance
+			for range 3 {
+				instance, _ = x.reconcile()
+				if instance == nil {
+					t.Fatal("the instance is deleted")
+				}
+			}
+			ready := expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonHostMismatch)
+			for _, text := range []string{"Node " + machine, "WindowsInstance another (10.0.0.99)", "not the host of Node " + elsewhere} {
+				if !strings.Contains(ready.Message, text) {
+					t.Errorf("the message lacks %q: %s", text, ready.Message)
+				}
+			}
+			if !strings.Contains(instance.Status.NextAction, v1alpha1.AnnotationForgetHost) {
+				t.Errorf("the next action is %q", instance.Status.NextAction)
+			}
+			if slices.Contains(h.execs(), "remove") {
+				t.Errorf("the host of another node was restored: %q", h.execs())
+			}
+			node := x.elsewhere()
+			if node == nil || x.node() == nil {
+				t.Fatalf("a Node was deleted: left are %v and %v", node, x.node())
+			}
+			if node.Spec.Unschedulable != c.drained || x.node().Spec.Unschedulable {
+				t.Errorf("unschedulable are its Node: %t, that of the host: %t", node.Spec.Unschedulable, x.node().Spec.Unschedulable)
+			}
+		})
+	}
+	t.Run("until an administrator declares the host lost, and then only the Node is deleted", func(t *testing.T) {
+		x, h := swapped(t)
+		x.change(x.instance(), remove)
+		x.reconcile()
+		x.annotate(v1alpha1.AnnotationForgetHost, "true")
+		for range 3 {
+			if instance, _ := x.reconcile(); instance == nil {
+				break
+			}
+		}
+		if x.elsewhere() != nil || x.node() == nil || slices.Contains(h.execs(), "remove") {
+			t.Errorf("left are %v and %v; run were %q", x.elsewhere(), x.node(), h.execs())
+		}
+	})
+}
+
+// The Node of a host that was reinstalled is deleted, and there is nothing to restore. But a Node that is Ready has its
+// host elsewhere.
+func TestTheNodeOfAHostThatWasReinstalledIsDeleted(t *testing.T) {
+	x, _, _ := nodeInService(t, "None")
+	before := x.instance().Status.NodeRef.MachineID
+	h := x.withAgent(func(o *fake.Options) { o.System.MachineID = "new" })
+	if before == "" || before == "new" {
+		t.Fatalf("the machine ID of the Node's host is recorded as %q", before)
+	}
+	x.change(x.instance(), remove)
+	instance, _ := x.reconcile()
+	_, fingerprint, offered := strings.Cut(instance.Status.NextAction, v1alpha1.AnnotationAcceptHostKey+"=")
+	if !offered {
+		t.Fatalf("the next action is %q", instance.Status.NextAction)
+	}
+	fingerprint, _, _ = strings.Cut(fingerprint, ".")
+	x.annotate(v1alpha1.AnnotationAcceptHostKey, fingerprint)
+	instance, _ = x.reconcile()
+	if instance == nil || x.node() == nil {
+		t.Fatal("the Node is Ready, so its host runs elsewhere, and it was deleted")
+	}
+	ready := expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonHostMismatch)
+	if !strings.Contains(ready.Message, "Node "+machine+" is Ready") || slices.Contains(h.execs(), "remove") {
+		t.Errorf("the message is %q; run were %q", ready.Message, h.execs())
+	}
+	x.breakNode()
+	for range 3 {
+		if instance, _ = x.reconcile(); instance == nil {
+			break
+		}
+	}
+	if instance != nil || x.node() != nil {
+		t.Errorf("left are %+v and %v", instance, x.node())
+	}
+}
+
+// A restart or a rollback that was meant for the Node elsewhere.
+func TestTheHostOfAnotherNodeIsNotChanged(t *testing.T) {
+	x, h := swapped(t)
+	node := x.elsewhere()
+	node.Annotations[v1alpha1.AnnotationRebootRequired] = ""
+	if err := x.Client.Update(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	before := len(h.execs())
+	instance, _ := x.reconcile()
+	upToDate := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonHostMismatch)
+	if !strings.Contains(upToDate.Message, "WindowsInstance another") {
+		t.Errorf("the message is %q", upToDate.Message)
+	}
+	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	for _, verb := range h.execs()[before:] {
+		if verb != "facts" {
+			t.Errorf("%s was run on the host of another node", verb)
+		}
+	}
+	if x.elsewhere().Spec.Unschedulable || x.node().Spec.Unschedulable {
+		t.Error("a node was cordoned")
+	}
+}
+
+func TestAHostThatPresentsTheKeyOfAnotherInstance(t *testing.T) {
+	x := newTrial(t)
+	x.asNode(listed(), x.key.Hash())
+	x.host.exchangeHostKey()
+	presented := x.host.hostKey.PublicKey()
+	x.another(&v1alpha1.NodeReference{Name: elsewhere, UID: "2", Confirmed: true})
+	other := &v1alpha1.WindowsInstance{}
+	if err := x.Client.Get(t.Context(), client.ObjectKey{Namespace: ourNamespace, Name: "another"}, other); err != nil {
+		t.Fatal(err)
+	}
+	other.Status.HostKey = &v1alpha1.HostKey{Type: presented.Type(), Key: encoded(presented), Fingerprint: ssh.FingerprintSHA256(presented)}
+	if err := x.Client.Status().Update(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	x.breakNode()
+	instance, _ := x.reconcile()
+	reachable := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, "HostKeyChanged")
+	t.Run("is reported with the name of that instance, and acceptance is not suggested", func(t *testing.T) {
+		for _, text := range []string{"WindowsInstance another (10.0.0.99), Node " + elsewhere, "may have been swapped"} {
+			if !strings.Contains(reachable.Message, text) {
+				t.Errorf("the message lacks %q: %s", text, reachable.Message)
+			}
+		}
+		if next := instance.Status.NextAction; strings.Contains(next, v1alpha1.AnnotationAcceptHostKey+"=") {
+			t.Errorf("the next action is %q", next)
+		}
+	})
+	t.Run("is not accepted while that instance has a Node", func(t *testing.T) {
+		x.annotate(v1alpha1.AnnotationAcceptHostKey, ssh.FingerprintSHA256(presented))
+		instance, _ := x.reconcile()
+		expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, "HostKeyChanged")
+		if logins, _ := x.host.seen(); len(logins) > 0 || instance.Status.HostKey.Key == encoded(presented) {
+			t.Errorf("%d logins; pinned is %s", len(logins), instance.Status.HostKey.Fingerprint)
+		}
+	})
+	t.Run("is accepted when that instance has none", func(t *testing.T) {
+		if err := x.Client.Get(t.Context(), client.ObjectKey{Namespace: ourNamespace, Name: "another"}, other); err != nil {
+			t.Fatal(err)
+		}
+		other.Status.NodeRef = nil
+		if err := x.Client.Status().Update(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
+		x.reconcile()
+		if logins, _ := x.host.seen(); len(logins) == 0 {
+			t.Error("the key was not accepted")
+		}
+	})
+}

@@ -1,0 +1,42 @@
+package instance
+
+import (
+	"context"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+)
+
+// identify is the phase that stops at a host which is not the host of the instance's Node, before the operator rolls it
+// back, restarts or configures it.
+type identify struct {
+	nodes nodes.Nodes
+}
+
+// run compares the facts of the reached host with the Node of the instance. The check of the host name comes later, with
+// the claim.
+func (p identify) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	facts := s.Session.Facts
+	if ownership.ConfirmedName(s.Instance) == "" || facts.NodeName == "" || facts.NodeName == s.NodeName() {
+		return nil
+	}
+	instances, err := p.nodes.Instances(ctx)
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionJoined, "list WindowsInstances", err)
+	}
+	reached := ownership.ReachedHost{MachineID: facts.System.MachineID, NodeName: facts.NodeName}
+	message := ownership.HostMismatch(s.Instance, reached, nil, instances)
+	if message == "" {
+		return nil
+	}
+	s.Session.Facts = nil // the next attempt requests them again
+	return &obstacle.Obstacle{
+		Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonHostMismatch, Outcome: obstacle.NeedsAdministrator,
+		After: obstacle.HostRecheck, Message: message,
+		Next: "Nothing on this host is changed. Give the hosts their addresses back, or list the host of Node " + s.NodeName() +
+			" at its present address.",
+	}
+}

@@ -1,0 +1,87 @@
+package removal
+
+import (
+	"context"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/link"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+)
+
+// Identify stops before the node is drained if the host at the address is known to be another machine than the Node's:
+// its host key was accepted since, or another machine presents the same key. Whether it is another node's host is known
+// only from the host itself. A host that is not reached is drained as any other.
+func (r *Removal) Identify(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	if !NeedsHost(s) || !otherMachine(s) {
+		return nil
+	}
+	if o := r.Link.Reach(ctx, s); o != nil {
+		s.Unreached = false
+		return nil
+	}
+	if o := r.readFacts(ctx, s); o != nil {
+		return o
+	}
+	return r.mismatch(ctx, s)
+}
+
+// identifyUnconfigured stops at a host without a ledger that is another machine, while the Node is Ready.
+func (r *Removal) identifyUnconfigured(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	if !otherMachine(s) {
+		return nil
+	}
+	if o := r.readFacts(ctx, s); o != nil {
+		return o
+	}
+	return r.mismatch(ctx, s)
+}
+
+// otherMachine reports whether the host that was reached last is not known to be the machine of the instance's Node.
+func otherMachine(s *scope.Scope) bool {
+	ref, host := s.Instance.Status.NodeRef, s.Instance.Status.Host
+	return ref != nil && ref.Confirmed && ref.MachineID != "" && (host == nil || host.MachineID != ref.MachineID)
+}
+
+// readFacts requests the facts of the host, once for each connection.
+func (r *Removal) readFacts(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	if s.Session.Facts == nil {
+		if o := r.Link.AskFacts(ctx, s); o != nil {
+			return r.Link.AnswersWhileRestarting(s, o)
+		}
+	}
+	if o := r.Link.AwaitRestart(s, s.Session.Facts); o != nil {
+		return o
+	}
+	s.Instance.Status.Host = link.HostStatus(s, s.Session.Facts)
+	return nil
+}
+
+// mismatch returns the obstacle of a reached host that is not the host of the instance's Node: nothing on it is restored
+// or deleted, and the Node stays. Its facts are those of this connection.
+func (r *Removal) mismatch(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	instances, err := r.Nodes.Instances(ctx)
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionReady, "list WindowsInstances", err)
+	}
+	node, err := r.Nodes.Of(ctx, s.Instance)
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
+	}
+	facts := s.Session.Facts
+	reached := ownership.ReachedHost{MachineID: facts.System.MachineID, NodeName: facts.NodeName}
+	message := ownership.HostMismatch(s.Instance, reached, node, instances)
+	if message == "" {
+		return nil
+	}
+	s.Session.Facts = nil // the next attempt requests them again
+	if held := r.Turn.Leave(ctx, s); held != nil {
+		return held
+	}
+	return &obstacle.Obstacle{
+		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonHostMismatch, Message: message,
+		Next: "Nothing on this host is restored or deleted, and Node " + s.NodeName() + " stays. Give the hosts their addresses back, or list the host of Node " +
+			s.NodeName() + " at its present address. " + r.forgetHint(s),
+	}
+}
