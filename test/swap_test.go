@@ -6,10 +6,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
 // Two hosts that are listed by their addresses get each other's, as when leases of DHCP change hands. R-077
@@ -21,18 +26,9 @@ func TestHostsThatSwapTheirAddressesAreReported(t *testing.T) {
 	list(t, r, "instance-1", "instance-3")
 	ready(t, r, "instance-1", "instance-3")
 	uids := []string{string(node(t, r, "instance-1").UID), string(node(t, r, "instance-3").UID)}
-	move := func(h *rig.Host, address string) {
-		t.Helper()
-		if err := r.MoveHost(t.Context(), h, address); err != nil {
-			t.Fatal(err)
-		}
-	}
 	swap := func() {
 		t.Helper()
-		first, second := hosts[0].Options.Address, hosts[1].Options.Address
-		move(hosts[0], rig.Address(77))
-		move(hosts[1], first)
-		move(hosts[0], second)
+		swapAddresses(t, r, hosts[0], hosts[1])
 	}
 	swap()
 	for name, addresses := range map[string][2]string{"instance-1": {first, second}, "instance-3": {second, first}} {
@@ -53,6 +49,66 @@ func TestHostsThatSwapTheirAddressesAreReported(t *testing.T) {
 		}
 		ready(t, r, "instance-1", "instance-3")
 	})
+}
+
+// swapAddresses gives each of two hosts the address of the other.
+func swapAddresses(t *testing.T, r *rig.Rig, a, b *rig.Host) {
+	t.Helper()
+	first, second := a.Options.Address, b.Options.Address
+	must(t, r.MoveHost(t.Context(), a, rig.Address(77)))
+	must(t, r.MoveHost(t.Context(), b, first))
+	must(t, r.MoveHost(t.Context(), a, second))
+}
+
+//
+func TestTheHostOfAnotherNodeIsNotRestoredAfterASwapOfAddresses(t *testing.T) {
+	r := installed(t, rig.Options{Cluster: besides(t), Hosts: rig.Hosts(3)})
+	own, other := r.Host("instance-1"), r.Host("instance-3")
+	before := own.Machine().Snapshot()
+	run(t, r)
+	list(t, r, "instance-1", "instance-3")
+	ready(t, r, "instance-1", "instance-3")
+	address := own.Options.Address
+	ownInstance, err := r.Instance(t.Context(), "instance-1")
+	must(t, err)
+	otherInstance, err := r.Instance(t.Context(), "instance-3")
+	must(t, err)
+	uid := node(t, r, "instance-3").UID
+
+	swapAddresses(t, r, own, other)
+	annotate(t, r, ownInstance, v1alpha1.AnnotationAcceptHostKey, otherInstance.Status.HostKey.Fingerprint)
+	annotate(t, r, otherInstance, v1alpha1.AnnotationAcceptHostKey, ownInstance.Status.HostKey.Fingerprint)
+	list(t, r, "instance-1") // its present address: the former one is removed
+	if !eventuallySummary(t, r, address, "HostKeyChanged") {
+		t.Fatal("the host of another node was reached")
+	}
+	must(t, r.Client.Get(t.Context(), keyOf(ownInstance.Namespace, ownInstance.Name), ownInstance))
+	reachable := meta.FindStatusCondition(ownInstance.Status.Conditions, v1alpha1.ConditionReachable)
+	if wanted := "of WindowsInstance " + otherInstance.Name; !strings.Contains(reachable.Message, wanted) ||
+		!strings.Contains(ownInstance.Status.NextAction, "Give the hosts their addresses back") {
+		t.Errorf("the message lacks %q: %s %s", wanted, reachable.Message, ownInstance.Status.NextAction)
+	}
+	if n := node(t, r, "instance-3"); n.UID != uid || n.Spec.Unschedulable {
+		t.Errorf("the other node was disturbed: %+v", n.Spec)
+	}
+	for _, command := range other.Machine().Journal().Entries(func(e fake.Entry) bool { return e.Kind == winhost.KindCommand }) {
+		if strings.Contains(command.Detail, " remove") {
+			t.Errorf("the other host was restored: %s", command.Detail)
+		}
+	}
+	node(t, r, "instance-1")
+
+	swapAddresses(t, r, own, other)
+	list(t, r, "instance-3")
+	gone(t, r, "instance-1")
+	if diff := cmp.Diff(before, own.Machine().Snapshot()); diff != "" {
+		t.Errorf("the host is not as it was (-before +after):\n%s", diff)
+	}
+	nothingLeft(t, r, "instance-1")
+	ready(t, r, "instance-3")
+	if node(t, r, "instance-3").UID != uid {
+		t.Error("the other node was registered again")
+	}
 }
 
 // waitForConfiguration waits until the agent has written its condition with a status and a text.
