@@ -53,6 +53,9 @@ type Facts struct {
 	Endpoints []host.HNSEndpoint `json:"endpoints,omitempty"`
 	Processes []host.Process     `json:"processes,omitempty"` // that run from our folders
 	Identity  IdentityFacts      `json:"identity"`
+	// KubeletStarted is the time at which the process of the kubelet's service began, by the host's clock; zero while it does
+	// not run, or if the time is later than Time.
+	KubeletStarted time.Time `json:"kubeletStarted,omitzero"`
 	// Identities are the facts of the spec's further identities, by the identity's name.
 	Identities map[string]IdentityFacts `json:"identities,omitempty"`
 	// TrustedCertificates are the fingerprints that the spec, the ledger or an older operator names and that are in the

@@ -259,9 +259,13 @@ func (g *gatherer) processes(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list processes: %w", err)
 	}
+	kubelet := g.facts.Services[nodespec.ServiceKubelet].PID
 	for _, process := range list {
 		if ours(g.facts.Ledger, process.Path) {
 			g.facts.Processes = append(g.facts.Processes, process)
+		}
+		if kubelet != 0 && process.PID == kubelet && !process.Started.After(g.facts.Time) {
+			g.facts.KubeletStarted = process.Started
 		}
 	}
 	return nil

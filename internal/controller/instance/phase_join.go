@@ -147,14 +147,31 @@ func (p join) registered(ctx context.Context, s *scope.Scope) (*corev1.Node, err
 
 func awaitedNode(s *scope.Scope) string { return "the Node " + s.NodeName() }
 
-// mustRegisterAgain reports whether a Node that is not there will not come by itself: it was there before, or the wait
-// for it has lasted too long. The operator may not have seen one that was deleted soon after it was registered.
+// mustRegisterAgain reports whether a Node that is not there will not come by itself: it was there before, the kubelet
+// runs for longer than the instance exists, or it has had registerLimit. A kubelet that is older than its instance
+// registered a Node that was deleted together with the former instance. The age of the kubelet counts as well as the
+// wait, because the wait begins anew with each start of the operator.
 func (p join) mustRegisterAgain(s *scope.Scope) bool {
 	if s.Instance.Status.NodeRef.UID != "" {
 		return true
 	}
-	now := p.clock.Now()
-	return now.Sub(s.Session.WaitingSince(awaitedNode(s), now)) >= registerLimit && now.Sub(s.Session.RegistersAgain) >= registerLimit
+	now, since := p.clock.Now(), s.Session.KubeletSince
+	waited := now.Sub(s.Session.WaitingSince(awaitedNode(s), now))
+	if !since.IsZero() {
+		if s.Instance.Status.Registration == "" && since.Before(s.Instance.CreationTimestamp.Time) {
+			return true
+		}
+		waited = max(waited, now.Sub(since))
+	}
+	return waited >= registerLimit && now.Sub(s.Session.RegistersAgain) >= registerLimit
+}
+
+// kubeletAge returns how long the kubelet has run without a Node, at least.
+func (p join) kubeletAge(s *scope.Scope) time.Duration {
+	if since := s.Session.KubeletSince; !since.IsZero() {
+		return p.clock.Since(since).Truncate(time.Second)
+	}
+	return registerLimit
 }
 
 // registerAgain has the kubelet register its Node again: it does so only when it starts. The wait for a Node that has
@@ -166,7 +183,7 @@ func (p join) registerAgain(ctx context.Context, s *scope.Scope) *obstacle.Obsta
 		s.Instance.Status.Registration, ref.UID = ref.UID, ""
 	} else {
 		waiting, since = s.Session.Waiting, s.Session.Since
-		p.events.Emit(event.NodeMissing(s.Instance, registerLimit))
+		p.events.Emit(event.NodeMissing(s.Instance, p.kubeletAge(s)))
 		s.Session.RegistersAgain = p.clock.Now()
 		s.Instance.Status.Registration = s.Session.RegistersAgain.UTC().Format(time.RFC3339)
 	}

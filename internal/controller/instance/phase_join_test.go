@@ -13,6 +13,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
 // liveLists counts the lists that are read from the API server.
@@ -125,4 +126,67 @@ func TestAKubeletWhoseNodeIsNotThereStartsAgain(t *testing.T) {
 	expect("at the next limit", time.Second, 2)
 	x.registers()
 	x.until("a Ready node", summarized(v1alpha1.ReasonReady))
+}
+
+// A Node and its WindowsInstance are deleted together: the next instance of the host finds a kubelet that runs, and
+// would never register the Node by itself.
+func TestAKubeletThatIsOlderThanItsInstanceRegistersItsNodeAtOnce(t *testing.T) {
+	x, h, _ := nodeInService(t, "None")
+	starts := func() int {
+		return len(h.machine.Journal().Entries(func(e fake.Entry) bool {
+			return e.Kind == fake.KindService && e.Detail == "kubelet runs"
+		}))
+	}
+	x.clock.Step(time.Hour)
+	for _, object := range []client.Object{x.node(), x.instance()} {
+		if err := x.Client.Delete(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x.reconcile()
+	again := listed()
+	again.UID, again.CreationTimestamp = "the-next", metav1.NewTime(x.clock.Now())
+	x.create(again)
+	x.told()
+	before, began := starts(), x.clock.Now()
+	x.until("the Node to be awaited", summarized(v1alpha1.ReasonNodeNotRegistered))
+	if took := x.clock.Since(began); took > time.Minute || starts()-before != 1 {
+		t.Errorf("the kubelet was started %d times within %s", starts()-before, took)
+	}
+	if told := strings.Join(x.told(), "\n"); !strings.Contains(told, "does not exist, although the kubelet has run for 1h0m") {
+		t.Errorf("the events are:\n%s", told)
+	}
+	t.Run("and once", func(t *testing.T) {
+		for range 3 {
+			x.clock.Step(time.Second)
+			x.reconcile()
+		}
+		if starts()-before != 1 {
+			t.Errorf("it was started %d times", starts()-before)
+		}
+	})
+	x.registers()
+	x.until("a Ready node", summarized(v1alpha1.ReasonReady))
+}
+
+// An operator that restarts more often than every five minutes remembers no wait that is as long.
+func TestAKubeletWhoseNodeIsNotThereStartsAgainWhileTheOperatorRestarts(t *testing.T) {
+	x, h, _ := hostToJoin(t, "None")
+	starts := func() int {
+		return len(h.machine.Journal().Entries(func(e fake.Entry) bool {
+			return e.Kind == fake.KindService && e.Detail == "kubelet runs"
+		}))
+	}
+	x.until("the kubelet's certificate", summarized(v1alpha1.ReasonNodeNotRegistered))
+	begun := starts()
+	for range 4 {
+		x.clock.Step(registerLimit/4 + time.Second)
+		x.sessions.Drop(machine)
+		x.Hosts.CloseAll()
+		x.Hosts = remote.NewPool(&remote.Dialer{Dial: x.dial, Limits: onABusyMachine()})
+		x.reconcile()
+	}
+	if now := starts() - begun; now != 1 {
+		t.Errorf("the kubelet was started again %d times, want 1", now)
+	}
 }

@@ -123,10 +123,10 @@ func NodeLost(instance *v1alpha1.WindowsInstance) recorder.Event {
 			" was deleted while its host is still listed: the kubelet is restarted to register it again.")
 }
 
-// NodeMissing says that the Node has not come within the time that the kubelet has to register it.
-func NodeMissing(instance *v1alpha1.WindowsInstance, within time.Duration) recorder.Event {
+// NodeMissing reports that the Node does not exist, although the kubelet has run for some time.
+func NodeMissing(instance *v1alpha1.WindowsInstance, age time.Duration) recorder.Event {
 	return recorder.Normal(instance, nil, "NodeMissing", "Join",
-		"Node "+instance.Status.NodeRef.Name+" has not been there for "+within.String()+
+		"Node "+instance.Status.NodeRef.Name+" does not exist, although the kubelet has run for "+age.String()+
 			": it was not registered, or was deleted before the operator saw it. The kubelet is restarted to register it again.")
 }
 

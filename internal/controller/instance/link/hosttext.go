@@ -74,7 +74,7 @@ func boundFacts(facts *plan.Facts) {
 		return
 	}
 	kept := plan.Facts{
-		Time: facts.Time, System: boundedSystem(facts.System), Applied: text.Plain(facts.Applied, longestFact),
+		Time: facts.Time, KubeletStarted: facts.KubeletStarted, System: boundedSystem(facts.System), Applied: text.Plain(facts.Applied, longestFact),
 		Fallback: text.Plain(facts.Fallback, longestFact), PodSubnet: text.Plain(facts.PodSubnet, longestFact),
 		NodeName:      text.Plain(facts.NodeName, longestFact),
 		AppliedAgent:  text.Plain(facts.AppliedAgent, longestFact),

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
@@ -63,6 +64,10 @@ func (l *Link) AskFacts(ctx context.Context, s *scope.Scope) *obstacle.Obstacle 
 // Learn keeps the facts that the host has reported.
 func (l *Link) Learn(s *scope.Scope, facts *plan.Facts) {
 	s.Session.Facts, s.Session.Unanswered = facts, false
+	s.Session.KubeletSince = time.Time{}
+	if !facts.KubeletStarted.IsZero() {
+		s.Session.KubeletSince = l.Clock.Now().Add(-max(facts.Time.Sub(facts.KubeletStarted), 0))
+	}
 	if facts.Fallback != "" {
 		s.Session.Fallback = facts.Fallback
 	}

@@ -20,8 +20,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// connect brings a connection to the target. A changed host key that an administrator has accepted is taken, unless it is
-// that of the host of another node. A host that refuses the present key is opened with the one that it replaced, where there is one, and given the present one.
+// connect brings a connection to the target. A changed host key that an administrator has accepted is taken, unless it
+// belongs to the host of another node. A host that refuses the present key is opened with the one that it replaced, where
+// there is one, and given the present one.
 func (l *Link) connect(ctx context.Context, s *scope.Scope, target remote.Target) (*remote.Connection, error) {
 	connection, err := l.Hosts.Get(ctx, target)
 	var changed *remote.HostKeyChangedError

@@ -59,7 +59,7 @@ func (r *Removal) readFacts(ctx context.Context, s *scope.Scope) *obstacle.Obsta
 }
 
 // mismatch returns the obstacle of a reached host that is not the host of the instance's Node: nothing on it is restored
-// or deleted, and the Node stays. Its facts are those of this connection.
+// or deleted, and the Node stays. The facts of the host must have been read.
 func (r *Removal) mismatch(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	instances, err := r.Nodes.Instances(ctx)
 	if err != nil {

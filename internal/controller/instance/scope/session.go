@@ -60,6 +60,8 @@ type Session struct {
 	Drains time.Time
 	// RegistersAgain is when the kubelet was last started again because its Node has not come; zero when it was not.
 	RegistersAgain time.Time
+	// KubeletSince is the time since which the kubelet runs, by the operator's clock; zero if it is not known.
+	KubeletSince time.Time
 	// RestartLooks counts the looks at a host that restarts.
 	RestartLooks int
 	// PutBack is what the operator remembers of writers that change what it owns on the Node.
