@@ -168,3 +168,46 @@ func service(t *testing.T, windows host.Host, name string) host.Service {
 	}
 	return found[0]
 }
+
+//
+func TestTheAgentsOwnServiceIsRestored(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	pump(t, clock, 4*tenfold)
+	r := installed(t, rig.Options{Hosts: rig.Hosts(1), Clock: clock})
+	run(t, r)
+	list(t, r)
+	ready(t, r)
+	machine := r.Host("instance-1").Machine()
+	windows, uid := machine.Host(), node(t, r, "instance-1").UID
+	intended := service(t, windows, nodespec.ServiceAgent).CommandLine
+	for name, change := range map[string]func(t *testing.T){
+		"a stopped agent": func(t *testing.T) { must(t, windows.Services.Stop(t.Context(), nodespec.ServiceAgent)) },
+		"a deleted agent": func(t *testing.T) {
+			must(t, windows.Services.Stop(t.Context(), nodespec.ServiceAgent))
+			must(t, windows.Services.Delete(t.Context(), nodespec.ServiceAgent))
+		},
+	} {
+		t.Run(name+" runs again within half an hour, after few connections and without a drain", func(t *testing.T) {
+			waitForConfiguration(t, r, "instance-1", corev1.ConditionTrue, "")
+			connections, began := machine.Journal().Count(fake.KindConnection), clock.Now()
+			change(t)
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			must(t, machine.WaitFor(ctx, func(*fake.Machine) bool {
+				now := service(t, windows, nodespec.ServiceAgent)
+				return now.State == host.ServiceRunning && now.CommandLine == intended
+			}))
+			if took := clock.Since(began); took > 2*nodecondition.Silence {
+				t.Errorf("it took %s", took)
+			}
+			waitForConfiguration(t, r, "instance-1", corev1.ConditionTrue, "")
+			ready(t, r)
+			if n := machine.Journal().Count(fake.KindConnection) - connections; n == 0 || n > 3 {
+				t.Errorf("%d connections were made", n)
+			}
+			if n := node(t, r, "instance-1"); n.UID != uid || !nodeReady(n) || n.Spec.Unschedulable {
+				t.Errorf("the node is %+v", n)
+			}
+		})
+	}
+}

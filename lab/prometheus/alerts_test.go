@@ -60,6 +60,10 @@ var alertCases = map[string]alertCase{
   wmco_repairs_reported_total{node="win-a"} 0x10 1+1x9 10x100
   wmco_repairs_reported_total{node="win-b"} 0x10 1x110`,
 		[]int{0, 12, 100}, []int{20, 60}, map[string]string{"node": "win-a"}},
+	"an agent that stays silent": {"WindowsAgentSilent", scraped + `
+  wmco_nodes_configuration{status="True"} 2x10 1x40 2x60
+  wmco_nodes_configuration{status="Unknown"} 0x10 1x40 0x60`,
+		[]int{0, 20, 38, 55}, []int{43, 50}, map[string]string{"status": "Unknown"}},
 	"an exporter that is down": {"WindowsExporterDown", `
   up{job="windows-machine-config-operator"} 1x150
   up{job="windows-exporter",instance="win-a"} 1x4 0x30 1x100

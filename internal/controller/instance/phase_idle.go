@@ -48,8 +48,9 @@ func (p idle) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		return nil
 	}
 	s.Moved = s.Works && p.addresses.moved(ctx, s.Instance)
-	if changed || s.Moved {
-		return nil
+	s.AgentCheck = s.Works && beginAgentCheck(s, node, p.clock.Now())
+	if changed || s.Moved || s.AgentCheck || s.AgentCheckIn > 0 && (s.Session.Turn != "" || nodes.Cordoned(node)) {
+		return nil // the last: what a check has found waits for its turn, or for the drain
 	}
 	if !s.Works {
 		return readiness.Grace(s.Instance, node, p.clock.Now())

@@ -183,7 +183,7 @@ func (p renew) lookAgain(s *scope.Scope, result ctrl.Result) ctrl.Result {
 	if s.Instance.Spec.DesiredState != v1alpha1.DesiredStateNode || s.Instance.Spec.Paused {
 		return result
 	}
-	result.RequeueAfter = certificates.Sooner(result.RequeueAfter, s.PutBackIn)
+	result.RequeueAfter = certificates.Sooner(certificates.Sooner(result.RequeueAfter, s.PutBackIn), s.AgentCheckIn)
 	now := p.clock.Now()
 	due, next := certificates.Due(s.Instance.Status.Certificates, now, p.jitter())
 	if len(due) > 0 {

@@ -30,7 +30,7 @@ type phase struct {
 // Values of phase.keepsReady.
 func always(*scope.Scope) bool           { return true }
 func whenNodeWorks(s *scope.Scope) bool  { return s.Works }
-func whenNodeGoesOn(s *scope.Scope) bool { return s.KeyDiffers || s.Moved }
+func whenNodeGoesOn(s *scope.Scope) bool { return s.KeyDiffers || s.Moved || s.AgentCheck }
 
 // Values of phase.turn.
 var (

@@ -139,7 +139,7 @@ func nodeChanged() predicate.Funcs {
 				return false
 			}
 			return nodestate.Ready(before) != nodestate.Ready(after) || nodestate.Unproven(before) != nodestate.Unproven(after) ||
-				watched(before) != watched(after) || nodes.RebootWanted(before) != nodes.RebootWanted(after) ||
+				watched(before) != watched(after) || !needsAgentCheck(before) && needsAgentCheck(after) || nodes.RebootWanted(before) != nodes.RebootWanted(after) ||
 				nodes.ForWindows(before) != nodes.ForWindows(after) ||
 				before.Status.NodeInfo.KernelVersion != after.Status.NodeInfo.KernelVersion ||
 				nodes.DrainOutdated(before) != nodes.DrainOutdated(after) ||

@@ -76,6 +76,14 @@ func Alerts() []Alert {
 			Description: "The agent of Node {{ $labels.node }} has repaired its host {{ $value | humanize }} times within an " +
 				"hour. Something on the host changes what the operator has configured: events DriftRepaired name it.",
 		}, {
+			// The operator has checked the host by then, and started the agent's service if it did not run.
+			Name:    "WindowsAgentSilent",
+			Expr:    `wmco_nodes_configuration{status="Unknown"} > 0`,
+			For:     "30m",
+			Summary: "The agent on a Windows node does not maintain its host.",
+			Description: "The agents of {{ $value }} Windows nodes have written no condition WindowsConfiguration for more than " +
+				"15 minutes, and the operator's check of the hosts did not help. Changed services and files are not repaired there.",
+		}, {
 			Name:    "WindowsExporterDown",
 			Expr:    `up{job="` + exporterJob + `"} == 0`,
 			For:     "15m",

@@ -62,6 +62,10 @@ type Scope struct {
 	// Moved is true when the address of a host whose node works leads to another IP address than the one at which the
 	// host was reached last.
 	Moved bool
+	// AgentCheck is true when the host of a node that works is checked because its agent does not maintain it.
+	AgentCheck bool
+	// AgentCheckIn is the time until the next such check; zero for none.
+	AgentCheckIn time.Duration
 	// HandedOver is true when another instance has the same host, which therefore stays as it is.
 	HandedOver bool
 	// Unreached is true when the host was dialed and could not be connected to, and does not restart.

@@ -66,6 +66,8 @@ type Session struct {
 	RestartLooks int
 	// PutBack is what the operator remembers of writers that change what it owns on the Node.
 	PutBack PutBack
+	// AgentCheck is the backoff of checks of a host whose agent does not maintain it.
+	AgentCheck AgentCheck
 	// Order is the place of the host among those that are sent programs. A host that waits for its restart keeps it, and so
 	// does that of a node which is being changed; any other that has failed begins anew, behind the others.
 	Order places.Order
@@ -111,6 +113,13 @@ type Renewal struct {
 	Next     time.Time
 	// Failure is the failure of the last attempt; nil when it succeeded.
 	Failure *obstacle.Obstacle
+}
+
+// AgentCheck is the backoff of checks: their number since the agent last maintained the host for long, and the time
+// before which there is no further check.
+type AgentCheck struct {
+	Checks int
+	Next   time.Time
 }
 
 // PutBack counts how often in a row the operator has put back what it owns on a Node, and when it did so last.

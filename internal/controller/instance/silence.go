@@ -1,0 +1,52 @@
+package instance
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+const (
+	// agentCheckBackoff is the delay after the first check of a host whose agent does not maintain it. It doubles with each
+	// check up to maxAgentCheckBackoff, so that neither a broken nor a hostile host causes more connections.
+	agentCheckBackoff    = 10 * time.Minute
+	maxAgentCheckBackoff = 2 * time.Hour
+)
+
+// needsAgentCheck reports whether the condition WindowsConfiguration shows that the agent of a node does not maintain the
+// host: the agent is silent, or reports that its own service was changed, which only the operator restores. Whoever
+// controls the host can write that: it causes a connection, and nothing else.
+func needsAgentCheck(node *corev1.Node) bool {
+	for i := range node.Status.Conditions {
+		condition := &node.Status.Conditions[i]
+		if condition.Type != nodespec.ConditionConfiguration {
+			continue
+		}
+		return condition.Status == corev1.ConditionUnknown && condition.Reason == nodespec.ConfigurationAgentSilent ||
+			condition.Status == corev1.ConditionFalse && strings.Contains(condition.Message, nodespec.ServiceAgent)
+	}
+	return false
+}
+
+// beginAgentCheck reports whether the host is checked over SSH now because its agent does not maintain it. The backoff
+// outlasts a recovery of the agent: a condition that goes back and forth causes no more connections than one that stays.
+func beginAgentCheck(s *scope.Scope, node *corev1.Node, now time.Time) bool {
+	memory := &s.Session.AgentCheck
+	if !needsAgentCheck(node) {
+		if now.Sub(memory.Next) >= maxAgentCheckBackoff {
+			memory.Checks = 0
+		}
+		return false
+	}
+	due := !now.Before(memory.Next)
+	if due {
+		memory.Next = now.Add(min(agentCheckBackoff<<min(memory.Checks, 10), maxAgentCheckBackoff))
+		memory.Checks++
+	}
+	s.AgentCheckIn = memory.Next.Sub(now)
+	return due
+}
