@@ -18,6 +18,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
 // questions counts what this process asks name servers: hosts are found through the lab's network, so whoever asks goes
@@ -170,6 +171,32 @@ func hasAddress(t *testing.T, r *rig.Rig, name, address string) {
 		})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// a host with two network cards of which the cluster reaches one, and with a virtual adapter for pods that
+// registers in DNS.
+func TestANameWithAddressesThatLeadNowhereIsUsedAllTheSame(t *testing.T) {
+	const name = "instance-1.example.com"
+	network := winhost.NewNetwork()
+	r := installed(t, rig.Options{Network: network, Hosts: []rig.HostOptions{{DNSName: name}}})
+	inPodNetwork, silent := "10.132.0.2", rig.Address(90)
+	for _, address := range []string{inPodNetwork, silent} {
+		listener, err := network.Listen(address, 22)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = listener.Close() })
+	}
+	t.Cleanup(network.Unplug(silent))
+	network.SetName(name, inPodNetwork, silent, r.Host("instance-1").Options.Address)
+	run(t, r)
+	list(t, r)
+	ready(t, r)
+	if instance, err := r.Instance(t.Context(), "instance-1"); err != nil {
+		t.Fatal(err)
+	} else if at := instance.Status.Host.ReachedAt; at != r.Host("instance-1").Options.Address {
+		t.Errorf("the host was reached at %q", at)
 	}
 }
 

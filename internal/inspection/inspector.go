@@ -67,6 +67,9 @@ func inspectorOf(configure func() (operator.Config, error)) (*inspector, error) 
 	}
 	if c.Dial == nil {
 		c.Dial = new(net.Dialer).DialContext
+		if c.LookUp == nil {
+			c.LookUp = net.DefaultResolver.LookupHost
+		}
 	}
 	c.Line = cmp.Or(c.Line, support.CurrentLine())
 	i := &inspector{Config: c}
@@ -84,7 +87,7 @@ func inspectorOf(configure func() (operator.Config, error)) (*inspector, error) 
 		return nil, err
 	}
 	i.visitor = visit.Visitor{Payload: i.payload, Clock: c.Clock, Rand: rand.Reader,
-		Dialer: &remote.Dialer{Dial: c.Dial, Clock: c.Clock, LegacyAlgorithms: c.LegacyAlgorithms}}
+		Dialer: &remote.Dialer{Dial: c.Dial, LookUp: c.LookUp, Clock: c.Clock, LegacyAlgorithms: c.LegacyAlgorithms}}
 	return i, nil
 }
 

@@ -42,7 +42,7 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool := remote.NewPool(&remote.Dialer{Dial: c.Dial, Clock: c.Clock, LegacyAlgorithms: c.LegacyAlgorithms, Traffic: metric.Traffic{}})
+	pool := remote.NewPool(&remote.Dialer{Dial: c.Dial, LookUp: c.LookUp, Clock: c.Clock, LegacyAlgorithms: c.LegacyAlgorithms, Traffic: metric.Traffic{}})
 	eventRecorder := recorder.Bounded(mgr.GetEventRecorder("windows-machine-config-operator"))
 	changed := newNotices()
 	machinesChanged, instancesChanged := changed.reader(), changed.reader()

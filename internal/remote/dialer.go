@@ -6,13 +6,10 @@ package remote
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -42,15 +39,21 @@ type Target struct {
 	// Expected are the fingerprints of which the host must show one at the first contact. Without any, whatever it shows
 	// is taken (and then pinned by the caller).
 	Expected []string
-	// NoHostAt says what an address is at which no host can be; empty when one can. Nothing is sent to such an address,
-	// also where a name leads there. Nil excludes none.
+	// NoHostAt describes an address that cannot belong to a host; empty for all other addresses. Nothing is sent to such an
+	// address. If a DNS name has others too, the operator uses only those. Nil excludes none.
 	NoHostAt func(netip.Addr) string
+	// ReachedAt is the address at which the host was reached last; empty if it was not. It is the first to be dialed while
+	// the DNS name has it.
+	ReachedAt string
 }
 
 // Dialer makes connections to hosts. Its zero value works.
 type Dialer struct {
-	// Dial opens a TCP connection and resolves names; it must end when its context does. Nil means net.Dialer.
+	// Dial opens a TCP connection; it must end when its context does. Nil means net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// LookUp returns the addresses of a DNS name. Nil means the resolver of the operating system, or, with another Dial,
+	// that Dial resolves names itself.
+	LookUp func(ctx context.Context, name string) ([]string, error)
 	// Clock measures all limits; nil means the real one.
 	Clock clock.WithTicker
 	// Limits are how long a host may take.
@@ -69,6 +72,9 @@ func (d *Dialer) withDefaults() *Dialer {
 	out.Limits = d.Limits.withDefaults()
 	if out.Dial == nil {
 		out.Dial = (&net.Dialer{}).DialContext
+		if out.LookUp == nil {
+			out.LookUp = net.DefaultResolver.LookupHost
+		}
 	}
 	if out.Clock == nil {
 		out.Clock = clock.RealClock{}
@@ -92,20 +98,9 @@ func (d *Dialer) Connect(ctx context.Context, target Target) (*Connection, error
 		return nil, &Error{Reason: ReasonAuthenticationFailed, Host: target.Address,
 			Message: "there is no private key to log in with", Next: "create the Secret cloud-private-key"}
 	}
-	if address, err := netip.ParseAddr(target.Address); err == nil {
-		if err := target.checkAddress(address); err != nil {
-			return nil, err
-		}
-	}
-	raw, err := d.dial(ctx, target)
+	raw, err := d.dialTarget(ctx, target)
 	if err != nil {
 		return nil, err
-	}
-	if end, err := netip.ParseAddrPort(raw.RemoteAddr().String()); err == nil {
-		if err := target.checkAddress(end.Addr()); err != nil {
-			_ = raw.Close() // nothing was sent
-			return nil, err
-		}
 	}
 	conn := &monitoredConn{Conn: raw, traffic: d.Traffic}
 	h := &handshake{target: target, conn: conn}
@@ -117,86 +112,6 @@ func (d *Dialer) Connect(ctx context.Context, target Target) (*Connection, error
 	conn.settle()
 	d.Traffic.Connected()
 	return newConnection(d, target, conn, client, h.presented()), nil
-}
-
-// checkAddress refuses an address at which no host can be.
-func (t Target) checkAddress(address netip.Addr) error {
-	if t.NoHostAt == nil {
-		return nil
-	}
-	address = address.Unmap().WithZone("")
-	if what := t.NoHostAt(address); what != "" {
-		return addressForbidden(t, address, what)
-	}
-	return nil
-}
-
-// dial opens the TCP connection.
-func (d *Dialer) dial(ctx context.Context, target Target) (net.Conn, error) {
-	address := net.JoinHostPort(target.Address, strconv.Itoa(target.Port))
-	dialCtx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var conn net.Conn
-	var dialErr error
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		conn, dialErr = d.Dial(dialCtx, "tcp", address)
-	}()
-	w := newWatch(d.Clock, fmt.Sprintf("a TCP connection to port %d", target.Port), d.Limits.Dial)
-	if err := w.until(ctx, done); err != nil {
-		go func() {
-			if <-done; conn != nil {
-				_ = conn.Close()
-			}
-		}()
-		return nil, dialError(target, err)
-	}
-	if dialErr != nil {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		return nil, dialError(target, dialErr)
-	}
-	return conn, nil
-}
-
-// dialError says why there is no TCP connection.
-func dialError(target Target, err error) error {
-	e := &Error{Host: target.Address, Stage: StageTCP, Err: err}
-	var unresolved *net.DNSError
-	var timeout interface{ Timeout() bool }
-	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return err
-	case errors.As(err, &unresolved):
-		e.Reason, e.Stage = ReasonNameNotResolved, StageName
-		e.Message = fmt.Sprintf("the DNS name does not resolve to an address (%s)", lastPart(unresolved.Err))
-		e.Next = "correct the name, or its DNS record as the cluster's nodes see it"
-	case errors.As(err, &timeout) && timeout.Timeout():
-		e.Reason = ReasonConnectionTimedOut
-		e.Message = fmt.Sprintf("no answer on TCP port %d (%s)", target.Port, causeOf(err))
-		e.Next = "check that the host runs, and that firewalls and routes let the cluster's nodes reach that port"
-	default:
-		e.Reason = ReasonUnreachable
-		e.Message = fmt.Sprintf("no TCP connection to port %d (%s)", target.Port, causeOf(err))
-		e.Next = "check the address, and that the OpenSSH server runs on the host and its firewall lets that port in"
-	}
-	return e
-}
-
-// causeOf returns the innermost text of a network error, without addresses and operations.
-func causeOf(err error) string {
-	var op *net.OpError
-	if errors.As(err, &op) && op.Err != nil {
-		return op.Err.Error()
-	}
-	return err.Error()
-}
-
-// lastPart is what stands after the last colon: the cause without the resolver's sockets, whose ports differ each time.
-func lastPart(text string) string {
-	return strings.TrimSpace(text[strings.LastIndex(text, ": ")+1:])
 }
 
 // handshake is one SSH handshake and how far it came.

@@ -9,6 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/policy/reserved"
 )
 
 // addresses notices that a host has moved: the kubelet of a host that has another address keeps reporting the former
@@ -28,8 +30,9 @@ const (
 )
 
 // moved reports whether the address of an instance leads to another IP address than the one at which its host was
-// reached last. A name server that does not answer moves nothing.
-func (a addresses) moved(ctx context.Context, instance *v1alpha1.WindowsInstance) bool {
+// reached last. A name server that does not answer moves nothing. An address that cannot belong to a host counts only if
+// the name has no other one, as for the dialer: the operator then reports it.
+func (a addresses) moved(ctx context.Context, instance *v1alpha1.WindowsInstance, cluster nodespec.Cluster) bool {
 	host := instance.Status.Host
 	if host == nil || host.ReachedAt == "" {
 		return false
@@ -48,7 +51,14 @@ func (a addresses) moved(ctx context.Context, instance *v1alpha1.WindowsInstance
 			"reason", err.Error())
 		return false
 	}
-	return len(present) > 0 && !slices.Contains(present, host.ReachedAt)
+	usable := slices.DeleteFunc(slices.Clone(present), func(text string) bool {
+		address, err := netip.ParseAddr(text)
+		return err == nil && reserved.NoHostAt(address.Unmap().WithZone(""), cluster) != ""
+	})
+	if len(usable) == 0 {
+		usable = present
+	}
+	return len(usable) > 0 && !slices.Contains(usable, host.ReachedAt)
 }
 
 // nextLook returns when the instance is to be looked at again because its name may lead elsewhere; zero for an IP

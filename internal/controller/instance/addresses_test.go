@@ -24,8 +24,14 @@ func TestWhenAHostHasMoved(t *testing.T) {
 		lookUp             func(context.Context, string) ([]string, error)
 		want               bool
 	}{
-		"its name leads elsewhere":            {"win.example.com", "10.0.0.8", leadsTo("10.0.0.9"), true},
-		"not while its name leads to it":      {"win.example.com", "10.0.0.8", leadsTo("10.0.0.9", "10.0.0.8"), false},
+		"its name leads elsewhere":       {"win.example.com", "10.0.0.8", leadsTo("10.0.0.9"), true},
+		"not while its name leads to it": {"win.example.com", "10.0.0.8", leadsTo("10.0.0.9", "10.0.0.8"), false},
+		"not while its name leads to it and to the pods' network, whichever comes first": {"win.example.com", "10.0.0.8",
+			leadsTo("10.132.0.2", "10.0.0.8"), false},
+		"its name leads elsewhere and to the pods' network":    {"win.example.com", "10.0.0.8", leadsTo("10.132.0.2", "10.0.0.9"), true},
+		"its name has only an address that cannot be a host's": {"win.example.com", "10.0.0.8", leadsTo("10.132.0.2"), true},
+		"it was reached at an address that the cluster has now": {"win.example.com", "10.132.0.2",
+			leadsTo("10.132.0.2", "10.0.0.8"), true},
 		"not while its name leads nowhere":    {"win.example.com", "10.0.0.8", leadsTo(), false},
 		"not while it was never reached":      {"win.example.com", "", leadsTo("10.0.0.9"), false},
 		"its Machine has another address":     {"10.0.0.9", "10.0.0.8", nil, true},
@@ -38,7 +44,7 @@ func TestWhenAHostHasMoved(t *testing.T) {
 			instance := listed()
 			instance.Spec.Address = c.address
 			instance.Status.Host = &v1alpha1.HostStatus{ReachedAt: c.reachedAt}
-			if got := (addresses{lookUp: c.lookUp}).moved(t.Context(), instance); got != c.want {
+			if got := (addresses{lookUp: c.lookUp}).moved(t.Context(), instance, *supportedCluster()); got != c.want {
 				t.Errorf("it is %t", got)
 			}
 		})

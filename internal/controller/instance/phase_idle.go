@@ -47,7 +47,7 @@ func (p idle) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		s.OnlyKeyDiffers = s.KeyDiffers && !changed
 		return nil
 	}
-	s.Moved = s.Works && p.addresses.moved(ctx, s.Instance)
+	s.Moved = s.Works && p.addresses.moved(ctx, s.Instance, s.Cluster)
 	s.AgentCheck = s.Works && beginAgentCheck(s, node, p.clock.Now())
 	if changed || s.Moved || s.AgentCheck || s.AgentCheckIn > 0 && (s.Session.Turn != "" || nodes.Cordoned(node)) {
 		return nil // the last: what a check has found waits for its turn, or for the drain

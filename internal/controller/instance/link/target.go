@@ -28,6 +28,9 @@ func (l *Link) Target(ctx context.Context, s *scope.Scope) (remote.Target, *obst
 		Address: s.Instance.Spec.Address, User: s.Instance.Spec.Username, Key: s.Key,
 		NoHostAt: func(address netip.Addr) string { return reserved.NoHostAt(address, s.Cluster) },
 	}
+	if host := s.Instance.Status.Host; host != nil {
+		target.ReachedAt = host.ReachedAt
+	}
 	if reserved.NamesAPIServer(target.Address, s.Cluster) {
 		return target, &obstacle.Obstacle{
 			Condition: v1alpha1.ConditionReachable, Reason: v1alpha1.ReasonInvalidEntry, Outcome: obstacle.NeedsAdministrator,

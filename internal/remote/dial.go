@@ -1,0 +1,224 @@
+package remote
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// minAddressTimeout is the minimum time for one of several addresses. A host that has just booted needs more than the
+// first retransmission of a SYN, which comes after one second.
+const minAddressTimeout = 2 * time.Second
+
+// dialTarget opens the TCP connection to the first usable address that accepts it.
+func (d *Dialer) dialTarget(ctx context.Context, target Target) (net.Conn, error) {
+	deadline := d.Clock.Now().Add(d.Limits.Dial)
+	addresses, err := d.resolveTarget(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	usable, err := target.usableAddresses(addresses)
+	if err != nil {
+		return nil, err
+	}
+	var first error
+	for i, address := range usable {
+		timeout := addressTimeout(deadline.Sub(d.Clock.Now()), len(usable)-i)
+		if timeout <= 0 {
+			break
+		}
+		conn, err := d.dialAddress(ctx, target, address, timeout)
+		switch {
+		case err == nil:
+			return target.checkConnection(conn)
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case first == nil:
+			first = err
+		}
+	}
+	if first == nil { // the name server took all the time
+		first = &TimeoutError{Waiting: "the addresses of the DNS name", Limit: d.Limits.Dial}
+	}
+	return nil, dialError(target, first, usable)
+}
+
+// addressTimeout returns the share of the remaining time for the next of count addresses, as net.Dialer divides it: a
+// silent address must not use up the time of the next ones.
+func addressTimeout(remaining time.Duration, count int) time.Duration {
+	return max(remaining/time.Duration(count), min(remaining, minAddressTimeout))
+}
+
+// resolveTarget returns the addresses of the target in the order of the resolver. Without a resolver it returns the
+// name, which Dial resolves.
+func (d *Dialer) resolveTarget(ctx context.Context, target Target) ([]string, error) {
+	if _, err := netip.ParseAddr(target.Address); err == nil || d.LookUp == nil {
+		return []string{target.Address}, nil
+	}
+	var addresses []string
+	lookUp := func(ctx context.Context) (err error) {
+		addresses, err = d.LookUp(ctx, target.Address)
+		return err
+	}
+	err := d.limit(ctx, "the addresses of the DNS name", d.Limits.Dial, lookUp, nil)
+	var timeout *TimeoutError
+	var unresolved *net.DNSError
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case errors.As(err, &unresolved):
+	case errors.As(err, &timeout):
+		err = &net.DNSError{Err: timeout.Error(), Name: target.Address, IsTimeout: true}
+	case err != nil:
+		err = &net.DNSError{UnwrapErr: err, Err: causeOf(err), Name: target.Address}
+	case len(addresses) == 0:
+		err = &net.DNSError{Err: "no such host", Name: target.Address, IsNotFound: true}
+	}
+	if err != nil {
+		return nil, dialError(target, err, nil)
+	}
+	return addresses, nil
+}
+
+// usableAddresses returns the addresses that can belong to a host, the one at which the host was reached last first. It
+// returns an error if there are none.
+func (t Target) usableAddresses(addresses []string) ([]string, error) {
+	var forbidden error
+	var usable []string
+	// The error must not change with the order of the records, which name servers change.
+	for _, text := range slices.Sorted(slices.Values(addresses)) {
+		if address, err := netip.ParseAddr(text); err == nil { // else it is a name that Dial resolves
+			if err := t.checkAddress(address); err != nil {
+				forbidden = cmp.Or(forbidden, err)
+				continue
+			}
+		}
+		usable = append(usable, text)
+	}
+	if len(usable) == 0 {
+		return nil, forbidden
+	}
+	slices.SortFunc(usable, func(a, b string) int { return slices.Index(addresses, a) - slices.Index(addresses, b) })
+	if i := slices.Index(usable, t.ReachedAt); i > 0 {
+		usable = slices.Insert(slices.Delete(usable, i, i+1), 0, t.ReachedAt)
+	}
+	return usable, nil
+}
+
+// checkAddress refuses an address that cannot belong to a host.
+func (t Target) checkAddress(address netip.Addr) error {
+	if t.NoHostAt == nil {
+		return nil
+	}
+	address = address.Unmap().WithZone("")
+	if what := t.NoHostAt(address); what != "" {
+		return addressForbidden(t, address, what)
+	}
+	return nil
+}
+
+// checkConnection closes a connection whose other end cannot be a host. Nothing was sent then.
+func (t Target) checkConnection(conn net.Conn) (net.Conn, error) {
+	end, err := netip.ParseAddrPort(conn.RemoteAddr().String())
+	if err != nil {
+		return conn, nil //nolint:nilerr // it has no IP address to check, as in tests
+	}
+	if err := t.checkAddress(end.Addr()); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// dialAddress opens a TCP connection to one address, which may also be a name that Dial resolves.
+func (d *Dialer) dialAddress(ctx context.Context, target Target, address string, timeout time.Duration) (net.Conn, error) {
+	var conn net.Conn
+	dial := func(ctx context.Context) (err error) {
+		conn, err = d.Dial(ctx, "tcp", net.JoinHostPort(address, strconv.Itoa(target.Port)))
+		return err
+	}
+	closeConn := func() {
+		if conn != nil {
+			_ = conn.Close()
+		}
+	}
+	err := d.limit(ctx, fmt.Sprintf("a TCP connection to port %d", target.Port), timeout, dial, closeConn)
+	if err != nil {
+		return nil, err
+	}
+	return conn, nil
+}
+
+// limit runs a call within a time limit of the dialer's clock. If the limit passes first, limit returns, and abandoned
+// runs as soon as the call has ended; nil for nothing to run.
+func (d *Dialer) limit(ctx context.Context, waiting string, timeout time.Duration, call func(context.Context) error,
+	abandoned func()) error {
+	callCtx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err = call(callCtx)
+	}()
+	if late := newWatch(d.Clock, waiting, timeout).until(ctx, done); late != nil {
+		if abandoned != nil {
+			go func() {
+				<-done
+				abandoned()
+			}()
+		}
+		return late
+	}
+	return err
+}
+
+// dialError describes why there is no TCP connection to any of the addresses.
+func dialError(target Target, err error, addresses []string) error {
+	e := &Error{Host: target.Address, Stage: StageTCP, Err: err}
+	var unresolved *net.DNSError
+	var timeout interface{ Timeout() bool }
+	where := ""
+	if len(addresses) > 1 {
+		// Name servers return them in changing order, and the message must not change with it.
+		where = " of " + strings.Join(slices.Sorted(slices.Values(addresses)), " or ")
+	}
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.As(err, &unresolved):
+		e.Reason, e.Stage = ReasonNameNotResolved, StageName
+		e.Message = fmt.Sprintf("the DNS name does not resolve to an address (%s)", lastPart(unresolved.Err))
+		e.Next = "correct the name, or its DNS record as the cluster's nodes see it"
+	case errors.As(err, &timeout) && timeout.Timeout():
+		e.Reason = ReasonConnectionTimedOut
+		e.Message = fmt.Sprintf("no answer on TCP port %d%s (%s)", target.Port, where, causeOf(err))
+		e.Next = "check that the host runs, and that firewalls and routes let the cluster's nodes reach that port"
+	default:
+		e.Reason = ReasonUnreachable
+		e.Message = fmt.Sprintf("no TCP connection to port %d%s (%s)", target.Port, where, causeOf(err))
+		e.Next = "check the address, and that the OpenSSH server runs on the host and its firewall lets that port in"
+	}
+	return e
+}
+
+// causeOf returns the innermost text of a network error, without addresses and operations.
+func causeOf(err error) string {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Err != nil {
+		return op.Err.Error()
+	}
+	return err.Error()
+}
+
+// lastPart is what stands after the last colon: the cause without the resolver's sockets, whose ports differ each time.
+func lastPart(text string) string {
+	return strings.TrimSpace(text[strings.LastIndex(text, ": ")+1:])
+}

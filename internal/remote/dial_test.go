@@ -1,0 +1,167 @@
+package remote_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/remote"
+)
+
+// network is a network of addresses: each answers, refuses or drops packets.
+type network struct {
+	silent, refusing []string
+
+	mu     sync.Mutex
+	dialed []string
+}
+
+func (n *network) addressesDialed() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.dialed)
+}
+
+func (n *network) dial(ctx context.Context, _, address string) (net.Conn, error) {
+	host, _, _ := net.SplitHostPort(address)
+	n.mu.Lock()
+	n.dialed = append(n.dialed, host)
+	n.mu.Unlock()
+	switch {
+	case slices.Contains(n.silent, host):
+		<-ctx.Done()
+		return nil, ctx.Err()
+	case slices.Contains(n.refusing, host):
+		return nil, &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	}
+	here, there := net.Pipe() // the SSH handshake fails: it is not the subject here
+	return here, there.Close()
+}
+
+func resolvesTo(addresses ...string) func(context.Context, string) ([]string, error) {
+	return func(context.Context, string) ([]string, error) { return addresses, nil }
+}
+
+func podsAndServices(address netip.Addr) string {
+	if netip.MustParsePrefix("10.132.0.0/14").Contains(address) || address.IsLoopback() {
+		return "in the network of Windows pods"
+	}
+	return ""
+}
+
+//
+func TestAddressesOfANameAreTriedInTurn(t *testing.T) {
+	for name, c := range map[string]struct {
+		addresses, refusing []string
+		reachedAt           string
+		dialed              []string
+	}{
+		"the first that answers is enough":           {addresses: []string{"10.0.0.7", "10.0.0.8"}, dialed: []string{"10.0.0.7"}},
+		"after one that refuses comes the next":      {addresses: []string{"10.0.0.7", "10.0.0.8"}, refusing: []string{"10.0.0.7"}, dialed: []string{"10.0.0.7", "10.0.0.8"}},
+		"one in the pods' network is left out":       {addresses: []string{"10.132.0.2", "10.0.0.8"}, dialed: []string{"10.0.0.8"}},
+		"one of this machine is left out":            {addresses: []string{"10.0.0.8", "::1"}, refusing: []string{"10.0.0.8"}, dialed: []string{"10.0.0.8"}},
+		"that of the last connection comes first":    {addresses: []string{"10.0.0.7", "10.0.0.8"}, reachedAt: "10.0.0.8", dialed: []string{"10.0.0.8"}},
+		"a former one that the name lost is not one": {addresses: []string{"10.0.0.7"}, reachedAt: "10.0.0.9", dialed: []string{"10.0.0.7"}},
+		"a former one is not used when it is forbidden": {addresses: []string{"10.0.0.7", "10.132.0.2"}, reachedAt: "10.132.0.2",
+			dialed: []string{"10.0.0.7"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := &network{refusing: c.refusing}
+			d := &remote.Dialer{Dial: n.dial, LookUp: resolvesTo(c.addresses...)}
+			_, err := d.Connect(t.Context(), remote.Target{Address: "win.example.com", User: "Administrator",
+				Key: newKey(t), NoHostAt: podsAndServices, ReachedAt: c.reachedAt})
+			if dialed := n.addressesDialed(); err == nil || !slices.Equal(dialed, c.dialed) {
+				t.Errorf("dialed were %v, want %v (%v)", dialed, c.dialed, err)
+			}
+		})
+	}
+}
+
+// a record of a network card that the cluster cannot reach must not make the host unreachable.
+func TestASilentAddressLeavesTimeForTheNext(t *testing.T) {
+	noLeaks(t)
+	d, clock := fakeDialer()
+	n := &network{silent: []string{"10.0.0.7"}}
+	d.Dial, d.LookUp = n.dial, resolvesTo("10.0.0.7", "10.0.0.8")
+	wait := inBackground(func() error {
+		_, err := d.Connect(t.Context(), remote.Target{Address: "win.example.com", Key: newKey(t)})
+		return err
+	})
+	waitFor(t, "the first address to be dialed", func() bool { return len(n.addressesDialed()) == 1 })
+	clock.pass(dialLimit / 2)
+	err := wait()
+	if dialed := n.addressesDialed(); !slices.Equal(dialed, []string{"10.0.0.7", "10.0.0.8"}) {
+		t.Errorf("dialed were %v (%v)", dialed, err)
+	}
+}
+
+func TestANameWithOnlySilentAddressesTakesNoLongerThanOneAddress(t *testing.T) {
+	noLeaks(t)
+	d, clock := fakeDialer()
+	n := &network{silent: []string{"10.0.0.7", "10.0.0.8"}}
+	d.Dial, d.LookUp = n.dial, resolvesTo("10.0.0.8", "10.0.0.7")
+	before := clock.Now()
+	wait := inBackground(func() error {
+		_, err := d.Connect(t.Context(), remote.Target{Address: "win.example.com", Key: newKey(t)})
+		return err
+	})
+	clock.pass(dialLimit / 2)
+	clock.pass(dialLimit / 2)
+	err := wait()
+	expectError(t, err, remote.ReasonConnectionTimedOut, "no answer on TCP port 22 of 10.0.0.7 or 10.0.0.8")
+	if took := clock.Since(before); took != dialLimit {
+		t.Errorf("it took %s", took)
+	}
+}
+
+func TestANameServerThatIsSilentTakesNoLongerThanAnAddress(t *testing.T) {
+	noLeaks(t)
+	d, clock := fakeDialer()
+	d.Dial = (&network{}).dial
+	d.LookUp = func(ctx context.Context, _ string) ([]string, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	wait := inBackground(func() error {
+		_, err := d.Connect(t.Context(), remote.Target{Address: "win.example.com", Key: newKey(t)})
+		return err
+	})
+	clock.pass(dialLimit)
+	expectError(t, wait(), remote.ReasonNameNotResolved, "the DNS name does not resolve")
+}
+
+func TestFailedLookUps(t *testing.T) {
+	for name, lookUp := range map[string]func(context.Context, string) ([]string, error){
+		"no addresses":             resolvesTo(),
+		"an error of another kind": func(context.Context, string) ([]string, error) { return nil, errors.New("no network") },
+		"a name that does not exist": func(context.Context, string) ([]string, error) {
+			return nil, &net.DNSError{Err: "no such host", IsNotFound: true}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := &network{}
+			d := &remote.Dialer{Dial: n.dial, LookUp: lookUp}
+			_, err := d.Connect(t.Context(), remote.Target{Address: "win.example.com", Key: newKey(t)})
+			expectError(t, err, remote.ReasonNameNotResolved, "host win.example.com", "the DNS name does not resolve")
+			if dialed := n.addressesDialed(); len(dialed) > 0 {
+				t.Errorf("dialed were %v", dialed)
+			}
+		})
+	}
+}
+
+func TestANameWithoutAnyUsableAddressIsRefused(t *testing.T) {
+	n := &network{}
+	d := &remote.Dialer{Dial: n.dial, LookUp: resolvesTo("127.0.0.1", "10.132.0.2")}
+	_, err := d.Connect(t.Context(), remote.Target{Address: "win.example.com", Key: newKey(t), NoHostAt: podsAndServices})
+	expectError(t, err, remote.ReasonAddressForbidden, "the name resolves to 10.132.0.2", "Windows pods")
+	if dialed := n.addressesDialed(); len(dialed) > 0 {
+		t.Errorf("dialed were %v", dialed)
+	}
+}
