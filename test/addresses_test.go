@@ -17,6 +17,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/lab/rig"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
@@ -197,6 +198,51 @@ func TestANameWithAddressesThatLeadNowhereIsUsedAllTheSame(t *testing.T) {
 		t.Fatal(err)
 	} else if at := instance.Status.Host.ReachedAt; at != r.Host("instance-1").Options.Address {
 		t.Errorf("the host was reached at %q", at)
+	}
+}
+
+// the next change of any kind must not bring a node in service another address, and its kubelet another serving
+// certificate.
+func TestANodeKeepsItsAddressWhenWindowsReordersThem(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{MoreAddresses: []string{rig.Address(91)}}}})
+	h := r.Host("instance-1")
+	first := run(t, r)
+	list(t, r)
+	ready(t, r)
+	before := node(t, r, "instance-1").Status.Addresses
+
+	if err := first.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	h.Machine().PowerOff()
+	if err := h.Machine().Boot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	changed, err := r.RunOperator(func(c *operator.Config) { c.Debug = true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = changed.Stop() })
+	instance, err := r.Instance(t.Context(), "instance-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	digest, reported := instance.Status.SpecDigest, instance.Status.Host.Addresses
+	err = r.WaitFor(ctx, "the node to have the changed setting", instance, func(ctx context.Context, reader reader) (bool, error) {
+		err := reader.Get(ctx, client.ObjectKeyFromObject(instance), instance)
+		return err == nil && instance.Status.SpecDigest != "" && instance.Status.SpecDigest != digest, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready(t, r)
+	if slices.Equal(reported, instance.Status.Host.Addresses) {
+		t.Fatalf("the host reports %v: the order has not changed", reported)
+	}
+	if diff := cmp.Diff(before, node(t, r, "instance-1").Status.Addresses); diff != "" {
+		t.Errorf("the node has other addresses (-before +after):\n%s", diff)
 	}
 }
 

@@ -275,9 +275,13 @@ type HostStatus struct {
 	// bootID differs after each boot.
 	// +optional
 	BootID string `json:"bootID,omitempty"`
-	// addresses are the host's IPv4 addresses, that of the default route first.
+	// addresses are the host's IPv4 addresses, that of the default route first. Windows may change their order.
 	// +optional
 	Addresses []string `json:"addresses,omitempty"`
+	// nodeIP is the internal IP address of the Node. The Node keeps it as long as the host has the address, in whatever order the host
+	// lists its addresses.
+	// +optional
+	NodeIP string `json:"nodeIP,omitempty"`
 	// reachedAt is the address at which the operator reached the host when it read these facts. When spec.address leads to another one, the
 	// operator looks at the host again.
 	// +optional

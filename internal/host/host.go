@@ -263,8 +263,9 @@ type Logs interface {
 // PodNetwork looks at the network from where pods are.
 type PodNetwork interface {
 	// Connect makes a TCP connection to a port of an address (172.30.0.1:443) from a compartment of its own, with an
-	// endpoint of the HNS network, as a pod would. All of that is gone when it returns. Nothing is sent.
-	Connect(ctx context.Context, network, address string) error
+	// endpoint of the HNS network, as a pod would. provider is the machine's address for encapsulated packets, as in the
+	// configuration of the CNI plugins. All of that is gone when it returns. Nothing is sent.
+	Connect(ctx context.Context, network, address, provider string) error
 }
 
 // Metadata is the metadata service of the cloud that the machine runs in.

@@ -26,6 +26,9 @@ type HostOptions struct {
 	Name string
 	// Address is the IPv4 address. Default: Address(number).
 	Address string
+	// MoreAddresses are further IPv4 addresses that the host reports. Windows changes the order of all at each boot. Nothing
+	// listens on these.
+	MoreAddresses []string
 	// DNSName is what windows-instances lists the host by; "" with Address listed. Hosts that are made by number have one
 	// when their number is even.
 	DNSName string
@@ -153,7 +156,7 @@ func (h *Host) at() string {
 func (r *Rig) bootHost(ctx context.Context, h *Host) error {
 	options := h.Options
 	created := fake.Options{
-		Name: options.Name, Addresses: []string{options.Address}, System: *options.System, Clock: r.options.Clock,
+		Name: options.Name, Addresses: append([]string{options.Address}, options.MoreAddresses...), System: *options.System, Clock: r.options.Clock,
 		ProgramClock: r.programClock(), ClockOffset: options.ClockOffset,
 		Programs: r.programs, Contents: r.contents, ShutdownDelay: options.ShutdownDelay,
 		RebootDuration: options.RebootDuration, FeatureDuration: options.FeatureDuration,

@@ -165,7 +165,7 @@ func (c *checker) file(ctx context.Context, path string) (string, error) {
 
 // podConnects connects from where pods are.
 func (c *checker) podConnects(ctx context.Context, address string) (string, error) {
-	if err := c.Source.Host.PodNetwork.Connect(ctx, c.spec.Network.HNSNetwork, address); err != nil {
+	if err := c.Source.Host.PodNetwork.Connect(ctx, c.spec.Network.HNSNetwork, address, c.spec.NodeIP); err != nil {
 		return "", fmt.Errorf("a pod on this node could not connect to %s: %w", address, err)
 	}
 	return "a pod on this node can connect to " + address, nil

@@ -217,7 +217,7 @@ func (x *trial) onAzure(life time.Duration) (*agentHost, nodespec.Identity) {
 	x.asNode(ofMachine(), x.key.Hash())
 	s := x.scope(x.instance())
 	s.Cluster = *x.facts
-	spec, err := x.rooms().specs.Of(s, "10.132.0.0/24")
+	spec, err := x.rooms().specs.Of(s, nodeWithSubnet("10.132.0.0/24"))
 	if err != nil {
 		x.t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func (x *trial) identitiesOf() []nodespec.Identity {
 	x.t.Helper()
 	s := x.scope(x.instance())
 	s.Cluster = *x.facts
-	spec, err := x.rooms().specs.Of(s, trialSubnet)
+	spec, err := x.rooms().specs.Of(s, nodeWithSubnet(trialSubnet))
 	if err != nil {
 		x.t.Fatal(err)
 	}

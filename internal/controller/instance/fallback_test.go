@@ -25,7 +25,7 @@ func TestAHostWithoutAFallbackIsReportedBeforeItsChange(t *testing.T) {
 		gate.held, gate.closed = nil, true
 		gate.refusal = disturbance.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonWaitingForTurn, Message: "full"}}
 		s := x.answered(&facts)
-		spec, err := x.rooms().specs.Of(s, trialSubnet)
+		spec, err := x.rooms().specs.Of(s, nodeWithSubnet(trialSubnet))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestTheFormerAgentRollsItsHostBack(t *testing.T) {
 	x.Gate, gate.held = gate, []string{machine}
 	h := x.withAgent()
 	s := x.answered(nil)
-	spec, err := x.rooms().specs.Of(s, trialSubnet)
+	spec, err := x.rooms().specs.Of(s, nodeWithSubnet(trialSubnet))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestWhatIsNotRestoredOnAHostIsReported(t *testing.T) {
 			x.asNode(ofMachine(), x.key.Hash())
 			h := x.withAgent()
 			s := x.answered(nil)
-			spec, err := x.rooms().specs.Of(s, trialSubnet)
+			spec, err := x.rooms().specs.Of(s, nodeWithSubnet(trialSubnet))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -53,7 +53,7 @@ func (p release) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		return o
 	}
 	first := nodestate.Unproven(node)
-	proven := "The node passed its checks and takes pods." + p.advise(s) + p.tryLogsPort(ctx, s)
+	proven := "The node passed its checks and takes pods." + p.advise(s) + p.tryLogsPort(ctx, s, spec.NodeIP)
 	err := p.nodes.Release(ctx, s.Instance, node, s.Key.Hash())
 	for conflicts := 0; apierrors.IsConflict(err) && conflicts < mostConflicts; conflicts++ {
 		// What was decided by the Node is decided again, by what it is now.
@@ -170,10 +170,10 @@ const (
 
 // tryLogsPort says when the kubelet's port is closed to others. The node works without it, so it is advice and no
 // obstacle.
-func (p release) tryLogsPort(ctx context.Context, s *scope.Scope) string {
+func (p release) tryLogsPort(ctx context.Context, s *scope.Scope, nodeIP string) string {
 	ctx, cancel := context.WithTimeout(ctx, kubeletLimit)
 	defer cancel()
-	address := net.JoinHostPort(s.Instance.Status.Host.Addresses[0], kubeletPort)
+	address := net.JoinHostPort(nodeIP, kubeletPort)
 	connection, err := p.dial(ctx, "tcp", address)
 	if err == nil {
 		_ = connection.Close() // nothing was sent

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -68,7 +69,7 @@ func (p renew) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		}
 		return nil
 	}
-	failure := p.renewDue(ctx, s, node.Annotations[v1alpha1.AnnotationPodSubnet], due)
+	failure := p.renewDue(ctx, s, node, due)
 	if ctx.Err() != nil {
 		return failure // the operator ends
 	}
@@ -88,8 +89,8 @@ func (p renew) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 }
 
 // renewDue has the agent make keys and requests, has these signed, and has the certificates put in place.
-func (p renew) renewDue(ctx context.Context, s *scope.Scope, subnet string, due []string) *obstacle.Obstacle {
-	spec, err := p.specs.Of(s, subnet)
+func (p renew) renewDue(ctx context.Context, s *scope.Scope, node *corev1.Node, due []string) *obstacle.Obstacle {
+	spec, err := p.specs.Of(s, node)
 	if err != nil {
 		return obstacle.Spec(err)
 	}

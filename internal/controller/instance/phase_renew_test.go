@@ -205,7 +205,7 @@ func TestARenewalForAnotherIdentityIsRefused(t *testing.T) {
 	signed := x.signs(month)
 	s := x.scope(x.instance())
 	s.Cluster = *x.facts
-	spec, err := x.rooms().specs.Of(s, "10.132.0.0/24")
+	spec, err := x.rooms().specs.Of(s, nodeWithSubnet("10.132.0.0/24"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,7 @@ func (x *trial) failedWith(instance *v1alpha1.WindowsInstance, reason string,
 	x.t.Helper()
 	s := x.scope(instance.DeepCopy())
 	s.Cluster = *x.facts
-	spec, err := x.rooms().specs.Of(s, "10.132.0.0/24")
+	spec, err := x.rooms().specs.Of(s, nodeWithSubnet("10.132.0.0/24"))
 	if err != nil {
 		x.t.Fatal(err)
 	}

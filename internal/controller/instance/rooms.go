@@ -124,7 +124,7 @@ func (r *Reconciler) wirePhases(a *rooms) {
 		link: a.link, turn: a.turn, status: a.status, nodes: a.nodes, events: a.events, clock: r.Clock,
 	}
 	a.supported = supported{line: r.Line, nodes: a.nodes, turn: a.turn, names: a.names, adoption: a.adoption}
-	a.install = install{specs: a.specs, delivery: a.delivery}
+	a.install = install{specs: a.specs, delivery: a.delivery, status: a.status}
 	a.join = join{
 		status: a.status, nodes: a.nodes, events: a.events, specs: a.specs, delivery: a.delivery, signer: a.signer,
 		names: a.names, clock: r.Clock, superseded: r.superseded,

@@ -240,7 +240,7 @@ func (x *trial) asNode(instance *v1alpha1.WindowsInstance, keyHash string) {
 	status.Summary = v1alpha1.ReasonReady
 	s := x.scope(instance)
 	s.Cluster = *x.facts
-	spec, err := x.rooms().specs.Of(s, "10.132.0.0/24")
+	spec, err := x.rooms().specs.Of(s, nodeWithSubnet("10.132.0.0/24"))
 	if err != nil {
 		x.t.Fatal(err)
 	}
@@ -397,4 +397,9 @@ func (x *trial) breakNodeSince(seen, reported time.Time) {
 	if err := x.Client.Status().Update(x.t.Context(), instance); err != nil {
 		x.t.Fatal(err)
 	}
+}
+
+// nodeWithSubnet returns the Node of a host as far as its NodeSpec follows from it.
+func nodeWithSubnet(subnet string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationPodSubnet: subnet}}}
 }

@@ -212,7 +212,7 @@ func TestAHostThatIsAwayInTheMiddleOfItsChangeTakesUpNoPlaceAnew(t *testing.T) {
 	x.host.switchOff(true)
 	s := x.scope(x.instance())
 	s.Cluster = *x.facts
-	spec, err := x.rooms().specs.Of(s, "10.132.0.0/24")
+	spec, err := x.rooms().specs.Of(s, nodeWithSubnet("10.132.0.0/24"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,7 +324,7 @@ func TestARemovalWhoseDrainHasFailed(t *testing.T) {
 		x := failed(t)
 		x.facts.Kubelet.ClusterDomain = "other.local"
 		s := x.answered(nil)
-		spec, err := x.rooms().specs.Of(s, "10.132.0.0/24")
+		spec, err := x.rooms().specs.Of(s, nodeWithSubnet("10.132.0.0/24"))
 		if err != nil {
 			t.Fatal(err)
 		}

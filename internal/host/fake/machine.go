@@ -154,6 +154,14 @@ func (m *Machine) SetAddresses(addresses ...string) {
 	m.options.Addresses = slices.Clone(addresses)
 }
 
+// reorderAddresses changes the order of the addresses at each boot after the first: Windows lists the adapters as it finds
+// them, and which of two equal default routes comes first differs.
+func (m *Machine) reorderAddresses() {
+	if addresses := m.options.Addresses; m.boots > 1 && len(addresses) > 1 {
+		m.options.Addresses = append(slices.Clone(addresses[1:]), addresses[0])
+	}
+}
+
 // Journal returns the record of what happened on the machine.
 func (m *Machine) Journal() *Journal { return m.journal }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/windows-machine-config/wmco/internal/host"
 )
@@ -11,7 +12,7 @@ import (
 // podNetwork is host.PodNetwork for one process.
 type podNetwork struct{ p *Process }
 
-func (n podNetwork) Connect(ctx context.Context, network, address string) error {
+func (n podNetwork) Connect(ctx context.Context, network, address, provider string) error {
 	failed := func(err error) error { return fmt.Errorf("connect to %s from network %s: %w", address, network, err) }
 	if _, err := netip.ParseAddrPort(address); err != nil {
 		return failed(errParameter)
@@ -20,6 +21,9 @@ func (n podNetwork) Connect(ctx context.Context, network, address string) error 
 	err := n.p.do(ctx, "PodNetwork", "Connect", address, func(m *Machine) error {
 		if err := m.hns(); err != nil {
 			return failed(err)
+		}
+		if !slices.Contains(m.options.Addresses, provider) {
+			return failed(fmt.Errorf("%s is no address of this machine", provider))
 		}
 		i := m.network(network)
 		if i < 0 {

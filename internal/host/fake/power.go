@@ -53,6 +53,7 @@ func (m *Machine) begin() (boot int, up context.Context) {
 		m.name, m.pendingName = m.pendingName, ""
 	}
 	m.options.System.Revision = m.revision
+	m.reorderAddresses()
 	m.settleFeatures()
 	m.settleNetworking()
 	m.loseNetworks()

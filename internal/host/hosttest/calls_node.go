@@ -61,9 +61,9 @@ type podNetworkCalls struct {
 	*calls
 }
 
-func (w podNetworkCalls) Connect(ctx context.Context, network, address string) error {
+func (w podNetworkCalls) Connect(ctx context.Context, network, address, provider string) error {
 	w.note("PodNetwork.Connect")
-	return w.of.Connect(ctx, network, address)
+	return w.of.Connect(ctx, network, address, provider)
 }
 
 type metadataCalls struct {

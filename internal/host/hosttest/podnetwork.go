@@ -20,7 +20,7 @@ func podNetworkBehaviors() []Behavior {
 			address, err := s.machine.PodTarget()
 			s.must(err)
 			for range 2 {
-				s.must(s.PodNetwork.Connect(s.ctx, networkName, address))
+				s.must(s.PodNetwork.Connect(s.ctx, networkName, address, s.info().Addresses[0]))
 				is(s, "endpoints", len(s.endpoints()), 0)
 			}
 		}},
@@ -31,17 +31,17 @@ func podNetworkBehaviors() []Behavior {
 			}
 			ctx, cancel := context.WithTimeout(s.ctx, time.Second)
 			defer cancel()
-			s.refused("connection", s.PodNetwork.Connect(ctx, networkName, unanswered))
+			s.refused("connection", s.PodNetwork.Connect(ctx, networkName, unanswered, s.info().Addresses[0]))
 			is(s, "endpoints", len(s.endpoints()), 0)
 		}},
 		{"PodNetwork.Connect", "there is no way from a network that is not there", func(s *suite) {
 			s.network()
-			s.fails(s.PodNetwork.Connect(s.ctx, networkName+"-none", unanswered), host.ErrNotExist)
+			s.fails(s.PodNetwork.Connect(s.ctx, networkName+"-none", unanswered, s.info().Addresses[0]), host.ErrNotExist)
 			is(s, "endpoints", len(s.endpoints()), 0)
 		}},
 		{"PodNetwork.Connect", "a name is no address to connect to", func(s *suite) {
 			s.network()
-			s.refused("connection", s.PodNetwork.Connect(s.ctx, networkName, "localhost:1"))
+			s.refused("connection", s.PodNetwork.Connect(s.ctx, networkName, "localhost:1", s.info().Addresses[0]))
 		}},
 	}
 }

@@ -28,7 +28,7 @@ const (
 	clearTime = 10 * time.Second
 )
 
-func (podNetwork) Connect(ctx context.Context, network, address string) error {
+func (podNetwork) Connect(ctx context.Context, network, address, provider string) error {
 	failed := func(err error) error { return fmt.Errorf("connect to %s from network %s: %w", address, network, err) }
 	if err := context.Cause(ctx); err != nil {
 		return failed(err)
@@ -45,7 +45,7 @@ func (podNetwork) Connect(ctx context.Context, network, address string) error {
 		// Mutexes and compartments belong to threads. The thread is never unlocked: it ends with the goroutine, and nothing
 		// else ever runs in the compartment.
 		runtime.LockOSThread()
-		done <- connectAsPod(ctx, network, to)
+		done <- connectAsPod(ctx, network, to, provider)
 	}()
 	select {
 	case err = <-done:
@@ -65,7 +65,7 @@ func (podNetwork) Connect(ctx context.Context, network, address string) error {
 }
 
 // connectAsPod makes what a pod has, connects, and takes it away again.
-func connectAsPod(ctx context.Context, network string, to netip.AddrPort) (err error) {
+func connectAsPod(ctx context.Context, network string, to netip.AddrPort, provider string) (err error) {
 	if err := openHNS(); err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func connectAsPod(ctx context.Context, network string, to netip.AddrPort) (err e
 			err = errors.Join(err, fmt.Errorf("clean up: %w", clearErr))
 		}
 	}()
-	address, err := makePod(found, to.Addr())
+	address, err := makePod(found, to.Addr(), provider)
 	if err != nil {
 		return err
 	}

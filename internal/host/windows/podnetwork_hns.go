@@ -32,20 +32,15 @@ func networkNamed(name string) (hcn.HostComputeNetwork, error) {
 }
 
 // makePod makes a namespace with an endpoint of the network in it, and returns the endpoint's address.
-func makePod(network hcn.HostComputeNetwork, to netip.Addr) (netip.Addr, error) {
+func makePod(network hcn.HostComputeNetwork, to netip.Addr, provider string) (netip.Addr, error) {
 	settings := &hcn.HostComputeEndpoint{Name: podEndpoint, SchemaVersion: hcn.V2SchemaVersion(),
 		Routes: defaultRoutes(network)}
 	if network.Type == hcn.Overlay {
-		own, _, err := addresses()
+		policies, err := overlayPolicies(to, provider)
 		if err != nil {
 			return netip.Addr{}, err
 		}
-		if len(own) == 0 {
-			return netip.Addr{}, errors.New("this machine has no IPv4 address")
-		}
-		if settings.Policies, err = overlayPolicies(to, own[0]); err != nil {
-			return netip.Addr{}, err
-		}
+		settings.Policies = policies
 	}
 	endpoint, err := network.CreateEndpoint(settings)
 	if err != nil {

@@ -186,11 +186,7 @@ func (f Forecaster) fill(ctx context.Context, stay *visit.Visit, s *scope.Scope,
 	if err != nil {
 		return err
 	}
-	subnet := ""
-	if node != nil {
-		subnet = node.Annotations[v1alpha1.AnnotationPodSubnet]
-	}
-	spec, err := f.Specs.Of(s, subnet)
+	spec, err := f.Specs.Of(s, node)
 	if err != nil {
 		return err
 	}

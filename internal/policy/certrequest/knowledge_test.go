@@ -2,6 +2,7 @@ package certrequest
 
 import (
 	"crypto/x509"
+	"net"
 	"testing"
 	"time"
 
@@ -24,7 +25,7 @@ func bound(change func(*v1alpha1.WindowsInstance)) v1alpha1.WindowsInstance {
 		Status: v1alpha1.WindowsInstanceStatus{
 			NodeRef: &v1alpha1.NodeReference{Name: "win-a", UID: "node-uid", Confirmed: true},
 			HostKey: &v1alpha1.HostKey{Key: "key"}, Host: &v1alpha1.HostStatus{Name: "win-a", MachineID: "id",
-				Addresses: []string{"10.0.0.1", "10.0.1.1"}},
+				Addresses: []string{"10.0.0.1", "10.0.1.1"}, NodeIP: "10.0.0.1"},
 		},
 	}
 	if change != nil {
@@ -245,4 +246,61 @@ func expectServing(t *testing.T, instance v1alpha1.WindowsInstance, present know
 		want = Refuse
 	}
 	expectOutcome(t, Judge(request, knowledge.Of(&instance, present)), want, check)
+}
+
+// a host may report any address. The operator's own connection, the node's source, or the operator's choice of the
+// Node's address must support it.
+func TestAnAddressThatOnlyTheHostReportsIsNotServed(t *testing.T) {
+	const asked = "10.0.1.1"
+	host := func(change func(*v1alpha1.HostStatus)) func(*v1alpha1.WindowsInstance) {
+		return func(i *v1alpha1.WindowsInstance) {
+			i.Spec.Address, i.Spec.Source.ConfigMapKey = "win-a.example.com", "win-a.example.com"
+			i.Status.Host.Addresses, i.Status.Host.NodeIP, i.Status.Host.ReachedAt = []string{asked, "10.0.0.1"}, "10.0.0.1", "10.0.0.1"
+			change(i.Status.Host)
+		}
+	}
+	another := func(change func(*v1alpha1.HostStatus)) []v1alpha1.WindowsInstance {
+		other := bound(host(change))
+		other.Name, other.Status.NodeRef.Name, other.Status.HostKey.Key = "other", "win-b", "another"
+		return []v1alpha1.WindowsInstance{other}
+	}
+	reached := func(h *v1alpha1.HostStatus) { h.ReachedAt = asked }
+	chosen := func(h *v1alpha1.HostStatus) { h.NodeIP = asked }
+	reported := func(*v1alpha1.HostStatus) {}
+	for name, c := range map[string]struct {
+		instance func(*v1alpha1.WindowsInstance)
+		others   []v1alpha1.WindowsInstance
+		check    string
+	}{
+		"one that nothing but the host reports": {host(reported), nil, "OwnAddresses"},
+		"the one at which the operator reached the host, also behind address translation": {host(func(h *v1alpha1.HostStatus) {
+			h.Addresses, h.ReachedAt = []string{"10.0.0.1"}, asked
+		}), nil, ""},
+		"the one that the operator chose for the Node, where it reaches the host at another": {host(chosen), nil, ""},
+		"not one that the operator chose before the host lost it": {host(func(h *v1alpha1.HostStatus) {
+			h.Addresses, h.NodeIP = []string{"10.0.0.1"}, asked
+		}), nil, "OwnAddresses"},
+		"not while no host key is pinned": {func(i *v1alpha1.WindowsInstance) {
+			host(reached)(i)
+			i.Status.HostKey = nil
+		}, nil, "OwnAddresses"},
+		"the one that it was reached at, whatever another host reports": {host(reached), another(reported), ""},
+		"not the chosen one, which another host reports too":            {host(chosen), another(reported), "NobodyElses"},
+		"not the chosen one, at which another host was reached":         {host(chosen), another(reached), "NobodyElses"},
+		"not one at which two hosts were reached":                       {host(reached), another(reached), "NobodyElses"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			instance := bound(c.instance)
+			present := knowledge.Present{Instances: append(c.others, instance), Nodes: []corev1.Node{windowsNode("win-a", attackTime)},
+				Cluster: knownNodes.Cluster}
+			request := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth,
+				newRequest(t, nil, func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.ParseIP(asked).To4()} }))
+			request.CreationTimestamp = metav1.NewTime(attackTime)
+			want := Approve
+			if c.check != "" {
+				want = Refuse
+			}
+			expectOutcome(t, Judge(request, knowledge.Of(&instance, present)), want, c.check)
+		})
+	}
 }

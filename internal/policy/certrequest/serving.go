@@ -91,7 +91,12 @@ func (r *nodeRequest) addresses() []netip.Addr {
 
 func ownAddresses(a askedFor) string {
 	for _, address := range a.request.addresses() {
-		if !a.node.Given.HoldsAddress(address) && !a.node.Told.HoldsAddress(address) {
+		switch {
+		case a.node.MayServeAt(address):
+		case a.node.RankAddress(address) == knowledge.AddressReported:
+			return fmt.Sprintf("The request contains the address %s, which only the host itself reports. "+
+				"The operator has not reached the host at this address, no source assigns it, and it is not the address of the Node.", address)
+		default:
 			return fmt.Sprintf("The request holds the address %s, which is not known to be the node's own.", address)
 		}
 	}
@@ -118,9 +123,9 @@ func notTheClusters(a askedFor) string {
 }
 
 // nobodyElses rejects names and addresses of other nodes. A host reports its own addresses and may lie: it must neither
-// get a certificate for the address of another node nor block that node by claiming its address. An address that a
-// source assigned belongs to the node, unless a source assigned it to another node too. An address that only hosts
-// report belongs to the node if no other node has it, by whatever report.
+// get a certificate for the address of another node nor block that node by claiming its address. An address belongs to
+// the node for which it is proven best: a source assigned it, or the operator reached the host there, or only the host
+// reports it. If it is proven equally well for two nodes, neither gets a certificate for it.
 func nobodyElses(a askedFor) string {
 	for _, other := range a.others {
 		for _, name := range a.request.DNSNames {
@@ -129,7 +134,7 @@ func nobodyElses(a askedFor) string {
 			}
 		}
 		for _, address := range a.request.addresses() {
-			if other.Given.HoldsAddress(address) || other.Told.HoldsAddress(address) && !a.node.Given.HoldsAddress(address) {
+			if rank := other.RankAddress(address); rank != knowledge.AddressUnknown && rank >= a.node.RankAddress(address) {
 				return fmt.Sprintf("The request holds the address %s, which node %s has too.", address, other.Name)
 			}
 		}

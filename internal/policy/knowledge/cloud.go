@@ -83,7 +83,7 @@ func ownOnAWS(known Node, node *corev1.Node, label string) bool {
 	}
 	_, numbers, _ := strings.Cut(label, "-")
 	address, err := netip.ParseAddr(strings.ReplaceAll(numbers, "-", "."))
-	return err == nil && (known.Given.HoldsAddress(address) || known.Told.HoldsAddress(address))
+	return err == nil && known.MayServeAt(address)
 }
 
 // ownByNodeName wants the name by which the cloud knows the machine, which is the node's.

@@ -22,7 +22,7 @@ func bound(change func(*v1alpha1.WindowsInstance)) v1alpha1.WindowsInstance {
 		Status: v1alpha1.WindowsInstanceStatus{
 			NodeRef: &v1alpha1.NodeReference{Name: "win-a", UID: "node-uid", Confirmed: true},
 			HostKey: &v1alpha1.HostKey{Key: "key"}, Host: &v1alpha1.HostStatus{Name: "win-a", MachineID: "id",
-				Addresses: []string{"10.0.0.1", "10.0.1.1"}},
+				Addresses: []string{"10.0.0.1", "10.0.1.1"}, NodeIP: "10.0.0.1"},
 		},
 	}
 	if change != nil {
@@ -87,17 +87,17 @@ func TestKnowledgeHasEverybody(t *testing.T) {
 	})
 	var got []string
 	for _, n := range known.Nodes {
-		got = append(got, fmt.Sprintf("%s foreign=%t given=%v%v told=%v%v", n.Name, n.Foreign, n.Given.Names,
-			n.Given.Addresses, n.Told.Names, n.Told.Addresses))
+		got = append(got, fmt.Sprintf("%s foreign=%t given=%v%v told=%v%v claimed=%v", n.Name, n.Foreign, n.Given.Names,
+			n.Given.Addresses, n.Told.Names, n.Told.Addresses, n.Claimed.Addresses))
 	}
 	want := []string{
-		"of WindowsInstance before foreign=true given=[][10.0.2.1] told=[][10.0.2.2]",
-		"win-a foreign=false given=[win-a][10.0.0.1 10.0.0.1 10.0.5.1] told=[][10.0.0.1 10.0.1.1]",
-		"win-c foreign=false given=[win-c][10.0.3.1] told=[][10.0.2.2]",
-		"win-c foreign=true given=[win-c][] told=[][10.0.3.3]",
-		"master-0 foreign=true given=[master-0][10.0.4.1] told=[][]",
-		"of Machine win foreign=true given=[][10.0.6.1] told=[][]",
-		"of Machine master-9 foreign=true given=[][10.0.7.1] told=[][]",
+		"of WindowsInstance before foreign=true given=[][10.0.2.1] told=[][] claimed=[10.0.2.2]",
+		"win-a foreign=false given=[win-a][10.0.0.1 10.0.0.1 10.0.5.1] told=[][10.0.0.1] claimed=[10.0.1.1]",
+		"win-c foreign=false given=[win-c][10.0.3.1] told=[][] claimed=[10.0.2.2]",
+		"win-c foreign=true given=[win-c][] told=[][10.0.3.3] claimed=[]",
+		"master-0 foreign=true given=[master-0][10.0.4.1] told=[][] claimed=[]",
+		"of Machine win foreign=true given=[][10.0.6.1] told=[][] claimed=[]",
+		"of Machine master-9 foreign=true given=[][10.0.7.1] told=[][] claimed=[]",
 	}
 	if !slices.Equal(got, want) {
 		for i := range max(len(got), len(want)) {

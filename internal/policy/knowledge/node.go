@@ -62,8 +62,47 @@ type Node struct {
 	// Given are the names and addresses from sources that no Windows host can change: the ConfigMap windows-instances, the
 	// Machine API, the Nodes of others.
 	Given Names
-	// Told are what Windows hosts say of themselves.
+	// Reached is the address at which the operator reached the host last. The host proved with its pinned key that it has
+	// this address.
+	Reached Names
+	// Told are the names and addresses that only the host or its kubelet reports, and that the node may serve under: the
+	// address that the operator chose for the Node, and what a cloud adds.
 	Told Names
+	// Claimed are all other addresses that only the host reports. The node may not serve under them.
+	Claimed Names
+}
+
+// AddressRank says how well an address is proven to be a node's. Of two nodes with one address, only the one with the
+// higher rank may serve under it.
+type AddressRank int
+
+const (
+	// AddressUnknown means that nothing connects the address to the node.
+	AddressUnknown AddressRank = iota
+	// AddressReported means that only the host reports the address.
+	AddressReported
+	// AddressReached means that the operator reached the host at the address.
+	AddressReached
+	// AddressGiven means that a source assigned the address, which no Windows host can change.
+	AddressGiven
+)
+
+// RankAddress returns how well an address is proven to be the node's.
+func (n Node) RankAddress(address netip.Addr) AddressRank {
+	switch {
+	case n.Given.HoldsAddress(address):
+		return AddressGiven
+	case n.Reached.HoldsAddress(address):
+		return AddressReached
+	case n.Told.HoldsAddress(address), n.Claimed.HoldsAddress(address):
+		return AddressReported
+	}
+	return AddressUnknown
+}
+
+// MayServeAt reports whether an address may be in the node's certificate, if no other node has it.
+func (n Node) MayServeAt(address netip.Addr) bool {
+	return n.RankAddress(address) >= AddressReached || n.Told.HoldsAddress(address)
 }
 
 // registrationLead is how long before its Node is there a kubelet may have asked for its serving certificate.
@@ -106,9 +145,18 @@ func registeredBy(instance *v1alpha1.WindowsInstance, node *corev1.Node) bool {
 func instanceNames(instance *v1alpha1.WindowsInstance) Node {
 	var known Node
 	known.Given.Add(instance.Spec.Address)
-	if host := instance.Status.Host; host != nil {
-		for _, address := range host.Addresses {
+	host := instance.Status.Host
+	if host == nil {
+		return known
+	}
+	if instance.Status.HostKey != nil {
+		known.Reached.Add(host.ReachedAt)
+	}
+	for _, address := range host.Addresses {
+		if address == host.NodeIP {
 			known.Told.Add(address)
+		} else {
+			known.Claimed.Add(address)
 		}
 	}
 	return known

@@ -49,7 +49,7 @@ func (c *Changes) Same(s *scope.Scope, node *corev1.Node, failed *v1alpha1.Faile
 	case v1alpha1.CauseRemoval:
 		return false // it is to be a node again
 	}
-	spec, err := c.Specs.Of(s, node.Annotations[v1alpha1.AnnotationPodSubnet])
+	spec, err := c.Specs.Of(s, node)
 	return err == nil && failed.Version == c.Version && failed.SpecDigest == spec.Digest()
 }
 
@@ -57,7 +57,7 @@ func (c *Changes) Same(s *scope.Scope, node *corev1.Node, failed *v1alpha1.Faile
 // node is to wait for it. A failure of the settings that are still wanted counts for the others until the node has
 // them, whatever else of its host is to be changed.
 func (c *Changes) Other(s *scope.Scope, node *corev1.Node, failed *v1alpha1.FailedChange) bool {
-	_, err := c.Specs.Of(s, node.Annotations[v1alpha1.AnnotationPodSubnet])
+	_, err := c.Specs.Of(s, node)
 	return err == nil && !c.Same(s, node, failed) && !c.sameSettings(s, failed)
 }
 
@@ -108,7 +108,7 @@ func (c *Changes) Note(s *scope.Scope, node *corev1.Node, reason, message, previ
 		Message: text.Plain(message, obstacle.LongestMessage),
 		Time:    metav1.NewTime(c.Clock.Now()), Attempts: 1,
 	}
-	if spec, err := c.Specs.Of(s, node.Annotations[v1alpha1.AnnotationPodSubnet]); err == nil {
+	if spec, err := c.Specs.Of(s, node); err == nil {
 		failed.SpecDigest = spec.Digest()
 	}
 	if before.Version == failed.Version && before.SpecDigest == failed.SpecDigest {

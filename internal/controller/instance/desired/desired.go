@@ -17,6 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
+	"github.com/windows-machine-config/wmco/internal/policy/knowledge"
 )
 
 // Specs makes NodeSpecs.
@@ -30,8 +31,8 @@ type Specs struct {
 	Debug      bool
 }
 
-// Of returns the NodeSpec of the host, as far as it is known from the cluster and the status.
-func (m Specs) Of(s *scope.Scope, podSubnet string) (nodespec.NodeSpec, error) {
+// Of returns the NodeSpec of the host, as far as it is known from the cluster, the status and the Node; nil for no Node.
+func (m Specs) Of(s *scope.Scope, node *corev1.Node) (nodespec.NodeSpec, error) {
 	status := s.Instance.Status
 	if status.Host == nil || len(status.Host.Addresses) == 0 {
 		return nodespec.NodeSpec{}, fmt.Errorf("host %s has told no IPv4 address yet", s.Instance.Spec.Address)
@@ -40,10 +41,14 @@ func (m Specs) Of(s *scope.Scope, podSubnet string) (nodespec.NodeSpec, error) {
 	if err != nil {
 		return nodespec.NodeSpec{}, err
 	}
-	in.PodSubnet = podSubnet
+	nodeIP := knowledge.NodeIPChoice{Known: []string{status.Host.NodeIP}, Reached: status.Host.ReachedAt, Reported: status.Host.Addresses}
+	if node != nil {
+		in.PodSubnet = node.Annotations[v1alpha1.AnnotationPodSubnet]
+		nodeIP.Known = append(nodeIP.Known, nodes.InternalIPs(node.Status.Addresses)...)
+	}
 	in.Instance = nodespec.Instance{
 		Name: s.Instance.Name, NodeName: s.NodeName(), HostName: s.Instance.Spec.HostName,
-		NodeIP: status.Host.Addresses[0], BYOH: s.BYOH(), Registration: status.Registration,
+		NodeIP: knowledge.ChooseNodeIP(nodeIP, s.Cluster), BYOH: s.BYOH(), Registration: status.Registration,
 	}
 	spec, err := nodespec.Make(in)
 	return spec, explainMissing(err, m.Payload)
@@ -86,11 +91,7 @@ func (m Specs) ForNode(ctx context.Context, s *scope.Scope) (nodespec.NodeSpec, 
 
 // With is ForNode with a Node that was just read; nil for none.
 func (m Specs) With(s *scope.Scope, node *corev1.Node) (nodespec.NodeSpec, *obstacle.Obstacle) {
-	subnet := ""
-	if node != nil {
-		subnet = node.Annotations[v1alpha1.AnnotationPodSubnet]
-	}
-	spec, err := m.Of(s, subnet)
+	spec, err := m.Of(s, node)
 	if err != nil {
 		return nodespec.NodeSpec{}, obstacle.Spec(err)
 	}
@@ -100,7 +101,7 @@ func (m Specs) With(s *scope.Scope, node *corev1.Node) (nodespec.NodeSpec, *obst
 // Pending reports whether the host needs another spec than the one applied last. A spec that cannot be computed without
 // the host counts as pending.
 func (m Specs) Pending(s *scope.Scope, node *corev1.Node) bool {
-	spec, err := m.Of(s, node.Annotations[v1alpha1.AnnotationPodSubnet])
+	spec, err := m.Of(s, node)
 	return err != nil || spec.Digest() != s.Instance.Status.SpecDigest
 }
 

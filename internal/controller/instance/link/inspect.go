@@ -75,11 +75,14 @@ func (l *Link) Learn(s *scope.Scope, facts *plan.Facts) {
 
 // HostStatus returns the status of the host that the scope has a connection to, from its facts.
 func HostStatus(s *scope.Scope, facts *plan.Facts) *v1alpha1.HostStatus {
-	system := facts.System
+	system, nodeIP := facts.System, ""
+	if before := s.Instance.Status.Host; before != nil {
+		nodeIP = before.NodeIP
+	}
 	return &v1alpha1.HostStatus{
 		Name: system.HostName, Product: system.Product, Build: fmt.Sprintf("%s.%d", system.Version, system.Revision),
 		MachineID: system.MachineID, BootID: system.BootID, Addresses: system.Addresses,
-		ReachedAt: s.Connection.Address(),
+		NodeIP: nodeIP, ReachedAt: s.Connection.Address(),
 	}
 }
 

@@ -31,7 +31,7 @@ func (t *Turn) Await(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	case nodes.RebootWanted(node) && s.Instance.Status.RequestedReboot == nil:
 		turn, cause = scope.RebootTurn, v1alpha1.CauseReboot
 	case s.Session.Turn != "":
-		spec, err := t.Specs.Of(s, node.Annotations[v1alpha1.AnnotationPodSubnet])
+		spec, err := t.Specs.Of(s, node)
 		if err != nil || spec.Digest() != s.Session.Turn {
 			s.Session.Turn = ""
 			return nil
