@@ -263,6 +263,9 @@ type HostKey struct {
 type HostStatus struct {
 	// name is the host name in force.
 	Name string `json:"name"`
+	// domain is the primary DNS suffix of the host, such as corp.example.com. It is empty for a host that has none.
+	// +optional
+	Domain string `json:"domain,omitempty"`
 	// product is the Windows product, such as Windows Server 2022 Datacenter.
 	// +optional
 	Product string `json:"product,omitempty"`

@@ -109,6 +109,10 @@ func notTheClusters(a askedFor) string {
 		if whose := reserved.Name(name, a.cluster); whose != "" {
 			return fmt.Sprintf("The request holds the DNS name %.100q, which is %s.", name, whose)
 		}
+		if a.cluster == nil && !a.node.Given.HoldsName(name) {
+			return fmt.Sprintf("The request contains the DNS name %.100q, which only the host itself reports. "+
+				"The operator cannot determine whether this name belongs to the cluster until it can read the cluster's configuration.", name)
+		}
 	}
 	for _, address := range a.request.addresses() {
 		if whose := reserved.Address(address, a.cluster); whose != "" {

@@ -86,8 +86,12 @@ func ownOnAWS(known Node, node *corev1.Node, label string) bool {
 	return err == nil && known.MayServeAt(address)
 }
 
-// ownByNodeName wants the name by which the cloud knows the machine, which is the node's.
-func ownByNodeName(known Node, _ *corev1.Node, label string) bool { return label == known.Name }
+// ownByNodeName wants the name by which the cloud knows the machine, which is the node's. A Node of an operator before
+// version 12 may have it with the cloud's domain.
+func ownByNodeName(known Node, _ *corev1.Node, label string) bool {
+	own, _, _ := strings.Cut(known.Name, ".")
+	return label == own
+}
 
 // neverPublic are networks besides the private ones that no machine has a public address from.
 var neverPublic = []netip.Prefix{

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
 // bound returns an instance whose host is Node win-a.
@@ -103,6 +104,20 @@ func TestKnowledgeHasEverybody(t *testing.T) {
 		for i := range max(len(got), len(want)) {
 			t.Errorf("%d:\n got %v\nwant %v", i, textAt(got, i), textAt(want, i))
 		}
+	}
+}
+
+// operators before version 12 have named nodes on GCP by the internal DNS name of the instance.
+func TestANodeWithAFullNameHasTheNamesThatTheCloudGivesItsMachine(t *testing.T) {
+	node := windowsNode("win-a.c.project.internal", attackTime)
+	node.Spec.ProviderID = "gce://project/us-east1-b/win-a"
+	for _, name := range []string{"win-a.us-east1-b.c.project.internal", "win-b.us-east1-b.c.project.internal"} {
+		node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalDNS, Address: name})
+	}
+	known := Node{Name: node.Name}
+	known.AddCloudAddresses(&node, nodespec.Cluster{Platform: "GCP"})
+	if want := []string{"win-a.us-east1-b.c.project.internal"}; !slices.Equal(known.Told.Names, want) {
+		t.Errorf("it has %v", known.Told.Names)
 	}
 }
 

@@ -113,11 +113,9 @@ const registrationLead = 5 * time.Minute
 func NodeOf(instance *v1alpha1.WindowsInstance, node *corev1.Node) Node {
 	known := instanceNames(instance)
 	known.Name = instance.Status.NodeRef.Name
-	known.Given.Add(known.Name)
-	// The node's name is the host's in lower case. Clouds tell kubelets the host's own form of it, and these then ask for
-	// that one too.
-	if host := instance.Status.Host; host != nil && host.Name != known.Name && strings.EqualFold(host.Name, known.Name) {
-		known.Given.Add(host.Name)
+	known.Given.Names = append(known.Given.Names, known.Name)
+	if host := instance.Status.Host; host != nil {
+		known.addHostNames(host)
 	}
 	known.Since = instance.CreationTimestamp.Time
 	if node == nil || !registeredBy(instance, node) {
@@ -132,6 +130,26 @@ func NodeOf(instance *v1alpha1.WindowsInstance, node *corev1.Node) Node {
 		known.Since = lead
 	}
 	return known
+}
+
+// addHostNames adds the names of the host itself: the host name in the host's own case, which clouds tell kubelets, and
+// the full DNS name, by which vSphere knows its guests and kubelets then request serving certificates. A host reports
+// both, so they count only where the node has the host's name, with or without a domain: whatever the host reports, it
+// gets no name that begins with another label than its node's, and no address.
+func (n *Node) addHostNames(host *v1alpha1.HostStatus) {
+	label, _, full := strings.Cut(n.Name, ".")
+	if host.Name == "" || !strings.EqualFold(label, host.Name) {
+		return
+	}
+	switch {
+	case full:
+		n.Told.Names = append(n.Told.Names, host.Name)
+	case host.Name != n.Name:
+		n.Given.Names = append(n.Given.Names, host.Name)
+	}
+	if domain := strings.Trim(host.Domain, "."); domain != "" {
+		n.Told.Names = append(n.Told.Names, host.Name+"."+domain)
+	}
 }
 
 // registeredBy reports whether a Node of the instance's name belongs to its host: the one that it was bound to, or as

@@ -80,7 +80,7 @@ func HostStatus(s *scope.Scope, facts *plan.Facts) *v1alpha1.HostStatus {
 		nodeIP = before.NodeIP
 	}
 	return &v1alpha1.HostStatus{
-		Name: system.HostName, Product: system.Product, Build: fmt.Sprintf("%s.%d", system.Version, system.Revision),
+		Name: system.HostName, Domain: system.Domain, Product: system.Product, Build: fmt.Sprintf("%s.%d", system.Version, system.Revision),
 		MachineID: system.MachineID, BootID: system.BootID, Addresses: system.Addresses,
 		NodeIP: nodeIP, ReachedAt: s.Connection.Address(),
 	}

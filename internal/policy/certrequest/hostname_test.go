@@ -1,0 +1,85 @@
+package certrequest
+
+import (
+	"crypto/x509"
+	"net"
+	"testing"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/policy/knowledge"
+)
+
+// on vSphere, the cloud controller writes the guest's full DNS name on the Node, and the kubelet serves
+// under it.
+func TestAServingCertificateHasTheHostsOwnNameAndDomain(t *testing.T) {
+	const full = "win-a.corp.example.com"
+	other := func(name string) corev1.Node {
+		n := windowsNode(name, attackTime)
+		n.Labels = map[string]string{corev1.LabelOSStable: "linux"}
+		return n
+	}
+	for name, c := range map[string]struct {
+		node, host, domain, asks string
+		others                   []corev1.Node
+		unknownCluster           bool
+		outcome                  Outcome
+		check                    string
+	}{
+		"the full name of a node with a short one":                  {node: "win-a", host: "win-a", domain: "corp.example.com", asks: full, outcome: Approve},
+		"in the host's own case":                                    {node: "win-a", host: "WIN-A", domain: "CORP.example.com", asks: "WIN-A.CORP.example.com", outcome: Approve},
+		"in lower case, while the host has another":                 {node: "win-a", host: "WIN-A", domain: "CORP.example.com", asks: full, outcome: Approve},
+		"the full name of a node of that name":                      {node: full, host: "WIN-A", domain: "corp.example.com", asks: full, outcome: Approve},
+		"the short name of a node with a full one":                  {node: full, host: "WIN-A", domain: "corp.example.com", asks: "win-a", outcome: Approve},
+		"the new domain of a node with a full name":                 {node: full, host: "win-a", domain: "emea.example.com", asks: "win-a.emea.example.com", outcome: Approve},
+		"a domain with the dot of the root":                         {node: "win-a", host: "win-a", domain: "corp.example.com.", asks: full, outcome: Approve},
+		"another domain":                                            {node: "win-a", host: "win-a", domain: "corp.example.com", asks: "win-a.example.com", outcome: Refuse, check: "OwnNames"},
+		"no domain":                                                 {node: "win-a", host: "win-a", asks: full, outcome: Refuse, check: "OwnNames"},
+		"the domain alone":                                          {node: "win-a", host: "win-a", domain: "corp.example.com", asks: "corp.example.com", outcome: Refuse, check: "OwnNames"},
+		"another host's name in the same domain":                    {node: "win-a", host: "win-a", domain: "corp.example.com", asks: "win-b.corp.example.com", outcome: Refuse, check: "OwnNames"},
+		"a host that calls itself by another name than its node":          {node: "win-a", host: "intranet", domain: "corp.example.com", asks: "intranet.corp.example.com", outcome: Refuse, check: "OwnNames"},
+		"a host that calls itself by the beginning of its node":     {node: full, host: "win", domain: "corp.example.com", asks: "win.corp.example.com", outcome: Refuse, check: "OwnNames"},
+		"a host that has not said its name":                         {node: full, domain: "corp.example.com", asks: "win-a", outcome: Refuse, check: "OwnNames"},
+		"a domain by which the cluster's Services go":               {node: "win-a", host: "win-a", domain: "openshift-monitoring.svc", asks: "win-a.openshift-monitoring.svc", outcome: Refuse, check: "NotTheClusters"},
+		"a domain of the cluster's Routes":                          {node: "win-a", host: "win-a", domain: "apps.lab.example.com", asks: "win-a.apps.lab.example.com", outcome: Refuse, check: "NotTheClusters"},
+		"the name of another Node":                                  {node: "win-a", host: "win-a", domain: "corp.example.com", asks: full, others: []corev1.Node{other(full)}, outcome: Refuse, check: "NobodyElses"},
+		"a name and domain while the cluster's names are not known": {node: "win-a", host: "win-a", domain: "corp.example.com", asks: full, unknownCluster: true, outcome: Refuse, check: "NotTheClusters"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			instance := bound(func(i *v1alpha1.WindowsInstance) {
+				i.Status.NodeRef.Name, i.Status.Host.Name, i.Status.Host.Domain = c.node, c.host, c.domain
+			})
+			cluster := &nodespec.Cluster{Platform: "VSphere", APIServerInternalURL: "https://api-int.lab.example.com:6443"}
+			if c.unknownCluster {
+				cluster = nil
+			}
+			known := knowledge.Of(&instance, knowledge.Present{Instances: []v1alpha1.WindowsInstance{instance},
+				Nodes: append(c.others, windowsNode(c.node, attackTime)), Cluster: cluster})
+			request := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth,
+				newRequest(t, nil, func(r *x509.CertificateRequest) {
+					r.Subject.CommonName = "system:node:" + c.node
+					r.DNSNames, r.IPAddresses = []string{c.node, c.asks}, []net.IP{net.IPv4(10, 0, 0, 1)}
+				}))
+			request.Spec.Username = "system:node:" + c.node
+			request.CreationTimestamp.Time = attackTime
+			got := judgeServing(request, known)
+			if got.Outcome != c.outcome || got.Check != c.check {
+				t.Errorf("decision is %+v", got)
+			}
+		})
+	}
+	t.Run("no address, whatever the host calls itself", func(t *testing.T) {
+		instance := bound(func(i *v1alpha1.WindowsInstance) {
+			i.Status.NodeRef.Name, i.Status.Host.Name, i.Status.Host.Domain = "10", "10", "0.128.9"
+		})
+		node := windowsNode("10", attackTime)
+		for _, own := range knowledge.Of(&instance, knowledge.Present{Instances: []v1alpha1.WindowsInstance{instance}, Nodes: []corev1.Node{node}}).Nodes {
+			if own.Name == "10" && len(own.Given.Addresses)+len(own.Told.Addresses) != 3 {
+				t.Errorf("it has %v and %v", own.Given.Addresses, own.Told.Addresses)
+			}
+		}
+	})
+}
