@@ -17,6 +17,21 @@ const uninitializedTaint = "node.cloudprovider.kubernetes.io/uninitialized"
 // errCloudHeld makes the queue try again.
 var errCloudHeld = errors.New("the cloud controller does not work yet")
 
+// errNoVirtualMachine makes the queue try again.
+var errNoVirtualMachine = errors.New("no VM found: no guest reports the node's name as its DNS name")
+
+// findsVM reports whether the cloud controller finds the virtual machine of a node. That of vSphere searches by the
+// guest's full DNS name, and then misses a guest whose name differs from the node's in case.
+// Source: kubernetes/cloud-provider-vsphere, pkg/cloudprovider/vsphere/instances.go, InstanceID; nodemanager.go,
+// DiscoverNode; pkg/common/connectionmanager/search.go.
+func (s *standIns) findsVM(node *corev1.Node) bool {
+	if s.Platform != "VSphere" || s.GuestNames == nil || node.Labels[corev1.LabelOSStable] != "windows" {
+		return true
+	}
+	names := s.GuestNames()
+	return len(names) == 0 || slices.Contains(names, node.Name)
+}
+
 // held reports whether the cloud controller does not work yet.
 func (o Options) held() bool {
 	if o.CloudWorks == nil {
@@ -48,6 +63,9 @@ func (s *standIns) initialize(ctx context.Context, name string) error {
 	}
 	if s.held() {
 		return errCloudHeld
+	}
+	if !s.findsVM(node) {
+		return errNoVirtualMachine
 	}
 	id := node.Spec.ProviderID
 	if id == "" {

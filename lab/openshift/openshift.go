@@ -32,6 +32,9 @@ type Options struct {
 	LinuxAddress func(n int) string
 	// CloudWorks delays the cloud controller until it is closed. Default: it works at once.
 	CloudWorks <-chan struct{}
+	// GuestNames returns the DNS names that the guests of virtual machines with Windows report to vSphere. Nil, or none: the
+	// cloud controller finds a virtual machine for each node.
+	GuestNames func() []string
 	// ServiceCA makes serving certificates for Services that ask for one, and gives its own to ConfigMaps that do.
 	ServiceCA bool
 	// Clock is for the leases of the Linux nodes. Default: the real one.

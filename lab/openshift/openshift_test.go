@@ -290,6 +290,25 @@ func TestCloudController(t *testing.T) {
 			t.Errorf("labels %v", node.Labels)
 		}
 	})
+	t.Run("on vSphere a node is found by the full DNS name of its guest only, letter by letter", func(t *testing.T) {
+		f := start(t, Options{Platform: "VSphere", GuestNames: func() []string {
+			return []string{"win-1.corp.example.com", "WIN-2", "win-3"}
+		}})
+		for _, name := range []string{"win-1", "win-1.corp.example.com", "win-2", "win-3"} {
+			f.node(name, "windows", taint)
+		}
+		for _, name := range []string{"win-1.corp.example.com", "win-3"} {
+			f.awaitNode("it is initialized", name, initialized)
+		}
+		for _, name := range []string{"win-1", "win-2"} {
+			node := f.awaitNode("the overlay has seen it", name, func(n *corev1.Node) bool {
+				return n.Annotations[subnetAnnotation] != ""
+			})
+			if initialized(node) {
+				t.Errorf("%s is initialized", name)
+			}
+		}
+	})
 	t.Run("without a cloud nothing happens", func(t *testing.T) {
 		f := start(t, Options{Platform: "None"})
 		f.node("win-none", "windows", taint)

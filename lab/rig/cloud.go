@@ -24,6 +24,8 @@ type VMOptions struct {
 	RebootDuration, SSHDelay time.Duration
 	// FeatureDuration is how long it takes to switch an optional feature of Windows.
 	FeatureDuration time.Duration
+	// Domain is the primary DNS suffix that the image has set.
+	Domain string
 }
 
 // cloud is the platform's API: virtual machines that are simulated Windows hosts, and Linux nodes of which there is but

@@ -42,6 +42,8 @@ type HostOptions struct {
 	// SSHStart, StaticAddress, HNSSleeps and DomainMember make a host that is harder to make a node of; see fake.Options.
 	SSHStart                               host.StartType
 	StaticAddress, HNSSleeps, DomainMember bool
+	// Domain is the primary DNS suffix. A host that has one is a member of that domain.
+	Domain string
 	// CloudName is the name by which the metadata service of AWS or GCP knows the machine. Default: the private DNS name
 	// of the address on AWS, the computer name on GCP. NoMetadata is a machine that gets no answer from it.
 	CloudName  string
@@ -94,6 +96,11 @@ func (o HostOptions) withDefaults(number int) HostOptions {
 		system := fake.WindowsServer2022()
 		o.System = &system
 	}
+	if o.Domain != "" {
+		system := *o.System
+		system.Domain = o.Domain
+		o.System, o.DomainMember = &system, true
+	}
 	return o
 }
 
@@ -103,7 +110,8 @@ type Host struct {
 	// Options are those in force, with defaults.
 	Options HostOptions
 
-	address atomic.Value // string; where the host is now
+	platform string
+	address  atomic.Value // string; where the host is now
 	// A virtual machine of the cloud has these.
 	vm    *vm
 	guest *guest
@@ -115,7 +123,41 @@ func (h *Host) Entry() (address, value string) {
 }
 
 // NodeName returns the name of the host's Node, unless its Node had another name before.
-func (h *Host) NodeName() string { return strings.ToLower(cmp.Or(h.Options.CloudName, h.Options.Name)) }
+func (h *Host) NodeName() string {
+	if h.platform == platformVSphere {
+		return strings.ToLower(h.guestName())
+	}
+	return strings.ToLower(cmp.Or(h.Options.CloudName, h.Options.Name))
+}
+
+// guestName returns the full DNS name that the host has. The operator renames virtual machines of Machines only.
+func (h *Host) guestName() string {
+	name := h.Options.Name
+	if h.vm != nil {
+		name = h.Machine().Name()
+	}
+	if h.Options.Domain == "" {
+		return name
+	}
+	return name + "." + h.Options.Domain
+}
+
+// guestNames returns the full DNS names of all Windows hosts.
+func (r *Rig) guestNames() []string {
+	hosts := r.Hosts()
+	r.cloud.mu.Lock()
+	for _, v := range r.cloud.vms {
+		if v.host != nil && !v.deleted {
+			hosts = append(hosts, v.host)
+		}
+	}
+	r.cloud.mu.Unlock()
+	var names []string
+	for _, h := range hosts {
+		names = append(names, h.guestName())
+	}
+	return names
+}
 
 // kubeletPKI is where the kubelet's certificate store is: it needs real files.
 const kubeletPKI = `C:\var\lib\kubelet\pki`
@@ -141,7 +183,7 @@ func (r *Rig) enter(options HostOptions) (*Host, error) {
 				other.Options.Name, other.Options.Address)
 		}
 	}
-	h := &Host{Options: options}
+	h := &Host{Options: options, platform: r.platform}
 	h.address.Store(options.Address)
 	r.hosts = append(r.hosts, h)
 	return h, nil

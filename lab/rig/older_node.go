@@ -147,6 +147,7 @@ func (r *Rig) createOlderNode(ctx context.Context, m *fake.Machine, name string)
 			OperatingSystem: "windows", Architecture: "amd64", KubeletVersion: "v1.21.1",
 			ContainerRuntimeVersion: "docker://20.10.4",
 			OSImage:                 info.Product, KernelVersion: fmt.Sprintf("%s.%d", info.Version, info.Revision),
+			MachineID: info.HostName, SystemUUID: info.MachineID,
 		},
 		Conditions: []corev1.NodeCondition{{
 			Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady",

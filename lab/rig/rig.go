@@ -213,7 +213,7 @@ func (r *Rig) makeClients(context.Context) (err error) {
 // startStandIns starts what an OpenShift cluster does besides Kubernetes.
 func (r *Rig) startStandIns(context.Context) error {
 	options := openshift.Options{Platform: r.platform, ControlPlaneNodes: r.options.LinuxNodes,
-		ServiceCA: r.options.ServiceCA, CloudWorks: r.options.CloudWorks}
+		ServiceCA: r.options.ServiceCA, CloudWorks: r.options.CloudWorks, GuestNames: r.guestNames}
 	if r.options.MachineAPI {
 		options.ControlPlaneNodes = 0 // Their Machines bring them.
 	}

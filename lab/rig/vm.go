@@ -75,11 +75,13 @@ func (v *vm) liveWindows(ctx context.Context) error {
 	r := v.cloud.rig
 	options, system := r.options.VM, imageSystem(v.spec.Image)
 	options.RebootDuration = cmp.Or(options.RebootDuration, DefaultRebootDuration)
-	h := &Host{Options: HostOptions{
+	system.Domain = options.Domain
+	h := &Host{platform: r.platform, Options: HostOptions{
 		Name: computerName(v.spec), Address: v.address, Username: machineUser(v.spec.Platform), System: &system,
-		RebootDuration: options.RebootDuration, BootDelay: options.SSHDelay, FeatureDuration: options.FeatureDuration,
-		DNSName:   internalDNS(v.spec.Platform, v.spec.MachineName, v.address),
-		CloudName: cloudName(v.spec.Platform, v.spec.MachineName, v.address),
+		Domain: options.Domain, RebootDuration: options.RebootDuration, BootDelay: options.SSHDelay,
+		FeatureDuration: options.FeatureDuration,
+		DNSName:         internalDNS(v.spec.Platform, v.spec.MachineName, v.address),
+		CloudName:       cloudName(v.spec.Platform, v.spec.MachineName, v.address),
 	}, vm: v}
 	h.guest = newGuest(ctx, v, h)
 	h.address.Store(v.address)

@@ -23,6 +23,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 	"github.com/windows-machine-config/wmco/internal/text"
@@ -103,19 +104,22 @@ func (p release) ready(ctx context.Context, s *scope.Scope) (*corev1.Node, nodes
 	}
 	spec, o := p.specs.With(s, node)
 	if o == nil && nodestate.Uninitialized(node) {
-		o = notInitialized(node, spec)
+		o = notInitialized(node, spec, s.Cluster.Platform)
 	}
 	return node, spec, o
 }
 
 // notInitialized waits for the cloud controller manager: its taint keeps pods away, and it brings the labels by which
 // pods are placed. An event of the Node ends the wait.
-func notInitialized(node *corev1.Node, spec nodespec.NodeSpec) *obstacle.Obstacle {
+func notInitialized(node *corev1.Node, spec nodespec.NodeSpec, platform string) *obstacle.Obstacle {
 	onHost := slices.ContainsFunc(spec.Services, func(service nodespec.Service) bool {
 		return service.Name == nodespec.ServiceCloudNodeManager
 	})
 	who, where := "the cloud controller manager",
 		"look at the pods in namespace openshift-cloud-controller-manager, and whether the platform has the host as a virtual machine."
+	if nodename.FoundByGuestName(platform) {
+		where += " On vSphere, VMware Tools must report " + node.Name + " as the DNS name of the guest, in the same lower-case letters."
+	}
 	if onHost {
 		who, where = "the cloud controller manager's part on the host, the service "+nodespec.ServiceCloudNodeManager+",",
 			`look at its log in C:\var\log\`+nodespec.ServiceCloudNodeManager+" on the host."

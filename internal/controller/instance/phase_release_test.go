@@ -192,9 +192,18 @@ func TestWhatIsDecidedByANodeIsDecidedAgainWhenSomebodyElseHasWrittenToIt(t *tes
 func TestWhoInitializesANodeOnAzure(t *testing.T) {
 	spec := nodespec.NodeSpec{Services: []nodespec.Service{{ServiceConfig: host.ServiceConfig{
 		Name: nodespec.ServiceCloudNodeManager}}}}
-	o := notInitialized(registered(), spec)
+	o := notInitialized(registered(), spec, "Azure")
 	if !strings.Contains(o.Message, "service cloud-node-manager") ||
 		!strings.Contains(o.Next, `C:\var\log\cloud-node-manager`) || o.Outcome != obstacle.Wait {
 		t.Errorf("%+v", o)
+	}
+}
+
+func TestANodeWhoseVirtualMachineIsNotFoundOnVSphereReportsTheNameOfTheGuest(t *testing.T) {
+	for platform, named := range map[string]bool{"VSphere": true, "AWS": false} {
+		o := notInitialized(registered(), nodespec.NodeSpec{}, platform)
+		if got := strings.Contains(o.Next, "must report "+machine+" as the DNS name of the guest"); got != named {
+			t.Errorf("%s: %s", platform, o.Next)
+		}
 	}
 }

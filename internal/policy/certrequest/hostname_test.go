@@ -40,7 +40,7 @@ func TestAServingCertificateHasTheHostsOwnNameAndDomain(t *testing.T) {
 		"no domain":                                                 {node: "win-a", host: "win-a", asks: full, outcome: Refuse, check: "OwnNames"},
 		"the domain alone":                                          {node: "win-a", host: "win-a", domain: "corp.example.com", asks: "corp.example.com", outcome: Refuse, check: "OwnNames"},
 		"another host's name in the same domain":                    {node: "win-a", host: "win-a", domain: "corp.example.com", asks: "win-b.corp.example.com", outcome: Refuse, check: "OwnNames"},
-		"a host that calls itself by another name than its node":          {node: "win-a", host: "intranet", domain: "corp.example.com", asks: "intranet.corp.example.com", outcome: Refuse, check: "OwnNames"},
+		"a host that calls itself by another name than its node":    {node: "win-a", host: "intranet", domain: "corp.example.com", asks: "intranet.corp.example.com", outcome: Refuse, check: "OwnNames"},
 		"a host that calls itself by the beginning of its node":     {node: full, host: "win", domain: "corp.example.com", asks: "win.corp.example.com", outcome: Refuse, check: "OwnNames"},
 		"a host that has not said its name":                         {node: full, domain: "corp.example.com", asks: "win-a", outcome: Refuse, check: "OwnNames"},
 		"a domain by which the cluster's Services go":               {node: "win-a", host: "win-a", domain: "openshift-monitoring.svc", asks: "win-a.openshift-monitoring.svc", outcome: Refuse, check: "NotTheClusters"},

@@ -112,7 +112,7 @@ func againstMachines(claim Claim) policy.Decision {
 		}
 		if slices.ContainsFunc(machineNames(machine), func(name string) bool {
 			return strings.EqualFold(name, claim.NodeName)
-		}) {
+		}) || strings.EqualFold(machine.Name, firstLabel(claim.NodeName)) {
 			return policy.Decision{
 				Check: "OtherMachine", Reason: v1alpha1.ReasonNameConflict,
 				Message: fmt.Sprintf("The host is to be node %s, which is a name of Machine %s/%s. No certificate is issued for a name that belongs to another.",
@@ -124,7 +124,7 @@ func againstMachines(claim Claim) policy.Decision {
 }
 
 // machineNames returns the possible names of the Machine's Node. Before its addresses are known that is its own name,
-// which most platforms give to the machine.
+// which most platforms give to the machine; on vSphere the Node may have it with any domain.
 func machineNames(machine *machinev1beta1.Machine) []string {
 	names := append(dnsNames(machine.Status.Addresses), machine.Name)
 	if machine.Status.NodeRef != nil {

@@ -68,11 +68,11 @@ func OfCloud(told CloudAnswer) (name string, decision policy.Decision) {
 // cloudNameForm wants what a Node can be named, and its label kubernetes.io/hostname be.
 func cloudNameForm(c CloudAnswer) string {
 	name := strings.ToLower(c.Name)
-	if len(name) <= validation.LabelValueMaxLength && len(validation.IsDNS1123Subdomain(name)) == 0 {
+	if len(name) <= validation.LabelValueMaxLength && len(validation.IsDNS1123Subdomain(name)) == 0 && !isAddress(name) {
 		return ""
 	}
 	return fmt.Sprintf("The metadata service of %s tells the host that the machine is named %.100q. That cannot be a node name: it must be made of "+
-		"letters, digits, '-' and '.', with at most %d characters.", c.Platform, c.Name, validation.LabelValueMaxLength)
+		"letters, digits, '-' and '.', with at most %d characters, and be no IP address.", c.Platform, c.Name, validation.LabelValueMaxLength)
 }
 
 func otherCloudName(c CloudAnswer) string {
@@ -92,14 +92,4 @@ func otherCloudName(c CloudAnswer) string {
 // VPC's DHCP options was changed. And a claim is not given up because the metadata service does not answer.
 func Keeps(claimed string, registered bool, told CloudAnswer) bool {
 	return registered || told.Error != "" || told.Name == "" || strings.EqualFold(told.Name, claimed)
-}
-
-// OfHost returns the node name of a host: its host name in lower case, which must be an RFC 1123 label.
-func OfHost(hostName string) (string, error) {
-	name := strings.ToLower(hostName)
-	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-		return "", fmt.Errorf("the host name %q cannot be a node name: it must be an RFC 1123 label, that is letters, digits or '-', "+
-			"with a letter or digit first and last, at most 63 characters", hostName)
-	}
-	return name, nil
 }

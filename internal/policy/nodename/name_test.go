@@ -54,6 +54,8 @@ func TestTheNodeIsNamedAsTheCloudKnowsTheMachine(t *testing.T) {
 			reason: v1alpha1.ReasonCloudNameUnknown},
 		"nor by what no label can hold": {told: CloudAnswer{Platform: "AWS", Name: strings.Repeat("a", 60) + ".ec2"},
 			check: "CloudNameForm", reason: v1alpha1.ReasonCloudNameUnknown},
+		"nor by an address": {told: CloudAnswer{Platform: "AWS", Name: "10.0.128.9"},
+			check: "CloudNameForm", reason: v1alpha1.ReasonCloudNameUnknown},
 		"nor by one that its Machine has not": {
 			told: CloudAnswer{Platform: "AWS", Name: "ip-10-0-0-1.ec2.internal",
 				Addresses: addresses("ip-10-0-128-7.ec2.internal")},
@@ -108,21 +110,5 @@ func TestANodeKeepsItsName(t *testing.T) {
 				t.Error(got)
 			}
 		})
-	}
-}
-
-//
-func TestNodeName(t *testing.T) {
-	for hostName, want := range map[string]string{
-		"winhost": "winhost", "WIN-ABC123": "win-abc123", "a": "a", "1host": "1host",
-		"WIN_Host": "", "-host": "", "host-": "", "": "", "höst": "", "a.b": "", strings.Repeat("a", 64): "",
-	} {
-		got, err := OfHost(hostName)
-		if got != want || (err == nil) != (want != "") {
-			t.Errorf("host name %q gives %q, %v; want %q", hostName, got, err, want)
-		}
-		if err != nil && !strings.Contains(err.Error(), "RFC 1123") {
-			t.Errorf("the error of %q does not say what is needed: %v", hostName, err)
-		}
 	}
 }

@@ -41,14 +41,18 @@ type Adoption struct {
 const retryDelay = time.Second
 
 // MachineNode binds the Node that an operator before version 12 made of a Machine's host. The Machine API says which
-// host it belongs to, so no connection is needed: the Machine may be about to be replaced.
+// host it belongs to, so no connection is needed: the Machine may be about to be replaced. An instance that has its name
+// keeps it, whatever address a kubelet writes on another Node.
 func (a *Adoption) MachineNode(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
-	if !s.OfMachine() {
+	if ref := s.Instance.Status.NodeRef; !s.OfMachine() || ref != nil && ref.Confirmed {
 		return nil
 	}
-	node, proof, err := a.olderNodeOfMachine(ctx, s)
+	node, proof, decision, err := a.olderNodeOfMachine(ctx, s)
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionJoined, "find the Machine's Node", err)
+	}
+	if !decision.Allowed {
+		return a.notAdopted(s, decision)
 	}
 	if node == nil {
 		return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/lookup"
+	"github.com/windows-machine-config/wmco/internal/policy"
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
@@ -44,38 +45,53 @@ func (a *Adoption) proof(ctx context.Context, s *scope.Scope, node *corev1.Node)
 
 // olderNodeOfMachine finds the Node of the instance's Machine, if an operator before version 12 has configured it: by
 // what the Machine says, or, as long as it says nothing, by its address. There is none for the Machines of most
-// clusters, which then costs no request.
+// clusters, which then costs no request. The decision refuses several Nodes with the address.
 func (a *Adoption) olderNodeOfMachine(ctx context.Context, s *scope.Scope) (*corev1.Node,
-	*nodename.MachineProof, error) {
+	*nodename.MachineProof, policy.Decision, error) {
+	none := policy.Decision{Allowed: true}
 	older, err := a.olderNodes(ctx, s)
 	if err != nil || len(older) == 0 {
-		return nil, nil, err
+		return nil, nil, none, err
 	}
 	machine, err := a.Machines.Of(ctx, s.Instance)
 	if err != nil || machine == nil {
-		return nil, nil, err
+		return nil, nil, none, err
 	}
-	name, addresses := "", nodes.InternalIPs(machine.Status.Addresses)
-	if machine.Status.NodeRef != nil {
-		name = machine.Status.NodeRef.Name
+	found := legacyNodesOf(machine, older)
+	if len(found) == 0 {
+		return nil, nil, none, nil
 	}
-	i := slices.IndexFunc(older, func(node corev1.Node) bool {
-		if name != "" {
-			return node.Name == name
-		}
-		return slices.ContainsFunc(nodes.InternalIPs(node.Status.Addresses), func(ip string) bool {
-			return slices.Contains(addresses, ip)
-		})
-	})
-	if i < 0 {
-		return nil, nil, nil
+	if decision := nodename.OneLegacyNode(found, s.Instance.Spec.Address); !decision.Allowed {
+		return nil, nil, decision, nil
 	}
-	node, err := a.Nodes.Named(ctx, older[i].Name)
+	node, err := a.Nodes.Named(ctx, found[0].Name)
 	if err != nil || node == nil || !ownership.OlderNode(node) {
-		return nil, nil, err
+		return nil, nil, none, err
 	}
 	proof, err := a.machineProof(ctx, s, node)
-	return node, proof, err
+	return node, proof, none, err
+}
+
+// legacyNodesOf returns the legacy Nodes that may be a Machine's: the one that the Machine refers to, or, as long as it
+// refers to none, those with its address that are not of listed hosts.
+func legacyNodesOf(machine *machinev1beta1.Machine, older []corev1.Node) []corev1.Node {
+	addresses := nodes.InternalIPs(machine.Status.Addresses)
+	var found []corev1.Node
+	for i := range older {
+		node := &older[i]
+		if reference := machine.Status.NodeRef; reference != nil && reference.Name != "" {
+			if node.Name == reference.Name {
+				found = append(found, *node)
+			}
+			continue
+		}
+		if _, listed := node.Labels[v1alpha1.LabelBYOH]; !listed && slices.ContainsFunc(addresses, func(ip string) bool {
+			return nodename.HasInternalIP(node, ip)
+		}) {
+			found = append(found, *node)
+		}
+	}
+	return found
 }
 
 // olderNodes are those Nodes that an operator before version 12 has configured and that no other instance has. A

@@ -34,7 +34,10 @@ type Names struct {
 // Claim decides the node's name and makes sure that it is unique. It writes the claim before it checks it: of two
 // instances that claim one name at the same time, at least one sees the other.
 func (n *Names) Claim(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
-	name, o := n.expected(ctx, s)
+	name, o := n.existing(ctx, s)
+	if name == "" && o == nil {
+		name, o = n.expected(ctx, s)
+	}
 	if o != nil {
 		return o
 	}
@@ -134,6 +137,7 @@ func (n *Names) refuseRename(ctx context.Context, s *scope.Scope, name string) *
 }
 
 // expected returns the lower-case form of the name that the host has or is to be given, or by which the cloud knows it.
+// A Node keeps its name when the host joins a domain or leaves it.
 func (n *Names) expected(ctx context.Context, s *scope.Scope) (string, *obstacle.Obstacle) {
 	if name := s.KeptNodeName(); name != "" {
 		return name, nil
@@ -141,15 +145,19 @@ func (n *Names) expected(ctx context.Context, s *scope.Scope) (string, *obstacle
 	if nodename.GivenByCloud(s.Cluster.Platform) {
 		return n.byCloud(ctx, s)
 	}
-	hostName := s.Instance.Spec.HostName
-	if hostName == "" {
-		hostName = s.Session.Facts.System.HostName
+	name, err := nodename.OfHost(s.Cluster.Platform, hostName(s), s.Session.Facts.System.Domain)
+	if ref := s.Instance.Status.NodeRef; ref != nil && ref.Confirmed && ref.Name != name {
+		switch kept, readErr := n.keepsHostName(ctx, s); {
+		case readErr != nil:
+			return "", obstacle.API(v1alpha1.ConditionJoined, "read the Node", readErr)
+		case kept:
+			return ref.Name, nil
+		}
 	}
-	name, err := nodename.OfHost(hostName)
 	if err != nil {
 		return "", &obstacle.Obstacle{
 			Condition: v1alpha1.ConditionSupported, Reason: v1alpha1.ReasonHostNameInvalid, Message: err.Error(),
-			Next: "Rename the Windows host; the operator then goes on by itself.",
+			Next: "Give the Windows host another name, or another primary DNS suffix if the message names that; the operator then continues.",
 		}
 	}
 	return name, nil

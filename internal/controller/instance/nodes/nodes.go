@@ -106,6 +106,11 @@ func (n Nodes) Claimants(ctx context.Context, name string) ([]v1alpha1.WindowsIn
 	return lookup.Instances{Cache: n.Client, Namespace: n.Namespace}.OfNode(ctx, name)
 }
 
+// WithHostKey returns the instances of hosts with a host key, as the cache has them. They must not be changed.
+func (n Nodes) WithHostKey(ctx context.Context, key string) ([]v1alpha1.WindowsInstance, error) {
+	return lookup.Instances{Cache: n.Client, Namespace: n.Namespace}.WithHostKey(ctx, key)
+}
+
 // Owns reports whether the Node is the instance's own and may be drained and deleted with it.
 func (n Nodes) Owns(ctx context.Context, instance *v1alpha1.WindowsInstance, node *corev1.Node) (bool, error) {
 	instances, err := n.Instances(ctx)

@@ -1,0 +1,38 @@
+package adoption
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/policy/nodename"
+)
+
+// NodesAtAddress returns the Nodes that an operator before version 12 has configured from its list of hosts, and whose
+// address is the one at which the host was reached. Nodes of other instances are left out. The address was dialed from
+// the administrator's list, so no host chooses it. In most clusters there is no such Node, and then no request is sent.
+func (a *Adoption) NodesAtAddress(ctx context.Context, s *scope.Scope) ([]corev1.Node, error) {
+	if s.Connection == nil {
+		return nil, nil
+	}
+	address := s.Connection.Address()
+	cached, err := a.olderNodes(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	var found []corev1.Node
+	for i := range cached {
+		if !nodename.HasInternalIP(&cached[i], address) {
+			continue
+		}
+		node, err := a.Nodes.Named(ctx, cached[i].Name)
+		if err != nil {
+			return nil, err
+		}
+		if node != nil && nodename.IsLegacyOfListed(node) && nodename.HasInternalIP(node, address) {
+			found = append(found, *node)
+		}
+	}
+	return found, nil
+}

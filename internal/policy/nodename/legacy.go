@@ -1,0 +1,145 @@
+package nodename
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+)
+
+// LegacySearch has the facts by which the Node of a listed host is found that an operator before version 12 has
+// configured. That operator named Nodes by other rules: on vSphere by the host's full DNS name, on GCP by the full
+// internal DNS name of the instance.
+type LegacySearch struct {
+	Platform string
+	// Address is the IP address at which the operator reached the host.
+	Address string
+	// HostName is the computer name that the host reports. Expected is the name of a new Node of the host; empty when it is
+	// unknown.
+	HostName, Expected string
+	// Found are the legacy Nodes of listed hosts with that address that no other instance has.
+	Found []corev1.Node
+	// Named is the Node with the expected name; nil when there is none.
+	Named *corev1.Node
+}
+
+// LegacyNode returns the name of the legacy Node of a host; empty when it has none, or when too little is known of the
+// host for a decision, so that it gets no name at all. An address alone is no proof: a lease may have passed from a host
+// that is off to this one, and a kubelet may write any address on its own Node. So the Node must be the only one with
+// the address, and be named after the host, which no kubelet can change. Grant then compares the host keys.
+func LegacyNode(search LegacySearch) (name string, decision policy.Decision) {
+	if len(search.Found) == 0 || GivenByCloud(search.Platform) && search.Expected == "" {
+		return "", policy.Decision{Allowed: true}
+	}
+	decision = policy.Decide(search, "The host has the legacy Node "+search.Found[0].Name+".", []policy.Check[LegacySearch]{
+		{Name: "OneLegacyNode", Reason: v1alpha1.ReasonNameConflict, Broken: func(s LegacySearch) string {
+			return severalLegacyNodes(s.Found, s.Address)
+		}},
+		{Name: "LegacyNodeNamed", Reason: v1alpha1.ReasonNameConflict, Broken: otherLegacyNode},
+		{Name: "LegacyNodeHost", Reason: v1alpha1.ReasonNameConflict, Broken: otherLegacyHost},
+	})
+	if !decision.Allowed {
+		return "", decision
+	}
+	return search.Found[0].Name, decision
+}
+
+// OneLegacyNode decides whether the legacy Nodes with the address of one host are at most one.
+func OneLegacyNode(found []corev1.Node, address string) policy.Decision {
+	if message := severalLegacyNodes(found, address); message != "" {
+		return policy.Decision{Check: "OneLegacyNode", Reason: v1alpha1.ReasonNameConflict, Message: message}
+	}
+	return policy.Decision{Allowed: true}
+}
+
+// OfFormerEntry returns the node name of another instance of the host, under which the list of hosts had it before; empty
+// when there is none. Machines of one image may share host key and machine ID, and have names of their own.
+func OfFormerEntry(instance *v1alpha1.WindowsInstance, others []v1alpha1.WindowsInstance) string {
+	for i := range others {
+		if other := &others[i]; other.Name != instance.Name && ownership.ConfirmedName(other) != "" &&
+			ownership.SameHost(instance, other) && sameComputerName(instance, other) {
+			return ownership.ConfirmedName(other)
+		}
+	}
+	return ""
+}
+
+// mostNamed is how many Nodes a message names.
+const mostNamed = 5
+
+func severalLegacyNodes(found []corev1.Node, address string) string {
+	if len(found) < 2 {
+		return ""
+	}
+	var names []string
+	for i := range found {
+		names = append(names, found[i].Name)
+	}
+	slices.Sort(names)
+	if more := len(names) - mostNamed; more > 0 {
+		names = append(names[:mostNamed], fmt.Sprintf("%d more", more))
+	}
+	return fmt.Sprintf("Nodes %s of an operator before version 12 all have the address %s of this host. Only one of them can be its Node.",
+		policy.Enumerate(names), address)
+}
+
+// otherLegacyNode describes a second Node that may be the host's: one with the name that the host would have as a new
+// node, at another address.
+func otherLegacyNode(s LegacySearch) string {
+	if s.Named == nil || s.Named.Name == s.Found[0].Name ||
+		!IsLegacyOfListed(s.Named) && (s.Named.Annotations[v1alpha1.AnnotationInstance] != "" || !joining(s.Named)) {
+		return ""
+	}
+	return fmt.Sprintf("Node %s of an operator before version 12 has the address %s of this host, and Node %s has its name. Only one of them can be its Node.",
+		s.Found[0].Name, s.Address, s.Named.Name)
+}
+
+// otherLegacyHost describes a host that is not the one that became the Node, or was renamed since.
+func otherLegacyHost(s LegacySearch) string {
+	node := &s.Found[0]
+	if sameFirstLabel(node.Name, s.Expected) || NamedAfter(node.Name, s.HostName) {
+		return ""
+	}
+	return fmt.Sprintf("Node %s of an operator before version 12 has the address %s of this host, but the host is named %.100q, which would be Node %q.",
+		node.Name, s.Address, s.HostName, s.Expected)
+}
+
+// IsLegacyOfListed reports whether an operator before version 12 has configured the Node from its list of hosts, and no
+// instance has it.
+func IsLegacyOfListed(node *corev1.Node) bool {
+	return ownership.OlderNode(node) && node.Labels[v1alpha1.LabelBYOH] == "true"
+}
+
+// HasInternalIP reports whether an address is an internal one of the Node.
+func HasInternalIP(node *corev1.Node, address string) bool {
+	return address != "" && slices.Contains(internalIPs(node), address)
+}
+
+// longestNetBIOSName is how many characters of a computer name NetBIOS keeps. Source: Microsoft, "Naming conventions in
+// Active Directory for computers, domains, sites, and OUs".
+const longestNetBIOSName = 15
+
+// NamedAfter reports whether a node name is a host name, or a DNS name of the host in whatever domain. A name of more
+// than 15 characters may be cut there, as NetBIOS has it.
+func NamedAfter(nodeName, hostName string) bool {
+	if hostName == "" {
+		return false
+	}
+	label := firstLabel(nodeName)
+	return strings.EqualFold(label, hostName) ||
+		len(hostName) > longestNetBIOSName && strings.EqualFold(label, hostName[:longestNetBIOSName])
+}
+
+func sameFirstLabel(a, b string) bool {
+	return a != "" && strings.EqualFold(firstLabel(a), firstLabel(b))
+}
+
+func firstLabel(name string) string {
+	label, _, _ := strings.Cut(name, ".")
+	return label
+}
