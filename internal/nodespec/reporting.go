@@ -4,7 +4,7 @@ import "strings"
 
 // ConditionConfiguration is the type of the Node condition in which the agent says whether its host matches the
 // NodeSpec. The agent writes it with the kubelet's certificate; the operator writes it only when the agent is silent.
-// Nothing depends on it, because whoever controls a host controls it.
+// Whoever controls a host controls it: no decision depends on it but to connect to the host and check it.
 const ConditionConfiguration = "WindowsConfiguration"
 
 // Reasons of the condition.
@@ -13,8 +13,10 @@ const (
 	ConfigurationInSync = "InSync"
 	// ConfigurationRepaired: something differed, and the agent has put it back.
 	ConfigurationRepaired = "Repaired"
-	// ConfigurationDrifted: something differs, and the agent could not put it back, or only the operator can.
+	// ConfigurationDrifted: something differs, and the agent could not put it back.
 	ConfigurationDrifted = "Drifted"
+	// ConfigurationNeedsOperator: something differs that only the operator restores, such as the agent's own service.
+	ConfigurationNeedsOperator = "NeedsOperator"
 	// ConfigurationAgentSilent: the agent has not written for some time.
 	ConfigurationAgentSilent = "AgentSilent"
 )

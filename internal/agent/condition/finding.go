@@ -50,6 +50,8 @@ type finding struct {
 	trouble string
 	// message describes the trouble.
 	message string
+	// needsOperator is true when only the operator can repair a part of the trouble.
+	needsOperator bool
 	// repairs are those since the last report to the API server that named some, oldest first.
 	repairs []string
 	// last is the name of the last repair, and at its time.
@@ -74,7 +76,7 @@ func (f finding) next(o report.Outcome, now time.Time) finding {
 	}
 	trouble, event := o.Trouble()
 	if trouble != f.trouble {
-		f.trouble, f.message = trouble, event.Message
+		f.trouble, f.message, f.needsOperator = trouble, event.Message, o.Left != ""
 	}
 	f.spec = o.Spec.Digest()
 	return f
@@ -88,6 +90,9 @@ func (f finding) condition(version string) nodeCondition {
 	switch {
 	case f.trouble != "":
 		c.Reason, c.Message = nodespec.ConfigurationDrifted, f.message
+		if f.needsOperator {
+			c.Reason = nodespec.ConfigurationNeedsOperator
+		}
 		if len(f.repairs) > 0 {
 			c.Message += ". " + repaired
 		}

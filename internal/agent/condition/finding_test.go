@@ -49,7 +49,7 @@ func TestTheConditionOfAHost(t *testing.T) {
 		"a verb at work before anything is known":   {finding{}, told(report.Outcome{Skipped: true}), nil},
 		"a host without a spec":                     {finding{}, report.Outcome{}, nil},
 		"a node that waits for its network":         {finding{}, told(report.Outcome{Waits: true}), nil},
-		"a node whose network does not come":        {inSync, told(report.Outcome{Waits: true, Left: "the network"}), []string{"False", "Drifted", "left to the operator: the network"}},
+		"a node whose network does not come":        {inSync, told(report.Outcome{Waits: true, Left: "the network"}), []string{"False", "NeedsOperator", "left to the operator: the network"}},
 		"repairs":                                   {inSync, repairedSteps("StartService a", "WriteFile b"), []string{"False", "Repaired", "The agent put back, last at 2026-03-01T12:00:00Z: StartService a (StartService a differed); WriteFile b (WriteFile b differed)."}},
 		"the same repair twice":                     {inSync.next(repairedSteps("A"), compared), repairedSteps("A"), []string{"False", "Repaired", "put back, last at 2026-03-01T12:00:00Z: A (A differed)."}},
 		"a start after a boot is no repair":         {inSync, told(report.Outcome{Repairs: []report.Repair{{Name: "StartService a", Start: true}}}), []string{"True", "InSync"}},
@@ -61,7 +61,7 @@ func TestTheConditionOfAHost(t *testing.T) {
 		"a comparison that could not be made":       {inSync, told(report.Outcome{Failure: &verb.Failure{Message: "no answer"}}), []string{"False", "Drifted", "not repaired: no answer"}},
 		"what failed, beside what is left to the operator and what was put back": {inSync.next(repairedSteps("C"), compared),
 			told(report.Outcome{Left: "a file", Failure: &verb.Failure{Step: "A", Message: "b"}}),
-			[]string{"False", "Drifted", "not repaired: A: b; left to the operator: a file. The agent put back, last at 2026-03-01T12:00:00Z: C (C differed)."}},
+			[]string{"False", "NeedsOperator", "not repaired: A: b; left to the operator: a file. The agent put back, last at 2026-03-01T12:00:00Z: C (C differed)."}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := fmt.Sprintf("%+v", c.before)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -23,3 +24,14 @@ func Limiter() workqueue.TypedRateLimiter[reconcile.Request] {
 
 // Options returns the options of a controller that needs no others.
 func Options() controller.Options { return controller.Options{RateLimiter: Limiter()} }
+
+// OptionsOn returns the options of a controller whose requests wait by a clock.
+func OptionsOn(clock clock.WithTicker) controller.Options {
+	options := Options()
+	options.NewQueue = func(name string,
+		limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+		return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
+			workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: clock})
+	}
+	return options
+}

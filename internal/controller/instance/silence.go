@@ -1,7 +1,6 @@
 package instance
 
 import (
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,8 +17,8 @@ const (
 )
 
 // needsAgentCheck reports whether the condition WindowsConfiguration shows that the agent of a node does not maintain the
-// host: the agent is silent, or reports that its own service was changed, which only the operator restores. Whoever
-// controls the host can write that: it causes a connection, and nothing else.
+// host: the agent is silent, or reports a difference that only the operator restores, such as one of its own service.
+// Whoever controls the host can write that: it causes a connection, and nothing else.
 func needsAgentCheck(node *corev1.Node) bool {
 	for i := range node.Status.Conditions {
 		condition := &node.Status.Conditions[i]
@@ -27,7 +26,7 @@ func needsAgentCheck(node *corev1.Node) bool {
 			continue
 		}
 		return condition.Status == corev1.ConditionUnknown && condition.Reason == nodespec.ConfigurationAgentSilent ||
-			condition.Status == corev1.ConditionFalse && strings.Contains(condition.Message, nodespec.ServiceAgent)
+			condition.Status == corev1.ConditionFalse && condition.Reason == nodespec.ConfigurationNeedsOperator
 	}
 	return false
 }

@@ -60,7 +60,7 @@ func TestTheAgentOfAReadyNodeIsRestored(t *testing.T) {
 			if err := w.Services.Configure(t.Context(), altered); err != nil {
 				t.Fatal(err)
 			}
-		}, corev1.ConditionFalse, nodespec.ConfigurationDrifted, "StopService " + nodespec.ServiceAgent + ", because it was altered"},
+		}, corev1.ConditionFalse, nodespec.ConfigurationNeedsOperator, "StopService " + nodespec.ServiceAgent + ", because it was altered"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x, h, gate := nodeInService(t, "None")

@@ -57,15 +57,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, clusterChanged <-chan ev
 
 // options returns the options of the controller.
 func (r *Reconciler) options() controller.Options {
-	return controller.Options{
-		MaxConcurrentReconciles: maxConcurrent,
-		RateLimiter:             backoff.Limiter(),
-		NewQueue: func(name string,
-			limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-			return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
-				workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: r.Clock})
-		},
-	}
+	options := backoff.OptionsOn(r.Clock)
+	options.MaxConcurrentReconciles = maxConcurrent
+	return options
 }
 
 // tellWaiting tells passes that wait for a Node of its changes, and asks for no other pass.

@@ -42,7 +42,7 @@ type Reconciler struct {
 	// Namespace is the operator's own.
 	Namespace string
 	Events    events.EventRecorder
-	Clock     clock.PassiveClock
+	Clock     clock.WithTicker
 
 	// heard holds, by the name of the Node, the last sign of life of its agent.
 	heard map[string]signOfLife

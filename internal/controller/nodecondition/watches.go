@@ -37,7 +37,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 				}
 			},
 		}).
-		WithOptions(backoff.Options()).
+		WithOptions(backoff.OptionsOn(r.Clock)).
 		Complete(r)
 }
 
