@@ -28,6 +28,7 @@ func TestPodsThatCannotConnect(t *testing.T) {
 	}).start()
 	r.configure()
 	spec := r.full()
+	spec.NodeIP = "10.0.0.4" // of the rig's host
 	spec.Checks = []nodespec.Check{
 		{Name: "PodReachesServices", Kind: nodespec.CheckPodConnects, Target: "172.30.0.1:443", Advisory: true, Hint: "Look at kube-proxy."},
 		{Name: "PodReachesDNS", Kind: nodespec.CheckPodConnects, Target: "172.30.0.10:53", Advisory: true, Hint: "Look at the cluster's DNS."},
