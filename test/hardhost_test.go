@@ -53,3 +53,17 @@ func TestABuildWithAKnownFaultIsANodeAndTheInstanceSaysSo(t *testing.T) {
 		}
 	}
 }
+
+// A host whose administrators gave it a proxy for the outside, in a cluster without one. The proxy does not know the API
+// server's internal name.
+func TestAHostWithAProxyOfItsOwnBecomesANode(t *testing.T) {
+	const nobody = "http://127.0.0.1:1"
+	named := asOpenShift
+	named.APIIntURL = "" // No client asks a proxy for an address of its own host: the cluster has the API server's real name.
+	r := installed(t, rig.Options{Cluster: besidesAs(t, named), Hosts: []rig.HostOptions{{
+		Environment: map[string]string{"http_proxy": nobody, "Https_Proxy": nobody},
+	}}})
+	run(t, r)
+	list(t, r)
+	ready(t, r)
+}

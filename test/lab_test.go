@@ -34,8 +34,14 @@ const limit = rigtest.Patience
 // besides lets a test run beside others that call it, on a control plane of its own, which goes with the test.
 func besides(t *testing.T) *cluster.Cluster {
 	t.Helper()
+	return besidesAs(t, asOpenShift)
+}
+
+// besidesAs is besides for a control plane with other options.
+func besidesAs(t *testing.T, options cluster.Options) *cluster.Cluster {
+	t.Helper()
 	t.Parallel()
-	c, err := cluster.Start(t.Context(), asOpenShift)
+	c, err := cluster.Start(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,6 +41,7 @@ func hybridOverlay(in Inputs, p *programs) Service {
 	}
 	s := service(name, arguments, ServiceKubelet)
 	s.StartType = startAfterBoot
+	s.Environment = directEnvironment()
 	s.Needs = []Need{NeedCertificate}
 	s.RestartOn = clientFiles(name)
 	// When it starts it makes the HNS network again if subnet or gateway differ, else the policies of remote subnets.

@@ -15,6 +15,7 @@ func kubeProxy(in Inputs, p *programs) Service {
 	s := service(ServiceKubeProxy, logged(in, p, ServiceKubeProxy,
 		p.path("kube-proxy.exe"), "--config="+kubeProxyConfigFile, "--windows-service", verbosity(in)), ServiceHybridOverlay)
 	s.StartType = startAfterBoot
+	s.Environment = directEnvironment()
 	s.Needs = []Need{NeedCertificate, NeedPodSubnet, NeedSourceVIP}
 	s.RestartOn = append([]string{kubeProxyConfigFile}, clientFiles(ServiceKubeProxy)...)
 	// It removes and makes the rules of Services when it starts.

@@ -10,21 +10,20 @@ import (
 	"unicode/utf8"
 )
 
-// proxyEnvironment is what programs that reach out of the cluster get, each in the environment of its service: the
-// machine's reaches services only after a reboot. Source of the names: golang.org/x/net/http/httpproxy.
+// directEnvironment returns the environment of a service that connects to the cluster only. Without it, the service
+// manager passes on the variables of the machine, and the service asks a proxy outside of the cluster for the API server.
+// Source of the name and the value: golang.org/x/net/http/httpproxy.
+func directEnvironment() []string { return []string{"NO_PROXY=*"} }
+
+// proxyEnvironment returns the environment of a service that also connects to the outside of the cluster. It follows the
+// cluster's proxies, and never a proxy of the machine: on Linux workers there is none either. Where the cluster has one of
+// the two proxies only, the variable of the other is empty in place of the machine's.
 func proxyEnvironment(in Inputs) []string {
 	p := in.Cluster.Proxy
 	if p.HTTP == "" && p.HTTPS == "" {
-		return nil
+		return directEnvironment()
 	}
-	var environment []string
-	if p.HTTP != "" {
-		environment = append(environment, "HTTP_PROXY="+string(p.HTTP))
-	}
-	if p.HTTPS != "" {
-		environment = append(environment, "HTTPS_PROXY="+string(p.HTTPS))
-	}
-	return append(environment, "NO_PROXY="+noProxy(in))
+	return []string{"HTTP_PROXY=" + string(p.HTTP), "HTTPS_PROXY=" + string(p.HTTPS), "NO_PROXY=" + noProxy(in)}
 }
 
 // noProxy returns the cluster's list with what a node must reach by itself whatever the list says, sorted and without

@@ -24,8 +24,8 @@ func TestProxy(t *testing.T) {
 	t.Run("reaches those that speak with the world, and no others", func(t *testing.T) {
 		for _, service := range spec.Services {
 			want := slices.Contains([]string{"containerd", ServiceKubelet, ServiceCloudNodeManager}, service.Name)
-			if has := len(service.Environment) > 0; has != want {
-				t.Errorf("%s has the environment %d", service.Name, len(service.Environment))
+			if has := len(service.Environment) == 3; has != want {
+				t.Errorf("%s has %d variables", service.Name, len(service.Environment))
 			}
 		}
 		if len(spec.Environment) != 0 {
@@ -59,12 +59,14 @@ func TestProxy(t *testing.T) {
 			t.Error("they do not")
 		}
 	})
-	t.Run("a cluster without one sets nothing, whatever needs none", func(t *testing.T) {
+	t.Run("a cluster without one has none, whatever needs none", func(t *testing.T) {
 		none := testInputs()
 		none.Cluster.Proxy.NoProxy = "example.com"
 		for _, service := range mustMake(t, none).Services {
-			if len(service.Environment) > 0 {
-				t.Errorf("%s has %d variables", service.Name, len(service.Environment))
+			for _, variable := range service.Environment {
+				if variable != "NO_PROXY=*" {
+					t.Errorf("%s has the variable %s", service.Name, variable)
+				}
 			}
 		}
 	})
@@ -93,6 +95,55 @@ func TestProxy(t *testing.T) {
 	}
 }
 
+// A service gets the variables of the machine, and its own in place of those of the same name.
+func TestNoServiceAsksAProxyOfTheMachineForTheAPIServer(t *testing.T) {
+	without := azureInputs()
+	without.Cluster.Proxy = Proxy{}
+	onlyHTTP := azureInputs()
+	onlyHTTP.Cluster.Proxy.HTTPS = ""
+	onlyHTTPS := azureInputs()
+	onlyHTTPS.Cluster.Proxy.HTTP = ""
+	for name, in := range map[string]Inputs{
+		"in a cluster without a proxy":                  without,
+		"in a cluster with one":                         azureInputs(),
+		"in a cluster with one for plain requests only": onlyHTTP,
+		"in a cluster with one for HTTPS only":          onlyHTTPS,
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, err := url.Parse(in.Cluster.APIServerInternalURL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			spec := mustMake(t, in)
+			for _, service := range []string{ServiceContainerd, ServiceKubelet, ServiceKubeProxy, ServiceHybridOverlay,
+				ServiceCloudNodeManager, ServiceAgent} {
+				variables := map[string]string{"HTTP_PROXY": "http://machine:3128", "HTTPS_PROXY": "http://machine:3128",
+					"NO_PROXY": "machine.example.com"}
+				for _, variable := range environmentOf(t, spec, service) {
+					name, value, _ := strings.Cut(variable, "=")
+					variables[name] = value
+				}
+				proxy := (&httpproxy.Config{HTTPProxy: variables["HTTP_PROXY"], HTTPSProxy: variables["HTTPS_PROXY"],
+					NoProxy: variables["NO_PROXY"]}).ProxyFunc()
+				if used, err := proxy(server); err != nil || used != nil {
+					t.Errorf("%s reaches the API server by %v, error %v", service, used, err)
+				}
+				for _, scheme := range []string{"http", "https"} {
+					used, err := proxy(&url.URL{Scheme: scheme, Host: "mcr.microsoft.com"})
+					if err != nil || used != nil && used.Hostname() == "machine" {
+						t.Errorf("%s reaches %s servers by %v, error %v", service, scheme, used, err)
+					}
+				}
+			}
+		})
+	}
+	t.Run("and containerd pulls images without it", func(t *testing.T) {
+		if got := environmentOf(t, mustMake(t, without), ServiceContainerd); !slices.Equal(got, []string{"NO_PROXY=*"}) {
+			t.Errorf("its environment is %q", got)
+		}
+	})
+}
+
 func FuzzProxy(f *testing.F) {
 	f.Add("http://user:password@proxy.example.com:3128", "https://proxy.example.com", ".svc,10.0.0.0/8")
 	f.Add("http://p\r\nX=1", "", "a b,\"c\"")
@@ -111,7 +162,7 @@ func FuzzProxy(f *testing.F) {
 			for _, variable := range service.Environment {
 				name, value, _ := strings.Cut(variable, "=")
 				if !slices.Contains([]string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"}, name) ||
-					strings.ContainsAny(value, "\x00\r\n\"") || value == "" {
+					strings.ContainsAny(value, "\x00\r\n\"") || name == "NO_PROXY" && value == "" {
 					t.Errorf("%s has the variable %q", service.Name, variable)
 				}
 			}

@@ -56,5 +56,7 @@ func verbosity(in Inputs) string {
 
 // agent returns the agent itself as a service. It depends on none: it repairs them all.
 func agent(in Inputs) Service {
-	return service(ServiceAgent, []string{AgentPath(in.Agent.SHA256), "service"})
+	s := service(ServiceAgent, []string{AgentPath(in.Agent.SHA256), "service"})
+	s.Environment = directEnvironment()
+	return s
 }

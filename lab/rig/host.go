@@ -39,6 +39,8 @@ type HostOptions struct {
 	// Services and Features are what was there before; see fake.Options.
 	Services []host.ServiceConfig
 	Features map[string]host.FeatureState
+	// Environment has machine-wide variables; see fake.Options.
+	Environment map[string]string
 	// SSHStart, StaticAddress, HNSSleeps and DomainMember make a host that is harder to make a node of; see fake.Options.
 	SSHStart                               host.StartType
 	StaticAddress, HNSSleeps, DomainMember bool
@@ -204,7 +206,7 @@ func (r *Rig) bootHost(ctx context.Context, h *Host) error {
 		RebootDuration: options.RebootDuration, FeatureDuration: options.FeatureDuration,
 		SSHStart: options.SSHStart, StaticAddress: options.StaticAddress, HNSSleeps: options.HNSSleeps,
 		DomainMember: options.DomainMember,
-		Services:     options.Services, Features: options.Features, Network: hostNetwork{r},
+		Services:     options.Services, Features: options.Features, Environment: options.Environment, Network: hostNetwork{r},
 		Listen: func(_ context.Context, port int) (net.Listener, error) {
 			return r.network.Listen(h.at(), port)
 		},

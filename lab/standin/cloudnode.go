@@ -84,7 +84,7 @@ type cloudNode struct {
 
 // client is made with the certificate that is on the drive now, as client-go sees a certificate that was renewed.
 func (m *cloudNode) client() (kubernetes.Interface, error) {
-	config, err := kubeconfig.Load(m.p.Machine, m.kubeconfig, m.t.Dial)
+	config, err := kubeconfig.Load(m.p.Machine, m.p.Environ, m.kubeconfig, m.t.Dial)
 	if err != nil {
 		return nil, err
 	}

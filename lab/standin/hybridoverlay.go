@@ -85,7 +85,7 @@ func (t *table) hybridOverlay(ctx context.Context, p *node.Process, e payload.Ex
 func (t *table) overlayIdentity(ctx context.Context, p *node.Process, config, name string,
 	id *ovnIdentity) (*rest.Config, func(), error) {
 	if id.bootstrap == "" {
-		loaded, err := kubeconfig.Load(p.Machine, config, t.Dial)
+		loaded, err := kubeconfig.Load(p.Machine, p.Environ, config, t.Dial)
 		return loaded, func() {}, err
 	}
 	if id.directory == "" {

@@ -43,7 +43,7 @@ func (t *table) kubeProxy(ctx context.Context, p *node.Process, e payload.Execut
 	if !serviceFlag(p, service) {
 		return fail(p, "kube-proxy runs as a service without --windows-service")
 	}
-	if _, err := kubeconfig.Load(p.Machine, config.ClientConnection.Kubeconfig, t.Dial); err != nil {
+	if _, err := kubeconfig.Load(p.Machine, p.Environ, config.ClientConnection.Kubeconfig, t.Dial); err != nil {
 		return fail(p, "E kube-proxy: %v", err)
 	}
 	if err := config.checkNetwork(ctx, p); err != nil {

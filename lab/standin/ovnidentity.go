@@ -43,7 +43,7 @@ const certificateLimit = 2 * time.Minute
 // start waits until there is a certificate, and returns a client's configuration with whichever is the current one.
 // stop ends renewals.
 func (id *ovnIdentity) start(ctx context.Context) (own *rest.Config, stop func(), err error) {
-	bootstrap, err := kubeconfig.Load(id.p.Machine, id.bootstrap, id.dial)
+	bootstrap, err := kubeconfig.Load(id.p.Machine, id.p.Environ, id.bootstrap, id.dial)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -101,8 +101,8 @@ func (id *ovnIdentity) config(bootstrap *rest.Config) (*rest.Config, error) {
 		return &tls.Certificate{}, nil
 	}
 	own.TLSClientConfig = rest.TLSClientConfig{}
-	own.Transport = utilnet.SetTransportDefaults(&http.Transport{TLSClientConfig: tlsConfig, DialContext: own.Dial})
-	own.Dial = nil
+	own.Transport = utilnet.SetTransportDefaults(&http.Transport{TLSClientConfig: tlsConfig, DialContext: own.Dial, Proxy: own.Proxy})
+	own.Dial, own.Proxy = nil, nil
 	return own, nil
 }
 

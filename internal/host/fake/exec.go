@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"path"
 	"strings"
 
@@ -59,10 +58,12 @@ func (m *Machine) execute(request ExecRequest) (*Process, error) {
 	if m.power < powerBooting {
 		return nil, ErrPoweredOff
 	}
-	environ := m.environment.values()
-	maps.Copy(environ, request.Environ)
+	merged := m.environment.clone()
+	for name, value := range request.Environ {
+		merged.set(name, value)
+	}
 	p := m.newProcess(&Process{
-		Parent: m.processNamed("sshd.exe"), Args: request.Args, Environ: environ, Stdout: request.Stdout,
+		Parent: m.processNamed("sshd.exe"), Args: request.Args, Environ: merged.values(), Stdout: request.Stdout,
 		Stderr: request.Stderr,
 	}, image)
 	m.run(p, program, nil)

@@ -104,6 +104,9 @@ func New(options Options) *Machine {
 	m.drive = newDrive(options.Contents, m.clock, options.DiskBytes)
 	m.journal = newJournal(options.Clock, &m.changes) // the lab's, which has the true time
 	m.environment = newEnvironment()
+	for name, value := range options.Environment {
+		m.environment.set(name, value)
+	}
 	m.bootEnvironment = m.environment.clone()
 	m.console = m.newConsole()
 	m.install()

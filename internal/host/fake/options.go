@@ -61,6 +61,8 @@ type Options struct {
 	// SSHStart is the start type of the SSH server's service. Before the first boot is over somebody has started it by
 	// hand, whatever the type. Default: Automatic.
 	SSHStart host.StartType
+	// Environment has further machine-wide variables, which an administrator set before the first boot.
+	Environment map[string]string
 	// StaticAddress means that the addresses were given by hand, and not by DHCP.
 	StaticAddress bool
 	// HNSSleeps lets the Host Networking Service be stopped after each boot, and not answer before its service is started.

@@ -20,10 +20,10 @@ func TestExec(t *testing.T) {
 		}})
 		var out bytes.Buffer
 		code, err := r.Exec(r.ctx, ExecRequest{
-			Path: `c:\ECHO`, Args: []string{"a b", "c"}, Stdout: &out, Environ: map[string]string{"EXTRA": "+"},
+			Path: `c:\ECHO`, Args: []string{"a b", "c"}, Stdout: &out, Environ: map[string]string{"EXTRA": "+", "WINDIR": `C:\own`},
 		})
 		r.must(err)
-		if code != 3 || out.String() != `a b,c+C:\Windows` {
+		if code != 3 || out.String() != `a b,c+C:\own` {
 			t.Errorf("code %d, output %q", code, &out)
 		}
 	})

@@ -5,9 +5,12 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
+	"net/url"
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/net/http/httpproxy"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -18,8 +21,9 @@ import (
 type Dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Load reads a kubeconfig from the machine's drive. Files that it names are read from the drive too; a client
-// certificate below a mounted folder is used in place, so that its rotation is seen.
-func Load(machine node.Machine, path string, dial Dialer) (*rest.Config, error) {
+// certificate below a mounted folder is used in place, so that its rotation is seen. Proxies in the environment of the
+// program are followed, as client-go does.
+func Load(machine node.Machine, environment map[string]string, path string, dial Dialer) (*rest.Config, error) {
 	if path == "" {
 		return nil, fmt.Errorf("no kubeconfig is given")
 	}
@@ -52,8 +56,19 @@ func Load(machine node.Machine, path string, dial Dialer) (*rest.Config, error) 
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig %s: %w", path, err)
 	}
-	config.Dial = dial
+	config.Dial, config.Proxy = dial, proxyOf(environment)
 	return config, nil
+}
+
+// proxyOf returns the proxies of a Windows program's environment, whose names have no case.
+func proxyOf(environment map[string]string) func(*http.Request) (*url.URL, error) {
+	variables := map[string]string{}
+	for name, value := range environment {
+		variables[strings.ToUpper(name)] = value
+	}
+	proxies := (&httpproxy.Config{HTTPProxy: variables["HTTP_PROXY"], HTTPSProxy: variables["HTTPS_PROXY"],
+		NoProxy: variables["NO_PROXY"]}).ProxyFunc()
+	return func(request *http.Request) (*url.URL, error) { return proxies(request.URL) }
 }
 
 // place replaces a Windows path by the real one behind it, or by the content.

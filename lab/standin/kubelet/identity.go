@@ -42,7 +42,7 @@ type identity struct {
 // newIdentity makes the client to the API server with the certificate of the file store, as the real kubelet does
 // without a bootstrap kubeconfig.
 func (k *kubelet) newIdentity(ctx context.Context, fail func(error)) (*identity, error) {
-	config, err := kubeconfig.Load(k.Process.Machine, k.config.kubeconfig, k.Dial)
+	config, err := kubeconfig.Load(k.Process.Machine, k.Process.Environ, k.config.kubeconfig, k.Dial)
 	if err != nil {
 		return nil, fmt.Errorf("failed to run Kubelet: invalid kubeconfig: %w", err)
 	}
@@ -145,6 +145,7 @@ func (id *identity) transport(config *rest.Config) (*rest.Config, error) {
 		TLSHandshakeTimeout: 10 * time.Second,
 		TLSClientConfig:     tlsConfig,
 		DialContext:         id.connections.DialContext,
+		Proxy:               config.Proxy,
 	})
 	return rotating, nil
 }
