@@ -151,7 +151,7 @@ type Networks interface {
 	// CreateEndpoint makes an endpoint of the named network with this address, or with a free one when none is given.
 	CreateEndpoint(ctx context.Context, network, name, address string) (HNSEndpoint, error)
 	// AttachEndpoint gives the machine itself an adapter with the endpoint's address; no error when it has one. It is gone
-	// after the next boot.
+	// after the next boot. Like any adapter it registers in DNS, unless the registry has another value for it.
 	AttachEndpoint(ctx context.Context, name string) error
 	DeleteEndpoint(ctx context.Context, name string) error
 }

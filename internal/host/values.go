@@ -149,6 +149,9 @@ type HNSEndpoint struct {
 	Address string `json:"address"`
 	// Attached is true when something receives what is sent to the endpoint: the machine itself, or a container.
 	Attached bool `json:"attached,omitempty"`
+	// Adapter identifies the adapter that the machine has for an attached endpoint, as the registry names it ("{GUID}").
+	// Empty for an endpoint of a container, and while Windows shows no such adapter.
+	Adapter string `json:"adapter,omitempty"`
 }
 
 // SourceVIPEndpoint is the name of the endpoint that is attached to the machine for kube-proxy. By it the adapter is

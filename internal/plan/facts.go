@@ -51,8 +51,10 @@ type Facts struct {
 	Login     LoginFacts         `json:"login,omitzero"`
 	Networks  []host.HNSNetwork  `json:"networks,omitempty"`
 	Endpoints []host.HNSEndpoint `json:"endpoints,omitempty"`
-	Processes []host.Process     `json:"processes,omitempty"` // that run from our folders
-	Identity  IdentityFacts      `json:"identity"`
+	// RegisteringAdapter identifies the adapter of kube-proxy's endpoint if it registers in DNS; else empty.
+	RegisteringAdapter string         `json:"registeringAdapter,omitempty"`
+	Processes          []host.Process `json:"processes,omitempty"` // that run from our folders
+	Identity           IdentityFacts  `json:"identity"`
 	// KubeletStarted is the time at which the process of the kubelet's service began, by the host's clock; zero while it does
 	// not run, or if the time is later than Time.
 	KubeletStarted time.Time `json:"kubeletStarted,omitzero"`

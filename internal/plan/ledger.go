@@ -33,6 +33,9 @@ type Ledger struct {
 	Exclusions []host.Exclusion `json:"exclusions,omitempty"`
 	// Refusal tells that Defender did not let us change its exclusions; nil: it did, or was not asked.
 	Refusal *Refusal `json:"refusal,omitempty"`
+	// RegistrationRefusal records that the adapter of kube-proxy's endpoint could not be kept out of DNS; nil: it could, or
+	// nobody tried.
+	RegistrationRefusal *Refusal `json:"registrationRefusal,omitempty"`
 	// InUse are folders whose files were in use when the removal came to them, with the boot in which that was: they are
 	// removed after the next one.
 	InUse map[string]string `json:"inUse,omitempty"`
@@ -40,8 +43,8 @@ type Ledger struct {
 	Networks []string `json:"networks,omitempty"`
 }
 
-// Refusal means that Microsoft Defender Antivirus does not let us change its exclusions. The node continues without;
-// Defender is asked again after the next restart of the host and with the next verb that changes it.
+// Refusal means that Windows, or Microsoft Defender Antivirus, does not let us change something that a node works
+// without. We try again after the next restart of the host and with the next verb that changes it.
 type Refusal struct {
 	BootID string `json:"bootID"`
 	Reason string `json:"reason"`

@@ -84,6 +84,23 @@ func TestMake(t *testing.T) {
 				m.Endpoints[0].Attached = false
 			}, []string{"AttachEndpoint VIP"},
 		},
+		"the adapter of the endpoint registers in DNS": {
+			func(m *model, _ *nodespec.NodeSpec) { m.RegisteringAdapter = "{a}" }, []string{"DisableDNSRegistration VIP"},
+		},
+		"it registers, and Windows refused the change in an earlier boot": {
+			func(m *model, _ *nodespec.NodeSpec) {
+				m.RegisteringAdapter, m.Ledger.RegistrationRefusal = "{a}", &plan.Refusal{BootID: "earlier"}
+			}, []string{"DisableDNSRegistration VIP"},
+		},
+		"it registers, and Windows refused the change in this boot": {
+			func(m *model, _ *nodespec.NodeSpec) {
+				m.RegisteringAdapter, m.Ledger.RegistrationRefusal = "{a}", &plan.Refusal{BootID: m.System.BootID}
+			}, nil,
+		},
+		"it registers, and the network is made anew, with another adapter": {
+			func(m *model, _ *nodespec.NodeSpec) { m.RegisteringAdapter, m.Endpoints[0].Attached = "{a}", false },
+			[]string{"AttachEndpoint VIP"},
+		},
 		//
 		"the node has another subnet": {
 			func(_ *model, s *nodespec.NodeSpec) { s.Network.PodSubnet = "10.132.2.0/24" },

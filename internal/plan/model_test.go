@@ -251,6 +251,9 @@ func (m *model) doService(operation plan.Operation) {
 		for i := range m.Endpoints {
 			m.Endpoints[i].Attached = m.Endpoints[i].Attached || m.Endpoints[i].Name == o.Name
 		}
+		m.RegisteringAdapter = ""
+	case plan.DisableDNSRegistration:
+		m.RegisteringAdapter = ""
 	case plan.DeleteNetwork:
 		m.disturbed, m.Routes = true, nil
 		m.Networks = slices.DeleteFunc(m.Networks, func(n host.HNSNetwork) bool { return n.Name == o.Network })

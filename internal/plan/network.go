@@ -19,6 +19,7 @@ func (m *maker) setUpNetwork() {
 		m.add(AwaitNetwork{Network: network.HNSNetwork, Subnet: network.PodSubnet, Lacks: lacks}, "%s", reason)
 	}
 	m.setUpEndpoint()
+	m.disableRegistration()
 }
 
 // setUpEndpoint makes kube-proxy's endpoint and gives it to the host, before kube-proxy is started.

@@ -13,7 +13,7 @@ import (
 // The agent fills in the content of existing files.
 func Record(facts Facts, spec nodespec.NodeSpec) Ledger {
 	l, left := facts.Ledger, findLeftovers(facts, spec)
-	l.Removing, l.Refusal, l.InUse = false, nil, nil
+	l.Removing, l.Refusal, l.RegistrationRefusal, l.InUse = false, nil, nil, nil
 	if spec.HostName != "" && l.HostName == "" {
 		l.HostName = facts.System.HostName
 	}

@@ -111,8 +111,10 @@ type (
 	AwaitNetwork struct{ Network, Subnet, Lacks string }
 	// CreateEndpoint makes kube-proxy's source endpoint. Without an address Windows chooses one.
 	CreateEndpoint struct{ Network, Name, Address string }
-	// AttachEndpoint gives the host an adapter with the endpoint's address, until the next boot.
+	// AttachEndpoint gives the host an adapter with the endpoint's address, until the next boot, and keeps the adapter out of DNS.
 	AttachEndpoint struct{ Name string }
+	// DisableDNSRegistration keeps the adapter of an endpoint out of DNS.
+	DisableDNSRegistration struct{ Endpoint, Adapter string }
 	// DeleteNetwork removes an HNS network with its endpoints.
 	DeleteNetwork struct{ Network string }
 	// KillProcess ends a process that runs from our folders, such as a container shim.
@@ -144,23 +146,24 @@ func (o RemoveExclusion) target() string    { return o.Exclusion.Value }
 func (o TrustCertificate) target() string {
 	return authority(o.Certificate.Fingerprint, o.Certificate.Subject)
 }
-func (o DistrustCertificate) target() string { return authority(o.Fingerprint, o.Subject) }
-func (o AddRoute) target() string            { return o.Destination }
-func (o DeleteRoute) target() string         { return o.Destination }
-func (o RequestCertificate) target() string  { return o.Identity.CommonName }
-func (o InstallCertificate) target() string  { return o.Identity.CommonName }
-func (o ConfigureService) target() string    { return o.Service.Name }
-func (o SetStartType) target() string        { return o.Service }
-func (o StartService) target() string        { return o.Service }
-func (o StopService) target() string         { return o.Service }
-func (o EndPods) target() string             { return o.Service }
-func (o DeleteService) target() string       { return o.Service }
-func (o SetRegistryNumber) target() string   { return o.At.Name }
-func (o DeleteRegistryValue) target() string { return o.At.Name }
-func (o AwaitNetwork) target() string        { return o.Network }
-func (o CreateEndpoint) target() string      { return o.Name }
-func (o AttachEndpoint) target() string      { return o.Name }
-func (o DeleteNetwork) target() string       { return o.Network }
-func (o KillProcess) target() string         { return o.Process.Name }
-func (o RemovePath) target() string          { return o.Path }
-func (o RestoreService) target() string      { return o.Service.Name }
+func (o DistrustCertificate) target() string    { return authority(o.Fingerprint, o.Subject) }
+func (o AddRoute) target() string               { return o.Destination }
+func (o DeleteRoute) target() string            { return o.Destination }
+func (o RequestCertificate) target() string     { return o.Identity.CommonName }
+func (o InstallCertificate) target() string     { return o.Identity.CommonName }
+func (o ConfigureService) target() string       { return o.Service.Name }
+func (o SetStartType) target() string           { return o.Service }
+func (o StartService) target() string           { return o.Service }
+func (o StopService) target() string            { return o.Service }
+func (o EndPods) target() string                { return o.Service }
+func (o DeleteService) target() string          { return o.Service }
+func (o SetRegistryNumber) target() string      { return o.At.Name }
+func (o DeleteRegistryValue) target() string    { return o.At.Name }
+func (o AwaitNetwork) target() string           { return o.Network }
+func (o CreateEndpoint) target() string         { return o.Name }
+func (o AttachEndpoint) target() string         { return o.Name }
+func (o DisableDNSRegistration) target() string { return o.Endpoint }
+func (o DeleteNetwork) target() string          { return o.Network }
+func (o KillProcess) target() string            { return o.Process.Name }
+func (o RemovePath) target() string             { return o.Path }
+func (o RestoreService) target() string         { return o.Service.Name }

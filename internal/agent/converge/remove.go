@@ -27,7 +27,7 @@ func (h *Host) Remove(ctx context.Context) error {
 		h.Answer.Result(verb.Result{Plan: &plan.Plan{}, Removed: true})
 		return nil
 	}
-	ledger.Removing, ledger.Refusal = true, nil
+	ledger.Removing, ledger.Refusal, ledger.RegistrationRefusal = true, nil, nil
 	if err := h.Records.SetLedger(ctx, ledger); err != nil {
 		return err
 	}

@@ -80,7 +80,7 @@ func (e *Executor) operate(ctx context.Context, step plan.Step) error {
 		return e.laterIfMounted(ctx, o.Path, e.removePath(ctx, o))
 	case plan.ConfigureService, plan.SetStartType, plan.StartService, plan.StopService, plan.DeleteService,
 		plan.RestoreService, plan.EndPods, plan.KillProcess, plan.AwaitNetwork, plan.CreateEndpoint, plan.AttachEndpoint,
-		plan.DeleteNetwork:
+		plan.DisableDNSRegistration, plan.DeleteNetwork:
 		return e.doRunning(ctx, o)
 	}
 	return e.doMachine(ctx, step.Operation)
@@ -162,7 +162,9 @@ func (e *Executor) doRunning(ctx context.Context, operation plan.Operation) erro
 	case plan.CreateEndpoint:
 		return e.createEndpoint(ctx, o)
 	case plan.AttachEndpoint:
-		return e.Host.Networks.AttachEndpoint(ctx, o.Name)
+		return e.attachEndpoint(ctx, o.Name)
+	case plan.DisableDNSRegistration:
+		return e.disableRegistration(ctx, o)
 	case plan.DeleteNetwork:
 		return absentIsFine(e.Host.Networks.DeleteNetwork(ctx, o.Network))
 	}

@@ -197,6 +197,9 @@ func (g *gatherer) networks(ctx context.Context) error {
 		// Those of pods come and go.
 		if strings.EqualFold(endpoint.Name, g.spec.Network.SourceVIPEndpoint) {
 			g.facts.Endpoints = append(g.facts.Endpoints, endpoint)
+			if err := g.registration(ctx, endpoint); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

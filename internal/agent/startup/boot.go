@@ -102,7 +102,7 @@ func (b *Boot) IsStart(step plan.Step, spec *nodespec.NodeSpec) bool {
 		return false
 	}
 	switch o := step.Operation.(type) {
-	case plan.AddRoute, plan.CreateEndpoint, plan.AttachEndpoint:
+	case plan.AddRoute, plan.CreateEndpoint, plan.AttachEndpoint, plan.DisableDNSRegistration:
 		return true
 	case plan.StartService:
 		return o.Service == nodespec.ServiceHNS || startType(*spec, o.Service) == host.StartManual

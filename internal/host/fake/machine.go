@@ -51,6 +51,7 @@ type Machine struct {
 	cutOff          bool // it has lost its address
 	networks        []host.HNSNetwork
 	endpoints       []host.HNSEndpoint
+	attachments     int // of endpoints to the machine, each with an adapter of its own
 	events          []host.LoggedEvent
 	eventSources    map[string]string // names by key
 	defender        defender

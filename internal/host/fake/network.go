@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/windows-machine-config/wmco/internal/host"
@@ -51,7 +52,7 @@ func (m *Machine) checkNetwork(network host.HNSNetwork) error {
 // with their endpoints, and what the other endpoints are attached to.
 func (m *Machine) loseNetworks() {
 	for i := range m.endpoints {
-		m.endpoints[i].Attached = false
+		m.endpoints[i].Attached, m.endpoints[i].Adapter = false, ""
 	}
 	for _, network := range slices.Clone(m.networks) {
 		if !strings.EqualFold(network.Type, "Overlay") {
@@ -144,7 +145,9 @@ func (n networks) AttachEndpoint(ctx context.Context, name string) error {
 			return host.ErrNotExist
 		}
 		if !m.endpoints[i].Attached {
+			m.attachments++
 			m.endpoints[i].Attached = true
+			m.endpoints[i].Adapter = "{" + identifier("adapter", m.options.System.MachineID, name, strconv.Itoa(m.attachments)) + "}"
 			n.p.record(KindNetwork, "attach endpoint "+name, 0)
 		}
 		return nil

@@ -12,7 +12,7 @@ import (
 )
 
 // Snapshot is the complete state of the host from a user's view, for a deep comparison. Boot ID, times, process IDs,
-// exit codes and journal are left out: they differ for good reasons.
+// exit codes, identifiers of adapters and journal are left out: they differ for good reasons.
 type Snapshot struct {
 	HostName        string
 	PendingHostName string
@@ -54,10 +54,10 @@ func (m *Machine) Snapshot() Snapshot {
 		HostName: m.name, PendingHostName: m.pendingName,
 		Files: map[string]FileSnapshot{}, Services: map[string]ServiceSnapshot{}, Features: map[string]host.FeatureState{},
 		EventSources: m.eventSourceNames(), Environment: m.environment.values(), Firewall: map[string]host.FirewallRule{},
-		Registry: maps.Clone(m.registry),
-		Networks: append([]host.HNSNetwork(nil), m.networks...), Endpoints: append([]host.HNSEndpoint(nil), m.endpoints...),
-		Roots: m.roots.fingerprints(), Routes: m.routes.destinations(),
+		Networks: append([]host.HNSNetwork(nil), m.networks...),
+		Roots:    m.roots.fingerprints(), Routes: m.routes.destinations(),
 	}
+	s.Registry, s.Endpoints = withoutAdapters(m.registry, m.endpoints)
 	m.drive.snapshot(`C:\`, s.Files)
 	for _, each := range m.services {
 		s.Services[each.config.Name] = ServiceSnapshot{cloneConfig(each.config), each.state}

@@ -201,6 +201,15 @@ func attachedEndpointBehaviors() []Behavior {
 			is(s, "the address is among the machine's", slices.Contains(s.info().Addresses, made.Address), false)
 			is(s, "the first address of the machine", s.info().Addresses[0], before[0])
 		}},
+		{"Networks.AttachEndpoint", "the machine has an adapter for the endpoint, and for no other", func(s *suite) {
+			s.network()
+			create(s, "wmco-contract-a")
+			create(s, host.SourceVIPEndpoint)
+			s.must(s.Networks.AttachEndpoint(s.ctx, host.SourceVIPEndpoint))
+			for _, each := range s.endpoints() {
+				is(s, each.Name+" has an adapter", each.Adapter != "", each.Name == host.SourceVIPEndpoint)
+			}
+		}},
 	}
 }
 

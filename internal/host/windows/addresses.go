@@ -39,13 +39,19 @@ const adapterDHCP = 0x4
 
 // listAdapters returns the machine's own adapters that are up.
 func listAdapters() ([]adapter, error) {
+	adapters, err := adaptersUp()
+	return ownAdapters(adapters), err
+}
+
+// adaptersUp returns all adapters that are up, also that of kube-proxy's endpoint.
+func adaptersUp() ([]adapter, error) {
 	var adapters []adapter
 	err := eachAdapter(func(at *windows.IpAdapterAddresses) {
 		if at.OperStatus != windows.IfOperStatusUp || at.IfType == windows.IF_TYPE_SOFTWARE_LOOPBACK {
 			return
 		}
 		found := adapter{index: at.IfIndex, metric: at.Ipv4Metric, dhcp: at.Flags&adapterDHCP != 0,
-			name: windows.UTF16PtrToString(at.FriendlyName)}
+			name: windows.UTF16PtrToString(at.FriendlyName), id: windows.BytePtrToString(at.AdapterName)}
 		for unicast := at.FirstUnicastAddress; unicast != nil; unicast = unicast.Next {
 			if address, ok := netip.AddrFromSlice(unicast.Address.IP()); ok {
 				found.addresses = append(found.addresses, address.Unmap())
@@ -53,7 +59,7 @@ func listAdapters() ([]adapter, error) {
 		}
 		adapters = append(adapters, found)
 	})
-	return ownAdapters(adapters), err
+	return adapters, err
 }
 
 // eachAdapter goes through the network adapters with their IPv4 addresses.

@@ -14,6 +14,7 @@ type adapter struct {
 	index     uint32
 	metric    uint32 // of the adapter itself
 	name      string // "vEthernet (Ethernet 2)"
+	id        string // "{GUID}", the name of its key in the registry
 	addresses []netip.Addr
 	dhcp      bool
 }
@@ -21,9 +22,23 @@ type adapter struct {
 // ownAdapters are the adapters that the machine itself is reached by. Windows makes one more for kube-proxy's endpoint
 // when that is attached, named after it, with an address of the pod subnet and perhaps a default route into it.
 func ownAdapters(all []adapter) []adapter {
-	return slices.DeleteFunc(slices.Clone(all), func(a adapter) bool {
-		return strings.HasPrefix(strings.ToLower(a.name), strings.ToLower("vEthernet ("+host.SourceVIPEndpoint+")"))
-	})
+	return slices.DeleteFunc(slices.Clone(all), func(a adapter) bool { return a.isOf(host.SourceVIPEndpoint) })
+}
+
+// isOf reports whether Windows made the adapter for the endpoint. It adds a number to a name that is in use.
+func (a adapter) isOf(endpoint string) bool {
+	return strings.HasPrefix(strings.ToLower(a.name), strings.ToLower("vEthernet ("+endpoint+")"))
+}
+
+// endpointAdapter returns the identifier of the machine's adapter for an endpoint; empty when there is none. An adapter of
+// that name with another address is a remnant.
+func endpointAdapter(all []adapter, endpoint, address string) string {
+	for _, a := range all {
+		if a.isOf(endpoint) && slices.ContainsFunc(a.addresses, func(own netip.Addr) bool { return own.String() == address }) {
+			return a.id
+		}
+	}
+	return ""
 }
 
 // defaultRoute is a route to everywhere.

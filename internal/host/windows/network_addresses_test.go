@@ -95,3 +95,32 @@ func TestTheAdapterOfKubeProxysEndpointIsNotTheMachinesOwn(t *testing.T) {
 		t.Errorf("the default route is %+v", best)
 	}
 }
+
+func TestTheAdapterOfAnEndpoint(t *testing.T) {
+	made := func(name, id string, addresses ...string) adapter {
+		a := adapter{name: name, id: id}
+		for _, address := range addresses {
+			a.addresses = append(a.addresses, netip.MustParseAddr(address))
+		}
+		return a
+	}
+	own := made("vEthernet (Ethernet)", "{own}", "10.0.0.5")
+	for name, c := range map[string]struct {
+		adapters []adapter
+		want     string
+	}{
+		"its name and its address decide": {[]adapter{own, made("vEthernet (VIPEndpoint)", "{vip}", "10.132.1.2")}, "{vip}"},
+		"Windows adds a number to a name that is in use": {[]adapter{
+			made("vEthernet (VIPEndpoint)", "{former}", "10.132.0.2"), made("vEthernet (vipendpoint) 2", "{vip}", "10.132.1.2"),
+		}, "{vip}"},
+		"the machine's own adapter is never one, whatever its address": {[]adapter{made(own.name, own.id, "10.132.1.2")}, ""},
+		"an adapter without its address is not known yet":              {[]adapter{own, made("vEthernet (VIPEndpoint)", "{vip}")}, ""},
+		"none": {nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := endpointAdapter(c.adapters, "VIPEndpoint", "10.132.1.2"); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}

@@ -76,10 +76,14 @@ func (networks) Endpoints(ctx context.Context) ([]host.HNSEndpoint, error) {
 		for _, network := range networks {
 			names[strings.ToLower(network.Id)] = network.Name
 		}
+		adapters, _ := adaptersUp() // without them all is known but the adapter, which nothing depends on
 		list := make([]host.HNSEndpoint, 0, len(found))
 		for _, endpoint := range found {
 			described := describeEndpoint(endpoint, names[strings.ToLower(endpoint.HostComputeNetwork)])
 			described.Attached = attached[strings.ToLower(endpoint.Id)]
+			if described.Attached {
+				described.Adapter = endpointAdapter(adapters, described.Name, described.Address)
+			}
 			list = append(list, described)
 		}
 		return list, nil

@@ -19,8 +19,8 @@ var stepKinds = kindsOf(
 	plan.AddRoute{}, plan.DeleteRoute{},
 	plan.RequestCertificate{}, plan.InstallCertificate{}, plan.ConfigureService{}, plan.StartService{}, plan.StopService{}, plan.EndPods{},
 	plan.DeleteService{}, plan.SetStartType{}, plan.SetRegistryNumber{}, plan.DeleteRegistryValue{},
-	plan.AwaitNetwork{}, plan.CreateEndpoint{}, plan.AttachEndpoint{}, plan.DeleteNetwork{}, plan.KillProcess{}, plan.RemovePath{},
-	plan.RestoreService{},
+	plan.AwaitNetwork{}, plan.CreateEndpoint{}, plan.AttachEndpoint{}, plan.DisableDNSRegistration{}, plan.DeleteNetwork{}, plan.KillProcess{},
+	plan.RemovePath{}, plan.RestoreService{},
 )
 
 func kindsOf(operations ...plan.Operation) map[string]bool {

@@ -1,0 +1,120 @@
+package agent_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/agent/report"
+	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+const registrationStep = "DisableDNSRegistration VIPEndpoint"
+
+// registers checks whether the host registers addresses in DNS that are not its own.
+func (r *rig) registers(want bool) {
+	r.Helper()
+	info, err := r.Host().System.Info(r.ctx)
+	r.must(err)
+	if got := !slices.Equal(r.DNSAddresses(), info.Addresses); got != want {
+		r.Errorf("the host registers %v in DNS, its own addresses are %v", r.DNSAddresses(), info.Addresses)
+	}
+}
+
+// registration is the registry value of the adapter of kube-proxy's endpoint.
+func (r *rig) registration() host.RegistryName {
+	r.Helper()
+	endpoints, err := r.Host().Networks.Endpoints(r.ctx)
+	r.must(err)
+	at := slices.IndexFunc(endpoints, func(e host.HNSEndpoint) bool { return e.Name == host.SourceVIPEndpoint })
+	if at < 0 || endpoints[at].Adapter == "" {
+		r.Fatalf("no adapter of %s: %+v", host.SourceVIPEndpoint, endpoints)
+	}
+	return plan.RegistrationName(endpoints[at].Adapter)
+}
+
+func TestTheAdapterOfKubeProxysEndpointStaysOutOfDNS(t *testing.T) {
+	t.Parallel()
+	t.Run("from the first configuration on, and after a boot", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t).start()
+		if steps := r.configure(); slices.Contains(steps, registrationStep) {
+			t.Errorf("it registers until the next plan: %q", steps)
+		}
+		r.awaitSettled()
+		r.registers(false)
+		first := r.registration()
+		r.reboot()
+		r.soon("kube-proxy runs", func() bool { return r.runsNow("kube-proxy") })
+		r.registers(false)
+		if r.registration() == first {
+			t.Error("the test shows nothing: the adapter is the same")
+		}
+		if events := r.events(report.EventRepaired); len(events) != 0 {
+			t.Errorf("a boot counts as a repair: %+v", events)
+		}
+	})
+	t.Run("again, on a node that an earlier release configured, without a stopped service", func(t *testing.T) {
+		t.Parallel()
+		for name, drift := range map[string]func(*rig, host.RegistryName) error{
+			"no value":      func(r *rig, at host.RegistryName) error { return r.Host().Registry.Delete(r.ctx, at) },
+			"another value": func(r *rig, at host.RegistryName) error { return r.Host().Registry.SetNumber(r.ctx, at, 1) },
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				r := node(t)
+				r.must(drift(r, r.registration()))
+				r.registers(true)
+				p := r.plan(r.full())
+				if len(p.Steps) != 1 || p.Steps[0].Name != registrationStep || p.Steps[0].DisturbsPods {
+					t.Errorf("the plan is %q: %+v", names(p), p.Steps)
+				}
+				stops := r.serviceCalls("Stop")
+				r.pass(timing.DriftCheck)
+				r.registers(false)
+				if events := r.events(report.EventRepaired); len(events) != 1 || stops("") != 0 {
+					t.Errorf("%d stops, events %+v", stops(""), events)
+				}
+			})
+		}
+	})
+}
+
+// A registry that refuses the value keeps no host from becoming a node or from being given back.
+func TestARegistryThatRefusesToKeepAnAdapterOutOfDNS(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).start()
+	asked := 0
+	mend := r.OnOperation(func(o fake.Operation) error {
+		if o.Interface == "Registry" && o.Method == "SetNumber" && strings.HasSuffix(o.Target, "RegistrationEnabled") {
+			asked++
+			return errors.New("access is denied")
+		}
+		return nil
+	})
+	if steps := r.configure(); !slices.Contains(steps, registrationStep) {
+		t.Errorf("steps: %q", steps)
+	}
+	r.awaitSettled()
+	r.registers(true)
+	if p := r.plan(r.full()); len(p.Steps)+len(p.Needs) != 0 {
+		t.Errorf("it is tried again and again: %s", names(p))
+	}
+	before := asked
+	for range 3 {
+		r.pass(timing.DriftCheck)
+	}
+	if asked != before || len(r.events(report.EventRepaired)) != 0 {
+		t.Errorf("the service tried %d times, events %+v", asked-before, r.Events())
+	}
+	mend()
+	r.applied(r.full())
+	r.registers(false)
+	r.awaitSettled()
+	r.remove()
+	compare(t, r.before, r.Snapshot())
+}
