@@ -86,7 +86,7 @@ func TestNodeCondition(t *testing.T) {
 		t.Parallel()
 		r, n, _ := publishes(t)
 		r.must(r.Drive().RemoveAll(versions{}.release("cni").Directory))
-		r.passUntil("the condition", func() bool { return n.condition().Reason == nodespec.ConfigurationDrifted })
+		r.passUntil("the condition", func() bool { return n.condition().Reason == nodespec.ConfigurationNeedsOperator })
 		if got := n.condition(); !strings.Contains(got.Message, "left to the operator: bin\\win-overlay.exe of cni, which is not on the host") {
 			t.Errorf("%+v", got)
 		}
