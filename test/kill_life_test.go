@@ -60,12 +60,12 @@ func (k *reaper) start() {
 
 // watchOf is what follows the host whose SSH server is dialed, from now on; nil for other ports.
 func (k *reaper) watchOf(address string) *hostWatch {
-	name, port, err := net.SplitHostPort(address)
+	ip, port, err := net.SplitHostPort(address)
 	if err != nil || port != "22" {
 		return nil
 	}
 	k.mu.Lock()
-	w := k.watches[name]
+	w := k.watches[ip]
 	k.mu.Unlock()
 	w.reset()
 	return w

@@ -24,7 +24,7 @@ type reaper struct {
 	agentsOnly bool                  // verbs are killed, and the operator lives
 	gate       bool                  // what is written of disturbed nodes is a boundary too
 	release    *rig.Release          // of the operators from now on; nil: the rig's own
-	watches    map[string]*hostWatch // by what windows-instances lists the host as
+	watches    map[string]*hostWatch // by the IP address of the host
 
 	mu       sync.Mutex
 	table    boundaries
@@ -58,9 +58,8 @@ func newReaper(t *testing.T) *reaper {
 // there; where they live on, the agent goes on alone.
 func (k *reaper) attach(r *rig.Rig, h *rig.Host) {
 	k.rig = r
-	listed, _ := h.Entry()
 	k.mu.Lock()
-	k.watches[listed] = &hostWatch{host: h}
+	k.watches[h.Options.Address] = &hostWatch{host: h}
 	k.mu.Unlock()
 	if survives(h) {
 		h.Inject(winhost.VerbSurvivesSession, winhost.Parameters{})
