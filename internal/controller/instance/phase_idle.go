@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
@@ -47,10 +48,8 @@ func (p idle) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		s.OnlyKeyDiffers = s.KeyDiffers && !changed
 		return nil
 	}
-	s.Moved = s.Works && p.addresses.moved(ctx, s.Instance, s.Cluster)
-	s.AgentCheck = s.Works && beginAgentCheck(s, node, p.clock.Now())
-	if changed || s.Moved || s.AgentCheck || s.AgentCheckIn > 0 && (s.Session.Turn != "" || nodes.Cordoned(node)) {
-		return nil // the last: what a check has found waits for its turn, or for the drain
+	if p.needsCheck(ctx, s, node) || changed {
+		return nil
 	}
 	if !s.Works {
 		return readiness.Grace(s.Instance, node, p.clock.Now())
@@ -61,6 +60,14 @@ func (p idle) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		}
 	}
 	return p.nothingToDo(ctx, s)
+}
+
+// needsCheck reports whether the operator must connect to the host of a node that works: its name leads elsewhere, its
+// agent does not maintain it, or a difference that was found by such a check waits for its slot or its drain.
+func (p idle) needsCheck(ctx context.Context, s *scope.Scope, node *corev1.Node) bool {
+	s.Moved = s.Works && p.addresses.moved(ctx, s.Instance, s.Cluster)
+	s.AgentCheck = s.Works && beginAgentCheck(s, node, p.clock.Now())
+	return s.Moved || s.AgentCheck || s.AgentCheckIn > 0 && (s.Session.Turn != "" || nodes.Cordoned(node))
 }
 
 // nothingToDo ends the reconcile of a host that is what it should be.

@@ -1,6 +1,9 @@
 package monitoring
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // alertGroup is the name of the alerts' group.
 const alertGroup = "windows-machine-config-operator.alerts"
@@ -27,7 +30,10 @@ type Alert struct {
 }
 
 // Alerts returns all alerts.
-func Alerts() []Alert {
+func Alerts() []Alert { return slices.Concat(changeAlerts(), hostAlerts()) }
+
+// changeAlerts returns the alerts about hosts, changes and certificates that wait.
+func changeAlerts() []Alert {
 	return []Alert{
 		{
 			// The metric has the time, because another reason begins another series.
@@ -69,7 +75,14 @@ func Alerts() []Alert {
 			Description: "The client certificate of the kubelet on Node {{ $labels.node }} expires in " +
 				"{{ $value | humanizeDuration }}. Then the node becomes NotReady, and the operator issues a new certificate " +
 				"over SSH.",
-		}, {
+		},
+	}
+}
+
+// hostAlerts returns the alerts about hosts in service, and about the operator itself.
+func hostAlerts() []Alert {
+	return []Alert{
+		{
 			Name:    "WindowsHostDriftsRepeatedly",
 			Expr:    `increase(wmco_repairs_reported_total[1h]) > 4`,
 			Summary: "The agent of a Windows node repairs its host again and again.",

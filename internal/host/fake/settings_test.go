@@ -121,7 +121,7 @@ func TestPodNetwork(t *testing.T) {
 	network := host.HNSNetwork{Name: "OVNKubernetesHybridOverlayNetwork", Type: "Overlay", Subnet: "10.132.0.0/24"}
 	t.Run("without the feature Containers there are no pods", func(t *testing.T) {
 		r := boot(t, nil)
-		r.fails(r.PodNetwork.Connect(r.ctx, network.Name, "172.30.0.1:443", r.Machine.Addresses()[0]), errNoHNS)
+		r.fails(r.PodNetwork.Connect(r.ctx, network.Name, "172.30.0.1:443", r.Addresses()[0]), errNoHNS)
 	})
 	t.Run("what the test says is what pods reach", func(t *testing.T) {
 		r := boot(t, nil, containers, func(o *Options) {
@@ -133,8 +133,8 @@ func TestPodNetwork(t *testing.T) {
 			}
 		})
 		r.must(r.CreateNetwork(network))
-		r.must(r.PodNetwork.Connect(r.ctx, network.Name, "172.30.0.1:443", r.Machine.Addresses()[0]))
-		r.fails(r.PodNetwork.Connect(r.ctx, network.Name, "172.30.0.10:53", r.Machine.Addresses()[0]), errRefused)
+		r.must(r.PodNetwork.Connect(r.ctx, network.Name, "172.30.0.1:443", r.Addresses()[0]))
+		r.fails(r.PodNetwork.Connect(r.ctx, network.Name, "172.30.0.10:53", r.Addresses()[0]), errRefused)
 	})
 	t.Run("an address that is silent for pods is not for the machine, until it is mended", func(t *testing.T) {
 		r := boot(t, nil, containers)
@@ -147,15 +147,15 @@ func TestPodNetwork(t *testing.T) {
 			}
 			return nil
 		})
-		r.fails(r.PodNetwork.Connect(ctx, network.Name, "172.30.0.1:443", r.Machine.Addresses()[0]), context.Canceled)
+		r.fails(r.PodNetwork.Connect(ctx, network.Name, "172.30.0.1:443", r.Addresses()[0]), context.Canceled)
 		remove()
 		mend()
-		r.must(r.PodNetwork.Connect(r.ctx, network.Name, "172.30.0.1:443", r.Machine.Addresses()[0]))
+		r.must(r.PodNetwork.Connect(r.ctx, network.Name, "172.30.0.1:443", r.Addresses()[0]))
 	})
 	t.Run("a subnet without a free address has no room for a pod", func(t *testing.T) {
 		r := boot(t, nil, containers)
 		r.must(r.CreateNetwork(host.HNSNetwork{Name: "small", Type: "Overlay", Subnet: "10.132.0.0/31"}))
-		if err := r.PodNetwork.Connect(r.ctx, "small", "172.30.0.1:443", r.Machine.Addresses()[0]); err == nil || !strings.Contains(err.Error(),
+		if err := r.PodNetwork.Connect(r.ctx, "small", "172.30.0.1:443", r.Addresses()[0]); err == nil || !strings.Contains(err.Error(),
 			"no free address") {
 			t.Errorf("got %v", err)
 		}

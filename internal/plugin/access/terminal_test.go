@@ -40,14 +40,14 @@ func TestWhatHostsReportReachesATerminalWithoutControlCharacters(t *testing.T) {
 			write func([]byte) (int, error)
 			got   *screen
 		}{{a.Out.Write, out}, {a.ErrOut.Write, errOut}} {
-			if _, err := stream.write([]byte(foreign)); err != nil || stream.got.Buffer.String() != c.want {
-				t.Errorf("%s: %q, %v", name, stream.got.Buffer.String(), err)
+			if _, err := stream.write([]byte(foreign)); err != nil || stream.got.String() != c.want {
+				t.Errorf("%s: %q, %v", name, stream.got.String(), err)
 			}
-			stream.got.Buffer.Reset()
+			stream.got.Reset()
 		}
 		is, err := a.ClearScreen()
-		if is != c.terminal || err != nil || (out.Buffer.String() == clearScreen) != c.terminal {
-			t.Errorf("%s: it is cleared: %t, %v, by %q", name, is, err, out.Buffer.String())
+		if is != c.terminal || err != nil || (out.String() == clearScreen) != c.terminal {
+			t.Errorf("%s: it is cleared: %t, %v, by %q", name, is, err, out.String())
 		}
 		if Printable(a.Out) != a.Out {
 			t.Errorf("%s: it is wrapped twice", name)
