@@ -78,11 +78,11 @@ func (p supported) adoptLegacyNode(ctx context.Context, s *scope.Scope) *obstacl
 	if ref := s.Instance.Status.NodeRef; s.OfMachine() || ref != nil && ref.UID != "" {
 		return nil
 	}
-	legacy, err := p.adoption.HasLegacyNode(ctx, s)
+	legacy, err := p.adoption.NodesAtAddress(ctx, s)
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionJoined, "find the Nodes of an older version of the operator", err)
 	}
-	if !legacy {
+	if len(legacy) == 0 {
 		return nil
 	}
 	if o := p.names.Claim(ctx, s); o != nil {

@@ -114,17 +114,6 @@ func (a *Adoption) olderNodes(ctx context.Context, s *scope.Scope) ([]corev1.Nod
 	}), nil
 }
 
-// HasLegacyNode reports whether an operator before version 12 has configured a Node with the address of the host.
-func (a *Adoption) HasLegacyNode(ctx context.Context, s *scope.Scope) (bool, error) {
-	if s.Connection == nil {
-		return false, nil
-	}
-	older, err := a.olderNodes(ctx, s)
-	return slices.ContainsFunc(older, func(node corev1.Node) bool {
-		return slices.Contains(nodes.InternalIPs(node.Status.Addresses), s.Connection.Address())
-	}), err
-}
-
 // machineProof is what the Machine API says of the instance's Machine and of a Node.
 func (a *Adoption) machineProof(ctx context.Context, s *scope.Scope, node *corev1.Node) (*nodename.MachineProof, error) {
 	machine, err := a.Machines.Of(ctx, s.Instance)
