@@ -234,7 +234,7 @@ func TestANodeInServiceBelowALeastBuildStaysReadyAndIsTold(t *testing.T) {
 		lacksUpdates(t, x, h, 681)
 		x.reportsBuild(machine, buildAccepted)
 		x.until("the change", summarized(v1alpha1.ReasonReady))
-		if len(h.environmentOf("containerd")) == 0 {
+		if !h.proxied("containerd") {
 			t.Error("the setting is not on the host")
 		}
 	})
