@@ -5,11 +5,13 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/nodecondition"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
@@ -52,6 +54,23 @@ var statesOfChanges = []state{
 		sign:   `increase(wmco_repairs_reported_total[1h]) > 4`,
 		alerts: one("Node instance-1 ", map[string]string{"node": "instance-1"}),
 		window: 62 * minute,
+	}, {
+		name: "an agent that stays silent, and that the operator must not start, sets off one alert, which ends once it runs",
+		of:   []string{"WindowsAgentSilent"},
+		begin: func(l lab) func() {
+			services := l.Host("instance-2").Machine().Host().Services
+			l.pause("instance-2", true)
+			l.must(services.Stop(l.Context(), nodespec.ServiceAgent))
+			l.untilConfiguration("instance-2", corev1.ConditionUnknown)
+			return func() {
+				l.must(services.Start(l.Context(), nodespec.ServiceAgent))
+				l.untilConfiguration("instance-2", corev1.ConditionTrue)
+				l.pause("instance-2", false)
+			}
+		},
+		sign:  `wmco_nodes_configuration{status="Unknown"} > 0`,
+		quiet: 28 * minute, lasts: 31 * minute,
+		alerts: one("The agents of 1 Windows nodes", map[string]string{"status": "Unknown"}),
 	},
 }
 
@@ -90,6 +109,18 @@ func (l lab) sabotage(name string) {
 		}
 		firing, err := l.firing(ctx)
 		return len(firing) > 0, err
+	})
+}
+
+// untilConfiguration lets time pass for hosts and operator until the condition WindowsConfiguration of a Node has a status.
+func (l lab) untilConfiguration(name string, status corev1.ConditionStatus) {
+	l.Helper()
+	l.until("WindowsConfiguration of "+name+" to be "+string(status), func(ctx context.Context) (bool, error) {
+		l.fast.Step(10 * time.Second)
+		node := &corev1.Node{}
+		err := l.Client.Get(ctx, client.ObjectKey{Name: name}, node)
+		condition := nodecondition.Of(node)
+		return condition != nil && condition.Status == status, err
 	})
 }
 

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/nodecondition"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
@@ -156,22 +155,6 @@ var statesOfHosts = []state{
 			return []wanted{{map[string]string{"name": name}, name}}
 		},
 	}, {
-		name: "an agent that stays silent, and that the operator must not start, sets off one alert, which ends once it runs",
-		of:   []string{"WindowsAgentSilent"},
-		begin: func(l lab) func() {
-			services := l.Host("instance-2").Machine().Host().Services
-			l.pause("instance-2", true)
-			l.must(services.Stop(l.Context(), nodespec.ServiceAgent))
-			l.silence("instance-2")
-			return func() {
-				l.must(services.Start(l.Context(), nodespec.ServiceAgent))
-				l.pause("instance-2", false)
-			}
-		},
-		sign:  `wmco_nodes_configuration{status="Unknown"} > 0`,
-		quiet: 28 * minute, lasts: 31 * minute,
-		alerts: one("The agents of 1 Windows nodes", map[string]string{"status": "Unknown"}),
-	}, {
 		name: "an exporter that does not start any more sets off one alert, which ends once it runs",
 		of:   []string{"WindowsExporterDown"},
 		begin: func(l lab) func() {
@@ -259,18 +242,4 @@ func (l lab) pause(name string, paused bool) {
 	after := before.DeepCopy()
 	after.Spec.Paused = paused
 	l.must(l.Client.Patch(l.Context(), after, client.MergeFrom(before)))
-}
-
-// silence has the condition WindowsConfiguration of a Node say what it says after 15 minutes without its agent.
-func (l lab) silence(name string) {
-	l.Helper()
-	node := &corev1.Node{}
-	l.must(l.Client.Get(l.Context(), client.ObjectKey{Name: name}, node))
-	after := node.DeepCopy()
-	condition := nodecondition.Of(after)
-	if condition == nil {
-		l.Fatalf("Node %s has no condition %s", name, nodespec.ConditionConfiguration)
-	}
-	condition.Status, condition.Reason = corev1.ConditionUnknown, nodespec.ConfigurationAgentSilent
-	l.must(l.Client.Status().Patch(l.Context(), after, client.StrategicMergeFrom(node)))
 }
