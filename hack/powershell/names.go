@@ -50,7 +50,7 @@ var types = map[string]string{
 	"DateTime":                                    "UtcNow ToString",
 	"Diagnostics.Stopwatch":                       "StartNew Elapsed TotalMinutes",
 	"Globalization.CultureInfo":                   "InvariantCulture",
-	"IO.File":                                     "ReadAllText WriteAllText AppendAllText SetAccessControl",
+	"IO.File":                                     "ReadAllText WriteAllText AppendAllText Exists Delete SetAccessControl",
 	"Security.AccessControl.FileSecurity":         "SetOwner SetAccessRuleProtection AddAccessRule",
 	"Security.AccessControl.FileSystemAccessRule": "",
 	"Security.Cryptography.RandomNumberGenerator": "Create GetBytes",

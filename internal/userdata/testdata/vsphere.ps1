@@ -68,16 +68,23 @@ Invoke-Step 'the service sshd starts at boot, and runs' 2 {
 }
 
 # The operator logs in with its key, and nobody needs to try passwords. Of the values that sshd finds, the first counts, so it comes first,
-# before files that are included too. Others, commented or in a section for some users, become the same.
+# before files that are included too. Others, commented or in a section for some users, become the same. sshd reads the file when it starts:
+# a second file marks a restart that is due, from before the change until sshd has restarted, so that a failed restart is not forgotten. The
+# start time of sshd would not do: the clock of a new machine may still change.
 Invoke-Step 'sshd takes no passwords' 1 {
     $file = Join-Path $env:ProgramData 'ssh\sshd_config'
+    $due = Join-Path $env:ProgramData 'ssh\sshd_config.restart'
     $line = 'PasswordAuthentication no'
     $text = [IO.File]::ReadAllText($file)
     $changed = [regex]::Replace($text, '(?im)^[ \t]*#?[ \t]*PasswordAuthentication\b[^\r\n]*', $line)
     if (-not $changed.StartsWith($line, [StringComparison]::Ordinal)) { $changed = "$line`r`n$changed" }
     if ($changed -cne $text) {
+        [IO.File]::WriteAllText($due, '')
         [IO.File]::WriteAllText($file, $changed)
+    }
+    if ([IO.File]::Exists($due)) {
         Restart-Service -Name sshd
+        [IO.File]::Delete($due)
     }
 }
 
