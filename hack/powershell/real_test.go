@@ -157,9 +157,8 @@ func TestTheReplacedTextsAreInTheUserData(t *testing.T) {
 	}
 }
 
-// Cmdlets that fail in a case, and the files and firewall rules that a case or a question names, are those of the user
-// data.
-func TestTheNamesInTheScriptsForWindowsAreThoseOfTheUserData(t *testing.T) {
+// The user data has the cmdlets that fail in a case, and the files and firewall rules that cases and questions name.
+func TestTheUserDataHasTheNamesInTheScriptsForWindows(t *testing.T) {
 	data := string(readScript(t, filepath.Join(scripts, "none.ps1")).text)
 	cases := readRealScript(t, "userdata.ps1")
 	live := readRealScript(t, "userdata-live.ps1")
