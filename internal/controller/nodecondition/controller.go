@@ -62,7 +62,7 @@ type signOfLife struct {
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	node := &corev1.Node{}
 	err := r.Client.Get(ctx, request.NamespacedName, node)
-	if apierrors.IsNotFound(err) || err == nil && node.Annotations[v1alpha1.AnnotationInstance] == "" {
+	if apierrors.IsNotFound(err) || err == nil && !hasAgent(node) {
 		r.forget(request.Name)
 		metric.RepairsReported.Forget(request.Name)
 		return ctrl.Result{}, nil
@@ -84,6 +84,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(err)
+}
+
+// hasAgent reports whether an agent of this operator maintains the host of a Node. A Node that was adopted from a legacy
+// operator has none until its host is configured.
+func hasAgent(node *corev1.Node) bool {
+	_, legacy := node.Annotations[v1alpha1.AnnotationTakenOverFrom]
+	return node.Annotations[v1alpha1.AnnotationInstance] != "" && !legacy
 }
 
 // listen notes the condition, and returns the agent's last sign of life. An operator that has just started gives each

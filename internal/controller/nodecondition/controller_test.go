@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -169,6 +170,33 @@ func TestANodeThatIsNotOurs(t *testing.T) {
 			t.Errorf("it is looked at again after %s, and was written %d times", after, x.patches)
 		}
 		x.clock.Step(time.Hour)
+	}
+}
+
+// A legacy node waits for its turn, for days perhaps. Its agent, which a legacy operator has installed, writes no condition.
+func TestALegacyNodeHasNoSilentAgent(t *testing.T) {
+	x := newTrial(t)
+	legacy := x.node()
+	legacy.Annotations[v1alpha1.AnnotationTakenOverFrom] = "10.19.0"
+	if err := x.Client.Update(t.Context(), legacy); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if after := x.reconcile(); after != 0 || x.patches > 0 || len(x.heard) > 0 {
+			t.Errorf("the next check is after %s; %d writes; %d nodes are counted", after, x.patches, len(x.heard))
+		}
+		x.clock.Step(time.Hour)
+	}
+	upToDate := x.node()
+	delete(upToDate.Annotations, v1alpha1.AnnotationTakenOverFrom)
+	if !conditionWritten().Update(event.UpdateEvent{ObjectOld: x.node(), ObjectNew: upToDate}) {
+		t.Fatal("the end of its upgrade is no event")
+	}
+	if err := x.Client.Update(t.Context(), upToDate); err != nil {
+		t.Fatal(err)
+	}
+	if after := x.reconcile(); after != Silence || len(x.heard) != 1 {
+		t.Errorf("after its upgrade, the next check is after %s; %d nodes are counted", after, len(x.heard))
 	}
 }
 

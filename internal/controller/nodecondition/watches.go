@@ -41,14 +41,15 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// conditionWritten lets through what is written to the condition, and whether the Node is ours.
+// conditionWritten lets through what is written to the condition, and whether the Node is ours and has an agent.
 func conditionWritten() predicate.Funcs {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*corev1.Node)
 			after, ok2 := e.ObjectNew.(*corev1.Node)
 			return ok && ok2 && (valueOf(before) != valueOf(after) || before.UID != after.UID ||
-				before.Annotations[v1alpha1.AnnotationInstance] != after.Annotations[v1alpha1.AnnotationInstance])
+				before.Annotations[v1alpha1.AnnotationInstance] != after.Annotations[v1alpha1.AnnotationInstance] ||
+				hasAgent(before) != hasAgent(after))
 		},
 	}
 }
