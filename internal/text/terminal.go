@@ -5,20 +5,25 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
 
 // Terminal writes foreign text of several lines to a terminal. It replaces what is not printable, except tabs and line feeds: a
-// terminal obeys control characters, and others reverse the direction of the text.
+// terminal obeys control characters, and others reverse the direction of the text. It is safe for concurrent use.
 type Terminal struct {
 	Out io.Writer
+
+	mu sync.Mutex
 	// partial is the beginning of a character whose rest was not written yet.
 	partial []byte
 }
 
 // Write implements io.Writer.
 func (t *Terminal) Write(foreign []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	pending := slices.Concat(t.partial, foreign)
 	whole := len(pending) - unfinished(pending)
 	t.partial = bytes.Clone(pending[whole:])

@@ -3,7 +3,10 @@ package text
 import (
 	"bytes"
 	"errors"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -38,6 +41,45 @@ func TestControlCharactersDoNotReachATerminal(t *testing.T) {
 				t.Errorf("in single bytes: %q, want %q", out.String(), c.want)
 			}
 		})
+	}
+}
+
+// yielding is a terminal that lets other goroutines run while it is written to.
+type yielding struct {
+	written          bytes.Buffer
+	busy, overlapped atomic.Bool
+}
+
+func (y *yielding) Write(p []byte) (int, error) {
+	if !y.busy.CompareAndSwap(false, true) {
+		y.overlapped.Store(true)
+		return len(p), nil
+	}
+	defer y.busy.Store(false)
+	runtime.Gosched()
+	return y.written.Write(p)
+}
+
+func TestLinesThatAreWrittenAtTheSameTimeStayWhole(t *testing.T) {
+	const line, writers, lines = "host läuft\n", 8, 500
+	out := &yielding{}
+	terminal := &Terminal{Out: out}
+	var group sync.WaitGroup
+	begin := make(chan struct{})
+	for range writers {
+		group.Go(func() {
+			<-begin
+			for range lines {
+				if _, err := terminal.Write([]byte(line)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	close(begin)
+	group.Wait()
+	if want := strings.Repeat(line, writers*lines); out.overlapped.Load() || out.written.String() != want {
+		t.Errorf("%d bytes were written one after the other, want %d in whole lines", out.written.Len(), len(want))
 	}
 }
 
