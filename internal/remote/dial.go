@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -28,7 +29,7 @@ func (d *Dialer) dialTarget(ctx context.Context, target Target) (net.Conn, error
 	if err != nil {
 		return nil, err
 	}
-	var first error
+	failures := map[string]error{}
 	for i, address := range usable {
 		timeout := addressTimeout(deadline.Sub(d.Clock.Now()), len(usable)-i)
 		if timeout <= 0 {
@@ -40,14 +41,29 @@ func (d *Dialer) dialTarget(ctx context.Context, target Target) (net.Conn, error
 			return target.checkConnection(conn)
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case first == nil:
-			first = err
+		}
+		failures[address] = err
+	}
+	if len(failures) == 0 { // the name server took all the time
+		failures[target.Address] = &TimeoutError{Waiting: "the addresses of the DNS name", Limit: d.Limits.Dial}
+	}
+	return nil, dialError(target, chooseFailure(failures), usable)
+}
+
+// chooseFailure returns the error to report of several addresses: a refusal rather than a timeout, and otherwise that of
+// the lowest address. The order in which the addresses were dialed has no influence, because name servers change it.
+func chooseFailure(failures map[string]error) (chosen error) {
+	for _, address := range slices.Sorted(maps.Keys(failures)) {
+		if err := failures[address]; chosen == nil || isTimeout(chosen) && !isTimeout(err) {
+			chosen = err
 		}
 	}
-	if first == nil { // the name server took all the time
-		first = &TimeoutError{Waiting: "the addresses of the DNS name", Limit: d.Limits.Dial}
-	}
-	return nil, dialError(target, first, usable)
+	return chosen
+}
+
+func isTimeout(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // addressTimeout returns the share of the remaining time for the next of count addresses, as net.Dialer divides it: a
@@ -150,7 +166,12 @@ func (d *Dialer) dialAddress(ctx context.Context, target Target, address string,
 		}
 	}
 	err := d.limit(ctx, fmt.Sprintf("a TCP connection to port %d", target.Port), timeout, dial, closeConn)
-	if err != nil {
+	var late *TimeoutError
+	switch {
+	case errors.As(err, &late):
+		// The share of one address differs at each attempt, by what a clock counts between two statements.
+		return nil, &TimeoutError{Waiting: late.Waiting, Limit: d.Limits.Dial}
+	case err != nil:
 		return nil, err
 	}
 	return conn, nil
@@ -184,7 +205,6 @@ func (d *Dialer) limit(ctx context.Context, waiting string, timeout time.Duratio
 func dialError(target Target, err error, addresses []string) error {
 	e := &Error{Host: target.Address, Stage: StageTCP, Err: err}
 	var unresolved *net.DNSError
-	var timeout interface{ Timeout() bool }
 	where := ""
 	if len(addresses) > 1 {
 		// Name servers return them in changing order, and the message must not change with it.
@@ -197,7 +217,7 @@ func dialError(target Target, err error, addresses []string) error {
 		e.Reason, e.Stage = ReasonNameNotResolved, StageName
 		e.Message = fmt.Sprintf("the DNS name does not resolve to an address (%s)", lastPart(unresolved.Err))
 		e.Next = "correct the name, or its DNS record as the cluster's nodes see it"
-	case errors.As(err, &timeout) && timeout.Timeout():
+	case isTimeout(err):
 		e.Reason = ReasonConnectionTimedOut
 		e.Message = fmt.Sprintf("no answer on TCP port %d%s (%s)", target.Port, where, causeOf(err))
 		e.Next = "check that the host runs, and that firewalls and routes let the cluster's nodes reach that port"

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
@@ -117,6 +118,47 @@ func TestANameWithOnlySilentAddressesTakesNoLongerThanOneAddress(t *testing.T) {
 	expectError(t, err, remote.ReasonConnectionTimedOut, "no answer on TCP port 22 of 10.0.0.7 or 10.0.0.8")
 	if took := clock.Since(before); took != dialLimit {
 		t.Errorf("it took %s", took)
+	}
+}
+
+// A message that differs at each attempt is written to the status each time.
+func TestTheMessageAboutASilentHostIsTheSameAtEachAttempt(t *testing.T) {
+	for name, address := range map[string]string{"an address": "10.0.0.7", "a DNS name": "win.example.com"} {
+		t.Run(name, func(t *testing.T) {
+			noLeaks(t)
+			n := &network{silent: []string{"10.0.0.7"}}
+			// The clock is the real one, which goes on between two statements.
+			d := &remote.Dialer{Dial: n.dial, LookUp: resolvesTo("10.0.0.7"), Limits: remote.Limits{Dial: 250 * time.Millisecond}}
+			for range 2 {
+				_, err := d.Connect(t.Context(), remote.Target{Address: address, Key: newKey(t)})
+				expectError(t, err, remote.ReasonConnectionTimedOut, "(waited 250ms for a TCP connection to port 22)")
+			}
+		})
+	}
+}
+
+func TestTheMessageDoesNotDependOnTheOrderOfTheAddresses(t *testing.T) {
+	const refusing, silent = "10.0.0.8", "10.0.0.7"
+	for name, c := range map[string]struct {
+		addresses []string
+		limit     time.Duration // of the silent address
+	}{
+		"the silent one first":   {[]string{silent, refusing}, dialLimit / 2},
+		"the refusing one first": {[]string{refusing, silent}, dialLimit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			noLeaks(t)
+			d, clock := fakeDialer()
+			n := &network{silent: []string{silent}, refusing: []string{refusing}}
+			d.Dial, d.LookUp = n.dial, resolvesTo(c.addresses...)
+			wait := inBackground(func() error {
+				_, err := d.Connect(t.Context(), remote.Target{Address: "win.example.com", Key: newKey(t)})
+				return err
+			})
+			clock.await(dialLimit) // of the name server
+			clock.pass(c.limit)
+			expectError(t, wait(), remote.ReasonUnreachable, "no TCP connection to port 22 of 10.0.0.7 or 10.0.0.8 (connect: connection refused)")
+		})
 	}
 }
 
