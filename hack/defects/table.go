@@ -21,6 +21,7 @@ type row struct {
 	Replace string   `json:"replace"`
 	With    string   `json:"with"`
 	Package string   `json:"package,omitempty"`
+	Copy    bool     `json:"copy,omitempty"`
 	Fails   []string `json:"fails"`
 }
 

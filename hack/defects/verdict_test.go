@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// module is a program with three tests: one proves something, one does not, and one reads a file.
+// module is a program with a test that proves something, one that does not, and two that read files.
 var module = map[string]string{
 	"go.mod":       "module example.com/sum\n\ngo 1.26\n",
 	"sum/sum.go":   "package sum\n\nfunc Sum(a, b int) int { return a + b }\n",
@@ -18,6 +18,7 @@ var module = map[string]string{
 
 import (
 	"os"
+	"strings"
 	"testing"
 )
 
@@ -36,6 +37,12 @@ func TestSum(t *testing.T) {
 
 func TestText(t *testing.T) {
 	if data, err := os.ReadFile("text.txt"); err != nil || string(data) != "hello\n" {
+		t.Errorf("got %q, %v", data, err)
+	}
+}
+
+func TestSource(t *testing.T) {
+	if data, err := os.ReadFile("sum.go"); err != nil || !strings.Contains(string(data), "a + b") {
 		t.Errorf("got %q, %v", data, err)
 	}
 }
@@ -85,6 +92,12 @@ func TestVerdicts(t *testing.T) {
 			With: "no", Package: "sum",
 			Fails: []string{"TestText"},
 		}, "caught"},
+		{with(func(r *row) {
+			r.Defect, r.With, r.Fails = "a Go file that the test reads itself, in an overlay", "a+b", []string{"TestSource"}
+		}), "SURVIVED"},
+		{with(func(r *row) {
+			r.Defect, r.With, r.Fails, r.Copy = "a Go file that the test reads itself, in a copy", "a+b", []string{"TestSource"}, true
+		}), "caught"},
 	} {
 		t.Run(test.row.Defect, func(t *testing.T) {
 			var out bytes.Buffer
