@@ -11,7 +11,7 @@ import (
 )
 
 // directEnvironment returns the environment of a service that connects to the cluster only. Without it, the service
-// manager passes on the variables of the machine, and the service asks a proxy outside of the cluster for the API server.
+// manager passes on the variables of the machine, and the service sends requests for the API server to a proxy outside of the cluster.
 // Source of the name and the value: golang.org/x/net/http/httpproxy.
 func directEnvironment() []string { return []string{"NO_PROXY=*"} }
 

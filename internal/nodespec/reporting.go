@@ -4,7 +4,7 @@ import "strings"
 
 // ConditionConfiguration is the type of the Node condition in which the agent says whether its host matches the
 // NodeSpec. The agent writes it with the kubelet's certificate; the operator writes it only when the agent is silent.
-// Whoever controls a host controls it: no decision depends on it but to connect to the host and check it.
+// An administrator of the host controls the condition: the operator decides by it only to connect to the host and check it.
 const ConditionConfiguration = "WindowsConfiguration"
 
 // Reasons of the condition.

@@ -34,7 +34,7 @@ type Ledger struct {
 	// Refusal tells that Defender did not let us change its exclusions; nil: it did, or was not asked.
 	Refusal *Refusal `json:"refusal,omitempty"`
 	// RegistrationRefusal records that the adapter of kube-proxy's endpoint could not be kept out of DNS; nil: it could, or
-	// nobody tried.
+	// the agent has not tried.
 	RegistrationRefusal *Refusal `json:"registrationRefusal,omitempty"`
 	// InUse are folders whose files were in use when the removal came to them, with the boot in which that was: they are
 	// removed after the next one.

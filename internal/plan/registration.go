@@ -30,5 +30,5 @@ func (m *maker) disableRegistration() {
 	}
 	name := m.spec.Network.SourceVIPEndpoint
 	m.add(DisableDNSRegistration{Endpoint: name, Adapter: m.facts.RegisteringAdapter},
-		"the adapter of endpoint %s registers in DNS under the host's name, with an address at which nobody reaches the host", name)
+		"the adapter of endpoint %s registers in DNS under the host's name, with an address that does not reach the host", name)
 }

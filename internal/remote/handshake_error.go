@@ -108,7 +108,7 @@ func authenticationFailed(target Target, offered bool, err error) error {
 	e.Message = fmt.Sprintf("the host does not accept the key of Secret cloud-private-key (%s) for user %s",
 		target.Key.Fingerprint(), target.User)
 	e.Next = fmt.Sprintf("check the user name, that %s is an administrator, and that the key's public half is in C:\\ProgramData\\ssh\\administrators_authorized_keys on the host, readable by SYSTEM and Administrators only. "+
-		"If all of that is right, look for the group policy \"Deny access to this computer from the network\": security baselines deny it to local accounts",
+		"If all of that is right, check the group policy \"Deny access to this computer from the network\": security baselines deny it to local accounts",
 		target.User)
 	return e
 }

@@ -37,7 +37,7 @@ func (e *Executor) disableRegistration(ctx context.Context, o plan.DisableDNSReg
 	if writeErr := e.Records.SetLedger(ctx, ledger); writeErr != nil {
 		return writeErr
 	}
-	e.advise("the adapter goes on registering in DNS (" + err.Error() +
+	e.advise("the adapter continues to register in DNS (" + err.Error() +
 		"): remove its address from the records of the host's name, if programs other than the operator use them")
 	return nil
 }

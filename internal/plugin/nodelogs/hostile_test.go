@@ -98,12 +98,12 @@ func TestAKubeletThatSendsAnotherPartIsNotBelieved(t *testing.T) {
 		want    string
 	}{
 		"all of the file each time": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "one\ntwo\n") },
-			"asked for what begins at byte 8, and sent what begins at byte 0"},
+			"requested from byte 8 on, received from byte 0 on"},
 		"its beginning again": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Range", "bytes 0-7/16")
 			w.WriteHeader(http.StatusPartialContent)
 			_, _ = io.WriteString(w, "one\ntwo\n")
-		}, "asked for what begins at byte 8, and sent what begins at byte 0"},
+		}, "requested from byte 8 on, received from byte 0 on"},
 		"an invalid range": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Range", "bytes 99999999999999999999-1/2")
 			w.WriteHeader(http.StatusPartialContent)

@@ -58,7 +58,7 @@ func Of(config *rest.Config, node string) (Files, error) {
 func (f Files) From(ctx context.Context, path string, offset int64) (logview.Part, error) {
 	part, err := f.read(ctx, path, fmt.Sprintf("bytes=%d-%d", offset, offset+maxPiece-1), maxPiece)
 	if err == nil && len(part.Body) > 0 && part.From != offset {
-		return logview.Part{}, fmt.Errorf("%w: it was asked for what begins at byte %d, and sent what begins at byte %d", errOtherPart, offset, part.From)
+		return logview.Part{}, fmt.Errorf("%w: requested from byte %d on, received from byte %d on", errOtherPart, offset, part.From)
 	}
 	return part, err
 }
