@@ -248,6 +248,40 @@ func expectServing(t *testing.T, instance v1alpha1.WindowsInstance, present know
 	expectOutcome(t, Judge(request, knowledge.Of(&instance, present)), want, check)
 }
 
+// an earlier release of the operator recorded no address of the Node in the status. Its nodes renew their serving
+// certificates while they wait to be upgraded, also where the operator reaches the host at another address.
+func TestANodeOfAnEarlierReleaseRenewsItsServingCertificate(t *testing.T) {
+	const asked = "10.0.1.1"
+	for name, c := range map[string]struct {
+		recorded, internal string
+		reported           []string
+		check              string
+	}{
+		"for the internal address of its Node":          {"", asked, []string{asked, "10.0.0.1"}, ""},
+		"not for one that its host no longer has":       {"", asked, []string{"10.0.0.1"}, "OwnAddresses"},
+		"not for another one that its host reports":     {"", "10.0.0.1", []string{"10.0.0.1", asked}, "OwnAddresses"},
+		"not against the record of the present release": {"10.0.0.1", asked, []string{asked, "10.0.0.1"}, "OwnAddresses"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			instance := bound(func(i *v1alpha1.WindowsInstance) {
+				i.Spec.Address, i.Spec.Source.ConfigMapKey = "win-a.example.com", "win-a.example.com"
+				i.Status.Host.Addresses, i.Status.Host.NodeIP, i.Status.Host.ReachedAt = c.reported, c.recorded, "203.0.113.7"
+			})
+			node := windowsNode("win-a", attackTime)
+			node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: c.internal}}
+			present := knowledge.Present{Instances: []v1alpha1.WindowsInstance{instance}, Nodes: []corev1.Node{node}, Cluster: knownNodes.Cluster}
+			request := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth,
+				newRequest(t, nil, func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.ParseIP(asked).To4()} }))
+			request.CreationTimestamp = metav1.NewTime(attackTime)
+			want := Approve
+			if c.check != "" {
+				want = Refuse
+			}
+			expectOutcome(t, Judge(request, knowledge.Of(&instance, present)), want, c.check)
+		})
+	}
+}
+
 // a host may report any address. The operator's own connection, the node's source, or the operator's choice of the
 // Node's address must support it.
 func TestAnAddressThatOnlyTheHostReportsIsNotServed(t *testing.T) {

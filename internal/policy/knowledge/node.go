@@ -122,6 +122,7 @@ func NodeOf(instance *v1alpha1.WindowsInstance, node *corev1.Node) Node {
 		return known
 	}
 	known.Registered = true
+	known.addUnrecordedIP(instance.Status.Host, node)
 	// As long as there is a Node, its name is one host's: no other claims it. The instance may be younger, if it was
 	// deleted and made again or the node was an older operator's. If it is older, the host may have got the name late, but
 	// not before the instance was made.
@@ -149,6 +150,20 @@ func (n *Node) addHostNames(host *v1alpha1.HostStatus) {
 	}
 	if domain := strings.Trim(host.Domain, "."); domain != "" {
 		n.Told.Names = append(n.Told.Names, host.Name+"."+domain)
+	}
+}
+
+// addUnrecordedIP adds the internal IP address of a node that an earlier release of the operator configured: the status
+// has no record of it before the node is upgraded. The operator keeps the same address for the node then.
+func (n *Node) addUnrecordedIP(host *v1alpha1.HostStatus, node *corev1.Node) {
+	if host == nil || host.NodeIP != "" {
+		return
+	}
+	for _, address := range node.Status.Addresses {
+		if address.Type == corev1.NodeInternalIP && slices.Contains(host.Addresses, address.Address) {
+			n.Told.Add(address.Address)
+			return
+		}
 	}
 }
 
