@@ -79,8 +79,10 @@ func TestNodesTrustWhatTheAdministratorsTrust(t *testing.T) {
 			[]string{"certificate 2 limit it to some purposes"}},
 		"not one that servers may not use": {b + openssl(t, a, "300ca00a"+oidServer), []string{b},
 			[]string{"certificate 2 do not allow TLS servers|do not trust it"}},
-		"not one that nobody may use":                {b + openssl(t, a, "3008a006"+oidAny), []string{b}, []string{"certificate 2 do not allow"}},
-		"not one for mail only":                      {b + openssl(t, a, "300c300a"+oidMail), []string{b}, []string{"certificate 2 do not allow"}},
+		"not one that nobody may use": {b + openssl(t, a, "3008a006"+oidAny), []string{b}, []string{"certificate 2 do not allow"}},
+		"not one for mail only":       {b + openssl(t, a, "300c300a"+oidMail), []string{b}, []string{"certificate 2 do not allow"}},
+		// openssl verify -purpose sslserver rejects its certificates, and accepts those with settings of 3000.
+		"not one that is trusted for nothing":        {b + openssl(t, a, "30023000"), []string{b}, []string{"certificate 2 do not allow"}},
 		"not one with settings of another form":      {b + openssl(t, a, "0500"), []string{b}, []string{"or cannot be read"}},
 		"not one with damaged settings":              {b + openssl(t, a, "300ca00affff"), []string{b}, []string{"or cannot be read"}},
 		"not one with something behind its settings": {b + openssl(t, a, "30000500"), []string{b}, []string{"or cannot be read"}},

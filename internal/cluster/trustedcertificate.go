@@ -50,9 +50,9 @@ func splitTrusted(content []byte) (certificate []byte, allowed trust) {
 	}
 	trusted, rejected, err := readPurposes(rest)
 	switch {
-	case err != nil, concernsServers(rejected), len(trusted) > 0 && !concernsServers(trusted):
+	case err != nil, concernsServers(rejected), trusted != nil && !concernsServers(trusted):
 		return value.FullBytes, trustForOthers
-	case len(rejected) > 0, len(trusted) > 0 && !slices.ContainsFunc(trusted, anyPurpose.Equal):
+	case len(rejected) > 0, trusted != nil && !slices.ContainsFunc(trusted, anyPurpose.Equal):
 		return value.FullBytes, trustForSome
 	}
 	return value.FullBytes, trustForAll
@@ -65,7 +65,8 @@ func concernsServers(purposes []asn1.ObjectIdentifier) bool {
 var errSettings = errors.New("the trust settings are not those of openssl")
 
 // readPurposes reads the settings: a sequence of the trusted purposes, the rejected ones with the tag 0, and fields that
-// allow nothing: a name, an identifier of the key, and others.
+// allow nothing: a name, an identifier of the key, and others. Without a list of trusted purposes, trusted is nil; an empty
+// list allows no purpose.
 func readPurposes(settings []byte) (trusted, rejected []asn1.ObjectIdentifier, err error) {
 	var outer asn1.RawValue
 	if rest, err := asn1.Unmarshal(settings, &outer); err != nil || len(rest) > 0 ||
@@ -90,12 +91,15 @@ func readPurposes(settings []byte) (trusted, rejected []asn1.ObjectIdentifier, e
 	return trusted, rejected, nil
 }
 
-func decodePurposes(content []byte) (purposes []asn1.ObjectIdentifier, err error) {
+func decodePurposes(content []byte) ([]asn1.ObjectIdentifier, error) {
+	purposes := []asn1.ObjectIdentifier{}
 	for len(content) > 0 {
 		var purpose asn1.ObjectIdentifier
-		if content, err = asn1.Unmarshal(content, &purpose); err != nil {
+		rest, err := asn1.Unmarshal(content, &purpose)
+		if err != nil {
 			return nil, err
 		}
+		content = rest
 		purposes = append(purposes, purpose)
 	}
 	return purposes, nil
