@@ -32,6 +32,7 @@ func converge(t fataler, m *model, spec nodespec.NodeSpec, kill int) []plan.Step
 	m.Ledger = plan.Record(m.Facts, spec)
 	for _, service := range spec.Services {
 		m.disturbs[service.Name] = m.disturbs[service.Name] || service.DisturbsPods
+		m.reads[service.Name] = service.RestartOn
 	}
 	for range 20 {
 		p := plan.Make(m.Facts, o.spec)
@@ -66,6 +67,10 @@ func giveBack(t fataler, m *model, kill int) []plan.Step {
 func (o *operator) satisfy(needs []nodespec.Need) {
 	switch needs[0] {
 	case nodespec.NeedCertificate:
+		if o.m.unread != nil {
+			o.m.Identity.Current, o.m.unread = o.m.unread, nil
+			return
+		}
 		o.spec.Identity.Certificate = nodeCertificate()
 	case nodespec.NeedPodSubnet:
 		o.spec.Network.PodSubnet, o.m.subnet = "10.132.1.0/24", "10.132.1.0/24"

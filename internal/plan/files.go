@@ -63,6 +63,25 @@ func FileAccess(file nodespec.File) host.Access {
 	return normalAccess(file.Access)
 }
 
+// holdUnnoticedFiles removes the files that a running service reads at its start if that service waits for a need, so
+// that it cannot be restarted now. If the need were met before the next plan, the file would no longer differ, and the
+// service would continue with its former content. A file that differs only in its access is not held.
+func (m *maker) holdUnnoticedFiles() {
+	waiting := m.waiting()
+	m.files = slices.DeleteFunc(m.files, func(file nodespec.File) bool {
+		if m.facts.Files[file.Path].Text == TextDigest(file.Bytes()) {
+			return false
+		}
+		return slices.ContainsFunc(m.spec.Services, func(service nodespec.Service) bool {
+			name := strings.ToLower(service.Name)
+			_, runs := m.running(service.Name)
+			_, stops := m.stops[name]
+			return runs && waiting[name] && !stops && restartsOn(service, file)
+		})
+	})
+	m.stops = m.servicesToStop()
+}
+
 // changes reports whether the plan writes the file.
 func (m *maker) changes(path string) bool {
 	return slices.ContainsFunc(m.files, func(file nodespec.File) bool { return nodespec.SamePath(file.Path, path) })

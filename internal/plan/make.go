@@ -94,6 +94,7 @@ func newMaker(facts Facts, spec nodespec.NodeSpec) *maker {
 	m.releases, m.links = m.incompleteReleases(), m.spec.Links
 	m.files = m.differingFiles()
 	m.stops = m.servicesToStop()
+	m.holdUnnoticedFiles()
 	return m
 }
 

@@ -32,24 +32,30 @@ type model struct {
 	disturbs  map[string]bool // services that pods feel
 	refuses   bool            // Defender changes no exclusion
 	before    func(plan.Step) // looks at the host before each step; may be nil
+	// reads are the files that a service reads at its start, loaded their digests at that time, by service and path.
+	reads  map[string][]string
+	loaded map[string]map[string]string
+	// unread is the kubelet's certificate while it cannot be read. The host has it again for the next plan but one.
+	unread *plan.CertificateFacts
 }
 
 // fresh returns a host before us. The operator has made C:\k\wicd.
 func fresh() *model {
-	return &model{overlay: "overlay", network: "OVN", disturbs: map[string]bool{}, Facts: plan.Facts{
-		Time:     now,
-		System:   host.SystemInfo{HostName: "WIN-OLD"},
-		Payload:  map[string]string{},
-		Features: map[string]host.FeatureState{"Containers": host.FeatureDisabled, "TelnetClient": host.FeatureDisabled},
-		Files: map[string]plan.FileFact{
-			nodespec.Root:      {Directory: true, Access: host.AccessInherited, Entries: []string{"wicd"}},
-			nodespec.AgentRoot: {Directory: true, Access: host.AccessInherited},
-		},
-		Environment: map[string]string{},
-		Firewall:    map[string]host.FirewallRule{},
-		Services:    map[string]host.Service{},
-		Antivirus:   plan.AntivirusFacts{AtWork: true},
-	}}
+	return &model{overlay: "overlay", network: "OVN", disturbs: map[string]bool{},
+		reads: map[string][]string{}, loaded: map[string]map[string]string{}, Facts: plan.Facts{
+			Time:     now,
+			System:   host.SystemInfo{HostName: "WIN-OLD"},
+			Payload:  map[string]string{},
+			Features: map[string]host.FeatureState{"Containers": host.FeatureDisabled, "TelnetClient": host.FeatureDisabled},
+			Files: map[string]plan.FileFact{
+				nodespec.Root:      {Directory: true, Access: host.AccessInherited, Entries: []string{"wicd"}},
+				nodespec.AgentRoot: {Directory: true, Access: host.AccessInherited},
+			},
+			Environment: map[string]string{},
+			Firewall:    map[string]host.FirewallRule{},
+			Services:    map[string]host.Service{},
+			Antivirus:   plan.AntivirusFacts{AtWork: true},
+		}}
 }
 
 func (m *model) clone() *model {
@@ -59,6 +65,7 @@ func (m *model) clone() *model {
 	c.Networks, c.Endpoints, c.Processes = slices.Clone(m.Networks), slices.Clone(m.Endpoints), slices.Clone(m.Processes)
 	c.TrustedCertificates, c.Routes = slices.Clone(m.TrustedCertificates), slices.Clone(m.Routes)
 	c.Antivirus.Exclusions = slices.Clone(m.Antivirus.Exclusions)
+	c.reads, c.loaded = maps.Clone(m.reads), maps.Clone(m.loaded)
 	return &c
 }
 
@@ -299,6 +306,10 @@ func (m *model) start(name string) {
 	}
 	service.State, service.RunningCommandLine = host.ServiceRunning, service.CommandLine
 	m.Services[name] = service
+	m.loaded[name] = map[string]string{}
+	for _, path := range m.reads[name] {
+		m.loaded[name][path] = m.Files[path].Text
+	}
 	if name == m.overlay && m.subnet != "" {
 		if !slices.ContainsFunc(m.Networks, func(n host.HNSNetwork) bool { return n.Subnet == m.subnet }) {
 			m.Routes = nil // the network takes the adapter

@@ -117,6 +117,9 @@ func drift(t *rapid.T, m *model) {
 		case 4:
 			m.Files[`C:\k\`+name+`.exe`] = plan.FileFact{LinkTarget: "elsewhere"}
 		case 5:
+			if rapid.Bool().Draw(t, "for a moment") {
+				m.unread = m.Identity.Current
+			}
 			m.Identity.Current = nil
 		case 6:
 			m.Networks, m.Endpoints = nil, nil
@@ -171,6 +174,11 @@ func TestPlanAfterApplyIsEmpty(t *testing.T) {
 			if m.Services[service.Name].RunningCommandLine != service.CommandLine {
 				t.Fatalf("service %s runs %q", service.Name, m.Services[service.Name].RunningCommandLine)
 			}
+			for _, path := range service.RestartOn {
+				if m.loaded[service.Name][path] != m.Files[path].Text {
+					t.Fatalf("service %s runs with the former content of %s", service.Name, path)
+				}
+			}
 		}
 		for path, fact := range m.Files {
 			if fact.Listed && len(fact.Entries) == 0 && path != `C:\k\registries` {
@@ -203,6 +211,7 @@ func TestRemoveBringsBackWhatWasThere(t *testing.T) {
 		m.Ledger, m.Identity, m.Payload = want.Ledger, want.Identity, want.Payload
 		m.Antivirus.AtWork, m.Antivirus.Exclusions = want.Antivirus.AtWork, orNil(m.Antivirus.Exclusions)
 		m.disturbed, m.disturbs, m.subnet = want.disturbed, want.disturbs, want.subnet
+		m.reads, m.loaded, m.unread = want.reads, want.loaded, want.unread
 		m.Networks, m.Endpoints, m.Processes = orNil(m.Networks), orNil(m.Endpoints), orNil(m.Processes)
 		if !reflect.DeepEqual(m, want) {
 			t.Fatalf("got\n%+v\nwant\n%+v", m.Facts, want.Facts)

@@ -1,0 +1,64 @@
+package plan_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+// A running kubelet whose certificate cannot be used now is not restarted, and keeps the file that it has read. If the
+// certificate can be used again without a new one, the next plan restarts the kubelet with the new file.
+func TestARunningServiceThatCannotRestartKeepsItsFiles(t *testing.T) {
+	const path = `C:\k\kubelet.conf`
+	for name, c := range map[string]struct{ begin, end func(*model) }{
+		"the clock of the host is ahead for a while": {
+			func(m *model) { m.Time = now.Add(2 * time.Hour) },
+			func(m *model) { m.Time = now },
+		},
+		"the certificate cannot be read for a while": {
+			func(m *model) { m.unread, m.Identity.Current = m.Identity.Current, nil },
+			func(m *model) { m.Identity.Current = m.unread },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, spec := fresh(), node()
+			converge(t, m, spec, -1)
+			spec.Files[0].Content = "kind: KubeletConfiguration\nmaxPods: 100\n"
+			c.begin(m)
+			first := plan.Make(m.Facts, spec)
+			if written := slices.Contains(names(first.Steps), "WriteFile "+path); written {
+				t.Errorf("the file is written, and the kubelet continues without it: %v", names(first.Steps))
+			}
+			for _, step := range first.Steps {
+				m.do(step)
+			}
+			if m.Services["kubelet"].RunningCommandLine == "" {
+				t.Error("the kubelet was stopped")
+			}
+			c.end(m)
+			next := names(plan.Make(m.Facts, spec).Steps)
+			for _, step := range []string{"StopService kubelet", "WriteFile " + path, "StartService kubelet"} {
+				if !slices.Contains(next, step) {
+					t.Errorf("%v lacks %s", next, step)
+				}
+			}
+		})
+	}
+}
+
+// The access to a file is corrected at once, also while its service cannot be restarted.
+func TestTheAccessToAFileIsCorrectedWhileItsServiceCannotRestart(t *testing.T) {
+	const path = `C:\k\kubelet.conf`
+	m, spec := fresh(), node()
+	converge(t, m, spec, -1)
+	fact := m.Files[path]
+	fact.Access = host.AccessAdministrators
+	m.Files[path] = fact
+	m.Time = now.Add(2 * time.Hour)
+	if steps := names(plan.Make(m.Facts, spec).Steps); !slices.Contains(steps, "WriteFile "+path) {
+		t.Errorf("%v", steps)
+	}
+}
