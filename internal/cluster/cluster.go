@@ -71,6 +71,9 @@ func OptionalObjects() []Watched {
 		{&configv1.ClusterImagePolicy{}, all},
 		{&configv1.ImagePolicy{}, all},
 		{&operatorv1alpha1.ImageContentSourcePolicy{}, all},
+		{&machineconfigv1.KubeletConfig{}, all},
+		{&machineconfigv1.ContainerRuntimeConfig{}, all},
+		{&operatorv1.MachineConfiguration{}, named("cluster")},
 	}
 }
 

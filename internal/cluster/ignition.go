@@ -28,7 +28,12 @@ const fileLimit = 4 << 20
 
 // readWorkerConfig reads what the Linux workers are configured with: the rendered MachineConfig of their pool. R-100
 func (n *notices) readWorkerConfig(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
-	name, err := renderedName(ctx, reader)
+	pool := &machineconfigv1.MachineConfigPool{}
+	if err := get(ctx, reader, workerPool, pool, workerPoolID,
+		"The machine config operator creates it; Windows nodes take their settings from it."); err != nil {
+		return err
+	}
+	name, err := renderedName(pool)
 	if err != nil {
 		return err
 	}
@@ -51,25 +56,27 @@ func (n *notices) readWorkerConfig(ctx context.Context, reader client.Reader, fa
 	if err := readWorkerKubelet(worker, id, facts); err != nil {
 		return err
 	}
+	n.reportCRIOCredentials(worker)
+	if err := n.readPoolSettings(ctx, reader, pool); err != nil {
+		return err
+	}
 	return readKubeletClientCA(ctx, reader, worker, id, facts)
 }
+
+// workerPoolID identifies the pool of Linux workers in messages.
+const workerPoolID = "MachineConfigPool " + workerPool
 
 // renderedName returns the configuration that the machine config server would give to a new Linux worker now: the
 // target of the pool (spec.configuration) once one machine runs with it, and until then what all machines run with
 // (status.configuration). So Windows nodes do not get a configuration that no machine was seen to work with, and do not
 // wait for the last of a thousand Linux workers.
-func renderedName(ctx context.Context, reader client.Reader) (string, error) {
-	const id = "MachineConfigPool worker"
-	pool := &machineconfigv1.MachineConfigPool{}
-	if err := get(ctx, reader, workerPool, pool, id, "The machine config operator creates it; Windows nodes take their settings from it."); err != nil {
-		return "", err
-	}
+func renderedName(pool *machineconfigv1.MachineConfigPool) (string, error) {
 	target, inForce := pool.Spec.Configuration.Name, pool.Status.Configuration.Name
 	// A count of machines that was made before the target changed counts machines of the former one.
 	proven := pool.Status.UpdatedMachineCount > 0 && pool.Status.ObservedGeneration >= pool.Generation
 	switch {
 	case target == "" && inForce == "":
-		return "", &Error{Object: id, Field: "spec.configuration.name",
+		return "", &Error{Object: workerPoolID, Field: "spec.configuration.name",
 			Message: "it is empty. The machine config operator sets it once it has rendered the workers' configuration."}
 	case inForce == "", target != "" && proven:
 		return target, nil

@@ -56,6 +56,11 @@ func (n *notices) readHybridOverlay(ctx context.Context, reader client.Reader, f
 		"The cluster network operator creates it; without it no node can be configured."); err != nil {
 		return err
 	}
+	if migration := network.Spec.Migration; migration != nil && migration.MTU != nil {
+		n.add(subject{id, network.ResourceVersion}, "spec.migration.mtu",
+			"Windows nodes do not take part in the migration of the MTU: they keep their MTU until the new one is in Network.config.openshift.io cluster, "+
+				"status.clusterNetworkMTU. Drain the Windows nodes until the migration is complete. If the MTU of the machines changes, set it on the network adapters of the Windows hosts.")
+	}
 	ovn := network.Spec.DefaultNetwork.OVNKubernetesConfig
 	if ovn == nil {
 		return nil

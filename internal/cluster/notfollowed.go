@@ -19,7 +19,7 @@ const reservedPrefix = "openshift"
 // readNotFollowed reports the objects of kinds that Linux workers follow and Windows nodes do not.
 func (n *notices) readNotFollowed(ctx context.Context, reader client.Reader, _ *nodespec.Cluster) error {
 	for _, report := range []func(context.Context, client.Reader) error{
-		n.readClusterImagePolicies, n.readImagePolicies, n.readContentSourcePolicies,
+		n.readClusterImagePolicies, n.readImagePolicies, n.readContentSourcePolicies, n.readMachineConfigurations,
 	} {
 		if err := report(ctx, reader); err != nil {
 			return err
@@ -69,15 +69,20 @@ const maxScopes = 3
 
 // unverified is the message about a policy for signatures. containerd verifies none.
 func unverified(scopes []configv1.ImageScope, pods string) string {
-	var named []string
-	for _, scope := range scopes[:min(len(scopes), maxScopes)] {
-		named = append(named, excerpt(string(scope)))
-	}
-	if more := len(scopes) - len(named); more > 0 {
-		named = append(named, fmt.Sprintf("%d more", more))
-	}
 	return fmt.Sprintf("Windows nodes do not verify the signatures of images: images that Linux nodes refuse run in pods%s on Windows nodes (%s). "+
-		"Let only trusted users push to these registries, or block them in Image cluster, %s.", pods, strings.Join(named, ", "), blockedField)
+		"Let only trusted users push to these registries, or block them in Image cluster, %s.", pods, listNames(scopes, maxScopes), blockedField)
+}
+
+// listNames returns the first names, separated by commas, and the number of the remaining ones.
+func listNames[T ~string](names []T, limit int) string {
+	var listed []string
+	for _, name := range names[:min(len(names), limit)] {
+		listed = append(listed, excerpt(string(name)))
+	}
+	if more := len(names) - len(listed); more > 0 {
+		listed = append(listed, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(listed, ", ")
 }
 
 func (n *notices) readContentSourcePolicies(ctx context.Context, reader client.Reader) error {

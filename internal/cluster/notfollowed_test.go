@@ -73,6 +73,60 @@ func TestIPsecBetweenPodsIsReported(t *testing.T) {
 	}
 }
 
+func TestAMigrationOfTheMTUIsReported(t *testing.T) {
+	for name, c := range map[string]struct {
+		migration *operatorv1.NetworkMigration
+		want      []string
+	}{
+		"no migration":                     {nil, nil},
+		"a migration of a former kind":     {&operatorv1.NetworkMigration{NetworkType: "OVNKubernetes"}, nil},
+		"a migration of the cluster's MTU": {&operatorv1.NetworkMigration{MTU: &operatorv1.MTUMigration{}}, []string{"Network.operator.openshift.io cluster, spec.migration.mtu|status.clusterNetworkMTU|Drain"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.operatorNetwork.Spec.Migration = c.migration
+			_, told := f.follow(t)
+			expectNotices(t, told, c.want...)
+		})
+	}
+}
+
+func TestADisruptionPolicyOfLinuxNodesIsReportedWhereWindowsNodesAreDrained(t *testing.T) {
+	type policy = operatorv1.NodeDisruptionPolicySpecFile
+	actions := func(types ...operatorv1.NodeDisruptionPolicySpecActionType) (list []operatorv1.NodeDisruptionPolicySpecAction) {
+		for _, of := range types {
+			list = append(list, operatorv1.NodeDisruptionPolicySpecAction{Type: of})
+		}
+		return list
+	}
+	const none, drain, reboot, restart = operatorv1.NoneSpecAction, operatorv1.DrainSpecAction, operatorv1.RebootSpecAction, operatorv1.RestartSpecAction
+	notice := func(path string) []string {
+		return []string{"MachineConfiguration cluster, spec.nodeDisruptionPolicy.files|policy for " + path + ":|drained|WindowsDisruptionPolicy"}
+	}
+	for name, c := range map[string]struct {
+		files []policy
+		want  []string
+	}{
+		"no policy":                                {nil, nil},
+		"a policy for files of Linux":              {[]policy{{Path: "/etc/chrony.conf", Actions: actions(none)}, {Path: "/etc/kubernetes/kubelet.conf.d", Actions: actions(none)}}, nil},
+		"a policy that drains":                     {[]policy{{Path: kubeletConfigPath, Actions: actions(drain, restart)}}, nil},
+		"a policy that restarts nodes":             {[]policy{{Path: kubeletConfigPath, Actions: actions(reboot)}}, nil},
+		"a policy without a drain":                 {[]policy{{Path: kubeletConfigPath, Actions: actions(restart)}}, notice(kubeletConfigPath)},
+		"a policy for a directory":                 {[]policy{{Path: "/etc/kubernetes/", Actions: actions(none)}}, notice("/etc/kubernetes/")},
+		"a policy for the proxy":                   {[]policy{{Path: "/etc/mco/proxy.env", Actions: actions(none)}}, notice("/etc/mco/proxy.env")},
+		"one policy for both":                      {[]policy{{Path: "/etc", Actions: actions(none)}}, notice("/etc")},
+		"a policy for a directory, and a narrower": {[]policy{{Path: "/etc/kubernetes", Actions: actions(none)}, {Path: kubeletConfigPath, Actions: actions(drain)}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.others = append(f.others, &operatorv1.MachineConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "cluster"},
+				Spec: operatorv1.MachineConfigurationSpec{NodeDisruptionPolicy: operatorv1.NodeDisruptionPolicyConfig{Files: c.files}}})
+			_, told := f.follow(t)
+			expectNotices(t, told, c.want...)
+		})
+	}
+}
+
 func TestFIPSModeOfLinuxWorkersIsReported(t *testing.T) {
 	f := newFixture(t)
 	f.rendered.Spec.FIPS = true

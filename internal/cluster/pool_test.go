@@ -29,7 +29,7 @@ func TestTheConfigurationIsThatOfANewLinuxWorker(t *testing.T) {
 			f.pool.Spec.Configuration, f.pool.Status.Configuration = configuration(test.spec), configuration(test.status)
 			f.pool.Generation, f.pool.Status.ObservedGeneration, f.pool.Status.UpdatedMachineCount = test.generation,
 				test.observed, test.updated
-			if got, err := renderedName(t.Context(), f.client(t)); err != nil || got != test.want {
+			if got, err := renderedName(f.pool); err != nil || got != test.want {
 				t.Errorf("got %q, error %v, want %q", got, err, test.want)
 			}
 		})

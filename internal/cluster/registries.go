@@ -22,6 +22,8 @@ type registrySettings struct {
 	// The lists hold what can be read of them.
 	insecure, blocked, allowed []scope
 	onlyAllowed                bool
+	// image is where the lists are from.
+	image subject
 }
 
 // readRegistries reads how the nodes get images. L-02, L-03
@@ -40,6 +42,7 @@ func (n *notices) readRegistries(ctx context.Context, reader client.Reader, fact
 		return err
 	}
 	facts.Registries = n.combine(settings)
+	n.reportCloudRegistries(facts.Platform, settings)
 	return nil
 }
 
@@ -50,6 +53,7 @@ func (n *notices) readImageSettings(ctx context.Context, reader client.Reader, s
 	if err != nil || !found {
 		return err
 	}
+	settings.image = about
 	sources := image.Spec.RegistrySources
 	settings.insecure = n.scopes(about, insecureField, sources.InsecureRegistries)
 	settings.blocked = n.scopes(about, blockedField, sources.BlockedRegistries)

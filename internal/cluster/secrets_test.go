@@ -16,6 +16,8 @@ import (
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
+	machineconfigv1 "github.com/openshift/api/machineconfiguration/v1"
+	operatorv1 "github.com/openshift/api/operator/v1"
 	operatorv1alpha1 "github.com/openshift/api/operator/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -114,7 +116,8 @@ func TestKindsThatTheAPIServerHasNotAreNoFault(t *testing.T) {
 	optional := func(object any) bool {
 		switch object.(type) {
 		case *configv1.Proxy, *configv1.Image, *configv1.ImageDigestMirrorSetList, *configv1.ImageTagMirrorSetList,
-			*configv1.ClusterImagePolicyList, *configv1.ImagePolicyList, *operatorv1alpha1.ImageContentSourcePolicyList:
+			*configv1.ClusterImagePolicyList, *configv1.ImagePolicyList, *operatorv1alpha1.ImageContentSourcePolicyList,
+			*machineconfigv1.KubeletConfigList, *machineconfigv1.ContainerRuntimeConfigList, *operatorv1.MachineConfigurationList:
 			return true
 		}
 		return false

@@ -96,6 +96,13 @@ func registration(in Inputs) string {
 	return "after " + in.Instance.Registration + "\n"
 }
 
+// Resources that each Windows node reserves for Windows and the services of the node.
+const (
+	ReservedCPU     = "500m"
+	ReservedMemory  = "2Gi"
+	ReservedStorage = "1Gi"
+)
+
 // kubeletConfiguration has the values that Windows nodes of OpenShift have had, the workers' in their place where
 // Windows follows them, and what the operator needs, which nothing overrides.
 func kubeletConfiguration(in Inputs) string {
@@ -128,7 +135,7 @@ func kubeletConfiguration(in Inputs) string {
 		"resolvConf":    "",
 		"staticPodPath": manifestsDirectory,
 		// What Windows itself takes.
-		"systemReserved": object{"cpu": "500m", "ephemeral-storage": "1Gi", "memory": "2Gi"},
+		"systemReserved": object{"cpu": ReservedCPU, "ephemeral-storage": ReservedStorage, "memory": ReservedMemory},
 		"registerNode":   true,
 		"registerWithTaints": []object{
 			{"key": windows.Key, "value": windows.Value, "effect": windows.Effect},

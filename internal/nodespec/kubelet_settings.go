@@ -66,7 +66,7 @@ var kubeletFields = map[string]string{
 	"allowedUnsafeSysctls": linuxOnly, "failSwapOn": linuxOnly, "hairpinMode": linuxOnly, "iptablesDropBit": linuxOnly,
 	"iptablesMasqueradeBit": linuxOnly, "makeIPTablesUtilChains": linuxOnly, "maxOpenFiles": linuxOnly,
 	"memorySwap":  linuxOnly,
-	"oomScoreAdj": linuxOnly, "podPidsLimit": linuxOnly, "protectKernelDefaults": linuxOnly, "seccompDefault": linuxOnly,
+	"oomScoreAdj": linuxOnly, "podPidsLimit": unlimited, "protectKernelDefaults": linuxOnly, "seccompDefault": linuxOnly,
 	"userNamespaces": linuxOnly,
 
 	// What tells one type of object from another.
@@ -83,6 +83,7 @@ const (
 	cgroups       = "Windows has no cgroups"
 	linuxOnly     = "the kernel of Linux only"
 	affinity      = "policies for Windows have other names and are alpha"
+	unlimited     = "Windows does not limit the processes of a pod"
 	shutdown      = "the kubelet would have to be a Windows service itself; it runs under kube-log-runner"
 )
 
@@ -94,6 +95,23 @@ func FollowsKubeletField(name string) bool {
 	reason, known := kubeletFields[name]
 	return known && reason == ""
 }
+
+// MissesKubeletField reports whether Windows nodes do not follow a field of a KubeletConfig that has a meaning for them.
+// A field of a newer kubelet counts as such. The machine config operator refuses the fields of which WorkerKubelet has
+// its own.
+func MissesKubeletField(name string) bool {
+	reason, known := kubeletFields[name]
+	switch {
+	case !known:
+		return true
+	case name == "apiVersion", name == "kind":
+		return false
+	}
+	return !slices.Contains([]string{"", cgroups, linuxOnly, aPath, hasAPlace}, reason)
+}
+
+// IsReservation reports whether a field of the KubeletConfiguration reserves resources of the node for its system.
+func IsReservation(name string) bool { return kubeletFields[name] == sizedForLinux }
 
 // FollowedKubeletFields returns the fields for which FollowsKubeletField is true, sorted.
 func FollowedKubeletFields() []string {

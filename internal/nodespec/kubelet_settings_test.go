@@ -41,6 +41,23 @@ func TestEveryKubeletFieldIsDecided(t *testing.T) {
 	}
 }
 
+func TestAFieldOfAKubeletConfigIsMissedIfItHasAMeaningOnWindows(t *testing.T) {
+	for field, want := range map[string]bool{
+		"maxPods": false, "evictionHard": false, // followed
+		"cgroupDriver": false, "failSwapOn": false, "volumePluginDir": false, // of Linux
+		"clusterDNS": false, "apiVersion": false, "kind": false, // not set in a KubeletConfig
+		"systemReserved": true, "cpuManagerPolicy": true, "shutdownGracePeriod": true, "registerWithTaints": true, "podPidsLimit": true,
+		"futureField": true,
+	} {
+		if MissesKubeletField(field) != want {
+			t.Errorf("%s is missed: %v", field, !want)
+		}
+	}
+	if !IsReservation("systemReserved") || !IsReservation("kubeReserved") || IsReservation("cpuManagerPolicy") || IsReservation("maxPods") {
+		t.Error("the reservations are others")
+	}
+}
+
 func TestFollowedFeatureGates(t *testing.T) {
 	gates := strings.Fields(knownGates)
 	if !slices.IsSorted(gates) || len(slices.Compact(slices.Clone(gates))) != len(gates) {

@@ -10,6 +10,7 @@ import (
 
 	configv1 "github.com/openshift/api/config/v1"
 	machineconfigv1 "github.com/openshift/api/machineconfiguration/v1"
+	operatorv1 "github.com/openshift/api/operator/v1"
 	operatorv1alpha1 "github.com/openshift/api/operator/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -60,7 +61,8 @@ func isOptional(key keptKey, object runtime.Object) bool {
 		return key.name == cluster.MetricsClients
 	case *corev1.Secret, *configv1.Proxy, *configv1.Image, *machineconfigv1.ControllerConfig,
 		*configv1.ImageDigestMirrorSetList, *configv1.ImageTagMirrorSetList,
-		*configv1.ClusterImagePolicyList, *configv1.ImagePolicyList, *operatorv1alpha1.ImageContentSourcePolicyList:
+		*configv1.ClusterImagePolicyList, *configv1.ImagePolicyList, *operatorv1alpha1.ImageContentSourcePolicyList,
+		*machineconfigv1.KubeletConfigList, *machineconfigv1.ContainerRuntimeConfigList, *operatorv1.MachineConfigurationList:
 		return true
 	}
 	return false

@@ -26,9 +26,10 @@ import (
 
 // +kubebuilder:rbac:groups=config.openshift.io,resources=infrastructures;clusterversions;networks;proxies;images,verbs=get;list;watch
 // +kubebuilder:rbac:groups=config.openshift.io,resources=imagedigestmirrorsets;imagetagmirrorsets;clusterimagepolicies;imagepolicies,verbs=list;watch
-// +kubebuilder:rbac:groups=operator.openshift.io,resources=imagecontentsourcepolicies,verbs=list;watch
+// +kubebuilder:rbac:groups=operator.openshift.io,resources=imagecontentsourcepolicies;machineconfigurations,verbs=list;watch
 // +kubebuilder:rbac:groups=operator.openshift.io,resources=networks,verbs=get;list;watch
 // +kubebuilder:rbac:groups=machineconfiguration.openshift.io,resources=machineconfigpools;machineconfigs;controllerconfigs,verbs=get;list;watch
+// +kubebuilder:rbac:groups=machineconfiguration.openshift.io,resources=kubeletconfigs;containerruntimeconfigs,verbs=list;watch
 // +kubebuilder:rbac:groups="",namespace=system,resources=configmaps,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",namespace=system,resources=secrets,resourceNames=windows-machine-config-operator-tls,verbs=get;list;watch
 

@@ -99,7 +99,12 @@ func TestASettingThatIsNotFollowedIsAnEventOfItsOwn(t *testing.T) {
 }
 
 // definitions are the kinds that an API server need not have.
-var definitions = []string{"clusterimagepolicies", "imagedigestmirrorsets", "imagepolicies", "imagetagmirrorsets", "images", "proxies"}
+var definitions = []string{
+	"clusterimagepolicies.config.openshift.io", "imagedigestmirrorsets.config.openshift.io", "imagepolicies.config.openshift.io",
+	"imagetagmirrorsets.config.openshift.io", "images.config.openshift.io", "proxies.config.openshift.io",
+	"kubeletconfigs.machineconfiguration.openshift.io", "containerruntimeconfigs.machineconfiguration.openshift.io",
+	"machineconfigurations.operator.openshift.io",
+}
 
 // withoutOptionalKinds takes the kinds from the API server, and gives them back after the test. The function that it
 // returns does so before.
@@ -130,7 +135,7 @@ func withoutOptionalKinds(t *testing.T) (restore func()) {
 		instances = append(instances, instance)
 	}
 	for _, name := range definitions {
-		definition := object("apiextensions.k8s.io/v1", "CustomResourceDefinition", name+".config.openshift.io")
+		definition := object("apiextensions.k8s.io/v1", "CustomResourceDefinition", name)
 		must(admin.Get(t.Context(), client.ObjectKeyFromObject(definition), definition))
 		removed = append(removed, definition)
 		must(admin.Delete(t.Context(), definition.DeepCopy()))

@@ -89,8 +89,8 @@ func TestCRDs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(crds) != 25 {
-		t.Errorf("there are %d definitions, want the 25 of gencrds", len(crds))
+	if len(crds) != 27 {
+		t.Errorf("there are %d definitions, want the 27 of gencrds", len(crds))
 	}
 	for _, crd := range crds {
 		if crd.GetKind() != "CustomResourceDefinition" {

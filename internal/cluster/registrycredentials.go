@@ -1,0 +1,112 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	configv1 "github.com/openshift/api/config/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// cloudRegistries are the images for which Linux nodes use the identity of the instance, by platform, except on AWS, where
+// Windows nodes use it too. A * stands for one part of the name. Source: openshift/machine-config-operator,
+// templates/common/azure and gcp, files etc-kubernetes-credential-providers-*.
+var cloudRegistries = map[configv1.PlatformType][]string{
+	configv1.AzurePlatformType: {"*.azurecr.io", "*.azurecr.cn", "*.azurecr.de", "*.azurecr.us"},
+	configv1.GCPPlatformType:   {"gcr.io", "*.gcr.io", "*.pkg.dev", "container.cloud.google.com"},
+}
+
+// reportCloudRegistries reports the registries of the cloud that the settings of the cluster name and for which the pull
+// secret has no credentials. Linux nodes pull from them with the identity of the instance. A registry that only pods
+// name is not reported: the operator does not read images of pods, and a pull without credentials is visible there.
+func (n *notices) reportCloudRegistries(platform string, settings registrySettings) {
+	reported := map[string]bool{}
+	// Notices of one object need different fields, or their events become one.
+	report := func(about subject, field string, scopes []scope) {
+		var hosts []string
+		for _, s := range scopes {
+			if !reported[s.host] && isOfCloud(configv1.PlatformType(platform), s.host) && !settings.hasCredentials(s) {
+				reported[s.host] = true
+				hosts = append(hosts, s.host)
+			}
+		}
+		if len(hosts) == 0 {
+			return
+		}
+		n.add(about, field, fmt.Sprintf("Windows nodes do not use the identity of the instance to pull from %s, unlike Linux nodes. "+
+			"If the images are not public, add credentials to Secret %s or to imagePullSecrets of pods on Windows nodes.", listNames(hosts, maxNames), PullSecret))
+	}
+	for _, rule := range settings.rules {
+		var mirrors []scope
+		for _, mirror := range rule.mirrors {
+			mirrors = append(mirrors, mirror.scope)
+		}
+		report(rule.about, rule.field+".mirrors", mirrors)
+	}
+	report(settings.image, allowedField, settings.allowed)
+}
+
+// isOfCloud reports whether Linux nodes on the platform have a provider of credentials for the host.
+func isOfCloud(platform configv1.PlatformType, host string) bool {
+	_, domain, _ := strings.Cut(host, ".")
+	return slices.Contains(cloudRegistries[platform], host) || slices.Contains(cloudRegistries[platform], "*."+domain)
+}
+
+// hasCredentials reports whether the pull secret has credentials for some images of the scope.
+func (s registrySettings) hasCredentials(of scope) bool {
+	for _, credential := range s.credentials {
+		if entry, ok := parseScope(credential.Registry); ok && (entry.contains(of) || of.contains(entry)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Files and the provider of credentials of which the machine config operator writes the images of a
+// CRIOCredentialProviderConfig. Source: openshift/machine-config-operator, container-runtime-config:
+// updateCredentialProviderConfig.
+const (
+	credentialProvidersPath = "/etc/kubernetes/credential-providers/"
+	crioCredentialProvider  = "crio-credential-provider"
+)
+
+// reportCRIOCredentials reports a CRIOCredentialProviderConfig, which is a technology preview. It is read from the
+// configuration of the workers: the kind does not exist on other clusters, and the operator would poll for it.
+func (n *notices) reportCRIOCredentials(worker workerIgnition) {
+	var images []string
+	for path := range worker.files {
+		if strings.HasPrefix(path, credentialProvidersPath) {
+			images = append(images, crioImages(worker, path)...)
+		}
+	}
+	if len(images) == 0 {
+		return
+	}
+	slices.Sort(images)
+	n.add(subject{id: "CRIOCredentialProviderConfig cluster"}, "spec.matchImages", fmt.Sprintf(
+		"Windows nodes do not pull images of %s with the credentials of the namespace of a pod. Name the Secret in imagePullSecrets of pods on Windows nodes.",
+		listNames(images, maxNames)))
+}
+
+// crioImages returns the images for which a file configures the provider of CRI-O. A file that cannot be read configures
+// nothing.
+func crioImages(worker workerIgnition, path string) []string {
+	var config struct {
+		Providers []struct {
+			Name        string   `json:"name"`
+			MatchImages []string `json:"matchImages"`
+		} `json:"providers"`
+	}
+	content, _, err := worker.content(path)
+	if err != nil || yaml.Unmarshal(content, &config) != nil {
+		return nil
+	}
+	var images []string
+	for _, provider := range config.Providers {
+		if provider.Name == crioCredentialProvider {
+			images = append(images, provider.MatchImages...)
+		}
+	}
+	return images
+}
