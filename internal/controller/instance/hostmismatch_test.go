@@ -54,18 +54,38 @@ func (x *trial) elsewhere() *corev1.Node {
 	return nil
 }
 
+// sharesKey has the other instance of a swapped trial know the host at the instance's address as its own: both hosts were
+// made from one image with a host key in it.
+func (x *trial) sharesKey() {
+	x.t.Helper()
+	other := &v1alpha1.WindowsInstance{}
+	if err := x.Client.Get(x.t.Context(), client.ObjectKey{Namespace: ourNamespace, Name: "another"}, other); err != nil {
+		x.t.Fatal(err)
+	}
+	status := x.instance().Status
+	other.Status.HostKey, other.Status.Host = status.HostKey, status.Host
+	if err := x.Client.Status().Update(x.t.Context(), other); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
 //
 func TestTheHostOfAnotherNodeIsNotRestored(t *testing.T) {
 	for name, c := range map[string]struct {
 		machineID string // of the Node's host, as recorded
 		drained   bool
+		sharesKey bool
 	}{
-		"before its Node is drained, if the machine ID differs":        {"another-machine", false},
-		"after its Node is drained, if the machine ID is not recorded": {"", true},
+		"before its Node is drained, if the machine ID differs":        {"another-machine", false, false},
+		"after its Node is drained, if the machine ID is not recorded": {"", true, false},
+		"before its Node is drained, if both hosts have one host key":  {"another-machine", false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x, h := swapped(t)
 			x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) { status.NodeRef.MachineID = c.machineID })
+			if c.sharesKey {
+				x.sharesKey()
+			}
 			x.change(x.instance(), remove)
 			var instance *v1alpha1.WindowsInstance
 			for range 3 {
@@ -111,6 +131,18 @@ func TestTheHostOfAnotherNodeIsNotRestored(t *testing.T) {
 	})
 }
 
+// accepts has an administrator accept the changed host key that the host presents.
+func (x *trial) accepts() {
+	x.t.Helper()
+	instance, _ := x.reconcile()
+	_, fingerprint, offered := strings.Cut(instance.Status.NextAction, v1alpha1.AnnotationAcceptHostKey+"=")
+	if !offered {
+		x.t.Fatalf("the next action is %q", instance.Status.NextAction)
+	}
+	fingerprint, _, _ = strings.Cut(fingerprint, ".")
+	x.annotate(v1alpha1.AnnotationAcceptHostKey, fingerprint)
+}
+
 // The Node of a host that was reinstalled is deleted, and there is nothing to restore. But a Node that is Ready has its
 // host elsewhere.
 func TestTheNodeOfAHostThatWasReinstalledIsDeleted(t *testing.T) {
@@ -121,14 +153,8 @@ func TestTheNodeOfAHostThatWasReinstalledIsDeleted(t *testing.T) {
 		t.Fatalf("the machine ID of the Node's host is recorded as %q", before)
 	}
 	x.change(x.instance(), remove)
+	x.accepts()
 	instance, _ := x.reconcile()
-	_, fingerprint, offered := strings.Cut(instance.Status.NextAction, v1alpha1.AnnotationAcceptHostKey+"=")
-	if !offered {
-		t.Fatalf("the next action is %q", instance.Status.NextAction)
-	}
-	fingerprint, _, _ = strings.Cut(fingerprint, ".")
-	x.annotate(v1alpha1.AnnotationAcceptHostKey, fingerprint)
-	instance, _ = x.reconcile()
 	if instance == nil || x.node() == nil {
 		t.Fatal("the Node is Ready, so its host runs elsewhere, and it was deleted")
 	}
@@ -144,6 +170,45 @@ func TestTheNodeOfAHostThatWasReinstalledIsDeleted(t *testing.T) {
 	}
 	if instance != nil || x.node() != nil {
 		t.Errorf("left are %+v and %v", instance, x.node())
+	}
+}
+
+// Each retry would announce another disruption.
+func TestARemovalThatReachesTheHostOfAnotherNodeAcquiresADisruptionSlotOnce(t *testing.T) {
+	x, _ := swapped(t)
+	gate := openGate()
+	x.Gate = gate
+	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) { status.NodeRef.MachineID = "" })
+	x.change(x.instance(), remove)
+	for range 5 {
+		instance, after := x.reconcile()
+		expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonHostMismatch)
+		x.clock.Step(after)
+	}
+	if len(gate.granted) != 1 || len(gate.held) > 0 {
+		t.Errorf("the slot was granted to %v, and is held by %v", gate.granted, gate.held)
+	}
+}
+
+// A restart that was meant for the Node elsewhere, while a new machine of the same image has its address.
+func TestAMachineThatIsNoNodeIsNotRestartedForANodeThatRunsElsewhere(t *testing.T) {
+	x, _, gate := nodeInService(t, "None")
+	h := x.withAgent()
+	node := x.node()
+	wantReboot(node)
+	if err := x.Client.Update(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	x.accepts()
+	boot := h.machine.BootID()
+	instance, _ := x.reconcile()
+	expect(t, instance, v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonHostMismatch)
+	if h.machine.BootID() != boot || slices.Contains(h.execs(), "reboot") || x.node().Spec.Unschedulable || len(gate.held) > 0 {
+		t.Errorf("run were %q; unschedulable is %t; %v holds the slot", h.execs(), x.node().Spec.Unschedulable, gate.held)
+	}
+	x.breakNode()
+	if instance, _ = x.reconcile(); instance.Status.Summary == v1alpha1.ReasonHostMismatch {
+		t.Error("a host that was reinstalled stays off")
 	}
 }
 

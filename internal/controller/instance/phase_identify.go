@@ -20,15 +20,20 @@ type identify struct {
 // the claim.
 func (p identify) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	facts := s.Session.Facts
-	if ownership.ConfirmedName(s.Instance) == "" || facts.NodeName == "" || facts.NodeName == s.NodeName() {
+	if ownership.ConfirmedName(s.Instance) == "" || facts.NodeName == s.NodeName() ||
+		facts.NodeName == "" && !ownership.OtherMachine(s.Instance) {
 		return nil
 	}
 	instances, err := p.nodes.Instances(ctx)
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionJoined, "list WindowsInstances", err)
 	}
+	node, err := p.nodes.Recent(ctx, s.Instance)
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionJoined, "read the Node", err)
+	}
 	reached := ownership.ReachedHost{MachineID: facts.System.MachineID, NodeName: facts.NodeName}
-	message := ownership.HostMismatch(s.Instance, reached, nil, instances)
+	message := ownership.HostMismatch(s.Instance, reached, node, instances)
 	if message == "" {
 		return nil
 	}

@@ -58,11 +58,12 @@ func OneLegacyNode(found []corev1.Node, address string) policy.Decision {
 }
 
 // OfFormerEntry returns the node name of another instance of the host, under which the list of hosts had it before; empty
-// when there is none. Machines of one image may share host key and machine ID, and have names of their own.
+// when there is none. Machines of one image may share host key and machine ID, and have names of their own. An instance
+// whose address leads to another machine than that of its Node since is no former entry of that machine.
 func OfFormerEntry(instance *v1alpha1.WindowsInstance, others []v1alpha1.WindowsInstance) string {
 	for i := range others {
 		if other := &others[i]; other.Name != instance.Name && ownership.ConfirmedName(other) != "" &&
-			ownership.SameHost(instance, other) && sameComputerName(instance, other) {
+			ownership.SameHost(instance, other) && !ownership.OtherMachine(other) && sameComputerName(instance, other) {
 			return ownership.ConfirmedName(other)
 		}
 	}

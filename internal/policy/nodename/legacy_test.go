@@ -129,11 +129,14 @@ func TestTheNameOfANodePassesToTheNextEntryOfItsHost(t *testing.T) {
 	entry.Status.NodeRef = nil
 	unconfirmed := instance("former", "win1.corp.example.com", "key-1", "win1")
 	unconfirmed.Status.NodeRef.Confirmed = false
+	astray := instance("astray", "win1.corp.example.com", "key-1", "win1")
+	astray.Status.NodeRef.MachineID = "that of its Node"
 	for name, c := range map[string]struct {
 		other v1alpha1.WindowsInstance
 		want  string
 	}{
-		"of the same host":                          {instance("former", "win1.corp.example.com", "key-1", "win1"), "win1.corp.example.com"},
+		"not of an instance that leads to another machine than that of its Node": {astray, ""},
+		"of the same host": {instance("former", "win1.corp.example.com", "key-1", "win1"), "win1.corp.example.com"},
 		"not of a claim that nobody has confirmed":  {unconfirmed, ""},
 		"not of a host with another key":            {instance("former", "win1.corp.example.com", "key-2", "win1"), ""},
 		"not of another machine made of one image":  {instance("former", "win2.corp.example.com", "key-1", "win2"), ""},

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 )
 
 // SameHost reports whether the statuses of two instances come from one Windows host: same host key and same machine ID.
@@ -48,9 +49,9 @@ func FateOf(removed *v1alpha1.WindowsInstance, node *corev1.Node,
 	var heir, first *v1alpha1.WindowsInstance
 	for i := range others {
 		switch other := &others[i]; {
-		case goesOnWith(other, removed) && hasTakenOver(other, removed, node):
+		case goesOnWith(other, removed, node) && hasTakenOver(other, removed, node):
 			return Stays, other
-		case goesOnWith(other, removed):
+		case goesOnWith(other, removed, node):
 			heir = other
 		case goesBefore(other, removed, named):
 			first = other
@@ -66,13 +67,18 @@ func FateOf(removed *v1alpha1.WindowsInstance, node *corev1.Node,
 }
 
 // goesOnWith reports whether the host of an instance that is being removed also belongs to the other instance, so that
-// it stays as it is. It does not when the other must be left alone and has not configured it.
-func goesOnWith(other, removed *v1alpha1.WindowsInstance) bool {
+// it stays as it is. It does not when the other must be left alone and has not configured it, or when the removed instance
+// has a Node of its own that is Ready, and has reached another machine than that of its Node last: the host of its Node
+// runs elsewhere.
+func goesOnWith(other, removed *v1alpha1.WindowsInstance, node *corev1.Node) bool {
 	if other.Name == removed.Name || other.Spec.DesiredState == v1alpha1.DesiredStateRemoved || !SameHost(other, removed) {
 		return false
 	}
 	if ConfirmedName(other) == "" {
 		return other.Spec.DesiredState != v1alpha1.DesiredStateUnmanaged
+	}
+	if node != nil && nodestate.Ready(node) && OtherMachine(removed) && ConfirmedName(other) != ConfirmedName(removed) {
+		return false
 	}
 	return !clones(other, removed)
 }

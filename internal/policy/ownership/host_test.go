@@ -114,3 +114,38 @@ func TestOneInstanceThatHasTheNodeIsEnough(t *testing.T) {
 		}
 	}
 }
+
+// Hosts that were made from one image have one host key. If the address of an instance then leads to the host of another
+// Node, the instance knows that host as its own.
+func TestARunningHostIsNotThatOfAnotherNode(t *testing.T) {
+	at := func(name, node, uid string) v1alpha1.WindowsInstance {
+		instance := claimant(name, node, "key", 0)
+		instance.Status.NodeRef.Confirmed, instance.Status.NodeRef.UID = true, uid
+		instance.Status.Host.Addresses = []string{"10.0.0.8"}
+		return instance
+	}
+	node := nodeNamed("win", func(n *corev1.Node) {
+		n.UID = "1"
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	})
+	entry := removed(at("entry", "win", "1"))
+	astray := entry
+	astray.Status.NodeRef = &v1alpha1.NodeReference{Name: "win", UID: "1", Confirmed: true, MachineID: "that of its Node"}
+	broken := node.DeepCopy()
+	broken.Status.Conditions = nil
+	for name, c := range map[string]struct {
+		removed v1alpha1.WindowsInstance
+		node    *corev1.Node
+		other   string
+		want    Fate
+	}{
+		"not while its Node runs elsewhere":                        {astray, node, "winworker", GivenBack},
+		"of an instance of the same Node":                          {astray, node, "win", Stays},
+		"after the host of its Node was reinstalled under another": {astray, broken, "winworker", Stays},
+		"after the host was renamed":                               {entry, node, "winworker", Stays},
+	} {
+		if fate, _ := FateOf(&c.removed, c.node, []v1alpha1.WindowsInstance{c.removed, at("other", c.other, "1")}); fate != c.want {
+			t.Errorf("the host stays %s: it is %d", name, fate)
+		}
+	}
+}

@@ -16,6 +16,13 @@ type ReachedHost struct {
 	NodeName string
 }
 
+// OtherMachine reports whether the machine that was reached last at the address of an instance is known to be another one
+// than the machine of its Node.
+func OtherMachine(instance *v1alpha1.WindowsInstance) bool {
+	ref, host := instance.Status.NodeRef, instance.Status.Host
+	return ref != nil && ref.Confirmed && ref.MachineID != "" && (host == nil || host.MachineID != ref.MachineID)
+}
+
 // HostMismatch returns a sentence that explains why the reached host is not the host of the instance's Node; empty if
 // it is, or if the instance has no Node. A shared or an accepted host key lets the operator reach another host.
 //

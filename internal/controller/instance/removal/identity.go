@@ -12,9 +12,10 @@ import (
 
 // Identify stops before the node is drained if the host at the address is known to be another machine than the Node's:
 // its host key was accepted since, or another machine presents the same key. Whether it is another node's host is known
-// only from the host itself. A host that is not reached is drained as any other.
+// only from the host itself; later attempts begin with that question, and so acquire no disruption slot each time. A host
+// that is not reached is drained as any other.
 func (r *Removal) Identify(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
-	if !NeedsHost(s) || !otherMachine(s) {
+	if !NeedsHost(s) || !ownership.OtherMachine(s.Instance) && !s.Session.OtherHost {
 		return nil
 	}
 	if o := r.Link.Reach(ctx, s); o != nil {
@@ -29,19 +30,13 @@ func (r *Removal) Identify(ctx context.Context, s *scope.Scope) *obstacle.Obstac
 
 // identifyUnconfigured stops at a host without a ledger that is another machine, while the Node is Ready.
 func (r *Removal) identifyUnconfigured(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
-	if !otherMachine(s) {
+	if !ownership.OtherMachine(s.Instance) {
 		return nil
 	}
 	if o := r.readFacts(ctx, s); o != nil {
 		return o
 	}
 	return r.mismatch(ctx, s)
-}
-
-// otherMachine reports whether the host that was reached last is not known to be the machine of the instance's Node.
-func otherMachine(s *scope.Scope) bool {
-	ref, host := s.Instance.Status.NodeRef, s.Instance.Status.Host
-	return ref != nil && ref.Confirmed && ref.MachineID != "" && (host == nil || host.MachineID != ref.MachineID)
 }
 
 // readFacts requests the facts of the host, once for each connection.
@@ -72,6 +67,7 @@ func (r *Removal) mismatch(ctx context.Context, s *scope.Scope) *obstacle.Obstac
 	facts := s.Session.Facts
 	reached := ownership.ReachedHost{MachineID: facts.System.MachineID, NodeName: facts.NodeName}
 	message := ownership.HostMismatch(s.Instance, reached, node, instances)
+	s.Session.OtherHost = message != ""
 	if message == "" {
 		return nil
 	}

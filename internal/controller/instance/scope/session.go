@@ -34,6 +34,8 @@ type Session struct {
 	Turn string
 	// Unanswered is true while the host did not answer when it was asked last.
 	Unanswered bool
+	// OtherHost is true while the host that was asked last during a removal is not the host of the instance's Node.
+	OtherHost bool
 	// Fallback is the digest of what the host can be brought back to, as it told last; ChangeFailures counts the failures
 	// of a change of a node in service.
 	Fallback       string
