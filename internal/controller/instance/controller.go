@@ -146,9 +146,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 		o.Phase = phase.name
 		o = rooms.turn.GiveUp(ctx, s, phase.turn, rooms.rollback.Count(ctx, s, o))
 		s.Obstacle, s.Finished = aside(s, phase, o), true
+		recordAgentCheck(s)
 		return rooms.renew.lookAgain(s, r.whenBlocked(ctx, rooms.events, s)), nil
 	}
 	s.Session.Attempts, s.Session.Waiting, s.Session.Order, s.Finished = 0, "", 0, true
+	recordAgentCheck(s)
 	metric.Attempts.Of(metric.Done).Inc()
 	return rooms.renew.lookAgain(s, ctrl.Result{}), nil
 }

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
@@ -48,4 +49,19 @@ func beginAgentCheck(s *scope.Scope, node *corev1.Node, now time.Time) bool {
 	}
 	s.AgentCheckIn = memory.Next.Sub(now)
 	return due
+}
+
+// recordAgentCheck records the failure of a check that has left the node as it was, until the next check: without it, the
+// next reconcile would report that the host is up to date. A host that was brought to its NodeSpec since has answered.
+func recordAgentCheck(s *scope.Scope) {
+	memory, o := &s.Session.AgentCheck, s.Obstacle
+	switch {
+	case o == nil:
+		memory.Failure = nil
+	case s.AgentCheck && o.Outcome.IsNews() && o.Condition == v1alpha1.ConditionUpToDate && s.HostAsItWas():
+		o.After = s.AgentCheckIn
+		memory.Failure = o
+	case s.AgentCheck:
+		memory.Failure = nil
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/remote"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
@@ -128,4 +129,41 @@ func TestAnAgentThatStaysSilentCausesFewConnections(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A failed check is not repeated at once, and what has failed stays true until the next one.
+func TestAFailedCheckOfASilentAgentIsReportedUntilTheNextOne(t *testing.T) {
+	x, h, _ := nodeInService(t, "None")
+	x.Hosts.Close(machine)
+	h.off = true
+	x.reportsConfiguration(corev1.ConditionUnknown, nodespec.ConfigurationAgentSilent, "")
+	x.told()
+	began, events := x.clock.Now(), 0
+	for x.clock.Since(began) < 12*time.Hour {
+		instance, after := x.reconcile()
+		expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+		expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, string(remote.ReasonUnreachable))
+		for _, told := range x.told() {
+			if strings.Contains(told, string(remote.ReasonUnreachable)) {
+				events++
+			}
+		}
+		x.clock.Step(after)
+	}
+	if events != 1 {
+		t.Errorf("%d events", events)
+	}
+	t.Run("or until the agent maintains the host again", func(t *testing.T) {
+		x.reportsConfiguration(corev1.ConditionTrue, nodespec.ConfigurationInSync, "")
+		instance, _ := x.reconcile()
+		expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	})
+	t.Run("or until the host answers", func(t *testing.T) {
+		h.off = false
+		x.clock.Step(maxAgentCheckBackoff)
+		x.reportsConfiguration(corev1.ConditionUnknown, nodespec.ConfigurationAgentSilent, "")
+		x.until("a Ready node", summarized(v1alpha1.ReasonReady))
+		instance, _ := x.reconcile()
+		expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	})
 }

@@ -136,7 +136,7 @@ func TestTheNameOfANodePassesToTheNextEntryOfItsHost(t *testing.T) {
 		want  string
 	}{
 		"not of an instance that leads to another machine than that of its Node": {astray, ""},
-		"of the same host": {instance("former", "win1.corp.example.com", "key-1", "win1"), "win1.corp.example.com"},
+		"of the same host":                          {instance("former", "win1.corp.example.com", "key-1", "win1"), "win1.corp.example.com"},
 		"not of a claim that nobody has confirmed":  {unconfirmed, ""},
 		"not of a host with another key":            {instance("former", "win1.corp.example.com", "key-2", "win1"), ""},
 		"not of another machine made of one image":  {instance("former", "win2.corp.example.com", "key-1", "win2"), ""},

@@ -122,6 +122,8 @@ type Renewal struct {
 type AgentCheck struct {
 	Checks int
 	Next   time.Time
+	// Failure is the failure of the last check, until the next one; nil when it succeeded.
+	Failure *obstacle.Obstacle
 }
 
 // PutBack counts how often in a row the operator has put back what it owns on a Node, and when it did so last.
