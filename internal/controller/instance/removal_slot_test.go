@@ -103,3 +103,29 @@ func TestARemovedHostThatDoesNotAnswerAcquiresADisruptionSlotOnce(t *testing.T) 
 		}
 	})
 }
+
+// Nothing else drains a node whose host an administrator has declared lost, while its kubelet works.
+func TestANodeOfALostHostIsDrainedThoughItsHostHasNotAnswered(t *testing.T) {
+	x, gate := newTrial(t), openGate()
+	x.Gate = gate
+	x.asNode(listed(), "another")
+	node := x.node()
+	node.Spec.Unschedulable = true // by a user, and it has pods
+	if err := x.Client.Update(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	x.host.switchOff(true)
+	if x.reconcile(); x.dials == 0 {
+		t.Fatal("the host was to be tried")
+	}
+	x.change(x.instance(), remove)
+	x.annotate(v1alpha1.AnnotationForgetHost, "true")
+	for range 3 {
+		if instance, _ := x.reconcile(); instance == nil {
+			break
+		}
+	}
+	if x.node() != nil || len(gate.granted) != 1 {
+		t.Errorf("the Node is %v; the slot was granted to %v", x.node(), gate.granted)
+	}
+}

@@ -33,7 +33,7 @@ func (r *Removal) Drain(ctx context.Context, s *scope.Scope) *obstacle.Obstacle 
 	}
 	// A node that does not work is disturbed by nothing any more.
 	if nodestate.Ready(node) && s.Released(node) {
-		if s.Session.Unanswered && node.Spec.Unschedulable {
+		if s.Session.Unanswered && node.Spec.Unschedulable && NeedsHost(s) {
 			return nil // A host that does not answer is tried again without a slot; resumeDrain acquires one.
 		}
 		if o := r.Turn.Acquire(ctx, s, node, v1alpha1.CauseRemoval); o != nil {
