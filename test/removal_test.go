@@ -54,6 +54,12 @@ func TestStoryARemovedEntryGivesTheHostBackAsItWas(t *testing.T) {
 	run(t, r)
 	list(t, r)
 	ready(t, r)
+	for _, log := range []string{`kube-proxy\kube-proxy.log`, `hybrid-overlay\hybrid-overlay.log`, `kubelet\kubelet.log`,
+		`containerd\containerd.log`, `wicd\windows-instance-config-daemon.exe.INFO`, `csi-proxy\csi-proxy.log`} {
+		if _, err := machine.Drive().Stat(`C:\var\log\` + log); err != nil {
+			t.Errorf("OpenShift's must-gather finds no log: %v", err)
+		}
+	}
 
 	list(t, r, "instance-2")
 	gone(t, r, "instance-1")

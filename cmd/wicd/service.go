@@ -14,8 +14,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// crashFile takes what the Go runtime says when the service crashes, because a service has no standard error.
-const crashFile = nodespec.LogRoot + `\` + nodespec.ServiceAgent + `\wicd-crash.log`
+// crashFile returns the path of the file that takes what the Go runtime says when the service crashes, because a service has no standard error.
+func crashFile() string { return nodespec.LogDirectory(nodespec.ServiceAgent) + `\wicd-crash.log` }
 
 // maxCrashFile is the size in bytes from which the file begins again.
 const maxCrashFile = 1 << 20
@@ -45,10 +45,10 @@ func runService(args []string) int {
 // Without the folder of the log there is no such file.
 func keepCrashes() io.Writer {
 	how := os.O_CREATE | os.O_WRONLY | os.O_APPEND
-	if info, err := os.Stat(crashFile); err == nil && info.Size() > maxCrashFile {
+	if info, err := os.Stat(crashFile()); err == nil && info.Size() > maxCrashFile {
 		how |= os.O_TRUNC
 	}
-	file, err := os.OpenFile(crashFile, how, 0o600)
+	file, err := os.OpenFile(crashFile(), how, 0o600)
 	if err != nil {
 		return io.Discard
 	}

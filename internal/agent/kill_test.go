@@ -65,14 +65,14 @@ func boundaries(changes int) iter.Seq[int] {
 func withoutChance(s fake.Snapshot) fake.Snapshot {
 	for path, file := range s.Files {
 		switch {
-		case nodespec.Within(path, nodespec.AgentRoot), strings.HasSuffix(path, `wicd.log.wmco-tmp`): // the service may write just now
+		case nodespec.Within(path, nodespec.AgentRoot), strings.HasSuffix(path, `.INFO.wmco-tmp`): // the service may write just now
 			delete(s.Files, path)
 			continue
 		case strings.HasPrefix(path, pki+`\kubelet-client-2`):
 			delete(s.Files, path)
 			path = pki + `\kubelet-client-(time).pem`
 			file.SHA256, file.Size = "", 0
-		case strings.HasSuffix(path, `wicd.log`), strings.HasSuffix(path, nodespec.ReleaseManifest):
+		case strings.HasSuffix(path, `.INFO`), strings.HasSuffix(path, nodespec.ReleaseManifest):
 			file.SHA256, file.Size = "", 0
 		}
 		if strings.HasPrefix(file.LinkTarget, pki) {

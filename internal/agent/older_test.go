@@ -26,8 +26,10 @@ var (
 		`C:\k\ca-bundle.crt`, `C:\k\kubelet.conf`, `C:\k\kubeconfig`, `C:\k\tls\certs\tls.key`, `C:\k\tls\windows-exporter-webconfig.yaml`,
 		`C:\k\cni\config\ovnkube-client-2026-01-02.pem`, `C:\Temp\hns.psm1`, `C:\Temp\network-conf.ps1`,
 	}
-	olderLogs = []string{`C:\var\log\kubelet\kubelet-20260101.log`, `C:\var\log\hybrid-overlay\hybrid-overlay.log`, `C:\var\log\wicd\windows-instance-config-daemon.exe.INFO`}
-	others    = []string{`C:\Temp\mine.ps1`, `C:\k\notes.txt`}
+	olderLogs = []string{`C:\var\log\kubelet\kubelet-20260101.log`, `C:\var\log\hybrid-overlay\hybrid-overlay.log`, olderAgentLog}
+	// klog makes a link to the log that it writes now.
+	olderAgentLog = `C:\var\log\wicd\windows-instance-config-daemon.exe.NODE-A.NT-AUTHORITY_SYSTEM.log.INFO.20260101-000000.4`
+	others        = []string{`C:\Temp\mine.ps1`, `C:\k\notes.txt`}
 )
 
 // takenOver is a host that the older operator configured, and its agent with it. Its name is the node's.
@@ -49,6 +51,7 @@ func takenOver(t *testing.T, change ...func(*rig)) *rig {
 	for _, path := range slices.Concat(olderFiles, olderLogs, others) {
 		put(path, []byte("of the older operator: "+path))
 	}
+	r.must(r.Drive().Symlink(olderAgentLog[strings.LastIndexByte(olderAgentLog, '\\')+1:], serviceLog))
 	r.must(r.Drive().MkdirAll(pki))
 	h := r.Host()
 	r.must(h.Environment.Set(r.ctx, "HTTPS_PROXY", "http://older.example:1"))
@@ -101,6 +104,12 @@ func (r *rig) nothingOlder() {
 	}
 	if !r.there(slices.Concat(olderLogs, others, []string{`C:\Temp`})...) {
 		r.Error("a log, or what is somebody's own, is gone")
+	}
+	if log := r.log(); !strings.HasPrefix(log, "20") || !strings.Contains(log, "runs as a service") {
+		r.Errorf("the agent's log is %q", log)
+	}
+	if older, err := r.Drive().ReadFile(olderAgentLog); err != nil || string(older) != "of the older operator: "+olderAgentLog {
+		r.Errorf("the log of the older agent is %q (%v)", older, err)
 	}
 	if _, there := r.Service("cloud-node-manager"); there {
 		r.Error("service cloud-node-manager is left")

@@ -255,7 +255,7 @@ func (r *rig) awaitRunning() {
 func (r *rig) awaitSettled() {
 	r.Helper()
 	r.must(r.WaitFor(r.ctx, func(m *fake.Machine) bool {
-		for _, path := range []string{`C:\var\log\kubelet\kubelet.log`, `C:\var\log\containerd\containerd.log`, `C:\var\log\kube-proxy\kube-proxy.log`, nodespec.LogDirectory(nodespec.ServiceAgent) + `\wicd.log`} {
+		for _, path := range []string{`C:\var\log\kubelet\kubelet.log`, `C:\var\log\containerd\containerd.log`, `C:\var\log\kube-proxy\kube-proxy.log`, serviceLog} {
 			if _, err := m.Drive().Stat(path); err != nil {
 				return false
 			}

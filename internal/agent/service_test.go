@@ -44,7 +44,7 @@ func (r *rig) awaitIdle() {
 }
 
 func (r *rig) log() string {
-	data, err := r.Drive().ReadFile(nodespec.LogDirectory(nodespec.ServiceAgent) + `\wicd.log`)
+	data, err := r.Drive().ReadFile(serviceLog)
 	r.must(err)
 	return string(data)
 }

@@ -12,7 +12,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-const logDirectory = `C:\var\log\windows-instance-config-daemon`
+const (
+	logDirectory = `C:\var\log\wicd`
+	serviceLog   = logDirectory + `\windows-instance-config-daemon.exe.INFO`
+)
 
 // restartAgent stops the agent's service, does something, and starts it.
 func (r *rig) restartAgent(between func()) {
@@ -55,7 +58,7 @@ func TestServiceLog(t *testing.T) {
 		full := strings.Repeat("an old line\r\n", 100_000)
 		for i := range logs.Files + 3 {
 			r.restartAgent(func() {
-				r.must(r.Drive().WriteFile(logDirectory+`\wicd.log`, []byte(fmt.Sprint(i, "\r\n", full))))
+				r.must(r.Drive().WriteFile(serviceLog, []byte(fmt.Sprint(i, "\r\n", full))))
 				r.ticking.Step(time.Second)
 			})
 		}
@@ -75,7 +78,7 @@ func TestServiceLog(t *testing.T) {
 	t.Run("a file with another name is removed when it is old, and others' files never", func(t *testing.T) {
 		t.Parallel()
 		r := node(t)
-		for _, name := range []string{"wicd-20260101-120000.log", "wicd-notes.log", "wicd-crash.log", "other-20260101-120000.log"} {
+		for _, name := range []string{"windows-instance-config-daemon.exe-20260101-120000.INFO", "wicd-notes.log", "wicd-crash.log", "other-20260101-120000.log"} {
 			r.must(r.Drive().WriteFile(logDirectory+`\`+name, []byte("old")))
 		}
 		r.restartAgent(func() {})
@@ -83,7 +86,7 @@ func TestServiceLog(t *testing.T) {
 			t.Errorf("too early: %q", got)
 		}
 		r.restartAgent(func() { r.ticking.Step(logs.FileAge + time.Hour) })
-		want := "other-20260101-120000.log wicd-crash.log wicd-notes.log wicd.log"
+		want := "other-20260101-120000.log wicd-crash.log wicd-notes.log windows-instance-config-daemon.exe.INFO"
 		if got := strings.Join(r.logs(), " "); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
@@ -93,9 +96,9 @@ func TestServiceLog(t *testing.T) {
 		r := node(t)
 		var release func()
 		r.restartAgent(func() {
-			r.must(r.Drive().WriteFile(logDirectory+`\wicd.log`, []byte(strings.Repeat("an old line\r\n", 100_000))))
+			r.must(r.Drive().WriteFile(serviceLog, []byte(strings.Repeat("an old line\r\n", 100_000))))
 			var err error
-			release, err = r.HoldFile(logDirectory + `\wicd.log`)
+			release, err = r.HoldFile(serviceLog)
 			r.must(err)
 		})
 		release()

@@ -34,7 +34,7 @@ func containerd(in Inputs, p *programs) Service {
 	}
 	s := service(ServiceContainerd, []string{
 		p.path("containerd.exe"), "--config", containerdConfigFile,
-		"--log-file", logPath("containerd"), "--run-service", "--log-level", level,
+		"--log-file", LogPath("containerd"), "--run-service", "--log-level", level,
 	})
 	// It pulls the images.
 	s.Environment = proxyEnvironment(in)

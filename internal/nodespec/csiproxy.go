@@ -9,7 +9,7 @@ const ServiceCSIProxy = "csi-proxy"
 // cmd/csi-proxy/main.go, initService and Execute.
 func csiProxy(in Inputs, p *programs) Service {
 	return service(ServiceCSIProxy, []string{
-		p.path("csi-proxy.exe"), "-windows-service", "-logtostderr=false", "-log_file=" + logPath(ServiceCSIProxy),
+		p.path("csi-proxy.exe"), "-windows-service", "-logtostderr=false", "-log_file=" + LogPath(ServiceCSIProxy),
 		// klog would empty the file at 1800 MiB; the agent rotates it.
 		"-log_file_max_size=0", verbosity(in),
 	})

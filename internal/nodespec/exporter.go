@@ -33,7 +33,7 @@ const exporterPort = 9182
 func windowsExporter(in Inputs, p *programs) Service {
 	arguments := []string{
 		p.path("windows_exporter.exe"), "--collectors.enabled", strings.Join(exporterCollectors, ","), "--log.file",
-		logPath(ServiceExporter),
+		LogPath(ServiceExporter),
 	}
 	if in.Cluster.MetricsServing.set() {
 		arguments = append(arguments, "--web.config.file", exporterWebConfigFile)

@@ -68,6 +68,7 @@ func Make(in Inputs) (NodeSpec, error) {
 		return NodeSpec{}, fmt.Errorf("make the NodeSpec of host %q: %w", in.Instance.Name, err)
 	}
 	programs := newPrograms(in.Payload)
+	services := services(in, programs)
 	spec := NodeSpec{
 		Schema: SchemaVersion, Instance: in.Instance.Name, Version: in.OperatorVersion,
 		HostName: in.Instance.HostName, NodeName: in.Instance.NodeName,
@@ -78,7 +79,7 @@ func Make(in Inputs) (NodeSpec, error) {
 		Firewall: firewall(), Exclusions: exclusions(programs),
 		TrustedCertificates: trusted, Routes: routes(in),
 		Identity: identity(in, ServiceKubelet), Identities: identities(in), Reporting: reporting(in),
-		Services: services(in, programs), Logs: logs(in),
+		Services: services, Logs: logs(in, services),
 		Network: Network{
 			PodSubnet: in.PodSubnet, HNSNetwork: hnsNetwork,
 			OwnedNetworks:     []string{baseHNSNetwork, hnsNetwork},

@@ -30,7 +30,7 @@ func hybridOverlay(in Inputs, p *programs) Service {
 		"--bootstrap-kubeconfig=" + kubeconfigFile, "--cert-dir=" + hybridOverlayPKI, "--cert-duration=24h",
 		// The certificate comes without a kubeconfig, so that it must be told the server again.
 		"--k8s-apiserver=" + in.Cluster.APIServerInternalURL, "--k8s-cacert=" + apiServerCAFile,
-		"--windows-service", "--logfile", logPath(name),
+		"--windows-service", "--logfile", LogPath(name),
 	}
 	arguments = append(arguments, in.LogSettings.lumberjackArguments()...)
 	if in.Debug {

@@ -1,24 +1,28 @@
 package nodespec
 
-// logPath is where a service logs.
-func logPath(service string) string { return LogDirectory(service) + `\` + service + ".log" }
-
-// logged runs a program that logs to its standard output under kube-log-runner, which writes and rotates its log file.
+// logged runs a program that logs to its standard output under kube-log-runner, which appends to the log file. The flags
+// with which kube-log-runner rotates the file are left out: Windows refuses to rename a file that another process has
+// open, and after one refusal kube-log-runner writes nothing anymore.
+// Source: k8s.io/component-base/logs/kube-log-runner/internal/logrotation.
 func logged(in Inputs, p *programs, name string, commandLine ...string) []string {
-	runner := append([]string{p.path("kube-log-runner.exe"), "-log-file=" + logPath(name)}, in.LogSettings.arguments()...)
+	runner := []string{p.path("kube-log-runner.exe"), "-log-file=" + LogPath(name)}
+	if interval := in.LogSettings.FlushInterval; interval > 0 {
+		runner = append(runner, "-flush-interval="+interval.String())
+	}
 	return append(runner, commandLine...)
 }
 
-// logs returns the logs of programs that cannot rotate theirs and do not run under kube-log-runner, whose output would
-// not be a file but the service manager's: they append to them by a flag of their own.
-func logs(in Inputs) []Log {
+// logs returns the logs that the agent rotates. hybrid-overlay-node rotates its own.
+func logs(in Inputs, services []Service) []Log {
 	size, age := in.LogSettings.bytes(), in.LogSettings.FileAge
 	if size == 0 && age == 0 {
 		return nil
 	}
-	return []Log{
-		{Path: logPath("containerd"), MaxBytes: size, MaxAge: age},
-		{Path: logPath(ServiceExporter), MaxBytes: size, MaxAge: age},
-		{Path: logPath(ServiceCSIProxy), MaxBytes: size, MaxAge: age},
+	var list []Log
+	for _, service := range services {
+		if service.Name != ServiceHybridOverlay && service.Name != ServiceAgent {
+			list = append(list, Log{Path: LogPath(service.Name), MaxBytes: size, MaxAge: age})
+		}
 	}
+	return list
 }

@@ -79,18 +79,3 @@ func ParseLogSettings(size, age, flush string) (LogSettings, error) {
 	}
 	return settings, nil
 }
-
-// arguments returns the flags of kube-log-runner. Source: k8s.io/component-base/logs/kube-log-runner.
-func (s LogSettings) arguments() []string {
-	var arguments []string
-	if s.FileSize != "" {
-		arguments = append(arguments, "-log-file-size="+s.FileSize)
-	}
-	if s.FileAge > 0 {
-		arguments = append(arguments, "-log-file-age="+s.FileAge.String())
-	}
-	if s.FlushInterval > 0 {
-		arguments = append(arguments, "-flush-interval="+s.FlushInterval.String())
-	}
-	return arguments
-}

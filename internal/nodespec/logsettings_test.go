@@ -8,14 +8,27 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"pgregory.net/rapid"
+
+	"github.com/windows-machine-config/wmco/internal/host"
 )
 
 func TestLogSettings(t *testing.T) {
-	t.Run("what is set becomes flags of kube-log-runner", func(t *testing.T) {
+	t.Run("kube-log-runner appends and flushes, and never renames a log that Windows may refuse to rename", func(t *testing.T) {
 		settings, err := ParseLogSettings("100Mi", "168h", "5s")
-		want := []string{"-log-file-size=100Mi", "-log-file-age=168h0m0s", "-flush-interval=5s"}
-		if got := settings.arguments(); err != nil || !slices.Equal(got, want) {
-			t.Errorf("got %q, error %v", got, err)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := azureInputs()
+		in.LogSettings = settings
+		for _, service := range mustMake(t, in).Services {
+			words := host.SplitCommandLine(service.CommandLine)
+			if !strings.HasSuffix(words[0], "kube-log-runner.exe") {
+				continue
+			}
+			program := slices.IndexFunc(words[1:], func(word string) bool { return !strings.HasPrefix(word, "-") }) + 1
+			if want := []string{"-log-file=" + LogPath(service.Name), "-flush-interval=5s"}; !slices.Equal(words[1:program], want) {
+				t.Errorf("the flags of kube-log-runner for %s are %q", service.Name, words[1:program])
+			}
 		}
 	})
 	t.Run("an environment that says nothing rotates as on a usual node", func(t *testing.T) {
@@ -27,7 +40,7 @@ func TestLogSettings(t *testing.T) {
 	for _, zero := range []string{"0", "0Mi"} {
 		t.Run("a size of "+zero+" turns rotation off everywhere", func(t *testing.T) {
 			settings, err := ParseLogSettings(zero, "0s", "0s")
-			if err != nil || settings != (LogSettings{}) || len(settings.arguments()) != 0 {
+			if err != nil || settings != (LogSettings{}) || settings.FlushInterval != 0 {
 				t.Errorf("got %+v, error %v", settings, err)
 			}
 			in := testInputs()
@@ -49,15 +62,18 @@ func TestLogSettings(t *testing.T) {
 			}
 		}
 	})
-	t.Run("the logs of programs that never rotate are the agent's to rotate", func(t *testing.T) {
-		spec := mustMake(t, azureInputs())
-		paths := []string{
-			`C:\var\log\containerd\containerd.log`, `C:\var\log\windows_exporter\windows_exporter.log`, `C:\var\log\csi-proxy\csi-proxy.log`,
+	t.Run("the agent rotates the logs of all services but hybrid-overlay-node's and its own", func(t *testing.T) {
+		var want []Log
+		for _, service := range []string{"containerd", "kubelet", "kube-proxy", "windows_exporter", "csi-proxy", "cloud-node-manager"} {
+			path := `C:\var\log\` + service + `\` + service + ".log"
+			want = append(want, Log{Path: path, MaxBytes: 100 << 20, MaxAge: 168 * time.Hour})
 		}
-		for i, path := range paths {
-			if want := (Log{Path: path, MaxBytes: 100 << 20, MaxAge: 168 * time.Hour}); len(spec.Logs) != len(paths) || spec.Logs[i] != want {
-				t.Errorf("got %v, want %v", spec.Logs, want)
-			}
+		got := mustMake(t, azureInputs()).Logs
+		byPath := func(a, b Log) int { return strings.Compare(a.Path, b.Path) }
+		slices.SortFunc(want, byPath)
+		slices.SortFunc(got, byPath)
+		if !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
 		}
 	})
 	faults := map[string]struct{ size, age, flush, want string }{
@@ -77,7 +93,7 @@ func TestLogSettings(t *testing.T) {
 			}
 		})
 	}
-	t.Run("every size that is accepted is a quantity to kube-log-runner", func(t *testing.T) {
+	t.Run("every size that is accepted is a quantity", func(t *testing.T) {
 		rapid.Check(t, func(r *rapid.T) {
 			size := rapid.StringMatching(`[0-9]{1,16}(|[a-zA-Z]i?)`).Draw(r, "size")
 			if settings, err := ParseLogSettings(size, "", ""); err == nil {

@@ -114,8 +114,26 @@ func ReleaseDirectory(component, digest string) string {
 // LastRunPath returns the path of what the agent has said when a verb was run last, for a support case.
 func LastRunPath(verb string) string { return lastRunPrefix + verb + ".jsonl" }
 
+// logPaths are the logs, below LogRoot, that are not named after their service. OpenShift's must-gather and log collectors
+// request them under these names: openshift/must-gather, collection-scripts/gather_windows_node_logs.
+var logPaths = map[string]string{
+	ServiceHybridOverlay: `hybrid-overlay\hybrid-overlay.log`,
+	ServiceAgent:         `wicd\windows-instance-config-daemon.exe.INFO`,
+}
+
+// LogPath returns the path of the log to which a service writes.
+func LogPath(service string) string {
+	if path, special := logPaths[service]; special {
+		return LogRoot + `\` + path
+	}
+	return LogRoot + `\` + service + `\` + service + ".log"
+}
+
 // LogDirectory returns the folder of a service's logs.
-func LogDirectory(service string) string { return LogRoot + `\` + service }
+func LogDirectory(service string) string {
+	path := LogPath(service)
+	return path[:strings.LastIndexByte(path, '\\')]
+}
 
 // Path returns the path of a file of the release.
 func (r Release) Path(file PayloadFile) string { return r.Directory + `\` + file.Name }

@@ -1,6 +1,7 @@
 package nodespec_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,6 +19,22 @@ func TestPaths(t *testing.T) {
 	} {
 		if got != want {
 			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// OpenShift's must-gather requests these from the kubelet of each Windows node: openshift/must-gather,
+// collection-scripts/gather_windows_node_logs. It has two more, of warnings and errors of the previous operator's agent.
+func TestMustGatherFindsTheLogs(t *testing.T) {
+	requested := []string{"kube-proxy/kube-proxy.log", "hybrid-overlay/hybrid-overlay.log", "kubelet/kubelet.log",
+		"containerd/containerd.log", "wicd/windows-instance-config-daemon.exe.INFO", "csi-proxy/csi-proxy.log"}
+	var written []string
+	for _, service := range nodespec.ServiceNames() {
+		written = append(written, strings.ReplaceAll(strings.TrimPrefix(nodespec.LogPath(service), nodespec.LogRoot+`\`), `\`, "/"))
+	}
+	for _, path := range requested {
+		if !slices.Contains(written, path) {
+			t.Errorf("no service logs to %s", path)
 		}
 	}
 }

@@ -36,9 +36,10 @@ var olderFiles = below(map[string][]string{
 // olderFolders are folders of theirs that hold nothing but what they made, parents after children.
 var olderFolders = []string{`C:\k\wicd-certs`, `C:\k\tls\certs`, `C:\k\tls`}
 
-// olderLogs are folders of logs that our services do not write to. They stay while the host is a node: somebody may
-// want to read them.
-var olderLogs = []string{`C:\k\log`, nodespec.LogDirectory("hybrid-overlay"), nodespec.LogDirectory("wicd")}
+// olderLogs are folders of logs. They stay while the host is a node: somebody may want to read them.
+var olderLogs = []string{
+	`C:\k\log`, nodespec.LogDirectory(nodespec.ServiceHybridOverlay), nodespec.LogDirectory(nodespec.ServiceAgent),
+}
 
 // olderCertificates are the hybrid overlay's client certificates with their keys, a file for each time that it asked
 // for one.

@@ -14,6 +14,7 @@ import (
 type olderLayout struct {
 	services []host.ServiceConfig // in the order of their dependencies, the agent's last
 	files    map[string]string
+	links    map[string]string // their targets
 	folders  []string
 	// variables are the machine's variables.
 	variables map[string]string
@@ -163,14 +164,14 @@ func olderContainerdLayout(in olderInputs) (olderLayout, error) {
 		`C:\k\containerd\registries\registry.example.com\hosts.toml`: "server = \"https://registry.example.com/v2\"\n",
 		`C:\k\cni\config\cni.conf`: `{"cniVersion":"0.2.0","name":"` + olderNetwork +
 			`","type":"win-overlay","apiVersion":2}`,
-		`C:\k\cni\config\ovnkube-client-2026-10-31-00-00-00.pem`:  "a certificate and its key\n",
-		`C:\k\cni\config\ovnkube-client-current.pem`:              "a certificate and its key\n",
-		`C:\Temp\network-conf.ps1`:                                "# of an older operator\n",
-		`C:\Temp\hns.psm1`:                                        "# of an older operator\n",
-		`C:\Temp\windows-defender-exclusion.ps1`:                  "# of an older operator\n",
-		`C:\Temp\of-somebody-else.ps1`:                            "# not of an older operator\n",
-		`C:\var\log\wicd\windows-instance-config-daemon.exe.INFO`: "I0101\n",
-		`C:\var\log\hybrid-overlay\hybrid-overlay.log`:            "I0101\n",
+		`C:\k\cni\config\ovnkube-client-2026-10-31-00-00-00.pem`: "a certificate and its key\n",
+		`C:\k\cni\config\ovnkube-client-current.pem`:             "a certificate and its key\n",
+		`C:\Temp\network-conf.ps1`:                               "# of an older operator\n",
+		`C:\Temp\hns.psm1`:                                       "# of an older operator\n",
+		`C:\Temp\windows-defender-exclusion.ps1`:                 "# of an older operator\n",
+		`C:\Temp\of-somebody-else.ps1`:                           "# not of an older operator\n",
+		olderAgentLog:                                            "I0101\n",
+		`C:\var\log\hybrid-overlay\hybrid-overlay.log`:           "I0101\n",
 	}
 	maps.Copy(files, olderPrograms(
 		payload.Executable{Component: "containerd", File: "containerd.exe", Version: "v1.7.27"},
@@ -188,12 +189,16 @@ func olderContainerdLayout(in olderInputs) (olderLayout, error) {
 			` --kubeconfig C:\k\wicd-kubeconfig --cert-dir C:\k\wicd-certs --cert-duration 1h --ca-bundle C:\k\ca-bundle.crt`,
 	})
 	return olderLayout{
-		services: all, files: files, folders: []string{`C:\k\etc\kubernetes\manifests`, `C:\var\log\containerd`,
+		services: all, files: files, links: map[string]string{`C:\var\log\wicd\windows-instance-config-daemon.exe.INFO`: olderAgentLog},
+		folders: []string{`C:\k\etc\kubernetes\manifests`, `C:\var\log\containerd`,
 			`C:\var\log\kubelet`, `C:\var\log\kube-proxy`, `C:\var\log\csi-proxy`},
 		variables: maps.Clone(olderVariables), started: []string{"kube-proxy", "windows_exporter", "csi-proxy",
 			"windows-instance-config-daemon"},
 	}, nil
 }
+
+// olderAgentLog is the log of WICD. klog makes a link without host, user and time beside it.
+const olderAgentLog = `C:\var\log\wicd\windows-instance-config-daemon.exe.WIN.NT-AUTHORITY_SYSTEM.log.INFO.20260101-000000.4`
 
 // olderVariables are what WICD sets on the machine when the cluster has a proxy.
 var olderVariables = map[string]string{"HTTP_PROXY": "http://proxy.example.com:3128", "NO_PROXY": ".svc;.cluster.local"}

@@ -163,6 +163,11 @@ func (l olderLayout) write(ctx context.Context, m *fake.Machine) error {
 			return err
 		}
 	}
+	for link, target := range l.links {
+		if err := m.Drive().Symlink(target, link); err != nil {
+			return err
+		}
+	}
 	for name, value := range l.variables {
 		if err := m.Host().Environment.Set(ctx, name, value); err != nil {
 			return err

@@ -259,7 +259,7 @@ func (l lab) secretsOf(name string) canary.Secrets {
 	for _, what := range []string{"command line", "environment", "log", "event", "file"} {
 		kept["what is in the "+what+" of a program of others"] = []string{"canary-" + what}
 	}
-	l.plant(name, nodespec.LogDirectory(nodespec.ServiceAgent)+`\wicd.log`, "2026-01-01T00:00:00Z the agent says this\n")
+	l.plant(name, nodespec.LogPath(nodespec.ServiceAgent), "2026-01-01T00:00:00Z the agent says this\n")
 	l.plant(name, nodespec.LogRoot+`\database\database.log`, "canary-log")
 	l.plant(name, nodespec.Root+`\config.json`, "canary-file")
 	machine := l.Host(name).Machine()

@@ -15,8 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Keeper rotates the logs of programs that append to a file and never rotate it, which the spec names. All others of
-// the node rotate their logs themselves.
+// Keeper rotates the logs that the spec names: their programs append to a file and never rotate it.
 type Keeper struct {
 	host  host.Host
 	clock clock.PassiveClock

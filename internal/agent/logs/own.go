@@ -1,4 +1,4 @@
-// Package logs has the log of the agent's service, and keeps the logs of other programs that never rotate theirs. It
+// Package logs has the log of the agent's service, and rotates the logs of the node's other services. It
 // says where a log lies that was rotated away. What is worth a line is up to those who write it.
 package logs
 
@@ -44,7 +44,7 @@ func NewOwn(h host.Host, clock clock.PassiveClock, to io.Writer) *Own {
 	return &Own{host: h, clock: clock, copy: to}
 }
 
-func logFile() string { return nodespec.LogDirectory(nodespec.ServiceAgent) + `\wicd.log` }
+func logFile() string { return nodespec.LogPath(nodespec.ServiceAgent) }
 
 // Printf adds a line. A log that cannot be written keeps nobody from working.
 func (l *Own) Printf(ctx context.Context, format string, arguments ...any) {
@@ -69,9 +69,14 @@ func (l *Own) Flush(ctx context.Context) {
 	l.clean(ctx)
 }
 
-// rotate gives a file that is full another name. One that another program holds grows on until it is let go.
+// rotate gives a file that is full another name. One that another program holds grows on until it is let go. The agent of
+// the previous operator has left a symbolic link to its last log there, as klog does: the link goes, the log stays.
 func (l *Own) rotate(ctx context.Context) {
 	info, err := l.host.Files.Stat(ctx, logFile())
+	if err == nil && info.LinkTarget != "" {
+		_ = l.host.Files.Remove(ctx, logFile())
+		return
+	}
 	if err != nil || info.Size == 0 || info.Size+int64(len(l.pending)) <= FileSize {
 		return
 	}

@@ -125,5 +125,5 @@ func (n *Network) Left() string {
 		return ""
 	}
 	return "the HNS network " + n.awaited.Network + ", which hybrid-overlay-node has not made: this node takes no pods; hybrid-overlay-node needs the " +
-		"API server, look at " + nodespec.LogDirectory("hybrid-overlay-node")
+		"API server, look at " + nodespec.LogDirectory(nodespec.ServiceHybridOverlay)
 }

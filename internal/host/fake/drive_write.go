@@ -26,6 +26,11 @@ type draft struct {
 
 // draft begins to write a file.
 func (d *drive) draft(path string, options host.WriteOptions) (*draft, error) {
+	if options.Append {
+		if at, err := d.resolve(path, true); err == nil { // Windows opens the target of a link
+			path = at.path()
+		}
+	}
 	if _, err := d.writable(path, options); err != nil {
 		return nil, err
 	}

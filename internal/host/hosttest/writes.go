@@ -52,6 +52,13 @@ func writeBehaviors() []Behavior {
 			is(s, "directory", s.stat(Scratch+`\sub`).Directory, true)
 		}},
 		{"Files.Write", "an appending write makes the file, then adds to its end", appendTwice},
+		{"Files.Write", "an appending write follows a symbolic link", func(s *suite) {
+			s.write(configFile, "present")
+			s.must(s.Tree.Symlink(s.ctx, configFile, Scratch+`\link`))
+			s.must(s.Files.Write(s.ctx, Scratch+`\link`, strings.NewReader(", added"), host.WriteOptions{Append: true}))
+			is(s, "content", s.read(configFile), "present, added")
+			is(s, "target", s.stat(Scratch+`\link`).LinkTarget, configFile)
+		}},
 		{"Files.Write", "names that Windows does not allow are refused", func(s *suite) {
 			for _, name := range []string{`a<b`, `a"b`, `a|b`, `a?b`, `a*b`} {
 				err := s.Files.Write(s.ctx, Scratch+`\`+name, strings.NewReader("x"), host.WriteOptions{})

@@ -45,7 +45,9 @@ func (f Files) Services(ctx context.Context) ([]string, error) {
 	}
 	var services []string
 	for _, name := range nodespec.ServiceNames() {
-		if slices.ContainsFunc(entries, func(entry fs.FileInfo) bool { return entry.IsDir() && strings.EqualFold(entry.Name(), name) }) {
+		if slices.ContainsFunc(entries, func(entry fs.FileInfo) bool {
+			return entry.IsDir() && strings.EqualFold(entry.Name(), logview.Folder(name))
+		}) {
 			services = append(services, name)
 		}
 	}
@@ -71,7 +73,7 @@ func (f Files) Current(ctx context.Context, service string) (path string, err er
 	for _, entry := range entries {
 		names = append(names, entry.Name())
 	}
-	name := logview.Present(names)
+	name := logview.Present(service, names)
 	if name == "" {
 		return "", fmt.Errorf("%w: no log is in folder %s", logview.ErrNotThere, folder)
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
 // ErrNotThere is the error for a file or folder that is not there.
@@ -42,12 +44,39 @@ type Source interface {
 	Last(ctx context.Context, path string, bytes int64) (Part, error)
 }
 
-// Present returns which of the files in the folder of a service it writes now: those that were put aside have a time in
-// their names besides. It is empty when none is a log.
-func Present(names []string) string {
+// Present returns the name of the log that a service writes now, among the files of its folder: the name that operators
+// give it, or else the shortest, because rotated logs have a time in their names besides. It is empty when none is a log.
+func Present(service string, names []string) string {
+	_, usual := split(nodespec.LogPath(service))
+	if slices.Contains(names, usual) {
+		return usual
+	}
 	logs := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasSuffix(name, ".log") })
 	if len(logs) == 0 {
 		return ""
 	}
 	return slices.MinFunc(logs, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+}
+
+// Folder returns the name of the folder of a service's logs, below nodespec.LogRoot.
+func Folder(service string) string {
+	folder, _ := split(nodespec.LogPath(service))
+	_, name := split(folder)
+	return name
+}
+
+// ServiceOf returns the service whose logs are in a folder below nodespec.LogRoot; the folder's own name if no operator
+// makes it.
+func ServiceOf(folder string) string {
+	for _, service := range nodespec.ServiceNames() {
+		if Folder(service) == folder {
+			return service
+		}
+	}
+	return folder
+}
+
+func split(path string) (folder, name string) {
+	i := strings.LastIndexByte(path, '\\')
+	return path[:i], path[i+1:]
 }

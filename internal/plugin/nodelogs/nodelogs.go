@@ -197,12 +197,12 @@ func failure(response *http.Response) error {
 // Current returns the log that a service writes now: those that were put aside have a time in their names besides. It is
 // an error that is logview.ErrNotThere when the service has none.
 func (f Files) Current(ctx context.Context, service string) (path string, err error) {
-	folder := url.PathEscape(service) + "/"
+	folder := url.PathEscape(logview.Folder(service)) + "/"
 	names, err := f.List(ctx, folder)
 	if err != nil {
 		return "", err
 	}
-	name := logview.Present(names)
+	name := logview.Present(service, names)
 	if name == "" {
 		return "", fmt.Errorf("%w: its folder has only %s", logview.ErrNotThere, text.Plain(strings.Join(names, ", "), maxError))
 	}
@@ -218,7 +218,7 @@ func (f Files) Services(ctx context.Context) ([]string, error) {
 	var services []string
 	for _, name := range names {
 		if service, isFolder := strings.CutSuffix(name, "/"); isFolder {
-			services = append(services, service)
+			services = append(services, logview.ServiceOf(service))
 		}
 	}
 	return services, nil
