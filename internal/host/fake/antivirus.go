@@ -33,11 +33,8 @@ func (m *Machine) defenderAtWork() bool {
 
 func (a antivirus) Exclusions(ctx context.Context) (list []host.Exclusion, err error) {
 	err = a.p.do(ctx, "Antivirus", "Exclusions", "", func(m *Machine) error {
-		switch {
-		case !m.defenderAtWork():
-			return fmt.Errorf("read the exclusions: %w", host.ErrNoAntivirus)
-		case m.defender.hides:
-			return fmt.Errorf("read the exclusions: %w", host.ErrRefused)
+		if err := m.readExclusions(); err != nil {
+			return fmt.Errorf("read the exclusions: %w", err)
 		}
 		list = slices.Clone(m.defender.exclusions)
 		return nil
@@ -65,6 +62,18 @@ func (a antivirus) RemoveExclusion(ctx context.Context, exclusion host.Exclusion
 	})
 }
 
+// readExclusions returns the error of a list of the exclusions, which changes read first. It is a property of the one
+// instance of a class of WMI.
+func (m *Machine) readExclusions() error {
+	switch {
+	case !m.defenderAtWork():
+		return host.ErrNoAntivirus
+	case m.defender.hides:
+		return host.ErrRefused
+	}
+	return m.faults.readList(AntivirusList, 1)
+}
+
 // change changes the exclusions. What is done has a word for the journal, and none when there was nothing to do.
 func (a antivirus) change(ctx context.Context, method string, exclusion host.Exclusion,
 	do func(d *defender, known bool) string) error {
@@ -80,12 +89,13 @@ func (a antivirus) change(ctx context.Context, method string, exclusion host.Exc
 }
 
 func (m *Machine) admitsExclusion(exclusion host.Exclusion) error {
-	switch {
-	case exclusion.Value == "" || exclusion.Kind != host.ExcludeProcess && exclusion.Kind != host.ExcludePath:
+	if exclusion.Value == "" || exclusion.Kind != host.ExcludeProcess && exclusion.Kind != host.ExcludePath {
 		return fmt.Errorf("%w (an exclusion of kind %q without a meaning)", errParameter, exclusion.Kind)
-	case !m.defenderAtWork():
-		return host.ErrNoAntivirus
-	case m.defender.refuses:
+	}
+	if err := m.readExclusions(); err != nil {
+		return err
+	}
+	if m.defender.refuses {
 		return host.ErrRefused
 	}
 	return nil

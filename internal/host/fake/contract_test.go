@@ -91,6 +91,10 @@ func underTest(r *rig, h host.Host, p *Process) hosttest.Machine {
 		GiveToUser:    func(_ context.Context, path string) error { return r.Drive().GiveTo("joe", path) },
 		Platform:      "AWS",
 		StopAntivirus: func(ctx context.Context) error { return h.Services.Stop(ctx, host.DefenderService) },
+		FailList:      r.FailList,
+		Vanish: func(name string, _ uint32, afterList bool) (vanished func() bool) {
+			return r.VanishHNS(name, afterList)
+		},
 	}
 }
 

@@ -15,6 +15,8 @@ type faults struct {
 	badStarts map[string]int // exit code by service
 	linger    time.Duration  // on top of Options.ShutdownDelay
 	dism      *hungDISM      // nil while DISM works
+	lists     map[string]listFault
+	vanishing map[string]bool // HNS objects by key; true: only after they were listed
 }
 
 // hungDISM is DISM that hangs from its first change on.

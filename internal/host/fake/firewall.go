@@ -70,9 +70,18 @@ func (m *Machine) Admits(port int) bool {
 type firewall struct{ p *Process }
 
 func (f firewall) Rules(ctx context.Context) (rules []host.FirewallRule, err error) {
-	err = f.p.do(ctx, "Firewall", "Rules", "", func(m *Machine) error { rules = m.rules(); return nil })
+	err = f.p.do(ctx, "Firewall", "Rules", "", func(m *Machine) error {
+		if err := m.readRules(); err != nil {
+			return fmt.Errorf("list the rules: %w", err)
+		}
+		rules = m.rules()
+		return nil
+	})
 	return rules, err
 }
+
+// readRules returns the error of the list of rules, which changes read as well.
+func (m *Machine) readRules() error { return m.faults.readList(FirewallList, len(m.firewall)) }
 
 func (m *Machine) rules() []host.FirewallRule {
 	rules := make([]host.FirewallRule, 0, len(m.firewall))
@@ -95,6 +104,9 @@ func (f firewall) SetRule(ctx context.Context, rule host.FirewallRule) error {
 		case rule.LocalPort < 1 || rule.LocalPort > 65535:
 			return fmt.Errorf("set firewall rule %s: there is no port %d", rule.Name, rule.LocalPort)
 		}
+		if err := m.readRules(); err != nil {
+			return fmt.Errorf("set firewall rule %s: %w", rule.Name, err)
+		}
 		rule.Profiles = rule.Profiles.Normal()
 		m.firewall[key(rule.Name)] = rule
 		f.p.record(KindFirewall, "set "+rule.Name, 0)
@@ -104,6 +116,9 @@ func (f firewall) SetRule(ctx context.Context, rule host.FirewallRule) error {
 
 func (f firewall) DeleteRule(ctx context.Context, name string) error {
 	return f.p.do(ctx, "Firewall", "DeleteRule", name, func(m *Machine) error {
+		if err := m.readRules(); err != nil {
+			return fmt.Errorf("delete firewall rule %s: %w", name, err)
+		}
 		if _, ok := m.firewall[key(name)]; !ok {
 			return fmt.Errorf("delete firewall rule %s: %w", name, host.ErrNotExist)
 		}

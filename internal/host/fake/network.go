@@ -86,6 +86,7 @@ func (n networks) do(ctx context.Context, method, target string, action func(*Ma
 	return n.p.do(ctx, "Networks", method, target, func(m *Machine) error {
 		err := m.hns()
 		if err == nil {
+			m.vanishListed()
 			err = action(m)
 		}
 		if err != nil {
@@ -110,6 +111,9 @@ func (n networks) DeleteNetwork(ctx context.Context, name string) error {
 		if m.network(name) < 0 {
 			return host.ErrNotExist
 		}
+		if m.vanishUsed(name) {
+			return nil
+		}
 		m.moveAdapter(func() { m.dropNetwork(name) })
 		n.p.record(KindNetwork, "delete network "+name, 0)
 		return nil
@@ -120,7 +124,7 @@ func (n networks) CreateEndpoint(ctx context.Context, network, name, address str
 	err error) {
 	err = n.do(ctx, "CreateEndpoint", name, func(m *Machine) error {
 		i := m.network(network)
-		if i < 0 {
+		if i < 0 || m.vanishUsed(network) {
 			return fmt.Errorf("network %s: %w", network, host.ErrNotExist)
 		}
 		if m.endpoint(name) >= 0 {
@@ -141,7 +145,7 @@ func (n networks) CreateEndpoint(ctx context.Context, network, name, address str
 func (n networks) AttachEndpoint(ctx context.Context, name string) error {
 	return n.do(ctx, "AttachEndpoint", name, func(m *Machine) error {
 		i := m.endpoint(name)
-		if i < 0 {
+		if i < 0 || !m.endpoints[i].Attached && m.vanishUsed(name) {
 			return host.ErrNotExist
 		}
 		if !m.endpoints[i].Attached {
@@ -198,6 +202,9 @@ func (n networks) DeleteEndpoint(ctx context.Context, name string) error {
 		i := m.endpoint(name)
 		if i < 0 {
 			return host.ErrNotExist
+		}
+		if m.vanishUsed(name) {
+			return nil
 		}
 		m.endpoints = slices.Delete(m.endpoints, i, i+1)
 		n.p.record(KindNetwork, "delete endpoint "+name, 0)

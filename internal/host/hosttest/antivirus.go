@@ -84,9 +84,12 @@ func antivirusBehaviors() []Behavior {
 	}
 }
 
-// atWork returns a check for machines on which Defender is at work.
+// atWork returns a check for machines on which Defender is at work, or can be started.
 func atWork(check func(*suite)) func(*suite) {
 	return func(s *suite) {
+		if s.machine.StartAntivirus != nil {
+			s.must(s.machine.StartAntivirus(s.ctx))
+		}
 		if !s.defended() {
 			s.notHere("Microsoft Defender Antivirus is not at work on this machine")
 		}

@@ -42,9 +42,18 @@ type Machine struct {
 	// CreateNetwork makes an HNS network, which the product leaves to others. An ErrNotRun says why the machine cannot
 	// have one.
 	CreateNetwork func(ctx context.Context, network host.HNSNetwork) error
+	// StartAntivirus lets Microsoft Defender Antivirus be at work for one behavior. Nil where it is, and where that cannot
+	// be done.
+	StartAntivirus func(ctx context.Context) error
 	// StopAntivirus ends Microsoft Defender Antivirus for one behavior. Nil where that cannot be done, as on a real
 	// Windows.
 	StopAntivirus func(ctx context.Context) error
+	// FailList lets a list that is enumerated through COM ("firewall", "wmi") fail with a code after so many items. Nil
+	// where nothing fails on request, as on a real Windows.
+	FailList func(list string, after int, code uint32) (mend func())
+	// Vanish has another program delete an HNS network or endpoint under the next call: while it is listed, or afterwards.
+	// code belongs to an object that does not exist; 0 selects HNS' own. Nil where that cannot be done, as on a real Windows.
+	Vanish func(name string, code uint32, afterList bool) (vanished func() bool)
 	// OpenLog opens a file to append to it, as Go's programs open their logs. The suite closes it.
 	OpenLog func(path string) (io.WriteCloser, error)
 	// PodTarget is a port of an address (10.0.0.4:8080) that pods of an HNS network reach until the test ends. Nil where
@@ -98,11 +107,11 @@ func Behaviors() []Behavior {
 		directoryBehaviors(), renameBehaviors(), linkBehaviors(),
 		environmentBehaviors(),
 		firewallBehaviors(),
-		networkBehaviors(), endpointBehaviors(),
+		networkBehaviors(), endpointBehaviors(), vanishingBehaviors(),
 		processBehaviors(),
 		httpProbeBehaviors(), runtimeProbeBehaviors(), sandboxBehaviors(), layerBehaviors(),
 		eventLogBehaviors(),
-		antivirusBehaviors(),
+		antivirusBehaviors(), failingListBehaviors(),
 		outboundBehaviors(),
 		rootsBehaviors(), routesBehaviors(), logsBehaviors(), podNetworkBehaviors(), metadataBehaviors(),
 		registryBehaviors(),

@@ -77,7 +77,7 @@ func openContract(t *testing.T) hosttest.Machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return hosttest.Machine{
+	machine := hosttest.Machine{
 		Host: h, Programs: contractPrograms(t),
 		ServeHTTP:    serveHTTP(t),
 		ServeRuntime: serveRuntime(t),
@@ -91,6 +91,10 @@ func openContract(t *testing.T) hosttest.Machine {
 		GiveToUser: giveToUsers,
 		Platform:   contract.platform,
 	}
+	if contract.environment == string(hosttest.Wine) {
+		addStandIns(t, &machine)
+	}
+	return machine
 }
 
 // writeResults puts what the suite showed into the file, over what an earlier run showed of other behaviors.

@@ -3,7 +3,9 @@
 package windows
 
 import (
+	"context"
 	"slices"
+	"testing"
 
 	"github.com/windows-machine-config/wmco/internal/host/hosttest"
 )
@@ -36,10 +38,18 @@ func wineStandIns() []hosttest.Mark {
 			"Networks.DeleteEndpoint",
 			"Networks.AttachEndpoint: an attached endpoint is listed so, also when it is attached again",
 			"Networks.AttachEndpoint: what is not there cannot be attached",
+			"Networks.AttachEndpoint: an endpoint that is deleted meanwhile is not there",
 			"Networks.AttachEndpoint: the adapter of kube-proxy's endpoint is not taken for the machine's own",
 			"PodNetwork.Connect: an address that nobody has gives no connection, and nothing is left",
 			"PodNetwork.Connect: there is no way from a network that is not there",
 			"PodNetwork.Connect: a name is no address to connect to"),
+		marks(hosttest.StandIn, "the lab's wmco-lab-wmi.dll, which keeps exclusions in the registry and scans nothing",
+			"Antivirus.Exclusions: it has none that nobody has added",
+			"Antivirus.Exclusions: a list that fails at its first item or at its end is no shorter list, and nothing changes",
+			"Antivirus.AddExclusion: an added exclusion is there, of its own kind only",
+			"Antivirus.AddExclusion: adding one again, in whichever case, is no error and adds none",
+			"Antivirus.AddExclusion: an exclusion of nothing is refused",
+			"Antivirus.RemoveExclusion: a removed exclusion is gone and leaves the others, and removing it again is no error"),
 		marks(hosttest.StandIn, "the lab's wmco-lab-routes.dll, which makes routes of Linux out of those of Windows",
 			"Routes.Add: an added route is there, also when it is added again",
 			"Routes.Delete: a deleted route is gone and leaves the others, and deleting it again is no error"),
@@ -91,12 +101,6 @@ func wineLacks() []hosttest.Mark {
 			"Networks.AttachEndpoint: the machine has an adapter for the endpoint, and for no other"),
 		marks(hosttest.FakeOnly, "a test host is in no cloud",
 			"Metadata.HostName: in a cloud with a metadata service the machine has a legal name"),
-		marks(hosttest.FakeOnly, "Microsoft Defender Antivirus is not part of Wine",
-			"Antivirus.Exclusions: it has none that nobody has added",
-			"Antivirus.AddExclusion: an added exclusion is there, of its own kind only",
-			"Antivirus.AddExclusion: adding one again, in whichever case, is no error and adds none",
-			"Antivirus.AddExclusion: an exclusion of nothing is refused",
-			"Antivirus.RemoveExclusion: a removed exclusion is gone and leaves the others, and removing it again is no error"),
 	)
 }
 
@@ -115,4 +119,20 @@ func wineDiffers() []hosttest.Mark {
 		marks(hosttest.Differs, "Wine takes a rename to another case for nothing to do",
 			"Tree.Rename: a rename changes the case of a name"),
 	)
+}
+
+// addStandIns adds to a Wine host the parts of the machine that the lab's stand-ins play.
+func addStandIns(t *testing.T, machine *hosttest.Machine) {
+	machine.StartAntivirus = func(context.Context) error { startDefender(t); return nil }
+	machine.FailList = func(list string, after int, code uint32) (mend func()) {
+		return setFault(t, list, map[string]any{"FailAt": after, "FailCode": int(code)})
+	}
+	machine.Vanish = func(name string, code uint32, afterList bool) (vanished func() bool) {
+		skip := 0
+		if afterList {
+			skip = 1 // the list opens it first
+		}
+		setFault(t, "hns", map[string]any{"Name": name, "Skip": skip, "Vanish": 1, "Code": int(code)})
+		return func() bool { return faultNumber(t, "hns", "Vanish") == 0 }
+	}
 }

@@ -1,7 +1,8 @@
 // Package standin builds the replacements in a Wine prefix for parts of Windows that Wine lacks: libraries for the Host
-// Compute Network API, the DISM API, the firewall's COM classes, routes, symbolic links and access lists, and the
-// programs of a Windows node. The sources are C in the folder c; the head comment of each library's main file says what
-// it simulates and what it does not. Behavior on them counts as shown on a stand-in, not as proven.
+// Compute Network API, the DISM API, the COM classes of the firewall and of Defender's WMI namespace, routes, symbolic
+// links and access lists, and the programs of a Windows node. The sources are C in the folder c; the head comment of
+// each library's main file says what it simulates and what it does not, and faults.h which of them fail on request.
+// Behavior on them counts as shown on a stand-in, not as proven.
 package standin
 
 import (
@@ -53,11 +54,13 @@ type library struct {
 
 var libraries = []library{
 	{"computenetwork.dll", []string{"computenetwork.c", "objects.c", "addresses.c", "store.c", "json.c", "features.c",
-		"computenetwork.def"}, []string{"ole32"}, false},
+		"faults.c", "computenetwork.def"}, []string{"ole32"}, false},
 	{"vmcompute.dll", []string{"vmcompute.c", "objects.c", "addresses.c", "store.c", "json.c", "features.c",
-		"vmcompute.def"}, []string{"ole32"}, false},
+		"faults.c", "vmcompute.def"}, []string{"ole32"}, false},
 	{"dismapi.dll", []string{"dismapi.c", "features.c", "dismapi.def"}, nil, false},
-	{"wmco-lab-firewall.dll", []string{"firewall.c", "automation.c", "enumerator.c", "rules.c", "firewall.def"},
+	{"wmco-lab-firewall.dll", []string{"firewall.c", "automation.c", "enumerator.c", "rules.c", "faults.c",
+		"firewall.def"}, []string{"ole32", "oleaut32", "uuid"}, false},
+	{"wmco-lab-wmi.dll", []string{"wmi.c", "defender.c", "faults.c", "wmi.def"},
 		[]string{"ole32", "oleaut32", "uuid"}, false},
 	{servicesLibrary + ".dll", []string{"servicecontrol.c", "services.def"}, nil, false},
 	{routesLibrary + ".dll", []string{"routes.c", "routes.def"}, nil, false},

@@ -5,7 +5,8 @@
  * with a filter, modified (policies of networks and endpoints, resources of namespaces) and deleted, the same in every process of
  * the host and over reboots (networks with the flag EnableNonPersistent end with the boot); addresses of endpoints from the
  * network's subnet; HNS' codes for what is not there, is there already, is no JSON or no address; the service's absence (1060)
- * while the feature Containers is not in force.
+ * while the feature Containers is not in force; objects that another program deletes between being listed and being opened or deleted,
+ * and a service that stops (faults.h).
  *
  * It does not simulate: any traffic. No switch, adapter, route, compartment or policy takes effect, an overlay network does not
  * interrupt the host's connections, nothing is checked against the schema, and there are no notifications.
@@ -65,6 +66,8 @@ static const char *explain(HRESULT code) {
         return "The network already exists.";
     case HCN_E_REQUEST_UNSUPPORTED:
         return "The request is not supported.";
+    case HCN_E_MANAGER_STOPPED:
+        return "The service manager has been stopped.";
     case HCN_E_INVALID_JSON:
         return "The JSON document is invalid.";
     case HCN_E_INVALID_IP:
@@ -143,6 +146,7 @@ static HRESULT open_object(enum kind kind, const GUID *wanted, void **out, WCHAR
     char id[ID_LENGTH + 1];
     HRESULT code = begin(&locked);
     id_text(wanted, id);
+    if (SUCCEEDED(code)) code = object_vanish(kind, id);
     if (SUCCEEDED(code)) {
         struct json *object = store_load(kind, id);
         code = object != NULL ? open_handle(kind, id, out) : not_found(kind);
@@ -179,6 +183,7 @@ static HRESULT delete_object(enum kind kind, const GUID *wanted, WCHAR **record)
     char id[ID_LENGTH + 1];
     HRESULT code = begin(&locked);
     id_text(wanted, id);
+    if (SUCCEEDED(code)) code = object_vanish(kind, id);
     if (SUCCEEDED(code)) code = object_delete(kind, id);
     return finish(code, locked, record);
 }

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "faults.h"
+
 struct enumerator {
     IEnumVARIANT base; /* first */
     LONG references;
@@ -12,7 +14,7 @@ struct enumerator {
 static HRESULT STDMETHODCALLTYPE enum_next(IEnumVARIANT *this, ULONG wanted, VARIANT *out, ULONG *got) {
     struct enumerator *e = (struct enumerator *)this;
     struct rule *rule = malloc(sizeof *rule);
-    HRESULT code = rule != NULL ? S_OK : E_OUTOFMEMORY;
+    HRESULT code = rule != NULL ? enumeration_fault(L"firewall", e->next) : E_OUTOFMEMORY;
     ULONG n = 0;
     while (n < wanted && SUCCEEDED(code) && rule_at(e->next, rule) == ERROR_SUCCESS) {
         e->next++;

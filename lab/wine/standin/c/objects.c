@@ -8,6 +8,7 @@
 
 #include "addresses.h"
 #include "codes.h"
+#include "faults.h"
 #include "features.h"
 
 enum { NON_PERSISTENT = 8, REMOTE = 1 }; /* flags of networks, of endpoints */
@@ -64,6 +65,8 @@ static void forget_after_boot(void) {
 
 HRESULT service_check(void) {
     struct feature containers;
+    HRESULT answer = (HRESULT)fault_number(L"hns", L"Answer");
+    if (FAILED(answer)) return answer;
     LONG code = feature_find(L"Containers", &containers);
     if (code != ERROR_SUCCESS || (containers.state != DismStateInstalled && containers.state != DismStateUninstallPending)) {
         return HRESULT_FROM_WIN32(ERROR_SERVICE_DOES_NOT_EXIST);
@@ -226,4 +229,19 @@ HRESULT object_delete(enum kind kind, const char *id) {
     if (kind != NETWORK) return store_delete(kind, id);
     delete_network(id);
     return S_OK;
+}
+
+HRESULT object_vanish(enum kind kind, const char *id) {
+    WCHAR name[64];
+    char text[128];
+    struct json *object = fault_number(L"hns", L"Vanish") != 0 ? store_load(kind, id) : NULL;
+    if (object == NULL) return S_OK;
+    fault_text(L"hns", L"Name", name, ARRAYSIZE(name));
+    WideCharToMultiByte(CP_UTF8, 0, name, -1, text, sizeof text, NULL, NULL);
+    int concerned = *text == 0 || _stricmp(text, json_text(object, kind == NAMESPACE ? "ID" : "Name")) == 0;
+    json_free(object);
+    if (!concerned || fault_countdown(L"hns", L"Skip") || !fault_countdown(L"hns", L"Vanish")) return S_OK;
+    HRESULT code = (HRESULT)fault_number(L"hns", L"Code");
+    object_delete(kind, id);
+    return FAILED(code) ? code : not_found(kind);
 }

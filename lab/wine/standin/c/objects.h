@@ -19,6 +19,9 @@ HRESULT object_modify(enum kind kind, const char *id, const struct json *request
 /* object_delete takes an object away, a network with its endpoints. */
 HRESULT object_delete(enum kind kind, const char *id);
 
+/* object_vanish deletes an object as another program would and returns the code for that, if faults.h has it vanish; else S_OK. */
+HRESULT object_vanish(enum kind kind, const char *id);
+
 /* object_attach keeps that an endpoint is attached to the host, until the host boots. */
 HRESULT object_attach(const char *id, struct json *endpoint);
 

@@ -56,7 +56,9 @@ static struct json *list(void) {
 
 /* attach gives an endpoint to the host; *error says why it does not. */
 static struct json *attach(const char *id, const char *request, const char **error) {
-    struct json *asked = json_parse(request), *endpoint = store_load(ENDPOINT, id), *value = NULL;
+    struct json *asked = json_parse(request), *value = NULL;
+    object_vanish(ENDPOINT, id);
+    struct json *endpoint = store_load(ENDPOINT, id);
     if (strcmp(json_text(asked, "SystemType"), "Host") != 0 || strcmp(json_text(asked, "CompartmentId"), "1") != 0) {
         *error = "The lab attaches endpoints only to the host, in its own compartment.";
     } else if (endpoint == NULL) {

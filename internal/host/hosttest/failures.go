@@ -1,0 +1,133 @@
+package hosttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// Codes of failures in the middle of a list, and what they mean to callers of Antivirus; nil: no more than a failure.
+func listFailures() map[uint32]error {
+	return map[uint32]error{0x80041003: host.ErrRefused, 0x800106ba: host.ErrNoAntivirus, 0x80041010: nil}
+}
+
+// failingList runs a check for each code and for failures after 0 to items items of a list.
+func (s *suite) failingList(list string, items int, check func(when string, means error)) {
+	if s.machine.FailList == nil {
+		s.notHere("no part of this machine fails on request")
+	}
+	for code, means := range listFailures() {
+		for after := range items + 1 {
+			mend := s.machine.FailList(list, after, code)
+			s.atEnd(func(context.Context) error { mend(); return nil })
+			check(fmt.Sprintf("0x%08x after %d items", code, after), means)
+			mend()
+		}
+	}
+}
+
+func failingListBehaviors() []Behavior {
+	return []Behavior{
+		{"Firewall.Rules", "a list that fails at its first item, at a later one or at its end is no shorter list", func(s *suite) {
+			s.setRule(firewallRule())
+			before, err := s.Firewall.Rules(s.ctx)
+			s.must(err)
+			s.failingList("firewall", 2, func(when string, _ error) {
+				list, err := s.Firewall.Rules(s.ctx)
+				s.refused("a list with "+when, err)
+				is(s, "rules with "+when, len(list), 0)
+			})
+			s.failingList("firewall", 0, func(when string, _ error) {
+				err := s.Firewall.DeleteRule(s.ctx, ruleName)
+				is(s, "deleted or absent with "+when, err == nil || errors.Is(err, host.ErrNotExist), false)
+				other := firewallRule()
+				other.LocalPort++
+				s.refused("setting it with "+when, s.Firewall.SetRule(s.ctx, other))
+			})
+			after, err := s.Firewall.Rules(s.ctx)
+			s.must(err)
+			is(s, "rules are the same", slices.Equal(before, after), true)
+		}},
+		{"Antivirus.Exclusions", "a list that fails at its first item or at its end is no shorter list, and nothing changes",
+			atWork(func(s *suite) {
+				s.exclude(excludedProgram)
+				s.failingList("wmi", 1, func(when string, means error) {
+					_, err := s.Antivirus.Exclusions(s.ctx)
+					for call, err := range map[string]error{"reading": err,
+						"adding":   s.Antivirus.AddExclusion(s.ctx, excludedFolder),
+						"removing": s.Antivirus.RemoveExclusion(s.ctx, excludedProgram)} {
+						s.refused(call+" with "+when, err)
+						is(s, call+" with "+when+" means it", means == nil || errors.Is(err, means), true)
+					}
+				})
+				is(s, "program", s.excludes(excludedProgram), true)
+				is(s, "folder", s.excludes(excludedFolder), false)
+			})},
+	}
+}
+
+// whileVanishing makes a call under which another program deletes a network or an endpoint.
+func (s *suite) whileVanishing(name string, code uint32, afterList bool, call func()) {
+	if s.machine.Vanish == nil {
+		s.notHere("no other program deletes HNS objects on request")
+	}
+	vanished := s.machine.Vanish(name, code, afterList)
+	call()
+	is(s, name+" was deleted under the call", vanished(), true)
+}
+
+// eachAbsence runs a check with each code for an object that does not exist: HNS' own, and ERROR_NOT_FOUND.
+func eachAbsence(check func(s *suite, code uint32)) func(*suite) {
+	return func(s *suite) {
+		for _, code := range []uint32{0, 0x80070490} {
+			s.network()
+			check(s, code)
+			s.must(absence(s.Networks.DeleteNetwork(s.ctx, networkName)))
+		}
+	}
+}
+
+func vanishingBehaviors() []Behavior {
+	const gone, kept = "wmco-contract-a", "wmco-contract-b"
+	return []Behavior{
+		{"Networks.Endpoints", "an endpoint that is deleted while it is listed is left out", eachAbsence(
+			func(s *suite, code uint32) {
+				create(s, gone)
+				want := create(s, kept)
+				s.whileVanishing(gone, code, false, func() {
+					if got := s.endpoints(); !slices.Equal(got, []host.HNSEndpoint{want}) {
+						s.Errorf("got %+v, want %+v", got, want)
+					}
+				})
+			})},
+		{"Networks.DeleteEndpoint", "an endpoint that is deleted meanwhile is deleted", eachAbsence(
+			func(s *suite, code uint32) {
+				create(s, gone)
+				s.whileVanishing(gone, code, true, func() { s.must(s.Networks.DeleteEndpoint(s.ctx, gone)) })
+				is(s, "endpoints", len(s.endpoints()), 0)
+			})},
+		{"Networks.DeleteNetwork", "a network that is deleted meanwhile is deleted", eachAbsence(
+			func(s *suite, code uint32) {
+				s.whileVanishing(networkName, code, true, func() {
+					s.must(s.Networks.DeleteNetwork(s.ctx, networkName))
+				})
+			})},
+		{"Networks.CreateEndpoint", "a network that is deleted meanwhile is not there", eachAbsence(
+			func(s *suite, code uint32) {
+				s.whileVanishing(networkName, code, true, func() {
+					_, err := s.Networks.CreateEndpoint(s.ctx, networkName, gone, "")
+					s.fails(err, host.ErrNotExist)
+				})
+			})},
+		{"Networks.AttachEndpoint", "an endpoint that is deleted meanwhile is not there", eachAbsence(
+			func(s *suite, code uint32) {
+				create(s, gone)
+				s.whileVanishing(gone, code, true, func() {
+					s.fails(s.Networks.AttachEndpoint(s.ctx, gone), host.ErrNotExist)
+				})
+			})},
+	}
+}

@@ -1,0 +1,104 @@
+//go:build windows
+
+package windows
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/windows/registry"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// labKey has the settings of the lab's stand-ins for parts of Windows (lab/wine/standin).
+const labKey = `SOFTWARE\wmco-lab`
+
+// needsStandIns skips a test on machines without the stand-ins: no other part of Windows fails on request.
+func needsStandIns(t *testing.T) {
+	t.Helper()
+	key, err := registry.OpenKey(registry.LOCAL_MACHINE, labKey, registry.QUERY_VALUE)
+	if err != nil {
+		t.Skipf("NOT SHOWN HERE: this machine has no stand-ins that fail on request (%v)", err)
+	}
+	must(t, key.Close())
+}
+
+// setFault sets faults of a stand-in until the returned function or the end of the test (lab/wine/standin/c/faults.h).
+func setFault(t *testing.T, part string, values map[string]any) (mend func()) {
+	t.Helper()
+	path := labKey + `\faults\` + part
+	mend = func() { _ = registry.DeleteKey(registry.LOCAL_MACHINE, path) } // it may be mended already
+	mend()
+	t.Cleanup(mend)
+	key, _, err := registry.CreateKey(registry.LOCAL_MACHINE, path, registry.SET_VALUE)
+	must(t, err)
+	for name, value := range values {
+		switch value := value.(type) {
+		case int:
+			err = key.SetDWordValue(name, uint32(value))
+		case string:
+			err = key.SetStringValue(name, value)
+		}
+		must(t, err)
+	}
+	must(t, key.Close())
+	return mend
+}
+
+// startDefender lets Microsoft Defender Antivirus be at work until the test ends: a service of its name, in a program
+// of its name. The stand-in for WMI has its exclusions.
+func startDefender(t *testing.T) {
+	t.Helper()
+	self, err := executable()
+	must(t, err)
+	content, err := os.ReadFile(self)
+	must(t, err)
+	program := filepath.Join(t.TempDir(), host.DefenderProgram)
+	must(t, os.WriteFile(program, content, 0o700))
+	must(t, services{}.Configure(t.Context(), host.ServiceConfig{
+		Name: host.DefenderService, DisplayName: "Microsoft Defender Antivirus Service",
+		CommandLine: host.CommandLine(program, programFlag+"idle"), StartType: host.StartManual,
+	}))
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		_ = services{}.Stop(ctx, host.DefenderService)
+		_ = services{}.Delete(ctx, host.DefenderService)
+	})
+	must(t, services{}.Start(t.Context(), host.DefenderService))
+	if atWork, err := (antivirus{}).AtWork(t.Context()); err != nil || !atWork {
+		t.Fatalf("Defender is at work: %t, error %v", atWork, err)
+	}
+}
+
+// enableHNS lets the Host Networking Service answer until the test ends.
+func enableHNS(t *testing.T) {
+	t.Helper()
+	key, err := registry.OpenKey(registry.LOCAL_MACHINE, labKey+`\features\Containers`,
+		registry.QUERY_VALUE|registry.SET_VALUE)
+	must(t, err)
+	before, _, err := key.GetIntegerValue("State")
+	must(t, err)
+	const installed = 4
+	must(t, key.SetDWordValue("State", installed))
+	t.Cleanup(func() {
+		_ = key.SetDWordValue("State", uint32(before))
+		_ = key.Close()
+	})
+}
+
+func hexCode(code int) string { return fmt.Sprintf("0x%08x", code) }
+
+// faultNumber reads a number of a fault, which stand-ins count down.
+func faultNumber(t *testing.T, part, name string) uint64 {
+	t.Helper()
+	key, err := registry.OpenKey(registry.LOCAL_MACHINE, labKey+`\faults\`+part, registry.QUERY_VALUE)
+	must(t, err)
+	defer key.Close()
+	number, _, err := key.GetIntegerValue(name)
+	must(t, err)
+	return number
+}
