@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/go-ole/go-ole"
-	"github.com/go-ole/go-ole/oleutil"
 
 	"github.com/windows-machine-config/wmco/internal/host"
 )
@@ -108,10 +107,13 @@ func changeExclusion(service *ole.IDispatch, method, property string, exclusion 
 		return err
 	}
 	after, err := listExclusions(service)
-	if err == nil && slices.ContainsFunc(after, exclusion.Is) != wanted {
-		err = fmt.Errorf("%w: Defender reports success, but its exclusions are as they were", host.ErrRefused)
+	if err != nil { // it may have changed: this must not mean that Defender has refused, or was stopped before
+		return fmt.Errorf("the exclusion may have changed, but the exclusions cannot be read: %v", err) //nolint:errorlint // hides the meaning
 	}
-	return err
+	if slices.ContainsFunc(after, exclusion.Is) != wanted {
+		return fmt.Errorf("%w: Defender reports success, but its exclusions are as they were", host.ErrRefused)
+	}
+	return nil
 }
 
 func listExclusions(service *ole.IDispatch) (list []host.Exclusion, err error) {
@@ -120,8 +122,7 @@ func listExclusions(service *ole.IDispatch) (list []host.Exclusion, err error) {
 		return nil, err
 	}
 	defer instances.Release()
-	err = oleutil.ForEach(instances, func(item *ole.VARIANT) error {
-		defer item.Clear() //nolint:errcheck // only a reference
+	err = visitItems(instances, wmiError, func(item *ole.VARIANT) error {
 		for _, kind := range []host.ExclusionKind{host.ExcludeProcess, host.ExcludePath} {
 			property, err := exclusionProperty(kind)
 			if err != nil {
@@ -139,5 +140,8 @@ func listExclusions(service *ole.IDispatch) (list []host.Exclusion, err error) {
 		}
 		return nil
 	})
-	return list, wmiError(err)
+	if err != nil {
+		return nil, err // a part of the list would read as the absence of the others
+	}
+	return list, nil
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/go-ole/go-ole"
-	"github.com/go-ole/go-ole/oleutil"
 
 	"github.com/windows-machine-config/wmco/internal/host"
 )
@@ -179,14 +178,13 @@ func listRules(rules *ole.IDispatch) (list []host.FirewallRule, err error) {
 }
 
 func eachRule(rules *ole.IDispatch, do func(*ole.IDispatch) error) error {
-	return comError(oleutil.ForEach(rules, func(item *ole.VARIANT) error {
-		defer item.Clear() //nolint:errcheck // only a reference
+	return visitItems(rules, comError, func(item *ole.VARIANT) error {
 		rule := item.ToIDispatch()
 		if rule == nil {
 			return fmt.Errorf("the firewall lists a value of type %d that is not a rule", item.VT)
 		}
 		return do(rule)
-	}))
+	})
 }
 
 // readRule reads a rule; of one that is not listed, no more than shows that. A Windows has some 500 rules.

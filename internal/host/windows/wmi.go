@@ -86,21 +86,27 @@ func methodParameters(service *ole.IDispatch, class, method string) (*ole.IDispa
 	return callObject(object, "SpawnInstance_")
 }
 
-// stringsIn returns the strings in a property that is an array of them, or NULL.
+// stringsIn returns the strings in a property that is an array of them, or NULL. Any other value is an error: it would
+// read as an empty list.
 func stringsIn(object *ole.IDispatch, property string) ([]string, error) {
 	value, err := object.GetProperty(property)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", property, wmiError(err))
 	}
 	defer value.Clear() //nolint:errcheck // only memory
-	if value.VT&ole.VT_ARRAY == 0 {
+	switch {
+	case value.VT == ole.VT_NULL || value.VT == ole.VT_EMPTY:
 		return nil, nil
+	case value.VT&ole.VT_ARRAY == 0:
+		return nil, fmt.Errorf("read %s: a value of type %d instead of an array", property, value.VT)
 	}
 	var texts []string
-	for _, element := range value.ToArray().ToValueArray() {
-		if text, ok := element.(string); ok {
-			texts = append(texts, text)
+	for i, element := range value.ToArray().ToValueArray() {
+		text, ok := element.(string)
+		if !ok {
+			return nil, fmt.Errorf("read %s: element %d is no text", property, i)
 		}
+		texts = append(texts, text)
 	}
 	return texts, nil
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/go-ole/go-ole"
-	"github.com/go-ole/go-ole/oleutil"
 	"golang.org/x/sys/windows"
 )
 
@@ -37,8 +36,7 @@ func TestWMI(t *testing.T) {
 				return nil, err
 			}
 			defer instances.Release()
-			return names, oleutil.ForEach(instances, func(item *ole.VARIANT) error {
-				defer item.Clear()
+			return names, visitItems(instances, wmiError, func(item *ole.VARIANT) error {
 				r := propertyReader{object: item.ToIDispatch()}
 				names = append(names, r.text("CSName"))
 				return r.err
@@ -55,8 +53,7 @@ func TestWMI(t *testing.T) {
 				return nil, err
 			}
 			defer instances.Release()
-			return arrays, oleutil.ForEach(instances, func(item *ole.VARIANT) error {
-				defer item.Clear()
+			return arrays, visitItems(instances, wmiError, func(item *ole.VARIANT) error {
 				texts, err := stringsIn(item.ToIDispatch(), "IPAddress")
 				if texts != nil {
 					arrays = append(arrays, texts)
