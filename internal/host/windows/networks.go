@@ -4,7 +4,9 @@ package windows
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/Microsoft/hcsshim/hcn"
@@ -131,7 +133,7 @@ func listEndpoints() ([]hcn.HostComputeEndpoint, error) {
 // steady begins a list again when something in it was deleted under it.
 func steady[T any](list func() ([]T, error)) (found []T, err error) {
 	for range listAttempts {
-		if found, err = list(); !hcn.IsNotFoundError(err) && !hcn.IsElementNotFoundError(err) {
+		if found, err = list(); !isAbsent(err) {
 			return found, err
 		}
 	}
@@ -193,7 +195,7 @@ func createEndpoint(network, name, address string) (host.HNSEndpoint, error) {
 		made, err := found.CreateEndpoint(&hcn.HostComputeEndpoint{Name: name, SchemaVersion: hcn.V2SchemaVersion(),
 			IpConfigurations: configurationOf(found, address)})
 		if err != nil {
-			return host.HNSEndpoint{}, hnsError(err)
+			return host.HNSEndpoint{}, fmt.Errorf("on HNS network %s: %w", network, absentIsMissing(err))
 		}
 		return describeEndpoint(*made, found.Name), nil
 	}
@@ -220,19 +222,40 @@ func prefixes(network hcn.HostComputeNetwork) []string {
 	return list
 }
 
-// absentIsFine takes what is gone already as deleted.
+// isAbsent reports whether an error of the Host Networking Service means that a network, an endpoint or a namespace does
+// not exist.
+func isAbsent(err error) bool {
+	if hcn.IsNotFoundError(err) { // a search of hcsshim without a result
+		return true
+	}
+	var code windows.Errno
+	return slices.ContainsFunc(absentCodes(), func(absent uint32) bool {
+		return hcn.CheckErrorWithCode(err, hcn.ErrorCode(absent)) || errors.As(err, &code) && uint32(code) == absent
+	})
+}
+
+// absentIsFine takes an object that does not exist as deleted.
 func absentIsFine(err error) error {
-	if err == nil || hcn.IsNotFoundError(err) || hcn.IsElementNotFoundError(err) {
+	if err == nil || isAbsent(err) {
 		return nil
 	}
 	return hnsError(err)
 }
 
-// hnsSilentCodes returns the Win32 codes of a Host Networking Service that does not answer.
+// absentIsMissing adds host.ErrNotExist to the error of an object that was deleted after it was listed. Errors of lists
+// do not get it: a list that failed proves no absence.
+func absentIsMissing(err error) error {
+	if isAbsent(err) {
+		return meaningful{err, host.ErrNotExist}
+	}
+	return hnsError(err)
+}
+
+// hnsSilentCodes returns the codes of a Host Networking Service that does not answer.
 func hnsSilentCodes() []windows.Errno {
 	return []windows.Errno{
 		windows.ERROR_SERVICE_DISABLED, windows.ERROR_SERVICE_DOES_NOT_EXIST, windows.ERROR_SERVICE_NOT_ACTIVE,
-		windows.RPC_S_SERVER_UNAVAILABLE, windows.EPT_S_NOT_REGISTERED,
+		windows.RPC_S_SERVER_UNAVAILABLE, windows.EPT_S_NOT_REGISTERED, windows.Errno(codeHNSManagerStopped),
 	}
 }
 

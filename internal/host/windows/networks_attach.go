@@ -5,6 +5,7 @@ package windows
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/Microsoft/hcsshim"
@@ -45,10 +46,26 @@ func attachEndpoint(name string) error {
 		case attached[strings.ToLower(endpoint.Id)]:
 			return nil
 		default:
-			return hnsError((&hcsshim.HNSEndpoint{Id: endpoint.Id}).HostAttach(hostCompartment))
+			return attachListed(endpoint)
 		}
 	}
 	return host.ErrNotExist
+}
+
+// attachListed attaches an endpoint that was listed. The older API has no codes, only the words "Element not found." in
+// the language of Windows, so a failure leads to another search for the endpoint.
+func attachListed(endpoint hcn.HostComputeEndpoint) error {
+	err := (&hcsshim.HNSEndpoint{Id: endpoint.Id}).HostAttach(hostCompartment)
+	if err == nil {
+		return nil
+	}
+	list, listErr := listEndpoints()
+	if listErr == nil && !slices.ContainsFunc(list, func(each hcn.HostComputeEndpoint) bool {
+		return strings.EqualFold(each.Id, endpoint.Id)
+	}) {
+		return meaningful{err, host.ErrNotExist}
+	}
+	return hnsError(err)
 }
 
 // States of endpoints in the older API.

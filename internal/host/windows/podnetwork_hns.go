@@ -44,7 +44,7 @@ func makePod(network hcn.HostComputeNetwork, to netip.Addr, provider string) (ne
 	}
 	endpoint, err := network.CreateEndpoint(settings)
 	if err != nil {
-		return netip.Addr{}, fmt.Errorf("make an HNS endpoint: %w", hnsError(err))
+		return netip.Addr{}, fmt.Errorf("make an HNS endpoint on network %s: %w", network.Name, absentIsMissing(err))
 	}
 	address, err := netip.ParseAddr(describeEndpoint(*endpoint, network.Name).Address)
 	if err != nil {

@@ -1,0 +1,20 @@
+package windows
+
+// Codes of the Host Networking Service for an object that does not exist. hcsshim knows the first one only.
+const (
+	codeElementNotFound     = 1168       // ERROR_NOT_FOUND, the Win32 code
+	codeElementNotFoundHR   = 0x80070490 // the same as an HRESULT
+	codeHNSNetworkNotFound  = 0x803B0001 // HCN_E_NETWORK_NOT_FOUND
+	codeHNSEndpointNotFound = 0x803B0002 // HCN_E_ENDPOINT_NOT_FOUND
+	codeCompartmentNotFound = 0x803B0027 // GCN_E_NETCOMPARTMENT_NOT_FOUND: a namespace is a compartment
+)
+
+// codeHNSManagerStopped is HCN_E_MANAGER_STOPPED: the service is stopping or starting, and its objects remain.
+const codeHNSManagerStopped = 0x803B0020
+
+// absentCodes returns the codes of networks, endpoints and namespaces that do not exist. One list serves all kinds: an
+// endpoint disappears with its network.
+func absentCodes() []uint32 {
+	return []uint32{codeElementNotFound, codeElementNotFoundHR, codeHNSNetworkNotFound, codeHNSEndpointNotFound,
+		codeCompartmentNotFound}
+}
