@@ -30,6 +30,7 @@ type rig struct {
 	ticking  *serviceClock
 	versions versions
 	before   fake.Snapshot
+	details  []string        // of the steps of verbs
 	requests map[string]bool // all certificate requests that were seen
 	validity time.Duration   // of the certificates that are signed
 	program  []byte          // the agent that the operator has
@@ -128,6 +129,9 @@ func (r *rig) runFrom(path string, args ...string) (last verb.Line, steps []stri
 		last = line
 		if line.Type == verb.TypeStep && line.Step.State == verb.StepStarted {
 			steps = append(steps, line.Step.Name)
+		}
+		if line.Type == verb.TypeStep && line.Step.State == verb.StepProgress {
+			r.details = append(r.details, line.Step.Name+": "+line.Step.Detail)
 		}
 	}
 	if last.Type == verb.TypeHello || last.Type == verb.TypePlan || last.Type == verb.TypeStep {

@@ -23,9 +23,12 @@ func (m *maker) addExclusions() {
 	}
 }
 
-// exclusion takes an exclusion of ours away.
+// exclusion takes an exclusion of ours away. If Defender's exclusions cannot be read, the step is tried once: it reports
+// the reason and the exclusion that stays.
 func (r *restorer) exclusion(exclusion host.Exclusion) {
-	if r.facts.exclusionsCanChange() && excluded(r.facts.Antivirus.Exclusions, exclusion) {
+	antivirus := r.facts.Antivirus
+	unreadable := antivirus.AtWork && antivirus.Unknown != ""
+	if (unreadable || excluded(antivirus.Exclusions, exclusion)) && !r.facts.refused() {
 		r.add(RemoveExclusion{Exclusion: exclusion}, false)
 	}
 }
@@ -33,9 +36,11 @@ func (r *restorer) exclusion(exclusion host.Exclusion) {
 // known reports whether the facts have all exclusions that matter.
 func (a AntivirusFacts) known() bool { return a.AtWork && a.Unknown == "" }
 
-func (f Facts) exclusionsCanChange() bool {
-	refused := f.Ledger.Refusal != nil && f.Ledger.Refusal.BootID == f.System.BootID
-	return f.Antivirus.known() && !refused
+func (f Facts) exclusionsCanChange() bool { return f.Antivirus.known() && !f.refused() }
+
+// refused reports whether Defender has refused a change since the last boot.
+func (f Facts) refused() bool {
+	return f.Ledger.Refusal != nil && f.Ledger.Refusal.BootID == f.System.BootID
 }
 
 func excluded(list []host.Exclusion, exclusion host.Exclusion) bool {

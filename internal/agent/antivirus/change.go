@@ -32,6 +32,9 @@ func (d *Defender) Add(ctx context.Context, exclusion host.Exclusion, turn Turn)
 	if errors.Is(err, host.ErrRefused) {
 		ours = ledger // after any other error it may be there
 	}
+	if d.wasStopped(ctx, err) {
+		return "", nil // it scans nothing
+	}
 	return d.tolerate(ctx, turn, ours, err, "does not leave out what "+exclusion.Value+
 		" opens, so containers start more slowly; exclude that program in the policy that manages Defender")
 }
@@ -43,7 +46,11 @@ func (d *Defender) Remove(ctx context.Context, exclusion host.Exclusion, turn Tu
 		return "", err
 	}
 	err = d.change(ctx, turn, func(ctx context.Context) error { return d.host.RemoveExclusion(ctx, exclusion) })
-	return d.tolerate(ctx, turn, ledger, err, "keeps its exclusion of "+exclusion.Value+"; take it away by hand")
+	consequence := "keeps its exclusion of " + exclusion.Value + "; take it away by hand"
+	if d.wasStopped(ctx, err) {
+		return formatAdvice(consequence, err.Error()), nil // nothing is left to try again
+	}
+	return d.tolerate(ctx, turn, ledger, err, consequence)
 }
 
 func (d *Defender) change(ctx context.Context, turn Turn, action func(context.Context) error) error {
@@ -64,12 +71,14 @@ func (d *Defender) tolerate(
 		return "", nil
 	case ctx.Err() != nil:
 		return "", err
-	case errors.Is(err, host.ErrNoAntivirus):
-		return "", nil // it was stopped meanwhile
 	}
 	ledger.Refusal = &plan.Refusal{BootID: turn.BootID, Reason: err.Error()}
 	if err := d.records.SetLedger(ctx, ledger); err != nil {
 		return "", err
 	}
-	return "Microsoft Defender Antivirus " + consequence + " (" + ledger.Refusal.Reason + ")", nil
+	return formatAdvice(consequence, ledger.Refusal.Reason), nil
+}
+
+func formatAdvice(consequence, reason string) string {
+	return "Microsoft Defender Antivirus " + consequence + " (" + reason + ")"
 }

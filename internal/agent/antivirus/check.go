@@ -18,12 +18,16 @@ func (d *Defender) Check(ctx context.Context, spec nodespec.NodeSpec) (string, e
 	if err != nil {
 		return "", fmt.Errorf("ask whether Microsoft Defender Antivirus is at work: %w", err)
 	}
+	const notAtWork = "Microsoft Defender Antivirus is not at work"
 	if !atWork {
-		return "Microsoft Defender Antivirus is not at work", nil
+		return notAtWork, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, timing.LimitAntivirus)
 	defer cancel()
 	list, err := d.host.Exclusions(ctx)
+	if d.wasStopped(ctx, err) {
+		return notAtWork, nil
+	}
 	if err != nil {
 		return "", fmt.Errorf("what Microsoft Defender Antivirus excludes cannot be read, so nothing is added to it; containers may start more slowly: %w", err)
 	}

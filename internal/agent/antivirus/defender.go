@@ -42,6 +42,16 @@ func On(antivirus host.Antivirus, clock clock.WithTicker, kept records.Records) 
 // Keep has an answer be good for some time, as long as nothing else is asked and no exclusion changes.
 func (d *Defender) Keep(answers time.Duration) { d.keep = answers }
 
+// wasStopped reports whether a call failed because Defender was stopped meanwhile. A Defender that is at work may give
+// that reason, too: then it is a failure as any other.
+func (d *Defender) wasStopped(ctx context.Context, err error) bool {
+	if !errors.Is(err, host.ErrNoAntivirus) {
+		return false
+	}
+	atWork, askErr := d.host.AtWork(ctx)
+	return askErr == nil && !atWork
+}
+
 // Facts looks at Defender. That it cannot be read keeps nobody from working: then it is as good as one that refuses
 // changes.
 func (d *Defender) Facts(ctx context.Context, spec nodespec.NodeSpec, ledger plan.Ledger) (plan.AntivirusFacts, error) {
@@ -69,8 +79,8 @@ func (d *Defender) Facts(ctx context.Context, spec nodespec.NodeSpec, ledger pla
 	switch {
 	case ctx.Err() != nil:
 		return plan.AntivirusFacts{}, context.Cause(ctx)
-	case errors.Is(err, host.ErrNoAntivirus):
-		return plan.AntivirusFacts{}, nil // it was stopped meanwhile
+	case d.wasStopped(ctx, err):
+		return plan.AntivirusFacts{}, nil
 	case err != nil:
 		facts.Unknown = err.Error()
 	default:

@@ -1,0 +1,122 @@
+package agent_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+)
+
+// failingLists runs a test for each failure of the list of exclusions, at its first item and at its end.
+func failingLists(t *testing.T, test func(t *testing.T, after int, code uint32)) {
+	t.Helper()
+	for name, code := range map[string]uint32{
+		"access denied": fake.CodeAccessDenied, "Defender reports that it was stopped": fake.CodeDefenderStopped,
+		"invalid class": fake.CodeInvalidClass,
+	} {
+		for after := range 2 {
+			t.Run(fmt.Sprintf("%s after %d items", name, after), func(t *testing.T) {
+				t.Parallel()
+				test(t, after, code)
+			})
+		}
+	}
+}
+
+//
+func TestExclusionsThatCannotBeReadAreNotSetAndTheReasonIsShown(t *testing.T) {
+	t.Parallel()
+	failingLists(t, func(t *testing.T, after int, code uint32) {
+		r := newRig(t).start()
+		mend := r.FailList(fake.AntivirusList, after, code)
+		if got := exclusionSteps(r.configure()); len(got) != 0 {
+			t.Errorf("steps: %q", got)
+		}
+		if check := r.advice(); check.Passed || !check.Advisory ||
+			!strings.Contains(check.Message, fmt.Sprintf("0x%08x", code)) {
+			t.Errorf("the check reports %+v", check)
+		}
+		if p := r.plan(r.full()); len(p.Steps)+len(p.Needs) != 0 {
+			t.Errorf("there is more to do: %s", names(p))
+		}
+		mend()
+		if steps := r.applied(r.full()); len(exclusionSteps(steps)) != len(r.full().Exclusions) || !r.excludes(r.full()) {
+			t.Errorf("they are not set when they can be read: %q", steps)
+		}
+		r.awaitSettled()
+		r.remove()
+		compare(t, r.before, r.Snapshot())
+	})
+}
+
+// A list may fail when it is read for the change, although it was read for the plan.
+func TestAChangeOfExclusionsThatFailsIsShownAndNotRepeatedAtOnce(t *testing.T) {
+	t.Parallel()
+	failingLists(t, func(t *testing.T, after int, code uint32) {
+		r := newRig(t).start()
+		r.OnOperation(func(o fake.Operation) error {
+			if o.Interface == "Antivirus" && o.Method == "AddExclusion" {
+				r.FailList(fake.AntivirusList, after, code)
+			}
+			return nil
+		})
+		r.configure()
+		reason := fmt.Sprintf("0x%08x", code)
+		if len(r.Exclusions()) != 0 || !r.advised("AddExclusion", reason) {
+			t.Errorf("exclusions %v, advice %q", r.Exclusions(), r.details)
+		}
+		if check := r.advice(); check.Passed || !strings.Contains(check.Message, reason) {
+			t.Errorf("the check reports %+v", check)
+		}
+		r.FailList(fake.AntivirusList, 0, 0)
+		if p := r.plan(r.full()); len(p.Steps)+len(p.Needs) != 0 {
+			t.Errorf("Defender is asked again and again: %s", names(p))
+		}
+	})
+}
+
+//
+func TestExclusionsThatCannotBeReadStayAtARemovalWhichReportsThem(t *testing.T) {
+	t.Parallel()
+	failingLists(t, func(t *testing.T, after int, code uint32) {
+		r := joined(t)
+		r.FailList(fake.AntivirusList, after, code)
+		r.remove()
+		if !r.excludes(r.full()) {
+			t.Errorf("exclusions: %v", r.Exclusions())
+		}
+		for _, exclusion := range r.full().Exclusions {
+			if !r.advised("RemoveExclusion", exclusion.Value, fmt.Sprintf("0x%08x", code)) {
+				t.Errorf("nothing reports that %s stays: %q", exclusion.Value, r.details)
+			}
+		}
+	})
+}
+
+// Defender may be stopped between the plan and the step.
+func TestADefenderThatIsStoppedAtARemovalKeepsItsExclusions(t *testing.T) {
+	t.Parallel()
+	r := joined(t)
+	r.OnOperation(func(o fake.Operation) error {
+		if o.Interface == "Antivirus" && o.Method == "RemoveExclusion" {
+			return r.Host().Services.Stop(r.ctx, host.DefenderService)
+		}
+		return nil
+	})
+	r.remove()
+	if first := r.full().Exclusions[0].Value; !r.excludes(r.full()) || !r.advised("RemoveExclusion", first, "by hand") {
+		t.Errorf("exclusions %v, advice %q", r.Exclusions(), r.details)
+	}
+}
+
+// advised reports whether a step of that name gave an advice with all words.
+func (r *rig) advised(step string, words ...string) bool {
+	return slices.ContainsFunc(r.details, func(detail string) bool {
+		return strings.HasPrefix(detail, step) && !slices.ContainsFunc(words, func(word string) bool {
+			return !strings.Contains(detail, word)
+		})
+	})
+}

@@ -1,0 +1,58 @@
+package agent_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// Another program, such as containerd that ends a pod, deletes objects of the Host Networking Service at any time: also
+// between being listed and being opened.
+func TestHNSObjectsThatVanishUnderTheAgent(t *testing.T) {
+	t.Parallel()
+	r := joined(t)
+	const pod = "pod-that-ends"
+	t.Run("facts are gathered without a pod that ends", func(t *testing.T) {
+		_, err := r.Host().Networks.CreateEndpoint(r.ctx, r.full().Network.HNSNetwork, pod, "")
+		r.must(err)
+		vanished := r.VanishHNS(pod, false)
+		if p := r.plan(r.full()); len(p.Steps)+len(p.Needs) != 0 || !vanished() {
+			t.Errorf("steps %s, vanished: %t", names(p), vanished())
+		}
+	})
+	t.Run("the check passes whose endpoint another program deletes first", func(t *testing.T) {
+		vanished := r.VanishHNS("wmco-check", true)
+		line, _ := r.run("verify")
+		for _, check := range line.Result.Checks {
+			if strings.Contains(check.Name, "Endpoint") && !check.Passed {
+				t.Errorf("%s: %s", check.Name, check.Message)
+			}
+		}
+		if !vanished() {
+			t.Error("no endpoint has vanished")
+		}
+	})
+	t.Run("an endpoint that vanishes before it is attached is made again", func(t *testing.T) {
+		r.must(r.Host().Networks.DeleteEndpoint(r.ctx, host.SourceVIPEndpoint))
+		vanished := r.VanishHNS(host.SourceVIPEndpoint, true)
+		line, _ := r.apply(r.full())
+		if line.Type != verb.TypeFailure || !vanished() {
+			t.Errorf("got %+v, vanished: %t", line, vanished())
+		}
+		r.applied(r.full())
+		if check := r.plan(r.full()); len(check.Steps) != 0 {
+			t.Errorf("there is more to do: %s", names(check))
+		}
+	})
+	t.Run("a removal goes on without a network that vanishes", func(t *testing.T) {
+		r.awaitSettled()
+		vanished := r.VanishHNS(r.full().Network.HNSNetwork, true)
+		r.remove()
+		if !vanished() {
+			t.Error("no network has vanished")
+		}
+		compare(t, r.before, r.Snapshot())
+	})
+}
