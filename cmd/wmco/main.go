@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	_ "time/tzdata" // the image has no time zones, and maintenance windows name them
 
@@ -61,6 +62,9 @@ func newCommand() *cobra.Command {
 				return err
 			}
 			startLog(&c)
+			if _, ignored := debugLogging(os.Getenv(argumentsVariable)); len(ignored) > 0 {
+				c.Logger.Info("arguments in the environment variable are ignored", "variable", argumentsVariable, "ignored", ignored)
+			}
 			return operator.Run(cmd.Context(), c)
 		},
 	}
@@ -75,7 +79,8 @@ func newCommand() *cobra.Command {
 		`address of the health and readiness probes; "0" turns them off`)
 	flags.BoolVar(&c.LeaderElection, "leader-elect", true,
 		"use leader election, so that only one of several operators works at a time")
-	flags.BoolVar(&c.Debug, "debugLogging", false, "write debug logs, in the operator and on the hosts")
+	flags.BoolVar(&c.Debug, debugFlag, false,
+		"write debug logs, in the operator and on the hosts; the environment variable "+argumentsVariable+"=--"+debugFlag+" has the same effect")
 	flags.StringVar(&legacyAlgorithms, legacyAlgorithmsFlag, os.Getenv(legacyAlgorithmsVariable),
 		"weak SSH algorithms to allow for hosts with an old OpenSSH, separated by commas; the default is the value of the environment variable "+legacyAlgorithmsVariable)
 	// controller-runtime registers --kubeconfig on the standard flag set.
@@ -105,6 +110,26 @@ const (
 	legacyAlgorithmsFlag     = "ssh-legacy-algorithms"
 	legacyAlgorithmsVariable = "SSH_LEGACY_ALGORITHMS"
 )
+
+// By which debug logs are requested. OLM's Subscription can set only the variable, under the name of earlier releases.
+const (
+	debugFlag         = "debugLogging"
+	argumentsVariable = "ARGS"
+)
+
+// debugLogging reports whether the value of ARGS requests debug logs, and returns the arguments in it that have no effect.
+func debugLogging(value string) (debug bool, ignored []string) {
+	for _, argument := range strings.Fields(value) {
+		name, setting, set := strings.Cut(strings.TrimLeft(argument, "-"), "=")
+		enabled, err := strconv.ParseBool(setting)
+		if !strings.HasPrefix(argument, "-") || name != debugFlag || set && err != nil {
+			ignored = append(ignored, argument)
+			continue
+		}
+		debug = !set || enabled
+	}
+	return debug, ignored
+}
 
 // pauseImageVariable names the image that holds a pod's namespaces. The prefix is what tools look for that mirror an
 // operator's images.
@@ -140,6 +165,9 @@ func complete(c *operator.Config, legacyAlgorithms string) error {
 	c.Namespace = os.Getenv("WATCH_NAMESPACE")
 	if c.Namespace == "" || strings.Contains(c.Namespace, ",") {
 		return fmt.Errorf("the environment variable WATCH_NAMESPACE is %q: it must be the namespace that the operator is installed in, and only that one", c.Namespace)
+	}
+	if debug, _ := debugLogging(os.Getenv(argumentsVariable)); debug {
+		c.Debug = true
 	}
 	c.OperatorCondition = os.Getenv(operatorcondition.NameVariable)
 	c.Log, err = nodespec.ParseLogSettings(os.Getenv("SERVICES_LOG_FILE_SIZE"), os.Getenv("SERVICES_LOG_FILE_AGE"),

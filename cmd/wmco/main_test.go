@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -10,6 +11,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/windows-machine-config/wmco/internal/operator"
 )
 
 // L-03: a cluster without a way to the Internet names a pause image of its own.
@@ -42,6 +45,43 @@ func TestThePauseImageComesFromTheEnvironment(t *testing.T) {
 				t.Errorf("got %q", image)
 			}
 		})
+	}
+}
+
+// Subscriptions of earlier releases request debug logs so.
+func TestTheVariableARGSRequestsDebugLogs(t *testing.T) {
+	for value, want := range map[string]struct {
+		debug   bool
+		ignored []string
+	}{
+		"":                               {},
+		"--debugLogging":                 {debug: true},
+		" -debugLogging=true\n":          {debug: true},
+		"--debugLogging=false":           {},
+		"--debugLogging=maybe":           {ignored: []string{"--debugLogging=maybe"}},
+		"debugLogging":                   {ignored: []string{"debugLogging"}},
+		"--zap-level=9 --debugLogging x": {debug: true, ignored: []string{"--zap-level=9", "x"}},
+	} {
+		if debug, ignored := debugLogging(value); debug != want.debug || !slices.Equal(ignored, want.ignored) {
+			t.Errorf("%q requests debug logs: %t, and %q are ignored", value, debug, ignored)
+		}
+	}
+}
+
+func TestTheConfigurationHasTheDebugLogsOfTheVariable(t *testing.T) {
+	t.Setenv("WATCH_NAMESPACE", "windows")
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"c",
+		"clusters":[{"name":"c","cluster":{"server":"https://api.example.com"}}],"contexts":[{"name":"c","context":{"cluster":"c"}}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", kubeconfig)
+	for value, want := range map[string]bool{"--debugLogging": true, "": false} {
+		t.Setenv(argumentsVariable, value)
+		c := operator.Config{}
+		if err := complete(&c, ""); err != nil || c.Debug != want {
+			t.Errorf("with %q debug logs are %t, error %v", value, c.Debug, err)
+		}
 	}
 }
 
