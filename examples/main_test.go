@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -93,7 +94,17 @@ func define(t *testing.T, c client.Client) {
 				return false, err
 			}
 			value, _, err := unstructured.NestedFieldNoCopy(definition.Object, "status", "conditions")
-			return strings.Contains(fmt.Sprint(value), "the initial names have been accepted"), err
+			if err != nil || !strings.Contains(fmt.Sprint(value), "the initial names have been accepted") {
+				return false, err
+			}
+			// The discovery that clients read follows the condition a moment later.
+			group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+			kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+			_, err = c.RESTMapper().RESTMapping(schema.GroupKind{Group: group, Kind: kind})
+			if meta.IsNoMatchError(err) {
+				return false, nil
+			}
+			return err == nil, err
 		})
 	}
 }
