@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
@@ -177,7 +178,15 @@ func TestRemovalAfterHalfAConfiguration(t *testing.T) {
 // used is a host that others have put things on where the node will be.
 func used(o *fake.Options) {
 	o.Services = []host.ServiceConfig{
-		{Name: "kube-proxy", DisplayName: "Somebody's", CommandLine: `C:\Windows\System32\svchost.exe -k proxy`, StartType: host.StartAutomatic},
+		{
+			Name: "kube-proxy", DisplayName: "Somebody's", CommandLine: `C:\Windows\System32\svchost.exe -k proxy`, StartType: host.StartAutomatic,
+			ResetPeriod: time.Hour, Recovery: &host.Recovery{
+				Actions: []host.RecoveryAction{
+					{Kind: host.RecoveryRestart, Delay: time.Minute}, {Kind: host.RecoveryCommand}, {Kind: host.RecoveryReboot, Delay: time.Second},
+				},
+				Command: `C:\Windows\System32\cmd.exe /c exit`, RebootMessage: "it crashed",
+			},
+		},
 		{Name: "backup", CommandLine: `C:\Windows\System32\svchost.exe -k backup`, StartType: host.StartAutomatic},
 	}
 }

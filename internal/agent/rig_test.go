@@ -76,6 +76,7 @@ func (r *rig) start() *rig {
 		}
 		h := r.Host()
 		r.must(h.Environment.Set(r.ctx, "https_proxy", "http://own:1"))
+		r.AddOutboundRule("ContainerLogsPort")
 		r.must(h.Firewall.SetRule(r.ctx, host.FirewallRule{
 			Name: "ContainerLogsPort", DisplayName: "own", Protocol: "TCP", LocalPort: 9, Enabled: true, Allow: true,
 		}))

@@ -193,7 +193,8 @@ type Layers interface {
 // EventLog is Windows' event log. What is written goes to the log Application, where administrators look for events.
 type EventLog interface {
 	// Read goes through the events of a log ("Application", "System"), the newest first, as long as each wants more.
-	// ErrNotExist when there is no log of that name.
+	// ErrNotExist when there is no log of that name. If the log is cleared meanwhile, the events since then follow, except
+	// for a log that is cleared several times: that is an error.
 	Read(ctx context.Context, log string, each func(LoggedEvent) (more bool)) error
 	// Report writes an event. Its source need not be known: without it the viewer shows the message below a remark of its
 	// own.

@@ -65,10 +65,15 @@ type ServiceConfig struct {
 	Dependencies []string  `json:"dependencies,omitempty"`
 	Environment  []string  `json:"environment,omitempty"` // NAME=value
 	// RestartDelays are the delays before the first, second, … restart after a crash; the last counts for all later ones.
-	// Empty: no restart.
+	// Empty: no restart. A negative delay stands for another action, which is in Recovery.
 	RestartDelays []time.Duration `json:"restartDelays,omitempty"`
 	// ResetPeriod is the time without a crash after which the count starts again.
 	ResetPeriod time.Duration `json:"resetPeriod,omitempty"`
+	// Recovery is the complete recovery after crashes, if it is more than restarts after RestartDelays. Nil for services of
+	// the operator. See FullRecovery and SetRecovery.
+	Recovery *Recovery `json:"recovery,omitempty"`
+	// DelayedStart is true if Windows starts the service some minutes after a boot. It counts for StartAutomatic only.
+	DelayedStart bool `json:"delayedStart,omitempty"`
 }
 
 // Service is a service and its present state.

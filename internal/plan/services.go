@@ -165,10 +165,18 @@ func configureReason(wanted host.ServiceConfig, fact host.Service, there bool) s
 		return differs("display name")
 	case fact.StartType != wanted.StartType:
 		return differs("start type")
-	case !slices.Equal(fact.RestartDelays, wanted.RestartDelays) || fact.ResetPeriod != wanted.ResetPeriod:
+	case fact.DelayedStart != wanted.DelayedStart && wanted.StartType == host.StartAutomatic:
+		return differs("delay of the start")
+	case !sameRecovery(fact.ServiceConfig, wanted):
 		return differs("recovery after a crash")
 	}
 	return ""
+}
+
+// sameRecovery compares the complete reaction to crashes. Windows keeps no reset period without actions.
+func sameRecovery(a, b host.ServiceConfig) bool {
+	ofA, ofB := a.FullRecovery(), b.FullRecovery()
+	return ofA.Equal(ofB) && (len(ofA.Actions) == 0 || a.ResetPeriod == b.ResetPeriod)
 }
 
 // displayName is what Windows shows: the name where no other was given.

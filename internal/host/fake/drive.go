@@ -140,7 +140,7 @@ func (d *drive) mkdir(path string, access host.Access) (made bool, err error) {
 	if at.exists() {
 		at.node.access = access
 		if access.Closed() {
-			at.node.owner = "" // it is taken from the user
+			at.node.owner, at.node.open = "", false // it is taken from the user
 		}
 		return false, nil
 	}

@@ -147,6 +147,20 @@ func (d *Drive) GiveTo(user, path string) error {
 	})
 }
 
+// OpenToAll takes away the access list of what is at a path: everyone may do everything with it.
+func (d *Drive) OpenToAll(path string) error {
+	return d.locked("open to all", path, func(drive *drive) error {
+		at, err := drive.existing(path, false)
+		if err == nil && at.node == nil {
+			err = errDenied // a mounted folder has no access list
+		}
+		if err == nil {
+			at.node.open, at.node.access = true, host.AccessInherited
+		}
+		return err
+	})
+}
+
 // Remove removes a file, link or empty folder.
 func (d *Drive) Remove(path string) error {
 	return d.changed("remove", path, func(drive *drive) error { return drive.remove(path) })

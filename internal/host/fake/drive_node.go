@@ -17,6 +17,7 @@ type node struct {
 	link     string           // target, of links
 	access   host.Access
 	owner    string // a user of the host; empty for Administrators
+	open     bool   // everyone may change it and its permissions, for lack of an access list
 	layer    bool   // of a container: what is in it belongs to Windows
 	modified time.Time
 	holds    map[*hold]struct{}
@@ -119,7 +120,7 @@ func (h *hold) err() error {
 func (n *node) info() host.FileInfo {
 	return host.FileInfo{
 		Path: n.path(), Name: n.name, Directory: n.directory(), Size: n.size(), Modified: n.modified,
-		LinkTarget: n.link, Access: n.access, Foreign: n.owner != "",
+		LinkTarget: n.link, Access: n.access, Foreign: n.owner != "" || n.open,
 	}
 }
 

@@ -2,6 +2,7 @@ package fake
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -74,27 +75,54 @@ func (m *Machine) Events() []host.Event {
 	return events
 }
 
-// Read knows the log Application, which processes write to, and an empty log System.
+// maxLogReads is the number of times that one read opens the log, if another program clears it meanwhile.
+const maxLogReads = 4
+
+var errLogCleared = errors.New("the event log was cleared while it was read")
+
+// Read knows the log Application, which processes write to, and an empty log System. Events that are not read when
+// another program clears the log are lost; the ones since then follow.
 func (l eventLog) Read(ctx context.Context, log string, each func(host.LoggedEvent) bool) error {
-	var events []host.LoggedEvent
-	if err := l.p.do(ctx, "EventLog", "Read", log, func(m *Machine) error {
-		switch log {
-		case "Application":
-			events = slices.Clone(m.events)
-		case "System":
-		default:
+	if err := l.p.do(ctx, "EventLog", "Read", log, func(*Machine) error {
+		if log != "Application" && log != "System" {
 			return fmt.Errorf("read the event log %q: %w", log, host.ErrNotExist)
 		}
 		return nil
-	}); err != nil {
+	}); err != nil || log == "System" {
 		return err
 	}
-	for _, event := range slices.Backward(events) {
-		if !each(event) {
-			break
+	for range maxLogReads {
+		complete, err := l.readOnce(each)
+		if complete || err != nil {
+			return err
 		}
 	}
-	return nil
+	return fmt.Errorf("read the event log %q: %w", log, errLogCleared)
+}
+
+// readOnce reads the log until it is cleared, and reports whether it was read to its end.
+func (l eventLog) readOnce(each func(host.LoggedEvent) bool) (complete bool, err error) {
+	var events []host.LoggedEvent
+	var cleared, now int
+	err = l.p.locked(func(m *Machine) error { events, cleared = slices.Clone(m.events), m.eventsCleared; return nil })
+	for _, event := range slices.Backward(events) {
+		if err != nil || !each(event) {
+			return true, err
+		}
+		err = l.p.locked(func(m *Machine) error { now = m.eventsCleared; return nil })
+		if err == nil && now != cleared {
+			return false, nil
+		}
+	}
+	return true, err
+}
+
+// ClearEvents clears the event log, as an administrator or another program does.
+func (m *Machine) ClearEvents() {
+	m.lock()
+	defer m.unlock()
+	m.events = nil
+	m.eventsCleared++
 }
 
 // newEventSources returns the event sources of a fresh server that stand for all others, by key.

@@ -135,7 +135,8 @@ func (m *Machine) holdFile(path string, how hold) (release func(), err error) {
 	}, nil
 }
 
-// CrashService ends the process of a running service with the exit code (not 0), as if by itself. Errors: ErrNotExist
+// CrashService ends the process of a running service with the exit code (not 0), as if by itself and without a report to
+// the service control manager. Errors: ErrNotExist
 // when the service does not run.
 func (m *Machine) CrashService(name string, exitCode int) error {
 	m.lock()

@@ -128,6 +128,22 @@ func (f firewall) DeleteRule(ctx context.Context, name string) error {
 	})
 }
 
+// AddOutboundRule adds an outbound rule, as another program does. host.Firewall knows inbound rules only; a rule of either
+// direction may have the name of one of the other.
+func (m *Machine) AddOutboundRule(name string) {
+	m.lock()
+	defer m.unlock()
+	m.outboundRules[key(name)] = name
+}
+
+// HasOutboundRule reports whether the firewall has an outbound rule of the name.
+func (m *Machine) HasOutboundRule(name string) bool {
+	m.lock()
+	defer m.unlock()
+	_, there := m.outboundRules[key(name)]
+	return there
+}
+
 // Listen opens a port to the outside through Options.Listen. The machine's firewall is in front of it: a connection
 // that it does not admit is closed unread. The listener closes when the process ends.
 func (p *Process) Listen(port int) (net.Listener, error) {

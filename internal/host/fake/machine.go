@@ -47,12 +47,14 @@ type Machine struct {
 	environment     variables
 	bootEnvironment variables // as services see it
 	firewall        map[string]host.FirewallRule
+	outboundRules   map[string]string // names by key
 	registry        registry
 	cutOff          bool // it has lost its address
 	networks        []host.HNSNetwork
 	endpoints       []host.HNSEndpoint
 	attachments     int // of endpoints to the machine, each with an adapter of its own
 	events          []host.LoggedEvent
+	eventsCleared   int               // how often
 	eventSources    map[string]string // names by key
 	defender        defender
 	roots           rootStore
@@ -94,7 +96,7 @@ func New(options Options) *Machine {
 	m := &Machine{
 		options: options, name: options.Name, revision: options.System.Revision,
 		services: map[string]*service{}, features: newFeatures(options.System, options.Features),
-		firewall:  newFirewall(options.System),
+		firewall: newFirewall(options.System), outboundRules: map[string]string{},
 		processes: map[int]*Process{}, local: map[int]*localServer{}, runtimes: map[string]*localRuntime{},
 		sandboxes:    map[string]*sandbox{},
 		eventSources: newEventSources(),

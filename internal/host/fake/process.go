@@ -52,6 +52,7 @@ type Process struct {
 	killed             bool
 	serviceCommandLine string // that it was started with
 	stopped            bool   // the service control manager has asked it to stop
+	reported           bool   // its program returned: a service reports its exit code to the service control manager
 	exitCode           int
 	holds              []*hold
 	closers            []io.Closer
@@ -114,6 +115,9 @@ func (m *Machine) run(p *Process, program Program, before *Process) {
 			p.end(code, false)
 		}()
 		code = program(ctx, p)
+		m.lock()
+		defer m.unlock()
+		p.reported = true
 	}()
 }
 

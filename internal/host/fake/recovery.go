@@ -11,38 +11,39 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// recover does the recovery action after a crash of the service. As on Windows a stop in the meantime does not call it
-// off: only deleting or disabling the service does, or starting it before.
+// recover carries out the recovery action after a crash of the service. As on Windows a stop in the meantime does not
+// cancel a restart: only deleting or disabling the service does, or starting it before.
 func (m *Machine) recover(s *service) {
 	now := m.clock.Now()
-	delay, restart := s.nextDelay(now)
+	action := s.nextAction(now)
 	s.lastCrash = now
 	s.crashes++
-	if !restart {
+	if action.Kind == host.RecoveryNone {
 		return
 	}
 	// The timer is there before anyone can see that the service crashed.
 	var timer clock.Timer
-	if delay > 0 {
-		timer = m.clock.NewTimer(delay)
+	if action.Delay > 0 {
+		timer = m.clock.NewTimer(action.Delay)
 	}
 	m.programs.Add(1)
-	go m.restart(m.up, s, timer)
+	go m.act(m.up, s, action.Kind, timer)
 }
 
-// nextDelay is how long to wait before the restart; false when there is none.
-func (s *service) nextDelay(now time.Time) (time.Duration, bool) {
-	delays := s.config.RestartDelays
-	if len(delays) == 0 {
-		return 0, false
+// nextAction returns the action after the present crash.
+func (s *service) nextAction(now time.Time) host.RecoveryAction {
+	actions := s.config.FullRecovery().Actions
+	if len(actions) == 0 {
+		return host.RecoveryAction{Kind: host.RecoveryNone}
 	}
 	if now.Sub(s.lastCrash) >= s.config.ResetPeriod {
 		s.crashes = 0
 	}
-	return delays[min(s.crashes, len(delays)-1)], true
+	return actions[min(s.crashes, len(actions)-1)]
 }
 
-func (m *Machine) restart(up context.Context, s *service, timer clock.Timer) {
+// act carries out an action after its delay. The command of an action is recorded, but not run.
+func (m *Machine) act(up context.Context, s *service, kind host.RecoveryKind, timer clock.Timer) {
 	defer m.programs.Done()
 	if timer != nil {
 		defer timer.Stop()
@@ -52,6 +53,25 @@ func (m *Machine) restart(up context.Context, s *service, timer clock.Timer) {
 			return
 		}
 	}
+	switch kind {
+	case host.RecoveryReboot, host.RecoveryCommand:
+		m.lock()
+		defer m.unlock()
+		recovery := s.config.FullRecovery()
+		switch {
+		case up.Err() != nil:
+		case kind == host.RecoveryCommand:
+			m.journal.Append(KindExec, recovery.Command, 0)
+		default:
+			m.journal.Append(KindReboot, recovery.RebootMessage, 0)
+			m.goDown()
+		}
+	default:
+		m.restart(up, s)
+	}
+}
+
+func (m *Machine) restart(up context.Context, s *service) {
 	m.lock()
 	name := s.config.Name
 	wanted := up.Err() == nil && m.services[key(name)] == s && s.state == host.ServiceStopped && !s.deleted &&

@@ -36,7 +36,7 @@ func (s *service) view() host.Service {
 func cloneConfig(config host.ServiceConfig) host.ServiceConfig {
 	config.Dependencies = append([]string(nil), config.Dependencies...)
 	config.Environment = append([]string(nil), config.Environment...)
-	config.RestartDelays = append([]time.Duration(nil), config.RestartDelays...)
+	config.SetRecovery(config.FullRecovery())
 	return config
 }
 
@@ -116,6 +116,9 @@ func (m *Machine) configure(config host.ServiceConfig) error {
 		config.Name = s.config.Name // the name keeps its case
 	}
 	s.config = cloneConfig(config)
+	if len(config.FullRecovery().Actions) == 0 {
+		s.config.ResetPeriod = 0 // Windows keeps none without actions
+	}
 	return nil
 }
 
@@ -158,6 +161,24 @@ func checkConfig(config host.ServiceConfig) error {
 			return fmt.Errorf("%w (an environment entry without a name)", errParameter)
 		}
 	}
+	return checkRecovery(config)
+}
+
+// checkRecovery refuses kinds of actions and times that Windows cannot keep.
+func checkRecovery(config host.ServiceConfig) error {
+	if config.ResetPeriod < 0 || config.ResetPeriod%time.Second != 0 {
+		return fmt.Errorf("%w (reset period %s)", errParameter, config.ResetPeriod)
+	}
+	for _, action := range config.FullRecovery().Actions {
+		switch action.Kind {
+		case host.RecoveryNone, host.RecoveryRestart, host.RecoveryReboot, host.RecoveryCommand, host.RecoveryOwnRestart:
+		default:
+			return fmt.Errorf("%w (recovery action %q)", errParameter, action.Kind)
+		}
+		if action.Delay < 0 || action.Delay%time.Millisecond != 0 {
+			return fmt.Errorf("%w (a delay of %s)", errParameter, action.Delay)
+		}
+	}
 	return nil
 }
 
@@ -185,13 +206,14 @@ func (m *Machine) serviceEnded(p *Process) {
 	}
 	s.process, s.last, s.exitCode, s.state = nil, p, p.exitCode, host.ServiceStopped
 	crashed := !p.stopped && p.exitCode != 0 && m.power >= powerBooting
+	recovers := crashed && (!p.reported || s.config.FullRecovery().AfterErrors)
 	if crashed {
 		m.journal.append(KindService, fmt.Sprintf("crash %s, exit code %d", s.config.Name, p.exitCode), 0, p.PID)
 	}
 	switch {
 	case s.deleted:
 		delete(m.services, key(p.Service))
-	case crashed:
+	case recovers:
 		m.recover(s)
 	}
 	m.changes.send()

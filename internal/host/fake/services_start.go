@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
+
+	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/internal/host"
 )
@@ -161,19 +164,47 @@ func (m *Machine) badStart(s *service) error {
 	return failedStart{s.config.Name, code}
 }
 
+// delayedStartDelay is the time after the other automatic services before those with a delayed start (AutoStartDelay).
+const delayedStartDelay = 2 * time.Minute
+
 // startAutomaticServices starts what starts at boot. Each start begins what it depends on, so the order of names is
 // enough.
 func (m *Machine) startAutomaticServices(up context.Context) {
 	m.lock()
 	services, first := m.query(nil), m.boots == 1
 	m.unlock()
+	var delayed []host.Service
 	for _, s := range services {
 		byHand := first && s.Name == sshService
-		if s.StartType != host.StartAutomatic && !byHand {
-			continue
+		switch {
+		case s.StartType != host.StartAutomatic && !byHand:
+		case s.DelayedStart && !byHand:
+			delayed = append(delayed, s)
+		default:
+			m.startAtBoot(up, s.Name)
 		}
-		if err := m.startService(up, s.Name, nil); err != nil && up.Err() == nil {
-			m.journal.Append(KindService, fmt.Sprintf("%s does not start at boot: %v", s.Name, err), 0)
-		}
+	}
+	if len(delayed) > 0 {
+		m.programs.Add(1)
+		go m.startDelayedServices(up, delayed, m.clock.NewTimer(delayedStartDelay))
+	}
+}
+
+func (m *Machine) startAtBoot(up context.Context, name string) {
+	if err := m.startService(up, name, nil); err != nil && up.Err() == nil {
+		m.journal.Append(KindService, fmt.Sprintf("%s does not start at boot: %v", name, err), 0)
+	}
+}
+
+func (m *Machine) startDelayedServices(up context.Context, list []host.Service, timer clock.Timer) {
+	defer m.programs.Done()
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+	case <-up.Done():
+		return
+	}
+	for _, s := range list {
+		m.startAtBoot(up, s.Name)
 	}
 }

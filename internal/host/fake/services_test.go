@@ -60,6 +60,45 @@ func TestCrashRecovery(t *testing.T) {
 			t.Error("a restart is waiting")
 		}
 	})
+	// As on Windows, unless the service's failure-actions flag is set.
+	t.Run("a program that reports an error is restarted only if that counts as a crash", func(t *testing.T) {
+		for _, counts := range []bool{false, true} {
+			r := boot(t, programs{"failing": func(context.Context, *Process) int { return 7 }})
+			r.install("s", "failing", recovering, func(c *host.ServiceConfig) {
+				recovery := c.FullRecovery()
+				recovery.AfterErrors = counts
+				c.SetRecovery(recovery)
+			})
+			r.must(r.Services.Start(r.ctx, "s"))
+			r.waitState("s", host.ServiceStopped)
+			if r.clock.HasWaiters() != counts {
+				t.Errorf("it counts as a crash: %t; a restart is waiting: %t", counts, r.clock.HasWaiters())
+			}
+		}
+	})
+	t.Run("each kind of action is carried out", func(t *testing.T) {
+		r := boot(t, programs{"idle": idle})
+		r.install("s", "idle", func(c *host.ServiceConfig) {
+			c.ResetPeriod = time.Hour
+			c.SetRecovery(host.Recovery{Command: "run.exe", RebootMessage: "it crashed", Actions: []host.RecoveryAction{
+				{Kind: host.RecoveryNone}, {Kind: host.RecoveryCommand}, {Kind: host.RecoveryOwnRestart}, {Kind: host.RecoveryReboot}}})
+		})
+		done := func(kind Kind, detail string) func() bool {
+			return func() bool {
+				return len(r.Journal().Entries(func(e Entry) bool { return e.Kind == kind && e.Detail == detail })) == 1
+			}
+		}
+		for _, happens := range []func() bool{
+			func() bool { return true }, done(KindExec, "run.exe"), func() bool { return r.state("s") == host.ServiceRunning },
+			done(KindReboot, "it crashed"),
+		} {
+			if r.state("s") == host.ServiceStopped {
+				r.must(r.Services.Start(r.ctx, "s"))
+			}
+			crash(r)
+			r.until(happens)
+		}
+	})
 	t.Run("a stop while the restart waits does not call it off", func(t *testing.T) {
 		r := start(t)
 		crash(r)
@@ -104,6 +143,19 @@ func TestCrashRecovery(t *testing.T) {
 }
 
 func TestServices(t *testing.T) {
+	t.Run("a service with a delayed start starts two minutes after the others", func(t *testing.T) {
+		r := boot(t, programs{"idle": idle})
+		r.install("now", "idle", func(c *host.ServiceConfig) { c.StartType = host.StartAutomatic })
+		r.install("late", "idle", func(c *host.ServiceConfig) { c.StartType, c.DelayedStart = host.StartAutomatic, true })
+		first := r.BootID()
+		_ = r.Power.Reboot(r.ctx, "test")
+		r.until(func() bool { return r.Running() && r.BootID() != first })
+		if r.state("now") != host.ServiceRunning || r.state("late") != host.ServiceStopped {
+			t.Errorf("now is %s, late is %s", r.state("now"), r.state("late"))
+		}
+		r.clock.Step(2 * time.Minute)
+		r.waitState("late", host.ServiceRunning)
+	})
 	t.Run("services that depend on each other do not start", func(t *testing.T) {
 		r := boot(t, programs{"idle": idle})
 		r.install("a", "idle", func(c *host.ServiceConfig) { c.Dependencies = []string{"b"} })

@@ -21,6 +21,7 @@ type Snapshot struct {
 	Features        map[string]host.FeatureState
 	Environment     map[string]string
 	Firewall        map[string]host.FirewallRule
+	OutboundRules   []string           // names of outbound rules of the firewall, sorted
 	Registry        map[string]uint32  // numbers by lower-case key and name
 	Networks        []host.HNSNetwork  // sorted by name
 	Endpoints       []host.HNSEndpoint // sorted by name
@@ -65,6 +66,7 @@ func (m *Machine) Snapshot() Snapshot {
 	for _, f := range m.features {
 		s.Features[f.name] = f.state
 	}
+	s.OutboundRules = slices.Sorted(maps.Values(m.outboundRules))
 	for _, rule := range m.firewall {
 		s.Firewall[rule.Name] = rule
 	}

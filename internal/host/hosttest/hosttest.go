@@ -63,6 +63,14 @@ type Machine struct {
 	SilencePods func(address string)
 	// GiveToUser makes an account that is no administrator the owner of a folder. Nil where the suite cannot do that.
 	GiveToUser func(ctx context.Context, path string) error
+	// OpenToAll lets everyone do everything with a folder, by a protected null access list. Nil where the suite cannot do
+	// that.
+	OpenToAll func(ctx context.Context, path string) error
+	// AddOutboundRule adds an outbound rule to the firewall until the test ends, and returns a function that reports
+	// whether the rule is there. Nil where the suite cannot do that.
+	AddOutboundRule func(ctx context.Context, name string) (remains func() (bool, error), err error)
+	// ClearLog clears an event log. Nil where the suite must not, as on a real Windows.
+	ClearLog func(log string) error
 	// Platform is the cloud that the machine is in, if it has a metadata service.
 	Platform string
 }

@@ -32,6 +32,20 @@ func (s *suite) setRule(rule host.FirewallRule) {
 	s.must(s.Firewall.SetRule(s.ctx, rule))
 }
 
+// outboundRule adds an outbound rule with the name of the suite's rule, and returns a check that it is there.
+func (s *suite) outboundRule() (remains func()) {
+	if s.machine.AddOutboundRule == nil {
+		s.notHere("the suite cannot add an outbound rule here")
+	}
+	there, err := s.machine.AddOutboundRule(s.ctx, ruleName)
+	s.must(err)
+	return func() {
+		remains, err := there()
+		s.must(err)
+		is(s, "the outbound rule is there", remains, true)
+	}
+}
+
 func firewallBehaviors() []Behavior {
 	return []Behavior{
 		{"Firewall.Rules", "the rules of Windows are listed", func(s *suite) {
@@ -70,6 +84,24 @@ func firewallBehaviors() []Behavior {
 			s.must(s.Firewall.DeleteRule(s.ctx, ruleName))
 			ours, _ := s.rules()
 			is(s, "rules", len(ours), 0)
+		}},
+		{"Firewall.SetRule", "an outbound rule of the same name stays when the rule is replaced", func(s *suite) {
+			remains := s.outboundRule()
+			s.setRule(firewallRule())
+			s.setRule(firewallRule())
+			remains()
+			ours, _ := s.rules()
+			is(s, "rules", len(ours), 1)
+		}},
+		{"Firewall.DeleteRule", "an outbound rule of the same name stays", func(s *suite) {
+			remains := s.outboundRule()
+			s.setRule(firewallRule())
+			s.must(s.Firewall.DeleteRule(s.ctx, ruleName))
+			remains()
+			ours, _ := s.rules()
+			is(s, "rules", len(ours), 0)
+			s.fails(s.Firewall.DeleteRule(s.ctx, ruleName), host.ErrNotExist)
+			remains()
 		}},
 		{"Firewall.DeleteRule", "what is not there cannot be deleted", func(s *suite) {
 			s.fails(s.Firewall.DeleteRule(s.ctx, ruleName), host.ErrNotExist)

@@ -153,6 +153,46 @@ func keptConfigurationBehaviors() []Behavior {
 			config.RestartDelays, config.ResetPeriod = nil, 0
 			s.kept(config)
 		}},
+		{"Services.Configure", "every kind of action after crashes is kept, with command and message, and taken away again", func(s *suite) {
+			config := s.idle(serviceOne)
+			config.ResetPeriod = time.Hour
+			config.SetRecovery(host.Recovery{
+				Actions: []host.RecoveryAction{
+					{Kind: host.RecoveryRestart, Delay: time.Second}, {Kind: host.RecoveryCommand, Delay: time.Minute},
+					{Kind: host.RecoveryReboot, Delay: time.Hour}, {Kind: host.RecoveryNone, Delay: time.Second},
+				},
+				Command: `C:\wmco-contract.exe "an argument"`, RebootMessage: "The contract suite says: Grüße",
+			})
+			s.kept(config)
+			config.SetRecovery(host.Recovery{Actions: []host.RecoveryAction{{Kind: host.RecoveryRestart}}, AfterErrors: true})
+			s.kept(config)
+			config.SetRecovery(host.Recovery{})
+			config.ResetPeriod = 0
+			s.kept(config)
+		}},
+		{"Services.Configure", "whether a reported error counts as a crash is kept", func(s *suite) {
+			config := s.idle(serviceOne)
+			config.ResetPeriod = time.Hour
+			for _, counts := range []bool{false, true, false} {
+				config.SetRecovery(host.Recovery{Actions: []host.RecoveryAction{{Kind: host.RecoveryRestart, Delay: time.Second}}, AfterErrors: counts})
+				s.kept(config)
+			}
+		}},
+		{"Services.Configure", "a delayed start is kept, and taken away again", func(s *suite) {
+			config := s.idle(serviceOne)
+			config.StartType, config.DelayedStart = host.StartAutomatic, true
+			s.kept(config)
+			config.DelayedStart = false
+			s.kept(config)
+		}},
+		{"Services.Configure", "the record of an earlier version of the agent restores the same service each time", func(s *suite) {
+			config := s.idle(serviceOne)
+			config.RestartDelays, config.ResetPeriod = []time.Duration{time.Second, -1}, time.Hour
+			s.configure(config)
+			once := s.service(serviceOne).ServiceConfig
+			is(s, "the recovery is as recorded", once.FullRecovery().Equal(config.FullRecovery()), true)
+			s.kept(once)
+		}},
 	}
 }
 
@@ -186,6 +226,9 @@ func changedConfigurationBehaviors() []Behavior {
 				"no such start type":      func(c *host.ServiceConfig) { c.StartType = "Sometimes" },
 				"a dependency on itself":  func(c *host.ServiceConfig) { c.Dependencies = []string{c.Name} },
 				"a variable without name": func(c *host.ServiceConfig) { c.Environment = []string{"=x"} },
+				"no such recovery action": func(c *host.ServiceConfig) {
+					c.SetRecovery(host.Recovery{Actions: []host.RecoveryAction{{Kind: "Explode"}}})
+				},
 			} {
 				config := s.idle(serviceOne)
 				spoil(&config)

@@ -39,11 +39,17 @@ func securityOf(access host.Access, folder bool) (*windows.SecurityAttributes, e
 	return attributes, nil
 }
 
-// readAccess reads who may use an open file or folder, and whether it is foreign.
+// readAccess reads who may use an open file or folder, and whether it is foreign. A descriptor without a DACL is foreign,
+// and so is one that Windows cannot convert to text, which x/sys returns as "". Neither is an error: the file's owner could
+// stop all work on the host otherwise.
 func readAccess(handle windows.Handle) (access host.Access, others bool, err error) {
 	descriptor, err := windows.GetSecurityInfo(handle, windows.SE_FILE_OBJECT, accessParts)
 	if err != nil {
 		return "", false, fmt.Errorf("read the security descriptor: %w", err)
+	}
+	dacl, _, err := descriptor.DACL()
+	if err != nil || dacl == nil {
+		return host.AccessInherited, true, nil // everyone may do everything
 	}
 	sddl := descriptor.String()
 	return accessOf(sddl), foreign(sddl), nil

@@ -70,7 +70,8 @@ func (a ace) inherited() bool {
 // the further entries of a readable folder; all else is AccessInherited.
 func accessOf(sddl string) host.Access {
 	protected, entries, ok := entriesOf(sddl)
-	if !trusted(sddlPart(sddl, "O:")) || !ok || !protected || len(entries) == 0 {
+	owner, _ := sddlPart(sddl, "O:")
+	if !trusted(owner) || !ok || !protected || len(entries) == 0 {
 		return host.AccessInherited
 	}
 	others := map[ace]bool{}
@@ -96,8 +97,9 @@ func accessOf(sddl string) host.Access {
 
 // foreign reports whether an account that is neither SYSTEM, Administrators nor TrustedInstaller owns what has this
 // security descriptor, or has an explicit right to change its permissions. Inherited rights are up to the folder above.
+// A descriptor that cannot be read, in whole or in part, is foreign. An entry of any type but a refusal grants rights.
 func foreign(sddl string) bool {
-	if owner := sddlPart(sddl, "O:"); owner != "" && !trusted(owner) && owner != trustedInstaller {
+	if owner, _ := sddlPart(sddl, "O:"); !trusted(owner) && owner != trustedInstaller {
 		return true
 	}
 	_, entries, ok := entriesOf(sddl)
@@ -106,30 +108,62 @@ func foreign(sddl string) bool {
 	}
 	for _, entry := range entries {
 		known := trusted(entry.sid) || entry.sid == trustedInstaller || entry.sid == creator
-		if !known && !entry.inherited() && entry.kind == "A" && entry.rights&controlRights != 0 {
+		if !known && !entry.inherited() && entry.kind != "D" && entry.rights&controlRights != 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// entriesOf returns the entries of the access control list in a security descriptor, and whether the list takes nothing
-// from above. ok is false when an entry cannot be read.
+// entriesOf returns the entries of the discretionary access control list (DACL) in a security descriptor, and reports
+// whether the list is protected from inheritance. ok is false if the list cannot be read, and if there is no list:
+// Windows grants everyone all rights then.
 func entriesOf(sddl string) (protected bool, entries []ace, ok bool) {
-	flags, list, _ := strings.Cut(sddlPart(sddl, "D:"), "(")
+	dacl, ok := sddlPart(sddl, "D:")
+	if !ok {
+		return false, nil, false
+	}
+	text, list, _ := strings.Cut(dacl, "(")
+	flags, ok := daclFlags(text)
+	if !ok || flags[noAccessControl] {
+		return false, nil, false
+	}
 	if list == "" {
-		// What Windows calls a null DACL lets everyone in.
-		return strings.HasPrefix(flags, "P"), nil, flags != "NO_ACCESS_CONTROL"
+		return flags[protectedList], nil, true
 	}
 	for entry := range strings.SplitSeq(list, "(") {
 		// ace_type;ace_flags;rights;object_guid;inherit_object_guid;account_sid
-		fields := strings.Split(strings.TrimRight(entry, ")"), ";")
-		if len(fields) != 6 {
+		entry, closed := strings.CutSuffix(entry, ")")
+		fields := strings.Split(entry, ";")
+		if len(fields) != 6 || !closed {
 			return false, nil, false
 		}
 		entries = append(entries, ace{kind: fields[0], flags: fields[1], rights: rightsOf(fields[2]), sid: alias(fields[5])})
 	}
-	return strings.HasPrefix(flags, "P"), entries, true
+	return flags[protectedList], entries, true
+}
+
+// Flags of a list, as SDDL writes them before the entries, in any order and without a separator.
+const (
+	protectedList   = "P"
+	noAccessControl = "NO_ACCESS_CONTROL" // a null DACL: everyone has all rights
+)
+
+// daclFlags returns the set of flags in a text; ok is false if the text contains anything else.
+func daclFlags(text string) (flags map[string]bool, ok bool) {
+	flags = map[string]bool{}
+	for text != "" {
+		known := false
+		for _, flag := range []string{protectedList, "AR", "AI", noAccessControl} {
+			if rest, found := strings.CutPrefix(text, flag); found {
+				flags[flag], text, known = true, rest, true
+			}
+		}
+		if !known {
+			return nil, false
+		}
+	}
+	return flags, true
 }
 
 // rightsOf reads the rights of an entry: a number, or pairs of letters. All rights, if it is neither.
@@ -196,8 +230,9 @@ func alias(sid string) string {
 	return sid
 }
 
-// sddlPart returns one of the parts O:, G:, D: and S: of a security descriptor, without its letter.
-func sddlPart(sddl, part string) string {
+// sddlPart returns one of the parts O:, G:, D: and S: of a security descriptor without its letter, and reports whether
+// the descriptor has the part.
+func sddlPart(sddl, part string) (text string, found bool) {
 	depth := 0
 	start := -1
 	for i := 0; i+1 < len(sddl); i++ {
@@ -208,7 +243,7 @@ func sddlPart(sddl, part string) string {
 			depth--
 		case depth == 0 && sddl[i+1] == ':' && strings.ContainsRune("OGDS", rune(sddl[i])):
 			if start >= 0 {
-				return sddl[start:i]
+				return sddl[start:i], true
 			}
 			if sddl[i:i+2] == part {
 				start = i + 2
@@ -217,7 +252,7 @@ func sddlPart(sddl, part string) string {
 		}
 	}
 	if start < 0 {
-		return ""
+		return "", false
 	}
-	return sddl[start:]
+	return sddl[start:], true
 }

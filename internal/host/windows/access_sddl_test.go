@@ -17,6 +17,7 @@ func TestAccessOf(t *testing.T) {
 		"SYSTEM alone":                                "O:SYD:P(A;;FA;;;SY)",
 		"a DACL that was inherited before protection": "O:BAD:PARAI(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)",
 		"a DACL in the order of another editor":       "O:BAG:DUD:PAI(A;OICI;FA;;;BA)(A;OICI;FA;;;SY)",
+		"flags in another order":                      "O:BAD:AIARP(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)",
 	}
 	for name, sddl := range administrators {
 		t.Run("for administrators only: "+name, func(t *testing.T) {
@@ -43,9 +44,15 @@ func TestAccessOf(t *testing.T) {
 			"(A;CI;0x6;;;BU)(A;OICIIO;FA;;;CO)",
 		"users with all rights below a readable folder": "O:BAD:P(A;OICI;FA;;;SY)(A;OICI;0x1200a9;;;BU)" +
 			"(A;CIIO;FA;;;BU)(A;OICIIO;FA;;;CO)",
-		"a readable folder of a user":                  strings.Replace(readableFolderSDDL, "O:BA", "O:S-1-5-21-1-2-3-1001", 1),
-		"a readable folder with an account of its own": readableFolderSDDL + "(A;OICI;FA;;;S-1-5-21-1-2-3-1001)",
-		"a readable folder that inherits":              strings.Replace(readableFolderSDDL, "D:P", "D:AI", 1),
+		"everyone, by a protected null DACL":                   "O:BAG:SYD:PNO_ACCESS_CONTROL",
+		"everyone, by a null DACL that is marked as inherited": "O:BAG:SYD:PARAINO_ACCESS_CONTROL",
+		"a DACL with a flag that is not known":                 "O:BAD:PXX(A;;FA;;;SY)(A;;FA;;;BA)",
+		"entries behind a null DACL":                           "O:BAD:PNO_ACCESS_CONTROL(A;;FA;;;SY)",
+		"no DACL":                                              "O:BAG:SY",
+		"an entry without its end":                             "O:BAD:P(A;;FA;;;SY",
+		"a readable folder of a user":                          strings.Replace(readableFolderSDDL, "O:BA", "O:S-1-5-21-1-2-3-1001", 1),
+		"a readable folder with an account of its own":         readableFolderSDDL + "(A;OICI;FA;;;S-1-5-21-1-2-3-1001)",
+		"a readable folder that inherits":                      strings.Replace(readableFolderSDDL, "D:P", "D:AI", 1),
 	}
 	readable := map[string]string{
 		"a folder as it is made": readableFolderSDDL,
@@ -87,8 +94,20 @@ func TestForeign(t *testing.T) {
 		"rights that the folder above hands down":       {"O:BAD:AI(A;OICIID;FA;;;" + joe + ")", false},
 		"a right that is refused":                       {"O:BAD:P(D;;FA;;;" + joe + ")", false},
 		"everyone, by the lack of a DACL":               {"O:BAD:NO_ACCESS_CONTROL", true},
+		"everyone, by a protected null DACL":            {"O:BAD:PNO_ACCESS_CONTROL", true},
+		"everyone, by a null DACL marked as inherited":  {"O:BAD:PARAINO_ACCESS_CONTROL", true},
+		"everyone, by a null DACL with flags behind":    {"O:BAD:NO_ACCESS_CONTROLP", true},
+		"a null DACL before an audit list":              {"O:BAG:SYD:PNO_ACCESS_CONTROLS:AI(AU;SA;FA;;;WD)", true},
+		"flags in another order":                        {"O:BAD:AIARP(A;OICI;FA;;;SY)", false},
+		"a flag that is not known":                      {"O:BAD:PXX(A;;FA;;;SY)", true},
+		"a DACL without entries, which admits no one":   {"O:BAD:P", false},
 		"an entry that cannot be read":                  {"O:BAD:P(A;;FA", true},
-		"no descriptor":                                 {"", false},
+		"an entry without its end":                      {"O:BAD:P(A;;FA;;;SY", true},
+		"a right that an entry for objects grants":      {"O:BAD:P(OA;;WD;;;" + joe + ")", true},
+		"a right that an entry with a condition grants": {"O:BAD:P(XA;;WD;;;" + joe + ";(exists))", true},
+		"a descriptor that Windows could not convert":   {"", true},
+		"a descriptor without an owner":                 {"D:P(A;;FA;;;SY)", true},
+		"a descriptor without a DACL":                   {"O:BA", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := foreign(test.sddl); got != test.want {

@@ -22,7 +22,12 @@ func access(t *testing.T, path string) host.Access {
 // descriptor returns the security descriptor of a file as Windows has it.
 func descriptor(t *testing.T, path string) string {
 	t.Helper()
-	d, err := windows.GetNamedSecurityInfo(path, windows.SE_FILE_OBJECT, accessParts)
+	p, err := parsePath(path)
+	must(t, err)
+	handle, err := openEntry(p, windows.READ_CONTROL, shareAll)
+	must(t, err)
+	defer windows.CloseHandle(handle)
+	d, err := windows.GetSecurityInfo(handle, windows.SE_FILE_OBJECT, accessParts)
 	must(t, err)
 	return d.String()
 }
@@ -38,6 +43,18 @@ func lists(t *testing.T, dir string) {
 }
 
 func TestAccess(t *testing.T) {
+	t.Run("what an administrator makes is not foreign", func(t *testing.T) {
+		dir := folder(t)
+		must(t, tree{}.MakeDirectory(t.Context(), dir+`\new`, host.AccessInherited))
+		put(t, dir+`\new\file`, "x", host.WriteOptions{})
+		for _, path := range []string{dir + `\new`, dir + `\new\file`} {
+			info, err := files{}.Stat(t.Context(), path)
+			must(t, err)
+			if info.Foreign {
+				t.Errorf("%s is foreign: %s", path, descriptor(t, path))
+			}
+		}
+	})
 	t.Run("a folder for administrators hands its permissions down and takes none", func(t *testing.T) {
 		dir := folder(t)
 		lists(t, dir)
@@ -95,6 +112,21 @@ func giveToUsers(_ context.Context, path string) error {
 	}
 	defer windows.CloseHandle(handle)
 	return setSecurity(handle, windows.SE_FILE_OBJECT, "O:BU"+inheritedSDDL, accessParts|windows.UNPROTECTED_DACL_SECURITY_INFORMATION)
+}
+
+// openToAll protects a folder from inheritance and removes its DACL: everyone may do everything with it.
+func openToAll(_ context.Context, path string) error {
+	p, err := parsePath(path)
+	if err != nil {
+		return err
+	}
+	handle, err := openEntry(p, windows.READ_CONTROL|windows.WRITE_DAC, shareAll)
+	if err != nil {
+		return err
+	}
+	defer windows.CloseHandle(handle)
+	return windows.SetSecurityInfo(handle, windows.SE_FILE_OBJECT,
+		windows.DACL_SECURITY_INFORMATION|windows.PROTECTED_DACL_SECURITY_INFORMATION, nil, nil, nil, nil)
 }
 
 // The files in the layers of a container's image belong to TrustedInstaller; administrators may read them.

@@ -12,6 +12,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
 
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/hosttest"
@@ -89,12 +92,39 @@ func openContract(t *testing.T) hosttest.Machine {
 		},
 		PodTarget:  func() (string, error) { return listenForPods(t, h) },
 		GiveToUser: giveToUsers,
-		Platform:   contract.platform,
+		OpenToAll:  openToAll,
+		AddOutboundRule: func(_ context.Context, name string) (func() (bool, error), error) {
+			return addOutboundRule(t, name)
+		},
+		Platform: contract.platform,
+		ClearLog: clearLog(),
 	}
 	if contract.environment == string(hosttest.Wine) {
 		addStandIns(t, &machine)
 	}
 	return machine
+}
+
+// clearLog returns the function that clears an event log; nil on a real Windows, whose log the suite must not clear.
+func clearLog() func(string) error {
+	if hosttest.Environment(contract.environment) != hosttest.Wine {
+		return nil
+	}
+	return func(log string) error {
+		name, err := windows.UTF16PtrFromString(log)
+		if err != nil {
+			return err
+		}
+		handle, _, err := openEventLog.Call(0, uintptr(unsafe.Pointer(name)))
+		if handle == 0 {
+			return err
+		}
+		defer func() { _, _, _ = closeEventLog.Call(handle) }()
+		if ok, _, err := advapi32.NewProc("ClearEventLogW").Call(handle, 0); ok == 0 {
+			return err
+		}
+		return nil
+	}
 }
 
 // writeResults puts what the suite showed into the file, over what an earlier run showed of other behaviors.

@@ -29,7 +29,13 @@ func wineStandIns() []hosttest.Mark {
 		marks(hosttest.StandIn, "the lab's dismapi.dll, which keeps the states of features in the registry",
 			"Features.State", "Features.Enable", "Features.Disable"),
 		marks(hosttest.StandIn, "the lab's wmco-lab-services.dll, which keeps recovery actions and carries none out",
-			"Services.Configure: restart delays are kept, and taken away again"),
+			"Services.Configure: restart delays are kept, and taken away again",
+			"Services.Configure: every kind of action after crashes is kept, with command and message, and taken away again",
+			"Services.Configure: whether a reported error counts as a crash is kept",
+			"Services.Configure: a delayed start is kept, and taken away again",
+			"Services.Configure: the record of an earlier version of the agent restores the same service each time"),
+		marks(hosttest.StandIn, "the lab's wmco-lab-events.dll, which keeps the events of the log Application in the registry",
+			"EventLog.Report", "EventLog.Read"),
 		marks(hosttest.StandIn, "the lab's firewall COM classes, which keep rules in the registry and filter nothing",
 			"Firewall.Rules", "Firewall.SetRule", "Firewall.DeleteRule"),
 		marks(hosttest.StandIn,
@@ -61,6 +67,7 @@ func wineStandIns() []hosttest.Mark {
 			"Tree.MakeDirectory: a folder for administrators is for nobody else",
 			"Tree.MakeDirectory: a folder that all may read is changed by administrators only",
 			"Tree.MakeDirectory: a folder of a user's is foreign until it is closed",
+			"Tree.MakeDirectory: a folder that everyone may change, for lack of an access list, is foreign until it is closed",
 			"Tree.MakeDirectory: making a folder that is there sets who may use it, both ways"),
 		marks(hosttest.StandIn, "the lab's wmco-lab-ntfs.dll, which makes symbolic links of Unix out of those of Windows",
 			"Tree.Symlink",
@@ -87,9 +94,6 @@ func wineReboots() []hosttest.Mark {
 // wineLacks is what Wine does not have at all.
 func wineLacks() []hosttest.Mark {
 	return slices.Concat(
-		marks(hosttest.FakeOnly, "Wine's event log takes events and keeps none",
-			"EventLog.Read: a reported event is in the log as it was reported, behind those that were reported later",
-			"EventLog.Read: no more events are read than are wanted"),
 		marks(hosttest.FakeOnly, "Wine's service control manager restarts no service",
 			"Services.Configure: a killed service is restarted after its delay",
 			"Services.Configure: the last restart delay counts for all later crashes",

@@ -16,6 +16,8 @@ import (
 const (
 	// errorHandleEOF is ERROR_HANDLE_EOF: the log has been read to its end.
 	errorHandleEOF = windows.Errno(38)
+	// errorLogFileChanged is ERROR_EVENTLOG_FILE_CHANGED.
+	errorLogFileChanged = windows.Errno(1503)
 	// sequentialBackwards is EVENTLOG_SEQUENTIAL_READ | EVENTLOG_BACKWARDS_READ.
 	sequentialBackwards = 0x1 | 0x8
 	// recordLimit is the largest buffer that ReadEventLogW takes, in bytes, and holds any record.
@@ -35,9 +37,10 @@ func (eventLog) Read(ctx context.Context, log string, each func(host.LoggedEvent
 	if log != "Application" && log != "System" {
 		return fmt.Errorf("read the event log %q: %w", log, host.ErrNotExist)
 	}
-	batches, gone, ended := make(chan []host.LoggedEvent), make(chan struct{}), make(chan error, 1)
+	batches, handled := make(chan []host.LoggedEvent), make(chan struct{})
+	gone, ended := make(chan struct{}), make(chan error, 1)
 	defer close(gone)
-	go func() { ended <- readLog(log, batches, gone) }()
+	go func() { ended <- readLog(log, batches, handled, gone) }()
 	for {
 		select {
 		case batch := <-batches:
@@ -46,6 +49,7 @@ func (eventLog) Read(ctx context.Context, log string, each func(host.LoggedEvent
 					return nil
 				}
 			}
+			handled <- struct{}{}
 		case err := <-ended:
 			if err != nil {
 				return fmt.Errorf("read the event log %s: %w", log, translate(err))
@@ -57,36 +61,55 @@ func (eventLog) Read(ctx context.Context, log string, each func(host.LoggedEvent
 	}
 }
 
-// readLog hands out the events of a log until nobody is there any more.
-func readLog(log string, batches chan<- []host.LoggedEvent, gone <-chan struct{}) error {
-	name, err := windows.UTF16PtrFromString(log)
-	if err != nil {
-		return err
-	}
-	handle, _, err := openEventLog.Call(0, uintptr(unsafe.Pointer(name)))
-	if handle == 0 {
-		return err
-	}
-	defer func() { _, _, _ = closeEventLog.Call(handle) }()
-	buffer := make([]byte, recordLimit)
-	for {
-		var read, needed uint32
-		ok, _, err := readEventLog.Call(handle, sequentialBackwards, 0, uintptr(unsafe.Pointer(&buffer[0])), uintptr(len(buffer)),
-			uintptr(unsafe.Pointer(&read)), uintptr(unsafe.Pointer(&needed)))
-		switch {
-		case ok == 0 && errors.Is(err, errorHandleEOF):
-			return nil
-		case ok == 0:
-			return err
-		}
-		batch, err := parseEvents(buffer[:read])
-		if err != nil {
-			return err
-		}
+// readLog sends the events of a log to batches until its end, or until gone is closed. It reads no further before the
+// receiver has handled a batch.
+func readLog(log string, batches chan<- []host.LoggedEvent, handled, gone <-chan struct{}) error {
+	return readBatches(func() (logReader, error) { return openLog(log) }, func(batch []host.LoggedEvent) bool {
 		select {
 		case batches <- batch:
 		case <-gone:
-			return nil
+			return false
 		}
+		select {
+		case <-handled:
+			return true
+		case <-gone:
+			return false
+		}
+	})
+}
+
+// openedLog is a logReader of Windows.
+type openedLog struct {
+	handle uintptr
+	buffer []byte
+}
+
+func openLog(log string) (logReader, error) {
+	name, err := windows.UTF16PtrFromString(log)
+	if err != nil {
+		return nil, err
 	}
+	handle, _, err := openEventLog.Call(0, uintptr(unsafe.Pointer(name)))
+	if handle == 0 {
+		return nil, err
+	}
+	return openedLog{handle, make([]byte, recordLimit)}, nil
+}
+
+func (l openedLog) close() { _, _, _ = closeEventLog.Call(l.handle) }
+
+func (l openedLog) next() ([]byte, error) {
+	var read, needed uint32
+	ok, _, err := readEventLog.Call(l.handle, sequentialBackwards, 0, uintptr(unsafe.Pointer(&l.buffer[0])), uintptr(len(l.buffer)),
+		uintptr(unsafe.Pointer(&read)), uintptr(unsafe.Pointer(&needed)))
+	switch {
+	case ok != 0:
+		return l.buffer[:read], nil
+	case errors.Is(err, errorHandleEOF):
+		return nil, nil
+	case errors.Is(err, errorLogFileChanged):
+		return nil, errLogChanged
+	}
+	return nil, err
 }

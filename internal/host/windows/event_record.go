@@ -2,6 +2,7 @@ package windows
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"strings"
@@ -19,9 +20,13 @@ type eventRecord struct {
 	SIDLength, SIDOffset, DataLength, DataOffset     uint32
 }
 
-// parseEvents reads the records that one call of ReadEventLog has given. The message of an event are its strings: the text
-// around them is in a file of the event's source.
-func parseEvents(records []byte) ([]host.LoggedEvent, error) {
+// recordKey identifies a record of an event log by its content, number and time included. The number alone does not: a
+// cleared log may count from 1 again.
+type recordKey [sha256.Size]byte
+
+// parseEvents reads the records that one call of ReadEventLog has given, except those that were seen before, and adds
+// them to seen. The message of an event are its strings: the text around them is in a file of the event's source.
+func parseEvents(records []byte, seen map[recordKey]bool) ([]host.LoggedEvent, error) {
 	var events []host.LoggedEvent
 	for len(records) > 0 {
 		var record eventRecord
@@ -34,6 +39,11 @@ func parseEvents(records []byte) ([]host.LoggedEvent, error) {
 		}
 		body := records[:record.Length]
 		records = records[record.Length:]
+		key := recordKey(sha256.Sum256(body))
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
 		source, _ := nextText(body[fixed:])
 		events = append(events, host.LoggedEvent{
 			Time: time.Unix(int64(record.Generated), 0).UTC(),

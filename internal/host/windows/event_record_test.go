@@ -12,15 +12,20 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// recorded is an event as ReadEventLog gives it.
+// recorded returns an event as ReadEventLog returns it. Its number is its ID.
 func recorded(source string, kind uint16, id uint32, at time.Time, strings ...string) []byte {
+	return numbered(id, source, kind, id, at, strings...)
+}
+
+// numbered returns the record of an event with a number.
+func numbered(number uint32, source string, kind uint16, id uint32, at time.Time, strings ...string) []byte {
 	var rest bytes.Buffer
 	text := func(s string) {
 		for _, unit := range append(utf16.Encode([]rune(s)), 0) {
 			_ = binary.Write(&rest, binary.LittleEndian, unit) // memory takes it
 		}
 	}
-	r := eventRecord{Generated: uint32(at.Unix()), ID: id, Type: kind, Strings: uint16(len(strings))}
+	r := eventRecord{Number: number, Generated: uint32(at.Unix()), ID: id, Type: kind, Strings: uint16(len(strings))}
 	text(source)
 	text("WIN-1")
 	r.StringOffset = uint32(binary.Size(r) + rest.Len())
@@ -39,7 +44,7 @@ func TestRecordsOfTheEventLogAreUnderstood(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	records := append(recorded("Service Control Manager", eventError, 0xc0001b7a, at, "kubelet", "1"),
 		append(recorded("windows-instance-config-daemon", eventWarning, 2, at, "Grüße 🔒\r\nzwei"), recorded("EventLog", 0, 0x80001775, at)...)...)
-	got, err := parseEvents(records)
+	got, err := parseEvents(records, map[recordKey]bool{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +69,7 @@ func TestADamagedRecordOfTheEventLogIsAnError(t *testing.T) {
 		"with a length beyond the end": func(r []byte) []byte { copy(r, []byte{255, 255, 255, 127}); return r },
 	} {
 		t.Run(name, func(t *testing.T) {
-			if events, err := parseEvents(change(bytes.Clone(whole))); err == nil {
+			if events, err := parseEvents(change(bytes.Clone(whole)), map[recordKey]bool{}); err == nil {
 				t.Errorf("it is %+v", events)
 			}
 		})
@@ -74,6 +79,6 @@ func TestADamagedRecordOfTheEventLogIsAnError(t *testing.T) {
 func FuzzParseEvents(f *testing.F) {
 	f.Add(recorded("EventLog", eventError, 1, time.Unix(0, 0), "text"))
 	f.Fuzz(func(_ *testing.T, records []byte) {
-		_, _ = parseEvents(records) // it ends, and does not crash
+		_, _ = parseEvents(records, map[recordKey]bool{}) // it ends, and does not crash
 	})
 }

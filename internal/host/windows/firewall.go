@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/go-ole/go-ole"
+	"golang.org/x/sys/windows"
 
 	"github.com/windows-machine-config/wmco/internal/host"
 )
@@ -26,7 +27,7 @@ import (
 //	  get and put Name, Description, LocalPorts: VT_BSTR (NULL is ""); Protocol, Direction, Action, Profiles: VT_I4;
 //	  Enabled: VT_BOOL
 //
-// Protocol is put before LocalPorts, which Windows refuses otherwise. Rules of the same name are all replaced. Only
+// Protocol is put before LocalPorts, which Windows refuses otherwise. Inbound rules of the same name are all replaced. Only
 // inbound rules for exactly one TCP or UDP port are listed.
 type firewall struct{}
 
@@ -138,26 +139,48 @@ func setRule(p ruleProperties) error {
 }
 
 // removeRules removes all inbound rules of a name, compared without case, and returns how many there were. Windows
-// removes one at a time.
+// removes by name, one rule at a time, and may choose any rule of that name, an outbound one, too. So each rule gets a
+// unique name first.
 func removeRules(rules *ole.IDispatch, name string) (removed int, err error) {
-	var named []string
+	var named []*ole.IDispatch
+	defer func() {
+		for _, rule := range named {
+			rule.Release()
+		}
+	}()
 	err = eachRule(rules, func(rule *ole.IDispatch) error {
 		r := propertyReader{object: rule}
-		if stored := r.text("Name"); strings.EqualFold(stored, name) && r.integer("Direction") == firewallInbound {
-			named = append(named, stored)
+		if strings.EqualFold(originalName(r.text("Name")), name) && r.integer("Direction") == firewallInbound {
+			rule.AddRef()
+			named = append(named, rule)
 		}
 		return r.err
 	})
-	for _, stored := range named {
+	for _, rule := range named {
 		if err != nil {
 			break
 		}
-		if _, err = rules.CallMethod("Remove", stored); err != nil {
-			return removed, fmt.Errorf("remove %q: %w", stored, comError(err))
+		if err = removeRule(rules, rule, name); err == nil {
+			removed++
 		}
-		removed++
 	}
 	return removed, err
+}
+
+// removeRule gives a rule a unique name and removes it by that.
+func removeRule(rules, rule *ole.IDispatch, name string) error {
+	id, err := windows.GenerateGUID()
+	if err != nil {
+		return fmt.Errorf("remove %q: %w", name, err)
+	}
+	unique := removalName(name, id.String())
+	if _, err := rule.PutProperty("Name", unique); err != nil {
+		return fmt.Errorf("rename %q before its removal: %w", name, comError(err))
+	}
+	if _, err := rules.CallMethod("Remove", unique); err != nil {
+		return fmt.Errorf("remove %q: %w", unique, comError(err))
+	}
+	return nil
 }
 
 func listRules(rules *ole.IDispatch) (list []host.FirewallRule, err error) {

@@ -3,6 +3,7 @@ package windows
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/windows-machine-config/wmco/internal/host"
 )
@@ -43,9 +44,26 @@ func (p ruleProperties) rule() (host.FirewallRule, bool) {
 		return host.FirewallRule{}, false
 	}
 	return host.FirewallRule{
-		Name: p.Name, DisplayName: p.Description, Protocol: protocol, LocalPort: port,
+		Name: originalName(p.Name), DisplayName: p.Description, Protocol: protocol, LocalPort: port,
 		Enabled: p.Enabled, Allow: p.Action == firewallAllow, Profiles: decodeProfiles(p.Profiles),
 	}, true
+}
+
+// removalMark stands between a rule's name and a unique identifier in the name that the rule has while it is removed. If
+// the agent is killed in between, the rule stays in force under that name. It is listed by its original name, so that
+// the next removal finds it.
+const removalMark = " (being removed by the windows-instance-config-daemon, "
+
+// removalName returns the unique name of a rule that is being removed.
+func removalName(name, unique string) string { return name + removalMark + unique + ")" }
+
+// originalName returns the name of a rule before its removal began.
+func originalName(name string) string {
+	original, rest, found := strings.Cut(name, removalMark)
+	if !found || original == "" || !strings.HasSuffix(rest, ")") {
+		return name
+	}
+	return original
 }
 
 // propertiesOf returns the properties of a rule that can be set.

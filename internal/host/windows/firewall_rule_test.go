@@ -21,6 +21,24 @@ func TestFirewallRule(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a rule whose removal was interrupted is listed by its own name", func(t *testing.T) {
+		properties, err := propertiesOf(rule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		properties.Name = removalName(rule.Name, "{A}")
+		if got, listed := properties.rule(); !listed || got != rule {
+			t.Errorf("got %+v, want %+v", got, rule)
+		}
+		if removalName(rule.Name, "{A}") == removalName(rule.Name, "{B}") {
+			t.Error("the name is not unique")
+		}
+		for _, other := range []string{rule.Name, "", "a (b)", removalMark + "{A})", rule.Name + removalMark} {
+			if got := originalName(other); got != other {
+				t.Errorf("the original name of %q is %q", other, got)
+			}
+		}
+	})
 	t.Run("a rule is for all profiles or for some, as Windows has it", func(t *testing.T) {
 		domainPrivate := host.ProfilesOf(host.ProfilePrivate, host.ProfileDomain)
 		for _, c := range []struct {

@@ -6,7 +6,9 @@ package windows
 // are combined with "|".
 var constantsOfWindows = map[string]string{
 	"abortIfHung":                     "SMTO_ABORTIFHUNG",
+	"actionCommand":                   "SC_ACTION_RUN_COMMAND",
 	"actionNone":                      "SC_ACTION_NONE",
+	"actionReboot":                    "SC_ACTION_REBOOT",
 	"actionRestart":                   "SC_ACTION_RESTART",
 	"adapterDHCP":                     "IP_ADAPTER_DHCP_ENABLED",
 	"addRights":                       "FILE_ADD_FILE|FILE_ADD_SUBDIRECTORY",
@@ -59,6 +61,7 @@ var constantsOfWindows = map[string]string{
 	"dismSuperseded":                  "DismStateSuperseded",
 	"dismUninstallPending":            "DismStateUninstallPending",
 	"errorHandleEOF":                  "ERROR_HANDLE_EOF",
+	"errorLogFileChanged":             "ERROR_EVENTLOG_FILE_CHANGED",
 	"eventError":                      "EVENTLOG_ERROR_TYPE",
 	"eventInformation":                "EVENTLOG_INFORMATION_TYPE",
 	"eventWarning":                    "EVENTLOG_WARNING_TYPE",
@@ -163,6 +166,7 @@ var firstFieldsOnly = map[string]bool{"dismFeatureInfo": true}
 
 // withoutRow has the constants, structures and functions for which lab/wine/headers has no row, and the reason.
 var withoutRow = map[string]string{
+	"actionOwnRestart":                    "mingw-w64 10.0.0 lacks SC_ACTION_OWN_RESTART; 4 in the SDK's winsvc.h",
 	"allRights":                           "all bits, for rights that cannot be read; the program compares it with itself",
 	"announcePatience":                    "a time of the program's own",
 	"connectHere.version":                 "Winsock's version 2.2, which WSAStartup documents as MAKEWORD(2, 2)",
@@ -172,6 +176,7 @@ var withoutRow = map[string]string{
 	"main.maxCrashFile":                   "a size of the program's own",
 	"maxEventID":                          "the highest ID in the message file of eventcreate.exe, which is in no header",
 	"maxEventUnits":                       "documented for ReportEvent; the headers have no name for it",
+	"maxLogReads":                         "a number of the program's own",
 	"probeLimit":                          "a size of the program's own",
 	"recordLimit":                         "documented for ReadEventLog; the headers have no name for it",
 	"resultNoSource":                      "codes of component servicing (CBS) are in no header; documented for dism.exe",

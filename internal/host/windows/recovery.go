@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/windows-machine-config/wmco/internal/host"
@@ -11,13 +12,17 @@ import (
 
 // Types of a recovery action (SC_ACTION_TYPE).
 const (
-	actionNone    = 0
-	actionRestart = 1
+	actionNone       = 0
+	actionRestart    = 1
+	actionReboot     = 2
+	actionCommand    = 3
+	actionOwnRestart = 4
 )
 
-// noRestart stands among RestartDelays for a recovery action that restarts nothing: none, a reboot or a command. It
-// differs from every delay, so that such an action is seen, and is written back as no action.
-const noRestart time.Duration = -1
+var recoveryKinds = map[uint32]host.RecoveryKind{
+	actionNone: host.RecoveryNone, actionRestart: host.RecoveryRestart, actionReboot: host.RecoveryReboot,
+	actionCommand: host.RecoveryCommand, actionOwnRestart: host.RecoveryOwnRestart,
+}
 
 // recoveryAction is what the service control manager does after one crash (SC_ACTION).
 type recoveryAction struct {
@@ -25,13 +30,19 @@ type recoveryAction struct {
 	delay uint32 // milliseconds
 }
 
-// recovery is what the service control manager does after crashes (SERVICE_FAILURE_ACTIONS).
+// recovery is what the service control manager does after crashes (SERVICE_FAILURE_ACTIONS and
+// SERVICE_FAILURE_ACTIONS_FLAG).
 type recovery struct {
-	actions     []recoveryAction
-	resetPeriod uint32 // seconds
+	actions                []recoveryAction
+	resetPeriod            uint32 // seconds
+	command, rebootMessage string
+	afterErrors            bool
 }
 
-var errDelay = errors.New("a delay or period before a restart is out of Windows' range (whole milliseconds or seconds of 32 bits)")
+var (
+	errDelay = errors.New("a delay or period before a restart is out of Windows' range (whole milliseconds or seconds of 32 bits)")
+	errKind  = errors.New("the recovery action is not known")
+)
 
 // encodeRecovery returns the recovery that a configuration asks for. Windows repeats the last action, as RestartDelays
 // say.
@@ -40,31 +51,64 @@ func encodeRecovery(config host.ServiceConfig) (recovery, error) {
 	if err != nil {
 		return recovery{}, fmt.Errorf("reset period %s: %w", config.ResetPeriod, err)
 	}
-	r := recovery{resetPeriod: reset}
-	for _, delay := range config.RestartDelays {
-		if delay == noRestart {
-			r.actions = append(r.actions, recoveryAction{kind: actionNone})
-			continue
-		}
-		milliseconds, err := units(delay, time.Millisecond)
+	full := config.FullRecovery()
+	r := recovery{
+		resetPeriod: reset, command: full.Command, rebootMessage: full.RebootMessage, afterErrors: full.AfterErrors,
+	}
+	for _, action := range full.Actions {
+		kind, err := encodeKind(action.Kind)
 		if err != nil {
-			return recovery{}, fmt.Errorf("restart delay %s: %w", delay, err)
+			return recovery{}, err
 		}
-		r.actions = append(r.actions, recoveryAction{actionRestart, milliseconds})
+		milliseconds, err := units(action.Delay, time.Millisecond)
+		if err != nil {
+			return recovery{}, fmt.Errorf("delay %s of recovery action %s: %w", action.Delay, action.Kind, err)
+		}
+		r.actions = append(r.actions, recoveryAction{kind, milliseconds})
 	}
 	return r, nil
 }
 
-// decodeRecovery tells the delays and the reset period of a recovery.
-func decodeRecovery(r recovery) (delays []time.Duration, resetPeriod time.Duration) {
+// decodeRecovery sets the recovery of a configuration.
+func decodeRecovery(r recovery, config *host.ServiceConfig) {
+	full := host.Recovery{Command: r.command, RebootMessage: r.rebootMessage, AfterErrors: r.afterErrors}
 	for _, action := range r.actions {
-		delay := noRestart
-		if action.kind == actionRestart {
-			delay = time.Duration(action.delay) * time.Millisecond
-		}
-		delays = append(delays, delay)
+		full.Actions = append(full.Actions,
+			host.RecoveryAction{Kind: decodeKind(action.kind), Delay: time.Duration(action.delay) * time.Millisecond})
 	}
-	return delays, time.Duration(r.resetPeriod) * time.Second
+	config.SetRecovery(full)
+	config.ResetPeriod = time.Duration(r.resetPeriod) * time.Second
+}
+
+// reboots reports whether an action restarts the machine.
+func (r recovery) reboots() bool {
+	for _, action := range r.actions {
+		if action.kind == actionReboot {
+			return true
+		}
+	}
+	return false
+}
+
+// decodeKind returns the kind of a type; for types of a later Windows, the number.
+func decodeKind(kind uint32) host.RecoveryKind {
+	if known, ok := recoveryKinds[kind]; ok {
+		return known
+	}
+	return host.RecoveryKind(strconv.FormatUint(uint64(kind), 10))
+}
+
+func encodeKind(kind host.RecoveryKind) (uint32, error) {
+	for number, known := range recoveryKinds {
+		if known == kind {
+			return number, nil
+		}
+	}
+	number, err := strconv.ParseUint(string(kind), 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %q", errKind, kind)
+	}
+	return uint32(number), nil
 }
 
 func units(d, unit time.Duration) (uint32, error) {

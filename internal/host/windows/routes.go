@@ -15,8 +15,8 @@ import (
 )
 
 // routes is host.Routes on the IP Helper API: GetIpForwardTable2 for the routes in force and GetAdaptersAddresses for
-// the metrics of the adapters; CreateIpForwardEntry2 and DeleteIpForwardEntry2, which golang.org/x/sys/windows lacks,
-// change the routes in force and leave alone those that are made again at each boot.
+// the metrics of the adapters; InitializeIpForwardEntry, CreateIpForwardEntry2 and DeleteIpForwardEntry2, which
+// golang.org/x/sys/windows lacks, change the routes in force and leave alone those that are made again at each boot.
 type routes struct{}
 
 func (routes) ViaDefault(ctx context.Context) ([]string, error) {
@@ -157,16 +157,27 @@ func setAddress(socket *windows.RawSockaddrInet, address netip.Addr) {
 		Addr: address.As4()}
 }
 
-// rowOf returns a route to the destination through the adapter and the gateway of another, as InitializeIpForwardEntry
-// begins one: permanent, made by an administrator. Windows adds the adapter's metric to the route's.
+// rowOf returns a route to the destination through the adapter and the gateway of another. InitializeIpForwardEntry sets
+// all other fields: Windows requires that before CreateIpForwardEntry2, and may add fields. The metric is an offset to
+// that of the adapter.
 func rowOf(destination netip.Prefix, through route) windows.MibIpForwardRow2 {
-	row := windows.MibIpForwardRow2{
-		InterfaceIndex: through.index, ValidLifetime: infinite, PreferredLifetime: infinite, Immortal: 1,
-		Protocol: windows.MIB_IPPROTO_NETMGMT, Origin: windows.NlroManual,
-	}
+	row := initializedRow()
+	row.InterfaceIndex, row.Metric, row.Protocol = through.index, 0, windows.MIB_IPPROTO_NETMGMT
 	setAddress(&row.DestinationPrefix.Prefix, destination.Addr())
 	row.DestinationPrefix.PrefixLength = uint8(destination.Bits())
 	setAddress(&row.NextHop, through.nextHop)
+	return row
+}
+
+// initializedRow returns a row with Windows' defaults, or with the documented ones where the function is missing.
+func initializedRow() (row windows.MibIpForwardRow2) {
+	initialize, err := find("InitializeIpForwardEntry")
+	if err != nil {
+		row.ValidLifetime, row.PreferredLifetime, row.Immortal = infinite, infinite, 1
+		row.Origin = windows.NlroManual
+		return row
+	}
+	_, _, _ = initialize.Call(uintptr(unsafe.Pointer(&row))) // returns nothing
 	return row
 }
 

@@ -19,11 +19,12 @@ const servicesKey = `SYSTEM\CurrentControlSet\Services\`
 
 // Values of a service's key.
 const (
-	displayNameValue  = "DisplayName"
-	descriptionValue  = "Description"
-	dependenciesValue = "DependOnService" // REG_MULTI_SZ
-	groupsValue       = "DependOnGroup"   // REG_MULTI_SZ
-	environmentValue  = "Environment"     // REG_MULTI_SZ
+	displayNameValue   = "DisplayName"
+	descriptionValue   = "Description"
+	rebootMessageValue = "RebootMessage"
+	dependenciesValue  = "DependOnService" // REG_MULTI_SZ
+	groupsValue        = "DependOnGroup"   // REG_MULTI_SZ
+	environmentValue   = "Environment"     // REG_MULTI_SZ
 )
 
 // loadGroupPrefix marks a load order group among dependencies (SC_GROUP_IDENTIFIER).
@@ -58,6 +59,13 @@ func (k serviceKey) read(config *host.ServiceConfig) error {
 	}
 	if config.Dependencies, err = k.dependencies(); err != nil {
 		return err
+	}
+	message, err := k.text(rebootMessageValue)
+	if err != nil {
+		return err
+	}
+	if config.Recovery != nil && message != "" {
+		config.Recovery.RebootMessage = message
 	}
 	config.Environment, err = k.list(environmentValue)
 	return err

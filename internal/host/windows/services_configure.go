@@ -48,6 +48,7 @@ func (services) Configure(ctx context.Context, config host.ServiceConfig) error 
 type encodedConfig struct {
 	name, shown, description, commandLine *uint16
 	dependencies                          *uint16
+	command, rebootMessage                *uint16 // of recovery
 	startType                             uint32
 	recovery                              recovery
 	config                                host.ServiceConfig
@@ -55,6 +56,9 @@ type encodedConfig struct {
 
 func encodeConfig(config host.ServiceConfig) (e encodedConfig, err error) {
 	e.config = config
+	if e.recovery, err = encodeRecovery(config); err != nil {
+		return e, err
+	}
 	for _, text := range []struct {
 		what, from string
 		to         **uint16
@@ -63,6 +67,8 @@ func encodeConfig(config host.ServiceConfig) (e encodedConfig, err error) {
 		{"display name", shownName(config), &e.shown},
 		{"description", config.Description, &e.description},
 		{"command line", config.CommandLine, &e.commandLine},
+		{"command after crashes", e.recovery.command, &e.command},
+		{"message of a restart", e.recovery.rebootMessage, &e.rebootMessage},
 	} {
 		if *text.to, err = windows.UTF16PtrFromString(text.from); err != nil {
 			return e, fmt.Errorf("%s: %w", text.what, errNulInString)
@@ -73,10 +79,7 @@ func encodeConfig(config host.ServiceConfig) (e encodedConfig, err error) {
 		return e, fmt.Errorf("dependencies: %w", err)
 	}
 	e.dependencies = &dependencies[0]
-	if e.startType, err = encodeStartType(config.StartType); err != nil {
-		return e, err
-	}
-	e.recovery, err = encodeRecovery(config)
+	e.startType, err = encodeStartType(config.StartType)
 	return e, err
 }
 
@@ -88,8 +91,8 @@ func (m manager) configure(ctx context.Context, wanted encodedConfig) error {
 	defer s.close()
 	for _, change := range []func() error{
 		func() error { return s.setDescription(wanted.description) },
-		s.setPromptStart,
-		func() error { return s.setRecovery(wanted.recovery) },
+		func() error { return s.setDelayedStart(wanted.config.DelayedStart) },
+		func() error { return s.setRecovery(wanted) },
 		func() error { return setServiceEnvironment(wanted.config.Name, wanted.config.Environment) },
 	} {
 		if ctx.Err() != nil {
@@ -135,31 +138,41 @@ func (s service) setDescription(text *uint16) error {
 	return nil
 }
 
-// setPromptStart takes away a delay of automatic starts, which someone may have set: a node waits for its services
-// after a boot. Windows knows such a delay for every service; where it does not, there is none to take away.
-func (s service) setPromptStart() error {
+// setDelayedStart sets or removes the delay of automatic starts, which another program may have set: a node waits for
+// its services after a boot. Windows keeps such a delay for every service; where it does not, there is none to remove.
+func (s service) setDelayedStart(delayed bool) error {
 	var info windows.SERVICE_DELAYED_AUTO_START_INFO
+	if delayed {
+		info.IsDelayedAutoStartUp = 1
+	}
 	err := windows.ChangeServiceConfig2(s.handle, windows.SERVICE_CONFIG_DELAYED_AUTO_START_INFO,
 		(*byte)(unsafe.Pointer(&info)))
-	if err != nil && !errors.Is(err, windows.ERROR_INVALID_LEVEL) {
-		return fmt.Errorf("remove its delayed start: %w", translate(err))
+	if err != nil && (delayed || !errors.Is(err, windows.ERROR_INVALID_LEVEL)) {
+		return fmt.Errorf("set the delay of its start: %w", translate(err))
 	}
 	return nil
 }
 
-// setRecovery sets what happens after a crash. A service that reports an exit code other than 0 counts as crashed, not
-// only one whose process vanishes: that is how a Go program ends that fails.
-func (s service) setRecovery(wanted recovery) error {
-	// No actions behind a pointer that is not null take away those that are there.
-	actions := make([]windows.SC_ACTION, max(1, len(wanted.actions)))
-	for i, action := range wanted.actions {
+// setRecovery sets the reaction to crashes completely: an empty text removes a command or a message, and no actions
+// behind a pointer that is not null remove the actions. With the flag, a service that reports an exit code other than 0
+// counts as crashed, too, not only one whose process vanishes: that is how a Go program ends that fails.
+func (s service) setRecovery(wanted encodedConfig) error {
+	recovery := wanted.recovery
+	if recovery.reboots() { // Windows takes a reboot only from callers that may restart the machine
+		if err := enablePrivilege(shutdownPrivilege); err != nil {
+			return fmt.Errorf("set its recovery actions: %w", err)
+		}
+	}
+	actions := make([]windows.SC_ACTION, max(1, len(recovery.actions)))
+	for i, action := range recovery.actions {
 		actions[i] = windows.SC_ACTION{Type: action.kind, Delay: action.delay}
 	}
 	info := windows.SERVICE_FAILURE_ACTIONS{
-		ResetPeriod: wanted.resetPeriod, ActionsCount: uint32(len(wanted.actions)), Actions: &actions[0],
+		ResetPeriod: recovery.resetPeriod, RebootMsg: wanted.rebootMessage, Command: wanted.command,
+		ActionsCount: uint32(len(recovery.actions)), Actions: &actions[0],
 	}
 	flag := windows.SERVICE_FAILURE_ACTIONS_FLAG{}
-	if len(wanted.actions) > 0 {
+	if recovery.afterErrors {
 		flag.FailureActionsOnNonCrashFailures = 1
 	}
 	err := windows.ChangeServiceConfig2(s.handle, windows.SERVICE_CONFIG_FAILURE_ACTIONS, (*byte)(unsafe.Pointer(&info)))
@@ -167,7 +180,7 @@ func (s service) setRecovery(wanted recovery) error {
 		err = windows.ChangeServiceConfig2(s.handle, windows.SERVICE_CONFIG_FAILURE_ACTIONS_FLAG,
 			(*byte)(unsafe.Pointer(&flag)))
 	}
-	if errors.Is(err, windows.ERROR_INVALID_LEVEL) && len(wanted.actions) == 0 {
+	if errors.Is(err, windows.ERROR_INVALID_LEVEL) && wanted.config.FullRecovery().Equal(host.Recovery{}) {
 		return nil // where Windows keeps no recovery actions, there are none
 	}
 	if err != nil {

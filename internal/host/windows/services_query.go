@@ -121,7 +121,10 @@ func (m manager) readConfig(config *host.ServiceConfig) error {
 	if err != nil {
 		return err
 	}
-	config.RestartDelays, config.ResetPeriod = decodeRecovery(actions)
+	decodeRecovery(actions, config)
+	if config.DelayedStart, err = s.flag("delay of the start", windows.SERVICE_CONFIG_DELAYED_AUTO_START_INFO); err != nil {
+		return err
+	}
 	key, err := openServiceKey(config.Name)
 	if err != nil {
 		return err
@@ -165,7 +168,7 @@ func (s service) ask(what string, call func(buffer *byte, size uint32, needed *u
 }
 
 // recovery is empty where Windows keeps no recovery actions.
-func (s service) recovery() (recovery, error) {
+func (s service) recovery() (r recovery, err error) {
 	buffer, err := s.ask("recovery actions", func(buffer *byte, size uint32, needed *uint32) error {
 		return windows.QueryServiceConfig2(s.handle, windows.SERVICE_CONFIG_FAILURE_ACTIONS, buffer, size, needed)
 	})
@@ -176,12 +179,29 @@ func (s service) recovery() (recovery, error) {
 		return recovery{}, err
 	}
 	answer := (*windows.SERVICE_FAILURE_ACTIONS)(unsafe.Pointer(&buffer[0]))
-	r := recovery{resetPeriod: answer.ResetPeriod}
-	if answer.Actions == nil {
-		return r, nil
+	r = recovery{
+		resetPeriod: answer.ResetPeriod,
+		command:     windows.UTF16PtrToString(answer.Command), rebootMessage: windows.UTF16PtrToString(answer.RebootMsg),
 	}
-	for _, action := range unsafe.Slice(answer.Actions, int(answer.ActionsCount)) {
-		r.actions = append(r.actions, recoveryAction{action.Type, action.Delay})
+	if answer.Actions != nil {
+		for _, action := range unsafe.Slice(answer.Actions, int(answer.ActionsCount)) {
+			r.actions = append(r.actions, recoveryAction{action.Type, action.Delay})
+		}
 	}
-	return r, nil
+	r.afterErrors, err = s.flag("recovery after errors", windows.SERVICE_CONFIG_FAILURE_ACTIONS_FLAG)
+	return r, err
+}
+
+// flag returns the BOOL of a level that has nothing else; false where Windows does not have the level.
+func (s service) flag(what string, level uint32) (bool, error) {
+	buffer, err := s.ask(what, func(buffer *byte, size uint32, needed *uint32) error {
+		return windows.QueryServiceConfig2(s.handle, level, buffer, size, needed)
+	})
+	if errors.Is(err, windows.ERROR_INVALID_LEVEL) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return *(*int32)(unsafe.Pointer(&buffer[0])) != 0, nil
 }

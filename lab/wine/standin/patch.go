@@ -15,6 +15,7 @@ const (
 	ntfsLibrary     = "wmco-lab-ntfs"
 	servicesLibrary = "wmco-lab-services"
 	routesLibrary   = "wmco-lab-routes"
+	eventsLibrary   = "wmco-lab-events"
 )
 
 // forwards are the functions that Wine's libraries forward, once patched.
@@ -29,14 +30,16 @@ var forwards = map[string][]string{
 	"advapi32.dll": {
 		"GetSecurityInfo", "SetSecurityInfo",
 		"OpenServiceW", "CreateServiceW", "CloseServiceHandle", "ChangeServiceConfig2W", "QueryServiceConfig2W",
+		"RegisterEventSourceW", "DeregisterEventSource", "ReportEventW",
+		"OpenEventLogW", "CloseEventLog", "ReadEventLogW", "ClearEventLogW",
 	},
-	"iphlpapi.dll": {"CreateIpForwardEntry2", "DeleteIpForwardEntry2"},
+	"iphlpapi.dll": {"CreateIpForwardEntry2", "DeleteIpForwardEntry2", "InitializeIpForwardEntry"},
 }
 
 // renamed are functions that Wine lacks, and the ones whose place in its exports they take: a neighbor in the order of
 // names, which Windows' loader searches, that nothing on a host calls.
 var renamed = map[string]string{"CreateIpForwardEntry2": "CreateIpNetEntry",
-	"DeleteIpForwardEntry2": "DeleteIpNetEntry"}
+	"DeleteIpForwardEntry2": "DeleteIpNetEntry", "InitializeIpForwardEntry": "InternalCreateIpForwardEntry"}
 
 // target returns the library that a function is forwarded to.
 func target(function string) string {
@@ -45,6 +48,8 @@ func target(function string) string {
 		return servicesLibrary
 	case strings.Contains(function, "IpForward"):
 		return routesLibrary
+	case strings.Contains(function, "Event"):
+		return eventsLibrary
 	}
 	return ntfsLibrary
 }
@@ -54,7 +59,7 @@ const WineLibraries = "usr/lib/x86_64-linux-gnu/wine/x86_64-windows"
 
 // PatchWine makes Wine's libraries below the root of a Debian system forward a few functions to wmco-lab-ntfs.dll,
 // which adds symbolic links and access lists, to wmco-lab-services.dll, which keeps recovery actions, and to
-// wmco-lab-routes.dll, which adds and deletes routes. From then on every prefix must have the libraries of Build in
+// wmco-lab-routes.dll, which adds and deletes routes, and to wmco-lab-events.dll, which keeps events. From then on every prefix must have the libraries of Build in
 // System32: patch after the first prefix was made. Patching twice changes nothing.
 func PatchWine(root string) error {
 	for name, functions := range forwards {

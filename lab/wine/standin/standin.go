@@ -63,6 +63,7 @@ var libraries = []library{
 	{"wmco-lab-wmi.dll", []string{"wmi.c", "defender.c", "faults.c", "wmi.def"},
 		[]string{"ole32", "oleaut32", "uuid"}, false},
 	{servicesLibrary + ".dll", []string{"servicecontrol.c", "services.def"}, nil, false},
+	{eventsLibrary + ".dll", []string{"eventlog.c", "eventlog.def"}, nil, false},
 	{routesLibrary + ".dll", []string{"routes.c", "routes.def"}, nil, false},
 	{ntfsLibrary + ".dll", []string{"links.c", "native.c", "access.c", "unix.c", "ntfs.def"},
 		[]string{"kernelbase", "ntdllcrt", "ntdll", "gcc"}, true},

@@ -437,10 +437,37 @@ func TestFirewall(t *testing.T) {
 		if _, err := oleutil.PutProperty(found, "Enabled", false); err != nil {
 			t.Fatal(err)
 		}
-		again := oleutil.MustGetProperty(rules, "Item", name).ToIDispatch()
+		again := oleutil.MustCallMethod(rules, "Item", name).ToIDispatch()
 		defer again.Release()
 		if oleutil.MustGetProperty(again, "Enabled").Value() != false {
 			t.Error("a change of a rule of the policy is not in force")
+		}
+	})
+	t.Run("a method is no property, and a property no method", func(t *testing.T) {
+		if _, err := oleutil.GetProperty(rules, "Item", name); err == nil {
+			t.Error("Item was read as a property")
+		}
+		if _, err := oleutil.CallMethod(rules, "Count"); err == nil {
+			t.Error("Count was called as a method")
+		}
+	})
+	t.Run("of two rules of one name Remove takes the outbound one", func(t *testing.T) {
+		outbound := object(t, "HNetCfg.FWRule")
+		for property, value := range map[string]any{"Name": name, "Direction": 2} {
+			if _, err := oleutil.PutProperty(outbound, property, value); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := oleutil.CallMethod(rules, "Add", outbound); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := oleutil.CallMethod(rules, "Remove", name); err != nil {
+			t.Fatal(err)
+		}
+		left := oleutil.MustCallMethod(rules, "Item", name).ToIDispatch()
+		defer left.Release()
+		if oleutil.MustGetProperty(left, "Direction").Value() != int32(1) {
+			t.Error("the inbound one was removed")
 		}
 	})
 	t.Run("all are enumerated", func(t *testing.T) {

@@ -103,25 +103,6 @@ static void narrow(PSECURITY_DESCRIPTOR descriptor) {
     if (last->AceSize == sizeof everyone && memcmp(last, everyone, sizeof everyone) == 0) dacl->AceCount--;
 }
 
-DWORD WINAPI Lab_GetSecurityInfo(HANDLE h, SE_OBJECT_TYPE type, SECURITY_INFORMATION parts, PSID *owner, PSID *group, PACL *dacl, PACL *sacl,
-                                 PSECURITY_DESCRIPTOR *out) {
-    BOOL is, defaulted;
-    if (out == NULL) return ERROR_INVALID_PARAMETER;
-    *out = type == SE_FILE_OBJECT ? read_kept(h) : NULL;
-    DWORD code = ERROR_SUCCESS;
-    if (*out == NULL) {
-        code = read_wine(h, parts, out);
-        if (code == ERROR_SUCCESS && type == SE_FILE_OBJECT) give_to_administrators(*out);
-    }
-    if (code != ERROR_SUCCESS) return code;
-    if (type == SE_REGISTRY_KEY) narrow(*out);
-    if (owner != NULL) GetSecurityDescriptorOwner(*out, owner, &defaulted);
-    if (group != NULL) GetSecurityDescriptorGroup(*out, group, &defaulted);
-    if (dacl != NULL) GetSecurityDescriptorDacl(*out, &is, dacl, &defaulted);
-    if (sacl != NULL) *sacl = NULL;
-    return ERROR_SUCCESS;
-}
-
 /* change makes of a present descriptor and the parts that change a new, absolute one, which points into both. */
 static void change(SECURITY_DESCRIPTOR *next, PSECURITY_DESCRIPTOR now, SECURITY_INFORMATION parts, PSID owner, PSID group, PACL dacl) {
     BOOL is = FALSE, defaulted;
@@ -146,6 +127,48 @@ static void change(SECURITY_DESCRIPTOR *next, PSECURITY_DESCRIPTOR now, SECURITY
         SetSecurityDescriptorDacl(next, is, old_dacl, FALSE);
     }
     SetSecurityDescriptorControl(next, SE_DACL_PROTECTED, control & SE_DACL_PROTECTED);
+}
+
+/*
+ * pack makes the descriptor again without the gaps that a shorter identifier leaves in it: the length of a descriptor is the sum of its
+ * parts, and who copies so many bytes of one with a gap gets half a list.
+ */
+static DWORD pack(PSECURITY_DESCRIPTOR *descriptor) {
+    SECURITY_DESCRIPTOR next;
+    DWORD size = DESCRIPTOR;
+    change(&next, *descriptor, 0, NULL, NULL, NULL);
+    PSECURITY_DESCRIPTOR packed = LocalAlloc(LMEM_FIXED, size);
+    if (packed == NULL) return ERROR_OUTOFMEMORY;
+    if (!MakeSelfRelativeSD(&next, packed, &size)) {
+        DWORD code = GetLastError();
+        LocalFree(packed);
+        return code;
+    }
+    LocalFree(*descriptor);
+    *descriptor = packed;
+    return ERROR_SUCCESS;
+}
+
+DWORD WINAPI Lab_GetSecurityInfo(HANDLE h, SE_OBJECT_TYPE type, SECURITY_INFORMATION parts, PSID *owner, PSID *group, PACL *dacl, PACL *sacl,
+                                 PSECURITY_DESCRIPTOR *out) {
+    BOOL is, defaulted;
+    if (out == NULL) return ERROR_INVALID_PARAMETER;
+    *out = type == SE_FILE_OBJECT ? read_kept(h) : NULL;
+    DWORD code = ERROR_SUCCESS;
+    if (*out == NULL) {
+        code = read_wine(h, parts, out);
+        if (code == ERROR_SUCCESS && type == SE_FILE_OBJECT) {
+            give_to_administrators(*out);
+            code = pack(out);
+        }
+    }
+    if (code != ERROR_SUCCESS) return code;
+    if (type == SE_REGISTRY_KEY) narrow(*out);
+    if (owner != NULL) GetSecurityDescriptorOwner(*out, owner, &defaulted);
+    if (group != NULL) GetSecurityDescriptorGroup(*out, group, &defaulted);
+    if (dacl != NULL) GetSecurityDescriptorDacl(*out, &is, dacl, &defaulted);
+    if (sacl != NULL) *sacl = NULL;
+    return ERROR_SUCCESS;
 }
 
 DWORD WINAPI Lab_SetSecurityInfo(HANDLE h, SE_OBJECT_TYPE type, SECURITY_INFORMATION parts, PSID owner, PSID group, PACL dacl, PACL sacl) {

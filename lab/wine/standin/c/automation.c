@@ -170,7 +170,8 @@ static HRESULT named(DISPID id, VARIANT *argument, VARIANT *result) {
     VariantInit(&name);
     HRESULT code = VariantChangeType(&name, argument, 0, VT_BSTR);
     if (SUCCEEDED(code)) {
-        LONG found = rule_named(V_BSTR(&name) != NULL ? V_BSTR(&name) : L"", rule);
+        const WCHAR *wanted = V_BSTR(&name) != NULL ? V_BSTR(&name) : L"";
+        LONG found = id == REMOVE ? rule_removed(wanted, rule) : rule_named(wanted, rule);
         if (found == ERROR_SUCCESS && id == REMOVE) found = rule_delete(rule);
         if (found == ERROR_FILE_NOT_FOUND && id == REMOVE) found = ERROR_SUCCESS;
         code = HRESULT_FROM_WIN32(found);
@@ -194,7 +195,10 @@ static LONG count_rules(void) {
 
 static HRESULT call(struct object *o, DISPID id, WORD flags, DISPPARAMS *p, VARIANT *result) {
     int putting = (flags & (DISPATCH_PROPERTYPUT | DISPATCH_PROPERTYPUTREF)) != 0;
-    UINT wanted = putting || id == ADD || id == REMOVE || id == ITEM || id == FIREWALL_ENABLED;
+    int method = id == ADD || id == REMOVE || id == ITEM;
+    UINT wanted = putting || method || id == FIREWALL_ENABLED;
+    /* As netfw.idl has it: a method is no property, and the other way round. */
+    if (!putting && (flags & (method ? DISPATCH_METHOD : DISPATCH_PROPERTYGET)) == 0) return DISP_E_MEMBERNOTFOUND;
     if (p->cArgs != wanted) return DISP_E_BADPARAMCOUNT;
     if (putting) return o->class == RULE ? put(o, id, &p->rgvarg[0]) : DISP_E_MEMBERNOTFOUND;
     switch (id) {

@@ -5,7 +5,9 @@
  * It simulates: the collection of rules (Count, Item, Add, Remove, _NewEnum) and the properties of a rule, kept in the registry
  * where Windows keeps them (rules.h); several rules of one name; a change of a rule of the policy that is in force at once; the
  * refusal of ports before the protocol is TCP or UDP, of what is no port and of the character "|"; 0x80070002 for a rule that is not
- * there, while Remove of such a rule succeeds; an enumeration that fails at its first or a later rule, or in place of its end (faults.h).
+ * there, while Remove of such a rule succeeds; Remove of a name that several rules have takes an outbound one first; a method cannot be
+ * read as a property, nor a property called as a method; an enumeration that fails at its first or a later rule, or in place of its end
+ * (faults.h).
  *
  * It does not simulate: the firewall. No packet is held back. There are no vtables of INetFwPolicy2 and INetFwRule, no type
  * library, no group policy, no lists of interfaces, and addresses are not checked.

@@ -1,8 +1,10 @@
 /*
  * wmco-lab-routes.dll: routes that are added to and deleted from a running Windows, which Wine's IP Helper API lists but cannot change.
- * Wine's iphlpapi.dll is made to export two more functions, which lead here (patch.go).
+ * Wine's iphlpapi.dll is made to export three more functions, which lead here (patch.go).
  *
- * It simulates: CreateIpForwardEntry2 and DeleteIpForwardEntry2 for IPv4. The route is one of Linux, in the network namespace of the host,
+ * It simulates: InitializeIpForwardEntry, which leaves a metric and a site prefix length that are not valid; CreateIpForwardEntry2 for
+ * IPv4, which refuses a row that InitializeIpForwardEntry has not made, and one whose metric is still not valid; DeleteIpForwardEntry2.
+ * The route is one of Linux, in the network namespace of the host,
  * so packets take it and GetIpForwardTable2 lists it. The lab's first process takes such routes away when it boots the host.
  *
  * It does not simulate: metrics, lifetimes and the protocol of a route, an interface that is named by its LUID alone, IPv6.
@@ -97,6 +99,25 @@ static DWORD change(const MIB_IPFORWARD_ROW2 *row, unsigned short type, unsigned
     }
 }
 
-DWORD WINAPI lab_CreateIpForwardEntry2(const MIB_IPFORWARD_ROW2 *row) { return change(row, NEWROUTE, CREATE | EXCL); }
+enum { NOT_VALID = 255 };
+
+void WINAPI lab_InitializeIpForwardEntry(MIB_IPFORWARD_ROW2 *row) {
+    ZeroMemory(row, sizeof *row);
+    row->SitePrefixLength = NOT_VALID;
+    row->Metric = 0xffffffff;
+    row->ValidLifetime = row->PreferredLifetime = 0xffffffff;
+    row->Protocol = MIB_IPPROTO_NETMGMT;
+    row->Loopback = row->AutoconfigureAddress = row->Immortal = TRUE;
+}
+
+/* made reports whether a row began with InitializeIpForwardEntry. */
+static int made(const MIB_IPFORWARD_ROW2 *row) {
+    return row != NULL && row->SitePrefixLength == NOT_VALID && row->ValidLifetime == 0xffffffff && row->Loopback;
+}
+
+DWORD WINAPI lab_CreateIpForwardEntry2(const MIB_IPFORWARD_ROW2 *row) {
+    if (!made(row) || row->Metric == 0xffffffff) return ERROR_INVALID_PARAMETER;
+    return change(row, NEWROUTE, CREATE | EXCL);
+}
 
 DWORD WINAPI lab_DeleteIpForwardEntry2(const MIB_IPFORWARD_ROW2 *row) { return change(row, DELROUTE, 0); }

@@ -136,6 +136,14 @@ LONG rule_named(const WCHAR *name, struct rule *rule) {
     return code == ERROR_NO_MORE_ITEMS ? ERROR_FILE_NOT_FOUND : code;
 }
 
+LONG rule_removed(const WCHAR *name, struct rule *rule) {
+    LONG code;
+    for (DWORD i = 0; (code = rule_at(i, rule)) == ERROR_SUCCESS; i++) {
+        if (rule->number[DIRECTION] == DIRECTION_OUT && lstrcmpiW(rule->text[NAME], name) == 0) return ERROR_SUCCESS;
+    }
+    return code == ERROR_NO_MORE_ITEMS ? rule_named(name, rule) : code;
+}
+
 LONG rule_save(const struct rule *rule) {
     HKEY key;
     WCHAR value[RULE_LENGTH];

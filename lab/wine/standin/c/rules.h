@@ -33,6 +33,12 @@ LONG rule_at(DWORD index, struct rule *rule);
 /* rule_named reads a rule by its name, whatever its case; ERROR_FILE_NOT_FOUND. */
 LONG rule_named(const WCHAR *name, struct rule *rule);
 
+/*
+ * rule_removed reads the rule that Remove of a name removes. Windows does not define which one of several rules of a name that is: here an
+ * outbound rule before an inbound one, so that a caller who means the inbound one notices.
+ */
+LONG rule_removed(const WCHAR *name, struct rule *rule);
+
 /* rule_save makes or replaces the rule of that identifier. */
 LONG rule_save(const struct rule *rule);
 LONG rule_delete(const struct rule *rule);

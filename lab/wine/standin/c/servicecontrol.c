@@ -2,18 +2,20 @@
  * wmco-lab-services.dll: the parts of a service's configuration that Wine's service control manager does not keep. Wine's advapi32.dll is
  * made to forward five functions here (patch.go); what they do besides is Wine's own, in sechost.dll.
  *
- * It simulates: ChangeServiceConfig2W and QueryServiceConfig2W for recovery actions, whether they also follow a reported failure, and
- * delayed automatic start. They are kept where Windows keeps them: in FailureActions, FailureActionsOnNonCrashFailures and
- * DelayedAutostart of the service's registry key.
+ * It simulates: ChangeServiceConfig2W and QueryServiceConfig2W for recovery actions with their command and reboot message, whether they
+ * also follow a reported failure, and delayed automatic start. They are kept where Windows keeps them: in FailureActions, FailureCommand,
+ * RebootMessage, FailureActionsOnNonCrashFailures and DelayedAutostart of the service's registry key. An action of an unknown type is
+ * refused, and so is a reboot if the caller has not enabled SeShutdownPrivilege. A command or a message without a pointer stays; an empty
+ * one is removed.
  *
- * It does not simulate: the reboot message and the command of recovery actions, nor that a crashed service is restarted.
+ * It does not simulate: that a crashed service is restarted, or anything else that an action does.
  */
 #include <windows.h>
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME = 256, ACTIONS = 64 };
+enum { NAME = 256, ACTIONS = 64, TEXT = 1024 };
 
 /* Calls of Wine's libraries behind this one. It is linked with neither: its own exports have the same names. */
 #define CALL(library, function) ((__typeof__(&function))(void *)GetProcAddress(LoadLibraryW(library), #function))
@@ -123,12 +125,43 @@ struct stored_actions {
     SC_ACTION actions[ACTIONS];
 };
 
+enum { OWN_RESTART = 4 /* SC_ACTION_OWN_RESTART */, SHUTDOWN_PRIVILEGE = 19 };
+
+static BOOL may_reboot(void) {
+    HANDLE token;
+    BOOL enabled = FALSE;
+    PRIVILEGE_SET set = {.PrivilegeCount = 1, .Control = PRIVILEGE_SET_ALL_NECESSARY};
+    set.Privilege[0].Luid.LowPart = SHUTDOWN_PRIVILEGE;
+    if (!CALL(REGISTRY, OpenProcessToken)(GetCurrentProcess(), TOKEN_QUERY, &token)) return FALSE;
+    if (!CALL(REGISTRY, PrivilegeCheck)(token, &set, &enabled)) enabled = FALSE;
+    CloseHandle(token);
+    return enabled;
+}
+
+/* refusal is why Windows does not keep the actions; ERROR_SUCCESS if it does. */
+static DWORD refusal(const SERVICE_FAILURE_ACTIONSW *info) {
+    if (info->lpsaActions == NULL) return ERROR_SUCCESS;
+    if (info->cActions > ACTIONS) return ERROR_INVALID_PARAMETER;
+    for (DWORD i = 0; i < info->cActions; i++) {
+        if ((DWORD)info->lpsaActions[i].Type > OWN_RESTART) return ERROR_INVALID_PARAMETER;
+        if (info->lpsaActions[i].Type == SC_ACTION_REBOOT && !may_reboot()) return ERROR_ACCESS_DENIED;
+    }
+    return ERROR_SUCCESS;
+}
+
+static BOOL store_text(SC_HANDLE handle, const WCHAR *value, const WCHAR *text) {
+    if (text == NULL) return TRUE; /* no change */
+    return store(handle, value, REG_SZ, text, (lstrlenW(text) + 1) * sizeof *text);
+}
+
 static BOOL change_actions(SC_HANDLE handle, const SERVICE_FAILURE_ACTIONSW *info) {
-    if (info->lpsaActions == NULL) return TRUE; /* no change */
-    if (info->cActions > ACTIONS) {
-        SetLastError(ERROR_INVALID_PARAMETER);
+    DWORD refused = refusal(info);
+    if (refused != ERROR_SUCCESS) {
+        SetLastError(refused);
         return FALSE;
     }
+    if (!store_text(handle, L"RebootMessage", info->lpRebootMsg) || !store_text(handle, L"FailureCommand", info->lpCommand)) return FALSE;
+    if (info->lpsaActions == NULL) return TRUE; /* no change */
     struct stored_actions stored = {.count = info->cActions, .offset = offsetof(struct stored_actions, actions)};
     if (info->cActions > 0) stored.reset_period = info->dwResetPeriod;
     DWORD size = info->cActions * sizeof *info->lpsaActions;
@@ -142,19 +175,32 @@ static BOOL enough(DWORD size, DWORD needed, DWORD *told) {
     return size >= needed;
 }
 
+/* put_text copies a text behind an answer; NULL for an empty one. */
+static WCHAR *put_text(char **at, const WCHAR *text) {
+    if (*text == 0) return NULL;
+    WCHAR *copy = lstrcpyW((WCHAR *)*at, text);
+    *at += (lstrlenW(text) + 1) * sizeof *text;
+    return copy;
+}
+
 static BOOL query_actions(SC_HANDLE handle, SERVICE_FAILURE_ACTIONSW *info, DWORD size, DWORD *needed) {
     struct stored_actions stored = {0};
-    DWORD length = sizeof stored;
+    WCHAR message[TEXT] = {0}, command[TEXT] = {0};
+    DWORD length = sizeof stored, of_message = sizeof message - sizeof *message, of_command = sizeof command - sizeof *command;
     if (!load(handle, L"FailureActions", &stored, &length)) return FALSE;
+    if (!load(handle, L"RebootMessage", message, &of_message) || !load(handle, L"FailureCommand", command, &of_command)) return FALSE;
     DWORD actions = stored.count * sizeof *info->lpsaActions;
     if (length < offsetof(struct stored_actions, actions) || length - offsetof(struct stored_actions, actions) < actions) {
         stored.count = actions = 0;
     }
-    if (!enough(size, sizeof *info + actions, needed)) return FALSE;
+    if (!enough(size, sizeof *info + actions + of_message + of_command, needed)) return FALSE;
     memset(info, 0, sizeof *info);
     info->dwResetPeriod = stored.reset_period;
     info->cActions = stored.count;
     if (stored.count > 0) info->lpsaActions = memcpy(info + 1, stored.actions, actions);
+    char *at = (char *)(info + 1) + actions;
+    info->lpRebootMsg = put_text(&at, message);
+    info->lpCommand = put_text(&at, command);
     return TRUE;
 }
 

@@ -1,0 +1,57 @@
+package windows
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// errLogChanged is ERROR_EVENTLOG_FILE_CHANGED (1503): the log was cleared since the last call. Its handle reads nothing
+// any more; a new one reads the log from its newest event.
+var errLogChanged = errors.New("the log was cleared")
+
+// maxLogReads is the maximum number of times that one read opens a log, which other programs may clear meanwhile.
+const maxLogReads = 4
+
+// logReader is an open event log.
+type logReader interface {
+	// next returns the next records, the newest first, and none after the oldest. The caller may keep them until the next
+	// call.
+	next() ([]byte, error)
+	close()
+}
+
+// readBatches delivers the events of a log until deliver returns false. If the log is cleared meanwhile, readBatches
+// continues with the events since then: it opens the log again, maxLogReads times at most, and delivers no event twice.
+func readBatches(open func() (logReader, error), deliver func([]host.LoggedEvent) (more bool)) error {
+	seen := map[recordKey]bool{}
+	var err error
+	for range maxLogReads {
+		if err = readOpened(open, seen, deliver); !errors.Is(err, errLogChanged) {
+			return err
+		}
+	}
+	return fmt.Errorf("read it %d times: %w each time", maxLogReads, err)
+}
+
+func readOpened(open func() (logReader, error), seen map[recordKey]bool, deliver func([]host.LoggedEvent) bool) error {
+	log, err := open()
+	if err != nil {
+		return err
+	}
+	defer log.close()
+	for {
+		records, err := log.next()
+		if err != nil || len(records) == 0 {
+			return err
+		}
+		batch, err := parseEvents(records, seen)
+		if err != nil {
+			return err
+		}
+		if !deliver(batch) {
+			return nil
+		}
+	}
+}
