@@ -66,3 +66,12 @@ func testFiles(t *testing.T, list *exec.Cmd) map[string][]string {
 		files[one.ImportPath] = slices.Concat(one.TestGoFiles, one.XTestGoFiles)
 	}
 }
+
+// The stand-ins have tests of their own, some of which need a restart between two halves; these do not.
+func TestStandInsUnderWine(t *testing.T) {
+	ctx := needsWine(t)
+	h := boot(ctx, t, "standins", "10.87.0.7", map[string]string{program: build(ctx, t, "./lab/wine/standin")})
+	for _, name := range []string{"TestFeatures", "TestFirewall", "TestSymbolicLinks", "TestAccessLists"} {
+		t.Run(name, func(t *testing.T) { run(ctx, t, h, program+" -test.v -test.run=^"+name+"$") })
+	}
+}
