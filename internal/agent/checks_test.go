@@ -100,7 +100,7 @@ func TestVerifySaysWhenTheKubeletBegan(t *testing.T) {
 	}
 	programs.SetTime(time.Now().Add(-time.Minute))
 	r.must(r.Host().Services.Stop(r.ctx, nodespec.ServiceKubelet))
-	if line := r.runStepping("verify"); !line.Result.KubeletStarted.IsZero() { // the checks wait for it in vain
+	if line, _ := r.runStepping("verify"); !line.Result.KubeletStarted.IsZero() { // the checks wait for it in vain
 		t.Errorf("a kubelet that does not run is reported to have begun at %s", line.Result.KubeletStarted)
 	}
 	r.clock = clock.RealClock{}

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -84,4 +85,39 @@ func (t *lookTicker) Stop() {
 		t.clock.looks, t.clock.waits = nil, false
 	}
 	t.Ticker.Stop()
+}
+
+// verbClock is the clock of a verb. It asks for time to pass when the verb has nothing else to wait for: time that passes
+// while a verb works ends the limits of its work, and more of it passes on a busy machine.
+type verbClock struct {
+	*clocktesting.FakeClock
+	idle chan struct{}
+}
+
+func newVerbClock() *verbClock {
+	return &verbClock{FakeClock: clocktesting.NewFakeClock(time.Now()), idle: make(chan struct{}, 1)}
+}
+
+// NewTimer is clock.Clock's. Between two looks a verb does nothing.
+func (c *verbClock) NewTimer(duration time.Duration) clock.Timer {
+	timer := c.FakeClock.NewTimer(duration)
+	if duration == timing.PollInterval {
+		select {
+		case c.idle <- struct{}{}:
+		default: // time is yet to pass, also for this timer
+		}
+	}
+	return timer
+}
+
+// passWhileHanging asks for time to pass until the context is done: a part of Windows does not answer, and only a limit
+// can end the wait for it.
+func (c *verbClock) passWhileHanging(ctx context.Context) {
+	for {
+		select {
+		case c.idle <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+	}
 }

@@ -2,12 +2,8 @@ package agent_test
 
 import (
 	"bytes"
-	"runtime"
 	"strings"
 	"testing"
-	"time"
-
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/windows-machine-config/wmco/internal/agent/timing"
 	"github.com/windows-machine-config/wmco/internal/host"
@@ -78,28 +74,10 @@ func TestNetworkThatNobodyMakes(t *testing.T) {
 	r := joined(t)
 	args := r.send(r.full())
 	r.must(r.Host().Networks.DeleteNetwork(r.ctx, hnsNetwork)) // hybrid-overlay-node makes it only when it starts
-	ticking := clocktesting.NewFakeClock(time.Now())
-	r.clock = ticking
-	answer := make(chan verb.Line)
-	go func() {
-		line, _ := r.run(append([]string{"apply"}, args...)...)
-		answer <- line
-	}()
-	const step = 10 * time.Second
-	for began := ticking.Now(); ; {
-		select {
-		case line := <-answer:
-			r.fails(line, verb.ReasonStepFailed, "AwaitNetwork", hnsNetwork, podSubnet, "5m0s")
-			if waited := ticking.Since(began); waited < timing.LimitNetwork || waited > timing.LimitNetwork+step {
-				t.Errorf("after %s", waited)
-			}
-			return
-		default:
-			if ticking.HasWaiters() {
-				ticking.Step(step)
-			}
-			runtime.Gosched()
-		}
+	line, took := r.runStepping(append([]string{"apply"}, args...)...)
+	r.fails(line, verb.ReasonStepFailed, "AwaitNetwork", hnsNetwork, podSubnet, "5m0s")
+	if took < timing.LimitNetwork || took > timing.LimitNetwork+stepOfVerbs {
+		t.Errorf("after %s", took)
 	}
 }
 

@@ -27,6 +27,7 @@ type rig struct {
 	*fake.Machine
 	ctx      context.Context
 	clock    clock.WithTicker // of verbs
+	stepping *verbClock       // of verbs that runStepping runs
 	ticking  *serviceClock
 	versions versions
 	before   fake.Snapshot
@@ -46,7 +47,7 @@ type rig struct {
 
 func newRig(t *testing.T, change ...func(*fake.Options)) *rig {
 	t.Helper()
-	r := &rig{T: t, clock: clock.RealClock{}, ticking: newServiceClock(), requests: map[string]bool{}, validity: time.Hour, program: agentProgram}
+	r := &rig{T: t, clock: clock.RealClock{}, stepping: newVerbClock(), ticking: newServiceClock(), requests: map[string]bool{}, validity: time.Hour, program: agentProgram}
 	options := fake.Options{Name: "WIN-OLD", Addresses: []string{"10.0.0.4"}, Programs: r.table}
 	for _, each := range change {
 		each(&options)

@@ -3,12 +3,9 @@ package agent_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
-
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/windows-machine-config/wmco/internal/agent/timing"
 	"github.com/windows-machine-config/wmco/internal/host"
@@ -16,36 +13,38 @@ import (
 )
 
 // silentProbes probe a host on which something takes a connection and never answers.
-type silentProbes struct{ host.Probes }
+type silentProbes struct {
+	host.Probes
+	clock *verbClock
+}
 
-func (silentProbes) HTTPGet(ctx context.Context, _ string, _ []byte) (int, string, error) {
-	<-ctx.Done()
+func (p silentProbes) HTTPGet(ctx context.Context, _ string, _ []byte) (int, string, error) {
+	p.clock.passWhileHanging(ctx)
 	return 0, "", context.Cause(ctx)
 }
 
-// runStepping runs a verb on a clock of its own, which it steps until the verb answers.
-func (r *rig) runStepping(args ...string) verb.Line {
+// stepOfVerbs is the time that passes at once while a verb waits.
+const stepOfVerbs = 10 * time.Second
+
+// runStepping runs a verb on a clock of its own, which it steps while the verb waits. It returns how long the verb took.
+func (r *rig) runStepping(args ...string) (verb.Line, time.Duration) {
 	r.Helper()
-	ticking := clocktesting.NewFakeClock(time.Now())
-	r.clock = ticking
-	answer := make(chan verb.Line)
+	r.clock = r.stepping
+	began, answer := r.stepping.Now(), make(chan verb.Line)
 	go func() {
 		line, _ := r.run(args...)
 		answer <- line
 	}()
-	for r.ctx.Err() == nil {
+	for {
 		select {
 		case line := <-answer:
-			return line
-		default:
-			if ticking.HasWaiters() {
-				ticking.Step(10 * time.Second)
-			}
-			runtime.Gosched()
+			return line, r.stepping.Since(began)
+		case <-r.stepping.idle:
+			r.stepping.Step(stepOfVerbs)
+		case <-r.ctx.Done():
+			r.Fatal("the verb does not end")
 		}
 	}
-	r.Fatal("the verb does not end")
-	return verb.Line{}
 }
 
 // What does not answer must not keep a verb, which holds the lock, from ending.
@@ -54,8 +53,8 @@ func TestPartsOfWindowsThatNeverAnswer(t *testing.T) {
 	t.Run("a check that gets no answer has failed", func(t *testing.T) {
 		t.Parallel()
 		r := joined(t)
-		r.bend(func(h *host.Host) { h.Probes = silentProbes{h.Probes} })
-		line := r.runStepping("verify")
+		r.bend(func(h *host.Host) { h.Probes = silentProbes{h.Probes, r.stepping} })
+		line, _ := r.runStepping("verify")
 		if line.Type != verb.TypeResult {
 			t.Fatalf("%s %v", line.Type, line.Failure)
 		}
