@@ -86,9 +86,22 @@ func inspectorOf(configure func() (operator.Config, error)) (*inspector, error) 
 	if i.payload, err = payload.Load(c.PayloadDirectory); err != nil {
 		return nil, err
 	}
-	i.visitor = visit.Visitor{Payload: i.payload, Clock: c.Clock, Rand: rand.Reader,
+	i.visitor = visit.Visitor{Payload: i.payload, Clock: c.Clock, Rand: rand.Reader, Instances: i.instances,
 		Dialer: &remote.Dialer{Dial: c.Dial, LookUp: c.LookUp, Clock: c.Clock, LegacyAlgorithms: c.LegacyAlgorithms}}
 	return i, nil
+}
+
+// instances lists the WindowsInstances.
+func (i *inspector) instances(ctx context.Context) ([]v1alpha1.WindowsInstance, error) {
+	all, err := fleet.ReadInstances(ctx, i.reader, i.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	instances := make([]v1alpha1.WindowsInstance, 0, len(all))
+	for n := range all {
+		instances = append(instances, all[n].WindowsInstance)
+	}
+	return instances, nil
 }
 
 // chosen returns the named instances, or all.

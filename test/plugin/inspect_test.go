@@ -125,6 +125,30 @@ func TestStoryAnAdministratorAsksBeforehand(t *testing.T) {
 		l.says(pod, 1, []string{"not known", "no TCP connection to port 22"}, "plan", first.Name)
 		l.says(pod, 2, []string{"no TCP connection to port 22"}, "diagnose", first.Name)
 	})
+	t.Run("a host key that is pinned for another instance is not suggested for acceptance", func(t *testing.T) {
+		lab{t, l.Rig}.keyOfAnother(pod, first)
+	})
+}
+
+// keyOfAnother has the host of another instance answer at the address of an instance.
+func (l lab) keyOfAnother(pod operatorpod.Pod, first *v1alpha1.WindowsInstance) {
+	l.Helper()
+	if err := l.ListHosts(l.Context(), "instance-1", "instance-2"); err != nil {
+		l.Fatal(err)
+	}
+	l.until("instance-2", v1alpha1.ReasonReady)
+	second := l.instance("instance-2")
+	for _, move := range []struct{ host, address string }{{"instance-1", rig.Address(77)}, {"instance-2", first.Spec.Address}} {
+		if err := l.MoveHost(l.Context(), l.Host(move.host), move.address); err != nil {
+			l.Fatal(err)
+		}
+	}
+	for command, status := range map[string]int{"diagnose": 2, "plan": 1} {
+		out, got := l.asks(pod, command, first.Name)
+		if got != status || !strings.Contains(out, "of WindowsInstance "+second.Name) || strings.Contains(out, v1alpha1.AnnotationAcceptHostKey+"=") {
+			l.Errorf("%s ended with status %d, want %d:\n%s", command, got, status, out)
+		}
+	}
 }
 
 // planned changes a setting while the operator is paused for the host, and asks what that would do.

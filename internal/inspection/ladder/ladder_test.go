@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
+	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"io"
@@ -15,8 +16,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/crypto/ssh"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/agent"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
@@ -418,6 +421,52 @@ func TestTheKeyOfAHostThatRefusesTheLoginIsShown(t *testing.T) {
 		if rung.Name == rungHostKey && (!strings.Contains(rung.Message, "shows the key SHA256:") || !strings.Contains(rung.Message, "none is pinned yet")) {
 			t.Errorf("%+v", rung)
 		}
+	}
+}
+
+// Acceptance of such a key has no effect in the operator.
+func TestAHostThatPresentsTheKeyOfAnotherInstance(t *testing.T) {
+	x := newTrial(t)
+	presented, err := x.server.HostKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pinned := func(name, address string, key ssh.PublicKey) v1alpha1.WindowsInstance {
+		return v1alpha1.WindowsInstance{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.WindowsInstanceSpec{Address: address},
+			Status: v1alpha1.WindowsInstanceStatus{HostKey: &v1alpha1.HostKey{Key: base64.StdEncoding.EncodeToString(key.Marshal())}},
+		}
+	}
+	former := x.subject.Target.Key.Signer().PublicKey()
+	x.subject.Target.Instance = "own"
+	x.subject.Target.HostKey = &remote.HostKey{Type: former.Type(), Data: former.Marshal()}
+	for name, c := range map[string]struct {
+		others   []v1alpha1.WindowsInstance
+		says     string
+		suggests string
+	}{
+		"is not suggested for acceptance, and the instance is named": {
+			[]v1alpha1.WindowsInstance{pinned("other", "10.0.0.9", presented)}, "of WindowsInstance other (10.0.0.9)", "Give the hosts their addresses back",
+		},
+		"after its deletion can be accepted": {nil, "the host was reinstalled", v1alpha1.AnnotationAcceptHostKey},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x.climber.Visitor.Instances = func(context.Context) ([]v1alpha1.WindowsInstance, error) {
+				return append(c.others, pinned("own", "10.0.0.1", former)), nil
+			}
+			for _, rung := range x.diagnose().Rungs {
+				if rung.Name != rungHostKey {
+					continue
+				}
+				if rung.Outcome != Failed || !strings.Contains(rung.Message, c.says) || !strings.Contains(rung.Remedy, c.suggests) {
+					t.Errorf("%+v", rung)
+				}
+				if len(c.others) > 0 && strings.Contains(rung.Remedy, v1alpha1.AnnotationAcceptHostKey) {
+					t.Errorf("the remedy suggests acceptance: %s", rung.Remedy)
+				}
+			}
+			x.asItWas()
+		})
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/link"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
@@ -34,6 +35,8 @@ type Visitor struct {
 	Payload *payload.Payload // has the agent
 	Clock   clock.Clock
 	Rand    io.Reader // for the name of a visit's folder
+	// Instances lists the WindowsInstances, which explain a changed host key; nil lists none.
+	Instances func(ctx context.Context) ([]v1alpha1.WindowsInstance, error)
 }
 
 // Visit is a stay at a host, from its login on.
@@ -54,9 +57,27 @@ func (v Visitor) Begin(ctx context.Context, target remote.Target) (*Visit, error
 	}
 	connection, err := v.Dialer.Connect(ctx, target)
 	if err != nil {
-		return nil, err
+		return nil, v.explainChangedKey(ctx, target, err)
 	}
 	return &Visit{Connection: connection, visitor: v, name: "visit-" + hex.EncodeToString(random[:])}, nil
+}
+
+// explainChangedKey returns the error of a connection. If the host presented the pinned key of another instance, the error
+// reports that instance and suggests no acceptance.
+func (v Visitor) explainChangedKey(ctx context.Context, target remote.Target, err error) error {
+	if remote.ReasonOf(err) != remote.ReasonHostKeyChanged || v.Instances == nil {
+		return err
+	}
+	instances, listErr := v.Instances(ctx)
+	if listErr != nil {
+		return errors.Join(err, listErr)
+	}
+	for i := range instances {
+		if instances[i].Name == target.Instance {
+			return link.ExplainChangedKey(&instances[i], instances, err)
+		}
+	}
+	return err
 }
 
 // Settle finds the agent of this operator on the host, or brings a copy of it. ours tells that an agent has closed its

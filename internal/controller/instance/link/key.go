@@ -35,7 +35,7 @@ func (l *Link) connect(ctx context.Context, s *scope.Scope, target remote.Target
 			target.HostKey = &changed.Presented
 			connection, err = l.Hosts.Get(ctx, target)
 		case holder != nil:
-			return nil, keyOfAnotherHost(s, holder, changed)
+			return nil, keyOfAnotherHost(s.Instance, holder, changed)
 		}
 	}
 	if remote.ReasonOf(err) != remote.ReasonAuthenticationFailed {
@@ -90,16 +90,30 @@ func (l *Link) holderOf(ctx context.Context, s *scope.Scope, presented remote.Ho
 	return hostkey.Holder(s.Instance, key, others), nil
 }
 
+// ExplainChangedKey returns the error of a connection to the host of an instance. If the host presented the pinned key of
+// another instance, the error reports that instance. instances are all instances.
+func ExplainChangedKey(instance *v1alpha1.WindowsInstance, instances []v1alpha1.WindowsInstance, err error) error {
+	var changed *remote.HostKeyChangedError
+	if !errors.As(err, &changed) {
+		return err
+	}
+	holder := hostkey.Holder(instance, base64.StdEncoding.EncodeToString(changed.Presented.Data), instances)
+	if holder == nil {
+		return err
+	}
+	return keyOfAnotherHost(instance, holder, changed)
+}
+
 // keyOfAnotherHost returns the error for a host that presents the pinned key of another instance. Acceptance is not
 // suggested: the operator would configure, restart and restore the host of another node.
-func keyOfAnotherHost(s *scope.Scope, holder *v1alpha1.WindowsInstance, changed *remote.HostKeyChangedError) error {
+func keyOfAnotherHost(instance, holder *v1alpha1.WindowsInstance, changed *remote.HostKeyChangedError) error {
 	message := fmt.Sprintf("the host presents the SSH host key %s (%s) of %s, but the pinned key is %s (%s): "+
 		"the addresses of the hosts may have been swapped, or the hosts were made from one image", changed.Presented.Fingerprint(),
 		changed.Presented.Type, hostkey.DescribeHolder(holder), changed.Pinned.Fingerprint(), changed.Pinned.Type)
-	if hostkey.Accepted(s.Instance, changed.Presented.Fingerprint()) {
+	if hostkey.Accepted(instance, changed.Presented.Fingerprint()) {
 		message += ". The annotation " + v1alpha1.AnnotationAcceptHostKey + " has no effect for the host key of another node"
 	}
-	return &remote.Error{Reason: remote.ReasonHostKeyChanged, Host: s.Instance.Spec.Address, Stage: remote.StageHostKey, Err: changed,
+	return &remote.Error{Reason: remote.ReasonHostKeyChanged, Host: instance.Spec.Address, Stage: remote.StageHostKey, Err: changed,
 		Message: message,
 		Next: "the operator sends nothing to the host. Give the hosts their addresses back, or correct the list of hosts. " +
 			"If the host was reinstalled from an image with keys in it, make new host keys on it: delete C:\\ProgramData\\ssh\\ssh_host_*, " +
