@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
@@ -54,6 +55,8 @@ const (
 	// leftPoll is how often it is looked at while there are only Machines that somebody else must do something about, or
 	// whose time has not come.
 	leftPoll = 5 * time.Minute
+	// refusedInterval is the interval between two attempts while the API server refuses to delete a Machine.
+	refusedInterval = time.Minute
 )
 
 // Reconciler replaces Machines. It does one thing at a time, and disturbs a node only if the gate allows it.
@@ -218,6 +221,11 @@ func (r *Reconciler) askForEach(ctx context.Context, overview overview, candidat
 		if err != nil {
 			return 0, err
 		}
+		if decision.Reason == deletionRefused {
+			refused[candidate.Set], after = true, min(after, refusedInterval)
+			tell.refused(candidate, decision.Message)
+			continue
+		}
 		if decision.Allowed {
 			after = poll
 			if err := r.replace(ctx, overview, candidate); err != nil {
@@ -254,6 +262,12 @@ func (r *Reconciler) ask(ctx context.Context, overview overview, candidate turno
 			Reason: v1alpha1.ReasonWaitingForTurn, Message: "Its node is being changed in place; that must finish first.",
 		}}, nil
 	}
+	if refusal, err := r.tryDeletion(ctx, overview.machines[candidate.Machine]); err != nil {
+		return disturbance.Decision{}, err
+	} else if refusal != "" {
+		return disturbance.Decision{Decision: policy.Decision{Reason: deletionRefused, Message: refusal}},
+			r.releaseUndeleted(ctx, instance.Name, changed)
+	}
 	decision, err := r.Gate.Acquire(ctx, disturbance.Request{
 		Instance: instance.Name, UID: instance.UID, Cause: candidate.Cause, Version: r.Version, Replaces: true,
 	})
@@ -261,6 +275,37 @@ func (r *Reconciler) ask(ctx context.Context, overview overview, candidate turno
 		return decision, fmt.Errorf("ask whether Machine %s may be replaced: %w", candidate.Machine, err)
 	}
 	return decision, nil
+}
+
+// deletionRefused is the reason of a decision if the API server refuses to delete a Machine.
+const deletionRefused = "DeletionRefused"
+
+// tryDeletion returns the answer of the API server if it refuses to delete a Machine, as an admission webhook may; empty
+// if it does not. A dry run answers before a disruption of the node is announced. A webhook with side effects prevents
+// dry runs and not the deletion.
+func (r *Reconciler) tryDeletion(ctx context.Context, machine *machinev1beta1.Machine) (refusal string, err error) {
+	err = r.Client.Delete(ctx, machine, client.DryRunAll, client.Preconditions{UID: &machine.UID, ResourceVersion: &machine.ResourceVersion})
+	switch {
+	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return "", nil
+	case apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run"):
+		return "", nil
+	case wasNotDeleted(err):
+		return err.Error(), nil
+	}
+	return "", fmt.Errorf("check whether Machine %s/%s can be deleted: %w", machine.Namespace, machine.Name, err)
+}
+
+// releaseUndeleted releases the disruption slot that a previous process acquired for a deletion. A slot for a change in
+// place stays.
+func (r *Reconciler) releaseUndeleted(ctx context.Context, instance string, changedInPlace bool) error {
+	if changedInPlace {
+		return nil
+	}
+	if err := r.Gate.Release(ctx, instance); err != nil {
+		return fmt.Errorf("record that the Machine of WindowsInstance %s is not deleted: %w", instance, err)
+	}
+	return nil
 }
 
 // replace deletes a Machine, if it is still exactly the one that was looked at. What is known not to be deleted does

@@ -41,6 +41,13 @@ func (r *Reconciler) waits(cause v1alpha1.DisruptionCause, machine *machinev1bet
 		r.because(cause, version)+". Machine "+machine.Name+" waits to be replaced: "+why)
 }
 
+// refused reports that the API server refuses to delete a Machine. The action distinguishes the event from that of left.
+func (r *Reconciler) refused(cause v1alpha1.DisruptionCause, machine *machinev1beta1.Machine,
+	instance *v1alpha1.WindowsInstance, version, why string) recorder.Event {
+	return recorder.Warning(machine, instance, "MachineNotReplaced", "DeleteMachineRefused", r.because(cause, version)+
+		". The API server refuses to delete Machine "+machine.Name+"; its node stays in service, and the operator retries: "+why)
+}
+
 // paused is about a Machine that waits for as long as a user wants it to.
 func paused(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, why string) recorder.Event {
 	return recorder.Normal(instance, machine, "ReplacementWaits", "DeleteMachine",

@@ -56,6 +56,13 @@ func (t *teller) waits(candidate turnover.Candidate, reason, why string) {
 	t.say(candidate.Machine, reason, t.reconciler.waits(candidate.Cause, machine, t.overview.instance(candidate.Machine), t.overview.version(machine), reason, why))
 }
 
+// refused reports once that the API server refuses to delete a Machine, whatever the text of the answer.
+func (t *teller) refused(candidate turnover.Candidate, why string) {
+	machine := t.overview.machines[candidate.Machine]
+	t.say(candidate.Machine, deletionRefused, t.reconciler.refused(candidate.Cause, machine,
+		t.overview.instance(candidate.Machine), t.overview.version(machine), why))
+}
+
 // waiting tells of the first Machine of each MachineSet that a check keeps: the others are kept by the same.
 func (t *teller) waiting(machines []turnover.Waiting) {
 	type same struct{ set, check string }

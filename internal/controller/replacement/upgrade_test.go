@@ -268,6 +268,79 @@ func TestWaitingIsToldOnceAndNeverAsAWarning(t *testing.T) {
 	})
 }
 
+// isDryRun reports whether a deletion changes nothing.
+func isDryRun(options []client.DeleteOption) bool {
+	return len((&client.DeleteOptions{}).ApplyOptions(options).DryRun) > 0
+}
+
+// An admission webhook may refuse the deletion for a long time.
+func TestADeletionThatTheAPIServerRefusesAnnouncesNoDisruption(t *testing.T) {
+	resource := schema.GroupResource{Group: "machine.openshift.io", Resource: "machines"}
+	for name, refusal := range map[string]error{
+		"as an admission webhook does":           apierrors.NewBadRequest("admission webhook \"machines.example.com\" denied the request"),
+		"as an admission policy does":            apierrors.NewInvalid(schema.GroupKind{Kind: "Machine"}, "win-1", nil),
+		"as it does without the right to delete": apierrors.NewForbidden(resource, "win-1", errors.New("no")),
+	} {
+		t.Run(name+", and is reported once", func(t *testing.T) {
+			w := newWorld(t)
+			w.outdated(w.set("one", 1, userdata.SecretName))
+			w.Client = interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{
+				Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return refusal },
+			})
+			result, recorded := w.reconcile()
+			expect(t, recorded, "MachineNotReplaced")
+			if !strings.Contains(recorded[0], refusal.Error()) || result.RequeueAfter != refusedInterval {
+				t.Errorf("reported is %q; the next attempt is after %s", recorded[0], result.RequeueAfter)
+			}
+			for range 3 {
+				_, recorded := w.reconcile()
+				expect(t, recorded)
+			}
+			if len(w.gate.asked) > 0 {
+				t.Errorf("the gate was asked %d times", len(w.gate.asked))
+			}
+			w.Client = w.client
+			w.reconcile()
+			if got := w.names(); !slices.Equal(got, []string{"win-1"}) || len(w.gate.asked) != 1 {
+				t.Errorf("then deleted are %v, and the gate was asked %d times", got, len(w.gate.asked))
+			}
+		})
+	}
+	t.Run("and holds no Machine of another MachineSet up", func(t *testing.T) {
+		w := newWorld(t)
+		refused := w.outdated(w.set("one", 1, userdata.SecretName))
+		w.outdated(w.set("two", 1, userdata.SecretName))
+		w.Client = interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{
+			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+				if o.GetName() == refused.Name {
+					return apierrors.NewForbidden(resource, refused.Name, errors.New("no"))
+				}
+				return c.Delete(ctx, o, options...)
+			},
+		})
+		w.reconcile()
+		if got := w.names(); !slices.Equal(got, []string{"win-2"}) {
+			t.Errorf("deleted are %v", got)
+		}
+	})
+	t.Run("and a webhook that supports no dry run does not keep a Machine", func(t *testing.T) {
+		w := newWorld(t)
+		w.outdated(w.set("one", 1, userdata.SecretName))
+		w.Client = interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{
+			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+				if isDryRun(options) {
+					return apierrors.NewBadRequest("admission webhook \"machines.example.com\" does not support dry run")
+				}
+				return c.Delete(ctx, o, options...)
+			},
+		})
+		w.reconcile()
+		if got := w.names(); !slices.Equal(got, []string{"win-1"}) {
+			t.Errorf("deleted are %v", got)
+		}
+	})
+}
+
 func TestDeletionsThatFail(t *testing.T) {
 	resource := schema.GroupResource{Group: "machine.openshift.io", Resource: "machines"}
 	for name, test := range map[string]struct {
@@ -288,7 +361,12 @@ func TestDeletionsThatFail(t *testing.T) {
 			w := newWorld(t)
 			w.outdated(w.set("one", 1, userdata.SecretName))
 			w.Client = interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{
-				Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return test.err },
+				Delete: func(_ context.Context, _ client.WithWatch, _ client.Object, options ...client.DeleteOption) error {
+					if isDryRun(options) {
+						return nil
+					}
+					return test.err
+				},
 			})
 			_, err := w.Reconcile(t.Context(), ctrl.Request{})
 			if (err != nil) != test.reported {
