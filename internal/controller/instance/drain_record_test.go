@@ -207,6 +207,19 @@ func TestANodeWhoseMachineIsToBeIgnoredInTheMiddleOfAPassIsInServiceAgain(t *tes
 	}
 }
 
+// The next instance has no status, so the Node says whose cordon it has.
+func TestANodeWhoseMachineIsToBeIgnoredIsInServiceAgainAfterItsInstanceWasDeletedDuringTheDrain(t *testing.T) {
+	x, gate := draining(t)
+	x.changeNode(func(n *corev1.Node) {
+		drainingByUs(n)
+		n.Annotations[v1alpha1.AnnotationInstance] = x.instance().Name
+	})
+	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { *s = v1alpha1.WindowsInstanceStatus{} })
+	x.change(x.instance(), leave(v1alpha1.ReasonMachineIgnored))
+	x.reconcile()
+	x.inService(gate)
+}
+
 func TestANodeWhoseMachineIsToBeIgnored(t *testing.T) {
 	ignored := func(t *testing.T, change func(*corev1.Node)) (*trial, *v1alpha1.WindowsInstance) {
 		x, _ := draining(t)

@@ -42,7 +42,10 @@ var (
 func (a *rooms) phases(instance *v1alpha1.WindowsInstance) []phase {
 	switch {
 	case instance.Spec.DesiredState == v1alpha1.DesiredStateUnmanaged:
-		return []phase{{name: "unmanaged", run: a.unmanaged.run}}
+		return []phase{
+			{name: "remember", run: a.remember.run},
+			{name: "unmanaged", run: a.unmanaged.run},
+		}
 	case instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved && instance.Spec.Source.Machine != nil:
 		return []phase{
 			{name: "disconnect", run: a.removal.Disconnect},

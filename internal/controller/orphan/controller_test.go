@@ -89,8 +89,22 @@ func counted(t *testing.T) float64 {
 	return written.GetGauge().GetValue()
 }
 
-func TestANodeWithoutAnInstanceIsReported(t *testing.T) {
+// ConfigMap windows-instances has no entry for a Machine.
+func TestTheReportOfANodeOfAMachineNamesItsLabel(t *testing.T) {
 	x := newTrial(t, node())
+	x.reconcile()
+	x.clock.Step(Grace)
+	x.reconcile()
+	if told := x.told(); len(told) != 1 || strings.Contains(told[0], "windows-instances") ||
+		!strings.Contains(told[0], v1alpha1.LabelIgnore) || !strings.Contains(told[0], "oc adm uncordon win") {
+		t.Errorf("the events are %q", told)
+	}
+}
+
+func TestANodeWithoutAnInstanceIsReported(t *testing.T) {
+	listed := node()
+	listed.Labels[v1alpha1.LabelBYOH] = "true"
+	x := newTrial(t, listed)
 	if after := x.reconcile(); after != Grace || len(x.told()) > 0 || counted(t) != 0 {
 		t.Fatalf("it is looked at again after %s, and is reported before", after)
 	}

@@ -22,8 +22,13 @@ func nodeWithoutInstance(node *corev1.Node, namespace string) recorder.Event {
 	if _, cordoned := node.Annotations[v1alpha1.AnnotationCordoned]; cordoned {
 		message.WriteString("It is unschedulable, because the operator was draining it. ")
 	}
-	message.WriteString("List the host in ConfigMap windows-instances, under the same address as before, " +
-		"to have it managed again; then take the entry out if the host is to be removed. " +
-		"If the host is gone for good, delete the Node.")
+	if _, listed := node.Labels[v1alpha1.LabelBYOH]; listed {
+		message.WriteString("List the host in ConfigMap windows-instances, under the same address as before, " +
+			"to have it managed again; then take the entry out if the host is to be removed. ")
+	} else {
+		message.WriteString("If its Machine exists, remove the label " + v1alpha1.LabelIgnore +
+			" from the Machine to have the host managed again, or make the Node schedulable with: oc adm uncordon " + node.Name + ". ")
+	}
+	message.WriteString("If the host is gone for good, delete the Node.")
 	return recorder.Warning(node, nil, "NodeWithoutInstance", "Watch", message.String())
 }
