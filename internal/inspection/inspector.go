@@ -176,7 +176,7 @@ func unusable(err error) error {
 
 func (i *inspector) forecaster(wanted forecast.Wanted) forecast.Forecaster {
 	return forecast.Forecaster{
-		Reader: i.reader, Clientset: i.clientset, Visitor: i.visitor, Wanted: wanted, Own: i.Version, Namespace: i.Namespace,
+		Reader: i.reader, Clientset: i.clientset, Visitor: i.visitor, Wanted: wanted, Own: i.Version, Line: i.Line, Namespace: i.Namespace,
 		Specs: desired.Specs{Payload: wanted.Payload, Nodes: nodes.Nodes{Live: i.reader}, Version: wanted.Version, Log: i.Log, PauseImage: i.PauseImage, Debug: i.Debug},
 	}
 }

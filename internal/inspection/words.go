@@ -30,6 +30,9 @@ func forecastInWords(f Forecast) string {
 	if f.Error != "" {
 		fmt.Fprintf(&b, "  %s\n", f.Error)
 	}
+	if f.HeldBack != "" && f.Changes() {
+		fmt.Fprintf(&b, "  The operator holds this back, because a new host would be refused: %s\n", f.HeldBack)
+	}
 	for _, note := range f.Notes {
 		fmt.Fprintf(&b, "  %s\n", note)
 	}

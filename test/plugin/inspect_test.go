@@ -151,6 +151,22 @@ func (l lab) keyOfAnother(pod operatorpod.Pod, first *v1alpha1.WindowsInstance) 
 	}
 }
 
+// heldBack requests the plan while the cluster has a version that the operator does not serve.
+func (l lab) heldBack(pod operatorpod.Pod, first *v1alpha1.WindowsInstance) {
+	l.Helper()
+	const served, unserved = "5.0.3", "5.1.0"
+	if err := l.UpgradeCluster(l.Context(), unserved, true); err != nil {
+		l.Fatal(err)
+	}
+	out, status := l.asks(pod, "plan", first.Name)
+	if status != 2 || !strings.Contains(out, "The operator holds this back, because a new host would be refused") || !strings.Contains(out, "OpenShift "+unserved) {
+		l.Errorf("status %d:\n%s", status, out)
+	}
+	if err := l.UpgradeCluster(l.Context(), served, true); err != nil {
+		l.Fatal(err)
+	}
+}
+
 // planned changes a setting while the operator is paused for the host, and asks what that would do.
 func (l lab) planned(pod operatorpod.Pod, first *v1alpha1.WindowsInstance) {
 	l.Helper()
@@ -181,6 +197,7 @@ func (l lab) planned(pod operatorpod.Pod, first *v1alpha1.WindowsInstance) {
 		strings.Contains(out, `"held"`) {
 		l.Errorf("status %d:\n%s", status, out)
 	}
+	l.heldBack(pod, first)
 	if pods := w.Runs(l.T, 2); pods[0].DeletionTimestamp != nil {
 		l.Error("a pod was evicted")
 	}

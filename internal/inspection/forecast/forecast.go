@@ -26,6 +26,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
 	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 	"github.com/windows-machine-config/wmco/internal/text"
 )
@@ -41,6 +42,8 @@ type Forecast struct {
 	// MachineSet makes another one. There are no steps then.
 	Removed  bool `json:"removed,omitempty"`
 	Replaced bool `json:"replaced,omitempty"`
+	// HeldBack is the reason why the operator does nothing of this now: a new host would be refused. Empty if it would not.
+	HeldBack string `json:"heldBack,omitempty"`
 	// Notes are what else there is to know: that the operator is paused for this host, for example.
 	Notes []string `json:"notes,omitempty"`
 	Steps []Step   `json:"steps"`
@@ -88,6 +91,7 @@ type Forecaster struct {
 	Visitor   visit.Visitor
 	Wanted    Wanted
 	Own       string // this operator's version
+	Line      support.ReleaseLine
 	Specs     desired.Specs
 	Namespace string
 }
@@ -207,6 +211,7 @@ func (f Forecaster) fill(ctx context.Context, stay *visit.Visit, s *scope.Scope,
 		}
 		return asError(obstacle.Host(v1alpha1.ConditionReachable, err))
 	}
+	f.noteRefusal(s, node, made)
 	if node == nil || !s.Released(node) {
 		return nil // nothing is drained that takes no pods yet
 	}
@@ -238,8 +243,12 @@ func (f Forecaster) isReplaced(s *scope.Scope, node *corev1.Node, spec nodespec.
 	if !changes || !(&turn.Turn{Version: f.Specs.Version}).Replaced(s, node) {
 		return false
 	}
+	when := " is deleted and replaced when its turn comes."
+	if made.HeldBack != "" {
+		when = " is deleted and replaced when a new host would be accepted and its turn comes."
+	}
 	*made = Forecast{Instance: made.Instance, Address: made.Address, Node: made.Node, Steps: []Step{}, Replaced: true,
-		Notes: append(made.Notes, "Machine "+machines.NameOf(s.Instance.Spec.Source)+" is deleted and replaced when its turn comes.")}
+		HeldBack: made.HeldBack, Notes: append(made.Notes, "Machine "+machines.NameOf(s.Instance.Spec.Source)+when)}
 	return true
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/desired"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
 
@@ -55,6 +56,53 @@ func TestAMachineIsReplacedInsteadOfSteps(t *testing.T) {
 			if c.replaced && (len(made.Steps) > 0 || made.FilesToSend > 0 || !made.Changes() || made.Instance != "win-1" ||
 				!strings.Contains(strings.Join(made.Notes, " "), "windows-1 is deleted and replaced")) {
 				t.Errorf("%+v", made)
+			}
+		})
+	}
+}
+
+func TestChangesAreHeldBackWhileANewHostWouldBeRefused(t *testing.T) {
+	const refused, accepted = "10.0.20348.169", "10.0.20348.681"
+	line := support.CurrentLine()
+	served := nodespec.Cluster{Platform: "AWS", Version: line.Cluster + ".3",
+		Network: nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true}}
+	newer := served
+	newer.Version = "99.0.0"
+	for name, c := range map[string]struct {
+		cluster nodespec.Cluster
+		build   string
+		change  func(*Forecaster, *corev1.Node)
+		says    string
+	}{
+		"not where it would be accepted":          {served, accepted, nil, ""},
+		"on a cluster that is not served":         {newer, accepted, nil, "99.0.0"},
+		"with a build of Windows that is refused": {served, refused, nil, "20348.169"},
+		"not if a restart is requested, which an update of Windows needs": {served, refused, func(_ *Forecaster, n *corev1.Node) {
+			n.Annotations[v1alpha1.AnnotationRebootRequired] = "true"
+		}, ""},
+		"not by the report of a kubelet that does not work": {served, refused, func(_ *Forecaster, n *corev1.Node) {
+			n.Status.Conditions = nil
+		}, ""},
+		"not known for another version of the operator": {newer, refused, func(f *Forecaster, _ *corev1.Node) {
+			f.Wanted.Image = "registry.example.com/wmco:2"
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Name: "win-1"}}
+			instance.Status.SpecDigest, instance.Status.NodeRef = "applied", &v1alpha1.NodeReference{Name: "win-1", UID: "1", Confirmed: true}
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-1", UID: "1", Annotations: map[string]string{v1alpha1.AnnotationVersion: "2.0.0", v1alpha1.AnnotationInstance: "win-1"}}}
+			node.Status.NodeInfo.KernelVersion = c.build
+			node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+			f := Forecaster{Specs: desired.Specs{Version: "2.0.0"}, Line: line}
+			if c.change != nil {
+				c.change(&f, node)
+			}
+			s := scope.New(instance, &scope.Session{})
+			s.Cluster = c.cluster
+			made := Forecast{Steps: []Step{{Name: "StopService kubelet"}}}
+			f.noteRefusal(s, node, &made)
+			if (made.HeldBack != "") != (c.says != "") || !strings.Contains(made.HeldBack, c.says) || !made.Changes() {
+				t.Errorf("held back is %q, want %q", made.HeldBack, c.says)
 			}
 		})
 	}
