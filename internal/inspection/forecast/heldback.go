@@ -22,8 +22,8 @@ func (f Forecaster) noteRefusal(s *scope.Scope, node *corev1.Node, made *Forecas
 	}
 }
 
-// supportNewHost decides whether a new host in place of an instance's would be supported. node may be nil. The decisions
-// are those of the operator's phase eligible: an update of Windows needs a requested restart, which is not held back.
+// supportNewHost decides whether a new host in place of an instance's would be supported. node may be nil. This is the
+// decision of the phase eligible: an update of Windows needs a requested restart, which is not held back.
 func (f Forecaster) supportNewHost(s *scope.Scope, node *corev1.Node) policy.Decision {
 	decision := f.Line.SupportCluster(s.Cluster)
 	if decision.Allowed && s.OfMachine() {
