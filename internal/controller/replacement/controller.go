@@ -227,9 +227,15 @@ func (r *Reconciler) askForEach(ctx context.Context, overview overview, candidat
 			continue
 		}
 		if decision.Allowed {
-			after = poll
-			if err := r.replace(ctx, overview, candidate); err != nil {
+			refusal, err := r.replace(ctx, overview, candidate)
+			switch {
+			case err != nil:
 				return 0, err
+			case refusal != "":
+				refused[candidate.Set], after = true, min(after, refusedInterval)
+				tell.refused(candidate, refusal)
+			default:
+				after = poll
 			}
 			continue
 		}
@@ -262,11 +268,10 @@ func (r *Reconciler) ask(ctx context.Context, overview overview, candidate turno
 			Reason: v1alpha1.ReasonWaitingForTurn, Message: "Its node is being changed in place; that must finish first.",
 		}}, nil
 	}
-	if refusal, err := r.tryDeletion(ctx, overview.machines[candidate.Machine]); err != nil {
-		return disturbance.Decision{}, err
-	} else if refusal != "" {
-		return disturbance.Decision{Decision: policy.Decision{Reason: deletionRefused, Message: refusal}},
-			r.releaseUndeleted(ctx, instance.Name, changed)
+	if machine := overview.machines[candidate.Machine]; r.told[machine.UID] == deletionRefused {
+		if refusal, err := r.tryDeletion(ctx, machine); err != nil || refusal != "" {
+			return disturbance.Decision{Decision: policy.Decision{Reason: deletionRefused, Message: refusal}}, err
+		}
 	}
 	decision, err := r.Gate.Acquire(ctx, disturbance.Request{
 		Instance: instance.Name, UID: instance.UID, Cause: candidate.Cause, Version: r.Version, Replaces: true,
@@ -280,9 +285,9 @@ func (r *Reconciler) ask(ctx context.Context, overview overview, candidate turno
 // deletionRefused is the reason of a decision if the API server refuses to delete a Machine.
 const deletionRefused = "DeletionRefused"
 
-// tryDeletion returns the answer of the API server if it refuses to delete a Machine, as an admission webhook may; empty
-// if it does not. A dry run answers before a disruption of the node is announced. A webhook with side effects prevents
-// dry runs and not the deletion.
+// tryDeletion returns the answer of the API server if it still refuses to delete a Machine, as an admission webhook may;
+// empty if it does not. A dry run answers before another disruption of the node is announced. A webhook with side effects
+// prevents dry runs and not the deletion.
 func (r *Reconciler) tryDeletion(ctx context.Context, machine *machinev1beta1.Machine) (refusal string, err error) {
 	err = r.Client.Delete(ctx, machine, client.DryRunAll, client.Preconditions{UID: &machine.UID, ResourceVersion: &machine.ResourceVersion})
 	switch {
@@ -296,42 +301,30 @@ func (r *Reconciler) tryDeletion(ctx context.Context, machine *machinev1beta1.Ma
 	return "", fmt.Errorf("check whether Machine %s/%s can be deleted: %w", machine.Namespace, machine.Name, err)
 }
 
-// releaseUndeleted releases the disruption slot that a previous process acquired for a deletion. A slot for a change in
-// place stays.
-func (r *Reconciler) releaseUndeleted(ctx context.Context, instance string, changedInPlace bool) error {
-	if changedInPlace {
-		return nil
-	}
-	if err := r.Gate.Release(ctx, instance); err != nil {
-		return fmt.Errorf("record that the Machine of WindowsInstance %s is not deleted: %w", instance, err)
-	}
-	return nil
-}
-
 // replace deletes a Machine, if it is still exactly the one that was looked at. What is known not to be deleted does
-// not count as disturbed; what may be deleted does.
-func (r *Reconciler) replace(ctx context.Context, overview overview, candidate turnover.Candidate) error {
+// not count as disturbed; what may be deleted does. It returns the answer of the API server if that refuses the deletion.
+func (r *Reconciler) replace(ctx context.Context, overview overview, candidate turnover.Candidate) (refusal string, err error) {
 	machine, instance := overview.machines[candidate.Machine], overview.instance(candidate.Machine)
-	err := r.Client.Delete(ctx, machine, client.Preconditions{UID: &machine.UID, ResourceVersion: &machine.ResourceVersion})
+	err = r.Client.Delete(ctx, machine, client.Preconditions{UID: &machine.UID, ResourceVersion: &machine.ResourceVersion})
 	if err == nil {
 		metric.MachinesReplaced.Of(causeLabel(candidate.Cause)).Inc()
 		log.FromContext(ctx).Info("replacing a Machine", "machine", machine.Name, "cause", candidate.Cause)
 		for _, e := range r.replaced(candidate.Cause, machine, instance, overview.version(machine)) {
 			recorder.Emit(r.Events, e)
 		}
-		return nil
+		return "", nil
 	}
 	if !wasNotDeleted(err) {
-		return fmt.Errorf("delete Machine %s/%s: %w", machine.Namespace, machine.Name, err)
+		return "", fmt.Errorf("delete Machine %s/%s: %w", machine.Namespace, machine.Name, err)
 	}
 	if err := r.Gate.Release(ctx, instance.Name); err != nil {
-		return fmt.Errorf("record that Machine %s/%s was not deleted: %w", machine.Namespace, machine.Name, err)
+		return "", fmt.Errorf("record that Machine %s/%s was not deleted: %w", machine.Namespace, machine.Name, err)
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		log.FromContext(ctx).Info("a Machine changed before it could be replaced; checking it again", "machine", machine.Name)
-		return nil
+		return "", nil
 	}
-	return fmt.Errorf("delete Machine %s/%s: %w", machine.Namespace, machine.Name, err)
+	return err.Error(), nil
 }
 
 // wasNotDeleted reports whether an answer to a deletion means for sure that it did nothing.

@@ -274,7 +274,7 @@ func isDryRun(options []client.DeleteOption) bool {
 }
 
 // An admission webhook may refuse the deletion for a long time.
-func TestADeletionThatTheAPIServerRefusesAnnouncesNoDisruption(t *testing.T) {
+func TestADeletionThatTheAPIServerRefusesAnnouncesOneDisruption(t *testing.T) {
 	resource := schema.GroupResource{Group: "machine.openshift.io", Resource: "machines"}
 	for name, refusal := range map[string]error{
 		"as an admission webhook does":           apierrors.NewBadRequest("admission webhook \"machines.example.com\" denied the request"),
@@ -296,12 +296,12 @@ func TestADeletionThatTheAPIServerRefusesAnnouncesNoDisruption(t *testing.T) {
 				_, recorded := w.reconcile()
 				expect(t, recorded)
 			}
-			if len(w.gate.asked) > 0 {
-				t.Errorf("the gate was asked %d times", len(w.gate.asked))
+			if len(w.gate.asked) != 1 || len(w.gate.disturbed) > 0 {
+				t.Errorf("the gate was asked %d times, and %v count as disturbed", len(w.gate.asked), w.gate.disturbed)
 			}
 			w.Client = w.client
 			w.reconcile()
-			if got := w.names(); !slices.Equal(got, []string{"win-1"}) || len(w.gate.asked) != 1 {
+			if got := w.names(); !slices.Equal(got, []string{"win-1"}) || len(w.gate.asked) != 2 {
 				t.Errorf("then deleted are %v, and the gate was asked %d times", got, len(w.gate.asked))
 			}
 		})
@@ -324,16 +324,20 @@ func TestADeletionThatTheAPIServerRefusesAnnouncesNoDisruption(t *testing.T) {
 		}
 	})
 	t.Run("and a webhook that supports no dry run does not keep a Machine", func(t *testing.T) {
-		w := newWorld(t)
+		w, attempts := newWorld(t), 0
 		w.outdated(w.set("one", 1, userdata.SecretName))
 		w.Client = interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{
 			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
 				if isDryRun(options) {
 					return apierrors.NewBadRequest("admission webhook \"machines.example.com\" does not support dry run")
 				}
+				if attempts++; attempts == 1 {
+					return apierrors.NewForbidden(resource, o.GetName(), errors.New("no"))
+				}
 				return c.Delete(ctx, o, options...)
 			},
 		})
+		w.reconcile()
 		w.reconcile()
 		if got := w.names(); !slices.Equal(got, []string{"win-1"}) {
 			t.Errorf("deleted are %v", got)
@@ -349,11 +353,11 @@ func TestDeletionsThatFail(t *testing.T) {
 	}{
 		"it was deleted meanwhile": {err: apierrors.NewNotFound(resource, "win-1")},
 		"it has changed":           {err: apierrors.NewConflict(resource, "win-1", nil)},
-		"it is forbidden":          {err: apierrors.NewForbidden(resource, "win-1", nil), reported: true},
+		"it is forbidden":          {err: apierrors.NewForbidden(resource, "win-1", nil)},
 		"nobody knows whether it was": {err: apierrors.NewServerTimeout(resource, "delete", 1),
 			reported: true, counted: true},
 		"the API server went away meanwhile":   {err: errors.New("EOF"), reported: true, counted: true},
-		"an admission webhook did not want it": {err: apierrors.NewBadRequest("no"), reported: true},
+		"an admission webhook did not want it": {err: apierrors.NewBadRequest("no")},
 		"the API server has failed in doing it": {err: apierrors.NewInternalError(errors.New("etcd")),
 			reported: true, counted: true},
 	} {
@@ -361,12 +365,7 @@ func TestDeletionsThatFail(t *testing.T) {
 			w := newWorld(t)
 			w.outdated(w.set("one", 1, userdata.SecretName))
 			w.Client = interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{
-				Delete: func(_ context.Context, _ client.WithWatch, _ client.Object, options ...client.DeleteOption) error {
-					if isDryRun(options) {
-						return nil
-					}
-					return test.err
-				},
+				Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return test.err },
 			})
 			_, err := w.Reconcile(t.Context(), ctrl.Request{})
 			if (err != nil) != test.reported {
