@@ -80,7 +80,7 @@ func program(name string) nodespec.PayloadFile {
 	return nodespec.PayloadFile{Name: name, SHA256: fmt.Sprintf("%064x", len(name)*1000+int(name[0])), Size: 1000}
 }
 
-// what a Windows node has for volumes on each platform: the kubelet's cloud provider, as the workers have it,
+// R-106, D-10: what a Windows node has for volumes on each platform: the kubelet's cloud provider, as the workers have it,
 // and csi-proxy, over which the node plugins of CSI drivers mount and format disks. The storage driver of a cloud
 // itself is neither in the kubelet nor here.
 func TestWhatAWindowsNodeHasForVolumesFollowsFromTheWorkers(t *testing.T) {

@@ -88,7 +88,7 @@ func openSSH(t testing.TB, key crypto.PrivateKey) []byte {
 	return pem.EncodeToMemory(b)
 }
 
-// L-24
+// L-24, D-11
 func TestKeysThatAreAccepted(t *testing.T) {
 	k := makeKeys(t)
 	parameters := block("EC PARAMETERS", []byte{0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07})
@@ -154,7 +154,7 @@ func TestKeysThatAreAccepted(t *testing.T) {
 	}
 }
 
-// each wrong content has an error of its own.
+// R-027, D-11: each wrong content has an error of its own.
 func TestKeysThatAreRefused(t *testing.T) {
 	k := makeKeys(t)
 	good := pkcs1(k.rsa)

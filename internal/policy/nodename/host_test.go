@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-//
+// D-9
 func TestNodeName(t *testing.T) {
 	for hostName, want := range map[string]string{
 		"winhost": "winhost", "WIN-ABC123": "win-abc123", "a": "a", "1host": "1host",

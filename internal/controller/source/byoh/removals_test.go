@@ -144,7 +144,7 @@ func (l *list) tells(want string, times int) {
 	}
 }
 
-//
+// D-12
 func TestAListThatIsAbsentForAMomentGivesNoHostBack(t *testing.T) {
 	t.Run("deleted and made again, it changes nothing", func(t *testing.T) {
 		l := newList(t, 3)
@@ -218,7 +218,7 @@ func TestAFewHostsAreRemovedAtOnce(t *testing.T) {
 	}
 }
 
-//
+// R-064, D-12
 func TestMostHostsAreRemovedAfterAMinute(t *testing.T) {
 	t.Run("an event says so, once", func(t *testing.T) {
 		l := newList(t, 10)
