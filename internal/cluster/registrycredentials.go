@@ -67,8 +67,8 @@ func (s registrySettings) hasCredentials(of scope) bool {
 // CRIOCredentialProviderConfig. Source: openshift/machine-config-operator, container-runtime-config:
 // updateCredentialProviderConfig.
 const (
-	credentialProvidersPath = "/etc/kubernetes/credential-providers/"
-	crioCredentialProvider  = "crio-credential-provider"
+	credentialProvidersPath = "/etc/kubernetes/credential-providers/" //nolint:gosec // G101: a path
+	crioCredentialProvider  = "crio-credential-provider"              //nolint:gosec // G101: the name of a program
 )
 
 // reportCRIOCredentials reports a CRIOCredentialProviderConfig, which is a technology preview. It is read from the

@@ -76,48 +76,8 @@ func eventLogBehaviors() []Behavior {
 				return at >= 0 && slices.Contains(read[at:], event)
 			})
 		}},
-		{"EventLog.Read", "a log that is cleared meanwhile is read on, with the events since then", func(s *suite) {
-			if s.machine.ClearLog == nil {
-				s.notHere("the suite must not clear an event log here")
-			}
-			s.source()
-			for range 5 {
-				s.must(s.EventLog.Report(s.ctx, event))
-			}
-			since := event
-			since.ID = 9
-			read := map[uint32]int{}
-			s.must(s.EventLog.Read(s.ctx, "Application", func(logged host.LoggedEvent) bool {
-				if logged.Source == eventSource {
-					read[logged.ID]++
-				}
-				if len(read) == 1 && read[event.ID] == 1 {
-					s.must(s.machine.ClearLog("Application"))
-					s.must(s.EventLog.Report(s.ctx, since))
-				}
-				return true
-			}))
-			is(s, "events since then", read[since.ID], 1)
-			is(s, "some of those before are read, and none twice", read[event.ID] >= 1 && read[event.ID] <= 5, true)
-		}},
-		{"EventLog.Read", "a log that is cleared again and again is an error", func(s *suite) {
-			if s.machine.ClearLog == nil {
-				s.notHere("the suite must not clear an event log here")
-			}
-			s.source()
-			reported := 0
-			clear := func() {
-				s.must(s.machine.ClearLog("Application"))
-				for range 5 {
-					reported++
-					other := event
-					other.Message = strconv.Itoa(reported)
-					s.must(s.EventLog.Report(s.ctx, other))
-				}
-			}
-			clear()
-			s.refused("reading it", s.EventLog.Read(s.ctx, "Application", func(host.LoggedEvent) bool { clear(); return true }))
-		}},
+		{"EventLog.Read", "a log that is cleared meanwhile is read on, with the events since then", func(s *suite) { readClearedLog(s, event) }},
+		{"EventLog.Read", "a log that is cleared again and again is an error", func(s *suite) { readLogThatIsAlwaysCleared(s, event) }},
 		{"EventLog.Read", "no more events are read than are wanted", func(s *suite) {
 			s.source()
 			for range 3 {
@@ -128,4 +88,48 @@ func eventLogBehaviors() []Behavior {
 			is(s, "events", read, 2)
 		}},
 	}
+}
+
+func readClearedLog(s *suite, event host.Event) {
+	if s.machine.ClearLog == nil {
+		s.notHere("the suite must not clear an event log here")
+	}
+	s.source()
+	for range 5 {
+		s.must(s.EventLog.Report(s.ctx, event))
+	}
+	since := event
+	since.ID = 9
+	read := map[uint32]int{}
+	s.must(s.EventLog.Read(s.ctx, "Application", func(logged host.LoggedEvent) bool {
+		if logged.Source == eventSource {
+			read[logged.ID]++
+		}
+		if len(read) == 1 && read[event.ID] == 1 {
+			s.must(s.machine.ClearLog("Application"))
+			s.must(s.EventLog.Report(s.ctx, since))
+		}
+		return true
+	}))
+	is(s, "events since then", read[since.ID], 1)
+	is(s, "some of those before are read, and none twice", read[event.ID] >= 1 && read[event.ID] <= 5, true)
+}
+
+func readLogThatIsAlwaysCleared(s *suite, event host.Event) {
+	if s.machine.ClearLog == nil {
+		s.notHere("the suite must not clear an event log here")
+	}
+	s.source()
+	reported := 0
+	clearLog := func() {
+		s.must(s.machine.ClearLog("Application"))
+		for range 5 {
+			reported++
+			other := event
+			other.Message = strconv.Itoa(reported)
+			s.must(s.EventLog.Report(s.ctx, other))
+		}
+	}
+	clearLog()
+	s.refused("reading it", s.EventLog.Read(s.ctx, "Application", func(host.LoggedEvent) bool { clearLog(); return true }))
 }

@@ -153,23 +153,7 @@ func keptConfigurationBehaviors() []Behavior {
 			config.RestartDelays, config.ResetPeriod = nil, 0
 			s.kept(config)
 		}},
-		{"Services.Configure", "every kind of action after crashes is kept, with command and message, and taken away again", func(s *suite) {
-			config := s.idle(serviceOne)
-			config.ResetPeriod = time.Hour
-			config.SetRecovery(host.Recovery{
-				Actions: []host.RecoveryAction{
-					{Kind: host.RecoveryRestart, Delay: time.Second}, {Kind: host.RecoveryCommand, Delay: time.Minute},
-					{Kind: host.RecoveryReboot, Delay: time.Hour}, {Kind: host.RecoveryNone, Delay: time.Second},
-				},
-				Command: `C:\wmco-contract.exe "an argument"`, RebootMessage: "The contract suite says: Grüße",
-			})
-			s.kept(config)
-			config.SetRecovery(host.Recovery{Actions: []host.RecoveryAction{{Kind: host.RecoveryRestart}}, AfterErrors: true})
-			s.kept(config)
-			config.SetRecovery(host.Recovery{})
-			config.ResetPeriod = 0
-			s.kept(config)
-		}},
+		{"Services.Configure", "every kind of action after crashes is kept, with command and message, and taken away again", keepRecovery},
 		{"Services.Configure", "whether a reported error counts as a crash is kept", func(s *suite) {
 			config := s.idle(serviceOne)
 			config.ResetPeriod = time.Hour
@@ -194,6 +178,24 @@ func keptConfigurationBehaviors() []Behavior {
 			s.kept(once)
 		}},
 	}
+}
+
+func keepRecovery(s *suite) {
+	config := s.idle(serviceOne)
+	config.ResetPeriod = time.Hour
+	config.SetRecovery(host.Recovery{
+		Actions: []host.RecoveryAction{
+			{Kind: host.RecoveryRestart, Delay: time.Second}, {Kind: host.RecoveryCommand, Delay: time.Minute},
+			{Kind: host.RecoveryReboot, Delay: time.Hour}, {Kind: host.RecoveryNone, Delay: time.Second},
+		},
+		Command: `C:\wmco-contract.exe "an argument"`, RebootMessage: "The contract suite says: Grüße",
+	})
+	s.kept(config)
+	config.SetRecovery(host.Recovery{Actions: []host.RecoveryAction{{Kind: host.RecoveryRestart}}, AfterErrors: true})
+	s.kept(config)
+	config.SetRecovery(host.Recovery{})
+	config.ResetPeriod = 0
+	s.kept(config)
 }
 
 func changedConfigurationBehaviors() []Behavior {

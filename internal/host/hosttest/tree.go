@@ -63,20 +63,7 @@ func directoryBehaviors() []Behavior {
 				is(s, "access", s.stat(folder).Access, access)
 			}
 		}},
-		{"Tree.MakeDirectory", "a folder that everyone may change, for lack of an access list, is foreign until it is closed", func(s *suite) {
-			s.mkdir(folder)
-			if s.machine.OpenToAll == nil {
-				s.notHere("the suite cannot open a folder to everyone here")
-			}
-			for _, access := range []host.Access{host.AccessReadable, host.AccessAdministrators} {
-				s.must(s.machine.OpenToAll(s.ctx, folder))
-				is(s, "foreign", s.stat(folder).Foreign, true)
-				is(s, "access", s.stat(folder).Access, host.AccessInherited)
-				s.must(s.Tree.MakeDirectory(s.ctx, folder, access))
-				is(s, "foreign once it is closed", s.stat(folder).Foreign, false)
-				is(s, "access", s.stat(folder).Access, access)
-			}
-		}},
+		{"Tree.MakeDirectory", "a folder that everyone may change, for lack of an access list, is foreign until it is closed", closeOpenDirectory},
 		{"Tree.MakeDirectory", "making a folder that is there sets who may use it, both ways", func(s *suite) {
 			s.mkdir(folder)
 			s.write(folder+`\file`, "x")
@@ -86,6 +73,21 @@ func directoryBehaviors() []Behavior {
 			}
 			is(s, "content", s.read(folder+`\file`), "x")
 		}},
+	}
+}
+
+func closeOpenDirectory(s *suite) {
+	s.mkdir(folder)
+	if s.machine.OpenToAll == nil {
+		s.notHere("the suite cannot open a folder to everyone here")
+	}
+	for _, access := range []host.Access{host.AccessReadable, host.AccessAdministrators} {
+		s.must(s.machine.OpenToAll(s.ctx, folder))
+		is(s, "foreign", s.stat(folder).Foreign, true)
+		is(s, "access", s.stat(folder).Access, host.AccessInherited)
+		s.must(s.Tree.MakeDirectory(s.ctx, folder, access))
+		is(s, "foreign once it is closed", s.stat(folder).Foreign, false)
+		is(s, "access", s.stat(folder).Access, access)
 	}
 }
 

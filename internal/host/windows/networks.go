@@ -251,6 +251,9 @@ func absentIsMissing(err error) error {
 	return hnsError(err)
 }
 
+// codeHNSManagerStopped is HCN_E_MANAGER_STOPPED: the service is stopping or starting, and its objects remain.
+const codeHNSManagerStopped = 0x803B0020
+
 // hnsSilentCodes returns the codes of a Host Networking Service that does not answer.
 func hnsSilentCodes() []windows.Errno {
 	return []windows.Errno{

@@ -9,9 +9,6 @@ const (
 	codeCompartmentNotFound = 0x803B0027 // GCN_E_NETCOMPARTMENT_NOT_FOUND: a namespace is a compartment
 )
 
-// codeHNSManagerStopped is HCN_E_MANAGER_STOPPED: the service is stopping or starting, and its objects remain.
-const codeHNSManagerStopped = 0x803B0020
-
 // absentCodes returns the codes of networks, endpoints and namespaces that do not exist. One list serves all kinds: an
 // endpoint disappears with its network.
 func absentCodes() []uint32 {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
@@ -36,15 +38,22 @@ func (r *Removal) Drain(ctx context.Context, s *scope.Scope) *obstacle.Obstacle 
 		if s.Session.Unanswered && node.Spec.Unschedulable && NeedsHost(s) {
 			return nil // A host that does not answer is tried again without a slot; resumeDrain acquires one.
 		}
-		if o := r.Turn.Acquire(ctx, s, node, v1alpha1.CauseRemoval); o != nil {
-			o.Condition, o.Next = v1alpha1.ConditionReady,
-				"The node goes on as it is, and is taken out of the cluster when its turn comes."
+		if o := r.acquireSlot(ctx, s, node); o != nil {
 			return o
 		}
 	}
 	o := r.Turn.Drain(ctx, s, node, v1alpha1.CauseRemoval)
 	if o != nil && !nodestate.Ready(node) {
 		o.Next += " " + r.forgetHint(s)
+	}
+	return o
+}
+
+func (r *Removal) acquireSlot(ctx context.Context, s *scope.Scope, node *corev1.Node) *obstacle.Obstacle {
+	o := r.Turn.Acquire(ctx, s, node, v1alpha1.CauseRemoval)
+	if o != nil {
+		o.Condition, o.Next = v1alpha1.ConditionReady,
+			"The node goes on as it is, and is taken out of the cluster when its turn comes."
 	}
 	return o
 }
