@@ -178,15 +178,24 @@ func (l *lab) silence(ctx context.Context) (noise []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for deadline := time.Now().Add(l.options.Limit); ; {
-		if err := l.wait(ctx, l.options.Quiet); err != nil {
+	// The silence may begin at any time: windows one after the other can each contain one of two regular attempts, such as
+	// those of a host that may never become a node.
+	since := time.Now()
+	for deadline := since.Add(l.options.Limit); ; {
+		if err := l.wait(ctx, l.options.Quiet/8); err != nil {
 			return nil, err
 		}
 		requests, connections, err := listener.Heard()
 		if err != nil {
 			return nil, err
 		}
-		if noise = noiseOf(requests, connections); len(noise) == 0 || time.Now().After(deadline) {
+		switch heard := noiseOf(requests, connections); {
+		case len(heard) > 0:
+			noise, since = heard, time.Now()
+		case time.Since(since) >= l.options.Quiet:
+			return nil, nil
+		}
+		if time.Now().After(deadline) {
 			return noise, nil
 		}
 	}

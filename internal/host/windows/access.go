@@ -49,7 +49,7 @@ func readAccess(handle windows.Handle) (access host.Access, others bool, err err
 	}
 	dacl, _, err := descriptor.DACL()
 	if err != nil || dacl == nil {
-		return host.AccessInherited, true, nil // everyone may do everything
+		return host.AccessInherited, true, nil //nolint:nilerr // everyone may do everything
 	}
 	sddl := descriptor.String()
 	return accessOf(sddl), foreign(sddl), nil

@@ -35,10 +35,12 @@ func (r *Removal) Drain(ctx context.Context, s *scope.Scope) *obstacle.Obstacle 
 	}
 	// A node that does not work is disturbed by nothing any more.
 	if nodestate.Ready(node) && s.Released(node) {
-		if s.Session.Unanswered && node.Spec.Unschedulable && NeedsHost(s) {
-			return nil // A host that does not answer is tried again without a slot; resumeDrain acquires one.
+		if awaitsHost(s, node) {
+			return nil
 		}
-		if o := r.acquireSlot(ctx, s, node); o != nil {
+		if o := r.Turn.Acquire(ctx, s, node, v1alpha1.CauseRemoval); o != nil {
+			o.Condition, o.Next = v1alpha1.ConditionReady,
+				"The node goes on as it is, and is taken out of the cluster when its turn comes."
 			return o
 		}
 	}
@@ -49,13 +51,10 @@ func (r *Removal) Drain(ctx context.Context, s *scope.Scope) *obstacle.Obstacle 
 	return o
 }
 
-func (r *Removal) acquireSlot(ctx context.Context, s *scope.Scope, node *corev1.Node) *obstacle.Obstacle {
-	o := r.Turn.Acquire(ctx, s, node, v1alpha1.CauseRemoval)
-	if o != nil {
-		o.Condition, o.Next = v1alpha1.ConditionReady,
-			"The node goes on as it is, and is taken out of the cluster when its turn comes."
-	}
-	return o
+// awaitsHost reports whether the drain has begun on a host that did not answer since: it is tried again without a slot, and
+// resumeDrain acquires one.
+func awaitsHost(s *scope.Scope, node *corev1.Node) bool {
+	return s.Session.Unanswered && node.Spec.Unschedulable && NeedsHost(s)
 }
 
 // drainPostponed waits when the pods did not leave in time, until the node is drained again.
