@@ -14,7 +14,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// crashFile returns the path of the file that takes what the Go runtime says when the service crashes, because a service has no standard error.
+// crashFile returns the path of the file for the report of the Go runtime about a crash of the service, which has no
+// standard error.
 func crashFile() string { return nodespec.LogDirectory(nodespec.ServiceAgent) + `\wicd-crash.log` }
 
 // maxCrashFile is the size in bytes from which the file begins again.

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
 
@@ -159,9 +160,9 @@ func (n *Node) addUnrecordedIP(host *v1alpha1.HostStatus, node *corev1.Node) {
 	if host == nil || host.NodeIP != "" {
 		return
 	}
-	for _, address := range node.Status.Addresses {
-		if address.Type == corev1.NodeInternalIP && slices.Contains(host.Addresses, address.Address) {
-			n.Told.Add(address.Address)
+	for _, address := range nodestate.InternalIPs(node.Status.Addresses) {
+		if slices.Contains(host.Addresses, address) {
+			n.Told.Add(address)
 			return
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
 
@@ -118,7 +119,7 @@ func IsLegacyOfListed(node *corev1.Node) bool {
 
 // HasInternalIP reports whether an address is an internal one of the Node.
 func HasInternalIP(node *corev1.Node, address string) bool {
-	return address != "" && slices.Contains(internalIPs(node), address)
+	return address != "" && slices.Contains(nodestate.InternalIPs(node.Status.Addresses), address)
 }
 
 // longestNetBIOSName is how many characters of a computer name NetBIOS keeps. Source: Microsoft, "Naming conventions in

@@ -10,6 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/policy"
 	"github.com/windows-machine-config/wmco/internal/policy/hostkey"
+	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
 
@@ -75,11 +76,11 @@ var (
 			return "it is the node of a Machine, and this host is listed in windows-instances."
 		}},
 		{Name: "OlderNodeAddress", Reason: v1alpha1.ReasonNameConflict, Broken: func(c Claim) string {
-			if c.Older.Dialed != "" && slices.Contains(internalIPs(c.Node), c.Older.Dialed) {
+			if c.Older.Dialed != "" && slices.Contains(nodestate.InternalIPs(c.Node.Status.Addresses), c.Older.Dialed) {
 				return ""
 			}
 			return fmt.Sprintf("the host was reached at %s, and the Node's addresses are %v. If it is the same host, which has moved, delete the Node: the host then joins anew.",
-				orNowhere(c.Older.Dialed), internalIPs(c.Node))
+				orNowhere(c.Older.Dialed), nodestate.InternalIPs(c.Node.Status.Addresses))
 		}},
 		olderHostKey,
 	}
@@ -113,11 +114,11 @@ func otherMachine(c Claim) string {
 		return "the node of this host's Machine was another one of that name."
 	case machine.NodeName != "":
 		return ""
-	case slices.ContainsFunc(internalIPs(c.Node), func(ip string) bool { return slices.Contains(machine.Addresses, ip) }):
+	case slices.ContainsFunc(nodestate.InternalIPs(c.Node.Status.Addresses), func(ip string) bool { return slices.Contains(machine.Addresses, ip) }):
 		return ""
 	}
 	return fmt.Sprintf("the addresses of this host's Machine are %v, those of the Node %v.", machine.Addresses,
-		internalIPs(c.Node))
+		nodestate.InternalIPs(c.Node.Status.Addresses))
 }
 
 // otherHostKey says that the older operator knew the host by another key than the one that it has shown. Without a
@@ -134,16 +135,6 @@ func otherHostKey(c Claim) string {
 		return ""
 	}
 	return fmt.Sprintf("the host has shown the key %s, and is known by another.", shown.Fingerprint)
-}
-
-func internalIPs(node *corev1.Node) []string {
-	var ips []string
-	for _, address := range node.Status.Addresses {
-		if address.Type == corev1.NodeInternalIP {
-			ips = append(ips, address.Address)
-		}
-	}
-	return ips
 }
 
 func orNowhere(address string) string {

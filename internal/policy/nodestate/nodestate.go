@@ -40,3 +40,14 @@ func Unproven(node *corev1.Node) bool { return slices.ContainsFunc(node.Spec.Tai
 func IsStartupTaint(taint corev1.Taint) bool {
 	return taint.Key == v1alpha1.TaintNotReady || taint.Key == v1alpha1.TaintNotReadyFormer
 }
+
+// InternalIPs returns the internal addresses among those of a Node or a Machine.
+func InternalIPs(addresses []corev1.NodeAddress) []string {
+	var ips []string
+	for _, address := range addresses {
+		if address.Type == corev1.NodeInternalIP {
+			ips = append(ips, address.Address)
+		}
+	}
+	return ips
+}

@@ -10,11 +10,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/lookup"
 	"github.com/windows-machine-config/wmco/internal/policy"
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
+	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
 
@@ -75,7 +75,7 @@ func (a *Adoption) olderNodeOfMachine(ctx context.Context, s *scope.Scope) (*cor
 // legacyNodesOf returns the legacy Nodes that may be a Machine's: the one that the Machine refers to, or, as long as it
 // refers to none, those with its address that are not of listed hosts.
 func legacyNodesOf(machine *machinev1beta1.Machine, older []corev1.Node) []corev1.Node {
-	addresses := nodes.InternalIPs(machine.Status.Addresses)
+	addresses := nodestate.InternalIPs(machine.Status.Addresses)
 	var found []corev1.Node
 	for i := range older {
 		node := &older[i]
@@ -120,7 +120,7 @@ func (a *Adoption) machineProof(ctx context.Context, s *scope.Scope, node *corev
 	if err != nil || machine == nil {
 		return nil, err
 	}
-	proof := &nodename.MachineProof{Addresses: nodes.InternalIPs(machine.Status.Addresses)}
+	proof := &nodename.MachineProof{Addresses: nodestate.InternalIPs(machine.Status.Addresses)}
 	if reference := machine.Status.NodeRef; reference != nil {
 		proof.NodeName, proof.NodeUID = reference.Name, reference.UID
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
 	"github.com/windows-machine-config/wmco/internal/policy/knowledge"
+	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 )
 
 // Specs makes NodeSpecs.
@@ -44,7 +45,7 @@ func (m Specs) Of(s *scope.Scope, node *corev1.Node) (nodespec.NodeSpec, error) 
 	nodeIP := knowledge.NodeIPChoice{Known: []string{status.Host.NodeIP}, Reached: status.Host.ReachedAt, Reported: status.Host.Addresses}
 	if node != nil {
 		in.PodSubnet = node.Annotations[v1alpha1.AnnotationPodSubnet]
-		nodeIP.Known = append(nodeIP.Known, nodes.InternalIPs(node.Status.Addresses)...)
+		nodeIP.Known = append(nodeIP.Known, nodestate.InternalIPs(node.Status.Addresses)...)
 	}
 	in.Instance = nodespec.Instance{
 		Name: s.Instance.Name, NodeName: s.NodeName(), HostName: s.Instance.Spec.HostName,

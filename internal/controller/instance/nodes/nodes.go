@@ -72,7 +72,7 @@ func (n Nodes) Named(ctx context.Context, name string) (*corev1.Node, error) {
 func (n Nodes) OfHost(ctx context.Context, key v1alpha1.HostKey, addresses []string) (*corev1.Node, error) {
 	ofHost := func(node *corev1.Node) bool {
 		return node.Annotations[v1alpha1.AnnotationHostKey] == key.Key && node.Annotations[v1alpha1.AnnotationHostKeyType] == key.Type &&
-			slices.ContainsFunc(InternalIPs(node.Status.Addresses), func(ip string) bool { return slices.Contains(addresses, ip) })
+			slices.ContainsFunc(nodestate.InternalIPs(node.Status.Addresses), func(ip string) bool { return slices.Contains(addresses, ip) })
 	}
 	var cached corev1.NodeList
 	if err := n.Client.List(ctx, &cached, client.MatchingLabels{corev1.LabelOSStable: "windows"}, client.UnsafeDisableDeepCopy); err != nil {
@@ -156,15 +156,4 @@ func NotReadyMessage(node *corev1.Node) string {
 func RebootWanted(node *corev1.Node) bool {
 	_, wanted := node.Annotations[v1alpha1.AnnotationRebootRequired]
 	return wanted
-}
-
-// InternalIPs returns the internal addresses among those of a Node or a Machine.
-func InternalIPs(addresses []corev1.NodeAddress) []string {
-	var ips []string
-	for _, address := range addresses {
-		if address.Type == corev1.NodeInternalIP {
-			ips = append(ips, address.Address)
-		}
-	}
-	return ips
 }

@@ -34,7 +34,7 @@ type Session struct {
 	Turn string
 	// Unanswered is true while the host did not answer when it was asked last.
 	Unanswered bool
-	// OtherHost is true while the host that was asked last during a removal is not the host of the instance's Node.
+	// OtherHost is true if the host that a removal reached last is not the host of the instance's Node.
 	OtherHost bool
 	// Fallback is the digest of what the host can be brought back to, as it told last; ChangeFailures counts the failures
 	// of a change of a node in service.
