@@ -63,16 +63,16 @@ func newLifecycleManager(t *testing.T, r *rig.Rig) *lifecycleManager {
 	m := &lifecycleManager{T: t, rig: r, bundle: bundle, player: player, client: typed}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: marketplace}}
 	must(t, client.IgnoreAlreadyExists(r.Client.Create(t.Context(), namespace)))
-	m.catalogSource("redhat-operators")
+	m.catalogSource("redhat-operators", catalogImage)
 	return m
 }
 
-// catalogSource brings the catalog to the cluster under a name.
-func (m *lifecycleManager) catalogSource(name string) {
+// catalogSource creates a CatalogSource with the image of a catalog.
+func (m *lifecycleManager) catalogSource(name, image string) {
 	m.Helper()
 	must(m.T, m.client.Create(m.Context(), &v1alpha1.CatalogSource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: marketplace, Name: name},
-		Spec:       v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Image: catalogImage},
+		Spec:       v1alpha1.CatalogSourceSpec{SourceType: v1alpha1.SourceTypeGrpc, Image: image},
 	}))
 }
 

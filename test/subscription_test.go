@@ -1,7 +1,11 @@
 package test
 
 import (
+	"bytes"
 	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -67,16 +71,16 @@ func (m *lifecycleManager) approve(plan *v1alpha1.InstallPlan) {
 		[]byte(`{"spec":{"approved":true}}`))))
 }
 
-// offer brings a newer image of the catalog, in which another release replaces the present one.
+// offer replaces the catalog by the one of a later release, which has only that release.
 func (m *lifecycleManager) offer(version string) *olm.Bundle {
 	m.Helper()
 	next, err := m.bundle.As(version)
 	must(m.T, err)
 	m.player.Bundles[next.Version.Name] = next
-	catalog := m.player.Images[catalogImage]
-	catalog.Set("windows-machine-config-operator", "stable", append(slices.Clone(
-		catalog.Channel("windows-machine-config-operator", "stable")),
-		olm.Entry{Name: next.Version.Name, Replaces: m.bundle.Version.Name}))
+	text, err := os.ReadFile(catalogFile)
+	must(m.T, err)
+	m.player.Images[catalogImage], err = olm.ParseCatalog(bytes.ReplaceAll(text, []byte(m.bundle.Version.Spec.Version.String()), []byte(version)))
+	must(m.T, err)
 	return next
 }
 
@@ -182,7 +186,7 @@ func TestSubscriptionsToTheOperator(t *testing.T) {
 		if err := m.client.List(t.Context(), &plans, client.InNamespace(namespace)); err != nil || len(plans.Items) > 0 {
 			t.Errorf("without the catalog there is an InstallPlan %+v, error %v", plans.Items, err)
 		}
-		m.catalogSource("mirrored")
+		m.catalogSource("mirrored", catalogImage)
 		m.becomes(namespace, next, succeeded)
 	})
 	// R-008, D-5
@@ -206,6 +210,41 @@ func TestSubscriptionsToTheOperator(t *testing.T) {
 			m.becomes(name, next, succeeded)
 		}
 	})
+	// R-019
+	t.Run("the community's package is installed by a Subscription to its catalog", func(t *testing.T) {
+		m := m.in(t)
+		const namespace, pkg = "windows-community", "community-windows-machine-config-operator"
+		release := m.addCommunity()
+		m.subscribe(namespace, func(object *unstructured.Unstructured) {
+			if object.GetKind() == "Subscription" {
+				must(t, unstructured.SetNestedField(object.Object, "community-operators", "spec", "source"))
+				must(t, unstructured.SetNestedField(object.Object, pkg, "spec", "name"))
+			}
+		})
+		m.becomes(namespace, release, succeeded)
+		must(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(m.deployment(namespace)), &appsv1.Deployment{}))
+	})
+}
+
+// addCommunity writes bundle and catalog of the community's flavor, adds them to the cluster, and returns the name of the
+// release.
+func (m *lifecycleManager) addCommunity() string {
+	m.Helper()
+	out := m.TempDir()
+	write := exec.CommandContext(m.Context(), "go", "run", "./hack/bundle", "-flavor", "community", "-out", out,
+		"-version", m.bundle.Version.Spec.Version.String())
+	write.Dir = ".."
+	if output, err := write.CombinedOutput(); err != nil {
+		m.Fatalf("%v: %s", err, output)
+	}
+	bundle, err := olm.Read(filepath.Join(out, "bundle", "manifests"))
+	must(m.T, err)
+	catalog, err := olm.ReadCatalog(filepath.Join(out, "catalog", "catalog.yaml"))
+	must(m.T, err)
+	const image = "registry.example.com/community:v1"
+	m.player.Images[image], m.player.Bundles[bundle.Version.Name] = catalog, bundle
+	m.catalogSource("community-operators", image)
+	return bundle.Version.Name
 }
 
 // in returns the administrator for a subtest.

@@ -251,16 +251,19 @@ func TestAClusterThatTheReleaseDoesNotServeIsNotOfferedIt(t *testing.T) {
 	})
 }
 
-func TestAVersionThatIsNotTheLastReleaseIsRefused(t *testing.T) {
+func TestAListOfReleasesWithoutTheVersionAsItsLastReleaseIsRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		releases []release
 		version  string
 		says     string
 	}{
-		"another version":    {[]release{offeredEverywhere("12.0.0")}, "12.0.1", "add the new release there"},
-		"no release":         {nil, "12.0.0", "names no release"},
-		"not a version":      {[]release{{Version: "twelve"}}, "twelve", `"twelve" is not a version`},
-		"in the wrong order": {[]release{offeredEverywhere("12.0.1"), offeredEverywhere("12.0.0")}, "12.0.0", "list the oldest first"},
+		"another version": {[]release{final("12.0.0")}, "12.0.1", "add the new release there"},
+		"no release":      {nil, "12.0.0", "names no release"},
+		"not a version":   {[]release{{Version: "twelve"}}, "twelve", `"twelve" is not a version`},
+		// R-002
+		"a pre-release": {[]release{final("12.0.0"), final("12.1.0-rc.1")}, "12.1.0-rc.1",
+			"12.1.0-rc.1 is a pre-release: channel stable has final releases only"},
+		"in the wrong order": {[]release{final("12.0.1"), final("12.0.0")}, "12.0.0", "list the oldest first"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := read(t)

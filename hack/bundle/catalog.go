@@ -60,45 +60,41 @@ func properties(s *sources) []property {
 	return []property{{maxOpenShiftVersion, newestCluster(s.line.Cluster)}}
 }
 
-// channelEntries returns the releases of a channel with the ways between them.
-func channelEntries(f flavor, all releases, channel string) []channelEntry {
-	var entries []channelEntry
-	listed := all.in(channel)
-	for i, r := range listed.Releases {
-		entry := channelEntry{Name: f.release(r.Version), SkipRange: r.skipRange()}
-		if before := listed.replaces(i); before != "" {
-			entry.Replaces = f.release(before)
-		}
-		for _, skipped := range r.Skips {
-			entry.Skips = append(entry.Skips, f.release(skipped))
-		}
-		entries = append(entries, entry)
+// headEntry returns the channel entry of the newest release.
+func headEntry(f flavor, all releases) channelEntry {
+	head := all.head()
+	entry := channelEntry{Name: f.release(head.Version), SkipRange: head.skipRange()}
+	if replaced := all.replaced(); replaced != "" {
+		entry.Replaces = f.release(replaced)
 	}
-	return entries
+	for _, skipped := range head.Skips {
+		entry.Skips = append(entry.Skips, f.release(skipped))
+	}
+	return entry
 }
 
-// makeCatalog makes the catalog's part: the package, its channels with all releases, and the bundle of the present one.
-// The bundles of earlier releases are in the catalogs that they were released with.
+// makeCatalog returns the catalog: the package, its channel, and the bundle of the newest release. Earlier releases are
+// not in the catalog, because an entry needs a bundle, and the head replaces each of them directly.
 func makeCatalog(s *sources, csv *v1alpha1.ClusterServiceVersion, image string) ([]byte, error) {
-	objects := []any{catalogPackage{
-		Schema: "olm.package", Name: s.flavor.packageName(), DefaultChannel: s.releases.defaultChannel(), Description: csv.Annotations["description"],
-		Icon: &catalogIcon{Data: s.icon, MediaType: csv.Spec.Icon[0].MediaType},
-	}}
-	for _, name := range channels() {
-		if entries := channelEntries(s.flavor, s.releases, name); len(entries) > 0 {
-			objects = append(objects, catalogChannel{Schema: "olm.channel", Package: s.flavor.packageName(), Name: name,
-				Entries: entries})
-		}
+	objects := []any{
+		catalogPackage{
+			Schema: "olm.package", Name: s.flavor.packageName(), DefaultChannel: defaultChannel, Description: csv.Annotations["description"],
+			Icon: &catalogIcon{Data: s.icon, MediaType: csv.Spec.Icon[0].MediaType},
+		},
+		catalogChannel{Schema: "olm.channel", Package: s.flavor.packageName(), Name: defaultChannel,
+			Entries: []channelEntry{headEntry(s.flavor, s.releases)}},
+		bundleOf(s, csv, image),
 	}
-	objects = append(objects, bundleOf(s, csv, image))
 	var b bytes.Buffer
-	b.WriteString(generated)
-	for _, object := range objects {
+	b.WriteString(generated) // in the first object: an object without content is refused
+	for i, object := range objects {
 		data, err := yaml.Marshal(object)
 		if err != nil {
 			return nil, fmt.Errorf("write the catalog: %w", err)
 		}
-		b.WriteString("---\n")
+		if i > 0 {
+			b.WriteString("---\n")
+		}
 		b.Write(data)
 	}
 	return b.Bytes(), nil

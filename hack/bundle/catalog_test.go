@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
@@ -15,7 +16,7 @@ func catalogObjects(t *testing.T, s *sources) map[string][]map[string]any {
 		t.Fatal(err)
 	}
 	objects := map[string][]map[string]any{}
-	for _, document := range bytes.Split(data, []byte("\n---\n"))[1:] {
+	for _, document := range bytes.Split(data, []byte("\n---\n")) {
 		var object map[string]any
 		if err := yaml.UnmarshalStrict(document, &object); err != nil {
 			t.Fatal(err)
@@ -26,18 +27,32 @@ func catalogObjects(t *testing.T, s *sources) map[string][]map[string]any {
 	return objects
 }
 
-//
+// L-27
 func TestTheCatalogHasThePackageThatTheGuideSubscribesTo(t *testing.T) {
-	objects := catalogObjects(t, read(t))
+	s := read(t)
+	objects := catalogObjects(t, s)
 	packages, channels, bundles := objects["olm.package"], objects["olm.channel"], objects["olm.bundle"]
 	if len(packages) != 1 || packages[0]["name"] != "windows-machine-config-operator" ||
 		packages[0]["defaultChannel"] != "stable" {
 		t.Errorf("packages %v", packages)
 	}
-	if len(channels) != 2 || channels[0]["name"] != "preview" || channels[1]["name"] != "stable" {
+	if len(channels) != 1 || channels[0]["name"] != "stable" {
 		t.Errorf("channels %v", channels)
 	}
 	if len(bundles) != 1 || bundles[0]["name"] != "windows-machine-config-operator.v"+makefileVersion(t) {
 		t.Errorf("bundles %v", bundles)
+	}
+	for name, value := range annotations(s) {
+		if strings.Contains(name, ".channel") && value != "stable" {
+			t.Errorf("the bundle's %s is %s", name, value)
+		}
+	}
+}
+
+func TestABundleImageThatIsNoReferenceIsRefused(t *testing.T) {
+	s := read(t)
+	_, err := generate(s, options{version: makefileVersion(t), bundleImage: "Registry/with a space"})
+	if err == nil || !strings.Contains(err.Error(), "BUNDLE_IMAGE=Registry/with a space is not the name of an image") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -30,9 +30,8 @@ func clusterServiceVersion(s *sources, image string) (*v1alpha1.ClusterServiceVe
 	}
 	csv.Name = s.flavor.release(release.Version)
 	csv.Spec.Version = version.OperatorVersion{Version: parsed}
-	entries := channelEntries(s.flavor, s.releases, release.channel())
-	last := entries[len(entries)-1]
-	csv.Spec.Replaces, csv.Spec.Skips = last.Replaces, last.Skips
+	entry := headEntry(s.flavor, s.releases)
+	csv.Spec.Replaces, csv.Spec.Skips = entry.Replaces, entry.Skips
 	csv.Spec.MinKubeVersion = s.line.LeastKubernetes
 	csv.Spec.Icon = []v1alpha1.Icon{{Data: base64.StdEncoding.EncodeToString(s.icon), MediaType: "image/svg+xml"}}
 	strategy, err := installStrategy(s, image)

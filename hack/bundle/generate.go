@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	"sigs.k8s.io/yaml"
 )
 
@@ -22,6 +23,9 @@ func generate(s *sources, o options) (map[string][]byte, error) {
 			return nil, fmt.Errorf("%s=%s has no digest, by which a mirror of the release is found: give name@sha256:..., as "+
 				"`make image` prints it last", variable, image)
 		}
+	}
+	if _, err := name.ParseReference(o.bundleImage); o.bundleImage != "" && err != nil {
+		return nil, fmt.Errorf("BUNDLE_IMAGE=%s is not the name of an image: %w", o.bundleImage, err)
 	}
 	csv, err := clusterServiceVersion(s, o.image)
 	if err != nil {
@@ -71,8 +75,8 @@ func annotations(s *sources) map[string]string {
 		prefix + "manifests.v1":         "manifests/",
 		prefix + "metadata.v1":          "metadata/",
 		prefix + "package.v1":           s.flavor.packageName(),
-		prefix + "channels.v1":          strings.Join(s.releases.head().Channels, ","),
-		prefix + "channel.default.v1":   s.releases.defaultChannel(),
+		prefix + "channels.v1":          defaultChannel,
+		prefix + "channel.default.v1":   defaultChannel,
 		"com.redhat.openshift.versions": "=v" + s.line.Cluster,
 	}
 }

@@ -27,6 +27,8 @@ func Rules() []Rule {
 	return []Rule{
 		{"A Subscription names a package and a channel in a CatalogSource, by its name and namespace. Without such a CatalogSource nothing is installed.",
 			documents + "tasks/install-operator-with-olm/"},
+		{"A catalog that breaks a rule of operator-registry is not served, for example with an entry that has no bundle.",
+			"https://github.com/operator-framework/operator-registry"},
 		{"Where nothing is installed, the head of the channel is: the release that no other one replaces or skips.",
 			okd + "olm-workflow.html"},
 		{"An installed release is followed by the one nearest to the head that replaces it, skips it, or has it in its skipRange.",
