@@ -190,7 +190,7 @@ func (r *Rig) Machine(ctx context.Context, name string) (*machinev1.Machine, err
 	return machine, nil
 }
 
-// Machines returns the Windows Machines, by name: those of a MachineSet, or all when its name is "".
+// Machines returns the Machines of Windows workers, by name: those of a MachineSet, or all when its name is "".
 func (r *Rig) Machines(ctx context.Context, machineSet string) ([]machinev1.Machine, error) {
 	return machinesOf(ctx, r.Client, machineSet)
 }
@@ -204,6 +204,7 @@ func machinesOf(ctx context.Context, reader client.Reader, machineSet string) ([
 	if err := reader.List(ctx, &machines, client.InNamespace(v1alpha1.MachineNamespace), labels); err != nil {
 		return nil, fmt.Errorf("list Machines: %w", err)
 	}
+	machines.Items = slices.DeleteFunc(machines.Items, func(m machinev1.Machine) bool { return m.Labels[labelRole] == "master" })
 	slices.SortFunc(machines.Items, func(a, b machinev1.Machine) int { return strings.Compare(a.Name, b.Name) })
 	return machines.Items, nil
 }

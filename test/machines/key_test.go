@@ -17,6 +17,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
 // nodesHaveKey waits until all Windows nodes carry the hash of the present key.
@@ -27,7 +28,9 @@ func (l lab) nodesHaveKey(count int) {
 			func(ctx context.Context, reader client.Reader) (bool, error) {
 				var nodes corev1.NodeList
 				err := reader.List(ctx, &nodes, client.MatchingLabels{corev1.LabelOSStable: "windows"})
-				other := func(n corev1.Node) bool { return n.Annotations[v1alpha1.AnnotationPubKeyHash] != l.KeyHash() }
+				other := func(n corev1.Node) bool {
+					return n.Annotations["windowsmachineconfig.openshift.io/pub-key-hash"] != l.KeyHash()
+				}
 				return len(nodes.Items) == count && !slices.ContainsFunc(nodes.Items, other), err
 			})
 	})
@@ -39,7 +42,7 @@ func (l lab) nodesHaveKey(count int) {
 func (l lab) followMachines() func(before []string) (away, going int) {
 	l.Helper()
 	var list machinev1.MachineList
-	windows := client.MatchingLabels{v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows}
+	windows := client.MatchingLabels{"machine.openshift.io/os-id": "Windows", "machine.openshift.io/cluster-api-machine-role": "worker"}
 	l.must(l.Client.List(l.Context(), &list, windows))
 	since := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}}
 	watching, err := l.Client.Watch(l.Context(), &machinev1.MachineList{}, since, windows)
@@ -93,9 +96,10 @@ func countMachines(machines map[string]machine, before []string) (away, going, o
 	return away, going, old
 }
 
-//
+//
 func TestANewKeyReplacesMachinesOneAtATime(t *testing.T) {
-	l := start(t, "AWS", rig.Options{LinuxNodes: 1})
+	l := start(t, "AWS", rig.Options{LinuxNodes: 2})
+	unchanged := rigtest.OtherMachines(t, l.Rig)
 	l.operate()
 	l.machineSet("windows-a", 2, rig.MachineSetOptions{})
 	l.machineSet("windows-b", 1, rig.MachineSetOptions{})
@@ -110,10 +114,11 @@ func TestANewKeyReplacesMachinesOneAtATime(t *testing.T) {
 	l.ready("windows-a", 2)
 	l.ready("windows-b", 1)
 	l.nodesHaveKey(3)
+	unchanged(t)
 	var nodes corev1.NodeList
 	l.must(l.Client.List(t.Context(), &nodes, client.MatchingLabels{corev1.LabelOSStable: "linux"}))
 	for _, node := range nodes.Items {
-		if _, ok := node.Annotations[v1alpha1.AnnotationPubKeyHash]; ok {
+		if _, ok := node.Annotations["windowsmachineconfig.openshift.io/pub-key-hash"]; ok {
 			t.Errorf("Linux node %s has the annotation", node.Name)
 		}
 	}

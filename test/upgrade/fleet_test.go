@@ -14,6 +14,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
 // fleet are MachineSets and bring-your-own hosts with a workload.
@@ -61,12 +62,13 @@ func (l lab) settle(sets, replicas, pods int) fleet {
 
 // A fleet of Machines and bring-your-own hosts goes through three releases.
 func TestAFleetIsUpgraded(t *testing.T) {
-	l := start(t, withMachines, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1})
+	l := start(t, withMachines, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 2})
+	othersUnchanged := rigtest.OtherMachines(t, l.Rig)
 	o := l.operate(initial)
 	f := l.settle(2, 2, 8)
 	l.silent()
 
-	//
+	//
 	replaced := t.Run("by default Machines are replaced and hosts changed in place, one at a time", func(t *testing.T) {
 		l := l.in(t)
 		before, w := l.machines(), l.watch(f.workload)
@@ -89,6 +91,7 @@ func TestAFleetIsUpgraded(t *testing.T) {
 		if told := l.warnings()[len(warned):]; len(told) > 0 {
 			t.Errorf("an upgrade in which nothing fails raises warnings:\n%s", strings.Join(told, "\n"))
 		}
+		othersUnchanged(t)
 		l.silent()
 	})
 	if !replaced {

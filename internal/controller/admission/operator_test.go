@@ -77,12 +77,15 @@ func TestTheOperatorIsHeldToWhatItIsFor(t *testing.T) {
 		must(t, f.operator.Patch(ctx, windowsNode(ownNode), merge(`{"spec": {"unschedulable": true}}`)))
 		must(t, f.operator.Delete(ctx, windowsNode(ownNode)))
 	})
-	// R-168
+	// R-050, R-168
 	t.Run("of Machines it deletes those with Windows and no other", func(t *testing.T) {
 		f := f.within(t)
-		f.create(machine("win-1", v1alpha1.MachineOSIDWindows), machine("worker-1", "Linux"), machine("control-plane-1", ""))
+		labeled := machine("control-plane-2", "Windows")
+		labeled.Labels["machine.openshift.io/cluster-api-machine-role"] = "master"
+		f.create(machine("win-1", "Windows"), machine("worker-1", "Linux"), machine("control-plane-1", ""), labeled)
 		refused(t, f.operator.Delete(ctx, machine("worker-1", "")), admission.Operator)
 		refused(t, f.operator.Delete(ctx, machine("control-plane-1", "")), admission.Operator)
+		refused(t, f.operator.Delete(ctx, machine("control-plane-2", "")), admission.Operator)
 		must(t, f.operator.Delete(ctx, machine("win-1", "")))
 	})
 	// R-130

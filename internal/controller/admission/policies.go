@@ -10,6 +10,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
@@ -105,9 +106,10 @@ has(object.metadata.name) && object.metadata.name == %q && object.metadata.names
 			corev1.LabelOSStable+"=windows.",
 			`request.resource.resource != "nodes" || `+labeled("oldObject", corev1.LabelOSStable, "windows")),
 		refuses("The operator may delete only Windows Machines: the Machine does not have the label "+
-			v1alpha1.LabelMachineOSID+"="+v1alpha1.MachineOSIDWindows+".",
-			`request.resource.resource != "machines" || `+labeled("oldObject", v1alpha1.LabelMachineOSID,
-				v1alpha1.MachineOSIDWindows)),
+			v1alpha1.LabelMachineOSID+"="+v1alpha1.MachineOSIDWindows+", or belongs to the control plane.",
+			fmt.Sprintf(`request.resource.resource != "machines" || %s && !(%s)`,
+				labeled("oldObject", v1alpha1.LabelMachineOSID, v1alpha1.MachineOSIDWindows),
+				labeled("oldObject", ownership.LabelMachineRole, ownership.RoleControlPlane))),
 		// What the operator asks for itself came over the pinned connection to a host; the rest are requests of kubelets.
 		refuses("The operator may decide on its own requests for client certificates, and on requests of nodes to the signers for kubelets.",
 			// dyn: else the types of all these kinds are checked, and most have no such fields.

@@ -14,6 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
 	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
 	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
 
 // Phases of Machines.
@@ -130,7 +131,7 @@ func readiness(node *corev1.Node, instance *v1alpha1.WindowsInstance) (
 
 // pooledMachines counts the Machines of a MachineSet, and reports whether it is a MachineSet of Windows Machines.
 func pooledMachines(set *machinev1beta1.MachineSet, f *fleet.Fleet) (result disturbance.MachineSet, windows bool) {
-	windows = fleet.MakesWindows(set)
+	windows = ownership.IsWindowsMachineSet(set)
 	result = disturbance.MachineSet{Name: set.Name, Replicas: int(ptr.Deref(set.Spec.Replicas, 1))}
 	result.Missing = result.Replicas
 	for i := range f.Machines {
@@ -138,7 +139,7 @@ func pooledMachines(set *machinev1beta1.MachineSet, f *fleet.Fleet) (result dist
 		if !metav1.IsControlledBy(machine, set) {
 			continue
 		}
-		windows = windows || fleet.OfWindows(machine)
+		windows = windows || ownership.IsWindowsMachine(machine)
 		if going(machine) {
 			result.Leaving = append(result.Leaving, disturbance.LeavingMachine{Name: machine.Name, Why: heldUpBy(machine)})
 			continue

@@ -150,13 +150,3 @@ func NodeNameOf(machine *machinev1beta1.Machine) string {
 	}
 	return machine.Status.NodeRef.Name
 }
-
-// OfWindows reports whether a Machine is to be a Windows node.
-func OfWindows(machine *machinev1beta1.Machine) bool {
-	return machine.Labels[v1alpha1.LabelMachineOSID] == v1alpha1.MachineOSIDWindows
-}
-
-// MakesWindows reports whether a MachineSet makes Windows Machines.
-func MakesWindows(set *machinev1beta1.MachineSet) bool {
-	return set.Spec.Template.Labels[v1alpha1.LabelMachineOSID] == v1alpha1.MachineOSIDWindows
-}

@@ -344,6 +344,16 @@ func TestMachinesThatAreNotReplaced(t *testing.T) {
 		expect(t, recorded)
 		untouched(t, w)
 	})
+	//
+	t.Run("one of the control plane, even if it has the label for Windows and a MachineSet", func(t *testing.T) {
+		w := newWorld(t)
+		machine := w.machine(w.set("masters", 1, userdata.SecretName), w.before)
+		machine.Labels["machine.openshift.io/cluster-api-machine-role"] = "master"
+		w.update(machine)
+		_, recorded := w.reconcile()
+		expect(t, recorded)
+		untouched(t, w)
+	})
 	t.Run("one whose user data is another's", func(t *testing.T) {
 		w := newWorld(t)
 		w.machine(w.set("vsphere", 1, "worker-user-data-managed"), w.before)

@@ -16,6 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/fleet"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 	"github.com/windows-machine-config/wmco/internal/policy/turnover"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 	"github.com/windows-machine-config/wmco/internal/userdata"
@@ -41,7 +42,7 @@ func newOverview(f *fleet.Fleet, version string, successors successors) overview
 		if set != nil {
 			controlled[set.UID]++
 		}
-		if !fleet.OfWindows(machine) {
+		if !ownership.IsWindowsMachine(machine) {
 			continue
 		}
 		if set != nil {
@@ -60,7 +61,7 @@ func newOverview(f *fleet.Fleet, version string, successors successors) overview
 		successors.describe(&o.turnover.Machines[len(o.turnover.Machines)-1], machine, instance, node)
 	}
 	for i := range f.MachineSets {
-		if set := &f.MachineSets[i]; windows[set.UID] || fleet.MakesWindows(set) {
+		if set := &f.MachineSets[i]; windows[set.UID] || ownership.IsWindowsMachineSet(set) {
 			o.turnover.Sets = append(o.turnover.Sets, fleetSet(set, controlled[set.UID]))
 		}
 	}

@@ -189,7 +189,7 @@ func (r *Reconciler) machines(ctx context.Context, instances []v1alpha1.WindowsI
 // nextLook is when Machines are read again that are not watched.
 func nextLook(machines []*machinev1beta1.Machine) time.Duration {
 	for _, machine := range machines {
-		if machine.Labels[v1alpha1.LabelMachineOSID] != v1alpha1.MachineOSIDWindows {
+		if !windowsMachines().Matches(labels.Set(machine.Labels)) {
 			return lookAgain
 		}
 	}

@@ -123,7 +123,8 @@ func TestAMachineGetsAnInstance(t *testing.T) {
 		"not without the label": {windows("a", unlabeled), false},
 		"not when it is a Linux Machine": {windows("a",
 			label(v1alpha1.LabelMachineOSID, "Linux")), false},
-		"not when it is of the control plane, whatever its OS label": {windows("a", label(labelRole, roleControlPlane)),
+		"not when it is of the control plane, whatever its OS label": {windows("a", label(
+			"machine.openshift.io/cluster-api-machine-role", "master")),
 			false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,15 +13,11 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/policy/hostlist"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
 
-const (
-	// labelRole on a Machine is its role; the Machines of the control plane have roleControlPlane.
-	labelRole        = "machine.openshift.io/cluster-api-machine-role"
-	roleControlPlane = "master"
-	// longestHostName is what a host name may have. A Machine's name may be longer.
-	longestHostName = 63
-)
+// longestHostName is what a host name may have. A Machine's name may be longer.
+const longestHostName = 63
 
 // view is what this package looks at in a Machine. Nothing else about a Machine, or a change of it, matters.
 type view struct {
@@ -36,7 +32,7 @@ type view struct {
 
 func look(machine *machinev1beta1.Machine) view {
 	v := view{
-		windows:   isWindows(machine),
+		windows:   ownership.IsWindowsMachine(machine),
 		ignored:   machine.Labels[v1alpha1.LabelIgnore] == "true",
 		deleting:  machine.DeletionTimestamp != nil,
 		addresses: machine.Status.Addresses,
@@ -50,12 +46,6 @@ func look(machine *machinev1beta1.Machine) view {
 		v.phase = *machine.Status.Phase
 	}
 	return v
-}
-
-// isWindows reports whether a Machine is the operator's at all. One of the control plane never is, whatever else it is
-// labeled.
-func isWindows(machine *machinev1beta1.Machine) bool {
-	return machine.Labels[v1alpha1.LabelMachineOSID] == v1alpha1.MachineOSIDWindows && machine.Labels[labelRole] != roleControlPlane
 }
 
 // desiredState is what the host of the Machine should be, and why when that is Unmanaged. It is empty while the Machine
