@@ -78,6 +78,9 @@ var daemonPod = host.Sandbox{ID: "0123abcd", Namespace: "monitoring", Name: "age
 
 // containerd mounts a pod's layer, and leaves an image and a shim behind that outlive it.
 func containerd(ctx context.Context, p *fake.Process) int {
+	if strings.HasPrefix(p.Path, foreignDirectory) {
+		return foreignContainerd(ctx, p)
+	}
 	if config, err := read(ctx, p, `C:\k\containerd\containerd_conf.toml`); err != nil || strings.Contains(config, "broken") {
 		return 2
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agent/answer"
 	"github.com/windows-machine-config/wmco/internal/agent/execute"
 	"github.com/windows-machine-config/wmco/internal/agent/release"
+	"github.com/windows-machine-config/wmco/internal/agent/timing"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
@@ -45,7 +46,7 @@ func (c *convergence) run(ctx context.Context) (left plan.Plan, restarted bool, 
 		case len(next.Steps) == 1 && next.Steps[0].Reboots:
 			return next, true, c.restart(ctx, next)
 		case samePlan(before, next):
-			return next, false, c.stuck(next.Steps[0])
+			return next, false, c.stuck(ctx, next.Steps[0])
 		}
 		before = next
 		c.Answer.Plan(next)
@@ -53,7 +54,7 @@ func (c *convergence) run(ctx context.Context) (left plan.Plan, restarted bool, 
 			return next, false, err
 		}
 	}
-	return before, false, c.stuck(before.Steps[0])
+	return before, false, c.stuck(ctx, before.Steps[0])
 }
 
 // restart restarts the host. The answer goes out first: nothing does afterwards.
@@ -73,15 +74,29 @@ func samePlan(a, b plan.Plan) bool {
 }
 
 // stuck says that steps were done and did not last.
-func (c *convergence) stuck(step plan.Step) error {
+func (c *convergence) stuck(ctx context.Context, step plan.Step) error {
 	if start, ok := step.Operation.(plan.StartService); ok {
 		service := c.Facts.Services[start.Service]
 		if service.State == host.ServiceStopped {
 			return &verb.Failure{Reason: verb.ReasonServiceFailed, Step: step.Name, Message: fmt.Sprintf(
-				"service %s starts and ends at once, with exit code %d; look at %s on the host",
-				start.Service, service.ExitCode, nodespec.LogDirectory(start.Service))}
+				"service %s starts and ends at once, with exit code %d; look at %s on the host%s",
+				start.Service, service.ExitCode, nodespec.LogDirectory(start.Service), c.describeForeignRuntime(ctx, start.Service))}
 		}
 	}
 	return &verb.Failure{Reason: verb.ReasonStepFailed, Step: step.Name, Message: "the step was done and does not last: " + step.Reason +
 		"; something on the host undoes it"}
+}
+
+// describeForeignRuntime returns a message about another container runtime that serves the pipe of containerd, so that
+// the node's containerd cannot start; "" if there is none.
+func (c *convergence) describeForeignRuntime(ctx context.Context, service string) string {
+	if service != nodespec.ServiceContainerd {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, timing.LimitCheck)
+	defer cancel()
+	if _, err := c.Host.Probes.ContainerRuntime(ctx, nodespec.ContainerdEndpoint); err != nil {
+		return ""
+	}
+	return ". Another container runtime on the host serves " + nodespec.ContainerdEndpoint + ": stop it, and disable its service"
 }

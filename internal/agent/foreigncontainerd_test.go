@@ -1,0 +1,121 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+const foreignDirectory = `C:\Program Files\containerd`
+
+// foreignContainerd holds the pipe of containerd, and has an image in the directory of containerd.
+func foreignContainerd(ctx context.Context, p *fake.Process) int {
+	err := p.ServeRuntime(nodespec.ContainerdEndpoint, func() host.RuntimeStatus {
+		return host.RuntimeStatus{Name: "containerd", Version: "foreign", Ready: true}
+	})
+	const layer = nodespec.LayersDirectory + `\7`
+	if _, missing := p.Machine.Drive().ReadFile(layer + `\Files\License.txt`); err == nil && missing != nil {
+		err = errors.Join(p.Machine.Drive().MkdirAll(layer+`\Files`), note(ctx, p, layer+`\Files\License.txt`), p.Machine.MakeLayer(layer),
+			note(ctx, p, `C:\ProgramData\containerd\foreign-image`))
+	}
+	if err != nil {
+		return 3
+	}
+	<-ctx.Done()
+	return 0
+}
+
+// withContainerd is a host on which an administrator has installed containerd, as a service of this name.
+func withContainerd(t *testing.T, service string) *rig {
+	t.Helper()
+	r := newRig(t, func(o *fake.Options) {
+		o.Features = map[string]host.FeatureState{nodespec.FeatureContainers: host.FeatureEnabled}
+		o.Services = []host.ServiceConfig{{
+			Name: service, DisplayName: "containerd", CommandLine: `"` + foreignDirectory + `\containerd.exe" --run-service`,
+			StartType: host.StartAutomatic,
+		}}
+	})
+	r.must(r.Drive().MkdirAll(foreignDirectory))
+	r.must(r.Drive().MkdirAll(`C:\ProgramData\containerd`))
+	r.must(r.Drive().WriteFile(foreignDirectory+`\containerd.exe`, program("containerd.exe", "foreign")))
+	r.must(r.Boot(r.ctx))
+	r.must(r.WaitFor(r.ctx, func(m *fake.Machine) bool {
+		_, err := m.Drive().ReadFile(`C:\ProgramData\containerd\foreign-image`)
+		return err == nil && slices.ContainsFunc(m.RunningProcesses(), func(p host.Process) bool { return strings.HasPrefix(p.Path, foreignDirectory) })
+	}))
+	r.before = r.Snapshot()
+	return r
+}
+
+// A foreign containerd that runs as the service containerd makes way for the node's, and has its service back after the
+// removal of the host.
+// R-064, R-074
+func TestHostWithAForeignContainerd(t *testing.T) {
+	t.Parallel()
+	r := withContainerd(t, "containerd")
+	r.configure()
+	r.awaitSettled()
+	line, _ := r.run("verify")
+	for _, check := range line.Result.Checks {
+		if !check.Passed && !check.Advisory {
+			t.Errorf("%s: %s", check.Name, check.Message)
+		}
+	}
+	service, _ := r.Service("containerd")
+	if release := r.full().Releases[1].Directory; service.State != host.ServiceRunning || !strings.HasPrefix(service.RunningCommandLine, release) {
+		t.Errorf("the node's runtime is %s, %s", service.RunningCommandLine, service.State)
+	}
+	r.remove()
+	r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return len(r.Snapshot().Processes) == len(r.before.Processes) }))
+	after := r.Snapshot()
+	// Both runtimes had one store: the layers that the node added stay in it.
+	for _, layer := range []string{`\1`, `\2`} {
+		maps.DeleteFunc(after.Files, func(path string, _ fake.FileSnapshot) bool {
+			return nodespec.Within(path, nodespec.LayersDirectory+layer)
+		})
+	}
+	compare(t, r.before, after)
+}
+
+// A foreign containerd of another name keeps the pipe that the node's containerd needs: the failure names the pipe. The
+// host has what it had before after its removal, and becomes a node once the foreign service is stopped.
+// R-064, R-074
+func TestHostWithAForeignContainerdOfAnotherName(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*rig){
+		"its removal leaves that as it was": func(r *rig) {
+			r.remove()
+			r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return len(r.Snapshot().Processes) == len(r.before.Processes) }))
+			compare(r.T, r.before, r.Snapshot())
+		},
+		"it becomes a node once that is stopped": func(r *rig) {
+			r.must(r.Machine.Host().Services.Stop(r.ctx, "my-containerd"))
+			r.configure()
+			r.awaitSettled()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := withContainerd(t, "my-containerd")
+			spec := newSpec(nil)
+			spec.HostName = "" // No restart is needed.
+			line, _ := r.apply(spec)
+			for line.Type == verb.TypeResult && r.satisfy(&spec, *line.Result) {
+				line, _ = r.apply(spec)
+			}
+			if line.Type != verb.TypeFailure || line.Failure.Reason != verb.ReasonServiceFailed ||
+				!strings.Contains(line.Failure.Message, "Another container runtime on the host serves npipe://./pipe/containerd-containerd") {
+				t.Fatalf("%s %+v", line.Type, line.Failure)
+			}
+			end(r)
+		})
+	}
+}
