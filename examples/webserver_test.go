@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -61,6 +62,34 @@ func TestTheWebServerIsTheGuides(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, decode[appsv1.Deployment](t, read(t, "win-webserver.yaml"))); diff != "" {
 		t.Errorf("the guides have (-), and the example (+):\n%s", diff)
+	}
+}
+
+//
+func TestTheRuntimeClassesAreTheGuides(t *testing.T) {
+	for example, c := range map[string]struct{ name, build string }{
+		"runtime-class.yaml":      {"windows2019", "10.0.17763"},
+		"runtime-class-2022.yaml": {"windows2022", "10.0.20348"},
+		"runtime-class-2025.yaml": {"windows2025", "10.0.26100"},
+	} {
+		t.Run(example, func(t *testing.T) {
+			want := nodev1.RuntimeClass{
+				TypeMeta:   metav1.TypeMeta{APIVersion: "node.k8s.io/v1", Kind: "RuntimeClass"},
+				ObjectMeta: metav1.ObjectMeta{Name: c.name},
+				Handler:    "runhcs-wcow-process",
+				Scheduling: &nodev1.Scheduling{
+					NodeSelector: map[string]string{"kubernetes.io/os": "windows", "kubernetes.io/arch": "amd64",
+						"node.kubernetes.io/windows-build": c.build},
+					Tolerations: []corev1.Toleration{
+						{Effect: "NoSchedule", Key: "os", Operator: "Equal", Value: "windows"},
+						{Effect: "NoSchedule", Key: "os", Operator: "Equal", Value: "Windows"},
+					},
+				},
+			}
+			if diff := cmp.Diff(want, decode[nodev1.RuntimeClass](t, read(t, example))); diff != "" {
+				t.Errorf("the guides have (-), and the example (+):\n%s", diff)
+			}
+		})
 	}
 }
 

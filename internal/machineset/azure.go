@@ -8,7 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// azureProviderSpec is R-187. A region without zones is right.
+// azureProviderSpec returns the provider spec of a MachineSet on Azure. R-187. In a region without zones, Machines have
+// none, and are in the availability set of the workers. Azure refuses an instance with both.
 func azureProviderSpec(o Options) (any, error) {
 	worker := machinev1beta1.AzureMachineProviderSpec{}
 	if err := decodeWorker(o.Worker, &worker); err != nil {
@@ -21,7 +22,10 @@ func azureProviderSpec(o Options) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	infrastructure := o.InfrastructureName
+	infrastructure, zone, availabilitySet := o.InfrastructureName, or(o.Zone, worker.Zone), ""
+	if zone == "" {
+		availabilitySet = worker.AvailabilitySet
+	}
 	return machinev1beta1.AzureMachineProviderSpec{
 		TypeMeta: metav1.TypeMeta{APIVersion: "azureproviderconfig.openshift.io/v1beta1",
 			Kind: "AzureMachineProviderSpec"},
@@ -49,6 +53,7 @@ func azureProviderSpec(o Options) (any, error) {
 		UserDataSecret:     &corev1.SecretReference{Name: userDataSecret, Namespace: v1alpha1.MachineNamespace},
 		VMSize:             "Standard_D2s_v3",
 		Vnet:               or(worker.Vnet, infrastructure+"-vnet"),
-		Zone:               or(o.Zone, worker.Zone),
+		Zone:               zone,
+		AvailabilitySet:    availabilitySet,
 	}, nil
 }

@@ -179,11 +179,45 @@ func TestAzureTakesTheValuesOfTheWorker(t *testing.T) {
 		"encryption":    spec.OSDisk.ManagedDisk.DiskEncryptionSet.ID == "/subscriptions/s/diskEncryptionSets/d",
 		"Windows":       spec.OSDisk.OSType == "Windows" && spec.Image.Type == "" && spec.Image.SKU == "2022-datacenter-core",
 		"no Linux size": spec.VMSize == "Standard_D2s_v3" && !spec.AcceleratedNetworking,
+		"the guides' image": spec.Image.Publisher == "MicrosoftWindowsServer" && spec.Image.Offer == "WindowsServer" &&
+			spec.Image.Version == "latest" && spec.Image.ResourceID == "",
+		"the guides' disk":    spec.OSDisk.DiskSizeGB == 128 && spec.OSDisk.ManagedDisk.StorageAccountType == "Premium_LRS",
+		"no public address":   !spec.PublicIP,
+		"no availability set": spec.AvailabilitySet == "",
+		"the guides' kind":    spec.APIVersion == "azureproviderconfig.openshift.io/v1beta1" && spec.Kind == "AzureMachineProviderSpec",
+		"Windows' user data":  spec.UserDataSecret.Name == "windows-user-data",
 	} {
 		if !is {
 			t.Errorf("%s: %+v", what, spec)
 		}
 	}
+}
+
+// A region of Azure without availability zones: the Machines are in no zone, and in the availability set of the workers.
+// R-047, R-187
+func TestAzureInARegionWithoutZones(t *testing.T) {
+	const zone = `zone: "2"`
+	for name, c := range map[string]struct{ worker, set string }{
+		"with an availability set": {"availabilitySet: lab-x7k2p-workers", "lab-x7k2p-workers"},
+		"without one":              {"", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := options(t, configv1.AzurePlatformType)
+			o.Worker = worker(t, strings.Replace(workers[o.Platform], zone, c.worker, 1))
+			spec := generated[machinev1beta1.AzureMachineProviderSpec](t, o)
+			if spec.Zone != "" || spec.AvailabilitySet != c.set || spec.Location != "centralus" {
+				t.Errorf("zone %q, availability set %q, location %q", spec.Zone, spec.AvailabilitySet, spec.Location)
+			}
+		})
+	}
+	t.Run("an instance in a zone is in no availability set", func(t *testing.T) {
+		o := options(t, configv1.AzurePlatformType)
+		o.Zone = "1"
+		o.Worker = worker(t, strings.Replace(workers[o.Platform], zone, "availabilitySet: lab-x7k2p-workers", 1))
+		if spec := generated[machinev1beta1.AzureMachineProviderSpec](t, o); spec.Zone != "1" || spec.AvailabilitySet != "" {
+			t.Errorf("zone %q, availability set %q", spec.Zone, spec.AvailabilitySet)
+		}
+	})
 }
 
 // R-189
@@ -196,6 +230,11 @@ func TestGCPTakesTheValuesOfTheWorker(t *testing.T) {
 		"place":      spec.ProjectID == "lab-project" && spec.Region == "us-central1" && spec.Zone == "us-central1-b",
 		"encryption": spec.Disks[0].EncryptionKey.KMSKey.Name == "k",
 		"image":      spec.Disks[0].Image == "projects/windows-cloud/global/images/family/windows-2022-core",
+		"the guides' disk": len(spec.Disks) == 1 && spec.Disks[0].Boot && spec.Disks[0].AutoDelete &&
+			spec.Disks[0].SizeGB == 128 && spec.Disks[0].Type == "pd-ssd",
+		"the guides' size":   spec.MachineType == "n1-standard-4",
+		"the guides' kind":   spec.APIVersion == "machine.openshift.io/v1beta1" && spec.Kind == "GCPMachineProviderSpec",
+		"Windows' user data": spec.UserDataSecret.Name == "windows-user-data",
 	} {
 		if !is {
 			t.Errorf("%s: %+v", what, spec)
@@ -292,7 +331,7 @@ func TestWhatCannotBeGenerated(t *testing.T) {
 		"platform None": {"None", func(*Options) {}, "windows-instances"},
 		"Nutanix": {"Nutanix", func(*Options) {},
 			`cannot make a MachineSet for platform "Nutanix", only for AWS, Azure, GCP and VSphere. Write it by hand`},
-		"Windows Server 2019 on vSphere, R-179": {"VSphere", func(o *Options) {
+		"Windows Server 2019 on vSphere, R-180": {"VSphere", func(o *Options) {
 			o.Version = "2019"
 		}, "Windows Server 2019 is not supported on platform VSphere"},
 		"Windows Server 2019 on GCP": {"GCP", func(o *Options) {

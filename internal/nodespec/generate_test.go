@@ -114,11 +114,15 @@ func TestServices(t *testing.T) {
 		})
 	}
 	t.Run("cloud-node-manager is for Azure only", func(t *testing.T) {
-		has := func(in Inputs) bool {
-			return slices.ContainsFunc(mustMake(t, in).Services, func(s Service) bool { return s.Name == "cloud-node-manager" })
-		}
-		if has(testInputs()) || !has(azureInputs()) {
-			t.Error("it is not")
+		for _, platform := range []string{"AWS", "Azure", "GCP", "VSphere", "Nutanix", "None", "BareMetal"} {
+			in := platformInputs(platform)
+			if platform != "Azure" { // The payload of the operator has the program on each platform.
+				in.Payload = append(in.Payload, testComponent("azure-cloud-node-manager", "azure-cloud-node-manager.exe"))
+			}
+			has := slices.ContainsFunc(mustMake(t, in).Services, func(s Service) bool { return s.Name == "cloud-node-manager" })
+			if has != (platform == "Azure") {
+				t.Errorf("on %s: %t", platform, has)
+			}
 		}
 	})
 	t.Run("no program gets a bootstrap token", func(t *testing.T) {
