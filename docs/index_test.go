@@ -41,6 +41,34 @@ func TestTheIndexHasEveryDocumentInTheOrderInWhichItIsNeeded(t *testing.T) {
 			t.Errorf("docs/README.md lists %s %d times", name, listed[name])
 		}
 	}
+	for _, chapter := range []struct{ name, document, heading string }{
+		{"overview", "README.md", "# Windows nodes for OpenShift"},
+		{"release notes", "../CHANGELOG.md", "# Changelog"},
+		{"understanding: support, limits", "support.md", "## Limits"},
+		{"understanding: how a host becomes a node", "architecture.md", "## The life of a host"},
+		{"enabling: the operator", "install.md", "## From a catalog"},
+		{"enabling: the private key", "byoh.md", "## The key"},
+		{"creating MachineSets", "machinesets.md", "## A MachineSet"},
+		{"creating MachineSets on AWS", "machinesets.md", "### AWS"},
+		{"creating MachineSets on Azure", "machinesets.md", "### Azure"},
+		{"creating MachineSets on GCP", "machinesets.md", "### GCP"},
+		{"creating MachineSets on vSphere", "machinesets.md", "### vSphere"},
+		{"the golden image on vSphere", "vsphere.md", "## The template"},
+		{"scheduling", "workloads.md", "## RuntimeClass"},
+		{"upgrades", "upgrades.md", "## What is upgraded, and what is not"},
+		{"BYOH", "byoh.md", "## What a host needs"},
+		{"removing nodes of Machines", "machinesets.md", "## Scaling and deleting"},
+		{"removing hosts", "byoh.md", "## Adding and removing"},
+		{"disabling: the nodes", "uninstall.md", "## First the hosts"},
+		{"disabling: the operator", "uninstall.md", "## Then the operator"},
+	} {
+		if chapter.document != "README.md" && listed[chapter.document] == 0 {
+			t.Errorf("%s: the index does not list %s", chapter.name, chapter.document)
+		}
+		if text := "\n" + readText(t, chapter.document); !strings.Contains(text, "\n"+chapter.heading+"\n") {
+			t.Errorf("%s: %s has no heading %q", chapter.name, chapter.document, chapter.heading)
+		}
+	}
 	overview, _, _ := strings.Cut(readText(t, "README.md"), "## Guides")
 	for _, part := range []string{"turns Windows Server hosts into nodes", "**You need**", "| AWS, Azure | 2019, 2022, 2025 |", "**Limits**"} {
 		_, after, found := strings.Cut(overview, part)

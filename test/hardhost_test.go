@@ -14,7 +14,7 @@ import (
 )
 
 // A host that Windows would cut off at the first restart, and again when its pod network is made: somebody has started
-// its SSH server by hand, its SSH rule is for private networks, and its address is static.
+// its SSH server by hand, its SSH rule is for private networks, and its address is static. R-065
 func TestAHostThatWindowsWouldCutOffBecomesANode(t *testing.T) {
 	system := fake.WindowsServer2025()
 	r := installed(t, rig.Options{Cluster: besides(t), Hosts: []rig.HostOptions{

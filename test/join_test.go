@@ -37,7 +37,7 @@ func TestStoryTheTwoHostsOfTheGuideBecomeNodes(t *testing.T) {
 		n := node(t, r, name)
 		t.Run("node "+name+" carries the names that administrators know", func(t *testing.T) {
 			for label, want := range map[string]string{
-				v1alpha1.LabelOSID: "Windows", v1alpha1.LabelWorker: "", v1alpha1.LabelBYOH: "true",
+				"node.openshift.io/os_id": "Windows", "node-role.kubernetes.io/worker": "", "windowsmachineconfig.openshift.io/byoh": "true",
 				corev1.LabelOSStable: "windows", corev1.LabelArchStable: "amd64", corev1.LabelWindowsBuild: "10.0.20348",
 			} {
 				if got, ok := n.Labels[label]; !ok || got != want {
@@ -59,6 +59,7 @@ func TestStoryTheTwoHostsOfTheGuideBecomeNodes(t *testing.T) {
 				t.Errorf("taints are %+v, want os=Windows:NoSchedule alone", taints)
 			}
 		})
+		//
 		t.Run("host "+name+" was configured within the budget", func(t *testing.T) {
 			journal := h.Machine().Journal()
 			defer func() {
@@ -247,7 +248,7 @@ func TestADeletedNodeComesBack(t *testing.T) {
 	ready(t, r)
 }
 
-// what a host has lost over its restart, it is sent again.
+// What a host has lost over its restart, it is sent again.
 func TestAHostThatLosesThingsOverItsRestartIsSentThemAgain(t *testing.T) {
 	for name, lost := range map[string]string{
 		"its description":   nodespec.SpecPath,

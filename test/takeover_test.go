@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/rig"
@@ -31,7 +30,7 @@ func TestStoryAHostOfTheTimeBeforeWICDBecomesANodeByItself(t *testing.T) {
 	t.Run("its node is as that of a new host", func(t *testing.T) {
 		for _, n := range []*corev1.Node{was, fresh} {
 			for label, want := range map[string]string{
-				v1alpha1.LabelOSID: "Windows", v1alpha1.LabelWorker: "", v1alpha1.LabelBYOH: "true", corev1.LabelOSStable: "windows",
+				"node.openshift.io/os_id": "Windows", "node-role.kubernetes.io/worker": "", "windowsmachineconfig.openshift.io/byoh": "true", corev1.LabelOSStable: "windows",
 			} {
 				if got, ok := n.Labels[label]; !ok || got != want {
 					t.Errorf("%s: label %s is %q (there: %t), want %q", n.Name, label, got, ok, want)

@@ -68,7 +68,7 @@ func TestTheTable(t *testing.T) {
 			})
 		}
 	}
-	t.Run("there are the twelve executables", func(t *testing.T) {
+	t.Run("there are the twelve executables", func(t *testing.T) {
 		if len(outputs) != 12 {
 			t.Errorf("got %d: %q", len(outputs), outputs)
 		}

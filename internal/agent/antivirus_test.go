@@ -228,7 +228,7 @@ func TestDefenderThatFails(t *testing.T) {
 	}
 }
 
-// A Defender that begins to work later is drift, which the service repairs without the operator.
+// A Defender that begins to work later is drift, which the service repairs without the operator. R-099
 func TestDefenderThatStartsLater(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()

@@ -55,7 +55,7 @@ func reach(t *testing.T, network fake.Network, prepare func(*rig)) *plan.APIServ
 	return line.Result.Facts.APIServer
 }
 
-// the host's own resolver and routes are asked, before anything is changed.
+// the host's own resolver and routes are asked, before anything is changed.
 func TestTheHostIsAskedWhetherItReachesTheAPIServer(t *testing.T) {
 	t.Parallel()
 	const address = "10.0.0.2"

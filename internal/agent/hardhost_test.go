@@ -13,7 +13,7 @@ import (
 )
 
 // Hosts on which Windows does something by itself that would keep them from becoming nodes, or would cut them off while
-// they do.
+// they do. R-065
 func TestHostsThatWindowsMakesHard(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

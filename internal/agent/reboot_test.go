@@ -8,7 +8,6 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-//
 func TestReboot(t *testing.T) {
 	t.Parallel()
 	r := node(t)

@@ -141,7 +141,7 @@ func TestSettingsKilledAnywhere(t *testing.T) {
 	}
 }
 
-// The service keeps what may be lost at any time. R-092
+// The service keeps what may be lost at any time.
 func TestServiceKeepsTheSettings(t *testing.T) {
 	t.Parallel()
 	r := node(t)

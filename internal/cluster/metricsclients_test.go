@@ -14,7 +14,6 @@ func clientsWith(data map[string]string) *corev1.ConfigMap {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "extension-apiserver-authentication"}, Data: data}
 }
 
-//
 func TestExportersKnowTheAuthoritiesOfTheClusterMonitoring(t *testing.T) {
 	certificate, key := servingCertificate(t)
 	first, _ := servingCertificate(t)

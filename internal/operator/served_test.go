@@ -140,7 +140,6 @@ type ending struct{ ctrl.Manager }
 
 func (ending) Add(manager.Runnable) error { return errors.New("the manager is ending") }
 
-//
 func TestWhatIsServedRunsUntilTheOperatorEnds(t *testing.T) {
 	t.Run("without the manager, which may be ending", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

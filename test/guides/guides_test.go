@@ -3,6 +3,7 @@
 package guides
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"os/exec"
@@ -12,7 +13,9 @@ import (
 	"strings"
 	"testing"
 
+	machinev1 "github.com/openshift/api/machine/v1beta1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
@@ -105,7 +108,7 @@ func reasonNotToRun(line string) string {
 	return ""
 }
 
-// R-213
+// R-042, R-213
 func TestEveryCommandOfTheGuidesIsTakenByTheAPIServer(t *testing.T) {
 	r := rigtest.Boot(t, rig.Options{
 		Hosts: rig.Hosts(1), MachineAPI: true, PayloadDir: files.Directory(t),
@@ -132,6 +135,13 @@ func TestEveryCommandOfTheGuidesIsTakenByTheAPIServer(t *testing.T) {
 			if err != nil && !strings.Contains(string(printed), "already exists") {
 				t.Errorf("%s: %v:\n%s", fill(c.line), err, printed)
 			}
+			if strings.HasSuffix(c.line, " replicas.yaml") {
+				set := &machinev1.MachineSet{}
+				err := r.Client.Get(t.Context(), client.ObjectKey{Namespace: "openshift-machine-api", Name: machineSetName}, set)
+				if err != nil || *set.Spec.Replicas != 3 {
+					t.Errorf("the MachineSet has not 3 replicas: %v", err)
+				}
+			}
 		})
 	}
 	for begin := range notRun {
@@ -154,7 +164,15 @@ func workplace(t *testing.T, r *rig.Rig) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := map[string][]byte{"machineset-aws.yaml": regexp.MustCompile(`<[a-z_]+>`).ReplaceAll(machineSet, []byte("lab"))}
+	guide, err := os.ReadFile(filepath.Join(root, "docs/machinesets.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	replicas := regexp.MustCompile("(?s)```yaml\n(apiVersion: machine.openshift.io/v1beta1\nkind: MachineSet\n.*?)```").FindSubmatch(guide)
+	if replicas == nil {
+		t.Fatal("docs/machinesets.md has no MachineSet that contains the replicas only")
+	}
+	made := map[string][]byte{"replicas.yaml": bytes.ReplaceAll(replicas[1], []byte("<name>"), []byte(machineSetName)), "machineset-aws.yaml": regexp.MustCompile(`<[a-z_]+>`).ReplaceAll(machineSet, []byte("lab"))}
 	for _, key := range []string{"windows-nodes", "new", "old", "id_ed25519", "key"} {
 		made[key] = r.PrivateKey()
 	}
@@ -165,6 +183,9 @@ func workplace(t *testing.T, r *rig.Rig) string {
 	}
 	return folder
 }
+
+// machineSetName is the name of the Windows MachineSet that the commands act on.
+const machineSetName = "windows"
 
 // furnish gives the cluster what the guides speak of, and returns what fills in the placeholders of a line.
 func furnish(t *testing.T, r *rig.Rig) func(line string) string {
@@ -179,7 +200,7 @@ func furnish(t *testing.T, r *rig.Rig) func(line string) string {
 	if _, err := r.RunOperator(); err != nil {
 		t.Fatal(err)
 	}
-	const set = "windows"
+	const set = machineSetName
 	must(r.CreateMachineSet(t.Context(), set, 1, rig.MachineSetOptions{}))
 	version := installed(t, r)
 	must(r.Apply(t.Context(), ovnkubeNode()))

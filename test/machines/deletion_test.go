@@ -10,11 +10,13 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
 // A Machine that is deleted at any moment of its configuration leaves nothing.
@@ -91,6 +93,44 @@ func TestAMachineWhoseHostIsDeadIsReplaced(t *testing.T) {
 	l.ready("windows", 1)
 }
 
+// The host of a Machine fails while a pod runs on its node, and a MachineHealthCheck has the Machine replaced.
+//
+func TestAMachineHealthCheckReplacesAMachineWithPods(t *testing.T) {
+	l := start(t, "AWS", rig.Options{LinuxNodes: 1, Clock: rigtest.FastClock(t)})
+	trail := l.trail()
+	l.operate()
+	l.machineSet("windows", 1, rig.MachineSetOptions{})
+	name := l.ready("windows", 1)[0]
+	node := l.nodeOf(name)
+	w := rigtest.Deploy(t, l.Rig, 1, nil, "0")
+	l.must(l.Client.Delete(t.Context(), w.Budget(t))) // It never allows the eviction of the only pod once that is not Ready.
+	l.must(l.Client.Create(t.Context(), &machinev1.MachineHealthCheck{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-machine-api", Name: "windows"},
+		Spec: machinev1.MachineHealthCheckSpec{
+			Selector: metav1.LabelSelector{MatchLabels: map[string]string{"machine.openshift.io/os-id": "Windows"}},
+			UnhealthyConditions: []machinev1.UnhealthyCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown,
+				Timeout: metav1.Duration{Duration: 3 * time.Minute}}},
+			// The clock of the Machine API is ahead of the API server's, which sets the age of a Machine.
+			NodeStartupTimeout: &metav1.Duration{},
+		},
+	}))
+
+	l.MachineHost(name).Machine().PowerOff()
+	l.inTime(func(ctx context.Context) error {
+		return l.WaitFor(ctx, "the node to be NotReady", &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+			now := &corev1.Node{}
+			err := reader.Get(ctx, client.ObjectKeyFromObject(node), now)
+			return err == nil && !nodeIsReady(now), err
+		})
+	})
+	l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, name, node.Name) })
+	if next := l.ready("windows", 1)[0]; next == name {
+		t.Errorf("Machine %s was not replaced", name)
+	}
+	w.Runs(t, 1)
+	trail.leftAlone()
+}
+
 // changeMachine changes a Machine as kubectl edit does.
 func (l lab) changeMachine(name string, change func(*machine)) {
 	l.Helper()
@@ -144,11 +184,11 @@ func TestAnIgnoredMachineIsLeftAloneUntilItIsNoMore(t *testing.T) {
 	for what, change := range map[string]struct{ ignore, restore func(*machine) }{
 		"by the label that says so": {
 			func(m *machine) {
-				m.Labels[v1alpha1.LabelIgnore] = "true"
-			}, func(m *machine) { delete(m.Labels, v1alpha1.LabelIgnore) }},
+				m.Labels["windowsmachineconfig.openshift.io/ignore"] = "true"
+			}, func(m *machine) { delete(m.Labels, "windowsmachineconfig.openshift.io/ignore") }},
 		"by losing its os-id": {
-			func(m *machine) { delete(m.Labels, v1alpha1.LabelMachineOSID) }, func(m *machine) {
-				m.Labels[v1alpha1.LabelMachineOSID] = v1alpha1.MachineOSIDWindows
+			func(m *machine) { delete(m.Labels, "machine.openshift.io/os-id") }, func(m *machine) {
+				m.Labels["machine.openshift.io/os-id"] = "Windows"
 			}},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -45,7 +45,7 @@ func (b build) host() rig.HostOptions {
 // The tables of the guides, written out by hand: each build that is listed for a platform becomes a node there, and
 // each other is refused before anything on its host is changed. Windows Server 2025 came after the guides, and is
 // accepted.
-// D-8
+// D-8, L-28
 func TestEachPlatformTakesItsBuildsAndRefusesTheOthers(t *testing.T) {
 	//
 	t.Run("AWS", func(t *testing.T) {

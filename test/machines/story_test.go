@@ -22,7 +22,7 @@ type machine = machinev1.Machine
 
 // The pods of the story: where they run, and how many.
 var (
-	poolLabels = map[string]string{"example.com/pool": "web"}
+	poolLabels = map[string]string{"example.com/pool": "web", "node-role.kubernetes.io/infra": ""}
 	poolPods   = 6
 )
 
@@ -109,13 +109,13 @@ func (l lab) areWorkers(names []string) {
 	for _, name := range names {
 		node := l.nodeOf(name)
 		for label, want := range map[string]string{
-			v1alpha1.LabelWorker: "", "example.com/pool": "web", v1alpha1.LabelOSID: "Windows", corev1.LabelOSStable: "windows",
+			"node-role.kubernetes.io/worker": "", "node-role.kubernetes.io/infra": "", "example.com/pool": "web", "node.openshift.io/os_id": "Windows", corev1.LabelOSStable: "windows",
 		} {
 			if got, ok := node.Labels[label]; !ok || got != want {
 				l.Errorf("label %s of node %s is %q (there: %t), want %q", label, node.Name, got, ok, want)
 			}
 		}
-		if _, ok := node.Labels[v1alpha1.LabelBYOH]; ok {
+		if _, ok := node.Labels["windowsmachineconfig.openshift.io/byoh"]; ok {
 			l.Errorf("node %s is marked as a host that somebody has brought", node.Name)
 		}
 	}

@@ -85,7 +85,7 @@ func TestWhatVSphereDoesNotSupportIsSaidEarly(t *testing.T) {
 		l.refused(name, v1alpha1.ReasonMachineNameTooLong, name, "15")
 		l.untouched(name, 0)
 	})
-	// L-07, L-28
+	//
 	t.Run("Windows Server 2019", func(t *testing.T) {
 		l := lab{t, l.Rig}
 		l.machineSet("win2019", 1, rig.MachineSetOptions{Image: "windows-server-2019-template"})
@@ -217,7 +217,7 @@ func TestAClusterWithoutTheMachineAPIHasBringYourOwnHosts(t *testing.T) {
 	l.inTime(func(ctx context.Context) error { return l.WaitReady(ctx) })
 }
 
-//
+//
 func TestAHostThatCannotFindTheAPIServerSaysSoBeforeItIsChanged(t *testing.T) {
 	l := start(t, "VSphere", rig.Options{Hosts: rig.Hosts(1)})
 	host := l.Hosts()[0]

@@ -192,7 +192,7 @@ func secretive(t *testing.T, credentials map[string]credential) func(context.Con
 	}
 }
 
-// Rule 8, and no credential of the cluster is on a host: every file is looked at. R-079
+// Rule 8, and no credential of the cluster is on a host: every file is looked at.
 func TestFilesOnHosts(t *testing.T) {
 	credentials := map[string]credential{}
 	l, machine := onCloud(t, "Azure", rig.Options{Hosts: rig.Hosts(1)}, secretive(t, credentials))

@@ -74,7 +74,6 @@ func TestWhatCannotBeFollowedIsToldAndTheRestIsDone(t *testing.T) {
 }
 
 // What would change working nodes for the worse is not followed at all.
-//
 func TestADamagedCertificateLeavesNodesAsTheyAre(t *testing.T) {
 	l := shared(t)
 	before, digests := l.looks(), l.digests()

@@ -198,7 +198,7 @@ func (l lab) upgraded(name string, nodes int, limit time.Duration, except ...str
 						continue
 					}
 					n++
-					if all[i].Annotations[v1alpha1.AnnotationVersion] != want.Version || !inService(&all[i]) ||
+					if all[i].Annotations["windowsmachineconfig.openshift.io/version"] != want.Version || !inService(&all[i]) ||
 						all[i].Status.NodeInfo.KubeletVersion != want.kubelet {
 						return false, err
 					}

@@ -2,15 +2,19 @@ package upgrade
 
 import (
 	"context"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
@@ -19,7 +23,8 @@ func TestARebootThatAnAdministratorAsksFor(t *testing.T) {
 	l := start(t, withoutMachines, rig.Options{
 		Hosts: []rig.HostOptions{{ShutdownDelay: 2 * time.Second, RebootDuration: 2 * time.Second}, {}}, LinuxNodes: 1,
 	})
-	o := l.operate(initial)
+	log := &errorLog{}
+	o := l.operate(initial, log.attach)
 	l.must(l.ListHosts(t.Context()))
 	l.upgraded(initial, 2, limit)
 	w := l.deploy(4)
@@ -34,7 +39,7 @@ func TestARebootThatAnAdministratorAsksFor(t *testing.T) {
 			follow, before, boot := l.watch(w), boots(h), h.Machine().BootID()
 			changed := len(h.Machine().Journal().Entries(configured))
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "instance-1"}}
-			l.annotate(node, v1alpha1.AnnotationRebootRequired, "patches")
+			l.annotate(node, "windowsmachineconfig.openshift.io/reboot-required", "patches")
 			if c.kill {
 				l.within(limit, func(ctx context.Context) error {
 					return h.Machine().WaitFor(ctx, func(m *fake.Machine) bool { return !m.Running() })
@@ -46,7 +51,7 @@ func TestARebootThatAnAdministratorAsksFor(t *testing.T) {
 				func(ctx context.Context, reader client.Reader) (bool, error) {
 					n := &corev1.Node{}
 					err := reader.Get(ctx, client.ObjectKeyFromObject(node), n)
-					_, wanted := n.Annotations[v1alpha1.AnnotationRebootRequired]
+					_, wanted := n.Annotations["windowsmachineconfig.openshift.io/reboot-required"]
 					return !wanted && h.Machine().BootID() != boot && inService(n) && n.Status.NodeInfo.BootID == h.Machine().BootID(),
 						client.IgnoreNotFound(err)
 				})
@@ -60,8 +65,34 @@ func TestARebootThatAnAdministratorAsksFor(t *testing.T) {
 				t.Errorf("the host was configured again: %d services", n)
 			}
 			l.silent()
+			if errors := log.read(); len(errors) > 0 && !c.kill {
+				t.Errorf("the operator has logged errors:\n%s", strings.Join(errors, "\n"))
+			}
 		})
 	}
+}
+
+// errorLog collects the errors that an operator logs.
+type errorLog struct {
+	mu     sync.Mutex
+	errors []string
+}
+
+func (e *errorLog) attach(config *operator.Config) {
+	config.Logger = funcr.New(func(_, text string) {
+		if strings.HasPrefix(text, `"level"=`) { // no error
+			return
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.errors = append(e.errors, text)
+	}, funcr.Options{})
+}
+
+func (e *errorLog) read() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.errors)
 }
 
 // configured tells the entries of a journal that tell of a service's configuration.

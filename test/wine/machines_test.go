@@ -121,13 +121,13 @@ func (l *machineLab) scaleUp(options rig.MachineSetOptions) (machine string, nod
 	must(l.T, err)
 	node = &corev1.Node{}
 	must(l.T, l.Client.Get(ctx, client.ObjectKey{Name: got.Status.NodeRef.Name}, node))
-	for label, want := range map[string]string{v1alpha1.LabelOSID: "Windows", v1alpha1.LabelWorker: "",
+	for label, want := range map[string]string{"node.openshift.io/os_id": "Windows", "node-role.kubernetes.io/worker": "",
 		corev1.LabelOSStable: "windows"} {
 		if got, ok := node.Labels[label]; !ok || got != want {
 			l.Errorf("label %s is %q (there: %t), want %q", label, got, ok, want)
 		}
 	}
-	if _, ok := node.Labels[v1alpha1.LabelBYOH]; ok {
+	if _, ok := node.Labels["windowsmachineconfig.openshift.io/byoh"]; ok {
 		l.Error("the node is marked as a host that somebody has brought")
 	}
 	if boots := h.Boots(); boots != 2 {

@@ -29,7 +29,7 @@ func TestAHostBecomesANodeIsKeptOneAndGivenBack(t *testing.T) {
 	t.Run("its node carries the names that administrators know", func(t *testing.T) {
 		n := l.nodeOf(h)
 		for label, want := range map[string]string{
-			v1alpha1.LabelOSID: "Windows", v1alpha1.LabelWorker: "", v1alpha1.LabelBYOH: "true", corev1.LabelOSStable: "windows",
+			"node.openshift.io/os_id": "Windows", "node-role.kubernetes.io/worker": "", "windowsmachineconfig.openshift.io/byoh": "true", corev1.LabelOSStable: "windows",
 		} {
 			if got, ok := n.Labels[label]; !ok || got != want {
 				t.Errorf("label %s is %q (there: %t), want %q", label, got, ok, want)

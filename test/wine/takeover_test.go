@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/lab/wine"
@@ -73,7 +72,7 @@ func TestAHostOfTheTimeBeforeWICDBecomesANodeByItself(t *testing.T) {
 	})
 	t.Run("its node is as any", func(t *testing.T) {
 		n := l.nodeOf(h)
-		for label, want := range map[string]string{v1alpha1.LabelOSID: "Windows", v1alpha1.LabelWorker: "", v1alpha1.LabelBYOH: "true"} {
+		for label, want := range map[string]string{"node.openshift.io/os_id": "Windows", "node-role.kubernetes.io/worker": "", "windowsmachineconfig.openshift.io/byoh": "true"} {
 			if got, ok := n.Labels[label]; !ok || got != want {
 				t.Errorf("label %s is %q (there: %t), want %q", label, got, ok, want)
 			}

@@ -165,7 +165,7 @@ func pullSecretFor(registry string) *corev1.Secret {
 	}
 }
 
-// L-02, R-087
+// L-02
 func TestASecretThatIsAbsentForAMomentChangesNoNode(t *testing.T) {
 	t.Run("deleted and made again, it is one change", func(t *testing.T) {
 		a, first, second := newAbsences(t), servingCertificate(t), servingCertificate(t)
@@ -322,7 +322,6 @@ func TestMirrorsThatAreNotServedForAMomentChangeNoNode(t *testing.T) {
 	}
 }
 
-//
 func TestAnAbsenceOfWhichNothingIsKnownCountsAtOnce(t *testing.T) {
 	t.Run("when the operator was started during it", func(t *testing.T) {
 		a, secret := newAbsences(t), servingCertificate(t)
@@ -346,7 +345,7 @@ func TestAnAbsenceOfWhichNothingIsKnownCountsAtOnce(t *testing.T) {
 	})
 }
 
-// The rest of the cluster is followed meanwhile, and no exporter is made to serve plain HTTP. R-087
+// The rest of the cluster is followed meanwhile, and no exporter is made to serve plain HTTP.
 func TestACertificateThatCannotBeUsedIsANotice(t *testing.T) {
 	for name, data := range map[string]map[string][]byte{
 		"an empty Secret": nil,
@@ -385,7 +384,6 @@ func TestACertificateThatCannotBeUsedIsANotice(t *testing.T) {
 	}
 }
 
-//
 func TestASecretIsKeptFromTheLastGoodRead(t *testing.T) {
 	t.Run("when it was garbage before it was deleted", func(t *testing.T) {
 		a, secret, garbage := newAbsences(t), servingCertificate(t), servingCertificate(t)

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-//
 func TestAuthoritiesOfClientsAreKeptFromTheLastGoodRead(t *testing.T) {
 	authority := string(servingCertificate(t).Data[corev1.TLSCertKey])
 	clients := func(bundle string) *corev1.ConfigMap {

@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-//
+//
 func TestAHostThatCannotReachTheAPIServerIsNotChanged(t *testing.T) {
 	const url = "https://api-int.lab.example.com:6443"
 	unresolved := &plan.APIServerFacts{URL: url, Error: "the name api-int.lab.example.com does not resolve"}

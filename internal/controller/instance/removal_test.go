@@ -70,7 +70,7 @@ func TestANodeDoesNotBecomeThatOfAnotherInstanceByItsAnnotations(t *testing.T) {
 	}
 }
 
-// A kubelet may have asked for a certificate that nobody has decided on when its host goes.
+// A kubelet may have asked for a certificate that nobody has decided on when its host goes. R-167
 func TestCertificateRequestsGoWithTheirHost(t *testing.T) {
 	listed := joinedInProgress()
 	listed.Spec.Source = v1alpha1.Source{ConfigMapKey: listed.Spec.Address}

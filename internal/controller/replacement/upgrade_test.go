@@ -218,7 +218,6 @@ func TestMachinesOfAnotherVersion(t *testing.T) {
 	})
 }
 
-//
 func TestWaitingIsToldOnceAndNeverAsAWarning(t *testing.T) {
 	w := newWorld(t)
 	w.outdated(w.set("one", 1, userdata.SecretName))

@@ -63,13 +63,15 @@ func TestGuides(t *testing.T) {
 	})
 	// R-121, R-192, R-193, R-194, R-196, R-197, R-198
 	t.Run("the golden image, in its order", func(t *testing.T) {
-		says(t, "vsphere.md", "KB5012637", "hardware version", "does not make it larger", "VMware Tools, version 11.0.6",
+		says(t, "vsphere.md", "KB5012637", "hardware version", "does not make it larger",
+			"have the [answer file](#the-template) extend it", "`ExtendOSPartition`", "VMware Tools, version 11.0.6",
 			"if it has that group already, add the second line below the group's name",
 			"\n       [guestinfo]\n       exclude-nics=\n", "ipconfig",
 			"Get-Service -Name VMTools | Select Status, StartType", "OpenSSH Server", "administrators_authorized_keys",
 			`New-NetFirewallRule -DisplayName "ContainerLogsPort" -LocalPort 10250 -Enabled True -Direction Inbound -Protocol TCP -Action Allow -EdgeTraversalPolicy Allow`,
 			"Clone", "must not be used as it is", "`ComputerName`", "`AutoLogon` stays `false`", "`MyPassword` is replaced",
-			`Stop-Service -Name sshd`, `Remove-Item -Path C:\ProgramData\ssh\ssh_host_*`, `sysprep.exe /generalize /oobe /shutdown /unattend:<`, "Do not start it again", "template", "unique",
+			`Stop-Service -Name sshd`, `Remove-Item -Path C:\ProgramData\ssh\ssh_host_*`,
+			"The number of runs on one image is limited", `sysprep.exe /generalize /oobe /shutdown /unattend:<`, "Do not start it again", "Convert it to a template", "unique", "stays powered off",
 			"`api-int.<cluster>.<domain>`", "full path")
 	})
 	// R-197
@@ -82,17 +84,28 @@ func TestGuides(t *testing.T) {
 		says(t, "byoh.md", "since release 3.1 of the operator, on OpenShift 4.8;",
 			"**The network** of the cluster's Linux workers", "`api-int.<cluster>.<domain>`",
 			"vsphere.md#the-name-of-the-api-server", "`kubernetes.io/cluster/<infrastructure_id>`", "`owned` or `shared`")
+		says(t, "conditions.md", "A host must be in the network of the cluster's Linux workers.", "the reason is `APIServerUnreachable`",
+			"`PodReachesServices` and `PodReachesDNS`")
 	})
 	// R-214
 	t.Run("the README", func(t *testing.T) {
 		says(t, "../README.md", "oc create secret generic cloud-private-key --from-file=private-key.pem=",
 			"`machine.openshift.io/os-id: Windows`", "`machine.openshift.io/cluster-api-cluster`, `-machineset`, `-machine-role` and `-machine-type`",
-			"9 characters at most", "docs/machinesets.md#a-machineset", "`<infrastructure_id>`, `<zone>`",
+			"`node-role.kubernetes.io/worker: \"\"`", "is not marked as a worker", "9 characters at most", "docs/machinesets.md#a-machineset", "`<infrastructure_id>`, `<zone>`",
+			"`<vm_network_name>`", "`<windows_vm_template_name>`", "`<vcenter_datacenter_name>`", "`<vcenter_datastore_name>`", "`<vcenter_vm_folder_path>`",
+			"`<vcenter_server_ip>`",
 			"ten minutes", "newer release", "docs/upgrades.md", "docs/architecture.md", "HACKING.md", "CONTRIBUTING.md")
 	})
+	// R-050
+	t.Run("other ways to scale, and Machines that no MachineSet manages", func(t *testing.T) {
+		says(t, "machinesets.md", "`<role>`", "availability set of the workers", "**infrastructure MachineSet**", "`node-role.kubernetes.io/infra: \"\"`",
+			"oc edit machineset <name>", "oc apply -f replicas.yaml", "kind: MachineSet", "  replicas: 3", "A MachineSet for compute Machines cannot manage them")
+	})
+	t.Run("telemetry", func(t *testing.T) { says(t, "monitoring.md", "OpenShift's telemetry", "`cluster:cpu_usage_cores:sum`") })
 	// R-201, R-208
 	t.Run("images and commands of pods", func(t *testing.T) {
-		says(t, "workloads.md", "One RuntimeClass for each version", "`ltsc2019`", "`ltsc2022`", "windows/servercore",
+		says(t, "workloads.md", "One RuntimeClass for each version", "With several versions you need RuntimeClasses",
+			"with one version a RuntimeClass is still recommended", "`ltsc2019`", "`ltsc2022`", "windows/servercore",
 			"`powershell.exe`", "microsoft.com/powershell", "`pwsh.exe`")
 	})
 }

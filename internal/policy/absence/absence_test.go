@@ -5,7 +5,6 @@ import (
 	"time"
 )
 
-//
 func TestAnAbsenceCountsWhenItHasLasted(t *testing.T) {
 	began := time.Unix(1<<30, 0)
 	var there Absence

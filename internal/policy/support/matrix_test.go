@@ -40,7 +40,7 @@ const (
 )
 
 // The rows are the guides' tables, written out here by hand and not taken from Platforms().
-// D-2, D-8
+// D-2, D-8, L-07, L-28
 func TestEveryRowOfTheSupportMatrix(t *testing.T) {
 	both := [...]string{never, yes, yes, yes, yes, yes, yes, never, never, update, update, update, yes,
 		never, update, update, yes}
@@ -92,7 +92,7 @@ func TestEveryRowOfTheSupportMatrix(t *testing.T) {
 }
 
 // Hosts that users bring can be nodes on each platform, whoever made its infrastructure: the cluster does not tell.
-// Machines cannot everywhere.
+// Machines cannot everywhere.
 func TestPlatforms(t *testing.T) {
 	for _, row := range []struct {
 		platform        string

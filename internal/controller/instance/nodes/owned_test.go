@@ -10,10 +10,10 @@ import (
 // The kubelet registers with what nodespec says, and the operator keeps that: under the names that others use.
 func TestLabelsAndTaintOfANodeHaveTheNamesOfTheAPI(t *testing.T) {
 	labels := nodespec.NodeLabels(true)
-	if len(labels) != 2 || labels[v1alpha1.LabelOSID] != "Windows" || labels[v1alpha1.LabelBYOH] != "true" {
+	if len(labels) != 2 || labels["node.openshift.io/os_id"] != "Windows" || labels["windowsmachineconfig.openshift.io/byoh"] != "true" {
 		t.Errorf("labels of a listed host are %v", labels)
 	}
-	if labels := nodespec.NodeLabels(false); len(labels) != 1 || labels[v1alpha1.LabelOSID] != "Windows" {
+	if labels := nodespec.NodeLabels(false); len(labels) != 1 || labels["node.openshift.io/os_id"] != "Windows" {
 		t.Errorf("labels of a Machine's host are %v", labels)
 	}
 	if windows := windowsTaint(); windows.Key != v1alpha1.TaintWindows || windows.ToString() != "os=Windows:NoSchedule" {
