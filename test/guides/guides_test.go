@@ -13,9 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	machinev1 "github.com/openshift/api/machine/v1beta1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
@@ -129,18 +127,18 @@ func TestEveryCommandOfTheGuidesIsTakenByTheAPIServer(t *testing.T) {
 		}
 		t.Run(c.guide+": "+c.line, func(t *testing.T) {
 			script := `oc() { "$` + kubectlVariable + `" "$@"; }` + "\n" + `kubectl() { oc "$@"; }` + "\n" + fill(c.line)
+			scales := strings.HasSuffix(c.line, " replicas.yaml")
+			if scales {
+				script += " -o jsonpath='{.spec.replicas}'"
+			}
 			shell := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
 			shell.Dir, shell.Env = folder, variables
 			printed, err := shell.CombinedOutput()
 			if err != nil && !strings.Contains(string(printed), "already exists") {
 				t.Errorf("%s: %v:\n%s", fill(c.line), err, printed)
 			}
-			if strings.HasSuffix(c.line, " replicas.yaml") {
-				set := &machinev1.MachineSet{}
-				err := r.Client.Get(t.Context(), client.ObjectKey{Namespace: "openshift-machine-api", Name: machineSetName}, set)
-				if err != nil || *set.Spec.Replicas != 3 {
-					t.Errorf("the MachineSet has not 3 replicas: %v", err)
-				}
+			if scales && !strings.Contains(string(printed), "3") {
+				t.Errorf("the MachineSet has not 3 replicas then: %s", printed)
 			}
 		})
 	}
