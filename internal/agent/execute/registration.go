@@ -2,22 +2,51 @@ package execute
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// attachEndpoint attaches the endpoint to the host, and keeps its new adapter out of DNS at once. If the second fails, or
-// the adapter takes time to appear, the next plan has a step for it.
+// attachEndpoint attaches the endpoint to the host and waits until the host shows that. HNS may refuse the first attempts
+// after it created the endpoint. Source: flannel-io/flannel issue 1112.
 func (e *Executor) attachEndpoint(ctx context.Context, name string) error {
+	deadline := e.Clock.Now().Add(timing.LimitAttach)
+	for {
+		err := e.tryAttach(ctx, name)
+		if err == nil || errors.Is(err, host.ErrNotExist) || !e.Clock.Now().Before(deadline) {
+			return err
+		}
+		e.progress("retries until HNS attaches the endpoint %s to the host (%v)", name, err)
+		if err := timing.Sleep(ctx, e.Clock, timing.PollInterval); err != nil {
+			return err
+		}
+	}
+}
+
+// tryAttach attaches the endpoint and keeps its new adapter out of DNS at once. If the second fails, or the adapter takes
+// time to appear, the next plan has a step for it.
+func (e *Executor) tryAttach(ctx context.Context, name string) error {
 	if err := e.Host.Networks.AttachEndpoint(ctx, name); err != nil {
 		return err
 	}
-	endpoints, _ := e.Host.Networks.Endpoints(ctx)
-	for _, endpoint := range endpoints {
-		if strings.EqualFold(endpoint.Name, name) && endpoint.Adapter != "" {
-			_ = e.setRegistration(ctx, endpoint.Adapter)
-		}
+	endpoints, err := e.Host.Networks.Endpoints(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // it is attached; the next plan lists the endpoints again
+	}
+	i := slices.IndexFunc(endpoints, func(each host.HNSEndpoint) bool { return strings.EqualFold(each.Name, name) })
+	if i < 0 {
+		return fmt.Errorf("HNS endpoint %s: %w", name, host.ErrNotExist)
+	}
+	if !endpoints[i].Attached {
+		return fmt.Errorf("HNS reports that the endpoint %s is attached to the host, but the host has no adapter with its address", name)
+	}
+	if endpoints[i].Adapter != "" {
+		_ = e.setRegistration(ctx, endpoints[i].Adapter)
 	}
 	return nil
 }

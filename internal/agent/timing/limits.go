@@ -30,6 +30,8 @@ const (
 	LimitLayers = 10 * time.Minute
 	// LimitNetwork is for hybrid-overlay-node to make the HNS network.
 	LimitNetwork = 5 * time.Minute
+	// LimitAttach is for HNS to attach kube-proxy's endpoint to the host, and for the host to show that.
+	LimitAttach = 5 * time.Second
 	// LimitAntivirus is for Microsoft Defender Antivirus to tell or change its exclusions.
 	LimitAntivirus = time.Minute
 

@@ -16,6 +16,7 @@ type faults struct {
 	linger    time.Duration  // on top of Options.ShutdownDelay
 	dism      *hungDISM      // nil while DISM works
 	lists     map[string]listFault
+	attach    attachFault
 	vanishing map[string]bool // HNS objects by key; true: only after they were listed
 }
 

@@ -102,7 +102,7 @@ func (n networks) Networks(ctx context.Context) (list []host.HNSNetwork, err err
 }
 
 func (n networks) Endpoints(ctx context.Context) (list []host.HNSEndpoint, err error) {
-	err = n.do(ctx, "Endpoints", "", func(m *Machine) error { list = slices.Clone(m.endpoints); return nil })
+	err = n.do(ctx, "Endpoints", "", func(m *Machine) error { list = m.shownEndpoints(); return nil })
 	return list, err
 }
 
@@ -147,6 +147,9 @@ func (n networks) AttachEndpoint(ctx context.Context, name string) error {
 		i := m.endpoint(name)
 		if i < 0 || !m.endpoints[i].Attached && m.vanishUsed(name) {
 			return host.ErrNotExist
+		}
+		if err := m.refuseAttach(); err != nil {
+			return err
 		}
 		if !m.endpoints[i].Attached {
 			m.attachments++

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -51,7 +52,8 @@ func adaptersUp() ([]adapter, error) {
 			return
 		}
 		found := adapter{index: at.IfIndex, metric: at.Ipv4Metric, dhcp: at.Flags&adapterDHCP != 0,
-			name: windows.UTF16PtrToString(at.FriendlyName), id: windows.BytePtrToString(at.AdapterName)}
+			name: windows.UTF16PtrToString(at.FriendlyName), id: windows.BytePtrToString(at.AdapterName),
+			mac: slices.Clone(at.PhysicalAddress[:min(int(at.PhysicalAddressLength), len(at.PhysicalAddress))])}
 		for unicast := at.FirstUnicastAddress; unicast != nil; unicast = unicast.Next {
 			if address, ok := netip.AddrFromSlice(unicast.Address.IP()); ok {
 				found.addresses = append(found.addresses, address.Unmap())

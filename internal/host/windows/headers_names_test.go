@@ -28,6 +28,7 @@ var constantsOfWindows = map[string]string{
 	"codeFileExists":                  "ERROR_FILE_EXISTS",
 	"codeFileNotFound":                "ERROR_FILE_NOT_FOUND",
 	"codeHandleDiskFull":              "ERROR_HANDLE_DISK_FULL",
+	"codeHNSAlreadyAttached":          "HCN_E_ENDPOINT_ALREADY_ATTACHED",
 	"codeHNSEndpointNotFound":         "HCN_E_ENDPOINT_NOT_FOUND",
 	"codeHNSManagerStopped":           "HCN_E_MANAGER_STOPPED",
 	"codeHNSNetworkNotFound":          "HCN_E_NETWORK_NOT_FOUND",

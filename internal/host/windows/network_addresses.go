@@ -2,6 +2,7 @@ package windows
 
 import (
 	"cmp"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ type adapter struct {
 	metric    uint32 // of the adapter itself
 	name      string // "vEthernet (Ethernet 2)"
 	id        string // "{GUID}", the name of its key in the registry
+	mac       net.HardwareAddr
 	addresses []netip.Addr
 	dhcp      bool
 }

@@ -70,7 +70,8 @@ func (networks) Endpoints(ctx context.Context) ([]host.HNSEndpoint, error) {
 		if err != nil {
 			return nil, err
 		}
-		attached, err := listAttached()
+		adapters, _ := adaptersUp() // without them HNS' own states count alone
+		attached, err := listAttached(adapters)
 		if err != nil {
 			return nil, err
 		}
@@ -78,7 +79,6 @@ func (networks) Endpoints(ctx context.Context) ([]host.HNSEndpoint, error) {
 		for _, network := range networks {
 			names[strings.ToLower(network.Id)] = network.Name
 		}
-		adapters, _ := adaptersUp() // without them all is known but the adapter, which nothing depends on
 		list := make([]host.HNSEndpoint, 0, len(found))
 		for _, endpoint := range found {
 			described := describeEndpoint(endpoint, names[strings.ToLower(endpoint.HostComputeNetwork)])

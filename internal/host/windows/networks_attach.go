@@ -4,12 +4,14 @@ package windows
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/Microsoft/hcsshim"
 	"github.com/Microsoft/hcsshim/hcn"
+	"golang.org/x/sys/windows"
 
 	"github.com/windows-machine-config/wmco/internal/host"
 )
@@ -36,7 +38,8 @@ func attachEndpoint(name string) error {
 	if err != nil {
 		return err
 	}
-	attached, err := listAttached()
+	adapters, _ := adaptersUp() // without them HNS' own state counts alone
+	attached, err := listAttached(adapters)
 	if err != nil {
 		return err
 	}
@@ -52,11 +55,12 @@ func attachEndpoint(name string) error {
 	return host.ErrNotExist
 }
 
-// attachListed attaches an endpoint that was listed. The older API has no codes, only the words "Element not found." in
-// the language of Windows, so a failure leads to another search for the endpoint.
+// attachListed attaches an endpoint that was listed. HNS refuses an endpoint that is attached. The older API mostly has
+// no codes, only the words "Element not found." in the language of Windows, so another failure leads to another search
+// for the endpoint.
 func attachListed(endpoint hcn.HostComputeEndpoint) error {
 	err := (&hcsshim.HNSEndpoint{Id: endpoint.Id}).HostAttach(hostCompartment)
-	if err == nil {
+	if err == nil || isAttachedAlready(err) {
 		return nil
 	}
 	list, listErr := listEndpoints()
@@ -68,14 +72,17 @@ func attachListed(endpoint hcn.HostComputeEndpoint) error {
 	return hnsError(err)
 }
 
-// States of endpoints in the older API.
-const (
-	stateAttached        = 2
-	stateAttachedSharing = 3
-)
+// isAttachedAlready reports whether an error of HostAttach means that the endpoint is attached: hcsshim returns the code of
+// the call, or the text of the response. Windows has that text for the code, in English or in its own language.
+func isAttachedAlready(err error) bool {
+	var code windows.Errno
+	return errors.As(err, &code) && uint32(code) == codeHNSAlreadyAttached ||
+		saysAttachedAlready(err.Error(), windows.Errno(codeHNSAlreadyAttached).Error())
+}
 
-// listAttached returns the IDs of the endpoints that are attached, in lower case.
-func listAttached() (map[string]bool, error) {
+// listAttached returns the IDs of the endpoints that are attached, in lower case. HNS may have another state than Attached
+// for an endpoint of the machine, so an adapter of the machine with the endpoint's hardware or IP address counts, too.
+func listAttached(adapters []adapter) (map[string]bool, error) {
 	if err := openHNS(); err != nil {
 		return nil, err
 	}
@@ -85,7 +92,8 @@ func listAttached() (map[string]bool, error) {
 	}
 	attached := map[string]bool{}
 	for _, endpoint := range list {
-		if endpoint.State == stateAttached || endpoint.State == stateAttachedSharing {
+		if endpoint.State == stateAttached || endpoint.State == stateAttachedSharing ||
+			hasAdapter(adapters, endpoint.MacAddress, endpoint.IPAddress) {
 			attached[strings.ToLower(endpoint.Id)] = true
 		}
 	}

@@ -10,6 +10,9 @@
  *                  Name       only objects of that name vanish; without it all
  *                  Code       the HRESULT of an object that has vanished; without it, that of its kind
  *                  Answer     the HRESULT of each call of the service
+ *                  AttachFails   how many attachments to the host fail before one succeeds
+ *                  AttachCodes   not 0: a refused attachment is an HRESULT of the call, and not a text in its response
+ *                  AttachedState the state of attached endpoints in place of 2
  */
 #ifndef LAB_FAULTS_H
 #define LAB_FAULTS_H

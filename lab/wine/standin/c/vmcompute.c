@@ -3,7 +3,9 @@
  * can do; the list of endpoints with their state; and the attachment of one to the host.
  *
  * It simulates: version 13.3, which Windows Server 2022 has; 9.5 where the registry says build 17763 (Windows Server 2019). Endpoints are
- * those of computenetwork.dll. An attachment lasts until the endpoint is deleted or the host boots.
+ * those of computenetwork.dll, and have their MAC and IP address. An attachment lasts until the endpoint is deleted or the host boots. A second
+ * attachment of an endpoint is refused. On request (faults.h) the first ones fail, attached endpoints have another state, and calls fail with
+ * an HRESULT in place of a response.
  * It does not simulate: any other call of HNSCall (answered with an error). An attached endpoint gives the host no adapter. There is no Host
  * Compute Service: no container can be made.
  */
@@ -13,6 +15,8 @@
 #include <string.h>
 #include <windows.h>
 
+#include "codes.h"
+#include "faults.h"
 #include "objects.h"
 
 #define VERSION_KEY L"SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion"
@@ -43,7 +47,13 @@ static struct json *describe(const struct json *endpoint) {
     json_set(value, "ID", json_string(json_text(endpoint, "ID")));
     json_set(value, "Name", json_string(json_text(endpoint, "Name")));
     json_set(value, "VirtualNetwork", json_string(json_text(endpoint, "HostComputeNetwork")));
-    json_set(value, "State", json_number(object_attached(endpoint) ? ATTACHED : CREATED));
+    json_set(value, "MacAddress", json_string(json_text(endpoint, "MacAddress")));
+    const struct json *configurations = json_get(endpoint, "IpConfigurations");
+    if (configurations != NULL && configurations->first != NULL) {
+        json_set(value, "IPAddress", json_string(json_text(configurations->first, "IpAddress")));
+    }
+    DWORD attached = fault_number(L"hns", L"AttachedState");
+    json_set(value, "State", json_number(object_attached(endpoint) ? (attached != 0 ? attached : ATTACHED) : CREATED));
     return value;
 }
 
@@ -54,8 +64,21 @@ static struct json *list(void) {
     return value;
 }
 
-/* attach gives an endpoint to the host; *error says why it does not. */
-static struct json *attach(const char *id, const char *request, const char **error) {
+/* refuse_attach sets *code if HNS would not attach the endpoint now; it returns the text for the code. */
+static const char *refuse_attach(const struct json *endpoint, HRESULT *code) {
+    if (object_attached(endpoint)) {
+        *code = HCN_E_ENDPOINT_ALREADY_ATTACHED;
+        return "This endpoint is already attached to the switch.";
+    }
+    if (!fault_countdown(L"hns", L"AttachFails")) return NULL;
+    *code = HRESULT_FROM_WIN32(ERROR_WRONG_DISK);
+    return "The wrong diskette is in the drive.";
+}
+
+/* attach gives an endpoint to the host; *error says why it does not, and *code is what HNSCall returns in place of a response. */
+static struct json *attach(const char *id, const char *request, const char **error, HRESULT *code) {
+    HRESULT refusal = S_OK;
+    const char *text;
     struct json *asked = json_parse(request), *value = NULL;
     object_vanish(ENDPOINT, id);
     struct json *endpoint = store_load(ENDPOINT, id);
@@ -63,6 +86,9 @@ static struct json *attach(const char *id, const char *request, const char **err
         *error = "The lab attaches endpoints only to the host, in its own compartment.";
     } else if (endpoint == NULL) {
         *error = "Element not found.";
+    } else if ((text = refuse_attach(endpoint, &refusal)) != NULL) {
+        *error = text;
+        if (fault_number(L"hns", L"AttachCodes") != 0) *code = refusal;
     } else if (FAILED(object_attach(id, endpoint))) {
         *error = "The attachment cannot be kept.";
     } else {
@@ -74,7 +100,7 @@ static struct json *attach(const char *id, const char *request, const char **err
 }
 
 /* act does a call on endpoints; NULL: *error says why not. */
-static struct json *act(const char *method, const char *path, const char *request, const char **error) {
+static struct json *act(const char *method, const char *path, const char *request, const char **error, HRESULT *code) {
     static const char tail[] = "/attach";
     char id[ID_LENGTH + 1];
     if (_stricmp(method, "GET") == 0 && _stricmp(path, ENDPOINTS) == 0) return list();
@@ -82,7 +108,7 @@ static struct json *act(const char *method, const char *path, const char *reques
         const char *at = path + strlen(ENDPOINTS);
         if (strlen(at) == ID_LENGTH + strlen(tail) && _stricmp(at + ID_LENGTH, tail) == 0) {
             snprintf(id, sizeof id, "%.*s", ID_LENGTH, at);
-            return attach(id, request, error);
+            return attach(id, request, error, code);
         }
     }
     *error = "The lab does not know this call of the first Host Networking API.";
@@ -90,14 +116,14 @@ static struct json *act(const char *method, const char *path, const char *reques
 }
 
 /* serve is act under the lock of the store, while the service is there. */
-static struct json *serve(const char *method, const char *path, const char *request, const char **error) {
+static struct json *serve(const char *method, const char *path, const char *request, const char **error, HRESULT *code) {
     struct json *value = NULL;
     if (FAILED(store_lock())) {
         *error = "The lab's store of networks does not answer.";
         return NULL;
     }
     if (SUCCEEDED(service_check())) {
-        value = act(method, path, request, error);
+        value = act(method, path, request, error, code);
     } else {
         *error = "The specified service does not exist as an installed service.";
     }
@@ -132,13 +158,15 @@ static HRESULT answer(struct json *output, const char *error, WCHAR **response) 
 
 HRESULT WINAPI HNSCall(PCWSTR method, PCWSTR path, PCWSTR request, PWSTR *response) {
     const char *error = "";
+    HRESULT code = S_OK;
     if (method == NULL || path == NULL || response == NULL) return E_INVALIDARG;
     if (lstrcmpiW(method, L"GET") == 0 && lstrcmpiW(path, L"/globals/version") == 0) return answer(version(), NULL, response);
     char *method8 = utf8(method), *path8 = utf8(path), *request8 = utf8(request != NULL ? request : L"");
     struct json *output = NULL;
-    if (method8 != NULL && path8 != NULL && request8 != NULL) output = serve(method8, path8, request8, &error);
+    if (method8 != NULL && path8 != NULL && request8 != NULL) output = serve(method8, path8, request8, &error, &code);
     free(method8);
     free(path8);
     free(request8);
+    if (FAILED(code)) return code;
     return answer(output, error, response);
 }

@@ -1,0 +1,52 @@
+package agent_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// HNS may refuse to attach an endpoint for some seconds after it created it, and show the attachment later still.
+func TestAnEndpointIsAttachedWhenHNSIsSlow(t *testing.T) {
+	t.Parallel()
+	attached := func(r *rig) bool {
+		endpoints, err := r.Host().Networks.Endpoints(r.ctx)
+		r.must(err)
+		return slices.ContainsFunc(endpoints, func(e host.HNSEndpoint) bool { return e.Name == host.SourceVIPEndpoint && e.Attached })
+	}
+	for name, c := range map[string]struct{ refused, hidden int }{
+		"the first attempts fail: one verb attaches it":              {refused: 3},
+		"the adapter appears after the answer: one verb attaches it": {hidden: 6},
+		"both: one verb attaches it":                                 {refused: 2, hidden: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := joined(t)
+			r.must(r.Host().Networks.DeleteEndpoint(r.ctx, host.SourceVIPEndpoint))
+			r.SlowsAttachment(c.refused, c.hidden)
+			line, _ := r.apply(r.full())
+			if line.Type != verb.TypeResult || !attached(r) {
+				t.Errorf("got %+v, attached: %t", line.Failure, attached(r))
+			}
+		})
+	}
+	t.Run("an attachment that does not come ends the verb with the reason", func(t *testing.T) {
+		t.Parallel()
+		r := joined(t)
+		r.must(r.Host().Networks.DeleteEndpoint(r.ctx, host.SourceVIPEndpoint))
+		r.SlowsAttachment(1<<30, 0)
+		began := time.Now()
+		line, _ := r.apply(r.full())
+		if line.Type != verb.TypeFailure || line.Failure.Step != "AttachEndpoint VIPEndpoint" || !strings.Contains(line.Failure.Message, "0x80070022") {
+			t.Errorf("got %+v", line)
+		}
+		if took := time.Since(began); took < timing.LimitAttach {
+			t.Errorf("it was given up after %s", took)
+		}
+	})
+}

@@ -1,0 +1,70 @@
+//go:build windows
+
+package windows
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// HNS refuses to attach an endpoint a second time, may fail at first, and may have another state for an endpoint of the
+// machine than for those of containers.
+func TestAttachmentsAsHNSMayReportThem(t *testing.T) {
+	needsStandIns(t)
+	enableHNS(t)
+	machine, err := Open()
+	must(t, err)
+	const network, endpoint, degraded = "wmco-attach", "wmco-attach-endpoint", 5
+	n := networks{}
+	made := func(t *testing.T, subnet, address string) {
+		t.Helper()
+		_ = n.DeleteNetwork(t.Context(), network)
+		must(t, createNetwork(t.Context(), machine, host.HNSNetwork{Name: network, Type: "NAT", Subnet: subnet}))
+		t.Cleanup(func() { _ = n.DeleteNetwork(context.WithoutCancel(t.Context()), network) })
+		_, err := n.CreateEndpoint(t.Context(), network, endpoint, address)
+		must(t, err)
+	}
+	attached := func(t *testing.T) bool {
+		t.Helper()
+		list, err := n.Endpoints(t.Context())
+		must(t, err)
+		return slices.ContainsFunc(list, func(e host.HNSEndpoint) bool { return e.Name == endpoint && e.Attached })
+	}
+	for name, codes := range map[string]int{"in a text": 0, "as a code": 1} {
+		t.Run("a second attachment is no error, refused "+name, func(t *testing.T) {
+			made(t, "10.213.79.0/24", "")
+			setFault(t, "hns", map[string]any{"AttachedState": degraded, "AttachCodes": codes})
+			must(t, n.AttachEndpoint(t.Context(), endpoint))
+			if attached(t) {
+				t.Fatal("the test shows nothing: the state alone shows the attachment")
+			}
+			must(t, n.AttachEndpoint(t.Context(), endpoint))
+		})
+		t.Run("a failure is an error, and no absence, "+name, func(t *testing.T) {
+			made(t, "10.213.79.0/24", "")
+			setFault(t, "hns", map[string]any{"AttachFails": 1, "AttachCodes": codes})
+			if err := n.AttachEndpoint(t.Context(), endpoint); err == nil || errors.Is(err, host.ErrNotExist) {
+				t.Errorf("got error %v", err)
+			}
+			must(t, n.AttachEndpoint(t.Context(), endpoint))
+			if !attached(t) {
+				t.Error("it is not attached")
+			}
+		})
+	}
+	t.Run("an adapter of the machine with the endpoint's address shows the attachment in each state", func(t *testing.T) {
+		own, _, err := addresses()
+		must(t, err)
+		subnet := netip.PrefixFrom(netip.MustParseAddr(own[0]), 24).Masked()
+		made(t, subnet.String(), own[0])
+		setFault(t, "hns", map[string]any{"AttachedState": degraded})
+		if !attached(t) {
+			t.Error("it is not attached")
+		}
+	})
+}
