@@ -133,6 +133,40 @@ func TestAServiceWithAnIdentityOfItsOwn(t *testing.T) {
 	}
 }
 
+// Drift of cloud-node-manager, which has a certificate, is repaired like that of each other service.
+//
+func TestDriftOfCloudNodeManagerIsRepaired(t *testing.T) {
+	const name = "cloud-node-manager"
+	for drift, c := range map[string]struct {
+		alter func(map[string]host.Service)
+		want  string
+	}{
+		"unchanged": {func(map[string]host.Service) {}, ""},
+		"stopped": {func(services map[string]host.Service) {
+			service := services[name]
+			service.State, service.RunningCommandLine = host.ServiceStopped, ""
+			services[name] = service
+		}, "StartService " + name},
+		"deleted": {func(services map[string]host.Service) { delete(services, name) },
+			"ConfigureService " + name + ", StartService " + name},
+		"altered": {func(services map[string]host.Service) {
+			service := services[name]
+			service.CommandLine += " --other"
+			services[name] = service
+		}, "StopService " + name + ", ConfigureService " + name + ", StartService " + name},
+	} {
+		t.Run(drift, func(t *testing.T) {
+			spec, facts := withCloud()
+			facts.Identities = map[string]plan.IdentityFacts{cloud.Name: {Current: current(cloud, now.Add(time.Hour))}}
+			c.alter(facts.Services)
+			p, left := plan.Repair(facts, spec)
+			if got := stepsOf(p); got != c.want || left != "" {
+				t.Errorf("steps %q, left %q; want %q", got, left, c.want)
+			}
+		})
+	}
+}
+
 func requestOf(t *testing.T, commonName string) string {
 	t.Helper()
 	identity := cloud
