@@ -186,12 +186,56 @@ func TestLock(t *testing.T) {
 		r.must(r.Drive().WriteFile(nodespec.LockPath, bytes.ReplaceAll(data, []byte("sshd.exe"), []byte("wicd.exe"))))
 		r.verified()
 	})
+	t.Run("the lock of a killed verb with the process ID of the agent's service is nobody's", func(t *testing.T) {
+		t.Parallel()
+		r := node(t)
+		pid := r.killWithLock()
+		r.must(r.Host().Services.Stop(r.ctx, nodespec.ServiceAgent))
+		r.ReuseProcessID(pid)
+		r.must(r.Host().Services.Start(r.ctx, nodespec.ServiceAgent))
+		if service, _ := r.Service(nodespec.ServiceAgent); service.PID != pid {
+			t.Fatalf("the service is process %d, not %d", service.PID, pid)
+		}
+		r.verified()
+	})
+	t.Run("the service with the process ID of a killed verb repairs the host", func(t *testing.T) {
+		t.Parallel()
+		r := node(t)
+		pid := r.killWithLock()
+		r.must(r.Host().Services.Stop(r.ctx, nodespec.ServiceAgent))
+		r.must(r.Drive().WriteFile(`C:\k\cni\cni.conf`, []byte("other")))
+		r.ReuseProcessID(pid)
+		r.must(r.Host().Services.Start(r.ctx, nodespec.ServiceAgent))
+		r.pass(timing.DriftCheck)
+		if data, err := r.Drive().ReadFile(`C:\k\cni\cni.conf`); err != nil || string(data) == "other" {
+			t.Errorf("the service repairs nothing: %q, %v", data, err)
+		}
+	})
 	t.Run("one that nobody can read is nobody's", func(t *testing.T) {
 		t.Parallel()
 		r := joined(t)
 		r.must(r.Drive().WriteFile(nodespec.LockPath, []byte("{")))
 		r.verified()
 	})
+}
+
+// killWithLock runs a verb, kills it before it releases the lock, and returns its process ID.
+func (r *rig) killWithLock() (pid int) {
+	r.Helper()
+	remove := r.OnOperation(func(o fake.Operation) error {
+		if o.String() != "Files.Remove "+nodespec.LockPath || o.Process.Service != "" {
+			return nil
+		}
+		pid = o.Process.PID
+		o.Process.Kill()
+		return errKilled
+	})
+	defer remove()
+	r.run("verify")
+	if _, err := r.Drive().Stat(nodespec.LockPath); err != nil || pid == 0 {
+		r.Fatalf("process %d left no lock: %v", pid, err)
+	}
+	return pid
 }
 
 func (r *rig) verified() {

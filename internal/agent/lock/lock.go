@@ -28,7 +28,13 @@ type holder struct {
 	Program string    `json:"program"` // path of the process, so that another with the same ID is not taken for it
 	BootID  string    `json:"bootID"`
 	Since   time.Time `json:"since"`
+	// Started is the time at which the process began: Windows soon reuses process IDs, and all verbs of a release have the
+	// same path. Zero if unknown, as in locks of earlier agents.
+	Started time.Time `json:"started,omitzero"`
 }
+
+// breakerPath is the lock of the process that removes a dead lock.
+const breakerPath = nodespec.LockPath + ".breaker"
 
 // File is the lock of a host.
 type File struct {
@@ -74,34 +80,38 @@ func busy(other holder) error {
 
 // take takes the lock, or returns who has it.
 func (f File) take(ctx context.Context, name verb.Name, bootID string) (*holder, error) {
-	other, err := f.write(ctx, name, bootID)
+	other, err := f.write(ctx, nodespec.LockPath, f.self(ctx, name, bootID))
 	if err != nil {
 		return nil, fmt.Errorf("take the lock %s: %w", nodespec.LockPath, err)
 	}
 	return other, nil
 }
 
-func (f File) write(ctx context.Context, name verb.Name, bootID string) (*holder, error) {
+// write creates the lock at path, or returns its living holder or the living process that removes a dead lock there.
+func (f File) write(ctx context.Context, path string, self holder) (*holder, error) {
+	own, err := json.Marshal(self)
+	if err != nil {
+		return nil, err
+	}
 	for range 3 {
-		own, err := json.Marshal(f.self(ctx, name, bootID))
-		if err != nil {
-			return nil, err
-		}
 		options := host.WriteOptions{Access: host.AccessAdministrators, Exclusive: true}
-		err = f.Host.Files.Write(ctx, nodespec.LockPath, bytes.NewReader(own), options)
+		err = f.Host.Files.Write(ctx, path, bytes.NewReader(own), options)
 		if !errors.Is(err, host.ErrExist) {
 			return nil, err
 		}
-		found, err := files.Read(ctx, f.Host.Files, nodespec.LockPath)
+		found, err := files.Read(ctx, f.Host.Files, path)
 		if err != nil {
 			return nil, err
 		}
-		other, alive, err := f.judge(ctx, found, bootID)
+		if found == nil {
+			continue // released meanwhile
+		}
+		other, alive, err := f.judge(ctx, found, self)
 		if err != nil || alive {
 			return &other, err
 		}
-		if err := f.breakDead(ctx, found); err != nil {
-			return nil, err
+		if breaker, err := f.breakDead(ctx, path, found, self); err != nil || breaker != nil {
+			return breaker, err
 		}
 	}
 	return nil, errors.New("others take it at the same time")
@@ -110,38 +120,42 @@ func (f File) write(ctx context.Context, name verb.Name, bootID string) (*holder
 func (f File) self(ctx context.Context, name verb.Name, bootID string) holder {
 	h := holder{Verb: name, PID: f.Host.Processes.Self(), BootID: bootID, Since: f.Clock.Now()}
 	found, _, _ := process.Find(ctx, f.Host.Processes, h.PID) // without a path the ID alone must do
-	h.Program = found.Path
+	h.Program, h.Started = found.Path, found.Started
 	return h
 }
 
-// judge reports whether the process that wrote the lock still runs. A lock that nobody can read is nobody's.
-func (f File) judge(ctx context.Context, data []byte, bootID string) (other holder, alive bool, err error) {
-	if unreadable := json.Unmarshal(data, &other); unreadable != nil || other.BootID != bootID {
+// judge reports whether the process that wrote the lock still runs. A lock that nobody can read is nobody's, and so is a
+// lock with the process ID of the caller: its former owner has ended.
+func (f File) judge(ctx context.Context, data []byte, self holder) (other holder, alive bool, err error) {
+	unreadable := json.Unmarshal(data, &other)
+	if unreadable != nil || other.BootID != self.BootID || other.PID == self.PID {
 		return other, false, nil //nolint:nilerr // nobody writes a lock that cannot be read and goes on
 	}
 	found, there, err := process.Find(ctx, f.Host.Processes, other.PID)
-	return other, there && (other.Program == "" || strings.EqualFold(found.Path, other.Program)), err
+	return other, there && other.isWriter(found), err
 }
 
-// breakDead takes a dead lock away. It moves the file before it looks again, so that a lock that another took meanwhile
-// is put back.
-func (f File) breakDead(ctx context.Context, dead []byte) error {
-	aside := fmt.Sprintf("%s.%d", nodespec.LockPath, f.Host.Processes.Self())
-	err := f.Host.Tree.Rename(ctx, nodespec.LockPath, aside)
-	if errors.Is(err, host.ErrNotExist) {
-		return nil
+// isWriter reports whether found, the process with the holder's ID, can have written the lock.
+func (h holder) isWriter(found host.Process) bool {
+	reused := !h.Started.IsZero() && !found.Started.IsZero() && !found.Started.Equal(h.Started)
+	return !reused && (h.Program == "" || strings.EqualFold(found.Path, h.Program))
+}
+
+// breakDead removes a dead lock, if it is still there. To remove the lock itself, it holds a second lock meanwhile, so that
+// no other process removes the dead lock and takes it between the comparison and the removal. It returns the living
+// holder of that second lock, if there is one.
+func (f File) breakDead(ctx context.Context, path string, dead []byte, self holder) (*holder, error) {
+	if path == breakerPath {
+		return nil, f.Host.Files.Remove(ctx, path)
 	}
-	if err != nil {
-		return err
+	if other, err := f.write(ctx, breakerPath, self); err != nil || other != nil {
+		return other, err
 	}
-	moved, err := files.Read(ctx, f.Host.Files, aside)
-	if err != nil {
-		return err
+	found, err := files.Read(ctx, f.Host.Files, path)
+	if err == nil && bytes.Equal(found, dead) {
+		err = f.Host.Files.Remove(ctx, path)
 	}
-	if !bytes.Equal(moved, dead) {
-		return f.Host.Tree.Rename(ctx, aside, nodespec.LockPath)
-	}
-	return f.Host.Files.Remove(ctx, aside)
+	return nil, errors.Join(err, f.Host.Files.Remove(context.WithoutCancel(ctx), breakerPath))
 }
 
 // unlock gives the lock back, also when the verb was told to stop. What is left of it when that fails is a dead lock.

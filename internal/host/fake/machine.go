@@ -62,6 +62,7 @@ type Machine struct {
 
 	processes map[int]*Process
 	lastPID   int
+	reusedPID int // of the next process; 0: a new ID
 	console   *Process
 	local     map[int]*localServer
 	runtimes  map[string]*localRuntime

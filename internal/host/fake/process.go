@@ -63,8 +63,7 @@ type Process struct {
 
 // newProcess enters a process into the table. The image may be nil for parts of Windows.
 func (m *Machine) newProcess(p *Process, image *node) *Process {
-	m.lastPID += 4
-	p.PID, p.Machine, p.done, p.started = m.lastPID, m, make(chan struct{}), m.options.ProgramClock.Now()
+	p.PID, p.Machine, p.done, p.started = m.nextPID(), m, make(chan struct{}), m.options.ProgramClock.Now()
 	p.started = p.started.Add(time.Duration(m.clockOffset.Load()))
 	if image != nil {
 		p.Path = image.path()

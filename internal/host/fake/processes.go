@@ -55,6 +55,23 @@ func (m *Machine) RunningProcesses() []host.Process {
 	return m.processList()
 }
 
+// ReuseProcessID gives the ID of a process that has ended to the next process, as Windows soon does.
+func (m *Machine) ReuseProcessID(pid int) {
+	m.lock()
+	defer m.unlock()
+	m.reusedPID = pid
+}
+
+// nextPID returns the ID of the next process.
+func (m *Machine) nextPID() int {
+	if pid := m.reusedPID; pid != 0 {
+		m.reusedPID = 0
+		return pid
+	}
+	m.lastPID += 4
+	return m.lastPID
+}
+
 // processNamed returns the ID of the process with the lowest ID of that name; 0 when there is none.
 func (m *Machine) processNamed(name string) int {
 	pid := 0
