@@ -20,6 +20,9 @@ func guarded() nodespec.NodeSpec {
 			}
 		}
 	}
+	for _, name := range []string{"root", "state"} {
+		spec.Directories = append(spec.Directories, nodespec.Directory{Path: nodespec.ContainerdData + `\` + name, Access: host.AccessAdministrators})
+	}
 	return spec
 }
 
@@ -76,12 +79,31 @@ func TestAHostOnWhichAUserHasTheNodesFoldersIsRefused(t *testing.T) {
 			})
 		}
 	}
-	t.Run("a folder of a user's in the kubelet's", func(t *testing.T) {
+	for _, path := range nodeEntries {
+		t.Run("a folder of a user's at "+path+", in a folder of administrators", func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t).start()
+			r.taken(path)
+			r.expectRefused(r.land("facts"), path)
+		})
+	}
+	t.Run("but a program of a user may have its logs beside the node's", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t).start()
-		r.taken(`C:\var\lib\kubelet\pods`)
-		r.expectRefused(r.land("facts"), `C:\var\lib\kubelet\pods`)
+		r.taken(`C:\var\log\shop`)
+		if line := r.land("facts"); line.Result == nil {
+			t.Errorf("%+v", line.Failure)
+		}
+		if line, _ := r.apply(guarded()); line.Result == nil {
+			t.Errorf("%+v", line.Failure)
+		}
 	})
+}
+
+// nodeEntries are folders in which the kubelet, containerd and CNI plugins keep data of pods.
+var nodeEntries = []string{
+	`C:\var\lib\kubelet\pods`, `C:\var\log\pods`, `C:\var\log\containers`, `C:\var\lib\cni\networks`, `C:\ProgramData\containerd\root`,
+	`C:\ProgramData\containerd\root\io.containerd.snapshotter.v1.windows`, `C:\ProgramData\containerd\state\io.containerd.runtime.v2.task`,
 }
 
 // Somebody may be quicker than the operator: the folders are looked at again before anything is written below.
@@ -104,13 +126,27 @@ func TestAFolderThatAUserMakesAfterTheFirstLookIsRefused(t *testing.T) {
 			r.expectRefused(line, `C:\var`, elsewhere, pods)
 		})
 	}
+	for _, path := range nodeEntries {
+		t.Run("a folder at "+path+", in a folder of administrators", func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t).start()
+			r.land("facts")
+			r.must(r.Drive().MkdirAll(path[:strings.LastIndexByte(path, '\\')]))
+			args := r.send(guarded())
+			r.bend(func(h *host.Host) {
+				h.Tree = exchangingTree{h.Tree, path[:strings.LastIndexByte(path, '\\')], func() { r.taken(path) }}
+			})
+			line, _ := r.run(append([]string{"apply"}, args...)...)
+			r.expectRefused(line, path)
+		})
+	}
 	t.Run("a folder that is exchanged while it is being closed", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t).start()
 		r.land("facts")
 		r.must(r.Drive().MkdirAll(elsewhere))
 		r.bend(func(h *host.Host) {
-			h.Tree = exchangingTree{h.Tree, func() {
+			h.Tree = exchangingTree{h.Tree, `C:\var`, func() {
 				r.must(r.Drive().RemoveAll(`C:\var`))
 				r.must(r.Drive().Symlink(elsewhere, `C:\var`))
 			}}
@@ -125,15 +161,16 @@ func TestAFolderThatAUserMakesAfterTheFirstLookIsRefused(t *testing.T) {
 	})
 }
 
-// exchangingTree is the file tree of a host with a user who exchanges C:\var as soon as it is there.
+// exchangingTree is the file tree of a host with a user who acts as soon as the agent has made the folder.
 type exchangingTree struct {
 	host.Tree
-	user func()
+	folder string
+	user   func()
 }
 
 func (h exchangingTree) MakeDirectory(ctx context.Context, path string, access host.Access) error {
 	err := h.Tree.MakeDirectory(ctx, path, access)
-	if path == `C:\var` {
+	if path == h.folder {
 		h.user()
 	}
 	return err

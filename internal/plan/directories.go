@@ -1,6 +1,9 @@
 package plan
 
-import "github.com/windows-machine-config/wmco/internal/nodespec"
+import (
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
 
 func (m *maker) makeDirectories() {
 	for _, directory := range m.spec.Directories {
@@ -46,6 +49,17 @@ func FolderObstacle(path string, fact FileFact) string {
 		return path + " belongs to a user who is not an administrator, or that user may change its permissions; the node keeps " +
 			"keys and secrets below it: find out what the user has put there, and move it away or give it to administrators " +
 			"(takeown /a /r /f, icacls /reset /t)"
+	}
+	return ""
+}
+
+// EntryObstacle returns why the node cannot use a folder with these entries, and what to do; empty if it can. The folder
+// may have been open before, and a user keeps the rights to an entry after the folder is closed.
+func EntryObstacle(folder string, entries []host.FileInfo) string {
+	for _, entry := range entries {
+		if entry.Foreign && nodespec.IsNodeEntry(folder, entry.Name) {
+			return FolderObstacle(entry.Path, FileFact{Directory: true, Foreign: true})
+		}
 	}
 	return ""
 }

@@ -39,6 +39,13 @@ func (e *Executor) makeDirectory(ctx context.Context, directory nodespec.Directo
 	if !now.Directory || now.LinkTarget != "" || now.Access != access || now.Foreign {
 		return fmt.Errorf("%s was replaced while the agent was restricting it to administrators; a user of the host is doing this", directory.Path)
 	}
+	entries, err := files.List(ctx, e.Host.Files, directory.Path)
+	if err != nil {
+		return err
+	}
+	if obstacle := plan.EntryObstacle(directory.Path, entries); obstacle != "" {
+		return &verb.Failure{Reason: verb.ReasonStepFailed, Message: obstacle}
+	}
 	return nil
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// refuseForeign refuses a host on which a user has made one of the node's folders outside of C:\k, or what lies directly
-// in the kubelet's: its key and the Secrets of pods would lie there. Nothing is changed: the steps of a plan close these
+// refuseForeign refuses a host on which a user has made one of the node's folders outside of C:\k, or an entry there that
+// the node will use: its key and the Secrets of pods would lie there. Nothing is changed: the steps of a plan close these
 // folders, and refuse them again, before anything is written below.
 func (f *Folder) refuseForeign(ctx context.Context) error {
 	for _, directory := range nodespec.GuardedDirectories() {
@@ -24,24 +24,35 @@ func (f *Folder) refuseForeign(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("look at %s: %w", directory.Path, err)
 		}
-		if err := refusal(info.Path, plan.FileFact{Directory: info.Directory, LinkTarget: info.LinkTarget, Foreign: info.Foreign}); err != nil {
+		fact := plan.FileFact{Directory: info.Directory, LinkTarget: info.LinkTarget, Foreign: info.Foreign}
+		if err := refusal(plan.FolderObstacle(info.Path, fact)); err != nil {
 			return err
 		}
 	}
-	entries, err := files.List(ctx, f.Host.Files, nodespec.KubeletDirectory)
-	if err != nil {
-		return err
-	}
-	for _, entry := range entries {
-		if err := refusal(entry.Path, plan.FileFact{Directory: true, Foreign: entry.Foreign}); err != nil {
+	for _, folder := range nodespec.NodeEntryFolders() {
+		if err := f.refuseEntries(ctx, folder); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func refusal(path string, fact plan.FileFact) error {
-	obstacle := plan.FolderObstacle(path, fact)
+func (f *Folder) refuseEntries(ctx context.Context, folder string) error {
+	info, err := f.Host.Files.Stat(ctx, folder)
+	if errors.Is(err, host.ErrNotExist) || err == nil && !info.Directory {
+		return nil // the plan replaces no file
+	}
+	if err != nil {
+		return fmt.Errorf("look at %s: %w", folder, err)
+	}
+	entries, err := files.List(ctx, f.Host.Files, folder)
+	if err != nil {
+		return err
+	}
+	return refusal(plan.EntryObstacle(folder, entries))
+}
+
+func refusal(obstacle string) error {
 	if obstacle == "" {
 		return nil
 	}
