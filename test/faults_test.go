@@ -111,6 +111,7 @@ func faultCases(agentBytes int64) []faultCase {
 		{fault: winhost.SlowBanner, meanwhile: connects},
 		{fault: winhost.SlowLogin, meanwhile: connects},
 		{fault: winhost.SlowSession},
+		{fault: winhost.RenameRefused},
 		{fault: winhost.CutAfterBytes},
 		{fault: winhost.VerbKilledWithSession},
 		{fault: winhost.VerbSurvivesSession},

@@ -23,6 +23,7 @@ type disk struct {
 	renames  bool             // a rename replaces what is there
 	failures map[string]error // "Remove /C:/k/x" or "Remove" to what the server answers
 	hang     map[string]bool  // "Mkdir /C:/k" never gets an answer
+	scans    int              // how many more renames fail because a scanner has the file open
 	writes   func()           // called before each write
 	server   *server
 }
@@ -87,6 +88,10 @@ func (d *disk) fault(method, name string) error {
 	d.mu.Lock()
 	key := method + " " + name
 	err, hang := cmp.Or(d.failures[key], d.failures[method]), d.hang[key]
+	if method == "Rename" && d.scans > 0 {
+		d.scans--
+		err = sftp.ErrSSHFxPermissionDenied
+	}
 	d.mu.Unlock()
 	if hang {
 		d.server.hang(key, nil)

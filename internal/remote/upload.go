@@ -11,6 +11,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/pkg/sftp"
 )
@@ -39,8 +40,8 @@ func (c *Connection) Upload(ctx context.Context, windows string, size int64, r i
 	source := &source{ctx: ctx, reader: r, size: size, progress: progress}
 	u := &upload{connection: c, target: target, partial: partial, source: source}
 	waiting, limit := "an answer while "+windows+" is sent", c.limits.transfer(source.size)
-	err = c.operate(ctx, waiting, limit, func(_ context.Context, s *fileSession) error {
-		return u.run(s)
+	err = c.operate(ctx, waiting, limit, func(ctx context.Context, s *fileSession) error {
+		return u.run(ctx, s)
 	})
 	return c.verdict(ctx, err, func(err error) error { return u.explain(ctx, windows, err) })
 }
@@ -65,7 +66,7 @@ func (c *Connection) Send(ctx context.Context, windows string, content *io.Secti
 	u := &upload{connection: c, target: target, partial: target + resumeSuffix, source: source, resume: content}
 	waiting, limit := "an answer while "+windows+" is sent", c.limits.transfer(source.size)
 	err = c.operate(ctx, waiting, limit, func(ctx context.Context, s *fileSession) error {
-		err := u.run(s)
+		err := u.run(ctx, s)
 		if err == nil || !u.barred || ctx.Err() != nil || s.ended() {
 			return err
 		}
@@ -73,7 +74,11 @@ func (c *Connection) Send(ctx context.Context, windows string, content *io.Secti
 		if restartErr := u.restart(); restartErr != nil {
 			return errors.Join(err, restartErr)
 		}
-		return u.run(s)
+		if err = u.run(ctx, s); err == nil {
+			// It may still be held. The next upload to this folder removes it then.
+			_ = s.Remove(u.kept)
+		}
+		return err
 	})
 	return c.verdict(ctx, err, func(err error) error { return u.explain(ctx, windows, err) })
 }
@@ -128,10 +133,12 @@ type upload struct {
 	resume          io.Seeker // the source's reader when the upload may go on where an earlier one was cut; nil else
 	writing         bool      // content is being written: a failure may mean a full volume
 	barred          bool      // what is to be resumed cannot be opened, or not be renamed
+	kept            string    // the barred file, which the next attempt resumes if the restarted upload fails, too; else empty
 }
 
 // restart makes it an upload from the beginning, under another name.
 func (u *upload) restart() (err error) {
+	u.kept = u.partial
 	if u.partial, err = u.connection.partialName(u.target); err != nil {
 		return err
 	}
@@ -140,7 +147,7 @@ func (u *upload) restart() (err error) {
 	return err
 }
 
-func (u *upload) run(s *fileSession) error {
+func (u *upload) run(ctx context.Context, s *fileSession) error {
 	file, err := u.open(s)
 	if err == nil {
 		err = u.write(s, file)
@@ -154,7 +161,7 @@ func (u *upload) run(s *fileSession) error {
 		return err
 	}
 	u.writing = false
-	return u.place(s)
+	return u.place(ctx, s)
 }
 
 // open opens the temporary file where the upload begins, makes its folder, and clears that of leftovers when it was
@@ -217,7 +224,7 @@ func (u *upload) clear(s *fileSession, entries []fs.FileInfo) {
 	for _, entry := range entries {
 		name := strings.ToLower(entry.Name())
 		stale := strings.HasPrefix(name, leftover) || u.resume != nil && strings.HasSuffix(name, resumeSuffix)
-		if stale && !strings.EqualFold(name, path.Base(u.partial)) {
+		if stale && !strings.EqualFold(name, path.Base(u.partial)) && !strings.EqualFold(name, path.Base(u.kept)) {
 			// One that is still open cannot be removed and does no harm.
 			_ = s.Remove(path.Join(path.Dir(u.target), entry.Name()))
 		}
@@ -272,16 +279,48 @@ func (u *upload) write(s *fileSession, file *sftp.File) error {
 	return nil
 }
 
-// place gives the file its name. Servers differ in whether a rename replaces a file.
-func (u *upload) place(s *fileSession) error {
+// renameDelays returns the waits before a refused rename is repeated: 2 s in all. Virus scanners open each new file,
+// and Windows refuses to rename an open file.
+func renameDelays() []time.Duration {
+	return []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 350 * time.Millisecond,
+		500 * time.Millisecond, 800 * time.Millisecond}
+}
+
+// place gives the file its name. If that is refused, a file that can be resumed stays: it is complete.
+func (u *upload) place(ctx context.Context, s *fileSession) error {
+	err := u.rename(s)
+	for _, delay := range renameDelays() {
+		if err == nil || errors.Is(err, fs.ErrNotExist) || s.ended() {
+			break
+		}
+		timer := u.connection.clock.NewTimer(delay)
+		select {
+		case <-timer.C():
+		case <-ctx.Done():
+			timer.Stop()
+			return context.Cause(ctx)
+		}
+		err = u.rename(s)
+	}
+	if err == nil {
+		return nil
+	}
+	if u.barred = u.resume != nil; !u.barred {
+		_ = s.Remove(u.partial)
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		// The user may write there, so this is no matter of rights.
+		return fmt.Errorf("the host refuses to rename it from %s: another program, perhaps a virus scanner, has it open",
+			windowsPath(u.partial))
+	}
+	return fmt.Errorf("it could not be put in place: %w", err)
+}
+
+// rename renames the partial file to its target. Servers differ in whether a rename replaces a file.
+func (u *upload) rename(s *fileSession) error {
 	if s.Rename(u.partial, u.target) == nil {
 		return nil
 	}
 	_ = s.Remove(u.target)
-	if err := s.Rename(u.partial, u.target); err != nil {
-		_ = s.Remove(u.partial)
-		u.barred = u.resume != nil
-		return fmt.Errorf("it could not be put in place: %w", err)
-	}
-	return nil
+	return s.Rename(u.partial, u.target)
 }

@@ -36,6 +36,7 @@ const (
 	SlowBoot               Fault = "slow-boot"
 	LingersBeforeReboot    Fault = "lingers-before-reboot"
 	AgentBlocked           Fault = "agent-blocked"
+	RenameRefused          Fault = "rename-refused"
 )
 
 // Parameters say how bad a fault is. What a fault does not use is ignored.
@@ -43,7 +44,7 @@ type Parameters struct {
 	Bytes          int64         // where to cut; how much is left of a disk
 	Latency        time.Duration // round trip of a slow link
 	BytesPerSecond int64         // of a slow link
-	Duration       time.Duration // of a slow boot, of a shutdown; how late a slow SSH server answers
+	Duration       time.Duration // of a slow boot, of a shutdown; how late a slow SSH server answers; of a scan
 	Service        string        // that does not start
 	ExitCode       int           // of that service; default 1
 	Command        string        // faults of a command meet only command lines that contain this
@@ -88,6 +89,8 @@ var faultKinds = []faultKind{
 	{SlowBoot, "the SSH server listens Duration later after each boot", Parameters{Duration: 5 * time.Minute}, nil},
 	{LingersBeforeReboot, "after it has accepted a reboot, the host answers and works for Duration before it goes down",
 		Parameters{Duration: time.Minute}, (*Host).injectLinger},
+	{RenameRefused, "files that come by SFTP cannot be renamed or deleted for Duration, because a virus scanner reads them",
+		Parameters{Duration: time.Second}, nil},
 	{AgentBlocked, "a security product refuses to run wicd.exe", Parameters{}, nil},
 }
 

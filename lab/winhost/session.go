@@ -74,7 +74,7 @@ func (s *session) run(run func() int) {
 // sftp serves files until the client has enough.
 func (s *session) sftp() int {
 	s.host.journal(fake.KindSFTP, fmt.Sprintf("%s from %s", s.ssh.User(), s.wire.RemoteAddr()))
-	if err := serveFiles(s.channel, s.host.machine.Drive(), s.ssh.User(), s.host.isAdministrator(s.ssh.User())); err != nil {
+	if err := serveFiles(s.channel, s.host, s.ssh.User()); err != nil {
 		s.host.journal(KindSSHD, "SFTP: "+err.Error())
 		return 1
 	}

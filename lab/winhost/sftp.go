@@ -8,6 +8,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/pkg/sftp"
 
@@ -20,8 +21,9 @@ import (
 var limitExtensions = sync.OnceValue(func() error { return sftp.SetSFTPExtensions("statvfs@openssh.com") })
 
 // serveFiles serves the drive by SFTP until the client has enough. Where only administrators write, others do not.
-func serveFiles(channel io.ReadWriteCloser, drive *fake.Drive, user string, administrator bool) error {
-	files := &files{drive: drive, home: "/C:/Users/" + user, administrator: administrator, open: map[string]*upload{}}
+func serveFiles(channel io.ReadWriteCloser, host *Host, user string) error {
+	files := &files{host: host, drive: host.machine.Drive(), home: "/C:/Users/" + user,
+		administrator: host.isAdministrator(user), open: map[string]*upload{}, scanned: map[string]time.Time{}}
 	server := sftp.NewRequestServer(channel, sftp.Handlers{FileGet: files, FilePut: files,
 		FileCmd: files, FileList: files},
 		sftp.WithStartDirectory(files.home))
@@ -33,12 +35,26 @@ func serveFiles(channel io.ReadWriteCloser, drive *fake.Drive, user string, admi
 
 // files is one SFTP session.
 type files struct {
+	host          *Host
 	drive         *fake.Drive
 	home          string
 	administrator bool
 
-	mu   sync.Mutex
-	open map[string]*upload // by path in lower case
+	mu      sync.Mutex
+	open    map[string]*upload   // by path in lower case
+	scanned map[string]time.Time // the time at which a scanner began to read a file, by path in lower case
+}
+
+// inScan reports whether a virus scanner has the file open, without a share for its deletion.
+func (f *files) inScan(path string) bool {
+	fault := f.host.faults.find(RenameRefused)
+	if fault == nil {
+		return false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	began, there := f.scanned[strings.ToLower(path)]
+	return there && f.host.clock.Since(began) < fault.parameters.Duration
 }
 
 // status returns an error as the client sees it. OpenSSH sends a number and its standard text, nothing of what Windows
@@ -107,6 +123,7 @@ func (u *upload) WriteAt(b []byte, offset int64) (int, error) {
 func (u *upload) Close() error {
 	u.files.mu.Lock()
 	delete(u.files.open, u.key)
+	u.files.scanned[u.key] = u.files.host.clock.Now()
 	u.files.mu.Unlock()
 	return status(u.FileWriter.Close())
 }
@@ -192,7 +209,7 @@ func (f *files) remove(path string, directory bool) error {
 	if err != nil {
 		return err
 	}
-	if info.Directory != directory {
+	if info.Directory != directory || f.inScan(path) {
 		return fs.ErrPermission
 	}
 	return f.drive.Remove(path)
@@ -205,6 +222,9 @@ func (f *files) rename(from, to string) error {
 	}
 	if _, err := f.drive.Stat(to); err == nil {
 		return fs.ErrExist
+	}
+	if f.inScan(from) {
+		return fs.ErrPermission // the server makes a link first, and removes it when the old name cannot be removed
 	}
 	return f.drive.Rename(from, to)
 }

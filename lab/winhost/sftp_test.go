@@ -100,6 +100,21 @@ func TestUpload(t *testing.T) {
 	})
 }
 
+func TestAScannerKeepsAFileForAWhile(t *testing.T) {
+	l := newLab(t)
+	client := l.sftp()
+	mend := l.host.Inject(winhost.RenameRefused, winhost.Parameters{Duration: patience})
+	must(t, upload(client, "/C:/k/new.partial", []byte("new")))
+	if err := client.Rename("/C:/k/new.partial", "/C:/k/new"); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("it was renamed: %v", err)
+	}
+	if err := client.Remove("/C:/k/new.partial"); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("it was deleted: %v", err)
+	}
+	mend()
+	must(t, client.Rename("/C:/k/new.partial", "/C:/k/new"))
+}
+
 func TestFilesBehaveAsOnWindows(t *testing.T) {
 	l := newLab(t)
 	client := l.sftp()
