@@ -25,6 +25,7 @@ type disk struct {
 	hang     map[string]bool  // "Mkdir /C:/k" never gets an answer
 	scans    int              // how many more renames fail because a scanner has the file open
 	writes   func()           // called before each write
+	junction string           // the path of a link that is shown as a folder, as OpenSSH for Windows does
 	server   *server
 }
 
@@ -158,7 +159,7 @@ func (d *disk) Filecmd(r *sftp.Request) error {
 		}
 		return os.Rename(name, d.path(r.Target))
 	case "Rmdir", "Remove":
-		info, err := os.Lstat(name)
+		info, err := d.lstat(name)
 		if err == nil && info.IsDir() != (r.Method == "Rmdir") {
 			return sftp.ErrSSHFxFailure
 		}
@@ -188,7 +189,7 @@ func (d *disk) Filelist(r *sftp.Request) (sftp.ListerAt, error) {
 	entries, err := os.ReadDir(d.path(r.Filepath))
 	var list listing
 	for _, entry := range entries {
-		if info, err := entry.Info(); err == nil {
+		if info, err := d.lstat(filepath.Join(d.path(r.Filepath), entry.Name())); err == nil {
 			list = append(list, info)
 		}
 	}
@@ -199,9 +200,26 @@ func (d *disk) Lstat(r *sftp.Request) (sftp.ListerAt, error) {
 	if err := d.fault("Lstat", r.Filepath); err != nil {
 		return nil, err
 	}
-	info, err := os.Lstat(d.path(r.Filepath))
+	info, err := d.lstat(d.path(r.Filepath))
 	return listing{info}, err
 }
+
+func (d *disk) lstat(name string) (os.FileInfo, error) {
+	info, err := os.Lstat(name)
+	if err != nil || d.junction == "" || name != d.path(d.junction) {
+		return info, err
+	}
+	target, err := os.Stat(name)
+	return junction{target, info.Name()}, err
+}
+
+// junction is a folder with the name of a link to it.
+type junction struct {
+	os.FileInfo
+	name string
+}
+
+func (j junction) Name() string { return j.name }
 
 type listing []os.FileInfo
 

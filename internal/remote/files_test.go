@@ -358,6 +358,34 @@ func TestRemove(t *testing.T) {
 			t.Errorf("left are %v", s.disk.names("C:"))
 		}
 	})
+	t.Run("deletes junctions, and not what they lead to", func(t *testing.T) {
+		for _, junction := range []string{"C:/k/wicd/junction", "C:/k"} {
+			s, c := hostWith(t, nil)
+			fill(s)
+			s.disk.junction = junction
+			if err := errors.Join(os.RemoveAll(s.disk.path(junction)), os.Symlink(s.disk.path("C:/Windows"), s.disk.path(junction))); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Remove(t.Context(), `C:\k`); err != nil {
+				t.Error(err)
+			}
+			if s.disk.has("C:/k") || !s.disk.has("C:/Windows/e") {
+				t.Errorf("with a junction at %s, left are %v", junction, s.disk.names("C:"))
+			}
+		}
+	})
+	t.Run("a junction that cannot be deleted is not followed", func(t *testing.T) {
+		s, c := hostWith(t, nil, func(s *server) { s.disk.failures["Rmdir /C:/k/junction"] = sftp.ErrSSHFxPermissionDenied })
+		fill(s)
+		s.disk.junction = "C:/k/junction"
+		if err := os.Symlink(s.disk.path("C:/Windows"), s.disk.path(s.disk.junction)); err != nil {
+			t.Fatal(err)
+		}
+		expectError(t, c.Remove(t.Context(), `C:\k`), remote.ReasonRemovalIncomplete, `left behind: C:\k\junction`)
+		if !s.disk.has("C:/Windows/e") {
+			t.Error("its target was emptied")
+		}
+	})
 	t.Run("goes on after a file that is in use, and names it", func(t *testing.T) {
 		s, c := hostWith(t, nil, func(s *server) { s.disk.failures["Remove /C:/k/wicd/b"] = sftp.ErrSSHFxFailure })
 		fill(s)

@@ -23,7 +23,7 @@ type Excerpt struct {
 // errLink is of a path on which something leads elsewhere: whoever has made it would choose what is read.
 var errLink = errors.New("a link is on the way, and is not followed")
 
-// List returns the entries of a folder, by name. No link is followed. The error for a folder that is not there is
+// List returns the entries of a folder, by name. No symbolic link is followed. The error for a folder that is not there is
 // fs.ErrNotExist.
 func (c *Connection) List(ctx context.Context, windows string) (entries []fs.FileInfo, err error) {
 	err = c.read(ctx, windows, func(ctx context.Context, s *fileSession, name string) error {
@@ -33,8 +33,8 @@ func (c *Connection) List(ctx context.Context, windows string) (entries []fs.Fil
 	return entries, err
 }
 
-// Read returns a part of a file, of at most so many bytes: from an offset on or, if that is negative, the end. No link is
-// followed. The error for a file that is not there is fs.ErrNotExist.
+// Read returns a part of a file, of at most so many bytes: from an offset on or, if that is negative, the end. No
+// symbolic link is followed. The error for a file that is not there is fs.ErrNotExist.
 func (c *Connection) Read(ctx context.Context, windows string, offset, most int64) (Excerpt, error) {
 	part := Excerpt{}
 	err := c.read(ctx, windows, func(_ context.Context, s *fileSession, name string) error {
@@ -62,7 +62,8 @@ func (c *Connection) Read(ctx context.Context, windows string, offset, most int6
 	return part, err
 }
 
-// read does something with a file or folder to which no link leads.
+// read does something with a file or folder to which no symbolic link leads. A junction cannot be recognized: OpenSSH for
+// Windows shows it as a folder. A junction leads to a folder of the same host only.
 func (c *Connection) read(ctx context.Context, windows string, work func(ctx context.Context, s *fileSession, name string) error) error {
 	name, err := sftpPath(windows)
 	if err != nil {

@@ -21,7 +21,7 @@ func (e *LeftBehindError) Error() string {
 	return "left behind: " + strings.Join(parts, ", ")
 }
 
-// Remove deletes files and whole folders. Symbolic links are deleted, not followed. A missing file is no error. It
+// Remove deletes files and whole folders. Symbolic links and junctions are deleted, not followed. A missing file is no error. It
 // continues after a failure, and then returns ReasonRemovalIncomplete with a *LeftBehindError that lists the rest.
 func (c *Connection) Remove(ctx context.Context, windows ...string) error {
 	r := &remover{left: map[string]error{}}
@@ -106,6 +106,12 @@ func (r *remover) remove(ctx context.Context, s *fileSession, name string, folde
 	if !folder {
 		// Remove also deletes a link to a folder, as which Windows wants it deleted.
 		return r.note(s, name, s.Remove(name))
+	}
+	// OpenSSH for Windows shows a junction as a folder. To delete a folder first, whatever is in it, deletes a junction
+	// without its target and fails for a folder that is not empty. If that is denied, the entry may be a junction.
+	err := s.RemoveDirectory(name)
+	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || s.ended() {
+		return r.note(s, name, err)
 	}
 	if depth > deepest {
 		return r.note(s, name, fmt.Errorf("folders are nested more than %d deep", deepest))

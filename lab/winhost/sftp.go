@@ -209,7 +209,7 @@ func (f *files) remove(path string, directory bool) error {
 	if err != nil {
 		return err
 	}
-	if info.Directory != directory || f.inScan(path) {
+	if f.shown(info).Directory != directory || f.inScan(path) {
 		return fs.ErrPermission
 	}
 	return f.drive.Remove(path)

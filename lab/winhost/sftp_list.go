@@ -35,7 +35,7 @@ func (f *files) Filelist(request *sftp.Request) (sftp.ListerAt, error) {
 	}
 	list := make(entries, len(infos))
 	for i, info := range infos {
-		list[i] = entry{info}
+		list[i] = entry{f.shown(info)}
 	}
 	return list, nil
 }
@@ -54,7 +54,15 @@ func (f *files) describe(path string) (sftp.ListerAt, error) {
 	if open := f.uploading(path); open != nil {
 		info.Size = open.Size()
 	}
-	return entries{entry{info}}, nil
+	return entries{entry{f.shown(info)}}, nil
+}
+
+// shown returns an entry as OpenSSH for Windows shows it: a junction is a folder, only a symbolic link is a link.
+func (f *files) shown(info host.FileInfo) host.FileInfo {
+	if info.LinkTarget != "" && f.drive.IsJunction(info.Path) {
+		info.Directory, info.LinkTarget = true, ""
+	}
+	return info
 }
 
 // RealPath implements sftp.RealPathFileLister. As on Windows, links are not followed.
@@ -74,7 +82,7 @@ func (f *files) Readlink(name string) (string, error) {
 	switch {
 	case err != nil:
 		return "", status(err)
-	case info.LinkTarget == "":
+	case f.shown(info).LinkTarget == "":
 		return "", sftp.ErrSSHFxFailure
 	case strings.Contains(info.LinkTarget, ":"):
 		return sftpPath(info.LinkTarget), nil

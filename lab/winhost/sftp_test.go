@@ -130,6 +130,24 @@ func TestFilesBehaveAsOnWindows(t *testing.T) {
 			t.Error("it is")
 		}
 	})
+	t.Run("a junction is shown as a folder, and is deleted as one, without its target", func(t *testing.T) {
+		must(t, l.machine.Drive().MkdirAll(`C:\target`))
+		must(t, l.machine.Drive().WriteFile(`C:\target\file`, []byte("x")))
+		must(t, l.machine.Drive().Junction(`C:\target`, `C:\junction`))
+		if info, err := client.Lstat("/C:/junction"); err != nil || !info.IsDir() {
+			t.Errorf("got %v, %v", info, err)
+		}
+		if target, err := client.ReadLink("/C:/junction"); err == nil {
+			t.Errorf("it leads to %s", target)
+		}
+		if entries, err := client.ReadDir("/C:/junction"); err != nil || len(entries) != 1 {
+			t.Errorf("got %v, %v", entries, err)
+		}
+		must(t, client.RemoveDirectory("/C:/junction"))
+		if _, err := client.Stat("/C:/target/file"); err != nil {
+			t.Error(err)
+		}
+	})
 	t.Run("a missing file is missing", func(t *testing.T) {
 		if _, err := client.Stat("/C:/k/none"); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("stat: %v", err)

@@ -181,6 +181,30 @@ func (d *Drive) Symlink(target, link string) error {
 	return d.changed("link", link, func(drive *drive) error { return drive.symlink(target, link) })
 }
 
+// Junction makes a junction to a folder, as any user may. Unlike the agent, an SFTP server shows it as a folder.
+func (d *Drive) Junction(target, link string) error {
+	return d.changed("link", link, func(drive *drive) error {
+		if err := drive.symlink(target, link); err != nil {
+			return err
+		}
+		at, err := drive.existing(link, false)
+		if err == nil {
+			at.node.junction = true
+		}
+		return err
+	})
+}
+
+// IsJunction reports whether a junction is at the path.
+func (d *Drive) IsJunction(path string) (is bool) {
+	_ = d.locked("stat", path, func(drive *drive) error {
+		at, err := drive.existing(path, false)
+		is = err == nil && at.node.junction
+		return err
+	})
+	return is
+}
+
 // RealName returns the path with every link followed and names in their stored case, as SFTP's realpath wants it.
 func (d *Drive) RealName(path string) (stored string, err error) {
 	err = d.locked("resolve", path, func(drive *drive) error {

@@ -15,6 +15,7 @@ type node struct {
 	children map[string]*node // by key; nil for what is no folder
 	content  *content         // of files
 	link     string           // target, of links
+	junction bool             // the link is a junction
 	access   host.Access
 	owner    string // a user of the host; empty for Administrators
 	open     bool   // everyone may change it and its permissions, for lack of an access list

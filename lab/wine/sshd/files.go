@@ -119,7 +119,7 @@ func remove(name string, directory bool) error {
 	if err != nil {
 		return err
 	}
-	if info.IsDir() != directory {
+	if shown(info).IsDir() != directory {
 		return fs.ErrPermission
 	}
 	return os.Remove(name)

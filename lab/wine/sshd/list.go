@@ -37,7 +37,7 @@ func (f *files) Filelist(request *sftp.Request) (sftp.ListerAt, error) {
 	var all entries
 	for _, entry := range list {
 		if info, err := entry.Info(); err == nil { // else it is gone since
-			all = append(all, info)
+			all = append(all, shown(info))
 		}
 	}
 	return all, nil
@@ -50,9 +50,17 @@ func (f *files) Lstat(request *sftp.Request) (sftp.ListerAt, error) {
 		if err != nil {
 			return nil, status(err)
 		}
-		return entries{info}, nil
+		return entries{shown(info)}, nil
 	}
 	return entries{folder("/")}, nil
+}
+
+// shown returns an entry as OpenSSH for Windows shows it: a junction, which Go calls irregular, is a folder.
+func shown(info fs.FileInfo) fs.FileInfo {
+	if info.Mode()&fs.ModeIrregular != 0 {
+		return folder(info.Name())
+	}
+	return info
 }
 
 // RealPath implements sftp.RealPathFileLister. As on Windows, links are not followed.
