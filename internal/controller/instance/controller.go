@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"time"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -170,7 +171,7 @@ func (r *Reconciler) whenBlocked(ctx context.Context, events event.Recorder, s *
 	o := s.Obstacle
 	if o.Outcome == obstacle.NothingToDo {
 		s.Session.Attempts = 0
-		return ctrl.Result{RequeueAfter: o.After}
+		return ctrl.Result{RequeueAfter: untilNextLook(o)}
 	}
 	if o.Outcome.IsNews() && o.Reason != s.Before {
 		events.Emit(event.Stopped(s.Instance, o))
@@ -180,7 +181,7 @@ func (r *Reconciler) whenBlocked(ctx context.Context, events event.Recorder, s *
 		s.Session.Attempts = 0
 		metric.Attempts.Of(metric.Waiting).Inc()
 		logger.V(1).Info(text.Plain(o.Message, maxLogMessage))
-		return ctrl.Result{RequeueAfter: o.After}
+		return ctrl.Result{RequeueAfter: untilNextLook(o)}
 	}
 	s.Session.Attempts++
 	if !s.MidChange() && !o.KeepsTurn {
@@ -195,4 +196,13 @@ func (r *Reconciler) whenBlocked(ctx context.Context, events event.Recorder, s *
 	}
 	s.RetryAt = r.Clock.Now().Add(delay)
 	return ctrl.Result{RequeueAfter: delay}
+}
+
+// untilNextLook returns the time after which the instance is reconciled again; zero if an event wakes it. A time that has
+// passed since it was computed is now: controller-runtime would not requeue.
+func untilNextLook(o *obstacle.Obstacle) time.Duration {
+	if o.After < 0 {
+		return time.Second
+	}
+	return o.After
 }

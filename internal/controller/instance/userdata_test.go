@@ -2,12 +2,17 @@ package instance
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
@@ -75,5 +80,47 @@ func TestARefusedKeyIsAFailure(t *testing.T) {
 				t.Errorf("next look in %s, events %q", after, told)
 			}
 		})
+	}
+}
+
+// runningClock goes on at each reading, as a real one.
+type runningClock struct {
+	*clocktesting.FakeClock
+	readings atomic.Int64
+}
+
+const reading = 10 * time.Millisecond
+
+func (c *runningClock) Now() time.Time {
+	return c.FakeClock.Now().Add(time.Duration(c.readings.Add(1)) * reading)
+}
+
+func (c *runningClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
+// A result without a time is done for controller-runtime: without an event the instance would not be reconciled again.
+func TestAHostIsLookedAtAgainAlsoIfItsTimeEndsDuringTheReconcile(t *testing.T) {
+	x := newTrial(t, ofMachine())
+	clock := &runningClock{FakeClock: x.clock}
+	x.Clock = clock
+	x.host.accept()
+	x.clock.Step(userDataLimit - time.Second)
+	for x.clock.Now().Before(noon.Add(userDataLimit)) {
+		clock.readings.Store(0)
+		instance, after := x.reconcile()
+		if after <= 0 {
+			t.Fatalf("not looked at again: %s", instance.Status.Summary)
+		}
+		x.clock.Step(reading)
+	}
+}
+
+func TestATimeThatHasPassedIsNow(t *testing.T) {
+	x := newTrial(t, ofMachine())
+	for _, outcome := range []obstacle.Outcome{obstacle.Wait, obstacle.NothingToDo} {
+		s := &scope.Scope{Instance: ofMachine(), Session: &scope.Session{},
+			Obstacle: &obstacle.Obstacle{Outcome: outcome, After: -time.Millisecond}}
+		if result := x.whenBlocked(t.Context(), event.Recorder{}, s); result.RequeueAfter != time.Second {
+			t.Errorf("outcome %v: reconciled again after %s", outcome, result.RequeueAfter)
+		}
 	}
 }

@@ -24,8 +24,8 @@ func (l *Link) awaitUserData(s *scope.Scope, err error) *obstacle.Obstacle {
 	if !s.OfMachine() || status.HostKey != nil || status.SpecDigest != "" || status.PublicKeyHash != "" {
 		return nil
 	}
-	until := s.Instance.CreationTimestamp.Add(userDataLimit)
-	if !l.Clock.Now().Before(until) {
+	now, until := l.Clock.Now(), s.Instance.CreationTimestamp.Add(userDataLimit)
+	if !now.Before(until) {
 		return nil
 	}
 	o := obstacle.Connect(err)
@@ -45,8 +45,8 @@ func (l *Link) awaitUserData(s *scope.Scope, err error) *obstacle.Obstacle {
 		return nil
 	}
 	o.Outcome = obstacle.Wait
-	age := l.Clock.Since(s.Instance.CreationTimestamp.Time)
-	o.After = min(userDataPoll(age, l.Jitter()), until.Sub(l.Clock.Now()))
+	age := now.Sub(s.Instance.CreationTimestamp.Time)
+	o.After = min(userDataPoll(age, l.Jitter()), until.Sub(now))
 	return o
 }
 

@@ -64,11 +64,12 @@ func (f *Rollback) Remind(ctx context.Context, s *scope.Scope) *obstacle.Obstacl
 		}
 		return nil
 	}
-	if !failed.RolledBack || failed.RetryAfter == nil || !failed.RetryAfter.After(f.Clock.Now()) {
+	now := f.Clock.Now()
+	if !failed.RolledBack || failed.RetryAfter == nil || !failed.RetryAfter.After(now) {
 		return nil // it is still on its way back, or its time has come
 	}
 	if !nodestate.Ready(node) {
-		return readiness.Grace(s.Instance, node, f.Clock.Now()) // that mends itself mostly; what has failed is no cure for it
+		return readiness.Grace(s.Instance, node, now) // that mends itself mostly; what has failed is no cure for it
 	}
 	if nodes.Cordoned(node) {
 		if err := f.Nodes.TakeIntoService(ctx, s.Instance); err != nil {
@@ -86,7 +87,7 @@ func (f *Rollback) Remind(ctx context.Context, s *scope.Scope) *obstacle.Obstacl
 	}
 	return &obstacle.Obstacle{
 		Condition: v1alpha1.ConditionUpToDate, Reason: reason, Outcome: obstacle.Wait,
-		After: failed.RetryAfter.Sub(f.Clock.Now()), Message: failed.Message,
+		After: failed.RetryAfter.Sub(now), Message: failed.Message,
 		Next: "The node goes on as it was. The operator tries again at " + failed.RetryAfter.UTC().Format(time.RFC3339) +
 			", " + f.Changes.RetryHint(s),
 	}
