@@ -34,6 +34,9 @@ func (r *Reconciler) registered(ctx context.Context, instance *v1alpha1.WindowsI
 // one node asks as often as it likes.
 const sharedFor = 2 * time.Second
 
+// readTimeout ends a reading that the API server does not answer: others wait for it.
+const readTimeout = 30 * time.Second
+
 // reading is what was last read of the cluster. It is not changed afterward.
 type reading struct {
 	mu       sync.Mutex // held while it is read, so that others wait for it
@@ -48,6 +51,8 @@ func (r *Reconciler) present(ctx context.Context, instances []v1alpha1.WindowsIn
 	r.reading.mu.Lock()
 	defer r.reading.mu.Unlock()
 	if now := r.Clock.Now(); r.reading.at.IsZero() || now.Sub(r.reading.at) >= sharedFor {
+		ctx, cancel := context.WithTimeout(ctx, readTimeout)
+		defer cancel()
 		var nodes corev1.NodeList
 		if err := r.Live.List(ctx, &nodes); err != nil {
 			return knowledge.Present{}, now, fmt.Errorf("list Nodes to see which names and addresses are taken: %w", err)

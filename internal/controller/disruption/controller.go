@@ -81,8 +81,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 
 // review brings the status of the policy to what the API server has otherwise.
 func (g *PolicyGate) review(ctx context.Context) (reviewed *book, err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	ctx, end, err := g.beginDecision(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	err = backoff.Again(conflictBackoff, overtaken, func() error {
 		book, err := g.open(ctx)
 		if err != nil {

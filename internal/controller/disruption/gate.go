@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -51,6 +50,9 @@ const refusalLife = 5 * time.Second
 var conflictBackoff = wait.Backoff{Steps: 12, Duration: 10 * time.Millisecond, Factor: 1.6,
 	Jitter: 0.5, Cap: time.Second}
 
+// decisionTimeout ends a decision whose requests the API server does not answer: other decisions wait for it.
+const decisionTimeout = 30 * time.Second
+
 // Options configure a gate.
 type Options struct {
 	// Client reads what is in memory, and writes.
@@ -78,8 +80,9 @@ type PolicyGate struct {
 	// reviewed is the resource version that the last look at everything has read or written.
 	reviewed atomic.Value
 
-	// mu lets this process make one decision at a time: it would only overtake itself.
-	mu sync.Mutex
+	// deciding holds a token while this process makes a decision: more than one would only overtake each other. It guards
+	// the fields below.
+	deciding chan struct{}
 	// looked is true once this process has seen all nodes and adopted what former processes had begun, and has written
 	// that.
 	looked bool
@@ -104,14 +107,32 @@ type refusal struct {
 // NewGate makes a gate.
 func NewGate(o Options) *PolicyGate {
 	return &PolicyGate{Options: o, memory: memory{client: o.Client, live: o.Live, namespace: o.Namespace},
-		toldFailed: map[disruptionID]bool{}}
+		deciding: make(chan struct{}, 1), toldFailed: map[disruptionID]bool{}}
+}
+
+// beginDecision waits until no other decision is made. The returned context ends a decision that takes too long; end must
+// be called after the decision.
+func (g *PolicyGate) beginDecision(ctx context.Context) (decision context.Context, end func(), err error) {
+	select {
+	case g.deciding <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, fmt.Errorf("wait for another decision about disruptions: %w", context.Cause(ctx))
+	}
+	decision, cancel := context.WithTimeout(ctx, decisionTimeout)
+	return decision, func() {
+		cancel()
+		<-g.deciding
+	}, nil
 }
 
 // Acquire implements Gate.
 func (g *PolicyGate) Acquire(ctx context.Context, request disturbance.Request) (decision disturbance.Decision,
 	err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	ctx, end, err := g.beginDecision(ctx)
+	if err != nil {
+		return disturbance.Decision{}, err
+	}
+	defer end()
 	if request.Configuration == "" {
 		request.Configuration = g.configuration()
 	}
@@ -215,8 +236,11 @@ func (g *PolicyGate) Release(ctx context.Context, instance string) error {
 	if err != nil || known == nil {
 		return err
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	ctx, end, err := g.beginDecision(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
 	ours := func(d v1alpha1.Disruption) bool {
 		return d.Instance == instance && (d.Operator == g.Operator || !g.looked)
 	}

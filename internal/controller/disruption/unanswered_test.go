@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/client-go/tools/events"
@@ -40,4 +41,52 @@ func TestWithoutAnAnswerOfTheAPIServerNothingIsDecided(t *testing.T) {
 			}
 		})
 	}
+}
+
+// silentAPI never answers a request for the policy.
+func silentAPI(asked chan<- struct{}) client.WithWatch {
+	return interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		Get: func(ctx context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+			asked <- struct{}{}
+			<-ctx.Done()
+			return context.Cause(ctx)
+		},
+	})
+}
+
+func TestAnAPIServerThatDoesNotAnswerHoldsUpNoOtherPass(t *testing.T) {
+	request := disturbance.Request{Instance: "host", Cause: v1alpha1.CauseReboot}
+	gateOf := func(asked chan<- struct{}) *PolicyGate {
+		known := fake.NewClientBuilder().Build()
+		return NewGate(Options{Client: known, Live: silentAPI(asked), Namespace: "wmco", Events: events.NewFakeRecorder(1),
+			Clock: clocktesting.NewFakePassiveClock(time.Now())})
+	}
+	t.Run("a decision ends after 30 s", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			gate, begin := gateOf(make(chan struct{}, 100)), time.Now()
+			_, err := gate.Acquire(t.Context(), request)
+			if took := time.Since(begin); !errors.Is(err, context.DeadlineExceeded) || took != decisionTimeout {
+				t.Errorf("after %s: %v", took, err)
+			}
+			if _, err := gate.review(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the review: %v", err)
+			}
+		})
+	})
+	t.Run("a pass that has been canceled does not wait for another decision", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			asked := make(chan struct{}, 100)
+			gate := gateOf(asked)
+			go func() { _, _ = gate.Acquire(t.Context(), request) }()
+			<-asked
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			begin := time.Now()
+			_, acquireErr := gate.Acquire(ctx, request)
+			_, reviewErr := gate.review(ctx)
+			if took := time.Since(begin); took != 0 || !errors.Is(acquireErr, context.Canceled) || !errors.Is(reviewErr, context.Canceled) {
+				t.Errorf("after %s: %v, %v", took, acquireErr, reviewErr)
+			}
+		})
+	})
 }
