@@ -173,8 +173,15 @@ func (r *Reconciler) whenBlocked(ctx context.Context, events event.Recorder, s *
 		s.Session.Attempts = 0
 		return ctrl.Result{RequeueAfter: untilNextLook(o)}
 	}
-	if o.Outcome.IsNews() && o.Reason != s.Before {
+	if o.Reason != s.Before {
+		s.Session.Unreported = o.Reason
+	}
+	if o.Outcome.IsNews() && o.Reason == s.Session.Unreported { // a wait may turn into a failure with the same reason
+		s.Session.Unreported = ""
 		events.Emit(event.Stopped(s.Instance, o))
+		if !s.Works && s.Instance.Status.Version != r.Version && s.Instance.Spec.DesiredState != v1alpha1.DesiredStateRemoved {
+			events.Emit(event.LegacySetupFailure(s.Instance, o))
+		}
 	}
 	logger := log.FromContext(ctx).WithValues("phase", o.Phase, "reason", o.Reason)
 	if !o.Outcome.IsFailure() {

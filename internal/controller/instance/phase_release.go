@@ -80,6 +80,7 @@ func (p release) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	s.Pass(v1alpha1.ConditionUpToDate, "The host is what version "+p.version+" of the operator wants it to be.")
 	if first {
 		p.events.Emit(event.NodeReady(s.Instance, node, p.clock.Since(s.Instance.CreationTimestamp.Time)))
+		p.events.Emit(event.LegacySetup(s.Instance))
 	}
 	s.Session.Fallback, s.Session.NoFallback, s.Session.ChangeFailures = "", "", 0
 	p.link.Close(s)

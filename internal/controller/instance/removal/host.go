@@ -145,6 +145,7 @@ func (r *Removal) GiveBack(ctx context.Context, s *scope.Scope) *obstacle.Obstac
 	}
 	r.Link.Close(s)
 	r.Events.Emit(event.HostGivenBack(s.Instance))
+	r.Events.Emit(event.LegacyTeardown(s.Instance))
 	return nil
 }
 

@@ -46,7 +46,7 @@ type Scope struct {
 	Settings   disruptionpolicy.Settings
 	Connection *remote.Connection
 
-	// Before is the summary that the reconcile began with. An event is sent when it changes, and not at each attempt.
+	// Before is the summary that the reconcile began with. An event is recorded when it changes, and not at each attempt.
 	Before string
 	// Passed are the conditions that this reconcile found true, with their reasons.
 	Passed map[string]metav1.Condition

@@ -73,6 +73,8 @@ type Session struct {
 	// Order is the place of the host among those that are sent programs. A host that waits for its restart keeps it, and so
 	// does that of a node which is being changed; any other that has failed begins anew, behind the others.
 	Order places.Order
+	// Unreported is the present reason of the summary until an event was recorded about it.
+	Unreported string
 	// LastWrite is when the status was last written to the API.
 	LastWrite time.Time
 }
