@@ -85,26 +85,31 @@ func TestHostWithAForeignContainerd(t *testing.T) {
 	compare(t, r.before, after)
 }
 
-// A foreign containerd of another name keeps the pipe that the node's containerd needs: the failure names the pipe. The
-// host has what it had before after its removal, and becomes a node once the foreign service is stopped.
+// A foreign containerd of another name keeps the pipe that the node's containerd needs: the failure names the pipe, also
+// if the store is the same, so that the node's containerd waits for its database until Windows ends the start. The host
+// has what it had before after its removal, and becomes a node once the foreign service is stopped.
 //
 func TestHostWithAForeignContainerdOfAnotherName(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(*rig){
-		"its removal leaves that as it was": func(r *rig) {
+	for name, end := range map[string]func(r *rig, mend func()){
+		"its removal leaves that as it was": func(r *rig, _ func()) {
 			r.remove()
 			r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return len(r.Snapshot().Processes) == len(r.before.Processes) }))
 			compare(r.T, r.before, r.Snapshot())
 		},
-		"it becomes a node once that is stopped": func(r *rig) {
+		"it becomes a node once that is stopped": func(r *rig, mend func()) {
 			r.must(r.Machine.Host().Services.Stop(r.ctx, "my-containerd"))
+			mend()
 			r.configure()
 			r.awaitSettled()
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
+		each := func(t *testing.T, sameStore bool) {
 			t.Parallel()
-			r := withContainerd(t, "my-containerd")
+			r, mend := withContainerd(t, "my-containerd"), func() {}
+			if sameStore {
+				mend = r.ServiceFailsToStart("containerd", 1053) // ERROR_SERVICE_REQUEST_TIMEOUT
+			}
 			spec := newSpec(nil)
 			spec.HostName = "" // No restart is needed.
 			line, _ := r.apply(spec)
@@ -115,7 +120,9 @@ func TestHostWithAForeignContainerdOfAnotherName(t *testing.T) {
 				!strings.Contains(line.Failure.Message, "Another container runtime on the host serves npipe://./pipe/containerd-containerd") {
 				t.Fatalf("%s %+v", line.Type, line.Failure)
 			}
-			end(r)
-		})
+			end(r, mend)
+		}
+		t.Run(name, func(t *testing.T) { each(t, false) })
+		t.Run(name+", with the same store", func(t *testing.T) { each(t, true) })
 	}
 }

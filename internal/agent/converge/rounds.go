@@ -8,7 +8,6 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agent/answer"
 	"github.com/windows-machine-config/wmco/internal/agent/execute"
 	"github.com/windows-machine-config/wmco/internal/agent/release"
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
@@ -80,23 +79,9 @@ func (c *convergence) stuck(ctx context.Context, step plan.Step) error {
 		if service.State == host.ServiceStopped {
 			return &verb.Failure{Reason: verb.ReasonServiceFailed, Step: step.Name, Message: fmt.Sprintf(
 				"service %s starts and ends at once, with exit code %d; look at %s on the host%s",
-				start.Service, service.ExitCode, nodespec.LogDirectory(start.Service), c.describeForeignRuntime(ctx, start.Service))}
+				start.Service, service.ExitCode, nodespec.LogDirectory(start.Service), c.DescribeForeignRuntime(ctx, start.Service))}
 		}
 	}
 	return &verb.Failure{Reason: verb.ReasonStepFailed, Step: step.Name, Message: "the step was done and does not last: " + step.Reason +
 		"; something on the host undoes it"}
-}
-
-// describeForeignRuntime returns a message about another container runtime that serves the pipe of containerd, so that
-// the node's containerd cannot start; "" if there is none.
-func (c *convergence) describeForeignRuntime(ctx context.Context, service string) string {
-	if service != nodespec.ServiceContainerd {
-		return ""
-	}
-	ctx, cancel := context.WithTimeout(ctx, timing.LimitCheck)
-	defer cancel()
-	if _, err := c.Host.Probes.ContainerRuntime(ctx, nodespec.ContainerdEndpoint); err != nil {
-		return ""
-	}
-	return ". Another container runtime on the host serves " + nodespec.ContainerdEndpoint + ": stop it, and disable its service"
 }

@@ -37,11 +37,27 @@ func (e *Executor) serviceFailure(ctx context.Context, name, what string, err er
 	if ctx.Err() != nil {
 		return failure // it is the verb that was interrupted
 	}
-	message := fmt.Sprintf("service %s %s: %v", name, what, err)
+	message, foreign := fmt.Sprintf("service %s %s: %v", name, what, err), ""
 	if found, queryErr := e.Host.Services.Query(ctx, name); queryErr == nil && len(found) == 1 && found[0].State == host.ServiceStopped {
 		message += fmt.Sprintf("; its last exit code is %d", found[0].ExitCode)
+		foreign = e.DescribeForeignRuntime(ctx, name)
 	}
-	return &verb.Failure{Reason: verb.ReasonServiceFailed, Message: message + "; look at " + logOf(name) + " on the host"}
+	return &verb.Failure{Reason: verb.ReasonServiceFailed, Message: message + "; look at " + logOf(name) + " on the host" + foreign}
+}
+
+// DescribeForeignRuntime returns the end of a message about a stopped service: that another container runtime serves the
+// pipe of containerd. That runtime may also hold the database of containerd's store, for which a start waits until
+// Windows ends it. "" if it is another service, or nothing serves the pipe.
+func (e *Executor) DescribeForeignRuntime(ctx context.Context, service string) string {
+	if service != nodespec.ServiceContainerd {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, timing.LimitCheck)
+	defer cancel()
+	if _, err := e.Host.Probes.ContainerRuntime(ctx, nodespec.ContainerdEndpoint); err != nil {
+		return ""
+	}
+	return ". Another container runtime on the host serves " + nodespec.ContainerdEndpoint + ": stop it, and disable its service"
 }
 
 // logOf is where a service writes what goes wrong.
