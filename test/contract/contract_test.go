@@ -4,6 +4,7 @@
 package contract_test
 
 import (
+	"context"
 	"flag"
 	"os"
 	"path/filepath"
@@ -39,16 +40,50 @@ func TestHostContractUnderWine(t *testing.T) {
 	run(ctx, t, withContainers, command(""))
 
 	restarted := boot(ctx, t, "contract-b", "10.87.0.5", files)
-	before := restarted.Boots()
-	if _, err := restarted.Exec(ctx, command("arm")); err != nil {
-		t.Logf("the connection ended with the machine: %v", err)
-	}
-	if err := restarted.WaitBoot(ctx, before+1); err != nil {
-		t.Fatal(err)
-	}
+	restart(ctx, t, restarted)
 	run(ctx, t, restarted, command("check"))
+	checkRestart(t, restarted, "InitiateSystemShutdownEx: second half of the host contract suite")
 
 	compare(t, results(t, withContainers).Merge(results(t, restarted)))
+}
+
+// In the suite, ExitWindowsEx is refused in sessions of the SSH server.
+func TestAHostIsRestartedWhereOnlyExitWindowsExWorks(t *testing.T) {
+	ctx := needsWine(t)
+	h := boot(ctx, t, "contract-c", "10.87.0.8", map[string]string{program: build(ctx, t, "./internal/host/windows")},
+		"[Software\\\\wmco-lab\\\\faults\\\\power]\n\"Initiate\"=dword:00000005\n\"ExitInSessions\"=dword:00000001\n")
+	restart(ctx, t, h)
+	checkRestart(t, h, "ExitWindowsEx: ")
+}
+
+// restart runs the first half of the suite, which restarts the host.
+func restart(ctx context.Context, t *testing.T, h *wine.Host) {
+	t.Helper()
+	before := h.Boots()
+	if result, err := h.Exec(ctx, command("arm")); err != nil {
+		t.Logf("the connection ended with the machine: %v", err)
+	} else if result.ExitCode != 0 {
+		t.Fatalf("the host is not restarted:\n%s", marked(result, ""))
+	}
+	if err := h.WaitBoot(ctx, before+1); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkRestart checks the function of Windows that restarted the host, and its message.
+func checkRestart(t *testing.T, h *wine.Host, want string) {
+	t.Helper()
+	path, err := h.Path(`C:\windows\wmco-lab-restart.txt`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.TrimRight(string(content), "\r\n"); got != want {
+		t.Errorf("the host was restarted by %q, want %q", got, want)
+	}
 }
 
 func command(half string) string {

@@ -1,8 +1,8 @@
 //go:build windows
 
-// The restart is asked for with ExitWindowsEx, as WMI's Win32Shutdown does it for Restart-Computer: it works from a
-// service and from an SSH session and takes a reason code for the system log. The reason in words is in the errors here
-// and in the agent's own report.
+// Windows is restarted by InitiateSystemShutdownExW, as cloudbase-init does it, or by ExitWindowsEx where that fails.
+// ExitWindowsEx, unlike the other, needs the right WINSTA_EXITWINDOWS on the window station of its caller, and no source
+// tells whether the window station of an SSH session grants it.
 
 package windows
 
@@ -17,11 +17,11 @@ import (
 // power is host.Power.
 type power struct{}
 
-// restartReason is what the system log says of a planned restart by an application that changed the configuration.
+// restartReason is the reason in the system log: a planned restart by an application that changed the configuration.
 const restartReason = windows.SHTDN_REASON_MAJOR_APPLICATION | windows.SHTDN_REASON_MINOR_RECONFIG | windows.SHTDN_REASON_FLAG_PLANNED
 
-// Reboot asks Windows to restart now. Programs of logged-in users are not asked: on a server nobody answers. Services
-// get their shutdown notice as always. A restart that is under way already is no error.
+// Reboot restarts Windows now. Programs of logged-in users are ended without a dialog; services get their shutdown
+// notice. A restart that is under way or scheduled is no error. The reason is the comment of the system log's event 1074.
 func (power) Reboot(ctx context.Context, reason string) error {
 	return await(ctx, func() error {
 		if err := enablePrivilege(shutdownPrivilege); err != nil {
@@ -30,10 +30,31 @@ func (power) Reboot(ctx context.Context, reason string) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		err := windows.ExitWindowsEx(windows.EWX_REBOOT|windows.EWX_FORCE, restartReason)
-		if err != nil && !errors.Is(err, windows.ERROR_SHUTDOWN_IN_PROGRESS) {
+		if err := restartWindows(reason); err != nil {
 			return fmt.Errorf("restart Windows (%s): %w; restart the host by hand", reason, err)
 		}
 		return nil
 	})
+}
+
+// restartWindows calls both functions of Windows in turn until one accepts the restart.
+func restartWindows(reason string) error {
+	message, err := windows.UTF16PtrFromString(reason)
+	if err != nil {
+		return err
+	}
+	initiate := windows.InitiateSystemShutdownEx(nil, message, 0 /* seconds */, true /* force */, true /* reboot */, restartReason)
+	if initiate == nil || isShuttingDown(initiate) {
+		return nil
+	}
+	exit := windows.ExitWindowsEx(windows.EWX_REBOOT|windows.EWX_FORCE, restartReason)
+	if exit == nil || isShuttingDown(exit) {
+		return nil
+	}
+	return fmt.Errorf("InitiateSystemShutdownEx: %w; ExitWindowsEx: %w", initiate, exit)
+}
+
+// isShuttingDown reports whether the error is Windows' answer while a shutdown is under way or scheduled.
+func isShuttingDown(err error) bool {
+	return errors.Is(err, windows.ERROR_SHUTDOWN_IN_PROGRESS) || errors.Is(err, windows.ERROR_SHUTDOWN_IS_SCHEDULED)
 }

@@ -15,11 +15,12 @@ import (
 
 // runCommand hands the line to cmd.exe, in the quotes that cmd.exe takes off again, and streams its output. All that it
 // starts is in one job object, and ends when the session is closed or the command has ended, whichever comes first:
-// services that it starts are not in it.
-func runCommand(line string, channel ssh.Channel, closed <-chan struct{}) (exitCode uint32, err error) {
+// services that it starts are not in it. The connection is the value of SSH_CONNECTION.
+func runCommand(line, connection string, channel ssh.Channel, closed <-chan struct{}) (exitCode uint32, err error) {
 	shell := os.Getenv("ComSpec")
 	command := &exec.Cmd{
 		Path: shell, Stdout: channel, Stderr: channel.Stderr(), Dir: os.Getenv("USERPROFILE"),
+		Env: append(os.Environ(), "SSH_CONNECTION="+connection), // wmco-lab-power.dll recognizes sessions by it
 		SysProcAttr: &syscall.SysProcAttr{
 			// Without /s, Wine's cmd.exe looks for a file of the name of the whole line, and gives up at lines of 1000
 			// characters.

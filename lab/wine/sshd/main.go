@@ -91,8 +91,13 @@ func (s *server) serve(conn net.Conn, config *ssh.ServerConfig) {
 		if err != nil {
 			break
 		}
-		go (&session{server: s, channel: channel, user: connection.User(), closed: make(chan struct{})}).serve(requests)
+		session := &session{server: s, channel: channel, user: connection.User(), closed: make(chan struct{}),
+			peers: formatPeer(connection.RemoteAddr()) + " " + formatPeer(connection.LocalAddr())}
+		go session.serve(requests)
 	}
 	_ = connection.Close()
 	s.journal.write("disconnect", connection.User()+" from "+peer)
 }
+
+// formatPeer formats an address and its port as SSH_CONNECTION has them.
+func formatPeer(address net.Addr) string { return strings.ReplaceAll(address.String(), ":", " ") }

@@ -17,6 +17,7 @@ type session struct {
 	*server
 	channel ssh.Channel
 	user    string
+	peers   string // the addresses and ports of client and server, as in SSH_CONNECTION
 	used    bool
 	closed  chan struct{} // closed when the client has closed the session or is gone
 	once    sync.Once
@@ -67,7 +68,7 @@ func (s *session) run(run func() uint32) {
 
 func (s *session) exec(line string) uint32 {
 	s.journal.write("exec", line)
-	code, err := runCommand(line, s.channel, s.closed)
+	code, err := runCommand(line, s.peers, s.channel, s.closed)
 	if err != nil {
 		_, _ = fmt.Fprintf(s.channel.Stderr(), "%v\r\n", err) // the client may be gone
 		code = 1

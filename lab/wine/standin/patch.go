@@ -16,6 +16,7 @@ const (
 	servicesLibrary = "wmco-lab-services"
 	routesLibrary   = "wmco-lab-routes"
 	eventsLibrary   = "wmco-lab-events"
+	powerLibrary    = "wmco-lab-power"
 )
 
 // forwards are the functions that Wine's libraries forward, once patched.
@@ -32,7 +33,9 @@ var forwards = map[string][]string{
 		"OpenServiceW", "CreateServiceW", "CloseServiceHandle", "ChangeServiceConfig2W", "QueryServiceConfig2W",
 		"RegisterEventSourceW", "DeregisterEventSource", "ReportEventW",
 		"OpenEventLogW", "CloseEventLog", "ReadEventLogW", "ClearEventLogW",
+		"InitiateSystemShutdownExW",
 	},
+	"user32.dll":   {"ExitWindowsEx"},
 	"iphlpapi.dll": {"CreateIpForwardEntry2", "DeleteIpForwardEntry2", "InitializeIpForwardEntry"},
 }
 
@@ -50,6 +53,8 @@ func target(function string) string {
 		return routesLibrary
 	case strings.Contains(function, "Event"):
 		return eventsLibrary
+	case function == "InitiateSystemShutdownExW", function == "ExitWindowsEx":
+		return powerLibrary
 	}
 	return ntfsLibrary
 }
@@ -59,7 +64,8 @@ const WineLibraries = "usr/lib/x86_64-linux-gnu/wine/x86_64-windows"
 
 // PatchWine makes Wine's libraries below the root of a Debian system forward a few functions to wmco-lab-ntfs.dll,
 // which adds symbolic links and access lists, to wmco-lab-services.dll, which keeps recovery actions, and to
-// wmco-lab-routes.dll, which adds and deletes routes, and to wmco-lab-events.dll, which keeps events. From then on every prefix must have the libraries of Build in
+// wmco-lab-routes.dll, which adds and deletes routes, to wmco-lab-events.dll, which keeps events, and to
+// wmco-lab-power.dll, which restarts the host. From then on every prefix must have the libraries of Build in
 // System32: patch after the first prefix was made. Patching twice changes nothing.
 func PatchWine(root string) error {
 	for name, functions := range forwards {

@@ -64,6 +64,7 @@ var libraries = []library{
 		[]string{"ole32", "oleaut32", "uuid"}, false},
 	{servicesLibrary + ".dll", []string{"servicecontrol.c", "services.def"}, nil, false},
 	{eventsLibrary + ".dll", []string{"eventlog.c", "eventlog.def"}, nil, false},
+	{powerLibrary + ".dll", []string{"power.c", "faults.c", "power.def"}, nil, false},
 	{routesLibrary + ".dll", []string{"routes.c", "routes.def"}, nil, false},
 	{ntfsLibrary + ".dll", []string{"links.c", "native.c", "access.c", "unix.c", "ntfs.def"},
 		[]string{"kernelbase", "ntdllcrt", "ntdll", "gcc"}, true},

@@ -81,15 +81,22 @@ func sleep(args []string) error {
 // spawn starts a sleeping child, and waits for it.
 func spawn(args []string) error { return exec.Command(os.Args[0], "sleep", args[0]).Run() }
 
-var exitWindowsEx = windows.NewLazySystemDLL("user32.dll").NewProc("ExitWindowsEx")
-
-// restart restarts Windows. Without EWX_FORCE Wine asks only programs that have windows to end, of which there are
-// none.
+// restart restarts Windows.
 func restart([]string) error {
-	if ok, _, err := exitWindowsEx.Call(windows.EWX_REBOOT|windows.EWX_FORCE, 0); ok == 0 {
-		return fmt.Errorf("ExitWindowsEx: %w", err)
+	var token windows.Token
+	if err := windows.OpenProcessToken(windows.CurrentProcess(), windows.TOKEN_ADJUST_PRIVILEGES, &token); err != nil {
+		return err
 	}
-	return nil
+	privileges := windows.Tokenprivileges{PrivilegeCount: 1}
+	privileges.Privileges[0].Attributes = windows.SE_PRIVILEGE_ENABLED
+	name := windows.StringToUTF16Ptr("SeShutdownPrivilege")
+	if err := windows.LookupPrivilegeValue(nil, name, &privileges.Privileges[0].Luid); err != nil {
+		return err
+	}
+	if err := windows.AdjustTokenPrivileges(token, false, &privileges, 0, nil, nil); err != nil {
+		return err
+	}
+	return windows.InitiateSystemShutdownEx(nil, nil, 0, true, true, 0)
 }
 
 var setComputerNameEx = windows.NewLazySystemDLL("kernel32.dll").NewProc("SetComputerNameExW")

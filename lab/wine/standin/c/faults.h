@@ -1,5 +1,5 @@
 /*
- * Faults of the stand-ins, for tests: values of HKLM\SOFTWARE\wmco-lab\faults\<part>, where <part> is firewall, wmi or hns.
+ * Faults of the stand-ins, for tests: values of HKLM\SOFTWARE\wmco-lab\faults\<part>, where <part> is firewall, wmi, hns or power.
  *
  *   firewall, wmi  FailAt     how many items an enumeration gives before it fails; as many as there are: it fails in place of its end
  *                  FailCode   the HRESULT with which it fails; without it nothing fails
@@ -13,6 +13,8 @@
  *                  AttachFails   how many attachments to the host fail before one succeeds
  *                  AttachCodes   not 0: a refused attachment is an HRESULT of the call, and not a text in its response
  *                  AttachedState the state of attached endpoints in place of 2
+ *   power          Initiate   the error with which InitiateSystemShutdownExW fails
+ *                  ExitInSessions  1: ExitWindowsEx works in sessions of the SSH server
  */
 #ifndef LAB_FAULTS_H
 #define LAB_FAULTS_H
