@@ -33,6 +33,33 @@ func TestAHostThatWindowsWouldCutOffBecomesANode(t *testing.T) {
 	}
 }
 
+// A group policy excludes local firewall rules, and its rule for SSH is for private networks. The pod network is a public one.
+func TestAHostWhoseGroupPolicyWouldCutItOffIsNotChanged(t *testing.T) {
+	policy := fake.GroupPolicy{Void: host.Profiles(), Rules: []host.FirewallRule{
+		{Name: "SSH", Protocol: "TCP", LocalPort: 22, Enabled: true, Allow: true, Profiles: host.ProfilePrivate},
+	}}
+	r := installed(t, rig.Options{Cluster: besides(t), Hosts: []rig.HostOptions{{GroupPolicy: policy}, {Address: rig.Address(2)}}})
+	h := r.Host("instance-1")
+	before := h.Machine().Snapshot()
+	run(t, r)
+	list(t, r)
+	refused := func(i *v1alpha1.WindowsInstance) bool {
+		return i != nil && i.Status.Summary == v1alpha1.ReasonFirewallPolicyUnsupported
+	}
+	if err := r.WaitForInstance(t.Context(), h, "be refused for its group policy", refused); err != nil {
+		t.Fatal(err)
+	}
+	ready(t, r, "instance-2")
+	if !h.Machine().Admits(22) {
+		t.Error("the host is cut off")
+	}
+	list(t, r, "instance-2")
+	gone(t, r, "instance-1")
+	if diff := cmp.Diff(before, h.Machine().Snapshot()); diff != "" {
+		t.Errorf("the host is not as it was (-before +after):\n%s", diff)
+	}
+}
+
 // Windows Server 2022 between two updates of 2024 is a node, and its instance says what is wrong with it.
 func TestABuildWithAKnownFaultIsANodeAndTheInstanceSaysSo(t *testing.T) {
 	system := fake.WindowsServer2022()

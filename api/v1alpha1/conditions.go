@@ -53,6 +53,7 @@ const (
 	ReasonArchitectureUnsupported   = "ArchitectureUnsupported"
 	ReasonWindowsVersionUnsupported = "WindowsVersionUnsupported"
 	ReasonVXLANPortUnsupported      = "VXLANPortUnsupported"
+	ReasonFirewallPolicyUnsupported = "FirewallPolicyUnsupported" // a group policy would cut the host off from the operator
 	ReasonClockSkew                 = "ClockSkew" // the host's clock is too far from the operator's
 
 	// Identity.

@@ -20,6 +20,8 @@ type SystemInfo struct {
 	MemoryBytes     int64     `json:"memoryBytes"`
 	FreeDiskBytes   int64     `json:"freeDiskBytes"` // of the system volume
 	RebootPending   bool      `json:"rebootPending"`
+	// SSHBlocked are the firewall profiles in which a group policy excludes the machine's own rules and has none for SSH.
+	SSHBlocked []FirewallProfiles `json:"sshBlocked,omitempty"`
 }
 
 // FeatureState is the state of an optional feature.

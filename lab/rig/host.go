@@ -44,6 +44,8 @@ type HostOptions struct {
 	// SSHStart, StaticAddress, HNSSleeps and DomainMember make a host that is harder to make a node of; see fake.Options.
 	SSHStart                               host.StartType
 	StaticAddress, HNSSleeps, DomainMember bool
+	// GroupPolicy is the firewall policy of its domain.
+	GroupPolicy fake.GroupPolicy
 	// Domain is the primary DNS suffix. A host that has one is a member of that domain.
 	Domain string
 	// CloudName is the name by which the metadata service of AWS or GCP knows the machine. Default: the private DNS name
@@ -205,8 +207,8 @@ func (r *Rig) bootHost(ctx context.Context, h *Host) error {
 		Programs: r.programs, Contents: r.contents, ShutdownDelay: options.ShutdownDelay,
 		RebootDuration: options.RebootDuration, FeatureDuration: options.FeatureDuration,
 		SSHStart: options.SSHStart, StaticAddress: options.StaticAddress, HNSSleeps: options.HNSSleeps,
-		DomainMember: options.DomainMember,
-		Services:     options.Services, Features: options.Features, Environment: options.Environment, Network: hostNetwork{r},
+		DomainMember: options.DomainMember, GroupPolicy: options.GroupPolicy,
+		Services: options.Services, Features: options.Features, Environment: options.Environment, Network: hostNetwork{r},
 		Listen: func(_ context.Context, port int) (net.Listener, error) {
 			return r.network.Listen(h.at(), port)
 		},

@@ -39,9 +39,29 @@ func (p supported) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 			s.Session.Facts = nil // the next attempt asks the host again
 			return refused(clock, support.ClockRemedy)
 		}
+		if o := p.checkFirewall(ctx, s); o != nil {
+			return o
+		}
 	}
 	s.Pass(v1alpha1.ConditionSupported, decision.Message)
 	return nil
+}
+
+// checkFirewall refuses a host whose group policy could cut it off. The host of a legacy node has its pod network already.
+func (p supported) checkFirewall(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	firewall := support.SupportFirewall(s.Session.Facts.System)
+	if firewall.Allowed {
+		return nil
+	}
+	legacy, err := p.adoption.NodesAtAddress(ctx, s)
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionJoined, "find the Nodes of an older version of the operator", err)
+	}
+	if len(legacy) > 0 {
+		return nil
+	}
+	s.Session.Facts = nil // the next attempt reads the policy again
+	return refused(firewall, support.FirewallRemedy)
 }
 
 // refused returns the obstacle of a host that cannot be a node as it is.

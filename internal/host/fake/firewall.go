@@ -45,16 +45,54 @@ func (m *Machine) profile() host.FirewallProfiles {
 	return host.ProfilePrivate
 }
 
+// GroupPolicy is a domain's policy for the firewalls of its members.
+type GroupPolicy struct {
+	// Void are the profiles in which the machine's own rules are not in force (AllowLocalPolicyMerge is 0).
+	Void []host.FirewallProfiles
+	// Rules are in force besides the machine's own rules. host.Firewall does not list them.
+	Rules []host.FirewallRule
+}
+
+// SetGroupPolicy replaces the policy.
+func (m *Machine) SetGroupPolicy(policy GroupPolicy) {
+	m.lock()
+	defer m.unlock()
+	m.options.GroupPolicy = policy
+}
+
+// rulesInForce returns the rules that are in force in a profile.
+func (m *Machine) rulesInForce(profile host.FirewallProfiles) []host.FirewallRule {
+	rules := m.options.GroupPolicy.Rules
+	if !slices.Contains(m.options.GroupPolicy.Void, profile) {
+		rules = slices.Concat(rules, m.rules())
+	}
+	return rules
+}
+
+// sshBlocked returns the profiles in which only rules of the policy are in force, none of which allows SSH.
+func (m *Machine) sshBlocked() []host.FirewallProfiles {
+	var blocked []host.FirewallProfiles
+	for _, profile := range m.options.GroupPolicy.Void {
+		if !admits(m.rulesInForce(profile), profile, 22) {
+			blocked = append(blocked, profile)
+		}
+	}
+	return blocked
+}
+
 // Admits reports whether inbound TCP to the port comes in: an enabled rule for the present profile allows it and none
 // blocks it, and the machine has its address.
 func (m *Machine) Admits(port int) bool {
 	m.lock()
 	defer m.unlock()
-	allowed, profile := false, m.profile()
-	if m.cutOff {
-		return false
-	}
-	for _, rule := range m.firewall {
+	profile := m.profile()
+	return !m.cutOff && admits(m.rulesInForce(profile), profile, port)
+}
+
+// admits reports whether one of the rules allows inbound TCP to the port in a profile, and none blocks it.
+func admits(rules []host.FirewallRule, profile host.FirewallProfiles, port int) bool {
+	allowed := false
+	for _, rule := range rules {
 		if !rule.Profiles.Has(profile) || !rule.Enabled || rule.Protocol != "TCP" || rule.LocalPort != port {
 			continue
 		}

@@ -219,6 +219,7 @@ func (s system) Info(ctx context.Context) (info host.SystemInfo, err error) {
 		}
 		info.FreeDiskBytes = m.drive.free()
 		info.RebootPending = m.pendingName != "" || m.featurePending()
+		info.SSHBlocked = m.sshBlocked()
 		return nil
 	})
 	return info, err

@@ -31,13 +31,22 @@ func TestANetworkMakesTheMachinesOwnAPublicOne(t *testing.T) {
 	for name, c := range map[string]struct {
 		system   host.SystemInfo
 		own, out bool
+		policy   fake.GroupPolicy
 	}{
 		"Windows Server 2025, whose rule is for private networks": {system: fake.WindowsServer2025(), out: true},
 		"with a rule for all networks":                            {system: fake.WindowsServer2025(), own: true},
 		"Windows Server 2022, whose rule is for all":              {system: fake.WindowsServer2022()},
+		"with rules of its own, which a group policy excludes in public networks": {
+			system: fake.WindowsServer2022(), own: true, out: true,
+			policy: fake.GroupPolicy{Void: []host.FirewallProfiles{host.ProfilePublic}},
+		},
+		"with a rule of a group policy for all networks": {
+			system: fake.WindowsServer2022(),
+			policy: fake.GroupPolicy{Void: host.Profiles(), Rules: []host.FirewallRule{ssh}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := containers(t, fake.Options{System: c.system, Addresses: []string{"10.0.0.4"}})
+			m := containers(t, fake.Options{System: c.system, Addresses: []string{"10.0.0.4"}, GroupPolicy: c.policy})
 			if c.own {
 				if err := m.Host().Firewall.SetRule(t.Context(), ssh); err != nil {
 					t.Fatal(err)

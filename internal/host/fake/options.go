@@ -69,6 +69,8 @@ type Options struct {
 	HNSSleeps bool
 	// DomainMember makes the machine a member of a domain, which knows it by its name.
 	DomainMember bool
+	// GroupPolicy is the firewall policy of its domain.
+	GroupPolicy GroupPolicy
 	// Features override how the optional features stand before the first boot.
 	Features map[string]host.FeatureState
 }

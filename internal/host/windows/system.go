@@ -38,7 +38,7 @@ func readSystem(ctx context.Context) (host.SystemInfo, error) {
 	var info host.SystemInfo
 	for _, read := range []func(*host.SystemInfo) error{
 		readVersion, readArchitecture, readNames, readMachineID, readBoot, readMemory, readFreeDisk,
-		readAddresses, readRebootPending,
+		readAddresses, readRebootPending, readFirewallPolicy,
 	} {
 		if ctx.Err() != nil {
 			return info, context.Cause(ctx)

@@ -105,6 +105,9 @@ func (e Evidence) windows(line support.ReleaseLine) Rung {
 	if !decision.Allowed {
 		return settled(rungWindows, "", decision.Message, support.HostRemedy)
 	}
+	if firewall := support.SupportFirewall(e.Facts.System); !firewall.Allowed {
+		return settled(rungWindows, "", firewall.Message, support.FirewallRemedy)
+	}
 	message := decision.Message
 	system := e.Facts.System
 	if advice := support.Advise(fmt.Sprintf("%s.%d", system.Version, system.Revision)); advice != "" {

@@ -1,0 +1,53 @@
+package windows
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// sshPort is the port in the rules of a group policy that the operator needs.
+const sshPort = "22"
+
+// profilePolicy is the configuration of Windows Firewall for one profile.
+type profilePolicy struct {
+	merges  bool // rules of the machine are in force, besides those of the group policy
+	filters bool // inbound connections need a rule
+}
+
+// sshBlockedProfiles returns the profiles in which only rules of the group policy are in force, none of which allows SSH.
+func sshBlockedProfiles(policies map[host.FirewallProfiles]profilePolicy, rules []string) []host.FirewallProfiles {
+	var blocked []host.FirewallProfiles
+	for _, profile := range host.Profiles() {
+		policy := policies[profile]
+		allowed := func(rule string) bool { return allowsSSH(rule, profile) }
+		if !policy.merges && policy.filters && !slices.ContainsFunc(rules, allowed) {
+			blocked = append(blocked, profile)
+		}
+	}
+	return blocked
+}
+
+// allowsSSH reports whether a rule of a group policy allows SSH in a profile. The rule has the form of [MS-GPFAS] 2.2.2.19:
+// v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|Profile=Domain|LPort=22|Name=SSH|. A field that is absent matches
+// everything; one that occurs several times is a list. Rules for some addresses or interfaces count, because the operator's
+// address is not known here.
+func allowsSSH(rule string, profile host.FirewallProfiles) bool {
+	fields := map[string][]string{}
+	for field := range strings.SplitSeq(rule, "|") {
+		if name, value, found := strings.Cut(field, "="); found {
+			fields[name] = append(fields[name], value)
+		}
+	}
+	has := func(name, value string) bool {
+		return slices.ContainsFunc(fields[name], func(each string) bool { return strings.EqualFold(each, value) })
+	}
+	matches := func(name, value string) bool { return fields[name] == nil || has(name, value) }
+	program := fields["App"] == nil || slices.ContainsFunc(fields["App"], func(path string) bool {
+		return strings.HasSuffix(strings.ToLower(path), `\sshd.exe`)
+	})
+	ports := matches("LPort", sshPort) && (fields["LPort2_10"] == nil || fields["LPort"] != nil)
+	return has("Action", "Allow") && has("Active", "TRUE") && has("Dir", "In") && matches("Protocol", "6") && ports &&
+		matches("Profile", string(profile)) && matches("Svc", "sshd") && program && fields["Security"] == nil
+}
