@@ -54,7 +54,7 @@ const (
 	ReasonWindowsVersionUnsupported = "WindowsVersionUnsupported"
 	ReasonVXLANPortUnsupported      = "VXLANPortUnsupported"
 	ReasonFirewallPolicyUnsupported = "FirewallPolicyUnsupported" // a group policy would cut the host off from the operator
-	ReasonClockSkew                 = "ClockSkew" // the host's clock is too far from the operator's
+	ReasonClockSkew                 = "ClockSkew"                 // the host's clock is too far from the operator's
 
 	// Identity.
 	ReasonNameConflict              = "NameConflict"

@@ -19,7 +19,7 @@ var (
 	excludesLocalRules = fake.GroupPolicy{Void: host.Profiles(), Rules: []host.FirewallRule{
 		{Name: "SSH", Protocol: "TCP", LocalPort: 22, Enabled: true, Allow: true, Profiles: host.ProfilePrivate},
 	}}
-	allowsNodes        = fake.GroupPolicy{Void: host.Profiles(), Rules: []host.FirewallRule{
+	allowsNodes = fake.GroupPolicy{Void: host.Profiles(), Rules: []host.FirewallRule{
 		{Name: "SSH", Protocol: "TCP", LocalPort: 22, Enabled: true, Allow: true},
 		{Name: "node", Protocol: "TCP", LocalPort: 10250, Enabled: true, Allow: true},
 	}}

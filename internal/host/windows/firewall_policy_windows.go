@@ -1,7 +1,7 @@
 //go:build windows
 
 // The firewall's group policy is read from the registry: no function of Windows returns it for the profiles that are not
-// active. The keys and values are those of [MS-GPFAS] 2.2.2 and 2.2.3.
+// active. [MS-GPFAS] 2.2.2 and 2.2.3 list the keys and values.
 
 package windows
 

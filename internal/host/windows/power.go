@@ -1,8 +1,8 @@
 //go:build windows
 
 // Windows is restarted by InitiateSystemShutdownExW, as cloudbase-init does it, or by ExitWindowsEx where that fails.
-// ExitWindowsEx, unlike the other, needs the right WINSTA_EXITWINDOWS on the window station of its caller, and no source
-// tells whether the window station of an SSH session grants it.
+// ExitWindowsEx, unlike the other, needs the right WINSTA_EXITWINDOWS on the window station of its caller, and it is
+// unknown whether the window station of an SSH session grants it.
 
 package windows
 
