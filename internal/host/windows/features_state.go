@@ -49,6 +49,7 @@ const (
 	resultNotFound           result = 0x80070490 // HRESULT of ERROR_NOT_FOUND
 	resultElevationRequired  result = 0x800702E4 // HRESULT of ERROR_ELEVATION_REQUIRED
 	resultNoSource           result = 0x800F081F // CBS_E_SOURCE_MISSING
+	resultAccessDenied       result = 0x80070005 // E_ACCESSDENIED
 	resultRestartFirst       result = 0x800F082F // CBS_E_PENDING
 	resultCanceled           result = 0x800704C7 // the HRESULT by which Windows says that a call was canceled
 	resultAborted            result = 0x800704D3 // HRESULT of ERROR_REQUEST_ABORTED
@@ -78,17 +79,26 @@ func (e *dismError) Error() string {
 
 // hint is what to do next; empty when only the log knows.
 func (e *dismError) hint() string {
-	switch e.result {
-	case resultUnknownFeature, resultNotFound:
+	switch {
+	case e.lacksSource():
+		return "the feature's files are not on the disk: enable the feature at the console of the host, because Windows Update may " +
+			"refuse sessions of the SSH server, or use an image that has them"
+	case e.result == resultUnknownFeature, e.result == resultNotFound:
 		return "this edition of Windows does not have the feature"
-	case resultElevationRequired:
+	case e.result == resultElevationRequired:
 		return "the user must be an administrator"
-	case resultNoSource:
-		return "the feature's files are not on the disk: let the host reach Windows Update or WSUS, or use an image that has them"
-	case resultRestartFirst:
+	case e.result == resultRestartFirst:
 		return "another change waits for a restart: restart the host"
 	}
 	return `look at C:\Windows\Logs\DISM\dism.log on the host`
+}
+
+// lacksSource reports whether DISM could not get the files of a feature. Windows Update, whose results are 0x8024xxxx,
+// refuses network logons, such as sessions of the SSH server with a key.
+func (e *dismError) lacksSource() bool {
+	const facilityWindowsUpdate = 0x8024
+	return e.call == "DismEnableFeature" &&
+		(e.result == resultNoSource || e.result == resultAccessDenied || e.result>>16 == facilityWindowsUpdate)
 }
 
 // Unwrap lets errors.Is find that there is no such feature.

@@ -4,8 +4,12 @@ package windows
 
 import (
 	"context"
+	"os"
+	"strings"
 	"testing"
 	"unsafe"
+
+	"golang.org/x/sys/windows/registry"
 
 	"github.com/windows-machine-config/wmco/internal/host"
 )
@@ -49,6 +53,27 @@ func TestFeatures(t *testing.T) {
 		must(t, err)
 		if state == host.FeatureUnknown {
 			t.Error("unknown")
+		}
+	})
+	t.Run("a feature whose files were removed is reported so, over SSH too", func(t *testing.T) {
+		dismAPI(t)
+		const key = `SOFTWARE\wmco-lab\features\TelnetClient`
+		feature, err := registry.OpenKey(registry.LOCAL_MACHINE, key, registry.ALL_ACCESS)
+		if err != nil {
+			t.Skipf("NOT SHOWN HERE: removed files (%v)", err)
+		}
+		defer func() { _ = feature.Close() }()
+		state, _, err := feature.GetIntegerValue("State")
+		must(t, err)
+		must(t, feature.SetDWordValue("State", uint32(dismRemoved)))
+		defer func() { must(t, feature.SetDWordValue("State", uint32(state))) }()
+		for _, want := range []string{"0x80070005", "0x800f081f"} { // in a session of the SSH server, and in a service
+			err := features{}.Enable(t.Context(), "TelnetClient")
+			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "files are not on the disk") {
+				t.Errorf("the error is %v, want %s", err, want)
+			}
+			t.Setenv("SSH_CONNECTION", "")
+			must(t, os.Unsetenv("SSH_CONNECTION"))
 		}
 	})
 	t.Run("nothing is changed when the context is done", func(t *testing.T) {

@@ -91,6 +91,7 @@ var constantsOfWindows = map[string]string{
 	"registry.SET_VALUE":              "KEY_SET_VALUE",
 	"registry.WOW64_64KEY":            "KEY_WOW64_64KEY",
 	"restorePrivilege":                "SE_RESTORE_NAME",
+	"resultAccessDenied":              "E_ACCESSDENIED",
 	"resultAborted":                   "HRESULT of ERROR_REQUEST_ABORTED",
 	"resultCanceled":                  "HRESULT of ERROR_CANCELLED", //nolint:misspell // the name in winerror.h
 	"resultElevationRequired":         "HRESULT of ERROR_ELEVATION_REQUIRED",
@@ -180,6 +181,7 @@ var withoutRow = map[string]string{
 	"maxLogReads":                         "a number of the program's own",
 	"probeLimit":                          "a size of the program's own",
 	"recordLimit":                         "documented for ReadEventLog; the headers have no name for it",
+	"lacksSource.facilityWindowsUpdate":   "the upper half of HRESULTs in wuerror.h, which mingw-w64 lacks",
 	"resultNoSource":                      "codes of component servicing (CBS) are in no header; documented for dism.exe",
 	"resultRestartFirst":                  "codes of component servicing (CBS) are in no header; documented for dism.exe",
 	"resultUnknownFeature":                "codes of component servicing (CBS) are in no header; documented for dism.exe",

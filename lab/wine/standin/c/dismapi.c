@@ -6,9 +6,12 @@
  * pending change back; DISMAPI_E_UNKNOWN_FEATURE for what the edition does not have, DISMAPI_E_INVALID_DISM_SESSION and
  * DISMAPI_E_DISMAPI_NOT_INITIALIZED. The list of features and their states lie in the registry (features.h).
  *
- * It does not simulate: offline images, packages, drivers, capabilities, parents of features, sources and payloads, progress,
+ * It does not simulate: offline images, packages, drivers, capabilities, parents of features, sources, progress,
  * cancelling, the time that servicing takes, nor that two callers at once may be told DISMAPI_E_BUSY. Enabling a feature brings
  * neither files nor services to the host.
+ *
+ * A feature whose files were removed cannot be enabled: Windows Update refuses sessions of the SSH server (E_ACCESSDENIED), and the
+ * lab has none (CBS_E_SOURCE_MISSING).
  *
  * Who wants to be shown progress is refused with E_ACCESSDENIED (0x80070005), as over SSH, where no console is there to show it on.
  */
@@ -17,6 +20,8 @@
 #include <dismapi.h>
 
 enum { SESSIONS = 16 };
+
+#define CBS_E_SOURCE_MISSING 0x800F081F /* in no header */
 
 static LONG initialized;
 static volatile LONG sessions[SESSIONS]; /* 1: open. A session's number is its index and one. */
@@ -144,6 +149,9 @@ HRESULT WINAPI DismEnableFeature(DismSession session, PCWSTR name, PCWSTR identi
     (void)identifier, (void)kind, (void)limit, (void)sources, (void)source_count, (void)all, (void)cancel, (void)data;
     if (FAILED(code)) return code;
     if (progress != NULL) return E_ACCESSDENIED;
+    if (f.state == DismStateRemoved) {
+        return GetEnvironmentVariableW(L"SSH_CONNECTION", NULL, 0) != 0 ? E_ACCESSDENIED : (HRESULT)CBS_E_SOURCE_MISSING;
+    }
     return change(&f, DismStateInstalled, DismStateInstallPending, DismStateUninstallPending);
 }
 
