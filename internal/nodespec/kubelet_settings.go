@@ -84,7 +84,7 @@ const (
 	linuxOnly     = "the kernel of Linux only"
 	affinity      = "policies for Windows have other names and are alpha"
 	unlimited     = "Windows does not limit the processes of a pod"
-	shutdown      = "the kubelet would have to be a Windows service itself; it runs under kube-log-runner"
+	shutdown      = "the operator drains a node before it restarts the host; a shutdown that the kubelet delays was never tried on Windows"
 )
 
 const featureGates = "featureGates"

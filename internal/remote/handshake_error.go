@@ -58,7 +58,7 @@ func (h *handshake) dropped(err error) error {
 	}
 	return &Error{Reason: ReasonConnectionLost, Host: h.target.Address, Err: err,
 		Message: fmt.Sprintf("the host ended the connection during %s", during),
-		Next:    "the operator tries again; if this persists, see the log of the service sshd on the host"}
+		Next:    "the operator tries again; if this persists, see the log of the service sshd on the host: OpenSSH 9.8 and later refuses an address for a while after failed logins"}
 }
 
 // hostKeyRefused says why a host key is not believed.

@@ -31,7 +31,8 @@ const enabled = `[Software\\wmco-lab\\features\\Containers]
 `
 
 // Over SSH, without a console, features are changed by calls that show no progress: the API is the lab's, and it
-// refuses all others; the calls are ours. R-096
+// refuses all others; the calls are ours. The WMI of the lab refuses other classes, methods and
+// parameters than Defender's. R-096, R-099
 func TestHostContractUnderWine(t *testing.T) {
 	ctx := needsWine(t)
 	files := map[string]string{program: build(ctx, t, "./internal/host/windows")}
