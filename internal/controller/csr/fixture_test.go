@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/lookup"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
@@ -124,6 +125,7 @@ func (onAWS) Current() (nodespec.Cluster, error) {
 type fixture struct {
 	*Reconciler
 	api       client.Client
+	watched   client.WithWatch // api
 	clientset *kubefake.Clientset
 	recorder  *events.FakeRecorder
 	clock     *clocktesting.FakeClock
@@ -142,8 +144,13 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 			requests = append(requests, csr.DeepCopy())
 		}
 	}
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
+	for _, index := range lookup.Indexes() {
+		builder = builder.WithIndex(index.Object, index.Field, index.Values)
+	}
+	api := builder.Build()
 	f := &fixture{
-		api:       fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
+		api: api, watched: api,
 		clientset: kubefake.NewClientset(requests...), recorder: events.NewFakeRecorder(100),
 		clock: clocktesting.NewFakeClock(time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)),
 	}

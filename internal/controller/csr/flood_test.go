@@ -1,13 +1,16 @@
 package csr
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
@@ -84,6 +87,38 @@ func TestTheCostOfManyRequests(t *testing.T) {
 		}
 		if counted.lists > 2 {
 			t.Errorf("they cost %d lists", counted.lists)
+		}
+	})
+	t.Run("a request reads no requests of other nodes", func(t *testing.T) {
+		f, _ := flood(t, instance(), registered())
+		for i := range 50 {
+			csr := asked(t, fmt.Sprintf("win-%d", i), nil)
+			csr.Name = fmt.Sprintf("other-%d", i)
+			if err := f.api.Create(t.Context(), csr); err != nil {
+				t.Fatal(err)
+			}
+		}
+		read := 0
+		f.Client = interceptor.NewClient(f.watched, interceptor.Funcs{List: func(ctx context.Context, api client.WithWatch,
+			list client.ObjectList, options ...client.ListOption) error {
+			err := api.List(ctx, list, options...)
+			if requests, ok := list.(*certificatesv1.CertificateSigningRequestList); ok {
+				read += len(requests.Items)
+			}
+			return err
+		}})
+		f.make(t, 0, winNode, []string{winNode}, privateIP)
+		if f.pendingOf(t.Context(), winNode); read != 2 {
+			t.Errorf("%d requests were read, want that of the node, twice", read)
+		}
+	})
+	t.Run("refusals of former nodes are forgotten", func(t *testing.T) {
+		var m memory
+		for i := range 100 {
+			m.refused(fmt.Sprintf("win-%d", i), time.Unix(0, 0).Add(time.Duration(i)*refusalWindow))
+		}
+		if len(m.refusals) != 1 {
+			t.Errorf("%d are kept", len(m.refusals))
 		}
 	})
 	t.Run("one whose Machine gets its name a moment later is not refused for what was read before", func(t *testing.T) {

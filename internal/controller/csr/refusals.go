@@ -3,17 +3,17 @@ package csr
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/lookup"
 	"github.com/windows-machine-config/wmco/internal/policy/certrequest"
 )
 
@@ -91,6 +91,8 @@ func (m *memory) refused(node string, now time.Time) {
 		m.refusals = map[string]refusals{}
 	}
 	m.refusals[node] = latest
+	// Names of nodes that were refused come and go.
+	maps.DeleteFunc(m.refusals, func(_ string, other refusals) bool { return now.Sub(other.since) >= refusalWindow })
 }
 
 // note remembers what is said of a request, and reports whether it is to be said: not if the same was said before, and
@@ -150,13 +152,13 @@ func (r *Reconciler) tell(ctx context.Context, csr *certificatesv1.CertificateSi
 // outdated reports whether the node has made so many requests since that no kubelet waits for this one any more.
 func (r *Reconciler) outdated(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
 	node string) (bool, error) {
-	var list certificatesv1.CertificateSigningRequestList
-	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return false, fmt.Errorf("list the certificate requests of Node %s: %w", node, err)
+	requests, err := lookup.RequestsBy(ctx, r.Client, csr.Spec.Username)
+	if err != nil {
+		return false, err
 	}
 	newer := 0
-	for i := range list.Items {
-		other := &list.Items[i]
+	for i := range requests {
+		other := &requests[i]
 		if undecided(other) && certrequest.AsksFor(*other, node) &&
 			before(csr.CreationTimestamp.Time, csr.Name, other.CreationTimestamp.Time, other.Name) {
 			newer++

@@ -19,6 +19,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/backoff"
+	"github.com/windows-machine-config/wmco/internal/controller/lookup"
 	"github.com/windows-machine-config/wmco/internal/policy/certrequest"
 )
 
@@ -72,14 +73,14 @@ func nodeOf(object client.Object) v1alpha1.NodeReference {
 
 // pendingOf returns the requests of a node that nobody has decided on.
 func (r *Reconciler) pendingOf(ctx context.Context, node string) []reconcile.Request {
-	var list certificatesv1.CertificateSigningRequestList
-	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	requests, err := lookup.RequestsBy(ctx, r.Client, certrequest.NodeUser(node))
+	if err != nil {
 		log.FromContext(ctx).Error(err, "list the certificate requests of a node", "node", node)
 		return nil
 	}
 	var pending []reconcile.Request
-	for i := range list.Items {
-		if csr := &list.Items[i]; undecided(csr) && certrequest.AsksFor(*csr, node) {
+	for i := range requests {
+		if csr := &requests[i]; undecided(csr) && certrequest.AsksFor(*csr, node) {
 			pending = append(pending, reconcile.Request{NamespacedName: types.NamespacedName{Name: csr.Name}})
 		}
 	}

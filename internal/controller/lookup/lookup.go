@@ -1,4 +1,4 @@
-// Package lookup finds WindowsInstances and Nodes in the cache by what they are known by. It uses indexes, so that it
+// Package lookup finds WindowsInstances, Nodes and certificate requests in the cache by what they are known by. It uses indexes, so that it
 // reads no more among a thousand of them than among ten. What it returns is shared with the cache: nobody may change it.
 package lookup
 
@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,6 +21,7 @@ const (
 	byTurn    = "lookup.waitsForTurn"
 	byOlder   = "lookup.older"
 	byBound   = "lookup.instance"
+	byUser    = "lookup.requester"
 	yes       = "yes"
 )
 
@@ -54,6 +56,13 @@ func Indexes() []Index {
 		{&corev1.Node{}, byOlder, func(object client.Object) []string {
 			node, ok := object.(*corev1.Node)
 			return values(when(ok && ownership.OlderNode(node)))
+		}},
+		{&certificatesv1.CertificateSigningRequest{}, byUser, func(object client.Object) []string {
+			csr, ok := object.(*certificatesv1.CertificateSigningRequest)
+			if !ok || len(csr.Status.Conditions) > 0 {
+				return nil
+			}
+			return values(csr.Spec.Username)
 		}},
 	}
 }
@@ -136,6 +145,15 @@ func nodesWith(ctx context.Context, cache client.Reader, field, value string) ([
 	var found corev1.NodeList
 	if err := cache.List(ctx, &found, client.MatchingFields{field: value}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("find Nodes by %s: %w", field, err)
+	}
+	return found.Items, nil
+}
+
+// RequestsBy returns the undecided certificate requests of a user.
+func RequestsBy(ctx context.Context, cache client.Reader, user string) ([]certificatesv1.CertificateSigningRequest, error) {
+	var found certificatesv1.CertificateSigningRequestList
+	if err := cache.List(ctx, &found, client.MatchingFields{byUser: user}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("find certificate requests by %s: %w", byUser, err)
 	}
 	return found.Items, nil
 }

@@ -66,8 +66,9 @@ func TestRepairsAreCountedForEachNode(t *testing.T) {
 	if value, there := series()["win"]; !there || value != 0 {
 		t.Errorf("before the first repair there is %v: Prometheus needs a zero to see an increase", series())
 	}
+	var before, after *corev1.Node
 	for _, message := range []string{"a", "b"} {
-		x.write(corev1.ConditionFalse, nodespec.ConfigurationRepaired, message, noon)
+		before, after = x.write(corev1.ConditionFalse, nodespec.ConfigurationRepaired, message, noon)
 	}
 	if value := series()["win"]; value != 2 {
 		t.Errorf("after two repairs it is %v", value)
@@ -77,5 +78,9 @@ func TestRepairsAreCountedForEachNode(t *testing.T) {
 	}
 	if x.reconcile(); len(series()) > 0 {
 		t.Errorf("of a Node that is gone there is %v", series())
+	}
+	x.publish(t.Context(), before, after)
+	if len(series()) > 0 {
+		t.Errorf("after a repair that the operator sees later there is %v", series())
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -85,9 +86,20 @@ func (r *Reconciler) publish(ctx context.Context, before, after *corev1.Node) {
 		return // it is being removed: what ends there is no drift
 	}
 	if is.Reason == nodespec.ConfigurationRepaired {
-		metric.RepairsReported.Of(after.Name).Inc()
+		r.countRepair(ctx, after)
 		recorder.Emit(r.Events, repaired(instance, after, is.Message))
 		return
 	}
 	recorder.Emit(r.Events, drifted(instance, after, is.Message))
+}
+
+// countRepair counts a repair of a Node. A Node that was deleted meanwhile, or has no agent any more, has no series: the reconcile that forgets the
+// series may have ended before.
+func (r *Reconciler) countRepair(ctx context.Context, node *corev1.Node) {
+	metric.RepairsReported.Of(node.Name).Inc()
+	now := &corev1.Node{}
+	err := r.Client.Get(ctx, types.NamespacedName{Name: node.Name}, now)
+	if apierrors.IsNotFound(err) || err == nil && !hasAgent(now) {
+		metric.RepairsReported.Forget(node.Name)
+	}
 }

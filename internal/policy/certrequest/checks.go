@@ -87,7 +87,7 @@ func forgery(asked askedFor) string {
 		return ""
 	}
 	for _, other := range asked.others {
-		if other.Registered && other.Name != asked.node.Name && asked.request.Subject.CommonName == nodeUser(other.Name) {
+		if other.Registered && other.Name != asked.node.Name && asked.request.Subject.CommonName == NodeUser(other.Name) {
 			return fmt.Sprintf("With its own certificate, Node %s requested a certificate for Node %s, which is a different node. "+
 				"The sender of this request has the private key of Node %s: find out who controls that host.", asked.node.Name,
 				other.Name, asked.node.Name)

@@ -15,7 +15,7 @@ type Identity struct {
 
 // kubeletIdentity is the identity of a node's kubelet.
 func kubeletIdentity(nodeName string) Identity {
-	return Identity{CommonName: nodeUser(nodeName), Organization: nodesOrganization}
+	return Identity{CommonName: NodeUser(nodeName), Organization: nodesOrganization}
 }
 
 type clientRequest struct {

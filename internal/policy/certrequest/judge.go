@@ -67,7 +67,7 @@ func Requester(csr certificatesv1.CertificateSigningRequest,
 // AsksFor reports whether a request may belong to the node, by its signer and requester. That is enough to leave all
 // other requests alone.
 func AsksFor(csr certificatesv1.CertificateSigningRequest, nodeName string) bool {
-	return KubeletSigner(csr.Spec.SignerName) && nodeName != "" && csr.Spec.Username == nodeUser(nodeName)
+	return KubeletSigner(csr.Spec.SignerName) && nodeName != "" && csr.Spec.Username == NodeUser(nodeName)
 }
 
 // KubeletSigner reports whether a signer is one that kubelets ask.

@@ -126,8 +126,8 @@ func exactly[T any](der []byte, into *T) bool {
 // nodesOrganization is the group of all nodes. Source: Kubernetes, "Using Node Authorization".
 const nodesOrganization = "system:nodes"
 
-// nodeUser returns the user name of a node.
-func nodeUser(nodeName string) string { return "system:node:" + nodeName }
+// NodeUser returns the user name of a node.
+func NodeUser(nodeName string) string { return "system:node:" + nodeName }
 
 // refused is the reason of every decision against a request.
 const refused = v1alpha1.ReasonCertificateRequestRefused

@@ -15,7 +15,7 @@ import (
 // servingChecks are what a kubelet's serving certificate must be.
 var servingChecks = []policy.Check[askedFor]{
 	{Name: "CommonName", Reason: refused, Broken: func(a askedFor) string {
-		return commonName(a.request, nodeUser(a.node.Name))
+		return commonName(a.request, NodeUser(a.node.Name))
 	}},
 	{Name: "Organization", Reason: refused, Broken: func(a askedFor) string {
 		return organization(a.request, nodesOrganization)

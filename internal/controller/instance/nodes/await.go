@@ -46,25 +46,37 @@ func (n Nodes) Await(ctx context.Context, w Waiter, wanted func(*corev1.Node) bo
 	limit := n.Clock.NewTimer(patience)
 	defer limit.Stop()
 	for {
-		next := n.Changes.next(NameOf(w.Instance))
-		if n.overtaken(ctx, w.Began) {
-			return node, nil
-		}
-		if n.maybe(ctx, w.Instance, wanted) {
-			if node, err = n.Of(ctx, w.Instance); err != nil || node != nil && wanted(node) {
-				return node, err
-			}
-		}
-		select {
-		case <-next:
-		case <-limit.C():
-			return n.Of(ctx, w.Instance)
-		case <-w.Lost:
-			return node, nil
-		case <-ctx.Done():
-			return node, nil // what follows from that is the caller's
+		var changed bool
+		if changed, node, err = n.awaitChange(ctx, w, node, wanted, limit.C()); !changed {
+			return node, err
 		}
 	}
+}
+
+// awaitChange waits for one change of the Node, and reports whether the wait goes on after it. Else it returns the Node
+// as it was read last.
+func (n Nodes) awaitChange(ctx context.Context, w Waiter, node *corev1.Node, wanted func(*corev1.Node) bool,
+	limit <-chan time.Time) (changed bool, last *corev1.Node, err error) {
+	next, leave := n.Changes.next(NameOf(w.Instance))
+	defer leave()
+	if n.overtaken(ctx, w.Began) {
+		return false, node, nil
+	}
+	if n.maybe(ctx, w.Instance, wanted) {
+		if node, err = n.Of(ctx, w.Instance); err != nil || node != nil && wanted(node) {
+			return false, node, err
+		}
+	}
+	select {
+	case <-next:
+		return true, node, nil
+	case <-limit:
+		node, err = n.Of(ctx, w.Instance)
+		return false, node, err
+	case <-w.Lost:
+	case <-ctx.Done(): // what follows from that is the caller's
+	}
+	return false, node, nil
 }
 
 // maybe reports whether it is worth asking the API server: the cache has the Node as wanted, or does not answer.

@@ -91,6 +91,9 @@ func TestAPassWaitsForItsNode(t *testing.T) {
 			if a := <-answers; a.err != nil || a.node != nil || a.took != patience || n.Waited() != patience {
 				t.Errorf("%+v, and it says that it has waited for %s", a, n.Waited())
 			}
+			if left := len(n.Changes.waiting); left > 0 {
+				t.Errorf("%d changes are awaited for which nobody waits", left)
+			}
 		})
 	})
 	t.Run("also when the API server does not have it as the cache does, which is behind", func(t *testing.T) {
