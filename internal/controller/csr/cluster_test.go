@@ -36,6 +36,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/csr"
+	"github.com/windows-machine-config/wmco/internal/controller/lookup"
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 	"github.com/windows-machine-config/wmco/lab/rig"
@@ -109,7 +110,7 @@ func (s *stage) run() (stop func()) {
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Namespace: rig.Namespace,
 		Events: mgr.GetEventRecorder("test"), Clock: clock.RealClock{},
 	}
-	if err := reconciler.SetupWithManager(mgr); err != nil {
+	if err := errors.Join(lookup.Add(s.t.Context(), mgr.GetFieldIndexer()), reconciler.SetupWithManager(mgr)); err != nil {
 		s.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(s.t.Context())
