@@ -59,6 +59,9 @@ func doesWhatItDeclares(t *testing.T, content []byte) {
 		}
 		return string(line[1])
 	}
+	for _, statement := range missingLogin(s) {
+		t.Errorf("the script lacks, in the step %s", statement)
+	}
 	var ports []string
 	called := map[string][]use{}
 	for _, u := range s.uses() {
