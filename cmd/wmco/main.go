@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -86,9 +87,10 @@ func newCommand() *cobra.Command {
 	// controller-runtime registers --kubeconfig on the standard flag set.
 	flags.AddGoFlag(flag.CommandLine.Lookup("kubeconfig"))
 	command.AddCommand(newGatherCommand(), &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the versions of the operator and of Go", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), version)
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s version: %q, go version: %q\n", os.Args[0], version,
+				runtime.Version()+" "+runtime.GOOS+"/"+runtime.GOARCH)
 			return err
 		},
 	})

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -172,5 +175,20 @@ func TestOnlyCommandsThatLookAtHostsHaveTheOperatorsFlags(t *testing.T) {
 		if usage := command.UsageString(); strings.Contains(usage, "--payload-dir") != has {
 			t.Errorf("the usage of %s is\n%s", name, usage)
 		}
+	}
+}
+
+// Scripts of the previous operator's users find the version in this line.
+func TestTheVersionIsPrintedAsByThePreviousOperator(t *testing.T) {
+	var out bytes.Buffer
+	command := newCommand()
+	command.SetArgs([]string{"version"})
+	command.SetOut(&out)
+	if err := command.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`^(\S+) version: "([^"]*)", go version: "(go\S+ \w+/\w+)"\n$`).FindStringSubmatch(out.String())
+	if line == nil || line[1] != os.Args[0] || line[2] != version || line[3] != runtime.Version()+" "+runtime.GOOS+"/"+runtime.GOARCH {
+		t.Errorf("it prints %q", &out)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"math/rand/v2"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,6 +39,12 @@ func TestTheImageHoldsWhatTheOperatorNeeds(t *testing.T) {
 		})
 		t.Run("oc adm must-gather finds its program on "+platform, func(t *testing.T) {
 			if e := entries["usr/bin/gather"]; e.Typeflag != tar.TypeSymlink || e.Linkname != "wmco" {
+				t.Errorf("it is %c, and leads to %q", e.Typeflag, e.Linkname)
+			}
+		})
+		t.Run("scripts find the program at its former path on "+platform, func(t *testing.T) {
+			const former = "usr/local/bin/windows-machine-config-operator"
+			if e := entries[former]; e.Typeflag != tar.TypeSymlink || path.Join(path.Dir(former), e.Linkname) != "usr/bin/wmco" {
 				t.Errorf("it is %c, and leads to %q", e.Typeflag, e.Linkname)
 			}
 		})

@@ -18,7 +18,8 @@ import (
 // Where things are in the image. deploy/deployment.yaml gives the payload's folder to the operator.
 const (
 	operatorPath     = "usr/bin/wmco"
-	gatherPath       = "usr/bin/gather" // oc adm must-gather runs it
+	gatherPath       = "usr/bin/gather"                                // oc adm must-gather runs it
+	legacyPath       = "usr/local/bin/windows-machine-config-operator" // of the program before version 12, for scripts
 	payloadPath      = "payload"
 	certificatesPath = "etc/ssl/certs/ca-certificates.crt" // the first place in which Go looks
 )
@@ -90,11 +91,12 @@ func filesIn(directory string, names []string) ([]file, error) {
 	return files, nil
 }
 
-// operatorLayer also has the link by which the operator is started as its subcommand gather.
+// operatorLayer returns the layer with the program, and with links under its other names.
 func operatorLayer(o operator) (layer, error) {
 	f, err := fileAt(o.file, operatorPath, 0o755)
 	gather := file{path: gatherPath, link: path.Base(operatorPath), mode: 0o777}
-	return layer{what: "the operator " + o.version, files: []file{f, gather}}, err
+	legacy := file{path: legacyPath, link: "../../bin/" + path.Base(operatorPath), mode: 0o777}
+	return layer{what: "the operator " + o.version, files: []file{f, gather, legacy}}, err
 }
 
 func fileAt(source, target string, mode int64) (file, error) {

@@ -40,13 +40,18 @@ type OperatorProcess struct {
 	err     error // how it ended, once done is closed
 }
 
-// OperatorVersion asks an operator's executable for its version.
+// OperatorVersion returns the version that an operator's executable prints.
 func OperatorVersion(ctx context.Context, program string) (string, error) {
 	output, err := exec.CommandContext(ctx, program, "version").Output()
 	if err != nil {
 		return "", fmt.Errorf("run %s version: %w", program, err)
 	}
-	return strings.TrimSpace(string(output)), nil
+	_, rest, _ := strings.Cut(string(output), ` version: "`)
+	version, _, found := strings.Cut(rest, `"`)
+	if !found {
+		return "", fmt.Errorf("%s version has no version in its output %q", program, output)
+	}
+	return version, nil
 }
 
 // StartOperator starts the operator's executable with the flags of its Deployment and the rights of its ServiceAccount,

@@ -76,8 +76,8 @@ func build(t *testing.T, target string) string {
 
 func TestTheOperatorBuildsAndStartsInFIPSMode(t *testing.T) {
 	program := build(t, "build/wmco")
-	version, err := exec.CommandContext(t.Context(), program, "version").CombinedOutput()
-	if err != nil || !strings.HasPrefix(string(version), "12.") {
+	version, err := rig.OperatorVersion(t.Context(), program)
+	if err != nil || !strings.HasPrefix(version, "12.") {
 		t.Fatalf("wmco version says %q, error %v", version, err)
 	}
 	r := rigtest.Boot(t, rig.Options{Cluster: shared.Cluster(t)})

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/windows-machine-config/wmco/lab/cluster"
@@ -89,11 +88,11 @@ func bootLab(t *testing.T, payloadDir, version string) *rig.Rig {
 // operatorVersion asks the operator that `make build` has built.
 func operatorVersion(t *testing.T) string {
 	t.Helper()
-	printed, err := exec.CommandContext(t.Context(), filepath.Join(root, "build/wmco"), "version").Output()
+	version, err := rig.OperatorVersion(t.Context(), filepath.Join(root, "build/wmco"))
 	if err != nil {
 		t.Fatalf("%v: is it built?", err)
 	}
-	return strings.TrimSpace(string(printed))
+	return version
 }
 
 // command runs a program in the root of the repository, and returns what it prints.
