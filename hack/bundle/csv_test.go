@@ -111,6 +111,12 @@ func TestTheDescriptionOfTheRelease(t *testing.T) {
 					}
 				}
 			})
+			//
+			t.Run("the console finds it by the name of the tile in earlier guides", func(t *testing.T) {
+				if !slices.Contains(csv.Spec.Keywords, "red hat windows machine config operator") {
+					t.Errorf("the keywords are %q", csv.Spec.Keywords)
+				}
+			})
 		})
 	}
 }

@@ -15,6 +15,8 @@ type flavor struct {
 	prefix, title string
 	// subscriptions lists what a cluster needs one of.
 	subscriptions []string
+	// keywords are further words by which the console finds the package.
+	keywords []string
 	// note is the first paragraph of the description.
 	note string
 }
@@ -22,7 +24,9 @@ type flavor struct {
 // flavors returns them by the name that -flavor takes.
 func flavors() map[string]flavor {
 	return map[string]flavor{
-		"redhat": {subscriptions: []string{"Red Hat OpenShift support for Windows Containers"}},
+		// The earlier guides call the tile by this name.
+		"redhat": {subscriptions: []string{"Red Hat OpenShift support for Windows Containers"},
+			keywords: []string{"red hat windows machine config operator"}},
 		"community": {prefix: "community-", title: "Community ",
 			note: "This is the community distribution: it needs no subscription, and Red Hat does not support it.\n\n"},
 	}
@@ -45,6 +49,7 @@ func (f flavor) release(version string) string { return f.packageName() + ".v" +
 // describe writes into a ClusterServiceVersion what differs between flavors.
 func (f flavor) describe(csv *v1alpha1.ClusterServiceVersion) error {
 	csv.Spec.DisplayName = f.title + csv.Spec.DisplayName
+	csv.Spec.Keywords = append(csv.Spec.Keywords, f.keywords...)
 	csv.Spec.Description = f.note + csv.Spec.Description
 	if len(f.subscriptions) == 0 {
 		return nil

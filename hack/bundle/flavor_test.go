@@ -32,6 +32,9 @@ func TestTheCommunityHasAPackageOfItsOwn(t *testing.T) {
 		if !strings.HasPrefix(community.Spec.Description, "This is the community distribution") {
 			t.Errorf("it is described as %s", community.Spec.Description)
 		}
+		if words := strings.Join(community.Spec.Keywords, " "); strings.Contains(words, "red hat") {
+			t.Errorf("its keywords are %s", words)
+		}
 	})
 	t.Run("a cluster needs a subscription for Red Hat's alone", func(t *testing.T) {
 		if got, has := community.Annotations[subscription]; has {

@@ -3,6 +3,7 @@ package support
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/version"
 
@@ -68,9 +69,9 @@ func clusterVersion(s clusterSubject) string {
 }
 
 // clusterPatch wants the least patch version of the line, of a cluster that has its minor version. A pre-release counts
-// as the version that it leads to.
+// as the version that it leads to. Releases of OKD have no patch version: they count up behind it, as 5.0.0-okd-scos.3.
 func clusterPatch(s clusterSubject) string {
-	if s.version.Patch() >= version.MustParseSemantic(s.line.LeastCluster).Patch() {
+	if s.version.Patch() >= version.MustParseSemantic(s.line.LeastCluster).Patch() || strings.Contains(s.version.PreRelease(), "okd-") {
 		return ""
 	}
 	return fmt.Sprintf("The cluster is OpenShift %s. This operator, of release line %d, needs OpenShift %s or a later patch version of %s. Upgrade the cluster.",

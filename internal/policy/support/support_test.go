@@ -121,6 +121,7 @@ func TestSupportCluster(t *testing.T) {
 		"the first release of the minor version": {at("5.0.0"), expectation{}},
 		"a candidate of it":                      {at("5.0.0-rc.4"), expectation{}},
 		"a nightly build of it":                  {at("5.0.0-0.nightly-2026-07-01-081500"), expectation{}},
+		"a release of OKD":                       {at("5.0.0-okd-scos.3"), expectation{}},
 		//
 		"a late patch of it": {at("5.0.99"), expectation{}},
 	} {
@@ -193,7 +194,10 @@ func TestAReleaseThatNeedsALaterPatchOfTheClusterSaysWhich(t *testing.T) {
 		"a candidate for the patch": {"5.0.3-rc.1", next, expectation{}},
 		"a nightly build, which is no part of it": {"5.0.0-0.nightly-2026-07-01-081500", next,
 			expectation{"ClusterPatch", reason, []string{"5.0.0-0.nightly", "5.0.3"}}},
-		"the minor version after it, as 5.1.0": {"5.1.0", next, expectation{version, reason, []string{"5.1.0", "5.0"}}},
+		"a release of OKD, which has no patch version":     {"5.0.0-okd-scos.3", next, expectation{}},
+		"a nightly build of OKD":                           {"5.0.0-0.okd-scos-2026-07-01-081500", next, expectation{}},
+		"a release of OKD for the minor version before it": {"4.22.0-okd-scos.7", next, expectation{version, reason, []string{"4.22.0-okd-scos.7", "5.0"}}},
+		"the minor version after it, as 5.1.0":             {"5.1.0", next, expectation{version, reason, []string{"5.1.0", "5.0"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := supported("AWS")
