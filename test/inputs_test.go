@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
@@ -122,9 +123,26 @@ func TestStoryAMalformedEntryIsReportedAndHoldsUpNobody(t *testing.T) {
 	if !eventSeen(t, r, "InvalidEntry", "10.9.0.200") {
 		t.Error("no event names the malformed key")
 	}
-	if !eventuallySummary(t, r, "10.9.0.200", v1alpha1.ReasonInvalidEntry) {
-		t.Error("no status says that the entry is malformed")
+	awaitFault := func(fault string) {
+		t.Helper()
+		if err := r.WaitFor(t.Context(), "the status to have the fault of the entry", &v1alpha1.WindowsInstance{},
+			func(ctx context.Context, reader client.Reader) (bool, error) {
+				var list v1alpha1.WindowsInstanceList
+				err := reader.List(ctx, &list)
+				return err == nil && slices.ContainsFunc(list.Items, func(i v1alpha1.WindowsInstance) bool {
+					return i.Spec.Address == "10.9.0.200" && i.Status.Summary == v1alpha1.ReasonInvalidEntry &&
+						strings.Contains(rig.Explain(&i), fault)
+				}), err
+			}); err != nil {
+			t.Fatal(err)
+		}
 	}
+	awaitFault("the value must be username=<user>, with the user that")
+	entries["10.9.0.200"] = "username=a:b"
+	if err := r.SetInstances(t.Context(), entries); err != nil {
+		t.Fatal(err)
+	}
+	awaitFault("which Windows does not allow there")
 }
 
 //

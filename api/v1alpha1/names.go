@@ -43,6 +43,9 @@ const (
 	// AnnotationExpectedHostKey on a Machine or a WindowsInstance are the fingerprints of which the host must show one at the first contact, as
 	// ssh-keygen -l prints them, separated by commas.
 	AnnotationExpectedHostKey = "windowsmachineconfig.openshift.io/expected-host-key"
+	// AnnotationEntryFault on a WindowsInstance is the fault of its entry in the ConfigMap windows-instances. It is absent if the entry is valid, or
+	// if the instance keeps the user name of an earlier entry.
+	AnnotationEntryFault = "windowsmachineconfig.openshift.io/entry-fault"
 	// AnnotationForgetHost on a WindowsInstance, set to "true", lets a removal go on without a host that is gone for good.
 	AnnotationForgetHost = "windowsmachineconfig.openshift.io/forget-host"
 

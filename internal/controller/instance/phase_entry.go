@@ -15,7 +15,8 @@ type entry struct {
 	namespace string // of the operator
 }
 
-// run refuses an instance whose address or user name cannot be right, before anything is sent anywhere.
+// run refuses an instance whose address or user name cannot be right, before anything is sent anywhere. An entry that
+// cannot be read has no user name: the source has recorded its fault.
 func (p entry) run(_ context.Context, s *scope.Scope) *obstacle.Obstacle {
 	spec := s.Instance.Spec
 	err := hostlist.ValidateAddress(spec.Address)
@@ -25,6 +26,10 @@ func (p entry) run(_ context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if err == nil {
 		return nil
 	}
+	message := err.Error()
+	if fault := s.Instance.Annotations[v1alpha1.AnnotationEntryFault]; fault != "" && spec.Username == "" {
+		message = fault
+	}
 	next := "Correct the Machine " + machines.NameOf(spec.Source) + "."
 	if s.BYOH() {
 		next = "Correct the key " + spec.Source.ConfigMapKey + " of ConfigMap windows-instances in namespace " + p.namespace +
@@ -32,6 +37,6 @@ func (p entry) run(_ context.Context, s *scope.Scope) *obstacle.Obstacle {
 	}
 	return &obstacle.Obstacle{
 		Condition: v1alpha1.ConditionReachable, Reason: v1alpha1.ReasonInvalidEntry, Outcome: obstacle.NeedsAdministrator,
-		Message: err.Error(), Next: next,
+		Message: message, Next: next,
 	}
 }

@@ -162,6 +162,36 @@ func TestAnEntryThatLeadsWhereNoHostIs(t *testing.T) {
 	}
 }
 
+//
+func TestTheStatusOfAFaultyEntryHasItsFault(t *testing.T) {
+	for name, c := range map[string]struct{ user, fault, want string }{
+		"an entry that cannot be read":            {"", "the value has two users", "the value has two users"},
+		"an entry that keeps its former user":     {"Administrator", "", ""},
+		"a user name that Windows does not allow": {"a:b", "", "does not allow"},
+		"an instance without a user name":         {"", "", "the user name is missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			instance := listed()
+			instance.Spec.Username = c.user
+			if c.fault != "" {
+				instance.Annotations = map[string]string{v1alpha1.AnnotationEntryFault: c.fault}
+			}
+			x := newTrial(t, instance)
+			instance, _ = x.reconcile()
+			if c.want == "" {
+				if instance.Status.Summary == v1alpha1.ReasonInvalidEntry {
+					t.Errorf("%+v", instance.Status)
+				}
+				return
+			}
+			reachable := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, v1alpha1.ReasonInvalidEntry)
+			if told := strings.Join(x.told(), "\n"); !strings.Contains(reachable.Message, c.want) || !strings.Contains(told, c.want) {
+				t.Errorf("the message is %q, the events are %s", reachable.Message, told)
+			}
+		})
+	}
+}
+
 // clone makes another instance whose host shows the host key of the trial's, with another machine ID.
 func (x *trial) clone(name string) *v1alpha1.WindowsInstance {
 	x.t.Helper()

@@ -26,15 +26,18 @@ func desiredInstances(namespace string, entries map[string]string) ([]v1alpha1.W
 	var faults []fault
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
 		entry, err := hostlist.ParseEntry(key, entries[key])
+		var annotations map[string]string
 		if err != nil {
 			faults = append(faults, fault{key: key, err: err})
 			entry = hostlist.Entry{Address: key}
+			annotations = map[string]string{v1alpha1.AnnotationEntryFault: err.Error()}
 		}
 		instances = append(instances, v1alpha1.WindowsInstance{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: namespace,
-				Name:      hostlist.InstanceName(key),
-				Labels:    map[string]string{v1alpha1.LabelSource: v1alpha1.SourceConfigMap},
+				Namespace:   namespace,
+				Name:        hostlist.InstanceName(key),
+				Labels:      map[string]string{v1alpha1.LabelSource: v1alpha1.SourceConfigMap},
+				Annotations: annotations,
 			},
 			Spec: v1alpha1.WindowsInstanceSpec{
 				Address:         entry.Address,
@@ -66,12 +69,12 @@ func changes(present, desired []v1alpha1.WindowsInstance) []source.Change {
 			result = append(result, source.Change{After: want})
 			continue
 		}
-		spec := want.Spec
-		if spec.Username == "" {
+		spec, fault := want.Spec, want.Annotations[v1alpha1.AnnotationEntryFault]
+		if spec.Username == "" && have.Spec.Username != "" {
 			// A slip in an entry does not take the way to a host that is a node already.
-			spec.Username = have.Spec.Username
+			spec.Username, fault = have.Spec.Username, ""
 		}
-		if change, ok := respecify(have, spec); ok {
+		if change, ok := respecify(have, spec, fault); ok {
 			result = append(result, change)
 		}
 	}
@@ -110,19 +113,21 @@ func byKeys(present []v1alpha1.WindowsInstance) (byKey map[string]*v1alpha1.Wind
 	return byKey, taken, surplus
 }
 
-// respecify is source.Respecify that also puts the label back that says where the instance comes from.
-func respecify(have *v1alpha1.WindowsInstance, spec v1alpha1.WindowsInstanceSpec) (source.Change, bool) {
+// respecify is source.Respecify that also restores the label for the source and the annotation for the entry's fault.
+func respecify(have *v1alpha1.WindowsInstance, spec v1alpha1.WindowsInstanceSpec, fault string) (source.Change, bool) {
 	change, changed := source.Respecify(have, spec)
-	if have.Labels[v1alpha1.LabelSource] == v1alpha1.SourceConfigMap {
+	if have.Labels[v1alpha1.LabelSource] == v1alpha1.SourceConfigMap && have.Annotations[v1alpha1.AnnotationEntryFault] == fault {
 		return change, changed
 	}
 	if !changed {
 		change = source.Change{Before: have, After: have.DeepCopy()}
 	}
-	if change.After.Labels == nil {
-		change.After.Labels = map[string]string{}
+	metav1.SetMetaDataLabel(&change.After.ObjectMeta, v1alpha1.LabelSource, v1alpha1.SourceConfigMap)
+	if fault == "" {
+		delete(change.After.Annotations, v1alpha1.AnnotationEntryFault)
+	} else {
+		metav1.SetMetaDataAnnotation(&change.After.ObjectMeta, v1alpha1.AnnotationEntryFault, fault)
 	}
-	change.After.Labels[v1alpha1.LabelSource] = v1alpha1.SourceConfigMap
 	return change, true
 }
 

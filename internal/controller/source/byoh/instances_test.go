@@ -1,6 +1,7 @@
 package byoh
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
@@ -77,6 +78,36 @@ func TestChanges(t *testing.T) {
 		got := changes([]v1alpha1.WindowsInstance{paused}, listed(map[string]string{"10.0.0.1": "username=b"}))
 		if len(got) != 1 || !got[0].After.Spec.Paused || got[0].After.Spec.Username != "b" {
 			t.Errorf("changes are %+v", got)
+		}
+	})
+	t.Run("an instance without a user name has the fault of its entry", func(t *testing.T) {
+		const key = "10.0.0.1"
+		var present []v1alpha1.WindowsInstance
+		fault := func() string { return present[0].Annotations[v1alpha1.AnnotationEntryFault] }
+		write := func(value string) {
+			t.Helper()
+			got := changes(present, listed(map[string]string{key: value}))
+			if len(got) != 1 {
+				t.Fatalf("%q makes the changes %+v", value, got)
+			}
+			present = []v1alpha1.WindowsInstance{*got[0].After}
+			if again := changes(present, listed(map[string]string{key: value})); len(again) > 0 {
+				t.Errorf("%q is written again: %+v", value, again)
+			}
+		}
+		write("user=a")
+		if !strings.Contains(fault(), "must be username=<user>") {
+			t.Errorf("the fault is %q", fault())
+		}
+		write("username=a:b")
+		if !strings.Contains(fault(), "does not allow") {
+			t.Errorf("another fault of the entry is %q", fault())
+		}
+		if write("username=a"); fault() != "" {
+			t.Errorf("a valid entry has the fault %q", fault())
+		}
+		if got := changes(present, listed(map[string]string{key: "user=a"})); len(got) > 0 {
+			t.Errorf("a host whose user name is known is changed by a faulty entry: %+v", got)
 		}
 	})
 	t.Run("an instance of a Machine is not this source's, whatever its label says", func(t *testing.T) {
