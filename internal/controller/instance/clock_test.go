@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
@@ -86,6 +87,83 @@ func TestAClockThatIsALittleOffIsAdvice(t *testing.T) {
 	if told := strings.Join(x.told(), "\n"); !strings.Contains(told, "ClockSkew The node takes pods, but the host's clock shows ") {
 		t.Errorf("there is no event: %s", told)
 	}
+}
+
+// The facts that the operator reads when it checks the clock again contain no certificate requests.
+func TestANodeGetsItsCertificateAfterItsClockWasSet(t *testing.T) {
+	x, h, _ := nodeInService(t, "None")
+	kubelet := x.identitiesOf()[0]
+	x.clock.Step(2 * month)
+	x.letTimePass()
+	x.reports(corev1.ConditionUnknown)
+	h.machine.SetClockOffset(year)
+	x.until("a reason", summarized(v1alpha1.ReasonClockSkew))
+	x.told()
+	h.machine.SetClockOffset(0)
+	instance := x.until("a new certificate", func(i *v1alpha1.WindowsInstance) bool {
+		got := h.certificate(kubelet)
+		return i.Status.Summary == v1alpha1.ReasonCertificateRequestRefused || got != nil && x.clock.Now().Before(got.NotAfter)
+	})
+	if instance.Status.Summary == v1alpha1.ReasonCertificateRequestRefused {
+		t.Errorf("%v: %s", instance.Status.Conditions, instance.Status.NextAction)
+	}
+	x.reports(corev1.ConditionTrue)
+	x.until("a Ready node", summarized(v1alpha1.ReasonReady))
+	for _, event := range x.told() {
+		if strings.Contains(event, v1alpha1.ReasonCertificateRequestRefused) || strings.Contains(event, v1alpha1.ReasonClockSkew) ||
+			strings.Contains(event, "no longer on the host") {
+			t.Errorf("an event after the clock was set: %s", event)
+		}
+	}
+}
+
+func TestTheRemarkAboutAClockEndsWithItsFault(t *testing.T) {
+	const remark = "But the host's clock shows"
+	ready := func(t *testing.T, x *trial) string {
+		t.Helper()
+		return expect(t, x.instance(), v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded).Message
+	}
+	behind := func(o *fake.Options) { o.ClockOffset = -3 * time.Minute }
+	t.Run("if the clock is set before the node is Ready", func(t *testing.T) {
+		x, h, _ := hostToJoin(t, "None", behind)
+		x.registers()
+		h.machine.SetClockOffset(0)
+		x.until("a Ready node", summarized(v1alpha1.ReasonReady))
+		if message, told := ready(t, x), strings.Join(x.told(), "\n"); strings.Contains(message, remark) || strings.Contains(told, "ClockSkew") {
+			t.Errorf("the message is %q, the events are %s", message, told)
+		}
+	})
+	t.Run("if the clock of a Ready node is set", func(t *testing.T) {
+		x, h, gate := hostToJoin(t, "None", behind)
+		x.ahead = -3 * time.Minute
+		x.joins()
+		began := len(h.execs())
+		checks := func() (count int) {
+			for _, verb := range h.execs()[began:] {
+				if verb == "verify" {
+					count++
+				}
+			}
+			return count
+		}
+		_, after := x.reconcile()
+		if message := ready(t, x); !strings.Contains(message, remark) || len(h.execs()) != began || after <= 0 || after > 10*time.Minute {
+			t.Fatalf("%d checks, the next check is in %s, the message is %q", checks(), after, message)
+		}
+		x.clock.Step(10 * time.Minute)
+		if x.reconcile(); !strings.Contains(ready(t, x), remark) || checks() != 1 {
+			t.Errorf("%d checks, the message is %q", checks(), ready(t, x))
+		}
+		h.machine.SetClockOffset(0)
+		x.clock.Step(20 * time.Minute)
+		if x.reconcile(); strings.Contains(ready(t, x), remark) || checks() != 2 || len(gate.held) > 0 {
+			t.Errorf("%d checks, the message is %q", checks(), ready(t, x))
+		}
+		x.clock.Step(24 * time.Hour)
+		if _, after := x.reconcile(); checks() != 2 || after > 0 && after < 24*time.Hour {
+			t.Errorf("%d checks, the next check is in %s", checks(), after)
+		}
+	})
 }
 
 // A node in service is not held up by its clock. If its agent does not take a certificate, the clock is the reason.

@@ -54,6 +54,9 @@ func (p release) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		return o
 	}
 	first := nodestate.Unproven(node)
+	if support.ClockAdvice(s.Session.Clock) != "" {
+		p.link.RefreshClock(ctx, s) // the last reading may be as old as the connection
+	}
 	proven := "The node passed its checks and takes pods." + p.advise(s) + p.tryLogsPort(ctx, s, spec.NodeIP)
 	err := p.nodes.Release(ctx, s.Instance, node, s.Key.Hash())
 	for conflicts := 0; apierrors.IsConflict(err) && conflicts < mostConflicts; conflicts++ {

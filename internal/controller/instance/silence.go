@@ -8,6 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
 const (
@@ -32,11 +33,18 @@ func needsAgentCheck(node *corev1.Node) bool {
 	return false
 }
 
-// beginAgentCheck reports whether the host is checked over SSH now because its agent does not maintain it. The backoff
-// outlasts a recovery of the agent: a condition that goes back and forth causes no more connections than one that stays.
+// beginAgentCheck reports whether the host is checked over SSH now because its agent does not maintain it, or because
+// its clock was wrong when the operator read it last, which the message of Ready shows. The backoff outlasts a recovery of
+// the agent: a condition that goes back and forth causes no more connections than one that stays.
 func beginAgentCheck(s *scope.Scope, node *corev1.Node, now time.Time) bool {
 	memory := &s.Session.AgentCheck
-	if !needsAgentCheck(node) {
+	switch {
+	case needsAgentCheck(node):
+	case support.ClockAdvice(s.Session.Clock) != "":
+		if first := s.Session.Clock.Answered.Add(agentCheckBackoff); memory.Next.Before(first) {
+			memory.Next = first
+		}
+	default:
 		if now.Sub(memory.Next) >= maxAgentCheckBackoff {
 			memory.Checks = 0
 		}

@@ -49,13 +49,20 @@ type Signer struct {
 func (c Signer) Issue(ctx context.Context, s *scope.Scope, identity nodespec.Identity, facts *plan.Facts) ([]byte,
 	*obstacle.Obstacle) {
 	request := []byte(facts.IdentityOf(identity.Name).Request)
+	if len(request) == 0 {
+		return nil, &obstacle.Obstacle{
+			Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonCertificateRequestRefused, Outcome: obstacle.ChangeFailed,
+			Message: "The agent sent no certificate request for " + identity.CommonName + ".",
+			Next:    "No certificate was signed. The operator requests it again.",
+		}
+	}
 	decision := certrequest.JudgeClient(request, certrequest.Identity{CommonName: identity.CommonName,
 		Organization: identity.Organization})
 	if !decision.Allowed {
 		return nil, &obstacle.Obstacle{
 			Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonCertificateRequestRefused,
 			Outcome: obstacle.ChangeFailed, Message: decision.Message,
-			Next: "No certificate was signed. The host requested an identity that is not its own: find out who controls the host.",
+			Next: "No certificate was signed. The operator's agent sends no such request: find out who controls the host.",
 		}
 	}
 	certificate, err := c.sign(ctx, s, request, identity)

@@ -10,6 +10,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
 // A MachineSet's name may have 63 characters, and those of its Machines have six more.
@@ -30,6 +33,24 @@ func TestTheLabelOfARequestTakesEveryNameOfAMachine(t *testing.T) {
 	}
 	if labelOf(long+"-x2k4f") == labelOf(long+"-7vq9z") {
 		t.Error("two Machines of one MachineSet have one label")
+	}
+}
+
+func TestARefusedRequestIsReportedForItsFault(t *testing.T) {
+	identity := nodespec.Identity{CommonName: "system:node:win-1", Organization: "system:nodes"}
+	for name, c := range map[string]struct {
+		request   string
+		suspicion bool
+	}{
+		"a host that sent no request":                        {"", false},
+		"a host that sent something that is no such request": {"no request", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, o := Signer{}.Issue(t.Context(), nil, identity, &plan.Facts{Identity: plan.IdentityFacts{Request: c.request}})
+			if o == nil || strings.Contains(o.Next, "who controls the host") != c.suspicion || strings.Contains(o.Next, "identity that is not its own") {
+				t.Errorf("%+v", o)
+			}
+		})
 	}
 }
 

@@ -57,8 +57,18 @@ func (l *Link) AskFacts(ctx context.Context, s *scope.Scope) *obstacle.Obstacle 
 	}
 	s.Session.Clock = support.ClockReading{Host: line.Result.Facts.Time, Asked: asked, Answered: l.Clock.Now()}
 	s.Session.Agent = nodespec.AgentPath(agent.SHA256) // one that has just landed has moved to its own folder
+	// These facts have no certificates and no requests for them: only facts that come with a NodeSpec do.
+	s.Session.Applied = ""
 	l.Learn(s, line.Result.Facts)
 	return nil
+}
+
+// RefreshClock reads the clock of the host again. After a failure the last reading stays.
+func (l *Link) RefreshClock(ctx context.Context, s *scope.Scope) {
+	asked := l.Clock.Now()
+	if line, err := l.Run(ctx, s, verb.Facts); err == nil {
+		s.Session.Clock = support.ClockReading{Host: line.Result.Facts.Time, Asked: asked, Answered: l.Clock.Now()}
+	}
 }
 
 // Learn keeps the facts that the host has reported.
