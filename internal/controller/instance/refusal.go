@@ -36,7 +36,7 @@ func refuseHost(s *scope.Scope, node *corev1.Node, o *obstacle.Obstacle) *obstac
 	switch unchanged := s.HostAsItWas(); {
 	case unchanged && s.Works:
 		s.PassWhatHeld()
-	case !unchanged && (s.Works || nodes.IsOlder(node)) && (!nodes.Cordoned(node) || nodes.IsOlder(node) && !nodes.Drained(node)):
+	case !unchanged && (s.Works || nodes.IsOlder(node)) && (!nodes.Cordoned(node) || nodes.IsOlder(node) && !nodestate.Drained(node)):
 		readiness.Pass(s, node)
 	default:
 		return o

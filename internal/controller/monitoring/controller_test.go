@@ -57,9 +57,21 @@ func TestNodesAreScrapedWhileTheyAreInService(t *testing.T) {
 			t.Errorf("%d slices", len(got))
 		}
 	})
-	t.Run("one that leaves is taken out before its Node goes", func(t *testing.T) {
+	t.Run("one that leaves is taken out when it is drained, before its Node goes", func(t *testing.T) {
 		instance.Spec.DesiredState = v1alpha1.DesiredStateRemoved
 		must(t, f.admin.Update(t.Context(), instance))
+		if writes := f.look(); writes != 0 {
+			t.Errorf("%d writes before it is drained", writes)
+		}
+		node := &corev1.Node{}
+		must(t, f.admin.Get(t.Context(), client.ObjectKey{Name: "win-b"}, node))
+		before := node.DeepCopy()
+		node.Spec.Unschedulable = true
+		if node.Annotations == nil {
+			node.Annotations = map[string]string{}
+		}
+		node.Annotations[v1alpha1.AnnotationCordoned], node.Annotations[v1alpha1.AnnotationDrained] = "a time", "a time"
+		must(t, f.admin.Patch(t.Context(), node, client.MergeFrom(before)))
 		if writes := f.look(); writes != 2 || !slices.Equal(f.listed(), both[:1]) {
 			t.Errorf("after %d writes %v are listed", writes, f.listed())
 		}

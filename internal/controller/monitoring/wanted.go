@@ -70,20 +70,31 @@ func inService(node *corev1.Node) bool {
 	return takenOver || node.Annotations[v1alpha1.AnnotationVersion] != "" || ownership.OlderNode(node)
 }
 
-// departures tell of each name of a Node, and of each instance, whether it leaves the cluster. A name that two
-// instances claim leaves only with both.
+// departure is when the address of a node is removed because its instance leaves the cluster.
+type departure int
+
+const (
+	stays departure = iota
+	// afterDrain is for a listed host: its node runs pods until its turn has come and its drain is complete.
+	afterDrain
+	// atOnce is for the host of a Machine, which the Machine API drains and deletes. R-138
+	atOnce
+)
+
+// departures are the departures of Nodes by name, and of instances. A Node that two instances claim leaves with the later
+// one.
 type departures struct {
-	nodes, instances map[string]bool
+	nodes, instances map[string]departure
 }
 
 func leavingNodes(instances []v1alpha1.WindowsInstance) departures {
-	d := departures{nodes: map[string]bool{}, instances: make(map[string]bool, len(instances))}
+	d := departures{nodes: map[string]departure{}, instances: make(map[string]departure, len(instances))}
 	for i := range instances {
-		goes := leaves(&instances[i])
+		goes := departureOf(&instances[i])
 		d.instances[instances[i].Name] = goes
 		if name := ownership.ConfirmedName(&instances[i]); name != "" {
-			if others, claimed := d.nodes[name]; claimed {
-				goes = goes && others
+			if other, claimed := d.nodes[name]; claimed {
+				goes = min(goes, other)
 			}
 			d.nodes[name] = goes
 		}
@@ -94,23 +105,36 @@ func leavingNodes(instances []v1alpha1.WindowsInstance) departures {
 // has reports whether the node leaves. What instances have claimed counts before what the Node says of itself, because
 // its kubelet can write that.
 func (d departures) has(node *corev1.Node) bool {
-	if goes, claimed := d.nodes[node.Name]; claimed {
-		return goes
+	goes, claimed := d.nodes[node.Name]
+	if !claimed {
+		goes = d.instances[node.Annotations[v1alpha1.AnnotationInstance]]
 	}
-	return d.instances[node.Annotations[v1alpha1.AnnotationInstance]]
+	return goes == atOnce || goes == afterDrain && drained(node)
 }
 
-// leaves reports whether the host of an instance is being given back, or goes with its Machine. A host that is only
-// left alone stays a node. R-138
-func leaves(instance *v1alpha1.WindowsInstance) bool {
+// drained reports whether the drain of a node is complete. The operator records it only on a node that it has cordoned
+// itself: a user who has cordoned a node before its removal has usually drained it.
+func drained(node *corev1.Node) bool {
+	_, byOperator := node.Annotations[v1alpha1.AnnotationCordoned]
+	return nodestate.Drained(node) || node.Spec.Unschedulable && !byOperator
+}
+
+// departureOf returns whether the host of an instance is removed, or leaves with its Machine. A host that is only left
+// alone stays a node.
+func departureOf(instance *v1alpha1.WindowsInstance) departure {
 	switch instance.Spec.DesiredState {
 	case v1alpha1.DesiredStateRemoved:
-		return true
+		if instance.Spec.Source.Machine == nil {
+			return afterDrain
+		}
+		return atOnce
 	case v1alpha1.DesiredStateUnmanaged:
 		reason := instance.Spec.DesiredStateReason
-		return reason == v1alpha1.ReasonMachineDeleting || reason == v1alpha1.ReasonMachineFailed
+		if reason == v1alpha1.ReasonMachineDeleting || reason == v1alpha1.ReasonMachineFailed {
+			return atOnce
+		}
 	}
-	return false
+	return stays
 }
 
 // internalIPv4 returns the first address of a Node that an EndpointSlice may have; "" when there is none. The API

@@ -57,6 +57,21 @@ func unmanaged(reason string) func(*v1alpha1.WindowsInstance) {
 
 func removed(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateRemoved }
 
+func ofMachine(i *v1alpha1.WindowsInstance) {
+	i.Spec.Source.Machine = &v1alpha1.MachineReference{Name: "machine"}
+}
+
+// began is when the operator has cordoned a node.
+const began = "2026-01-01T12:00:00Z"
+
+// cordoned returns a node that the operator has cordoned, with the record of its drain.
+func cordoned(drained string) func(*corev1.Node) {
+	return func(node *corev1.Node) {
+		node.Spec.Unschedulable = true
+		node.Annotations[v1alpha1.AnnotationCordoned], node.Annotations[v1alpha1.AnnotationDrained] = began, drained
+	}
+}
+
 func tainted(node *corev1.Node) {
 	node.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNotReady, Effect: corev1.TaintEffectNoSchedule}}
 }
@@ -90,16 +105,21 @@ func TestWhichNodesAreScraped(t *testing.T) {
 		"not one that is being deleted": {windows("a", ip, func(n *corev1.Node) {
 			n.DeletionTimestamp = &metav1.Time{Time: noon}
 		}), own, false},
-		"not one whose Machine is being deleted": {in, of(unmanaged(v1alpha1.ReasonMachineDeleting)), false},
-		"not one whose Machine has failed":       {in, of(unmanaged(v1alpha1.ReasonMachineFailed)), false},
-		"one whose Machine is to be ignored":     {in, of(unmanaged(v1alpha1.ReasonMachineIgnored)), true},
-		"not one whose host is being given back": {in, of(removed), false},
-		"one that another instance goes on with": {in, instances{instanceOf("a", removed),
+		"not one whose Machine is being deleted":             {in, of(unmanaged(v1alpha1.ReasonMachineDeleting)), false},
+		"not one whose Machine has failed":                   {in, of(unmanaged(v1alpha1.ReasonMachineFailed)), false},
+		"one whose Machine is to be ignored":                 {in, of(unmanaged(v1alpha1.ReasonMachineIgnored)), true},
+		"one whose host waits for its removal":               {in, of(removed), true},
+		"one that is being drained for its removal":          {windows("a", ip, cordoned(v1alpha1.DrainIncomplete)), of(removed), true},
+		"not one whose host is being given back":             {windows("a", ip, cordoned(began)), of(removed), false},
+		"not one that a user has drained before its removal": {windows("a", ip, func(n *corev1.Node) { n.Spec.Unschedulable = true }), of(removed), false},
+		"not one whose Machine is gone":                      {in, of(removed, ofMachine), false},
+		"one that is drained for an upgrade":                 {windows("a", ip, cordoned(began)), own, true},
+		"one that another instance goes on with": {in, instances{instanceOf("a", removed, ofMachine),
 			instanceOf("a", func(i *v1alpha1.WindowsInstance) { i.Name = "other" })}, true},
 		"one that an older operator has configured": {has(v1alpha1.AnnotationVersion, "11.0.0"), nil, true},
 		"one that is being taken over":              {has(v1alpha1.AnnotationTakenOverFrom, "11.0.0"), nil, true},
 		"not one that nobody's operator knows":      {has("a", "b"), nil, false},
-		"not one that says it is a leaving instance's": {in, of(removed, func(i *v1alpha1.WindowsInstance) {
+		"not one that says it is a leaving instance's": {in, of(removed, ofMachine, func(i *v1alpha1.WindowsInstance) {
 			i.Status.NodeRef = nil
 		}), false},
 	} {

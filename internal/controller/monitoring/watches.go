@@ -25,9 +25,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 }
 
 func nodeLook(node *corev1.Node) any {
-	return []any{inService(node), internalIPv4(node), node.Annotations[v1alpha1.AnnotationInstance]}
+	return []any{inService(node), drained(node), internalIPv4(node), node.Annotations[v1alpha1.AnnotationInstance]}
 }
 
 func instanceLook(instance *v1alpha1.WindowsInstance) any {
-	return []any{leaves(instance), ownership.ConfirmedName(instance)}
+	return []any{departureOf(instance), ownership.ConfirmedName(instance)}
 }

@@ -32,6 +32,13 @@ func Uninitialized(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == v1alpha1.TaintUninitialized })
 }
 
+// Drained reports whether the drain for which the operator has cordoned a Node is complete. A Node that was made
+// schedulable since may have other pods.
+func Drained(node *corev1.Node) bool {
+	began, ours := node.Annotations[v1alpha1.AnnotationCordoned]
+	return ours && node.Spec.Unschedulable && node.Annotations[v1alpha1.AnnotationDrained] == began
+}
+
 // Unproven reports whether a Node has the operator's start-up taint: the operator has not checked yet that it works,
 // and it takes no pods. A kubelet registers with the taint, and cannot add it later.
 func Unproven(node *corev1.Node) bool { return slices.ContainsFunc(node.Spec.Taints, IsStartupTaint) }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/backoff"
+	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 )
 
 // Cordoned reports whether the operator has made the Node unschedulable for a drain that has not ended.
@@ -24,13 +25,6 @@ func Cordoned(node *corev1.Node) bool {
 // that needs a drained node was done to its host.
 func Draining(node *corev1.Node) bool {
 	return Cordoned(node) && node.Annotations[v1alpha1.AnnotationDrained] == v1alpha1.DrainIncomplete
-}
-
-// Drained reports whether the drain for which the operator has cordoned the Node is complete. A Node that was made
-// schedulable since may have other pods.
-func Drained(node *corev1.Node) bool {
-	began, ours := node.Annotations[v1alpha1.AnnotationCordoned]
-	return ours && node.Spec.Unschedulable && node.Annotations[v1alpha1.AnnotationDrained] == began
 }
 
 // TakeIntoService makes the Node schedulable again if the operator had made it unschedulable, and changes nothing else
@@ -89,7 +83,7 @@ func (n Nodes) Cordon(ctx context.Context, node *corev1.Node, began time.Time) e
 // RecordDrained records on the Node that its drain is complete, if the operator has cordoned it. It fails with a
 // conflict if the Node has changed since it was read.
 func (n Nodes) RecordDrained(ctx context.Context, node *corev1.Node) error {
-	if !Cordoned(node) || Drained(node) {
+	if !Cordoned(node) || nodestate.Drained(node) {
 		return nil
 	}
 	after := node.DeepCopy()

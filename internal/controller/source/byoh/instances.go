@@ -70,9 +70,12 @@ func changes(present, desired []v1alpha1.WindowsInstance) []source.Change {
 			continue
 		}
 		spec, fault := want.Spec, want.Annotations[v1alpha1.AnnotationEntryFault]
-		if spec.Username == "" && have.Spec.Username != "" {
+		if spec.Username == "" {
 			// A slip in an entry does not take the way to a host that is a node already.
-			spec.Username, fault = have.Spec.Username, ""
+			spec.Username = have.Spec.Username
+		}
+		if spec.Username != "" {
+			fault = ""
 		}
 		if change, ok := respecify(have, spec, fault); ok {
 			result = append(result, change)
