@@ -138,6 +138,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	byName := make(map[string]*machinev1beta1.Machine, len(machines))
 	for _, machine := range machines {
 		byName[machine.Name] = machine
+		r.reportMetadata(said, machine)
 	}
 	var errs []error
 	for _, change := range wanted {

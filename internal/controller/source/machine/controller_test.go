@@ -3,10 +3,12 @@ package machine
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -209,6 +211,30 @@ func TestReconcile(t *testing.T) {
 		b.mustReconcile()
 		if said := b.said(); len(said) != 1 || !strings.Contains(said[0], "WindowsInstanceRefused") {
 			t.Errorf("said %q", said)
+		}
+	})
+	t.Run("leaves out labels and taints that no Node may have, and reports them once", func(t *testing.T) {
+		bad := windows("a")
+		bad.Spec.Labels = map[string]string{"team": "green", "a b": "c", "rack": "two words"}
+		bad.Spec.Taints = []corev1.Taint{{Key: "good", Effect: corev1.TaintEffectNoSchedule}, {Key: "bad", Effect: "Sometimes"},
+			{Key: "not good", Effect: corev1.TaintEffectNoSchedule}, {Key: "value", Value: "a b", Effect: corev1.TaintEffectNoExecute}}
+		b := newBench(t, bad, instance(windows("a")))
+		b.mustReconcile()
+		said := b.said()
+		if b.mustReconcile(); len(said) != 1 || len(b.said()) != 0 || !strings.Contains(said[0], "NodeMetadataInvalid") {
+			t.Errorf("said %q", said)
+		}
+		for _, fault := range []string{`label "a b=c"`, `label "rack=two words"`, `taint "bad:Sometimes"`, `taint "not good:NoSchedule"`, `taint "value=a b:NoExecute"`} {
+			if !strings.Contains(said[0], fault) {
+				t.Errorf("%s is not in %q", fault, said[0])
+			}
+		}
+		made := &v1alpha1.WindowsInstance{}
+		if err := b.api.Get(t.Context(), client.ObjectKeyFromObject(instance(windows("a"))), made); err != nil {
+			t.Fatal(err)
+		}
+		if node := made.Spec.Node; !maps.Equal(node.Labels, map[string]string{"team": "green"}) || len(node.Taints) != 1 || node.Taints[0].Key != "good" {
+			t.Errorf("the Node is given %+v", node)
 		}
 	})
 	t.Run("goes on with the others when one cannot be made", func(t *testing.T) {

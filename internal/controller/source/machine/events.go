@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"strings"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,23 @@ func (r *Reconciler) reportOnce(said map[types.UID]string, about types.UID, e re
 	if r.reported[about] != e.Message {
 		recorder.Emit(r.Events, e)
 	}
+}
+
+// reportMetadata reports once that labels or taints of a Machine are left out.
+func (r *Reconciler) reportMetadata(said map[types.UID]string, machine *machinev1beta1.Machine) {
+	v := look(machine)
+	if state, _ := v.desiredState(); state != v1alpha1.DesiredStateNode {
+		return
+	}
+	if _, faults := v.nodeMetadata(); len(faults) > 0 {
+		r.reportOnce(said, machine.UID+"/metadata", metadataInvalid(machine, faults))
+	}
+}
+
+func metadataInvalid(machine *machinev1beta1.Machine, faults []string) recorder.Event {
+	return recorder.Warning(machine, nil, "NodeMetadataInvalid", "CreateInstance",
+		"A Node cannot have some labels or taints of this Machine, so that they are left out. Correct spec.metadata.labels and spec.taints of the Machine and its MachineSet. "+
+			strings.Join(faults, "; "))
 }
 
 func instanceCreated(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance) recorder.Event {

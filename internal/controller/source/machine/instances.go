@@ -102,13 +102,14 @@ func followed(c settings, machine *machinev1beta1.Machine,
 	if address == "" {
 		address = present.Address
 	}
+	metadata, _ := v.nodeMetadata()
 	return v1alpha1.WindowsInstanceSpec{
 		Address:  address,
 		Username: userdata.User(c.platform),
 		Source: v1alpha1.Source{Machine: &v1alpha1.MachineReference{
 			Namespace: machine.Namespace, Name: machine.Name, UID: machine.UID}},
 		HostName:        hostName(c.platform, machine.Name),
-		Node:            v.nodeMetadata(),
+		Node:            metadata,
 		DesiredState:    v1alpha1.DesiredStateNode,
 		UpgradeStrategy: c.strategies.of(v.set),
 	}

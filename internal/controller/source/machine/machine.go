@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/policy/hostlist"
@@ -112,16 +114,45 @@ func isInternalName(a corev1.NodeAddress) bool {
 		hostlist.ValidateAddress(a.Address) == nil
 }
 
-// nodeMetadata is what the Machine wants on its Node, and nil when it wants nothing. R-040
-func (v view) nodeMetadata() *v1alpha1.NodeMetadata {
-	if len(v.labels) == 0 && len(v.taints) == 0 {
-		return nil
+// nodeMetadata returns the labels and taints of the Machine for its Node, nil for none. R-040
+//
+// The Machine API does not validate them. The API server would reject each write to the Node that has an invalid one,
+// so these are left out and returned as faults.
+func (v view) nodeMetadata() (metadata *v1alpha1.NodeMetadata, faults []string) {
+	labels := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(v.labels)) {
+		if problems := slices.Concat(validation.IsQualifiedName(key), validation.IsValidLabelValue(v.labels[key])); len(problems) > 0 {
+			faults = append(faults, fmt.Sprintf("label %.100q: %s", key+"="+v.labels[key], problems[0]))
+			continue
+		}
+		labels[key] = v.labels[key]
 	}
-	taints := make([]corev1.Taint, len(v.taints))
+	taints := make([]corev1.Taint, 0, len(v.taints))
 	for i := range v.taints {
-		v.taints[i].DeepCopyInto(&taints[i])
+		taint := *v.taints[i].DeepCopy()
+		if problems := taintProblems(taint); len(problems) > 0 {
+			faults = append(faults, fmt.Sprintf("taint %.100q: %s", taint.ToString(), problems[0]))
+			continue
+		}
+		taints = append(taints, taint)
 	}
-	return &v1alpha1.NodeMetadata{Labels: maps.Clone(v.labels), Taints: taints}
+	if len(labels) == 0 && len(taints) == 0 {
+		return nil, faults
+	}
+	if len(labels) == 0 {
+		labels = nil
+	}
+	return &v1alpha1.NodeMetadata{Labels: labels, Taints: taints}, faults
+}
+
+// taintProblems returns the reasons for which the API server rejects a Node with the taint.
+func taintProblems(taint corev1.Taint) []string {
+	problems := slices.Concat(validation.IsQualifiedName(taint.Key), validation.IsValidLabelValue(taint.Value))
+	switch taint.Effect {
+	case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
+		return problems
+	}
+	return append(problems, "the effect must be NoSchedule, PreferNoSchedule or NoExecute")
 }
 
 // hostName returns the computer name that the host of the Machine is given. Elsewhere the cloud names it. A name that
