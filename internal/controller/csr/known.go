@@ -9,11 +9,10 @@ import (
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/fleet"
 	"github.com/windows-machine-config/wmco/internal/policy/knowledge"
 )
 
@@ -57,11 +56,11 @@ func (r *Reconciler) present(ctx context.Context, instances []v1alpha1.WindowsIn
 		if err := r.Live.List(ctx, &nodes); err != nil {
 			return knowledge.Present{}, now, fmt.Errorf("list Nodes to see which names and addresses are taken: %w", err)
 		}
-		machines, err := r.machines(ctx)
-		if err != nil {
-			return knowledge.Present{}, now, err
+		var machines machinev1beta1.MachineList
+		if err := fleet.ListMachines(ctx, r.Live, &machines, instances); err != nil {
+			return knowledge.Present{}, now, fmt.Errorf("list Machines to see which names and addresses are taken: %w", err)
 		}
-		r.reading.at, r.reading.nodes, r.reading.machines = now, nodes.Items, machines
+		r.reading.at, r.reading.nodes, r.reading.machines = now, nodes.Items, machines.Items
 	}
 	present := knowledge.Present{Instances: instances, Nodes: r.reading.nodes, Machines: r.reading.machines}
 	if r.Cluster == nil {
@@ -71,14 +70,4 @@ func (r *Reconciler) present(ctx context.Context, instances []v1alpha1.WindowsIn
 		present.Cluster = &cluster
 	}
 	return present, r.reading.at, nil
-}
-
-// machines returns all Machines of the cluster; none where there is no Machine API.
-func (r *Reconciler) machines(ctx context.Context) ([]machinev1beta1.Machine, error) {
-	var list machinev1beta1.MachineList
-	err := r.Live.List(ctx, &list, client.InNamespace(v1alpha1.MachineNamespace))
-	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("list Machines to see which names and addresses are taken: %w", err)
-	}
-	return list.Items, nil
 }

@@ -282,7 +282,7 @@ func (g *PolicyGate) machineGoing(ctx context.Context, name string) (bool, error
 	}
 	machine := &machinev1beta1.Machine{}
 	err := g.Live.Get(ctx, types.NamespacedName{Namespace: v1alpha1.MachineNamespace, Name: name}, machine)
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err) { // not the answer of a server without Machines
 		return true, nil
 	}
 	if err != nil {

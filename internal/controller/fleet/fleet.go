@@ -8,8 +8,6 @@ import (
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,21 +38,15 @@ func Read(ctx context.Context, live client.Reader, namespace string) (*Fleet, er
 	var machines machinev1beta1.MachineList
 	var sets machinev1beta1.MachineSetList
 	for _, list := range []struct {
-		what     string
-		into     client.ObjectList
-		options  client.ListOption
-		optional bool
+		what string
+		read func() error
 	}{
-		{"WindowsInstances", &instances, client.InNamespace(namespace), false},
-		{"Windows Nodes", &nodes, client.MatchingLabels{corev1.LabelOSStable: "windows"}, false},
-		{"Machines", &machines, client.InNamespace(v1alpha1.MachineNamespace), true},
-		{"MachineSets", &sets, client.InNamespace(v1alpha1.MachineNamespace), true},
+		{"WindowsInstances", func() error { return live.List(ctx, &instances, client.InNamespace(namespace)) }},
+		{"Windows Nodes", func() error { return live.List(ctx, &nodes, client.MatchingLabels{corev1.LabelOSStable: "windows"}) }},
+		{"Machines", func() error { return ListMachines(ctx, live, &machines, instances.Items) }},
+		{"MachineSets", func() error { return ListMachines(ctx, live, &sets, instances.Items) }},
 	} {
-		err := live.List(ctx, list.into, list.options)
-		if list.optional && (meta.IsNoMatchError(err) || apierrors.IsNotFound(err)) {
-			continue
-		}
-		if err != nil {
+		if err := list.read(); err != nil {
 			return nil, fmt.Errorf("list %s to see which nodes are unavailable: %w", list.what, err)
 		}
 	}

@@ -7,13 +7,13 @@ import (
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/coalesce"
+	"github.com/windows-machine-config/wmco/internal/controller/fleet"
 )
 
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=get;list
@@ -35,7 +35,7 @@ func (m Machines) Of(ctx context.Context, instance *v1alpha1.WindowsInstance) (*
 	}
 	machine := &machinev1beta1.Machine{}
 	err := m.Live.Get(ctx, types.NamespacedName{Namespace: reference.Namespace, Name: reference.Name}, machine)
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err) { // not the answer of a server without Machines
 		return nil, nil
 	}
 	if err != nil {
@@ -48,18 +48,15 @@ func (m Machines) Of(ctx context.Context, instance *v1alpha1.WindowsInstance) (*
 }
 
 // All returns the Machines of the cluster, as the API server has them after this was called; none where there is no
-// Machine API. Others get the same ones: they must not be changed.
-func (m Machines) All(ctx context.Context) ([]machinev1beta1.Machine, error) {
-	return m.Listed.Get(ctx, m.Clock, m.list)
-}
-
-func (m Machines) list(ctx context.Context) ([]machinev1beta1.Machine, error) {
-	var list machinev1beta1.MachineList
-	err := m.Live.List(ctx, &list, client.InNamespace(v1alpha1.MachineNamespace))
-	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("list Machines: %w", err)
-	}
-	return list.Items, nil
+// Machine API, which an instance of a Machine contradicts. Others get the same ones: they must not be changed.
+func (m Machines) All(ctx context.Context, instances []v1alpha1.WindowsInstance) ([]machinev1beta1.Machine, error) {
+	return m.Listed.Get(ctx, m.Clock, func(ctx context.Context) ([]machinev1beta1.Machine, error) {
+		var list machinev1beta1.MachineList
+		if err := fleet.ListMachines(ctx, m.Live, &list, instances); err != nil {
+			return nil, fmt.Errorf("list Machines: %w", err)
+		}
+		return list.Items, nil
+	})
 }
 
 // NameOf returns the namespace and name of the Machine of a source; empty for none.

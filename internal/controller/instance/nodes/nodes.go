@@ -129,7 +129,7 @@ func (n Nodes) Claim(ctx context.Context, instance *v1alpha1.WindowsInstance, na
 	if claim.Others, err = n.Instances(ctx); err != nil {
 		return claim, err
 	}
-	if claim.Machines, err = n.Machines.All(ctx); err != nil {
+	if claim.Machines, err = n.Machines.All(ctx, claim.Others); err != nil {
 		return claim, err
 	}
 	claim.Node, err = n.Named(ctx, name)
