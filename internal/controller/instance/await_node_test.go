@@ -57,7 +57,7 @@ func TestAHostIsNotSlowBecauseItsNodeIsWaitedFor(t *testing.T) {
 		x.clock.Step(patience)
 	})
 	instance, _ := x.reconcile()
-	session := x.sessions.Of(machine)
+	session := x.session(x.instance())
 	if instance.Status.Summary != v1alpha1.ReasonNodeNotReady || session.Attempts == 0 || waits != 1 {
 		t.Fatalf("after %d waits it is %s, with %d failed attempts", waits, instance.Status.Summary, session.Attempts)
 	}

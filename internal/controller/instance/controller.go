@@ -104,7 +104,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("read WindowsInstance %s: %w", request.NamespacedName, err)
 	}
-	s, rooms := scope.New(instance, r.sessions.Of(instance.Name)), r.rooms()
+	session, remade := r.sessions.Of(instance.Name, instance.UID)
+	if remade {
+		r.Hosts.Close(instance.Name)
+	}
+	s, rooms := scope.New(instance, session), r.rooms()
 	if !r.takePlace(s) {
 		return ctrl.Result{RequeueAfter: placeRecheck}, r.tellNoPlace(ctx, rooms, s)
 	}

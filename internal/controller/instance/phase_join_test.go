@@ -119,7 +119,7 @@ func TestAKubeletWhoseNodeIsNotThereStartsAgain(t *testing.T) {
 	if told := strings.Join(x.told(), "\n"); !strings.Contains(told, "NodeMissing") {
 		t.Errorf("the events are:\n%s", told)
 	}
-	if attempts := x.sessions.Of(machine).Attempts; attempts != 1 {
+	if attempts := x.session(x.instance()).Attempts; attempts != 1 {
 		t.Errorf("%d attempts have failed, want 1", attempts)
 	}
 	expect("while it has time to register", registerLimit-time.Second, 1)

@@ -60,7 +60,7 @@ type rooms struct {
 func (r *Reconciler) rooms() *rooms {
 	a := &rooms{}
 	a.events = event.Recorder{EventRecorder: r.Events}
-	a.status = status.Writer{Client: r.Client, Events: a.events, Clock: r.Clock, Pace: &r.pace,
+	a.status = status.Writer{Client: r.Client, Live: r.Live, Events: a.events, Clock: r.Clock, Pace: &r.pace,
 		Namespace: r.Namespace, Version: r.Version}
 	inCluster := machines.Machines{Live: r.Live, Listed: &r.machines, Clock: r.Clock}
 	a.nodes = nodes.Nodes{

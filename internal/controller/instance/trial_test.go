@@ -61,9 +61,15 @@ type trial struct {
 	server func(context.Context) (net.Conn, error)
 }
 
+// session returns the session of an instance.
+func (x *trial) session(instance *v1alpha1.WindowsInstance) *scope.Session {
+	session, _ := x.sessions.Of(instance.Name, instance.UID)
+	return session
+}
+
 // scope returns the scope of a reconcile of an instance that begins.
 func (x *trial) scope(instance *v1alpha1.WindowsInstance) *scope.Scope {
-	return scope.New(instance, x.sessions.Of(instance.Name))
+	return scope.New(instance, x.session(instance))
 }
 
 // newTrial has the Secret with a key that the host accepts, and the objects. The cluster is supported.

@@ -148,9 +148,9 @@ func TestANodeThatIsBeingChangedKeepsItsPlaceAmongThoseThatAreSentProgramsWhenAn
 			x, _ := draining(t)
 			x.changeStatus(c.change)
 			x.host.switchOff(true)
-			x.sessions.Of(machine).Order = 7
+			x.session(x.instance()).Order = 7
 			x.reconcile()
-			if got := x.sessions.Of(machine).Order; got != c.want {
+			if got := x.session(x.instance()).Order; got != c.want {
 				t.Errorf("its place is %d, want %d", got, c.want)
 			}
 		})

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/places"
 	"github.com/windows-machine-config/wmco/internal/plan"
@@ -14,6 +16,8 @@ import (
 // Session is the operator's memory of a host between two reconciles while it works on it. All of it can be lost: the
 // host and the API server know everything that matters.
 type Session struct {
+	// uid is the UID of the instance.
+	uid types.UID
 	// Connection is the one that the rest was learnt over.
 	Connection *remote.Connection
 	// Agent is the path of the agent on the host; empty when it was not looked for on the present connection.
@@ -140,17 +144,19 @@ type Sessions struct {
 	byName map[string]*Session
 }
 
-// Of returns the session of an instance, a new one if there is none.
-func (s *Sessions) Of(name string) *Session {
+// Of returns the session of an instance, a new one if there is none. It drops the session of a deleted instance of the same
+// name, and reports whether it did.
+func (s *Sessions) Of(name string, uid types.UID) (session *Session, dropped bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byName == nil {
 		s.byName = map[string]*Session{}
 	}
-	if s.byName[name] == nil {
-		s.byName[name] = &Session{}
+	known := s.byName[name]
+	if known == nil || known.uid != uid {
+		s.byName[name] = &Session{uid: uid}
 	}
-	return s.byName[name]
+	return s.byName[name], known != nil && known.uid != uid
 }
 
 // Drop forgets the session of an instance.

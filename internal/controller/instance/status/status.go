@@ -10,12 +10,16 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/backoff"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
@@ -25,6 +29,7 @@ import (
 // Writer writes the status of instances.
 type Writer struct {
 	Client    client.Client
+	Live      client.Reader // reads the API server
 	Events    event.Recorder
 	Clock     clock.PassiveClock
 	Namespace string // of the instances
@@ -48,13 +53,13 @@ func (w Writer) Finish(ctx context.Context, s *scope.Scope) error {
 		status.NextAction = fmt.Sprintf("%s The operator tries again at %s.", status.NextAction,
 			s.RetryAt.UTC().Format("15:04:05 UTC"))
 	}
-	return w.patch(ctx, s, client.MergeFrom(withoutSummary(s)))
+	return w.patch(ctx, s, withoutSummary(s), retry.DefaultBackoff)
 }
 
 // Show writes an obstacle that this reconcile is about to remove.
 func (w Writer) Show(ctx context.Context, s *scope.Scope, o *obstacle.Obstacle) error {
 	w.summarize(ctx, s, o)
-	return w.patch(ctx, s, client.MergeFrom(withoutSummary(s)))
+	return w.patch(ctx, s, withoutSummary(s), retry.DefaultBackoff)
 }
 
 // withoutSummary returns the last written instance without what summarize computes, so that a patch has all of it: an
@@ -117,16 +122,19 @@ func readiness(status *v1alpha1.WindowsInstanceStatus, upToDate bool, now time.T
 
 // Patch writes what differs from the last written status, and nothing when nothing does.
 func (w Writer) Patch(ctx context.Context, s *scope.Scope) error {
-	return w.patch(ctx, s, client.MergeFrom(s.Stored))
+	return w.patch(ctx, s, s.Stored, retry.DefaultBackoff)
 }
 
 // PatchUnchanged is Patch for an instance that nobody has changed since this reconcile last read or wrote it. Otherwise
 // the API server answers with a conflict.
 func (w Writer) PatchUnchanged(ctx context.Context, s *scope.Scope) error {
-	return w.patch(ctx, s, client.MergeFromWithOptions(s.Stored, client.MergeFromWithOptimisticLock{}))
+	return w.patch(ctx, s, s.Stored, wait.Backoff{Steps: 1})
 }
 
-func (w Writer) patch(ctx context.Context, s *scope.Scope, patch client.Patch) error {
+// patch writes the differences from a base with the version of the instance that this reconcile has read or written last.
+// The version is what keeps the write out of another instance of the same name: the API server ignores a UID in a patch
+// of the status of a custom resource. After a conflict with another writer of the same instance it tries again.
+func (w Writer) patch(ctx context.Context, s *scope.Scope, base *v1alpha1.WindowsInstance, attempts wait.Backoff) error {
 	if reflect.DeepEqual(s.Stored.Status, s.Instance.Status) {
 		return nil
 	}
@@ -134,8 +142,19 @@ func (w Writer) patch(ctx context.Context, s *scope.Scope, patch client.Patch) e
 	s.Session.LastWrite = w.Clock.Now()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	written := s.Instance.DeepCopy()
-	if err := w.Client.Status().Patch(ctx, written, patch); err != nil {
+	base = base.DeepCopy()
+	var written *v1alpha1.WindowsInstance
+	conflicts := 0
+	err := backoff.Again(attempts, func(err error) bool { return apierrors.IsConflict(err) && !s.Silent }, func() error {
+		if conflicts++; conflicts > 1 {
+			if err := w.refreshVersion(ctx, s, base); err != nil {
+				return err
+			}
+		}
+		written = s.Instance.DeepCopy()
+		return w.Client.Status().Patch(ctx, written, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	})
+	if err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("write status of WindowsInstance %s for host %s: %w", s.Instance.Name,
 			s.Instance.Spec.Address, err))
 	}
@@ -143,5 +162,21 @@ func (w Writer) patch(ctx context.Context, s *scope.Scope, patch client.Patch) e
 	s.Stored = written
 	s.Instance = written.DeepCopy()
 	s.Instance.Status = status
+	return nil
+}
+
+// refreshVersion gives the base of a write the present version of the instance. If the instance was deleted and another
+// one has its name, this reconcile writes nothing more.
+func (w Writer) refreshVersion(ctx context.Context, s *scope.Scope, base *v1alpha1.WindowsInstance) error {
+	present := &v1alpha1.WindowsInstance{}
+	if err := w.Live.Get(ctx, client.ObjectKeyFromObject(base), present); err != nil {
+		return fmt.Errorf("read it again: %w", err)
+	}
+	if present.UID != base.UID {
+		s.Silent = true
+		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("windowsinstances").GroupResource(), base.Name,
+			fmt.Errorf("the instance with UID %s was deleted, and UID %s has its name", base.UID, present.UID))
+	}
+	base.ResourceVersion = present.ResourceVersion
 	return nil
 }

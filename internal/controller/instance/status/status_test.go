@@ -138,7 +138,7 @@ func TestAStepOfTheOperatorsOwnIsWrittenAtOnce(t *testing.T) {
 	if err := api.Get(t.Context(), client.ObjectKeyFromObject(instance), instance); err != nil {
 		t.Fatal(err)
 	}
-	w := Writer{Client: api, Clock: clocktesting.NewFakePassiveClock(noon)}
+	w := Writer{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(noon)}
 	s := scope.New(instance, &scope.Session{})
 	expect := func(step string, total int) {
 		t.Helper()
@@ -179,7 +179,7 @@ func withInstance(t *testing.T) (client.Client, *v1alpha1.WindowsInstance) {
 // found to be as before.
 func TestSummaryAndConditionsAreWrittenTogether(t *testing.T) {
 	api, instance := withInstance(t)
-	w := Writer{Client: api, Clock: clocktesting.NewFakePassiveClock(noon), Namespace: "wmco"}
+	w := Writer{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(noon), Namespace: "wmco"}
 	begin := func(passed []string) *scope.Scope {
 		s := scope.New(instance.DeepCopy(), &scope.Session{})
 		for _, condition := range passed {
@@ -240,7 +240,7 @@ func TestTheProgressOfAllHostsTogetherIsWrittenSoOftenAndNoMoreOften(t *testing.
 func TestNoHostsStatusIsOlderThanAMinuteWhileOthersAreWritten(t *testing.T) {
 	api, instance := withInstance(t)
 	clock := clocktesting.NewFakePassiveClock(noon)
-	w := Writer{Client: api, Clock: clock, Pace: &Pace{}}
+	w := Writer{Client: api, Live: api, Clock: clock, Pace: &Pace{}}
 	s := scope.New(instance, &scope.Session{LastWrite: noon})
 	for second := range 60 {
 		clock.SetTime(noon.Add(time.Duration(second) * time.Second))
