@@ -26,11 +26,18 @@ func (l liar) lies() *sftp.Handlers {
 
 func (l liar) Fileread(*sftp.Request) (io.ReaderAt, error)     { return l, nil }
 func (l liar) Filewrite(*sftp.Request) (io.WriterAt, error)    { return l, nil }
-func (l liar) Filecmd(*sftp.Request) error                     { return nil }
 func (l liar) Filelist(r *sftp.Request) (sftp.ListerAt, error) { return l.list(r), nil }
 func (l liar) WriteAt(p []byte, _ int64) (int, error)          { return len(p), nil }
 func (l liar) ReadAt(p []byte, _ int64) (int, error) {
 	return copy(p, bytes.Repeat([]byte{l.data}, len(p))), nil
+}
+
+// Filecmd deletes no folder: there is always something in it.
+func (l liar) Filecmd(r *sftp.Request) error {
+	if r.Method == "Rmdir" {
+		return sftp.ErrSSHFxFailure
+	}
+	return nil
 }
 
 // entry is a file or folder that is not there, or a list that has it without an end.

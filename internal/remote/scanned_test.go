@@ -60,6 +60,9 @@ func TestAnArchiveWhoseRenameIsRefusedIsNotSentAgain(t *testing.T) {
 	}
 	s.disk.failures["Rename"] = sftp.ErrSSHFxPermissionDenied
 	expectError(t, send(), remote.ReasonTransferFailed, "virus scanner")
+	if got, most := received.Load(), int64(len(archive))*3/2; got > most {
+		t.Errorf("%d bytes were sent, want at most %d", got, most)
+	}
 	if names := s.disk.names(inbox); !slices.Equal(names, []string{"payload-0123.zst.partial-resume"}) {
 		t.Fatalf("left are %v", names)
 	}

@@ -132,7 +132,8 @@ type upload struct {
 	source          *source
 	resume          io.Seeker // the source's reader when the upload may go on where an earlier one was cut; nil else
 	writing         bool      // content is being written: a failure may mean a full volume
-	barred          bool      // what is to be resumed cannot be opened, or not be renamed
+	resumed         bool      // an earlier upload has left a part of the content or all of it
+	barred          bool      // what is to be resumed cannot be opened, or what was resumed not be renamed
 	kept            string    // the barred file, which the next attempt resumes if the restarted upload fails, too; else empty
 }
 
@@ -143,7 +144,7 @@ func (u *upload) restart() (err error) {
 		return err
 	}
 	_, err = u.resume.Seek(0, io.SeekStart)
-	u.resume, u.source.read, u.writing, u.barred = nil, 0, false, false
+	u.resume, u.source.read, u.writing, u.resumed, u.barred = nil, 0, false, false, false
 	return err
 }
 
@@ -251,7 +252,7 @@ func (u *upload) begin(s *fileSession, file *sftp.File, before fs.FileInfo) (*sf
 	if err != nil {
 		return file, errors.Join(err, file.Close())
 	}
-	u.source.read = offset
+	u.source.read, u.resumed = offset, true
 	return file, nil
 }
 
@@ -305,9 +306,10 @@ func (u *upload) place(ctx context.Context, s *fileSession) error {
 	if err == nil {
 		return nil
 	}
-	if u.barred = u.resume != nil; !u.barred {
+	if u.resume == nil {
 		_ = s.Remove(u.partial)
 	}
+	u.barred = u.resumed // a scanner reads what is new, and would read the next one, too
 	if errors.Is(err, fs.ErrPermission) {
 		// The user may write there, so this is no matter of rights.
 		return fmt.Errorf("the host refuses to rename it from %s: another program, perhaps a virus scanner, has it open",

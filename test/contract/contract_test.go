@@ -52,7 +52,7 @@ func TestHostContractUnderWine(t *testing.T) {
 func TestAHostIsRestartedWhereOnlyExitWindowsExWorks(t *testing.T) {
 	ctx := needsWine(t)
 	h := boot(ctx, t, "contract-c", "10.87.0.8", map[string]string{program: build(ctx, t, "./internal/host/windows")},
-		"[Software\\\\wmco-lab\\\\faults\\\\power]\n\"Initiate\"=dword:00000005\n\"ExitInSessions\"=dword:00000001\n")
+		"[Software\\\\wmco-lab\\\\faults\\\\power]\n\"Initiate\"=dword:000004a6\n\"ExitInSessions\"=dword:00000001\n")
 	restart(ctx, t, h)
 	checkRestart(t, h, "ExitWindowsEx: ")
 }

@@ -77,12 +77,16 @@ func (e *dismError) Error() string {
 	return text
 }
 
+const enableAtConsole = "enable the feature at the console of the host, because Windows Update may refuse sessions of the SSH server, " +
+	"or use an image that has them"
+
 // hint is what to do next; empty when only the log knows.
 func (e *dismError) hint() string {
 	switch {
+	case e.result == resultNoSource:
+		return "the feature's files are not on the disk: " + enableAtConsole
 	case e.lacksSource():
-		return "the feature's files are not on the disk: enable the feature at the console of the host, because Windows Update may " +
-			"refuse sessions of the SSH server, or use an image that has them"
+		return "the feature's files may not be on the disk: " + enableAtConsole + `. See also C:\Windows\Logs\DISM\dism.log on the host`
 	case e.result == resultUnknownFeature, e.result == resultNotFound:
 		return "this edition of Windows does not have the feature"
 	case e.result == resultElevationRequired:
@@ -93,12 +97,12 @@ func (e *dismError) hint() string {
 	return `look at C:\Windows\Logs\DISM\dism.log on the host`
 }
 
-// lacksSource reports whether DISM could not get the files of a feature. Windows Update, whose results are 0x8024xxxx,
+// lacksSource reports whether DISM may have failed to get the files of a feature. Windows Update, whose results are 0x8024xxxx,
 // refuses network logons, such as sessions of the SSH server with a key.
 func (e *dismError) lacksSource() bool {
 	const facilityWindowsUpdate = 0x8024
 	return e.call == "DismEnableFeature" &&
-		(e.result == resultNoSource || e.result == resultAccessDenied || e.result>>16 == facilityWindowsUpdate)
+		(e.result == resultAccessDenied || e.result>>16 == facilityWindowsUpdate)
 }
 
 // Unwrap lets errors.Is find that there is no such feature.

@@ -2,6 +2,7 @@ package windows
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/windows-machine-config/wmco/internal/host"
@@ -47,7 +48,17 @@ func allowsSSH(rule string, profile host.FirewallProfiles) bool {
 	program := fields["App"] == nil || slices.ContainsFunc(fields["App"], func(path string) bool {
 		return strings.HasSuffix(strings.ToLower(path), `\sshd.exe`)
 	})
-	ports := matches("LPort", sshPort) && (fields["LPort2_10"] == nil || fields["LPort"] != nil)
+	ports := fields["LPort"] == nil && fields["LPort2_10"] == nil || has("LPort", sshPort) ||
+		slices.ContainsFunc(fields["LPort2_10"], coversSSH)
 	return has("Action", "Allow") && has("Active", "TRUE") && has("Dir", "In") && matches("Protocol", "6") && ports &&
 		matches("Profile", string(profile)) && matches("Svc", "sshd") && program && fields["Security"] == nil
+}
+
+// coversSSH reports whether a range of ports, as in 20-25, has that of SSH.
+func coversSSH(ports string) bool {
+	low, high, isRange := strings.Cut(ports, "-")
+	port, portErr := strconv.Atoi(sshPort)
+	first, firstErr := strconv.Atoi(low)
+	last, lastErr := strconv.Atoi(high)
+	return isRange && portErr == nil && firstErr == nil && lastErr == nil && first <= port && port <= last
 }

@@ -50,7 +50,7 @@ func readFirewallPolicy(info *host.SystemInfo) error {
 	return err
 }
 
-// readPolicy reads a number from the first key that has it. The default of all is 1.
+// readPolicy reads a number from the first key that has it. The default of all is 1. A value of another type is none.
 func readPolicy(name string, keys ...string) (bool, error) {
 	for _, path := range keys {
 		key, err := registry.OpenKey(registry.LOCAL_MACHINE, path, registry.QUERY_VALUE|registry.WOW64_64KEY)
@@ -65,7 +65,7 @@ func readPolicy(name string, keys ...string) (bool, error) {
 		switch {
 		case err == nil:
 			return value != 0, nil
-		case !errors.Is(err, registry.ErrNotExist):
+		case !errors.Is(err, registry.ErrNotExist) && !errors.Is(err, registry.ErrUnexpectedType):
 			return false, fmt.Errorf(`read the registry value %s\%s: %w`, path, name, err)
 		}
 	}

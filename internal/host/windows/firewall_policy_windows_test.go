@@ -40,6 +40,12 @@ func TestTheFirewallsGroupPolicyIsRead(t *testing.T) {
 	}
 	expect()
 	for _, key := range keys[:3] {
+		if err := open(key).SetStringValue("AllowLocalPolicyMerge", "0"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect()
+	for _, key := range keys[:3] {
 		if err := open(key).SetDWordValue("AllowLocalPolicyMerge", 0); err != nil {
 			t.Fatal(err)
 		}

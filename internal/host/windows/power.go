@@ -21,7 +21,7 @@ type power struct{}
 const restartReason = windows.SHTDN_REASON_MAJOR_APPLICATION | windows.SHTDN_REASON_MINOR_RECONFIG | windows.SHTDN_REASON_FLAG_PLANNED
 
 // Reboot restarts Windows now. Programs of logged-in users are ended without a dialog; services get their shutdown
-// notice. A restart that is under way or scheduled is no error. The reason is the comment of the system log's event 1074.
+// notice. A restart that is under way is no error. The reason is the comment of the system log's event 1074.
 func (power) Reboot(ctx context.Context, reason string) error {
 	return await(ctx, func() error {
 		if err := enablePrivilege(shutdownPrivilege); err != nil {
@@ -51,10 +51,13 @@ func restartWindows(reason string) error {
 	if exit == nil || isShuttingDown(exit) {
 		return nil
 	}
-	return fmt.Errorf("InitiateSystemShutdownEx: %w; ExitWindowsEx: %w", initiate, exit)
+	scheduled := ""
+	if errors.Is(initiate, windows.ERROR_SHUTDOWN_IS_SCHEDULED) {
+		scheduled = " (\"shutdown /a\" cancels it)"
+	}
+	return fmt.Errorf("InitiateSystemShutdownEx: %w%s; ExitWindowsEx: %w", initiate, scheduled, exit)
 }
 
-// isShuttingDown reports whether the error is Windows' answer while a shutdown is under way or scheduled.
-func isShuttingDown(err error) bool {
-	return errors.Is(err, windows.ERROR_SHUTDOWN_IN_PROGRESS) || errors.Is(err, windows.ERROR_SHUTDOWN_IS_SCHEDULED)
-}
+// isShuttingDown reports whether the error is Windows' answer while a shutdown is under way. A shutdown that is only
+// scheduled, maybe for the night, restarts nothing now.
+func isShuttingDown(err error) bool { return errors.Is(err, windows.ERROR_SHUTDOWN_IN_PROGRESS) }
