@@ -3,12 +3,14 @@ package test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -71,6 +73,20 @@ func TestStoryARemovedEntryGivesTheHostBackAsItWas(t *testing.T) {
 		t.Errorf("the other host is no longer Ready (%v)", err)
 	}
 
+	t.Run("and the events of the previous operator are about the ConfigMap", func(t *testing.T) {
+		for _, reason := range []string{"InstanceSetup", "InstanceTeardown"} {
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			must(t, r.WaitFor(ctx, "the event "+reason, &eventsv1.Event{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+				var list eventsv1.EventList
+				err := reader.List(ctx, &list, client.InNamespace(r.Namespace()))
+				return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
+					return e.Reason == reason && e.Regarding.Kind == "ConfigMap" && e.Regarding.Name == "windows-instances" &&
+						e.Related != nil && e.Related.Kind == "WindowsInstance"
+				}), err
+			}))
+		}
+	})
 	t.Run("and it can become a node again", func(t *testing.T) {
 		list(t, r)
 		ready(t, r, "instance-1")
