@@ -31,16 +31,17 @@ func dockerd(ctx context.Context, p *fake.Process) int {
 const dockerService = "docker"
 
 // withDocker is a host made of an image that carries Docker, as 2019-Datacenter-with-Containers does.
-func withDocker(t *testing.T) *rig {
+func withDocker(t *testing.T, change ...func(*fake.Options)) *rig {
 	t.Helper()
-	r := newRig(t, func(o *fake.Options) {
+	docker := func(o *fake.Options) {
 		o.System = fake.WindowsServer2019()
 		o.Features = map[string]host.FeatureState{nodespec.FeatureContainers: host.FeatureEnabled}
 		o.Services = []host.ServiceConfig{{
 			Name: dockerService, DisplayName: "Docker Engine", CommandLine: `"C:\Program Files\Docker\dockerd.exe" --run-service`,
 			StartType: host.StartAutomatic,
 		}}
-	})
+	}
+	r := newRig(t, append([]func(*fake.Options){docker}, change...)...)
 	r.must(r.Drive().MkdirAll(`C:\Program Files\Docker`))
 	r.must(r.Drive().MkdirAll(`C:\ProgramData\docker`))
 	for _, name := range []string{"dockerd.exe", "shim.exe"} {

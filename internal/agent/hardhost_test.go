@@ -26,6 +26,9 @@ func TestHostsThatWindowsMakesHard(t *testing.T) {
 		"whose address is static, on Windows Server 2019": {func(o *fake.Options) {
 			o.System, o.StaticAddress = fake.WindowsServer2019(), true
 		}, "SetRegistryNumber DeviceLessNicDisabled"},
+		"whose address is static, and whose Host Networking Service reads the registry at its start only": {func(o *fake.Options) {
+			o.System, o.StaticAddress, o.HNSReadsStateAtStart = fake.WindowsServer2025(), true, true
+		}, "StopService hns"},
 		"whose SSH rule is for private networks, and whose parts of Containers are features of their own": {
 			func(o *fake.Options) { o.System = fake.WindowsServer2025() }, "EnableFeature Containers-HNS",
 		},

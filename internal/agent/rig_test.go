@@ -199,7 +199,12 @@ func (r *rig) configure() (steps []string) {
 // configureUntil is configure that ends early when done says so after a verb.
 func (r *rig) configureUntil(ended func() bool) (steps []string) {
 	r.Helper()
-	spec := newSpec(r.versions)
+	return r.configureTo(newSpec(r.versions), ended)
+}
+
+// configureTo is configureUntil with a spec of the test.
+func (r *rig) configureTo(spec nodespec.NodeSpec, ended func() bool) (steps []string) {
+	r.Helper()
 	for range 30 {
 		if ended() {
 			return steps

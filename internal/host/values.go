@@ -147,6 +147,11 @@ type HNSNetwork struct {
 	Name   string `json:"name"`
 	Type   string `json:"type"`   // "Overlay"
 	Subnet string `json:"subnet"` // CIDR
+	// ManagementIP is the address of the adapter that the network uses; empty if Windows does not report it.
+	ManagementIP string `json:"managementIP,omitempty"`
+	// NoHostRoute is true if Windows lists policies of the network, and none of them lets the machine and the network's
+	// endpoints reach each other. Where Windows lists no policy, nothing is known of them.
+	NoHostRoute bool `json:"noHostRoute,omitempty"`
 }
 
 // HNSEndpoint is an endpoint on an HNS network.

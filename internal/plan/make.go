@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +15,7 @@ import (
 // is planned with the facts after the restart. Steps with unmet needs are left out, and the plan names the needs.
 func Make(facts Facts, spec nodespec.NodeSpec) Plan {
 	m := newMaker(facts, spec)
+	m.reboot = cmp.Or(m.reboot, m.staticAddressReboot())
 	m.makeAll()
 	return m.plan()
 }
@@ -36,13 +38,13 @@ func (m *maker) makeAll() {
 	m.enableFeatures()
 	m.setHostName()
 	m.requestCertificates()
+	m.keepStaticAddress()
 	if m.reboot != "" {
 		m.restart()
 		return
 	}
 	m.installCertificates()
 	m.addRoutes()
-	m.keepStaticAddress()
 	m.wakeNetworking()
 	m.startServices()
 	m.setUpNetwork()
@@ -79,6 +81,7 @@ type maker struct {
 	stops        map[string]string           // running services that must stop for a change, and why; keys in lower case
 	stopped      bool                        // the plan has the steps that stop them
 	foreign      bool                        // an agent that is not ours was stopped before
+	stopsHNS     bool                        // the plan stops the Host Networking Service, which then starts again
 	links        []nodespec.Link             // to be made
 	lacking      []nodespec.Release          // that cannot be installed now; only of a repair
 	held         map[string]bool             // services that stay as they are because of those; keys in lower case

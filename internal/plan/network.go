@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
@@ -16,7 +17,7 @@ func (m *maker) setUpNetwork() {
 	}
 	if reason := m.networkReason(); reason != "" {
 		lacks := lackingNetworking(m.facts, m.spec)
-		m.add(AwaitNetwork{Network: network.HNSNetwork, Subnet: network.PodSubnet, Lacks: lacks}, "%s", reason)
+		m.add(AwaitNetwork{Network: network.HNSNetwork, Subnet: network.PodSubnet, Lacks: lacks, NodeIP: m.spec.NodeIP}, "%s", reason)
 	}
 	m.setUpEndpoint()
 	m.disableRegistration()
@@ -110,4 +111,17 @@ func (m *maker) networkReason() string {
 		return "HNS network " + network.Name + " has the subnet " + network.Subnet + " instead of " + wanted.PodSubnet
 	}
 	return "HNS network " + wanted.HNSNetwork + " is not there yet"
+}
+
+// DescribeAdapterMismatch returns the fault of an HNS network that uses another address of the host than the node's; empty
+// for none. An address that the host does not have proves nothing: HNS may report one that DHCP has
+// replaced, and the node's own address may have changed.
+func DescribeAdapterMismatch(network host.HNSNetwork, nodeIP string, addresses []string) string {
+	used := network.ManagementIP
+	if used == nodeIP || !slices.Contains(addresses, used) || !slices.Contains(addresses, nodeIP) {
+		return ""
+	}
+	return "HNS network " + network.Name + " uses the host's address " + used + " and not the node's address " + nodeIP +
+		", so that other nodes may not reach the pods of this node. Disable the adapter with the address " + used +
+		", or remove that address, and restart the host"
 }

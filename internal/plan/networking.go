@@ -11,7 +11,7 @@ import (
 // Windows Server 2019 it stands still after each boot, until somebody calls it.
 func (m *maker) wakeNetworking() {
 	service, there := m.facts.HNS[nodespec.ServiceHNS]
-	if m.spec.Network.HNSNetwork == "" || !there || service.State != host.ServiceStopped {
+	if m.spec.Network.HNSNetwork == "" || !there || service.State != host.ServiceStopped && !m.stopsHNS {
 		return
 	}
 	if m.facts.HNSSilent != "" || m.networkReason() != "" {

@@ -61,6 +61,64 @@ func TestAStaticAddressIsKeptBeforeTheNetworkIsMade(t *testing.T) {
 	}
 }
 
+// The Host Networking Service may read the value at its start only.
+func TestTheHostNetworkingServiceStartsWithTheValueForStaticAddresses(t *testing.T) {
+	const stop, set, start = "StopService hns", "SetRegistryNumber DeviceLessNicDisabled", "StartService hns"
+	running := map[string]host.Service{"hns": {ServiceConfig: host.ServiceConfig{Name: "hns"}, State: host.ServiceRunning}, "vfpext": {}}
+	prepare := func(t *testing.T) (*model, nodespec.NodeSpec) {
+		t.Helper()
+		m, spec := restarted(t, func(m *model) {})
+		m.System.StaticAddress, m.System.Version, m.System.BootID, m.HNS = true, "10.0.26100", "boot-1", running
+		m.Ledger = plan.Record(m.Facts, spec)
+		return m, spec
+	}
+	order := func(t *testing.T, steps []string, want ...string) {
+		t.Helper()
+		var found []string
+		for _, step := range steps {
+			if slices.Contains([]string{stop, set, start, "StartService overlay", "Reboot"}, step) {
+				found = append(found, step)
+			}
+		}
+		if !slices.Equal(found, want) {
+			t.Errorf("the steps are %v", steps)
+		}
+	}
+	t.Run("it is restarted where no network exists", func(t *testing.T) {
+		m, spec := prepare(t)
+		order(t, stepNames(plan.Make(m.Facts, spec)), stop, set, start, "StartService overlay")
+	})
+	t.Run("it is not where the pods' network exists", func(t *testing.T) {
+		m, spec := configured(t)
+		m.System.StaticAddress, m.System.Version, m.HNS = true, "10.0.26100", running
+		order(t, stepNames(plan.Make(m.Facts, spec)), set)
+	})
+	t.Run("the host is restarted where other programs have networks", func(t *testing.T) {
+		m, spec := prepare(t)
+		m.Networks = []host.HNSNetwork{{Name: "nat", Type: "NAT"}}
+		p := plan.Make(m.Facts, spec)
+		order(t, stepNames(p), set, "Reboot")
+		if reason := p.Steps[len(p.Steps)-1].Reason; !strings.Contains(reason, "nat") {
+			t.Errorf("the reason is %q", reason)
+		}
+		one := uint32(1)
+		m.DevicelessDisabled = &one
+		order(t, stepNames(plan.Make(m.Facts, spec)), "Reboot")
+		m.System.BootID += "-next"
+		m.Ledger = plan.Record(m.Facts, spec)
+		order(t, stepNames(plan.Make(m.Facts, spec)), "StartService overlay")
+	})
+	t.Run("the agent's service never restarts the host for it", func(t *testing.T) {
+		m, spec := prepare(t)
+		m.Networks = []host.HNSNetwork{{Name: "nat", Type: "NAT"}}
+		p, left := plan.Repair(m.Facts, spec)
+		order(t, stepNames(p), set, "StartService overlay")
+		if left != "" {
+			t.Errorf("left is %q", left)
+		}
+	})
+}
+
 func TestPartsOfTheFeatureContainersAreEnabledWhereWindowsKnowsThem(t *testing.T) {
 	spec := node()
 	spec.OptionalFeatures = []string{"Containers-HNS", "Containers-SDN"}

@@ -107,8 +107,8 @@ type (
 	// DeleteRegistryValue takes a value out of the registry.
 	DeleteRegistryValue struct{ At host.RegistryName }
 	// AwaitNetwork waits until hybrid-overlay-node has made the HNS network. Lacks says what keeps Windows from having
-	// one; empty for nothing.
-	AwaitNetwork struct{ Network, Subnet, Lacks string }
+	// one; empty for nothing. NodeIP is the address of the adapter that the network should use.
+	AwaitNetwork struct{ Network, Subnet, Lacks, NodeIP string }
 	// CreateEndpoint makes kube-proxy's source endpoint. Without an address Windows chooses one.
 	CreateEndpoint struct{ Network, Name, Address string }
 	// AttachEndpoint gives the host an adapter with the endpoint's address, until the next boot, and keeps the adapter out of DNS.

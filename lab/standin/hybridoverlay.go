@@ -179,7 +179,7 @@ func (o *overlay) ensure(ctx context.Context, wanted host.HNSNetwork) error {
 		if network.Name != wanted.Name {
 			continue
 		}
-		if network == wanted {
+		if network.Type == wanted.Type && network.Subnet == wanted.Subnet {
 			return nil
 		}
 		if err := o.p.Host.Networks.DeleteNetwork(ctx, network.Name); err != nil && !errors.Is(err, host.ErrNotExist) {

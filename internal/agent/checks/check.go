@@ -24,8 +24,17 @@ const testEndpoint = "wmco-check"
 // checker does the checks of a spec whose placeholders are filled in.
 type checker struct {
 	*Verifier
-	spec nodespec.NodeSpec
+	spec  nodespec.NodeSpec
+	facts plan.Facts
 }
+
+// finding is the error of a check that names its own remedy. An advisory one is reported, and holds up nothing.
+type finding struct {
+	message  string
+	advisory bool
+}
+
+func (f finding) Error() string { return f.message }
 
 // result does a check. Its message says what was found, or why it did not pass.
 func (c *checker) result(ctx context.Context, check nodespec.Check) verb.CheckResult {
@@ -39,6 +48,11 @@ func (c *checker) result(ctx context.Context, check nodespec.Check) verb.CheckRe
 		message, err = c.check(ctx, check)
 		return err
 	})
+	var found finding
+	if errors.As(err, &found) {
+		result.Message, result.Advisory = found.message, check.Advisory || found.advisory
+		return result
+	}
 	if err != nil {
 		result.Message = withHint(err.Error(), check.Hint)
 		return result
@@ -143,6 +157,14 @@ func (c *checker) network(ctx context.Context, name string) (string, error) {
 	}
 	if subnet := c.spec.Network.PodSubnet; networks[i].Subnet != subnet {
 		return "", fmt.Errorf("HNS network %s has the subnet %s, the node's is %q", name, networks[i].Subnet, subnet)
+	}
+	if mismatch := plan.DescribeAdapterMismatch(networks[i], c.spec.NodeIP, c.facts.System.Addresses); mismatch != "" {
+		// A rollback of a node in service would change nothing about the adapter.
+		return "", finding{message: mismatch, advisory: c.facts.Fallback != ""}
+	}
+	if networks[i].NoHostRoute {
+		return "", finding{advisory: true, message: "the policy HostRoute is not among those of HNS network " + name +
+			", so that the host, the kubelet's probes included, may not reach the pods on it. Restart the host: hybrid-overlay-node adds the policy when it creates the network"}
 	}
 	return "HNS network " + name + " has the subnet " + networks[i].Subnet, nil
 }

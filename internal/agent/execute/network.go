@@ -29,6 +29,9 @@ func (e *Executor) awaitNetwork(ctx context.Context, o plan.AwaitNetwork) error 
 				continue
 			}
 			if network.Subnet == o.Subnet {
+				if mismatch := plan.DescribeAdapterMismatch(network, o.NodeIP, e.Facts.System.Addresses); mismatch != "" {
+					e.advise(mismatch) // the checks of the node decide about it
+				}
 				return nil
 			}
 			found = "it has the subnet " + network.Subnet

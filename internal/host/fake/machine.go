@@ -50,6 +50,7 @@ type Machine struct {
 	outboundRules   map[string]string // names by key
 	registry        registry
 	cutOff          bool // it has lost its address
+	hnsDeviceless   bool // what the registry said about static addresses when the Host Networking Service started last
 	networks        []host.HNSNetwork
 	endpoints       []host.HNSEndpoint
 	attachments     int // of endpoints to the machine, each with an adapter of its own

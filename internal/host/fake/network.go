@@ -23,6 +23,9 @@ func (p *Process) CreateNetwork(network host.HNSNetwork) error {
 		if err := m.checkNetwork(network); err != nil {
 			return fmt.Errorf("create HNS network %s: %w", network.Name, err)
 		}
+		if bindsAdapter(network) {
+			network.ManagementIP, network.NoHostRoute = m.options.ManagementIP, m.options.NoHostRoute
+		}
 		m.moveAdapter(func() { m.networks = append(m.networks, network) })
 		p.record(KindNetwork, "create network "+network.Name+" "+network.Subnet, 0)
 		m.risksAddress(network)

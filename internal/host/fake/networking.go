@@ -65,7 +65,7 @@ func (m *Machine) hns() error {
 	switch {
 	case !m.inForce("Containers") || s == nil:
 		return errNoHNS
-	case m.options.HNSSleeps && s.state != host.ServiceRunning:
+	case (m.options.HNSSleeps || m.options.HNSReadsStateAtStart) && s.state != host.ServiceRunning:
 		return fmt.Errorf("its service is %s: %w", s.state, errNoHNS)
 	}
 	return nil
@@ -74,10 +74,18 @@ func (m *Machine) hns() error {
 // risksAddress takes the address away that an administrator gave to an adapter, when a network takes the adapter:
 // Windows asks DHCP for one then, but for the releases that know better, and where the registry says not to.
 func (m *Machine) risksAddress(network host.HNSNetwork) {
-	known := m.options.System.Version == WindowsServer2022().Version ||
-		m.registry[registryKey(hnsState, devicelessDisabled)] == 1
+	deviceless := m.deviceless()
+	if m.options.HNSReadsStateAtStart {
+		deviceless = m.hnsDeviceless
+	}
+	known := m.options.System.Version == WindowsServer2022().Version || deviceless
 	if bindsAdapter(network) && m.options.StaticAddress && !known && !m.cutOff {
 		m.cutOff = true
 		m.journal.Append(KindNetwork, "lose the address: network "+network.Name+" took the adapter, and DHCP gives none", 0)
 	}
+}
+
+// deviceless reports whether the registry has the value that keeps static addresses.
+func (m *Machine) deviceless() bool {
+	return m.registry[registryKey(hnsState, devicelessDisabled)] == 1
 }

@@ -67,6 +67,13 @@ type Options struct {
 	StaticAddress bool
 	// HNSSleeps lets the Host Networking Service be stopped after each boot, and not answer before its service is started.
 	HNSSleeps bool
+	// HNSReadsStateAtStart lets the Host Networking Service read DeviceLessNicDisabled when its service starts, and not when it
+	// makes a switch.
+	HNSReadsStateAtStart bool
+	// ManagementIP is the address of the adapter that HNS takes for overlay networks. Default: HNS does not report it.
+	ManagementIP string
+	// NoHostRoute lets HNS list the policies of overlay networks without HostRoute.
+	NoHostRoute bool
 	// DomainMember makes the machine a member of a domain, which knows it by its name.
 	DomainMember bool
 	// GroupPolicy is the firewall policy of its domain.

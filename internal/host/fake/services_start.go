@@ -150,6 +150,9 @@ func (m *Machine) claimStart(name string) (config host.ServiceConfig, boot int, 
 		return host.ServiceConfig{}, 0, errRaced
 	}
 	s.state = host.ServiceStartPending
+	if key(name) == key(hnsService) {
+		m.hnsDeviceless = m.deviceless()
+	}
 	m.changes.send()
 	return cloneConfig(s.config), m.boots, nil
 }

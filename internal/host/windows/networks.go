@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/Microsoft/hcsshim"
 	"github.com/Microsoft/hcsshim/hcn"
 	"golang.org/x/sys/windows"
 
@@ -28,7 +29,7 @@ import (
 //	HcnCreateEndpoint(Network, Id = GUID of zeros, Settings, *Endpoint)
 //
 // Query is {"SchemaVersion":{"Major":2,"Minor":0},"Flags":0}, never with a filter. Of a network these properties are
-// read: ID, Name, Type, Ipams[].Subnets[].IpAddressPrefix; of an endpoint: ID, Name, HostComputeNetwork (the network's
+// read: ID, Name, Type, Policies[].Type, Ipams[].Subnets[].IpAddressPrefix; of an endpoint: ID, Name, HostComputeNetwork (the network's
 // ID), IpConfigurations[].IpAddress. An endpoint is made of {"Name":..., "HostComputeNetwork":...,
 // "SchemaVersion":{"Major":2,"Minor":0}} and, for a certain address, "IpConfigurations":[{"IpAddress":...,
 // "PrefixLength":...}]; else HNS chooses one. HNS takes a network's endpoints away with the network. Attaching them is
@@ -40,16 +41,34 @@ type networks struct{}
 const listAttempts = 5
 
 func (networks) Networks(ctx context.Context) ([]host.HNSNetwork, error) {
-	found, err := detached(ctx, listNetworks)
-	if err != nil {
-		return nil, err
+	return detached(ctx, func() ([]host.HNSNetwork, error) {
+		found, err := listNetworks()
+		if err != nil {
+			return nil, err
+		}
+		addresses := managementAddresses()
+		list := make([]host.HNSNetwork, 0, len(found))
+		for _, network := range found {
+			policies := make([]string, 0, len(network.Policies))
+			for _, policy := range network.Policies {
+				policies = append(policies, string(policy.Type))
+			}
+			list = append(list, host.HNSNetwork{Name: network.Name, Type: string(network.Type), Subnet: subnetOf(prefixes(network)),
+				ManagementIP: addresses[strings.ToLower(network.Id)], NoHostRoute: lacksHostRoute(policies)})
+		}
+		return list, nil
+	})
+}
+
+// managementAddresses returns the address of the adapter that each network uses, by the network's ID in lower case. Only the
+// older API has it (HNSCall: GET /networks/). A list that fails leaves them unknown, as do networks without an adapter.
+func managementAddresses() map[string]string {
+	addresses := map[string]string{}
+	list, _ := hcsshim.HNSListNetworkRequest("GET", "", "")
+	for _, network := range list {
+		addresses[strings.ToLower(network.Id)] = network.ManagementIP
 	}
-	list := make([]host.HNSNetwork, 0, len(found))
-	for _, network := range found {
-		list = append(list, host.HNSNetwork{Name: network.Name, Type: string(network.Type),
-			Subnet: subnetOf(prefixes(network))})
-	}
-	return list, nil
+	return addresses
 }
 
 func (networks) DeleteNetwork(ctx context.Context, name string) error {

@@ -68,3 +68,25 @@ func TestAttachmentsAsHNSMayReportThem(t *testing.T) {
 		}
 	})
 }
+
+// Only the older API has the address of the adapter that a network uses, and not for each network.
+func TestTheAddressOfTheAdapterThatANetworkUses(t *testing.T) {
+	needsStandIns(t)
+	enableHNS(t)
+	machine, err := Open()
+	must(t, err)
+	const network = "wmco-adapter"
+	n := networks{}
+	_ = n.DeleteNetwork(t.Context(), network)
+	must(t, createNetwork(t.Context(), machine, host.HNSNetwork{Name: network, Type: "NAT", Subnet: "10.213.80.0/24"}))
+	t.Cleanup(func() { _ = n.DeleteNetwork(context.WithoutCancel(t.Context()), network) })
+	for _, address := range []string{"", "10.1.0.5"} {
+		setFault(t, "hns", map[string]any{"ManagementIP": address})
+		list, err := n.Networks(t.Context())
+		must(t, err)
+		i := slices.IndexFunc(list, func(each host.HNSNetwork) bool { return each.Name == network })
+		if i < 0 || list[i].ManagementIP != address || list[i].NoHostRoute {
+			t.Errorf("with %q: got %+v", address, list)
+		}
+	}
+}

@@ -1,6 +1,10 @@
 package windows
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+	"strings"
+)
 
 // subnetOf returns the subnet of a network with these prefixes: its first IPv4 one, else its first. Empty when there is
 // none.
@@ -47,4 +51,10 @@ func prefixLengthOf(subnet string) uint8 {
 		return 0
 	}
 	return uint8(prefix.Bits())
+}
+
+// lacksHostRoute reports whether a network with policies of these kinds lets its endpoints and the machine not reach each
+// other. Without any policy, HNS may not list them.
+func lacksHostRoute(policies []string) bool {
+	return len(policies) > 0 && !slices.ContainsFunc(policies, func(kind string) bool { return strings.EqualFold(kind, "HostRoute") })
 }

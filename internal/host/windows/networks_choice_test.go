@@ -30,3 +30,20 @@ func TestPrefixLength(t *testing.T) {
 		}
 	}
 }
+
+func TestNetworksWithoutHostRoute(t *testing.T) {
+	for name, c := range map[string]struct {
+		policies []string
+		want     bool
+	}{
+		"no policy is listed: nothing is known": {nil, false},
+		"HostRoute is listed":                   {[]string{"VxlanPort", "HOSTROUTE"}, false},
+		"only other policies are listed":        {[]string{"AutomaticDNS", "VxlanPort", "RemoteSubnetRoute"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := lacksHostRoute(c.policies); got != c.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}

@@ -13,6 +13,7 @@
  *                  AttachFails   how many attachments to the host fail before one succeeds
  *                  AttachCodes   not 0: a refused attachment is an HRESULT of the call, and not a text in its response
  *                  AttachedState the state of attached endpoints in place of 2
+ *                  ManagementIP  the address of the adapter that networks use; without it, networks have none
  *   power          Initiate   the error with which InitiateSystemShutdownExW fails
  *                  ExitInSessions  1: ExitWindowsEx works in sessions of the SSH server
  */

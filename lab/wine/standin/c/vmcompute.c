@@ -1,6 +1,6 @@
 /*
  * vmcompute.dll of the lab: of the first Host Networking API (HNSCall) the version of the service, by which hcsshim/hcn learns what Windows
- * can do; the list of endpoints with their state; and the attachment of one to the host.
+ * can do; the lists of networks and of endpoints with their state; and the attachment of one to the host.
  *
  * It simulates: version 13.3, which Windows Server 2022 has; 9.5 where the registry says build 17763 (Windows Server 2019). Endpoints are
  * those of computenetwork.dll, and have their MAC and IP address. An attachment lasts until the endpoint is deleted or the host boots. A second
@@ -21,6 +21,7 @@
 
 #define VERSION_KEY L"SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion"
 #define ENDPOINTS "/endpoints/"
+#define NETWORKS "/networks/"
 
 enum { CREATED = 1, ATTACHED = 2 };
 
@@ -64,6 +65,25 @@ static struct json *list(void) {
     return value;
 }
 
+/* list_networks has the address of an adapter for each network, if one is set (faults.h). */
+static struct json *list_networks(void) {
+    struct json *networks = store_list(NETWORK), *value = json_new(JSON_ARRAY);
+    WCHAR wide[64];
+    char address[64];
+    fault_text(L"hns", L"ManagementIP", wide, ARRAYSIZE(wide));
+    WideCharToMultiByte(CP_UTF8, 0, wide, -1, address, sizeof address, NULL, NULL);
+    for (const struct json *n = networks->first; n != NULL; n = n->next) {
+        struct json *network = json_new(JSON_OBJECT);
+        json_set(network, "ID", json_string(json_text(n, "ID")));
+        json_set(network, "Name", json_string(json_text(n, "Name")));
+        json_set(network, "Type", json_string(json_text(n, "Type")));
+        if (*address != 0) json_set(network, "ManagementIP", json_string(address));
+        json_append(value, network);
+    }
+    json_free(networks);
+    return value;
+}
+
 /* refuse_attach sets *code if HNS would not attach the endpoint now; it returns the text for the code. */
 static const char *refuse_attach(const struct json *endpoint, HRESULT *code) {
     if (object_attached(endpoint)) {
@@ -99,11 +119,12 @@ static struct json *attach(const char *id, const char *request, const char **err
     return value;
 }
 
-/* act does a call on endpoints; NULL: *error says why not. */
+/* act does a call on endpoints or networks; NULL: *error says why not. */
 static struct json *act(const char *method, const char *path, const char *request, const char **error, HRESULT *code) {
     static const char tail[] = "/attach";
     char id[ID_LENGTH + 1];
     if (_stricmp(method, "GET") == 0 && _stricmp(path, ENDPOINTS) == 0) return list();
+    if (_stricmp(method, "GET") == 0 && _stricmp(path, NETWORKS) == 0) return list_networks();
     if (_stricmp(method, "POST") == 0 && _strnicmp(path, ENDPOINTS, strlen(ENDPOINTS)) == 0) {
         const char *at = path + strlen(ENDPOINTS);
         if (strlen(at) == ID_LENGTH + strlen(tail) && _stricmp(at + ID_LENGTH, tail) == 0) {

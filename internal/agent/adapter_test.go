@@ -1,0 +1,57 @@
+package agent_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// hnsCheck returns the result of the check of the pods' network on a node with two adapters.
+func hnsCheck(t *testing.T, change func(*fake.Options)) verb.CheckResult {
+	t.Helper()
+	r := newRig(t, func(o *fake.Options) { o.Addresses = []string{"10.0.0.4", "10.9.0.4"} }, change).start()
+	spec := newSpec(r.versions)
+	spec.NodeIP = "10.0.0.4"
+	steps := r.configureTo(spec, func() bool { return false })
+	line, _ := r.run("verify")
+	for _, check := range line.Result.Checks {
+		if check.Name == "HNSNetworkReady" {
+			return check
+		}
+	}
+	t.Fatalf("there is no such check: %+v, steps %v", line, steps)
+	return verb.CheckResult{}
+}
+
+// HNS chooses the adapter for the pods' network by itself. L-05
+func TestThePodsNetworkUsesTheAdapterOfTheNode(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		uses    string
+		passed  bool
+		message string
+	}{
+		"the adapter with the node's address":                                            {uses: "10.0.0.4", passed: true},
+		"HNS does not report the adapter":                                                {passed: true},
+		"an address that the host no longer has is no reason":                            {uses: "10.0.0.77", passed: true},
+		"another adapter keeps the node from taking pods, and the check says what to do": {uses: "10.9.0.4", message: "Disable the adapter with the address 10.9.0.4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := hnsCheck(t, func(o *fake.Options) { o.ManagementIP = c.uses })
+			if got.Passed != c.passed || got.Advisory || !strings.Contains(got.Message, c.message) {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+func TestANetworkWithoutHostRouteIsReported(t *testing.T) {
+	t.Parallel()
+	got := hnsCheck(t, func(o *fake.Options) { o.NoHostRoute = true })
+	if got.Passed || !got.Advisory || !strings.Contains(got.Message, "HostRoute") || !strings.Contains(got.Message, "Restart the host") {
+		t.Errorf("got %+v", got)
+	}
+}
