@@ -136,6 +136,7 @@ func newSpec(v versions) nodespec.NodeSpec {
 		{Name: "HNSNetworkReady", Kind: nodespec.CheckHNSNetwork, Target: hnsNetwork},
 		{Name: "CNIConfigured", Kind: nodespec.CheckFile, Target: `C:\k\cni\cni.conf`},
 		{Name: "EndpointCanBeMade", Kind: nodespec.CheckEndpoint, Target: hnsNetwork},
+		{Name: "HNSNetworkReach", Kind: nodespec.CheckHNSNetworkReach, Target: hnsNetwork, Advisory: true},
 		{Name: "AntivirusExclusions", Kind: nodespec.CheckExclusions, Advisory: true},
 		{Name: "ExporterServes", Kind: nodespec.CheckHTTP, Target: "http://127.0.0.1:9182/metrics", Advisory: true},
 	}

@@ -29,6 +29,8 @@ func checks(in Inputs) []Check {
 			Hint: `See C:\var\log\kube-proxy\kube-proxy.log on the host.`},
 		{Name: "AgentRuns", Kind: CheckService, Target: ServiceAgent,
 			Hint: `See C:\var\log\wicd\windows-instance-config-daemon.exe.INFO on the host.`},
+		{Name: "HNSNetworkReach", Kind: CheckHNSNetworkReach, Target: hnsNetwork, Advisory: true, Timeout: 5 * time.Second,
+			Hint: `See C:\var\log\hybrid-overlay\hybrid-overlay.log on the host.`},
 		{Name: "AntivirusExclusions", Kind: CheckExclusions, Advisory: true,
 			Hint: "Containers start slowly if Microsoft Defender Antivirus scans their files; a group policy may forbid the exclusions."},
 		{Name: "ExporterServes", Kind: CheckHTTP, Target: exporterURL(in), ClientCertificate: exporterClient(in), Advisory: true,

@@ -188,6 +188,7 @@ const (
 	CheckHTTP             CheckKind = "HTTP"             // the address answers 200
 	CheckContainerRuntime CheckKind = "ContainerRuntime" // the CRI endpoint says ready
 	CheckHNSNetwork       CheckKind = "HNSNetwork"       // the HNS network is there with the node's subnet
+	CheckHNSNetworkReach  CheckKind = "HNSNetworkReach"  // HNS reports neither another address than the node's nor a lack of HostRoute
 	CheckFile             CheckKind = "File"             // the file is there with the desired content
 	CheckEndpoint         CheckKind = "Endpoint"         // an endpoint can be made on the HNS network and removed again
 	CheckPodConnects      CheckKind = "PodConnects"      // a TCP connection to the address can be made from where pods are

@@ -28,14 +28,6 @@ type checker struct {
 	facts plan.Facts
 }
 
-// finding is the error of a check that names its own remedy. An advisory one is reported, and holds up nothing.
-type finding struct {
-	message  string
-	advisory bool
-}
-
-func (f finding) Error() string { return f.message }
-
 // result does a check. Its message says what was found, or why it did not pass.
 func (c *checker) result(ctx context.Context, check nodespec.Check) verb.CheckResult {
 	result := verb.CheckResult{Name: check.Name, Advisory: check.Advisory}
@@ -48,11 +40,6 @@ func (c *checker) result(ctx context.Context, check nodespec.Check) verb.CheckRe
 		message, err = c.check(ctx, check)
 		return err
 	})
-	var found finding
-	if errors.As(err, &found) {
-		result.Message, result.Advisory = found.message, check.Advisory || found.advisory
-		return result
-	}
 	if err != nil {
 		result.Message = withHint(err.Error(), check.Hint)
 		return result
@@ -71,6 +58,8 @@ func (c *checker) check(ctx context.Context, check nodespec.Check) (string, erro
 		return c.runtime(ctx, check.Target)
 	case nodespec.CheckHNSNetwork:
 		return c.network(ctx, check.Target)
+	case nodespec.CheckHNSNetworkReach:
+		return c.networkReach(ctx, check.Target)
 	case nodespec.CheckFile:
 		return c.file(ctx, check.Target)
 	case nodespec.CheckEndpoint:
@@ -147,26 +136,42 @@ func (c *checker) runtime(ctx context.Context, endpoint string) (string, error) 
 }
 
 func (c *checker) network(ctx context.Context, name string) (string, error) {
+	network, err := c.findNetwork(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	if subnet := c.spec.Network.PodSubnet; network.Subnet != subnet {
+		return "", fmt.Errorf("HNS network %s has the subnet %s, the node's is %q", name, network.Subnet, subnet)
+	}
+	return "HNS network " + name + " has the subnet " + network.Subnet, nil
+}
+
+// networkReach checks the parts of the network that HNS need not report. Its findings name their own remedies.
+func (c *checker) networkReach(ctx context.Context, name string) (string, error) {
+	network, err := c.findNetwork(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	if mismatch := plan.DescribeAdapterMismatch(network, c.spec.NodeIP, c.facts.System.Addresses); mismatch != "" {
+		return "", errors.New(mismatch)
+	}
+	if network.NoHostRoute {
+		return "", fmt.Errorf("HNS lists the policies of network %s without HostRoute, so that the host, the kubelet's probes included, may not "+
+			"reach the pods on it. If probes fail, restart the host: hybrid-overlay-node adds the policy when it creates the network", name)
+	}
+	return "HNS reports no fault of network " + name, nil
+}
+
+func (c *checker) findNetwork(ctx context.Context, name string) (host.HNSNetwork, error) {
 	networks, err := c.Source.Host.Networks.Networks(ctx)
 	if err != nil {
-		return "", fmt.Errorf("list HNS networks: %w", err)
+		return host.HNSNetwork{}, fmt.Errorf("list HNS networks: %w", err)
 	}
 	i := slices.IndexFunc(networks, func(n host.HNSNetwork) bool { return strings.EqualFold(n.Name, name) })
 	if i < 0 {
-		return "", fmt.Errorf("HNS network %s is not there", name)
+		return host.HNSNetwork{}, fmt.Errorf("HNS network %s is not there", name)
 	}
-	if subnet := c.spec.Network.PodSubnet; networks[i].Subnet != subnet {
-		return "", fmt.Errorf("HNS network %s has the subnet %s, the node's is %q", name, networks[i].Subnet, subnet)
-	}
-	if mismatch := plan.DescribeAdapterMismatch(networks[i], c.spec.NodeIP, c.facts.System.Addresses); mismatch != "" {
-		// A rollback of a node in service would change nothing about the adapter.
-		return "", finding{message: mismatch, advisory: c.facts.Fallback != ""}
-	}
-	if networks[i].NoHostRoute {
-		return "", finding{advisory: true, message: "the policy HostRoute is not among those of HNS network " + name +
-			", so that the host, the kubelet's probes included, may not reach the pods on it. Restart the host: hybrid-overlay-node adds the policy when it creates the network"}
-	}
-	return "HNS network " + name + " has the subnet " + networks[i].Subnet, nil
+	return networks[i], nil
 }
 
 func (c *checker) file(ctx context.Context, path string) (string, error) {

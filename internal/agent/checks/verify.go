@@ -52,7 +52,7 @@ func (v *Verifier) Verify(ctx context.Context) error {
 				continue
 			}
 			results[i] = checks.result(ctx, check)
-			if !results[i].Passed && v.Clock.Since(began) < waitTimeout(check, results[i]) {
+			if !results[i].Passed && v.Clock.Since(began) < check.Timeout {
 				waiting = i + 1
 			}
 		}
@@ -70,17 +70,6 @@ func (v *Verifier) Verify(ctx context.Context) error {
 	}
 	v.Answer.Result(verb.Result{Checks: results, KubeletStarted: started})
 	return nil
-}
-
-// adviceTimeout is the maximum wait for a finding of a required check that holds up nothing.
-const adviceTimeout = 5 * time.Second
-
-// waitTimeout returns how long a check that did not pass is repeated.
-func waitTimeout(check nodespec.Check, result verb.CheckResult) time.Duration {
-	if result.Advisory && !check.Advisory {
-		return min(adviceTimeout, check.Timeout)
-	}
-	return check.Timeout
 }
 
 // kubeletStarted is when the process of the kubelet's service began. It is zero where Windows does not tell, or the

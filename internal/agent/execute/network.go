@@ -30,7 +30,7 @@ func (e *Executor) awaitNetwork(ctx context.Context, o plan.AwaitNetwork) error 
 			}
 			if network.Subnet == o.Subnet {
 				if mismatch := plan.DescribeAdapterMismatch(network, o.NodeIP, e.Facts.System.Addresses); mismatch != "" {
-					e.advise(mismatch) // the checks of the node decide about it
+					e.advise(mismatch)
 				}
 				return nil
 			}
