@@ -33,7 +33,7 @@ func TestSSHBlockedProfiles(t *testing.T) {
 		"a range with the port allows it":        {rules: []string{"v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort2_10=20-25|"}},
 		"a rule for all ports allows it":         {rules: []string{"v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort2_10=1-65535|"}},
 		"one of several ranges allows it":        {rules: []string{"v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=80|LPort2_10=443-445|LPort2_10=22-22|"}},
-		"a range that is none does not":          {rules: []string{"v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort2_10=22|"}, want: all},
+		"an invalid range does not":              {rules: []string{"v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort2_10=22|"}, want: all},
 		"a text that is no rule does not":        {rules: []string{"", "v2.30"}, want: all},
 		"a rule for the domain leaves two":       {rules: []string{rule + "Profile=Domain|"}, want: all[1:]},
 		"a rule for two profiles leaves one":     {rules: []string{rule + "Profile=Domain|Profile=Private|"}, want: all[2:]},
