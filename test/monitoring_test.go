@@ -87,32 +87,6 @@ func (s *scraped) becomes(t *testing.T, r *rig.Rig, nodes string) {
 		})
 }
 
-//
-func TestANodeIsScrapedUntilItIsDrainedForItsRemoval(t *testing.T) {
-	const both = "instance-1 instance-2"
-	r := installed(t, rig.Options{Hosts: rig.Hosts(2)})
-	run(t, r)
-	seen := followSlices(t, r)
-	list(t, r)
-	ready(t, r)
-	seen.becomes(t, r, both)
-	pause(t, r, true)
-	list(t, r, "instance-2")
-	must(t, r.WaitForInstance(t.Context(), r.Host("instance-1"), "wait for its turn", func(i *v1alpha1.WindowsInstance) bool {
-		return i != nil && i.Spec.DesiredState == v1alpha1.DesiredStateRemoved && i.Status.WaitsForTurn
-	}))
-	states, moment := seen.since(0)
-	if states[len(states)-1] != both {
-		t.Errorf("a node that waits for its removal is not scraped: %q", states)
-	}
-	pause(t, r, false)
-	gone(t, r, "instance-1")
-	seen.becomes(t, r, "instance-2")
-	if states, _ := seen.since(moment); len(states) != 1 {
-		t.Errorf("the lists were %q", states)
-	}
-}
-
 //
 func TestStoryPrometheusFindsTheNodesThatAreInService(t *testing.T) {
 	r := installed(t, rig.Options{Hosts: rig.Hosts(2), ServiceCA: true})
