@@ -196,7 +196,7 @@ release: ## Write all that a release consists of to build/release. VERSION= IMAG
 ##### Prove
 
 # The packages with files for Windows.
-WINDOWS_PACKAGES := ./cmd/wicd/... ./internal/agent/winservice/... ./internal/host/... ./lab/wine/internal/... ./lab/wine/refuse/... \
+WINDOWS_PACKAGES := ./cmd/wicd/... ./internal/agent/winservice/... ./internal/host/... ./lab/wine/components/guest/... ./lab/wine/internal/... ./lab/wine/refuse/... \
 	./lab/wine/sshd/... ./lab/wine/standin/... ./test/wine/administrator/...
 
 .PHONY: test

@@ -36,12 +36,17 @@ func testMain(m *testing.M) int {
 		module   string
 		packages []string
 	}{{"containerd", []string{"tool"}}, {"kubelet", []string{"tool"}}, {"kubelet", []string{"-test", "./labels"}},
-		{"kube-proxy", []string{"tool"}}, {"cni", []string{"-test", "."}}, {"windows_exporter", []string{"tool"}}} {
+		{"kube-proxy", []string{"tool"}}, {"cni", []string{"-test", "."}}, {"windows_exporter", []string{"tool"}},
+		{"kube-log-runner", []string{"tool"}}} {
 		if output, err := forWindows(ctx, each.module, append([]string{"list", "-deps"},
 			each.packages...)...).CombinedOutput(); err != nil {
 			fmt.Printf("find what payload/%s is made of: %v\n%s\n", each.module, err, output)
 			return 1
 		}
+	}
+	if output, err := guestCommand(ctx, "list", "-deps").CombinedOutput(); err != nil {
+		fmt.Printf("find what the guest's program is made of: %v\n%s\n", err, output)
+		return 1
 	}
 	if output, err := inPrometheus(ctx, "list", "-deps", "./scrape").CombinedOutput(); err != nil {
 		fmt.Printf("find what the scraper is made of: %v\n%s\n", err, output)

@@ -1,0 +1,98 @@
+//go:build windows
+
+// Command guest is each of the programs around a log on a Windows host: the one that prints lines, one that reads the
+// log, and the agent that rotates it.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/internal/agent/logs"
+	"github.com/windows-machine-config/wmco/internal/host/windows"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+func main() {
+	verbs := map[string]func(string) error{"print": printLines, "hold": holdLog, "rotate": rotateLogs}
+	if len(os.Args) != 3 || verbs[os.Args[1]] == nil {
+		exitOn(errors.New("usage: guest print FOLDER | hold LOG | rotate LIST"))
+	}
+	exitOn(verbs[os.Args[1]](os.Args[2]))
+}
+
+func exitOn(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// printLines prints numbered lines until the folder has a file stop. The file printed gets each number before the line
+// is printed, the file failed those of lines that could not be printed.
+func printLines(folder string) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	printed, err := os.Create(filepath.Join(folder, "printed"))
+	if err != nil {
+		return err
+	}
+	failed, err := os.Create(filepath.Join(folder, "failed"))
+	if err != nil {
+		return err
+	}
+	pace := time.NewTicker(5 * time.Millisecond)
+	for number := 1; ; number++ {
+		if _, err := os.Stat(filepath.Join(folder, "stop")); err == nil {
+			return errors.Join(printed.Close(), failed.Close())
+		}
+		if _, err := fmt.Fprintf(printed, "line %d\n", number); err != nil {
+			return err
+		}
+		if _, err := fmt.Printf("line %d\n", number); err != nil {
+			if _, err := fmt.Fprintf(failed, "line %d\n", number); err != nil {
+				return err
+			}
+		}
+		<-pace.C
+	}
+}
+
+// holdLog opens a log as the kubelet does that serves it, and keeps it open.
+func holdLog(path string) error {
+	log, err := os.Open(path) // with FILE_SHARE_READ and FILE_SHARE_WRITE alone
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	fmt.Println("held")
+	for range time.Tick(time.Hour) { // until the process is ended
+	}
+	return nil
+}
+
+// rotateLogs lets the agent's code rotate the logs of a NodeSpec, which a file has as JSON.
+func rotateLogs(path string) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var list []nodespec.Log
+	if err := json.Unmarshal(content, &list); err != nil {
+		return err
+	}
+	host, err := windows.Open()
+	if err != nil {
+		return err
+	}
+	logs.NewKeeper(host, clock.RealClock{}, logs.NewOwn(host, clock.RealClock{}, os.Stdout)).Look(context.Background(), list)
+	return nil
+}
