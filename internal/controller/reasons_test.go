@@ -19,7 +19,7 @@ var words = []string{
 	"instance/phase_unmanaged.go unmanagedObstacle",
 	"source/machine/events.go leftAlone",
 	// The reason is a field of the spec here, which the source writes.
-	"instance/phase_unmanaged.go cordonedNode", "monitoring/wanted.go leaves",
+	"instance/phase_unmanaged.go cordonedNode", "monitoring/wanted.go departureOf",
 }
 
 // speaking are the functions that look at conditions because they write them, choose words by them, or make events and
