@@ -164,7 +164,7 @@ func TestBudgets(t *testing.T) {
 		"an upgrade of many with a third connection for one":  {func(r *Result) { occasion(r, 100, fleet.Upgrade).Worst.Connections = 3 }, "SSH connections, worst host", Over},
 		"an upgrade of one node that restarts its host":       {func(r *Result) { occasion(r, 1, fleet.Upgrade).Worst.Reboots = 1 }, "reboots", Over},
 	} {
-		t.Run(name+" is reported, and nothing else", func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			r := good()
 			c.spoil(&r)
 			others := slices.DeleteFunc(Evaluate(r), func(l Line) bool { return l.Verdict == Kept })
