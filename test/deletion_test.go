@@ -2,6 +2,8 @@ package test
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
@@ -33,6 +36,12 @@ func TestANodeThatIsDeletedTogetherWithItsInstanceIsRegisteredAgain(t *testing.T
 
 	deleteBoth := func(t *testing.T) (registered *corev1.Node) {
 		t.Helper()
+		// The time of creation has whole seconds: the kubelet must have started in an earlier one.
+		eventually(t, "the kubelet is older than the next instance", func(context.Context) (bool, error) {
+			return slices.ContainsFunc(h.Machine().RunningProcesses(), func(p host.Process) bool {
+				return strings.HasSuffix(p.Path, `\kubelet.exe`) && p.Started.Before(time.Now().Truncate(time.Second))
+			}), nil
+		})
 		instance, err := r.Instance(t.Context(), "instance-1")
 		must(t, err)
 		registered = node(t, r, "instance-1")

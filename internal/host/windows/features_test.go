@@ -69,7 +69,7 @@ func TestFeatures(t *testing.T) {
 		defer func() { must(t, feature.SetDWordValue("State", uint32(state))) }()
 		for _, want := range []string{"0x80070005", "0x800f081f"} { // in a session of the SSH server, and in a service
 			err := features{}.Enable(t.Context(), "TelnetClient")
-			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "files are not on the disk") {
+			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "on the disk: enable the feature at the console") {
 				t.Errorf("the error is %v, want %s", err, want)
 			}
 			t.Setenv("SSH_CONNECTION", "")
