@@ -98,7 +98,7 @@ func TestHostWithAForeignContainerdOfAnotherName(t *testing.T) {
 			compare(r.T, r.before, r.Snapshot())
 		},
 		"it becomes a node once that is stopped": func(r *rig, mend func()) {
-			r.must(r.Machine.Host().Services.Stop(r.ctx, "my-containerd"))
+			r.must(r.Host().Services.Stop(r.ctx, "my-containerd"))
 			mend()
 			r.configure()
 			r.awaitSettled()

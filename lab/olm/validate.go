@@ -152,7 +152,7 @@ func validateChannel(channel catalogObject) error {
 		return fmt.Errorf("channel %s: %w", channel.Name, err)
 	}
 	reached := map[string]bool{}
-	for ; next != "" && !(len(reached) > 0 && skipped[next]); next = entries[next].Replaces {
+	for ; next != "" && (len(reached) == 0 || !skipped[next]); next = entries[next].Replaces {
 		if reached[next] {
 			return fmt.Errorf("in channel %s releases replace each other in a circle with %s", channel.Name, next)
 		}

@@ -104,11 +104,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("read WindowsInstance %s: %w", request.NamespacedName, err)
 	}
-	session, remade := r.sessions.Of(instance.Name, instance.UID)
-	if remade {
-		r.Hosts.Close(instance.Name)
-	}
-	s, rooms := scope.New(instance, session), r.rooms()
+	s, rooms := scope.New(instance, r.session(instance)), r.rooms()
 	if !r.takePlace(s) {
 		return ctrl.Result{RequeueAfter: placeRecheck}, r.tellNoPlace(ctx, rooms, s)
 	}
@@ -158,6 +154,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 	recordAgentCheck(s)
 	metric.Attempts.Of(metric.Done).Inc()
 	return rooms.renew.lookAgain(s, ctrl.Result{}), nil
+}
+
+// session returns the session of an instance. It closes the connection of a deleted instance of the same name.
+func (r *Reconciler) session(instance *v1alpha1.WindowsInstance) *scope.Session {
+	session, remade := r.sessions.Of(instance.Name, instance.UID)
+	if remade {
+		r.Hosts.Close(instance.Name)
+	}
+	return session
 }
 
 // forget drops what is held in memory for an instance that is gone.

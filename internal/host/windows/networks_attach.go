@@ -72,6 +72,12 @@ func attachListed(endpoint hcn.HostComputeEndpoint) error {
 	return hnsError(err)
 }
 
+// States of endpoints in the older API. No source has the state of an endpoint that is attached to the machine itself.
+const (
+	stateAttached        = 2
+	stateAttachedSharing = 3
+)
+
 // isAttachedAlready reports whether an error of HostAttach means that the endpoint is attached: hcsshim returns the code of
 // the call, or the text of the response. Windows has that text for the code, in English or in its own language.
 func isAttachedAlready(err error) bool {

@@ -8,12 +8,6 @@ import (
 	"strings"
 )
 
-// States of endpoints in the older API. No source has the state of an endpoint that is attached to the machine itself.
-const (
-	stateAttached        = 2
-	stateAttachedSharing = 3
-)
-
 // codeHNSAlreadyAttached is HCN_E_ENDPOINT_ALREADY_ATTACHED, with which HNS refuses to attach an endpoint again. Sources:
 // projectcalico/calico issues 4280 and 5192, flannel-io/flannel issue 1391.
 const codeHNSAlreadyAttached = 0x803B0014
