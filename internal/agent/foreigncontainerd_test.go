@@ -33,6 +33,8 @@ func foreignContainerd(ctx context.Context, p *fake.Process) int {
 	return 0
 }
 
+func isForeignContainerd(p host.Process) bool { return strings.HasPrefix(p.Path, foreignDirectory) }
+
 // withContainerd is a host on which an administrator has installed containerd, as a service of this name.
 func withContainerd(t *testing.T, service string) *rig {
 	t.Helper()
@@ -49,7 +51,7 @@ func withContainerd(t *testing.T, service string) *rig {
 	r.must(r.Boot(r.ctx))
 	r.must(r.WaitFor(r.ctx, func(m *fake.Machine) bool {
 		_, err := m.Drive().ReadFile(`C:\ProgramData\containerd\foreign-image`)
-		return err == nil && slices.ContainsFunc(m.RunningProcesses(), func(p host.Process) bool { return strings.HasPrefix(p.Path, foreignDirectory) })
+		return err == nil && slices.ContainsFunc(m.RunningProcesses(), isForeignContainerd)
 	}))
 	r.before = r.Snapshot()
 	return r
@@ -99,6 +101,8 @@ func TestHostWithAForeignContainerdOfAnotherName(t *testing.T) {
 		},
 		"it becomes a node once that is stopped": func(r *rig, mend func()) {
 			r.must(r.Host().Services.Stop(r.ctx, "my-containerd"))
+			// The host restarts once for its name.
+			r.must(r.Host().Services.SetStartType(r.ctx, "my-containerd", host.StartDisabled))
 			mend()
 			r.configure()
 			r.awaitSettled()

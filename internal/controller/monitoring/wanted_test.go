@@ -126,7 +126,7 @@ func TestWhichNodesAreScraped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			addresses, without := wanted([]corev1.Node{c.node}, c.instances)
 			if len(addresses) == 1 != c.want || len(without) > 0 {
-				t.Errorf("the addresses are %v, without are %v", addresses, without)
+				t.Fatalf("the addresses are %v, without are %v", addresses, without)
 			}
 			if c.want && (addresses[0] != address{"a", "uid-a", ip}) {
 				t.Errorf("the address is %+v", addresses[0])
