@@ -3,6 +3,7 @@ package audit
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 )
@@ -14,6 +15,8 @@ type Requests struct {
 	user   string
 	Reads  int
 	Writes int
+	// Conflicts are the writes that the API server refused because the object had changed.
+	Conflicts int
 	// Kinds counts the requests by what they are: "patch nodes/status".
 	Kinds map[string]int
 }
@@ -43,6 +46,9 @@ func (r *Requests) count(event Event) {
 	}
 	if event.Writes() {
 		r.Writes++
+		if event.Response.Code == http.StatusConflict {
+			r.Conflicts++
+		}
 	} else {
 		r.Reads++
 	}
