@@ -34,7 +34,7 @@ func (s *seeder) seed(ctx context.Context, r row, baseline testRun) (v verdict, 
 		return broken, ": " + err.Error()
 	}
 	apply := s.overlaid
-	if r.Copy || !strings.HasSuffix(r.File, ".go") {
+	if !strings.HasSuffix(r.File, ".go") {
 		apply = s.copied
 	}
 	result, err := apply(ctx, r, content)

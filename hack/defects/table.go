@@ -21,7 +21,6 @@ type row struct {
 	Replace string   `json:"replace"`
 	With    string   `json:"with"`
 	Package string   `json:"package,omitempty"`
-	Copy    bool     `json:"copy,omitempty"`
 	Fails   []string `json:"fails"`
 }
 
