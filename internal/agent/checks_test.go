@@ -15,26 +15,16 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-func TestPodsThatCannotConnect(t *testing.T) {
+func TestOnlyACheckThatFailsHasItsHint(t *testing.T) {
 	t.Parallel()
-	refuses := ""
-	r := newRig(t, func(o *fake.Options) {
-		o.ConnectPod = func(_ context.Context, network, address string) error {
-			if network != hnsNetwork || address == refuses {
-				return errors.New("connection refused")
-			}
-			return nil
-		}
-	}).start()
+	r := newRig(t).start()
 	r.configure()
 	spec := r.full()
-	spec.NodeIP = "10.0.0.4" // of the rig's host
 	spec.Checks = []nodespec.Check{
-		{Name: "PodReachesServices", Kind: nodespec.CheckPodConnects, Target: "172.30.0.1:443", Advisory: true, Hint: "Look at kube-proxy."},
-		{Name: "PodReachesDNS", Kind: nodespec.CheckPodConnects, Target: "172.30.0.10:53", Advisory: true, Hint: "Look at the cluster's DNS."},
+		{Name: "AgentIsThere", Kind: nodespec.CheckFile, Target: nodespec.SpecPath, Advisory: true, Hint: "Look at the agent."},
+		{Name: "NothingIsThere", Kind: nodespec.CheckFile, Target: `C:\nothing`, Advisory: true, Hint: "Look at the disk."},
 	}
 	r.must(r.Drive().WriteFile(nodespec.SpecPath, mustEncode(t, spec)))
-	refuses = "172.30.0.10:53"
 	line, _ := r.run("verify")
 	if len(line.Result.Checks) != 2 || !line.Result.Checks[0].Passed || line.Result.Checks[1].Passed || !line.Result.Checks[1].Advisory {
 		t.Fatalf("%+v", line.Result.Checks)
@@ -42,7 +32,7 @@ func TestPodsThatCannotConnect(t *testing.T) {
 	if message := line.Result.Checks[0].Message; strings.Contains(message, "Look at") {
 		t.Errorf("a check that passes has a hint: %s", message)
 	}
-	if message := line.Result.Checks[1].Message; !strings.Contains(message, "connection refused. Look at the cluster's DNS.") {
+	if message := line.Result.Checks[1].Message; !strings.Contains(message, "is not there. Look at the disk.") {
 		t.Errorf("got %q", message)
 	}
 }

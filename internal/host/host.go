@@ -52,7 +52,6 @@ type Host struct {
 	Roots       Roots
 	Routes      Routes
 	Logs        Logs
-	PodNetwork  PodNetwork
 	Metadata    Metadata
 	Registry    Registry
 }
@@ -259,14 +258,6 @@ type Logs interface {
 	// Rotate copies the log to another file and empties it, while its writer goes on. What is written in between may be
 	// lost. When the log cannot be emptied (ErrInUse: a program has it in its memory), there is no copy either.
 	Rotate(ctx context.Context, path, to string) error
-}
-
-// PodNetwork looks at the network from where pods are.
-type PodNetwork interface {
-	// Connect makes a TCP connection to a port of an address (172.30.0.1:443) from a compartment of its own, with an
-	// endpoint of the HNS network, as a pod would. provider is the machine's address for encapsulated packets, as in the
-	// configuration of the CNI plugins. All of that is gone when it returns. Nothing is sent.
-	Connect(ctx context.Context, network, address, provider string) error
 }
 
 // Metadata is the metadata service of the cloud that the machine runs in.

@@ -2,19 +2,14 @@ package nodespec
 
 import (
 	"net"
-	"net/netip"
 	"strconv"
 	"time"
 )
 
-// podConnectTimeout is how long kube-proxy may take to know the Services. It holds up the node's release where nothing
-// answers.
-const podConnectTimeout = 5 * time.Second
-
 // checks prove that a node works. Those that are advisory are reported and hold up nothing: they depend on more than
 // the node, or were not seen on real Windows yet.
 func checks(in Inputs) []Check {
-	list := []Check{
+	return []Check{
 		{Name: "ContainerRuntimeReady", Kind: CheckContainerRuntime, Target: ContainerdEndpoint, Timeout: 30 * time.Second,
 			Hint: `See C:\var\log\containerd\containerd.log on the host.`},
 		{Name: "KubeletHealthy", Kind: CheckHTTP, Target: "http://127.0.0.1:10248/healthz", Timeout: time.Minute,
@@ -36,21 +31,6 @@ func checks(in Inputs) []Check {
 		{Name: "ExporterServes", Kind: CheckHTTP, Target: exporterURL(in), ClientCertificate: exporterClient(in), Advisory: true,
 			Hint: `Without it, the console has no graphs of the node: see C:\var\log\windows_exporter\windows_exporter.log on the host.`},
 	}
-	if address := firstAddress(ipv4Networks(in.Cluster.ServiceCIDRs)); address != "" {
-		list = append(list, Check{Name: "PodReachesServices", Kind: CheckPodConnects, Target: net.JoinHostPort(address,
-			"443"), Advisory: true,
-			Timeout: podConnectTimeout,
-			Hint:    "Pods on the node may be unable to reach Services: check that firewalls between the nodes allow the VXLAN port of the hybrid overlay."})
-	}
-	for _, address := range in.Cluster.Kubelet.ClusterDNS {
-		if isIPv4(address) {
-			return append(list, Check{Name: "PodReachesDNS", Kind: CheckPodConnects, Target: net.JoinHostPort(address, "53"),
-				Advisory: true,
-				Timeout:  podConnectTimeout,
-				Hint:     "Pods on the node may be unable to resolve names: check that the cluster's DNS runs and that PodReachesServices passes."})
-		}
-	}
-	return list
 }
 
 // exporterURL is where the exporter serves. Its certificate is for the name of its Service, not for the loopback
@@ -70,16 +50,4 @@ func exporterClient(in Inputs) string {
 		return ""
 	}
 	return pkiDirectory + `\` + Identity{}.FileName("current")
-}
-
-// firstAddress returns the address of the API server's Service, kubernetes.default: the first of the first network.
-func firstAddress(networks []string) string {
-	if len(networks) == 0 {
-		return ""
-	}
-	prefix, err := netip.ParsePrefix(networks[0])
-	if err != nil {
-		return ""
-	}
-	return prefix.Masked().Addr().Next().String()
 }

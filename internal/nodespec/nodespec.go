@@ -191,7 +191,6 @@ const (
 	CheckHNSNetworkReach  CheckKind = "HNSNetworkReach"  // HNS reports neither another address than the node's nor a lack of HostRoute
 	CheckFile             CheckKind = "File"             // the file is there with the desired content
 	CheckEndpoint         CheckKind = "Endpoint"         // an endpoint can be made on the HNS network and removed again
-	CheckPodConnects      CheckKind = "PodConnects"      // a TCP connection to the address can be made from where pods are
 	CheckExclusions       CheckKind = "Exclusions"       // Microsoft Defender Antivirus has the exclusions, or is not at work
 )
 

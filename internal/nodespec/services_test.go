@@ -228,14 +228,6 @@ func TestChecks(t *testing.T) {
 		}
 		byName[check.Name] = check
 	}
-	t.Run("pods reach Services and DNS at the cluster's own addresses, and hold up nothing", func(t *testing.T) {
-		for name, target := range map[string]string{"PodReachesServices": "172.30.0.1:443",
-			"PodReachesDNS": "172.30.0.10:53"} {
-			if check := byName[name]; check.Kind != CheckPodConnects || check.Target != target || !check.Advisory {
-				t.Errorf("%+v", check)
-			}
-		}
-	})
 	t.Run("the exporter is asked as it serves", func(t *testing.T) {
 		check := byName["ExporterServes"]
 		if check.Target != "https://127.0.0.1:9182/metrics" || check.ClientCertificate != `C:\var\lib\kubelet\pki\kubelet-client-current.pem` {
@@ -249,13 +241,6 @@ func TestChecks(t *testing.T) {
 		}
 		if !slices.Equal(ports, []int{10250, 9182, 10256, 22}) {
 			t.Error(ports)
-		}
-	})
-	t.Run("a cluster whose DNS has no IPv4 address, which the operator refuses, has no check of it", func(t *testing.T) {
-		in := testInputs()
-		in.Cluster.Kubelet.ClusterDNS = []string{"fd02::a"}
-		if slices.ContainsFunc(mustMake(t, in).Checks, func(c Check) bool { return c.Name == "PodReachesDNS" }) {
-			t.Error("it is")
 		}
 	})
 }

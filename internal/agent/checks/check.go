@@ -64,8 +64,6 @@ func (c *checker) check(ctx context.Context, check nodespec.Check) (string, erro
 		return c.file(ctx, check.Target)
 	case nodespec.CheckEndpoint:
 		return c.endpoint(ctx, check.Target)
-	case nodespec.CheckPodConnects:
-		return c.podConnects(ctx, check.Target)
 	case nodespec.CheckExclusions:
 		return c.Source.Antivirus.Check(ctx, c.spec)
 	}
@@ -188,14 +186,6 @@ func (c *checker) file(ctx context.Context, path string) (string, error) {
 		}
 	}
 	return "file " + path + " is as it should be", nil
-}
-
-// podConnects connects from where pods are.
-func (c *checker) podConnects(ctx context.Context, address string) (string, error) {
-	if err := c.Source.Host.PodNetwork.Connect(ctx, c.spec.Network.HNSNetwork, address, c.spec.NodeIP); err != nil {
-		return "", fmt.Errorf("a pod on this node could not connect to %s: %w", address, err)
-	}
-	return "a pod on this node can connect to " + address, nil
 }
 
 // endpoint makes an endpoint on the network and removes it again: what a pod needs first.

@@ -86,10 +86,8 @@ func underTest(r *rig, h host.Host, p *Process) hosttest.Machine {
 			_, err := w.Write(nil)
 			return w, err
 		},
-		PodTarget:   func() (string, error) { return "10.0.0.4:80", nil },
-		SilencePods: func(address string) { r.PodsCannotReach(address) },
-		GiveToUser:  func(_ context.Context, path string) error { return r.Drive().GiveTo("joe", path) },
-		OpenToAll:   func(_ context.Context, path string) error { return r.Drive().OpenToAll(path) },
+		GiveToUser: func(_ context.Context, path string) error { return r.Drive().GiveTo("joe", path) },
+		OpenToAll:  func(_ context.Context, path string) error { return r.Drive().OpenToAll(path) },
 		AddOutboundRule: func(_ context.Context, name string) (func() (bool, error), error) {
 			r.AddOutboundRule(name)
 			return func() (bool, error) { return r.HasOutboundRule(name), nil }, nil

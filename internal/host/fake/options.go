@@ -37,9 +37,6 @@ type Options struct {
 	Listen func(ctx context.Context, port int) (net.Listener, error)
 	// Network is what is outside of the machine, for its names and connections. Nil: the machine is alone.
 	Network Network
-	// ConnectPod is asked for each connection from the pod network, an HNS network that is there, and may wait until ctx
-	// is done. Nil: pods reach every address.
-	ConnectPod func(ctx context.Context, network, address string) error
 	// Metadata are the names by which a platform's metadata service knows the machine, by platform ("AWS"). Default: there
 	// is none.
 	Metadata map[string]string

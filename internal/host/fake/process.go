@@ -89,7 +89,7 @@ func (p *Process) host() host.Host {
 		Environment: environment{p}, Firewall: firewall{p}, Networks: networks{p},
 		Processes: processTable{p}, Probes: probes{p}, Sandboxes: sandboxes{p}, Layers: layers{p},
 		EventLog: eventLog{p}, Antivirus: antivirus{p}, Outbound: outbound{p},
-		Roots: roots{p}, Routes: routes{p}, Logs: logs{p}, PodNetwork: podNetwork{p}, Metadata: metadata{p},
+		Roots: roots{p}, Routes: routes{p}, Logs: logs{p}, Metadata: metadata{p},
 		Registry: registryValues{p},
 	}
 }

@@ -1,7 +1,6 @@
 package fake
 
 import (
-	"context"
 	"crypto/ed25519"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -115,51 +114,6 @@ func TestManualServicesAtBoot(t *testing.T) {
 		t.Errorf("an automatic service, a manual one that it depends on, a manual one that depends on it: %v, want %v", got,
 			want)
 	}
-}
-
-func TestPodNetwork(t *testing.T) {
-	network := host.HNSNetwork{Name: "OVNKubernetesHybridOverlayNetwork", Type: "Overlay", Subnet: "10.132.0.0/24"}
-	t.Run("without the feature Containers there are no pods", func(t *testing.T) {
-		r := boot(t, nil)
-		r.fails(r.PodNetwork.Connect(r.ctx, network.Name, "172.30.0.1:443", r.Addresses()[0]), errNoHNS)
-	})
-	t.Run("what the test says is what pods reach", func(t *testing.T) {
-		r := boot(t, nil, containers, func(o *Options) {
-			o.ConnectPod = func(_ context.Context, _, address string) error {
-				if address == "172.30.0.10:53" {
-					return errRefused
-				}
-				return nil
-			}
-		})
-		r.must(r.CreateNetwork(network))
-		r.must(r.PodNetwork.Connect(r.ctx, network.Name, "172.30.0.1:443", r.Addresses()[0]))
-		r.fails(r.PodNetwork.Connect(r.ctx, network.Name, "172.30.0.10:53", r.Addresses()[0]), errRefused)
-	})
-	t.Run("an address that is silent for pods is not for the machine, until it is mended", func(t *testing.T) {
-		r := boot(t, nil, containers)
-		r.must(r.CreateNetwork(network))
-		mend := r.PodsCannotReach("172.30.0.1:443")
-		ctx, cancel := context.WithCancel(r.ctx)
-		remove := r.OnOperation(func(o Operation) error {
-			if o.Interface == "PodNetwork" {
-				cancel() // it has begun
-			}
-			return nil
-		})
-		r.fails(r.PodNetwork.Connect(ctx, network.Name, "172.30.0.1:443", r.Addresses()[0]), context.Canceled)
-		remove()
-		mend()
-		r.must(r.PodNetwork.Connect(r.ctx, network.Name, "172.30.0.1:443", r.Addresses()[0]))
-	})
-	t.Run("a subnet without a free address has no room for a pod", func(t *testing.T) {
-		r := boot(t, nil, containers)
-		r.must(r.CreateNetwork(host.HNSNetwork{Name: "small", Type: "Overlay", Subnet: "10.132.0.0/31"}))
-		if err := r.PodNetwork.Connect(r.ctx, "small", "172.30.0.1:443", r.Addresses()[0]); err == nil || !strings.Contains(err.Error(),
-			"no free address") {
-			t.Errorf("got %v", err)
-		}
-	})
 }
 
 func TestLogs(t *testing.T) {

@@ -62,7 +62,6 @@ func (c *calls) record(h host.Host) host.Host {
 	h.Roots = rootsCalls{h.Roots, c}
 	h.Routes = routesCalls{h.Routes, c}
 	h.Logs = logsCalls{h.Logs, c}
-	h.PodNetwork = podNetworkCalls{h.PodNetwork, c}
 	h.Metadata = metadataCalls{h.Metadata, c}
 	h.Registry = registryCalls{h.Registry, c}
 	return h

@@ -56,16 +56,6 @@ func (w logsCalls) Rotate(ctx context.Context, path, to string) error {
 	return w.of.Rotate(ctx, path, to)
 }
 
-type podNetworkCalls struct {
-	of host.PodNetwork
-	*calls
-}
-
-func (w podNetworkCalls) Connect(ctx context.Context, network, address, provider string) error {
-	w.note("PodNetwork.Connect")
-	return w.of.Connect(ctx, network, address, provider)
-}
-
 type metadataCalls struct {
 	of host.Metadata
 	*calls

@@ -56,11 +56,6 @@ type Machine struct {
 	Vanish func(name string, code uint32, afterList bool) (vanished func() bool)
 	// OpenLog opens a file to append to it, as Go's programs open their logs. The suite closes it.
 	OpenLog func(path string) (io.WriteCloser, error)
-	// PodTarget is a port of an address (10.0.0.4:8080) that pods of an HNS network reach until the test ends. Nil where
-	// there is none.
-	PodTarget func() (address string, err error)
-	// SilencePods makes sure that pods get no answer from an address. Nil where nobody would answer, as on every network.
-	SilencePods func(address string)
 	// GiveToUser makes an account that is no administrator the owner of a folder. Nil where the suite cannot do that.
 	GiveToUser func(ctx context.Context, path string) error
 	// OpenToAll lets everyone do everything with a folder, by a protected null access list. Nil where the suite cannot do
@@ -121,7 +116,7 @@ func Behaviors() []Behavior {
 		eventLogBehaviors(),
 		antivirusBehaviors(), failingListBehaviors(),
 		outboundBehaviors(),
-		rootsBehaviors(), routesBehaviors(), logsBehaviors(), podNetworkBehaviors(), metadataBehaviors(),
+		rootsBehaviors(), routesBehaviors(), logsBehaviors(), metadataBehaviors(),
 		registryBehaviors(),
 		cancelBehaviors(),
 	} {

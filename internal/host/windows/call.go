@@ -40,8 +40,7 @@ func await(ctx context.Context, calls func() error) error {
 	}
 }
 
-// waitForObject waits until a kernel object is signaled, which for a process means that it has ended, and for a mutex
-// that the thread has it now, be it from one that ended without giving it back.
+// waitForObject waits until a kernel object is signaled, which for a process means that it has ended.
 func waitForObject(ctx context.Context, object windows.Handle) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -65,7 +64,7 @@ func waitForObject(ctx context.Context, object windows.Handle) error {
 	if err != nil {
 		return fmt.Errorf("wait: %w", err)
 	}
-	if which != windows.WAIT_OBJECT_0 && which != windows.WAIT_ABANDONED {
+	if which != windows.WAIT_OBJECT_0 {
 		return context.Cause(ctx)
 	}
 	return nil

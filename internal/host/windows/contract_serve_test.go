@@ -93,21 +93,3 @@ func createNetwork(ctx context.Context, h host.Host, network host.HNSNetwork) er
 	}
 	return nil
 }
-
-// listenForPods takes TCP connections at the machine's first address, which pods of a NAT network reach like any other
-// outside of it.
-func listenForPods(t *testing.T, h host.Host) (string, error) {
-	info, err := h.System.Info(t.Context())
-	if err != nil {
-		return "", err
-	}
-	if len(info.Addresses) == 0 {
-		return "", fmt.Errorf("%w: the machine has no IPv4 address", hosttest.ErrNotRun)
-	}
-	listener, err := net.Listen("tcp4", net.JoinHostPort(info.Addresses[0], "0"))
-	if err != nil {
-		return "", err
-	}
-	t.Cleanup(func() { _ = listener.Close() }) // nobody is left to care
-	return listener.Addr().String(), nil
-}

@@ -90,7 +90,6 @@ func openContract(t *testing.T) hosttest.Machine {
 		OpenLog: func(path string) (io.WriteCloser, error) {
 			return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 		},
-		PodTarget:  func() (string, error) { return listenForPods(t, h) },
 		GiveToUser: giveToUsers,
 		OpenToAll:  openToAll,
 		AddOutboundRule: func(_ context.Context, name string) (func() (bool, error), error) {

@@ -6,12 +6,10 @@ const (
 	codeElementNotFoundHR   = 0x80070490 // the same as an HRESULT
 	codeHNSNetworkNotFound  = 0x803B0001 // HCN_E_NETWORK_NOT_FOUND
 	codeHNSEndpointNotFound = 0x803B0002 // HCN_E_ENDPOINT_NOT_FOUND
-	codeCompartmentNotFound = 0x803B0027 // GCN_E_NETCOMPARTMENT_NOT_FOUND: a namespace is a compartment
 )
 
-// absentCodes returns the codes of networks, endpoints and namespaces that do not exist. One list serves all kinds: an
+// absentCodes returns the codes of networks and endpoints that do not exist. One list serves both kinds: an
 // endpoint disappears with its network.
 func absentCodes() []uint32 {
-	return []uint32{codeElementNotFound, codeElementNotFoundHR, codeHNSNetworkNotFound, codeHNSEndpointNotFound,
-		codeCompartmentNotFound}
+	return []uint32{codeElementNotFound, codeElementNotFoundHR, codeHNSNetworkNotFound, codeHNSEndpointNotFound}
 }

@@ -33,7 +33,7 @@ func Open() (host.Host, error) {
 		System: system{}, Power: power{}, Features: features{}, Services: services{}, Files: files{}, Tree: tree{},
 		Environment: environment{}, Firewall: firewall{}, Networks: networks{}, Processes: processes{}, Probes: probes{},
 		Sandboxes: sandboxes{}, Layers: layers{}, EventLog: eventLog{}, Antivirus: antivirus{}, Outbound: outbound{},
-		Roots: roots{}, Routes: routes{}, Logs: logs{}, PodNetwork: podNetwork{}, Metadata: newMetadata(),
+		Roots: roots{}, Routes: routes{}, Logs: logs{}, Metadata: newMetadata(),
 		Registry: registryValues{},
 	}, nil
 }

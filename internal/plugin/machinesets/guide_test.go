@@ -85,7 +85,7 @@ func TestGuides(t *testing.T) {
 			"**The network** of the cluster's Linux workers", "`api-int.<cluster>.<domain>`",
 			"vsphere.md#the-name-of-the-api-server", "`kubernetes.io/cluster/<infrastructure_id>`", "`owned` or `shared`")
 		says(t, "conditions.md", "A host must be in the network of the cluster's Linux workers.", "the reason is `APIServerUnreachable`",
-			"`PodReachesServices` and `PodReachesDNS`")
+			"whose pods reach no Service. The operator does not check that")
 	})
 	// R-214
 	t.Run("the README", func(t *testing.T) {

@@ -1,14 +1,14 @@
 /*
  * computenetwork.dll of the lab: the Host Compute Network API, which github.com/Microsoft/hcsshim/hcn calls.
  *
- * It simulates: networks, endpoints, namespaces, load balancers and routes as documents that are created, opened, queried, listed
- * with a filter, modified (policies of networks and endpoints, resources of namespaces) and deleted, the same in every process of
+ * It simulates: networks, endpoints, load balancers and routes as documents that are created, opened, queried, listed
+ * with a filter, modified (policies of networks and endpoints) and deleted, the same in every process of
  * the host and over reboots (networks with the flag EnableNonPersistent end with the boot); addresses of endpoints from the
  * network's subnet; HNS' codes for what is not there, is there already, is no JSON or no address; the service's absence (1060)
  * while the feature Containers is not in force; objects that another program deletes between being listed and being opened or deleted,
  * and a service that stops (faults.h).
  *
- * It does not simulate: any traffic. No switch, adapter, route, compartment or policy takes effect, an overlay network does not
+ * It does not simulate: any traffic. No switch, adapter, route or policy takes effect, an overlay network does not
  * interrupt the host's connections, nothing is checked against the schema, and there are no notifications.
  */
 #include <objbase.h>
@@ -211,11 +211,9 @@ static HRESULT close_handle(enum kind kind, struct handle *h) {
 
 ENTRY_POINTS(Network, Networks, NETWORK)
 ENTRY_POINTS(Endpoint, Endpoints, ENDPOINT)
-ENTRY_POINTS(Namespace, Namespaces, NAMESPACE)
 ENTRY_POINTS(LoadBalancer, LoadBalancers, LOAD_BALANCER)
 ENTRY_POINTS(SdnRoute, SdnRoutes, ROUTE)
 CREATE(Network, NETWORK)
-CREATE(Namespace, NAMESPACE)
 CREATE(LoadBalancer, LOAD_BALANCER)
 CREATE(SdnRoute, ROUTE)
 

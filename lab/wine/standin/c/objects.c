@@ -194,16 +194,6 @@ static HRESULT change_policies(struct json *object, const char *request, const s
     return code;
 }
 
-/* change_resources adds to a namespace an endpoint or a container, or removes it. */
-static HRESULT change_resources(struct json *object, const char *request, const char *type, const struct json *settings) {
-    struct json *resource = json_new(JSON_OBJECT);
-    json_set(resource, "Type", json_string(type));
-    json_set(resource, "Data", clone(settings));
-    HRESULT code = change(list_of(object, "Resources"), request, resource);
-    json_free(resource);
-    return code;
-}
-
 HRESULT object_modify(enum kind kind, const char *id, const struct json *request) {
     const struct json *settings = json_get(request, "Settings");
     const char *type = json_text(request, "ResourceType"), *action = json_text(request, "RequestType");
@@ -214,8 +204,6 @@ HRESULT object_modify(enum kind kind, const char *id, const struct json *request
         code = HCN_E_INVALID_JSON;
     } else if ((kind == NETWORK || kind == ENDPOINT) && _stricmp(type, "Policy") == 0) {
         code = change_policies(object, action, settings);
-    } else if (kind == NAMESPACE) {
-        code = change_resources(object, action, type, settings);
     }
     if (SUCCEEDED(code)) code = store_save(kind, id, object);
     json_free(object);
@@ -238,7 +226,7 @@ HRESULT object_vanish(enum kind kind, const char *id) {
     if (object == NULL) return S_OK;
     fault_text(L"hns", L"Name", name, ARRAYSIZE(name));
     WideCharToMultiByte(CP_UTF8, 0, name, -1, text, sizeof text, NULL, NULL);
-    int concerned = *text == 0 || _stricmp(text, json_text(object, kind == NAMESPACE ? "ID" : "Name")) == 0;
+    int concerned = *text == 0 || _stricmp(text, json_text(object, "Name")) == 0;
     json_free(object);
     if (!concerned || fault_countdown(L"hns", L"Skip") || !fault_countdown(L"hns", L"Vanish")) return S_OK;
     HRESULT code = (HRESULT)fault_number(L"hns", L"Code");

@@ -13,7 +13,7 @@ HRESULT object_list(enum kind kind, const struct json *query, struct json **ids)
 /* object_create keeps an object of these settings; *made is as it was kept. network is the ID of an endpoint's network, else NULL. */
 HRESULT object_create(enum kind kind, const char *id, const char *network, struct json *settings, struct json **made);
 
-/* object_modify adds or removes policies (networks, endpoints) or resources (namespaces). */
+/* object_modify adds or removes policies of networks and endpoints. */
 HRESULT object_modify(enum kind kind, const char *id, const struct json *request);
 
 /* object_delete takes an object away, a network with its endpoints. */

@@ -8,7 +8,7 @@
 #define ROOT L"C:\\ProgramData\\wmco-lab\\hns"
 #define BOOT_KEY L"SOFTWARE\\wmco-lab\\hns-boot" /* volatile: a boot forgets it */
 
-static const WCHAR *const folders[KINDS] = {L"networks", L"endpoints", L"namespaces", L"loadbalancers", L"routes"};
+static const WCHAR *const folders[KINDS] = {L"networks", L"endpoints", L"loadbalancers", L"routes"};
 
 static HANDLE mutex;
 

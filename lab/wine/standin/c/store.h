@@ -9,7 +9,7 @@
 
 #include "json.h"
 
-enum kind { NETWORK, ENDPOINT, NAMESPACE, LOAD_BALANCER, ROUTE, KINDS };
+enum kind { NETWORK, ENDPOINT, LOAD_BALANCER, ROUTE, KINDS };
 
 enum { ID_LENGTH = 36 }; /* of xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx */
 
