@@ -10,15 +10,28 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/windows-machine-config/wmco/internal/controller/backoff"
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
+
+// additions is a manager that keeps the runnables that are added to it, and runs none.
+type additions struct {
+	ctrl.Manager
+	runnables []manager.Runnable
+}
+
+func (a *additions) Add(runnable manager.Runnable) error {
+	a.runnables = append(a.runnables, runnable)
+	return nil
+}
 
 // controllersOf adds all controllers to a manager without an API server, and returns their rate limiters by name.
 func controllersOf(t *testing.T) map[string]workqueue.TypedRateLimiter[reconcile.Request] {
@@ -51,24 +64,19 @@ func controllersOf(t *testing.T) map[string]workqueue.TypedRateLimiter[reconcile
 		t.Fatal(err)
 	}
 	all := &additions{Manager: mgr}
-	if _, err := c.addControllers(all); err != nil {
+	if _, err := c.addControllers(all, &servedKinds{atStart: sets.New(machineKind)}); err != nil {
 		t.Fatal(err)
 	}
 	limiters := map[string]workqueue.TypedRateLimiter[reconcile.Request]{}
-	for i := 0; i < len(all.runnables); i++ { // starting some adds more
-		if later, ok := all.runnables[i].(*whenServed); ok {
-			if err := later.setUp(all); err != nil {
-				t.Fatal(err)
-			}
-		}
+	for _, runnable := range all.runnables {
 		// The type of a controller is internal to controller-runtime.
-		fields := reflect.Indirect(reflect.ValueOf(all.runnables[i]))
+		fields := reflect.Indirect(reflect.ValueOf(runnable))
 		if fields.Kind() != reflect.Struct || !fields.FieldByName("RateLimiter").IsValid() {
 			continue
 		}
 		limiter, ok := fields.FieldByName("RateLimiter").Interface().(workqueue.TypedRateLimiter[reconcile.Request])
 		if !ok {
-			t.Fatalf("%T has another rate limiter", all.runnables[i])
+			t.Fatalf("%T has another rate limiter", runnable)
 		}
 		limiters[fmt.Sprint(fields.FieldByName("Name"))] = limiter
 	}

@@ -31,9 +31,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// addControllers adds all controllers to the manager: those of every cluster at once, those of the Machine API once
-// there is one.
-func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
+// addControllers adds all controllers to the manager: those of every cluster, and those of the Machine API if the API
+// server serves it.
+func (c Config) addControllers(mgr ctrl.Manager, served *servedKinds) (*remote.Pool, error) {
 	clientset, err := kubernetes.NewForConfig(c.RESTConfig)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the API server: %w", err)
@@ -42,53 +42,53 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 	if err != nil {
 		return nil, err
 	}
+	live := mgr.GetAPIReader()
+	if !served.has(machineKind) {
+		live = readerWithoutMachines{live}
+	}
 	pool := remote.NewPool(&remote.Dialer{Dial: c.Dial, LookUp: c.LookUp, Clock: c.Clock, LegacyAlgorithms: c.LegacyAlgorithms, Traffic: metric.Traffic{}})
 	eventRecorder := recorder.Bounded(mgr.GetEventRecorder("windows-machine-config-operator"))
 	changed := newNotices()
 	machinesChanged, instancesChanged := changed.reader(), changed.reader()
-	facts := clusterconfig.NewSource(mgr.GetAPIReader(), c.Namespace, changed.incoming)
+	facts := clusterconfig.NewSource(live, c.Namespace, changed.incoming)
 	gate := disruption.NewGate(disruption.Options{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Version: c.Version, Operator: processIdentity(),
+		Client: mgr.GetClient(), Live: live, Namespace: c.Namespace, Version: c.Version, Operator: processIdentity(),
 		Configuration: c.configurationOf(facts, files), Events: eventRecorder, Clock: c.Clock,
 	})
 
-	conditions := operatorcondition.NewWriter(mgr.GetClient(), mgr.GetAPIReader(), c.Namespace, c.OperatorCondition)
-	facts.Report = clusterconfig.NewReporter(mgr.GetAPIReader(), eventRecorder, conditions, c.Namespace, c.Line)
+	conditions := operatorcondition.NewWriter(mgr.GetClient(), live, c.Namespace, c.OperatorCondition)
+	facts.Report = clusterconfig.NewReporter(live, eventRecorder, conditions, c.Namespace, c.Line)
 
 	hosts := &byoh.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Events: eventRecorder, Clock: c.Clock,
+		Client: mgr.GetClient(), Live: live, Namespace: c.Namespace, Events: eventRecorder, Clock: c.Clock,
 		Patience: c.Patience,
 	}
 	key := &keys.Reconciler{Client: mgr.GetClient(), Namespace: c.Namespace, Events: eventRecorder, Cluster: facts}
-	requests := &csr.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Namespace: c.Namespace, Events: eventRecorder, Cluster: facts, Clock: c.Clock}
+	requests := &csr.Reconciler{Client: mgr.GetClient(), Live: live, Clientset: clientset, Namespace: c.Namespace, Events: eventRecorder, Cluster: facts, Clock: c.Clock}
 	instances := &instance.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Events: eventRecorder, Clock: c.Clock,
+		Client: mgr.GetClient(), Live: live, Clientset: clientset, Events: eventRecorder, Clock: c.Clock,
 		Namespace: c.Namespace, Version: c.Version, Line: c.Line, Cluster: facts, Payload: files, Hosts: pool, Dial: c.Dial, LookUp: c.LookUp,
 		Gate: gate, Log: c.Log, PauseImage: c.PauseImage, Debug: c.Debug, Jitter: rand.Float64,
 	}
 	disruptions := &disruption.Reconciler{
 		Gate: gate, Conditions: conditions, ServerVersion: versionOf(clientset.Discovery().RESTClient()), Clock: c.Clock,
 	}
-	machineAPI := &whenServed{
-		manager: mgr, resource: machineResource, served: servedBy(clientset.Discovery().RESTClient()), clock: c.Clock, log: c.Logger,
-		setUp: func(mgr ctrl.Manager) error {
-			kept, err := machine.NewCache(mgr)
-			if err != nil {
-				return err
-			}
-			if err := disruptions.WatchMachines(kept); err != nil {
-				return err
-			}
-			return c.addMachineControllers(mgr, kept, gate, eventRecorder, facts, machinesChanged)
-		},
-	}
-	guards := &admission.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Events: eventRecorder, Clock: c.Clock}
-	policies := &whenServed{
-		manager: mgr, resource: admission.Resource, served: servedBy(clientset.Discovery().RESTClient()), clock: c.Clock, log: c.Logger,
-		setUp: guards.SetupWithManager, missing: guards.TellNotServed,
+	guards := &admission.Reconciler{Client: mgr.GetClient(), Live: live, Namespace: c.Namespace, Events: eventRecorder, Clock: c.Clock}
+	machineControllers := func() error {
+		if !served.has(machineKind) {
+			return nil
+		}
+		kept, err := machine.NewCache(mgr)
+		if err != nil {
+			return err
+		}
+		if err := disruptions.WatchMachines(kept); err != nil {
+			return err
+		}
+		return c.addMachineControllers(mgr, kept, gate, eventRecorder, facts, machinesChanged)
 	}
 	return pool, inTurn(
-		func() error { return facts.SetupWithManager(mgr) },
+		func() error { return facts.SetupWithManager(mgr, served.has) },
 		func() error { return hosts.SetupWithManager(mgr) },
 		func() error { return key.SetupWithManager(mgr) },
 		func() error { return requests.SetupWithManager(mgr) },
@@ -97,8 +97,9 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 		func() error { return c.addNodeControllers(mgr, eventRecorder, conditions) },
 		func() error { return mgr.Add(changed) },
 		func() error { return mgr.Add(&metric.Instances{Client: mgr.GetClient(), Namespace: c.Namespace}) },
-		func() error { return mgr.Add(machineAPI) },
-		func() error { return mgr.Add(policies) },
+		func() error { return guards.SetupWithManager(mgr) },
+		machineControllers,
+		func() error { return mgr.Add(served) },
 	)
 }
 

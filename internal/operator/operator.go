@@ -62,7 +62,8 @@ type Config struct {
 	SkipNameValidation bool
 }
 
-// Run runs the operator until the context ends or an essential part fails.
+// Run runs the operator until the context ends, an essential part fails, or the operator must be started again: then it
+// returns no error, either.
 func Run(ctx context.Context, c Config) error {
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}
@@ -93,6 +94,8 @@ func Run(ctx context.Context, c Config) error {
 		// An API that is deprecated is read each minute.
 		c.RESTConfig.WarningHandlerWithContext = log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true})
 	}
+	ctx, restart := context.WithCancel(ctx)
+	defer restart()
 	missing := c.newUnread()
 	options := c.managerOptions(scheme, missing)
 	options.NewCache = endingWith(ctx)
@@ -110,7 +113,14 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return fmt.Errorf("set up the operator's cache: %w", err)
 	}
-	pool, err := c.addControllers(mgr)
+	served, err := c.readServed(ctx, mgr, missing, restart)
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	pool, err := c.addControllers(mgr, served)
 	if err != nil {
 		return err
 	}

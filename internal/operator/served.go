@@ -2,135 +2,167 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/windows-machine-config/wmco/internal/cluster"
 )
 
-// machineResource are Machines of the Machine API, which a cluster need not have.
-var machineResource = machinev1beta1.GroupVersion.WithResource("machines")
+// machineKind is the kind of Machines, which a cluster need not have.
+var machineKind = machinev1beta1.GroupVersion.WithKind("Machine")
 
-// servedInterval is how often the API server is asked for a resource that it did not have.
-const servedInterval = time.Minute
+// servedInterval is the interval between checks of the kinds that the API server serves.
+const servedInterval = 30 * time.Second
 
-// whenServed runs what works with a resource that a cluster need not have, once the API server has it: from the start
-// of the operator or from any time after. It is a Runnable of the manager. R-052
-type whenServed struct {
-	manager  ctrl.Manager
-	resource schema.GroupVersionResource
-	// served asks the API server.
-	served func(ctx context.Context, resource schema.GroupVersionResource) (bool, error)
-	// missing is called when the API server says that it does not have the resource, until it has once gone well; nil for
-	// nothing.
-	missing func(ctx context.Context) error
-	// setUp adds the controllers to a manager. It is called until it finds the resource. An error other than that the API
-	// server has it no longer ends the operator.
-	setUp func(mgr ctrl.Manager) error
-	clock clock.WithTicker
-	log   logr.Logger
+// servedKinds are the optional kinds that the API server serves. The operator reads them once at its start and sets its
+// controllers up for these. When they change, the operator ends, and Kubernetes starts it again. It is a Runnable of
+// the manager. R-052
+type servedKinds struct {
+	read    func(ctx context.Context) (sets.Set[schema.GroupVersionKind], error)
+	atStart sets.Set[schema.GroupVersionKind]
+	restart func()
+	clock   clock.WithTicker
+	log     logr.Logger
 }
 
-// Start implements manager.Runnable.
-func (w *whenServed) Start(ctx context.Context) error {
-	ticker := w.clock.NewTicker(servedInterval)
-	defer ticker.Stop()
-	log, told := w.log.WithValues("resource", w.resource.GroupResource().String()), ""
-	for {
-		served, err := w.served(ctx, w.resource)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if served {
-			log.Info("the API server serves the resource; starting the controllers that need it")
-			added := &additions{Manager: w.manager}
-			err := w.setUp(added)
-			if err == nil {
-				return added.run(ctx)
-			}
-			if !meta.IsNoMatchError(err) {
-				return fmt.Errorf("start what depends on %s: %w", w.resource.GroupResource(), err)
-			}
-		}
-		why := "the API server does not have it"
-		if err == nil {
-			err = w.without(ctx)
-		}
+// optionalKinds returns the kinds that a cluster need not have, and that change how the operator works.
+func optionalKinds(scheme *runtime.Scheme) ([]schema.GroupVersionKind, error) {
+	kinds := []schema.GroupVersionKind{machineKind}
+	for _, watched := range cluster.OptionalObjects() {
+		kind, err := apiutil.GVKForObject(watched.Object, scheme)
 		if err != nil {
-			why = err.Error()
+			return nil, fmt.Errorf("find the kind of %T: %w", watched.Object, err)
 		}
-		if why != told {
-			log.Info("controllers that need the resource wait for it; the rest of the operator works", "why", why, "askedEach",
-				servedInterval.String())
-			told = why
+		kinds = append(kinds, kind)
+	}
+	return kinds, nil
+}
+
+// readServed reads the optional kinds that the API server serves. It retries as long as the operator waits at its start.
+func (c Config) readServed(ctx context.Context, mgr ctrl.Manager, missing *unread, restart func()) (*servedKinds, error) {
+	clientset, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("make a client for the API server: %w", err)
+	}
+	kinds, err := optionalKinds(mgr.GetScheme())
+	if err != nil {
+		return nil, err
+	}
+	s := &servedKinds{restart: restart, clock: c.Clock, log: c.Logger}
+	s.read = func(ctx context.Context) (sets.Set[schema.GroupVersionKind], error) {
+		return readKinds(ctx, clientset.RESTClient(), kinds)
+	}
+	err = missing.retry(ctx, "the optional kinds", func() error {
+		served, err := s.read(ctx)
+		for kind := range served {
+			_, unknown := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version) // may lag behind
+			err = errors.Join(err, unknown)
 		}
+		s.atStart = served
+		return err
+	})
+	return s, err
+}
+
+// has reports whether the API server served the kind at the start of the operator.
+func (s *servedKinds) has(kind schema.GroupVersionKind) bool { return s.atStart.Has(kind) }
+
+// readKinds returns the kinds that the API server serves, out of the given kinds.
+func readKinds(ctx context.Context, api rest.Interface, kinds []schema.GroupVersionKind) (sets.Set[schema.GroupVersionKind], error) {
+	versions, served := sets.New[schema.GroupVersion](), sets.New[schema.GroupVersionKind]()
+	for _, kind := range kinds {
+		versions.Insert(kind.GroupVersion())
+	}
+	for version := range versions {
+		var list metav1.APIResourceList
+		err := api.Get().AbsPath("/apis", version.Group, version.Version).Do(ctx).Into(&list)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("read the kinds of %s: %w", version, err)
+		}
+		for _, resource := range list.APIResources {
+			served.Insert(version.WithKind(resource.Kind))
+		}
+	}
+	return served.Intersection(sets.New(kinds...)), nil
+}
+
+// Start implements manager.Runnable. Two checks in a row must find the same difference: an API server that starts lacks
+// kinds for a moment.
+func (s *servedKinds) Start(ctx context.Context) error {
+	ticker := s.clock.NewTicker(servedInterval)
+	defer ticker.Stop()
+	before := s.atStart
+	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C():
 		}
-	}
-}
-
-// additions is a manager that keeps what is added to it. controller-runtime's own may not be given anything by what it
-// runs: when it is to stop at that moment, adding waits for stopping, and stopping for adding.
-type additions struct {
-	ctrl.Manager
-	runnables []manager.Runnable
-}
-
-// Add implements manager.Manager.
-func (a *additions) Add(runnable manager.Runnable) error {
-	a.runnables = append(a.runnables, runnable)
-	return nil
-}
-
-// run runs all that was added until the context ends, or until one of them fails.
-func (a *additions) run(ctx context.Context) error {
-	together, ctx := errgroup.WithContext(ctx)
-	for _, runnable := range a.runnables {
-		together.Go(func() error { return runnable.Start(ctx) })
-	}
-	return together.Wait()
-}
-
-// without does what is to be done where the API server does not have the resource.
-func (w *whenServed) without(ctx context.Context) error {
-	if w.missing == nil {
-		return nil
-	}
-	if err := w.missing(ctx); err != nil {
-		return fmt.Errorf("the API server does not have it, and the operator could not respond to that: %w", err)
-	}
-	w.missing = nil
-	return nil
-}
-
-// servedBy asks the API server whether it has a resource. One that has not the group and version does not have the
-// resource.
-func servedBy(api rest.Interface) func(context.Context, schema.GroupVersionResource) (bool, error) {
-	return func(ctx context.Context, resource schema.GroupVersionResource) (bool, error) {
-		list := &metav1.APIResourceList{}
-		err := api.Get().AbsPath("/apis", resource.Group, resource.Version).Do(ctx).Into(list)
-		if apierrors.IsNotFound(err) {
-			return false, nil
-		}
+		served, err := s.read(ctx)
 		if err != nil {
-			return false, fmt.Errorf("ask the API server for %s: %w", resource.GroupVersion(), err)
+			continue // other parts of the operator report an API server that does not answer
 		}
-		return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool {
-			return r.Name == resource.Resource
-		}), nil
+		if !served.Equal(s.atStart) && served.Equal(before) {
+			s.log.Info("the API server serves other kinds than at the start of the operator; the operator ends, for Kubernetes to start it again",
+				"new", describeKinds(served.Difference(s.atStart)), "missing", describeKinds(s.atStart.Difference(served)))
+			s.restart()
+			return nil
+		}
+		before = served
 	}
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: an operator that waits to lead must be up to date, too.
+func (s *servedKinds) NeedLeaderElection() bool { return false }
+
+func describeKinds(kinds sets.Set[schema.GroupVersionKind]) []string {
+	names := sets.New[string]()
+	for kind := range kinds {
+		names.Insert(kind.GroupKind().String())
+	}
+	return sets.List(names)
+}
+
+// readerWithoutMachines is a reader for a cluster without the Machine API. The mapper of controller-runtime remembers
+// kinds that the API server has ceased to serve, and requests for them get a 404 that could mean anything.
+type readerWithoutMachines struct{ client.Reader }
+
+// Get implements client.Reader.
+func (r readerWithoutMachines) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if err := noMachines(object); err != nil {
+		return err
+	}
+	return r.Reader.Get(ctx, key, object, options...)
+}
+
+// List implements client.Reader.
+func (r readerWithoutMachines) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if err := noMachines(list); err != nil {
+		return err
+	}
+	return r.Reader.List(ctx, list, options...)
+}
+
+func noMachines(object runtime.Object) error {
+	switch object.(type) {
+	case *machinev1beta1.Machine, *machinev1beta1.MachineList, *machinev1beta1.MachineSet, *machinev1beta1.MachineSetList:
+		return &meta.NoKindMatchError{GroupKind: machineKind.GroupKind(), SearchedVersions: []string{machineKind.Version}}
+	}
+	return nil
 }

@@ -3,219 +3,141 @@ package operator
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	configv1 "github.com/openshift/api/config/v1"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// answers are what the API server says when it is asked, one after the other; the last one is repeated forever.
-type answers []func() (bool, error)
+var (
+	proxyKind = configv1.GroupVersion.WithKind("Proxy")
+	imageKind = configv1.GroupVersion.WithKind("Image")
+)
 
-func no() (bool, error)      { return false, nil }
-func yes() (bool, error)     { return true, nil }
-func failing() (bool, error) { return false, errors.New("no answer") }
-
-// R-052
-func TestWhenServed(t *testing.T) {
-	for name, test := range map[string]struct {
-		answers answers
-		after   time.Duration
+// R-052: an operator that started without a kind, or with it, is started again when the API server's answer changes.
+func TestTheOperatorIsStartedAgainWhenTheServedKindsChange(t *testing.T) {
+	type answer = sets.Set[schema.GroupVersionKind]
+	none, machines, both := answer{}, sets.New(machineKind), sets.New(machineKind, proxyKind)
+	for name, c := range map[string]struct {
+		atStart answer
+		answers []answer      // nil is a failed request; the last one is repeated
+		after   time.Duration // zero for never
+		log     string
 	}{
-		"what is served is started at once":                   {answers{yes}, 0},
-		"what is served later is started within a minute":     {answers{no, no, no, yes}, 3 * servedInterval},
-		"an API server that gives no answer is asked again":   {answers{failing, failing, yes}, 2 * servedInterval},
-		"an answer that changes its mind is not asked before": {answers{no, failing, no, yes}, 3 * servedInterval},
+		"the Machine API is installed":                 {none, []answer{none, machines}, 3 * servedInterval, `"new"=["Machine.machine.openshift.io"]`},
+		"the Machine API is removed":                   {machines, []answer{none}, 2 * servedInterval, `"missing"=["Machine.machine.openshift.io"]`},
+		"another kind is installed":                    {machines, []answer{both}, 2 * servedInterval, `"new"=["Proxy.config.openshift.io"]`},
+		"a kind is missing once":                       {machines, []answer{none, machines}, 0, ""},
+		"a kind is missing now and then":               {machines, []answer{none, machines, none, machines}, 0, ""},
+		"a failed request is no answer":                {machines, []answer{none, nil, none, machines}, 3 * servedInterval, `"missing"=`},
+		"an API server that does not answer for hours": {machines, []answer{nil}, 0, ""},
+		"nothing changes":                              {both, []answer{both}, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				begin := time.Now()
-				asked, started := 0, 0
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				begin, asked := time.Now(), 0
+				var restarted time.Duration
 				var lines []string
-				w := &whenServed{
-					resource: machineResource, clock: clock.RealClock{},
-					log: funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}),
-					served: func(context.Context, schema.GroupVersionResource) (bool, error) {
+				s := &servedKinds{atStart: c.atStart, clock: clock.RealClock{},
+					restart: func() { restarted = time.Since(begin) },
+					log:     funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}),
+					read: func(context.Context) (answer, error) {
 						asked++
-						return test.answers[min(asked, len(test.answers))-1]()
-					},
-					setUp: func(ctrl.Manager) error { started++; return nil },
-				}
-				if err := w.Start(t.Context()); err != nil {
+						if next := c.answers[min(asked, len(c.answers))-1]; next != nil {
+							return next, nil
+						}
+						return nil, errors.New("no answer")
+					}}
+				if err := s.Start(ctx); err != nil {
 					t.Fatal(err)
 				}
-				if started != 1 || time.Since(begin) != test.after {
-					t.Errorf("started %d times, the last after %s", started, time.Since(begin))
-				}
-				for i := 1; i < len(lines); i++ {
-					if lines[i] == lines[i-1] {
-						t.Errorf("said twice in a row: %s", lines[i])
-					}
+				if restarted != c.after || !strings.Contains(strings.Join(lines, "\n"), c.log) {
+					t.Errorf("started again after %s, want %s; the log: %q", restarted, c.after, lines)
 				}
 			})
 		})
 	}
-	t.Run("an error of the start ends the operator, and says of what", func(t *testing.T) {
-		w := &whenServed{resource: machineResource, clock: clock.RealClock{},
-			served: func(context.Context, schema.GroupVersionResource) (bool, error) { return true, nil },
-			setUp:  func(ctrl.Manager) error { return errors.New("name taken") }}
-		if err := w.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "machines.machine.openshift.io") {
-			t.Errorf("the error is %v", err)
-		}
-	})
-	t.Run("what is gone again when it is started is waited for", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			begin, started := time.Now(), 0
-			w := &whenServed{resource: machineResource, clock: clock.RealClock{},
-				served: func(context.Context, schema.GroupVersionResource) (bool, error) { return true, nil },
-				setUp: func(ctrl.Manager) error {
-					started++
-					if started < 3 {
-						return fmt.Errorf("make a cache: %w", &meta.NoKindMatchError{})
-					}
-					return nil
-				}}
-			if err := w.Start(t.Context()); err != nil || started != 3 || time.Since(begin) != 2*servedInterval {
-				t.Errorf("started %d times, the last after %s; error %v", started, time.Since(begin), err)
-			}
-		})
-	})
-	t.Run("what follows from its absence is done once, and tried again until it goes well", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			asked, missing := 0, 0
-			var lines []string
-			w := &whenServed{
-				resource: machineResource, clock: clock.RealClock{},
-				log: funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}),
-				served: func(context.Context, schema.GroupVersionResource) (bool, error) {
-					asked++
-					return answers{failing, no, no, no, yes}[asked-1]()
-				},
-				missing: func(context.Context) error {
-					missing++
-					if missing == 1 {
-						return errors.New("the way is barred")
-					}
-					return nil
-				},
-				setUp: func(ctrl.Manager) error { return nil },
-			}
-			if err := w.Start(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if missing != 2 || !strings.Contains(strings.Join(lines, "\n"), "the way is barred") {
-				t.Errorf("tried %d times; said was %q", missing, lines)
-			}
-		})
-	})
-	t.Run("an operator that ends waits no longer", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), servedInterval/2)
-			defer cancel()
-			w := &whenServed{resource: machineResource, clock: clock.RealClock{},
-				served: func(context.Context, schema.GroupVersionResource) (bool, error) { return false, nil },
-				setUp:  func(ctrl.Manager) error { t.Error("it is started"); return nil }}
-			if err := w.Start(ctx); err != nil {
-				t.Error(err)
-			}
-		})
-	})
+	if (&servedKinds{}).NeedLeaderElection() {
+		t.Error("an operator that waits to lead would work with an old answer when it leads")
+	}
 }
 
-// ending is a manager that takes nothing any more.
-type ending struct{ ctrl.Manager }
-
-func (ending) Add(manager.Runnable) error { return errors.New("the manager is ending") }
-
-func TestWhatIsServedRunsUntilTheOperatorEnds(t *testing.T) {
-	t.Run("without the manager, which may be ending", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			var running atomic.Int32
-			until := manager.RunnableFunc(func(ctx context.Context) error {
-				running.Add(1)
-				<-ctx.Done()
-				running.Add(-1)
-				return nil
-			})
-			ctx, cancel := context.WithCancel(t.Context())
-			w := &whenServed{manager: ending{}, resource: machineResource, clock: clock.RealClock{},
-				served: func(context.Context, schema.GroupVersionResource) (bool, error) { return true, nil },
-				setUp: func(mgr ctrl.Manager) error {
-					return errors.Join(mgr.Add(until), mgr.Add(until))
-				}}
-			ended := make(chan error, 1)
-			go func() { ended <- w.Start(ctx) }()
-			synctest.Wait()
-			if running.Load() != 2 || len(ended) != 0 {
-				t.Errorf("%d of 2 run; ended: %d", running.Load(), len(ended))
-			}
-			cancel()
-			if err := <-ended; err != nil || running.Load() != 0 {
-				t.Errorf("%d still run; error %v", running.Load(), err)
-			}
-		})
-	})
-	t.Run("and ends it with the error of one of them", func(t *testing.T) {
-		w := &whenServed{manager: ending{}, resource: machineResource, clock: clock.RealClock{},
-			served: func(context.Context, schema.GroupVersionResource) (bool, error) { return true, nil },
-			setUp: func(mgr ctrl.Manager) error {
-				return errors.Join(
-					mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { <-ctx.Done(); return nil })),
-					mgr.Add(manager.RunnableFunc(func(context.Context) error { return errors.New("no cache") })))
-			}}
-		if err := w.Start(t.Context()); err == nil || err.Error() != "no cache" {
-			t.Errorf("the error is %v", err)
-		}
-	})
-}
-
-func TestServedBy(t *testing.T) {
+func TestServedKindsAreRead(t *testing.T) {
 	for name, test := range map[string]struct {
-		status int
-		body   string
-		want   bool
-		fails  bool
+		machines, config string // bodies; empty for 404
+		status           int    // of config; 200 if zero
+		want             []schema.GroupVersionKind
+		fails            bool
 	}{
-		"an API server with the resource has it": {200,
-			`{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"machine.openshift.io/v1beta1","resources":[{"name":"machinesets"},{"name":"machines"}]}`, true, false},
-		"one that has others of the group has it not": {200,
-			`{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"machine.openshift.io/v1beta1","resources":[{"name":"machinesets"}]}`, false, false},
-		"one without the group has it not":             {404, `404 page not found`, false, false},
-		"one that cannot answer says nothing about it": {500, `broken`, false, true},
-		"one that is not to be asked says nothing either": {403,
-			`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`, false, true},
+		"all":                   {machines: `{"name":"machines","kind":"Machine"}`, config: `{"name":"proxies","kind":"Proxy"},{"name":"images","kind":"Image"}`, want: []schema.GroupVersionKind{machineKind, proxyKind, imageKind}},
+		"a group lacks a kind":  {machines: `{"name":"machinesets","kind":"MachineSet"}`, config: `{"name":"proxies","kind":"Proxy"},{"name":"builds","kind":"Build"}`, want: []schema.GroupVersionKind{proxyKind}},
+		"a group is not served": {config: `{"name":"images","kind":"Image"}`, want: []schema.GroupVersionKind{imageKind}},
+		"nothing is served":     {},
+		"a server that cannot answer, which means nothing":       {machines: `{}`, config: `broken`, status: 500, fails: true},
+		"a server that refuses the request, which means nothing": {machines: `{}`, config: `{}`, status: 403, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.Path != "/apis/machine.openshift.io/v1beta1" {
-					t.Errorf("asked for %s", r.URL.Path)
-				}
+				body := map[string]string{"/apis/machine.openshift.io/v1beta1": test.machines, "/apis/config.openshift.io/v1": test.config}[r.URL.Path]
 				w.Header().Set("Content-Type", "application/json")
-				w.WriteHeader(test.status)
-				_, _ = w.Write([]byte(test.body))
+				switch {
+				case body == "":
+					w.WriteHeader(http.StatusNotFound)
+				case test.status != 0:
+					w.WriteHeader(test.status)
+				}
+				_, _ = w.Write([]byte(`{"kind":"APIResourceList","apiVersion":"v1","resources":[` + body + `]}`))
 			}))
 			t.Cleanup(server.Close)
 			client, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: server.URL})
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := servedBy(client.RESTClient())(t.Context(), machineResource)
-			if got != test.want || (err != nil) != test.fails {
-				t.Errorf("served: %t, error %v", got, err)
+			got, err := readKinds(t.Context(), client.RESTClient(), []schema.GroupVersionKind{machineKind, proxyKind, imageKind})
+			if (err != nil) != test.fails || !test.fails && !got.Equal(sets.New(test.want...)) {
+				t.Errorf("served: %v, error %v", got, err)
 			}
 		})
+	}
+}
+
+// A mapper remembers kinds that are no longer served, and a 404 for them could mean anything. R-052
+func TestAReaderWithoutMachinesSaysThatThereIsNoMachineAPI(t *testing.T) {
+	scheme, err := NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := &corev1.Node{}
+	node.Name = "linux-1"
+	r := readerWithoutMachines{fake.NewClientBuilder().WithScheme(scheme).WithObjects(node).Build()}
+	for _, list := range []client.ObjectList{&machinev1beta1.MachineList{}, &machinev1beta1.MachineSetList{}} {
+		if err := r.List(t.Context(), list); !meta.IsNoMatchError(err) {
+			t.Errorf("%T: %v", list, err)
+		}
+	}
+	for _, object := range []client.Object{&machinev1beta1.Machine{}, &machinev1beta1.MachineSet{}} {
+		if err := r.Get(t.Context(), client.ObjectKey{Name: "a"}, object); !meta.IsNoMatchError(err) {
+			t.Errorf("%T: %v", object, err)
+		}
+	}
+	if err := errors.Join(r.Get(t.Context(), client.ObjectKeyFromObject(node), node), r.List(t.Context(), &corev1.NodeList{})); err != nil {
+		t.Error(err)
 	}
 }

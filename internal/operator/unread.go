@@ -26,6 +26,7 @@ const DefaultReadLimit = 2 * time.Minute
 // the end of the wait names whatever kind it waited for, although all were waited for.
 type unread struct {
 	limit time.Duration
+	until time.Time // the end of the limit
 	clock clock.Clock
 	log   logr.Logger
 
@@ -40,7 +41,8 @@ type refusal struct {
 }
 
 func (c Config) newUnread() *unread {
-	return &unread{limit: cmp.Or(c.ReadLimit, DefaultReadLimit), clock: c.Clock, log: c.Logger, kinds: map[string]refusal{}}
+	limit := cmp.Or(c.ReadLimit, DefaultReadLimit)
+	return &unread{limit: limit, until: c.Clock.Now().Add(limit), clock: c.Clock, log: c.Logger, kinds: map[string]refusal{}}
 }
 
 // handle takes each failed read or watch of a kind, from all caches. It is tried again until it succeeds.

@@ -54,7 +54,11 @@ func (r *Rig) RunOperator(adjust ...func(*operator.Config)) (*Operator, error) {
 	r.group.Go(func() {
 		defer close(o.done)
 		defer stop()
-		if o.err = operator.Run(ctx, c); o.err != nil {
+		// As Kubernetes does with an operator that ends by itself; one that fails is for the test to see.
+		for o.err == nil && ctx.Err() == nil {
+			o.err = operator.Run(ctx, c)
+		}
+		if o.err != nil {
 			c.Logger.Error(o.err, "the operator ended")
 		}
 	})

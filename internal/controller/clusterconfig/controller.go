@@ -11,9 +11,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -53,7 +55,6 @@ type Source struct {
 	kept      *graceReader
 	namespace string
 	changed   chan<- event.GenericEvent
-	optional  optionalKinds
 
 	mu    sync.RWMutex
 	facts nodespec.Cluster
@@ -72,8 +73,10 @@ func (s *Source) Current() (nodespec.Cluster, error) {
 	return s.facts, s.err
 }
 
-// SetupWithManager registers the controller: every change of a watched object leads to one read of all.
-func (s *Source) SetupWithManager(mgr ctrl.Manager) error {
+// SetupWithManager registers the controller: every change of a watched object leads to one read of all. Of the kinds
+// that a cluster need not have, only those that the API server serves are watched: a controller does not start without
+// its kinds.
+func (s *Source) SetupWithManager(mgr ctrl.Manager, serves func(schema.GroupVersionKind) bool) error {
 	b := ctrl.NewControllerManagedBy(mgr).Named("cluster-configuration")
 	for _, watched := range cluster.Objects() {
 		b = b.Watches(watched.Object, once(), builder.OnlyMetadata, builder.WithPredicates(named(watched)))
@@ -85,21 +88,28 @@ func (s *Source) SetupWithManager(mgr ctrl.Manager) error {
 	for _, kind := range byName.kinds {
 		b = b.WatchesRawSource(source.Kind(byName.cache, kind, once()))
 	}
-	built, err := b.WithOptions(backoff.Options()).Build(s)
+	kept, err := optional.NewCache(mgr, nil)
 	if err != nil {
+		return err
+	}
+	for _, watched := range cluster.OptionalObjects() {
+		kind, err := apiutil.GVKForObject(watched.Object, mgr.GetScheme())
+		if err != nil {
+			return fmt.Errorf("watch %T: %w", watched.Object, err)
+		}
+		if serves(kind) {
+			b = b.WatchesRawSource(optional.Kind(kept, metadataOf(kind), once(), named(watched)))
+		}
+	}
+	if err := b.WithOptions(backoff.Options()).Complete(s); err != nil {
 		return fmt.Errorf("watch the cluster's configuration: %w", err)
 	}
-	kept, err := optional.NewCache(mgr, nil)
-	s.optional = optionalKinds{mgr: mgr, cache: kept, controller: built, waiting: cluster.OptionalObjects()}
-	return err
+	return nil
 }
 
 // Reconcile reads the cluster. After a failed request the last good facts stay; an absent or wrong object discards
 // them, except an optional object, whose absence counts only after a while.
 func (s *Source) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	if err := s.optional.watch(ctx); err != nil {
-		return ctrl.Result{}, err
-	}
 	facts, notices, err := cluster.Read(ctx, s.kept, s.namespace)
 	var fault *cluster.Error
 	if err != nil && !errors.As(err, &fault) {
@@ -124,7 +134,7 @@ func (s *Source) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 			}
 		}
 	}
-	return ctrl.Result{RequeueAfter: s.kept.next(s.optional.next())}, nil
+	return ctrl.Result{RequeueAfter: s.kept.next(rereadInterval)}, nil
 }
 
 // take keeps what was read, and tells others when it differs from before.

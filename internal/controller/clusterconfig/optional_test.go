@@ -206,13 +206,12 @@ func TestAnAPIServerNeedNotHaveAllKinds(t *testing.T) {
 		t.Fatalf("got %+v, error %v", facts.Registries, err)
 	}
 	restore()
-	r.touch(t)
-	r.settled(t)
 	r.createForTest(t, &configv1.ImageDigestMirrorSet{ObjectMeta: metav1.ObjectMeta{Name: "later-" + r.namespace},
 		Spec: configv1.ImageDigestMirrorSetSpec{
 			ImageDigestMirrors: []configv1.ImageDigestMirrors{{Source: "quay.io",
 				Mirrors: []configv1.ImageMirror{"m.example.com"}}},
 		}})
+	r.touch(t)
 	r.await(t, "a mirror of a kind that has come is known", func(context.Context) (bool, error) {
 		facts, err := r.Current()
 		return err == nil && len(facts.Registries.Hosts) == 1, nil

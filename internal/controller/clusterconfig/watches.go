@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,62 +15,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	ctrlcluster "sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/windows-machine-config/wmco/internal/cluster"
-	"github.com/windows-machine-config/wmco/internal/controller/optional"
 )
-
-// absentInterval is how often the API server is asked for kinds that it did not have.
-const absentInterval = time.Minute
-
-// optionalKinds are the kinds of cluster.OptionalObjects that are not watched yet. A controller that watches a kind
-// which the API server does not have would not start.
-type optionalKinds struct {
-	mgr        ctrl.Manager
-	cache      cache.Cache
-	controller controller.Controller
-	waiting    []cluster.Watched
-}
-
-// watch begins to watch those kinds that the API server has now.
-func (k *optionalKinds) watch(ctx context.Context) error {
-	var waiting []cluster.Watched
-	for i, watched := range k.waiting {
-		kind, err := apiutil.GVKForObject(watched.Object, k.mgr.GetScheme())
-		if err == nil {
-			_, err = k.mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-		}
-		if meta.IsNoMatchError(err) {
-			waiting = append(waiting, watched)
-			continue
-		}
-		if err == nil {
-			err = k.controller.Watch(optional.Kind(k.cache, metadataOf(kind), once(), named(watched)))
-		}
-		if err != nil {
-			k.waiting = append(waiting, k.waiting[i:]...)
-			return fmt.Errorf("watch %T: %w", watched.Object, err)
-		}
-		log.FromContext(ctx).V(1).Info("watching an optional kind", "kind", kind.Kind)
-	}
-	k.waiting = waiting
-	return nil
-}
-
-// next returns the time until the cluster is read again though nothing was seen to change.
-func (k *optionalKinds) next() time.Duration {
-	if len(k.waiting) > 0 {
-		return absentInterval
-	}
-	return rereadInterval
-}
 
 // once asks for one read for all that changes.
 func once() handler.EventHandler {
