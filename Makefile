@@ -309,10 +309,6 @@ generate: $(CONTROLLER_GEN) $(CRD_REF_DOCS) ## Write generated files: deepcopy, 
 	@go run ./hack/metrics
 	@go run ./hack/verified
 
-.PHONY: siblings
-siblings: ## Show how many sibling files a file calls on average, for each package: that much must be read to understand one file.
-	@go run ./hack/siblings internal/controller/* internal/controller/instance/* internal/controller/source/* internal/* internal/agent/* internal/policy/* | sort -t'.' -k1,1
-
 .PHONY: fmt
 fmt: ## Format all Go code.
 	@gofmt -w .
