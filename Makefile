@@ -211,8 +211,10 @@ test-rest: build $(GOTESTSUM) ## Run what `make test` leaves out: all end-to-end
 	@hack/run-tests rest $(TESTFLAGS)
 
 .PHONY: test-times
-test-times: ## Show the slowest packages and tests of the last test runs, and what was compiled for them.
-	@go run ./hack/testtimes
+test-times: $(GOTESTSUM) ## Show the slowest tests of the last test runs.
+	@[[ -n "$(wildcard build/test/*.json)" ]] || { echo "make test-times: there is no output of a test run: run make test first" >&2; exit 1; }
+	@for file in $(wildcard build/test/quick.json build/test/rest.json); do \
+	  echo "slowest tests in $$file"; $(GOTESTSUM) tool slowest --jsonfile $$file | awk '$$2 !~ "/" && n++ < 20'; done
 
 # Rows of hack/defects/table to be seeded, say DEFECTS='R-095|claim'; all of them, if none is named.
 DEFECTS :=
