@@ -293,7 +293,7 @@ lint: $(GOLANGCI_LINT) vet-modules ## Run golangci-lint at its pinned version (i
 .PHONY: vulncheck
 vulncheck: $(GOVULNCHECK) ## Look for known vulnerabilities in code that operator, agent and lab call. GOVULNDB=file:///copy/of/the/database
 	@echo "govulncheck"
-	@go run ./hack/vulncheck -govulncheck $(GOVULNCHECK)
+	@hack/vulncheck/check $(GOVULNCHECK) linux:./cmd/wmco windows:./cmd/wicd linux:./lab/demo
 
 ##### Write
 
