@@ -73,7 +73,7 @@ func sharedLayers(p *payload.Payload, withCertificates bool) ([]layer, error) {
 	}
 	add(layer{what: "what each host gets, packed", compressed: true}, parts.Packs...)
 	add(layer{what: "patches from earlier payloads", compressed: true, unbudgeted: true}, parts.Patches...)
-	add(layer{what: payload.ManifestLayer},
+	add(layer{what: "the agent, and the payload's manifest"},
 		append(parts.Components[payload.ComponentAgent], parts.Manifest)...)
 	return layers, err
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
-	"github.com/windows-machine-config/wmco/internal/registrylogin"
+	"github.com/windows-machine-config/wmco/hack/registry"
 )
 
 // parseTag reads the name that an image is pushed to; none is none.
@@ -41,7 +41,7 @@ func push(ctx context.Context, tag name.Tag, output string, w written) error {
 	if err != nil {
 		return err
 	}
-	keychain, err := registrylogin.Keychain()
+	keychain, err := registry.Keychain()
 	if err != nil {
 		return err
 	}

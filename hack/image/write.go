@@ -137,7 +137,7 @@ func (w writer) image(o operator, shared []layer, sharedBlobs []blob) (v1.Image,
 			return nil, writtenImage{}, err
 		}
 		adds = append(adds, mutate.Addendum{Layer: l, History: v1.History{Created: v1.Time{Time: w.created},
-			CreatedBy: payload.ImageBuilder, Comment: layers[i].what}})
+			CreatedBy: "hack/image", Comment: layers[i].what}})
 		if !layers[i].unbudgeted {
 			shares = append(shares, share{layers[i].what, b.size})
 		} else if layers[i].packed {

@@ -13,8 +13,6 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
-
-	"github.com/windows-machine-config/wmco/internal/registrylogin"
 )
 
 // Image is an image for one platform.
@@ -70,7 +68,7 @@ func InRegistry(ctx context.Context, source string) ([]Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("it is neither a folder nor the name of an image: %w", err)
 	}
-	keychain, err := registrylogin.Keychain()
+	keychain, err := Keychain()
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ func Commands(configure func() (operator.Config, error)) []*cobra.Command {
 }
 
 func planCommand(configure func() (operator.Config, error)) *cobra.Command {
-	o, all, image := &options{}, false, ""
+	o, all := &options{}, false
 	command := &cobra.Command{
 		Use: "plan [NAME...]", Short: "Say what the operator would change on hosts now; nothing is changed",
 		RunE: func(command *cobra.Command, names []string) error {
@@ -94,30 +94,19 @@ func planCommand(configure func() (operator.Config, error)) *cobra.Command {
 			if all == (len(names) > 0) {
 				return errors.New("give names of hosts, or --all")
 			}
-			var manifest json.RawMessage
-			if image != "" {
-				if err := input(command, &manifest); err != nil {
-					return err
-				}
-			}
 			ctx, cancel := o.watched(command)
 			defer cancel()
 			i, err := inspectorOf(configure)
 			if err != nil {
 				return err
 			}
-			wanted, err := i.wanted(image, manifest)
-			if err != nil {
-				return err
-			}
-			return i.plan(ctx, names, wanted, func(f []Forecast) error {
+			return i.plan(ctx, names, func(f []Forecast) error {
 				return o.write(command.OutOrStdout(), f, inWords(f))
 			})
 		},
 	}
 	o.addFlags(command)
 	command.Flags().BoolVar(&all, "all", false, "all hosts")
-	command.Flags().StringVar(&image, "image", "", "the image of another version of the operator; the standard input has the manifest of its payload")
 	return command
 }
 

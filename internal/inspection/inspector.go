@@ -121,21 +121,8 @@ func (i *inspector) chosen(ctx context.Context, names []string) ([]fleet.Instanc
 	return chosen, nil
 }
 
-// wanted is what forecasts are for: what this operator has, or the payload with a manifest, which another image has.
-func (i *inspector) wanted(image string, manifest []byte) (forecast.Wanted, error) {
-	own := forecast.Wanted{Payload: i.payload, Version: i.Version}
-	if image == "" {
-		return own, nil
-	}
-	m, err := payload.ParseManifest(manifest)
-	if err != nil {
-		return own, fmt.Errorf("this operator, version %s, cannot make a forecast for image %s: %w", i.Version, image, err)
-	}
-	return forecast.Wanted{Payload: payload.Described(m), Version: m.Version, Image: image}, nil
-}
-
 // plan makes the forecasts of the named hosts, or of all, and writes them.
-func (i *inspector) plan(ctx context.Context, names []string, wanted forecast.Wanted, write func([]Forecast) error) error {
+func (i *inspector) plan(ctx context.Context, names []string, write func([]Forecast) error) error {
 	chosen, err := i.chosen(ctx, names)
 	if err != nil {
 		return err
@@ -148,7 +135,7 @@ func (i *inspector) plan(ctx context.Context, names []string, wanted forecast.Wa
 	if err != nil {
 		return err
 	}
-	forecaster := i.forecaster(wanted)
+	forecaster := i.forecaster()
 	forecasts, errs := make([]Forecast, len(chosen)), make([]error, len(chosen))
 	var group sync.WaitGroup
 	places := make(chan struct{}, atOnce)
@@ -174,10 +161,10 @@ func unusable(err error) error {
 	return fmt.Errorf("the cluster's configuration cannot be used: %w", err)
 }
 
-func (i *inspector) forecaster(wanted forecast.Wanted) forecast.Forecaster {
+func (i *inspector) forecaster() forecast.Forecaster {
 	return forecast.Forecaster{
-		Reader: i.reader, Clientset: i.clientset, Visitor: i.visitor, Wanted: wanted, Own: i.Version, Line: i.Line, Namespace: i.Namespace,
-		Specs: desired.Specs{Payload: wanted.Payload, Nodes: nodes.Nodes{Live: i.reader}, Version: wanted.Version, Log: i.Log, PauseImage: i.PauseImage, Debug: i.Debug},
+		Reader: i.reader, Clientset: i.clientset, Visitor: i.visitor, Line: i.Line, Namespace: i.Namespace,
+		Specs: desired.Specs{Payload: i.payload, Nodes: nodes.Nodes{Live: i.reader}, Version: i.Version, Log: i.Log, PauseImage: i.PauseImage, Debug: i.Debug},
 	}
 }
 

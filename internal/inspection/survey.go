@@ -74,7 +74,7 @@ func (i *inspector) survey(ctx context.Context, wishes []casefile.Wish, limit ti
 	if err != nil {
 		return fmt.Errorf("%w. %s", err, keys.Remedy(i.Namespace))
 	}
-	l := look{inspector: i, key: key, limit: limit, forecaster: i.forecaster(forecast.Wanted{Payload: i.payload, Version: i.Version})}
+	l := look{inspector: i, key: key, limit: limit, forecaster: i.forecaster()}
 	if l.cluster, _, err = cluster.Read(ctx, i.reader, i.Namespace); err != nil {
 		l.cluster, l.noPlan = nodespec.Cluster{}, unusable(err)
 	}

@@ -34,26 +34,12 @@ func (p *Payload) ArchiveSize(sums []string) (int64, error) {
 	return size, nil
 }
 
-// storedSize is the size in bytes that a file or patch has in the store, where it lies compressed as a rule. Of a payload
-// of which only the manifest is there, it is the size of the content.
+// storedSize is the size in bytes that a file or patch has in the store, where it lies compressed as a rule.
 func (p *Payload) storedSize(f File) int64 {
 	for _, suffix := range []string{zstdSuffix, ""} {
-		if info, err := os.Stat(p.storePath(f.SHA256) + suffix); p.directory != "" && err == nil {
+		if info, err := os.Stat(p.storePath(f.SHA256) + suffix); err == nil {
 			return info.Size()
 		}
 	}
 	return f.Size
-}
-
-// Described returns a payload of which there is no more than the manifest: nothing of it can be sent. It is for forecasts.
-func Described(m Manifest) *Payload {
-	p := &Payload{manifest: m, bySum: map[string]File{}, missing: map[string]error{},
-		patches: m.patchesIf(func(Patch) bool { return true })}
-	for _, a := range m.Absent {
-		p.missing[a.Name] = fmt.Errorf("the payload has no component %s: %s", a.Name, a.Reason)
-	}
-	for _, f := range m.sendable() {
-		p.bySum[f.SHA256] = f
-	}
-	return p
 }

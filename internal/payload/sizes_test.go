@@ -53,23 +53,3 @@ func TestTheSizeOfAnArchiveIsKnownWithoutReadingIt(t *testing.T) {
 		t.Error("a file that is not there has a size")
 	}
 }
-
-func TestAPayloadOfWhichThereIsOnlyTheManifest(t *testing.T) {
-	_, p := writeTest(t)
-	described := Described(p.Manifest())
-	agent, err := described.Agent()
-	if own, _ := p.Agent(); err != nil || agent != own {
-		t.Errorf("its agent is %+v, %v", agent, err)
-	}
-	if got, want := len(described.Components("AWS")), len(p.Components("AWS")); got != want {
-		t.Errorf("it has %d components, want %d", got, want)
-	}
-	for _, f := range p.Manifest().files() {
-		if f.SHA256 == agent.SHA256 {
-			continue
-		}
-		if size, err := described.ArchiveSize([]string{f.SHA256}); err != nil || size == 0 && f.Size > 0 {
-			t.Errorf("file %s has %d bytes, %v", f.Path, size, err)
-		}
-	}
-}

@@ -13,13 +13,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// ManifestName is the name of the manifest in a payload's folder, and ManifestLayer what the history of the operator's
-// image says of the layer that has it. ImageBuilder is what the history says of who has made a layer.
-const (
-	ManifestName  = "manifest.json"
-	ManifestLayer = "the agent, and the payload's manifest"
-	ImageBuilder  = "hack/image"
-)
+// ManifestName is the name of the manifest in a payload's folder.
+const ManifestName = "manifest.json"
 
 const (
 	storeName = "store"

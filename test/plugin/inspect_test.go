@@ -88,9 +88,6 @@ func TestStoryAnAdministratorAsksBeforehand(t *testing.T) {
 	t.Run("a plan that is interrupted leaves nothing on the host", func(t *testing.T) {
 		lab{t, l.Rig}.planInterrupted(pod, first.Name)
 	})
-	t.Run("the plan for another image says what its programs change, and what is not known", func(t *testing.T) {
-		lab{t, l.Rig}.planForImage(pod, first.Name)
-	})
 	t.Run("the plan says what a new setting changes and which pods it moves, and nothing happens", func(t *testing.T) {
 		lab{t, l.Rig}.planned(pod, first)
 	})

@@ -3,7 +3,6 @@ package plugin
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,7 +23,6 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/operator"
-	"github.com/windows-machine-config/wmco/internal/payload"
 	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
 	"github.com/windows-machine-config/wmco/lab/canary"
 	"github.com/windows-machine-config/wmco/lab/operatorpod"
@@ -133,45 +131,6 @@ func (l lab) planInterrupted(pod operatorpod.Pod, name string) {
 		l.Errorf("it ends with %v", err)
 	}
 	l.nothingLeft("instance-1")
-}
-
-// planForImage asks what an operator would change whose payload has another kubelet.
-func (l lab) planForImage(pod operatorpod.Pod, name string) {
-	l.Helper()
-	own, err := payload.Load(l.PayloadDir())
-	l.must(err)
-	m := own.Manifest()
-	m.Version, m.Packs, m.Patches = "99.0.0", nil, nil
-	encoded, err := json.Marshal(m)
-	l.must(err)
-	m = payload.Manifest{}
-	l.must(json.Unmarshal(encoded, &m)) // so that the payload's own is not changed
-	const size = 3 << 20
-	for i, component := range m.Components {
-		if component.Name == "kubelet" {
-			m.Components[i].Version, m.Components[i].Files[0].SHA256, m.Components[i].Files[0].Size = "v99", strings.Repeat("ab", 32), size
-		}
-	}
-	encoded, err = json.Marshal(m)
-	l.must(err)
-	out := &output{}
-	status, err := pod.Run(l.Context(), []string{"plan", name, "--image=registry.example.com/operator:99"},
-		operatorexec.Streams{In: bytes.NewReader(encoded), Out: out, ErrOut: out})
-	if err != nil || status != operatorexec.Found {
-		l.Errorf("it ends with %d, %v", status, err)
-	}
-	for _, words := range []string{"With the programs of version 99.0.0, from image registry.example.com/operator:99.", "InstallRelease kubelet", "because kubelet v99 is not on the host", "StopService kubelet",
-		"Sent to the host: 1 file of about 3.0 MiB.", "what the other version does in another way is not known"} {
-		if !strings.Contains(out.String(), words) {
-			l.Errorf("want %q in:\n%s", words, out)
-		}
-	}
-	l.nothingLeft("instance-1")
-	status, err = pod.Run(l.Context(), []string{"plan", name, "--image=registry.example.com/operator:99"},
-		operatorexec.Streams{In: strings.NewReader(`{"schema":99,"version":"99.0.0"}`), Out: out, ErrOut: out})
-	if err != nil || status != 1 || !strings.Contains(out.String(), "cannot make a forecast for image registry.example.com/operator:99") {
-		l.Errorf("with a manifest that it does not know it ends with %d, %v:\n%s", status, err, out)
-	}
 }
 
 // dead are faults of hosts that nobody can log in to.

@@ -24,7 +24,6 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
 	"github.com/windows-machine-config/wmco/internal/inspection/visit"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/payload"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
@@ -76,21 +75,11 @@ type Pod struct {
 // Changes reports whether anything would be changed.
 func (f Forecast) Changes() bool { return len(f.Steps) > 0 || f.Removed || f.Replaced }
 
-// Wanted is what hosts would have.
-type Wanted struct {
-	Payload *payload.Payload
-	Version string
-	// Image is the image of the operator that has the payload; empty for this operator's own.
-	Image string
-}
-
 // Forecaster makes forecasts. What it works with is the operator's own.
 type Forecaster struct {
 	Reader    client.Client
 	Clientset kubernetes.Interface
 	Visitor   visit.Visitor
-	Wanted    Wanted
-	Own       string // this operator's version
 	Line      support.ReleaseLine
 	Specs     desired.Specs
 	Namespace string
@@ -142,17 +131,7 @@ func (f Forecaster) Unknown(instance *v1alpha1.WindowsInstance, why string) Fore
 func (f Forecaster) blank(s *scope.Scope) Forecast {
 	instance := s.Instance
 	return Forecast{Instance: instance.Name, Address: instance.Spec.Address, Node: s.NodeName(), Steps: []Step{},
-		Notes: append(notes(s), f.bounds()...), Removed: instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved}
-}
-
-// bounds say what a forecast for another image can tell, and what not.
-func (f Forecaster) bounds() []string {
-	if f.Wanted.Image == "" {
-		return nil
-	}
-	return []string{fmt.Sprintf("With the programs of version %s, from image %s. This operator, version %s, has made the settings and steps: "+
-		"what the other version does in another way is not known here. Files that are sent one by one count with their size before compression.",
-		f.Wanted.Version, f.Wanted.Image, f.Own)}
+		Notes: notes(s), Removed: instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved}
 }
 
 // notes are what the instance itself says of what the operator would do.
@@ -277,8 +256,8 @@ func (f Forecaster) ask(ctx context.Context, stay *visit.Visit, spec nodespec.No
 	if result.Facts != nil {
 		present = result.Facts.Payload
 	}
-	sent := delivery.Lacking(spec, present, f.Wanted.Payload)
-	agent, err := f.Wanted.Payload.Agent()
+	sent := delivery.Lacking(spec, present, f.Specs.Payload)
+	agent, err := f.Specs.Payload.Agent()
 	if err != nil {
 		return err
 	}
@@ -292,7 +271,7 @@ func (f Forecaster) ask(ctx context.Context, stay *visit.Visit, spec nodespec.No
 	if len(sent) == 0 {
 		return nil
 	}
-	size, err := f.Wanted.Payload.ArchiveSize(sent)
+	size, err := f.Specs.Payload.ArchiveSize(sent)
 	made.FilesToSend, made.BytesToSend = made.FilesToSend+len(sent), made.BytesToSend+size
 	return err
 }

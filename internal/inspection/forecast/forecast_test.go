@@ -83,9 +83,6 @@ func TestChangesAreHeldBackWhileANewHostWouldBeRefused(t *testing.T) {
 		"not by the report of a kubelet that does not work": {served, refused, func(_ *Forecaster, n *corev1.Node) {
 			n.Status.Conditions = nil
 		}, ""},
-		"not known for another version of the operator": {newer, refused, func(f *Forecaster, _ *corev1.Node) {
-			f.Wanted.Image = "registry.example.com/wmco:2"
-		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Name: "win-1"}}

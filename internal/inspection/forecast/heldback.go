@@ -14,9 +14,6 @@ import (
 
 // noteRefusal records in a forecast with changes that the operator holds them back because a new host would be refused.
 func (f Forecaster) noteRefusal(s *scope.Scope, node *corev1.Node, made *Forecast) {
-	if f.Wanted.Image != "" {
-		return // the support of another version is not known
-	}
 	if decision := f.supportNewHost(s, node); !decision.Allowed {
 		made.HeldBack = text.Printable(decision.Message)
 	}

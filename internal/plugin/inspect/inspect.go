@@ -2,11 +2,9 @@
 package inspect
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,7 +12,6 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plugin/access"
 	"github.com/windows-machine-config/wmco/internal/plugin/fleet"
 	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
-	"github.com/windows-machine-config/wmco/internal/plugin/operatorimage"
 )
 
 // found is the status of a plan with changes, and of a diagnosis with a failure.
@@ -24,38 +21,28 @@ const found operatorexec.ExitStatus = 2
 type asker struct {
 	*access.Access
 	operator operatorexec.Runner
-	// manifestOf reads the manifest of the payload of an image.
-	manifestOf func(ctx context.Context, image string) ([]byte, error)
-	output     string
-	timeout    time.Duration
+	output   string
+	timeout  time.Duration
 }
 
 // New returns the commands.
 func New(a *access.Access, operator operatorexec.Runner) []*cobra.Command {
-	return []*cobra.Command{planCommand(&asker{Access: a, operator: operator, manifestOf: operatorimage.Manifest}),
-		diagnoseCommand(&asker{Access: a, operator: operator})}
+	return []*cobra.Command{planCommand(&asker{Access: a, operator: operator}), diagnoseCommand(&asker{Access: a, operator: operator})}
 }
 
 func planCommand(q *asker) *cobra.Command {
-	all, image := false, ""
+	all := false
 	c := &cobra.Command{
 		Use: "plan NAME... | --all", Short: "Show what the operator would change on hosts now",
 		Long: `Ask the operator what it would change on hosts now: the steps with their reasons, what is sent, whether pods feel a step, and
 then which pods are evicted and which PodDisruptionBudget holds them. Nothing is changed. The operator compares the host over
 a connection of its own, beside its other work. A command runs in the operator's pod for that.
 
-With --image, the forecast is for the programs of another image of the operator. Your computer reads the list of these programs
-from the registry, with the login of podman or docker. The steps are those that this operator would do for them: what the other
-version itself does in another way, such as another setting of a service, is not in the forecast.
-
 The exit status is 0 if nothing would be changed, 2 if something would, and 1 if that is not known of a host.`,
 		Example: `  kubectl windows plan win-worker-1
 
   # Of all hosts, for a program
-  kubectl windows plan --all -o json
-
-  # What an upgrade would change
-  kubectl windows plan --all --image=registry.example.com/windows/operator:v12.1.0`,
+  kubectl windows plan --all -o json`,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			switch {
 			case all && len(names) > 0:
@@ -65,16 +52,11 @@ The exit status is 0 if nothing would be changed, 2 if something would, and 1 if
 			case len(names) == 0:
 				return errors.New("give the names of hosts, or --all")
 			}
-			command := append([]string{"plan"}, names...)
-			if image == "" {
-				return q.ask(cmd.Context(), command, nil)
-			}
-			return q.askAbout(cmd.Context(), image, append(command, "--image="+image))
+			return q.ask(cmd.Context(), append([]string{"plan"}, names...))
 		},
 		ValidArgsFunction: q.complete,
 	}
 	c.Flags().BoolVar(&all, "all", false, "all hosts")
-	c.Flags().StringVar(&image, "image", "", "the image of another version of the operator, whose programs the hosts would get")
 	q.addFlags(c)
 	return c
 }
@@ -101,7 +83,7 @@ was brought there is left. What was not reached only because the cluster's setti
 			if user != "" {
 				command = append(command, "--username="+user)
 			}
-			return q.ask(cmd.Context(), command, nil)
+			return q.ask(cmd.Context(), command)
 		},
 		ValidArgsFunction: q.complete,
 	}
@@ -119,46 +101,25 @@ func (q *asker) complete(cmd *cobra.Command, _ []string, _ string) ([]string, co
 	return fleet.Completions(cmd.Context(), q.Client, q.Namespace()), cobra.ShellCompDirectiveNoFileComp
 }
 
-// askAbout has the operator run a command about an image, whose manifest is its input.
-func (q *asker) askAbout(ctx context.Context, image string, command []string) error {
-	limited, cancel := q.limited(ctx, fmt.Errorf("the registry has not sent what is needed of image %s within %s. --timeout gives it more time",
-		image, q.timeout))
-	manifest, err := q.manifestOf(limited, image)
-	if err != nil && limited.Err() != nil {
-		err = context.Cause(limited)
+// ask has the operator run a command, and ends as that does.
+func (q *asker) ask(ctx context.Context, command []string) error {
+	if q.output != "text" && q.output != "json" {
+		return fmt.Errorf("--output is %q: it can be text or json", q.output)
 	}
-	cancel()
-	if err != nil {
-		return err
-	}
-	return q.ask(ctx, command, bytes.NewReader(manifest))
-}
-
-// limited returns a context that ends after the time limit, with this cause.
-func (q *asker) limited(ctx context.Context, late error) (context.Context, context.CancelFunc) {
+	late := fmt.Errorf("the operator has not answered within %s. See whether it works: kubectl get pods -n %s", q.timeout,
+		q.Namespace())
 	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	timer := q.Clock.NewTimer(q.timeout)
+	defer timer.Stop()
 	go func() {
-		defer timer.Stop()
 		select {
 		case <-timer.C():
 			cancel(late)
 		case <-ctx.Done():
 		}
 	}()
-	return ctx, func() { cancel(nil) }
-}
-
-// ask has the operator run a command, and ends as that does.
-func (q *asker) ask(ctx context.Context, command []string, in io.Reader) error {
-	if q.output != "text" && q.output != "json" {
-		return fmt.Errorf("--output is %q: it can be text or json", q.output)
-	}
-	late := fmt.Errorf("the operator has not answered within %s. See whether it works: kubectl get pods -n %s", q.timeout,
-		q.Namespace())
-	ctx, cancel := q.limited(ctx, late)
-	defer cancel()
-	status, err := q.operator.Run(ctx, append(command, "--output="+q.output), operatorexec.Streams{In: in, Out: q.Out, ErrOut: q.ErrOut})
+	status, err := q.operator.Run(ctx, append(command, "--output="+q.output), operatorexec.Streams{Out: q.Out, ErrOut: q.ErrOut})
 	switch {
 	case err != nil || status == 0:
 		return err

@@ -1,4 +1,4 @@
-package registrylogin
+package registry
 
 import (
 	"encoding/base64"

@@ -1,5 +1,4 @@
-// Package registrylogin finds the credentials for registries that podman, skopeo, oc and docker have stored. It stores none.
-package registrylogin
+package registry
 
 import (
 	"cmp"
@@ -19,7 +18,7 @@ import (
 // authFile names the variable with the file of credentials, which has the form of a cluster's pull secret.
 const authFile = "REGISTRY_AUTH_FILE"
 
-// Keychain returns credentials: those in the file that REGISTRY_AUTH_FILE names, else docker's, else podman's. The file goes
+// Keychain returns the credentials for registries that podman, skopeo, oc and docker have stored: those in the file that REGISTRY_AUTH_FILE names, else docker's, else podman's. The file goes
 // first, as for podman: who names one means it.
 func Keychain() (authn.Keychain, error) {
 	stored := authn.NewMultiKeychain(authn.DefaultKeychain, podmans())
@@ -27,10 +26,10 @@ func Keychain() (authn.Keychain, error) {
 	if path == "" {
 		return stored, nil
 	}
-	if _, err := read(path); err != nil {
+	if _, err := readLogins(path); err != nil {
 		return nil, fmt.Errorf("%s: %w", authFile, err)
 	}
-	return authn.NewMultiKeychain(file(path), stored), nil
+	return authn.NewMultiKeychain(loginFile(path), stored), nil
 }
 
 // podmans are the files of podman login. authn.DefaultKeychain looks there only on a computer on which docker has no
@@ -39,15 +38,15 @@ func podmans() authn.Keychain {
 	home, _ := os.UserHomeDir() // without one there is no such file
 	var files []authn.Keychain
 	for _, folder := range []string{os.Getenv("XDG_RUNTIME_DIR"), cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config"))} {
-		files = append(files, file(filepath.Join(folder, "containers", "auth.json")))
+		files = append(files, loginFile(filepath.Join(folder, "containers", "auth.json")))
 	}
 	return authn.NewMultiKeychain(files...)
 }
 
-// file is the path of a file of credentials, which need not be there.
-type file string
+// loginFile is the path of a file of credentials, which need not be there.
+type loginFile string
 
-func read(path string) (*configfile.ConfigFile, error) {
+func readLogins(path string) (*configfile.ConfigFile, error) {
 	opened, err := os.Open(path) //nolint:gosec // G304: the user names the file
 	if err != nil {
 		return nil, err
@@ -62,8 +61,8 @@ func read(path string) (*configfile.ConfigFile, error) {
 
 // Resolve takes the credentials for the longest part of a repository's name: an entry may be for a registry, or for a
 // part of one. It implements authn.Keychain.
-func (f file) Resolve(target authn.Resource) (authn.Authenticator, error) {
-	content, err := read(string(f))
+func (f loginFile) Resolve(target authn.Resource) (authn.Authenticator, error) {
+	content, err := readLogins(string(f))
 	if errors.Is(err, fs.ErrNotExist) {
 		return authn.Anonymous, nil
 	}
