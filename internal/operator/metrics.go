@@ -13,16 +13,21 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/cert"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// metricsOptions serve metrics over TLS, to those that the API server knows and lets read them.
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+
+// metricsOptions serve metrics over TLS, to clients with a token of a user who may get the path: a Prometheus whose
+// ServiceAccount has a ClusterRole with nonResourceURLs /metrics, as OpenShift's has.
 func (c Config) metricsOptions() metricsserver.Options {
 	certificate := &servingCertificate{directory: c.MetricsCertificateDirectory, selfSigned: sync.OnceValues(selfSigned)}
 	return metricsserver.Options{
 		BindAddress:    c.MetricsAddress,
 		SecureServing:  true,
-		FilterProvider: reviewedAccess(c.Clock),
+		FilterProvider: filters.WithAuthenticationAndAuthorization,
 		TLSOpts: []func(*tls.Config){func(t *tls.Config) {
 			t.MinVersion = tls.VersionTLS12
 			t.GetCertificate = certificate.get

@@ -2,12 +2,22 @@ package operator
 
 import (
 	"crypto/tls"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
 )
 
@@ -100,5 +110,102 @@ func TestMetricsAreServedWithTLSOnly(t *testing.T) {
 	}
 	if config.MinVersion < tls.VersionTLS12 || config.GetCertificate == nil {
 		t.Errorf("TLS version %x, a certificate: %t", config.MinVersion, config.GetCertificate != nil)
+	}
+}
+
+// reviewingAPIServer answers the reviews of tokens and rights: the token "good" belongs to a user who may get /metrics,
+// "other" to a user without rights.
+func reviewingAPIServer(t *testing.T) *rest.Config {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		var answer any
+		switch r.URL.Path {
+		case "/apis/authentication.k8s.io/v1/tokenreviews":
+			review := &authenticationv1.TokenReview{}
+			if err := json.NewDecoder(r.Body).Decode(review); err != nil {
+				t.Error(err)
+			}
+			name, ok := map[string]string{"good": "prometheus", "other": "mallory"}[review.Spec.Token]
+			review.Status = authenticationv1.TokenReviewStatus{Authenticated: ok, User: authenticationv1.UserInfo{Username: name}}
+			answer = review
+		case "/apis/authorization.k8s.io/v1/subjectaccessreviews":
+			review := &authorizationv1.SubjectAccessReview{}
+			if err := json.NewDecoder(r.Body).Decode(review); err != nil {
+				t.Error(err)
+			}
+			of := review.Spec.NonResourceAttributes
+			review.Status.Allowed = review.Spec.User == "prometheus" && *of == authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"}
+			answer = review
+		default:
+			t.Errorf("a request for %s", r.URL.Path)
+		}
+		if err := json.NewEncoder(w).Encode(answer); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
+}
+
+func TestWhoReadsMetrics(t *testing.T) {
+	filter, err := Config{}.metricsOptions().FilterProvider(reviewingAPIServer(t), http.DefaultClient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const page = "the metrics"
+	handler, err := filter(logr.Discard(), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, page) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		method, path, authorization string
+		want                        int
+	}{
+		"a client that may get the path":          {"GET", "/metrics", "Bearer good", 200},
+		"a client without a token":                {"GET", "/metrics", "", 401},
+		"a client with an empty token":            {"GET", "/metrics", "Bearer ", 401},
+		"a client with a token of no user":        {"GET", "/metrics", "Bearer made-up", 500}, // the filter's answer
+		"a client with a password":                {"GET", "/metrics", "Basic good", 401},
+		"a client that is known and has no right": {"GET", "/metrics", "Bearer other", 403},
+		"a client with a right on another path":   {"GET", "/debug/pprof", "Bearer good", 403},
+		"a client with a right to another method": {"POST", "/metrics", "Bearer good", 403},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request := httptest.NewRequestWithContext(t.Context(), test.method, test.path, nil)
+			if test.authorization != "" {
+				request.Header.Set("Authorization", test.authorization)
+			}
+			recorder := httptest.NewRecorder()
+			handler.ServeHTTP(recorder, request)
+			if recorder.Code != test.want || (recorder.Body.String() == page) != (test.want == http.StatusOK) {
+				t.Errorf("the status is %d, want %d; the page: %s", recorder.Code, test.want, recorder.Body)
+			}
+		})
+	}
+}
+
+func TestAnAPIServerThatDoesNotAnswerLetsNobodyReadMetrics(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+	t.Cleanup(server.Close)
+	filter, err := Config{}.metricsOptions().FilterProvider(&rest.Config{Host: server.URL}, http.DefaultClient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log []string
+	handler, err := filter(funcr.New(func(_, line string) { log = append(log, line) }, funcr.Options{}),
+		http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the metrics are read") }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)
+	request.Header.Set("Authorization", "Bearer good-token")
+	recorder := httptest.NewRecorder()
+	handler.ServeHTTP(recorder, request)
+	if recorder.Code != http.StatusInternalServerError {
+		t.Errorf("the status is %d", recorder.Code)
+	}
+	if len(log) != 1 || strings.Contains(log[0], "good-token") {
+		t.Errorf("the log is %q: want the reason once, and no token", log)
 	}
 }

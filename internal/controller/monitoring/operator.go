@@ -26,7 +26,7 @@ func operatorMonitorSpec(namespace string) map[string]any {
 		"selector":          map[string]any{"matchLabels": map[string]any{labelName: OperatorName}},
 		"endpoints": []any{map[string]any{ //nolint:gosec // a path, and no token
 			"port": portName, "path": "/metrics", "scheme": "https", "interval": "30s",
-			// The operator asks the API server whose token it is: see internal/operator/metricsaccess.go. The file is in each
+			// The operator asks the API server whose token it is: see internal/operator/metrics.go. The file is in each
 			// pod of Prometheus.
 			"bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",
 			"tlsConfig": map[string]any{
