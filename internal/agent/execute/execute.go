@@ -66,6 +66,9 @@ func (e *Executor) Do(ctx context.Context, step plan.Step) error {
 	return err
 }
 
+// operate does what a step says.
+//
+//nolint:funlen,gocyclo // one case for each kind of operation
 func (e *Executor) operate(ctx context.Context, step plan.Step) error {
 	switch o := step.Operation.(type) {
 	case plan.MakeDirectory:
@@ -78,17 +81,6 @@ func (e *Executor) operate(ctx context.Context, step plan.Step) error {
 		return e.makeLink(ctx, o.Link)
 	case plan.RemovePath:
 		return e.laterIfMounted(ctx, o.Path, e.removePath(ctx, o))
-	case plan.ConfigureService, plan.SetStartType, plan.StartService, plan.StopService, plan.DeleteService,
-		plan.RestoreService, plan.EndPods, plan.KillProcess, plan.AwaitNetwork, plan.CreateEndpoint, plan.AttachEndpoint,
-		plan.DisableDNSRegistration, plan.DeleteNetwork:
-		return e.doRunning(ctx, o)
-	}
-	return e.doMachine(ctx, step.Operation)
-}
-
-// doMachine does steps about Windows itself.
-func (e *Executor) doMachine(ctx context.Context, operation plan.Operation) error {
-	switch o := operation.(type) {
 	case plan.EnableFeature:
 		return e.enableFeature(ctx, o.Feature)
 	case plan.DisableFeature:
@@ -123,24 +115,10 @@ func (e *Executor) doMachine(ctx context.Context, operation plan.Operation) erro
 	case plan.RemoveExclusion:
 		advice, err := e.Antivirus.Remove(ctx, o.Exclusion, e.exclusionTurn())
 		return e.advised(advice, err)
-	}
-	return e.doIdentity(ctx, operation)
-}
-
-// doIdentity does steps about the node's keys and certificates.
-func (e *Executor) doIdentity(ctx context.Context, operation plan.Operation) error {
-	switch o := operation.(type) {
 	case plan.RequestCertificate:
 		return identity.Request(ctx, e.Host, e.Rand, o.Identity)
 	case plan.InstallCertificate:
 		return identity.Install(ctx, e.Host, o.Identity)
-	}
-	return fmt.Errorf("this agent (%s) cannot do %T", e.Version, operation)
-}
-
-// doRunning does steps about what runs: services, processes and networks.
-func (e *Executor) doRunning(ctx context.Context, operation plan.Operation) error {
-	switch o := operation.(type) {
 	case plan.ConfigureService:
 		return e.Host.Services.Configure(ctx, o.Service)
 	case plan.SetStartType:
@@ -168,7 +146,7 @@ func (e *Executor) doRunning(ctx context.Context, operation plan.Operation) erro
 	case plan.DeleteNetwork:
 		return absentIsFine(e.Host.Networks.DeleteNetwork(ctx, o.Network))
 	}
-	return fmt.Errorf("this agent (%s) cannot do %T", e.Version, operation)
+	return fmt.Errorf("this agent (%s) cannot do %T", e.Version, step.Operation)
 }
 
 // All does the steps of a plan up to one that restarts the host.
