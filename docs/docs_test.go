@@ -156,7 +156,7 @@ func TestLimitsAreDocumented(t *testing.T) {
 	rows := firstCells(t, "conditions.md")
 	var limits []constant
 	limits = append(limits, constants(t, "internal/remote/limits.go", "^Default")...)
-	limits = append(limits, constants(t, "internal/agent/timing/limits.go", "^[A-Z]")...)
+	limits = append(limits, constants(t, "internal/agent/timeouts/limits.go", "^[A-Z]")...)
 	for _, pattern := range []string{"internal/controller/instance/*.go", "internal/controller/instance/*/*.go"} {
 		limits = append(limits, constants(t, pattern, "(Limit|Grace|Recheck|Attempt|RetryDelay)$|^(patience|recent|tellAfter|mostWoken|gatePoll|gateRest)$")...)
 	}

@@ -14,7 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/controller/nodecondition"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
@@ -111,7 +111,7 @@ func TestTheAgentPutsBackWhatWasChangedOnANode(t *testing.T) {
 				t.Fatal(err)
 			}
 			// The look at everything comes once a minute; what it finds is put back at once.
-			if took := clock.Since(began); took > timing.DriftCheck+timing.LimitServiceStart {
+			if took := clock.Since(began); took > timeouts.DriftCheck+timeouts.LimitServiceStart {
 				t.Errorf("it took %s", took)
 			}
 			repaired(t, drift.step)

@@ -14,7 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/remote"
 	"github.com/windows-machine-config/wmco/lab/rig"
@@ -99,7 +99,7 @@ func faultCases(agentBytes int64) []faultCase {
 		{fault: winhost.DiskFull, host: "disk-full-for-the-payload", step: fake.KindExec, limit: remote.DefaultSFTPStallLimit,
 			parameters: &winhost.Parameters{Bytes: 2*agentBytes + 512<<10}, // it is there twice: where it has landed, and in its own folder
 			condition:  v1alpha1.ConditionInstalled, reason: "DiskFull", words: "C:", next: tellsWhen},
-		{fault: winhost.ServiceFailsToStart, step: fake.KindExec, limit: timing.LimitServiceStart,
+		{fault: winhost.ServiceFailsToStart, step: fake.KindExec, limit: timeouts.LimitServiceStart,
 			condition: v1alpha1.ConditionInstalled, reason: "ServiceFailed", words: "containerd", next: tellsWhen},
 		{fault: winhost.BashDefaultShell, step: winhost.KindCommand, limit: remote.DefaultHelloLimit,
 			condition: v1alpha1.ConditionReachable, reason: "ShellUnsupported", words: "neither cmd.exe nor PowerShell",

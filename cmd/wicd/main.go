@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/internal/agent"
-	"github.com/windows-machine-config/wmco/internal/agent/condition"
+	"github.com/windows-machine-config/wmco/internal/agent/report"
 )
 
 // version is set by the linker.
@@ -53,6 +53,6 @@ func newProcess(args []string) (agent.Process, error) {
 	}
 	return agent.Process{
 		Host: machine, Args: args, Executable: executable, Version: version, Clock: clock.RealClock{}, Rand: rand.Reader,
-		API: condition.HTTPS{},
+		API: report.HTTPS{},
 	}, nil
 }

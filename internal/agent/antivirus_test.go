@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/windows-machine-config/wmco/internal/agent/report"
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -236,12 +236,12 @@ func TestDefenderThatStartsLater(t *testing.T) {
 	r.before = r.Snapshot()
 	r.configure()
 	r.awaitSettled()
-	r.pass(timing.DriftPoll)
+	r.pass(timeouts.DriftPoll)
 	service, _ := r.Service(host.DefenderService)
 	service.StartType = host.StartAutomatic
 	r.must(r.Host().Services.Configure(r.ctx, service.ServiceConfig))
 	r.must(r.Host().Services.Start(r.ctx, host.DefenderService))
-	r.pass(timing.DriftCheck)
+	r.pass(timeouts.DriftCheck)
 	if !r.excludes(r.full()) {
 		t.Fatalf("exclusions: %v", r.Exclusions())
 	}
@@ -265,8 +265,8 @@ func TestServiceAndARefusingDefender(t *testing.T) {
 		}
 		return nil
 	})
-	r.pass(timing.AntivirusCheck)
-	r.pass(timing.AntivirusCheck)
+	r.pass(timeouts.AntivirusCheck)
+	r.pass(timeouts.AntivirusCheck)
 	if want := len(r.full().Exclusions); asked != want {
 		t.Errorf("Defender was asked %d times, want %d", asked, want)
 	}
@@ -290,9 +290,9 @@ func TestServiceAsksDefenderSeldom(t *testing.T) {
 		return nil
 	})
 	for range 10 {
-		r.pass(timing.DriftCheck)
+		r.pass(timeouts.DriftCheck)
 	}
 	if asked > 1 {
-		t.Errorf("%d times in %s", asked, 10*timing.DriftCheck)
+		t.Errorf("%d times in %s", asked, 10*timeouts.DriftCheck)
 	}
 }

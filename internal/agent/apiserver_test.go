@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/verb"
@@ -95,10 +95,10 @@ func TestTheHostIsAskedWhetherItReachesTheAPIServer(t *testing.T) {
 			one := map[string][]string{"api-int.lab.example.com": {address}}
 			began := time.Now()
 			got := reach(t, outside{names: one}, func(r *rig) { r.Silence(silent) })
-			if !strings.Contains(got.Error, want) || !strings.Contains(got.Error, "no answer within "+timing.LimitAPIServer.String()) {
+			if !strings.Contains(got.Error, want) || !strings.Contains(got.Error, "no answer within "+timeouts.LimitAPIServer.String()) {
 				t.Errorf("%+v", got)
 			}
-			if took := time.Since(began); took > timing.LimitAPIServer+30*time.Second {
+			if took := time.Since(began); took > timeouts.LimitAPIServer+30*time.Second {
 				t.Errorf("it took %s", took)
 			}
 		})

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
@@ -45,7 +45,7 @@ func TestAnEndpointIsAttachedWhenHNSIsSlow(t *testing.T) {
 		if line.Type != verb.TypeFailure || line.Failure.Step != "AttachEndpoint VIPEndpoint" || !strings.Contains(line.Failure.Message, "0x80070022") {
 			t.Errorf("got %+v", line)
 		}
-		if took := time.Since(began); took < timing.LimitAttach {
+		if took := time.Since(began); took < timeouts.LimitAttach {
 			t.Errorf("it was given up after %s", took)
 		}
 	})

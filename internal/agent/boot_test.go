@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/windows-machine-config/wmco/internal/agent/report"
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -64,9 +64,9 @@ func (r *rig) soon(what string, is func() bool) {
 		if is() {
 			return
 		}
-		r.pass(timing.DriftPoll)
+		r.pass(timeouts.DriftPoll)
 	}
-	r.Fatalf("not within %s: %s", 16*timing.DriftPoll, what)
+	r.Fatalf("not within %s: %s", 16*timeouts.DriftPoll, what)
 }
 
 //
@@ -107,18 +107,18 @@ func TestNoPodIsTakenAfterABootBeforeTheNetworkIsThere(t *testing.T) {
 		r.soon("the kubelet runs", func() bool { return r.runsNow("hybrid-overlay-node") })
 		n := r.entries()
 		for range 3 {
-			r.pass(timing.DriftCheck)
+			r.pass(timeouts.DriftCheck)
 		}
 		if r.there(cniConfig) || len(r.runs(n)) > 0 || len(r.Events()) > 0 {
 			t.Errorf("%s is there: %t; started again: %v; events: %v", cniConfig, r.there(cniConfig), r.runs(n), r.Events())
 		}
-		r.pass(timing.LimitNetwork)
+		r.pass(timeouts.LimitNetwork)
 		if events := r.events(report.EventLeft); len(events) != 1 || !strings.Contains(events[0].Message, hnsNetwork) {
-			t.Errorf("after %s: %+v", timing.LimitNetwork, r.Events())
+			t.Errorf("after %s: %+v", timeouts.LimitNetwork, r.Events())
 		}
 		close(away)
 		r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return r.hasNetwork() }))
-		r.pass(timing.DriftPoll)
+		r.pass(timeouts.DriftPoll)
 		if !r.there(cniConfig) || !r.runsNow("kube-proxy") {
 			t.Errorf("%s is there: %t, kube-proxy runs: %t", cniConfig, r.there(cniConfig), r.runsNow("kube-proxy"))
 		}
@@ -139,8 +139,8 @@ func TestNoPodIsTakenAfterABootBeforeTheNetworkIsThere(t *testing.T) {
 		if r.runsNow("exporter") || len(r.Events()) > 0 {
 			t.Errorf("the service runs: %t; events %+v", r.runsNow("exporter"), r.Events())
 		}
-		r.pass(timing.BootGrace)
-		r.pass(timing.DriftCheck)
+		r.pass(timeouts.BootGrace)
+		r.pass(timeouts.DriftCheck)
 		if events := r.events(report.EventRepaired); !r.runsNow("exporter") || len(events) != 1 {
 			t.Errorf("the service runs: %t; events %+v", r.runsNow("exporter"), events)
 		}
@@ -237,7 +237,7 @@ func (r *rig) tick() {
 	if ended() {
 		return
 	}
-	r.ticking.Step(timing.DriftPoll)
+	r.ticking.Step(timeouts.DriftPoll)
 	r.must(r.WaitFor(r.ctx, idle))
 }
 
@@ -250,9 +250,9 @@ func TestANetworkThatIsMadeAnewIsNoReasonToFlap(t *testing.T) {
 		r := node(t)
 		n, before := r.entries(), configs(r)
 		r.must(r.Host().Networks.DeleteNetwork(r.ctx, hnsNetwork))
-		r.pass(timing.DriftCheck)
+		r.pass(timeouts.DriftCheck)
 		r.makeNetwork()
-		r.pass(timing.DriftPoll)
+		r.pass(timeouts.DriftPoll)
 		if configs(r) != before || len(r.runs(n)) > 0 {
 			t.Errorf("%d changes of the configuration, started %v", configs(r)-before, r.runs(n))
 		}
@@ -266,13 +266,13 @@ func TestANetworkThatIsMadeAnewIsNoReasonToFlap(t *testing.T) {
 		n, before := r.entries(), configs(r)
 		r.must(r.Host().Networks.DeleteNetwork(r.ctx, hnsNetwork))
 		for range 4 {
-			r.pass(timing.DriftCheck)
+			r.pass(timeouts.DriftCheck)
 		}
 		if r.there(cniConfig) || configs(r) != before+1 || len(r.runs(n)) > 0 {
 			t.Errorf("%s is there: %t, %d changes, started %v", cniConfig, r.there(cniConfig), configs(r)-before, r.runs(n))
 		}
 		r.makeNetwork()
-		r.pass(timing.DriftPoll)
+		r.pass(timeouts.DriftPoll)
 		if !r.there(cniConfig) || configs(r) != before+2 || len(r.runs(n)) > 0 {
 			t.Errorf("%s is there: %t, %d changes, started %v", cniConfig, r.there(cniConfig), configs(r)-before, r.runs(n))
 		}

@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 )
 
 // serviceClock is the clock of the agent's service. It knows when the service has done what it does at a tick and waits
@@ -28,7 +28,7 @@ func newServiceClock() *serviceClock {
 // NewTicker is clock.WithTicker's.
 func (c *serviceClock) NewTicker(interval time.Duration) clock.Ticker {
 	ticker := c.FakeClock.NewTicker(interval)
-	if interval != timing.DriftPoll {
+	if interval != timeouts.DriftPoll {
 		return ticker
 	}
 	looks := &lookTicker{Ticker: ticker, clock: c}
@@ -55,7 +55,7 @@ func (c *serviceClock) looked() int {
 // Step lets time pass. A service that waits has its next look to do, if it is due.
 func (c *serviceClock) Step(d time.Duration) {
 	c.mu.Lock()
-	if d >= timing.DriftPoll {
+	if d >= timeouts.DriftPoll {
 		c.waits = false
 	}
 	c.mu.Unlock()
@@ -101,7 +101,7 @@ func newVerbClock() *verbClock {
 // NewTimer is clock.Clock's. Between two looks a verb does nothing.
 func (c *verbClock) NewTimer(duration time.Duration) clock.Timer {
 	timer := c.FakeClock.NewTimer(duration)
-	if duration == timing.PollInterval {
+	if duration == timeouts.PollInterval {
 		select {
 		case c.idle <- struct{}{}:
 		default: // time is yet to pass, also for this timer

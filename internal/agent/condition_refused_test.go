@@ -10,7 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
@@ -23,13 +23,13 @@ func TestNodeConditionThatIsNotTaken(t *testing.T) {
 		r, n, _ := publishes(t)
 		n.set(away)
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-		r.pass(timing.DriftPoll)
+		r.pass(timeouts.DriftPoll)
 		if service, _ := r.Service("kube-proxy"); service.State != host.ServiceRunning {
 			t.Error("kube-proxy does not run")
 		}
 		before, taken := n.counts()
 		for begin := r.ticking.Now(); r.ticking.Since(begin) < 2*time.Hour; {
-			r.passAnswered(timing.DriftCheck)
+			r.passAnswered(timeouts.DriftCheck)
 		}
 		requests, patches := n.counts()
 		if requests -= before; requests < 20 || requests > 60 || patches != taken {
@@ -49,7 +49,7 @@ func TestNodeConditionThatIsNotTaken(t *testing.T) {
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
 		before, _ := n.counts()
 		for begin := r.ticking.Now(); r.ticking.Since(begin) < 2*time.Hour; {
-			r.passAnswered(timing.DriftCheck)
+			r.passAnswered(timeouts.DriftCheck)
 		}
 		if requests, _ := n.counts(); requests-before < 10 || requests-before > 26 {
 			t.Errorf("%d requests within two hours", requests-before)
@@ -68,7 +68,7 @@ func TestNodeConditionThatIsNotTaken(t *testing.T) {
 		n.set(nil)
 		begin := r.ticking.Now()
 		r.passUntil("the condition", func() bool { return n.condition().Status == corev1.ConditionTrue })
-		if waited := r.ticking.Since(begin); waited > 2*timing.DriftCheck {
+		if waited := r.ticking.Since(begin); waited > 2*timeouts.DriftCheck {
 			t.Errorf("that took %s", waited)
 		}
 	})
@@ -79,10 +79,10 @@ func TestNodeConditionThatIsNotTaken(t *testing.T) {
 		n.set(func(ctx context.Context) (int, error) { came <- struct{}{}; <-ctx.Done(); return 0, ctx.Err() })
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
 		for len(came) == 0 {
-			r.pass(timing.DriftPoll)
+			r.pass(timeouts.DriftPoll)
 		}
 		r.must(r.Host().Services.Stop(r.ctx, "kubelet"))
-		r.pass(timing.DriftCheck)
+		r.pass(timeouts.DriftCheck)
 		if service, _ := r.Service("kubelet"); service.State != host.ServiceRunning {
 			t.Error("the kubelet does not run")
 		}
@@ -97,7 +97,7 @@ func TestNodeConditionThatIsNotTaken(t *testing.T) {
 		before, _ := n.counts()
 		r.pass(31 * 24 * time.Hour)
 		for range 10 {
-			r.passAnswered(timing.DriftCheck)
+			r.passAnswered(timeouts.DriftCheck)
 		}
 		if after, _ := n.counts(); after > before+2 {
 			t.Errorf("%d requests", after-before)

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/utils/clock"
 
-	"github.com/windows-machine-config/wmco/internal/agent/condition"
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/report"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
@@ -35,7 +35,7 @@ func withCondition(spec nodespec.NodeSpec) nodespec.NodeSpec {
 
 // written is a request of the agent that the API server has got.
 type written struct {
-	as          condition.Credentials
+	as          report.Credentials
 	method, url string
 	body        []byte
 }
@@ -58,8 +58,8 @@ func newNodeServer() *nodeServer {
 	}}
 }
 
-// Send implements condition.APIServer.
-func (n *nodeServer) Send(ctx context.Context, as condition.Credentials, method, url string, body []byte) (int, []byte, error) {
+// Send implements report.APIServer.
+func (n *nodeServer) Send(ctx context.Context, as report.Credentials, method, url string, body []byte) (int, []byte, error) {
 	n.mu.Lock()
 	n.requests = append(n.requests, written{as, method, url, body})
 	n.busy++
@@ -170,7 +170,7 @@ func (r *rig) passUntil(what string, condition func() bool) {
 		if r.ctx.Err() != nil {
 			r.Fatalf("waited in vain for %s; the log: %s", what, r.log())
 		}
-		r.passAnswered(timing.DriftPoll)
+		r.passAnswered(timeouts.DriftPoll)
 	}
 }
 
@@ -183,8 +183,8 @@ func (r *rig) quiet(n *nodeServer) {
 	}
 	before, _ := n.counts()
 	was := said()
-	for range 4 * int(timing.ConditionInterval/timing.DriftCheck) {
-		r.passAnswered(timing.DriftCheck)
+	for range 4 * int(timeouts.ConditionInterval/timeouts.DriftCheck) {
+		r.passAnswered(timeouts.DriftCheck)
 	}
 	if after, _ := n.counts(); after-before > 2*5 || said() != was {
 		r.Errorf("%d requests more; it says %s, and said %s", after-before, said(), was)

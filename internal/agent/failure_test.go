@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -76,7 +76,7 @@ func TestNetworkThatNobodyMakes(t *testing.T) {
 	r.must(r.Host().Networks.DeleteNetwork(r.ctx, hnsNetwork)) // hybrid-overlay-node makes it only when it starts
 	line, took := r.runStepping(append([]string{"apply"}, args...)...)
 	r.fails(line, verb.ReasonStepFailed, "AwaitNetwork", hnsNetwork, podSubnet, "5m0s")
-	if took < timing.LimitNetwork || took > timing.LimitNetwork+stepOfVerbs {
+	if took < timeouts.LimitNetwork || took > timeouts.LimitNetwork+stepOfVerbs {
 		t.Errorf("after %s", took)
 	}
 }
@@ -206,7 +206,7 @@ func TestLock(t *testing.T) {
 		r.must(r.Drive().WriteFile(`C:\k\cni\cni.conf`, []byte("other")))
 		r.ReuseProcessID(pid)
 		r.must(r.Host().Services.Start(r.ctx, nodespec.ServiceAgent))
-		r.pass(timing.DriftCheck)
+		r.pass(timeouts.DriftCheck)
 		if data, err := r.Drive().ReadFile(`C:\k\cni\cni.conf`); err != nil || string(data) == "other" {
 			t.Errorf("the service repairs nothing: %q, %v", data, err)
 		}

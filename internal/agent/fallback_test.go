@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -85,9 +85,9 @@ func TestUpgradeWithAFallback(t *testing.T) {
 	})
 	t.Run("the agent's service repairs drift, and takes away nothing of it", func(t *testing.T) {
 		r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return r.count("ready", nodespec.ServiceAgent) > 1 }))
-		r.pass(timing.DriftPoll)
+		r.pass(timeouts.DriftPoll)
 		r.must(r.Drive().WriteFile(`C:\k\registration`, []byte("other")))
-		r.pass(timing.DriftCheck)
+		r.pass(timeouts.DriftCheck)
 		if data, _ := r.Drive().ReadFile(`C:\k\registration`); string(data) != "new\n" {
 			t.Errorf("got %q", data)
 		}
@@ -133,9 +133,9 @@ func TestUpgradeWithAFallback(t *testing.T) {
 	})
 	t.Run("the service of the former agent works on", func(t *testing.T) {
 		r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return r.count("ready", nodespec.ServiceAgent) > 2 }))
-		r.pass(timing.DriftPoll)
+		r.pass(timeouts.DriftPoll)
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-		r.pass(timing.DriftPoll)
+		r.pass(timeouts.DriftPoll)
 		if service, _ := r.Service("kube-proxy"); service.State != host.ServiceRunning {
 			t.Error("kube-proxy does not run")
 		}
@@ -304,7 +304,7 @@ func TestServiceGoesOnWithARollback(t *testing.T) {
 	former := r.full()
 	r.versions = versions{"kubelet": "v2", "kube-proxy": "v2"}
 	r.result(r.upgrade(r.full(), former)) // with the same agent: another one would be stopped before anything else
-	r.pass(timing.DriftPoll)
+	r.pass(timeouts.DriftPoll)
 	killed := false
 	r.OnOperation(func(o fake.Operation) error {
 		if o.Process.Service != "" || o.Interface+"."+o.Method != "Services.Configure" || killed {
@@ -318,7 +318,7 @@ func TestServiceGoesOnWithARollback(t *testing.T) {
 	if !killed {
 		t.Fatal("nothing was killed")
 	}
-	r.pass(timing.DriftCheck)
+	r.pass(timeouts.DriftCheck)
 	for _, wanted := range former.Services {
 		service, _ := r.Service(wanted.Name)
 		if service.State != host.ServiceRunning || service.RunningCommandLine != wanted.CommandLine {

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -47,14 +47,14 @@ func TestDISMIsAskedSeldom(t *testing.T) {
 		r := node(t)
 		asked := r.asksForFeatures(nodespec.ServiceAgent)
 		for range 5 {
-			r.pass(timing.DriftCheck)
+			r.pass(timeouts.DriftCheck)
 		}
 		if got := asked.Load(); got > 1 {
 			t.Errorf("%d questions within 5 minutes", got)
 		}
 		before := asked.Load()
-		r.pass(timing.FeatureCheck)
-		r.pass(timing.DriftPoll)
+		r.pass(timeouts.FeatureCheck)
+		r.pass(timeouts.DriftPoll)
 		if asked.Load() == before {
 			t.Error("it does not ask again")
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/windows-machine-config/wmco/internal/agent/outbound"
+	"github.com/windows-machine-config/wmco/internal/agent/facts"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
@@ -33,7 +33,7 @@ type input struct {
 	// platform is the cloud whose metadata service the verb facts is to ask for the machine's name; empty when it is not.
 	platform string
 	// apiServer is what the verbs facts and look are to connect to; nil when nothing is.
-	apiServer *outbound.Server
+	apiServer *facts.APIServer
 	// events is of how long ago the verb survey is to tell events, and nothing else; 0 when it is to tell everything.
 	events time.Duration
 }
@@ -145,6 +145,6 @@ func (in *input) setEvents(word string) error {
 }
 
 func (in *input) setAPIServer(word string) (err error) {
-	in.apiServer, err = outbound.ParseServer(word)
+	in.apiServer, err = facts.ParseAPIServer(word)
 	return err
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
@@ -28,7 +28,7 @@ func TestServiceRotatesLogs(t *testing.T) {
 	}
 	write := func(size int) {
 		r.must(r.Drive().WriteFile(path, []byte(strings.Repeat("x", size))))
-		r.pass(timing.LogCheck)
+		r.pass(timeouts.LogCheck)
 	}
 	old := "containerd-" + r.ticking.Now().UTC().Add(-25*time.Hour).Format("20060102-150405") + ".log"
 	kept := []string{
@@ -115,18 +115,18 @@ func TestServiceCannotRotateLogs(t *testing.T) {
 		tooLarge(r)
 		mend := r.DiskFull(512 << 10)
 		for range 5 {
-			r.pass(timing.LogCheck)
+			r.pass(timeouts.LogCheck)
 		}
 		told(1)
 		mend()
-		r.pass(timing.LogCheck)
+		r.pass(timeouts.LogCheck)
 		if n := len(copies(r)); n != 1 {
 			t.Errorf("%d copies", n)
 		}
 		tooLarge(r)
 		mend = r.DiskFull(512 << 10)
 		defer mend()
-		r.pass(timing.LogCheck)
+		r.pass(timeouts.LogCheck)
 		told(2)
 	})
 	t.Run("a log that another program has mapped stays, without copies", func(t *testing.T) {
@@ -136,13 +136,13 @@ func TestServiceCannotRotateLogs(t *testing.T) {
 		unmap, err := r.MapFile(containerdLog)
 		r.must(err)
 		for range 3 {
-			r.pass(timing.LogCheck)
+			r.pass(timeouts.LogCheck)
 		}
 		if got := copies(r); len(got) != 0 {
 			t.Errorf("copies %q", got)
 		}
 		unmap()
-		r.pass(timing.LogCheck)
+		r.pass(timeouts.LogCheck)
 		if got := copies(r); len(got) != 1 {
 			t.Errorf("copies %q", got)
 		}
@@ -170,7 +170,7 @@ func TestServiceCannotRotateLogs(t *testing.T) {
 		tooLarge(r)
 		defer half(r, false)()
 		for range 3 {
-			r.pass(timing.LogCheck)
+			r.pass(timeouts.LogCheck)
 		}
 		if got := copies(r); len(got) != 0 {
 			t.Errorf("copies %q", got)
@@ -188,14 +188,14 @@ func TestServiceCannotRotateLogs(t *testing.T) {
 			return nil
 		})
 		for range 3 {
-			r.pass(timing.LogCheck)
+			r.pass(timeouts.LogCheck)
 		}
 		if got := copies(r); len(got) != 1 {
 			t.Errorf("copies %q", got)
 		}
 		allow()
 		restore()
-		r.pass(timing.LogCheck)
+		r.pass(timeouts.LogCheck)
 		if got, left := copies(r), len(r.mustRead(containerdLog)); len(got) != 1 || left != 0 {
 			t.Errorf("copies %q, %d bytes left in the log", got, left)
 		}
@@ -205,7 +205,7 @@ func TestServiceCannotRotateLogs(t *testing.T) {
 		r := node(t)
 		tooLarge(r)
 		defer half(r, true)()
-		r.pass(timing.LogCheck)
+		r.pass(timeouts.LogCheck)
 		if got := copies(r); len(got) != 1 {
 			t.Errorf("copies %q", got)
 		}

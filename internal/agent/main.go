@@ -13,8 +13,8 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/windows-machine-config/wmco/internal/agent/answer"
-	"github.com/windows-machine-config/wmco/internal/agent/condition"
+	"github.com/windows-machine-config/wmco/internal/agent/report"
+	"github.com/windows-machine-config/wmco/internal/agent/state"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
@@ -30,7 +30,7 @@ type Process struct {
 	Clock      clock.WithTicker
 	Rand       io.Reader // for keys
 	// API takes the Node's condition WindowsConfiguration to the API server; nil for nowhere.
-	API condition.APIServer
+	API report.APIServer
 	// Ready is called in service mode when the service runs.
 	Ready func()
 }
@@ -45,7 +45,7 @@ func Main(ctx context.Context, p Process) (exitCode int) {
 	in, err := parse(p.Args)
 	if err != nil {
 		_, _ = fmt.Fprintln(p.Stderr, err)
-		answer.New(p.Stdout, p.Clock).Failure(&verb.Failure{Reason: verb.ReasonInvalidInput, Message: err.Error()})
+		state.NewWriter(p.Stdout, p.Clock).Failure(&verb.Failure{Reason: verb.ReasonInvalidInput, Message: err.Error()})
 		return 1
 	}
 	switch in.verb {
@@ -58,7 +58,7 @@ func Main(ctx context.Context, p Process) (exitCode int) {
 	}
 	r := furnish(p, p.Stdout)
 	if err := r.run(ctx, in); err != nil {
-		r.Answer.Failure(answer.FailureOf("", err))
+		r.Answer.Failure(state.FailureOf("", err))
 		return 1
 	}
 	return 0

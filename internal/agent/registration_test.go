@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/windows-machine-config/wmco/internal/agent/report"
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/plan"
@@ -74,7 +74,7 @@ func TestTheAdapterOfKubeProxysEndpointStaysOutOfDNS(t *testing.T) {
 					t.Errorf("the plan is %q: %+v", names(p), p.Steps)
 				}
 				stops := r.serviceCalls("Stop")
-				r.pass(timing.DriftCheck)
+				r.pass(timeouts.DriftCheck)
 				r.registers(false)
 				if events := r.events(report.EventRepaired); len(events) != 1 || stops("") != 0 {
 					t.Errorf("%d stops, events %+v", stops(""), events)
@@ -106,7 +106,7 @@ func TestARegistryThatRefusesToKeepAnAdapterOutOfDNS(t *testing.T) {
 	}
 	before := asked
 	for range 3 {
-		r.pass(timing.DriftCheck)
+		r.pass(timeouts.DriftCheck)
 	}
 	if asked != before || len(r.events(report.EventRepaired)) != 0 {
 		t.Errorf("the service tried %d times, events %+v", asked-before, r.Events())

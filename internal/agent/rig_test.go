@@ -13,7 +13,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/windows-machine-config/wmco/internal/agent/condition"
+	"github.com/windows-machine-config/wmco/internal/agent/report"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -38,7 +38,7 @@ type rig struct {
 	// away holds hybrid-overlay-node up, as an API server does that is away; nil or closed: it is there.
 	away atomic.Pointer[chan struct{}]
 	// api is the API server of the agent's service; nil for none.
-	api condition.APIServer
+	api report.APIServer
 	// bent changes what the agent sees of the host; nil changes nothing.
 	bent atomic.Pointer[func(*host.Host)]
 	// former changes what the first agent sees of the host, and no other.

@@ -4,38 +4,35 @@ import (
 	"context"
 	"io"
 
-	"github.com/windows-machine-config/wmco/internal/agent/answer"
-	"github.com/windows-machine-config/wmco/internal/agent/antivirus"
 	"github.com/windows-machine-config/wmco/internal/agent/daemon"
 	"github.com/windows-machine-config/wmco/internal/agent/execute"
 	"github.com/windows-machine-config/wmco/internal/agent/facts"
-	"github.com/windows-machine-config/wmco/internal/agent/home"
-	"github.com/windows-machine-config/wmco/internal/agent/lock"
+	"github.com/windows-machine-config/wmco/internal/agent/installdir"
 	"github.com/windows-machine-config/wmco/internal/agent/logs"
-	"github.com/windows-machine-config/wmco/internal/agent/records"
+	"github.com/windows-machine-config/wmco/internal/agent/state"
 )
 
 // rooms are what one run of the agent works with.
 type rooms struct {
 	execute.Means
 	source *facts.Source
-	folder *home.Folder
-	lock   lock.File
+	folder *installdir.Folder
+	lock   installdir.Lock
 }
 
 // furnish gives each room what it needs. Answers go to out.
 func furnish(p Process, out io.Writer) *rooms {
-	kept := records.On(p.Host.Files)
-	defender := antivirus.On(p.Host.Antivirus, p.Clock, kept)
-	program := &home.Program{Version: p.Version, Path: p.Executable}
+	kept := state.NewRecords(p.Host.Files)
+	defender := execute.NewDefender(p.Host.Antivirus, p.Clock, kept)
+	program := &installdir.Program{Version: p.Version, Path: p.Executable}
 	return &rooms{
 		Means: execute.Means{
 			Host: p.Host, Clock: p.Clock, Rand: p.Rand, Version: p.Version,
-			Records: kept, Antivirus: defender, Answer: answer.New(out, p.Clock),
+			Records: kept, Antivirus: defender, Answer: state.NewWriter(out, p.Clock),
 		},
 		source: &facts.Source{Host: p.Host, Clock: p.Clock, Records: kept, Program: program, Antivirus: defender},
-		folder: &home.Folder{Host: p.Host, Records: kept, Program: program},
-		lock:   lock.File{Host: p.Host, Clock: p.Clock},
+		folder: &installdir.Folder{Host: p.Host, Records: kept, Program: program},
+		lock:   installdir.Lock{Host: p.Host, Clock: p.Clock},
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/windows-machine-config/wmco/internal/agent/condition"
-	"github.com/windows-machine-config/wmco/internal/agent/condition/conditiontest"
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/report"
+	"github.com/windows-machine-config/wmco/internal/agent/report/reporttest"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
@@ -47,7 +47,7 @@ func TestNodeCondition(t *testing.T) {
 		first := n.condition()
 		r.passUntil("a sign of life", func() bool { return n.condition().LastHeartbeatTime.After(first.LastHeartbeatTime.Time) })
 		got := n.condition()
-		if age := got.LastHeartbeatTime.Sub(first.LastHeartbeatTime.Time); age < timing.ConditionInterval || age > timing.ConditionInterval+timing.DriftCheck {
+		if age := got.LastHeartbeatTime.Sub(first.LastHeartbeatTime.Time); age < timeouts.ConditionInterval || age > timeouts.ConditionInterval+timeouts.DriftCheck {
 			t.Errorf("it came after %s", age)
 		}
 		if !got.LastTransitionTime.Equal(&first.LastTransitionTime) || got.Message != first.Message {
@@ -119,9 +119,9 @@ func TestNodeCondition(t *testing.T) {
 		for r.ticking.Since(begin) < time.Hour { // a service that fails and is mended again, all the time
 			mend := r.ServiceFailsToStart("kube-proxy", 7)
 			r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-			r.pass(timing.DriftCheck)
+			r.pass(timeouts.DriftCheck)
 			mend()
-			r.pass(timing.DriftCheck)
+			r.pass(timeouts.DriftCheck)
 		}
 		if _, patches := n.counts(); patches > 17 {
 			t.Errorf("%d patches in an hour", patches)
@@ -136,7 +136,7 @@ func TestTheSameRepairIsReportedAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	r, n, _ := publishes(t)
 	told := map[string]bool{}
-	for begin := r.ticking.Now(); r.ticking.Since(begin) < time.Hour; r.pass(timing.DriftCheck) {
+	for begin := r.ticking.Now(); r.ticking.Since(begin) < time.Hour; r.pass(timeouts.DriftCheck) {
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
 		if got := n.condition(); got.Reason == nodespec.ConfigurationRepaired {
 			told[got.Message] = true
@@ -192,11 +192,11 @@ func TestNodeConditionHasNoSecrets(t *testing.T) {
 // The whole way: the kubelet's certificate opens the door of an API server that trusts its signer, and no other's.
 func TestNodeConditionOverHTTPS(t *testing.T) {
 	t.Parallel()
-	server, requests := conditiontest.NewServer(t, authority(), func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })
-	r := node(t, func(r *rig) { r.api, r.validity = condition.HTTPS{}, 48*time.Hour })
+	server, requests := reporttest.NewServer(t, authority(), func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })
+	r := node(t, func(r *rig) { r.api, r.validity = report.HTTPS{}, 48*time.Hour })
 	spec := withCondition(r.full())
 	spec.Reporting.URL = server.URL + "/api/v1/nodes/node-a"
-	spec.Files[len(spec.Files)-1].Content = string(conditiontest.AuthoritiesOf(server))
+	spec.Files[len(spec.Files)-1].Content = string(reporttest.AuthoritiesOf(server))
 	r.result(r.apply(spec))
 	r.passUntil("a condition", func() bool { return len(requests()) > 1 })
 	got := requests()[1]

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/windows-machine-config/wmco/internal/agent/report"
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -62,7 +62,7 @@ func TestServiceLeavesWhatLacksFilesRunning(t *testing.T) {
 		r := quarantined(t)
 		stops := r.serviceCalls("Stop")
 		for range 3 {
-			r.pass(timing.DriftCheck)
+			r.pass(timeouts.DriftCheck)
 		}
 		if n := stops(""); n != 0 || !r.allRun() {
 			t.Errorf("%d services were stopped, all run: %t", n, r.allRun())
@@ -75,7 +75,7 @@ func TestServiceLeavesWhatLacksFilesRunning(t *testing.T) {
 		t.Parallel()
 		r := quarantined(t)
 		r.must(r.Host().Services.Stop(r.ctx, "kubelet"))
-		r.pass(timing.DriftCheck)
+		r.pass(timeouts.DriftCheck)
 		if !r.allRun() {
 			t.Error("not all run")
 		}
@@ -104,7 +104,7 @@ func TestServiceLeavesWhatLacksFilesRunning(t *testing.T) {
 				r.soon("the node is back", func() bool { return r.runsNow("kube-proxy") && r.there(cniConfig) })
 			}
 			for range 3 {
-				r.pass(timing.DriftCheck)
+				r.pass(timeouts.DriftCheck)
 			}
 			after, _ := r.Service("kubelet")
 			if after.RunningCommandLine != before.CommandLine || !reboots && after.PID != before.PID || stops("") != 0 || !r.allRun() {
@@ -140,7 +140,7 @@ func TestOneFailingStepKeepsTheNodeFromNothingAfterABoot(t *testing.T) {
 		r.reboot()
 		r.soon("the node is back", up(r))
 		for range 3 {
-			r.pass(timing.DriftCheck)
+			r.pass(timeouts.DriftCheck)
 		}
 		if events := r.events(report.EventNotRepaired); len(events) != 1 || len(r.Events()) != 1 || !strings.Contains(events[0].Message, "refused") {
 			t.Errorf("events %+v", r.Events())
@@ -153,7 +153,7 @@ func TestOneFailingStepKeepsTheNodeFromNothingAfterABoot(t *testing.T) {
 		r.must(r.Host().System.SetHostName(r.ctx, "other"))
 		r.reboot()
 		r.soon("the node is back", up(r))
-		r.pass(timing.DriftCheck)
+		r.pass(timeouts.DriftCheck)
 		if events := r.events(report.EventLeft); len(events) != 1 || len(r.Events()) != 1 || !strings.Contains(events[0].Message, "a restart of the host") {
 			t.Errorf("events %+v", r.Events())
 		}
@@ -171,12 +171,12 @@ func TestOneFailingStepKeepsTheNodeFromNothingAfterABoot(t *testing.T) {
 		})
 		starts := r.serviceCalls("Start")
 		r.reboot()
-		r.pass(timing.DriftCheck)
+		r.pass(timeouts.DriftCheck)
 		if starts("") != 0 || r.runsNow("kubelet") {
 			t.Errorf("%d services were started", starts(""))
 		}
 		free.Store(true)
-		r.pass(timing.DriftCheck)
+		r.pass(timeouts.DriftCheck)
 		r.soon("the node is back", up(r))
 	})
 	t.Run("a service's configuration that cannot be written keeps that service only", func(t *testing.T) {
@@ -192,7 +192,7 @@ func TestOneFailingStepKeepsTheNodeFromNothingAfterABoot(t *testing.T) {
 		r.reboot()
 		starts := r.serviceCalls("Start")
 		r.soon("the node takes pods", func() bool { return r.runsNow("hybrid-overlay-node") && r.there(cniConfig) })
-		r.pass(timing.DriftCheck)
+		r.pass(timeouts.DriftCheck)
 		if starts("kube-proxy") != 0 {
 			t.Error("kube-proxy was started")
 		}
@@ -227,16 +227,16 @@ func TestServiceWhileNetworkingDoesNotAnswer(t *testing.T) {
 			r.bend(func(h *host.Host) { h.Networks = hungNetworks{h.Networks, &hang, &asked} })
 		})
 		r.must(r.Host().Networks.DeleteNetwork(r.ctx, hnsNetwork))
-		r.pass(timing.DriftCheck)
+		r.pass(timeouts.DriftCheck)
 		hang.Store(true)
 		r.awaitIdle()
 		n := r.ticking.looked()
-		r.ticking.Step(timing.DriftPoll)
+		r.ticking.Step(timeouts.DriftPoll)
 		for asked.Load() == 0 && r.ctx.Err() == nil {
 			runtime.Gosched()
 		}
 		hang.Store(false) // of the questions to come
-		r.ticking.Step(timing.LimitCheck)
+		r.ticking.Step(timeouts.LimitCheck)
 		for r.ticking.looked() < n+2 && r.ctx.Err() == nil { // that look ends, and one more
 			runtime.Gosched()
 		}
@@ -244,7 +244,7 @@ func TestServiceWhileNetworkingDoesNotAnswer(t *testing.T) {
 			t.Fatal("it waits forever")
 		}
 		r.makeNetwork()
-		r.pass(timing.DriftCheck)
+		r.pass(timeouts.DriftCheck)
 		if !r.there(cniConfig) || !r.allRun() {
 			t.Errorf("%s is there: %t, all run: %t", cniConfig, r.there(cniConfig), r.allRun())
 		}
@@ -281,8 +281,8 @@ func TestANetworkThatStaysAwayIsMadeByARestart(t *testing.T) {
 		r := node(t)
 		stops := r.serviceCalls("Stop")
 		r.must(r.Host().Networks.DeleteNetwork(r.ctx, hnsNetwork))
-		r.pass(timing.DriftCheck)
-		r.pass(timing.LimitNetwork)
+		r.pass(timeouts.DriftCheck)
+		r.pass(timeouts.LimitNetwork)
 		r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return r.hasNetwork() }))
 		r.soon("the node is back", func() bool { return r.runsNow("kube-proxy") && r.there(cniConfig) })
 		if n := stops("hybrid-overlay-node"); n != 1 {
@@ -303,7 +303,7 @@ func TestANetworkThatStaysAwayIsMadeByARestart(t *testing.T) {
 		stops := r.serviceCalls("Stop")
 		r.must(r.Host().Networks.DeleteNetwork(r.ctx, hnsNetwork))
 		for range 16 { // a bit more than a quarter of an hour
-			r.pass(timing.DriftCheck)
+			r.pass(timeouts.DriftCheck)
 		}
 		if n := stops("hybrid-overlay-node"); n < 2 || n > 3 {
 			t.Errorf("%d restarts", n)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/internal/agent/report"
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -29,7 +29,7 @@ func TestEvents(t *testing.T) {
 		t.Parallel()
 		r := node(t)
 		for range 3 {
-			r.pass(timing.DriftCheck)
+			r.pass(timeouts.DriftCheck)
 		}
 		if events := r.Events(); len(events) != 0 {
 			t.Errorf("got %+v", events)
@@ -39,7 +39,7 @@ func TestEvents(t *testing.T) {
 		t.Parallel()
 		r := node(t)
 		r.must(r.Host().Services.Stop(r.ctx, "containerd"))
-		r.pass(timing.DriftPoll)
+		r.pass(timeouts.DriftPoll)
 		events := r.events(report.EventRepaired)
 		if len(events) != 1 {
 			t.Fatalf("got %+v", events)
@@ -55,7 +55,7 @@ func TestEvents(t *testing.T) {
 		r := node(t, func(r *rig) { r.validity = 24 * time.Hour }) // past the hour that this takes
 		for range 5 {
 			r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-			r.pass(timing.DriftCheck)
+			r.pass(timeouts.DriftCheck)
 		}
 		if n := len(r.events(report.EventRepaired)); n != 1 {
 			t.Errorf("%d events within an hour", n)
@@ -63,9 +63,9 @@ func TestEvents(t *testing.T) {
 		if n := strings.Count(r.log(), "StartService kube-proxy"); n != 5 {
 			t.Errorf("the log has %d of 5", n)
 		}
-		r.pass(timing.EventRepeat)
+		r.pass(timeouts.EventRepeat)
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-		r.pass(timing.DriftCheck)
+		r.pass(timeouts.DriftCheck)
 		if n := len(r.events(report.EventRepaired)); n != 2 {
 			t.Errorf("%d events after an hour", n)
 		}
@@ -76,7 +76,7 @@ func TestEvents(t *testing.T) {
 		mend := r.ServiceFailsToStart("kube-proxy", 7)
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
 		for range 5 {
-			r.pass(timing.DriftCheck)
+			r.pass(timeouts.DriftCheck)
 		}
 		events := r.events(report.EventServiceFailed)
 		if len(events) != 1 || events[0].Level != host.EventError || !strings.Contains(events[0].Message, "exit code is 7") {
@@ -87,7 +87,7 @@ func TestEvents(t *testing.T) {
 		}
 		mend()
 		for range 2 {
-			r.pass(timing.DriftCheck)
+			r.pass(timeouts.DriftCheck)
 		}
 		if n := len(r.events(report.EventRecovered)); n != 1 {
 			t.Errorf("%d events say that it is over", n)
@@ -104,7 +104,7 @@ func TestEvents(t *testing.T) {
 		})
 		r.must(r.Drive().WriteFile(`C:\k\kube-proxy.conf`, []byte("other")))
 		for range 3 {
-			r.pass(timing.DriftCheck)
+			r.pass(timeouts.DriftCheck)
 		}
 		if events := r.events(report.EventServiceFailed); len(events) != 1 || !strings.Contains(events[0].Message, "does not stop") {
 			t.Errorf("got %+v", events)
@@ -121,7 +121,7 @@ func TestEvents(t *testing.T) {
 		})
 		r.must(r.Host().Firewall.DeleteRule(r.ctx, "ContainerLogsPort"))
 		for range 3 {
-			r.pass(timing.DriftCheck)
+			r.pass(timeouts.DriftCheck)
 		}
 		if events := r.events(report.EventNotRepaired); len(events) != 1 || !strings.Contains(events[0].Message, "SetFirewallRule ContainerLogsPort") {
 			t.Errorf("got %+v", events)
@@ -132,7 +132,7 @@ func TestEvents(t *testing.T) {
 		r := node(t)
 		r.must(r.Drive().RemoveAll(versions{}.release("cni").Directory))
 		for range 3 {
-			r.pass(timing.DriftCheck)
+			r.pass(timeouts.DriftCheck)
 		}
 		if events := r.events(report.EventLeft); len(events) != 1 || events[0].Level != host.EventWarning {
 			t.Errorf("got %+v", events)
@@ -140,7 +140,7 @@ func TestEvents(t *testing.T) {
 		r.ServiceFailsToStart("kube-proxy", 7)
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
 		for range 3 {
-			r.pass(timing.DriftCheck)
+			r.pass(timeouts.DriftCheck)
 		}
 		events := r.events(report.EventServiceFailed)
 		if len(events) != 1 || !strings.Contains(events[0].Message, "left to the operator") {
@@ -153,17 +153,17 @@ func TestEvents(t *testing.T) {
 		for range 3 {
 			mend := r.ServiceFailsToStart("kube-proxy", 7)
 			r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-			r.pass(timing.DriftCheck)
+			r.pass(timeouts.DriftCheck)
 			mend()
-			r.pass(timing.DriftCheck)
+			r.pass(timeouts.DriftCheck)
 		}
 		r.ServiceFailsToStart("kube-proxy", 7)
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-		r.pass(timing.DriftCheck)
+		r.pass(timeouts.DriftCheck)
 		if n := len(r.events(report.EventServiceFailed)); n != 1 {
 			t.Errorf("%d events within an hour", n)
 		}
-		r.pass(timing.EventRepeat)
+		r.pass(timeouts.EventRepeat)
 		events := r.Events()
 		if last := events[len(events)-1]; last.ID != report.EventServiceFailed || len(events) > 4 {
 			t.Errorf("got %+v", events)
@@ -180,14 +180,14 @@ func TestEvents(t *testing.T) {
 			}
 			return nil
 		})
-		r.pass(timing.DriftCheck)
-		r.pass(timing.DriftPoll)
+		r.pass(timeouts.DriftCheck)
+		r.pass(timeouts.DriftPoll)
 		if events := r.Events(); len(events) != 0 || failures != 0 {
 			t.Errorf("got %+v", events)
 		}
 		failures = 1000
 		for range 4 {
-			r.pass(timing.DriftCheck)
+			r.pass(timeouts.DriftCheck)
 		}
 		if events := r.events(report.EventNotRepaired); len(events) != 1 || !strings.Contains(events[0].Message, "environment") {
 			t.Errorf("got %+v", r.Events())
@@ -203,7 +203,7 @@ func TestEvents(t *testing.T) {
 			return nil
 		})
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-		r.pass(timing.DriftPoll)
+		r.pass(timeouts.DriftPoll)
 		if service, _ := r.Service("kube-proxy"); service.State != host.ServiceRunning {
 			t.Error("kube-proxy does not run")
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/internal/agent/report"
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -23,14 +23,14 @@ func node(t *testing.T, change ...func(*rig)) *rig {
 	r.start()
 	r.configure()
 	r.awaitSettled()
-	r.pass(timing.DriftPoll)
+	r.pass(timeouts.DriftPoll)
 	return r
 }
 
 // pass lets time pass for the agent's service and waits until it has done what it does then.
 func (r *rig) pass(d time.Duration) {
 	r.Helper()
-	for _, step := range []time.Duration{d, timing.DriftPoll} {
+	for _, step := range []time.Duration{d, timeouts.DriftPoll} {
 		r.awaitIdle()
 		r.ticking.Step(step)
 		r.awaitIdle()
@@ -77,7 +77,7 @@ func TestServiceRepairsDrift(t *testing.T) {
 			t.Parallel()
 			r := node(t)
 			drift(r, r.Host())
-			r.pass(timing.DriftCheck)
+			r.pass(timeouts.DriftCheck)
 			if p := r.plan(r.full()); len(p.Steps) != 0 {
 				t.Errorf("not repaired: %s", names(p))
 			}
@@ -100,7 +100,7 @@ func TestServiceSeesAStoppedServiceSoon(t *testing.T) {
 	t.Parallel()
 	r := node(t)
 	r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-	r.pass(timing.DriftPoll)
+	r.pass(timeouts.DriftPoll)
 	if service, _ := r.Service("kube-proxy"); service.State != host.ServiceRunning {
 		t.Error("kube-proxy does not run")
 	}
@@ -113,7 +113,7 @@ func TestServiceLeavesAlone(t *testing.T) {
 		r := node(t)
 		before := len(r.Journal().Entries(nil))
 		for range 10 {
-			r.pass(timing.DriftCheck)
+			r.pass(timeouts.DriftCheck)
 		}
 		for _, entry := range r.Journal().Entries(nil)[before:] {
 			t.Errorf("%s %s", entry.Kind, entry.Detail)
@@ -124,7 +124,7 @@ func TestServiceLeavesAlone(t *testing.T) {
 		r := node(t)
 		r.lock("sshd.exe")
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-		r.pass(timing.DriftCheck)
+		r.pass(timeouts.DriftCheck)
 		if service, _ := r.Service("kube-proxy"); service.State != host.ServiceStopped {
 			t.Error("it was repaired")
 		}
@@ -136,7 +136,7 @@ func TestServiceLeavesAlone(t *testing.T) {
 		k.watch(r)
 		r.run("remove")
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-		r.pass(timing.DriftCheck)
+		r.pass(timeouts.DriftCheck)
 		if service, _ := r.Service("kube-proxy"); service.State != host.ServiceStopped {
 			t.Error("it was repaired, killed before " + k.at)
 		}
@@ -145,8 +145,8 @@ func TestServiceLeavesAlone(t *testing.T) {
 		t.Parallel()
 		r := node(t)
 		r.must(r.Host().Features.Disable(r.ctx, "Containers"))
-		r.pass(timing.DriftCheck)
-		r.pass(timing.DriftCheck)
+		r.pass(timeouts.DriftCheck)
+		r.pass(timeouts.DriftCheck)
 		if r.Journal().Count(fake.KindReboot) != 1 {
 			t.Error("it restarted the host")
 		}
@@ -159,7 +159,7 @@ func TestServiceLeavesAlone(t *testing.T) {
 		r := node(t)
 		r.must(r.Drive().RemoveAll(versions{}.release("cni").Directory))
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-		r.pass(timing.DriftCheck)
+		r.pass(timeouts.DriftCheck)
 		if service, _ := r.Service("kube-proxy"); service.State != host.ServiceRunning {
 			t.Error("kube-proxy does not run")
 		}
@@ -176,7 +176,7 @@ func TestServiceDoesNotStopItself(t *testing.T) {
 	pid := service.PID
 	service.CommandLine += " --other"
 	r.must(r.Host().Services.Configure(r.ctx, service.ServiceConfig))
-	r.pass(timing.DriftCheck)
+	r.pass(timeouts.DriftCheck)
 	after, _ := r.Service(nodespec.ServiceAgent)
 	if after.PID != pid || strings.HasSuffix(after.CommandLine, "--other") {
 		t.Errorf("process %d then %d, command line %s", pid, after.PID, after.CommandLine)

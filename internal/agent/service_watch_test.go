@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/internal/agent/report"
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -96,7 +96,7 @@ func TestServiceRepairsWithinSeconds(t *testing.T) {
 			r := node(t)
 			n := r.entries()
 			c.drift(r, r.Host())
-			r.pass(timing.DriftPoll)
+			r.pass(timeouts.DriftPoll)
 			if got := r.runs(n); !slices.Equal(got, c.runs) {
 				t.Errorf("restarted %q, want %q", got, c.runs)
 			}
@@ -125,8 +125,8 @@ func TestServiceSeesAChangeDuringAComparison(t *testing.T) {
 		}
 		return nil
 	})
-	r.pass(timing.DriftCheck)
-	r.pass(timing.DriftPoll)
+	r.pass(timeouts.DriftCheck)
+	r.pass(timeouts.DriftPoll)
 	if service, _ := r.Service("kube-proxy"); armed || service.State != host.ServiceRunning {
 		t.Error("kube-proxy does not run")
 	}
@@ -144,12 +144,12 @@ func TestServiceAfterABoot(t *testing.T) {
 		t.Parallel()
 		r := node(t)
 		reboot(r)
-		r.pass(timing.DriftCheck)
+		r.pass(timeouts.DriftCheck)
 		if events := r.Events(); len(events) != 0 {
 			t.Errorf("got %+v", events)
 		}
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-		r.pass(timing.DriftPoll)
+		r.pass(timeouts.DriftPoll)
 		if service, _ := r.Service("kube-proxy"); service.State != host.ServiceRunning {
 			t.Error("it waits although all services ran")
 		}
@@ -160,11 +160,11 @@ func TestServiceAfterABoot(t *testing.T) {
 		mend := r.ServiceFailsToStart("containerd", 1)
 		reboot(r)
 		mend()
-		r.pass(timing.DriftCheck)
+		r.pass(timeouts.DriftCheck)
 		if service, _ := r.Service("containerd"); service.State != host.ServiceStopped {
 			t.Error("it was started")
 		}
-		r.pass(timing.BootGrace)
+		r.pass(timeouts.BootGrace)
 		if service, _ := r.Service("containerd"); service.State != host.ServiceRunning || len(r.events(report.EventRepaired)) != 1 {
 			t.Error("it was not started")
 		}
@@ -178,7 +178,7 @@ func TestServiceAfterABoot(t *testing.T) {
 		r.must(r.Host().Files.Remove(r.ctx, nodespec.AppliedPath)) // the operator writes it only when it has changed something
 		r.applied(r.full())
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-		r.pass(2 * timing.DriftPoll)
+		r.pass(2 * timeouts.DriftPoll)
 		if service, _ := r.Service("kube-proxy"); service.State != host.ServiceRunning {
 			t.Error("it was not started")
 		}
@@ -194,17 +194,17 @@ func TestServicePacesRepairs(t *testing.T) {
 		if service, _ := r.Service("kube-proxy"); service.State == host.ServiceRunning {
 			r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
 		}
-		r.pass(timing.DriftPoll)
+		r.pass(timeouts.DriftPoll)
 	}
 	if got := len(r.runs(n)); got < 3 || got > 8 {
 		t.Errorf("%d restarts", got)
 	}
 	for range 6 {
-		r.pass(timing.PaceReset)
+		r.pass(timeouts.PaceReset)
 	}
 	r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
 	n = r.entries()
-	r.pass(timing.DriftPoll)
+	r.pass(timeouts.DriftPoll)
 	if got := r.runs(n); len(got) != 1 {
 		t.Error("later it is not restarted at once")
 	}
@@ -224,11 +224,11 @@ func TestServiceNeedsNoAPIServer(t *testing.T) {
 			return nil
 		})
 		for range 3 {
-			r.pass(timing.DriftCheck)
+			r.pass(timeouts.DriftCheck)
 		}
 		r.must(r.Host().Services.Stop(r.ctx, "containerd"))
 		r.must(r.Host().Files.Remove(r.ctx, `C:\k\kubelet.conf`))
-		r.pass(timing.DriftPoll)
+		r.pass(timeouts.DriftPoll)
 		if p := r.plan(r.full()); len(p.Steps) != 0 {
 			t.Errorf("not repaired: %s", names(p))
 		}
@@ -263,7 +263,7 @@ func TestServicePacesRepairsThatAlternate(t *testing.T) {
 		if service, _ := r.Service(name); service.State == host.ServiceRunning {
 			r.must(r.Host().Services.Stop(r.ctx, name))
 		}
-		r.pass(timing.DriftPoll)
+		r.pass(timeouts.DriftPoll)
 	}
 	// With hybrid-overlay-node kube-proxy stops, too.
 	if got := len(r.runs(n)); got < 3 || got > 20 {
@@ -286,7 +286,7 @@ func TestServicePacesRepairsThatFail(t *testing.T) {
 	})
 	for i := range 24 { // two minutes, in each of which the folder entry of a file changes
 		r.must(r.Drive().WriteFile(`C:\k\kubelet.conf`, []byte(strings.Repeat("x", i))))
-		r.pass(timing.DriftPoll)
+		r.pass(timeouts.DriftPoll)
 	}
 	if starts < 2 || starts > 8 {
 		t.Errorf("%d attempts", starts)
@@ -304,8 +304,8 @@ func TestServiceAfterABootWithAWrongClock(t *testing.T) {
 	r.awaitBoot(boot)
 	r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return r.count("ready", nodespec.ServiceAgent) > n }))
 	mend()
-	r.pass(timing.DriftPoll)
-	r.pass(timing.BootGrace)
+	r.pass(timeouts.DriftPoll)
+	r.pass(timeouts.BootGrace)
 	if service, _ := r.Service("kube-proxy"); service.State != host.ServiceRunning {
 		t.Error("it was not started")
 	}

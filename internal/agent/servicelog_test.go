@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/internal/agent/logs"
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
@@ -111,7 +111,7 @@ func TestServiceLog(t *testing.T) {
 		t.Parallel()
 		r := node(t)
 		r.must(r.Drive().RemoveAll(logDirectory))
-		r.pass(timing.DriftCheck)
+		r.pass(timeouts.DriftCheck)
 		if log := r.log(); !strings.Contains(log, "MakeDirectory "+logDirectory) {
 			t.Errorf("got %q", log)
 		}

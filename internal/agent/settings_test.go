@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/windows-machine-config/wmco/internal/agent/report"
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -148,19 +148,19 @@ func TestServiceKeepsTheSettings(t *testing.T) {
 	n := r.entries()
 	r.LoseRoutes()
 	r.must(r.Host().Roots.Remove(r.ctx, trusted("Example CA").Fingerprint))
-	r.pass(timing.DriftCheck)
+	r.pass(timeouts.DriftCheck)
 	if p := r.plan(r.full()); len(p.Steps) != 0 || len(r.runs(n)) != 0 {
 		t.Errorf("left to do: %s; restarted: %v", names(p), r.runs(n))
 	}
 	t.Run("without a default route it waits for one, and all else is done", func(t *testing.T) {
 		mend := r.LoseDefaultRoute()
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-		r.pass(timing.DriftCheck)
+		r.pass(timeouts.DriftCheck)
 		if !r.runsNow("kube-proxy") || len(r.events(report.EventNotRepaired)) != 0 {
 			t.Errorf("kube-proxy runs: %t; events %+v", r.runsNow("kube-proxy"), r.Events())
 		}
 		mend()
-		r.pass(timing.DriftCheck)
+		r.pass(timeouts.DriftCheck)
 		if routes := r.AddedRoutes(); !slices.Equal(routes, []string{metadataRoute}) {
 			t.Errorf("routes %v", routes)
 		}
@@ -234,7 +234,7 @@ func TestAnAuthorityThatAPolicyBringsToo(t *testing.T) {
 		n := r.count(fake.KindRoot, "distrust")
 		r.must(r.Drive().WriteFile(nodespec.SpecPath, data))
 		for range 3 {
-			r.pass(timing.DriftCheck)
+			r.pass(timeouts.DriftCheck)
 		}
 		if told := strings.Count(r.log(), "group policy"); told != 1 || r.count(fake.KindRoot, "distrust") != n+1 {
 			t.Errorf("told %d times: %s", told, r.log())

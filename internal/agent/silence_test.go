@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
@@ -59,7 +59,7 @@ func TestPartsOfWindowsThatNeverAnswer(t *testing.T) {
 			t.Fatalf("%s %v", line.Type, line.Failure)
 		}
 		for _, check := range line.Result.Checks {
-			if check.Name == "KubeletHealthy" && (check.Passed || !strings.Contains(check.Message, timing.LimitCheck.String())) {
+			if check.Name == "KubeletHealthy" && (check.Passed || !strings.Contains(check.Message, timeouts.LimitCheck.String())) {
 				t.Errorf("got %+v", check)
 			}
 		}
@@ -88,14 +88,14 @@ type impatientNetworks struct{ hns }
 type hns = host.Networks
 
 func (n impatientNetworks) Networks(ctx context.Context) ([]host.HNSNetwork, error) {
-	if limit, limited := ctx.Deadline(); !limited || time.Until(limit) > timing.LimitFacts {
+	if limit, limited := ctx.Deadline(); !limited || time.Until(limit) > timeouts.LimitFacts {
 		return nil, errors.New("there is no limit")
 	}
 	return n.hns.Networks(ctx)
 }
 
 func (n impatientNetworks) CreateEndpoint(ctx context.Context, network, name, address string) (host.HNSEndpoint, error) {
-	if limit, limited := ctx.Deadline(); !limited || time.Until(limit) > timing.LimitStep {
+	if limit, limited := ctx.Deadline(); !limited || time.Until(limit) > timeouts.LimitStep {
 		return host.HNSEndpoint{}, errors.New("there is no limit")
 	}
 	return n.hns.CreateEndpoint(ctx, network, name, address)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/windows-machine-config/wmco/internal/agent/records"
+	"github.com/windows-machine-config/wmco/internal/agent/state"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
@@ -83,7 +83,7 @@ func leftBy(t *testing.T, release, platform string, form func(spec, ledger map[s
 	var ledger map[string]any
 	r.must(json.Unmarshal(left["ledger.json"], &ledger))
 	h.spec = altered(t, left["spec.json"], func(spec map[string]any) { form(spec, ledger) })
-	var known records.Applied
+	var known state.Applied
 	r.must(json.Unmarshal(left["applied.json"], &known))
 	h.digest = known.Digest
 	applied := altered(t, left["applied.json"], func(fields map[string]any) { fields["file"] = sum(h.spec) })

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 )
 
 // Programs that get a certificate every day do not fill the disk with keys, and lose none that is in use.
@@ -23,7 +23,7 @@ func TestServiceDeletesFormerCertificates(t *testing.T) {
 		r.must(r.Drive().WriteFile(file(name), []byte("other")))
 	}
 	r.must(r.Drive().Symlink(file("ovnkube-client-2026-01-02-10-11-12.pem"), file("ovnkube-client-current.pem")))
-	r.pass(timing.StoreCheck)
+	r.pass(timeouts.StoreCheck)
 	infos, err := r.Drive().ReadDir(pki)
 	r.must(err)
 	var left []string

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/windows-machine-config/wmco/internal/agent/report"
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -85,9 +85,9 @@ func TestAgentUpgradeWhileItRuns(t *testing.T) {
 		r := node(t)
 		r.applied(r.upgraded())
 		r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return r.count("ready", nodespec.ServiceAgent) > 1 }))
-		r.pass(timing.DriftPoll)
+		r.pass(timeouts.DriftPoll)
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-		r.pass(timing.DriftPoll)
+		r.pass(timeouts.DriftPoll)
 		if service, _ := r.Service("kube-proxy"); service.State != host.ServiceRunning {
 			t.Error("kube-proxy does not run")
 		}
@@ -122,7 +122,7 @@ func TestAgentUpgradeWhileItRuns(t *testing.T) {
 		r.push()
 		r.must(r.Drive().WriteFile(nodespec.SpecPath, data))
 		before, _ := r.Service(nodespec.ServiceAgent)
-		r.pass(timing.DriftCheck)
+		r.pass(timeouts.DriftCheck)
 		after, _ := r.Service(nodespec.ServiceAgent)
 		if after.State != host.ServiceRunning || after.PID != before.PID || len(r.events(report.EventLeft)) != 1 {
 			t.Errorf("%+v, events %+v", after, r.Events())

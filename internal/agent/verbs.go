@@ -5,10 +5,10 @@ import (
 	"fmt"
 
 	"github.com/windows-machine-config/wmco/internal/agent/checks"
+	"github.com/windows-machine-config/wmco/internal/agent/collect"
 	"github.com/windows-machine-config/wmco/internal/agent/converge"
-	"github.com/windows-machine-config/wmco/internal/agent/outbound"
-	"github.com/windows-machine-config/wmco/internal/agent/survey"
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/facts"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/verb"
@@ -65,8 +65,8 @@ func (r *rooms) host() *converge.Host {
 func (r *rooms) facts(ctx context.Context, in input) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	attempt := outbound.Attempt(ctx, r.Host.Outbound, in.apiServer)
-	name := outbound.CloudName(ctx, r.Host.Metadata, in.platform)
+	attempt := facts.ConnectAPIServer(ctx, r.Host.Outbound, in.apiServer)
+	name := facts.RequestCloudName(ctx, r.Host.Metadata, in.platform)
 	if err := r.folder.Guard(ctx); err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (r *rooms) facts(ctx context.Context, in input) error {
 func (r *rooms) look(ctx context.Context, in input) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	attempt := outbound.Attempt(ctx, r.Host.Outbound, in.apiServer)
+	attempt := facts.ConnectAPIServer(ctx, r.Host.Outbound, in.apiServer)
 	found, err := r.source.Look(ctx)
 	if err != nil {
 		return err
@@ -97,16 +97,16 @@ func (r *rooms) look(ctx context.Context, in input) error {
 // survey answers how the host is and what has happened on it. The ledger is left out: it has files and variables as they
 // were before us.
 func (r *rooms) survey(ctx context.Context, in input, info host.SystemInfo) error {
-	surveyor := survey.Surveyor{Host: r.Host, Clock: r.Clock, Runs: r.Records.Runs}
+	surveyor := collect.Surveyor{Host: r.Host, Clock: r.Clock, Runs: r.Records.Runs}
 	if in.events > 0 {
 		result := surveyor.Events(ctx, in.events)
 		answer := verb.Result{Facts: &plan.Facts{Time: r.Clock.Now().UTC(), System: info}, Survey: &result}
-		survey.Fit(&answer)
+		collect.Fit(&answer)
 		r.Answer.Result(answer)
 		return nil
 	}
 	result := surveyor.Of(ctx)
-	limited, cancel := context.WithTimeout(ctx, timing.LimitSurvey)
+	limited, cancel := context.WithTimeout(ctx, timeouts.LimitSurvey)
 	defer cancel()
 	found, err := r.source.Look(limited)
 	if err != nil {
@@ -115,7 +115,7 @@ func (r *rooms) survey(ctx context.Context, in input, info host.SystemInfo) erro
 	}
 	found.Ledger = plan.Ledger{}
 	answer := verb.Result{Facts: &found, Survey: &result}
-	survey.Fit(&answer)
+	collect.Fit(&answer)
 	r.Answer.Result(answer)
 	return nil
 }

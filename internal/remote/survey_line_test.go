@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/windows-machine-config/wmco/internal/agent/survey"
+	"github.com/windows-machine-config/wmco/internal/agent/collect"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
@@ -27,7 +27,7 @@ func TestTheLongestSurveyOfAnAgentIsRead(t *testing.T) {
 	if _, _, err := decodeLine(refused); err == nil {
 		t.Fatal("it is read also when nothing is left out")
 	}
-	survey.Fit(result)
+	collect.Fit(result)
 	encoded, err := verb.Line{Type: verb.TypeResult, Time: time.Unix(1<<30, 1), Result: result}.Encode()
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/windows-machine-config/wmco/internal/agent"
-	"github.com/windows-machine-config/wmco/internal/agent/condition"
+	"github.com/windows-machine-config/wmco/internal/agent/report"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/payload"
 	"github.com/windows-machine-config/wmco/lab/standin"
@@ -70,7 +70,7 @@ func (r *Rig) agent(version string) fake.Program {
 	return func(ctx context.Context, p *fake.Process) int {
 		return agent.Main(ctx, agent.Process{
 			Host: p.Host, Args: p.Args, Executable: p.Path, Version: version, Stdout: r.mouth(p), Stderr: p.Stderr,
-			Clock: p.Machine.Clock(r.options.Clock), Rand: r.options.Rand, API: condition.HTTPS{Dial: r.dialAPI}, Ready: func() {},
+			Clock: p.Machine.Clock(r.options.Clock), Rand: r.options.Rand, API: report.HTTPS{Dial: r.dialAPI}, Ready: func() {},
 		})
 	}
 }

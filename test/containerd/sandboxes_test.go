@@ -14,7 +14,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/windows-machine-config/wmco/internal/agent/answer"
+	"github.com/windows-machine-config/wmco/internal/agent/state"
 	"github.com/windows-machine-config/wmco/internal/agent/execute"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/plan"
@@ -105,7 +105,7 @@ func (c *containerd) refuse(t *testing.T, pods ...string) {
 func (c *containerd) endPods(t *testing.T) (advice string) {
 	t.Helper()
 	e := &execute.Executor{Means: execute.Means{Host: host.Host{Sandboxes: c}, Clock: clock.RealClock{},
-		Answer: answer.New(io.Discard, clock.RealClock{})}}
+		Answer: state.NewWriter(io.Discard, clock.RealClock{})}}
 	step := plan.Step{Operation: plan.EndPods{Service: "containerd", Endpoint: "the socket"}}
 	if err := e.Do(t.Context(), step); err != nil && !errors.Is(err, context.Canceled) {
 		t.Fatal(err)

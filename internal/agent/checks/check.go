@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/windows-machine-config/wmco/internal/agent/files"
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
@@ -35,7 +35,7 @@ func (c *checker) result(ctx context.Context, check nodespec.Check) verb.CheckRe
 	tell := func(format string, arguments ...any) {
 		c.Answer.Detail(checkStep(check), fmt.Sprintf(format, arguments...))
 	}
-	attempt := timing.Work{Limit: timing.LimitCheck, What: "check " + check.Name, Tell: tell}
+	attempt := timeouts.Work{Limit: timeouts.LimitCheck, What: "check " + check.Name, Tell: tell}
 	err := attempt.Run(ctx, c.Clock, func(ctx context.Context) (err error) {
 		message, err = c.check(ctx, check)
 		return err
@@ -108,7 +108,7 @@ func (c *checker) answers(ctx context.Context, url, certificate string) (string,
 	var client []byte
 	if certificate != "" {
 		var err error
-		if client, err = files.Read(ctx, c.Source.Host.Files, certificate); err != nil {
+		if client, err = hostutil.ReadFile(ctx, c.Source.Host.Files, certificate); err != nil {
 			return "", err
 		}
 	}
@@ -173,7 +173,7 @@ func (c *checker) findNetwork(ctx context.Context, name string) (host.HNSNetwork
 }
 
 func (c *checker) file(ctx context.Context, path string) (string, error) {
-	data, err := files.Read(ctx, c.Source.Host.Files, path)
+	data, err := hostutil.ReadFile(ctx, c.Source.Host.Files, path)
 	if err != nil {
 		return "", err
 	}

@@ -7,10 +7,10 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/windows-machine-config/wmco/internal/agent/answer"
 	"github.com/windows-machine-config/wmco/internal/agent/facts"
-	"github.com/windows-machine-config/wmco/internal/agent/process"
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
+	"github.com/windows-machine-config/wmco/internal/agent/state"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/verb"
@@ -20,7 +20,7 @@ import (
 type Verifier struct {
 	Source *facts.Source
 	Clock  clock.WithTicker
-	Answer *answer.Writer // takes what a check waits for
+	Answer *state.Writer // takes what a check waits for
 }
 
 // Verify does the checks of the spec that the host is held to, and answers what they have come to. Each may take its
@@ -31,7 +31,7 @@ func (v *Verifier) Verify(ctx context.Context) error {
 		return err
 	}
 	if held == nil {
-		return answer.InvalidInput("the host was not configured: there is no " + nodespec.SpecPath)
+		return state.InvalidInput("the host was not configured: there is no " + nodespec.SpecPath)
 	}
 	if err := held.RefuseChecks(); err != nil {
 		return &verb.Failure{Reason: verb.ReasonSpecUnknown, Message: nodespec.SpecPath + ": " + err.Error()}
@@ -60,7 +60,7 @@ func (v *Verifier) Verify(ctx context.Context) error {
 			break
 		}
 		v.tellWaiting(resolved.Checks[waiting-1], results[waiting-1], waiting, len(results), began)
-		if err := timing.Sleep(ctx, v.Clock, timing.PollInterval); err != nil {
+		if err := timeouts.Sleep(ctx, v.Clock, timeouts.PollInterval); err != nil {
 			return err
 		}
 	}
@@ -82,7 +82,7 @@ func (v *Verifier) kubeletStarted(ctx context.Context) (time.Time, error) {
 	if len(services) == 0 || services[0].PID == 0 {
 		return time.Time{}, nil
 	}
-	kubelet, there, err := process.Find(ctx, v.Source.Host.Processes, services[0].PID)
+	kubelet, there, err := hostutil.FindProcess(ctx, v.Source.Host.Processes, services[0].PID)
 	if err != nil || !there || kubelet.Started.After(v.Clock.Now()) {
 		return time.Time{}, err
 	}

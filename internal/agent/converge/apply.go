@@ -6,11 +6,11 @@ package converge
 import (
 	"context"
 
-	"github.com/windows-machine-config/wmco/internal/agent/answer"
 	"github.com/windows-machine-config/wmco/internal/agent/execute"
 	"github.com/windows-machine-config/wmco/internal/agent/facts"
-	"github.com/windows-machine-config/wmco/internal/agent/files"
-	"github.com/windows-machine-config/wmco/internal/agent/home"
+	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
+	"github.com/windows-machine-config/wmco/internal/agent/installdir"
+	"github.com/windows-machine-config/wmco/internal/agent/state"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/verb"
@@ -21,7 +21,7 @@ import (
 type Host struct {
 	execute.Means
 	Source *facts.Source
-	Folder *home.Folder
+	Folder *installdir.Folder
 }
 
 // wanted is a NodeSpec to which the host is brought, and the file that it came in.
@@ -32,16 +32,16 @@ type wanted struct {
 
 // readSpec returns the NodeSpec that came with the verb.
 func (h *Host) readSpec(ctx context.Context, path string) (wanted, error) {
-	data, err := files.Read(ctx, h.Host.Files, path)
+	data, err := hostutil.ReadFile(ctx, h.Host.Files, path)
 	if err != nil {
 		return wanted{}, err
 	}
 	if data == nil {
-		return wanted{}, answer.InvalidInput("the NodeSpec " + path + " is not on the host")
+		return wanted{}, state.InvalidInput("the NodeSpec " + path + " is not on the host")
 	}
 	spec, err := nodespec.Decode(data)
 	if err != nil {
-		return wanted{}, answer.InvalidInput(path + ": " + err.Error())
+		return wanted{}, state.InvalidInput(path + ": " + err.Error())
 	}
 	return wanted{spec, data}, nil
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/windows-machine-config/wmco/internal/agent/records"
+	"github.com/windows-machine-config/wmco/internal/agent/state"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/verb"
@@ -96,7 +96,7 @@ func (h *Host) Settle(ctx context.Context) error {
 		return err
 	}
 	spec, err := h.Records.Spec(ctx)
-	if errors.Is(err, records.ErrForeignSpec) {
+	if errors.Is(err, state.ErrForeignSpec) {
 		return &verb.Failure{Reason: verb.ReasonSpecUnknown, Message: err.Error()}
 	}
 	if err != nil {

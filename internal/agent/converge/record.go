@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/windows-machine-config/wmco/internal/agent/facts"
-	"github.com/windows-machine-config/wmco/internal/agent/files"
-	"github.com/windows-machine-config/wmco/internal/agent/records"
+	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
+	"github.com/windows-machine-config/wmco/internal/agent/state"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/verb"
@@ -45,7 +45,7 @@ func (h *Host) keepContents(ctx context.Context, known, ledger plan.Ledger) erro
 			return &verb.Failure{Reason: verb.ReasonStepFailed, Message: fmt.Sprintf(
 				"file %s is in the way: it was there before and has %d bytes, too many to keep; move it away", path, info.Size)}
 		}
-		if before.Content, err = files.Read(ctx, h.Host.Files, path); err != nil {
+		if before.Content, err = hostutil.ReadFile(ctx, h.Host.Files, path); err != nil {
 			return err
 		}
 		ledger.Paths[path] = before
@@ -61,7 +61,7 @@ func (h *Host) finish(ctx context.Context, spec wanted, found plan.Facts, left p
 	if len(left.Needs) > 0 {
 		return nil
 	}
-	return h.Records.SetApplied(ctx, records.Describe(spec.NodeSpec, spec.document, found.Agent.SHA256))
+	return h.Records.SetApplied(ctx, state.Describe(spec.NodeSpec, spec.document, found.Agent.SHA256))
 }
 
 // clear forgets what is ours no more, and clears the agent's folder.

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/windows-machine-config/wmco/internal/agent/execute"
-	"github.com/windows-machine-config/wmco/internal/agent/release"
+	"github.com/windows-machine-config/wmco/internal/agent/releases"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/verb"
@@ -35,7 +35,7 @@ func (h *Host) Renew(ctx context.Context, names []string, certificates map[strin
 	p := plan.Renew(found, spec, names)
 	if len(p.Steps) > 0 {
 		h.Answer.Plan(p)
-		e := &execute.Executor{Means: h.Means, Facts: found, Incoming: release.NewIncoming(spec, "")}
+		e := &execute.Executor{Means: h.Means, Facts: found, Incoming: releases.NewIncoming(spec, "")}
 		if err := e.All(ctx, p.Steps); err != nil {
 			return err
 		}

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/windows-machine-config/wmco/internal/agent/answer"
 	"github.com/windows-machine-config/wmco/internal/agent/execute"
-	"github.com/windows-machine-config/wmco/internal/agent/release"
+	"github.com/windows-machine-config/wmco/internal/agent/releases"
+	"github.com/windows-machine-config/wmco/internal/agent/state"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
@@ -25,7 +25,7 @@ type convergence struct {
 // was sent.
 func (h *Host) converge(spec *nodespec.NodeSpec, payload string, planOf func(plan.Facts) plan.Plan) *convergence {
 	return &convergence{
-		Executor: execute.Executor{Means: h.Means, Incoming: release.NewIncoming(*spec, payload)},
+		Executor: execute.Executor{Means: h.Means, Incoming: releases.NewIncoming(*spec, payload)},
 		gather:   func(ctx context.Context) (plan.Facts, error) { return h.Source.Gather(ctx, spec) },
 		make:     planOf,
 	}
@@ -63,7 +63,7 @@ func (c *convergence) restart(ctx context.Context, next plan.Plan) error {
 	c.Answer.Step(verb.Step{Name: step.Name, Reason: step.Reason, Index: 1, Of: 1, State: verb.StepStarted})
 	c.Answer.Rebooting(verb.Result{Facts: &c.Facts, Plan: &plan.Plan{Needs: next.Needs}})
 	if err := c.Host.Power.Reboot(ctx, "Windows Machine Config Operator: "+step.Reason); err != nil {
-		return answer.FailureOf(step.Name, fmt.Errorf("restart the host: %w", err))
+		return state.FailureOf(step.Name, fmt.Errorf("restart the host: %w", err))
 	}
 	return nil
 }

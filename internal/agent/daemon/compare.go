@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/windows-machine-config/wmco/internal/agent/answer"
 	"github.com/windows-machine-config/wmco/internal/agent/execute"
 	"github.com/windows-machine-config/wmco/internal/agent/report"
+	"github.com/windows-machine-config/wmco/internal/agent/state"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/verb"
@@ -22,7 +22,7 @@ func (k *keeper) examine(ctx context.Context) (o report.Outcome) {
 		err = k.repair(ctx, &o)
 	}
 	if err != nil {
-		o.Failure = answer.FailureOf("", err)
+		o.Failure = state.FailureOf("", err)
 	}
 	return o
 }

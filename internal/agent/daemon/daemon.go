@@ -1,21 +1,20 @@
 // Package daemon is the agent's service: it holds the host to the spec that the operator left there, looks for what has
 // changed, and repairs it. It never restarts the host, needs neither the operator nor the API server, and with nothing
-// to repair it writes nothing.
+// to repair it writes nothing. After a boot, and while the node's network is missing, it knows which services Windows
+// starts, which steps wait for the HNS network, and which are a start and no repair.
 package daemon
 
 import (
 	"context"
 	"time"
 
-	"github.com/windows-machine-config/wmco/internal/agent/condition"
 	"github.com/windows-machine-config/wmco/internal/agent/execute"
 	"github.com/windows-machine-config/wmco/internal/agent/facts"
 	"github.com/windows-machine-config/wmco/internal/agent/identity"
-	"github.com/windows-machine-config/wmco/internal/agent/lock"
+	"github.com/windows-machine-config/wmco/internal/agent/installdir"
 	"github.com/windows-machine-config/wmco/internal/agent/logs"
 	"github.com/windows-machine-config/wmco/internal/agent/report"
-	"github.com/windows-machine-config/wmco/internal/agent/startup"
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 )
 
 // Parts are what the service works with.
@@ -23,10 +22,10 @@ type Parts struct {
 	// Means are for steps. Their answers go nowhere: the log has its own words.
 	execute.Means
 	Source *facts.Source
-	Lock   lock.File
+	Lock   installdir.Lock
 	Log    *logs.Own
 	// API takes the Node's condition WindowsConfiguration; nil for nowhere.
-	API condition.APIServer
+	API report.APIServer
 }
 
 // Run holds the host to its spec until ctx is done. It calls ready, unless that is nil, when it runs.
@@ -34,10 +33,10 @@ func Run(ctx context.Context, p Parts, ready func()) {
 	p.Source.KeepAnswers()
 	k := &keeper{
 		Parts: p, watcher: watcher{host: p.Host, records: p.Records},
-		network: startup.NewNetwork(p.Host.Networks, p.Clock),
+		network: newNetwork(p.Host.Networks, p.Clock),
 		events:  report.NewEvents(p.Host.EventLog, p.Clock, p.Log),
 		logs:    logs.NewKeeper(p.Host, p.Clock, p.Log),
-		messenger: condition.NewMessenger(condition.Means{
+		messenger: report.NewMessenger(report.MessengerMeans{
 			API: p.API, Files: p.Host.Files, Clock: p.Clock, Rand: p.Rand, Version: p.Version,
 		}, p.Log),
 		former: identity.Former{Files: p.Host.Files, Clock: p.Clock},
@@ -64,10 +63,10 @@ type keeper struct {
 	Parts
 	watcher   watcher
 	events    *report.Events
-	messenger *condition.Messenger
+	messenger *report.Messenger
 	pacer     pacer
-	boot      *startup.Boot
-	network   *startup.Network
+	boot      *bootTime
+	network   *awaitedNetwork
 	logs      *logs.Keeper
 	former    identity.Former
 	due       time.Time // of the next comparison without a change
@@ -76,10 +75,10 @@ type keeper struct {
 }
 
 func (k *keeper) loop(ctx context.Context) {
-	ticker := k.Clock.NewTicker(timing.DriftPoll)
+	ticker := k.Clock.NewTicker(timeouts.DriftPoll)
 	defer ticker.Stop()
 	k.due = k.Clock.Now()
-	k.boot = startup.NewBoot(k.Host, k.Clock)
+	k.boot = newBoot(k.Host, k.Clock)
 	for {
 		k.look(ctx)
 		select {
@@ -106,7 +105,7 @@ func (k *keeper) look(ctx context.Context) {
 		k.Log.Flush(ctx)
 		return
 	}
-	k.due, k.changed = now.Add(timing.DriftCheck), false
+	k.due, k.changed = now.Add(timeouts.DriftCheck), false
 	k.network.AskAgain()
 	k.check(ctx)
 	// What has changed meanwhile, by a repair too, is seen by the next look: a change during the comparison must not be
@@ -128,7 +127,7 @@ func (k *keeper) check(ctx context.Context) {
 	if outcome.Failure == nil || outcome.Failure.Step != "" {
 		k.failed = 0
 	} else if k.failed++; k.failed < maxFailed {
-		k.due = now.Add(timing.DriftPoll) // a part of Windows may not be up yet; nobody needs to know
+		k.due = now.Add(timeouts.DriftPoll) // a part of Windows may not be up yet; nobody needs to know
 		return
 	}
 	k.events.Report(ctx, outcome)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 )
 
 // pacer keeps the service from trying the same repairs over and over as fast as it can, for a program that ends at its
@@ -22,9 +22,9 @@ func (p *pacer) tried(steps []string, now time.Time) {
 	if len(steps) == 0 {
 		return
 	}
-	maps.DeleteFunc(p.tries, func(_ string, at time.Time) bool { return now.Sub(at) >= timing.PaceReset })
+	maps.DeleteFunc(p.tries, func(_ string, at time.Time) bool { return now.Sub(at) >= timeouts.PaceReset })
 	again := slices.ContainsFunc(steps, func(step string) bool { _, known := p.tries[step]; return known })
-	p.delay = min(max(2*p.delay, timing.DriftPoll), timing.DriftCheck)
+	p.delay = min(max(2*p.delay, timeouts.DriftPoll), timeouts.DriftCheck)
 	if !again {
 		p.delay = 0
 	}

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/windows-machine-config/wmco/internal/agent/answer"
 	"github.com/windows-machine-config/wmco/internal/agent/execute"
-	"github.com/windows-machine-config/wmco/internal/agent/release"
+	"github.com/windows-machine-config/wmco/internal/agent/releases"
 	"github.com/windows-machine-config/wmco/internal/agent/report"
+	"github.com/windows-machine-config/wmco/internal/agent/state"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
@@ -43,7 +43,7 @@ func (r *repairer) untried(steps []plan.Step) string {
 // do does the steps. When a release cannot be installed, the rest is left to a plan without it.
 func (r *repairer) do(ctx context.Context, w work) {
 	r.work, r.blocked, r.down = w, map[string]bool{}, map[string]bool{}
-	e := &execute.Executor{Means: r.Means, Facts: w.facts, Incoming: release.NewIncoming(nodespec.NodeSpec{}, "")}
+	e := &execute.Executor{Means: r.Means, Facts: w.facts, Incoming: releases.NewIncoming(nodespec.NodeSpec{}, "")}
 	for _, step := range w.steps {
 		switch {
 		case r.failed[step.Name]:
@@ -56,7 +56,7 @@ func (r *repairer) do(ctx context.Context, w work) {
 		r.network.Notice(step)
 		if err := e.Do(ctx, step); err != nil {
 			if r.err == nil {
-				r.err = answer.FailureOf(step.Name, err)
+				r.err = state.FailureOf(step.Name, err)
 			}
 			if ctx.Err() != nil {
 				return

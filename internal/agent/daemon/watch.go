@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/windows-machine-config/wmco/internal/agent/records"
-	"github.com/windows-machine-config/wmco/internal/agent/startup"
+	"github.com/windows-machine-config/wmco/internal/agent/state"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
@@ -16,7 +15,7 @@ import (
 // services, and for size and time of the spec and of the files that the spec names, but reads none of them.
 type watcher struct {
 	host    host.Host
-	records records.Records
+	records state.Records
 
 	spec     *nodespec.NodeSpec
 	specInfo host.FileInfo // of the file that spec was read from
@@ -51,7 +50,7 @@ func (w *watcher) look(ctx context.Context) bool {
 		if err != nil {
 			return false
 		}
-		w.up, w.allRun = startup.Up(*w.spec, services), len(services) == len(names)
+		w.up, w.allRun = isUp(*w.spec, services), len(services) == len(names)
 		for _, service := range services {
 			w.allRun = w.allRun && (service.State == host.ServiceRunning || strings.EqualFold(service.Name, nodespec.ServiceAgent))
 			fmt.Fprintf(&seen, "%s %s %d %s %s\n", service.Name, service.State, service.PID, service.StartType, service.CommandLine)

@@ -1,5 +1,6 @@
 // Package execute carries out the steps of a plan on the host. It does what a step says, once, and tells how far it is;
-// whether a step is needed, and what follows when one fails, is up to those who have the plan.
+// whether a step is needed, and what follows when one fails, is up to those who have the plan. Its Defender reads,
+// changes and checks the exclusions of Microsoft Defender Antivirus; a Defender that refuses fails no step.
 package execute
 
 import (
@@ -9,12 +10,10 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/windows-machine-config/wmco/internal/agent/answer"
-	"github.com/windows-machine-config/wmco/internal/agent/antivirus"
 	"github.com/windows-machine-config/wmco/internal/agent/identity"
-	"github.com/windows-machine-config/wmco/internal/agent/records"
-	"github.com/windows-machine-config/wmco/internal/agent/release"
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/releases"
+	"github.com/windows-machine-config/wmco/internal/agent/state"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/verb"
@@ -30,9 +29,9 @@ type Means struct {
 	Clock     clock.WithTicker
 	Rand      io.Reader // for keys
 	Version   string    // of the agent
-	Records   records.Records
-	Antivirus *antivirus.Defender
-	Answer    *answer.Writer // takes steps and how far they are
+	Records   state.Records
+	Antivirus *Defender
+	Answer    *state.Writer // takes steps and how far they are
 }
 
 // Executor does the steps of a plan. What each does is in files by concern.
@@ -41,7 +40,7 @@ type Executor struct {
 	// Facts are those that the plan was made of.
 	Facts plan.Facts
 	// Incoming is what was sent for the spec. It may be nil where no release is installed.
-	Incoming *release.Incoming
+	Incoming *releases.Incoming
 
 	current verb.Step // for lines of progress
 }
@@ -54,9 +53,9 @@ func (e *Executor) Do(ctx context.Context, step plan.Step) error {
 		return e.operate(ctx, step)
 	}
 	late := &verb.Failure{
-		Reason: verb.ReasonStepFailed, Message: fmt.Sprintf("Windows has not done it within %s", timing.LimitStep),
+		Reason: verb.ReasonStepFailed, Message: fmt.Sprintf("Windows has not done it within %s", timeouts.LimitStep),
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, timing.LimitStep, late)
+	limited, cancel := context.WithTimeoutCause(ctx, timeouts.LimitStep, late)
 	defer cancel()
 	err := e.operate(limited, step)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
@@ -110,11 +109,9 @@ func (e *Executor) operate(ctx context.Context, step plan.Step) error {
 	case plan.DeleteRoute:
 		return e.Host.Routes.Delete(ctx, o.Destination)
 	case plan.AddExclusion:
-		advice, err := e.Antivirus.Add(ctx, o.Exclusion, e.exclusionTurn())
-		return e.advised(advice, err)
+		return e.addExclusion(ctx, o.Exclusion)
 	case plan.RemoveExclusion:
-		advice, err := e.Antivirus.Remove(ctx, o.Exclusion, e.exclusionTurn())
-		return e.advised(advice, err)
+		return e.removeExclusion(ctx, o.Exclusion)
 	case plan.RequestCertificate:
 		return identity.Request(ctx, e.Host, e.Rand, o.Identity)
 	case plan.InstallCertificate:
@@ -158,7 +155,7 @@ func (e *Executor) All(ctx context.Context, steps []plan.Step) error {
 		e.current = verb.Step{Name: step.Name, Reason: step.Reason, Index: i + 1, Of: len(steps), State: verb.StepStarted}
 		e.Answer.Step(e.current)
 		if err := e.Do(ctx, step); err != nil {
-			return answer.FailureOf(step.Name, err)
+			return state.FailureOf(step.Name, err)
 		}
 		e.current.State = verb.StepDone
 		e.Answer.Step(e.current)

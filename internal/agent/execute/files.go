@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/windows-machine-config/wmco/internal/agent/files"
+	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
@@ -39,7 +39,7 @@ func (e *Executor) makeDirectory(ctx context.Context, directory nodespec.Directo
 	if !now.Directory || now.LinkTarget != "" || now.Access != access || now.Foreign {
 		return fmt.Errorf("%s was replaced while the agent was restricting it to administrators; a user of the host is doing this", directory.Path)
 	}
-	entries, err := files.List(ctx, e.Host.Files, directory.Path)
+	entries, err := hostutil.ListDirectory(ctx, e.Host.Files, directory.Path)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (e *Executor) removePath(ctx context.Context, o plan.RemovePath) error {
 	if o.Keep == nil {
 		return e.removeAll(ctx, o.Path)
 	}
-	entries, err := files.List(ctx, e.Host.Files, o.Path)
+	entries, err := hostutil.ListDirectory(ctx, e.Host.Files, o.Path)
 	if err != nil {
 		return err
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/windows-machine-config/wmco/internal/agent/files"
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
@@ -15,19 +15,19 @@ func (e *Executor) destroyLayers(ctx context.Context, path string) {
 	if !nodespec.Within(nodespec.LayersDirectory, path) {
 		return
 	}
-	layers, err := files.List(ctx, e.Host.Files, nodespec.LayersDirectory)
+	layers, err := hostutil.ListDirectory(ctx, e.Host.Files, nodespec.LayersDirectory)
 	if err != nil {
 		e.advise(err.Error())
 		return
 	}
 	began, left, first := e.Clock.Now(), 0, ""
 	for i, layer := range layers {
-		if e.Clock.Since(began) >= timing.LimitLayers || ctx.Err() != nil {
+		if e.Clock.Since(began) >= timeouts.LimitLayers || ctx.Err() != nil {
 			left += len(layers) - i
 			break
 		}
 		e.progress("layer %d of %d is deleted", i+1, len(layers))
-		err := e.within(ctx, timing.LimitLayer, "layer "+layer.Name+" is deleted", func(ctx context.Context) error {
+		err := e.within(ctx, timeouts.LimitLayer, "layer "+layer.Name+" is deleted", func(ctx context.Context) error {
 			return e.Host.Layers.Destroy(ctx, layer.Path)
 		})
 		if err != nil {

@@ -12,9 +12,9 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/windows-machine-config/wmco/internal/agent/answer"
 	"github.com/windows-machine-config/wmco/internal/agent/execute"
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/state"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
@@ -58,7 +58,7 @@ func (d *layeredDrive) Destroy(ctx context.Context, path string) error {
 		d.ended()
 	}
 	if d.hangs != nil && d.hangs(layer) {
-		d.clock.Step(timing.LimitLayer)
+		d.clock.Step(timeouts.LimitLayer)
 		<-ctx.Done() // internal/host/windows waits for its call no longer than that
 		return fmt.Errorf("destroy layer %s: %w", path, ctx.Err())
 	}
@@ -77,7 +77,7 @@ func TestLayersHoldUpARemovalForSomeMinutesOnly(t *testing.T) {
 		began := time.Unix(1<<30, 0)
 		drive.clock = clocktesting.NewFakeClock(began)
 		e := &execute.Executor{Means: execute.Means{Host: host.Host{Files: drive, Layers: drive}, Clock: drive.clock,
-			Answer: answer.New(io.Discard, drive.clock)}}
+			Answer: state.NewWriter(io.Discard, drive.clock)}}
 		if err := e.Do(ctx, plan.Step{Operation: plan.RemovePath{Path: root}}); err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +104,7 @@ func TestLayersHoldUpARemovalForSomeMinutesOnly(t *testing.T) {
 	t.Run("one that hangs is given up after its limit, and the next ones go", func(t *testing.T) {
 		drive := &layeredDrive{layers: 3, hangs: func(layer int) bool { return layer == 0 }}
 		advice, took := remove(t, t.Context(), drive)
-		if took != timing.LimitLayer || len(drive.asked) != 3 || !strings.Contains(advice, "1 of 3") ||
+		if took != timeouts.LimitLayer || len(drive.asked) != 3 || !strings.Contains(advice, "1 of 3") ||
 			!strings.Contains(advice, "layer 0 is deleted took longer than 1m0s") {
 			t.Errorf("after %s and %d layers: %s", took, len(drive.asked), advice)
 		}
@@ -112,7 +112,7 @@ func TestLayersHoldUpARemovalForSomeMinutesOnly(t *testing.T) {
 	t.Run("a thousand that hang are not waited for longer than for ten, and all are counted", func(t *testing.T) {
 		drive := &layeredDrive{layers: 1000, hangs: always}
 		advice, took := remove(t, t.Context(), drive)
-		if took != timing.LimitLayers || len(drive.asked) != 10 || !strings.Contains(advice, "1000 of 1000") {
+		if took != timeouts.LimitLayers || len(drive.asked) != 10 || !strings.Contains(advice, "1000 of 1000") {
 			t.Errorf("after %s and %d layers: %s", took, len(drive.asked), advice)
 		}
 	})

@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/windows-machine-config/wmco/internal/agent/antivirus"
-	"github.com/windows-machine-config/wmco/internal/agent/process"
-	"github.com/windows-machine-config/wmco/internal/agent/release"
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
+	"github.com/windows-machine-config/wmco/internal/agent/releases"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
@@ -41,8 +40,8 @@ func (e *Executor) disableFeature(ctx context.Context, feature string) error {
 
 // changeFeature waits for DISM, which is asked to stop after some time, and may hang all the same.
 func (e *Executor) changeFeature(ctx context.Context, what string, change func(context.Context) error) error {
-	work := timing.Work{
-		Limit: timing.LimitFeature, Grace: timing.LimitFeatureStop, What: what, Tell: e.progress,
+	work := timeouts.Work{
+		Limit: timeouts.LimitFeature, Grace: timeouts.LimitFeatureStop, What: what, Tell: e.progress,
 		Remedy: `Windows' servicing hangs. Look at C:\Windows\Logs\DISM\dism.log and C:\Windows\Logs\CBS\CBS.log on the host, and restart it; the operator then goes on where it stopped`,
 	}
 	return work.Run(ctx, e.Clock, change)
@@ -84,7 +83,7 @@ func (e *Executor) distrustCertificate(ctx context.Context, fingerprint string) 
 
 // killProcess ends a process if its ID still belongs to the same program.
 func (e *Executor) killProcess(ctx context.Context, ended host.Process) error {
-	now, _, _ := process.Find(ctx, e.Host.Processes, ended.PID) // one that nobody can look at is left alone
+	now, _, _ := hostutil.FindProcess(ctx, e.Host.Processes, ended.PID) // one that nobody can look at is left alone
 	if !strings.EqualFold(now.Path, ended.Path) {
 		return nil
 	}
@@ -94,10 +93,6 @@ func (e *Executor) killProcess(ctx context.Context, ended host.Process) error {
 	return nil
 }
 
-func (e *Executor) installer() *release.Installer {
-	return &release.Installer{Host: e.Host, Incoming: e.Incoming, Facts: e.Facts, Tell: e.progress}
-}
-
-func (e *Executor) exclusionTurn() antivirus.Turn {
-	return antivirus.Turn{BootID: e.Facts.System.BootID, Tell: e.progress}
+func (e *Executor) installer() *releases.Installer {
+	return &releases.Installer{Host: e.Host, Incoming: e.Incoming, Facts: e.Facts, Tell: e.progress}
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/verb"
@@ -14,7 +14,7 @@ import (
 
 // awaitNetwork waits until hybrid-overlay-node has made the HNS network with the node's subnet.
 func (e *Executor) awaitNetwork(ctx context.Context, o plan.AwaitNetwork) error {
-	deadline := e.Clock.Now().Add(timing.LimitNetwork)
+	deadline := e.Clock.Now().Add(timeouts.LimitNetwork)
 	for {
 		networks, err := e.Host.Networks.Networks(ctx)
 		if err != nil {
@@ -39,10 +39,10 @@ func (e *Executor) awaitNetwork(ctx context.Context, o plan.AwaitNetwork) error 
 		if !e.Clock.Now().Before(deadline) {
 			return &verb.Failure{Reason: verb.ReasonStepFailed, Message: fmt.Sprintf(
 				`hybrid-overlay-node has not made the HNS network %s with the subnet %s within %s (%s); look at C:\var\log\hybrid-overlay-node on the host`,
-				o.Network, o.Subnet, timing.LimitNetwork, found)}
+				o.Network, o.Subnet, timeouts.LimitNetwork, found)}
 		}
 		e.progress("waits for hybrid-overlay-node to make the HNS network %s with the subnet %s (%s)", o.Network, o.Subnet, found)
-		if err := timing.Sleep(ctx, e.Clock, timing.PollInterval); err != nil {
+		if err := timeouts.Sleep(ctx, e.Clock, timeouts.PollInterval); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
@@ -15,7 +15,7 @@ import (
 // the step names the first such pod, and the shims of all are ended with the other processes.
 func (e *Executor) endPods(ctx context.Context, o plan.EndPods) error {
 	var pods []host.Sandbox
-	err := e.within(ctx, timing.LimitPod, o.Service+" lists its pods", func(ctx context.Context) (err error) {
+	err := e.within(ctx, timeouts.LimitPod, o.Service+" lists its pods", func(ctx context.Context) (err error) {
 		pods, err = e.Host.Sandboxes.List(ctx, o.Endpoint)
 		return err
 	})
@@ -25,13 +25,13 @@ func (e *Executor) endPods(ctx context.Context, o plan.EndPods) error {
 	}
 	began, left, first := e.Clock.Now(), 0, ""
 	for i, pod := range pods {
-		if e.Clock.Since(began) >= timing.LimitPods {
+		if e.Clock.Since(began) >= timeouts.LimitPods {
 			left += len(pods) - i
 			break
 		}
 		name := pod.Namespace + "/" + pod.Name
 		e.progress("pod %s ends, %d of %d", name, i+1, len(pods))
-		err := e.within(ctx, timing.LimitPod, "pod "+name+" ends", func(ctx context.Context) error {
+		err := e.within(ctx, timeouts.LimitPod, "pod "+name+" ends", func(ctx context.Context) error {
 			return e.Host.Sandboxes.End(ctx, o.Endpoint, pod.ID)
 		})
 		if ctx.Err() != nil {

@@ -11,9 +11,9 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/windows-machine-config/wmco/internal/agent/answer"
 	"github.com/windows-machine-config/wmco/internal/agent/execute"
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/state"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
@@ -27,7 +27,7 @@ type hungRuntime struct {
 }
 
 func (r *hungRuntime) hang(ctx context.Context) error {
-	r.clock.Step(timing.LimitPod)
+	r.clock.Step(timeouts.LimitPod)
 	<-ctx.Done()
 	return errors.New("the pipe was closed")
 }
@@ -54,7 +54,7 @@ func TestARuntimeThatHangsHoldsUpARemovalForSomeMinutesOnly(t *testing.T) {
 		began := time.Unix(1<<30, 0)
 		runtime.clock = clocktesting.NewFakeClock(began)
 		e := &execute.Executor{Means: execute.Means{Host: host.Host{Sandboxes: runtime}, Clock: runtime.clock,
-			Answer: answer.New(io.Discard, runtime.clock)}}
+			Answer: state.NewWriter(io.Discard, runtime.clock)}}
 		step := plan.Step{Operation: plan.EndPods{Service: "containerd", Endpoint: "npipe://./pipe/containerd-containerd"}}
 		if err := e.Do(t.Context(), step); err != nil {
 			t.Fatal(err)
@@ -63,21 +63,21 @@ func TestARuntimeThatHangsHoldsUpARemovalForSomeMinutesOnly(t *testing.T) {
 	}
 	t.Run("one that does not list its pods is asked once", func(t *testing.T) {
 		advice, took := endPods(t, &hungRuntime{})
-		if took != timing.LimitPod || !strings.Contains(advice, "containerd does not list its pods") {
+		if took != timeouts.LimitPod || !strings.Contains(advice, "containerd does not list its pods") {
 			t.Errorf("after %s: %s", took, advice)
 		}
 	})
 	t.Run("pods that do not end are counted, and the first is named", func(t *testing.T) {
 		runtime := &hungRuntime{lists: true, pods: 2}
 		advice, took := endPods(t, runtime)
-		if took != 2*timing.LimitPod || !strings.Contains(advice, "2 of 2, the first of them monitoring/agent-0") {
+		if took != 2*timeouts.LimitPod || !strings.Contains(advice, "2 of 2, the first of them monitoring/agent-0") {
 			t.Errorf("after %s: %s", took, advice)
 		}
 	})
 	t.Run("a host full of such pods is not waited for longer than for ten", func(t *testing.T) {
 		runtime := &hungRuntime{lists: true, pods: 200}
 		advice, took := endPods(t, runtime)
-		if took != timing.LimitPods || runtime.asked != 10 || !strings.Contains(advice, "200 of 200") {
+		if took != timeouts.LimitPods || runtime.asked != 10 || !strings.Contains(advice, "200 of 200") {
 			t.Errorf("after %s and %d requests: %s", took, runtime.asked, advice)
 		}
 	})

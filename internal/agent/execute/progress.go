@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
@@ -20,14 +20,6 @@ func (e *Executor) advise(text string) {
 	e.Answer.Step(e.current)
 }
 
-// advised advises of what was tried and not done, if it was.
-func (e *Executor) advised(advice string, err error) error {
-	if advice != "" {
-		e.advise(advice)
-	}
-	return err
-}
-
 // TakeAdvice returns what the last step advises of, once; empty when the step was done.
 func (e *Executor) TakeAdvice() string {
 	advice := e.current.Detail
@@ -39,5 +31,5 @@ func (e *Executor) TakeAdvice() string {
 func (e *Executor) within(
 	ctx context.Context, limit time.Duration, what string, action func(context.Context) error,
 ) error {
-	return timing.Work{Limit: limit, What: what, Tell: e.progress}.Run(ctx, e.Clock, action)
+	return timeouts.Work{Limit: limit, What: what, Tell: e.progress}.Run(ctx, e.Clock, action)
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
@@ -15,14 +15,14 @@ import (
 // attachEndpoint attaches the endpoint to the host and waits until the host shows that. HNS may refuse the first attempts
 // after it created the endpoint. Source: flannel-io/flannel issue 1112.
 func (e *Executor) attachEndpoint(ctx context.Context, name string) error {
-	deadline := e.Clock.Now().Add(timing.LimitAttach)
+	deadline := e.Clock.Now().Add(timeouts.LimitAttach)
 	for {
 		err := e.tryAttach(ctx, name)
 		if err == nil || errors.Is(err, host.ErrNotExist) || !e.Clock.Now().Before(deadline) {
 			return err
 		}
 		e.progress("retries until HNS attaches the endpoint %s to the host (%v)", name, err)
-		if err := timing.Sleep(ctx, e.Clock, timing.PollInterval); err != nil {
+		if err := timeouts.Sleep(ctx, e.Clock, timeouts.PollInterval); err != nil {
 			return err
 		}
 	}

@@ -4,15 +4,15 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/windows-machine-config/wmco/internal/agent/answer"
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/state"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 func (e *Executor) startService(ctx context.Context, name string) error {
-	err := e.within(ctx, timing.LimitServiceStart, "service "+name+" starts", func(ctx context.Context) error {
+	err := e.within(ctx, timeouts.LimitServiceStart, "service "+name+" starts", func(ctx context.Context) error {
 		return e.Host.Services.Start(ctx, name)
 	})
 	if err != nil {
@@ -22,7 +22,7 @@ func (e *Executor) startService(ctx context.Context, name string) error {
 }
 
 func (e *Executor) stopService(ctx context.Context, name string) error {
-	err := e.within(ctx, timing.LimitServiceStop, "service "+name+" stops", func(ctx context.Context) error {
+	err := e.within(ctx, timeouts.LimitServiceStop, "service "+name+" stops", func(ctx context.Context) error {
 		return absentIsFine(e.Host.Services.Stop(ctx, name))
 	})
 	if err != nil {
@@ -33,7 +33,7 @@ func (e *Executor) stopService(ctx context.Context, name string) error {
 
 // serviceFailure describes a service that does not start or stop on request, and says where to look.
 func (e *Executor) serviceFailure(ctx context.Context, name, what string, err error) error {
-	failure := answer.FailureOf("", err)
+	failure := state.FailureOf("", err)
 	if ctx.Err() != nil {
 		return failure // it is the verb that was interrupted
 	}
@@ -52,7 +52,7 @@ func (e *Executor) DescribeForeignRuntime(ctx context.Context, service string) s
 	if service != nodespec.ServiceContainerd {
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(ctx, timing.LimitCheck)
+	ctx, cancel := context.WithTimeout(ctx, timeouts.LimitCheck)
 	defer cancel()
 	if _, err := e.Host.Probes.ContainerRuntime(ctx, nodespec.ContainerdEndpoint); err != nil {
 		return ""

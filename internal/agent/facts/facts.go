@@ -1,19 +1,19 @@
-// Package facts finds out what the host is: everything that a plan is made of. It changes nothing, and draws no
-// conclusions: those are the plan's.
+// Package facts finds out what the host is: everything that a plan is made of, and whether the host reaches the API server
+// and its cloud's metadata service. It changes nothing, and draws no conclusions: those are the plan's.
 package facts
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/utils/clock"
 
-	"github.com/windows-machine-config/wmco/internal/agent/antivirus"
-	"github.com/windows-machine-config/wmco/internal/agent/home"
-	"github.com/windows-machine-config/wmco/internal/agent/records"
-	"github.com/windows-machine-config/wmco/internal/agent/release"
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/installdir"
+	"github.com/windows-machine-config/wmco/internal/agent/releases"
+	"github.com/windows-machine-config/wmco/internal/agent/state"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
@@ -25,19 +25,29 @@ import (
 type Source struct {
 	Host      host.Host
 	Clock     clock.PassiveClock
-	Records   records.Records
-	Program   *home.Program
-	Antivirus *antivirus.Defender
+	Records   state.Records
+	Program   *installdir.Program
+	Antivirus Antivirus
 	// Booting says that the node's start after a boot is under way: the Host Networking Service need not answer yet.
 	Booting bool
 
 	asked featureView
 }
 
+// Antivirus answers questions about Microsoft Defender Antivirus.
+type Antivirus interface {
+	// Keep has an answer of Facts be good for some time.
+	Keep(answers time.Duration)
+	// Facts are those that a plan about exclusions is made of.
+	Facts(ctx context.Context, spec nodespec.NodeSpec, ledger plan.Ledger) (plan.AntivirusFacts, error)
+	// Check returns an error that names what is scanned although it should not be.
+	Check(ctx context.Context, spec nodespec.NodeSpec) (string, error)
+}
+
 // KeepAnswers has answers about Windows' features and about Defender be good for some time.
 func (s *Source) KeepAnswers() {
-	s.asked.keep = timing.FeatureCheck
-	s.Antivirus.Keep(timing.AntivirusCheck)
+	s.asked.keep = timeouts.FeatureCheck
+	s.Antivirus.Keep(timeouts.AntivirusCheck)
 }
 
 // Gather finds out what the host is. With a spec, everything that the spec or the ledger names is looked at; without
@@ -52,9 +62,9 @@ func (s *Source) Gather(ctx context.Context, spec *nodespec.NodeSpec) (plan.Fact
 	}
 	// A verb that waits forever would hold the lock forever.
 	late := &verb.Failure{
-		Reason: verb.ReasonStepFailed, Message: fmt.Sprintf("Windows does not answer within %s", timing.LimitFacts),
+		Reason: verb.ReasonStepFailed, Message: fmt.Sprintf("Windows does not answer within %s", timeouts.LimitFacts),
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, timing.LimitFacts, late)
+	limited, cancel := context.WithTimeoutCause(ctx, timeouts.LimitFacts, late)
 	defer cancel()
 	for _, part := range parts {
 		if err := part(limited); err != nil {
@@ -96,7 +106,7 @@ type gatherer struct {
 	*Source
 	spec  nodespec.NodeSpec
 	facts plan.Facts
-	found *release.Found // the releases on the host
+	found *releases.Found // the releases on the host
 }
 
 func (g *gatherer) system(ctx context.Context) error {
@@ -125,7 +135,7 @@ func (g *gatherer) own(ctx context.Context) error {
 func (g *gatherer) before(ctx context.Context) error {
 	known, err := g.Records.Held(ctx)
 	switch {
-	case errors.Is(err, records.ErrForeignSpec):
+	case errors.Is(err, state.ErrForeignSpec):
 		return nil
 	case err != nil || known == nil:
 		return err
@@ -136,7 +146,7 @@ func (g *gatherer) before(ctx context.Context) error {
 
 // releases finds the payload files on the host.
 func (g *gatherer) releases(ctx context.Context) (err error) {
-	if g.found, err = release.Find(ctx, g.Host.Files); err != nil {
+	if g.found, err = releases.Find(ctx, g.Host.Files); err != nil {
 		return err
 	}
 	g.facts.Payload = g.found.Payload

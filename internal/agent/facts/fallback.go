@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/windows-machine-config/wmco/internal/agent/records"
+	"github.com/windows-machine-config/wmco/internal/agent/state"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
@@ -48,7 +48,7 @@ func (s *Source) beside(ctx context.Context, sum string) (string, error) {
 
 // Keepable returns what the host could go back to after another NodeSpec was applied. If there is nothing, or nothing
 // that an agent on the host could apply again, why says so.
-func (s *Source) Keepable(ctx context.Context) (keepable *records.Fallback, why string, err error) {
+func (s *Source) Keepable(ctx context.Context) (keepable *state.Fallback, why string, err error) {
 	keepable, why, err = s.Records.Keepable(ctx)
 	if err != nil || keepable == nil {
 		return nil, why, err
@@ -62,7 +62,7 @@ func (s *Source) Keepable(ctx context.Context) (keepable *records.Fallback, why 
 
 // Unusable says why no agent on the host could bring it back to a fallback; it is empty if one can: the agent that has
 // applied it, or else this one.
-func (s *Source) Unusable(ctx context.Context, fallback records.Fallback) (why string, err error) {
+func (s *Source) Unusable(ctx context.Context, fallback state.Fallback) (why string, err error) {
 	_, fault := nodespec.Decode(fallback.Document)
 	if fault == nil {
 		return "", nil

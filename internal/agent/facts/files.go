@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/windows-machine-config/wmco/internal/agent/files"
+	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
@@ -39,7 +39,7 @@ func (g *gatherer) files(ctx context.Context) error {
 func (g *gatherer) older(ctx context.Context) error {
 	paths := plan.OlderPaths()
 	for _, folder := range plan.OlderListings() {
-		entries, err := files.List(ctx, g.Host.Files, folder)
+		entries, err := hostutil.ListDirectory(ctx, g.Host.Files, folder)
 		if err != nil {
 			return err
 		}
@@ -116,11 +116,11 @@ func (g *gatherer) entries(ctx context.Context, path string) (names []string, li
 
 func (g *gatherer) content(ctx context.Context, path string, fact *plan.FileFact) error {
 	if fact.Size > MaxConfigFile {
-		sum, err := files.Sum(ctx, g.Host.Files, path)
+		sum, err := hostutil.FileDigest(ctx, g.Host.Files, path)
 		fact.SHA256 = sum
 		return err
 	}
-	data, err := files.Read(ctx, g.Host.Files, path)
+	data, err := hostutil.ReadFile(ctx, g.Host.Files, path)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
@@ -241,7 +241,7 @@ func (g *gatherer) staticAddress(ctx context.Context) error {
 
 func (g *gatherer) askNetworking(ctx context.Context) ([]host.HNSNetwork, []host.HNSEndpoint, error) {
 	if g.silenceIsFine() {
-		limited, cancel := context.WithTimeout(ctx, timing.LimitCheck)
+		limited, cancel := context.WithTimeout(ctx, timeouts.LimitCheck)
 		defer cancel()
 		ctx = limited
 	}

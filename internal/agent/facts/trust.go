@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/windows-machine-config/wmco/internal/agent/files"
+	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
 	"github.com/windows-machine-config/wmco/internal/agent/identity"
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
@@ -48,7 +48,7 @@ func (g *gatherer) imported(ctx context.Context) ([]string, error) {
 	if !there || fact.Directory || fact.LinkTarget != "" || fact.Size > maxImported {
 		return nil, nil
 	}
-	data, err := files.Read(ctx, g.Host.Files, plan.OlderImported)
+	data, err := hostutil.ReadFile(ctx, g.Host.Files, plan.OlderImported)
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,8 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/windows-machine-config/wmco/internal/agent/files"
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
@@ -38,10 +38,10 @@ func (f *Former) Look(ctx context.Context, spec nodespec.NodeSpec) error {
 	if now.Before(f.due) {
 		return nil
 	}
-	f.due = now.Add(timing.StoreCheck)
+	f.due = now.Add(timeouts.StoreCheck)
 	var failures []error
 	for _, directory := range spec.Directories {
-		if _, name := files.Split(directory.Path); strings.EqualFold(name, "pki") {
+		if _, name := hostutil.SplitPath(directory.Path); strings.EqualFold(name, "pki") {
 			failures = append(failures, f.clear(ctx, directory.Path))
 		}
 	}
@@ -49,7 +49,7 @@ func (f *Former) Look(ctx context.Context, spec nodespec.NodeSpec) error {
 }
 
 func (f *Former) clear(ctx context.Context, directory string) error {
-	entries, err := files.List(ctx, f.Files, directory)
+	entries, err := hostutil.ListDirectory(ctx, f.Files, directory)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func formerCertificates(entries []host.FileInfo, prefix, current string) []strin
 	var paths []string
 	for _, entry := range entries {
 		name := storedCertificate.FindStringSubmatch(entry.Name)
-		_, target := files.Split(current)
+		_, target := hostutil.SplitPath(current)
 		if name != nil && name[1] == prefix && !entry.Directory && entry.LinkTarget == "" && !strings.EqualFold(entry.Name, target) {
 			paths = append(paths, entry.Path)
 		}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/windows-machine-config/wmco/internal/agent/files"
+	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
@@ -23,7 +23,7 @@ func Current(ctx context.Context, from host.Files, identity nodespec.Identity) (
 	if info.LinkTarget == "" {
 		return nil, nil
 	}
-	data, err := files.Read(ctx, from, link)
+	data, err := hostutil.ReadFile(ctx, from, link)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func Current(ctx context.Context, from host.Files, identity nodespec.Identity) (
 // Pending returns the key that waits for its certificate; nil when none does. A key whose certificate is in use waits
 // no more.
 func Pending(ctx context.Context, from host.Files, identity nodespec.Identity) (*Pair, error) {
-	data, err := files.Read(ctx, from, PendingFile(identity))
+	data, err := hostutil.ReadFile(ctx, from, PendingFile(identity))
 	if err != nil {
 		return nil, err
 	}

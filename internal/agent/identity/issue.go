@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/windows-machine-config/wmco/internal/agent/files"
+	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/verb"
@@ -23,7 +23,7 @@ func Request(ctx context.Context, h host.Host, random io.Reader, identity nodesp
 	if waiting != nil && waiting.matches(identity) {
 		return nil
 	}
-	if err := files.EnsureFolder(ctx, h, identity.Directory); err != nil {
+	if err := hostutil.EnsureDirectory(ctx, h, identity.Directory); err != nil {
 		return err
 	}
 	data, err := newPending(random, identity)

@@ -9,8 +9,8 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/windows-machine-config/wmco/internal/agent/files"
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
@@ -34,7 +34,7 @@ func NewKeeper(h host.Host, clock clock.PassiveClock, log *Own) *Keeper {
 // Look rotates what is too large and deletes what is too old, if it is time to look for that.
 func (k *Keeper) Look(ctx context.Context, logs []nodespec.Log) {
 	if now := k.clock.Now(); !now.Before(k.due) {
-		k.due = now.Add(timing.LogCheck)
+		k.due = now.Add(timeouts.LogCheck)
 	} else {
 		return
 	}
@@ -129,7 +129,7 @@ func (k *Keeper) clean(ctx context.Context, log nodespec.Log) error {
 	if log.MaxAge <= 0 {
 		return nil
 	}
-	folder, _ := files.Split(log.Path)
+	folder, _ := hostutil.SplitPath(log.Path)
 	entries, err := k.host.Files.ReadDir(ctx, folder)
 	if errors.Is(err, host.ErrNotExist) {
 		return nil

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/windows-machine-config/wmco/internal/agent/files"
+	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
 )
 
 // rotatedLayout is the time in the name of a file that was rotated away. kube-log-runner names those of the other
@@ -19,7 +19,7 @@ func rotatedPath(path string, at time.Time) string {
 
 // rotatedAt tells when a file was rotated away, and whether its name is one that rotatedPath gives for the log.
 func rotatedAt(path, name string) (at time.Time, rotated bool) {
-	_, own := files.Split(path)
+	_, own := hostutil.SplitPath(path)
 	stem, extension := splitExtension(strings.ToLower(own))
 	stamp, prefixed := strings.CutPrefix(strings.ToLower(name), stem+"-")
 	stamp, suffixed := strings.CutSuffix(stamp, extension)
@@ -28,7 +28,7 @@ func rotatedAt(path, name string) (at time.Time, rotated bool) {
 }
 
 func splitExtension(path string) (stem, extension string) {
-	_, name := files.Split(path)
+	_, name := hostutil.SplitPath(path)
 	if i := strings.LastIndexByte(name, '.'); i > 0 {
 		return path[:len(path)-len(name)+i], name[i:]
 	}

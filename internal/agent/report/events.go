@@ -1,5 +1,6 @@
-// Package report says what the agent's service has found and done: an outcome in one form for all who tell it on, and
-// the events that administrators read in Windows' event log. It repairs nothing, and sends nothing away from the host.
+// Package report publishes the findings and repairs of the agent's service: as events in Windows' event log, and as the
+// condition WindowsConfiguration of the host's Node, which it sends to the API server with the kubelet's credentials. It
+// repairs nothing. Nothing waits for the API server, and no answer of the API server changes the host.
 package report
 
 import (
@@ -10,7 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/internal/agent/logs"
-	"github.com/windows-machine-config/wmco/internal/agent/timing"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
@@ -84,7 +85,7 @@ func (e *Events) repaired(ctx context.Context, repairs []Repair) {
 // nobody from working.
 func (e *Events) event(ctx context.Context, key string, event host.Event) (written bool) {
 	now := e.clock.Now()
-	if at, known := e.told[key]; known && now.Sub(at) < timing.EventRepeat {
+	if at, known := e.told[key]; known && now.Sub(at) < timeouts.EventRepeat {
 		return false
 	}
 	if e.told == nil || len(e.told) >= maxTold {

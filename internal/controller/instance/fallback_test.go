@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/agent/records"
+	"github.com/windows-machine-config/wmco/internal/agent/state"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/policy"
@@ -74,7 +74,7 @@ func TestTheFormerAgentRollsItsHostBack(t *testing.T) {
 	}
 	program := []byte("wicd.exe of a former release")
 	path := nodespec.AgentPath(plan.Digest(program))
-	applied, err := json.Marshal(records.Describe(former, document, plan.Digest(program)))
+	applied, err := json.Marshal(state.Describe(former, document, plan.Digest(program)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // Package obstacle defines the reasons why an instance does not progress: a phase returns an obstacle when the next
 // phase must not run. Its constructors make one of an error of the API server, of a connection (package remote has the
-// words for these) or of a host (package agent/answer), and have no effects.
+// words for these) or of a host (package agent/state), and have no effects.
 package obstacle
 
 import (

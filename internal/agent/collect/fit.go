@@ -1,0 +1,61 @@
+package collect
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// What the line has besides: its time, and the notes of what is left out.
+const spareBytes, spareValues = 4 << 10, 200
+
+// Fit leaves out of a survey what its line would have too much of, and says so: what is least needed first.
+func Fit(result *verb.Result) {
+	fits := func() bool {
+		line, err := verb.Line{Type: verb.TypeResult, Result: result}.Encode()
+		return err == nil && len(line) <= verb.MostBytes-spareBytes && verb.Values(line) <= verb.MostValues-spareValues
+	}
+	if fits() {
+		return
+	}
+	s, notes := result.Survey, map[string]string{}
+	// The newest first, and so that those of each log stay in their order.
+	slices.SortStableFunc(s.Events, func(a, b verb.Event) int { return b.Time.Compare(a.Time) })
+	for _, part := range []struct {
+		name, which string
+		cut         func() (dropped, of int)
+	}{
+		{"events", "oldest ", func() (int, int) { return cut(&s.Events, fits) }},
+		{"networks", "endpoints, the last ", func() (int, int) { return cut(&s.Endpoints, fits) }},
+		{"firewall", "last ", func() (int, int) { return cut(&s.Firewall, fits) }},
+		{"runs", "last ", func() (int, int) { return cut(&s.Runs, fits) }},
+		{"processes", "last ", func() (int, int) { return cut(&s.Processes, fits) }},
+		{"services", "last ", func() (int, int) { return cut(&s.Services, fits) }},
+	} {
+		if dropped, of := part.cut(); dropped > 0 {
+			notes[part.name] = fmt.Sprintf("%s%d of %d are left out: the survey would be too long", part.which, dropped, of)
+		}
+		if fits() {
+			break
+		}
+	}
+	for part, note := range notes {
+		if before := s.Unknown[part]; before != "" {
+			note = before + "; " + note
+		}
+		s.Unknown[part] = note
+	}
+}
+
+// cut shortens a list until all fits, or to nothing.
+func cut[T any](list *[]T, fits func() bool) (dropped, of int) {
+	all := *list
+	dropped = sort.Search(len(all), func(n int) bool {
+		*list = all[:len(all)-n]
+		return fits()
+	})
+	*list = all[:len(all)-dropped]
+	return dropped, len(all)
+}

@@ -1,0 +1,49 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// Check reports in words what Defender leaves out of its scans, or returns as an error what it scans although it should
+// not.
+func (d *Defender) Check(ctx context.Context, spec nodespec.NodeSpec) (string, error) {
+	atWork, err := d.host.AtWork(ctx)
+	if err != nil {
+		return "", fmt.Errorf("ask whether Microsoft Defender Antivirus is at work: %w", err)
+	}
+	const notAtWork = "Microsoft Defender Antivirus is not at work"
+	if !atWork {
+		return notAtWork, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeouts.LimitAntivirus)
+	defer cancel()
+	list, err := d.host.Exclusions(ctx)
+	if d.wasStopped(ctx, err) {
+		return notAtWork, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("what Microsoft Defender Antivirus excludes cannot be read, so nothing is added to it; containers may start more slowly: %w", err)
+	}
+	var scanned []string
+	for _, exclusion := range spec.Exclusions {
+		if !slices.ContainsFunc(list, exclusion.Is) {
+			scanned = append(scanned, exclusion.Value)
+		}
+	}
+	if len(scanned) == 0 {
+		return "Microsoft Defender Antivirus does not scan what the container runtime opens", nil
+	}
+	message := "Microsoft Defender Antivirus scans what " + strings.Join(scanned, " and ") + " open, so containers start more slowly; " +
+		"exclude these programs in the policy that manages Defender"
+	if ledger, _, err := d.records.Ledger(ctx); err == nil && ledger.Refusal != nil {
+		message += " (" + ledger.Refusal.Reason + ")"
+	}
+	return "", errors.New(message)
+}

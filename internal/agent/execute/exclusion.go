@@ -1,0 +1,70 @@
+package execute
+
+import (
+	"context"
+	"errors"
+
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+// addExclusion adds an exclusion. The ledger names it as ours before it exists. A Defender that refuses fails nothing:
+// the step advises what an administrator can do.
+func (e *Executor) addExclusion(ctx context.Context, exclusion host.Exclusion) error {
+	ledger, _, err := e.Records.Ledger(ctx)
+	if err != nil {
+		return err
+	}
+	ours := ledger.WithExclusion(exclusion)
+	if err := e.Records.SetLedger(ctx, ours); err != nil {
+		return err
+	}
+	err = e.changeExclusions(ctx, func(ctx context.Context) error { return e.Antivirus.host.AddExclusion(ctx, exclusion) })
+	if errors.Is(err, host.ErrRefused) {
+		ours = ledger // after any other error it may be there
+	}
+	if e.Antivirus.wasStopped(ctx, err) {
+		return nil // it scans nothing
+	}
+	return e.tolerate(ctx, ours, err, "does not leave out what "+exclusion.Value+
+		" opens, so containers start more slowly; exclude that program in the policy that manages Defender")
+}
+
+// removeExclusion removes an exclusion, and advises as addExclusion does.
+func (e *Executor) removeExclusion(ctx context.Context, exclusion host.Exclusion) error {
+	ledger, _, err := e.Records.Ledger(ctx)
+	if err != nil {
+		return err
+	}
+	err = e.changeExclusions(ctx, func(ctx context.Context) error { return e.Antivirus.host.RemoveExclusion(ctx, exclusion) })
+	consequence := "keeps its exclusion of " + exclusion.Value + "; take it away by hand"
+	if e.Antivirus.wasStopped(ctx, err) {
+		e.adviseOfDefender(consequence, err.Error())
+		return nil // nothing is left to try again
+	}
+	return e.tolerate(ctx, ledger, err, consequence)
+}
+
+func (e *Executor) changeExclusions(ctx context.Context, action func(context.Context) error) error {
+	e.Antivirus.forget()
+	return e.within(ctx, timeouts.LimitAntivirus, "Microsoft Defender Antivirus changes its exclusions", action)
+}
+
+// tolerate goes on after Defender did not do what it was asked to: the host works without. It notes that in the ledger,
+// so that Defender is not asked again before the next boot, and advises.
+func (e *Executor) tolerate(ctx context.Context, ledger plan.Ledger, err error, consequence string) error {
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	ledger.Refusal = &plan.Refusal{BootID: e.Facts.System.BootID, Reason: err.Error()}
+	if err := e.Records.SetLedger(ctx, ledger); err != nil {
+		return err
+	}
+	e.adviseOfDefender(consequence, ledger.Refusal.Reason)
+	return nil
+}
+
+func (e *Executor) adviseOfDefender(consequence, reason string) {
+	e.advise("Microsoft Defender Antivirus " + consequence + " (" + reason + ")")
+}

@@ -1,0 +1,45 @@
+package facts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+// LimitCloudName is how long the cloud's metadata service may take to name the machine.
+const LimitCloudName = 15 * time.Second
+
+// RequestCloudName asks the platform's metadata service for the machine's name, while the other facts are gathered. The
+// channel gives nil where no platform is named.
+func RequestCloudName(ctx context.Context, service host.Metadata, platform string) <-chan *plan.CloudNameFacts {
+	answer := make(chan *plan.CloudNameFacts, 1)
+	if platform == "" {
+		answer <- nil
+		return answer
+	}
+	go func() { answer <- cloudName(ctx, service, platform) }()
+	return answer
+}
+
+func cloudName(ctx context.Context, service host.Metadata, platform string) *plan.CloudNameFacts {
+	facts := &plan.CloudNameFacts{Platform: platform}
+	late := fmt.Errorf("it does not answer within %s", LimitCloudName)
+	ctx, cancel := context.WithTimeoutCause(ctx, LimitCloudName, late)
+	defer cancel()
+	name, err := service.HostName(ctx, platform)
+	switch {
+	case err == nil:
+		facts.Name = name
+	case ctx.Err() != nil && errors.Is(context.Cause(ctx), late):
+		facts.Error = late.Error()
+	case errors.Is(err, host.ErrNotExist):
+		facts.Error = "there is no metadata service of " + platform + " that the host could ask: " + err.Error()
+	default:
+		facts.Error = err.Error()
+	}
+	return facts
+}

@@ -1,0 +1,60 @@
+package installdir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// refuseForeign refuses a host on which a user has made one of the node's folders outside of C:\k, or an entry there that
+// the node will use: its key and the Secrets of pods would lie there. Nothing is changed: the steps of a plan close these
+// folders, and refuse them again, before anything is written below.
+func (f *Folder) refuseForeign(ctx context.Context) error {
+	for _, directory := range nodespec.GuardedDirectories() {
+		info, err := f.Host.Files.Stat(ctx, directory.Path)
+		if errors.Is(err, host.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("look at %s: %w", directory.Path, err)
+		}
+		fact := plan.FileFact{Directory: info.Directory, LinkTarget: info.LinkTarget, Foreign: info.Foreign}
+		if err := refusal(plan.FolderObstacle(info.Path, fact)); err != nil {
+			return err
+		}
+	}
+	for _, folder := range nodespec.NodeEntryFolders() {
+		if err := f.refuseEntries(ctx, folder); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *Folder) refuseEntries(ctx context.Context, folder string) error {
+	info, err := f.Host.Files.Stat(ctx, folder)
+	if errors.Is(err, host.ErrNotExist) || err == nil && !info.Directory {
+		return nil // the plan replaces no file
+	}
+	if err != nil {
+		return fmt.Errorf("look at %s: %w", folder, err)
+	}
+	entries, err := hostutil.ListDirectory(ctx, f.Host.Files, folder)
+	if err != nil {
+		return err
+	}
+	return refusal(plan.EntryObstacle(folder, entries))
+}
+
+func refusal(obstacle string) error {
+	if obstacle == "" {
+		return nil
+	}
+	return &verb.Failure{Reason: verb.ReasonStepFailed, Message: obstacle}
+}

@@ -1,0 +1,161 @@
+package installdir
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// holder is who holds the lock that lets one verb at a time change the host.
+type holder struct {
+	Verb    verb.Name `json:"verb"`
+	PID     int       `json:"pid"`
+	Program string    `json:"program"` // path of the process, so that another with the same ID is not taken for it
+	BootID  string    `json:"bootID"`
+	Since   time.Time `json:"since"`
+	// Started is the time at which the process began: Windows soon reuses process IDs, and all verbs of a release have the
+	// same path. Zero if unknown, as in locks of earlier agents.
+	Started time.Time `json:"started,omitzero"`
+}
+
+// breakerPath is the lock of the process that removes a dead lock.
+const breakerPath = nodespec.LockPath + ".breaker"
+
+// Lock is the lock of a host.
+type Lock struct {
+	Host  host.Host
+	Clock clock.Clock
+}
+
+// Acquire takes the lock for a verb. A repair of the agent's service is waited for, up to timeouts.LimitLock; any other
+// verb that lives makes it fail with AgentBusy. The boot ID identifies the present boot. The holder of the
+// lock calls release.
+func (f Lock) Acquire(ctx context.Context, name verb.Name, bootID string) (release func(), err error) {
+	deadline := f.Clock.Now().Add(timeouts.LimitLock)
+	for {
+		other, err := f.take(ctx, name, bootID)
+		switch {
+		case err != nil:
+			return nil, err
+		case other == nil:
+			return func() { f.unlock(ctx) }, nil
+		case other.Verb != verb.Service || !f.Clock.Now().Before(deadline):
+			return nil, busy(*other)
+		}
+		if err := timeouts.Sleep(ctx, f.Clock, timeouts.PollInterval); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Try takes the lock for a verb, if nobody has it. Else release is nil.
+func (f Lock) Try(ctx context.Context, name verb.Name, bootID string) (release func(), err error) {
+	other, err := f.take(ctx, name, bootID)
+	if err != nil || other != nil {
+		return nil, err
+	}
+	return func() { f.unlock(ctx) }, nil
+}
+
+func busy(other holder) error {
+	return &verb.Failure{Reason: verb.ReasonAgentBusy, Message: fmt.Sprintf(
+		"the agent's verb %s, process %d, has been at work on the host since %s; it is left to finish",
+		other.Verb, other.PID, other.Since.UTC().Format(time.RFC3339))}
+}
+
+// take takes the lock, or returns who has it.
+func (f Lock) take(ctx context.Context, name verb.Name, bootID string) (*holder, error) {
+	other, err := f.write(ctx, nodespec.LockPath, f.self(ctx, name, bootID))
+	if err != nil {
+		return nil, fmt.Errorf("take the lock %s: %w", nodespec.LockPath, err)
+	}
+	return other, nil
+}
+
+// write creates the lock at path, or returns its living holder or the living process that removes a dead lock there.
+func (f Lock) write(ctx context.Context, path string, self holder) (*holder, error) {
+	own, err := json.Marshal(self)
+	if err != nil {
+		return nil, err
+	}
+	for range 3 {
+		options := host.WriteOptions{Access: host.AccessAdministrators, Exclusive: true}
+		err = f.Host.Files.Write(ctx, path, bytes.NewReader(own), options)
+		if !errors.Is(err, host.ErrExist) {
+			return nil, err
+		}
+		found, err := hostutil.ReadFile(ctx, f.Host.Files, path)
+		if err != nil {
+			return nil, err
+		}
+		if found == nil {
+			continue // released meanwhile
+		}
+		other, alive, err := f.judge(ctx, found, self)
+		if err != nil || alive {
+			return &other, err
+		}
+		if breaker, err := f.breakDead(ctx, path, found, self); err != nil || breaker != nil {
+			return breaker, err
+		}
+	}
+	return nil, errors.New("others take it at the same time")
+}
+
+func (f Lock) self(ctx context.Context, name verb.Name, bootID string) holder {
+	h := holder{Verb: name, PID: f.Host.Processes.Self(), BootID: bootID, Since: f.Clock.Now()}
+	found, _, _ := hostutil.FindProcess(ctx, f.Host.Processes, h.PID) // without a path the ID alone must do
+	h.Program, h.Started = found.Path, found.Started
+	return h
+}
+
+// judge reports whether the process that wrote the lock still runs. A lock that nobody can read is nobody's, and so is a
+// lock with the process ID of the caller: its former owner has ended.
+func (f Lock) judge(ctx context.Context, data []byte, self holder) (other holder, alive bool, err error) {
+	unreadable := json.Unmarshal(data, &other)
+	if unreadable != nil || other.BootID != self.BootID || other.PID == self.PID {
+		return other, false, nil //nolint:nilerr // nobody writes a lock that cannot be read and goes on
+	}
+	found, there, err := hostutil.FindProcess(ctx, f.Host.Processes, other.PID)
+	return other, there && other.isWriter(found), err
+}
+
+// isWriter reports whether found, the process with the holder's ID, can have written the lock.
+func (h holder) isWriter(found host.Process) bool {
+	reused := !h.Started.IsZero() && !found.Started.IsZero() && !found.Started.Equal(h.Started)
+	return !reused && (h.Program == "" || strings.EqualFold(found.Path, h.Program))
+}
+
+// breakDead removes a dead lock, if it is still there. To remove the lock itself, it holds a second lock meanwhile, so that
+// no other process removes the dead lock and takes it between the comparison and the removal. It returns the living
+// holder of that second lock, if there is one.
+func (f Lock) breakDead(ctx context.Context, path string, dead []byte, self holder) (*holder, error) {
+	if path == breakerPath {
+		return nil, f.Host.Files.Remove(ctx, path)
+	}
+	if other, err := f.write(ctx, breakerPath, self); err != nil || other != nil {
+		return other, err
+	}
+	found, err := hostutil.ReadFile(ctx, f.Host.Files, path)
+	if err == nil && bytes.Equal(found, dead) {
+		err = f.Host.Files.Remove(ctx, path)
+	}
+	return nil, errors.Join(err, f.Host.Files.Remove(context.WithoutCancel(ctx), breakerPath))
+}
+
+// unlock gives the lock back, also when the verb was told to stop. What is left of it when that fails is a dead lock.
+func (f Lock) unlock(ctx context.Context) {
+	_ = f.Host.Files.Remove(context.WithoutCancel(ctx), nodespec.LockPath)
+}

@@ -1,0 +1,158 @@
+package installdir_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/internal/agent/installdir"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// agents is a machine with processes of the agent's program, each of which can take the lock.
+type agents struct {
+	*testing.T
+	*fake.Machine
+	ctx       context.Context
+	processes chan *fake.Process
+}
+
+func newAgents(t *testing.T) *agents {
+	t.Helper()
+	a := &agents{T: t, processes: make(chan *fake.Process)}
+	a.Machine = fake.New(fake.Options{Name: "WIN-1", Programs: func([]byte) (fake.Program, error) {
+		return func(ctx context.Context, p *fake.Process) int {
+			a.processes <- p
+			<-ctx.Done()
+			return 0
+		}, nil
+	}})
+	t.Cleanup(a.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	a.ctx = ctx
+	a.must(a.Boot(ctx))
+	a.must(a.Drive().MkdirAll(nodespec.AgentRoot))
+	a.must(a.Drive().WriteFile(agentProgram, []byte("MZ agent")))
+	return a
+}
+
+const agentProgram = nodespec.AgentRoot + `\` + nodespec.AgentProgram
+
+func (a *agents) must(err error) {
+	a.Helper()
+	if err != nil {
+		a.Fatal(err)
+	}
+}
+
+// begin starts a process of the agent.
+func (a *agents) begin() *fake.Process {
+	a.Helper()
+	go func() { _, _ = a.Exec(a.ctx, fake.ExecRequest{Path: agentProgram}) }()
+	return <-a.processes
+}
+
+// take has a process take the lock, and reports whether it got it.
+func (a *agents) take(p *fake.Process) (held bool) {
+	a.Helper()
+	release, err := installdir.Lock{Host: p.Host, Clock: clock.RealClock{}}.Try(a.ctx, verb.Apply, a.BootID())
+	if err != nil && !errors.Is(err, fake.ErrProcessEnded) {
+		a.Error(err)
+	}
+	return release != nil
+}
+
+// before runs action before the n-th operation of the process.
+func (a *agents) before(p *fake.Process, n int, action func()) {
+	seen := 0
+	a.OnOperation(func(o fake.Operation) error {
+		if o.Process != p {
+			return nil
+		}
+		if seen++; seen == n {
+			action()
+		}
+		return nil
+	})
+}
+
+// The former holder has died. While the first process removes its lock, the second and the third take it.
+func TestOneProcessHoldsTheLockAlsoWhenSeveralRemoveADeadOne(t *testing.T) {
+	t.Parallel()
+	operations := operationsOfTheRemoval(t)
+	for second, at := range operations {
+		for third, then := range operations {
+			t.Run(fmt.Sprintf("the second before %s (%d), the third before %s (%d)", at, second+1, then, third+1), func(t *testing.T) {
+				t.Parallel()
+				a := newAgents(t)
+				a.must(a.Drive().WriteFile(nodespec.LockPath, []byte("{")))
+				processes := []*fake.Process{a.begin(), a.begin(), a.begin()}
+				held := make([]bool, len(processes))
+				a.before(processes[0], second+1, func() { held[1] = a.take(processes[1]) })
+				a.before(processes[0], third+1, func() { held[2] = a.take(processes[2]) })
+				held[0] = a.take(processes[0])
+				holders := 0
+				for _, each := range held {
+					if each {
+						holders++
+					}
+				}
+				if holders != 1 {
+					t.Errorf("%d processes hold the lock: %t", holders, held)
+				}
+			})
+		}
+	}
+}
+
+// operationsOfTheRemoval returns the operations with which a process takes a dead lock.
+func operationsOfTheRemoval(t *testing.T) (operations []string) {
+	t.Helper()
+	a := newAgents(t)
+	a.must(a.Drive().WriteFile(nodespec.LockPath, []byte("{")))
+	p := a.begin()
+	a.OnOperation(func(o fake.Operation) error {
+		if o.Process == p {
+			operations = append(operations, o.String())
+		}
+		return nil
+	})
+	if !a.take(p) {
+		t.Fatal("a dead lock is not taken")
+	}
+	return operations
+}
+
+func TestAProcessThatIsKilledWhileItRemovesADeadLockKeepsNobodyOut(t *testing.T) {
+	t.Parallel()
+	for i, at := range operationsOfTheRemoval(t) {
+		t.Run(fmt.Sprintf("before %s (%d)", at, i+1), func(t *testing.T) {
+			t.Parallel()
+			a := newAgents(t)
+			a.must(a.Drive().WriteFile(nodespec.LockPath, []byte("{")))
+			for range 2 {
+				p := a.begin()
+				a.before(p, i+1, p.Kill)
+				a.take(p)
+				p.Kill()
+			}
+			if !a.take(a.begin()) {
+				t.Error("the next process does not get the lock")
+			}
+			entries, err := a.Host().Files.ReadDir(a.ctx, nodespec.AgentRoot)
+			a.must(err)
+			for _, entry := range entries {
+				if path := nodespec.AgentRoot + `\` + entry.Name; path != nodespec.LockPath && path != agentProgram {
+					t.Errorf("%s is left behind", entry.Name)
+				}
+			}
+		})
+	}
+}

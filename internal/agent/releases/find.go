@@ -1,0 +1,135 @@
+// Package releases keeps the programs of the node on the host: the payload's files in a folder for each release, and
+// those that have come and are not installed yet. It finds them, unpacks and patches them, and completes a release with
+// a manifest. Which releases there should be, and which go, is up to the plan.
+package releases
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+// manifest is the file that completes a release on the host. With it the files need not be read again to know their
+// content: one whose size or time has changed since is.
+type manifest struct {
+	Component string         `json:"component"`
+	Version   string         `json:"version"`
+	Files     []manifestFile `json:"files"`
+}
+
+type manifestFile struct {
+	Name     string    `json:"name"`
+	SHA256   string    `json:"sha256"`
+	Size     int64     `json:"size"`
+	Modified time.Time `json:"modified"`
+}
+
+// Found is what lies on the host.
+type Found struct {
+	// Payload are the paths of the payload's files by their SHA-256.
+	Payload map[string]string
+
+	from  host.Files
+	known map[string]plan.FileFact // the files of all releases by path in lower case
+}
+
+// File returns what is known of a file of a release on the host.
+func (f *Found) File(path string) (fact plan.FileFact, there bool) {
+	fact, there = f.known[strings.ToLower(path)]
+	return fact, there
+}
+
+// Find finds the payload files that lie on the host, also those of a release that was cut off and those not yet
+// installed.
+func Find(ctx context.Context, from host.Files) (*Found, error) {
+	f := &Found{Payload: map[string]string{}, from: from, known: map[string]plan.FileFact{}}
+	return f, f.releases(ctx)
+}
+
+func (f *Found) releases(ctx context.Context) error {
+	folders, err := hostutil.ListDirectory(ctx, f.from, nodespec.ReleasesRoot)
+	if err != nil {
+		return err
+	}
+	for _, folder := range folders {
+		if !folder.Directory {
+			continue
+		}
+		if nodespec.SamePath(folder.Path, nodespec.IncomingRoot) {
+			err = f.incoming(ctx)
+		} else {
+			err = f.release(ctx, folder.Path)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// incoming are files that were unpacked and not installed. They got their name when they were complete.
+func (f *Found) incoming(ctx context.Context) error {
+	unpacked, err := hostutil.ListDirectory(ctx, f.from, nodespec.IncomingRoot)
+	if err != nil {
+		return err
+	}
+	for _, file := range unpacked {
+		if _, known := f.Payload[file.Name]; !known && len(file.Name) == 64 {
+			f.Payload[file.Name] = file.Path
+		}
+	}
+	return nil
+}
+
+func (f *Found) release(ctx context.Context, directory string) error {
+	data, err := hostutil.ReadFile(ctx, f.from, directory+`\`+nodespec.ReleaseManifest)
+	if err != nil {
+		return err
+	}
+	var found manifest
+	complete := json.Unmarshal(data, &found) == nil
+	recorded := map[string]manifestFile{}
+	for _, file := range found.Files {
+		recorded[strings.ToLower(directory+`\`+file.Name)] = file
+	}
+	return f.folder(ctx, directory, complete, recorded)
+}
+
+// folder looks at the files of a release, also in folders below.
+func (f *Found) folder(ctx context.Context, directory string, complete bool, recorded map[string]manifestFile) error {
+	infos, err := hostutil.ListDirectory(ctx, f.from, directory)
+	if err != nil {
+		return err
+	}
+	for _, info := range infos {
+		fact := plan.FileFact{Size: info.Size, Access: info.Access}
+		file, known := recorded[strings.ToLower(info.Path)]
+		switch {
+		case info.Directory:
+			err = f.folder(ctx, info.Path, complete, recorded)
+		case info.Name == nodespec.ReleaseManifest:
+			if complete {
+				f.known[strings.ToLower(info.Path)] = fact
+			}
+			continue
+		case known && file.Size == info.Size && file.Modified.Equal(info.Modified):
+			fact.SHA256 = file.SHA256
+		default:
+			fact.SHA256, err = hostutil.FileDigest(ctx, f.from, info.Path)
+		}
+		if err != nil {
+			return err
+		}
+		if fact.SHA256 != "" {
+			f.known[strings.ToLower(info.Path)] = fact
+			f.Payload[fact.SHA256] = info.Path
+		}
+	}
+	return nil
+}

@@ -1,0 +1,218 @@
+package report
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
+	"github.com/windows-machine-config/wmco/internal/agent/identity"
+	"github.com/windows-machine-config/wmco/internal/agent/logs"
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// Messenger keeps the condition WindowsConfiguration of the host's Node. It writes when the condition changes, and from
+// time to time so that the operator can see that the agent runs. An attempt runs beside the repairs and nothing waits
+// for it: without an API server, a certificate or a Node, everything else goes on.
+type Messenger struct {
+	MessengerMeans
+	log *logs.Own
+
+	found finding
+	// sent is the condition that the API server has taken last, since the service was started; url says where.
+	sent nodeCondition
+	url  string
+
+	under   *attempt  // nil while none is under way
+	next    time.Time // of the next attempt, at the earliest
+	pace    time.Duration
+	changed time.Time // when the API server last took a change
+	failed  int       // attempts in a row
+	trouble string    // with sending, as the log has it
+}
+
+// MessengerMeans are what a condition is sent with.
+type MessengerMeans struct {
+	API     APIServer // nil: the condition is not published
+	Files   host.Files
+	Clock   clock.PassiveClock
+	Rand    io.Reader
+	Version string // of the agent
+}
+
+// NewMessenger returns a messenger that writes into a log when the API server does not take the condition.
+func NewMessenger(means MessengerMeans, log *logs.Own) *Messenger {
+	return &Messenger{MessengerMeans: means, log: log}
+}
+
+// attempt is one to bring a condition to the API server.
+type attempt struct {
+	url       string
+	condition nodeCondition
+	// repairs is how many of the finding's repairs the condition names.
+	repairs int
+	ended   chan error
+}
+
+// Note takes down what a comparison has come to.
+func (m *Messenger) Note(o Outcome) {
+	m.found = m.found.next(o, m.Clock.Now())
+}
+
+// Look takes the answer to an attempt that has ended, and begins another if the condition has changed or it is time for
+// a sign of life.
+func (m *Messenger) Look(ctx context.Context, spec nodespec.NodeSpec) {
+	if m.under != nil {
+		select {
+		case err := <-m.under.ended:
+			m.take(ctx, err)
+		default:
+			return
+		}
+	}
+	now := m.Clock.Now()
+	// Before the host was compared with this spec, nobody knows whether it matches.
+	if m.API == nil || spec.Reporting == nil || m.found.spec != spec.Digest() || now.Before(m.next) {
+		return
+	}
+	wanted := m.found.condition(m.Version)
+	age := now.Sub(m.sent.LastHeartbeatTime) // negative where the clock was ahead
+	if m.url == spec.Reporting.URL && m.sent.same(wanted) && age >= 0 && age < timeouts.ConditionInterval {
+		return
+	}
+	m.begin(ctx, spec, wanted)
+}
+
+// begin sends the condition. Certificate and authorities are read anew: both change while the service runs.
+func (m *Messenger) begin(ctx context.Context, spec nodespec.NodeSpec, wanted nodeCondition) {
+	server, err := m.server(ctx, spec)
+	if err != nil || server == nil {
+		m.next = m.Clock.Now().Add(timeouts.DriftCheck) // the kubelet, or the operator, brings a certificate sooner or later
+		if err != nil {
+			m.tell(ctx, err)
+		}
+		return
+	}
+	wanted.LastHeartbeatTime = m.Clock.Now().UTC().Truncate(time.Second) // as the API keeps it
+	m.under = &attempt{url: spec.Reporting.URL, condition: wanted, repairs: len(m.found.repairs), ended: make(chan error, 1)}
+	go func(api APIServer, url string, ended chan<- error) {
+		late := fmt.Errorf("%s does not answer within %s", url, timeouts.LimitCondition)
+		ctx, cancel := context.WithTimeoutCause(ctx, timeouts.LimitCondition, late)
+		defer cancel()
+		err := publish(ctx, api, *server, url, wanted)
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		ended <- err
+	}(m.API, spec.Reporting.URL, m.under.ended)
+}
+
+// server returns the certificates for the API server, or nil while the host has none.
+func (m *Messenger) server(ctx context.Context, spec nodespec.NodeSpec) (*Credentials, error) {
+	certificate, err := m.certificate(ctx, spec.Identity)
+	if err != nil || certificate == nil {
+		return nil, err
+	}
+	authorities, err := hostutil.ReadFile(ctx, m.Files, spec.Reporting.CAFile)
+	if err != nil {
+		return nil, err
+	}
+	return &Credentials{Authorities: authorities, Certificate: *certificate}, nil
+}
+
+// certificate returns the kubelet's certificate with its key, or nil while there is none.
+func (m *Messenger) certificate(ctx context.Context, of nodespec.Identity) (*tls.Certificate, error) {
+	current, err := identity.Current(ctx, m.Files, of)
+	if err != nil || current == nil {
+		return nil, err
+	}
+	if end := current.Chain[0].NotAfter; !m.Clock.Now().Before(end) {
+		return nil, fmt.Errorf("the certificate of %s was valid until %s", of.CommonName, end.UTC().Format(time.RFC3339))
+	}
+	certificate := &tls.Certificate{PrivateKey: current.Key, Leaf: current.Chain[0]}
+	for _, each := range current.Chain {
+		certificate.Certificate = append(certificate.Certificate, each.Raw)
+	}
+	return certificate, nil
+}
+
+// take takes the end of the attempt.
+func (m *Messenger) take(ctx context.Context, err error) {
+	ended, now := m.under, m.Clock.Now()
+	m.under = nil
+	m.tell(ctx, err)
+	if err != nil {
+		m.failed++
+		m.next = now.Add(m.retry(isRefused(err)))
+		return
+	}
+	change := m.url != ended.url || !m.sent.same(ended.condition)
+	m.failed, m.url, m.sent, m.found = 0, ended.url, ended.condition, m.found.told(ended.repairs)
+	if !change {
+		return
+	}
+	if now.Sub(m.changed) >= 2*timeouts.ConditionInterval {
+		m.pace = 0
+	}
+	m.pace = min(max(2*m.pace, timeouts.ConditionPace), timeouts.ConditionInterval)
+	m.changed, m.next = now, now.Add(m.pace)
+}
+
+// retry is the wait after a failure. An agent that is refused is seldom let in soon, but a Node that is about to be
+// made is there in a moment. The attempts of many hosts are spread.
+func (m *Messenger) retry(refused bool) time.Duration {
+	spread := m.fraction()
+	if refused && m.failed > 1 {
+		return timeouts.ConditionInterval + time.Duration(spread*float64(timeouts.ConditionInterval))
+	}
+	delay := timeouts.ConditionRetry
+	for range m.failed - 1 {
+		delay = min(2*delay, timeouts.ConditionInterval)
+	}
+	return delay/2 + time.Duration(spread*float64(delay/2))
+}
+
+// fraction is a random number in [0,1).
+func (m *Messenger) fraction() float64 {
+	var random [4]byte
+	if _, err := io.ReadFull(m.Rand, random[:]); err != nil {
+		return 0
+	}
+	return float64(binary.BigEndian.Uint32(random[:])) / (1 << 32)
+}
+
+// tell writes into the log what is new about trouble with sending; nil for none.
+func (m *Messenger) tell(ctx context.Context, err error) {
+	trouble := ""
+	if refused := (&refusal{}); errors.As(err, &refused) {
+		trouble = fmt.Sprint(refused.code)
+	} else if err != nil {
+		trouble = "failure" // its words may differ each time: they name a port
+	}
+	if trouble == m.trouble {
+		return
+	}
+	m.trouble = trouble
+	if err == nil {
+		m.log.Printf(ctx, "the API server takes the Node's condition %s again", nodespec.ConditionConfiguration)
+		return
+	}
+	m.log.Printf(ctx, "the API server has not taken the Node's condition %s; the agent tries again, and nothing else depends on it: %v",
+		nodespec.ConditionConfiguration, err)
+}
+
+// End waits for the attempt that is under way, which the service's end has cut off. What it came to is found out at the
+// next start.
+func (m *Messenger) End(ctx context.Context) {
+	if m.under != nil {
+		m.take(ctx, <-m.under.ended)
+	}
+}

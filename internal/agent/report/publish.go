@@ -1,0 +1,96 @@
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// publish writes the condition into the status of the Node at the URL. It reads the whole Node, because a kubelet may
+// not read the status alone. The API server merges conditions by type, so that the kubelet's own stay as they are. The
+// time of the last transition stays while the status does.
+func publish(ctx context.Context, api APIServer, as Credentials, url string, condition nodeCondition) error {
+	present, err := presentCondition(ctx, api, as, url, condition.Type)
+	if err != nil {
+		return err
+	}
+	condition.LastTransitionTime = condition.LastHeartbeatTime
+	if present != nil && present.Status == condition.Status && !present.LastTransitionTime.IsZero() {
+		condition.LastTransitionTime = present.LastTransitionTime
+	}
+	body, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []nodeCondition{condition}}})
+	if err != nil {
+		return fmt.Errorf("encode the condition: %w", err)
+	}
+	_, err = request(ctx, api, as, http.MethodPatch, url+"/status", body)
+	return err
+}
+
+// presentCondition returns the Node's condition of the type as the API server has it, or nil when the Node has none.
+func presentCondition(ctx context.Context, api APIServer, as Credentials, url, kind string) (*nodeCondition, error) {
+	answer, err := request(ctx, api, as, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	var node struct {
+		Status struct {
+			Conditions []struct {
+				Type               string     `json:"type"`
+				Status             string     `json:"status"`
+				LastTransitionTime *time.Time `json:"lastTransitionTime"`
+			} `json:"conditions"`
+		} `json:"status"`
+	}
+	if err := json.Unmarshal(answer, &node); err != nil {
+		return nil, fmt.Errorf("read the Node at %s: %w", url, err)
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type != kind {
+			continue
+		}
+		present := &nodeCondition{Type: c.Type, Status: c.Status}
+		if c.LastTransitionTime != nil {
+			present.LastTransitionTime = *c.LastTransitionTime
+		}
+		return present, nil
+	}
+	return nil, nil
+}
+
+// request sends a request and returns the body of its answer, or a refusal when the answer is not a success.
+func request(ctx context.Context, api APIServer, as Credentials, method, url string, body []byte) ([]byte, error) {
+	code, answer, err := api.Send(ctx, as, method, url, body)
+	if err != nil {
+		return nil, err
+	}
+	if code/100 == 2 {
+		return answer, nil
+	}
+	var status struct {
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(answer, &status) != nil || status.Message == "" {
+		status.Message = http.StatusText(code)
+	}
+	return nil, &refusal{method, url, code, bounded(status.Message, maxConditionMessage)}
+}
+
+// refusal is an answer of the API server other than success.
+type refusal struct {
+	method, url string
+	code        int
+	message     string
+}
+
+func (r *refusal) Error() string {
+	return fmt.Sprintf("%s %s: the API server answers %d: %s", r.method, r.url, r.code, r.message)
+}
+
+// isRefused reports whether the API server was there and would answer the same soon after.
+func isRefused(err error) bool {
+	var r *refusal
+	return errors.As(err, &r) && r.code != http.StatusTooManyRequests && r.code/100 != 5 && r.code != http.StatusConflict
+}

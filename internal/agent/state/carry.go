@@ -1,0 +1,159 @@
+package state
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+// An agent of a later release may write into the ledger what this one has no fields for. It is the only record of the
+// host's former state, so this agent writes it back as it was. What it does not know is found by comparison: what is in
+// the file, and no more after the file was decoded and encoded again.
+
+// carry returns the JSON form of a ledger with what the present file holds and this agent does not know.
+func carry(present, next []byte) ([]byte, error) {
+	if present == nil {
+		return next, nil
+	}
+	old, known, err := compared(present)
+	if err != nil {
+		return nil, err
+	}
+	if len(lost(old, known, "")) == 0 {
+		return next, nil
+	}
+	wanted, err := document(next)
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.MarshalIndent(merged(old, known, wanted), "", " ")
+	if err != nil {
+		return nil, fmt.Errorf("encode the ledger: %w", err)
+	}
+	return data, nil
+}
+
+// unknown names what a ledger's file holds and this agent does not know.
+func unknown(present []byte) ([]string, error) {
+	old, known, err := compared(present)
+	if err != nil {
+		return nil, err
+	}
+	return lost(old, known, ""), nil
+}
+
+// compared returns a ledger's file, and what this agent knows of it.
+func compared(present []byte) (old, known any, err error) {
+	var ledger plan.Ledger
+	if err := json.Unmarshal(present, &ledger); err != nil {
+		return nil, nil, fmt.Errorf("decode the ledger: %w", err)
+	}
+	encoded, err := json.Marshal(ledger)
+	if err != nil {
+		return nil, nil, fmt.Errorf("encode the ledger: %w", err)
+	}
+	if old, err = document(present); err != nil {
+		return nil, nil, err
+	}
+	known, err = document(encoded)
+	return old, known, err
+}
+
+// document decodes any JSON, and keeps numbers as they are written.
+func document(data []byte) (value any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	if err := decoder.Decode(&value); err != nil {
+		return nil, fmt.Errorf("decode the ledger: %w", err)
+	}
+	return value, nil
+}
+
+// merged returns next with what is in old and not in known. An entry that next does not have any more was restored, and
+// what belongs to it goes with it.
+func merged(old, known, next any) any {
+	switch was := old.(type) {
+	case map[string]any:
+		knows, _ := known.(map[string]any)
+		if has, ok := next.(map[string]any); ok {
+			mergeObject(was, knows, has)
+		}
+	case []any:
+		knows, _ := known.([]any)
+		if has, ok := next.([]any); ok && len(was) == len(knows) {
+			mergeList(was, knows, has)
+		}
+	}
+	return next
+}
+
+func mergeObject(was, knows, has map[string]any) {
+	for name, value := range was {
+		understood, isKnown := knows[name]
+		now, there := has[name]
+		switch {
+		case there && isKnown:
+			has[name] = merged(value, understood, now)
+		case !there && !isKnown:
+			has[name] = value
+		}
+	}
+}
+
+// mergeList finds the elements of a list by what is known of them.
+func mergeList(was, knows, has []any) {
+	for i, element := range was {
+		at := slices.IndexFunc(has, func(now any) bool { return reflect.DeepEqual(now, knows[i]) })
+		if at >= 0 {
+			has[at] = merged(element, knows[i], has[at])
+		}
+	}
+}
+
+// lost names what is in old and not in known. Zero values, which an encoder may leave out, say nothing.
+func lost(old, known any, name string) (names []string) {
+	switch was := old.(type) {
+	case map[string]any:
+		knows, _ := known.(map[string]any)
+		for _, key := range slices.Sorted(maps.Keys(was)) {
+			path := key
+			if name != "" {
+				path = name + "." + key
+			}
+			if understood, isKnown := knows[key]; isKnown {
+				names = append(names, lost(was[key], understood, path)...)
+			} else if !isZero(was[key]) {
+				names = append(names, path)
+			}
+		}
+	case []any:
+		knows, _ := known.([]any)
+		for i := range min(len(was), len(knows)) {
+			names = append(names, lost(was[i], knows[i], fmt.Sprintf("%s[%d]", name, i))...)
+		}
+	}
+	return names
+}
+
+func isZero(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case bool:
+		return !v
+	case string:
+		return v == ""
+	case json.Number:
+		return v == "0"
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0
+	}
+	return false
+}

@@ -1,0 +1,133 @@
+package state
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+func encode(t interface{ Fatal(...any) }, value any) []byte {
+	data, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func decode(t interface{ Fatal(...any) }, data []byte) any {
+	value, err := document(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+func someLedger() plan.Ledger {
+	proxy := "http://own:1"
+	return plan.Ledger{
+		HostName: "WIN-OLD", Environment: map[string]*string{"A": nil, "B": &proxy},
+		Services:   map[string]*host.Service{"kubelet": nil},
+		Paths:      map[string]plan.PathBefore{`C:\k`: {Existed: true, Directory: true}, `C:\k\f`: {}},
+		Exclusions: []host.Exclusion{{Kind: host.ExcludeProcess, Value: "a"}, {Kind: host.ExcludeProcess, Value: "b"}},
+		Networks:   []string{"n"}, Routes: map[string]bool{"r": false},
+	}
+}
+
+// objects returns the objects of a ledger that have fields of this release, and not names of things, as their keys.
+func objects(document map[string]any) []map[string]any {
+	list := []map[string]any{document}
+	for _, name := range []string{`C:\k`, `C:\k\f`} {
+		if path, there := document["paths"].(map[string]any)[name].(map[string]any); there {
+			list = append(list, path)
+		}
+	}
+	for _, each := range document["exclusions"].([]any) {
+		list = append(list, each.(map[string]any))
+	}
+	return list
+}
+
+// Whatever a later agent adds to the ledger is there after this one has written it.
+func TestWhatTheAgentDoesNotKnowIsKept(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		present := decode(t, encode(t, someLedger())).(map[string]any)
+		known := decode(t, encode(t, someLedger()))
+		added := 0
+		for _, object := range objects(present) {
+			for _, name := range rapid.SliceOfNDistinct(rapid.StringMatching("x[a-z]{1,6}"), 0, 3, rapid.ID[string]).Draw(t, "names") {
+				object[name] = rapid.SampledFrom([]any{true, "text", json.Number("12"), []any{"a"}, map[string]any{"b": nil}}).Draw(t, "value")
+				added++
+			}
+		}
+		data, err := carry(encode(t, present), encode(t, someLedger()))
+		if err != nil || !reflect.DeepEqual(decode(t, data), any(present)) {
+			t.Fatalf("%v\n%s\n%s", err, data, encode(t, present))
+		}
+		names, err := unknown(data)
+		if err != nil || len(names) != added {
+			t.Fatalf("%d were added, named are %v (%v)", added, names, err)
+		}
+		if added == 0 && !reflect.DeepEqual(decode(t, data), known) {
+			t.Fatal("it has become another")
+		}
+	})
+}
+
+func TestWhatBelongsToAnEntryGoesWithIt(t *testing.T) {
+	present := decode(t, encode(t, someLedger())).(map[string]any)
+	for _, object := range objects(present)[1:] {
+		object["owner"] = "later"
+	}
+	next := someLedger()
+	delete(next.Paths, `C:\k\f`)
+	next.Exclusions = slices.Insert(next.Exclusions[1:], 0, host.Exclusion{Kind: host.ExcludeProcess, Value: "c"})
+	data, err := carry(encode(t, present), encode(t, next))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := unknown(data)
+	if want := []string{"exclusions[1].owner", `paths.C:\k.owner`}; err != nil || !slices.Equal(names, want) {
+		t.Errorf("%v (%v)", names, err)
+	}
+	if strings.Contains(string(data), `C:\\k\\f`) {
+		t.Error("the entry that was restored is back")
+	}
+}
+
+func TestWhatThisAgentForgetsStaysForgotten(t *testing.T) {
+	present := someLedger()
+	present.Refusal, present.Removing = &plan.Refusal{Reason: "refused"}, true
+	data, err := carry(encode(t, present), encode(t, someLedger()))
+	if err != nil || !reflect.DeepEqual(decode(t, data), decode(t, encode(t, someLedger()))) {
+		t.Errorf("%v %s", err, data)
+	}
+}
+
+// A file that another release has written, or that was damaged, ends in an error or in a ledger, and never in a crash.
+func FuzzTheLedgerOfAnotherRelease(f *testing.F) {
+	f.Add(encode(f, someLedger()))
+	for _, text := range []string{"", "{}", "null", "[]", `{"paths":{"C:\\k":null}}`, `{"later":{"a":[1,{}]}}`, `{"exclusions":[{"kind":1}]}`, `{"paths":`} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, present []byte) {
+		data, err := carry(present, encode(t, someLedger()))
+		if err != nil {
+			return
+		}
+		var ledger plan.Ledger
+		if err := json.Unmarshal(data, &ledger); err != nil {
+			t.Fatalf("of %q it makes what is no ledger: %v", present, err)
+		}
+		if _, err := unknown(data); err != nil {
+			t.Fatalf("it cannot read what it has written: %v", err)
+		}
+		_ = understood(present)
+	})
+}

@@ -1,0 +1,99 @@
+package state
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// kept is where lines are kept, and how often they were written.
+type kept struct {
+	text   string
+	writes int
+	broken bool
+}
+
+func (k *kept) write(lines []byte, more bool) error {
+	if k.broken {
+		return errors.New("the disk is full")
+	}
+	k.writes++
+	if !more {
+		k.text = ""
+	}
+	k.text += string(lines)
+	return nil
+}
+
+// keeping returns a writer of a verb that has begun, whose lines are kept where an earlier run has left some.
+func keeping() (*Writer, *kept, *clocktesting.FakeClock) {
+	on := clocktesting.NewFakeClock(time.Date(2026, 11, 25, 19, 0, 0, 0, time.UTC))
+	k := &kept{text: "an earlier run\n"}
+	w := NewWriter(io.Discard, on)
+	w.Hello(verb.Hello{Version: "12.0.0", Verb: verb.Apply})
+	w.Keep(k.write)
+	return w, k, on
+}
+
+func TestWhatAVerbSaysIsKept(t *testing.T) {
+	w, k, _ := keeping()
+	w.Plan(plan.Plan{Steps: []plan.Step{{Name: "StartService kubelet"}}})
+	w.Step(verb.Step{Name: "StartService kubelet", Index: 1, Of: 1, State: verb.StepDone})
+	if k.writes > 0 {
+		t.Error("each line is written by itself")
+	}
+	w.Result(verb.Result{Facts: &plan.Facts{}, Plan: &plan.Plan{}})
+	var types []string
+	for line := range strings.Lines(k.text) {
+		decoded, ok := verb.Decode([]byte(line))
+		if !ok || decoded.Result != nil && decoded.Result.Facts != nil {
+			t.Errorf("it keeps %q", line)
+		}
+		types = append(types, string(decoded.Type))
+	}
+	if got := strings.Join(types, " "); got != "hello step result" || k.writes != 1 {
+		t.Errorf("it keeps %s, in %d writes", got, k.writes)
+	}
+}
+
+func TestALongVerbIsKeptWhileItRuns(t *testing.T) {
+	w, k, on := keeping()
+	for _, name := range []string{"one", "two", "three"} {
+		on.Step(700 * time.Millisecond)
+		w.Step(verb.Step{Name: name, State: verb.StepStarted})
+	}
+	if k.writes != 1 || !strings.Contains(k.text, `"two"`) || strings.Contains(k.text, "an earlier run") {
+		t.Errorf("after %d writes it has %q", k.writes, k.text)
+	}
+}
+
+func TestALastLineThatCannotBeKeptEndsNothing(t *testing.T) {
+	w, k, on := keeping()
+	k.broken = true
+	on.Step(time.Minute)
+	w.Step(verb.Step{Name: "one"})
+	k.broken = false
+	w.Failure(&verb.Failure{Reason: verb.ReasonDiskFull, Message: "full"})
+	if !strings.Contains(k.text, `"one"`) || !strings.Contains(k.text, string(verb.ReasonDiskFull)) || strings.Contains(k.text, "an earlier run") {
+		t.Errorf("it keeps %q", k.text)
+	}
+}
+
+func TestWhatIsKeptIsBoundedAndHasTheEnd(t *testing.T) {
+	w, k, on := keeping()
+	for range 2000 {
+		on.Step(time.Minute)
+		w.Step(verb.Step{Name: "StartService kubelet", State: verb.StepProgress, Detail: strings.Repeat("x", 100)})
+	}
+	w.Failure(&verb.Failure{Reason: verb.ReasonServiceFailed, Message: strings.Repeat("y", 1024) + "it has ended"})
+	if len(k.text) > mostOfARecord+2048 || !strings.HasSuffix(k.text, `it has ended"}}`+"\n") {
+		t.Errorf("it keeps %d bytes, which end with %.200s", len(k.text), k.text[len(k.text)-200:])
+	}
+}

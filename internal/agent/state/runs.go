@@ -1,0 +1,50 @@
+package state
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// mostOfARun is how much is read of what a verb has said, in bytes. The agent writes less.
+const mostOfARun = 128 << 10
+
+// AddLines adds lines to what a verb has said when it was run last, or replaces that.
+func (r Records) AddLines(ctx context.Context, name verb.Name, lines []byte, more bool) error {
+	path := nodespec.LastRunPath(string(name))
+	options := host.WriteOptions{Access: host.AccessAdministrators, Append: more}
+	// A verb that was told to stop says so in its last line.
+	if err := r.files.Write(context.WithoutCancel(ctx), path, bytes.NewReader(lines), options); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// Runs returns what each verb has said when it was run last. A line that was cut off is left out.
+func (r Records) Runs(ctx context.Context) ([]verb.Run, error) {
+	var runs []verb.Run
+	var failures []error
+	for _, name := range verb.Locking() {
+		data, err := hostutil.ReadPrefix(ctx, r.files, nodespec.LastRunPath(string(name)), mostOfARun)
+		if err != nil {
+			if !errors.Is(err, host.ErrNotExist) {
+				failures = append(failures, err)
+			}
+			continue
+		}
+		run := verb.Run{Verb: name}
+		for each := range bytes.Lines(data) {
+			if line, ok := verb.Decode(each); ok {
+				run.Lines = append(run.Lines, line)
+			}
+		}
+		runs = append(runs, run)
+	}
+	return runs, errors.Join(failures...)
+}

@@ -1,0 +1,122 @@
+package timeouts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+func TestWorkWithoutALimitGivesSignsOfLifeForAsLongAsItTakes(t *testing.T) {
+	on := clocktesting.NewFakeClock(time.Unix(0, 0))
+	told := make(chan string, 16) // more than are read
+	work := Work{What: "removes C:\\a", Tell: func(format string, arguments ...any) {
+		told <- fmt.Sprintf(format, arguments...)
+	}}
+	err := work.Run(t.Context(), on, func(ctx context.Context) error {
+		for range 3 {
+			for !on.HasWaiters() {
+				if ctx.Err() != nil {
+					return context.Cause(ctx)
+				}
+				runtime.Gosched()
+			}
+			on.Step(24 * time.Hour)
+			if line := <-told; !strings.HasPrefix(line, "removes C:\\a, for ") || strings.Contains(line, "at most") {
+				t.Errorf("it says %q", line)
+			}
+		}
+		return context.Cause(ctx)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// heartbeats lets time pass on the clock, from one sign of life to the next, until the work has ended. Before, so many
+// wait on the clock.
+func heartbeats(on *clocktesting.FakeClock, waiters int, told <-chan string, ended <-chan error) (lines []string, err error) {
+	for on.Waiters() < waiters {
+		select {
+		case err := <-ended:
+			return lines, err
+		default:
+			runtime.Gosched()
+		}
+	}
+	for {
+		on.Step(HeartbeatInterval)
+		select {
+		case line := <-told:
+			lines = append(lines, line)
+		case err := <-ended:
+			return lines, err
+		case <-time.After(patience):
+			return lines, fmt.Errorf("neither a sign of life nor the end came within %s", patience)
+		}
+	}
+}
+
+// patience is how long a test waits for what takes no time.
+const patience = 10 * time.Second
+
+func TestWorkEndsWithItsGraceWhateverTheActionDoes(t *testing.T) {
+	run := func(ctx context.Context, waiters int, action func(context.Context) error) ([]string, error) {
+		on, told, ended := clocktesting.NewFakeClock(time.Unix(0, 0)), make(chan string), make(chan error, 1)
+		work := Work{Limit: 10 * time.Minute, Grace: 5 * time.Minute, What: "Windows does it", Remedy: "Restart the host"}
+		finished := make(chan struct{})
+		work.Tell = func(format string, arguments ...any) {
+			select {
+			case told <- fmt.Sprintf(format, arguments...):
+			case <-finished:
+			}
+		}
+		go func() { ended <- work.Run(ctx, on, action) }()
+		defer close(finished)
+		return heartbeats(on, waiters, told, ended)
+	}
+	stuck := func(context.Context) error { <-t.Context().Done(); return nil }
+	t.Run("and says what to do", func(t *testing.T) {
+		told, err := run(t.Context(), 2, stuck)
+		const want = "Windows does it took longer than 10m0s, and has not stopped within 5m0s. Restart the host"
+		if failure := (*verb.Failure)(nil); !errors.As(err, &failure) || failure.Message != want {
+			t.Errorf("%v", err)
+		}
+		n := 0
+		for _, line := range told {
+			if strings.Contains(line, "and was told to stop after 10m0s") {
+				n++
+			}
+		}
+		if n < 10 {
+			t.Errorf("%d of %d signs of life came after it was told to stop", n, len(told))
+		}
+	})
+	t.Run("also when the verb was told to stop", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := run(ctx, 3, stuck) // limit, sign of life, grace
+		if err == nil || !strings.Contains(err.Error(), "Windows does it was told to stop, and has not stopped within 5m0s. Restart the host") {
+			t.Errorf("%v", err)
+		}
+	})
+	t.Run("but one that stops within it is waited for", func(t *testing.T) {
+		stopped := errors.New("it has stopped")
+		_, err := run(t.Context(), 2, func(ctx context.Context) error { <-ctx.Done(); return stopped })
+		if !errors.Is(err, stopped) || strings.Contains(err.Error(), "has not stopped") {
+			t.Errorf("%v", err)
+		}
+	})
+	t.Run("and one that succeeds has no error", func(t *testing.T) {
+		if _, err := run(t.Context(), 2, func(context.Context) error { return nil }); err != nil {
+			t.Error(err)
+		}
+	})
+}
