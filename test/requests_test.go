@@ -1,9 +1,21 @@
 package test
 
 import (
+	"context"
+	"net"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/lab/audit"
 	"github.com/windows-machine-config/wmco/lab/rig"
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
@@ -55,4 +67,125 @@ func TestAJoinCostsTheAPIServerFewRequests(t *testing.T) {
 	if requests.Reads > reads || requests.Writes > writes {
 		t.Errorf("more than %d reads or %d writes: %s", reads, writes, requests)
 	}
+}
+
+// An operator that loses its connections to the API server, and whose objects are touched without a change that matters, looks at each
+// instance again, contacts no host and writes nothing. R-056
+func TestAnOperatorThatLooksAgainChangesNothing(t *testing.T) {
+	const hosts, quiet = 2, 3 * time.Second
+	r := installed(t, rig.Options{Hosts: rig.Hosts(hosts)})
+	connections := &openConnections{all: map[net.Conn]bool{}}
+	if _, err := r.RunOperator(func(c *operator.Config) { c.RESTConfig.Dial = connections.dialer(c.RESTConfig.Dial) }); err != nil {
+		t.Fatal(err)
+	}
+	list(t, r)
+	ready(t, r)
+	rigtest.Silent(t, r, quiet, nil)
+
+	heard, err := r.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := map[*rig.Host]int{}
+	for _, h := range r.Hosts() {
+		before[h] = len(h.Machine().Journal().Entries(nil))
+	}
+	reconciles := instanceReconciles(t)
+	if connections.cut() == 0 {
+		t.Fatal("the operator had no connection to the API server")
+	}
+	var instances v1alpha1.WindowsInstanceList
+	if err := r.Client.List(t.Context(), &instances); err != nil {
+		t.Fatal(err)
+	}
+	touched := []client.Object{
+		&configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace(), Name: "cloud-private-key"}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace(), Name: "windows-instances"}},
+	}
+	for i := range instances.Items {
+		touched = append(touched, &instances.Items[i])
+	}
+	for _, object := range touched {
+		annotate(t, r, object, "lab.example.com/touched", "yes")
+	}
+	for deadline := time.Now().Add(limit); instanceReconciles(t) < reconciles+hosts; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the operator did not look at %d instances again", hosts)
+		}
+	}
+	rigtest.Silent(t, r, quiet, nil)
+
+	requests, sessions, err := heard.Heard()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, request := range requests {
+		if request.Writes() {
+			t.Errorf("the operator wrote: %s %s", request.Verb, request.URI)
+		}
+	}
+	if sessions > 0 {
+		t.Errorf("hosts were contacted %d times", sessions)
+	}
+	for h, n := range before {
+		if entries := slices.DeleteFunc(h.Machine().Journal().Entries(nil)[n:], rigtest.OfTheHost); len(entries) > 0 {
+			t.Errorf("the operator touched %s: %+v", h.Options.Name, entries)
+		}
+	}
+}
+
+// instanceReconciles returns how often operators of this process have looked at an instance.
+func instanceReconciles(t *testing.T) (n int) {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, series := range family.GetMetric() {
+			for _, label := range series.GetLabel() {
+				if family.GetName() == "controller_runtime_reconcile_total" && label.GetName() == "controller" && label.GetValue() == "instance" {
+					n += int(series.GetCounter().GetValue())
+				}
+			}
+		}
+	}
+	return n
+}
+
+// openConnections are the connections of an operator to the API server.
+type openConnections struct {
+	mu  sync.Mutex
+	all map[net.Conn]bool
+}
+
+type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
+
+func (o *openConnections) dialer(dial dialer) dialer {
+	if dial == nil {
+		dial = (&net.Dialer{}).DialContext
+	}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err == nil {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			o.all[conn] = true
+		}
+		return conn, err
+	}
+}
+
+// cut closes all connections as a load balancer that restarts does, and returns how many were open.
+func (o *openConnections) cut() (n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for conn := range o.all {
+		if conn.Close() == nil {
+			n++
+		}
+	}
+	clear(o.all)
+	return n
 }

@@ -2,277 +2,184 @@ package bench
 
 import (
 	"fmt"
-	"time"
+	"math"
 
-	"github.com/windows-machine-config/wmco/lab/bench/hostcost"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/bench/fleet"
 )
 
-// Verdict is the outcome of a budget.
-type Verdict string
+// budget is the limit of one figure.
+type budget struct {
+	subject, what string
+	limit         float64
+	unit          string
+	figure        figure
+	// varies reports whether the figure depends on the machine, as all times do. Then it only warns.
+	varies bool
+}
 
-// Verdicts. Only Over fails a run: times depend on the machine.
+// figure returns a figure of a run, or NaN if it was not measured.
+type figure func(Result) float64
+
+// value returns a figure of an occasion, or NaN if it was not measured.
+type value func(fleet.Phase) float64
+
 const (
-	Kept        Verdict = "kept"
-	Over        Verdict = "OVER"
-	Slow        Verdict = "slow"
-	NotMeasured Verdict = "not measured"
+	seconds    = "s"
+	mebibytes  = "MiB"
+	maxReads   = 40
+	maxWrites  = 15
+	maxGrowth  = 1.2 // of the cost of a host among a thousand, compared with one among a hundred
+	mib        = 1 << 20
+	mediumPart = 200 // hosts of a larger fleet
+	// maxWritesAlone is for a host that joins alone: the number of nodes, perhaps in two steps, and the addresses for
+	// Prometheus in a slice and in the Endpoints, are written once for all hosts that join at about the same time.
+	maxWritesAlone = maxWrites + 5
 )
 
-// Line is one budget with its measurement.
-type Line struct {
-	Subject  string  `json:"subject"`
-	What     string  `json:"what"`
-	Measured string  `json:"measured"`
-	Budget   string  `json:"budget"`
-	Verdict  Verdict `json:"verdict"`
-}
-
-// Budgets.
-const (
-	maxConnections  = 2
-	maxExecs        = 8
-	maxSFTPSessions = 2
-	maxReboots      = 1
-	maxReads        = 40
-	maxWrites       = 15
-	// maxWritesAlone is for a host that joins alone: how many nodes there are, perhaps in two steps, and the addresses for
-	// Prometheus in a slice and in the Endpoints, are written once for all that join at about the same time.
-	maxWritesAlone     = maxWrites + 5
-	maxWirePercent     = 25
-	maxOwnSeconds      = 3
-	maxTransferSeconds = 3
-	maxTenSeconds      = 10
-	maxFiftySeconds    = 60
-	maxAddedSeconds    = 10
-	maxPatchPercent    = 10
-	maxArrivalSeconds  = 600
-	// maxOwnArrivalSeconds is for the last look at a host whose user data is at work, the last one at a host that
-	// restarts, and round trips.
-	maxOwnArrivalSeconds = 28
-
-	// distant is the round trip at which the time that is added by us has a budget.
-	distant = 50 * time.Millisecond
+// Values of an occasion: the work on the worst host, kind by kind, or on all hosts together.
+var (
+	connections   value = func(p fleet.Phase) float64 { return float64(p.Worst.Connections) }
+	execs         value = func(p fleet.Phase) float64 { return float64(p.Worst.Execs) }
+	powerShell    value = func(p fleet.Phase) float64 { return float64(p.Worst.PowerShell) }
+	sftpSessions  value = func(p fleet.Phase) float64 { return float64(p.Worst.SFTPSessions) }
+	reboots       value = func(p fleet.Phase) float64 { return float64(p.Worst.Reboots) }
+	processes     value = func(p fleet.Phase) float64 { return float64(p.All.Processes) }
+	services      value = func(p fleet.Phase) float64 { return float64(p.All.Services) }
+	received      value = func(p fleet.Phase) float64 { return float64(p.Worst.Received) }
+	reads         value = func(p fleet.Phase) float64 { return float64(p.Reads) }
+	writes        value = func(p fleet.Phase) float64 { return float64(p.Writes) }
+	requests      value = func(p fleet.Phase) float64 { return float64(p.Reads + p.Writes) }
+	elapsed       value = func(p fleet.Phase) float64 { return p.Seconds }
+	operatorCPU   value = func(p fleet.Phase) float64 { return p.CPU.Operator }
+	controlCPU    value = func(p fleet.Phase) float64 { return p.CPU.ControlPlane }
+	allCPU        value = func(p fleet.Phase) float64 { return p.CPU.Total() }
+	idlePercent   value = func(p fleet.Phase) float64 { return 100 * p.CPU.Operator / p.Seconds }
+	peakMemory    value = func(p fleet.Phase) float64 { return memory(p, func(m fleet.Memory) int64 { return m.Peak }) }
+	currentMemory value = func(p fleet.Phase) float64 { return memory(p, func(m fleet.Memory) int64 { return m.Resident }) }
 )
 
-// Evaluate compares a result with all budgets.
-func Evaluate(r Result) []Line {
-	var lines []Line
-	lines = append(lines, joinLines(r)...)
-	lines = append(lines, requestLines(r)...)
-	lines = append(lines, wireLine(r))
-	lines = append(lines, patchLines(r)...)
-	for _, occasion := range []Occasion{LeftAlone, LookAgain} {
-		lines = append(lines, quietLines(r, occasion)...)
+func memory(p fleet.Phase, get func(fleet.Memory) int64) float64 {
+	if p.Memory == nil {
+		return math.NaN()
 	}
-	lines = append(lines, restartLines(r)...)
-	lines = append(lines, arrivalLines(r)...)
-	lines = append(lines, timeLines(r)...)
-	return append(lines, fleetLines(r)...)
+	return float64(get(*p.Memory)) / mib
 }
 
-// Failed returns the lines that are over their budget.
-func Failed(lines []Line) []Line { return with(lines, Over) }
-
-// with returns the lines of a verdict.
-func with(lines []Line, verdict Verdict) []Line {
-	var chosen []Line
-	for _, line := range lines {
-		if line.Verdict == verdict {
-			chosen = append(chosen, line)
+// reached returns when so many hosts were as wanted.
+func reached(hosts int) value {
+	return func(p fleet.Phase) float64 {
+		if at, known := p.Reached(hosts); known {
+			return at
 		}
-	}
-	return chosen
-}
-
-// count judges a number of things.
-func count(subject, what string, measured, limit int, known bool) Line {
-	line := Line{Subject: subject, What: what, Budget: fmt.Sprintf("≤ %d", limit), Verdict: NotMeasured}
-	if limit == 0 {
-		line.Budget = "0"
-	}
-	if known {
-		line.Measured, line.Verdict = fmt.Sprint(measured), Kept
-		if measured > limit {
-			line.Verdict = Over
-		}
-	}
-	return line
-}
-
-// duration judges a time.
-func duration(subject, what string, seconds, limit float64, known bool) Line {
-	line := Line{Subject: subject, What: what, Budget: fmt.Sprintf("< %g s", limit), Verdict: NotMeasured}
-	if known {
-		line.Measured, line.Verdict = fmt.Sprintf("%.1f s", seconds), Kept
-		if seconds >= limit {
-			line.Verdict = Slow
-		}
-	}
-	return line
-}
-
-func joinLines(r Result) []Line {
-	const subject = "first configuration, worst host of all runs"
-	costs := make([]hostcost.Cost, len(r.Joins))
-	for i, join := range r.Joins {
-		costs[i] = join.Worst
-	}
-	if r.Whole != nil {
-		costs = append(costs, r.Whole.Join.Worst)
-	}
-	cost, known := hostcost.Worst(costs), len(costs) > 0
-	return []Line{
-		count(subject, "SSH connections", cost.Connections, maxConnections, known),
-		count(subject, "execs", cost.Execs, maxExecs, known),
-		count(subject, "PowerShell starts", cost.PowerShell, 0, known),
-		count(subject, "SFTP sessions", cost.SFTPSessions, maxSFTPSessions, known),
-		count(subject, "reboots", cost.Reboots, maxReboots, known),
+		return math.NaN()
 	}
 }
 
-// requestLines judge what a join costs the API server: of one host alone, and of each of many, for which some requests
-// are the same.
-func requestLines(r Result) (lines []Line) {
-	for _, hosts := range []int{1, 10, 50} {
-		join, known := r.join(hosts, 0)
-		subject := fmt.Sprintf("%d hosts join, for each of them", hosts)
+// budgets returns all budgets.
+func budgets() (all []budget) {
+	for _, some := range [][]budget{joinBudgets(), requestBudgets(), timeBudgets(), growthBudgets(), quietBudgets(), upgradeBudgets()} {
+		all = append(all, some...)
+	}
+	return all
+}
+
+func joinBudgets() []budget {
+	const first = "first configuration, worst host of all fleets"
+	return []budget{
+		{subject: first, what: "SSH connections", limit: 2, figure: worst(connections, fleet.Join)},
+		{subject: first, what: "execs", limit: 8, figure: worst(execs, fleet.Join)},
+		{subject: first, what: "PowerShell starts", limit: 0, figure: worst(powerShell, fleet.Join)},
+		{subject: first, what: "SFTP sessions", limit: 2, figure: worst(sftpSessions, fleet.Join)},
+		{subject: first, what: "reboots", limit: 1, figure: worst(reboots, fleet.Join)},
+		{subject: "payload, first time", what: "bytes on the wire", limit: 25, unit: "% of the raw size", figure: wirePercent},
+		{subject: "1 host, programs of the real size", what: "operator's memory at most", limit: 100, unit: mebibytes,
+			figure: ofSize(realSize, 0, 1, fleet.Join, peakMemory)},
+		{subject: "fleets of all sizes, on all occasions", what: "operator's memory at most", limit: 256, unit: mebibytes,
+			figure: worst(peakMemory, fleet.Join, fleet.AllOccasions()...)},
+	}
+}
+
+// requestBudgets are about the requests to the API server for each host that joins.
+func requestBudgets() (all []budget) {
+	for _, hosts := range []int{1, 10, 50, largeFleet} {
+		subject, maxWritesEach := fmt.Sprintf("%d hosts join, for each of them", hosts), float64(maxWrites)
 		if hosts == 1 {
-			subject = "1 host joins"
+			subject, maxWritesEach = "1 host joins", maxWritesAlone
 		}
-		each := func(n int) int { return (n + hosts - 1) / hosts }
-		writes := maxWrites
-		if hosts == 1 {
-			writes = maxWritesAlone
-		}
-		lines = append(lines, count(subject, "API reads", each(join.Reads), maxReads, known),
-			count(subject, "API writes", each(join.Writes), writes, known))
+		all = append(all,
+			budget{subject: subject, what: "API reads", limit: maxReads, figure: each(hosts, fleet.Join, reads)},
+			budget{subject: subject, what: "API writes", limit: maxWritesEach, figure: each(hosts, fleet.Join, writes)})
 	}
-	return lines
+	return all
 }
 
-// wireLine judges all bytes that a host received until it was Ready, not only those of the archive.
-func wireLine(r Result) Line {
-	line := Line{Subject: "payload, first time", What: "bytes on the wire", Budget: fmt.Sprintf("≤ %d %% of the raw size",
-		maxWirePercent), Verdict: NotMeasured}
-	if r.Whole == nil {
-		return line
-	}
-	received, raw := r.Whole.Join.Worst.Received, r.Whole.Payload.RawBytes
-	line.Measured, line.Verdict = percent(received, raw), Kept
-	if received*100 > raw*maxWirePercent {
-		line.Verdict = Over
-	}
-	return line
-}
-
-// patchLines judge what a new version of a file costs, where a payload has patches.
-func patchLines(r Result) []Line {
-	var lines []Line
-	for _, patch := range r.Patches {
-		line := Line{
-			Subject: "another version of " + patch.File, What: "size of its patch",
-			Measured: percent(patch.PatchBytes, patch.FileBytes),
-			Budget:   fmt.Sprintf("≤ %d %% of the file", maxPatchPercent), Verdict: Kept,
-		}
-		if patch.PatchBytes*100 > patch.FileBytes*maxPatchPercent {
-			line.Verdict = Over
-		}
-		lines = append(lines, line)
-	}
-	return lines
-}
-
-// quiets returns all of an occasion, together.
-func quiets(r Result, occasion Occasion) (cost hostcost.Cost, writes int, known bool) {
-	for _, quiet := range r.Quiets {
-		if quiet.Occasion == occasion {
-			cost, writes, known = hostcost.Sum([]hostcost.Cost{cost, quiet.All}), writes+quiet.Writes, true
-		}
-	}
-	return cost, writes, known
-}
-
-func quietLines(r Result, occasion Occasion) []Line {
-	cost, writes, known := quiets(r, occasion)
-	subject := "nothing to do, " + string(occasion)
-	return []Line{
-		count(subject, "SSH connections", cost.Connections, 0, known),
-		count(subject, "execs", cost.Execs, 0, known),
-		count(subject, "process starts on hosts", cost.Processes, 0, known),
-		count(subject, "API writes", writes, 0, known),
+func timeBudgets() []budget {
+	return []budget{
+		{subject: "1 host that costs nothing", what: "ConfigMap to Ready", limit: 3, unit: seconds, figure: of(1, fleet.Join, elapsed)},
+		{subject: "10 hosts that cost nothing", what: "ConfigMap to all Ready", limit: 10, unit: seconds, figure: of(10, fleet.Join, elapsed)},
+		{subject: "50 hosts that cost nothing", what: "ConfigMap to all Ready", limit: 60, unit: seconds, figure: of(50, fleet.Join, elapsed)},
+		{subject: "1 host, programs of the real size", what: "ConfigMap to Ready", limit: 5, unit: seconds, figure: ofSize(realSize, 0, 1, fleet.Join, elapsed)},
+		{subject: "1 host, programs of the real size, 50 ms round trip", what: "time beyond that without it", limit: 10, unit: seconds, figure: addedSeconds},
+		{subject: "200 hosts of a larger fleet", what: "ConfigMap to 200 Ready", limit: 100, unit: seconds, figure: of(mediumFleet, fleet.Join, reached(mediumPart))},
+		{subject: "1,000 hosts at once", what: "ConfigMap to the first Ready", limit: 15, unit: seconds, figure: of(largeFleet, fleet.Join, reached(1))},
+		{subject: "1,000 hosts at once", what: "ConfigMap to all Ready", limit: 600, unit: seconds, figure: of(largeFleet, fleet.Join, elapsed)},
 	}
 }
 
-func restartLines(r Result) []Line {
-	cost, _, known := quiets(r, Restarted)
-	const subject = "operator restart, healthy nodes"
-	lines := []Line{
-		count(subject, "SSH connections", cost.Connections, 0, known),
-		count(subject, "service operations on hosts", cost.Services, 0, known),
+// growthBudgets compare the cost of a host in the large fleet with its cost in the small one.
+func growthBudgets() []budget {
+	const subject = "a host among 1,000, compared with one among 100"
+	return []budget{
+		{subject: subject, what: "API requests", limit: maxGrowth, figure: growth(requests)},
+		{subject: subject, what: "operator's processor time", limit: maxGrowth, figure: growth(operatorCPU), varies: true},
+		{subject: subject, what: "control plane's processor time", limit: maxGrowth, figure: growth(controlCPU), varies: true},
+		{subject: subject, what: "processor time of all programs", limit: maxGrowth, figure: growth(allCPU), varies: true},
 	}
-	cost, _, known = quiets(r, Upgraded)
-	const upgrade = "another version with the same programs"
-	return append(lines, count(upgrade, "SSH connections", cost.Connections, 0, known),
-		count(upgrade, "service operations on hosts", cost.Services, 0, known))
 }
 
-// arrivalLines are of virtual time, which is the same on every machine: who is late is over its budget, and not only
-// slow.
-func arrivalLines(r Result) []Line {
-	const subject = "1 new Machine, 50 ms round trip, 100 Mbit/s"
-	var a rig.Arrival
-	if r.Arrival != nil {
-		a = *r.Arrival
+// quietBudgets are about an operator that has nothing or little to do.
+func quietBudgets() []budget {
+	const (
+		idle, known   = "nothing to do, all fleets", "1,000 instances known, nothing to do"
+		restart, many = "operator restart, healthy nodes", "operator restart, 1,000 healthy nodes"
+		setting       = "a setting that disturbs no pod, 1,000 nodes"
+	)
+	return []budget{
+		{subject: idle, what: "SSH connections", limit: 0, figure: worst(connections, fleet.Idle)},
+		{subject: idle, what: "execs", limit: 0, figure: worst(execs, fleet.Idle)},
+		{subject: idle, what: "process starts on hosts", limit: 0, figure: worst(processes, fleet.Idle)},
+		{subject: idle, what: "API writes", limit: 0, figure: worst(writes, fleet.Idle)},
+		{subject: known, what: "operator's memory", limit: 200, unit: mebibytes, figure: of(largeFleet, fleet.Idle, currentMemory)},
+		{subject: known, what: "operator's processor time", limit: 1, unit: "% of a core", figure: of(largeFleet, fleet.Idle, idlePercent), varies: true},
+		{subject: restart, what: "SSH connections", limit: 0, figure: worst(connections, fleet.Restart)},
+		{subject: restart, what: "service operations on hosts", limit: 0, figure: worst(services, fleet.Restart)},
+		{subject: many, what: "API requests for each instance", limit: 5, figure: each(largeFleet, fleet.Restart, requests)},
+		{subject: many, what: "start to nothing left to do", limit: 20, unit: seconds, figure: of(largeFleet, fleet.Restart, elapsed)},
+		{subject: setting, what: "SSH connections, worst host", limit: 2, figure: of(largeFleet, fleet.Setting, connections)},
+		{subject: setting, what: "reboots", limit: 0, figure: of(largeFleet, fleet.Setting, reboots)},
+		{subject: setting, what: "until all nodes have it", limit: 5 * 60, unit: seconds, figure: of(largeFleet, fleet.Setting, elapsed)},
 	}
-	lines := []Line{
-		duration(subject, "port 22 open to Ready", a.Total().Seconds(), maxArrivalSeconds, r.Arrival != nil),
-		duration(subject, "of that, the operator's own time", a.Own().Seconds(), maxOwnArrivalSeconds, r.Arrival != nil),
-	}
-	for i := range lines {
-		if lines[i].Verdict == Slow {
-			lines[i].Verdict = Over
-		}
-	}
-	return lines
 }
 
-func timeLines(r Result) []Line {
-	one, hasOne := r.join(1, 0)
-	ten, hasTen := r.join(10, 0)
-	fifty, hasFifty := r.join(50, 0)
-	far, hasFar := r.join(1, distant)
-	archive, hasArchive := r.archiveSeconds()
-	lines := []Line{
-		duration("1 host that costs nothing", "ConfigMap to Ready", one.Seconds, maxOwnSeconds, hasOne),
-		duration("10 hosts that cost nothing", "ConfigMap to all Ready", ten.Seconds, maxTenSeconds, hasTen),
-		duration("50 hosts that cost nothing", "ConfigMap to all Ready", fifty.Seconds, maxFiftySeconds, hasFifty),
-		duration("1 host, 50 ms round trip", "time beyond that without it", far.Seconds-one.Seconds,
-			maxAddedSeconds, hasOne && hasFar),
+func upgradeBudgets() []budget {
+	const (
+		same = "another version with the same programs"
+		one  = "upgrade of a node, another kubelet and kube-proxy"
+		many = "upgrade of 100 nodes, 10 at a time"
+	)
+	first := of(1, fleet.Join, received)
+	patched := func(r Result) float64 { return 100 * of(1, fleet.Upgrade, received)(r) / first(r) }
+	return []budget{
+		{subject: same, what: "SSH connections", limit: 0, figure: worst(connections, fleet.SamePrograms)},
+		{subject: same, what: "bytes on the wire", limit: 0, figure: worst(received, fleet.SamePrograms)},
+		{subject: same, what: "service operations on hosts", limit: 0, figure: worst(services, fleet.SamePrograms)},
+		{subject: same + ", 1 node", what: "start of the operator to the new version", limit: 2, unit: seconds, figure: of(1, fleet.SamePrograms, elapsed)},
+		{subject: one, what: "SSH connections", limit: 2, figure: of(1, fleet.Upgrade, connections)},
+		{subject: one, what: "execs", limit: 8, figure: of(1, fleet.Upgrade, execs)},
+		{subject: one, what: "reboots", limit: 0, figure: of(1, fleet.Upgrade, reboots)},
+		{subject: one, what: "bytes on the wire", limit: 10, unit: "% of the first time's", figure: patched},
+		{subject: many, what: "SSH connections, worst host", limit: 2, figure: of(smallFleet, fleet.Upgrade, connections)},
+		{subject: many, what: "execs, worst host", limit: 8, figure: of(smallFleet, fleet.Upgrade, execs)},
+		{subject: "another version of a file of build/payload, worst file", what: "size of its patch", limit: 10, unit: "% of the file", figure: worstPatch},
 	}
-	if hasArchive {
-		lines = append(lines, duration("the real payload, 50 ms round trip", "transfer of its archive", archive,
-			maxTransferSeconds, true))
-	}
-	return lines
-}
-
-// archiveSeconds is how long the real payload's archive takes to a distant host.
-func (r Result) archiveSeconds() (float64, bool) {
-	for _, t := range r.Transfers {
-		if r.Real && t.RoundTrip == distant {
-			return t.ArchiveSeconds, true
-		}
-	}
-	return 0, false
-}
-
-// join finds a run by its parameters.
-func (r Result) join(hosts int, roundTrip time.Duration) (Join, bool) {
-	for _, join := range r.Joins {
-		if join.Hosts == hosts && join.RoundTrip == roundTrip {
-			return join, true
-		}
-	}
-	return Join{}, false
 }

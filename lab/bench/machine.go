@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"os"
 	"runtime"
@@ -18,6 +19,10 @@ type Machine struct {
 	// Load is the number of tasks that wanted to run at the start, averaged over a minute; empty where it is not known.
 	Load string `json:"loadAtStart,omitempty"`
 	Day  string `json:"day,omitempty"` // 2026-01-31
+}
+
+func (m Machine) String() string {
+	return fmt.Sprintf("%s, %d cores, %s, %s, load at the start %s, %s", m.CPU, m.Cores, m.System, m.GoVersion, m.Load, m.Day)
 }
 
 func thisMachine() Machine {

@@ -164,7 +164,7 @@ func (o *demoOptions) enter() error {
 		err = errors.Join(err, o.sweepWine())
 	}
 	if err == nil && code != 0 {
-		err = exitError(code)
+		err = namespace.ExitError(code)
 	}
 	return err
 }

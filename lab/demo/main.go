@@ -13,6 +13,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/lab/bench"
 	"github.com/windows-machine-config/wmco/lab/bench/fleet"
+	"github.com/windows-machine-config/wmco/lab/namespace"
 )
 
 func main() {
@@ -30,19 +31,10 @@ func main() {
 	if err == nil {
 		return
 	}
-	var exit exitError
+	var exit namespace.ExitError
 	if errors.As(err, &exit) {
 		os.Exit(int(exit))
-	}
-	var fleetExit fleet.ExitError
-	if errors.As(err, &fleetExit) {
-		os.Exit(int(fleetExit))
 	}
 	fmt.Fprintln(os.Stderr, "lab:", err)
 	os.Exit(1)
 }
-
-// exitError is an exit code whose reason was printed already.
-type exitError int
-
-func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }

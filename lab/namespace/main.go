@@ -9,6 +9,11 @@ import (
 	"syscall"
 )
 
+// ExitError is an exit code whose reason was printed already.
+type ExitError int
+
+func (e ExitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
 // Main runs the inside in namespaces and returns the exit code: what a main function calls. An interrupt asks the
 // inside to end. A second one kills it.
 func Main(config Config, inside func(context.Context, *Environment) (exitCode int)) (exitCode int, err error) {

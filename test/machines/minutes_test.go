@@ -28,6 +28,8 @@ const (
 // What a user may expect, and what the operator may add to the time that Windows and the line take.
 const (
 	joinLimit = 10 * time.Minute
+	// ownLimit is for all that is the operator's.
+	ownLimit = 28 * time.Second
 	// While user data is at work the operator looks every 15 s, as the status says. A look takes a second.
 	noticedLimit = 16 * time.Second
 	// While a host restarts, TCP asks again after at most 4 s, and the operator looks 2 s after it has given up.
@@ -60,6 +62,7 @@ func TestANewVirtualMachineIsANodeWithinTenMinutesAndLittleOfThemIsTheOperators(
 		t.Errorf("it was a node after %s", total)
 	}
 	for what, c := range map[string]struct{ took, limit time.Duration }{
+		"of the operator's own":                                  {arrival.Own(), ownLimit},
 		"until the operator noticed that the key is accepted":    {arrival.Noticed, noticedLimit},
 		"until the operator noticed that the host has restarted": {arrival.Returned, returnedLimit},
 		"between the operator's steps":                           {arrival.Between, betweenLimit},

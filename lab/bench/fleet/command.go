@@ -23,11 +23,6 @@ const mostHosts = 1000
 // and takes processor time from the others. The operator has Go's default.
 const hostsGCPercent = 200
 
-// ExitError is an exit code whose reason was printed already.
-type ExitError int
-
-func (e ExitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
-
 // Command returns the subcommand fleet.
 func Command() *cobra.Command {
 	var o Options
@@ -51,7 +46,7 @@ func Command() *cobra.Command {
 				return o.inside(ctx, e, file)
 			})
 			if err == nil && code != 0 {
-				err = ExitError(code)
+				err = namespace.ExitError(code)
 			}
 			return err
 		},
@@ -63,14 +58,15 @@ func Command() *cobra.Command {
 	flags.StringVar(&o.Agent, "agent", "build/wicd.exe", "the agent, built for Windows")
 	flags.StringVar(&controlPlane, "control-plane", "build/lab-controlplane", "the lab's control plane")
 	flags.IntVar(&o.SizePercent, "payload-percent", 100, "size of the programs for hosts next to the lab's usual one")
+	flags.DurationVar(&o.RoundTrip, "round-trip", 0, "the time of a packet to a host and back")
 	flags.IntVar(&o.MaxUnavailable, "max-unavailable", 10, "how many nodes an upgrade may disturb at a time")
-	flags.DurationVar(&o.Limits.Phase, "limit", 15*time.Minute, "how long each occasion may take")
-	flags.DurationVar(&o.Limits.Idle, "idle", time.Minute, "how long nothing happens on the occasion idle")
+	flags.DurationVar(&o.Limit, "limit", 15*time.Minute, "how long each occasion may take")
+	flags.DurationVar(&o.Idle, "idle", time.Minute, "how long nothing happens on the occasion idle")
 	flags.StringVar(&o.MemoryLimit, "operator-memory-limit", "", "GOMEMLIMIT of the operator, such as 850MiB; that of the Deployment, if it is empty")
 	flags.BoolVar(&o.Inside, "inside", false, "run the operator in the process of the hosts, so that a profile shows it, too")
 	flags.StringVar(&o.Profile, "cpu-profile", "", "file for a profile of the process of the hosts, from when they are listed on; go tool pprof shows it")
-	flags.StringVar(&o.Log, "operator-log", "build/bench-operator.log", "file for the operator's log")
-	flags.StringVar(&file, "json", "build/fleet.json", "file for all numbers")
+	flags.StringVar(&o.Log, "operator-log", "build/bench/operator.log", "file for the operator's log")
+	flags.StringVar(&file, "json", "build/bench/fleet.json", "file for all numbers")
 	return command
 }
 
@@ -92,8 +88,8 @@ func (o *Options) complete(controlPlane *string) error {
 	if o.Inside && slices.Contains(o.Occasions, Restart) {
 		faults = append(faults, errors.New("--inside: an operator that is no process of its own cannot be restarted: leave restart out of --occasions"))
 	}
-	if o.SizePercent < 1 || o.MaxUnavailable < 1 || o.Limits.Phase <= 0 || o.Limits.Idle <= 0 {
-		faults = append(faults, errors.New("--payload-percent, --max-unavailable, --limit and --idle must be above zero"))
+	if o.SizePercent < 1 || o.MaxUnavailable < 1 || o.Limit <= 0 || o.Idle <= 0 || o.RoundTrip < 0 {
+		faults = append(faults, errors.New("--payload-percent, --max-unavailable, --limit and --idle must be above zero, --round-trip at least zero"))
 	}
 	for _, path := range []*string{&o.Operator, &o.Agent, controlPlane, &o.Log} {
 		absolute, err := filepath.Abs(*path)
@@ -115,11 +111,11 @@ func (o *Options) complete(controlPlane *string) error {
 func (o *Options) inside(ctx context.Context, environment *namespace.Environment, file string) (exitCode int) {
 	debug.SetGCPercent(hostsGCPercent)
 	o.Dir, o.Say = environment.Dir, func(format string, args ...any) { fmt.Printf(format+"\n", args...) }
-	err := os.Remove(o.Log)
-	if errors.Is(err, os.ErrNotExist) {
-		err = nil
-	}
 	var result Result
+	err := os.MkdirAll(filepath.Dir(o.Log), 0o755)
+	if err == nil {
+		err = os.RemoveAll(o.Log)
+	}
 	if err == nil {
 		result, err = Run(ctx, *o)
 	}
@@ -135,6 +131,9 @@ func (o *Options) inside(ctx context.Context, environment *namespace.Environment
 
 func write(file string, result Result) error {
 	data, err := json.MarshalIndent(result, "", "  ")
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(file), 0o755)
+	}
 	if err == nil {
 		err = os.WriteFile(file, append(data, '\n'), 0o644)
 	}

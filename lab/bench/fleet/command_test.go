@@ -13,7 +13,7 @@ func TestFlags(t *testing.T) {
 	t.Chdir("../../..")
 	good := func() *Options {
 		return &Options{Hosts: 2, Operator: "go.mod", Agent: "go.mod", SizePercent: 100, MaxUnavailable: 1,
-			Limits: Limits{Phase: time.Minute, Idle: time.Second}, Occasions: []Occasion{Idle, Upgrade}}
+			Limit: time.Minute, Idle: time.Second, Occasions: []Occasion{Idle, Upgrade}}
 	}
 	controlPlane := "go.mod"
 	if err := good().complete(&controlPlane); err != nil {
@@ -26,7 +26,7 @@ func TestFlags(t *testing.T) {
 		"no hosts":          {func(o *Options) { o.Hosts = 0 }, "--hosts=0"},
 		"too many hosts":    {func(o *Options) { o.Hosts = 1001 }, "--hosts=1001"},
 		"a strange wish":    {func(o *Options) { o.Occasions = []Occasion{"party"} }, "party"},
-		"no time":           {func(o *Options) { o.Limits.Idle = 0 }, "above zero"},
+		"no time":           {func(o *Options) { o.Idle = 0 }, "above zero"},
 		"no operator":       {func(o *Options) { o.Operator = "build/nothing" }, "make build"},
 		"the wrong order":   {func(o *Options) { o.Occasions = []Occasion{Upgrade, Restart} }, "come last"},
 		"join a second one": {func(o *Options) { o.Occasions = []Occasion{Join} }, "join"},

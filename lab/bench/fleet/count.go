@@ -10,13 +10,12 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/controller/disruption"
 	"github.com/windows-machine-config/wmco/lab/audit"
-	"github.com/windows-machine-config/wmco/lab/bench/hostcost"
 )
 
 // counts are all counters at one moment.
 type counts struct {
 	at      time.Time
-	costs   []hostcost.Cost
+	costs   []Cost
 	kinds   map[string]int
 	fromAPI int64
 	cpu     CPU
@@ -26,7 +25,7 @@ func (l *lab) counts() (counts, error) {
 	if err := l.audit.Update(); err != nil {
 		return counts{}, err
 	}
-	c := counts{at: time.Now(), costs: hostcost.Of(l.rig.Hosts()), kinds: maps.Clone(l.audit.Kinds)}
+	c := counts{at: time.Now(), costs: costsOf(l.rig.Hosts()), kinds: maps.Clone(l.audit.Kinds)}
 	if l.wire != nil {
 		c.fromAPI = l.wire.got.Load()
 	}
@@ -43,11 +42,6 @@ func (l *lab) counts() (counts, error) {
 	return c, err
 }
 
-// reviews are what the operator asks the API server about those who read its metrics: about nobody but this measurement.
-func reviews(kind string) bool {
-	return strings.HasSuffix(kind, " tokenreviews") || strings.HasSuffix(kind, " subjectaccessreviews")
-}
-
 // since returns what it has cost since then.
 func (l *lab) since(before counts, occasion Occasion) (Phase, error) {
 	after, err := l.counts()
@@ -57,13 +51,13 @@ func (l *lab) since(before counts, occasion Occasion) (Phase, error) {
 	if l.operator == nil { // it has ended, or was never there
 		before.cpu.Operator = 0
 	}
-	costs := hostcost.Differences(after.costs, before.costs)
+	costs := costsSince(after.costs, before.costs)
 	phase := Phase{
 		Occasion: occasion, Whole: after.at.Sub(before.at).Seconds(), CPU: after.cpu.minus(before.cpu),
-		FromAPI: after.fromAPI - before.fromAPI, Worst: hostcost.Worst(costs), All: hostcost.Sum(costs), Kinds: map[string]int{},
+		FromAPI: after.fromAPI - before.fromAPI, Worst: worstCost(costs), All: totalCost(costs), Kinds: map[string]int{},
 	}
 	for kind, n := range after.kinds {
-		if n -= before.kinds[kind]; n == 0 || reviews(kind) {
+		if n -= before.kinds[kind]; n == 0 {
 			continue
 		}
 		phase.Kinds[kind] = n
@@ -74,29 +68,6 @@ func (l *lab) since(before counts, occasion Occasion) (Phase, error) {
 		}
 	}
 	return phase, nil
-}
-
-// memory returns the operator's; nil while it runs in this process.
-func (l *lab) memory(ctx context.Context) (*Memory, error) {
-	if l.operator == nil {
-		return nil, nil
-	}
-	m := &Memory{}
-	var err error
-	if m.Peak, m.Resident, err = residentMemory(l.operator.PID()); err != nil {
-		return nil, err
-	}
-	read, err := l.metrics.read(ctx)
-	if err != nil {
-		return nil, err
-	}
-	goroutines, err := read.gauge("go_goroutines")
-	if err != nil {
-		return nil, err
-	}
-	heap, err := read.gauge("go_memstats_heap_inuse_bytes")
-	m.Goroutines, m.Heap = int(goroutines), int64(heap)
-	return m, err
 }
 
 // How long nothing must have happened until the operator counts as quiet, how long that may take, and how often to look.
@@ -149,10 +120,8 @@ func (l *lab) activity() (int, error) {
 		return 0, err
 	}
 	n := l.rig.Connections()
-	for kind, count := range l.audit.Kinds {
-		if !reviews(kind) {
-			n += count
-		}
+	for _, count := range l.audit.Kinds {
+		n += count
 	}
 	return n, nil
 }

@@ -30,7 +30,7 @@ func TestAFleetIsMeasured(t *testing.T) {
 	dir := t.TempDir()
 	result, err := Run(t.Context(), Options{
 		Hosts: fleetSize, Occasions: AllOccasions(), Operator: buildPath("wmco"), Agent: buildPath("wicd.exe"), SizePercent: 100, MaxUnavailable: 2,
-		Limits: Limits{Phase: 3 * time.Minute, Idle: time.Second}, Log: filepath.Join(dir, "operator.log"), Dir: dir, Say: t.Logf,
+		Limit: 3 * time.Minute, Idle: time.Second, Log: filepath.Join(dir, "operator.log"), Dir: dir, Say: t.Logf,
 	})
 	if err != nil {
 		log, _ := os.ReadFile(filepath.Join(dir, "operator.log"))
@@ -54,7 +54,7 @@ func TestAFleetIsMeasured(t *testing.T) {
 		if join.Reads == 0 || join.Writes == 0 || join.FromAPI == 0 || join.All.Connections < fleetSize || join.Worst.Received < result.PayloadBytes/10 {
 			t.Errorf("%+v", join)
 		}
-		if m := join.Memory; m == nil || m.Peak < m.Resident || m.Resident < m.Heap || m.Goroutines < 10 {
+		if m := join.Memory; m == nil || m.Peak < m.Resident || m.Resident < 1<<20 {
 			t.Errorf("memory is %+v", m)
 		}
 	})

@@ -16,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -26,13 +27,16 @@ import (
 	"github.com/windows-machine-config/wmco/lab/namespace"
 	labpayload "github.com/windows-machine-config/wmco/lab/payload"
 	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
 const (
 	// apiAddress is where the API server is inside of the lab's network.
 	apiAddress = "10.9.255.1"
 	apiPort    = "6443"
-	domain     = "lab.example.com"
+	// metricsAddress is where the operator serves its metrics, as its Deployment does.
+	metricsAddress = apiAddress + ":8443"
+	domain         = "lab.example.com"
 	// serviceAccount is the operator's, as deploy/ names it.
 	serviceAccount = "windows-machine-config-operator"
 	// nodeGrace is how long a node may be silent: where a thousand kubelets share a core with all others, one may be late.
@@ -48,9 +52,12 @@ type Options struct {
 	Operator, Agent string
 	// SizePercent is the size of the stand-ins in the payload next to their usual one.
 	SizePercent int
+	// RoundTrip is the distance of the hosts.
+	RoundTrip time.Duration
 	// MaxUnavailable is how many nodes an upgrade may disturb at a time.
 	MaxUnavailable int
-	Limits         Limits
+	// Limit is how long each occasion may take, and Idle how long nothing is done on the occasion Idle.
+	Limit, Idle time.Duration
 	// MemoryLimit is the operator's GOMEMLIMIT; "" for that of the Deployment.
 	MemoryLimit string
 	// Inside runs the operator in this process, so that a profile of it shows the operator, too. It cannot be restarted then.
@@ -73,7 +80,6 @@ type lab struct {
 	rig      *rig.Rig
 	audit    *audit.Requests
 	wire     *wire
-	metrics  *metricsReader
 	operator *rig.OperatorProcess // nil while the operator runs in this process
 	inside   *rig.Operator
 }
@@ -103,7 +109,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	if err := checkProc(); err != nil {
 		return Result{}, err
 	}
-	l := &lab{Options: o, result: Result{Hosts: o.Hosts, SizePercent: o.SizePercent, MaxUnavailable: o.MaxUnavailable}}
+	l := &lab{Options: o, result: Result{Hosts: o.Hosts, SizePercent: o.SizePercent, RoundTrip: o.RoundTrip, MaxUnavailable: o.MaxUnavailable}}
 	defer func() { err = errors.Join(err, l.close()) }()
 	if err := l.start(ctx); err != nil {
 		return Result{}, err
@@ -147,8 +153,12 @@ func (l *lab) start(ctx context.Context) error {
 			l.result.PayloadBytes += file.Size
 		}
 	}
+	var link *winhost.Link
+	if l.RoundTrip > 0 {
+		link = winhost.NewLink(clock.RealClock{}, winhost.LinkProperties{RoundTrip: l.RoundTrip})
+	}
 	l.rig, err = rig.New(ctx, rig.Options{
-		Hosts: rig.InstantHosts(l.Hosts), Network: rig.RealNetwork{}, Agent: l.Agent, Version: version,
+		Hosts: rig.InstantHosts(l.Hosts), Link: link, Network: rig.RealNetwork{}, Agent: l.Agent, Version: version,
 		PayloadDir: folder, Dir: filepath.Join(l.Dir, "rig"),
 		ControlPlane: cluster.Options{Listen: net.JoinHostPort(apiAddress, apiPort), Domain: domain, Audit: true,
 			NodeGracePeriod: nodeGrace},
@@ -166,9 +176,6 @@ func (l *lab) start(ctx context.Context) error {
 		return err
 	}
 	l.audit = audit.CountRequests(audit.Open(l.rig.Cluster().AuditLog), audit.ServiceAccount(l.rig.Namespace(), serviceAccount))
-	if l.metrics, err = newMetricsReader(ctx, l.rig); err != nil {
-		return err
-	}
 	if l.Inside {
 		if err := l.runInside(rig.Release{Version: version, PayloadDirectory: folder}); err != nil {
 			return err

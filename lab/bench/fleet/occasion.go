@@ -33,7 +33,7 @@ func (l *lab) measure(ctx context.Context, occasion Occasion) (Phase, error) {
 	if !known {
 		return Phase{}, fmt.Errorf("there is no such occasion; there are %v", AllOccasions())
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, l.Limits.Phase+l.Limits.Idle, fmt.Errorf("it took longer than %s", l.Limits.Phase))
+	ctx, cancel := context.WithTimeoutCause(ctx, l.Limit+l.Idle, fmt.Errorf("it took longer than %s", l.Limit))
 	defer cancel()
 	before, err := l.counts()
 	if err != nil {
@@ -55,13 +55,30 @@ func (l *lab) measure(ctx context.Context, occasion Occasion) (Phase, error) {
 	if occasion == Restart { // of a process that there was not before
 		phase.CPU.Operator, err = processorTime(l.operator.PID())
 	}
-	if err == nil {
-		phase.Memory, err = l.memory(ctx)
+	if err == nil && l.operator != nil {
+		phase.Memory, err = residentMemory(l.operator.PID())
+	}
+	if err == nil && occasion == Join {
+		err = phase.check(l.Hosts)
 	}
 	if phase.Arrivals, phase.Seconds = arrivals, seconds; len(arrivals) > 0 {
 		phase.Seconds = arrivals[len(arrivals)-1]
 	}
 	return phase, err
+}
+
+// check rejects figures of a join that cannot be right: a count that misses everything would keep each budget.
+func (p Phase) check(hosts int) error {
+	var faults []error
+	for what, n := range map[string]int{
+		"SSH connections": p.All.Connections, "execs": p.All.Execs, "SFTP sessions": p.All.SFTPSessions, "process starts": p.All.Processes,
+		"service operations": p.All.Services, "API reads": p.Reads, "API writes": p.Writes,
+	} {
+		if n < hosts {
+			faults = append(faults, fmt.Errorf("%d %s were counted for %d hosts that became Ready: the measurement is broken", n, what, hosts))
+		}
+	}
+	return errors.Join(faults...)
 }
 
 // line says in a line what an occasion has cost.
@@ -80,11 +97,11 @@ func (l *lab) join(ctx context.Context, _ counts) ([]float64, float64, error) {
 }
 
 func (l *lab) idle(ctx context.Context, _ counts) ([]float64, float64, error) {
-	timer := time.NewTimer(l.Limits.Idle)
+	timer := time.NewTimer(l.Idle)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return nil, l.Limits.Idle.Seconds(), l.ended()
+		return nil, l.Idle.Seconds(), l.ended()
 	case <-ctx.Done():
 		return nil, 0, context.Cause(ctx)
 	}

@@ -4,11 +4,7 @@
 // on hosts.
 package fleet
 
-import (
-	"time"
-
-	"github.com/windows-machine-config/wmco/lab/bench/hostcost"
-)
+import "time"
 
 // Occasion is something that happens to a fleet.
 type Occasion string
@@ -43,6 +39,8 @@ type Result struct {
 	PayloadBytes int64 `json:"payloadBytes"`
 	// SizePercent is the size of the stand-ins in the payload next to their usual one.
 	SizePercent int `json:"sizePercent"`
+	// RoundTrip is the distance of the hosts.
+	RoundTrip time.Duration `json:"roundTripNanoseconds"`
 	// MaxUnavailable is how many nodes an upgrade may disturb at a time.
 	MaxUnavailable int     `json:"maxUnavailable"`
 	Phases         []Phase `json:"phases"`
@@ -72,16 +70,15 @@ type Phase struct {
 	CPU CPU `json:"cpu"`
 	// Memory is the operator's, at the end, unless the operator ran in the lab's own process.
 	Memory *Memory `json:"memory,omitempty"`
-	// Reads and Writes are the operator's requests to the API server, without leases, watches, and the reviews of those
-	// who read its metrics. Kinds counts them by what they are.
+	// Reads and Writes are the operator's requests to the API server, without leases and watches. Kinds counts them by what they are.
 	Reads  int            `json:"apiReads"`
 	Writes int            `json:"apiWrites"`
 	Kinds  map[string]int `json:"apiKinds"`
 	// FromAPI is how many bytes the operator's process got from the API server, most of them by watches.
 	FromAPI int64 `json:"bytesFromAPI"`
 	// Worst is the largest cost of any one host, kind by kind; All is the cost of all together.
-	Worst hostcost.Cost `json:"worstHost"`
-	All   hostcost.Cost `json:"allHosts"`
+	Worst Cost `json:"worstHost"`
+	All   Cost `json:"allHosts"`
 }
 
 // CPU is processor time in seconds.
@@ -106,9 +103,6 @@ type Memory struct {
 	// Peak is the most that it had in memory since it was started, and Resident what it has now, in bytes.
 	Peak     int64 `json:"peakBytes"`
 	Resident int64 `json:"residentBytes"`
-	// Heap is what Go's heap holds now.
-	Heap       int64 `json:"heapBytes"`
-	Goroutines int   `json:"goroutines"`
 }
 
 // Reached returns after how many seconds so many hosts were as wanted.
@@ -117,12 +111,4 @@ func (p Phase) Reached(hosts int) (seconds float64, known bool) {
 		return 0, false
 	}
 	return p.Arrivals[hosts-1], true
-}
-
-// Limits are how long things may take.
-type Limits struct {
-	// Phase is for each occasion.
-	Phase time.Duration
-	// Idle is how long nothing is done on the occasion Idle.
-	Idle time.Duration
 }

@@ -1,0 +1,301 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/windows-machine-config/wmco/lab/bench/fleet"
+)
+
+// TestMain answers for the subcommand fleet, too, as this program is the one that bench runs: with a fleet that keeps all budgets,
+// unless spoilEnv says otherwise.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "fleet" {
+		if err := standInForFleet(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// spoilEnv names the fleet that has too many reboots ("10"), or that cannot be measured ("-10").
+const spoilEnv = "WMCO_BENCH_TEST_SPOIL"
+
+func standInForFleet(arguments []string) error {
+	command := fleet.Command()
+	if err := command.ParseFlags(arguments); err != nil {
+		return err
+	}
+	flag := func(name string) string { return command.Flag(name).Value.String() }
+	if os.Getenv(spoilEnv) == "-"+flag("hosts") {
+		return fmt.Errorf("no hosts today")
+	}
+	for _, each := range good().Fleets {
+		if fmt.Sprint(each.Hosts) != flag("hosts") || fmt.Sprint(each.SizePercent) != flag("payload-percent") || each.RoundTrip.String() != flag("round-trip") {
+			continue
+		}
+		for i := range each.Phases {
+			if os.Getenv(spoilEnv) == flag("hosts") {
+				each.Phases[i].Worst.Reboots = 2
+			}
+		}
+		data, err := json.Marshal(each)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(flag("json"), data, 0o600)
+	}
+	return fmt.Errorf("no such fleet: %q", arguments)
+}
+
+// bench runs the subcommand, and returns what it prints and writes.
+func bench(t *testing.T, arguments ...string) (output string, result Result, err error) {
+	t.Helper()
+	var printed bytes.Buffer
+	command := Command()
+	command.SetOut(&printed)
+	command.SilenceErrors, command.SilenceUsage = true, true
+	file := filepath.Join(t.TempDir(), "bench", "results.json")
+	command.SetArgs(append(arguments, "--json="+file, "--payload="+t.TempDir()))
+	err = command.ExecuteContext(t.Context())
+	data, readErr := os.ReadFile(file)
+	if readErr == nil {
+		readErr = json.Unmarshal(data, &result)
+	}
+	if readErr != nil {
+		t.Logf("results: %v", readErr)
+	}
+	return printed.String(), result, err
+}
+
+func TestBench(t *testing.T) {
+	t.Run("measures all fleets, and prints and writes each budget with its figure", func(t *testing.T) {
+		output, result, err := bench(t)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, output)
+		}
+		if len(result.Fleets) != len(runs()) || len(result.Budgets) != len(budgets()) || result.Machine.Cores == 0 {
+			t.Errorf("%+v", result)
+		}
+		for _, want := range []string{
+			"HOSTS", "SUBJECT", "1,000 instances known, nothing to do", "199 MiB", "≤ 200 MiB", "< 600 s",
+			fmt.Sprintf("bench: %d of %d budgets kept, 1 not measured", len(budgets())-1, len(budgets())), // there is no payload with patches
+		} {
+			if !strings.Contains(output, want) {
+				t.Errorf("%q is missing in:\n%s", want, output)
+			}
+		}
+	})
+	t.Run("fails if a budget is exceeded, and says which", func(t *testing.T) {
+		t.Setenv(spoilEnv, "10")
+		output, result, err := bench(t, "--hosts=1,10")
+		const want = "reboots of first configuration, worst host of all fleets: 2 (budget ≤ 1)"
+		if err == nil || !strings.HasSuffix(err.Error(), want) || len(withVerdict(result.Budgets, Over)) != 1 || !strings.Contains(output, "OVER") {
+			t.Errorf("error %v\n%s", err, output)
+		}
+	})
+	t.Run("writes what was measured before a fleet that cannot be", func(t *testing.T) {
+		t.Setenv(spoilEnv, "-10")
+		output, result, err := bench(t)
+		if err == nil || !strings.Contains(err.Error(), "measure a fleet of 10 hosts") || len(result.Fleets) != 3 {
+			t.Errorf("%d fleets, error %v\n%s", len(result.Fleets), err, output)
+		}
+	})
+	for name, c := range map[string]struct{ flag, want string }{
+		"a fleet that there is not": {"--hosts=1,2", "--hosts=2"},
+		"no time to be idle":        {"--idle=0s", "--idle"},
+		"no time for a fleet":       {"--limit=-1s", "--limit"},
+	} {
+		t.Run("refuses "+name, func(t *testing.T) {
+			if _, _, err := bench(t, c.flag); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error is %v", err)
+			}
+		})
+	}
+}
+
+func TestThePatchesOfAPayload(t *testing.T) {
+	if patches, err := patchesOf(t.TempDir()); err != nil || patches != nil {
+		t.Errorf("a payload that does not exist has %v, error %v", patches, err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "manifest.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := patchesOf(dir); err == nil {
+		t.Error("a payload that cannot be read has no patches")
+	}
+}
+
+func TestCPUModel(t *testing.T) {
+	for want, text := range map[string]string{
+		"Example CPU @ 3.00GHz": "processor\t: 0\nvendor_id\t: Example\nmodel\t\t: 7\nmodel name\t: Example CPU @ 3.00GHz\nmodel name\t: another\n",
+		"":                      "Processor : ARMv8\nFeatures: fp\n",
+	} {
+		if got := cpuModel(strings.NewReader(text)); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// good returns a whole run that keeps all budgets, and only just.
+func good() Result {
+	arrivals := func(hosts int, first, last float64) []float64 {
+		at := make([]float64, hosts)
+		for i := range at {
+			at[i] = first + (last-first)*float64(i)/float64(max(1, hosts-1))
+		}
+		at[hosts-1] = last
+		return at
+	}
+	join := func(hosts int, each, seconds float64, memory int64) fleet.Phase {
+		n := float64(hosts)
+		return fleet.Phase{
+			Occasion: fleet.Join, Seconds: seconds, Arrivals: arrivals(hosts, min(14.9, seconds), seconds), Reads: int(30 * n * each), Writes: int(10 * n * each),
+			CPU: fleet.CPU{Operator: n * each, ControlPlane: n * each, Hosts: n * each}, Memory: &fleet.Memory{Peak: memory, Resident: memory},
+			Worst: fleet.Cost{Connections: 2, Execs: 8, SFTPSessions: 2, Reboots: 1, Received: 1000},
+		}
+	}
+	idle := fleet.Phase{Occasion: fleet.Idle, Seconds: 60, CPU: fleet.CPU{Operator: 0.6}, Memory: &fleet.Memory{Peak: 256 * mib, Resident: 199 * mib}}
+	// A restarted operator may write, and hosts may start processes by themselves.
+	restart := fleet.Phase{Occasion: fleet.Restart, Seconds: 19.9, Reads: 4000, Writes: 1000, All: fleet.Cost{Processes: 1}}
+	same := fleet.Phase{Occasion: fleet.SamePrograms, Seconds: 1.9, Writes: 3}
+	upgrade := fleet.Phase{Occasion: fleet.Upgrade, Worst: fleet.Cost{Connections: 2, Execs: 8, Received: 100}}
+	setting := fleet.Phase{Occasion: fleet.Setting, Seconds: 299, Worst: fleet.Cost{Connections: 2}}
+	alone := join(1, 1, 2.9, 100*mib)
+	alone.Reads, alone.Writes = 40, 20
+	return Result{Patches: []Patch{{File: "kubelet.exe", FileBytes: 100, PatchBytes: 10}, {File: "wicd.exe", FileBytes: 100, PatchBytes: 1}}, Fleets: []fleet.Result{
+		{Hosts: 1, SizePercent: realSize, PayloadBytes: 4000, Phases: []fleet.Phase{join(1, 1, 4.9, 100*mib)}},
+		{Hosts: 1, SizePercent: realSize, PayloadBytes: 4000, RoundTrip: distant, Phases: []fleet.Phase{join(1, 1, 14.8, 100*mib)}},
+		{Hosts: 1, SizePercent: usualSize, Phases: []fleet.Phase{alone, idle, restart, same, upgrade}},
+		{Hosts: 10, SizePercent: usualSize, Phases: []fleet.Phase{join(10, 1, 9.9, 256*mib), idle, restart}},
+		{Hosts: 50, SizePercent: usualSize, Phases: []fleet.Phase{join(50, 1, 59.9, 256*mib), idle, restart, same}},
+		{Hosts: 100, SizePercent: usualSize, Phases: []fleet.Phase{join(100, 1, 50, 256*mib), upgrade}},
+		{Hosts: 300, SizePercent: usualSize, Phases: []fleet.Phase{join(300, 1, 120, 256*mib)}},
+		{Hosts: 1000, SizePercent: usualSize, Phases: []fleet.Phase{join(1000, 1.19, 599, 256*mib), idle, restart, setting}},
+	}}
+}
+
+// occasion returns what a test spoils: an occasion in the fleet with the usual programs.
+func occasion(r *Result, hosts int, of fleet.Occasion) *fleet.Phase {
+	for i := range r.Fleets {
+		if each := &r.Fleets[i]; each.Hosts == hosts && each.SizePercent == usualSize {
+			for j := range each.Phases {
+				if each.Phases[j].Occasion == of {
+					return &each.Phases[j]
+				}
+			}
+		}
+	}
+	panic("there is no such fleet, or nothing of that kind happened to it")
+}
+
+// added is the time of the distant host.
+func added(r *Result) *float64 { return &r.Fleets[1].Phases[0].Seconds }
+
+func TestBudgets(t *testing.T) {
+	t.Run("a run at the limits keeps all budgets", func(t *testing.T) {
+		for _, line := range evaluate(good()) {
+			if line.Verdict != Kept || line.Measured == nil {
+				t.Errorf("%+v", line)
+			}
+		}
+	})
+	for name, c := range map[string]struct {
+		spoil   func(*Result)
+		what    string
+		verdict Verdict
+	}{
+		"a third connection":                       {func(r *Result) { occasion(r, 1000, fleet.Join).Worst.Connections = 3 }, "SSH connections", Over},
+		"a ninth exec":                             {func(r *Result) { occasion(r, 10, fleet.Join).Worst.Execs = 9 }, "execs", Over},
+		"one PowerShell":                           {func(r *Result) { occasion(r, 50, fleet.Join).Worst.PowerShell = 1 }, "PowerShell starts", Over},
+		"a third SFTP session":                     {func(r *Result) { r.Fleets[1].Phases[0].Worst.SFTPSessions = 3 }, "SFTP sessions", Over},
+		"a second reboot":                          {func(r *Result) { occasion(r, 1, fleet.Join).Worst.Reboots = 2 }, "reboots", Over},
+		"one byte too many":                        {func(r *Result) { r.Fleets[0].Phases[0].Worst.Received = 1001 }, "bytes on the wire", Over},
+		"a read too many for a host alone":         {func(r *Result) { occasion(r, 1, fleet.Join).Reads = 41 }, "API reads", Over},
+		"a write too many for a host alone":        {func(r *Result) { occasion(r, 1, fleet.Join).Writes = 21 }, "API writes", Over},
+		"a read too many for each of ten hosts":    {func(r *Result) { occasion(r, 10, fleet.Join).Reads = 401 }, "API reads", Over},
+		"a write too many for each of fifty hosts": {func(r *Result) { occasion(r, 50, fleet.Join).Writes = 751 }, "API writes", Over},
+		"a write too many in a fleet": {func(r *Result) {
+			occasion(r, 1000, fleet.Join).Writes, occasion(r, 1000, fleet.Join).Reads = 15001, 30000
+		}, "API writes", Over},
+		"a connection while left alone":               {func(r *Result) { occasion(r, 1000, fleet.Idle).Worst.Connections = 1 }, "SSH connections", Over},
+		"an exec while left alone":                    {func(r *Result) { occasion(r, 10, fleet.Idle).Worst.Execs = 1 }, "execs", Over},
+		"a write while left alone":                    {func(r *Result) { occasion(r, 50, fleet.Idle).Writes = 1 }, "API writes", Over},
+		"a process started while left alone":          {func(r *Result) { occasion(r, 1, fleet.Idle).All.Processes = 1 }, "process starts on hosts", Over},
+		"a connection of a restarted operator":        {func(r *Result) { occasion(r, 1000, fleet.Restart).Worst.Connections = 1 }, "SSH connections", Over},
+		"a service stopped by a restarted operator":   {func(r *Result) { occasion(r, 1, fleet.Restart).All.Services = 1 }, "service operations on hosts", Over},
+		"a restart among a thousand that reads a lot": {func(r *Result) { occasion(r, 1000, fleet.Restart).Reads = 4001 }, "API requests for each instance", Over},
+		"a restart among a thousand that takes long":  {func(r *Result) { occasion(r, 1000, fleet.Restart).Seconds = 20 }, "start to nothing left to do", Slow},
+		"a connection of another version":             {func(r *Result) { occasion(r, 50, fleet.SamePrograms).Worst.Connections = 1 }, "SSH connections", Over},
+		"one byte where nothing differs":              {func(r *Result) { occasion(r, 1, fleet.SamePrograms).Worst.Received = 1 }, "bytes on the wire", Over},
+		"a restarted service where nothing differs":   {func(r *Result) { occasion(r, 1, fleet.SamePrograms).All.Services = 1 }, "service operations on hosts", Over},
+		"a slow upgrade where nothing differs":        {func(r *Result) { occasion(r, 1, fleet.SamePrograms).Seconds = 2 }, "start of the operator to the new version", Slow},
+		"a slow host":                                 {func(r *Result) { occasion(r, 1, fleet.Join).Seconds = 3 }, "ConfigMap to Ready", Slow},
+		"a slow host with programs of the real size":  {func(r *Result) { r.Fleets[0].Phases[0].Seconds, *added(r) = 5, 14.9 }, "ConfigMap to Ready", Slow},
+		"ten slow hosts":                              {func(r *Result) { occasion(r, 10, fleet.Join).Seconds = 10 }, "ConfigMap to all Ready", Slow},
+		"fifty slow hosts":                            {func(r *Result) { occasion(r, 50, fleet.Join).Seconds = 60 }, "ConfigMap to all Ready", Slow},
+		"a host that is slow because it is far away":  {func(r *Result) { *added(r) = 14.9 }, "time beyond that without it", Slow},
+		"two hundred hosts that take long":            {func(r *Result) { occasion(r, 300, fleet.Join).Arrivals[199] = 100 }, "ConfigMap to 200 Ready", Slow},
+		"a late first host among a thousand":          {func(r *Result) { occasion(r, 1000, fleet.Join).Arrivals[0] = 15 }, "ConfigMap to the first Ready", Slow},
+		"a thousand hosts that take long":             {func(r *Result) { occasion(r, 1000, fleet.Join).Seconds = 600 }, "ConfigMap to all Ready", Slow},
+		"one MiB too many in a fleet":                 {func(r *Result) { occasion(r, 300, fleet.Join).Memory.Peak += mib }, "operator's memory at most", Over},
+		"one MiB too many on another occasion":        {func(r *Result) { occasion(r, 1000, fleet.Setting).Memory = &fleet.Memory{Peak: 257 * mib} }, "operator's memory at most", Over},
+		"one MiB too many for a host alone":           {func(r *Result) { r.Fleets[0].Phases[0].Memory.Peak += mib }, "operator's memory at most", Over},
+		"a thousand instances known with too much": {func(r *Result) {
+			occasion(r, 1000, fleet.Idle).Memory = &fleet.Memory{Resident: 201 * mib}
+		}, "operator's memory", Over},
+		"an idle operator that works":       {func(r *Result) { occasion(r, 1000, fleet.Idle).CPU.Operator = 0.7 }, "operator's processor time", Slow},
+		"a setting with three connections":  {func(r *Result) { occasion(r, 1000, fleet.Setting).Worst.Connections = 3 }, "SSH connections, worst host", Over},
+		"a setting that restarts a host":    {func(r *Result) { occasion(r, 1000, fleet.Setting).Worst.Reboots = 1 }, "reboots", Over},
+		"a setting that is slow":            {func(r *Result) { occasion(r, 1000, fleet.Setting).Seconds = 300 }, "until all nodes have it", Slow},
+		"requests that grow with the fleet": {func(r *Result) { occasion(r, 100, fleet.Join).Reads = 2900 }, "API requests", Over},
+		"processor time that grows with the fleet": {func(r *Result) {
+			occasion(r, 1000, fleet.Join).CPU.ControlPlane, occasion(r, 1000, fleet.Join).CPU.Hosts = 1300, 1080
+		}, "control plane's processor time", Slow},
+		"an upgrade that sends everything again":             {func(r *Result) { occasion(r, 1, fleet.Upgrade).Worst.Received = 101 }, "bytes on the wire", Over},
+		"an upgrade with a third connection":                 {func(r *Result) { occasion(r, 1, fleet.Upgrade).Worst.Connections = 3 }, "SSH connections", Over},
+		"an upgrade with a ninth exec":                       {func(r *Result) { occasion(r, 1, fleet.Upgrade).Worst.Execs = 9 }, "execs", Over},
+		"an upgrade that restarts a host":                    {func(r *Result) { occasion(r, 1, fleet.Upgrade).Worst.Reboots = 1 }, "reboots", Over},
+		"an upgrade of many with a third connection for one": {func(r *Result) { occasion(r, 100, fleet.Upgrade).Worst.Connections = 3 }, "SSH connections, worst host", Over},
+		"an upgrade of many with a ninth exec for one":       {func(r *Result) { occasion(r, 100, fleet.Upgrade).Worst.Execs = 9 }, "execs, worst host", Over},
+		"a large patch": {func(r *Result) { r.Patches[1].PatchBytes = 11 }, "size of its patch", Over},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := good()
+			c.spoil(&r)
+			var others []Line
+			for _, line := range evaluate(r) {
+				if line.Verdict != Kept {
+					others = append(others, line)
+				}
+			}
+			if len(others) != 1 || others[0].What != c.what || others[0].Verdict != c.verdict {
+				t.Errorf("got %+v, want %s %s", others, c.what, c.verdict)
+			}
+		})
+	}
+	t.Run("a run that measured nothing praises nothing", func(t *testing.T) {
+		for _, line := range evaluate(Result{}) {
+			if line.Verdict != NotMeasured || line.Measured != nil {
+				t.Errorf("%+v", line)
+			}
+		}
+	})
+	t.Run("a fleet whose operator was no program of its own says nothing of its memory", func(t *testing.T) {
+		r := Result{Fleets: []fleet.Result{{Hosts: 1000, SizePercent: usualSize, Phases: []fleet.Phase{{Occasion: fleet.Idle, Seconds: float64(time.Minute / time.Second)}}}}}
+		for _, line := range evaluate(r) {
+			if line.What == "operator's memory" && line.Verdict != NotMeasured {
+				t.Errorf("%+v", line)
+			}
+		}
+	})
+}

@@ -1,0 +1,112 @@
+package fleet
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/winhost"
+)
+
+func TestCosts(t *testing.T) {
+	a, b := Cost{Connections: 2, Execs: 1, Received: 5, Sent: 1}, Cost{Connections: 1, Execs: 8, Processes: 3, Services: 4,
+		Reboots: 1, SFTPSessions: 1, PowerShell: 1}
+	if got := worstCost([]Cost{a, b}); got != (Cost{Connections: 2, Execs: 8, Processes: 3, Services: 4, Reboots: 1,
+		SFTPSessions: 1, PowerShell: 1, Received: 5, Sent: 1}) {
+		t.Errorf("worst is %+v", got)
+	}
+	total := totalCost([]Cost{a, b})
+	if total.Connections != 3 || total.Execs != 9 || total.minus(b) != a {
+		t.Errorf("sum is %+v", total)
+	}
+}
+
+func TestPowerShellIsCountedAsAProgram(t *testing.T) {
+	for line, want := range map[string]bool{
+		`powershell.exe -NonInteractive -Command "x"`:                                true,
+		`cmd /c "C:\Windows\System32\WindowsPowerShell\v1.0\PowerShell.exe" -File x`: true,
+		`start pwsh -c x`: true,
+		`dir && pwsh`:     true,
+		`C:\k\wicd\0\wicd.exe apply --certificate LS0tLS1CRUdJTiBPwShDRVJUSUZJQ0FURQ==`: false,
+		`C:\k\powershell-notes.txt`: false,
+	} {
+		if got := isPowerShell(fake.Entry{Kind: winhost.KindCommand, Detail: line}); got != want {
+			t.Errorf("%s: %t", line, got)
+		}
+	}
+	if isPowerShell(fake.Entry{Kind: fake.KindWrite, Detail: "powershell.exe"}) {
+		t.Error("a file that is written is no start")
+	}
+}
+
+func TestCostOfAJournal(t *testing.T) {
+	journal := fake.New(fake.Options{Name: "a", System: fake.WindowsServer2022()}).Journal()
+	before := costOf(journal)
+	for _, e := range []struct {
+		kind   fake.Kind
+		detail string
+	}{
+		{fake.KindConnection, "from a"}, {winhost.KindCommand, `C:\k\wicd\a\wicd.exe facts`},
+		{fake.KindExec, `C:\k\wicd\a\wicd.exe facts`},
+		{winhost.KindCommand, `PowerShell.exe -Command x`},
+		{winhost.KindForbidden, `powershell.exe: PowerShell.exe -Command x`},
+		{fake.KindProcess, `start C:\k\kubelet.exe`}, {fake.KindProcess, `end C:\k\kubelet.exe`}, {fake.KindSFTP, "a"},
+		{fake.KindService, "start kubelet"}, {fake.KindReboot, ""},
+	} {
+		journal.Append(e.kind, e.detail, 0)
+	}
+	got := costOf(journal).minus(before)
+	if want := (Cost{Connections: 1, Execs: 2, PowerShell: 1, SFTPSessions: 1, Reboots: 1, Processes: 1,
+		Services: 1}); got != want {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestAJoinThatSawNothingIsRejected(t *testing.T) {
+	whole := Phase{Reads: 2, Writes: 2, All: Cost{Connections: 2, Execs: 2, SFTPSessions: 2, Processes: 2, Services: 2}}
+	if err := whole.check(2); err != nil {
+		t.Error(err)
+	}
+	for what, blind := range map[string]func(*Phase){
+		"API reads": func(p *Phase) { p.Reads = 0 }, "API writes": func(p *Phase) { p.Writes = 0 }, "SSH connections": func(p *Phase) { p.All.Connections = 1 },
+		"execs": func(p *Phase) { p.All.Execs = 0 }, "SFTP sessions": func(p *Phase) { p.All.SFTPSessions = 1 },
+		"process starts": func(p *Phase) { p.All.Processes = 0 }, "service operations": func(p *Phase) { p.All.Services = 0 },
+	} {
+		t.Run("without "+what, func(t *testing.T) {
+			p := whole
+			blind(&p)
+			if err := p.check(2); err == nil || !strings.Contains(err.Error(), what) {
+				t.Errorf("error is %v", err)
+			}
+		})
+	}
+}
+
+func TestProcessorTimeAndMemoryOfAProcess(t *testing.T) {
+	before, err := processorTime(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for now := before; now <= before; { // a process that works has more of it
+		if now, err = processorTime(os.Getpid()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m, err := residentMemory(os.Getpid()); err != nil || m.Resident < 1<<20 || m.Peak < m.Resident {
+		t.Errorf("this process has %+v, error %v", m, err)
+	}
+	if _, err := processorTime(1 << 30); err == nil {
+		t.Error("a process that does not exist has processor time")
+	}
+	if _, err := residentMemory(1 << 30); err == nil {
+		t.Error("a process that does not exist has memory")
+	}
+}
+
+func TestCPU(t *testing.T) {
+	before, after := CPU{Operator: 1, ControlPlane: 2, Hosts: 3}, CPU{Operator: 2, ControlPlane: 4, Hosts: 6}
+	if got := after.minus(before); got != before || got.Total() != 6 {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -1,0 +1,94 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/windows-machine-config/wmco/lab/bench/fleet"
+	labpayload "github.com/windows-machine-config/wmco/lab/payload"
+)
+
+const (
+	smallFleet, mediumFleet, largeFleet = 100, 300, 1000
+
+	// upgradedAtOnce is the number of nodes that an upgrade may disturb at a time.
+	upgradedAtOnce = 10
+	// distant is the round trip to a host whose added time has a budget.
+	distant = 50 * time.Millisecond
+	// realSize is the size of the programs as they are shipped; usualSize is the size of the stand-ins in the lab, in percent.
+	realSize, usualSize = labpayload.RealSizePercent, 100
+)
+
+// run is one fleet. Each is measured in a process of its own, so that none inherits the memory of another.
+type run struct {
+	hosts, sizePercent int
+	roundTrip          time.Duration
+	occasions          []fleet.Occasion
+}
+
+// runs returns the fleets that are measured. The small fleet is upgraded; everything else happens to the large one.
+func runs() []run {
+	return []run{
+		{hosts: 1, sizePercent: realSize},
+		{hosts: 1, sizePercent: realSize, roundTrip: distant},
+		{hosts: 1, sizePercent: usualSize, occasions: []fleet.Occasion{fleet.Idle, fleet.Restart, fleet.SamePrograms, fleet.Upgrade}},
+		{hosts: 10, sizePercent: usualSize, occasions: []fleet.Occasion{fleet.Idle, fleet.Restart}},
+		{hosts: 50, sizePercent: usualSize, occasions: []fleet.Occasion{fleet.Idle, fleet.Restart, fleet.SamePrograms}},
+		{hosts: smallFleet, sizePercent: usualSize, occasions: []fleet.Occasion{fleet.Upgrade}},
+		{hosts: mediumFleet, sizePercent: usualSize},
+		{hosts: largeFleet, sizePercent: usualSize, occasions: []fleet.Occasion{fleet.Idle, fleet.Restart, fleet.Setting, fleet.Rotation}},
+	}
+}
+
+// sizes returns the numbers of hosts.
+func sizes() (hosts []int) {
+	for _, each := range runs() {
+		hosts = append(hosts, each.hosts)
+	}
+	return slices.Compact(hosts)
+}
+
+// measure runs this program once for the fleet. If it fails, the result has the occasions before.
+func (r run) measure(ctx context.Context, o *options) (result fleet.Result, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return result, fmt.Errorf("find this program: %w", err)
+	}
+	dir, err := os.MkdirTemp("", "wmco-bench-")
+	if err != nil {
+		return result, fmt.Errorf("make a directory for the results: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "fleet.json")
+	command := exec.CommandContext(ctx, self, "fleet", fmt.Sprintf("--hosts=%d", r.hosts), fmt.Sprintf("--payload-percent=%d", r.sizePercent),
+		fmt.Sprintf("--round-trip=%s", r.roundTrip), fmt.Sprintf("--max-unavailable=%d", upgradedAtOnce), "--occasions="+strings.Join(names(r.occasions), ","),
+		"--operator="+o.operator, "--agent="+o.agent, fmt.Sprintf("--limit=%s", o.limit), fmt.Sprintf("--idle=%s", o.idle), "--json="+file)
+	command.Stdout, command.Stderr = o.output, os.Stderr
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
+	ended := command.Run()
+	data, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(data, &result)
+	}
+	if err := errors.Join(ended, err); err != nil {
+		return result, fmt.Errorf("measure a fleet of %d hosts: %w", r.hosts, err)
+	}
+	return result, nil
+}
+
+func names(occasions []fleet.Occasion) []string {
+	all := make([]string, len(occasions))
+	for i, each := range occasions {
+		all[i] = string(each)
+	}
+	return all
+}
