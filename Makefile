@@ -49,7 +49,7 @@ FIPS :=
 
 # Builds programs by name, and says how far it is. Everything but the race detector goes without a C compiler. Compilers live
 # for seconds: they collect no garbage before they have filled a gigabyte, which saves an eighth of the standard library's compile time.
-BUILD          := GOGC=off GOMEMLIMIT=1GiB go run ./hack/build -version "$(VERSION)" -kubernetes "$(KUBERNETES_VERSION)" $(if $(FIPS),-fips)
+BUILD          := GOGC=off GOMEMLIMIT=1GiB VERSION="$(VERSION)" KUBERNETES_VERSION="$(KUBERNETES_VERSION)" FIPS="$(FIPS)" hack/build
 CONTROL_PLANE  := lab/controlplane
 CONTROLLER_GEN := build/tools/controller-gen
 CRD_REF_DOCS   := build/tools/crd-ref-docs
