@@ -261,9 +261,6 @@ fresh: ## Check generated files, format and documents.
 	@unformatted="$$(gofmt -l .)"; \
 	  [[ -z "$$unformatted" ]] || { printf 'not formatted, run make fmt:\n%s\n' "$$unformatted" >&2; exit 1; }
 	@go run ./hack/requirements -check
-	@go run ./hack/support -check
-	@go run ./hack/metrics -check
-	@go run ./hack/verified -check
 	@go run ./hack/style
 	@cd hack/powershell && CGO_ENABLED=0 go run . ../../internal/userdata/testdata/*.ps1
 
@@ -307,9 +304,7 @@ generate: $(CONTROLLER_GEN) $(CRD_REF_DOCS) ## Write generated files: deepcopy, 
 	  --templates-dir=hack/apireference/templates --output-path=docs/api.md
 	@go run ./hack/bundle -version "$(VERSION)"
 	@go run ./hack/requirements
-	@go run ./hack/support
-	@go run ./hack/metrics
-	@go run ./hack/verified
+	@CGO_ENABLED=0 go test -vet=off -count=1 -run '^TestGenerated' ./docs -update
 
 .PHONY: fmt
 fmt: ## Format all Go code.

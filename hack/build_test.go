@@ -29,7 +29,7 @@ func build(t *testing.T, environment []string, programs ...string) (called, prin
 		t.Fatal(err)
 	}
 	calls := filepath.Join(dir, "calls")
-	if err := os.WriteFile(filepath.Join(dir, "go"), []byte(fakeGo), 0o700); err != nil { //nolint:gosec // It is run.
+	if err := os.WriteFile(filepath.Join(dir, "go"), []byte(fakeGo), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	command := exec.CommandContext(t.Context(), filepath.Join(checkout, "hack", "build"), programs...)

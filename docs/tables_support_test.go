@@ -1,31 +1,22 @@
-package main
+package docs_test
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
-const (
-	begin = "<!-- begin of what hack/support writes -->"
-	end   = "<!-- end of what hack/support writes -->"
-)
-
-// rewrite returns the document with the text between the markers. It keeps every other byte.
-func rewrite(document []byte, text string) ([]byte, error) {
-	before, rest, found := strings.Cut(string(document), begin)
-	_, after, ended := strings.Cut(rest, end)
-	if !found || !ended || strings.Contains(after, begin) {
-		return nil, fmt.Errorf("the document needs exactly one line %q and, after it, exactly one line %q", begin, end)
-	}
-	return []byte(before + begin + "\n\n" + text + "\n" + end + after), nil
+// The document says what the operator decides by.
+func TestGeneratedTablesOfWhatIsSupported(t *testing.T) {
+	keep(t, "support.md", supportTables(support.Platforms(), support.WindowsReleases(), support.ReleaseLines()))
 }
 
-// render writes the tables.
-func render(platforms []support.Platform, releases []support.WindowsRelease, lines []support.ReleaseLine) string {
+// supportTables are for docs/support.md.
+func supportTables(platforms []support.Platform, releases []support.WindowsRelease, lines []support.ReleaseLine) string {
 	return strings.Join([]string{
 		"### The cluster's version\n\n" + versions(lines),
 		"### Windows by platform\n\n" + windows(platforms, releases),
@@ -35,7 +26,7 @@ func render(platforms []support.Platform, releases []support.WindowsRelease, lin
 }
 
 func versions(lines []support.ReleaseLine) string {
-	t := table("operator", "OpenShift", "Kubernetes")
+	t := newTable("operator", "OpenShift", "Kubernetes")
 	for _, l := range lines {
 		t.row(fmt.Sprintf("%d.x", l.Operator), l.LeastCluster+" and later of "+l.Cluster, l.Kubernetes)
 	}
@@ -47,7 +38,7 @@ func windows(platforms []support.Platform, releases []support.WindowsRelease) st
 	for _, r := range releases {
 		head = append(head, r.Name)
 	}
-	t := table(head...)
+	t := newTable(head...)
 	for _, p := range platforms {
 		cells := []string{p.Title, "`" + p.Name + "`"}
 		for _, r := range releases {
@@ -66,7 +57,7 @@ func builds(r support.WindowsRelease) string {
 }
 
 func platformRules(platforms []support.Platform) string {
-	t := table("platform", "custom VXLAN port", "hosts you bring", "Machines", "longest Machine name")
+	t := newTable("platform", "custom VXLAN port", "hosts you bring", "Machines", "longest Machine name")
 	for _, p := range platforms {
 		longest := cmp.Or(p.MachineNameLimit, -1)
 		limit := fmt.Sprintf("%d characters, so %d for a MachineSet", longest, longest-support.MachineSuffix)
@@ -86,7 +77,7 @@ func platformRules(platforms []support.Platform) string {
 }
 
 func ports(releases []support.WindowsRelease) string {
-	t := table("Windows", "usual port (4789)", "custom port")
+	t := newTable("Windows", "usual port (4789)", "custom port")
 	for _, r := range releases {
 		t.row(r.Name, "yes", answer(r.CustomVXLANPort, "yes"))
 	}
@@ -100,16 +91,32 @@ func answer(is bool, yes string) string {
 	return "no"
 }
 
-// markdown is a table that grows by rows.
-type markdown struct{ strings.Builder }
-
-func table(head ...string) *markdown {
-	t := &markdown{}
-	t.row(head...)
-	t.WriteString("|" + strings.Repeat("---|", len(head)) + "\n")
-	return t
-}
-
-func (t *markdown) row(cells ...string) {
-	t.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+func TestTablesOfWhatIsSupported(t *testing.T) {
+	got := supportTables(
+		[]support.Platform{
+			{Name: "Cloud", Title: "The Cloud", Windows: []string{"Windows B"}, Machines: true, MachineNameLimit: 15,
+				CustomVXLANPort: true},
+			{Name: "None", Title: "no platform", Windows: []string{"Windows A", "Windows B"}},
+			{Name: "Other", Title: "Another", Machines: true},
+		},
+		[]support.WindowsRelease{{Name: "Windows A", Version: "10.0.1"}, {Name: "Windows B", Version: "10.0.2",
+			LeastRevision: 7, CustomVXLANPort: true}},
+		[]support.ReleaseLine{{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", LeastCluster: "5.0.3",
+			LeastKubernetes: "1.36.2"}},
+	)
+	for _, want := range []string{
+		"| 12.x | 5.0.3 and later of 5.0 | 1.36 |\n",
+		"below OpenShift 4.6.8.",
+		"| platform | `Infrastructure` says | Windows A | Windows B |\n|---|---|---|---|\n",
+		"| The Cloud | `Cloud` | no | 10.0.2.7 or later |\n",
+		"| no platform | `None` | 10.0.1, any update | 10.0.2.7 or later |\n",
+		"| The Cloud | **required** | yes | yes | 15 characters, so 9 for a MachineSet |\n",
+		"| no platform | not needed | yes | no | - |\n",
+		"| Another | not needed | yes | yes | any |\n",
+		"| Windows A | yes | no |\n| Windows B | yes | yes |\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in:\n%s", want, got)
+		}
+	}
 }

@@ -1,0 +1,111 @@
+package docs_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/controller/monitoring"
+)
+
+// Which questions of others have an answer for Windows nodes, by the expressions that the tests of lab/prometheus
+// evaluate; which metrics the operator has, and which alerts.
+func TestGeneratedTablesOfMonitoring(t *testing.T) {
+	keep(t, "monitoring.md", expressionTable(readExpressions(t, "../lab/prometheus/testdata/expressions.yaml")),
+		metricTable(metric.Catalog()), alertTable(monitoring.Alerts()))
+}
+
+func TestGeneratedDashboardForGrafana(t *testing.T) {
+	keepFile(t, "../examples/grafana-windows-nodes.json", string(monitoring.GrafanaDashboard()))
+}
+
+// expression is what the console or a dashboard asks about a node; a test of lab/prometheus has evaluated it.
+type expression struct {
+	Where string `json:"where"`
+	Shows string `json:"shows"`
+	Expr  string `json:"expr"`
+	// None says why there is no result; empty if there is one.
+	None string `json:"none"`
+	// Value is the result over the series of the test.
+	Value float64 `json:"value"`
+}
+
+func readExpressions(t *testing.T, path string) (all []expression) {
+	t.Helper()
+	if err := yaml.UnmarshalStrict([]byte(readText(t, path)), &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func expressionTable(all []expression) string {
+	var b strings.Builder
+	b.WriteString("| where | shows | expression | data |\n|---|---|---|---|\n")
+	for _, e := range all {
+		data := "yes"
+		if e.None != "" {
+			data = "no. " + e.None
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", e.Where, e.Shows, inCode(e.Expr), data)
+	}
+	return b.String()
+}
+
+// inCode returns an expression as a cell of a table shows it.
+func inCode(expr string) string { return "`" + strings.ReplaceAll(expr, "|", `\|`) + "`" }
+
+func metricTable(all []metric.Definition) string {
+	var b strings.Builder
+	b.WriteString("| metric | type | labels | meaning |\n|---|---|---|---|\n")
+	for _, d := range all {
+		var labels []string
+		for _, label := range d.Labels {
+			labels = append(labels, labelCell(label))
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", d.Name, d.Type, strings.Join(labels, "<br>"), d.Help)
+	}
+	return b.String()
+}
+
+// labelCell says which values a label has, and what bounds them.
+func labelCell(label metric.Label) string {
+	values := strings.ReplaceAll(label.Values, "conditions.md", "[conditions.md](conditions.md)")
+	if label.AtMost > 4 {
+		values += fmt.Sprintf(", at most %d", label.AtMost)
+	}
+	return "`" + label.Name + "`: " + values
+}
+
+func alertTable(all []monitoring.Alert) string {
+	var b strings.Builder
+	b.WriteString("| alert | fires when |\n|---|---|\n")
+	for _, a := range all {
+		holds := inCode(a.Expr)
+		if a.For != "" {
+			holds += " for " + a.For
+		}
+		fmt.Fprintf(&b, "| [`%s`](conditions.md#%s) | %s<br>%s |\n", a.Name, strings.ToLower(a.Name), a.Summary, holds)
+	}
+	return b.String()
+}
+
+func TestARowSaysWhatBoundsALabel(t *testing.T) {
+	got := metricTable([]metric.Definition{{Name: "wmco_a_total", Type: metric.TypeCounter, Help: "All.", Labels: []metric.Label{
+		{Name: "reason", Values: "reasons of conditions.md", AtMost: 128}, {Name: "node", Values: "one for each node"}}}})
+	want := "| `wmco_a_total` | counter | `reason`: reasons of [conditions.md](conditions.md), at most 128<br>`node`: one for each node | All. |\n"
+	if !strings.HasSuffix(got, want) {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestARowSaysWhyAnExpressionHasNoData(t *testing.T) {
+	got := expressionTable([]expression{{Where: "console", Shows: "CPU", Expr: `a{b=~"c|d"}`, Value: 1},
+		{Where: "console", Shows: "load", Expr: "node_load1", None: "Windows has none."}})
+	want := "| console | CPU | `a{b=~\"c\\|d\"}` | yes |\n| console | load | `node_load1` | no. Windows has none. |\n"
+	if !strings.HasSuffix(got, want) {
+		t.Errorf("got %s", got)
+	}
+}

@@ -1,0 +1,89 @@
+package docs_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write what is generated in the documents, and the dashboard for Grafana")
+
+// Markers around each part of a document that these tests write.
+const (
+	begin = "<!-- begin of what go test ./docs -update writes -->"
+	end   = "<!-- end of what go test ./docs -update writes -->"
+)
+
+// keep compares the generated parts of a document with these texts, in their order, or writes them.
+func keep(t *testing.T, document string, texts ...string) {
+	t.Helper()
+	fresh, err := rewrite(readText(t, document), texts...)
+	if err != nil {
+		t.Fatalf("%s: %v", document, err)
+	}
+	keepFile(t, document, fresh)
+}
+
+// keepFile compares a file with what it has to contain, or writes it.
+func keepFile(t *testing.T, path, fresh string) {
+	t.Helper()
+	if readText(t, path) == fresh {
+		return
+	}
+	if !*update {
+		t.Fatalf("%s does not say what the code says: run `make generate` and commit the result", path)
+	}
+	if err := os.WriteFile(path, []byte(fresh), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rewrite returns the document with the texts between the markers. It keeps every other byte.
+func rewrite(document string, texts ...string) (string, error) {
+	fresh, wanted := "", len(texts)
+	for len(texts) > 0 {
+		before, rest, found := strings.Cut(document, begin)
+		_, after, ended := strings.Cut(rest, end)
+		if !found || !ended {
+			break
+		}
+		fresh, document, texts = fresh+before+begin+"\n\n"+texts[0]+"\n"+end, after, texts[1:]
+	}
+	if len(texts) > 0 || strings.Contains(document, begin) {
+		return "", fmt.Errorf("it needs %d lines %q, and a line %q after each", wanted, begin, end)
+	}
+	return fresh + document, nil
+}
+
+func TestADocumentKeepsWhatIsWrittenByHand(t *testing.T) {
+	const before = "a\n" + begin + "\nold\n" + end + "\nb\n" + begin + "\n" + end + "\nc\n"
+	const after = "a\n" + begin + "\n\n1\n" + end + "\nb\n" + begin + "\n\n2\n" + end + "\nc\n"
+	if got, err := rewrite(before, "1", "2"); err != nil || got != after {
+		t.Errorf("got %q, error %v", got, err)
+	}
+	for name, document := range map[string]string{
+		"without markers": "a\n", "with one pair": "a\n" + begin + "\n" + end + "\n",
+		"with three": before + begin + "\n" + end + "\n", "with an end missing": "a\n" + begin + "\n" + begin + "\n" + end + "\n",
+		"with an end first": end + begin,
+	} {
+		t.Run("one "+name+" is refused", func(t *testing.T) {
+			if got, err := rewrite(document, "1", "2"); err == nil {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
+
+// markdown is a table that grows by rows.
+type markdown struct{ strings.Builder }
+
+func newTable(head ...string) *markdown {
+	m := &markdown{}
+	m.row(head...)
+	m.WriteString("|" + strings.Repeat("---|", len(head)) + "\n")
+	return m
+}
+
+func (m *markdown) row(cells ...string) { m.WriteString("| " + strings.Join(cells, " | ") + " |\n") }

@@ -1,0 +1,301 @@
+package docs_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/windows-machine-config/wmco/internal/host/hosttest"
+)
+
+// What the host contract suite showed, and where. The suite writes its results to docs/verified/fake.json (the machine
+// in memory), wine.json (the lab's test hosts) and windows.json (a real Windows Server); a file that is not there means
+// that the suite was not run in that environment. A file must not have results that the suite of today cannot give.
+func TestGeneratedTablesOfWhatWasVerified(t *testing.T) {
+	behaviors := append(hosttest.Behaviors(), hosttest.RebootBehaviors()...)
+	columns, err := readColumns(os.DirFS("verified"), behaviors)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep(t, "verified.md", verifiedTables(behaviors, columns))
+}
+
+// column is what is known of one environment.
+type column struct {
+	environment hosttest.Environment
+	title       string
+	report      hosttest.Report
+	ran         bool // false: there is no report
+}
+
+// readColumns reads all reports that there are.
+func readColumns(files fs.FS, behaviors []hosttest.Behavior) ([]column, error) {
+	columns := []column{
+		{environment: hosttest.Fake, title: "in memory"},
+		{environment: hosttest.Wine, title: "Wine"},
+		{environment: hosttest.Windows, title: "Windows"},
+	}
+	for i, c := range columns {
+		name := string(c.environment) + ".json"
+		report, err := hosttest.ReadReport(files, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = checkReport(report, c.environment, behaviors)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("docs/verified/%s: %w", name, err)
+		}
+		columns[i].report, columns[i].ran = report, true
+	}
+	return columns, nil
+}
+
+// possible returns the standings that the suite gives in an environment. A failure is listed for a real Windows only:
+// elsewhere it is a mistake of this repository, to be mended and not to be documented.
+func possible(where hosttest.Environment) []hosttest.Standing {
+	switch where {
+	case hosttest.Fake:
+		return []hosttest.Standing{hosttest.Simulated}
+	case hosttest.Wine:
+		return []hosttest.Standing{hosttest.Proven, hosttest.StandIn, hosttest.FakeOnly, hosttest.Differs, hosttest.NotRun}
+	}
+	return []hosttest.Standing{hosttest.Proven, hosttest.NotRun, hosttest.Failed}
+}
+
+// checkReport finds what the suite of today would not write.
+func checkReport(report hosttest.Report, where hosttest.Environment, behaviors []hosttest.Behavior) error {
+	if report.Environment != where {
+		return fmt.Errorf("the results come from %q", report.Environment)
+	}
+	known := map[string]bool{}
+	for _, b := range behaviors {
+		known[b.ID()] = true
+	}
+	var wrong []error
+	for _, result := range report.Results {
+		switch {
+		case !known[result.ID()]:
+			wrong = append(wrong, fmt.Errorf("the suite no longer has the behavior %q, or has it twice: run the suite again",
+				result.ID()))
+		case !slices.Contains(possible(where), result.Result):
+			wrong = append(wrong, fmt.Errorf("the result of %q is %q: such a result cannot be committed", result.ID(), result.Result))
+		case strings.ContainsAny(result.Reason, "|\n"):
+			wrong = append(wrong, fmt.Errorf("the reason given for %q does not fit into a table cell", result.ID()))
+		}
+		known[result.ID()] = false
+	}
+	return errors.Join(wrong...)
+}
+
+// verifiedTables are for docs/verified.md.
+func verifiedTables(behaviors []hosttest.Behavior, columns []column) string {
+	var b strings.Builder
+	b.WriteString(where(columns))
+	b.WriteString("\n### By operation\n\n| operation |" + titles(columns) + "\n|---|" + strings.Repeat("---|",
+		len(columns)) + "\n")
+	for _, operation := range operations(behaviors) {
+		fmt.Fprintf(&b, "| `%s` |", operation)
+		for _, c := range columns {
+			fmt.Fprintf(&b, " %s |", count(operation, behaviors, c))
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteString(reasons(behaviors, columns))
+	b.WriteString("\n### Every behavior\n\n| operation | behavior |" + titles(columns) + "\n|---|---|" +
+		strings.Repeat("---|", len(columns)) + "\n")
+	for _, behavior := range behaviors {
+		fmt.Fprintf(&b, "| `%s` | %s |", behavior.Operation, behavior.Sentence)
+		for _, c := range columns {
+			fmt.Fprintf(&b, " %s |", c.of(behavior))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// where tells what the suite ran on.
+func where(columns []column) string {
+	var b strings.Builder
+	for _, c := range columns {
+		machine := "**not yet run there**"
+		if c.ran {
+			machine = "run on a machine that says it is " + c.report.System
+		}
+		fmt.Fprintf(&b, "- %s: %s\n", c.title, machine)
+	}
+	return b.String()
+}
+
+func titles(columns []column) string {
+	var b strings.Builder
+	for _, c := range columns {
+		fmt.Fprintf(&b, " %s |", c.title)
+	}
+	return b.String()
+}
+
+// of is what is known of one behavior.
+func (c column) of(b hosttest.Behavior) hosttest.Standing {
+	if !c.ran {
+		return hosttest.NotRun
+	}
+	return c.report.Of(b.ID()).Result
+}
+
+// operations returns the operations of a host, each once, in its order.
+func operations(behaviors []hosttest.Behavior) []string {
+	var known []string
+	for _, operation := range hosttest.Operations() {
+		if slices.ContainsFunc(behaviors, func(b hosttest.Behavior) bool { return b.Operation == operation }) {
+			known = append(known, operation)
+		}
+	}
+	return known
+}
+
+// count is, say, "3 proven, 1 fake only".
+func count(operation string, behaviors []hosttest.Behavior, c column) string {
+	counts := map[hosttest.Standing]int{}
+	for _, b := range behaviors {
+		if b.Operation == operation {
+			counts[c.of(b)]++
+		}
+	}
+	var parts []string
+	for _, standing := range []hosttest.Standing{
+		hosttest.Simulated, hosttest.Proven, hosttest.StandIn, hosttest.Differs, hosttest.FakeOnly,
+		hosttest.Failed, hosttest.NotRun,
+	} {
+		if counts[standing] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[standing], standing))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// reasons lists what was not shown by the environment itself, and why.
+func reasons(behaviors []hosttest.Behavior, columns []column) string {
+	var b strings.Builder
+	for _, c := range columns {
+		type cause struct {
+			standing hosttest.Standing
+			reason   string
+		}
+		var order []cause
+		of := map[cause][]string{}
+		for _, behavior := range behaviors {
+			result := c.report.Of(behavior.ID())
+			if !c.ran || result.Reason == "" {
+				continue
+			}
+			key := cause{result.Result, result.Reason}
+			if of[key] == nil {
+				order = append(order, key)
+			}
+			if !slices.Contains(of[key], "`"+behavior.Operation+"`") {
+				of[key] = append(of[key], "`"+behavior.Operation+"`")
+			}
+		}
+		if len(order) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "\n### Not shown by itself: %s\n\n| | why | operations |\n|---|---|---|\n", c.title)
+		for _, key := range order {
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", key.standing, key.reason, strings.Join(of[key], ", "))
+		}
+	}
+	return b.String()
+}
+
+func examples() []hosttest.Behavior {
+	return []hosttest.Behavior{
+		{Operation: "Files.Write", Sentence: "a write replaces"},
+		{Operation: "Files.Write", Sentence: "a write is exclusive"},
+		{Operation: "Tree.Symlink", Sentence: "a link is followed"},
+	}
+}
+
+func report(where hosttest.Environment, results ...hosttest.Result) hosttest.Report {
+	return hosttest.Report{Environment: where, System: "Windows Server 2022", Results: results}
+}
+
+func TestTablesOfWhatWasVerified(t *testing.T) {
+	columns := []column{
+		{environment: hosttest.Wine, title: "Wine", ran: true, report: report(hosttest.Wine,
+			hosttest.Result{Operation: "Files.Write", Behavior: "a write replaces", Result: hosttest.Proven},
+			hosttest.Result{Operation: "Tree.Symlink", Behavior: "a link is followed", Result: hosttest.FakeOnly,
+				Reason: "Wine has no links"},
+		)},
+		{environment: hosttest.Windows, title: "Windows"},
+	}
+	got := verifiedTables(examples(), columns)
+	for _, want := range []string{
+		"- Wine: run on a machine that says it is Windows Server 2022\n- Windows: **not yet run there**\n",
+		"| `Files.Write` | 1 proven, 1 not run | 2 not run |\n",
+		"| `Tree.Symlink` | 1 fake only | 1 not run |\n",
+		"| fake only | Wine has no links | `Tree.Symlink` |\n",
+		"| `Files.Write` | a write replaces | proven | not run |\n",
+		"| `Files.Write` | a write is exclusive | not run | not run |\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in:\n%s", want, got)
+		}
+	}
+}
+
+func TestNothingIsCalledWhatItsEnvironmentCannotShow(t *testing.T) {
+	of := func(standing hosttest.Standing) hosttest.Result {
+		return hosttest.Result{Operation: "Files.Write", Behavior: "a write replaces", Result: standing}
+	}
+	for name, test := range map[string]struct {
+		report hosttest.Report
+		where  hosttest.Environment
+		want   string
+	}{
+		"in memory nothing is proven": {report(hosttest.Fake, of(hosttest.Proven)), hosttest.Fake,
+			"cannot be committed"},
+		"under Wine nothing is simulated": {report(hosttest.Wine, of(hosttest.Simulated)), hosttest.Wine,
+			"cannot be committed"},
+		"a failure under Wine is to be mended": {report(hosttest.Wine, of(hosttest.Failed)), hosttest.Wine,
+			"cannot be committed"},
+		"a real Windows has no stand-in": {report(hosttest.Windows, of(hosttest.StandIn)), hosttest.Windows,
+			"cannot be committed"},
+		"a failure on Windows is listed": {report(hosttest.Windows, of(hosttest.Failed)),
+			hosttest.Windows, ""},
+		"the results of Wine are not results of Windows": {report(hosttest.Wine, of(hosttest.Proven)),
+			hosttest.Windows, `come from "wine"`},
+		"a behavior has one result": {report(hosttest.Wine, of(hosttest.Proven), of(hosttest.Proven)),
+			hosttest.Wine, "twice"},
+		"a behavior that the suite dropped is noticed": {report(hosttest.Wine, hosttest.Result{Operation: "Files.Write",
+			Behavior: "x", Result: hosttest.Proven}), hosttest.Wine, "no longer has"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := checkReport(test.report, test.where, examples())
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestReadColumns(t *testing.T) {
+	t.Run("an environment without a file was not run", func(t *testing.T) {
+		columns, err := readColumns(fstest.MapFS{"wine.json": {Data: []byte(`{"environment": "wine", "system": "", "results": []}`)}}, nil)
+		if err != nil || len(columns) != 3 || columns[0].ran || !columns[1].ran || columns[2].ran {
+			t.Errorf("got %v, %v", columns, err)
+		}
+	})
+	t.Run("a file that is no report is named", func(t *testing.T) {
+		_, err := readColumns(fstest.MapFS{"wine.json": {Data: []byte(`[]`)}}, nil)
+		if err == nil || !strings.Contains(err.Error(), "wine.json") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
