@@ -13,6 +13,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -39,14 +40,16 @@ func (p proof) inLab() bool {
 }
 
 var (
-	identifier = regexp.MustCompile(`\b[RLD]-\d+\b`)
-	identRange = regexp.MustCompile(`\b[RLD]-\d+\s*(?:\bto\b|\buntil\b|\bthrough\b|-|–|—|…|\.\.+)\s*(?:[RLD]-)?\d+`)
+	identifier   = regexp.MustCompile(`\b[RLD]-\d+\b`)
+	testFunction = regexp.MustCompile(`^(Test|Fuzz)($|[^a-z])`)
+	identRange   = regexp.MustCompile(`\b[RLD]-\d+\s*(?:\bto\b|\buntil\b|\bthrough\b|-|–|—|…|\.\.+)\s*(?:[RLD]-)?\d+`)
 )
 
-const whereCitationsBelong = "a citation belongs in the doc comment of a test function, or above or behind a t.Run(...) or a row of the table that t.Run iterates over"
+// subtest is a line that names one: that of t.Run, or a row of a table.
+var subtest = regexp.MustCompile(`^[^"]*\bt\.Run\(("(?:[^"\\]|\\.)*"),|^\s*\{?(?:.*\bname: )?("(?:[^"\\]|\\.)*")(?::|,|\}|$)`)
 
 // findCitations parses every test file below root and returns, for each identifier, the tests that cite it: sorted,
-// each once. The error names every comment that cites where no test is named. Build results, test data, and directories
+// each once. The error names every comment that cites outside of a test. Build results, test data, and directories
 // whose name starts with a dot or an underscore are left out.
 func findCitations(root fs.FS) (map[string][]proof, error) {
 	found := map[string][]proof{}
@@ -88,21 +91,21 @@ func addFile(found map[string][]proof, root fs.FS, name string) error {
 	if err != nil {
 		return fmt.Errorf("reading comments of tests: %w", err)
 	}
-	places := placesOf(set, file, source)
+	lines := bytes.Split(source, []byte("\n"))
 	var faults []error
 	for _, group := range file.Comments {
 		ids := identifier.FindAllString(textOf(group), -1)
 		if len(ids) == 0 {
 			continue
 		}
-		test, fault := places.of(group), ""
+		test, fault := testOf(set, file, lines, group), ""
 		switch {
 		case identRange.MatchString(textOf(group)):
 			fault = "a range hides what is cited: name each identifier"
 		case !runsInCI(name, source):
 			fault = "no command of .ci/run builds this file, so it proves nothing"
 		case test == "":
-			fault = ids[0] + " is cited where no test has a name: " + whereCitationsBelong
+			fault = ids[0] + " is cited outside of a test"
 		}
 		if fault != "" {
 			faults = append(faults, fmt.Errorf("%s: %s", set.Position(group.Pos()), fault))
@@ -113,6 +116,39 @@ func addFile(found map[string][]proof, root fs.FS, name string) error {
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// testOf returns the test function that a comment is in or documents, and the subtest that the comment's line or, where
+// the comment is alone in its own, the next one names. It is empty where there is none.
+func testOf(set *token.FileSet, file *ast.File, lines [][]byte, group *ast.CommentGroup) string {
+	for _, declaration := range file.Decls {
+		function, ok := declaration.(*ast.FuncDecl)
+		switch {
+		case !ok || !isTest(function):
+		case function.Doc == group:
+			return function.Name.Name
+		case function.Pos() < group.Pos() && group.End() < function.End():
+			at := set.Position(group.Pos())
+			line := lines[at.Line-1][:at.Column-1]
+			if len(bytes.TrimSpace(line)) == 0 {
+				line = lines[set.Position(group.End()).Line]
+			}
+			name := function.Name.Name
+			if found := subtest.FindSubmatch(line); found != nil {
+				if text, err := strconv.Unquote(string(append(found[1], found[2]...))); err == nil {
+					name += "/" + text
+				}
+			}
+			return name
+		}
+	}
+	return ""
+}
+
+// isTest reports whether `go test` runs the function and it can fail: a benchmark proves nothing.
+func isTest(function *ast.FuncDecl) bool {
+	name := function.Name.Name
+	return function.Recv == nil && function.Body != nil && name != "TestMain" && testFunction.MatchString(name)
 }
 
 // textOf returns what a comment says, directives included.

@@ -1,9 +1,9 @@
 // Command requirements keeps docs/requirements.md true: which tests prove which requirement.
 //
 // The document is the source of the identifiers and their meaning: requirements (R-), limits (L-), deviations (D-). The
-// program writes the last two columns of its tables. A test cites an identifier in its doc comment, or in a comment
-// above or behind a t.Run or a row of the table that t.Run goes through; a citation elsewhere is an error, and so is a
-// row with neither a test nor a reason for having none. Run it from the root of the repository:
+// program writes the last two columns of its tables. A test cites an identifier in its doc comment or in its
+// body; the line that the comment stands above or behind names the subtest. A citation outside of a test is an error, and
+// so is a row with neither a test nor a reason for having none. Run it from the root of the repository:
 //
 //	go run ./hack/requirements          # write the columns
 //	go run ./hack/requirements -check   # fail, and say which test has moved, if that would change the document
