@@ -108,7 +108,7 @@ func TestVerdicts(t *testing.T) {
 
 func TestRowsAreChosenByAnyOfTheirWords(t *testing.T) {
 	rows := table{
-		{Defect: "a changed host key is taken", Breaks: "rule 4", File: "internal/policy/hostkey/hostkey.go",
+		{Defect: "a changed host key is taken", Breaks: "rule 4", File: "internal/policy/nodeidentity/hostkey.go",
 			Fails: []string{"TestHostKey"}},
 		{Defect: "nothing", Breaks: "rule 5", File: "internal/plan/order.go", Fails: []string{"TestOrder"}},
 	}

@@ -30,7 +30,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 	"github.com/windows-machine-config/wmco/internal/plugin/fleet"
 	"github.com/windows-machine-config/wmco/internal/policy/hostlist"
-	"github.com/windows-machine-config/wmco/internal/policy/reserved"
+	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 	"github.com/windows-machine-config/wmco/internal/remote"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
@@ -253,5 +253,5 @@ func noHostAt(facts *nodespec.Cluster) func(netip.Addr) string {
 	if facts != nil {
 		known = *facts
 	}
-	return func(address netip.Addr) string { return reserved.NoHostAt(address, known) }
+	return func(address netip.Addr) string { return nodename.NoHostAt(address, known) }
 }

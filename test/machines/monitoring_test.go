@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/monitoring"
 	"github.com/windows-machine-config/wmco/internal/operator"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
@@ -50,7 +50,7 @@ func TestTheNodeOfAMachineThatIsBeingDeletedIsNoLongerScraped(t *testing.T) {
 	})
 	l.must(l.DeleteMachine(t.Context(), names[0]))
 	l.isScraped(nodes[0], false)
-	if node := l.nodeOf(names[0]); !nodestate.Ready(node) {
+	if node := l.nodeOf(names[0]); !nodeidentity.Ready(node) {
 		t.Error("its node was not Ready any more, before its address was taken away")
 	}
 	l.isScraped(nodes[1], true)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
-	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
@@ -109,7 +109,7 @@ has(object.metadata.name) && object.metadata.name == %q && object.metadata.names
 			v1alpha1.LabelMachineOSID+"="+v1alpha1.MachineOSIDWindows+", or belongs to the control plane.",
 			fmt.Sprintf(`request.resource.resource != "machines" || %s && !(%s)`,
 				labeled("oldObject", v1alpha1.LabelMachineOSID, v1alpha1.MachineOSIDWindows),
-				labeled("oldObject", ownership.LabelMachineRole, ownership.RoleControlPlane))),
+				labeled("oldObject", nodeidentity.LabelMachineRole, nodeidentity.RoleControlPlane))),
 		// What the operator asks for itself came over the pinned connection to a host; the rest are requests of kubelets.
 		refuses("The operator may decide on its own requests for client certificates, and on requests of nodes to the signers for kubelets.",
 			// dyn: else the types of all these kinds are checked, and most have no such fields.

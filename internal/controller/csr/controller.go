@@ -20,7 +20,6 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/policy/certrequest"
-	"github.com/windows-machine-config/wmco/internal/policy/knowledge"
 )
 
 // +kubebuilder:rbac:groups=certificates.k8s.io,resources=certificatesigningrequests,verbs=get;list;watch
@@ -93,7 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	decision := certrequest.Judge(*csr, knowledge.Of(instance, present))
+	decision := certrequest.Judge(*csr, certrequest.FactsOf(instance, present))
 	if decision.Outcome != certrequest.Approve && at.Before(first) {
 		// What it asks for may have come after the cluster was read.
 		return ctrl.Result{RequeueAfter: at.Add(sharedFor).Sub(now)}, nil

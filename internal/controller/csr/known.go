@@ -13,7 +13,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/fleet"
-	"github.com/windows-machine-config/wmco/internal/policy/knowledge"
+	"github.com/windows-machine-config/wmco/internal/policy/certrequest"
 )
 
 // registered reports whether the instance's host has registered its Node. It is asked first, and costs little: a host
@@ -26,7 +26,7 @@ func (r *Reconciler) registered(ctx context.Context, instance *v1alpha1.WindowsI
 	case err != nil:
 		return false, fmt.Errorf("read Node %s: %w", name, err)
 	}
-	return knowledge.NodeOf(instance, node).Registered, nil
+	return certrequest.NodeOf(instance, node).Registered, nil
 }
 
 // sharedFor is how long one reading of all Nodes and Machines serves all requests: many nodes ask at the same time, and
@@ -45,7 +45,7 @@ type reading struct {
 }
 
 // present returns what there is besides the instances, and when that was read. No host is asked, and no DNS.
-func (r *Reconciler) present(ctx context.Context, instances []v1alpha1.WindowsInstance) (knowledge.Present, time.Time,
+func (r *Reconciler) present(ctx context.Context, instances []v1alpha1.WindowsInstance) (certrequest.Present, time.Time,
 	error) {
 	r.reading.mu.Lock()
 	defer r.reading.mu.Unlock()
@@ -54,15 +54,15 @@ func (r *Reconciler) present(ctx context.Context, instances []v1alpha1.WindowsIn
 		defer cancel()
 		var nodes corev1.NodeList
 		if err := r.Live.List(ctx, &nodes); err != nil {
-			return knowledge.Present{}, now, fmt.Errorf("list Nodes to see which names and addresses are taken: %w", err)
+			return certrequest.Present{}, now, fmt.Errorf("list Nodes to see which names and addresses are taken: %w", err)
 		}
 		var machines machinev1beta1.MachineList
 		if err := fleet.ListMachines(ctx, r.Live, &machines, instances); err != nil {
-			return knowledge.Present{}, now, fmt.Errorf("list Machines to see which names and addresses are taken: %w", err)
+			return certrequest.Present{}, now, fmt.Errorf("list Machines to see which names and addresses are taken: %w", err)
 		}
 		r.reading.at, r.reading.nodes, r.reading.machines = now, nodes.Items, machines.Items
 	}
-	present := knowledge.Present{Instances: instances, Nodes: r.reading.nodes, Machines: r.reading.machines}
+	present := certrequest.Present{Instances: instances, Nodes: r.reading.nodes, Machines: r.reading.machines}
 	if r.Cluster == nil {
 		return present, r.reading.at, nil
 	}

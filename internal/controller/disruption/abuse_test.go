@@ -14,8 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
-	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
+	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
 func paused(s *v1alpha1.WindowsDisruptionPolicySpec) { s.Paused = true }
@@ -187,7 +186,7 @@ func TestWhatTheAPIServerTakesCanBeFollowedOrIsSaidToBeWrong(t *testing.T) {
 				t.Fatalf("it cannot be read: %v", err)
 			}
 			settings, err := disruptionpolicy.Parse(read.Spec)
-			disturbance.Allow(disturbance.NodePool{}, disturbance.Request{Cause: v1alpha1.CauseUpgrade}, settings, w.clock.Now())
+			disruptionpolicy.Allow(disruptionpolicy.NodePool{}, disruptionpolicy.Request{Cause: v1alpha1.CauseUpgrade}, settings, w.clock.Now())
 			t.Logf("%v", err)
 		})
 	}

@@ -18,8 +18,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/policy"
-	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
-	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
+	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
@@ -42,7 +41,7 @@ type book struct {
 	fresh bool
 	// situation and summary are nil until everything was read.
 	situation *situation
-	summary   *disturbance.Summary
+	summary   *disruptionpolicy.Summary
 	// read as it was, to see what differs.
 	before v1alpha1.WindowsDisruptionPolicyStatus
 	// failed are the disruptions that have not come back in time, with the reason in words.
@@ -76,7 +75,7 @@ func (g *PolicyGate) open(ctx context.Context) (*book, error) {
 func fresh(p *v1alpha1.WindowsDisruptionPolicy) bool { return p.Status.ObservedGeneration == 0 }
 
 // counting returns the disruption of an instance that goes on; nil when there is none.
-func (b *book) counting(request disturbance.Request) *v1alpha1.Disruption {
+func (b *book) counting(request disruptionpolicy.Request) *v1alpha1.Disruption {
 	for i := range b.policy.Status.Disruptions {
 		d := &b.policy.Status.Disruptions[i]
 		if d.InstanceUID == request.UID && b.now.Before(d.Since.Add(b.settings.FailureDeadline)) {
@@ -100,7 +99,7 @@ func (b *book) read(ctx context.Context) error {
 		b.situation = newSituation(read, b.settings, status.Disruptions)
 	}
 	pool := &b.situation.pool
-	pool.Nodes, status.ObservedNodes = disturbance.Observe(*pool, status.ObservedNodes, !b.gate.looked, b.settings, b.now)
+	pool.Nodes, status.ObservedNodes = disruptionpolicy.Observe(*pool, status.ObservedNodes, !b.gate.looked, b.settings, b.now)
 	pool.Disruptions = slices.Clone(status.Disruptions)
 	status.Disruptions = b.remaining(*pool)
 	pool.Disruptions = slices.Clone(status.Disruptions)
@@ -108,23 +107,23 @@ func (b *book) read(ctx context.Context) error {
 }
 
 // remaining returns the disruptions that have not ended.
-func (b *book) remaining(pool disturbance.NodePool) (left []v1alpha1.Disruption) {
+func (b *book) remaining(pool disruptionpolicy.NodePool) (left []v1alpha1.Disruption) {
 	lingering := map[disruptionID]time.Time{}
 	for _, d := range b.policy.Status.Disruptions {
-		ended, failed, why := disturbance.Ended(d, pool, b.settings, b.now)
+		ended, failed, why := disruptionpolicy.Ended(d, pool, b.settings, b.now)
 		if failed {
 			b.failed = append(b.failed, failedDisruption{d, why})
 		}
 		if !b.gate.looked {
 			d.Operator = b.gate.Operator
 		}
-		if d.Operator != b.gate.Operator && disturbance.Lingers(d, pool) {
+		if d.Operator != b.gate.Operator && disruptionpolicy.Lingers(d, pool) {
 			since, known := b.gate.lingering[idOf(d)]
 			if !known {
 				since = b.now
 			}
 			lingering[idOf(d)] = since
-			ended = ended || disturbance.Abandoned(since, b.now)
+			ended = ended || disruptionpolicy.Abandoned(since, b.now)
 		}
 		if !ended {
 			left = append(left, d)
@@ -135,7 +134,7 @@ func (b *book) remaining(pool disturbance.NodePool) (left []v1alpha1.Disruption)
 }
 
 // draft returns the disruption that is asked for; if there is nothing to be disturbed, it says so instead.
-func (b *book) draft(request disturbance.Request) (v1alpha1.Disruption, policy.Decision) {
+func (b *book) draft(request disruptionpolicy.Request) (v1alpha1.Disruption, policy.Decision) {
 	instance := b.situation.Instance(request.Instance)
 	if instance == nil || instance.UID != request.UID {
 		return v1alpha1.Disruption{}, policy.Decision{
@@ -150,7 +149,7 @@ func (b *book) draft(request disturbance.Request) (v1alpha1.Disruption, policy.D
 	}
 	entry := v1alpha1.Disruption{
 		Instance: instance.Name, InstanceUID: instance.UID, Node: b.situation.NodeName(instance), Pool: b.situation.poolOf(instance, b.settings),
-		Cause: request.Cause, Version: request.Version, Configuration: disturbance.ConfigurationOf(request),
+		Cause: request.Cause, Version: request.Version, Configuration: disruptionpolicy.ConfigurationOf(request),
 		Since: metav1.NewTime(b.now), Operator: b.gate.Operator,
 	}
 	if request.Replaces {
@@ -208,7 +207,7 @@ func (b *book) write(ctx context.Context) error {
 func (b *book) summarize() {
 	pool := b.situation.pool
 	pool.Disruptions = b.policy.Status.Disruptions
-	summary := disturbance.Summarize(pool, b.settings, b.gate.Version, b.gate.configuration(), b.now)
+	summary := disruptionpolicy.Summarize(pool, b.settings, b.gate.Version, b.gate.configuration(), b.now)
 	b.summary = &summary
 	status := &b.policy.Status
 	status.ObservedGeneration = b.policy.Generation

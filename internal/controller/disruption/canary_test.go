@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
+	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
 // Settings of the cluster, as nodes have them or are to have them.
@@ -128,7 +128,7 @@ func TestTheEntryOfANodeSaysWhichSettingsItIsBroughtTo(t *testing.T) {
 	begun := w.policy().Status.Disruptions[0]
 	p.configuration = settingsCorrected
 	for range 2 {
-		decision, err := p.Acquire(t.Context(), disturbance.Request{Instance: first.Name, UID: first.UID,
+		decision, err := p.Acquire(t.Context(), disruptionpolicy.Request{Instance: first.Name, UID: first.UID,
 			Cause: v1alpha1.CauseRepair, Version: version, Begun: true})
 		if err != nil || !decision.Allowed {
 			t.Fatalf("%+v (%v)", decision, err)

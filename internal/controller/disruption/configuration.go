@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
+	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
 // configuration returns what all nodes are to have now; empty when it is not known.
@@ -18,9 +18,9 @@ func (g *PolicyGate) configuration() string {
 // goOn makes a disruption that goes on one of this process, and notes the settings that its node is brought to now: the
 // nodes that wait for the first one with these settings find it by them.
 func (g *PolicyGate) goOn(
-	ctx context.Context, book *book, own *v1alpha1.Disruption, request disturbance.Request,
+	ctx context.Context, book *book, own *v1alpha1.Disruption, request disruptionpolicy.Request,
 ) error {
-	if brought := disturbance.ConfigurationOf(request); brought != "" {
+	if brought := disruptionpolicy.ConfigurationOf(request); brought != "" {
 		own.Configuration = brought
 	}
 	read := book.policy.ResourceVersion

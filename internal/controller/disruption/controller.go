@@ -20,7 +20,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/backoff"
 	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
-	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
+	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
 // Machines are in another namespace than the operator, where it can be given a right by a ClusterRole only.
@@ -147,20 +147,20 @@ func nextLook(b *book) time.Duration {
 }
 
 // tellOLM says whether the operator may be replaced, when that has changed.
-func (r *Reconciler) tellOLM(ctx context.Context, b *book, pool disturbance.NodePool) error {
+func (r *Reconciler) tellOLM(ctx context.Context, b *book, pool disruptionpolicy.NodePool) error {
 	server, err := r.ServerVersion(ctx)
 	if err != nil {
 		return fmt.Errorf("ask the API server for its version, which the nodes' kubelets must match: %w", err)
 	}
-	var kubelets []disturbance.Kubelet
+	var kubelets []disruptionpolicy.Kubelet
 	for i := range b.situation.Instances {
 		node := b.situation.NodeOf(&b.situation.Instances[i])
 		if node == nil {
 			continue
 		}
-		kubelets = append(kubelets, disturbance.Kubelet{Node: node.Name, Version: node.Status.NodeInfo.KubeletVersion})
+		kubelets = append(kubelets, disruptionpolicy.Kubelet{Node: node.Name, Version: node.Status.NodeInfo.KubeletVersion})
 	}
-	decision := disturbance.Upgradeable(pool, b.settings, kubelets, server, b.now)
+	decision := disruptionpolicy.Upgradeable(pool, b.settings, kubelets, server, b.now)
 	condition := metav1.Condition{
 		Type: operatorsv2.Upgradeable, Status: metav1.ConditionTrue, Reason: cmp.Or(decision.Reason,
 			v1alpha1.ReasonSucceeded), Message: decision.Message,

@@ -16,8 +16,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
-	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
-	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
+	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
 func (w *world) condition(name string) metav1.Condition {
@@ -268,13 +267,13 @@ func TestWhetherOLMMayReplaceTheOperator(t *testing.T) {
 	}
 	expect("at rest", metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	p.acquire(host, v1alpha1.CauseConfiguration)
-	expect("while a node is disturbed", metav1.ConditionFalse, disturbance.ReasonDisruptionRunning)
+	expect("while a node is disturbed", metav1.ConditionFalse, disruptionpolicy.ReasonDisruptionRunning)
 	w.report(host.Name, false, "v1.35.1")
 	w.clock.SetTime(w.clock.Now().Add(disruptionpolicy.DefaultFailureDeadline))
 	expect("when that has failed", metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	w.report(host.Name, true, "v1.32.0")
 	expect("with a kubelet that the next API server does not support", metav1.ConditionFalse,
-		disturbance.ReasonKubeletsTooOld)
+		disruptionpolicy.ReasonKubeletsTooOld)
 	w.report(host.Name, true, "v1.35.1")
 	expect("with one that it does", metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	writes := p.writes.Load()

@@ -5,7 +5,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
-	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
+	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
 // longestMessage is what people read of a condition, in bytes. The API server takes more, and refuses the whole status
@@ -20,7 +20,7 @@ func started(p *v1alpha1.WindowsDisruptionPolicy, instance *v1alpha1.WindowsInst
 	}
 	cause := string(d.Cause)
 	if d.Cause == v1alpha1.CauseConfiguration && instance != nil {
-		cause += ", " + disturbance.ChangedSettings(instance.Status.Configuration, d.Configuration)
+		cause += ", " + disruptionpolicy.ChangedSettings(instance.Status.Configuration, d.Configuration)
 	}
 	return recorder.Normal(instance, p, "DisruptionStarted", "Disrupt",
 		fmt.Sprintf("%s, within the WindowsDisruptionPolicy. Cause: %s.", what, cause))

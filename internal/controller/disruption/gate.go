@@ -21,16 +21,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/policy"
-	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
-	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
+	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
 // Gate lets controllers disturb nodes. It reads the API server when it decides, and writes the decision into the status
 // of the WindowsDisruptionPolicy before it returns it. So of two decisions at the same time one is made again.
 type Gate interface {
 	// Acquire asks for a node to be disturbed. A node that is being disturbed already for the same instance is allowed at
-	// once, as far as disturbance.GoesOn, and this process has it from then on.
-	Acquire(ctx context.Context, request disturbance.Request) (disturbance.Decision, error)
+	// once, as far as disruptionpolicy.GoesOn, and this process has it from then on.
+	Acquire(ctx context.Context, request disruptionpolicy.Request) (disruptionpolicy.Decision, error)
 	// Release ends the disturbance of an instance's node, if this process has it. A disturbance from before this process
 	// looked for the first time is its own. With nothing to release it writes nothing, and asks the API server nothing. Once
 	// a Machine is being deleted, its replacement is not ended by this, but by there being another one that works.
@@ -98,7 +97,7 @@ var _ Gate = (*PolicyGate)(nil)
 
 // refusal is a state of the world in which something was refused.
 type refusal struct {
-	pool            disturbance.NodePool
+	pool            disruptionpolicy.NodePool
 	settings        disruptionpolicy.Settings
 	resourceVersion string
 	at              time.Time
@@ -126,11 +125,11 @@ func (g *PolicyGate) beginDecision(ctx context.Context) (decision context.Contex
 }
 
 // Acquire implements Gate.
-func (g *PolicyGate) Acquire(ctx context.Context, request disturbance.Request) (decision disturbance.Decision,
+func (g *PolicyGate) Acquire(ctx context.Context, request disruptionpolicy.Request) (decision disruptionpolicy.Decision,
 	err error) {
 	ctx, end, err := g.beginDecision(ctx)
 	if err != nil {
-		return disturbance.Decision{}, err
+		return disruptionpolicy.Decision{}, err
 	}
 	defer end()
 	if request.Configuration == "" {
@@ -144,7 +143,7 @@ func (g *PolicyGate) Acquire(ctx context.Context, request disturbance.Request) (
 		return err
 	})
 	if err != nil {
-		return disturbance.Decision{}, fmt.Errorf("decide whether the node of WindowsInstance %s may be disturbed: %w",
+		return disruptionpolicy.Decision{}, fmt.Errorf("decide whether the node of WindowsInstance %s may be disturbed: %w",
 			request.Instance, err)
 	}
 	return decision, nil
@@ -156,46 +155,46 @@ func overtaken(err error) bool {
 }
 
 // refuse answers from the last refusal.
-func (g *PolicyGate) refuse(ctx context.Context, request disturbance.Request) (disturbance.Decision, bool) {
+func (g *PolicyGate) refuse(ctx context.Context, request disruptionpolicy.Request) (disruptionpolicy.Decision, bool) {
 	now := g.Clock.Now()
 	if age := now.Sub(g.refused.at); age < 0 || age >= refusalLife {
-		return disturbance.Decision{}, false
+		return disruptionpolicy.Decision{}, false
 	}
 	known, err := g.memory.latest(ctx)
 	if err != nil || known == nil || known.ResourceVersion != g.refused.resourceVersion {
-		return disturbance.Decision{}, false
+		return disruptionpolicy.Decision{}, false
 	}
-	decision := disturbance.Allow(g.refused.pool, request, g.refused.settings, now)
+	decision := disruptionpolicy.Allow(g.refused.pool, request, g.refused.settings, now)
 	return decision, !decision.Allowed
 }
 
 // decide decides once, and writes what it has allowed.
-func (g *PolicyGate) decide(ctx context.Context, request disturbance.Request) (disturbance.Decision, error) {
+func (g *PolicyGate) decide(ctx context.Context, request disruptionpolicy.Request) (disruptionpolicy.Decision, error) {
 	book, err := g.open(ctx)
 	if err != nil {
-		return disturbance.Decision{}, err
+		return disruptionpolicy.Decision{}, err
 	}
 	own := book.counting(request)
-	if own != nil && (own.Machine != "") == request.Replaces && disturbance.GoesOn(*own, request) {
-		return disturbance.Decision{Decision: policy.Decision{Allowed: true}}, g.goOn(ctx, book, own, request)
+	if own != nil && (own.Machine != "") == request.Replaces && disruptionpolicy.GoesOn(*own, request) {
+		return disruptionpolicy.Decision{Decision: policy.Decision{Allowed: true}}, g.goOn(ctx, book, own, request)
 	}
 	if own != nil && !request.Replaces {
 		// Its entry stands for the Machine that is missed, and stays.
 		if going, err := g.machineGoing(ctx, own.Machine); err != nil || going {
-			return disturbance.Decision{Decision: machineGoes(request.Instance)}, err
+			return disruptionpolicy.Decision{Decision: machineGoes(request.Instance)}, err
 		}
 	}
 	if own != nil {
 		book.remove(*own) // what it was not begun for is decided on anew
 	}
 	if err := book.read(ctx); err != nil {
-		return disturbance.Decision{}, err
+		return disruptionpolicy.Decision{}, err
 	}
 	entry, refused := book.draft(request)
 	if refused.Reason != "" {
-		return disturbance.Decision{Decision: refused}, nil
+		return disruptionpolicy.Decision{Decision: refused}, nil
 	}
-	decision := disturbance.Allow(book.situation.pool, request, book.settings, book.now)
+	decision := disruptionpolicy.Allow(book.situation.pool, request, book.settings, book.now)
 	if !decision.Allowed {
 		if own == nil {
 			g.refused = refusal{pool: book.situation.pool, settings: book.settings, resourceVersion: book.policy.ResourceVersion, at: book.now}
@@ -204,7 +203,7 @@ func (g *PolicyGate) decide(ctx context.Context, request disturbance.Request) (d
 	}
 	book.enter(entry)
 	if err := book.write(ctx); err != nil {
-		return disturbance.Decision{}, err
+		return disruptionpolicy.Decision{}, err
 	}
 	metric.DisruptionsStarted.Of(string(entry.Cause)).Inc()
 	recorder.Emit(g.Events, started(book.policy, book.situation.Instance(entry.Instance), entry))
@@ -213,7 +212,7 @@ func (g *PolicyGate) decide(ctx context.Context, request disturbance.Request) (d
 
 // takeOver makes a disruption that goes on one of this process, and of the version that it is for now.
 func (g *PolicyGate) takeOver(ctx context.Context, book *book, own *v1alpha1.Disruption,
-	request disturbance.Request) error {
+	request disruptionpolicy.Request) error {
 	after := *own
 	after.Operator = g.Operator
 	// A node that does not work does so because it is being changed; and an upgrade is one to its end, whatever is done on

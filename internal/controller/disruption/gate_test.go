@@ -14,8 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
-	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
+	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
 //
@@ -67,7 +66,7 @@ func TestTwoOperatorsAtTheSameTimeKeepTheBudget(t *testing.T) {
 		for i, candidate := range candidates {
 			for _, operator := range operators[:1+(i+round)%2] {
 				group.Go(func() {
-					decision, err := operator.Acquire(t.Context(), disturbance.Request{
+					decision, err := operator.Acquire(t.Context(), disruptionpolicy.Request{
 						Instance: candidate.Name, UID: candidate.UID, Cause: v1alpha1.CauseConfiguration, Version: version,
 					})
 					mu.Lock()

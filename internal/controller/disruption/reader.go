@@ -11,10 +11,8 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/fleet"
-	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
-	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
-	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // Phases of Machines.
@@ -27,7 +25,7 @@ const (
 // situation is the fleet as decisions about disruptions see it.
 type situation struct {
 	*fleet.Fleet
-	pool disturbance.NodePool
+	pool disruptionpolicy.NodePool
 }
 
 // newSituation makes it of a fleet. Of disruptions, it only looks at which nodes they concern.
@@ -58,11 +56,11 @@ func newSituation(f *fleet.Fleet, settings disruptionpolicy.Settings, disruption
 // written when its node was proven for the first time, and kept.
 func (s *situation) wasInService(instance *v1alpha1.WindowsInstance) bool {
 	node := s.NodeOf(instance)
-	return instance.Status.Version != "" || node != nil && !nodestate.Unproven(node)
+	return instance.Status.Version != "" || node != nil && !nodeidentity.Unproven(node)
 }
 
-func (s *situation) pooledNode(instance *v1alpha1.WindowsInstance, settings disruptionpolicy.Settings) disturbance.Node {
-	pooled := disturbance.Node{
+func (s *situation) pooledNode(instance *v1alpha1.WindowsInstance, settings disruptionpolicy.Settings) disruptionpolicy.Node {
+	pooled := disruptionpolicy.Node{
 		Instance: instance.Name, UID: instance.UID, Node: s.NodeName(instance),
 		Pool: s.poolOf(instance, settings), Failure: instance.Status.FailedChange, Gone: s.gone(instance),
 	}
@@ -112,11 +110,11 @@ func readiness(node *corev1.Node, instance *v1alpha1.WindowsInstance) (
 	if node == nil {
 		return false, time.Time{}, nil
 	}
-	if condition := nodestate.ReadyCondition(node); condition != nil {
+	if condition := nodeidentity.ReadyCondition(node); condition != nil {
 		ready, reported = condition.Status == corev1.ConditionTrue, condition.LastTransitionTime.DeepCopy()
 	}
 	switch {
-	case nodestate.Unproven(node): // since it is there
+	case nodeidentity.Unproven(node): // since it is there
 		return false, node.CreationTimestamp.Time, reported
 	case !ready:
 		return false, time.Time{}, reported
@@ -130,18 +128,18 @@ func readiness(node *corev1.Node, instance *v1alpha1.WindowsInstance) (
 }
 
 // pooledMachines counts the Machines of a MachineSet, and reports whether it is a MachineSet of Windows Machines.
-func pooledMachines(set *machinev1beta1.MachineSet, f *fleet.Fleet) (result disturbance.MachineSet, windows bool) {
-	windows = ownership.IsWindowsMachineSet(set)
-	result = disturbance.MachineSet{Name: set.Name, Replicas: int(ptr.Deref(set.Spec.Replicas, 1))}
+func pooledMachines(set *machinev1beta1.MachineSet, f *fleet.Fleet) (result disruptionpolicy.MachineSet, windows bool) {
+	windows = nodeidentity.IsWindowsMachineSet(set)
+	result = disruptionpolicy.MachineSet{Name: set.Name, Replicas: int(ptr.Deref(set.Spec.Replicas, 1))}
 	result.Missing = result.Replicas
 	for i := range f.Machines {
 		machine := &f.Machines[i]
 		if !metav1.IsControlledBy(machine, set) {
 			continue
 		}
-		windows = windows || ownership.IsWindowsMachine(machine)
+		windows = windows || nodeidentity.IsWindowsMachine(machine)
 		if going(machine) {
-			result.Leaving = append(result.Leaving, disturbance.LeavingMachine{Name: machine.Name, Why: heldUpBy(machine)})
+			result.Leaving = append(result.Leaving, disruptionpolicy.LeavingMachine{Name: machine.Name, Why: heldUpBy(machine)})
 			continue
 		}
 		result.Staying = append(result.Staying, machine.Name)
@@ -151,9 +149,9 @@ func pooledMachines(set *machinev1beta1.MachineSet, f *fleet.Fleet) (result dist
 		case phase == machineFailed, machine.Labels[v1alpha1.LabelIgnore] == "true": // nobody waits for it
 			result.Missing--
 			result.Failed++
-		case phase == machineRunning && node != nil && !nodestate.Unproven(node):
+		case phase == machineRunning && node != nil && !nodeidentity.Unproven(node):
 			result.Missing-- // if it is not Ready, it is one of the nodes that are not
-			if nodestate.Ready(node) {
+			if nodeidentity.Ready(node) {
 				result.Running++
 			}
 		}

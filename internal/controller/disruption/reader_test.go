@@ -24,8 +24,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/fleet"
-	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
-	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
+	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
 var (
@@ -129,13 +128,13 @@ func (s *scene) read(settings disruptionpolicy.Settings, refuse func(client.Obje
 }
 
 func (s *scene) nodes(settings disruptionpolicy.Settings,
-	disruptions ...v1alpha1.Disruption) map[string]disturbance.Node {
+	disruptions ...v1alpha1.Disruption) map[string]disruptionpolicy.Node {
 	s.t.Helper()
 	f, err := s.read(settings, nil, disruptions...)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	byName := map[string]disturbance.Node{}
+	byName := map[string]disruptionpolicy.Node{}
 	for _, n := range f.pool.Nodes {
 		byName[n.Instance] = n
 	}
@@ -254,11 +253,11 @@ func TestMachinesOfSets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := disturbance.MachineSet{
+	want := disruptionpolicy.MachineSet{
 		Name: "workers", Replicas: 8, Running: 1, Failed: 2,
 		Missing: 4, // the one that joins, the one that is made, the one that is deleted, and one that nobody has made
 		Staying: []string{"broken", "failed", "ignored", "joins", "made", "works"},
-		Leaving: []disturbance.LeavingMachine{{Name: "deleted", Why: "could not drain machine: web-1 cannot be evicted"}},
+		Leaving: []disruptionpolicy.LeavingMachine{{Name: "deleted", Why: "could not drain machine: web-1 cannot be evicted"}},
 	}
 	if len(f.pool.MachineSets) != 1 || !reflect.DeepEqual(f.pool.MachineSets[0], want) {
 		t.Errorf("%+v, want %+v", f.pool.MachineSets, want)

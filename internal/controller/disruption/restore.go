@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
+	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
 // restored returns the disruptions that go on while the policy does not say so, because somebody has deleted it: those
@@ -54,7 +54,7 @@ func (b *book) shown(instance *v1alpha1.WindowsInstance) (v1alpha1.Disruption, b
 	default:
 		entry.Cause = v1alpha1.CauseConfiguration
 	}
-	entry.Configuration = disturbance.ConfigurationOf(disturbance.Request{Cause: entry.Cause, Configuration: b.gate.configuration()})
+	entry.Configuration = disruptionpolicy.ConfigurationOf(disruptionpolicy.Request{Cause: entry.Cause, Configuration: b.gate.configuration()})
 	if machine != nil && !machine.DeletionTimestamp.IsZero() {
 		entry.Machine, entry.Since = machine.Name, *machine.DeletionTimestamp
 		return entry, b.situation.SetName(instance) != "" && (outdated || refused)

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
+	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
 // An operator that ends cancels its requests.
@@ -35,7 +35,7 @@ func TestWithoutAnAnswerOfTheAPIServerNothingIsDecided(t *testing.T) {
 			if _, err := reconciler.Reconcile(t.Context(), ctrl.Request{}); !errors.Is(err, cause) {
 				t.Errorf("the policy's status is written: %v", err)
 			}
-			request := disturbance.Request{Instance: "host", Cause: v1alpha1.CauseReboot}
+			request := disruptionpolicy.Request{Instance: "host", Cause: v1alpha1.CauseReboot}
 			if decision, err := gate.Acquire(t.Context(), request); decision.Allowed || !errors.Is(err, cause) {
 				t.Errorf("it is decided: %+v, %v", decision, err)
 			}
@@ -55,7 +55,7 @@ func silentAPI(asked chan<- struct{}) client.WithWatch {
 }
 
 func TestAnAPIServerThatDoesNotAnswerHoldsUpNoOtherPass(t *testing.T) {
-	request := disturbance.Request{Instance: "host", Cause: v1alpha1.CauseReboot}
+	request := disruptionpolicy.Request{Instance: "host", Cause: v1alpha1.CauseReboot}
 	gateOf := func(asked chan<- struct{}) *PolicyGate {
 		known := fake.NewClientBuilder().Build()
 		return NewGate(Options{Client: known, Live: silentAPI(asked), Namespace: "wmco", Events: events.NewFakeRecorder(1),

@@ -19,7 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/fleet"
 	"github.com/windows-machine-config/wmco/internal/controller/gather"
 	"github.com/windows-machine-config/wmco/internal/controller/optional"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 const (
@@ -78,7 +78,7 @@ func unlessNew[T client.Object](countsNot func(T) bool) predicate.Funcs {
 
 // joining reports whether a Node was not proven since it is registered: whatever its kubelet says, it takes no pods. If
 // its host was in service before, it counts as unavailable, because its former Node is gone.
-func joining(n *corev1.Node) bool { return nodestate.Unproven(n) }
+func joining(n *corev1.Node) bool { return nodeidentity.Unproven(n) }
 
 // unproven reports whether an instance had no node in service yet, as far as it knows itself. One that was made again
 // for a node in service learns whose Node it has.
@@ -91,7 +91,7 @@ func nodeLook(n *corev1.Node) any {
 	if joining(n) {
 		return nil
 	}
-	return []any{nodestate.Ready(n), nodestate.Unproven(n), n.Annotations[v1alpha1.AnnotationVersion], n.Status.NodeInfo.KubeletVersion, n.Labels}
+	return []any{nodeidentity.Ready(n), nodeidentity.Unproven(n), n.Annotations[v1alpha1.AnnotationVersion], n.Status.NodeInfo.KubeletVersion, n.Labels}
 }
 
 func instanceLook(i *v1alpha1.WindowsInstance) any {

@@ -36,7 +36,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/disruption"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
 	"github.com/windows-machine-config/wmco/internal/controller/source/machine"
-	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
+	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 	"github.com/windows-machine-config/wmco/lab/rig"
@@ -340,17 +340,17 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func (p *process) acquire(instance *v1alpha1.WindowsInstance, cause v1alpha1.DisruptionCause) disturbance.Decision {
+func (p *process) acquire(instance *v1alpha1.WindowsInstance, cause v1alpha1.DisruptionCause) disruptionpolicy.Decision {
 	p.w.t.Helper()
-	decision, err := p.Acquire(p.w.t.Context(), disturbance.Request{Instance: instance.Name, UID: instance.UID,
+	decision, err := p.Acquire(p.w.t.Context(), disruptionpolicy.Request{Instance: instance.Name, UID: instance.UID,
 		Cause: cause, Version: version})
 	p.w.check(err)
 	return decision
 }
 
-func (p *process) replace(instance *v1alpha1.WindowsInstance) disturbance.Decision {
+func (p *process) replace(instance *v1alpha1.WindowsInstance) disruptionpolicy.Decision {
 	p.w.t.Helper()
-	decision, err := p.Acquire(p.w.t.Context(), disturbance.Request{
+	decision, err := p.Acquire(p.w.t.Context(), disruptionpolicy.Request{
 		Instance: instance.Name, UID: instance.UID, Cause: v1alpha1.CauseUpgrade, Version: version, Replaces: true,
 	})
 	p.w.check(err)

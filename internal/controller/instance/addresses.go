@@ -10,7 +10,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/policy/reserved"
+	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
 
 // addresses notices that a host has moved: the kubelet of a host that has another address keeps reporting the former
@@ -53,7 +53,7 @@ func (a addresses) moved(ctx context.Context, instance *v1alpha1.WindowsInstance
 	}
 	usable := slices.DeleteFunc(slices.Clone(present), func(text string) bool {
 		address, err := netip.ParseAddr(text)
-		return err == nil && reserved.NoHostAt(address.Unmap().WithZone(""), cluster) != ""
+		return err == nil && nodename.NoHostAt(address.Unmap().WithZone(""), cluster) != ""
 	})
 	if len(usable) == 0 {
 		usable = present

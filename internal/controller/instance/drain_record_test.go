@@ -20,7 +20,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // drainedByUs is the state of a node whose drain began at noon and is complete.
@@ -85,7 +85,7 @@ func TestADrainThatBeginsInTheMiddleOfAChangeIsNotLeftOut(t *testing.T) {
 	}
 	deletePod()
 	x.until("the restart", func(*v1alpha1.WindowsInstance) bool { return slices.Contains(h.execs(), "reboot") })
-	if !nodestate.Drained(x.node()) {
+	if !nodeidentity.Drained(x.node()) {
 		t.Errorf("the host is restarted, and its Node has %v", x.node().Annotations)
 	}
 	x.changeNode(func(n *corev1.Node) {
@@ -126,7 +126,7 @@ func TestADrainIsRepeatedUntilItIsRecordedAsComplete(t *testing.T) {
 				if blocked := o != nil && o.Reason == v1alpha1.ReasonDrainBlocked; blocked != c.repeats || o != nil && !o.KeepsTurn {
 					t.Errorf("pass %d: %+v", pass, o)
 				}
-				if nodestate.Drained(x.node()) == c.repeats {
+				if nodeidentity.Drained(x.node()) == c.repeats {
 					t.Errorf("pass %d: the Node has %v", pass, x.node().Annotations)
 				}
 			}
@@ -171,7 +171,7 @@ func TestTheRecordOfADrainGoesWhenAUserMakesTheNodeSchedulable(t *testing.T) {
 	}
 	x.reconcile()
 	x.changeNode(func(n *corev1.Node) { n.Spec.Unschedulable = true })
-	if node := x.node(); nodestate.Drained(node) || nodes.Draining(node) || !nodes.Cordoned(node) {
+	if node := x.node(); nodeidentity.Drained(node) || nodes.Draining(node) || !nodes.Cordoned(node) {
 		t.Errorf("the Node has %v", node.Annotations)
 	}
 }

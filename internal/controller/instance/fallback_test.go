@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/policy"
-	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
+	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
 // A host that cannot be rolled back is reported before its node is changed, while it waits for its turn.
@@ -23,7 +23,7 @@ func TestAHostWithoutAFallbackIsReportedBeforeItsChange(t *testing.T) {
 	waiting := func(t *testing.T, facts plan.Facts) (events []string, next string) {
 		x, gate := draining(t)
 		gate.held, gate.closed = nil, true
-		gate.refusal = disturbance.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonWaitingForTurn, Message: "full"}}
+		gate.refusal = disruptionpolicy.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonWaitingForTurn, Message: "full"}}
 		s := x.answered(&facts)
 		spec, err := x.rooms().specs.Of(s, nodeWithSubnet(trialSubnet))
 		if err != nil {

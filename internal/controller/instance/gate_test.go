@@ -10,15 +10,14 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/policy"
-	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
-	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
+	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
 // trialGate is a gate that the test opens and closes.
 type trialGate struct {
-	refusal  disturbance.Decision // what a request is answered with; allowed by default
+	refusal  disruptionpolicy.Decision // what a request is answered with; allowed by default
 	closed   bool
-	asked    []disturbance.Request
+	asked    []disruptionpolicy.Request
 	held     []string
 	granted  []string // those that did not hold it yet
 	released []string
@@ -32,7 +31,7 @@ func openGate() *trialGate {
 		DrainTimeout: 15 * time.Minute}}
 }
 
-func (g *trialGate) Acquire(_ context.Context, request disturbance.Request) (disturbance.Decision, error) {
+func (g *trialGate) Acquire(_ context.Context, request disruptionpolicy.Request) (disruptionpolicy.Decision, error) {
 	g.asked = append(g.asked, request)
 	if g.closed {
 		return g.refusal, nil
@@ -41,7 +40,7 @@ func (g *trialGate) Acquire(_ context.Context, request disturbance.Request) (dis
 		g.granted = append(g.granted, request.Instance)
 	}
 	g.held = append(g.held, request.Instance)
-	return disturbance.Decision{Decision: policy.Decision{Allowed: true}}, nil
+	return disruptionpolicy.Decision{Decision: policy.Decision{Allowed: true}}, nil
 }
 
 func (g *trialGate) Release(_ context.Context, instance string) error {
@@ -65,7 +64,7 @@ func (g *trialGate) Settings(context.Context) (disruptionpolicy.Settings, error)
 
 // shut refuses what is asked for the reason.
 func (g *trialGate) shut(reason string) {
-	g.closed, g.refusal = true, disturbance.Decision{Decision: policy.Decision{Reason: reason, Message: "Not now."},
+	g.closed, g.refusal = true, disruptionpolicy.Decision{Decision: policy.Decision{Reason: reason, Message: "Not now."},
 		After: time.Minute}
 }
 

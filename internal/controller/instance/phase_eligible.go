@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
@@ -50,7 +50,7 @@ func (p eligible) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 // report of a node that is Ready is current. A requested restart is not refused, because an update of Windows needs it,
 // and neither is a new key.
 func (p eligible) checkBuild(s *scope.Scope, node *corev1.Node) *obstacle.Obstacle {
-	if node == nil || !nodestate.Ready(node) || s.OnlyKeyDiffers {
+	if node == nil || !nodeidentity.Ready(node) || s.OnlyKeyDiffers {
 		return nil
 	}
 	known, replaced := s.Instance.Status.SpecDigest != "", p.turn.Replaced(s, node)

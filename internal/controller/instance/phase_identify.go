@@ -7,7 +7,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
-	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // identify is the phase that stops at a host which is not the host of the instance's Node, before the operator rolls it
@@ -20,8 +20,8 @@ type identify struct {
 // the claim.
 func (p identify) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	facts := s.Session.Facts
-	if ownership.ConfirmedName(s.Instance) == "" || facts.NodeName == s.NodeName() ||
-		facts.NodeName == "" && !ownership.OtherMachine(s.Instance) {
+	if nodeidentity.ConfirmedName(s.Instance) == "" || facts.NodeName == s.NodeName() ||
+		facts.NodeName == "" && !nodeidentity.OtherMachine(s.Instance) {
 		return nil
 	}
 	instances, err := p.nodes.Instances(ctx)
@@ -32,8 +32,8 @@ func (p identify) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionJoined, "read the Node", err)
 	}
-	reached := ownership.ReachedHost{MachineID: facts.System.MachineID, NodeName: facts.NodeName}
-	message := ownership.HostMismatch(s.Instance, reached, node, instances)
+	reached := nodeidentity.ReachedHost{MachineID: facts.System.MachineID, NodeName: facts.NodeName}
+	message := nodeidentity.HostMismatch(s.Instance, reached, node, instances)
 	if message == "" {
 		return nil
 	}

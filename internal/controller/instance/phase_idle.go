@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/rollback"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // idle is the phase that leaves alone a host which is as it should be.
@@ -42,7 +42,7 @@ func (p idle) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		return nil
 	}
 	changed := p.specs.Pending(s, node) || nodes.RebootWanted(node) || s.Instance.Status.RequestedReboot != nil
-	s.Works = nodestate.Ready(node)
+	s.Works = nodeidentity.Ready(node)
 	if s.Instance.Status.PublicKeyHash != s.Key.Hash() {
 		s.KeyDiffers = s.Works
 		s.OnlyKeyDiffers = s.KeyDiffers && !changed

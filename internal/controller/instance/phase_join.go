@@ -20,8 +20,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
-	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
 
 // join is the phase in which the node's services get their certificates and its Node is bound.
@@ -108,7 +108,7 @@ func (p join) mayHaveCertificates(ctx context.Context, s *scope.Scope) (*nodenam
 	if err != nil {
 		return nil, obstacle.API(v1alpha1.ConditionJoined, "read the Node", err)
 	}
-	if node != nil && ownership.Bound(s.Instance, node) {
+	if node != nil && nodeidentity.Bound(s.Instance, node) {
 		return nil, nil
 	}
 	return p.names.StillNamed(ctx, s, nil)
@@ -122,7 +122,7 @@ func (p join) ownNode(ctx context.Context, s *scope.Scope, claim *nodename.Claim
 	if err != nil {
 		return nil, obstacle.API(v1alpha1.ConditionJoined, "read the Node", err)
 	}
-	if node == nil || ownership.Bound(s.Instance, node) {
+	if node == nil || nodeidentity.Bound(s.Instance, node) {
 		return node, nil
 	}
 	if claim != nil && node.Annotations[v1alpha1.AnnotationInstance] == "" && p.clock.Since(claim.Now) < reuseLimit {

@@ -23,8 +23,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 	"github.com/windows-machine-config/wmco/internal/text"
 	"github.com/windows-machine-config/wmco/internal/verb"
@@ -53,7 +53,7 @@ func (p release) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if o != nil {
 		return o
 	}
-	first := nodestate.Unproven(node)
+	first := nodeidentity.Unproven(node)
 	if support.ClockAdvice(s.Session.Clock) != "" {
 		p.link.RefreshClock(ctx, s) // the last reading may be as old as the connection
 	}
@@ -98,7 +98,7 @@ func (p release) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 // ready waits for a moment until the Node is Ready and initialized, and returns it with the NodeSpec that belongs to it.
 func (p release) ready(ctx context.Context, s *scope.Scope) (*corev1.Node, nodespec.NodeSpec, *obstacle.Obstacle) {
 	node, err := p.nodes.Await(ctx, s.Waiter(), func(node *corev1.Node) bool {
-		return readiness.NotReady(s, node, s.Session.KubeletStarted) == "" && !nodestate.Uninitialized(node)
+		return readiness.NotReady(s, node, s.Session.KubeletStarted) == "" && !nodeidentity.Uninitialized(node)
 	})
 	if err != nil {
 		return nil, nodespec.NodeSpec{}, obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
@@ -107,7 +107,7 @@ func (p release) ready(ctx context.Context, s *scope.Scope) (*corev1.Node, nodes
 		return nil, nodespec.NodeSpec{}, readiness.Await(s, node, p.clock.Now(), "the Node to report Ready", message)
 	}
 	spec, o := p.specs.With(s, node)
-	if o == nil && nodestate.Uninitialized(node) {
+	if o == nil && nodeidentity.Uninitialized(node) {
 		o = notInitialized(node, spec, s.Cluster.Platform)
 	}
 	return node, spec, o

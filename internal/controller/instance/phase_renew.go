@@ -23,8 +23,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
-	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
@@ -59,7 +58,7 @@ func (p renew) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
 	}
-	if node == nil || !ownership.Bound(s.Instance, node) || !s.Released(node) || !nodestate.Ready(node) {
+	if node == nil || !nodeidentity.Bound(s.Instance, node) || !s.Released(node) || !nodeidentity.Ready(node) {
 		return nil
 	}
 	state := &s.Session.Renewal

@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/readiness"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // replacement is the phase that waits for a Machine to be replaced.
@@ -35,7 +35,7 @@ func (p replacement) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle
 	if s.Instance.Status.SpecDigest == "" && !nodes.IsOlder(node) {
 		return nil // what it is nobody knows: the host must be asked
 	}
-	s.Works = nodestate.Ready(node)
+	s.Works = nodeidentity.Ready(node)
 	if nodes.IsOlder(node) {
 		readiness.Pass(s, node)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
 	"github.com/windows-machine-config/wmco/internal/policy"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
@@ -123,7 +123,7 @@ func (p supported) endRestart(ctx context.Context, s *scope.Scope, node *corev1.
 	if s.Instance.Status.RequestedReboot == nil || !known {
 		return nil
 	}
-	if !nodestate.Ready(node) {
+	if !nodeidentity.Ready(node) {
 		return readiness.AwaitRestarted(node)
 	}
 	if err := p.nodes.EndRestart(ctx, s.Instance); err != nil {

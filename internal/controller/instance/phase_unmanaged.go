@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
-	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // unmanaged is the phase that leaves host and Node alone.
@@ -54,7 +54,7 @@ func (p unmanaged) cordonedNode(ctx context.Context, s *scope.Scope) (*corev1.No
 	if err != nil {
 		return nil, obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
 	}
-	if node == nil || !nodes.Cordoned(node) || !ownership.Bound(s.Instance, node) {
+	if node == nil || !nodes.Cordoned(node) || !nodeidentity.Bound(s.Instance, node) {
 		return nil, nil
 	}
 	return node, nil

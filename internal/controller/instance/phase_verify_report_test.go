@@ -10,7 +10,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // restartKubelet has the operator give a node in service another kubelet, whose Node is Ready by what the former one
@@ -33,8 +33,8 @@ func TestAReadyOfTheFormerKubeletIsNoProof(t *testing.T) {
 	t.Run("the node is proven once its kubelet has reported", func(t *testing.T) {
 		x, _, instance := restartKubelet(t)
 		ready := expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady)
-		if !nodestate.Ready(x.node()) || !strings.Contains(ready.Message, "It has not reported at all since it began at ") {
-			t.Errorf("the message is %q, and the Node Ready: %t", ready.Message, nodestate.Ready(x.node()))
+		if !nodeidentity.Ready(x.node()) || !strings.Contains(ready.Message, "It has not reported at all since it began at ") {
+			t.Errorf("the message is %q, and the Node Ready: %t", ready.Message, nodeidentity.Ready(x.node()))
 		}
 		if _, after := x.reconcile(); after > readyPoll {
 			t.Errorf("it is looked at again after %s, and nothing wakes the operator before", after)

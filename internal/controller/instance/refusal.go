@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/readiness"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // servingNode returns the Node of an instance if the operator or a legacy operator has put it into service; nil
@@ -32,11 +32,11 @@ func refuseHost(s *scope.Scope, node *corev1.Node, o *obstacle.Obstacle) *obstac
 	if node == nil {
 		return o
 	}
-	s.Works = nodestate.Ready(node)
+	s.Works = nodeidentity.Ready(node)
 	switch unchanged := s.HostAsItWas(); {
 	case unchanged && s.Works:
 		s.PassWhatHeld()
-	case !unchanged && (s.Works || nodes.IsOlder(node)) && (!nodes.Cordoned(node) || nodes.IsOlder(node) && !nodestate.Drained(node)):
+	case !unchanged && (s.Works || nodes.IsOlder(node)) && (!nodes.Cordoned(node) || nodes.IsOlder(node) && !nodeidentity.Drained(node)):
 		readiness.Pass(s, node)
 	default:
 		return o

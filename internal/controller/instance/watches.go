@@ -23,7 +23,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/controller/lookup"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // maxConcurrent is how many instances are worked on at once. Hosts that were never nodes, or do not answer, hold at most
@@ -132,12 +132,12 @@ func nodeChanged() predicate.Funcs {
 			if !ok || !ok2 {
 				return false
 			}
-			return nodestate.Ready(before) != nodestate.Ready(after) || nodestate.Unproven(before) != nodestate.Unproven(after) ||
+			return nodeidentity.Ready(before) != nodeidentity.Ready(after) || nodeidentity.Unproven(before) != nodeidentity.Unproven(after) ||
 				watched(before) != watched(after) || !needsAgentCheck(before) && needsAgentCheck(after) || nodes.RebootWanted(before) != nodes.RebootWanted(after) ||
 				nodes.ForWindows(before) != nodes.ForWindows(after) ||
 				before.Status.NodeInfo.KernelVersion != after.Status.NodeInfo.KernelVersion ||
 				nodes.DrainOutdated(before) != nodes.DrainOutdated(after) ||
-				nodestate.Uninitialized(before) != nodestate.Uninitialized(after) || !maps.Equal(before.Labels, after.Labels)
+				nodeidentity.Uninitialized(before) != nodeidentity.Uninitialized(after) || !maps.Equal(before.Labels, after.Labels)
 		},
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // hostPassedOn lets through what other instances of the same host wait for: an instance is to be removed or is gone,
@@ -46,7 +46,7 @@ func (r *Reconciler) sharersOf(ctx context.Context, object client.Object) []reco
 	}
 	leaves := instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved
 	return requestsFor(others, func(other *v1alpha1.WindowsInstance) bool {
-		waits := other.Spec.DesiredState == v1alpha1.DesiredStateRemoved || leaves && ownership.ConfirmedName(other) == ""
-		return waits && other.Name != instance.Name && ownership.SameHost(other, instance)
+		waits := other.Spec.DesiredState == v1alpha1.DesiredStateRemoved || leaves && nodeidentity.ConfirmedName(other) == ""
+		return waits && other.Name != instance.Name && nodeidentity.SameHost(other, instance)
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // Names of indexes. The API server knows none of them.
@@ -55,7 +55,7 @@ func Indexes() []Index {
 		}},
 		{&corev1.Node{}, byOlder, func(object client.Object) []string {
 			node, ok := object.(*corev1.Node)
-			return values(when(ok && ownership.OlderNode(node)))
+			return values(when(ok && nodeidentity.OlderNode(node)))
 		}},
 		{&certificatesv1.CertificateSigningRequest{}, byUser, func(object client.Object) []string {
 			csr, ok := object.(*certificatesv1.CertificateSigningRequest)

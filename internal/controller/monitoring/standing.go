@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
-	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // labelMonitoring on the operator's namespace, set to "true", has the cluster's Prometheus read monitors there.
@@ -104,7 +104,7 @@ func (r *Reconciler) tellUnreachable(without []unreachable, instances []v1alpha1
 		message := "Node " + u.node.Name + " is not monitored: " + u.message + "."
 		recorder.Emit(r.Events, recorder.Warning(u.node, nil, reasonUnreachable, "Monitor", message))
 		for i := range instances {
-			if ownership.ConfirmedName(&instances[i]) == u.node.Name {
+			if nodeidentity.ConfirmedName(&instances[i]) == u.node.Name {
 				recorder.Emit(r.Events, recorder.Warning(&instances[i], u.node, reasonUnreachable, "Monitor", message))
 			}
 		}

@@ -9,8 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
-	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // address is where Prometheus reaches the exporter of a node.
@@ -63,11 +62,11 @@ func wanted(nodes []corev1.Node, instances []v1alpha1.WindowsInstance) (addresse
 // inService reports whether the operator, or one before version 12, has configured and proven the node. The version is
 // written when the start-up taint goes, and stays while the node is upgraded.
 func inService(node *corev1.Node) bool {
-	if !node.DeletionTimestamp.IsZero() || nodestate.Unproven(node) {
+	if !node.DeletionTimestamp.IsZero() || nodeidentity.Unproven(node) {
 		return false
 	}
 	_, takenOver := node.Annotations[v1alpha1.AnnotationTakenOverFrom]
-	return takenOver || node.Annotations[v1alpha1.AnnotationVersion] != "" || ownership.OlderNode(node)
+	return takenOver || node.Annotations[v1alpha1.AnnotationVersion] != "" || nodeidentity.OlderNode(node)
 }
 
 // departure is when the address of a node is removed because its instance leaves the cluster.
@@ -92,7 +91,7 @@ func leavingNodes(instances []v1alpha1.WindowsInstance) departures {
 	for i := range instances {
 		goes := departureOf(&instances[i])
 		d.instances[instances[i].Name] = goes
-		if name := ownership.ConfirmedName(&instances[i]); name != "" {
+		if name := nodeidentity.ConfirmedName(&instances[i]); name != "" {
 			if other, claimed := d.nodes[name]; claimed {
 				goes = min(goes, other)
 			}
@@ -116,7 +115,7 @@ func (d departures) has(node *corev1.Node) bool {
 // itself: a user who has cordoned a node before its removal has usually drained it.
 func drained(node *corev1.Node) bool {
 	_, byOperator := node.Annotations[v1alpha1.AnnotationCordoned]
-	return nodestate.Drained(node) || node.Spec.Unschedulable && !byOperator
+	return nodeidentity.Drained(node) || node.Spec.Unschedulable && !byOperator
 }
 
 // departureOf returns whether the host of an instance is removed, or leaves with its Machine. A host that is only left

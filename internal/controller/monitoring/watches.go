@@ -9,7 +9,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/gather"
-	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // SetupWithManager registers the controller.
@@ -29,5 +29,5 @@ func nodeLook(node *corev1.Node) any {
 }
 
 func instanceLook(instance *v1alpha1.WindowsInstance) any {
-	return []any{departureOf(instance), ownership.ConfirmedName(instance)}
+	return []any{departureOf(instance), nodeidentity.ConfirmedName(instance)}
 }

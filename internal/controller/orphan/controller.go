@@ -19,7 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
-	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // A Node is in no namespace, and its events are in the namespace default, where the operator can be given a right by a
@@ -68,9 +68,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	switch keeper {
-	case ownership.Orphaned:
+	case nodeidentity.Orphaned:
 		return ctrl.Result{RequeueAfter: r.report(node)}, nil
-	case ownership.NotBoundYet:
+	case nodeidentity.NotBoundYet:
 		return ctrl.Result{RequeueAfter: Grace}, nil
 	}
 	r.forget(node.Name)
@@ -78,24 +78,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // keeperOf looks at the instance that the Node names first: nearly always that has it.
-func (r *Reconciler) keeperOf(ctx context.Context, node *corev1.Node) (ownership.Keeper, error) {
+func (r *Reconciler) keeperOf(ctx context.Context, node *corev1.Node) (nodeidentity.Keeper, error) {
 	named := &v1alpha1.WindowsInstance{}
 	key := types.NamespacedName{Namespace: r.Namespace, Name: node.Annotations[v1alpha1.AnnotationInstance]}
 	if key.Name != "" {
 		err := r.Client.Get(ctx, key, named)
 		if client.IgnoreNotFound(err) != nil {
-			return ownership.Kept, fmt.Errorf("read WindowsInstance %s of Node %s: %w", key.Name, node.Name, err)
+			return nodeidentity.Kept, fmt.Errorf("read WindowsInstance %s of Node %s: %w", key.Name, node.Name, err)
 		}
-		if keeper := ownership.KeeperOf(node, []v1alpha1.WindowsInstance{*named}); keeper == ownership.Kept {
+		if keeper := nodeidentity.KeeperOf(node, []v1alpha1.WindowsInstance{*named}); keeper == nodeidentity.Kept {
 			return keeper, nil
 		}
 	}
 	var instances v1alpha1.WindowsInstanceList
 	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace),
 		client.UnsafeDisableDeepCopy); err != nil {
-		return ownership.Kept, fmt.Errorf("find the WindowsInstance of Node %s: %w", node.Name, err)
+		return nodeidentity.Kept, fmt.Errorf("find the WindowsInstance of Node %s: %w", node.Name, err)
 	}
-	return ownership.KeeperOf(node, instances.Items), nil
+	return nodeidentity.KeeperOf(node, instances.Items), nil
 }
 
 // report tells of a Node that has been without an instance for the time of grace, once, and returns when to look again.

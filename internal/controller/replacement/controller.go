@@ -37,9 +37,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/policy"
-	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
+	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
+	replacementpolicy "github.com/windows-machine-config/wmco/internal/policy/replacement"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
-	"github.com/windows-machine-config/wmco/internal/policy/turnover"
 )
 
 // Machines are in another namespace than the operator, where it can be given a right by a ClusterRole only.
@@ -105,7 +105,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, machines cache.Cache) er
 				return fmt.Sprintf("%d %v", p.Generation, p.Status.Disruptions)
 			}))).
 		WatchesRawSource(optional.Kind(machines, &machinev1beta1.Machine{}, once,
-			whenOther(func(m *machinev1beta1.Machine) turnover.Machine {
+			whenOther(func(m *machinev1beta1.Machine) replacementpolicy.Machine {
 				return fleetMachine(m, nil, nil, r.Version)
 			}))).
 		WithOptions(backoff.Options()).
@@ -152,7 +152,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return r.replaceNext(ctx, overview, turnover.Next(overview.turnover, r.Version, change))
+	return r.replaceNext(ctx, overview, replacementpolicy.Next(overview.turnover, r.Version, change))
 }
 
 // anyOutdated tells from memory whether a Machine's Node has another key, or another version that it is to be replaced
@@ -188,7 +188,7 @@ func (r *Reconciler) anyOutdated(ctx context.Context) (bool, error) {
 }
 
 // replaceNext deletes the Machines whose nodes may be disturbed now, and tells why the others wait.
-func (r *Reconciler) replaceNext(ctx context.Context, overview overview, plan turnover.Replacements) (ctrl.Result, error) {
+func (r *Reconciler) replaceNext(ctx context.Context, overview overview, plan replacementpolicy.Replacements) (ctrl.Result, error) {
 	metric.MachinesOutdated.Set(float64(len(plan.Candidates) + len(plan.Waiting)))
 	tell := r.teller(ctx, overview, plan)
 	after, err := r.askForEach(ctx, overview, plan.Candidates, tell)
@@ -198,7 +198,7 @@ func (r *Reconciler) replaceNext(ctx context.Context, overview overview, plan tu
 	switch {
 	case err != nil:
 		return ctrl.Result{}, err
-	case slices.ContainsFunc(plan.Waiting, func(w turnover.Waiting) bool { return !w.NeedsAdministrator() }):
+	case slices.ContainsFunc(plan.Waiting, func(w replacementpolicy.Waiting) bool { return !w.NeedsAdministrator() }):
 		return ctrl.Result{RequeueAfter: poll}, nil
 	case len(plan.Candidates) > 0:
 		return ctrl.Result{RequeueAfter: after}, nil
@@ -211,7 +211,7 @@ func (r *Reconciler) replaceNext(ctx context.Context, overview overview, plan tu
 // askForEach asks the gate for one candidate after the other, and deletes those that it lets go, until one is refused
 // for a reason that concerns all of them. Of a MachineSet of which one was refused no other is asked for: those that
 // come later can spare no more. It returns when to ask again.
-func (r *Reconciler) askForEach(ctx context.Context, overview overview, candidates []turnover.Candidate, tell *teller) (time.Duration, error) {
+func (r *Reconciler) askForEach(ctx context.Context, overview overview, candidates []replacementpolicy.Candidate, tell *teller) (time.Duration, error) {
 	after, refused := leftPoll, map[string]bool{}
 	for _, candidate := range candidates {
 		if refused[candidate.Set] {
@@ -256,24 +256,24 @@ func (r *Reconciler) askForEach(ctx context.Context, overview overview, candidat
 
 // ask asks the gate for one Machine. Where its host may yet take the key, the operator may be at work on it: that is to
 // come to its end.
-func (r *Reconciler) ask(ctx context.Context, overview overview, candidate turnover.Candidate) (disturbance.Decision, error) {
+func (r *Reconciler) ask(ctx context.Context, overview overview, candidate replacementpolicy.Candidate) (disruptionpolicy.Decision, error) {
 	instance := overview.instance(candidate.Machine)
 	changed, err := r.Gate.Holds(ctx, instance.Name)
 	if err != nil {
-		return disturbance.Decision{}, fmt.Errorf("check whether the host of Machine %s is being changed: %w",
+		return disruptionpolicy.Decision{}, fmt.Errorf("check whether the host of Machine %s is being changed: %w",
 			candidate.Machine, err)
 	}
 	if changed && candidate.Cause == v1alpha1.CauseKeyChange {
-		return disturbance.Decision{Decision: policy.Decision{
+		return disruptionpolicy.Decision{Decision: policy.Decision{
 			Reason: v1alpha1.ReasonWaitingForTurn, Message: "Its node is being changed in place; that must finish first.",
 		}}, nil
 	}
 	if machine := overview.machines[candidate.Machine]; r.told[machine.UID] == deletionRefused {
 		if refusal, err := r.tryDeletion(ctx, machine); err != nil || refusal != "" {
-			return disturbance.Decision{Decision: policy.Decision{Reason: deletionRefused, Message: refusal}}, err
+			return disruptionpolicy.Decision{Decision: policy.Decision{Reason: deletionRefused, Message: refusal}}, err
 		}
 	}
-	decision, err := r.Gate.Acquire(ctx, disturbance.Request{
+	decision, err := r.Gate.Acquire(ctx, disruptionpolicy.Request{
 		Instance: instance.Name, UID: instance.UID, Cause: candidate.Cause, Version: r.Version, Replaces: true,
 	})
 	if err != nil {
@@ -303,7 +303,7 @@ func (r *Reconciler) tryDeletion(ctx context.Context, machine *machinev1beta1.Ma
 
 // replace deletes a Machine, if it is still exactly the one that was looked at. What is known not to be deleted does
 // not count as disturbed; what may be deleted does. It returns the answer of the API server if that refuses the deletion.
-func (r *Reconciler) replace(ctx context.Context, overview overview, candidate turnover.Candidate) (refusal string, err error) {
+func (r *Reconciler) replace(ctx context.Context, overview overview, candidate replacementpolicy.Candidate) (refusal string, err error) {
 	machine, instance := overview.machines[candidate.Machine], overview.instance(candidate.Machine)
 	err = r.Client.Delete(ctx, machine, client.Preconditions{UID: &machine.UID, ResourceVersion: &machine.ResourceVersion})
 	if err == nil {

@@ -31,8 +31,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
+	replacementpolicy "github.com/windows-machine-config/wmco/internal/policy/replacement"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
-	"github.com/windows-machine-config/wmco/internal/policy/turnover"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
@@ -393,7 +393,7 @@ func TestMachinesThatAreNotReplaced(t *testing.T) {
 	t.Run("one whose Node somebody has annotated with another key", func(t *testing.T) {
 		w := newWorld(t)
 		machine := w.machine(w.set("one", 1, userdata.SecretName), w.present)
-		w.clock.SetTime(w.clock.Now().Add(turnover.InPlaceWait))
+		w.clock.SetTime(w.clock.Now().Add(replacementpolicy.InPlaceWait))
 		w.update(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: machine.Name, Labels: map[string]string{corev1.LabelOSStable: "windows"},
 			Annotations: map[string]string{v1alpha1.AnnotationPubKeyHash: "0123", v1alpha1.AnnotationInstance: machine.Name}}})
 		_, recorded := w.reconcile()
@@ -429,7 +429,7 @@ func TestMachinesThatAreNotReplaced(t *testing.T) {
 		_, recorded = w.reconcile()
 		expect(t, recorded)
 		untouched(t, w)
-		w.clock.SetTime(w.clock.Now().Add(turnover.InPlaceWait))
+		w.clock.SetTime(w.clock.Now().Add(replacementpolicy.InPlaceWait))
 		_, recorded = w.reconcile()
 		expect(t, recorded, "MachineReplaced", "MachineReplaced")
 	})
@@ -439,7 +439,7 @@ func TestMachinesThatAreNotReplaced(t *testing.T) {
 		machine.Status.Phase = ptr.To("Provisioned") // so that it has to wait
 		w.update(machine)
 		w.reconcile()
-		w.clock.SetTime(w.clock.Now().Add(turnover.InPlaceWait))
+		w.clock.SetTime(w.clock.Now().Add(replacementpolicy.InPlaceWait))
 		secret := &corev1.Secret{}
 		if err := w.client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: keys.SecretName}, secret); err != nil {
 			t.Fatal(err)
@@ -513,7 +513,7 @@ func TestMachinesThatAreNotReplaced(t *testing.T) {
 }
 
 func TestOnlyChangesThatMatterAreLookedAt(t *testing.T) {
-	changed := whenOther(func(n *corev1.Node) turnover.Node {
+	changed := whenOther(func(n *corev1.Node) replacementpolicy.Node {
 		return fleetNode(n, n.Annotations[v1alpha1.AnnotationPubKeyHash])
 	}).UpdateFunc
 	before := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-1"}}

@@ -15,9 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/fleet"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
-	"github.com/windows-machine-config/wmco/internal/policy/ownership"
-	"github.com/windows-machine-config/wmco/internal/policy/turnover"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
+	replacementpolicy "github.com/windows-machine-config/wmco/internal/policy/replacement"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
@@ -26,7 +25,7 @@ import (
 // can be replaced has its instance there.
 type overview struct {
 	*fleet.Fleet
-	turnover turnover.Fleet
+	turnover replacementpolicy.Fleet
 	machines map[string]*machinev1beta1.Machine // by name
 }
 
@@ -42,7 +41,7 @@ func newOverview(f *fleet.Fleet, version string, successors successors) overview
 		if set != nil {
 			controlled[set.UID]++
 		}
-		if !ownership.IsWindowsMachine(machine) {
+		if !nodeidentity.IsWindowsMachine(machine) {
 			continue
 		}
 		if set != nil {
@@ -61,7 +60,7 @@ func newOverview(f *fleet.Fleet, version string, successors successors) overview
 		successors.describe(&o.turnover.Machines[len(o.turnover.Machines)-1], machine, instance, node)
 	}
 	for i := range f.MachineSets {
-		if set := &f.MachineSets[i]; windows[set.UID] || ownership.IsWindowsMachineSet(set) {
+		if set := &f.MachineSets[i]; windows[set.UID] || nodeidentity.IsWindowsMachineSet(set) {
 			o.turnover.Sets = append(o.turnover.Sets, fleetSet(set, controlled[set.UID]))
 		}
 	}
@@ -84,8 +83,8 @@ func (o overview) version(machine *machinev1beta1.Machine) string {
 }
 
 func fleetMachine(machine *machinev1beta1.Machine, set *machinev1beta1.MachineSet, instance *v1alpha1.WindowsInstance,
-	version string) turnover.Machine {
-	m := turnover.Machine{
+	version string) replacementpolicy.Machine {
+	m := replacementpolicy.Machine{
 		Name: machine.Name, Phase: ptr.Deref(machine.Status.Phase, ""),
 		Deleting: !machine.DeletionTimestamp.IsZero(),
 		Ignored:  machine.Labels[v1alpha1.LabelIgnore] == "true",
@@ -107,8 +106,8 @@ func awaits(instance *v1alpha1.WindowsInstance, version string) bool {
 	return instance.Spec.UpgradeStrategy == v1alpha1.UpgradeReplace && instance.Status.AwaitsVersion == version
 }
 
-func fleetSet(set *machinev1beta1.MachineSet, machines int) turnover.MachineSet {
-	return turnover.MachineSet{
+func fleetSet(set *machinev1beta1.MachineSet, machines int) replacementpolicy.MachineSet {
+	return replacementpolicy.MachineSet{
 		Name: set.Name, Replicas: int(ptr.Deref(set.Spec.Replicas, 1)), Machines: machines,
 		Deleting: !set.DeletionTimestamp.IsZero(),
 		OwnKey:   !givesKey(set),
@@ -134,19 +133,19 @@ func givesKey(set *machinev1beta1.MachineSet) bool {
 
 // fleetNode describes a Node. Its key is what both its annotation and the instance of its Machine say: others can
 // annotate a Node.
-func fleetNode(node *corev1.Node, key string) turnover.Node {
+func fleetNode(node *corev1.Node, key string) replacementpolicy.Node {
 	_, changing := node.Annotations[v1alpha1.AnnotationCordoned]
-	n := turnover.Node{Name: node.Name, Version: node.Annotations[v1alpha1.AnnotationVersion], Changing: changing}
+	n := replacementpolicy.Node{Name: node.Name, Version: node.Annotations[v1alpha1.AnnotationVersion], Changing: changing}
 	if node.Annotations[v1alpha1.AnnotationPubKeyHash] == key {
 		n.KeyHash = key
 	}
-	n.Ready = nodestate.Ready(node) && !nodestate.Unproven(node)
+	n.Ready = nodeidentity.Ready(node) && !nodeidentity.Unproven(node)
 	return n
 }
 
 // keyChange reads what is known of the key.
-func (r *Reconciler) keyChange(ctx context.Context, key sshkey.Key) (turnover.KeyChange, error) {
-	change := turnover.KeyChange{Present: key.Hash()}
+func (r *Reconciler) keyChange(ctx context.Context, key sshkey.Key) (replacementpolicy.KeyChange, error) {
+	change := replacementpolicy.KeyChange{Present: key.Hash()}
 	previous, found, err := keys.Previous(ctx, r.Live, r.Namespace)
 	switch {
 	case err != nil && !errors.Is(err, keys.ErrInvalid):

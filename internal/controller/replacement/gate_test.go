@@ -12,8 +12,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/policy"
-	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
-	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
+	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
 // budget is a gate that lets as many Machines go at once as its test set, but no Machine of a set that misses one, nor
@@ -25,9 +24,9 @@ type budget struct {
 	disturbed map[string]string
 	// inPlace are instances whose hosts are being changed; refused is an answer to all but their UIDs; err is a fault.
 	inPlace  []string
-	refused  *disturbance.Decision
+	refused  *disruptionpolicy.Decision
 	err      error
-	asked    []disturbance.Request
+	asked    []disruptionpolicy.Request
 	released []string
 }
 
@@ -35,22 +34,22 @@ func newBudget(client client.Reader) *budget {
 	return &budget{client: client, max: 1, disturbed: map[string]string{}}
 }
 
-func (b *budget) Acquire(ctx context.Context, request disturbance.Request) (disturbance.Decision, error) {
+func (b *budget) Acquire(ctx context.Context, request disruptionpolicy.Request) (disruptionpolicy.Decision, error) {
 	b.asked = append(b.asked, request)
 	if b.refused != nil || b.err != nil {
-		return ptr.Deref(b.refused, disturbance.Decision{}), b.err
+		return ptr.Deref(b.refused, disruptionpolicy.Decision{}), b.err
 	}
-	allowed := disturbance.Decision{Decision: policy.Decision{Allowed: true}}
+	allowed := disruptionpolicy.Decision{Decision: policy.Decision{Allowed: true}}
 	if _, own := b.disturbed[request.Instance]; own {
 		return allowed, nil
 	}
 	instance := &v1alpha1.WindowsInstance{}
 	if err := b.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: request.Instance}, instance); err != nil {
-		return disturbance.Decision{}, err
+		return disruptionpolicy.Decision{}, err
 	}
 	sets, err := b.sets(ctx)
 	if err != nil {
-		return disturbance.Decision{}, err
+		return disruptionpolicy.Decision{}, err
 	}
 	for name, set := range b.disturbed {
 		if sets[set].whole() {
@@ -60,13 +59,13 @@ func (b *budget) Acquire(ctx context.Context, request disturbance.Request) (dist
 	own, candidate := sets.of(request.Instance)
 	switch {
 	case own == nil:
-		return disturbance.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonDisruptionPolicyInvalid,
+		return disruptionpolicy.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonDisruptionPolicyInvalid,
 			Message: "No MachineSet."}}, nil
 	case len(b.disturbed) >= b.max, own.missing > 0:
-		return disturbance.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonWaitingForTurn,
+		return disruptionpolicy.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonWaitingForTurn,
 			Message: "One at a time."}}, nil
 	case candidate && own.working == 1 && own.machines > 1:
-		return disturbance.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonLastOfMachineSet, Message: "The last."}},
+		return disruptionpolicy.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonLastOfMachineSet, Message: "The last."}},
 			nil
 	}
 	b.disturbed[request.Instance] = own.name

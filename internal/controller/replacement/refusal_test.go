@@ -16,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/cluster"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/policy/turnover"
+	replacementpolicy "github.com/windows-machine-config/wmco/internal/policy/replacement"
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
@@ -46,7 +46,7 @@ func (w *world) rotated(set *machinev1beta1.MachineSet) *machinev1beta1.Machine 
 	w.t.Helper()
 	machine := w.machine(set, w.before)
 	w.reconcile()
-	w.clock.SetTime(w.clock.Now().Add(turnover.InPlaceWait))
+	w.clock.SetTime(w.clock.Now().Add(replacementpolicy.InPlaceWait))
 	return machine
 }
 
@@ -79,15 +79,15 @@ func TestAMachineWhoseSuccessorWouldBeRefusedStays(t *testing.T) {
 		says   []string
 	}{
 		"whose patch version is too low": {func(w *world) { w.facts.Version, w.Line.LeastCluster = "5.0.2", "5.0.3" },
-			turnover.ClusterUnsupported, []string{"OpenShift 5.0.2", "OpenShift 5.0.3"}},
-		"of an older minor version": {func(w *world) { w.facts.Version = "4.22.9" }, turnover.ClusterUnsupported, []string{"4.22.9", "OpenShift 5.0"}},
-		"of a newer minor version":  {func(w *world) { w.facts.Version = "5.1.0" }, turnover.ClusterUnsupported, []string{"5.1.0", "OpenShift 5.0"}},
-		"without hybrid networking": {func(w *world) { w.facts.Network.HybridOverlay = false }, turnover.ClusterUnsupported, []string{"hybridClusterNetwork"}},
+			replacementpolicy.ClusterUnsupported, []string{"OpenShift 5.0.2", "OpenShift 5.0.3"}},
+		"of an older minor version": {func(w *world) { w.facts.Version = "4.22.9" }, replacementpolicy.ClusterUnsupported, []string{"4.22.9", "OpenShift 5.0"}},
+		"of a newer minor version":  {func(w *world) { w.facts.Version = "5.1.0" }, replacementpolicy.ClusterUnsupported, []string{"5.1.0", "OpenShift 5.0"}},
+		"without hybrid networking": {func(w *world) { w.facts.Network.HybridOverlay = false }, replacementpolicy.ClusterUnsupported, []string{"hybridClusterNetwork"}},
 		"whose configuration cannot be used": {func(w *world) {
 			w.unread = &cluster.Error{Object: "MachineConfigPool worker", Message: "it is not there"}
 		},
-			turnover.ClusterUnsupported, []string{"cannot be used"}},
-		"that has no Windows Machines": {func(w *world) { w.facts.Platform = "None" }, turnover.MachineUnsupported, []string{"windows-instances"}},
+			replacementpolicy.ClusterUnsupported, []string{"cannot be used"}},
+		"that has no Windows Machines": {func(w *world) { w.facts.Platform = "None" }, replacementpolicy.MachineUnsupported, []string{"windows-instances"}},
 	} {
 		for why, make := range map[string]func(*world, *machinev1beta1.MachineSet) *machinev1beta1.Machine{
 			"another version": (*world).outdated, "another key": (*world).rotated,
@@ -142,7 +142,7 @@ func TestAMachineStaysWhileItsMachineSetHasAnImageThatIsRefused(t *testing.T) {
 		t.Run("with "+why+", until the MachineSet has another image", func(t *testing.T) {
 			w, set, machine := begin(t, 1)
 			w.runs(machine, "ami-1", refused, early)
-			told := w.kept(turnover.ImageUnsupported)
+			told := w.kept(replacementpolicy.ImageUnsupported)
 			for _, part := range []string{refused, "KB5012637", "MachineSet one", "image", machine.Name} {
 				if !strings.Contains(told, part) {
 					t.Errorf("told is %q, without %q", told, part)
@@ -164,7 +164,7 @@ func TestAMachineStaysWhileItsMachineSetHasAnImageThatIsRefused(t *testing.T) {
 				i.Status.NodeRef, i.Status.PublicKeyHash, i.Status.KeyRefused = nil, "", false
 				i.Status.Host = &v1alpha1.HostStatus{Name: "win", Product: "Windows Server 2022 Datacenter", Build: refused}
 			})
-			if told := w.kept(turnover.ImageUnsupported); !strings.Contains(told, fresh.Name) || !strings.Contains(told, refused) {
+			if told := w.kept(replacementpolicy.ImageUnsupported); !strings.Contains(told, fresh.Name) || !strings.Contains(told, refused) {
 				t.Errorf("told is %q", told)
 			}
 		})

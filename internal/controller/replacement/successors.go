@@ -11,8 +11,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/cluster"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
+	replacementpolicy "github.com/windows-machine-config/wmco/internal/policy/replacement"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
-	"github.com/windows-machine-config/wmco/internal/policy/turnover"
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
@@ -43,7 +43,7 @@ func (r *Reconciler) readSuccessors() (successors, bool) {
 
 // describe records of a Machine what its host shows of its successor. The node of a Machine reports the current build;
 // the host of a Machine that did not become a node was read by the instance controller.
-func (s successors) describe(m *turnover.Machine, machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, node *corev1.Node) {
+func (s successors) describe(m *replacementpolicy.Machine, machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, node *corev1.Node) {
 	m.Image, m.Created = imageOf(machine.Spec.ProviderSpec.Value), machine.CreationTimestamp.Time
 	if s.refusal != "" {
 		return // it holds for every Machine

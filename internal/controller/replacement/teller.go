@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
-	"github.com/windows-machine-config/wmco/internal/policy/turnover"
+	replacementpolicy "github.com/windows-machine-config/wmco/internal/policy/replacement"
 )
 
 // teller tells why Machines wait or are left, once for each Machine and reason.
@@ -23,7 +23,7 @@ type teller struct {
 }
 
 // teller makes one for a pass. What was said of a Machine is remembered for as long as it is outdated.
-func (r *Reconciler) teller(ctx context.Context, overview overview, plan turnover.Replacements) *teller {
+func (r *Reconciler) teller(ctx context.Context, overview overview, plan replacementpolicy.Replacements) *teller {
 	t := &teller{reconciler: r, log: log.FromContext(ctx), overview: overview, told: map[types.UID]string{}}
 	names := slices.Collect(maps.Keys(plan.Left))
 	for _, candidate := range plan.Candidates {
@@ -51,20 +51,20 @@ func (t *teller) say(machine, reason string, e recorder.Event) {
 	recorder.Emit(t.reconciler.Events, e)
 }
 
-func (t *teller) waits(candidate turnover.Candidate, reason, why string) {
+func (t *teller) waits(candidate replacementpolicy.Candidate, reason, why string) {
 	machine := t.overview.machines[candidate.Machine]
 	t.say(candidate.Machine, reason, t.reconciler.waits(candidate.Cause, machine, t.overview.instance(candidate.Machine), t.overview.version(machine), reason, why))
 }
 
 // refused reports once that the API server refuses to delete a Machine, whatever the text of the answer.
-func (t *teller) refused(candidate turnover.Candidate, why string) {
+func (t *teller) refused(candidate replacementpolicy.Candidate, why string) {
 	machine := t.overview.machines[candidate.Machine]
 	t.say(candidate.Machine, deletionRefused, t.reconciler.refused(candidate.Cause, machine,
 		t.overview.instance(candidate.Machine), t.overview.version(machine), why))
 }
 
 // waiting tells of the first Machine of each MachineSet that a check keeps: the others are kept by the same.
-func (t *teller) waiting(machines []turnover.Waiting) {
+func (t *teller) waiting(machines []replacementpolicy.Waiting) {
 	type same struct{ set, check string }
 	seen := map[same]bool{}
 	for _, m := range machines {

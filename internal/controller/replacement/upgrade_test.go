@@ -19,7 +19,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/policy"
-	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
+	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
@@ -100,8 +100,8 @@ func TestMachinesOfAnotherVersion(t *testing.T) {
 			}
 		}
 		deleted(t, w, "win-1")
-		want := disturbance.Request{Instance: "win-1", UID: "instance-win-1", Cause: v1alpha1.CauseUpgrade, Version: version, Replaces: true}
-		if !slices.Equal(w.gate.asked, []disturbance.Request{want}) || len(w.gate.released) > 0 {
+		want := disruptionpolicy.Request{Instance: "win-1", UID: "instance-win-1", Cause: v1alpha1.CauseUpgrade, Version: version, Replaces: true}
+		if !slices.Equal(w.gate.asked, []disruptionpolicy.Request{want}) || len(w.gate.released) > 0 {
 			t.Errorf("the gate was asked for %+v", w.gate.asked)
 		}
 		if result.RequeueAfter != poll || counted(t, "wmco_machines_replaced_total") != start+1 {
@@ -236,7 +236,7 @@ func TestWaitingIsToldOnceAndNeverAsAWarning(t *testing.T) {
 		{v1alpha1.ReasonOutsideMaintenanceWindow, time.Hour, leftPoll, 1},
 		{v1alpha1.ReasonDisruptionPolicyInvalid, 0, leftPoll, 1},
 	} {
-		w.gate.refused = &disturbance.Decision{Decision: policy.Decision{Reason: test.reason, Message: "Not now."},
+		w.gate.refused = &disruptionpolicy.Decision{Decision: policy.Decision{Reason: test.reason, Message: "Not now."},
 			After: test.after}
 		w.told = nil
 		_, first := w.reconcile()

@@ -23,7 +23,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/backoff"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
-	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
@@ -113,7 +113,7 @@ func (r *Reconciler) neededBy(ctx context.Context, reader client.Reader) (string
 		return "", fmt.Errorf("list Windows nodes: %w", err)
 	}
 	for i := range nodes.Items {
-		if ownership.ServesOlder(&nodes.Items[i], r.Version) {
+		if nodeidentity.ServesOlder(&nodes.Items[i], r.Version) {
 			return "Node " + nodes.Items[i].Name, nil
 		}
 	}

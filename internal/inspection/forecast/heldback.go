@@ -7,7 +7,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
 	"github.com/windows-machine-config/wmco/internal/policy"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 	"github.com/windows-machine-config/wmco/internal/text"
 )
@@ -26,7 +26,7 @@ func (f Forecaster) supportNewHost(s *scope.Scope, node *corev1.Node) policy.Dec
 	if decision.Allowed && s.OfMachine() {
 		decision = support.Machine(s.Cluster, s.Instance.Spec.Source.Machine.Name)
 	}
-	if !decision.Allowed || node == nil || !s.Released(node) || !nodestate.Ready(node) {
+	if !decision.Allowed || node == nil || !s.Released(node) || !nodeidentity.Ready(node) {
 		return decision
 	}
 	known, replaced := s.Instance.Status.SpecDigest != "", (&turn.Turn{Version: f.Specs.Version}).Replaced(s, node)

@@ -15,8 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/policy/knowledge"
-	"github.com/windows-machine-config/wmco/internal/policy/reserved"
+	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
 
 // attempt is a request by a node of ours, win-a, and what the operator knows. It is right until something is spoiled.
@@ -25,7 +24,7 @@ type attempt struct {
 	request byHand
 	names   []asn1.RawValue
 	more    []pkix.Extension
-	known   knowledge.Facts
+	known   Facts
 	// forged is the Node in whose name the request is.
 	forged string
 }
@@ -34,8 +33,8 @@ var attackTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // rightAttempt asks for what the node may have.
 func rightAttempt(signer string) *attempt {
-	a := &attempt{known: knowledge.Facts{
-		Nodes: []knowledge.Node{
+	a := &attempt{known: Facts{
+		Nodes: []Node{
 			{Name: "win-a", Registered: true, Since: attackTime.Add(-time.Hour), Given: named("win-a", "Win-A.example.com",
 				"10.0.0.1"), Told: named("10.0.0.8", "10.0.0.66")},
 			{Name: "win-b", Registered: true, Given: named("win-b", "10.0.0.2"), Told: named("10.0.0.22", "10.0.0.66")},
@@ -130,7 +129,7 @@ func spoilers(t testing.TB) map[string]spoiler {
 		"a Node that was made since":                         func(a *attempt) { a.known.Nodes[0].Since = attackTime.Add(time.Second) },
 		"no Node of the name":                                func(a *attempt) { a.known.Nodes[0].Registered = false },
 		"a second instance of the same name": func(a *attempt) {
-			second := knowledge.Node{Name: "win-a", Registered: true, Given: named("win-a", "10.0.0.1")}
+			second := Node{Name: "win-a", Registered: true, Given: named("win-a", "10.0.0.1")}
 			a.known.Nodes = append(a.known.Nodes, second, second) // still two, should the first be spoiled away
 		},
 		"no instance of the name": func(a *attempt) { a.known.Nodes = a.known.Nodes[1:] },
@@ -199,7 +198,7 @@ func servingSpoilers() map[string]spoiler {
 		"oauth-openshift.apps.lab.example.com", "10.0.0.1", "win-a\x00.example.com"} {
 		all["the name "+name] = serving(servedName(name))
 		// What would be its own, if the host was called so: some names are nobody's.
-		if reserved.Name(name, rightAttempt("").known.Cluster) != "" {
+		if nodename.ReservedName(name, rightAttempt("").known.Cluster) != "" {
 			all["the name "+name+", which is the host's own"] = func(a *attempt) {
 				a.known.Nodes[0].Given.Names = append(a.known.Nodes[0].Given.Names, name)
 				serving(servedName(name))(a)

@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
-
-	"github.com/windows-machine-config/wmco/internal/policy/knowledge"
 )
 
 // servingRequest returns one of win-a that is approved.
@@ -46,20 +44,20 @@ func TestWhileTheClusterCannotBeReadAHostsOwnWordForItsAddressIsNotEnough(t *tes
 
 func TestOfTwoInstancesOfOneNodeNameNeitherGetsACertificate(t *testing.T) {
 	known := knownNodes
-	known.Nodes = append(slices.Clone(known.Nodes), knowledge.Node{Name: "win-a", Registered: true})
+	known.Nodes = append(slices.Clone(known.Nodes), Node{Name: "win-a", Registered: true})
 	expectOutcome(t, judgeServing(servingRequest(t, nil), known), Refuse, "OneInstance")
 }
 
 func TestARequestForANameThatNoNodeHasIsRefusedAndNotDenied(t *testing.T) {
 	known := knownNodes
-	known.Nodes = append(slices.Clone(known.Nodes), knowledge.Node{Name: "win-z", Given: named("win-z")})
+	known.Nodes = append(slices.Clone(known.Nodes), Node{Name: "win-z", Given: named("win-z")})
 	request := servingRequest(t, func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:win-z" })
 	expectOutcome(t, judgeServing(request, known), Refuse, "CommonName")
 }
 
 func TestANameIsAnothersInWhateverFormThatOneHasIt(t *testing.T) {
 	known := knownNodes
-	known.Nodes = append(slices.Clone(known.Nodes), knowledge.Node{Name: "master-1", Foreign: true,
+	known.Nodes = append(slices.Clone(known.Nodes), Node{Name: "master-1", Foreign: true,
 		Given: named("WIN-A.Example.COM.")})
 	request := servingRequest(t, func(r *x509.CertificateRequest) { r.DNSNames = []string{"win-a.example.com"} })
 	expectOutcome(t, judgeServing(request, known), Refuse, "NobodyElses")

@@ -9,7 +9,6 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/policy"
-	"github.com/windows-machine-config/wmco/internal/policy/knowledge"
 )
 
 // askedFor is a request by a node of ours.
@@ -17,8 +16,8 @@ type askedFor struct {
 	csr     certificatesv1.CertificateSigningRequest
 	request *nodeRequest
 	purpose certificatesv1.KeyUsage
-	node    knowledge.Node
-	others  []knowledge.Node
+	node    Node
+	others  []Node
 	cluster *nodespec.Cluster
 }
 
@@ -34,10 +33,10 @@ var requestChecks = []policy.Check[askedFor]{
 // judge decides on a request to a signer: whether it is ours, whether it is forged, what holds for all requests, and
 // the rest.
 func judge(
-	csr certificatesv1.CertificateSigningRequest, known knowledge.Facts, signer string, purpose certificatesv1.KeyUsage,
+	csr certificatesv1.CertificateSigningRequest, known Facts, signer string, purpose certificatesv1.KeyUsage,
 	rest func(askedFor) policy.Decision,
 ) Decision {
-	own := slices.IndexFunc(known.Nodes, func(n knowledge.Node) bool { return !n.Foreign && AsksFor(csr, n.Name) })
+	own := slices.IndexFunc(known.Nodes, func(n Node) bool { return !n.Foreign && AsksFor(csr, n.Name) })
 	if csr.Spec.SignerName != signer || own < 0 {
 		return Decision{Outcome: NotOurs}
 	}
@@ -120,7 +119,7 @@ func requesterGroups(csr certificatesv1.CertificateSigningRequest) string {
 
 // age rejects requests that are older than the binding of the node's name to its host: the name's former owner has the
 // private key and would get the certificate. The API server writes when a request was made.
-func age(csr certificatesv1.CertificateSigningRequest, node knowledge.Node) string {
+func age(csr certificatesv1.CertificateSigningRequest, node Node) string {
 	made := csr.CreationTimestamp
 	if !made.Time.Before(node.Since) {
 		return ""

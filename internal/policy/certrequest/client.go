@@ -4,7 +4,6 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 
 	"github.com/windows-machine-config/wmco/internal/policy"
-	"github.com/windows-machine-config/wmco/internal/policy/knowledge"
 )
 
 // Identity is the user that a client certificate is for.
@@ -57,7 +56,7 @@ func clientDecision(request *nodeRequest, identity Identity) policy.Decision {
 // with the certificate that it has; then it may be for that node only. A node's first certificate is no matter of this
 // function: its request comes over the pinned connection of its host, and one that somebody else makes, with a
 // bootstrap token say, is not ours.
-func judgeRenewal(csr certificatesv1.CertificateSigningRequest, known knowledge.Facts) Decision {
+func judgeRenewal(csr certificatesv1.CertificateSigningRequest, known Facts) Decision {
 	const signer = certificatesv1.KubeAPIServerClientKubeletSignerName
 	return judge(csr, known, signer, certificatesv1.UsageClientAuth, func(asked askedFor) policy.Decision {
 		return clientDecision(asked.request, kubeletIdentity(asked.node.Name))

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/policy/knowledge"
 )
 
 // cloudCase is a request of a node for what stands on it as given by the cloud.
@@ -138,9 +137,9 @@ func TestServingCertificatesOfListedHostsInACloud(t *testing.T) {
 				n.Spec.ProviderID = id
 				n.Status.Addresses = append(c.more, corev1.NodeAddress{Type: c.kind, Address: c.value})
 			})
-			own := knowledge.Node{Name: "win-a", Registered: true, Given: named("win-a", "10.0.0.1"), Told: named("10.0.0.2")}
+			own := Node{Name: "win-a", Registered: true, Given: named("win-a", "10.0.0.1"), Told: named("10.0.0.2")}
 			own.AddCloudAddresses(node, cluster)
-			known := knowledge.Facts{Cluster: &cluster, Nodes: []knowledge.Node{own, {
+			known := Facts{Cluster: &cluster, Nodes: []Node{own, {
 				Name: "master-0", Foreign: true, Given: named("master-0", "ip-10-0-0-2.ec2.internal", "18.219.7.10"),
 			}}}
 			request := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth,

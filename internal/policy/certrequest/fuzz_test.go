@@ -18,8 +18,6 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
-
-	"github.com/windows-machine-config/wmco/internal/policy/knowledge"
 )
 
 func netipOf(address []byte) netip.Addr {
@@ -110,8 +108,8 @@ func TestWhatIsANodesOwnIsApproved(t *testing.T) {
 		names := rapid.Permutation([]string{"win-a.example.com", "ip-10-9-0-1.ec2.internal", "WIN-A.corp",
 			"win-a.eastus.cloudapp.azure.com"}).Draw(t, "names")
 		split := rapid.IntRange(0, 4).Draw(t, "split")
-		node := knowledge.Node{Name: "win-a", Registered: true, Since: attackTime.Add(-time.Hour), Given: named("win-a")}
-		other := knowledge.Node{Name: "win-b", Registered: true, Given: named("win-b")}
+		node := Node{Name: "win-a", Registered: true, Since: attackTime.Add(-time.Hour), Given: named("win-a")}
+		other := Node{Name: "win-b", Registered: true, Given: named("win-b")}
 		template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:win-a",
 			Organization: []string{"system:nodes"}}}
 		for i, octet := range octets[:6] {
@@ -149,7 +147,7 @@ func TestWhatIsANodesOwnIsApproved(t *testing.T) {
 			csr.Spec.Usages = append(csr.Spec.Usages, certificatesv1.UsageKeyEncipherment)
 		}
 		csr.Spec.Usages = rapid.Permutation(csr.Spec.Usages).Draw(t, "usages")
-		known := knowledge.Facts{Nodes: rapid.Permutation([]knowledge.Node{node, other}).Draw(t, "nodes"),
+		known := Facts{Nodes: rapid.Permutation([]Node{node, other}).Draw(t, "nodes"),
 			Cluster: rightAttempt("").known.Cluster}
 		if got := Judge(csr, known); got.Outcome != Approve {
 			t.Fatalf("serving: %+v", got)
@@ -164,7 +162,7 @@ func TestWhatIsANodesOwnIsApproved(t *testing.T) {
 }
 
 // expectRefusal adds one name or address of another, or of nobody, to what the node asks for.
-func expectRefusal(t *rapid.T, node, other knowledge.Node, template x509.CertificateRequest,
+func expectRefusal(t *rapid.T, node, other Node, template x509.CertificateRequest,
 	address bool, others byte) {
 	if address {
 		template.IPAddresses = append(template.IPAddresses,
@@ -182,7 +180,7 @@ func expectRefusal(t *rapid.T, node, other knowledge.Node, template x509.Certifi
 	csr := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth,
 		signedBy(t, &template, ecdsaOf(t)))
 	csr.CreationTimestamp = metav1.NewTime(attackTime)
-	known := knowledge.Facts{Nodes: []knowledge.Node{node, other}, Cluster: rightAttempt("").known.Cluster}
+	known := Facts{Nodes: []Node{node, other}, Cluster: rightAttempt("").known.Cluster}
 	if got := Judge(csr, known); got.Outcome != Refuse {
 		t.Fatalf("%+v", got)
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/policy/knowledge"
 )
 
 // on vSphere, the cloud controller writes the guest's full DNS name on the Node, and the kubelet serves
@@ -57,7 +56,7 @@ func TestAServingCertificateHasTheHostsOwnNameAndDomain(t *testing.T) {
 			if c.unknownCluster {
 				cluster = nil
 			}
-			known := knowledge.Of(&instance, knowledge.Present{Instances: []v1alpha1.WindowsInstance{instance},
+			known := FactsOf(&instance, Present{Instances: []v1alpha1.WindowsInstance{instance},
 				Nodes: append(c.others, windowsNode(c.node, attackTime)), Cluster: cluster})
 			request := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth,
 				newRequest(t, nil, func(r *x509.CertificateRequest) {
@@ -77,7 +76,7 @@ func TestAServingCertificateHasTheHostsOwnNameAndDomain(t *testing.T) {
 			i.Status.NodeRef.Name, i.Status.Host.Name, i.Status.Host.Domain = "10", "10", "0.128.9"
 		})
 		node := windowsNode("10", attackTime)
-		known := knowledge.Of(&instance, knowledge.Present{Instances: []v1alpha1.WindowsInstance{instance}, Nodes: []corev1.Node{node}})
+		known := FactsOf(&instance, Present{Instances: []v1alpha1.WindowsInstance{instance}, Nodes: []corev1.Node{node}})
 		named := netip.MustParseAddr("10.0.128.9")
 		if own := known.Nodes[0]; own.Name != "10" || own.Given.HoldsAddress(named) || own.Told.HoldsAddress(named) {
 			t.Errorf("node %s has %v and %v", own.Name, own.Given.Addresses, own.Told.Addresses)

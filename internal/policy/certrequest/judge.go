@@ -1,6 +1,7 @@
 // Package certrequest decides on the certificate requests of nodes: those that kubelets make themselves, and those that
-// come over the pinned connection of a host. It compares a request exactly with the known facts. It never takes an
-// identity from the request, and signs and approves nothing itself.
+// come over the pinned connection of a host. It compares a request exactly with the known facts about names and
+// addresses: which source assigned them, and which are only a host's own report. It never takes an identity from the
+// request, and signs and approves nothing itself.
 package certrequest
 
 import (
@@ -9,8 +10,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy/knowledge"
-	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // Outcome is what happens to a request.
@@ -41,7 +41,7 @@ type Decision struct {
 
 // Judge decides on any request of a kubelet. A request is ours when one of our nodes has made it: the API server has
 // authenticated the requester, so that does not depend on a name in the request, a connection or DNS.
-func Judge(csr certificatesv1.CertificateSigningRequest, known knowledge.Facts) Decision {
+func Judge(csr certificatesv1.CertificateSigningRequest, known Facts) Decision {
 	switch csr.Spec.SignerName {
 	case certificatesv1.KubeletServingSignerName:
 		return judgeServing(csr, known)
@@ -56,7 +56,7 @@ func Judge(csr certificatesv1.CertificateSigningRequest, known knowledge.Facts) 
 func Requester(csr certificatesv1.CertificateSigningRequest,
 	instances []v1alpha1.WindowsInstance) *v1alpha1.WindowsInstance {
 	i := slices.IndexFunc(instances, func(i v1alpha1.WindowsInstance) bool {
-		return ownership.KeepsNode(&i) && AsksFor(csr, i.Status.NodeRef.Name)
+		return nodeidentity.KeepsNode(&i) && AsksFor(csr, i.Status.NodeRef.Name)
 	})
 	if i < 0 {
 		return nil

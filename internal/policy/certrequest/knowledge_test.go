@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy/knowledge"
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
 
@@ -97,7 +96,7 @@ func TestARequestFromBeforeTheHostHadTheNameIsNotTheHosts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			instance, node := bound(nil), windowsNode("win-a", attackTime.Add(c.node))
-			known := knowledge.Of(&instance, knowledge.Present{Instances: []v1alpha1.WindowsInstance{instance},
+			known := FactsOf(&instance, Present{Instances: []v1alpha1.WindowsInstance{instance},
 				Nodes: []corev1.Node{node}})
 			request := signingRequest(certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth,
 				newRequest(t, nil, nil))
@@ -140,7 +139,7 @@ func TestANodeIsTheOneThatTheHostWasBoundTo(t *testing.T) {
 			if c.node != nil {
 				c.node(&node)
 			}
-			known := knowledge.Of(&instance, knowledge.Present{Instances: []v1alpha1.WindowsInstance{instance},
+			known := FactsOf(&instance, Present{Instances: []v1alpha1.WindowsInstance{instance},
 				Nodes: []corev1.Node{node}})
 			request := signingRequest(certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth,
 				newRequest(t, nil, nil))
@@ -169,7 +168,7 @@ func TestAHostServesUnderItsNameAsItWritesIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			instance := bound(func(i *v1alpha1.WindowsInstance) { i.Status.Host.Name = c.host })
-			expectServing(t, instance, knowledge.Present{}, c.asked, c.check)
+			expectServing(t, instance, Present{}, c.asked, c.check)
 		})
 	}
 }
@@ -215,7 +214,7 @@ func TestAListedHostMayBeTheMachineOfSomebodyElse(t *testing.T) {
 			if !c.own {
 				check = "NobodyElses"
 			}
-			expectServing(t, instance, knowledge.Present{Machines: machines}, "win-a", check)
+			expectServing(t, instance, Present{Machines: machines}, "win-a", check)
 			claim := nodename.Claim{Instance: instance, NodeName: "win-a", Machines: machines}
 			if decision := nodename.Grant(claim); decision.Allowed != c.own {
 				t.Errorf("it has the name: %t; %s", decision.Allowed, decision.Message)
@@ -230,7 +229,7 @@ func TestAListedHostMayBeTheMachineOfSomebodyElse(t *testing.T) {
 
 // expectServing has the instance's node ask for its address and a name, and tells of a decision by another check; none
 // is an approval.
-func expectServing(t *testing.T, instance v1alpha1.WindowsInstance, present knowledge.Present, name, check string) {
+func expectServing(t *testing.T, instance v1alpha1.WindowsInstance, present Present, name, check string) {
 	t.Helper()
 	present.Instances, present.Nodes = []v1alpha1.WindowsInstance{instance},
 		[]corev1.Node{windowsNode("win-a", attackTime)}
@@ -245,7 +244,7 @@ func expectServing(t *testing.T, instance v1alpha1.WindowsInstance, present know
 	if check != "" {
 		want = Refuse
 	}
-	expectOutcome(t, Judge(request, knowledge.Of(&instance, present)), want, check)
+	expectOutcome(t, Judge(request, FactsOf(&instance, present)), want, check)
 }
 
 // an earlier release of the operator recorded no address of the Node in the status. Its nodes renew their serving
@@ -269,7 +268,7 @@ func TestANodeOfAnEarlierReleaseRenewsItsServingCertificate(t *testing.T) {
 			})
 			node := windowsNode("win-a", attackTime)
 			node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: c.internal}}
-			present := knowledge.Present{Instances: []v1alpha1.WindowsInstance{instance}, Nodes: []corev1.Node{node}, Cluster: knownNodes.Cluster}
+			present := Present{Instances: []v1alpha1.WindowsInstance{instance}, Nodes: []corev1.Node{node}, Cluster: knownNodes.Cluster}
 			request := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth,
 				newRequest(t, nil, func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.ParseIP(asked).To4()} }))
 			request.CreationTimestamp = metav1.NewTime(attackTime)
@@ -277,7 +276,7 @@ func TestANodeOfAnEarlierReleaseRenewsItsServingCertificate(t *testing.T) {
 			if c.check != "" {
 				want = Refuse
 			}
-			expectOutcome(t, Judge(request, knowledge.Of(&instance, present)), want, c.check)
+			expectOutcome(t, Judge(request, FactsOf(&instance, present)), want, c.check)
 		})
 	}
 }
@@ -325,7 +324,7 @@ func TestAnAddressThatOnlyTheHostReportsIsNotServed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			instance := bound(c.instance)
-			present := knowledge.Present{Instances: append(c.others, instance), Nodes: []corev1.Node{windowsNode("win-a", attackTime)},
+			present := Present{Instances: append(c.others, instance), Nodes: []corev1.Node{windowsNode("win-a", attackTime)},
 				Cluster: knownNodes.Cluster}
 			request := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth,
 				newRequest(t, nil, func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.ParseIP(asked).To4()} }))
@@ -334,7 +333,7 @@ func TestAnAddressThatOnlyTheHostReportsIsNotServed(t *testing.T) {
 			if c.check != "" {
 				want = Refuse
 			}
-			expectOutcome(t, Judge(request, knowledge.Of(&instance, present)), want, c.check)
+			expectOutcome(t, Judge(request, FactsOf(&instance, present)), want, c.check)
 		})
 	}
 }

@@ -20,7 +20,6 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/policy"
-	"github.com/windows-machine-config/wmco/internal/policy/knowledge"
 )
 
 // newRequest makes a signed request; a nil key is a P-256 one.
@@ -179,16 +178,16 @@ func TestKubeletClientRequest(t *testing.T) {
 }
 
 // named are names and addresses.
-func named(texts ...string) knowledge.Names {
-	var set knowledge.Names
+func named(texts ...string) Names {
+	var set Names
 	for _, text := range texts {
 		set.Add(text)
 	}
 	return set
 }
 
-var knownNodes = knowledge.Facts{
-	Nodes: []knowledge.Node{
+var knownNodes = Facts{
+	Nodes: []Node{
 		{Name: "win-b", Registered: true, Given: named("win-b", "shared.example.com", "10.0.0.2"),
 			Told: named("10.0.0.1", "10.0.0.9")},
 		{Name: "win-a", Registered: true, Given: named("win-a", "WIN-A", "win-a.example.com", "Listed.example.com",

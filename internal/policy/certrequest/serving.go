@@ -8,8 +8,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 
 	"github.com/windows-machine-config/wmco/internal/policy"
-	"github.com/windows-machine-config/wmco/internal/policy/knowledge"
-	"github.com/windows-machine-config/wmco/internal/policy/reserved"
+	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
 
 // servingChecks are what a kubelet's serving certificate must be.
@@ -32,7 +31,7 @@ var servingChecks = []policy.Check[askedFor]{
 }
 
 // judgeServing decides on a request for a kubelet's serving certificate.
-func judgeServing(csr certificatesv1.CertificateSigningRequest, known knowledge.Facts) Decision {
+func judgeServing(csr certificatesv1.CertificateSigningRequest, known Facts) Decision {
 	const signer = certificatesv1.KubeletServingSignerName
 	return judge(csr, known, signer, certificatesv1.UsageServerAuth, func(asked askedFor) policy.Decision {
 		return policy.Decide(asked, "Node "+asked.node.Name+" asks for its own names and addresses.", servingChecks)
@@ -93,7 +92,7 @@ func ownAddresses(a askedFor) string {
 	for _, address := range a.request.addresses() {
 		switch {
 		case a.node.MayServeAt(address):
-		case a.node.RankAddress(address) == knowledge.AddressReported:
+		case a.node.RankAddress(address) == AddressReported:
 			return fmt.Sprintf("The request contains the address %s, which only the host itself reports. "+
 				"The operator has not reached the host at this address, no source assigns it, and it is not the address of the Node.", address)
 		default:
@@ -106,7 +105,7 @@ func ownAddresses(a askedFor) string {
 // notTheClusters refuses what the cluster itself is reached by, and what is no address of one host.
 func notTheClusters(a askedFor) string {
 	for _, name := range a.request.DNSNames {
-		if whose := reserved.Name(name, a.cluster); whose != "" {
+		if whose := nodename.ReservedName(name, a.cluster); whose != "" {
 			return fmt.Sprintf("The request holds the DNS name %.100q, which is %s.", name, whose)
 		}
 		if a.cluster == nil && !a.node.Given.HoldsName(name) {
@@ -115,7 +114,7 @@ func notTheClusters(a askedFor) string {
 		}
 	}
 	for _, address := range a.request.addresses() {
-		if whose := reserved.Address(address, a.cluster); whose != "" {
+		if whose := nodename.ReservedAddress(address, a.cluster); whose != "" {
 			return fmt.Sprintf("The request holds the address %s, which is %s.", address, whose)
 		}
 		if a.cluster == nil && !a.node.Given.HoldsAddress(address) {
@@ -138,7 +137,7 @@ func nobodyElses(a askedFor) string {
 			}
 		}
 		for _, address := range a.request.addresses() {
-			if rank := other.RankAddress(address); rank != knowledge.AddressUnknown && rank >= a.node.RankAddress(address) {
+			if rank := other.RankAddress(address); rank != AddressUnknown && rank >= a.node.RankAddress(address) {
 				return fmt.Sprintf("The request holds the address %s, which node %s has too.", address, other.Name)
 			}
 		}

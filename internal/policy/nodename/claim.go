@@ -1,5 +1,5 @@
-// Package nodename decides which name the node of a host has, and whether an instance may have that name. It never
-// relies on a host's report about names of others.
+// Package nodename decides which name the node of a host has, whether an instance may have that name, and which names and
+// addresses belong to the cluster itself. It never relies on a host's report about names of others.
 package nodename
 
 import (
@@ -16,9 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/policy"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
-	"github.com/windows-machine-config/wmco/internal/policy/ownership"
-	"github.com/windows-machine-config/wmco/internal/policy/reserved"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // Claim is an instance that wants a node name.
@@ -81,7 +79,7 @@ func (c Claim) abandoned(other *v1alpha1.WindowsInstance) bool {
 // An instance of the same host is a rival under any name: if the source names hosts, two instances of one host have
 // different names.
 func Grant(claim Claim) policy.Decision {
-	if whose := reserved.Name(claim.NodeName, &claim.Cluster); whose != "" {
+	if whose := ReservedName(claim.NodeName, &claim.Cluster); whose != "" {
 		return policy.Decision{
 			Check: "ClusterName", Reason: v1alpha1.ReasonNameConflict,
 			Message: fmt.Sprintf("The host is to be node %s, which is %s. No certificate is issued for a name by which something else is reached.",
@@ -107,7 +105,7 @@ func Grant(claim Claim) policy.Decision {
 func againstMachines(claim Claim) policy.Decision {
 	for i := range claim.Machines {
 		machine := &claim.Machines[i]
-		if ownership.OwnMachine(&claim.Instance, machine) || ownership.MachineUnder(&claim.Instance, machine) {
+		if nodeidentity.OwnMachine(&claim.Instance, machine) || nodeidentity.MachineUnder(&claim.Instance, machine) {
 			continue
 		}
 		if slices.ContainsFunc(machineNames(machine), func(name string) bool {
@@ -148,12 +146,12 @@ func dnsNames(addresses []corev1.NodeAddress) []string {
 // whatever name.
 func rivals(claim Claim, other *v1alpha1.WindowsInstance) bool {
 	return other.Status.NodeRef.Name == claim.NodeName ||
-		ownership.SameHost(&claim.Instance, other) && ownership.ShareAddress(&claim.Instance, other) ||
+		nodeidentity.SameHost(&claim.Instance, other) && nodeidentity.ShareAddress(&claim.Instance, other) ||
 		sameComputerName(&claim.Instance, other)
 }
 
 func againstInstance(claim Claim, other *v1alpha1.WindowsInstance) policy.Decision {
-	same := ownership.SameHost(&claim.Instance, other)
+	same := nodeidentity.SameHost(&claim.Instance, other)
 	if same && other.Spec.DesiredState == v1alpha1.DesiredStateRemoved {
 		// The host moved to a new address: its new entry takes it over from the old one.
 		return policy.Decision{Allowed: true}
@@ -195,8 +193,8 @@ func StillHeld(claim Claim) policy.Decision {
 	}
 	for i := range claim.Others {
 		other := &claim.Others[i]
-		if other.Name == claim.Instance.Name || !ownership.KeepsNode(other) ||
-			ownership.ConfirmedName(other) != claim.NodeName || !ownership.SameHost(&claim.Instance, other) {
+		if other.Name == claim.Instance.Name || !nodeidentity.KeepsNode(other) ||
+			nodeidentity.ConfirmedName(other) != claim.NodeName || !nodeidentity.SameHost(&claim.Instance, other) {
 			continue
 		}
 		if holder == other.Name || holder != claim.Instance.Name && older(other, &claim.Instance) {
@@ -236,7 +234,7 @@ func againstNode(claim Claim) policy.Decision {
 	if holder := node.Annotations[v1alpha1.AnnotationInstance]; holder != "" && handedOver(claim, holder) {
 		return policy.Decision{Allowed: true}
 	}
-	if ownership.OlderNode(node) {
+	if nodeidentity.OlderNode(node) {
 		return takesOver(claim)
 	}
 	return policy.Decision{
@@ -247,7 +245,7 @@ func againstNode(claim Claim) policy.Decision {
 
 // joining reports whether a Node was registered by a kubelet that this operator configured and has not taken pods yet.
 func joining(node *corev1.Node) bool {
-	return node.Labels[corev1.LabelOSStable] == "windows" && nodestate.Unproven(node)
+	return node.Labels[corev1.LabelOSStable] == "windows" && nodeidentity.Unproven(node)
 }
 
 // handedOver reports whether the Node is bound to an instance of the same host that is being removed, has come back as a
@@ -257,7 +255,7 @@ func handedOver(claim Claim, holder string) bool {
 	for i := range claim.Others {
 		if other := &claim.Others[i]; other.Name == holder {
 			leaves := other.Spec.DesiredState == v1alpha1.DesiredStateRemoved || other.Status.NodeRef == nil
-			return leaves && ownership.SameHost(&claim.Instance, other)
+			return leaves && nodeidentity.SameHost(&claim.Instance, other)
 		}
 	}
 	key := claim.Instance.Status.HostKey
@@ -269,7 +267,7 @@ func handedOver(claim Claim, holder string) bool {
 // a Node for. Claims of other instances do not matter, because a confirmed claim stays; but another machine's Node may
 // have taken that name, or a new Machine may have it.
 func StillGranted(claim Claim) policy.Decision {
-	if claim.Node != nil && ownership.Bound(&claim.Instance, claim.Node) {
+	if claim.Node != nil && nodeidentity.Bound(&claim.Instance, claim.Node) {
 		return policy.Decision{Allowed: true}
 	}
 	if decision := againstMachines(claim); !decision.Allowed {

@@ -9,8 +9,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/policy"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
-	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // LegacySearch has the facts by which the Node of a listed host is found that an operator before version 12 has
@@ -63,9 +62,9 @@ func OneLegacyNode(found []corev1.Node, address string) policy.Decision {
 // whose address leads to another machine than that of its Node since is no former entry of that machine.
 func OfFormerEntry(instance *v1alpha1.WindowsInstance, others []v1alpha1.WindowsInstance) string {
 	for i := range others {
-		if other := &others[i]; other.Name != instance.Name && ownership.ConfirmedName(other) != "" &&
-			ownership.SameHost(instance, other) && !ownership.OtherMachine(other) && sameComputerName(instance, other) {
-			return ownership.ConfirmedName(other)
+		if other := &others[i]; other.Name != instance.Name && nodeidentity.ConfirmedName(other) != "" &&
+			nodeidentity.SameHost(instance, other) && !nodeidentity.OtherMachine(other) && sameComputerName(instance, other) {
+			return nodeidentity.ConfirmedName(other)
 		}
 	}
 	return ""
@@ -114,12 +113,12 @@ func otherLegacyHost(s LegacySearch) string {
 // IsLegacyOfListed reports whether an operator before version 12 has configured the Node from its list of hosts, and no
 // instance has it.
 func IsLegacyOfListed(node *corev1.Node) bool {
-	return ownership.OlderNode(node) && node.Labels[v1alpha1.LabelBYOH] == "true"
+	return nodeidentity.OlderNode(node) && node.Labels[v1alpha1.LabelBYOH] == "true"
 }
 
 // HasInternalIP reports whether an address is an internal one of the Node.
 func HasInternalIP(node *corev1.Node, address string) bool {
-	return address != "" && slices.Contains(nodestate.InternalIPs(node.Status.Addresses), address)
+	return address != "" && slices.Contains(nodeidentity.InternalIPs(node.Status.Addresses), address)
 }
 
 // longestNetBIOSName is how many characters of a computer name NetBIOS keeps. Source: Microsoft, "Naming conventions in

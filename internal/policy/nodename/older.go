@@ -9,9 +9,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/policy"
-	"github.com/windows-machine-config/wmco/internal/policy/hostkey"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
-	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // OlderProof shows which host a Node of an operator before version 12 belongs to. Nothing in it comes from the host
@@ -61,7 +59,7 @@ func versionOf(node *corev1.Node) string {
 
 var (
 	olderNode = policy.Check[Claim]{Name: "OlderNode", Reason: v1alpha1.ReasonNameConflict, Broken: func(c Claim) string {
-		if c.Node == nil || !ownership.OlderNode(c.Node) {
+		if c.Node == nil || !nodeidentity.OlderNode(c.Node) {
 			return "There is no Node that an operator before version 12 has configured."
 		}
 		return ""
@@ -76,11 +74,11 @@ var (
 			return "it is the node of a Machine, and this host is listed in windows-instances."
 		}},
 		{Name: "OlderNodeAddress", Reason: v1alpha1.ReasonNameConflict, Broken: func(c Claim) string {
-			if c.Older.Dialed != "" && slices.Contains(nodestate.InternalIPs(c.Node.Status.Addresses), c.Older.Dialed) {
+			if c.Older.Dialed != "" && slices.Contains(nodeidentity.InternalIPs(c.Node.Status.Addresses), c.Older.Dialed) {
 				return ""
 			}
 			return fmt.Sprintf("the host was reached at %s, and the Node's addresses are %v. If it is the same host, which has moved, delete the Node: the host then joins anew.",
-				orNowhere(c.Older.Dialed), nodestate.InternalIPs(c.Node.Status.Addresses))
+				orNowhere(c.Older.Dialed), nodeidentity.InternalIPs(c.Node.Status.Addresses))
 		}},
 		olderHostKey,
 	}
@@ -114,11 +112,11 @@ func otherMachine(c Claim) string {
 		return "the node of this host's Machine was another one of that name."
 	case machine.NodeName != "":
 		return ""
-	case slices.ContainsFunc(nodestate.InternalIPs(c.Node.Status.Addresses), func(ip string) bool { return slices.Contains(machine.Addresses, ip) }):
+	case slices.ContainsFunc(nodeidentity.InternalIPs(c.Node.Status.Addresses), func(ip string) bool { return slices.Contains(machine.Addresses, ip) }):
 		return ""
 	}
 	return fmt.Sprintf("the addresses of this host's Machine are %v, those of the Node %v.", machine.Addresses,
-		nodestate.InternalIPs(c.Node.Status.Addresses))
+		nodeidentity.InternalIPs(c.Node.Status.Addresses))
 }
 
 // otherHostKey says that the older operator knew the host by another key than the one that it has shown. Without a
@@ -131,7 +129,7 @@ func otherHostKey(c Claim) string {
 	if shown == nil || known == "" || shown.Key == known {
 		return ""
 	}
-	if hostkey.Accepted(&c.Instance, shown.Fingerprint) {
+	if nodeidentity.HostKeyAccepted(&c.Instance, shown.Fingerprint) {
 		return ""
 	}
 	return fmt.Sprintf("the host has shown the key %s, and is known by another.", shown.Fingerprint)

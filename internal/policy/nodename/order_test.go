@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 func TestOfTwoClaimsOfOneMomentOneWaitsAndTheOtherGivesWay(t *testing.T) {
@@ -21,14 +21,14 @@ func TestTwoHostsOfOneImageThatDifferInTheirMachineIDsAreTwo(t *testing.T) {
 	instance, clone := claimant("win", "win", "key", time.Minute), claimant("clone", "win", "key", time.Hour)
 	clone.Status.Host.MachineID = "another"
 	clone.Status.NodeRef.Confirmed = true
-	if ownership.SameHost(&instance, &clone) {
+	if nodeidentity.SameHost(&instance, &clone) {
 		t.Error("they count as one host")
 	}
 	if decision := Grant(Claim{Instance: instance, NodeName: "win",
 		Others: []v1alpha1.WindowsInstance{clone}}); decision.Check != "OtherInstance" {
 		t.Errorf("the name that both claim: %+v", decision)
 	}
-	if fate, _ := ownership.FateOf(&instance, nil, []v1alpha1.WindowsInstance{clone}); fate != ownership.GivenBack {
+	if fate, _ := nodeidentity.FateOf(&instance, nil, []v1alpha1.WindowsInstance{clone}); fate != nodeidentity.GivenBack {
 		t.Errorf("the removal of the one depends on the other: %d", fate)
 	}
 }

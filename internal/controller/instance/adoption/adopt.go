@@ -19,8 +19,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
-	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
 
 // Adoption takes over nodes that an operator before version 12 has configured.
@@ -73,7 +73,7 @@ func (a *Adoption) Node(ctx context.Context, s *scope.Scope) *obstacle.Obstacle 
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionJoined, "read the Node", err)
 	}
-	if node == nil || !ownership.OlderNode(node) {
+	if node == nil || !nodeidentity.OlderNode(node) {
 		return nil
 	}
 	proof, err := a.proof(ctx, s, node)

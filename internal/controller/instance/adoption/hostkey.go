@@ -19,7 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
@@ -99,7 +99,7 @@ func pinnedOn(older []corev1.Node, address string) string {
 	key := ""
 	for i := range older {
 		pinned := older[i].Annotations[v1alpha1.AnnotationHostKey]
-		if pinned == "" || !slices.Contains(nodestate.InternalIPs(older[i].Status.Addresses), address) {
+		if pinned == "" || !slices.Contains(nodeidentity.InternalIPs(older[i].Status.Addresses), address) {
 			continue
 		}
 		if key != "" && key != pinned {

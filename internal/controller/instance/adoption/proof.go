@@ -13,14 +13,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/lookup"
 	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
-	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
 
 // Prove adds to a claim the proof of which host the Node of an operator before version 12 belongs to.
 func (a *Adoption) Prove(ctx context.Context, s *scope.Scope, claim *nodename.Claim) (err error) {
-	if claim.Node == nil || !ownership.OlderNode(claim.Node) {
+	if claim.Node == nil || !nodeidentity.OlderNode(claim.Node) {
 		return nil
 	}
 	claim.Older, err = a.proof(ctx, s, claim.Node)
@@ -65,7 +64,7 @@ func (a *Adoption) olderNodeOfMachine(ctx context.Context, s *scope.Scope) (*cor
 		return nil, nil, decision, nil
 	}
 	node, err := a.Nodes.Named(ctx, found[0].Name)
-	if err != nil || node == nil || !ownership.OlderNode(node) {
+	if err != nil || node == nil || !nodeidentity.OlderNode(node) {
 		return nil, nil, none, err
 	}
 	proof, err := a.machineProof(ctx, s, node)
@@ -75,7 +74,7 @@ func (a *Adoption) olderNodeOfMachine(ctx context.Context, s *scope.Scope) (*cor
 // legacyNodesOf returns the legacy Nodes that may be a Machine's: the one that the Machine refers to, or, as long as it
 // refers to none, those with its address that are not of listed hosts.
 func legacyNodesOf(machine *machinev1beta1.Machine, older []corev1.Node) []corev1.Node {
-	addresses := nodestate.InternalIPs(machine.Status.Addresses)
+	addresses := nodeidentity.InternalIPs(machine.Status.Addresses)
 	var found []corev1.Node
 	for i := range older {
 		node := &older[i]
@@ -120,7 +119,7 @@ func (a *Adoption) machineProof(ctx context.Context, s *scope.Scope, node *corev
 	if err != nil || machine == nil {
 		return nil, err
 	}
-	proof := &nodename.MachineProof{Addresses: nodestate.InternalIPs(machine.Status.Addresses)}
+	proof := &nodename.MachineProof{Addresses: nodeidentity.InternalIPs(machine.Status.Addresses)}
 	if reference := machine.Status.NodeRef; reference != nil {
 		proof.NodeName, proof.NodeUID = reference.Name, reference.UID
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
@@ -33,9 +33,9 @@ func (c *Changes) CauseOf(s *scope.Scope, node *corev1.Node) v1alpha1.Disruption
 	switch {
 	// Another version is no repair of a host that is as the one before has left it: a pause and the first node's
 	// failure hold for it too.
-	case outdated && (nodestate.Ready(node) || s.Instance.Status.SpecDigest != ""):
+	case outdated && (nodeidentity.Ready(node) || s.Instance.Status.SpecDigest != ""):
 		return v1alpha1.CauseUpgrade
-	case !nodestate.Ready(node):
+	case !nodeidentity.Ready(node):
 		return v1alpha1.CauseRepair
 	}
 	return v1alpha1.CauseConfiguration
@@ -70,7 +70,7 @@ func (c *Changes) sameSettings(s *scope.Scope, failed *v1alpha1.FailedChange) bo
 // AwaitRetry keeps a working node whose change has failed without a rollback from taking up a place again at once.
 func (c *Changes) AwaitRetry(s *scope.Scope, node *corev1.Node, cause v1alpha1.DisruptionCause) *obstacle.Obstacle {
 	failed := s.Instance.Status.FailedChange
-	if failed == nil || failed.RolledBack || failed.RetryAfter == nil || cause != failed.Cause || !nodestate.Ready(node) || !c.Same(s, node, failed) {
+	if failed == nil || failed.RolledBack || failed.RetryAfter == nil || cause != failed.Cause || !nodeidentity.Ready(node) || !c.Same(s, node, failed) {
 		return nil
 	}
 	rest := failed.RetryAfter.Sub(c.Clock.Now())

@@ -17,8 +17,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
-	"github.com/windows-machine-config/wmco/internal/policy/knowledge"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	"github.com/windows-machine-config/wmco/internal/policy/certrequest"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // Specs makes NodeSpecs.
@@ -42,14 +42,14 @@ func (m Specs) Of(s *scope.Scope, node *corev1.Node) (nodespec.NodeSpec, error) 
 	if err != nil {
 		return nodespec.NodeSpec{}, err
 	}
-	nodeIP := knowledge.NodeIPChoice{Known: []string{status.Host.NodeIP}, Reached: status.Host.ReachedAt, Reported: status.Host.Addresses}
+	nodeIP := certrequest.NodeIPChoice{Known: []string{status.Host.NodeIP}, Reached: status.Host.ReachedAt, Reported: status.Host.Addresses}
 	if node != nil {
 		in.PodSubnet = node.Annotations[v1alpha1.AnnotationPodSubnet]
-		nodeIP.Known = append(nodeIP.Known, nodestate.InternalIPs(node.Status.Addresses)...)
+		nodeIP.Known = append(nodeIP.Known, nodeidentity.InternalIPs(node.Status.Addresses)...)
 	}
 	in.Instance = nodespec.Instance{
 		Name: s.Instance.Name, NodeName: s.NodeName(), HostName: s.Instance.Spec.HostName,
-		NodeIP: knowledge.ChooseNodeIP(nodeIP, s.Cluster), BYOH: s.BYOH(), Registration: status.Registration,
+		NodeIP: certrequest.ChooseNodeIP(nodeIP, s.Cluster), BYOH: s.BYOH(), Registration: status.Registration,
 	}
 	spec, err := nodespec.Make(in)
 	return spec, explainMissing(err, m.Payload)

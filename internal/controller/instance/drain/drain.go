@@ -21,7 +21,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 const (
@@ -43,7 +43,7 @@ func (d Drainer) Evict(ctx context.Context, node *corev1.Node, rest time.Duratio
 	refusal := &lastLine{}
 	helper := d.helper(ctx)
 	helper.Timeout, helper.ErrOut = max(min(drainAttempt, rest), time.Second), refusal
-	if !nodestate.Ready(node) {
+	if !nodeidentity.Ready(node) {
 		// No kubelet will confirm that the pods have ended.
 		helper.SkipWaitForDeleteTimeoutSeconds = goneAfterSeconds
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/controller/lookup"
-	"github.com/windows-machine-config/wmco/internal/policy/hostkey"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 	"github.com/windows-machine-config/wmco/internal/remote"
 	"github.com/windows-machine-config/wmco/internal/text"
 )
@@ -31,7 +31,7 @@ func (l *Link) connect(ctx context.Context, s *scope.Scope, target remote.Target
 		switch {
 		case lookupErr != nil:
 			return nil, lookupErr
-		case hostkey.Accepted(s.Instance, changed.Presented.Fingerprint()) && hostkey.CanAccept(s.Instance, holder):
+		case nodeidentity.HostKeyAccepted(s.Instance, changed.Presented.Fingerprint()) && nodeidentity.CanAcceptHostKey(s.Instance, holder):
 			target.HostKey = &changed.Presented
 			connection, err = l.Hosts.Get(ctx, target)
 		case holder != nil:
@@ -87,7 +87,7 @@ func (l *Link) holderOf(ctx context.Context, s *scope.Scope, presented remote.Ho
 	if err != nil {
 		return nil, fmt.Errorf("find the instance of a changed host key: %w", err)
 	}
-	return hostkey.Holder(s.Instance, key, others), nil
+	return nodeidentity.HostKeyHolder(s.Instance, key, others), nil
 }
 
 // ExplainChangedKey returns the error of a connection to the host of an instance. If the host presented the pinned key of
@@ -97,7 +97,7 @@ func ExplainChangedKey(instance *v1alpha1.WindowsInstance, instances []v1alpha1.
 	if !errors.As(err, &changed) {
 		return err
 	}
-	holder := hostkey.Holder(instance, base64.StdEncoding.EncodeToString(changed.Presented.Data), instances)
+	holder := nodeidentity.HostKeyHolder(instance, base64.StdEncoding.EncodeToString(changed.Presented.Data), instances)
 	if holder == nil {
 		return err
 	}
@@ -109,8 +109,8 @@ func ExplainChangedKey(instance *v1alpha1.WindowsInstance, instances []v1alpha1.
 func keyOfAnotherHost(instance, holder *v1alpha1.WindowsInstance, changed *remote.HostKeyChangedError) error {
 	message := fmt.Sprintf("the host presents the SSH host key %s (%s) of %s, but the pinned key is %s (%s): "+
 		"the addresses of the hosts may have been swapped, or the hosts were made from one image", changed.Presented.Fingerprint(),
-		changed.Presented.Type, hostkey.DescribeHolder(holder), changed.Pinned.Fingerprint(), changed.Pinned.Type)
-	if hostkey.Accepted(instance, changed.Presented.Fingerprint()) {
+		changed.Presented.Type, nodeidentity.DescribeHolder(holder), changed.Pinned.Fingerprint(), changed.Pinned.Type)
+	if nodeidentity.HostKeyAccepted(instance, changed.Presented.Fingerprint()) {
 		message += ". The annotation " + v1alpha1.AnnotationAcceptHostKey + " has no effect for the host key of another node"
 	}
 	return &remote.Error{Reason: remote.ReasonHostKeyChanged, Host: instance.Spec.Address, Stage: remote.StageHostKey, Err: changed,

@@ -10,8 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
-	"github.com/windows-machine-config/wmco/internal/policy/hostkey"
-	"github.com/windows-machine-config/wmco/internal/policy/reserved"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
+	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
@@ -26,12 +26,12 @@ func (l *Link) Target(ctx context.Context, s *scope.Scope) (remote.Target, *obst
 	target := remote.Target{
 		Instance: s.Instance.Name, Namespace: s.Instance.Namespace,
 		Address: s.Instance.Spec.Address, User: s.Instance.Spec.Username, Key: s.Key,
-		NoHostAt: func(address netip.Addr) string { return reserved.NoHostAt(address, s.Cluster) },
+		NoHostAt: func(address netip.Addr) string { return nodename.NoHostAt(address, s.Cluster) },
 	}
 	if host := s.Instance.Status.Host; host != nil {
 		target.ReachedAt = host.ReachedAt
 	}
-	if reserved.NamesAPIServer(target.Address, s.Cluster) {
+	if nodename.NamesAPIServer(target.Address, s.Cluster) {
 		return target, &obstacle.Obstacle{
 			Condition: v1alpha1.ConditionReachable, Reason: v1alpha1.ReasonInvalidEntry, Outcome: obstacle.NeedsAdministrator,
 			Message: target.Address + " is the name of the cluster's API server, and no Windows host.",
@@ -66,7 +66,7 @@ func (l *Link) expectedHostKeys(ctx context.Context, s *scope.Scope) ([]string, 
 			announced = append(announced, machine.Annotations[v1alpha1.AnnotationExpectedHostKey])
 		}
 	}
-	expected, err := hostkey.Expected(announced...)
+	expected, err := nodeidentity.ExpectedHostKeys(announced...)
 	if err != nil {
 		return nil, &obstacle.Obstacle{
 			Condition: v1alpha1.ConditionReachable, Reason: string(remote.ReasonHostKeyUnexpected),

@@ -15,8 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 )
 
 // claimPoll is how soon a claim is looked at again that waits for another to be withdrawn.
@@ -123,7 +123,7 @@ func (n *Names) refuseRename(ctx context.Context, s *scope.Scope, name string) *
 		if err != nil {
 			return obstacle.API(v1alpha1.ConditionJoined, "read the Node", err)
 		}
-		if node == nil || !nodestate.Unproven(node) {
+		if node == nil || !nodeidentity.Unproven(node) {
 			return nil
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/backoff"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // Cordoned reports whether the operator has made the Node unschedulable for a drain that has not ended.
@@ -83,7 +83,7 @@ func (n Nodes) Cordon(ctx context.Context, node *corev1.Node, began time.Time) e
 // RecordDrained records on the Node that its drain is complete, if the operator has cordoned it. It fails with a
 // conflict if the Node has changed since it was read.
 func (n Nodes) RecordDrained(ctx context.Context, node *corev1.Node) error {
-	if !Cordoned(node) || nodestate.Drained(node) {
+	if !Cordoned(node) || nodeidentity.Drained(node) {
 		return nil
 	}
 	after := node.DeepCopy()

@@ -16,9 +16,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/coalesce"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/machines"
 	"github.com/windows-machine-config/wmco/internal/controller/lookup"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
-	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
 
 // Nodes reads Nodes from the API server, and writes them.
@@ -72,7 +71,7 @@ func (n Nodes) Named(ctx context.Context, name string) (*corev1.Node, error) {
 func (n Nodes) OfHost(ctx context.Context, key v1alpha1.HostKey, addresses []string) (*corev1.Node, error) {
 	ofHost := func(node *corev1.Node) bool {
 		return node.Annotations[v1alpha1.AnnotationHostKey] == key.Key && node.Annotations[v1alpha1.AnnotationHostKeyType] == key.Type &&
-			slices.ContainsFunc(nodestate.InternalIPs(node.Status.Addresses), func(ip string) bool { return slices.Contains(addresses, ip) })
+			slices.ContainsFunc(nodeidentity.InternalIPs(node.Status.Addresses), func(ip string) bool { return slices.Contains(addresses, ip) })
 	}
 	var cached corev1.NodeList
 	if err := n.Client.List(ctx, &cached, client.MatchingLabels{corev1.LabelOSStable: "windows"}, client.UnsafeDisableDeepCopy); err != nil {
@@ -117,7 +116,7 @@ func (n Nodes) Owns(ctx context.Context, instance *v1alpha1.WindowsInstance, nod
 	if err != nil {
 		return false, fmt.Errorf("find out whose Node %s is: %w", node.Name, err)
 	}
-	return ownership.Owns(instance, node, instances), nil
+	return nodeidentity.Owns(instance, node, instances), nil
 }
 
 // Claim returns the claim of an instance to a node name, with all instances and Machines that could have the name, and
@@ -146,7 +145,7 @@ func NameOf(instance *v1alpha1.WindowsInstance) string {
 
 // NotReadyMessage returns why a Node is not Ready, in the words of its kubelet.
 func NotReadyMessage(node *corev1.Node) string {
-	if ready := nodestate.ReadyCondition(node); ready != nil {
+	if ready := nodeidentity.ReadyCondition(node); ready != nil {
 		return ready.Message
 	}
 	return "it has not reported yet"

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 func TestWhatAnOlderOperatorHasWrittenOnANodeGoesWhenItIsUpToDate(t *testing.T) {
@@ -48,7 +48,7 @@ func TestWhoseCordonANodeOfAnOlderOperatorHas(t *testing.T) {
 				node.Labels = map[string]string{v1alpha1.LabelUpgrading: "true"}
 			}
 			adoptCordon(node, time.Unix(0, 0))
-			if Cordoned(node) != c.operators || nodestate.Drained(node) || Draining(node) {
+			if Cordoned(node) != c.operators || nodeidentity.Drained(node) || Draining(node) {
 				t.Errorf("the Node has %v", node.Annotations)
 			}
 			if uncordon(node); node.Spec.Unschedulable != (c.unschedulable && !c.operators) {

@@ -11,8 +11,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
-	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // own puts on the Node what the operator owns on the Node of an instance: the labels of a Windows node and those of the
@@ -40,7 +39,7 @@ func own(node *corev1.Node, instance *v1alpha1.WindowsInstance) {
 // ownProof puts back on a proven Node what the operator has noted there when it proved it. Nodes of older operators are
 // left as they are.
 func ownProof(node *corev1.Node, status *v1alpha1.WindowsInstanceStatus) {
-	if nodestate.Unproven(node) || IsOlder(node) {
+	if nodeidentity.Unproven(node) || IsOlder(node) {
 		return
 	}
 	for name, value := range map[string]string{
@@ -120,7 +119,7 @@ func (n Nodes) cached(ctx context.Context, instance *v1alpha1.WindowsInstance) (
 	if err := n.Client.Get(ctx, types.NamespacedName{Name: NameOf(instance)}, node); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	if !ownership.Bound(instance, node) {
+	if !nodeidentity.Bound(instance, node) {
 		return nil, nil
 	}
 	return node, nil
@@ -130,7 +129,7 @@ func (n Nodes) cached(ctx context.Context, instance *v1alpha1.WindowsInstance) (
 // It returns the Node, and names what it has put back. What another instance owns stays.
 func (n Nodes) PutBack(ctx context.Context, instance *v1alpha1.WindowsInstance) (*corev1.Node, []string, error) {
 	node, err := n.Of(ctx, instance)
-	if err != nil || node == nil || !ownership.Bound(instance, node) {
+	if err != nil || node == nil || !nodeidentity.Bound(instance, node) {
 		return nil, nil, err
 	}
 	after := whole(node, instance)

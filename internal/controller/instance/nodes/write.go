@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // Bind labels the Node and binds it to the instance. Taints from its source are written with the first binding, so once
@@ -50,7 +50,7 @@ func (n Nodes) Release(ctx context.Context, instance *v1alpha1.WindowsInstance, 
 	})
 	var taints []corev1.Taint
 	for _, taint := range after.Spec.Taints {
-		if !nodestate.IsStartupTaint(taint) {
+		if !nodeidentity.IsStartupTaint(taint) {
 			taints = append(taints, taint)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // notReadyGrace is how long a node may be NotReady before the operator looks at its host: a reboot by hand or a
@@ -60,9 +60,9 @@ func NotReady(s *scope.Scope, node *corev1.Node, kubeletStarted time.Time) strin
 	switch {
 	case node == nil:
 		return message
-	case !nodestate.Ready(node):
+	case !nodeidentity.Ready(node):
 		return message + " It says: " + nodes.NotReadyMessage(node)
-	case nodestate.ReadyCondition(node).LastHeartbeatTime.Time.Before(kubeletStarted.Truncate(time.Second)): // the API has whole seconds
+	case nodeidentity.ReadyCondition(node).LastHeartbeatTime.Time.Before(kubeletStarted.Truncate(time.Second)): // the API has whole seconds
 		return message + " It has not reported at all since it began at " + kubeletStarted.UTC().Format(time.RFC3339) + "."
 	}
 	return ""
@@ -78,7 +78,7 @@ func Await(s *scope.Scope, node *corev1.Node, now time.Time, awaited, message st
 	switch {
 	case o.Outcome != obstacle.Wait:
 		s.Session.Checked = false // when that kubelet began may not be true any more
-	case node != nil && nodestate.Ready(node):
+	case node != nil && nodeidentity.Ready(node):
 		o.After = min(o.After, readyPoll)
 	}
 	return o
@@ -86,7 +86,7 @@ func Await(s *scope.Scope, node *corev1.Node, now time.Time, awaited, message st
 
 // Pass takes the Ready condition from the Node, for a host that is not looked at.
 func Pass(s *scope.Scope, node *corev1.Node) {
-	if nodestate.Ready(node) {
+	if nodeidentity.Ready(node) {
 		message := "The node is Ready."
 		if nodes.IsOlder(node) {
 			message += " It was configured by another version of the operator."

@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // Drain evicts the pods before the node is deleted.
@@ -21,7 +21,7 @@ func (r *Removal) Drain(ctx context.Context, s *scope.Scope) *obstacle.Obstacle 
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
 	}
-	if node == nil || (forgotten(s) && !nodestate.Ready(node)) {
+	if node == nil || (forgotten(s) && !nodeidentity.Ready(node)) {
 		return nil
 	}
 	if own, err := r.Nodes.Owns(ctx, s.Instance, node); err != nil || !own {
@@ -34,7 +34,7 @@ func (r *Removal) Drain(ctx context.Context, s *scope.Scope) *obstacle.Obstacle 
 		return o
 	}
 	// A node that does not work is disturbed by nothing any more.
-	if nodestate.Ready(node) && s.Released(node) {
+	if nodeidentity.Ready(node) && s.Released(node) {
 		if awaitsHost(s, node) {
 			return nil
 		}
@@ -45,7 +45,7 @@ func (r *Removal) Drain(ctx context.Context, s *scope.Scope) *obstacle.Obstacle 
 		}
 	}
 	o := r.Turn.Drain(ctx, s, node, v1alpha1.CauseRemoval)
-	if o != nil && !nodestate.Ready(node) {
+	if o != nil && !nodeidentity.Ready(node) {
 		o.Next += " " + r.forgetHint(s)
 	}
 	return o

@@ -7,7 +7,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/link"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
-	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // Identify stops before the node is drained if the host at the address is known to be another machine than the Node's:
@@ -15,7 +15,7 @@ import (
 // only from the host itself; later attempts begin with that question, and so acquire no disruption slot each time. A host
 // that is not reached is drained as any other.
 func (r *Removal) Identify(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
-	if !NeedsHost(s) || !ownership.OtherMachine(s.Instance) && !s.Session.OtherHost {
+	if !NeedsHost(s) || !nodeidentity.OtherMachine(s.Instance) && !s.Session.OtherHost {
 		return nil
 	}
 	if o := r.Link.Reach(ctx, s); o != nil {
@@ -30,7 +30,7 @@ func (r *Removal) Identify(ctx context.Context, s *scope.Scope) *obstacle.Obstac
 
 // identifyUnconfigured stops at a host without a ledger that is another machine, while the Node is Ready.
 func (r *Removal) identifyUnconfigured(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
-	if !ownership.OtherMachine(s.Instance) {
+	if !nodeidentity.OtherMachine(s.Instance) {
 		return nil
 	}
 	if o := r.readFacts(ctx, s); o != nil {
@@ -65,8 +65,8 @@ func (r *Removal) mismatch(ctx context.Context, s *scope.Scope) *obstacle.Obstac
 		return obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
 	}
 	facts := s.Session.Facts
-	reached := ownership.ReachedHost{MachineID: facts.System.MachineID, NodeName: facts.NodeName}
-	message := ownership.HostMismatch(s.Instance, reached, node, instances)
+	reached := nodeidentity.ReachedHost{MachineID: facts.System.MachineID, NodeName: facts.NodeName}
+	message := nodeidentity.HostMismatch(s.Instance, reached, node, instances)
 	s.Session.OtherHost = message != ""
 	if message == "" {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
-	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // notOwn leaves a Node alone, unless it could not be found out whose it is.
@@ -103,15 +103,15 @@ func (r *Removal) HandOver(ctx context.Context, s *scope.Scope) *obstacle.Obstac
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
 	}
-	switch fate, other := ownership.FateOf(s.Instance, node, instances); fate {
-	case ownership.Stays:
+	switch fate, other := nodeidentity.FateOf(s.Instance, node, instances); fate {
+	case nodeidentity.Stays:
 		s.HandedOver = true
 		r.Events.Emit(event.HostStays(s.Instance, other))
-	case ownership.Inherited:
+	case nodeidentity.Inherited:
 		return waitsFor(other, "it takes over the node; this WindowsInstance is deleted after that.")
-	case ownership.Follows:
+	case nodeidentity.Follows:
 		return waitsFor(other, "it is also being removed, and gives the host back first.")
-	case ownership.GivenBack:
+	case nodeidentity.GivenBack:
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // changeAttempts is how often a change of a node in service is tried before the node is brought back to what it was.
@@ -68,7 +68,7 @@ func (f *Rollback) Remind(ctx context.Context, s *scope.Scope) *obstacle.Obstacl
 	if !failed.RolledBack || failed.RetryAfter == nil || !failed.RetryAfter.After(now) {
 		return nil // it is still on its way back, or its time has come
 	}
-	if !nodestate.Ready(node) {
+	if !nodeidentity.Ready(node) {
 		return readiness.Grace(s.Instance, node, now) // that mends itself mostly; what has failed is no cure for it
 	}
 	if nodes.Cordoned(node) {

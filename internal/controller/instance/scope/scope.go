@@ -12,8 +12,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 	"github.com/windows-machine-config/wmco/internal/remote"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
@@ -150,7 +150,7 @@ func (s *Scope) KeptNodeName() string {
 
 // Released reports whether the node was handed to the scheduler before.
 func (s *Scope) Released(node *corev1.Node) bool {
-	return node.Annotations[v1alpha1.AnnotationInstance] == s.Instance.Name && !nodestate.Unproven(node)
+	return node.Annotations[v1alpha1.AnnotationInstance] == s.Instance.Name && !nodeidentity.Unproven(node)
 }
 
 // HostAsItWas reports whether the host is unchanged since its node was proven.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/lookup"
-	"github.com/windows-machine-config/wmco/internal/policy/hostkey"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // hostKeyReuse says which other hosts have the host's key; empty when none has. It is advice: what cannot be found out
@@ -21,5 +21,5 @@ func (w Writer) hostKeyReuse(ctx context.Context, instance *v1alpha1.WindowsInst
 		log.FromContext(ctx).Info("the operator cannot determine whether other hosts have the same host key", "reason", err.Error())
 		return ""
 	}
-	return hostkey.Reuse(instance, found)
+	return nodeidentity.HostKeyReuse(instance, found)
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
-	"github.com/windows-machine-config/wmco/internal/policy/hostkey"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // Writer writes the status of instances.
@@ -88,7 +88,7 @@ func (w Writer) summarize(ctx context.Context, s *scope.Scope, o *obstacle.Obsta
 		return
 	}
 	reuse := w.hostKeyReuse(ctx, s.Instance)
-	reachable.Message = hostkey.WithReuse(reachable.Message, reuse)
+	reachable.Message = nodeidentity.WithReuse(reachable.Message, reuse)
 	if reuse != "" && !strings.HasSuffix(told, reuse) {
 		w.Events.Emit(event.HostKeyReused(s.Instance, reuse))
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // Drain makes a node unschedulable and evicts its pods with their own grace periods, honoring their budgets. DaemonSet
@@ -22,7 +22,7 @@ import (
 // earlier version of the operator for example, is drained with the full drainTimeout.
 func (t *Turn) Drain(ctx context.Context, s *scope.Scope, node *corev1.Node,
 	cause v1alpha1.DisruptionCause) *obstacle.Obstacle {
-	if nodestate.Drained(node) {
+	if nodeidentity.Drained(node) {
 		return nil // Pods that have come since came in spite of the cordon.
 	}
 	if !node.Spec.Unschedulable {

@@ -26,8 +26,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
-	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
+	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 	"github.com/windows-machine-config/wmco/internal/text"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
@@ -113,7 +113,7 @@ func (t *Turn) Acquire(ctx context.Context, s *scope.Scope, node *corev1.Node,
 			return o
 		}
 	}
-	decision, err := t.Gate.Acquire(ctx, disturbance.Request{
+	decision, err := t.Gate.Acquire(ctx, disruptionpolicy.Request{
 		Instance: s.Instance.Name, UID: s.Instance.UID, Cause: cause, Version: t.Version,
 		Configuration: t.Specs.Configuration(s.Cluster), Begun: !s.HostAsItWas(),
 	})
@@ -140,7 +140,7 @@ func (t *Turn) Acquire(ctx context.Context, s *scope.Scope, node *corev1.Node,
 
 // askAgain returns when an instance that was refused asks again. What time alone ends is known in advance. But other
 // nodes may come back long before the time by which they must, and not all that wait are woken by that.
-func askAgain(refused disturbance.Decision) time.Duration {
+func askAgain(refused disruptionpolicy.Decision) time.Duration {
 	if refused.StandsStill() {
 		return cmp.Or(refused.After, gateRest)
 	}
@@ -151,7 +151,7 @@ func askAgain(refused disturbance.Decision) time.Duration {
 // It is worked on all the same, but not in another's place.
 func (t *Turn) countsNoMore(s *scope.Scope, node *corev1.Node) bool {
 	now := t.Clock.Now()
-	return !nodestate.Ready(node) && now.Sub(readiness.Since(s.Instance, now)) >= s.Settings.FailureDeadline
+	return !nodeidentity.Ready(node) && now.Sub(readiness.Since(s.Instance, now)) >= s.Settings.FailureDeadline
 }
 
 // Leave ends the disturbance of the node, if this operator has one. Another operator that runs may be about to drain

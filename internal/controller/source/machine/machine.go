@@ -15,7 +15,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/policy/hostlist"
-	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // longestHostName is what a host name may have. A Machine's name may be longer.
@@ -34,7 +34,7 @@ type view struct {
 
 func look(machine *machinev1beta1.Machine) view {
 	v := view{
-		windows:   ownership.IsWindowsMachine(machine),
+		windows:   nodeidentity.IsWindowsMachine(machine),
 		ignored:   machine.Labels[v1alpha1.LabelIgnore] == "true",
 		deleting:  machine.DeletionTimestamp != nil,
 		addresses: machine.Status.Addresses,

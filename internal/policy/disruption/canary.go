@@ -1,0 +1,179 @@
+package disruption
+
+import (
+	"fmt"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy"
+)
+
+// The first node of all that is brought to another version of the operator, or to other settings of the cluster, goes
+// alone, and then the first of each pool: the others follow once it has been Ready with that for canarySoak. When it
+// fails, they do not follow.
+
+// novelty is what a node is brought to and what is to be proven on a first one: a version of the operator or, with a
+// configuration, these settings under the version.
+type novelty struct {
+	version, configuration string
+}
+
+// novelties returns what a request brings its node to. Repairs, removals, restarts and changes of the key are no news to
+// others, and neither is what a node is to have that has these settings already.
+func (s *scene) novelties() []novelty {
+	var list []novelty
+	if s.Version == "" {
+		return nil
+	}
+	if s.Cause == v1alpha1.CauseUpgrade {
+		list = append(list, novelty{version: s.Version})
+	}
+	if bringsSettings(s.Cause) && s.Configuration != "" && !s.candidate.has(novelty{s.Version, s.Configuration}) {
+		list = append(list, novelty{s.Version, s.Configuration})
+	}
+	return list
+}
+
+// bringsSettings reports whether a node is disturbed to be brought to other settings.
+func bringsSettings(cause v1alpha1.DisruptionCause) bool {
+	return cause == v1alpha1.CauseUpgrade || cause == v1alpha1.CauseConfiguration
+}
+
+// ofChange reports whether a change of this kind brings the novelty.
+func (n novelty) ofChange(cause v1alpha1.DisruptionCause, version, configuration string) bool {
+	if n.configuration == "" {
+		return cause == v1alpha1.CauseUpgrade && version == n.version
+	}
+	return bringsSettings(cause) && version == n.version && configuration == n.configuration
+}
+
+func (n Node) has(brought novelty) bool {
+	return n.Version == brought.version && (brought.configuration == "" || n.Configuration == brought.configuration)
+}
+
+// failedWith reports whether the last change of the node brought the novelty, and failed. Pods that do not leave in time
+// are no fault of what was brought.
+func (n Node) failedWith(brought novelty) bool {
+	f := n.Failure
+	return f != nil && !n.Gone && !f.DrainTimedOut && brought.ofChange(f.Cause, f.Version, f.Configuration)
+}
+
+// canaryScope tells which nodes the candidate's canary is one of: those of all pools while the novelty is proven in
+// none, else those of its own. There is nothing to wait for (false) when it is proven in its own pool.
+func (s *scene) canaryScope(brought novelty) (within func(pool string) bool, wanted bool) {
+	anywhere := false
+	for _, n := range s.pool.Nodes {
+		if n.has(brought) && n.soaked(s.settings, s.now) {
+			if n.Pool == s.candidate.Pool {
+				return nil, false
+			}
+			anywhere = true
+		}
+	}
+	return func(pool string) bool { return !anywhere || pool == s.candidate.Pool }, true
+}
+
+func canaryNotFailed(s *scene) string {
+	for _, brought := range s.novelties() {
+		failed := s.failedCanary(brought)
+		if failed == "" {
+			continue
+		}
+		remedy := "Mend it and set the annotation %s on its WindowsInstance, or install another release of the operator."
+		if brought.configuration != "" {
+			remedy = "Correct the settings; or, if the node is at fault, mend it and set the annotation %s on its WindowsInstance."
+		}
+		return fmt.Sprintf("The first node that was brought to %s has failed, so the others stay as they are. %s "+remedy,
+			s.nameOf(brought), failed, v1alpha1.AnnotationRetry)
+	}
+	return ""
+}
+
+// failedCanary describes the failure of a node that the others do not follow.
+func (s *scene) failedCanary(brought novelty) string {
+	within, wanted := s.canaryScope(brought)
+	if !wanted || s.candidate.failedWith(brought) { // a node that has failed itself is tried again, when its turn comes
+		return ""
+	}
+	failed := s.failedNote(func(d standingDisruption) bool {
+		return brought.ofChange(d.Cause, d.Version, d.Configuration) && within(d.Pool)
+	})
+	for _, n := range s.pool.Nodes {
+		if failed != "" {
+			break
+		}
+		if n.Instance == s.Instance || !within(n.Pool) {
+			continue
+		}
+		switch {
+		case n.failedWith(brought):
+			failed = n.describe() + " has failed: " + failureText(*n.Failure)
+		case n.has(brought) && n.overdue(s.settings, s.now) && !s.busy(n.Instance):
+			failed = fmt.Sprintf("%s has %s, but has not been Ready since %s.", n.describe(), brought.it(), moment(n.Since))
+		}
+	}
+	return failed
+}
+
+func canarySoaked(s *scene) string {
+	for _, brought := range s.novelties() {
+		if wait := s.soakingCanary(brought); wait != "" {
+			return wait
+		}
+	}
+	return ""
+}
+
+// soakingCanary describes the node that the others wait for.
+func (s *scene) soakingCanary(brought novelty) string {
+	within, wanted := s.canaryScope(brought)
+	if !wanted {
+		return ""
+	}
+	for _, d := range s.entries {
+		if brought.ofChange(d.Cause, d.Version, d.Configuration) && within(d.Pool) {
+			s.askAgain(d.until)
+			return fmt.Sprintf("%s, as the first with %s. %s", d.describe(), s.nameOf(brought), s.othersFollow())
+		}
+	}
+	for _, n := range s.pool.Nodes {
+		if n.Instance == s.Instance || n.Gone || !n.has(brought) || !within(n.Pool) {
+			continue
+		}
+		if !n.Ready {
+			s.askAgain(n.Since.Add(s.settings.FailureDeadline))
+			return fmt.Sprintf("%s is the first with %s, and has not been Ready since %s. %s", n.describe(), s.nameOf(brought),
+				moment(n.Since), s.othersFollow())
+		}
+		until := n.Since.Add(s.settings.CanarySoak)
+		s.askAgain(until)
+		return fmt.Sprintf("%s is the first with %s, and must stay Ready until %s before the others follow.",
+			n.describe(), s.nameOf(brought), moment(until))
+	}
+	return ""
+}
+
+// nameOf is what a node is brought to, for administrators.
+func (s *scene) nameOf(brought novelty) string {
+	switch {
+	case brought.configuration == "":
+		return "version " + brought.version
+	case s.Cause == v1alpha1.CauseUpgrade:
+		return "version " + brought.version + " with the present settings of the cluster"
+	}
+	return ChangedSettings(s.candidate.Configuration, brought.configuration)
+}
+
+func (n novelty) it() string {
+	if n.configuration == "" {
+		return "the version"
+	}
+	return "these settings"
+}
+
+// othersFollow says when the nodes after the first one may be changed.
+func (s *scene) othersFollow() string {
+	if s.settings.CanarySoak == 0 {
+		return "The others follow when it is Ready."
+	}
+	return fmt.Sprintf("The others follow when it has been Ready for %s.", policy.ShortDuration(s.settings.CanarySoak))
+}

@@ -1,0 +1,143 @@
+package disruption
+
+import (
+	"testing"
+	"time"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// What the nodes of settingsChange have, and what they are to have.
+const (
+	settingsBefore = "containerd=0c kubelet=01"
+	settingsAfter  = "containerd=0c kubelet=02"
+)
+
+// settingsChange makes the case one of nodes of one version that are to be brought to other settings.
+func settingsChange(c *disruptionCase) {
+	for i := range c.Nodes {
+		c.Nodes[i].Version, c.Nodes[i].Configuration = versionAfter, settingsBefore
+	}
+	c.ask("h1", v1alpha1.CauseConfiguration)
+	c.request.Configuration = settingsAfter
+}
+
+// have makes nodes have the settings that all are to have.
+func (c *disruptionCase) have(instances ...string) {
+	for _, instance := range instances {
+		c.node(instance).Configuration = settingsAfter
+	}
+}
+
+func (c *disruptionCase) failedSettings(instance string) {
+	c.failed(instance, v1alpha1.ReasonChangeFailed)
+	c.node(instance).Failure.Cause, c.node(instance).Failure.Configuration = v1alpha1.CauseConfiguration, settingsAfter
+}
+
+// configured makes an entry of a node that is brought to settings.
+func (c *disruptionCase) configured(instance, configuration string, lasting time.Duration) *v1alpha1.Disruption {
+	d := c.disturbed(instance, v1alpha1.CauseConfiguration, lasting)
+	d.Configuration = configuration
+	return d
+}
+
+func TestCanariesOfSettings(t *testing.T) {
+	configure := v1alpha1.CauseConfiguration
+	many := func(c *disruptionCase) {
+		settingsChange(c)
+		c.settings.MaxUnavailable, c.settings.CanarySoak = Limit{Number: 9}, time.Hour
+	}
+	// first has a node with the new settings, Ready for some time.
+	first := func(c *disruptionCase, instance string, ready time.Duration) {
+		many(c)
+		c.have(instance)
+		c.node(instance).Since = noon.Add(-ready)
+	}
+	failed := func(c *disruptionCase) { many(c); c.failedSettings("a1") }
+	runDisruptionTests(t, map[string]disruptionTest{
+		"the first node of all goes": {change: many},
+		"the others wait for the first, in whatever pool": {change: func(c *disruptionCase) { many(c); c.configured("a1", settingsAfter, 0) },
+			check: "CanarySoaking", says: "Node node-a1 (MachineSet/a) is being configured anew (since 2026-11-21 12:00 UTC), as the first with the changed settings of kubelet. The others follow when it has been Ready for 1h.", after: 30 * time.Minute},
+		"the others wait until it was Ready for long enough": {change: func(c *disruptionCase) { first(c, "a1", 20*time.Minute) },
+			check: "CanarySoaking", says: "Node node-a1 (MachineSet/a) is the first with the changed settings of kubelet, and must stay Ready until 2026-11-21 12:40 UTC before the others follow.", after: 40 * time.Minute},
+		"the others wait when it is not Ready any more": {change: func(c *disruptionCase) { first(c, "a1", 20*time.Minute); c.node("a1").Ready = false },
+			check: "CanarySoaking", says: "not been Ready since 2026-11-21 11:40 UTC", after: 10 * time.Minute},
+		"the others do not follow when it is not Ready past the deadline": {change: func(c *disruptionCase) { first(c, "a1", 40*time.Minute); c.node("a1").Ready = false },
+			check: "CanaryFailed", says: "Node node-a1 (MachineSet/a) has these settings, but has not been Ready since"},
+		"the others stay as they are when the first has failed": {change: failed, check: "CanaryFailed",
+			says: "The first node that was brought to the changed settings of kubelet has failed, so the others stay as they are. Node node-a1 (MachineSet/a) has failed: the kubelet does not come up. Correct the settings; or, if the node is at fault, mend it and set the annotation windowsmachineconfig.openshift.io/retry on its WindowsInstance."},
+		"the others stay as they are when the first did not come back": {change: func(c *disruptionCase) {
+			many(c)
+			c.configured("a1", settingsAfter, time.Hour)
+			c.broken("a1", time.Hour)
+		}, check: "CanaryFailed", says: "Node node-a1 (MachineSet/a) is being configured anew (since 2026-11-21 11:00 UTC), and has not come back by 2026-11-21 11:30 UTC."},
+		"another goes first when the settings were corrected":     {change: func(c *disruptionCase) { failed(c); c.request.Configuration = "containerd=0c kubelet=03" }},
+		"one that has failed is tried again":                      {change: func(c *disruptionCase) { failed(c); c.failedSettings("h1") }},
+		"another goes first when the pods of one do not leave it": {change: func(c *disruptionCase) { failed(c); c.node("a1").Failure.DrainTimedOut = true }},
+		"the others follow a failure without known settings":      {change: func(c *disruptionCase) { failed(c); c.node("a1").Failure.Configuration = "" }},
+		"the first of another pool follows the first of all":      {change: func(c *disruptionCase) { first(c, "a1", time.Hour) }},
+		"the second of another pool waits for the first of that": {change: func(c *disruptionCase) { first(c, "a1", time.Hour); c.configured("h2", settingsAfter, 0) },
+			check: "CanarySoaking", says: "node-h2", after: 30 * time.Minute},
+		"a failure of the first of a pool stops that pool":        {change: func(c *disruptionCase) { first(c, "a1", time.Hour); c.failedSettings("h2") }, check: "CanaryFailed", says: "node-h2"},
+		"a failure later than the first stops nothing":            {change: func(c *disruptionCase) { many(c); c.have("h3"); c.failedSettings("h2") }},
+		"settings that nobody knows are like any others":          {change: func(c *disruptionCase) { failed(c); c.node("h1").Configuration = "" }, check: "CanaryFailed", says: "brought to the present settings of the cluster has failed"},
+		"a node is no first with the settings that it has":        {change: func(c *disruptionCase) { failed(c); c.have("h1"); c.node("h1").Since = noon }},
+		"a node goes when nobody knows what it is to have":        {change: func(c *disruptionCase) { failed(c); c.request.Configuration = "" }},
+		"a repair does not wait for settings that have failed":    {change: func(c *disruptionCase) { failed(c); c.ask("h1", v1alpha1.CauseRepair); c.broken("h1", 0) }},
+		"a removal does not wait for settings that have failed":   {change: func(c *disruptionCase) { failed(c); c.ask("h1", v1alpha1.CauseRemoval) }},
+		"a restart does not wait for settings that have failed":   {change: func(c *disruptionCase) { failed(c); c.ask("h1", v1alpha1.CauseReboot) }},
+		"another key does not wait for settings that have failed": {change: func(c *disruptionCase) { failed(c); c.ask("h1", v1alpha1.CauseKeyChange) }},
+		"a restart goes on with settings only when these are proven": {change: func(c *disruptionCase) { failed(c); c.disturbed("h1", v1alpha1.CauseReboot, 0) },
+			check: "CanaryFailed"},
+		"a change of settings goes on": {change: func(c *disruptionCase) { failed(c); c.configured("h1", settingsAfter, 0) }, says: "already"},
+		"a change goes on with other settings only when these are proven": {change: func(c *disruptionCase) { failed(c); c.configured("h1", "containerd=0c kubelet=00", 0) },
+			check: "CanaryFailed"},
+		"a host that is being changed gets the present settings": {change: func(c *disruptionCase) {
+			failed(c)
+			c.request.Begun = true
+			c.configured("h1", "containerd=0c kubelet=00", 0)
+		}, says: "already"},
+		"the pause that holds an upgrade holds settings": {change: func(c *disruptionCase) { many(c); c.settings.Paused = true }, check: "Paused"},
+		"an upgrade waits for the first with the settings that it brings": {change: func(c *disruptionCase) {
+			first(c, "a1", time.Hour)
+			c.proven() // with the former settings
+			c.node("h1").Version = versionBefore
+			c.ask("h1", v1alpha1.CauseUpgrade)
+			c.configured("h2", settingsAfter, 0)
+		}, check: "CanarySoaking", says: "as the first with version 12.1.0 with the present settings of the cluster", after: 30 * time.Minute},
+		"an upgrade does not bring settings with which the first has failed": {change: func(c *disruptionCase) {
+			failed(c)
+			c.node("h1").Version = versionBefore
+			c.ask("h1", v1alpha1.CauseUpgrade)
+		}, check: "CanaryFailed", says: "brought to version 12.1.0 with the present settings of the cluster has failed"},
+		"settings do not follow an upgrade that has failed with them": {change: func(c *disruptionCase) {
+			failed(c)
+			c.node("a1").Failure.Cause = v1alpha1.CauseUpgrade
+		}, check: "CanaryFailed"},
+		"an upgrade to a version that has failed does not go on for other settings": {change: func(c *disruptionCase) {
+			many(c)
+			for i := range c.Nodes {
+				c.Nodes[i].Version = versionBefore
+			}
+			c.ask("h1", v1alpha1.CauseUpgrade)
+			c.failed("a1", v1alpha1.ReasonChangeFailed)
+		}, check: "CanaryFailed", says: "brought to version 12.1.0 has failed"},
+		"settings under a version are not those under another": {change: func(c *disruptionCase) {
+			failed(c)
+			c.node("a1").Failure.Version = versionBefore
+			c.ask("h1", configure)
+		}},
+	})
+}
+
+// With settings on it, the entry of a restart would go on as a change of them, whatever has become of the first node.
+func TestTheEntryOfADisturbanceThatBringsNoSettingsHasNone(t *testing.T) {
+	for cause, want := range map[v1alpha1.DisruptionCause]string{
+		v1alpha1.CauseUpgrade: settingsAfter, v1alpha1.CauseConfiguration: settingsAfter, v1alpha1.CauseRepair: settingsAfter,
+		v1alpha1.CauseReboot: "", v1alpha1.CauseKeyChange: "", v1alpha1.CauseRemoval: "",
+	} {
+		if got := ConfigurationOf(Request{Cause: cause, Configuration: settingsAfter}); got != want {
+			t.Errorf("%s: %q, want %q", cause, got, want)
+		}
+	}
+}

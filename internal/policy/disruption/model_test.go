@@ -1,0 +1,292 @@
+package disruption
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"pgregory.net/rapid"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// worldNode is a Windows host as it really is.
+type worldNode struct {
+	Node
+	// set is its MachineSet, empty for a listed host; made, serving and deleted are how far its Machine is: made means
+	// that it runs.
+	set                    string
+	made, serving, deleted bool
+	failed                 bool // its Machine is in phase Failed
+	begun                  bool // its host is not what it was, since a change of it was cut short
+}
+
+// worldDisturbance is a node that is really being disturbed, whatever the list says.
+type worldDisturbance struct {
+	node    *worldNode
+	since   time.Time
+	cause   v1alpha1.DisruptionCause
+	version string
+	// configuration is what it brings the node to, if it brings any.
+	configuration string
+	replaces      bool
+	released      bool
+	successor     *worldNode
+}
+
+// world is a cluster with its MachineSets, listed hosts, policy, and operators that come and go.
+type world struct {
+	now      time.Time
+	spec     v1alpha1.WindowsDisruptionPolicySpec
+	settings Settings
+	target   string
+	// configuration is what all nodes are to have.
+	configuration string
+	made          int
+	replicas      map[string]int
+	nodes         []*worldNode
+	list          []v1alpha1.Disruption
+	truth         []*worldDisturbance
+}
+
+func newWorld(t *rapid.T) *world {
+	w := &world{now: noon, target: versionAfter, configuration: "kubelet=1", replicas: map[string]int{}}
+	w.editPolicy(t)
+	for i := range rapid.IntRange(0, 3).Draw(t, "sets") {
+		name := fmt.Sprintf("set%d", i)
+		w.replicas[name] = rapid.IntRange(1, 4).Draw(t, "replicas")
+		for range w.replicas[name] {
+			w.add(name, MachineSetPool(name))
+		}
+	}
+	for range rapid.IntRange(0, 4).Draw(t, "hosts") {
+		w.add("", rapid.SampledFrom([]string{"Hosts", "Hosts/east"}).Draw(t, "pool"))
+	}
+	for _, n := range w.nodes {
+		n.made, n.serving, n.Ready, n.Since, n.Version = true, true, true, w.now.Add(-24*time.Hour), versionBefore
+		n.Configuration = rapid.SampledFrom([]string{"", w.configuration}).Draw(t, "configuration")
+	}
+	return w
+}
+
+func (w *world) add(set, pool string) *worldNode {
+	w.made++
+	name := fmt.Sprintf("n%d", w.made)
+	n := &worldNode{Node: Node{Instance: name, UID: types.UID("uid-" + name), Node: "node-" + name, Pool: pool,
+		Since: w.now}, set: set}
+	w.nodes = append(w.nodes, n)
+	return n
+}
+
+// editPolicy is an administrator.
+func (w *world) editPolicy(t *rapid.T) {
+	limit := func() *intstr.IntOrString {
+		v := intstr.Parse(rapid.SampledFrom([]string{"1", "2", "3", "30%", "50%"}).Draw(t, "limit"))
+		return &v
+	}
+	w.spec = v1alpha1.WindowsDisruptionPolicySpec{
+		Paused:         rapid.IntRange(0, 9).Draw(t, "paused") == 0,
+		MaxUnavailable: limit(),
+		CanarySoak:     lasting(rapid.SampledFrom([]time.Duration{0, 10 * time.Minute, 2 * time.Hour}).Draw(t, "soak")),
+		StopOnFailure:  rapid.IntRange(0, 3).Draw(t, "stop") == 0,
+	}
+	if rapid.Bool().Draw(t, "pools") {
+		w.spec.Pools = []v1alpha1.DisruptionPool{{Name: "Hosts", MaxUnavailable: limit()},
+			{Name: "MachineSet/set0", MaxUnavailable: limit(), Paused: rapid.Bool().Draw(t, "paused")}}
+	}
+	if rapid.IntRange(0, 3).Draw(t, "windows") == 0 {
+		w.spec.MaintenanceWindows = []v1alpha1.MaintenanceWindow{{Schedule: "0 */6 * * *",
+			Duration: metav1.Duration{Duration: 3 * time.Hour}, TimeZone: "Europe/Paris"}}
+	}
+	w.settings, _ = Parse(w.spec)
+}
+
+// view is what the gate reads of the world.
+func (w *world) view() NodePool {
+	pool := NodePool{Disruptions: slices.Clone(w.list)}
+	for _, n := range w.nodes {
+		if n.serving {
+			pool.Nodes = append(pool.Nodes, n.Node)
+		}
+	}
+	for name, replicas := range w.replicas {
+		set := MachineSet{Name: name, Replicas: replicas}
+		for _, n := range w.machines(name) {
+			switch {
+			case n.deleted:
+				set.Missing++
+				continue
+			case n.failed:
+				set.Failed++
+			case !n.made:
+				set.Missing++
+			case n.serving && n.Ready:
+				set.Running++
+			}
+			set.Staying = append(set.Staying, n.Instance)
+		}
+		set.Missing += max(0, replicas-len(set.Staying))
+		pool.MachineSets = append(pool.MachineSets, set)
+	}
+	return pool
+}
+
+func (w *world) machines(set string) []*worldNode {
+	return slices.DeleteFunc(slices.Clone(w.nodes), func(n *worldNode) bool { return n.set != set })
+}
+
+func (w *world) exists(n *worldNode) bool { return slices.Contains(w.nodes, n) }
+
+func (w *world) remove(gone *worldNode) {
+	w.nodes = slices.DeleteFunc(slices.Clone(w.nodes), func(n *worldNode) bool { return n == gone })
+}
+
+func (w *world) ready(n *worldNode, ready bool) {
+	if n.Ready != ready {
+		n.Ready, n.Since = ready, w.now
+	}
+}
+
+// cloud does the next thing of each MachineSet. Some new Machines never work, where the world is not healthy.
+func (w *world) cloud(t *rapid.T, healthy bool) {
+	for set, replicas := range w.replicas {
+		staying := 0
+		for _, n := range w.machines(set) {
+			switch {
+			case n.deleted:
+				w.remove(n)
+				continue
+			case n.failed:
+			case !n.made:
+				if n.made = true; !healthy && rapid.IntRange(0, 4).Draw(t, "fails") == 0 {
+					n.failed, n.Gone = true, true
+				}
+			case !n.serving && (healthy || rapid.IntRange(0, 3).Draw(t, "joins") > 0):
+				n.serving, n.Version, n.Configuration = true, w.target, w.configuration
+				w.ready(n, true)
+			}
+			if staying++; staying > replicas { // the set was made smaller
+				n.deleted, n.Gone = true, true
+			}
+		}
+		for ; staying < replicas; staying++ {
+			n := w.add(set, MachineSetPool(set))
+			if d, found := first(w.truth, func(d *worldDisturbance) bool {
+				return d.node.set == set && d.replaces && !d.released && d.successor == nil && !w.exists(d.node)
+			}); found {
+				d.successor = n
+			}
+		}
+	}
+	w.pass() // a replaced Machine of a set that was made smaller has no successor, now or later
+}
+
+// lasts reports whether a node is really being disturbed still, within the time that it may take.
+func (w *world) lasts(d *worldDisturbance) bool {
+	switch {
+	case d.released || w.now.Sub(d.since) >= w.settings.FailureDeadline:
+		return false
+	case !d.replaces:
+		return w.exists(d.node) && !d.node.Gone
+	case w.exists(d.node):
+		return true
+	case d.successor != nil && (d.successor.serving || !w.exists(d.successor)):
+		return false
+	}
+	serving := 0
+	for _, n := range w.machines(d.node.set) {
+		if d.successor != nil && d.successor.failed && n.serving && n.Version == d.version && !n.Since.Before(d.since) {
+			return false // another Machine is in its place
+		}
+		if n.serving && !n.deleted {
+			serving++
+		}
+	}
+	return serving < w.replicas[d.node.set]
+}
+
+// pass makes what has ended once end for good: a set that is scaled up later makes Machines for its own sake.
+func (w *world) pass() {
+	for _, d := range w.truth {
+		d.released = d.released || !w.lasts(d)
+	}
+}
+
+func (w *world) disturbance(n *worldNode) *worldDisturbance {
+	d, _ := first(w.truth, func(d *worldDisturbance) bool { return d.node == n && w.lasts(d) })
+	return d
+}
+
+// prune takes what has ended off the list, as the gate does.
+func (w *world) prune() {
+	view := w.view()
+	w.list = slices.DeleteFunc(slices.Clone(w.list), func(d v1alpha1.Disruption) bool {
+		ended, _, _ := Ended(d, view, w.settings, w.now)
+		return ended
+	})
+}
+
+// ask returns an operator that would like to disturb a node. It checks the answer, and writes it down.
+func (w *world) ask(t *rapid.T, n *worldNode, cause v1alpha1.DisruptionCause, replaces bool) *worldDisturbance {
+	request := Request{Instance: n.Instance, UID: n.UID, Cause: cause, Version: w.target, Configuration: w.configuration,
+		Begun: n.begun, Replaces: replaces}
+	got := Allow(w.view(), request, w.settings, w.now)
+	if got.Allowed == (got.Reason != "") || got.Message == "" || got.After < 0 {
+		t.Fatalf("the answer is %+v", got)
+	}
+	if !got.Allowed {
+		return nil
+	}
+	entry := v1alpha1.Disruption{Instance: n.Instance, InstanceUID: n.UID, Node: n.Node.Node, Pool: n.Pool, Cause: cause,
+		Version: w.target, Configuration: ConfigurationOf(request), Since: metav1.NewTime(w.now)}
+	if replaces {
+		entry.Machine = n.Instance
+	}
+	before := w.disturbance(n)
+	if before == nil {
+		w.checkGrant(t, n, request)
+	} else { // it goes on, taken over by this operator
+		w.checkGoesOn(t, before, request)
+		entry.Since = metav1.NewTime(before.since)
+		if entry.Configuration == "" {
+			entry.Configuration = before.configuration
+		}
+		before.cause, before.version, before.configuration, before.replaces = cause, w.target, entry.Configuration, replaces
+	}
+	w.list = append(slices.DeleteFunc(slices.Clone(w.list), func(d v1alpha1.Disruption) bool {
+		return d.Instance == n.Instance
+	}), entry)
+	if before != nil {
+		return before
+	}
+	d := &worldDisturbance{node: n, since: entry.Since.Time, cause: cause, version: w.target,
+		configuration: entry.Configuration, replaces: replaces}
+	w.truth = append(w.truth, d)
+	return d
+}
+
+// release is the end of a disturbance by the operator that has it.
+func (w *world) release(d *worldDisturbance) {
+	d.released = true
+	w.list = slices.DeleteFunc(slices.Clone(w.list), func(e v1alpha1.Disruption) bool {
+		return e.Instance == d.node.Instance
+	})
+}
+
+func (w *world) fail(n *worldNode, cause v1alpha1.DisruptionCause, reason string) {
+	n.begun = false // it was rolled back
+	n.Failure = &v1alpha1.FailedChange{Cause: cause, Version: w.target, Configuration: w.configuration, Reason: reason,
+		DrainTimedOut: reason == v1alpha1.ReasonDrainTimedOut, Time: metav1.NewTime(w.now)}
+}
+
+func (w *world) describe() string {
+	text := fmt.Sprintf("%s\n%+v\n", w.now, w.view())
+	for _, d := range w.truth {
+		text += fmt.Sprintf("%s (%s, replaced: %v) since %s lasts: %v, released: %v, successor %+v\n", d.node.Instance,
+			d.cause, d.replaces, d.since, w.lasts(d), d.released, d.successor)
+	}
+	return text
+}

@@ -1,0 +1,62 @@
+package disruption
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// Observe returns the nodes of a pool with the times at which the operator saw them change, and the records that keep
+// these times. A host's clock decides nothing: it may be wrong, and its kubelet may report any time.
+//
+// before are the records of the last look. resumed is true for the first look of a process: only then a kubelet's time
+// that differs from the recorded one means that the node has changed in between. In a running process it means nothing,
+// since a node that reported another time with each look would never be overdue.
+func Observe(
+	pool NodePool, before []v1alpha1.ObservedNode, resumed bool, settings Settings, now time.Time,
+) (nodes []Node, observed []v1alpha1.ObservedNode) {
+	known := map[string]v1alpha1.ObservedNode{}
+	for _, record := range before {
+		known[record.Instance] = record
+	}
+	for _, n := range pool.Nodes {
+		record, found := known[n.Instance]
+		found = found && record.InstanceUID == n.UID
+		since, keep := n.observedSince(record, found, resumed, settings, now)
+		n.Since = latest(n.Since, since.Time)
+		if n.Since.After(now) { // the operator's own clock was set back
+			n.Since = now
+		}
+		if keep {
+			observed = append(observed, v1alpha1.ObservedNode{Instance: n.Instance, InstanceUID: n.UID, Ready: n.Ready,
+				Since: since, Reported: n.Reported})
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, observed
+}
+
+// observedSince returns since when the operator sees the node as it is, and whether to record that; zero when it has
+// always seen the node so. A Ready node is recorded for as long as canarySoak could still count from there.
+func (n Node) observedSince(
+	record v1alpha1.ObservedNode, found, resumed bool, settings Settings, now time.Time,
+) (since metav1.Time, keep bool) {
+	if !n.Ready && !n.Since.IsZero() || n.Ready && !found {
+		return metav1.Time{}, false
+	}
+	since = metav1.NewTime(now)
+	changed := record.Ready != n.Ready || resumed && !record.Reported.Equal(n.Reported)
+	if found && !changed && !record.Since.After(now) {
+		since = record.Since
+	}
+	return since, !n.Ready || now.Sub(since.Time) < settings.CanarySoak
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,325 @@
+package disruption
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// work is what an operator does with a node that it may disturb, up to where it is killed.
+func (w *world) work(t *rapid.T, d *worldDisturbance) {
+	switch rapid.SampledFrom([]string{"killed before", "killed amid", "does well", "fails", "drain times out",
+		"unreachable"}).Draw(t, "work") {
+	case "killed before":
+	case "does well":
+		w.succeed(d)
+	case "killed amid", "unreachable":
+		if d.replaces {
+			d.node.deleted = true
+			return
+		}
+		d.node.begun = true
+		w.ready(d.node, rapid.Bool().Draw(t, "goes on to work"))
+	case "fails":
+		w.fail(d.node, d.cause, v1alpha1.ReasonChangeFailed)
+		w.release(d)
+	case "drain times out":
+		w.fail(d.node, d.cause, v1alpha1.ReasonDrainTimedOut)
+		w.release(d)
+	}
+}
+
+func (w *world) succeed(d *worldDisturbance) {
+	d.node.begun = false
+	switch {
+	case d.replaces:
+		d.node.deleted = true
+		return
+	case d.cause == v1alpha1.CauseRemoval:
+		w.remove(d.node)
+	case d.cause != v1alpha1.CauseUpgrade && d.node.Version != w.target:
+		w.ready(d.node, true)
+	default:
+		d.node.Version, d.node.Failure = w.target, nil
+		if d.configuration != "" {
+			d.node.Configuration = d.configuration
+			d.node.Since = w.now
+		}
+		w.ready(d.node, true)
+	}
+	w.release(d)
+}
+
+// happen is anything else.
+func (w *world) happen(t *rapid.T) {
+	w.now = w.now.Add(time.Duration(rapid.IntRange(0, 25).Draw(t, "minutes")) * time.Minute)
+	switch rapid.SampledFrom([]string{"policy", "scale", "version", "settings", "host", "nothing"}).Draw(t, "what") {
+	case "policy":
+		w.editPolicy(t)
+	case "scale":
+		if len(w.replicas) > 0 {
+			name := fmt.Sprintf("set%d", rapid.IntRange(0, len(w.replicas)-1).Draw(t, "set"))
+			w.replicas[name] = rapid.IntRange(0, 4).Draw(t, "replicas")
+		}
+	case "version":
+		w.target = rapid.SampledFrom([]string{versionAfter, "12.2.0"}).Draw(t, "version")
+	case "settings":
+		w.configuration = rapid.SampledFrom([]string{"kubelet=1", "kubelet=2", "kubelet=3", ""}).Draw(t, "configuration")
+	case "host":
+		if rapid.Bool().Draw(t, "new") {
+			n := w.add("", "Hosts")
+			n.made, n.serving, n.Ready, n.Version, n.Configuration = true, true, true, w.target, w.configuration
+		}
+	}
+}
+
+// befall is what may befall a node.
+func (w *world) befall(t *rapid.T, n *worldNode) {
+	switch rapid.SampledFrom([]string{"breaks", "breaks for good", "mends", "mended by an administrator",
+		"is taken out"}).Draw(t, "befalls") {
+	case "breaks":
+		w.ready(n, false)
+	case "breaks for good":
+		w.ready(n, false)
+		n.Gone, n.failed = true, n.set != ""
+	case "mends":
+		if !n.Gone && n.serving {
+			w.ready(n, true)
+		}
+	case "mended by an administrator":
+		n.Failure = nil
+	case "is taken out":
+		if n.set == "" {
+			w.remove(n)
+		} else {
+			n.deleted, n.Gone = true, true
+		}
+	}
+}
+
+func (w *world) some(t *rapid.T) *worldNode {
+	if len(w.nodes) == 0 {
+		return nil
+	}
+	return w.nodes[rapid.IntRange(0, len(w.nodes)-1).Draw(t, "node")]
+}
+
+// step is one event.
+func (w *world) step(t *rapid.T) {
+	n := w.some(t)
+	switch rapid.SampledFrom([]string{"ask", "ask", "ask", "cloud", "happen", "befall", "prune"}).Draw(t, "event") {
+	case "ask":
+		if n == nil || !n.serving || n.deleted || n.Gone {
+			return
+		}
+		causes := []v1alpha1.DisruptionCause{v1alpha1.CauseUpgrade, v1alpha1.CauseUpgrade, v1alpha1.CauseReboot,
+			v1alpha1.CauseConfiguration, v1alpha1.CauseKeyChange}
+		if !n.Ready {
+			causes = append(causes, v1alpha1.CauseRepair)
+		}
+		if n.set == "" {
+			causes = append(causes, v1alpha1.CauseRemoval)
+		}
+		cause := rapid.SampledFrom(causes).Draw(t, "cause")
+		if cause == v1alpha1.CauseUpgrade && n.Version == w.target {
+			return
+		}
+		if d := w.ask(t, n, cause, n.set != "" && cause == v1alpha1.CauseUpgrade &&
+			rapid.Bool().Draw(t, "replace")); d != nil {
+			w.work(t, d)
+		}
+	case "cloud":
+		w.cloud(t, false)
+	case "happen":
+		w.happen(t)
+	case "befall":
+		if n != nil {
+			w.befall(t, n)
+		}
+	case "prune":
+		w.prune()
+	}
+	w.pass()
+	s := Summarize(w.view(), w.settings, w.target, w.configuration, w.now)
+	if s.Text == "" || s.Updated > s.Nodes || s.Behind > s.Updated || s.After < 0 {
+		t.Fatalf("the summary is %+v", s)
+	}
+}
+
+// heal mends what an administrator can mend, who deletes Machines that never came up; hosts that are gone stay so.
+func (w *world) heal() {
+	w.spec.Paused = false
+	for i := range w.spec.Pools {
+		w.spec.Pools[i].Paused = false
+	}
+	w.settings, _ = Parse(w.spec)
+	for _, n := range w.nodes {
+		n.Failure = nil
+		n.deleted = n.deleted || n.failed && !n.serving
+		if n.serving && !n.Gone {
+			w.ready(n, true)
+		}
+	}
+}
+
+// upgradeAll returns an operator with nodes that work. It returns those that it could not bring to the version and the
+// settings.
+func (w *world) upgradeAll(t *rapid.T) (left []*worldNode) {
+	arrived := func(n *worldNode) bool {
+		return n.Version == w.target && (w.configuration == "" || n.Configuration == w.configuration) && n.serving
+	}
+	for range 400 {
+		w.now = w.now.Add(10 * time.Minute)
+		w.cloud(t, true)
+		w.prune()
+		left = slices.DeleteFunc(slices.Clone(w.nodes), func(n *worldNode) bool {
+			return n.Gone || arrived(n)
+		})
+		if len(left) == 0 {
+			return nil
+		}
+		for _, n := range left {
+			if !n.serving || n.deleted {
+				continue
+			}
+			cause, replaces := v1alpha1.CauseConfiguration, false
+			if n.Version != w.target {
+				cause, replaces = v1alpha1.CauseUpgrade, n.set != "" && rapid.Bool().Draw(t, "replace")
+			}
+			if d := w.ask(t, n, cause, replaces); d != nil {
+				w.succeed(d)
+			}
+		}
+	}
+	return left
+}
+
+// Whatever happens in whatever order, with operators that are killed at any moment and policies that change: never more
+// nodes are disturbed than the limits allow, one Machine of each set stays running, no version and no settings are tried
+// on others before they are proven on one; and once nodes work again, all that are not gone come to both.
+//
+func TestNoSequenceOfEventsBreaksTheBudget(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		for range rapid.IntRange(0, 60).Draw(t, "steps") {
+			w.step(t)
+		}
+		w.heal()
+		for _, n := range w.upgradeAll(t) {
+			request := Request{Instance: n.Instance, UID: n.UID, Cause: n.causeOfChange(w.target, w.configuration), Version: w.target,
+				Configuration: w.configuration}
+			t.Errorf("%+v is left: %+v\n%+v", n, Allow(w.view(), request, w.settings, w.now), w.view())
+		}
+	})
+}
+
+// A version that works nowhere is tried on one node, however long the operator tries.
+func TestABadVersionIsTriedOnOneNode(t *testing.T) {
+	badIsTriedOnOneNode(t, v1alpha1.CauseUpgrade)
+}
+
+// And so are settings of the cluster with which no node works.
+func TestBadSettingsAreTriedOnOneNode(t *testing.T) {
+	badIsTriedOnOneNode(t, v1alpha1.CauseConfiguration)
+}
+
+func badIsTriedOnOneNode(t *testing.T, cause v1alpha1.DisruptionCause) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		if len(w.nodes) == 0 {
+			return
+		}
+		w.heal()
+		for _, n := range w.nodes {
+			if cause == v1alpha1.CauseConfiguration {
+				n.Version, n.Configuration = w.target, rapid.SampledFrom([]string{"", "kubelet=0"}).Draw(t, "configuration")
+			}
+		}
+		touched := map[string]bool{}
+		for range 100 {
+			w.now = w.now.Add(time.Duration(rapid.IntRange(1, 120).Draw(t, "minutes")) * time.Minute)
+			w.prune()
+			n := w.some(t)
+			if n == nil || !n.serving || n.deleted || n.Gone {
+				continue
+			}
+			replaces := cause == v1alpha1.CauseUpgrade && n.set != "" && w.replicas[n.set] > 0 && rapid.Bool().Draw(t, "replace")
+			d := w.ask(t, n, cause, replaces)
+			if d == nil {
+				continue
+			}
+			touched[n.Instance] = true
+			switch {
+			case d.replaces: // its successor never comes
+				w.remove(n)
+			case rapid.Bool().Draw(t, "rolled back"):
+				w.fail(n, d.cause, v1alpha1.ReasonChangeFailed)
+				w.release(d)
+			default:
+				w.ready(n, false)
+			}
+		}
+		if len(touched) > 1 {
+			t.Fatalf("touched are %v", touched)
+		}
+		w.now = w.now.Add(w.settings.FailureDeadline)
+		if s := Summarize(w.view(), w.settings, w.target, w.configuration, w.now); len(touched) == 1 &&
+			(s.Failed != 1 || !s.Stopped && s.Nodes > 1) {
+			t.Fatalf("the summary is %+v", s)
+		}
+	})
+}
+
+// One node that never comes back holds up no other, once its deadline has passed and the version is proven in its pool.
+func TestANodeThatNeverComesBackHoldsUpNoOther(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		w.spec.StopOnFailure = false
+		w.heal()
+		for set, replicas := range w.replicas { // of two, the other one is the last that works, and is kept
+			w.replicas[set] = max(3, replicas)
+		}
+		for range 3 {
+			w.cloud(t, true)
+		}
+		for _, pool := range []string{"Hosts", "Hosts/east", "MachineSet/set0", "MachineSet/set1", "MachineSet/set2"} {
+			if n, found := first(w.nodes, func(n *worldNode) bool { return n.Pool == pool }); found {
+				n.Version, n.Configuration = w.target, w.configuration
+			}
+		}
+		bad := w.some(t)
+		if bad == nil || bad.Version == w.target {
+			return
+		}
+		w.list = append(w.list, v1alpha1.Disruption{Instance: bad.Instance, InstanceUID: bad.UID, Node: bad.Node.Node,
+			Pool: bad.Pool, Cause: v1alpha1.CauseUpgrade, Version: w.target})
+		w.list[0].Since.Time = w.now
+		w.ready(bad, false)
+		if rapid.Bool().Draw(t, "told") {
+			w.fail(bad, v1alpha1.CauseUpgrade, v1alpha1.ReasonChangeFailedNotRolledBack)
+		}
+		for range 400 {
+			w.now = w.now.Add(10 * time.Minute)
+			w.cloud(t, true)
+			w.prune()
+			for _, n := range w.nodes {
+				if n == bad || n.Version == w.target || n.deleted {
+					continue
+				}
+				if d := w.ask(t, n, v1alpha1.CauseUpgrade, false); d != nil {
+					w.succeed(d)
+				}
+			}
+		}
+		for _, n := range w.nodes {
+			if n != bad && n.Version != w.target {
+				t.Fatalf("%s waits forever for %s: %+v", n.Instance, bad.Instance, w.view())
+			}
+		}
+	})
+}

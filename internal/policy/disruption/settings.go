@@ -1,0 +1,225 @@
+package disruption
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// Defaults of a WindowsDisruptionPolicy.
+const (
+	DefaultFailureDeadline = 30 * time.Minute
+	DefaultDrainTimeout    = 15 * time.Minute
+)
+
+// Pools of nodes.
+const (
+	machineSetPrefix = "MachineSet/"
+	// HostsPool is the pool of the listed hosts that no label parts into pools.
+	HostsPool   = "Hosts"
+	hostsPrefix = HostsPool + "/"
+	// MachinesPool is the pool of Machines which no MachineSet controls.
+	MachinesPool = "Machines"
+)
+
+// Settings are the spec of a WindowsDisruptionPolicy with its defaults, checked.
+type Settings struct {
+	// Invalid says what about the spec cannot be followed; empty when it can be. Until it can, only repairs and removals
+	// are allowed.
+	Invalid         string
+	Paused          bool
+	FailureDeadline time.Duration
+	// DrainTimeout is shorter than FailureDeadline.
+	DrainTimeout    time.Duration
+	CanarySoak      time.Duration
+	StopOnFailure   bool
+	UpgradeStrategy v1alpha1.UpgradeStrategy
+	HostPoolLabel   string
+	// MaxUnavailable is the limit for all nodes.
+	MaxUnavailable Limit
+	// Pools are those with settings of their own, by name.
+	Pools map[string]PoolSettings
+	// Windows are the maintenance windows; none: always open.
+	Windows []Window
+}
+
+// PoolSettings are the settings of one pool.
+type PoolSettings struct {
+	// MaxUnavailable is nil when the pool has the limit of all nodes.
+	MaxUnavailable *Limit
+	Paused         bool
+}
+
+// Limit is a number of nodes, or a percentage of some; one of the two is 0.
+type Limit struct {
+	Number, Percent int
+}
+
+// Of returns the limit for so many nodes.
+func (l Limit) Of(nodes int) int {
+	if l.Percent > 0 {
+		return max(1, nodes*l.Percent/100)
+	}
+	return max(1, l.Number)
+}
+
+// HostPool returns the pool of a listed host whose Node has these labels. A host without that label is in HostsPool.
+func (s Settings) HostPool(labels map[string]string) string {
+	if value := labels[s.HostPoolLabel]; s.HostPoolLabel != "" && value != "" {
+		return hostsPrefix + value
+	}
+	return HostsPool
+}
+
+// MachineSetPool returns the pool of the Machines of a MachineSet.
+func MachineSetPool(name string) string { return machineSetPrefix + name }
+
+// Parse checks a spec and fills in defaults. The error names each wrong field, with its value and what to write
+// instead. The settings are usable even then: wrong fields have their defaults, and Invalid is the error.
+func Parse(spec v1alpha1.WindowsDisruptionPolicySpec) (Settings, error) {
+	p := &parser{}
+	settings := Settings{
+		Paused:          spec.Paused,
+		StopOnFailure:   spec.StopOnFailure,
+		FailureDeadline: p.duration("failureDeadline", spec.FailureDeadline, DefaultFailureDeadline, time.Minute),
+		DrainTimeout:    p.duration("drainTimeout", spec.DrainTimeout, DefaultDrainTimeout, time.Second),
+		CanarySoak:      p.duration("canarySoak", spec.CanarySoak, 0, 0),
+		UpgradeStrategy: p.strategy(spec.UpgradeStrategy),
+		HostPoolLabel:   p.labelKey(spec.HostPoolLabel),
+		MaxUnavailable:  Limit{Number: 1},
+		Pools:           p.pools(spec.Pools),
+	}
+	if settings.DrainTimeout >= settings.FailureDeadline {
+		settings.DrainTimeout = settings.FailureDeadline / 2 // what takes longer would have failed before it began
+	}
+	if limit := p.limit("maxUnavailable", spec.MaxUnavailable); limit != nil {
+		settings.MaxUnavailable = *limit
+	}
+	for i, w := range spec.MaintenanceWindows {
+		window, err := parseWindow(w)
+		if err != nil {
+			p.wrong = append(p.wrong, fmt.Errorf("spec.maintenanceWindows[%d].%w", i, err))
+			continue
+		}
+		settings.Windows = append(settings.Windows, window)
+	}
+	if len(p.wrong) == 0 {
+		return settings, nil
+	}
+	settings.Invalid = p.faults()
+	return settings, errors.New(settings.Invalid)
+}
+
+// parser gathers what is wrong with a spec.
+type parser struct {
+	wrong []error
+}
+
+// faults names the first of what is wrong. There may be more than goes into a status.
+func (p *parser) faults() string {
+	const named = 3
+	var words []string
+	for i, wrong := range p.wrong {
+		if i == named {
+			words = append(words, fmt.Sprintf("and %d more", len(p.wrong)-named))
+			break
+		}
+		words = append(words, wrong.Error())
+	}
+	return strings.Join(words, "; ")
+}
+
+func (p *parser) fault(field string, value any, wrong, remedy string) {
+	p.wrong = append(p.wrong, fieldError("spec."+field, value, wrong, remedy))
+}
+
+func (p *parser) duration(field string, value *metav1.Duration, unset, least time.Duration) time.Duration {
+	switch {
+	case value == nil:
+		return unset
+	case value.Duration < least:
+		p.fault(field, value.Duration, "is too short", fmt.Sprintf("write %s or more, or leave it out for %s", least, unset))
+		return unset
+	}
+	return value.Duration
+}
+
+func (p *parser) strategy(value v1alpha1.UpgradeStrategy) v1alpha1.UpgradeStrategy {
+	switch value {
+	case v1alpha1.UpgradeReplace, v1alpha1.UpgradeInPlace:
+		return value
+	case "":
+	default:
+		p.fault("upgradeStrategy", string(value), "is none", fmt.Sprintf("write %s or %s", v1alpha1.UpgradeReplace,
+			v1alpha1.UpgradeInPlace))
+	}
+	return v1alpha1.UpgradeReplace
+}
+
+func (p *parser) labelKey(key string) string {
+	if key == "" {
+		return ""
+	}
+	if faults := validation.IsQualifiedName(key); len(faults) > 0 {
+		p.fault("hostPoolLabel", key, "is no key of a label",
+			"write one as in topology.kubernetes.io/zone, or leave it out to have all listed hosts in one pool")
+		return ""
+	}
+	return key
+}
+
+func (p *parser) pools(specs []v1alpha1.DisruptionPool) map[string]PoolSettings {
+	pools := map[string]PoolSettings{}
+	for i, spec := range specs {
+		if !isPoolName(spec.Name) {
+			p.fault(fmt.Sprintf("pools[%d].name", i), spec.Name, "is the name of no pool",
+				"write MachineSet/<name>, or Machines for those of no MachineSet, or Hosts for the listed hosts, or Hosts/<value> for those with a value of the label hostPoolLabel")
+			continue
+		}
+		if _, twice := pools[spec.Name]; twice {
+			p.fault(fmt.Sprintf("pools[%d].name", i), spec.Name, "is there twice", "leave one of them")
+			continue
+		}
+		pools[spec.Name] = PoolSettings{MaxUnavailable: p.limit(fmt.Sprintf("pools[%d].maxUnavailable", i),
+			spec.MaxUnavailable), Paused: spec.Paused}
+	}
+	return pools
+}
+
+func isPoolName(name string) bool {
+	if set, found := strings.CutPrefix(name, machineSetPrefix); found {
+		return len(validation.IsDNS1123Subdomain(set)) == 0
+	}
+	if value, found := strings.CutPrefix(name, hostsPrefix); found {
+		return value != "" && len(validation.IsValidLabelValue(value)) == 0
+	}
+	return name == HostsPool || name == MachinesPool
+}
+
+// limit is nil when there is none, or a wrong one.
+func (p *parser) limit(field string, value *intstr.IntOrString) *Limit {
+	if value == nil {
+		return nil
+	}
+	text, percent := value.String(), false
+	if value.Type == intstr.String {
+		text, percent = strings.CutSuffix(text, "%")
+	}
+	number, err := strconv.ParseUint(text, 10, 31)
+	if err != nil || number == 0 || percent && number > 100 {
+		p.fault(field, value.String(), "is no number of nodes", "write a number from 1 on, or a percentage from 1% to 100%")
+		return nil
+	}
+	if percent {
+		return &Limit{Percent: int(number)}
+	}
+	return &Limit{Number: int(number)}
+}

@@ -1,0 +1,164 @@
+package disruption
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// Summary is the part of a WindowsDisruptionPolicy's status about all nodes.
+type Summary struct {
+	Nodes, Updated, Failed int32
+	// Behind is how many have the version, and not the present settings of the cluster.
+	Behind int32
+	// Text says in one line how far the nodes are.
+	Text string
+	// Stopped is true when no further node is changed until an administrator acts; Reason and Message belong to the
+	// condition.
+	Stopped         bool
+	Reason, Message string
+	// After is when to look again at the latest, where time alone may change the summary; zero: when something else
+	// changes.
+	After time.Duration
+}
+
+// Summarize returns the progress of the nodes with a version of the operator and with a configuration, which is empty
+// when it is not known. Hosts that are gone are left out.
+func Summarize(
+	pool NodePool, settings Settings, version, configuration string, now time.Time,
+) Summary {
+	summary := Summary{}
+	configuration = knownConfiguration(pool, version, configuration)
+	rest := restOfNodes(pool, settings, version, configuration, now)
+	for _, n := range pool.Nodes {
+		if n.Gone {
+			continue
+		}
+		summary.Nodes++
+		if n.Version == version {
+			summary.Updated++
+			if n.behind(configuration) {
+				summary.Behind++
+			}
+		}
+	}
+	summary.Failed = int32(len(rest.failed)) //nolint:gosec // a number of nodes
+	summary.Stopped, summary.Reason, summary.Message = rest.stopped()
+	summary.After = rest.after
+	summary.Text = rest.text(summary, version)
+	return summary
+}
+
+// unfinished is what the summary tells besides numbers.
+type unfinished struct {
+	settings Settings
+	// running describes the entries that count, and failed names the nodes whose last change failed, or that did not come
+	// back from it.
+	running, failed []string
+	// waiting are the answers to the nodes that are to be upgraded or brought to other settings, and have not failed.
+	waiting []Decision
+	// general is the answer to any other change.
+	general Decision
+	after   time.Duration
+}
+
+func restOfNodes(
+	pool NodePool, settings Settings, version, configuration string, now time.Time,
+) unfinished {
+	rest := unfinished{settings: settings}
+	listed := map[string]bool{}
+	noted := map[string]bool{}
+	for _, d := range pool.Disruptions {
+		switch ended, failed, _ := Ended(d, pool, settings, now); {
+		case failed && !ended:
+			noted[d.Instance] = true
+		case !ended:
+			standing := standingDisruption{Disruption: d, until: d.Since.Add(settings.FailureDeadline)}
+			rest.running = append(rest.running, standing.describe())
+			rest.lookAgain(standing.until.Sub(now))
+			listed[d.Instance] = true
+		}
+	}
+	for _, n := range pool.Nodes {
+		switch {
+		case n.Gone || listed[n.Instance]:
+		case n.Failure != nil || n.overdue(settings, now) || noted[n.Instance]:
+			rest.failed = append(rest.failed, n.name())
+		default:
+			if !n.Ready {
+				rest.lookAgain(n.Since.Add(settings.FailureDeadline).Sub(now))
+			}
+			if cause := n.causeOfChange(version, configuration); cause != "" {
+				request := Request{Instance: n.Instance, UID: n.UID, Cause: cause, Version: version, Configuration: configuration}
+				rest.waiting = append(rest.waiting, Allow(pool, request, settings, now))
+			}
+		}
+		delete(noted, n.Instance)
+	}
+	for _, d := range pool.Disruptions { // the nodes of Machines that were deleted
+		if noted[d.Instance] {
+			rest.failed = append(rest.failed, Node{Instance: d.Instance, Node: d.Node}.name())
+		}
+	}
+	for _, w := range rest.waiting {
+		rest.lookAgain(w.After)
+	}
+	rest.general = Allow(pool, Request{Cause: v1alpha1.CauseConfiguration, Version: version}, settings, now)
+	return rest
+}
+
+func (u *unfinished) lookAgain(after time.Duration) {
+	if after > 0 && (u.after == 0 || after < u.after) {
+		u.after = after
+	}
+}
+
+// untilMended returns the reasons that no time and no other node does away with.
+func untilMended(reason string) bool {
+	return slices.Contains([]string{v1alpha1.ReasonDisruptionPolicyInvalid, v1alpha1.ReasonDisruptionsPaused,
+		v1alpha1.ReasonStoppedOnFailure, v1alpha1.ReasonCanaryFailed}, reason)
+}
+
+// stopped is when every node that waits does so for an administrator; where none waits, when any would.
+func (u *unfinished) stopped() (stopped bool, reason, message string) {
+	answers := u.waiting
+	if len(answers) == 0 {
+		answers = []Decision{u.general}
+	}
+	for _, answer := range answers {
+		if answer.Allowed || !untilMended(answer.Reason) {
+			return false, "", ""
+		}
+	}
+	return true, answers[0].Reason, answers[0].Message
+}
+
+func (u *unfinished) text(summary Summary, version string) string {
+	if summary.Nodes == 0 && len(u.running) == 0 {
+		return "There are no Windows nodes in service."
+	}
+	words := []string{fmt.Sprintf("%d of %d nodes have version %s.", summary.Updated, summary.Nodes, version)}
+	if summary.Behind > 0 {
+		words = append(words, fmt.Sprintf("%d of them do not have the present settings of the cluster yet.", summary.Behind))
+	}
+	if len(u.running) > 0 {
+		words = append(words, listSome(u.running)+".")
+	}
+	if len(u.failed) > 0 {
+		words = append(words, fmt.Sprintf("Failed: %s.", listSome(u.failed)))
+	}
+	switch {
+	case summary.Stopped:
+		words = append(words, summary.Message)
+	case len(u.running) == 0:
+		if i := slices.IndexFunc(u.waiting, func(d Decision) bool { return !d.Allowed }); i >= 0 {
+			words = append(words, fmt.Sprintf("%d wait. %s", len(u.waiting), u.waiting[i].Message))
+		}
+	case len(u.waiting) > 0:
+		words = append(words, fmt.Sprintf("%d wait.", len(u.waiting)))
+	}
+	return strings.Join(words, " ")
+}

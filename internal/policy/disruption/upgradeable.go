@@ -1,0 +1,92 @@
+package disruption
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/windows-machine-config/wmco/internal/policy"
+)
+
+// Reasons of the condition Upgradeable of an OperatorCondition.
+const (
+	ReasonDisruptionRunning = "DisruptionInProgress"
+	ReasonKubeletsTooOld    = "KubeletsTooOld"
+)
+
+// kubeletSkew is how many minor versions a kubelet may be older than the API server:
+// https://kubernetes.io/releases/version-skew-policy/#kubelet
+const kubeletSkew = 3
+
+// Kubelet is the version of the kubelet of a Windows node, from its Node.
+type Kubelet struct {
+	Node, Version string
+}
+
+// Upgradeable decides whether OLM may replace the operator: not while a node is really being disturbed, for as long as
+// that may take at most, and not while an upgrade of the cluster by one minor version would leave kubelets behind that
+// its API server does not support. Waiting, paused and failed nodes do not prevent it, because the release that fixes
+// them must be installable. Nor does an unreadable version.
+func Upgradeable(
+	pool NodePool, settings Settings, kubelets []Kubelet, server string, now time.Time,
+) Decision {
+	s := &upgradeScene{newScene(pool, Request{}, settings, now), kubelets, server}
+	const allowed = "No Windows node is being disturbed, and all kubelets would be supported in the next minor version of Kubernetes."
+	decision := policy.Decide(s, allowed, []policy.Check[*upgradeScene]{
+		{Name: "Disruptions", Reason: ReasonDisruptionRunning, Broken: noneDisturbed},
+		{Name: "KubeletVersions", Reason: ReasonKubeletsTooOld, Broken: kubeletsSupported},
+	})
+	if decision.Allowed {
+		return Decision{Decision: decision}
+	}
+	return Decision{Decision: decision, After: s.after()}
+}
+
+type upgradeScene struct {
+	*scene
+	kubelets []Kubelet
+	server   string
+}
+
+func noneDisturbed(s *upgradeScene) string {
+	if len(s.entries) == 0 {
+		return ""
+	}
+	var words []string
+	for _, d := range s.entries {
+		words = append(words, d.describe())
+		s.askAgain(d.until)
+	}
+	return fmt.Sprintf("%s. The operator can be upgraded when that is done, or at %s at the latest.", listSome(words),
+		moment(s.lastUntil()))
+}
+
+func (s *upgradeScene) lastUntil() time.Time {
+	var last time.Time
+	for _, d := range s.entries {
+		if d.until.After(last) {
+			last = d.until
+		}
+	}
+	return last
+}
+
+func kubeletsSupported(s *upgradeScene) string {
+	server, err := version.ParseGeneric(s.server)
+	if err != nil {
+		return ""
+	}
+	oldest := version.MajorMinor(server.Major(), server.Minor()+1-min(kubeletSkew, server.Minor()+1))
+	var tooOld []string
+	for _, k := range s.kubelets {
+		if v, err := version.ParseGeneric(k.Version); err == nil && v.LessThan(oldest) {
+			tooOld = append(tooOld, fmt.Sprintf("node %s has kubelet %s", k.Node, k.Version))
+		}
+	}
+	if len(tooOld) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("After an upgrade of the cluster to Kubernetes %d.%d, kubelets older than %s are not supported: %s. Bring these nodes up to date, or take them out, first.",
+		server.Major(), server.Minor()+1, oldest, listSome(tooOld))
+}

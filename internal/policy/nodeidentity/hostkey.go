@@ -1,0 +1,96 @@
+package nodeidentity
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// fingerprintForm is the form of a SHA-256 fingerprint as ssh-keygen -l prints it: 32 bytes in base64 without padding.
+var fingerprintForm = regexp.MustCompile(`^SHA256:[A-Za-z0-9+/]{43}$`)
+
+// mostFingerprints is how many fingerprints a host may be expected to show one of. A host has one key of each type.
+const mostFingerprints = 16
+
+// ExpectedHostKeys reads the host key from the annotations of a Machine and its WindowsInstance: fingerprints separated by
+// commas. If one of them is malformed, it returns an error, and no key may be accepted: the annotation is there to keep
+// strangers away.
+func ExpectedHostKeys(annotations ...string) ([]string, error) {
+	var fingerprints []string
+	for _, annotation := range annotations {
+		for fingerprint := range strings.SplitSeq(annotation, ",") {
+			fingerprint = strings.TrimSuffix(strings.TrimSpace(fingerprint), "=")
+			switch {
+			case fingerprint == "", slices.Contains(fingerprints, fingerprint):
+				continue
+			case !fingerprintForm.MatchString(fingerprint):
+				return nil, fmt.Errorf("%.60q in the annotation %s is no fingerprint of an SSH host key, such as SHA256:<43 letters, digits, + or />",
+					fingerprint, v1alpha1.AnnotationExpectedHostKey)
+			case len(fingerprints) == mostFingerprints:
+				return nil, fmt.Errorf("the annotation %s has more than %d fingerprints", v1alpha1.AnnotationExpectedHostKey,
+					mostFingerprints)
+			}
+			fingerprints = append(fingerprints, fingerprint)
+		}
+	}
+	if fingerprints == nil && slices.ContainsFunc(annotations, func(annotation string) bool { return annotation != "" }) {
+		return nil, fmt.Errorf("the annotation %s names no fingerprint", v1alpha1.AnnotationExpectedHostKey)
+	}
+	return fingerprints, nil
+}
+
+// HostKeyAccepted reports whether an administrator has accepted exactly this host key in place of another one.
+func HostKeyAccepted(instance *v1alpha1.WindowsInstance, fingerprint string) bool {
+	return fingerprint != "" && instance.Annotations[v1alpha1.AnnotationAcceptHostKey] == fingerprint
+}
+
+// reuseMark begins what is said of a host key that another host has too.
+const reuseMark = " But its SSH host key is also that of "
+
+// mostNamed is how many other instances that names.
+const mostNamed = 3
+
+// HostKeyReuse names the other hosts that show the host key of an instance; empty for none. They were made from one image with
+// keys in it. A host that is listed twice does not count.
+func HostKeyReuse(instance *v1alpha1.WindowsInstance, others []v1alpha1.WindowsInstance) string {
+	var names []string
+	for i := range others {
+		if other := &others[i]; other.Name != instance.Name && reuses(instance, other) {
+			names = append(names, fmt.Sprintf("WindowsInstance %s (%s)", other.Name, other.Spec.Address))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	more := ""
+	if n := len(names) - mostNamed; n > 0 {
+		names, more = names[:mostNamed], fmt.Sprintf(" and %d more", n)
+	}
+	return reuseMark + strings.Join(names, ", ") + more +
+		": whoever controls one of these hosts can stand in for the others. " +
+		`Make new keys on each: delete C:\ProgramData\ssh\ssh_host_*, run ssh-keygen -A, restart the service sshd, and accept the new key.`
+}
+
+// WithReuse returns a message that ends with the present text of HostKeyReuse in place of the former one.
+func WithReuse(message, reuse string) string {
+	message, _, _ = strings.Cut(message, reuseMark)
+	return message + reuse
+}
+
+// reuses reports whether two hosts that are not the same show the same host key. Machine IDs may be cloned too: two
+// nodes that have no address in common are two hosts.
+func reuses(a, b *v1alpha1.WindowsInstance) bool {
+	switch {
+	case a.Status.HostKey == nil, b.Status.HostKey == nil, a.Status.HostKey.Key != b.Status.HostKey.Key,
+		a.Status.Host == nil, b.Status.Host == nil, a.Status.Host.MachineID == "", b.Status.Host.MachineID == "":
+		return false
+	case a.Status.Host.MachineID != b.Status.Host.MachineID:
+		return true
+	}
+	nodes := [2]string{ConfirmedName(a), ConfirmedName(b)}
+	return nodes[0] != "" && nodes[1] != "" && nodes[0] != nodes[1] && !ShareAddress(a, b)
+}

@@ -1,0 +1,129 @@
+package nodename
+
+import (
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// neverAHosts are networks besides those that net/netip knows which no host has an address from. Source: RFC 6890,
+// section 2.2.2.
+var neverAHosts = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("240.0.0.0/4")}
+
+// ReservedAddress describes an address under which no node may serve; empty when it may be a node's. Without the cluster's
+// facts, nil, it knows only the general rules.
+func ReservedAddress(address netip.Addr, cluster *nodespec.Cluster) string {
+	address = address.Unmap()
+	if !address.IsGlobalUnicast() || slices.ContainsFunc(neverAHosts, func(network netip.Prefix) bool {
+		return network.Contains(address)
+	}) {
+		return "no address by which one host is reached"
+	}
+	if cluster == nil {
+		return ""
+	}
+	for _, networks := range []struct {
+		texts []string
+		whose string
+	}{
+		{cluster.ServiceCIDRs, "in the network of Services"},
+		{cluster.Network.PodNetworks, "in the network of pods"},
+		{cluster.Network.HybridClusterNetworks, "in the network of Windows pods"},
+	} {
+		for _, text := range networks.texts {
+			if network, err := netip.ParsePrefix(text); err == nil && network.Contains(address) {
+				return networks.whose
+			}
+		}
+	}
+	is := func(text string) bool {
+		other, err := netip.ParseAddr(text)
+		return err == nil && other.Unmap() == address
+	}
+	switch {
+	case slices.ContainsFunc(cluster.VirtualIPs, is):
+		return "a virtual address of the cluster"
+	case slices.ContainsFunc(apiServers(cluster), is):
+		return "the API server's"
+	}
+	return ""
+}
+
+// ReservedName describes a DNS name that no node may have or serve under; empty when it may be a node's. For example, pods
+// would take a host called kubernetes for the API server.
+func ReservedName(name string, cluster *nodespec.Cluster) string {
+	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	if within(name, "localhost") || within(name, "localdomain") {
+		return "every host's own"
+	}
+	domain := "cluster.local"
+	if cluster != nil && cluster.Kubelet.ClusterDomain != "" {
+		domain = strings.ToLower(cluster.Kubelet.ClusterDomain)
+	}
+	if name == "kubernetes" || name == "kubernetes.default" || within(name, "svc") || within(name, domain) {
+		return "the name of a Service"
+	}
+	if cluster == nil {
+		return ""
+	}
+	for _, server := range apiServers(cluster) {
+		if whose := besideAPIServer(name, strings.ToLower(server)); whose != "" {
+			return whose
+		}
+	}
+	return ""
+}
+
+// within reports whether a name is a domain or is in it.
+func within(name, domain string) bool { return name == domain || strings.HasSuffix(name, "."+domain) }
+
+// besideAPIServer says what a name is in the domain of the cluster that the API server's name tells, if it is named as
+// the installer does: api-int or api in that domain.
+func besideAPIServer(name, server string) string {
+	if name == server {
+		return "the API server's"
+	}
+	label, domain, _ := strings.Cut(server, ".")
+	if label != "api-int" && label != "api" || domain == "" {
+		return ""
+	}
+	for _, other := range []string{"api-int", "api"} {
+		if name == other || name == other+"."+domain {
+			return "the API server's"
+		}
+	}
+	if within(name, "apps."+domain) {
+		return "the name of a Route"
+	}
+	return ""
+}
+
+// apiServers returns the host names or addresses by which the API server is reached.
+func apiServers(cluster *nodespec.Cluster) []string {
+	var servers []string
+	for _, text := range []string{cluster.APIServerInternalURL, cluster.APIServerURL} {
+		if server, err := url.Parse(text); err == nil && server.Hostname() != "" {
+			servers = append(servers, server.Hostname())
+		}
+	}
+	return servers
+}
+
+// NoHostAt describes an IP address that cannot be a Windows host's; empty when it can. It also judges the address
+// behind an entry's name: a right to list hosts must not make the operator connect to its own machine, a cloud's
+// metadata service or the cluster's Services.
+func NoHostAt(address netip.Addr, cluster nodespec.Cluster) string {
+	return ReservedAddress(address, &cluster)
+}
+
+// NamesAPIServer reports whether an entry names the cluster's own API server, on whose machines no Windows host can be.
+func NamesAPIServer(name string, cluster nodespec.Cluster) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(apiServers(&cluster), func(server string) bool {
+		label, domain, _ := strings.Cut(strings.ToLower(server), ".")
+		return name == strings.ToLower(server) || (label == "api-int" || label == "api") && (name == "api-int."+domain || name == "api."+domain)
+	})
+}
