@@ -15,13 +15,6 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// Phases of Machines.
-const (
-	machineRunning  = "Running"
-	machineFailed   = "Failed"
-	machineDeleting = "Deleting"
-)
-
 // situation is the fleet as decisions about disruptions see it.
 type situation struct {
 	*fleet.Fleet
@@ -99,7 +92,7 @@ func (s *situation) gone(instance *v1alpha1.WindowsInstance) bool {
 		return false
 	}
 	machine := s.MachineOf(instance)
-	return machine == nil || going(machine) || ptr.Deref(machine.Status.Phase, "") == machineFailed || machine.Labels[v1alpha1.LabelIgnore] == "true"
+	return machine == nil || going(machine) || ptr.Deref(machine.Status.Phase, "") == machinev1beta1.PhaseFailed || machine.Labels[v1alpha1.LabelIgnore] == "true"
 }
 
 // readiness reports whether the node works and was proven to, and since when that is so or not, as far as the API server
@@ -146,10 +139,10 @@ func pooledMachines(set *machinev1beta1.MachineSet, f *fleet.Fleet) (result disr
 		node := f.Node(fleet.NodeNameOf(machine))
 		phase := ptr.Deref(machine.Status.Phase, "")
 		switch {
-		case phase == machineFailed, machine.Labels[v1alpha1.LabelIgnore] == "true": // nobody waits for it
+		case phase == machinev1beta1.PhaseFailed, machine.Labels[v1alpha1.LabelIgnore] == "true": // nobody waits for it
 			result.Missing--
 			result.Failed++
-		case phase == machineRunning && node != nil && !nodeidentity.Unproven(node):
+		case phase == machinev1beta1.PhaseRunning && node != nil && !nodeidentity.Unproven(node):
 			result.Missing-- // if it is not Ready, it is one of the nodes that are not
 			if nodeidentity.Ready(node) {
 				result.Running++
@@ -175,5 +168,5 @@ func heldUpBy(machine *machinev1beta1.Machine) string {
 }
 
 func going(machine *machinev1beta1.Machine) bool {
-	return !machine.DeletionTimestamp.IsZero() || ptr.Deref(machine.Status.Phase, "") == machineDeleting
+	return !machine.DeletionTimestamp.IsZero() || ptr.Deref(machine.Status.Phase, "") == machinev1beta1.PhaseDeleting
 }

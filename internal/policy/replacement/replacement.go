@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
@@ -15,13 +17,6 @@ import (
 // InPlaceWait is how long after a change of the key a Machine is not replaced while its host may still take the new key
 // in place.
 const InPlaceWait = 10 * time.Minute
-
-// Phases of Machines.
-const (
-	machineRunning  = "Running"
-	machineFailed   = "Failed"
-	machineDeleting = "Deleting"
-)
 
 // Fleet holds the facts for replacing Machines: the Windows Machines of a cluster, the MachineSets that make them, and
 // their Nodes.
@@ -181,7 +176,7 @@ type subject struct {
 func (s subject) cause(m Machine) v1alpha1.DisruptionCause {
 	set, known := s.sets[m.Set]
 	switch {
-	case m.Node == "", m.Phase == machineFailed, m.Ignored, going(m), set.Deleting:
+	case m.Node == "", m.Phase == machinev1beta1.PhaseFailed, m.Ignored, going(m), set.Deleting:
 		return ""
 	case known && s.otherVersion(m):
 		return v1alpha1.CauseUpgrade
@@ -205,7 +200,7 @@ func (s subject) otherKey(m Machine) bool {
 	return hash != "" && hash != s.change.Present
 }
 
-func going(m Machine) bool { return m.Deleting || m.Phase == machineDeleting }
+func going(m Machine) bool { return m.Deleting || m.Phase == machinev1beta1.PhaseDeleting }
 
 // staysBecause says why an outdated Machine is not replaced by the operator; empty when it is.
 func (s subject) staysBecause(m Machine) string {
@@ -237,7 +232,7 @@ func (s subject) byTurn(a, b Machine) int {
 
 // doesNotRun finds a Machine that the Machine API is still at work on.
 func doesNotRun(s subject) string {
-	if s.machine.Phase == machineRunning {
+	if s.machine.Phase == machinev1beta1.PhaseRunning {
 		return ""
 	}
 	return fmt.Sprintf("Machine %s does not run yet: its phase is %q.", s.machine.Name, s.machine.Phase)
@@ -295,7 +290,7 @@ func setShrinks(s subject) string {
 // machineHasFailed finds a Machine of the same MachineSet that the Machine API gave up.
 func machineHasFailed(s subject) string {
 	for _, m := range s.fleet.Machines {
-		if m.Set == s.machine.Set && m.Phase == machineFailed && !m.Ignored {
+		if m.Set == s.machine.Set && m.Phase == machinev1beta1.PhaseFailed && !m.Ignored {
 			return fmt.Sprintf("Machine %s of MachineSet %s has failed, and another may fail in the same way. See what it says; delete it, or have the operator ignore it.",
 				m.Name, m.Set)
 		}
