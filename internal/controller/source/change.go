@@ -60,7 +60,9 @@ func (c Change) Apply(ctx context.Context, writer client.Client) (bool, error) {
 		}
 		return true, nil
 	}
-	err := writer.Patch(ctx, c.After, client.MergeFrom(c.Before))
+	before := c.Before.DeepCopy()
+	before.UID = "" // so that the patch has the UID, and reaches no later instance of this name
+	err := writer.Patch(ctx, c.After, client.MergeFrom(before))
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}

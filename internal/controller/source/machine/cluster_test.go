@@ -30,6 +30,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/source"
 	"github.com/windows-machine-config/wmco/internal/controller/source/machine"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/lab/cluster"
@@ -451,4 +452,30 @@ func writesOfTheOperator(t *testing.T) map[string]int {
 		t.Fatal(err)
 	}
 	return writes
+}
+
+// A change that was decided for an instance does not reach another one of its name.
+func TestAChangeReachesOnlyTheInstanceThatItWasDecidedFor(t *testing.T) {
+	s := newStage(t)
+	former := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: "reused"},
+		Spec: v1alpha1.WindowsInstanceSpec{Address: "10.1.42.7", Username: "Administrator", DesiredState: v1alpha1.DesiredStateNode,
+			Source: v1alpha1.Source{ConfigMapKey: "10.1.42.7"}}}
+	next := former.DeepCopy()
+	if err := errors.Join(s.admin.Create(t.Context(), former), s.admin.Delete(t.Context(), former.DeepCopy()), s.admin.Create(t.Context(), next)); err != nil {
+		t.Fatal(err)
+	}
+	change, needed := source.Remove(former)
+	if !needed {
+		t.Fatal("there is nothing to change")
+	}
+	if done, err := change.Apply(t.Context(), s.admin); done || err == nil {
+		t.Errorf("the change of the former instance is in force: %t, error %v", done, err)
+	}
+	if err := s.admin.Get(t.Context(), client.ObjectKeyFromObject(next), next); err != nil || next.Spec.DesiredState != v1alpha1.DesiredStateNode {
+		t.Fatalf("the present instance is to be %s, error %v", next.Spec.DesiredState, err)
+	}
+	change, _ = source.Remove(next)
+	if done, err := change.Apply(t.Context(), s.admin); !done || err != nil {
+		t.Errorf("the change of the present instance is in force: %t, error %v", done, err)
+	}
 }
