@@ -2,11 +2,12 @@ package report
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -169,24 +170,20 @@ func (m *Messenger) take(ctx context.Context, err error) {
 // retry is the wait after a failure. An agent that is refused is seldom let in soon, but a Node that is about to be
 // made is there in a moment. The attempts of many hosts are spread.
 func (m *Messenger) retry(refused bool) time.Duration {
-	spread := m.fraction()
 	if refused && m.failed > 1 {
-		return timeouts.ConditionInterval + time.Duration(spread*float64(timeouts.ConditionInterval))
+		return timeouts.ConditionInterval + m.fractionOf(timeouts.ConditionInterval)
 	}
-	delay := timeouts.ConditionRetry
-	for range m.failed - 1 {
-		delay = min(2*delay, timeouts.ConditionInterval)
-	}
-	return delay/2 + time.Duration(spread*float64(delay/2))
+	delay := min(timeouts.ConditionRetry<<min(m.failed-1, 8), timeouts.ConditionInterval)
+	return delay/2 + m.fractionOf(delay/2)
 }
 
-// fraction is a random number in [0,1).
-func (m *Messenger) fraction() float64 {
-	var random [4]byte
-	if _, err := io.ReadFull(m.Rand, random[:]); err != nil {
+// fractionOf returns a random duration that is shorter than d.
+func (m *Messenger) fractionOf(d time.Duration) time.Duration {
+	n, err := rand.Int(m.Rand, big.NewInt(int64(d)))
+	if err != nil {
 		return 0
 	}
-	return float64(binary.BigEndian.Uint32(random[:])) / (1 << 32)
+	return time.Duration(n.Int64())
 }
 
 // tell writes into the log what is new about trouble with sending; nil for none.
