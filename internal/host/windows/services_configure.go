@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/windows"
+	"golang.org/x/sys/windows/svc/mgr"
 
 	"github.com/windows-machine-config/wmco/internal/host"
 )
@@ -115,12 +116,12 @@ func (m manager) createOrChange(wanted encodedConfig) (service, error) {
 		if err != nil {
 			return service{}, fmt.Errorf("create it: %w", translate(err))
 		}
-		return service{handle, wanted.config.Name}, nil
+		return service{&mgr.Service{Name: wanted.config.Name, Handle: handle}}, nil
 	}
 	if err != nil {
 		return service{}, err
 	}
-	err = windows.ChangeServiceConfig(s.handle, windows.SERVICE_NO_CHANGE, wanted.startType, windows.SERVICE_NO_CHANGE,
+	err = windows.ChangeServiceConfig(s.Handle, windows.SERVICE_NO_CHANGE, wanted.startType, windows.SERVICE_NO_CHANGE,
 		wanted.commandLine, nil, nil, wanted.dependencies, nil, nil, wanted.shown)
 	if err != nil {
 		s.close()
@@ -131,7 +132,7 @@ func (m manager) createOrChange(wanted encodedConfig) (service, error) {
 
 func (s service) setDescription(text *uint16) error {
 	info := windows.SERVICE_DESCRIPTION{Description: text}
-	err := windows.ChangeServiceConfig2(s.handle, windows.SERVICE_CONFIG_DESCRIPTION, (*byte)(unsafe.Pointer(&info)))
+	err := windows.ChangeServiceConfig2(s.Handle, windows.SERVICE_CONFIG_DESCRIPTION, (*byte)(unsafe.Pointer(&info)))
 	if err != nil {
 		return fmt.Errorf("set its description: %w", translate(err))
 	}
@@ -145,7 +146,7 @@ func (s service) setDelayedStart(delayed bool) error {
 	if delayed {
 		info.IsDelayedAutoStartUp = 1
 	}
-	err := windows.ChangeServiceConfig2(s.handle, windows.SERVICE_CONFIG_DELAYED_AUTO_START_INFO,
+	err := windows.ChangeServiceConfig2(s.Handle, windows.SERVICE_CONFIG_DELAYED_AUTO_START_INFO,
 		(*byte)(unsafe.Pointer(&info)))
 	if err != nil && (delayed || !errors.Is(err, windows.ERROR_INVALID_LEVEL)) {
 		return fmt.Errorf("set the delay of its start: %w", translate(err))
@@ -171,14 +172,9 @@ func (s service) setRecovery(wanted encodedConfig) error {
 		ResetPeriod: recovery.resetPeriod, RebootMsg: wanted.rebootMessage, Command: wanted.command,
 		ActionsCount: uint32(len(recovery.actions)), Actions: &actions[0],
 	}
-	flag := windows.SERVICE_FAILURE_ACTIONS_FLAG{}
-	if recovery.afterErrors {
-		flag.FailureActionsOnNonCrashFailures = 1
-	}
-	err := windows.ChangeServiceConfig2(s.handle, windows.SERVICE_CONFIG_FAILURE_ACTIONS, (*byte)(unsafe.Pointer(&info)))
+	err := windows.ChangeServiceConfig2(s.Handle, windows.SERVICE_CONFIG_FAILURE_ACTIONS, (*byte)(unsafe.Pointer(&info)))
 	if err == nil {
-		err = windows.ChangeServiceConfig2(s.handle, windows.SERVICE_CONFIG_FAILURE_ACTIONS_FLAG,
-			(*byte)(unsafe.Pointer(&flag)))
+		err = s.SetRecoveryActionsOnNonCrashFailures(recovery.afterErrors)
 	}
 	if errors.Is(err, windows.ERROR_INVALID_LEVEL) && wanted.config.FullRecovery().Equal(host.Recovery{}) {
 		return nil // where Windows keeps no recovery actions, there are none
@@ -193,27 +189,19 @@ func (s service) setRecovery(wanted encodedConfig) error {
 // so.
 func (services) Delete(ctx context.Context, name string) error {
 	err := await(ctx, func() error {
-		m, err := connect(windows.SC_MANAGER_CONNECT)
-		if err != nil {
-			return err
-		}
-		defer m.close()
-		s, err := m.open(name, windows.DELETE|windows.SERVICE_QUERY_STATUS)
-		if err != nil {
-			return err
-		}
-		defer s.close()
-		status, err := s.status()
-		if err != nil {
-			return err
-		}
-		if err := windows.DeleteService(s.handle); err != nil {
-			return translate(err)
-		}
-		if decodeState(status.CurrentState) != host.ServiceStopped {
-			return fmt.Errorf("it runs: %w", translate(windows.ERROR_SERVICE_MARKED_FOR_DELETE))
-		}
-		return nil
+		return withService(name, windows.DELETE|windows.SERVICE_QUERY_STATUS, func(s service) error {
+			status, err := s.status()
+			if err != nil {
+				return err
+			}
+			if err := s.Delete(); err != nil {
+				return translate(err)
+			}
+			if decodeState(status.CurrentState) != host.ServiceStopped {
+				return fmt.Errorf("it runs: %w", translate(windows.ERROR_SERVICE_MARKED_FOR_DELETE))
+			}
+			return nil
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("delete service %s: %w", name, err)

@@ -1,8 +1,9 @@
 //go:build windows
 
-// Services are managed through the service control manager's own calls. The wrapper x/sys/windows/svc/mgr is not used:
-// it quotes the command line itself, reads a configuration at once or not at all, and has neither environment nor an
-// order of starts.
+// The service control manager is called through x/sys/windows/svc/mgr where that does the same. It opens services with
+// all rights, quotes command lines itself, reads a configuration completely or not at all, leaves out the type of a
+// service in its status, and cannot set recovery actions, command and message together or keep the period without
+// actions: for these, its own calls.
 
 package windows
 
@@ -12,6 +13,7 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/windows"
+	"golang.org/x/sys/windows/svc/mgr"
 )
 
 // services is host.Services.
@@ -41,16 +43,28 @@ func (m manager) open(name string, access uint32) (service, error) {
 	if err != nil {
 		return service{}, translate(err)
 	}
-	return service{handle, name}, nil
+	return service{&mgr.Service{Name: name, Handle: handle}}, nil
 }
 
 // service is an open service.
-type service struct {
-	handle windows.Handle
-	name   string
-}
+type service struct{ *mgr.Service }
 
-func (s service) close() { _ = windows.CloseServiceHandle(s.handle) }
+func (s service) close() { _ = s.Close() }
+
+// withService does something with a service, on a connection of its own.
+func withService(name string, access uint32, action func(service) error) error {
+	m, err := connect(windows.SC_MANAGER_CONNECT)
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	s, err := m.open(name, access)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	return action(s)
+}
 
 // serviceEntry is a service in the service control manager's list.
 type serviceEntry struct {
@@ -89,10 +103,10 @@ func (m manager) list(types uint32) ([]serviceEntry, error) {
 func (s service) status() (windows.SERVICE_STATUS_PROCESS, error) {
 	var status windows.SERVICE_STATUS_PROCESS
 	var needed uint32
-	err := windows.QueryServiceStatusEx(s.handle, windows.SC_STATUS_PROCESS_INFO, (*byte)(unsafe.Pointer(&status)),
+	err := windows.QueryServiceStatusEx(s.Handle, windows.SC_STATUS_PROCESS_INFO, (*byte)(unsafe.Pointer(&status)),
 		uint32(unsafe.Sizeof(status)), &needed)
 	if err != nil {
-		return status, fmt.Errorf("query the state of service %s: %w", s.name, translate(err))
+		return status, fmt.Errorf("query the state of service %s: %w", s.Name, translate(err))
 	}
 	return status, nil
 }

@@ -141,7 +141,7 @@ type baseConfig struct {
 
 func (s service) baseConfig() (baseConfig, error) {
 	buffer, err := s.ask("configuration", func(buffer *byte, size uint32, needed *uint32) error {
-		return windows.QueryServiceConfig(s.handle, (*windows.QUERY_SERVICE_CONFIG)(unsafe.Pointer(buffer)), size, needed)
+		return windows.QueryServiceConfig(s.Handle, (*windows.QUERY_SERVICE_CONFIG)(unsafe.Pointer(buffer)), size, needed)
 	})
 	if err != nil {
 		return baseConfig{}, err
@@ -161,7 +161,7 @@ func (s service) ask(what string, call func(buffer *byte, size uint32, needed *u
 			return buffer, nil
 		}
 		if !errors.Is(err, windows.ERROR_INSUFFICIENT_BUFFER) || int(needed) <= len(buffer)*8 {
-			return nil, fmt.Errorf("read the %s of service %s: %w", what, s.name, translate(err))
+			return nil, fmt.Errorf("read the %s of service %s: %w", what, s.Name, translate(err))
 		}
 		buffer = make([]uint64, needed/8+1)
 	}
@@ -170,7 +170,7 @@ func (s service) ask(what string, call func(buffer *byte, size uint32, needed *u
 // recovery is empty where Windows keeps no recovery actions.
 func (s service) recovery() (r recovery, err error) {
 	buffer, err := s.ask("recovery actions", func(buffer *byte, size uint32, needed *uint32) error {
-		return windows.QueryServiceConfig2(s.handle, windows.SERVICE_CONFIG_FAILURE_ACTIONS, buffer, size, needed)
+		return windows.QueryServiceConfig2(s.Handle, windows.SERVICE_CONFIG_FAILURE_ACTIONS, buffer, size, needed)
 	})
 	if errors.Is(err, windows.ERROR_INVALID_LEVEL) {
 		return recovery{}, nil
@@ -195,7 +195,7 @@ func (s service) recovery() (r recovery, err error) {
 // flag returns the BOOL of a level that has nothing else; false where Windows does not have the level.
 func (s service) flag(what string, level uint32) (bool, error) {
 	buffer, err := s.ask(what, func(buffer *byte, size uint32, needed *uint32) error {
-		return windows.QueryServiceConfig2(s.handle, level, buffer, size, needed)
+		return windows.QueryServiceConfig2(s.Handle, level, buffer, size, needed)
 	})
 	if errors.Is(err, windows.ERROR_INVALID_LEVEL) {
 		return false, nil

@@ -85,21 +85,13 @@ func (m manager) launch(ctx context.Context, name string) error {
 	// StartService waits up to 30 s for the service's process, and so has a connection of its own: the caller may leave
 	// earlier.
 	err := await(ctx, func() error {
-		own, err := connect(windows.SC_MANAGER_CONNECT)
-		if err != nil {
-			return err
-		}
-		defer own.close()
-		s, err := own.open(name, windows.SERVICE_START)
-		if err != nil {
-			return err
-		}
-		defer s.close()
-		err = windows.StartService(s.handle, 0, nil)
-		if errors.Is(err, windows.ERROR_SERVICE_ALREADY_RUNNING) {
-			return nil
-		}
-		return translate(err)
+		return withService(name, windows.SERVICE_START, func(s service) error {
+			err := s.Service.Start()
+			if errors.Is(err, windows.ERROR_SERVICE_ALREADY_RUNNING) {
+				return nil
+			}
+			return translate(err)
+		})
 	})
 	if err != nil {
 		return err
@@ -153,7 +145,7 @@ func (s service) poll(ctx context.Context,
 	for pause := firstLook; ; pause = min(2*pause, longestLook) {
 		select {
 		case <-ctx.Done():
-			return windows.SERVICE_STATUS_PROCESS{}, fmt.Errorf("wait for service %s: %w", s.name, context.Cause(ctx))
+			return windows.SERVICE_STATUS_PROCESS{}, fmt.Errorf("wait for service %s: %w", s.Name, context.Cause(ctx))
 		case <-timer.C:
 		}
 		status, err := s.status()

@@ -49,20 +49,14 @@ func (s service) configuredLine(ctx context.Context) (string, error) {
 	if err := context.Cause(ctx); err != nil {
 		return "", err
 	}
-	m, err := connect(windows.SC_MANAGER_CONNECT)
-	if err != nil {
-		return "", err
-	}
-	defer m.close()
-	open, err := m.open(s.name, windows.SERVICE_QUERY_CONFIG)
+	var base baseConfig
+	err := withService(s.Name, windows.SERVICE_QUERY_CONFIG, func(open service) (err error) {
+		base, err = open.baseConfig()
+		return err
+	})
 	if errors.Is(err, windows.ERROR_ACCESS_DENIED) || errors.Is(err, host.ErrNotExist) {
 		return "", nil
 	}
-	if err != nil {
-		return "", err
-	}
-	defer open.close()
-	base, err := open.baseConfig()
 	return base.commandLine, err
 }
 

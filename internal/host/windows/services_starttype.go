@@ -25,20 +25,8 @@ func (services) SetStartType(ctx context.Context, name string, start host.StartT
 }
 
 func setStartType(name string, start uint32) error {
-	m, err := connect(windows.SC_MANAGER_CONNECT)
-	if err != nil {
-		return err
-	}
-	defer m.close()
-	s, err := m.open(name, windows.SERVICE_CHANGE_CONFIG)
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	err = windows.ChangeServiceConfig(s.handle, windows.SERVICE_NO_CHANGE, start, windows.SERVICE_NO_CHANGE,
-		nil, nil, nil, nil, nil, nil, nil)
-	if err != nil {
-		return translate(err)
-	}
-	return nil
+	return withService(name, windows.SERVICE_CHANGE_CONFIG, func(s service) error {
+		return translate(windows.ChangeServiceConfig(s.Handle, windows.SERVICE_NO_CHANGE, start, windows.SERVICE_NO_CHANGE,
+			nil, nil, nil, nil, nil, nil, nil))
+	})
 }

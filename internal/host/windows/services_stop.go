@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/windows"
+	"golang.org/x/sys/windows/svc"
 
 	"github.com/windows-machine-config/wmco/internal/host"
 )
@@ -168,7 +169,7 @@ func openToEnd(pid uint32) (uintptr, error) {
 // requestUntilStopped sends the stop control and waits until the service has stopped.
 func (s service) requestUntilStopped(ctx context.Context, pid uint32) error {
 	for {
-		err := requestStop(ctx, s.name)
+		err := requestStop(ctx, s.Name)
 		refused := errors.Is(err, windows.ERROR_SERVICE_CANNOT_ACCEPT_CTRL) // for now: it is starting or stopping
 		if err != nil && !refused {
 			return err
@@ -194,22 +195,13 @@ func (s service) requestUntilStopped(ctx context.Context, pid uint32) error {
 // requestStop sends the stop control. ControlService waits for the service's answer, up to 30 s.
 func requestStop(ctx context.Context, name string) error {
 	return await(ctx, func() error {
-		m, err := connect(windows.SC_MANAGER_CONNECT)
-		if err != nil {
-			return err
-		}
-		defer m.close()
-		s, err := m.open(name, windows.SERVICE_STOP)
-		if err != nil {
-			return err
-		}
-		defer s.close()
-		var status windows.SERVICE_STATUS
-		err = windows.ControlService(s.handle, windows.SERVICE_CONTROL_STOP, &status)
-		if endsAnyway(err) {
-			return nil
-		}
-		return translate(err)
+		return withService(name, windows.SERVICE_STOP, func(s service) error {
+			_, err := s.Control(svc.Stop)
+			if endsAnyway(err) {
+				return nil
+			}
+			return translate(err)
+		})
 	})
 }
 
