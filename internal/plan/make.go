@@ -218,10 +218,7 @@ func (m *maker) setHostName() {
 
 // nextHostName returns the computer name after the next restart.
 func nextHostName(facts Facts) string {
-	if facts.System.PendingHostName != "" {
-		return facts.System.PendingHostName
-	}
-	return facts.System.HostName
+	return cmp.Or(facts.System.PendingHostName, facts.System.HostName)
 }
 
 // rebootReason says why the host must restart before services can be started. Whether a feature really needs it shows

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -161,7 +162,7 @@ func configureReason(wanted host.ServiceConfig, fact host.Service, there bool) s
 		return differs("environment")
 	case fact.Description != wanted.Description:
 		return differs("description")
-	case displayName(fact.ServiceConfig) != displayName(wanted):
+	case cmp.Or(fact.DisplayName, fact.Name) != cmp.Or(wanted.DisplayName, wanted.Name): // Windows shows the name where no other was given
 		return differs("display name")
 	case fact.StartType != wanted.StartType:
 		return differs("start type")
@@ -177,14 +178,6 @@ func configureReason(wanted host.ServiceConfig, fact host.Service, there bool) s
 func sameRecovery(a, b host.ServiceConfig) bool {
 	ofA, ofB := a.FullRecovery(), b.FullRecovery()
 	return ofA.Equal(ofB) && (len(ofA.Actions) == 0 || a.ResetPeriod == b.ResetPeriod)
-}
-
-// displayName is what Windows shows: the name where no other was given.
-func displayName(config host.ServiceConfig) string {
-	if config.DisplayName == "" {
-		return config.Name
-	}
-	return config.DisplayName
 }
 
 // sameSet compares two lists whose order does not matter.

@@ -190,33 +190,27 @@ func Paths(ledger Ledger, spec nodespec.NodeSpec) []string {
 // not ours.
 func Prune(facts Facts, spec nodespec.NodeSpec) Ledger {
 	ledger, stale := facts.Ledger, unnamed(facts.Ledger, spec)
-	ledger.Services = maps.Clone(ledger.Services)
-	maps.DeleteFunc(ledger.Services, func(name string, _ *host.Service) bool {
-		return stale.services[name] && restored(facts, func(r *restorer) { r.endService(name); r.restoreService(name) })
+	ledger.Services = pruned(facts, ledger.Services, stale.services, func(r *restorer, name string) {
+		r.endService(name)
+		r.restoreService(name)
 	})
-	ledger.Firewall = maps.Clone(ledger.Firewall)
-	maps.DeleteFunc(ledger.Firewall, func(name string, _ *host.FirewallRule) bool {
-		return stale.firewall[name] && restored(facts, func(r *restorer) { r.firewallRule(name) })
-	})
-	ledger.Environment = maps.Clone(ledger.Environment)
-	maps.DeleteFunc(ledger.Environment, func(name string, _ *string) bool {
-		return stale.environment[name] && restored(facts, func(r *restorer) { r.variable(name) })
-	})
-	ledger.TrustedCertificates = maps.Clone(ledger.TrustedCertificates)
-	maps.DeleteFunc(ledger.TrustedCertificates, func(fingerprint string, _ bool) bool {
-		return stale.certificates[fingerprint] && restored(facts, func(r *restorer) { r.trustedCertificate(fingerprint) })
-	})
-	ledger.Routes = maps.Clone(ledger.Routes)
-	maps.DeleteFunc(ledger.Routes, func(destination string, _ bool) bool {
-		return stale.routes[destination] && restored(facts, func(r *restorer) { r.route(destination) })
-	})
+	ledger.Firewall = pruned(facts, ledger.Firewall, stale.firewall, (*restorer).firewallRule)
+	ledger.Environment = pruned(facts, ledger.Environment, stale.environment, (*restorer).variable)
+	ledger.TrustedCertificates = pruned(facts, ledger.TrustedCertificates, stale.certificates, (*restorer).trustedCertificate)
+	ledger.Routes = pruned(facts, ledger.Routes, stale.routes, (*restorer).route)
+	ledger.Paths = pruned(facts, ledger.Paths, stale.paths, (*restorer).path)
 	ledger.Exclusions = slices.DeleteFunc(slices.Clone(ledger.Exclusions), func(exclusion host.Exclusion) bool {
 		return !excluded(spec.Exclusions, exclusion) && facts.Antivirus.known() &&
 			!excluded(facts.Antivirus.Exclusions, exclusion)
 	})
-	ledger.Paths = maps.Clone(ledger.Paths)
-	maps.DeleteFunc(ledger.Paths, func(path string, _ PathBefore) bool {
-		return stale.paths[path] && restored(facts, func(r *restorer) { r.path(path) })
-	})
 	return ledger
+}
+
+// pruned returns entries of the ledger without those that are stale and that a restoration has no step for.
+func pruned[V any](facts Facts, entries map[string]V, stale map[string]bool, restore func(*restorer, string)) map[string]V {
+	entries = maps.Clone(entries)
+	maps.DeleteFunc(entries, func(name string, _ V) bool {
+		return stale[name] && restored(facts, func(r *restorer) { restore(r, name) })
+	})
+	return entries
 }

@@ -144,7 +144,6 @@ var structuresOfWindows = map[string]string{
 	"windows.IpAdapterAddresses":          "IP_ADAPTER_ADDRESSES_LH",
 	"windows.IpAdapterUnicastAddress":     "IP_ADAPTER_UNICAST_ADDRESS_LH",
 	"windows.IpAddressPrefix":             "IP_ADDRESS_PREFIX",
-	"windows.LUIDAndAttributes":           "LUID_AND_ATTRIBUTES",
 	"windows.MibIpForwardRow2":            "MIB_IPFORWARD_ROW2",
 	"windows.MibIpForwardTable2":          "MIB_IPFORWARD_TABLE2",
 	"windows.NTUnicodeString":             "UNICODE_STRING",
@@ -157,7 +156,6 @@ var structuresOfWindows = map[string]string{
 	"windows.SERVICE_DESCRIPTION":         "SERVICE_DESCRIPTIONW",
 	"windows.SERVICE_FAILURE_ACTIONS":     "SERVICE_FAILURE_ACTIONSW",
 	"windows.SocketAddress":               "SOCKET_ADDRESS",
-	"windows.Tokenprivileges":             "TOKEN_PRIVILEGES",
 }
 
 // firstFieldsOnly are the structures that end before those of Windows: Windows makes them, and the program reads only

@@ -5,9 +5,10 @@
 package windows
 
 import (
+	"errors"
 	"fmt"
 
-	"golang.org/x/sys/windows"
+	"github.com/Microsoft/go-winio"
 )
 
 // Privileges that administrators have.
@@ -23,25 +24,11 @@ const (
 	restorePrivilege = "SeRestorePrivilege"
 )
 
-// enablePrivilege turns on a privilege that the process's token has but does not use.
+// enablePrivilege turns on a privilege that the process's token has but does not use. Where the token lacks the
+// privilege, the call that needs it fails and says so.
 func enablePrivilege(name string) error {
-	var token windows.Token
-	if err := windows.OpenProcessToken(windows.CurrentProcess(), windows.TOKEN_ADJUST_PRIVILEGES|windows.TOKEN_QUERY,
-		&token); err != nil {
-		return fmt.Errorf("open the process's token: %w", err)
-	}
-	defer func() { _ = token.Close() }()
-	text, err := windows.UTF16PtrFromString(name)
-	if err != nil {
-		return fmt.Errorf("privilege %q: %w", name, err)
-	}
-	wanted := windows.Tokenprivileges{PrivilegeCount: 1}
-	wanted.Privileges[0].Attributes = windows.SE_PRIVILEGE_ENABLED
-	if err := windows.LookupPrivilegeValue(nil, text, &wanted.Privileges[0].Luid); err != nil {
-		return fmt.Errorf("look up privilege %s: %w", name, err)
-	}
-	// Windows reports success also when the token lacks the privilege; the call that needs it then fails and says so.
-	if err := windows.AdjustTokenPrivileges(token, false, &wanted, 0, nil, nil); err != nil {
+	err := winio.EnableProcessPrivileges([]string{name})
+	if lacked := (*winio.PrivilegeError)(nil); err != nil && !errors.As(err, &lacked) {
 		return fmt.Errorf("enable privilege %s: %w", name, err)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -82,12 +83,7 @@ func decodeRecovery(r recovery, config *host.ServiceConfig) {
 
 // reboots reports whether an action restarts the machine.
 func (r recovery) reboots() bool {
-	for _, action := range r.actions {
-		if action.kind == actionReboot {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.actions, func(action recoveryAction) bool { return action.kind == actionReboot })
 }
 
 // decodeKind returns the kind of a type; for types of a later Windows, the number.

@@ -1,6 +1,7 @@
 package windows
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -115,10 +116,7 @@ func exitCode(win32, specific uint32) int {
 // shownName returns the display name that a configuration asks for. Windows shows the name itself when there is no
 // other.
 func shownName(config host.ServiceConfig) string {
-	if config.DisplayName == "" {
-		return config.Name
-	}
-	return config.DisplayName
+	return cmp.Or(config.DisplayName, config.Name)
 }
 
 // ownDisplayName returns the opposite: a display name that is the name is none.

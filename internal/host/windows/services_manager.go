@@ -2,8 +2,7 @@
 
 // The service control manager is called through x/sys/windows/svc/mgr where that does the same. It opens services with
 // all rights, quotes command lines itself, reads a configuration completely or not at all, leaves out the type of a
-// service in its status, and cannot set recovery actions, command and message together or keep the period without
-// actions: for these, its own calls.
+// service in its status, and cannot set recovery actions together with their command and message: these calls are here.
 
 package windows
 
