@@ -27,16 +27,29 @@ func translate(err error) error {
 // When the context is done first it returns; what it began ends by itself, so it must own what it uses and look at the
 // context between two calls.
 func await(ctx context.Context, calls func() error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	_, err := detached(ctx, func() (struct{}, error) { return struct{}{}, calls() })
+	return err
+}
+
+// detached is await for calls that return a value.
+func detached[T any](ctx context.Context, do func() (T, error)) (T, error) {
+	type outcome struct {
+		value T
+		err   error
 	}
-	done := make(chan error, 1)
-	go func() { done <- calls() }()
+	if ctx.Err() != nil {
+		return *new(T), context.Cause(ctx)
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		value, err := do()
+		done <- outcome{value, err}
+	}()
 	select {
-	case err := <-done:
-		return err
+	case o := <-done:
+		return o.value, o.err
 	case <-ctx.Done():
-		return fmt.Errorf("no answer from Windows: %w", context.Cause(ctx))
+		return *new(T), fmt.Errorf("no answer from Windows: %w", context.Cause(ctx))
 	}
 }
 

@@ -22,29 +22,6 @@ func inCOM[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	})
 }
 
-// detached runs calls that cannot be interrupted. When ctx is done first it returns at once; what it began ends by
-// itself.
-func detached[T any](ctx context.Context, do func() (T, error)) (T, error) {
-	type outcome struct {
-		value T
-		err   error
-	}
-	if err := context.Cause(ctx); err != nil {
-		return *new(T), err
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		value, err := do()
-		done <- outcome{value, err}
-	}()
-	select {
-	case o := <-done:
-		return o.value, o.err
-	case <-ctx.Done():
-		return *new(T), context.Cause(ctx)
-	}
-}
-
 func withCOM(do func() error) error {
 	const alreadyInitialized = 1 // S_FALSE
 	err := ole.CoInitializeEx(0, ole.COINIT_MULTITHREADED)

@@ -72,7 +72,7 @@ func managementAddresses() map[string]string {
 }
 
 func (networks) DeleteNetwork(ctx context.Context, name string) error {
-	_, err := detached(ctx, func() (struct{}, error) { return struct{}{}, deleteNetwork(name) })
+	err := await(ctx, func() error { return deleteNetwork(name) })
 	if err != nil {
 		return fmt.Errorf("delete HNS network %s: %w", name, err)
 	}
@@ -120,43 +120,33 @@ func (networks) CreateEndpoint(ctx context.Context, network, name, address strin
 }
 
 func (networks) DeleteEndpoint(ctx context.Context, name string) error {
-	_, err := detached(ctx, func() (struct{}, error) { return struct{}{}, deleteEndpoint(name) })
+	err := await(ctx, func() error { return deleteEndpoint(name) })
 	if err != nil {
 		return fmt.Errorf("delete HNS endpoint %s: %w", name, err)
 	}
 	return nil
 }
 
-func listNetworks() ([]hcn.HostComputeNetwork, error) {
-	if err := openHNS(); err != nil {
-		return nil, err
-	}
-	list, err := steady(hcn.ListNetworks)
-	if err != nil {
-		return nil, fmt.Errorf("list HNS networks: %w", hnsError(err))
-	}
-	return list, nil
-}
+func listNetworks() ([]hcn.HostComputeNetwork, error) { return listHNS("networks", hcn.ListNetworks) }
 
 func listEndpoints() ([]hcn.HostComputeEndpoint, error) {
+	return listHNS("endpoints", hcn.ListEndpoints)
+}
+
+// listHNS begins a list again when something in it was deleted under it.
+func listHNS[T any](what string, list func() ([]T, error)) (found []T, err error) {
 	if err := openHNS(); err != nil {
 		return nil, err
 	}
-	list, err := steady(hcn.ListEndpoints)
-	if err != nil {
-		return nil, fmt.Errorf("list HNS endpoints: %w", hnsError(err))
-	}
-	return list, nil
-}
-
-// steady begins a list again when something in it was deleted under it.
-func steady[T any](list func() ([]T, error)) (found []T, err error) {
 	for range listAttempts {
 		if found, err = list(); !isAbsent(err) {
-			return found, err
+			break
 		}
 	}
-	return found, err
+	if err != nil {
+		return nil, fmt.Errorf("list HNS %s: %w", what, hnsError(err))
+	}
+	return found, nil
 }
 
 func deleteNetwork(name string) error {
@@ -164,16 +154,7 @@ func deleteNetwork(name string) error {
 	if err != nil {
 		return err
 	}
-	err = host.ErrNotExist
-	for _, network := range list {
-		if !strings.EqualFold(network.Name, name) {
-			continue
-		}
-		if err = absentIsFine(network.Delete()); err != nil {
-			return err
-		}
-	}
-	return err
+	return deleteNamed(list, name, func(n *hcn.HostComputeNetwork) string { return n.Name }, (*hcn.HostComputeNetwork).Delete)
 }
 
 func deleteEndpoint(name string) error {
@@ -181,12 +162,17 @@ func deleteEndpoint(name string) error {
 	if err != nil {
 		return err
 	}
-	err = host.ErrNotExist
-	for _, endpoint := range list {
-		if !strings.EqualFold(endpoint.Name, name) {
+	return deleteNamed(list, name, func(e *hcn.HostComputeEndpoint) string { return e.Name }, (*hcn.HostComputeEndpoint).Delete)
+}
+
+// deleteNamed deletes the objects of a list that have the name. Without any, it returns host.ErrNotExist.
+func deleteNamed[T any](list []T, name string, nameOf func(*T) string, remove func(*T) error) error {
+	err := host.ErrNotExist
+	for i := range list {
+		if !strings.EqualFold(nameOf(&list[i]), name) {
 			continue
 		}
-		if err = absentIsFine(endpoint.Delete()); err != nil {
+		if err = absentIsFine(remove(&list[i])); err != nil {
 			return err
 		}
 	}
@@ -241,8 +227,7 @@ func prefixes(network hcn.HostComputeNetwork) []string {
 	return list
 }
 
-// isAbsent reports whether an error of the Host Networking Service means that a network, an endpoint or a namespace does
-// not exist.
+// isAbsent reports whether an error of the Host Networking Service means that a network or an endpoint does not exist.
 func isAbsent(err error) bool {
 	if hcn.IsNotFoundError(err) { // a search of hcsshim without a result
 		return true

@@ -26,7 +26,7 @@ const hostCompartment = 1
 // that; nothing is known to use them.
 
 func (networks) AttachEndpoint(ctx context.Context, name string) error {
-	_, err := detached(ctx, func() (struct{}, error) { return struct{}{}, attachEndpoint(name) })
+	err := await(ctx, func() error { return attachEndpoint(name) })
 	if err != nil {
 		return fmt.Errorf("attach HNS endpoint %s to the machine: %w", name, err)
 	}

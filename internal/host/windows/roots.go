@@ -42,8 +42,8 @@ func (roots) Fingerprints(ctx context.Context) ([]string, error) {
 }
 
 func (roots) Add(ctx context.Context, der []byte) error {
-	_, err := detached(ctx, func() (struct{}, error) {
-		return struct{}{}, inRootStore(ownRoots, func(store windows.Handle) error { return addRoot(store, der) })
+	err := await(ctx, func() error {
+		return inRootStore(ownRoots, func(store windows.Handle) error { return addRoot(store, der) })
 	})
 	if err != nil {
 		return fmt.Errorf("add a trusted root: %w", err)
@@ -54,7 +54,7 @@ func (roots) Add(ctx context.Context, der []byte) error {
 func (roots) Remove(ctx context.Context, fingerprint string) error {
 	err := host.CheckFingerprint(fingerprint)
 	if err == nil {
-		_, err = detached(ctx, func() (struct{}, error) { return struct{}{}, distrust(fingerprint) })
+		err = await(ctx, func() error { return distrust(fingerprint) })
 	}
 	if err != nil {
 		return fmt.Errorf("remove a trusted root: %w", err)

@@ -44,7 +44,7 @@ func (routes) Delete(ctx context.Context, destination string) error {
 func changeRoutes(ctx context.Context, what, destination string, change func(netip.Prefix) error) error {
 	prefix, err := host.ParseDestination(destination)
 	if err == nil {
-		_, err = detached(ctx, func() (struct{}, error) { return struct{}{}, change(prefix) })
+		err = await(ctx, func() error { return change(prefix) })
 	}
 	if err != nil {
 		return fmt.Errorf("%s route to %s: %w", what, destination, err)
