@@ -3,7 +3,8 @@
 // package host.
 //
 // This package is the entry: it reads the command line, furnishes the rooms below it with what they need, and hands the
-// verb to one of them. It does nothing to the host itself.
+// verb to one of them. It does nothing to the host itself. Its tests run verbs and the service on a machine in memory; the
+// name of a file of tests begins with the package that they are about.
 package agent
 
 import (
