@@ -130,12 +130,7 @@ func (r *restorer) foreign(folder string, fact FileFact) []string {
 }
 
 func (r *restorer) recorded(path string) bool {
-	for known := range r.facts.Ledger.Paths {
-		if nodespec.SamePath(known, path) {
-			return true
-		}
-	}
-	return false
+	return samePathIn(slices.Collect(maps.Keys(r.facts.Ledger.Paths)), path)
 }
 
 func containsFold(list []string, name string) bool {

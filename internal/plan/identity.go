@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/x509"
 	"encoding/pem"
@@ -59,12 +60,7 @@ func currentReason(facts Facts, identity nodespec.Identity) string {
 }
 
 // holder is whose certificate it is, in words.
-func holder(identity nodespec.Identity) string {
-	if identity.Name == "" {
-		return "the kubelet"
-	}
-	return identity.Name
-}
+func holder(identity nodespec.Identity) string { return cmp.Or(identity.Name, "the kubelet") }
 
 func parseRequest(text string) *x509.CertificateRequest {
 	block, _ := pem.Decode([]byte(text))

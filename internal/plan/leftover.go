@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -46,12 +47,7 @@ func findLeftovers(facts Facts, spec nodespec.NodeSpec) leftovers {
 func leftover(service host.Service) bool { return Mentions(service.CommandLine, nodespec.Root) }
 
 func recordedService(ledger Ledger, name string) bool {
-	for known := range ledger.Services {
-		if strings.EqualFold(known, name) {
-			return true
-		}
-	}
-	return false
+	return containsFold(slices.Collect(maps.Keys(ledger.Services)), name)
 }
 
 // services returns those that an older operator made and the spec does not name.

@@ -155,12 +155,7 @@ func accessReason(kind, path string, wanted host.Access) string {
 
 func sameAccess(a, b host.Access) bool { return normalAccess(a) == normalAccess(b) }
 
-func normalAccess(access host.Access) host.Access {
-	if access == "" {
-		return host.AccessInherited
-	}
-	return access
-}
+func normalAccess(access host.Access) host.Access { return cmp.Or(access, host.AccessInherited) }
 
 func (m *maker) setFirewall() {
 	for _, rule := range m.spec.Firewall {

@@ -2,6 +2,7 @@ package execute
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -20,10 +21,7 @@ func (e *Executor) makeDirectory(ctx context.Context, directory nodespec.Directo
 			return &verb.Failure{Reason: verb.ReasonStepFailed, Message: obstacle}
 		}
 	}
-	access := directory.Access
-	if access == "" {
-		access = host.AccessInherited
-	}
+	access := cmp.Or(directory.Access, host.AccessInherited)
 	if err := e.Host.Tree.MakeDirectory(ctx, directory.Path, access); err != nil {
 		return fmt.Errorf("make folder %s: %w", directory.Path, err)
 	}
