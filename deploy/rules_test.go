@@ -42,11 +42,9 @@ var clusterWideWrites = map[string]string{
 	"clusterroles.rbac.authorization.k8s.io: delete":                         "what an older operator has left, by name",
 	"clusterrolebindings.rbac.authorization.k8s.io: delete":                  "what an older operator has left, by name",
 	"validatingadmissionpolicies.admissionregistration.k8s.io: create":       "policies are in no namespace; RBAC cannot name what is created",
-	"validatingadmissionpolicies.admissionregistration.k8s.io: update":       "the operator's own policies, by name",
 	"validatingadmissionpolicies.admissionregistration.k8s.io: patch":        "the operator's own policies, by name",
 	"validatingadmissionpolicies.admissionregistration.k8s.io: delete":       "the operator's own policies, by name",
 	"validatingadmissionpolicybindings.admissionregistration.k8s.io: create": "bindings of policies are in no namespace; RBAC cannot name what is created",
-	"validatingadmissionpolicybindings.admissionregistration.k8s.io: update": "the bindings of the operator's own policies, by name",
 	"validatingadmissionpolicybindings.admissionregistration.k8s.io: patch":  "the bindings of the operator's own policies, by name",
 	"validatingadmissionpolicybindings.admissionregistration.k8s.io: delete": "the bindings of the operator's own policies, by name",
 }

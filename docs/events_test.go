@@ -29,7 +29,6 @@ func computed() map[string][]string {
 		"clusterconfig.tell": {"ClusterSupported", "ClusterVersionUnsupported", "NetworkUnsupported", "PlatformUnsupported", "ClusterConfigurationInvalid"},
 		"csr.tell":           {"ServingCertificateRefused", "ClientCertificateRefused"},
 		"monitoring.tell":    {"MonitoringEnabled", "MonitoringDisabled", "ObjectOfOthers"},
-		"admission.emit":     {"AdmissionPoliciesInForce", "AdmissionPoliciesNotInForce", "AdmissionPoliciesNotServed", "AdmissionPolicyRestored"},
 		"recorder.Eventf":    nil, // passes events on
 		"recorder.Emit":      nil,
 	}

@@ -129,7 +129,7 @@ func TestEveryAdmissionPolicyIsInTheSecurityGuide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := regexp.MustCompile(`Operator \+ "(-[a-z-]+)"`).FindAllStringSubmatch(string(source), -1)
+	names := regexp.MustCompile(`OperatorName \+ "(-[a-z-]+)"`).FindAllStringSubmatch(string(source), -1)
 	if len(names) == 0 {
 		t.Fatal("no policy was found")
 	}

@@ -87,8 +87,14 @@ const (
 // DrainIncomplete is the value of AnnotationDrained before the pods of the node have left.
 const DrainIncomplete = "false"
 
+// OperatorName is the name of the operator's Deployment and ServiceAccount, and the manager of the objects that it owns.
+const OperatorName = "windows-machine-config-operator"
+
 // OperatorLease names the Lease in the operator's namespace by which one operator of several works.
-const OperatorLease = "windows-machine-config-operator"
+const OperatorLease = OperatorName
+
+// LabelManagedBy has the value OperatorName on the objects that the operator owns. The key is Kubernetes'.
+const LabelManagedBy = "app.kubernetes.io/managed-by"
 
 // Values of LabelSource.
 const (

@@ -37,6 +37,7 @@ func TestNamesThatUsersRelyOnAreUnchanged(t *testing.T) {
 		{TaintWindows, "os"},
 		{TaintUninitialized, "node.cloudprovider.kubernetes.io/uninitialized"},
 		{OperatorLease, "windows-machine-config-operator"},
+		{LabelManagedBy + "=" + OperatorName, "app.kubernetes.io/managed-by=windows-machine-config-operator"},
 		{SourceMachine + " " + SourceConfigMap, "Machine ConfigMap"},
 	} {
 		if c.constant != c.name {

@@ -27,7 +27,6 @@ const (
 	sameEvent = "counts an event that happens again within minutes, which any event of the operator may"
 	offAgain  = "takes away what the label of the namespace no longer asks for: the tests of internal/controller/monitoring"
 	adopts    = "corrects what somebody changed or an older operator left: the tests of internal/controller/monitoring"
-	putBack   = "puts back what somebody changed: the tests of internal/controller/admission"
 	newOwner  = "OpenShift asks for it when an owner reference is written (OwnerReferencesPermissionEnforcement)"
 )
 
@@ -37,8 +36,6 @@ var notExercised = map[string]string{
 	"patch events.events.k8s.io":                                                    sameEvent,
 	"patch events.events.k8s.io" + ownNamespace:                                     sameEvent,
 	"approve signers.certificates.k8s.io named kubernetes.io/kube-apiserver-client": "for cloud-node-manager, on Azure only: test/certificates",
-	"update validatingadmissionpolicies" + admissionGroup:                           putBack,
-	"update validatingadmissionpolicybindings" + admissionGroup:                     putBack,
 	"delete validatingadmissionpolicies" + admissionGroup:                           newOwner,
 	"delete validatingadmissionpolicybindings" + admissionGroup:                     newOwner,
 	"delete servicemonitors.monitoring.coreos.com" + ownNamespace:                   offAgain,

@@ -1,6 +1,5 @@
-// Package admission restricts, by ValidatingAdmissionPolicies, rights that RBAC cannot restrict further: the operator's
-// own, and those of clients whose certificates it signs. OLM's bundles cannot contain such policies, so the operator
-// makes them.
+// Package admission restricts, by ValidatingAdmissionPolicies, the rights of clients whose certificates the operator signs
+// further than RBAC can. OLM's bundles cannot contain such policies, so the operator creates them.
 package admission
 
 import (
@@ -13,22 +12,31 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/windows-machine-config/wmco/internal/controller/backoff"
+	"github.com/windows-machine-config/wmco/internal/controller/owned"
+	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 )
 
-// All by name, also the creations: see put. The right to delete is what the API server wants of who changes an owner.
-// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=windows-machine-config-operator;windows-machine-config-operator-cloud-node-managers;windows-machine-config-operator-kubelets,verbs=list;watch;create;patch;update;delete
+// All by name, also the creations: see package owned. The API server requires the right to delete of a client that changes
+// an owner reference.
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=windows-machine-config-operator-cloud-node-managers;windows-machine-config-operator-kubelets,verbs=get;create;patch;delete
 // +kubebuilder:rbac:groups="",namespace=system,resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups=apps,namespace=system,resources=deployments,resourceNames=windows-machine-config-operator,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
 
-// settle is the least time between two writes: what somebody else keeps changing back is not written more often.
-const settle = 3 * time.Second
+// interval is the interval between checks of the policies.
+const interval = 10 * time.Minute
 
-// Reconciler keeps the policies correct. It compares all of them at once. Only one goroutine may use it.
+// Reconciler keeps the policies correct. It checks all of them at once. Only one goroutine may use it.
 type Reconciler struct {
 	Client client.Client
 	// Live reads the API server.
@@ -36,37 +44,49 @@ type Reconciler struct {
 	// Namespace is the operator's own.
 	Namespace string
 	Events    events.EventRecorder
-	Clock     clock.PassiveClock
+	Clock     clock.WithTicker
 
-	// present reads what there is, by the name of what is read: each from the cache of its name.
-	present map[string]client.Reader
-	// kept are those policies and bindings that were found right, so that one which no longer is was changed by somebody.
+	// kept are the policies and bindings that were correct at the last check, by their names for people.
 	kept map[string]bool
-	// written is when a policy or a binding was last written.
-	written time.Time
-	// told is the reason of the last event about how it stands; empty when none was needed, or all is well again.
-	told string
+	// failed is true after an event about policies that are not in force.
+	failed bool
 }
 
-// Reconcile makes missing policies and corrects changed ones.
+// SetupWithManager registers the controller. It has one request, from its start on.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	atStart := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		queue.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: r.Namespace, Name: "policies"}})
+		return nil
+	})
+	return ctrl.NewControllerManagedBy(mgr).Named("admission").WatchesRawSource(atStart).
+		WithOptions(backoff.OptionsOn(r.Clock)).Complete(r)
+}
+
+// Reconcile creates missing policies and corrects changed ones.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	owner, err := r.owner(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if owner == nil {
-		// The operator is being uninstalled: what it made goes with its namespace, and would only be made to be left behind.
+		// The operator is being uninstalled. The policies are deleted with its namespace, and new ones would be left behind.
 		return ctrl.Result{}, nil
 	}
-	after, err := r.keep(ctx, *owner)
-	if ctx.Err() == nil && (err != nil || after == 0) {
-		r.tell(ctx, inForce(err))
+	err = r.keep(ctx, *owner)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil && !r.failed:
+		r.failed = true
+		r.emit(ctx, notInForce(err))
+	case err == nil && r.failed:
+		r.failed = false
+		r.emit(ctx, inForce)
 	}
-	return ctrl.Result{RequeueAfter: after}, err
+	return ctrl.Result{RequeueAfter: interval}, err
 }
 
-// owner is what the policies belong to: the operator's namespace, so that they go when it does; nil when it goes. It
-// does not block its deletion.
+// owner returns the owner of the policies, the operator's namespace, so that they are deleted with it; nil when it is
+// being deleted. The policies do not block its deletion.
 func (r *Reconciler) owner(ctx context.Context) (*metav1.OwnerReference, error) {
 	namespace := &corev1.Namespace{}
 	err := r.Live.Get(ctx, client.ObjectKey{Name: r.Namespace}, namespace)
@@ -83,104 +103,37 @@ func (r *Reconciler) owner(ctx context.Context) (*metav1.OwnerReference, error) 
 	return &metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: namespace.Name, UID: namespace.UID}, nil
 }
 
-// keep writes those policies and bindings that are not right, each by itself. It returns when to look again; zero when
-// nothing is under way.
-func (r *Reconciler) keep(ctx context.Context, owner metav1.OwnerReference) (time.Duration, error) {
-	wrong, err := r.wrong(ctx, owner)
-	if err != nil {
-		return 0, err
-	}
-	if len(wrong) == 0 {
-		return 0, nil
-	}
-	if rest := settle - r.Clock.Since(r.written); rest > 0 {
-		return rest, nil
-	}
-	var errs []error
-	for _, object := range wrong {
-		err := r.put(ctx, object)
-		if err == nil {
-			r.written = r.Clock.Now()
-		}
-		errs = append(errs, err)
-	}
-	return settle, errors.Join(errs...)
-}
-
-// differing is an object that is not as it should be.
-type differing struct {
-	wanted client.Object
-	// found is the present one; nil when there is none.
-	found client.Object
-}
-
-// String names the object for people.
-func (d differing) String() string {
-	return d.wanted.GetObjectKind().GroupVersionKind().Kind + " " + d.wanted.GetName()
-}
-
-// wrong returns the policies and bindings that are not as they should be, and tells of those that were.
-func (r *Reconciler) wrong(ctx context.Context, owner metav1.OwnerReference) ([]differing, error) {
+// keep creates and corrects policies and bindings, each independently of the others.
+func (r *Reconciler) keep(ctx context.Context, owner metav1.OwnerReference) error {
 	if r.kept == nil {
 		r.kept = map[string]bool{}
 	}
-	var all []differing
-	for _, g := range Guards(r.Namespace) {
-		for _, wanted := range []client.Object{g.Policy, g.Binding} {
-			wanted.SetOwnerReferences([]metav1.OwnerReference{owner})
-			object, err := r.compare(ctx, wanted)
-			if err != nil {
-				return nil, err
-			}
-			if object == nil {
-				r.kept[differing{wanted: wanted}.String()] = true
-				continue
-			}
-			all = append(all, *object)
-			if r.kept[object.String()] {
-				delete(r.kept, object.String())
-				r.tellChanged(ctx, *object)
-			}
+	keeper := owned.Keeper{Client: r.Client, Live: r.Live}
+	var errs []error
+	for _, object := range objects(owner) {
+		name := object.String()
+		state := owned.Unchanged
+		err := backoff.Again(retry.DefaultRetry, apierrors.IsConflict, func() (err error) {
+			state, err = keeper.Keep(ctx, object) // the API server writes the status of a policy after each change
+			return err
+		})
+		switch {
+		case state == owned.NotServed:
+			err = fmt.Errorf("the API server does not have the kind of %s", name)
+		case state == owned.Created && r.kept[name]:
+			r.emit(ctx, restored(object, "deleted"))
+		case state == owned.Corrected && r.kept[name]:
+			r.emit(ctx, restored(object, "changed"))
 		}
+		r.kept[name] = err == nil
+		errs = append(errs, err)
 	}
-	return all, nil
+	return errors.Join(errs...)
 }
 
-// compare reads the present object, and returns nil when it is as wanted.
-func (r *Reconciler) compare(ctx context.Context, wanted client.Object) (*differing, error) {
-	found := emptyOf(wanted)
-	err := r.present[wanted.GetName()].Get(ctx, client.ObjectKeyFromObject(wanted), found)
-	if apierrors.IsNotFound(err) {
-		return &differing{wanted: wanted}, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", differing{wanted: wanted}, err)
-	}
-	if alike(wanted, found) {
-		return nil, nil
-	}
-	return &differing{wanted: wanted, found: found}, nil
-}
-
-// put writes an object. A new one is made by an apply and not by a create: that has the name in its URL, so that RBAC
-// can bind the right to it.
-func (r *Reconciler) put(ctx context.Context, object differing) error {
-	var err error
-	if object.found == nil {
-		err = r.apply(ctx, object.wanted)
-	} else {
-		wanted, _ := object.wanted.DeepCopyObject().(client.Object)
-		wanted.SetResourceVersion(object.found.GetResourceVersion())
-		wanted.SetAnnotations(object.found.GetAnnotations())
-		wanted.SetLabels(withLabels(object.found.GetLabels(), object.wanted.GetLabels()))
-		err = r.Client.Update(ctx, wanted)
-	}
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil // somebody was faster, and that is an event
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", object, err)
-	}
-	log.FromContext(ctx).Info("written", "object", object.String())
-	return nil
+func (r *Reconciler) emit(ctx context.Context, about func(regarding client.Object) recorder.Event) {
+	deployment, _ := recorder.Operator(ctx, r.Live, r.Namespace) // its name is enough
+	event := about(deployment)
+	log.FromContext(ctx).Info("admission policies", "message", event.Message)
+	recorder.Emit(r.Events, event)
 }

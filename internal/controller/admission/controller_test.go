@@ -9,11 +9,12 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/internal/controller/admission"
@@ -36,24 +37,35 @@ func TestThePoliciesAreInForceAndStaySo(t *testing.T) {
 			}
 		}
 	})
+	operator, recorder := f.reconciler()
+	reconcile := func(t *testing.T) {
+		t.Helper()
+		if _, err := operator.Reconcile(t.Context(), ctrl.Request{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reconcile(t)
 	t.Run("a policy that is deleted is made again", func(t *testing.T) {
 		f := f.within(t)
-		before, after := policyOf(admission.Operator), policyOf(admission.Operator)
+		before, after := policyOf(admission.Kubelets), policyOf(admission.Kubelets)
 		must(t, f.admin.Get(ctx, client.ObjectKeyFromObject(before), before))
-		must(t, f.admin.Delete(ctx, policyOf(admission.Operator)))
-		f.await("the policy is there again", func(ctx context.Context) (bool, error) {
-			err := f.admin.Get(ctx, client.ObjectKeyFromObject(after), after)
-			return err == nil && after.UID != before.UID, client.IgnoreNotFound(err)
-		})
+		must(t, f.admin.Delete(ctx, policyOf(admission.Kubelets)))
+		reconcile(t)
+		must(t, f.admin.Get(ctx, client.ObjectKeyFromObject(after), after))
+		if after.UID == before.UID {
+			t.Error("it was not deleted")
+		}
 		f.inForce()
-		f.told("ValidatingAdmissionPolicy " + admission.Operator + " was deleted")
+		if event := <-recorder.Events; !strings.Contains(event, "ValidatingAdmissionPolicy "+admission.Kubelets+" was deleted") {
+			t.Errorf("the event is %q", event)
+		}
 	})
 	for what, change := range map[string]struct {
 		object client.Object
 		patch  client.Patch
 		gone   func(client.Object) bool
 	}{
-		"a policy that lets everything pass": {policyOf(admission.Operator), merge(`{"spec": {"validations": [{"expression": "true"}]}}`),
+		"a policy that lets everything pass": {policyOf(admission.Kubelets), merge(`{"spec": {"validations": [{"expression": "true"}]}}`),
 			func(o client.Object) bool {
 				return len(o.(*admissionv1.ValidatingAdmissionPolicy).Spec.Validations) > 1
 			}},
@@ -67,11 +79,11 @@ func TestThePoliciesAreInForceAndStaySo(t *testing.T) {
 			func(o client.Object) bool {
 				return *o.(*admissionv1.ValidatingAdmissionPolicy).Spec.FailurePolicy == admissionv1.Fail
 			}},
-		"a binding that only warns": {bindingOf(admission.Operator), merge(`{"spec": {"validationActions": ["Warn"]}}`),
+		"a binding that only warns": {bindingOf(admission.Kubelets), merge(`{"spec": {"validationActions": ["Warn"]}}`),
 			func(o client.Object) bool {
 				return slices.Equal(o.(*admissionv1.ValidatingAdmissionPolicyBinding).Spec.ValidationActions, []admissionv1.ValidationAction{admissionv1.Deny})
 			}},
-		"a policy that belongs to nobody": {policyOf(admission.Operator), merge(`{"metadata": {"ownerReferences": null}}`),
+		"a policy that belongs to nobody": {policyOf(admission.Kubelets), merge(`{"metadata": {"ownerReferences": null}}`),
 			func(o client.Object) bool { return len(o.GetOwnerReferences()) == 1 }},
 	} {
 		t.Run(what+" is put in order", func(t *testing.T) {
@@ -80,43 +92,32 @@ func TestThePoliciesAreInForceAndStaySo(t *testing.T) {
 			if change.gone(change.object) {
 				t.Fatal("the change was none")
 			}
-			f.await("it is as it was", func(ctx context.Context) (bool, error) {
-				err := f.admin.Get(ctx, client.ObjectKeyFromObject(change.object), change.object)
-				return err == nil && change.gone(change.object), client.IgnoreNotFound(err)
-			})
+			reconcile(t)
+			must(t, f.admin.Get(ctx, client.ObjectKeyFromObject(change.object), change.object))
+			if !change.gone(change.object) {
+				t.Errorf("it is %+v", change.object)
+			}
+			if event := <-recorder.Events; !strings.Contains(event, change.object.GetName()+" was changed") {
+				t.Errorf("the event is %q", event)
+			}
 		})
 	}
 	t.Run("what others add to their metadata stays", func(t *testing.T) {
 		f := f.within(t)
-		object := policyOf(admission.Operator)
+		object := policyOf(admission.Kubelets)
 		must(t, f.admin.Patch(ctx, object, merge(`{"metadata": {"labels": {"theirs": "yes"}, "annotations": {"theirs": "yes"}}, "spec": {"failurePolicy": "Ignore"}}`)))
-		f.await("it is as it was", func(ctx context.Context) (bool, error) {
-			err := f.admin.Get(ctx, client.ObjectKeyFromObject(object), object)
-			return *object.Spec.FailurePolicy == admissionv1.Fail, err
-		})
-		if object.Labels["theirs"] != "yes" || object.Annotations["theirs"] != "yes" {
+		reconcile(t)
+		must(t, f.admin.Get(ctx, client.ObjectKeyFromObject(object), object))
+		if *object.Spec.FailurePolicy != admissionv1.Fail || object.Labels["theirs"] != "yes" || object.Annotations["theirs"] != "yes" {
 			t.Errorf("the metadata is %+v", object.ObjectMeta)
 		}
 	})
 }
 
-// told waits for an event on the operator's Deployment.
-func (f *fixture) told(note string) {
-	f.Helper()
-	var list eventsv1.EventList
-	f.Cleanup(func() {
-		for _, e := range list.Items {
-			if f.Failed() {
-				f.Logf("reported of %s %s was %s: %s", e.Regarding.Kind, e.Regarding.Name, e.Reason, e.Note)
-			}
-		}
-	})
-	f.await("the event: "+note, func(ctx context.Context) (bool, error) {
-		err := f.admin.List(ctx, &list, client.InNamespace(f.namespace))
-		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
-			return e.Regarding.Kind == "Deployment" && e.Regarding.Name == admission.Operator && strings.Contains(e.Note, note)
-		}), err
-	})
+// reconciler returns a controller with the rights of the operator, and its events.
+func (f *fixture) reconciler() (*admission.Reconciler, *events.FakeRecorder) {
+	recorder := events.NewFakeRecorder(100)
+	return &admission.Reconciler{Client: f.operator, Live: f.operator, Namespace: f.namespace, Events: recorder}, recorder
 }
 
 // R-175, R-176
@@ -181,7 +182,7 @@ func TestAnotherNamespaceTakesThePoliciesOver(t *testing.T) {
 	must(t, first.rig.Close())
 	f := newFixture(t, "windows-operator-elsewhere")
 	t.Cleanup(f.removeWithItsPolicies)
-	owners := policyOf(admission.Operator)
+	owners := policyOf(admission.Kubelets)
 	must(t, f.admin.Get(t.Context(), client.ObjectKeyFromObject(owners), owners))
 	if owners.OwnerReferences[0].Name != f.namespace {
 		t.Errorf("the policy belongs to %+v", owners.OwnerReferences)

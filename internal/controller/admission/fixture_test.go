@@ -72,11 +72,17 @@ func newFixture(t *testing.T, namespace string) *fixture {
 	return f
 }
 
-// inForce waits until the API server goes by the policy of the operator in its namespace, which is written last.
+// inForce waits until the API server goes by the policy for kubelets, which is written last, and belongs to this operator.
 func (f *fixture) inForce() {
 	f.Helper()
 	f.await("the policies are in force", func(ctx context.Context) (bool, error) {
-		err := f.operator.Patch(ctx, linuxNode("probe"), merge(`{"metadata": {"labels": {"a": "b"}}}`), client.DryRunAll)
+		binding := bindingOf(admission.Kubelets)
+		if err := f.admin.Get(ctx, client.ObjectKeyFromObject(binding), binding); err != nil || len(binding.OwnerReferences) == 0 ||
+			binding.OwnerReferences[0].Name != f.namespace {
+			return false, client.IgnoreNotFound(err)
+		}
+		kubelet := f.as("system:node:probe", "system:nodes")
+		err := kubelet.Patch(ctx, linuxNode("probe"), merge(`{"metadata": {"annotations": {%q: "b"}}}`, v1alpha1.AnnotationInstance), client.DryRunAll)
 		return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy"), nil
 	})
 }
@@ -132,7 +138,7 @@ func (f *fixture) within(t *testing.T) *fixture {
 // policies returns the names of all policies.
 func policies() []string {
 	var names []string
-	for _, guard := range admission.Guards("any") {
+	for _, guard := range admission.Guards() {
 		names = append(names, guard.Policy.Name)
 	}
 	return names

@@ -78,7 +78,7 @@ func TestThePolicyForKubeletsIsNotEvaluatedForLinuxNodes(t *testing.T) {
 	f.create(windowsNode(ownNode), linuxNode("worker-0"))
 	const name = "refuses-all"
 	var strict []client.Object
-	for _, guard := range admission.Guards(f.namespace) {
+	for _, guard := range admission.Guards() {
 		if guard.Policy.Name == admission.Kubelets {
 			guard.Policy.Name, guard.Binding.Name, guard.Binding.Spec.PolicyName = name, name, name
 			guard.Policy.Spec.Validations = []admissionv1.Validation{{Expression: "false"}}

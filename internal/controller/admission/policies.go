@@ -4,28 +4,18 @@ import (
 	"fmt"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/keys"
-	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
-	"github.com/windows-machine-config/wmco/internal/userdata"
+	"github.com/windows-machine-config/wmco/internal/controller/owned"
 )
 
 // Names of the policies, each of which has a binding of the same name.
 const (
-	// Operator is also the name of the operator's ServiceAccount and of its Deployment.
-	Operator          = "windows-machine-config-operator"
-	CloudNodeManagers = Operator + "-cloud-node-managers"
-	Kubelets          = Operator + "-kubelets"
-)
-
-// Labels of all that this package makes.
-const (
-	managedByLabel = "app.kubernetes.io/managed-by"
-	managedBy      = "windows-machine-config-operator"
+	CloudNodeManagers = v1alpha1.OperatorName + "-cloud-node-managers"
+	Kubelets          = v1alpha1.OperatorName + "-kubelets"
 )
 
 // Guard is a policy, and the binding that puts it in force.
@@ -34,12 +24,29 @@ type Guard struct {
 	Binding *admissionv1.ValidatingAdmissionPolicyBinding
 }
 
-// Guards returns the policies for an operator that has its home in the namespace. RBAC limits the kinds that a user may
-// write; the policies limit the objects. Each applies only to the few users in its match conditions, and only to the
-// kinds that they can write: nobody else's request can fail because of it. The expressions are for Kubernetes 1.30 and
-// later.
-func Guards(namespace string) []Guard {
-	return []Guard{cloudNodeManagers(), kubelets(), operator(namespace)}
+// Guards returns the policies. RBAC limits the kinds that a user may write; the policies limit the objects. Each applies
+// only to the few users in its match conditions, and only to the kinds that they can write: no other request can fail
+// because of it. The expressions are for Kubernetes 1.30 and later.
+func Guards() []Guard { return []Guard{cloudNodeManagers(), kubelets()} }
+
+// objects returns the policies and bindings with their owner. The names are the operator's: it takes over what has one.
+func objects(owner metav1.OwnerReference) []owned.Object {
+	always := func(client.Object) bool { return true }
+	var all []owned.Object
+	for _, g := range Guards() {
+		all = append(all, owned.Object{Identity: g.Policy, Adopt: always, Fill: func(object client.Object) {
+			object.SetOwnerReferences([]metav1.OwnerReference{owner})
+			if policy, ok := object.(*admissionv1.ValidatingAdmissionPolicy); ok {
+				policy.Spec = *g.Policy.Spec.DeepCopy()
+			}
+		}}, owned.Object{Identity: g.Binding, Adopt: always, Fill: func(object client.Object) {
+			object.SetOwnerReferences([]metav1.OwnerReference{owner})
+			if binding, ok := object.(*admissionv1.ValidatingAdmissionPolicyBinding); ok {
+				binding.Spec = *g.Binding.Spec.DeepCopy()
+			}
+		}})
+	}
+	return all
 }
 
 // cloudNodeManagers hold cloud-node-manager on a Windows node to its own Node. Its group may write all of them. On
@@ -85,42 +92,6 @@ has(object.metadata.annotations) && object.metadata.annotations.exists(name, nam
 	return g
 }
 
-// operator holds the operator to what it is for, where a rule of RBAC cannot: rules know no labels, and who creates has
-// named nothing yet.
-func operator(namespace string) Guard {
-	user := "system:serviceaccount:" + namespace + ":" + Operator
-	return guard(Operator, "the-operator",
-		fmt.Sprintf(`has(request.userInfo.username) && request.userInfo.username == %q`, user),
-		[]admissionv1.NamedRuleWithOperations{
-			on("", []string{"secrets"}, admissionv1.Create),
-			on("", []string{"nodes", "nodes/*"}, admissionv1.Update, admissionv1.Delete),
-			on("machine.openshift.io", []string{"machines"}, admissionv1.Delete),
-			on(certificatesv1.GroupName, []string{"certificatesigningrequests/approval"}, admissionv1.Update),
-		},
-		refuses(fmt.Sprintf("The operator may create only the Secret %s, in %s and %s.", userdata.SecretName,
-			v1alpha1.MachineNamespace, keys.ClusterAPINamespace),
-			fmt.Sprintf(`request.resource.resource != "secrets" ||
-has(object.metadata.name) && object.metadata.name == %q && object.metadata.namespace in [%q, %q]`,
-				userdata.SecretName, v1alpha1.MachineNamespace, keys.ClusterAPINamespace)),
-		refuses("The operator may change and delete only Windows nodes: the Node does not have the label "+
-			corev1.LabelOSStable+"=windows.",
-			`request.resource.resource != "nodes" || `+labeled("oldObject", corev1.LabelOSStable, "windows")),
-		refuses("The operator may delete only Windows Machines: the Machine does not have the label "+
-			v1alpha1.LabelMachineOSID+"="+v1alpha1.MachineOSIDWindows+", or belongs to the control plane.",
-			fmt.Sprintf(`request.resource.resource != "machines" || %s && !(%s)`,
-				labeled("oldObject", v1alpha1.LabelMachineOSID, v1alpha1.MachineOSIDWindows),
-				labeled("oldObject", nodeidentity.LabelMachineRole, nodeidentity.RoleControlPlane))),
-		// What the operator asks for itself came over the pinned connection to a host; the rest are requests of kubelets.
-		refuses("The operator may decide on its own requests for client certificates, and on requests of nodes to the signers for kubelets.",
-			// dyn: else the types of all these kinds are checked, and most have no such fields.
-			fmt.Sprintf(`request.resource.resource != "certificatesigningrequests" || has(dyn(oldObject).spec.username) &&
-(dyn(oldObject).spec.username == %q ? dyn(oldObject).spec.signerName in [%q, %q] :
-dyn(oldObject).spec.username.startsWith("system:node:") && dyn(oldObject).spec.signerName in [%q, %q])`, user,
-				certificatesv1.KubeAPIServerClientSignerName, certificatesv1.KubeAPIServerClientKubeletSignerName,
-				certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.KubeletServingSignerName)),
-	)
-}
-
 // labeled is true where an object has a label: object is as the request makes it, oldObject as it was before.
 func labeled(object, label, value string) string {
 	return fmt.Sprintf(`has(%[1]s.metadata.labels) && %[2]q in %[1]s.metadata.labels && %[1]s.metadata.labels[%[2]q] == %[3]q`, object, label, value)
@@ -152,12 +123,12 @@ name in variables.before && variables.before[name] == variables.after[name])`, p
 // guard makes a policy and its binding with all that the API server would fill in, so that they can be compared.
 func guard(name, who, matches string, rules []admissionv1.NamedRuleWithOperations,
 	validations ...admissionv1.Validation) Guard {
-	metadata := metav1.ObjectMeta{Name: name, Labels: map[string]string{managedByLabel: managedBy}}
+	metadata := metav1.ObjectMeta{Name: name}
 	fail, equivalent := admissionv1.Fail, admissionv1.Equivalent
 	return Guard{
 		Policy: &admissionv1.ValidatingAdmissionPolicy{
 			TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
-			ObjectMeta: *metadata.DeepCopy(),
+			ObjectMeta: metadata,
 			Spec: admissionv1.ValidatingAdmissionPolicySpec{
 				FailurePolicy: &fail,
 				MatchConstraints: &admissionv1.MatchResources{
@@ -171,7 +142,7 @@ func guard(name, who, matches string, rules []admissionv1.NamedRuleWithOperation
 		Binding: &admissionv1.ValidatingAdmissionPolicyBinding{
 			TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(),
 				Kind: "ValidatingAdmissionPolicyBinding"},
-			ObjectMeta: *metadata.DeepCopy(),
+			ObjectMeta: metadata,
 			Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
 				PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
 			},

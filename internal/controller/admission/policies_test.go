@@ -6,12 +6,10 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/client-go/tools/events"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
 func TestEveryPolicyIsAboutFewAndFailsClosed(t *testing.T) {
-	for _, g := range Guards("wmco") {
+	for _, g := range Guards() {
 		t.Run(g.Policy.Name, func(t *testing.T) {
 			spec := g.Policy.Spec
 			if spec.FailurePolicy == nil || *spec.FailurePolicy != admissionv1.Fail {
@@ -36,30 +34,5 @@ func TestEveryPolicyIsAboutFewAndFailsClosed(t *testing.T) {
 				t.Errorf("its binding is %+v", g.Binding)
 			}
 		})
-	}
-}
-
-func TestThePoliciesFollowTheNamespaceOfTheOperator(t *testing.T) {
-	for _, g := range Guards("somewhere-else") {
-		text := g.Policy.Spec.String()
-		if g.Policy.Name == Operator && !strings.Contains(text, "somewhere-else") {
-			t.Errorf("%s does not say where the operator is", g.Policy.Name)
-		}
-		if strings.Contains(text, "openshift-windows-machine-config-operator") {
-			t.Errorf("%s says that the operator is in its usual namespace", g.Policy.Name)
-		}
-	}
-}
-
-func TestThatAnAPIServerHasNoPoliciesIsToldOnce(t *testing.T) {
-	recorder := events.NewFakeRecorder(10)
-	r := &Reconciler{Live: fake.NewClientBuilder().Build(), Namespace: "wmco", Events: recorder}
-	for range 2 {
-		if err := r.TellNotServed(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if len(recorder.Events) != 1 || !strings.Contains(<-recorder.Events, "AdmissionPoliciesNotServed") {
-		t.Error("it is not reported, or more than once")
 	}
 }

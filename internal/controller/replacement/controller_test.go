@@ -344,7 +344,7 @@ func TestMachinesThatAreNotReplaced(t *testing.T) {
 		expect(t, recorded)
 		untouched(t, w)
 	})
-	//
+	//
 	t.Run("one of the control plane, even if it has the label for Windows and a MachineSet", func(t *testing.T) {
 		w := newWorld(t)
 		machine := w.machine(w.set("masters", 1, userdata.SecretName), w.before)

@@ -1,0 +1,151 @@
+// Package owned creates and corrects objects that the operator owns.
+package owned
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// Object is an object that the operator owns.
+type Object struct {
+	// Identity has kind, namespace and name.
+	Identity client.Object
+	// Fill sets all that the operator wants in an object, new or present, except the label of its manager.
+	Fill func(client.Object)
+	// Adopt reports whether the operator takes over a present object that does not have its label; nil for never.
+	Adopt func(client.Object) bool
+}
+
+// String returns the object's kind, namespace and name.
+func (o Object) String() string {
+	name := o.Identity.GetName()
+	if namespace := o.Identity.GetNamespace(); namespace != "" {
+		name = namespace + "/" + name
+	}
+	return o.Identity.GetObjectKind().GroupVersionKind().Kind + " " + name
+}
+
+// State is the result of Keep.
+type State int
+
+const (
+	// Unchanged means that the object was as wanted, or is unknown because of an error.
+	Unchanged State = iota
+	// Created means that there was no such object.
+	Created
+	// Corrected means that the object was different.
+	Corrected
+	// NotServed means that the API server does not have the kind.
+	NotServed
+	// Foreign means that the object has another owner. It is not changed.
+	Foreign
+)
+
+// Keeper creates and corrects objects.
+type Keeper struct {
+	Client client.Client
+	// Live reads the API server, so that nothing is held in memory for the objects.
+	Live client.Reader
+}
+
+// Keep creates the object, or corrects it.
+func (k Keeper) Keep(ctx context.Context, o Object) (State, error) {
+	found, state, err := k.read(ctx, o)
+	switch {
+	case err != nil, state != Unchanged:
+		return state, err
+	case found == nil:
+		return k.create(ctx, o)
+	}
+	wanted := filled(o, found)
+	if equality.Semantic.DeepEqual(found, wanted) {
+		return Unchanged, nil
+	}
+	if err := k.Client.Patch(ctx, wanted, client.MergeFromWithOptions(found, client.MergeFromWithOptimisticLock{})); err != nil {
+		return Unchanged, fmt.Errorf("correct %s: %w", o, err)
+	}
+	log.FromContext(ctx).Info("corrected", "object", o.String())
+	return Corrected, nil
+}
+
+// Delete deletes the object, if the operator owns it.
+func (k Keeper) Delete(ctx context.Context, o Object) error {
+	found, state, err := k.read(ctx, o)
+	if err != nil || state != Unchanged || found == nil {
+		return err
+	}
+	uid := found.GetUID()
+	if err := k.Client.Delete(ctx, found, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete %s: %w", o, err)
+	}
+	log.FromContext(ctx).Info("deleted", "object", o.String())
+	return nil
+}
+
+// read returns the present object; nil if there is none.
+func (k Keeper) read(ctx context.Context, o Object) (client.Object, State, error) {
+	found := copyOf(o.Identity)
+	switch err := k.Live.Get(ctx, client.ObjectKeyFromObject(found), found); {
+	case meta.IsNoMatchError(err):
+		return nil, NotServed, nil
+	case apierrors.IsNotFound(err):
+		return nil, Unchanged, nil
+	case err != nil:
+		return nil, Unchanged, fmt.Errorf("read %s: %w", o, err)
+	case found.GetLabels()[v1alpha1.LabelManagedBy] != v1alpha1.OperatorName && (o.Adopt == nil || !o.Adopt(found)):
+		return found, Foreign, nil
+	}
+	// The API server does not repeat the kind in its answer for typed objects.
+	found.GetObjectKind().SetGroupVersionKind(o.Identity.GetObjectKind().GroupVersionKind())
+	return found, Unchanged, nil
+}
+
+// create applies the object and does not create it: an apply has the name in its URL, so that RBAC can restrict the right.
+func (k Keeper) create(ctx context.Context, o Object) (State, error) {
+	wanted := filled(o, o.Identity)
+	data, err := json.Marshal(wanted)
+	if err != nil {
+		return Unchanged, fmt.Errorf("encode %s: %w", o, err)
+	}
+	err = k.Client.Patch(ctx, wanted, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner(v1alpha1.OperatorName))
+	switch {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return NotServed, nil // the kind was removed, or has not arrived at this API server
+	case err != nil:
+		return Unchanged, fmt.Errorf("create %s: %w", o, err)
+	}
+	log.FromContext(ctx).Info("created", "object", o.String())
+	return Created, nil
+}
+
+// filled returns a copy of an object with all that the operator wants in it. The objects of an operator before version 12
+// belonged to its ClusterServiceVersion, and were deleted with it.
+func filled(o Object, from client.Object) client.Object {
+	object := copyOf(from)
+	o.Fill(object)
+	labels := object.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[v1alpha1.LabelManagedBy] = v1alpha1.OperatorName
+	object.SetLabels(labels)
+	object.SetOwnerReferences(slices.DeleteFunc(slices.Clone(object.GetOwnerReferences()),
+		func(owner metav1.OwnerReference) bool { return owner.Kind == "ClusterServiceVersion" }))
+	return object
+}
+
+func copyOf(object client.Object) client.Object {
+	return object.DeepCopyObject().(client.Object) //nolint:errcheck,forcetypeassert // a copy has the type of its original
+}
