@@ -165,8 +165,8 @@ func TestLimitsAreDocumented(t *testing.T) {
 	}
 	limits = append(limits, constants(t, "internal/controller/nodecondition/controller.go", "^Silence$")...)
 	limits = append(limits, constants(t, "internal/controller/orphan/controller.go", "^Grace$")...)
-	limits = append(limits, constants(t, "internal/policy/absence/absence.go", "^Grace$")...)
-	limits = append(limits, constants(t, "internal/controller/source/byoh/removals.go", "^DefaultRemoval$")...)
+	limits = append(limits, constants(t, "internal/controller/clusterconfig/absence.go", "^absenceGracePeriod$")...)
+	limits = append(limits, constants(t, "internal/controller/source/byoh/removals.go", "^Default(Absence|Removal)$")...)
 	limits = append(limits, constants(t, "internal/operator/unread.go", "^DefaultReadLimit$")...)
 	inCode := map[string]bool{}
 	for _, limit := range limits {

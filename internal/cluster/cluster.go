@@ -104,8 +104,8 @@ func (e *Error) Error() string {
 
 // Read reads the cluster. namespace is the operator's own. When an object is absent or wrong, the error is an *Error
 // for the first such object. The notices list the settings that Windows nodes do not follow; there are none with an
-// error.
-func Read(ctx context.Context, reader client.Reader, namespace string) (nodespec.Cluster, []Notice, error) {
+// error. Exporters keep the former certificate and authorities while the cluster's cannot be used; zero for none.
+func Read(ctx context.Context, reader client.Reader, namespace string, former nodespec.ServingCertificate) (nodespec.Cluster, []Notice, error) {
 	var facts nodespec.Cluster
 	var told notices
 	for _, concern := range []func(context.Context, client.Reader, *nodespec.Cluster) error{
@@ -119,7 +119,7 @@ func Read(ctx context.Context, reader client.Reader, namespace string) (nodespec
 		told.readTrustedCAs,
 		told.readRegistries,
 		told.readNotFollowed,
-		readMetricsServing(namespace),
+		told.readMetricsServing(namespace, former),
 	} {
 		if err := concern(ctx, reader, &facts); err != nil {
 			return nodespec.Cluster{}, nil, err

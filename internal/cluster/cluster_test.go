@@ -22,7 +22,7 @@ import (
 
 func (f *fixture) read(t *testing.T) (nodespec.Cluster, error) {
 	t.Helper()
-	facts, _, err := Read(t.Context(), f.client(t), operatorNamespace)
+	facts, _, err := Read(t.Context(), f.client(t), operatorNamespace, nodespec.ServingCertificate{})
 	return facts, err
 }
 
@@ -257,7 +257,7 @@ func TestTellsRequestsThatFailFromObjectsThatAreWrong(t *testing.T) {
 	}
 	t.Run("a request that fails may succeed later", func(t *testing.T) {
 		broken := errors.New("connection refused")
-		_, _, err := Read(t.Context(), answering(broken), operatorNamespace)
+		_, _, err := Read(t.Context(), answering(broken), operatorNamespace, nodespec.ServingCertificate{})
 		var fault *Error
 		if !errors.Is(err, broken) || errors.As(err, &fault) || !strings.Contains(err.Error(), "kube-root-ca.crt") {
 			t.Errorf("error is %v", err)
@@ -265,7 +265,7 @@ func TestTellsRequestsThatFailFromObjectsThatAreWrong(t *testing.T) {
 	})
 	t.Run("a kind that the API server does not know says that this is no OpenShift", func(t *testing.T) {
 		_, _, err := Read(t.Context(), answering(&meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}),
-			operatorNamespace)
+			operatorNamespace, nodespec.ServingCertificate{})
 		var fault *Error
 		if !errors.As(err, &fault) || !strings.Contains(err.Error(), "OpenShift") {
 			t.Errorf("error is %v", err)

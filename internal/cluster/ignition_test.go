@@ -9,6 +9,8 @@ import (
 	machineconfigv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
 // ignitionWith returns an Ignition with one file.
@@ -82,7 +84,7 @@ func TestWindowsNodesFollowTheWorkerPoolAndNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, _, err := Read(t.Context(), c, operatorNamespace); err != nil || got.Kubelet.ClusterDomain != "cluster.local" {
+	if got, _, err := Read(t.Context(), c, operatorNamespace, nodespec.ServingCertificate{}); err != nil || got.Kubelet.ClusterDomain != "cluster.local" {
 		t.Errorf("got %+v, error %v", got.Kubelet, err)
 	}
 }

@@ -21,18 +21,10 @@ var MetricsClients = types.NamespacedName{Namespace: "kube-system", Name: "exten
 
 const clientCAKey = "client-ca-file"
 
-// asMetricsClients returns the ConfigMap of MetricsClients; nil for any other object.
-func asMetricsClients(object runtime.Object) *corev1.ConfigMap {
-	if found, ok := object.(*corev1.ConfigMap); ok && client.ObjectKeyFromObject(found) == MetricsClients {
-		return found
-	}
-	return nil
-}
-
 // IsWithoutMetricsClients reports whether the object is the ConfigMap of MetricsClients, and names no authority.
 func IsWithoutMetricsClients(object runtime.Object) bool {
-	found := asMetricsClients(object)
-	return found != nil && strings.TrimSpace(found.Data[clientCAKey]) == ""
+	found, ok := object.(*corev1.ConfigMap)
+	return ok && client.ObjectKeyFromObject(found) == MetricsClients && strings.TrimSpace(found.Data[clientCAKey]) == ""
 }
 
 // unusableClients returns what is wrong with the authorities in the ConfigMap of MetricsClients.
@@ -59,16 +51,22 @@ func clientAuthorities(found *corev1.ConfigMap) (authoritiesPEM, problem string)
 }
 
 // readMetricsClients reads the authorities of the metrics' clients. Where there are none, exporters answer any client.
-// Ones that are damaged are an error, so that no exporter that demands a certificate stops doing so. A reader that
-// remembers the last good ones gives those instead.
-func readMetricsClients(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
+// In the place of damaged ones the former ones stay, with a notice; without former ones they are an error, so that no
+// exporter that demands a certificate stops doing so.
+func (n *notices) readMetricsClients(ctx context.Context, reader client.Reader, former string, facts *nodespec.Cluster) error {
 	found := &corev1.ConfigMap{}
 	about, there, err := readOptional(ctx, reader, MetricsClients.String(), found, "ConfigMap "+MetricsClients.String())
 	if err != nil || !there {
 		return err
 	}
 	if fault := unusableClients(found); fault != nil {
-		return about.error(fault.Field, fault.Message)
+		if former == "" {
+			return about.error(fault.Field, fault.Message)
+		}
+		fault.Message += keepsCertificates
+		*n = append(*n, *fault)
+		facts.MetricsServing.ClientCA = former
+		return nil
 	}
 	facts.MetricsServing.ClientCA, _ = clientAuthorities(found)
 	return nil

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,18 +18,6 @@ const metricsServingSecret = "windows-machine-config-operator-tls"
 // MetricsServing returns the Secret with the certificate that the exporters of Windows nodes serve with.
 func MetricsServing(namespace string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: metricsServingSecret}
-}
-
-// UnusableMetrics returns what is wrong with the Secret of MetricsServing or the ConfigMap of MetricsClients; nil when
-// exporters can use it, and for any other object.
-func UnusableMetrics(object runtime.Object) *Notice {
-	if clients := asMetricsClients(object); clients != nil {
-		return unusableClients(clients)
-	}
-	if secret, ok := object.(*corev1.Secret); ok && secret.Name == metricsServingSecret {
-		return unusableServing(secret)
-	}
-	return nil
 }
 
 // unusableServing returns what is wrong with the Secret of MetricsServing.
@@ -47,10 +34,13 @@ func unusableServing(secret *corev1.Secret) *Notice {
 	}
 }
 
-// readMetricsServing reads the exporters' certificate. Where it is absent they serve plain HTTP; one that is wrong is
-// an error, so that no exporter that serves HTTPS is made to serve plain HTTP. A reader that remembers the last good
-// one gives that instead.
-func readMetricsServing(namespace string) func(context.Context, client.Reader, *nodespec.Cluster) error {
+// keepsCertificates is what exporters do while the cluster's certificate, or the authorities of clients, cannot be used.
+const keepsCertificates = " Until then, exporters keep the certificates that they have."
+
+// readMetricsServing reads the exporters' certificate. Where it is absent they serve plain HTTP. In the place of one that
+// cannot be used the former one stays, with a notice; without a former one it is an error, so that no exporter that
+// serves HTTPS is made to serve plain HTTP.
+func (n *notices) readMetricsServing(namespace string, former nodespec.ServingCertificate) func(context.Context, client.Reader, *nodespec.Cluster) error {
 	return func(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
 		name := MetricsServing(namespace).String()
 		secret := &corev1.Secret{}
@@ -58,12 +48,17 @@ func readMetricsServing(namespace string) func(context.Context, client.Reader, *
 		if err != nil || !found {
 			return err
 		}
-		if fault := unusableServing(secret); fault != nil {
-			return &Error{Object: fault.Object, Field: fault.Field, Message: fault.Message}
-		}
 		facts.MetricsServing = nodespec.ServingCertificate{
 			Certificate: string(secret.Data[corev1.TLSCertKey]), Key: nodespec.Secret(secret.Data[corev1.TLSPrivateKeyKey]),
 		}
-		return readMetricsClients(ctx, reader, facts)
+		if fault := unusableServing(secret); fault != nil {
+			if former.Certificate == "" {
+				return &Error{Object: fault.Object, Field: fault.Field, Message: fault.Message}
+			}
+			fault.Message += keepsCertificates
+			*n = append(*n, *fault)
+			facts.MetricsServing = nodespec.ServingCertificate{Certificate: former.Certificate, Key: former.Key}
+		}
+		return n.readMetricsClients(ctx, reader, former.ClientCA, facts)
 	}
 }

@@ -26,6 +26,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
 // servingCertificate makes a certificate with its key, both in PEM.
@@ -146,14 +148,14 @@ func TestKindsThatTheAPIServerHasNotAreNoFault(t *testing.T) {
 			Resource: "proxies"}, ""),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, told, err := Read(t.Context(), answering(err), operatorNamespace); err != nil || len(told) > 0 {
+			if _, told, err := Read(t.Context(), answering(err), operatorNamespace, nodespec.ServingCertificate{}); err != nil || len(told) > 0 {
 				t.Errorf("error %v, notices %v", err, told)
 			}
 		})
 	}
 	t.Run("but a request that fails is one that may succeed later", func(t *testing.T) {
 		broken := errors.New("connection refused")
-		_, _, err := Read(t.Context(), answering(broken), operatorNamespace)
+		_, _, err := Read(t.Context(), answering(broken), operatorNamespace, nodespec.ServingCertificate{})
 		var fault *Error
 		if !errors.Is(err, broken) || errors.As(err, &fault) {
 			t.Errorf("error is %v", err)

@@ -24,7 +24,7 @@ func withObjects(t *testing.T, objects ...client.Object) *fixture {
 // follow reads a cluster that is in order.
 func (f *fixture) follow(t *testing.T) (nodespec.Cluster, []Notice) {
 	t.Helper()
-	facts, told, err := Read(t.Context(), f.client(t), operatorNamespace)
+	facts, told, err := Read(t.Context(), f.client(t), operatorNamespace, nodespec.ServingCertificate{})
 	if err != nil {
 		t.Fatal(err)
 	}

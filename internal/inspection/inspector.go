@@ -127,7 +127,7 @@ func (i *inspector) plan(ctx context.Context, names []string, write func([]Forec
 	if err != nil {
 		return err
 	}
-	facts, _, err := cluster.Read(ctx, i.reader, i.Namespace)
+	facts, _, err := cluster.Read(ctx, i.reader, i.Namespace, nodespec.ServingCertificate{})
 	if err != nil {
 		return unusable(err)
 	}
@@ -189,7 +189,7 @@ func (i *inspector) diagnose(ctx context.Context, name, user string, write func(
 		return fmt.Errorf("%w. %s", err, keys.Remedy(i.Namespace))
 	}
 	subject := ladder.Subject{}
-	if facts, _, err := cluster.Read(ctx, i.reader, i.Namespace); err != nil {
+	if facts, _, err := cluster.Read(ctx, i.reader, i.Namespace, nodespec.ServingCertificate{}); err != nil {
 		subject.Unknown = "The cluster's configuration cannot be used: " + err.Error()
 	} else {
 		subject.Cluster = &facts

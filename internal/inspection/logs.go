@@ -65,7 +65,7 @@ func (i *inspector) logs(ctx context.Context, name string, show func(ours bool, 
 		return fmt.Errorf("%w. %s", err, keys.Remedy(i.Namespace))
 	}
 	known := &nodespec.Cluster{}
-	if facts, _, err := cluster.Read(ctx, i.reader, i.Namespace); err == nil {
+	if facts, _, err := cluster.Read(ctx, i.reader, i.Namespace, nodespec.ServingCertificate{}); err == nil {
 		known = &facts // it tells which addresses are the cluster's own
 	}
 	target, err := i.target(ctx, &chosen[0].WindowsInstance, key, known)

@@ -75,7 +75,7 @@ func (i *inspector) survey(ctx context.Context, wishes []casefile.Wish, limit ti
 		return fmt.Errorf("%w. %s", err, keys.Remedy(i.Namespace))
 	}
 	l := look{inspector: i, key: key, limit: limit, forecaster: i.forecaster()}
-	if l.cluster, _, err = cluster.Read(ctx, i.reader, i.Namespace); err != nil {
+	if l.cluster, _, err = cluster.Read(ctx, i.reader, i.Namespace, nodespec.ServingCertificate{}); err != nil {
 		l.cluster, l.noPlan = nodespec.Cluster{}, unusable(err)
 	}
 	var group sync.WaitGroup

@@ -3,9 +3,7 @@ package clusterconfig
 import (
 	"context"
 	"errors"
-	"maps"
 	"net/http"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -28,8 +26,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/cluster"
 )
 
-// absences is a Source of a cluster whose Secrets come and go.
-type absences struct {
+// fixture is a Source of a cluster whose Secrets come and go.
+type fixture struct {
 	*Source
 	t       *testing.T
 	client  client.WithWatch
@@ -39,7 +37,7 @@ type absences struct {
 	fails, unserved error
 }
 
-func newAbsences(t *testing.T) *absences {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, cluster.AddToScheme} {
@@ -47,21 +45,21 @@ func newAbsences(t *testing.T) *absences {
 			t.Fatal(err)
 		}
 	}
-	a := &absences{t: t, clock: testingclock.NewFakePassiveClock(time.Unix(1<<30, 0))}
+	a := &fixture{t: t, clock: testingclock.NewFakePassiveClock(time.Unix(1<<30, 0))}
 	a.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(orderlyCluster(t)...).Build()
 	a.restart()
 	return a
 }
 
 // restart starts the operator, which reads the cluster.
-func (a *absences) restart() {
+func (a *fixture) restart() {
 	a.t.Helper()
 	a.start()
 	a.reads(1)
 }
 
 // start starts the operator, which has read nothing yet.
-func (a *absences) start() {
+func (a *fixture) start() {
 	reader := interceptor.NewClient(a.client, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object,
 			options ...client.GetOption) error {
@@ -79,12 +77,12 @@ func (a *absences) start() {
 	})
 	a.changed = make(chan event.GenericEvent, 10)
 	a.Source = NewSource(reader, namespace, a.changed)
-	a.kept.clock = a.clock
+	a.Source.clock = a.clock
 }
 
 // reads lets the Source read the cluster, which it tells of so many times, and returns the time until it will do so
 // again.
-func (a *absences) reads(told int) time.Duration {
+func (a *fixture) reads(told int) time.Duration {
 	a.t.Helper()
 	result, err := a.Reconcile(a.t.Context(), ctrl.Request{})
 	if err != nil {
@@ -100,32 +98,32 @@ func (a *absences) reads(told int) time.Duration {
 }
 
 // afterwards lets time pass, and then the Source read the cluster.
-func (a *absences) afterwards(passed time.Duration, told int) time.Duration {
+func (a *fixture) afterwards(passed time.Duration, told int) time.Duration {
 	a.t.Helper()
 	a.clock.SetTime(a.clock.Now().Add(passed))
 	return a.reads(told)
 }
 
-func (a *absences) must(err error) {
+func (a *fixture) must(err error) {
 	a.t.Helper()
 	if err != nil {
 		a.t.Fatal(err)
 	}
 }
 
-func (a *absences) makes(secret *corev1.Secret) {
+func (a *fixture) makes(secret *corev1.Secret) {
 	a.t.Helper()
 	a.must(a.client.Create(a.t.Context(), secret.DeepCopy()))
 }
 
-func (a *absences) deletes(secret *corev1.Secret) {
+func (a *fixture) deletes(secret *corev1.Secret) {
 	a.t.Helper()
 	a.must(a.client.Delete(a.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace,
 		Name: secret.Name}}))
 }
 
 // serves looks at the certificate that exporters are to have; nil is for none.
-func (a *absences) serves(secret *corev1.Secret) {
+func (a *fixture) serves(secret *corev1.Secret) {
 	a.t.Helper()
 	facts, err := a.Current()
 	a.must(err)
@@ -139,7 +137,7 @@ func (a *absences) serves(secret *corev1.Secret) {
 }
 
 // pulls looks at the credentials that nodes are to have.
-func (a *absences) pulls(registries ...string) {
+func (a *fixture) pulls(registries ...string) {
 	a.t.Helper()
 	facts, err := a.Current()
 	a.must(err)
@@ -168,7 +166,7 @@ func pullSecretFor(registry string) *corev1.Secret {
 // L-02
 func TestASecretThatIsAbsentForAMomentChangesNoNode(t *testing.T) {
 	t.Run("deleted and made again, it is one change", func(t *testing.T) {
-		a, first, second := newAbsences(t), servingCertificate(t), servingCertificate(t)
+		a, first, second := newFixture(t), servingCertificate(t), servingCertificate(t)
 		a.makes(first)
 		a.makes(pullSecretFor("one.example.com"))
 		if next := a.reads(1); next != rereadInterval {
@@ -176,12 +174,12 @@ func TestASecretThatIsAbsentForAMomentChangesNoNode(t *testing.T) {
 		}
 		a.deletes(first)
 		a.deletes(pullSecretFor("one.example.com"))
-		if next := a.reads(0); next != lastingAbsence {
+		if next := a.reads(0); next != absenceGracePeriod {
 			t.Errorf("it reads again in %s", next)
 		}
 		a.serves(first)
 		a.pulls("one.example.com")
-		if next := a.afterwards(lastingAbsence/4, 0); next != lastingAbsence*3/4 {
+		if next := a.afterwards(absenceGracePeriod/4, 0); next != absenceGracePeriod*3/4 {
 			t.Errorf("it reads again in %s", next)
 		}
 		a.makes(second)
@@ -194,7 +192,7 @@ func TestASecretThatIsAbsentForAMomentChangesNoNode(t *testing.T) {
 		a.afterwards(time.Hour, 0)
 	})
 	t.Run("deleted and made again as it was, it is none", func(t *testing.T) {
-		a, secret := newAbsences(t), servingCertificate(t)
+		a, secret := newFixture(t), servingCertificate(t)
 		a.makes(secret)
 		a.reads(1)
 		a.deletes(secret)
@@ -203,49 +201,52 @@ func TestASecretThatIsAbsentForAMomentChangesNoNode(t *testing.T) {
 		a.reads(0)
 	})
 	t.Run("deleted for good, it counts after a while", func(t *testing.T) {
-		a, secret := newAbsences(t), servingCertificate(t)
+		a, secret := newFixture(t), servingCertificate(t)
 		a.makes(secret)
 		a.makes(pullSecretFor("one.example.com"))
 		a.reads(1)
 		a.deletes(secret)
 		a.reads(0)
-		a.afterwards(lastingAbsence/2, 0)
+		a.afterwards(absenceGracePeriod/2, 0)
 		a.deletes(pullSecretFor("one.example.com"))
-		if next := a.reads(0); next != lastingAbsence/2 {
+		if next := a.reads(0); next != absenceGracePeriod {
 			t.Errorf("it reads again in %s", next)
 		}
-		if next := a.afterwards(lastingAbsence/2, 1); next != lastingAbsence/2 {
+		if next := a.afterwards(absenceGracePeriod/2, 0); next != absenceGracePeriod/2 {
+			t.Errorf("it reads again in %s", next)
+		}
+		a.serves(secret)
+		a.pulls("one.example.com")
+		if next := a.afterwards(absenceGracePeriod/2, 1); next != rereadInterval {
 			t.Errorf("it reads again in %s", next)
 		}
 		a.serves(nil)
-		a.pulls("one.example.com")
-		if next := a.afterwards(lastingAbsence, 1); next != rereadInterval {
-			t.Errorf("it reads again in %s", next)
-		}
 		a.pulls()
 		a.afterwards(time.Hour, 0)
 	})
 	t.Run("deleted twice, each absence is one of its own", func(t *testing.T) {
-		a, secret := newAbsences(t), servingCertificate(t)
+		a, secret := newFixture(t), servingCertificate(t)
 		a.makes(secret)
 		a.reads(1)
 		for range 3 {
 			a.deletes(secret)
 			a.reads(0)
-			a.afterwards(lastingAbsence*3/4, 0)
+			a.afterwards(absenceGracePeriod*3/4, 0)
 			a.makes(secret)
 			a.reads(0)
 		}
 		a.serves(secret)
 	})
-	t.Run("all else is taken over at once", func(t *testing.T) {
-		a := newAbsences(t)
+	t.Run("all else waits for as long", func(t *testing.T) {
+		a := newFixture(t)
 		a.makes(pullSecretFor("mirror.example.com"))
 		a.reads(1)
 		a.deletes(pullSecretFor("mirror.example.com"))
 		a.must(a.client.Create(t.Context(), &configv1.ImageDigestMirrorSet{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: configv1.ImageDigestMirrorSetSpec{
 			ImageDigestMirrors: []configv1.ImageDigestMirrors{{Source: "quay.io", Mirrors: []configv1.ImageMirror{"mirror.example.com"}}},
 		}}))
+		a.reads(0)
+		a.makes(pullSecretFor("mirror.example.com"))
 		a.reads(1)
 		facts, err := a.Current()
 		a.must(err)
@@ -253,10 +254,21 @@ func TestASecretThatIsAbsentForAMomentChangesNoNode(t *testing.T) {
 			t.Errorf("a new mirror comes without its credentials: %+v", facts.Registries)
 		}
 	})
+	t.Run("a fault is reported at once", func(t *testing.T) {
+		a, secret := newFixture(t), servingCertificate(t)
+		a.makes(secret)
+		a.reads(1)
+		a.deletes(secret)
+		a.must(a.client.Delete(t.Context(), &configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}))
+		a.reads(1)
+		if _, err := a.Current(); err == nil {
+			t.Error("the cluster has no Infrastructure, and the operator goes on")
+		}
+	})
 }
 
 // proxies looks at the proxy that nodes are to have; empty is for none.
-func (a *absences) proxies(want string) {
+func (a *fixture) proxies(want string) {
 	a.t.Helper()
 	facts, err := a.Current()
 	a.must(err)
@@ -271,25 +283,25 @@ func TestAProxyThatIsAbsentForAMomentChangesNoNode(t *testing.T) {
 	proxy := func() *configv1.Proxy {
 		return &configv1.Proxy{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}, Status: configv1.ProxyStatus{HTTPSProxy: address}}
 	}
-	a := newAbsences(t)
+	a := newFixture(t)
 	a.must(client.IgnoreNotFound(a.client.Delete(t.Context(), proxy())))
 	a.must(a.client.Create(t.Context(), proxy()))
 	a.reads(1)
 	a.proxies(address)
 	t.Run("deleted and made again, it changes nothing", func(t *testing.T) {
 		a.must(a.client.Delete(t.Context(), proxy()))
-		if next := a.reads(0); next != lastingAbsence {
+		if next := a.reads(0); next != absenceGracePeriod {
 			t.Errorf("it reads again in %s", next)
 		}
 		a.proxies(address)
 		a.must(a.client.Create(t.Context(), proxy()))
-		a.afterwards(lastingAbsence-time.Second, 0)
+		a.afterwards(absenceGracePeriod-time.Second, 0)
 		a.afterwards(time.Hour, 0)
 	})
 	t.Run("deleted for good, it counts after a while", func(t *testing.T) {
 		a.must(a.client.Delete(t.Context(), proxy()))
 		a.reads(0)
-		a.afterwards(lastingAbsence, 1)
+		a.afterwards(absenceGracePeriod, 1)
 		a.proxies("")
 	})
 }
@@ -303,18 +315,18 @@ func TestMirrorsThatAreNotServedForAMomentChangeNoNode(t *testing.T) {
 			Kind: "ImageDigestMirrorSet"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := newAbsences(t)
+			a := newFixture(t)
 			a.mirrors("a", "quay.io")
 			a.reads(1)
 			a.unserved = unserved
-			if next := a.reads(0); next != lastingAbsence {
+			if next := a.reads(0); next != absenceGracePeriod {
 				t.Errorf("it reads again in %s", next)
 			}
 			a.unserved = nil
-			a.afterwards(lastingAbsence/2, 0)
+			a.afterwards(absenceGracePeriod/2, 0)
 			a.unserved = unserved
 			a.reads(0)
-			a.afterwards(lastingAbsence, 1)
+			a.afterwards(absenceGracePeriod, 1)
 			if facts, err := a.Current(); err != nil || len(facts.Registries.Hosts) > 0 {
 				t.Errorf("mirrors of a kind that is gone for good are still %+v, error %v", facts.Registries.Hosts, err)
 			}
@@ -324,7 +336,7 @@ func TestMirrorsThatAreNotServedForAMomentChangeNoNode(t *testing.T) {
 
 func TestAnAbsenceOfWhichNothingIsKnownCountsAtOnce(t *testing.T) {
 	t.Run("when the operator was started during it", func(t *testing.T) {
-		a, secret := newAbsences(t), servingCertificate(t)
+		a, secret := newFixture(t), servingCertificate(t)
 		a.makes(secret)
 		a.reads(1)
 		a.deletes(secret)
@@ -333,7 +345,7 @@ func TestAnAbsenceOfWhichNothingIsKnownCountsAtOnce(t *testing.T) {
 		a.serves(nil)
 	})
 	t.Run("when the Secret was never one that can be used", func(t *testing.T) {
-		a, garbage := newAbsences(t), servingCertificate(t)
+		a, garbage := newFixture(t), servingCertificate(t)
 		garbage.Data[corev1.TLSPrivateKeyKey] = nil
 		a.makes(garbage)
 		a.reads(1)
@@ -354,7 +366,7 @@ func TestACertificateThatCannotBeUsedIsANotice(t *testing.T) {
 			corev1.TLSPrivateKeyKey: servingCertificate(t).Data[corev1.TLSPrivateKeyKey]},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, good := newAbsences(t), servingCertificate(t)
+			a, good := newFixture(t), servingCertificate(t)
 			a.makes(good)
 			a.reads(1)
 			bad := good.DeepCopy()
@@ -362,12 +374,12 @@ func TestACertificateThatCannotBeUsedIsANotice(t *testing.T) {
 			a.must(a.client.Update(t.Context(), bad))
 			a.reads(0)
 			a.serves(good)
-			notices := a.kept.notices()
+			notices := a.good.notices
 			if len(notices) != 1 || notices[0].Object != "Secret "+client.ObjectKeyFromObject(good).String() ||
 				!strings.Contains(notices[0].Message, "keep the certificates") {
 				t.Errorf("the notices are %v", notices)
 			}
-			a.afterwards(10*lastingAbsence, 0)
+			a.afterwards(10*absenceGracePeriod, 0)
 			a.serves(good)
 			a.makes(pullSecretFor("registry.example.com"))
 			a.reads(1)
@@ -377,7 +389,7 @@ func TestACertificateThatCannotBeUsedIsANotice(t *testing.T) {
 			a.must(a.client.Update(t.Context(), next))
 			a.reads(1)
 			a.serves(next)
-			if notices := a.kept.notices(); len(notices) > 0 {
+			if notices := a.good.notices; len(notices) > 0 {
 				t.Errorf("afterwards the notices are %v", notices)
 			}
 		})
@@ -386,7 +398,7 @@ func TestACertificateThatCannotBeUsedIsANotice(t *testing.T) {
 
 func TestASecretIsKeptFromTheLastGoodRead(t *testing.T) {
 	t.Run("when it was garbage before it was deleted", func(t *testing.T) {
-		a, secret, garbage := newAbsences(t), servingCertificate(t), servingCertificate(t)
+		a, secret, garbage := newFixture(t), servingCertificate(t), servingCertificate(t)
 		garbage.Data[corev1.TLSPrivateKeyKey] = nil
 		a.makes(secret)
 		a.reads(1)
@@ -396,11 +408,11 @@ func TestASecretIsKeptFromTheLastGoodRead(t *testing.T) {
 		a.deletes(garbage)
 		a.reads(0)
 		a.serves(secret)
-		a.afterwards(lastingAbsence, 1)
+		a.afterwards(absenceGracePeriod, 1)
 		a.serves(nil)
 	})
 	t.Run("when another object was wrong meanwhile", func(t *testing.T) {
-		a, secret := newAbsences(t), servingCertificate(t)
+		a, secret := newFixture(t), servingCertificate(t)
 		a.makes(secret)
 		a.reads(1)
 		garbage := pullSecretFor(`"`)
@@ -412,7 +424,7 @@ func TestASecretIsKeptFromTheLastGoodRead(t *testing.T) {
 		a.serves(secret)
 	})
 	t.Run("when a request failed", func(t *testing.T) {
-		a, secret := newAbsences(t), servingCertificate(t)
+		a, secret := newFixture(t), servingCertificate(t)
 		a.makes(secret)
 		a.reads(1)
 		a.deletes(secret)
@@ -427,48 +439,4 @@ func TestASecretIsKeptFromTheLastGoodRead(t *testing.T) {
 		a.reads(1)
 		a.serves(nil)
 	})
-}
-
-// A kind that a cluster may lack and that has no grace would be taken off all nodes by a 404 of a moment.
-func TestWhatAClusterMayLackHasTheGrace(t *testing.T) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, cluster.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	complete := fake.NewClientBuilder().WithScheme(scheme).WithObjects(orderlyCluster(t)...).Build()
-	read := map[keptKey]runtime.Object{}
-	// without reads the cluster as if an object were not there, or all of a kind.
-	without := func(lacking keptKey) error {
-		answer := func(name client.ObjectKey, object runtime.Object, serve func() error) error {
-			key := keptKey{reflect.TypeOf(object), name}
-			read[key] = object.DeepCopyObject()
-			if key == lacking {
-				return apierrors.NewNotFound(schema.GroupResource{Resource: key.String()}, "")
-			}
-			return serve()
-		}
-		_, _, err := cluster.Read(t.Context(), interceptor.NewClient(complete, interceptor.Funcs{
-			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object,
-				options ...client.GetOption) error {
-				return answer(key, object, func() error { return c.Get(ctx, key, object, options...) })
-			},
-			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-				return answer(client.ObjectKey{}, list, func() error { return c.List(ctx, list, options...) })
-			},
-		}), namespace)
-		return err
-	}
-	if err := without(keptKey{}); err != nil {
-		t.Fatal(err)
-	}
-	for key, object := range maps.Clone(read) {
-		if optional := without(key) == nil; optional && !isOptional(key, object) {
-			t.Errorf("a cluster may lack %s, whose absence counts at once", key)
-		}
-	}
-	if len(read) < 10 {
-		t.Errorf("only %d objects and kinds were read", len(read))
-	}
 }

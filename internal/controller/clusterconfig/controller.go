@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -52,8 +53,11 @@ type Source struct {
 	// Report reports whether the operator can serve the cluster; nil tells nobody.
 	Report *Reporter
 
-	kept      *graceReader
+	reader    client.Reader
 	namespace string
+	clock     clock.PassiveClock
+	good      goodRead
+	absences  absences
 	changed   chan<- event.GenericEvent
 
 	mu    sync.RWMutex
@@ -61,9 +65,15 @@ type Source struct {
 	err   error
 }
 
+// goodRead is the last read of the cluster that the nodes follow.
+type goodRead struct {
+	facts   nodespec.Cluster
+	notices []cluster.Notice
+}
+
 // NewSource makes a source that reads the API server directly and signals on changed when the facts differ from before.
 func NewSource(reader client.Reader, namespace string, changed chan<- event.GenericEvent) *Source {
-	return &Source{kept: newGraceReader(reader), namespace: namespace, changed: changed, err: errNotRead}
+	return &Source{reader: reader, namespace: namespace, clock: clock.RealClock{}, changed: changed, err: errNotRead}
 }
 
 // Current returns the facts that were read last, or why they cannot be used.
@@ -108,9 +118,10 @@ func (s *Source) SetupWithManager(mgr ctrl.Manager, serves func(schema.GroupVers
 }
 
 // Reconcile reads the cluster. After a failed request the last good facts stay; an absent or wrong object discards
-// them, except an optional object, whose absence counts only after a while.
+// them. Nodes follow the last good read as long as an optional object of it is absent for less than the grace period.
 func (s *Source) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	facts, notices, err := cluster.Read(ctx, s.kept, s.namespace)
+	reader := recordingReader{s.reader, map[objectKey]bool{}}
+	facts, notices, err := cluster.Read(ctx, reader, s.namespace, s.good.facts.MetricsServing)
 	var fault *cluster.Error
 	if err != nil && !errors.As(err, &fault) {
 		// With good facts there is something to go on with; without them, instances say what they wait for.
@@ -119,8 +130,15 @@ func (s *Source) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 		}
 		return ctrl.Result{}, fmt.Errorf("read the cluster's configuration: %w", err)
 	}
+	next := rereadInterval
 	if err == nil {
-		s.kept.confirm()
+		if rest := s.absences.observe(reader.found, s.clock.Now()); rest > 0 {
+			log.FromContext(ctx).Info("an object is absent; for some time nodes keep their configuration", "time", rest.String())
+			next = rest
+		} else {
+			s.good = goodRead{facts, notices}
+		}
+		facts, notices = s.good.facts, s.good.notices
 	}
 	s.take(ctx, facts, err)
 	if s.Report != nil {
@@ -129,12 +147,12 @@ func (s *Source) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 		}
 		// Of a cluster that cannot be used it is not known what would be followed.
 		if err == nil {
-			if err := s.Report.reportSettings(ctx, append(notices, s.kept.notices()...)); err != nil {
+			if err := s.Report.reportSettings(ctx, notices); err != nil {
 				return ctrl.Result{}, err
 			}
 		}
 	}
-	return ctrl.Result{RequeueAfter: s.kept.next(rereadInterval)}, nil
+	return ctrl.Result{RequeueAfter: next}, nil
 }
 
 // take keeps what was read, and tells others when it differs from before.

@@ -106,7 +106,7 @@ func startAt(t *testing.T, line support.ReleaseLine, absent clock.PassiveClock) 
 
 	changed := make(chan event.GenericEvent, 100)
 	r.Source = NewSource(countingReader{mgr.GetAPIReader(), r.reads}, r.namespace, changed)
-	r.kept.clock = absent
+	r.clock = absent
 	r.Report = NewReporter(mgr.GetAPIReader(), mgr.GetEventRecorder(deploymentName),
 		operatorcondition.NewWriter(mgr.GetClient(), mgr.GetAPIReader(), r.namespace, olmName), r.namespace, line)
 	serves := func(kind schema.GroupVersionKind) bool {

@@ -17,15 +17,15 @@ func TestAuthoritiesOfClientsAreKeptFromTheLastGoodRead(t *testing.T) {
 			Data:       map[string]string{"client-ca-file": bundle},
 		}
 	}
-	begin := func(t *testing.T) *absences {
+	begin := func(t *testing.T) *fixture {
 		t.Helper()
-		a := newAbsences(t)
+		a := newFixture(t)
 		a.makes(servingCertificate(t))
 		a.must(a.client.Create(t.Context(), clients(authority)))
 		a.reads(1)
 		return a
 	}
-	demands := func(t *testing.T, a *absences, want string) {
+	demands := func(t *testing.T, a *fixture, want string) {
 		t.Helper()
 		facts, err := a.Current()
 		a.must(err)
@@ -37,9 +37,9 @@ func TestAuthoritiesOfClientsAreKeptFromTheLastGoodRead(t *testing.T) {
 		a := begin(t)
 		a.must(a.client.Update(t.Context(), clients(authority[:len(authority)/2])))
 		a.reads(0)
-		a.afterwards(10*lastingAbsence, 0)
+		a.afterwards(10*absenceGracePeriod, 0)
 		demands(t, a, authority)
-		notices := a.kept.notices()
+		notices := a.good.notices
 		if len(notices) != 1 || notices[0].Object != "ConfigMap kube-system/extension-apiserver-authentication" ||
 			!strings.Contains(notices[0].Message, "exporters keep the certificates") {
 			t.Errorf("the notices are %v", notices)
@@ -48,28 +48,28 @@ func TestAuthoritiesOfClientsAreKeptFromTheLastGoodRead(t *testing.T) {
 		a.must(a.client.Update(t.Context(), clients(next)))
 		a.reads(1)
 		demands(t, a, next)
-		if notices := a.kept.notices(); len(notices) > 0 {
+		if notices := a.good.notices; len(notices) > 0 {
 			t.Errorf("afterwards the notices are %v", notices)
 		}
 	})
 	t.Run("while there are none for a moment", func(t *testing.T) {
 		a := begin(t)
 		a.must(a.client.Update(t.Context(), clients("")))
-		if next := a.reads(0); next != lastingAbsence {
+		if next := a.reads(0); next != absenceGracePeriod {
 			t.Errorf("it reads again in %s", next)
 		}
 		demands(t, a, authority)
-		a.afterwards(lastingAbsence, 1)
+		a.afterwards(absenceGracePeriod, 1)
 		demands(t, a, "")
 	})
 	t.Run("while they are absent for a moment", func(t *testing.T) {
 		a := begin(t)
 		a.must(a.client.Delete(t.Context(), clients("")))
-		if next := a.reads(0); next != lastingAbsence {
+		if next := a.reads(0); next != absenceGracePeriod {
 			t.Errorf("it reads again in %s", next)
 		}
 		demands(t, a, authority)
-		a.afterwards(lastingAbsence-time.Second, 0)
+		a.afterwards(absenceGracePeriod-time.Second, 0)
 		a.must(a.client.Create(t.Context(), clients(authority)))
 		a.reads(0)
 		demands(t, a, authority)
@@ -78,7 +78,7 @@ func TestAuthoritiesOfClientsAreKeptFromTheLastGoodRead(t *testing.T) {
 		a := begin(t)
 		a.must(a.client.Delete(t.Context(), clients("")))
 		a.reads(0)
-		a.afterwards(lastingAbsence, 1)
+		a.afterwards(absenceGracePeriod, 1)
 		demands(t, a, "")
 	})
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // mirrors makes a mirror set for a registry.
-func (a *absences) mirrors(name, source string) {
+func (a *fixture) mirrors(name, source string) {
 	a.t.Helper()
 	a.must(a.client.Create(a.t.Context(), mirrorSet(name, source)))
 }
@@ -27,13 +27,13 @@ func mirrorSet(name, source string) *configv1.ImageDigestMirrorSet {
 			Mirrors: []configv1.ImageMirror{"mirror.example.com"}}}}}
 }
 
-func (a *absences) withoutMirrors(name string) {
+func (a *fixture) withoutMirrors(name string) {
 	a.t.Helper()
 	a.must(a.client.Delete(a.t.Context(), &configv1.ImageDigestMirrorSet{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 }
 
 // mirrored looks at the number of registries that have mirrors.
-func (a *absences) mirrored(want int) {
+func (a *fixture) mirrored(want int) {
 	a.t.Helper()
 	if facts, err := a.Current(); err != nil || len(facts.Registries.Hosts) != want {
 		a.t.Errorf("registries with mirrors are %+v, want %d; error %v", facts.Registries.Hosts, want, err)
@@ -43,20 +43,20 @@ func (a *absences) mirrored(want int) {
 // L-03
 func TestTheLastMirrorSetIsMissedForAWhile(t *testing.T) {
 	t.Run("a definition that is replaced, with its mirror sets, changes no node", func(t *testing.T) {
-		a := newAbsences(t)
+		a := newFixture(t)
 		a.mirrors("a", "quay.io")
 		a.mirrors("b", "registry.example.com")
 		a.reads(1)
 		a.withoutMirrors("a")
 		a.withoutMirrors("b")
-		if next := a.reads(0); next != lastingAbsence {
+		if next := a.reads(0); next != absenceGracePeriod {
 			t.Errorf("it reads again in %s", next)
 		}
 		a.unserved = apierrors.NewGenericServerResponse(http.StatusNotFound, "list",
 			schema.GroupResource{Group: configv1.GroupName, Resource: "imagedigestmirrorsets"}, "", "404 page not found", 0, true)
-		a.afterwards(lastingAbsence/2, 0)
+		a.afterwards(absenceGracePeriod/2, 0)
 		a.unserved = nil
-		a.afterwards(lastingAbsence/4, 0)
+		a.afterwards(absenceGracePeriod/4, 0)
 		a.mirrored(2)
 		a.mirrors("a", "quay.io")
 		a.mirrors("b", "registry.example.com")
@@ -64,18 +64,18 @@ func TestTheLastMirrorSetIsMissedForAWhile(t *testing.T) {
 		a.afterwards(time.Hour, 0)
 	})
 	t.Run("the last one that is deleted for good counts after a while", func(t *testing.T) {
-		a := newAbsences(t)
+		a := newFixture(t)
 		a.mirrors("a", "quay.io")
 		a.reads(1)
 		a.withoutMirrors("a")
 		a.reads(0)
 		a.mirrored(1)
-		a.afterwards(lastingAbsence, 1)
+		a.afterwards(absenceGracePeriod, 1)
 		a.mirrored(0)
 		a.afterwards(time.Hour, 0)
 	})
 	t.Run("one of two that is deleted counts at once", func(t *testing.T) {
-		a := newAbsences(t)
+		a := newFixture(t)
 		a.mirrors("a", "quay.io")
 		a.mirrors("b", "registry.example.com")
 		a.reads(1)
@@ -108,7 +108,7 @@ func TestADefinitionThatIsDeletedTakesNoMirrorsAtOnce(t *testing.T) {
 	if got := hosts(); got != 1 {
 		t.Errorf("registries with mirrors are %d while the kind is served and has no object yet", got)
 	}
-	clock.SetTime(clock.Now().Add(lastingAbsence))
+	clock.SetTime(clock.Now().Add(absenceGracePeriod))
 	r.readAgain(t)
 	if got := hosts(); got != 0 {
 		t.Errorf("registries with mirrors are %d, with none for a while", got)

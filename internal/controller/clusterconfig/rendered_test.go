@@ -14,20 +14,20 @@ import (
 func TestARenderedConfigurationThatCannotBeUsedIsToldAndIsNotFollowed(t *testing.T) {
 	rendered := &machineconfigv1.MachineConfig{ObjectMeta: metav1.ObjectMeta{Name: "rendered-worker-1"}}
 	for name, test := range map[string]struct {
-		spoil func(*absences) error
+		spoil func(*fixture) error
 		says  string
 	}{
-		"one that is missing": {func(a *absences) error {
+		"one that is missing": {func(a *fixture) error {
 			return a.client.Delete(a.t.Context(), rendered.DeepCopy())
 		}, "does not exist"},
-		"one that is no Ignition": {func(a *absences) error {
+		"one that is no Ignition": {func(a *fixture) error {
 			broken := rendered.DeepCopy()
 			broken.Spec.Config.Raw = []byte(`{"ignition":{"version":"4.0.0"}}`)
 			return a.client.Patch(a.t.Context(), broken, client.Merge)
 		}, "spec.config"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := newAbsences(t)
+			a := newFixture(t)
 			reporter := newTrial(t, olm())
 			a.Report = reporter.Reporter
 			if _, err := a.Current(); err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 func TestUntilAReadIsGoodItIsKnownWhyNoneWas(t *testing.T) {
-	a := newAbsences(t)
+	a := newFixture(t)
 	a.start()
 	for _, failure := range []string{"the pull secret is not to be read", "the API server is away"} {
 		a.fails = errors.New(failure)

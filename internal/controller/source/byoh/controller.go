@@ -26,7 +26,6 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/backoff"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/controller/source"
-	"github.com/windows-machine-config/wmco/internal/policy/absence"
 )
 
 // ConfigMapName is the ConfigMap in the operator's own namespace that lists hosts: <address>: username=<user>.
@@ -48,8 +47,8 @@ type Reconciler struct {
 
 	// reported is the resourceVersion of the ConfigMap whose faults were last reported, so that a resync is silent.
 	reported string
-	// absence is how long the ConfigMap has been absent.
-	absence absence.Absence
+	// absentSince is when the ConfigMap was first found absent; zero while it is there.
+	absentSince time.Time
 	// held are the removals that wait.
 	held held
 }
@@ -112,17 +111,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // absentFor returns the time until the ConfigMap's absence counts; zero when it does, or the ConfigMap is there.
 func (r *Reconciler) absentFor(ctx context.Context, absent bool) time.Duration {
 	if !absent {
-		r.absence = absence.Absence{}
+		r.absentSince = time.Time{}
 		return 0
 	}
-	began := r.absence.Began()
-	r.absence = r.absence.Continued(r.Clock.Now())
-	left := r.absence.Left(r.Clock.Now(), r.Patience.Absence)
-	if !began && left > 0 {
+	now := r.Clock.Now()
+	if r.absentSince.IsZero() {
+		r.absentSince = now
 		log.FromContext(ctx).V(1).Info("the ConfigMap is absent; its hosts stay as they are until that has lasted",
-			"configMap", ConfigMapName, "time", left.String())
+			"configMap", ConfigMapName, "time", r.Patience.Absence.String())
 	}
-	return max(left, 0)
+	return max(r.Patience.Absence-now.Sub(r.absentSince), 0)
 }
 
 // hold takes the removals out of the changes that must wait, and returns the time until they need not.

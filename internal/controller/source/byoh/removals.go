@@ -8,7 +8,6 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/source"
-	"github.com/windows-machine-config/wmco/internal/policy/absence"
 )
 
 // Patience is how long changes of the list must last before hosts are given back because of them.
@@ -26,7 +25,7 @@ func (p Patience) OrDefault() Patience {
 
 // The patience of an operator.
 const (
-	DefaultAbsence = absence.Grace
+	DefaultAbsence = 20 * time.Second
 	DefaultRemoval = time.Minute
 )
 
