@@ -13,8 +13,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/internal/plugin"
-	"github.com/windows-machine-config/wmco/internal/plugin/access"
-	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
+	"github.com/windows-machine-config/wmco/internal/cmdutil"
+	"github.com/windows-machine-config/wmco/internal/podexec"
 )
 
 // version is set by the build.
@@ -27,12 +27,12 @@ func main() {
 	root := plugin.New(streams, clock.RealClock{}, version)
 	root.SetArgs(plugin.Arguments(os.Args))
 	err := root.ExecuteContext(ctx)
-	if status := operatorexec.ExitStatus(0); errors.As(err, &status) {
+	if status := podexec.ExitStatus(0); errors.As(err, &status) {
 		stop()
 		os.Exit(int(status)) // the command has printed all that there is to say
 	}
 	if err != nil {
-		fmt.Fprintln(access.Printable(os.Stderr), "Error:", err)
+		fmt.Fprintln(cmdutil.Printable(os.Stderr), "Error:", err)
 		stop()
 		os.Exit(1)
 	}

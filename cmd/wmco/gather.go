@@ -8,9 +8,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 
-	"github.com/windows-machine-config/wmco/internal/plugin/access"
-	"github.com/windows-machine-config/wmco/internal/plugin/gather"
-	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
+	"github.com/windows-machine-config/wmco/internal/cmdutil"
+	"github.com/windows-machine-config/wmco/internal/gather"
+	"github.com/windows-machine-config/wmco/internal/podexec"
 )
 
 // gatherName is the name of the subcommand. The image has the program under this name too, because oc adm must-gather
@@ -22,8 +22,8 @@ const gatheredDirectory = "/must-gather"
 
 // newGatherCommand returns kubectl windows gather, which writes to the directory that oc adm must-gather copies.
 func newGatherCommand() *cobra.Command {
-	a := access.New(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, clock.RealClock{})
-	command := gather.NewInPod(a, operatorexec.New(a), gatheredDirectory)
+	a := cmdutil.New(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, clock.RealClock{})
+	command := gather.NewInPod(a, podexec.New(a), gatheredDirectory)
 	a.AddFlags(command)
 	return command
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/windows-machine-config/wmco/internal/operator"
-	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
+	"github.com/windows-machine-config/wmco/internal/podexec"
 )
 
 // ExitStatus ends the program with a status of its own, and without a message: the output has said everything.
 type ExitStatus int
 
 // Found is the status of a plan with changes, and of a diagnosis with a rung that has failed.
-const Found ExitStatus = operatorexec.Found
+const Found ExitStatus = podexec.Found
 
 func (s ExitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 

@@ -13,13 +13,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/inspection/hostevents"
 	"github.com/windows-machine-config/wmco/internal/inspection/hostlogs"
 	"github.com/windows-machine-config/wmco/internal/inspection/visit"
+	"github.com/windows-machine-config/wmco/internal/logprinter"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/operator"
-	"github.com/windows-machine-config/wmco/internal/plugin/logview"
 )
 
 func logsCommand(configure func() (operator.Config, error)) *cobra.Command {
-	o, viewer, events := &options{}, logview.Viewer{}, false
+	o, viewer, events := &options{}, logprinter.Viewer{}, false
 	command := &cobra.Command{
 		Use: "logs NAME [SERVICE]", Short: "Show the log of a service of a host, read over SSH; without a service, list those that have one",
 		Args: cobra.RangeArgs(1, 2),

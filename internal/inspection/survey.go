@@ -14,14 +14,14 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/cluster"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/fleet"
+	"github.com/windows-machine-config/wmco/internal/gatherapi"
 	"github.com/windows-machine-config/wmco/internal/inspection/forecast"
 	"github.com/windows-machine-config/wmco/internal/inspection/hostlogs"
 	"github.com/windows-machine-config/wmco/internal/inspection/visit"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/plugin/casefile"
-	"github.com/windows-machine-config/wmco/internal/plugin/fleet"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 	"github.com/windows-machine-config/wmco/internal/text"
 	"github.com/windows-machine-config/wmco/internal/verb"
@@ -41,11 +41,11 @@ func input(command *cobra.Command, document any) error {
 func surveyCommand(configure func() (operator.Config, error)) *cobra.Command {
 	o, limit := &options{}, time.Duration(0)
 	command := &cobra.Command{
-		Use:   casefile.Command,
+		Use:   gatherapi.Command,
 		Short: "Say for a support case how hosts are: kubectl windows gather asks. The standard input names the hosts; nothing is changed",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			var request casefile.Request
+			var request gatherapi.Request
 			if err := input(command, &request); err != nil {
 				return err
 			}
@@ -56,16 +56,16 @@ func surveyCommand(configure func() (operator.Config, error)) *cobra.Command {
 				return err
 			}
 			out := json.NewEncoder(command.OutOrStdout())
-			return i.survey(ctx, request.Hosts, limit, func(r casefile.Report) error { return out.Encode(r) })
+			return i.survey(ctx, request.Hosts, limit, func(r gatherapi.Report) error { return out.Encode(r) })
 		},
 	}
 	o.addAttached(command)
-	command.Flags().DurationVar(&limit, casefile.HostTimeout, 2*time.Minute, "how long one host may take")
+	command.Flags().DurationVar(&limit, gatherapi.HostTimeout, 2*time.Minute, "how long one host may take")
 	return command
 }
 
 // survey looks at hosts, and writes of each what it has found.
-func (i *inspector) survey(ctx context.Context, wishes []casefile.Wish, limit time.Duration, write func(casefile.Report) error) error {
+func (i *inspector) survey(ctx context.Context, wishes []gatherapi.Wish, limit time.Duration, write func(gatherapi.Report) error) error {
 	instances, err := fleet.ReadInstances(ctx, i.reader, i.Namespace)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (i *inspector) survey(ctx context.Context, wishes []casefile.Wish, limit ti
 		group.Go(func() {
 			places <- struct{}{}
 			defer func() { <-places }()
-			report := casefile.Report{Name: wish.Name}
+			report := gatherapi.Report{Name: wish.Name}
 			if instance, err := fleet.Find(instances, wish.Name); err != nil {
 				report.Error = err.Error()
 			} else {
@@ -115,8 +115,8 @@ type look struct {
 }
 
 // at looks at one host.
-func (l look) at(ctx context.Context, instance *v1alpha1.WindowsInstance, wish casefile.Wish) casefile.Report {
-	report := casefile.Report{Name: wish.Name}
+func (l look) at(ctx context.Context, instance *v1alpha1.WindowsInstance, wish gatherapi.Wish) gatherapi.Report {
+	report := gatherapi.Report{Name: wish.Name}
 	ctx, cancel := context.WithTimeoutCause(ctx, l.limit, errHostTimeout)
 	defer cancel()
 	target, err := l.target(ctx, instance, l.key, &l.cluster)
@@ -179,7 +179,7 @@ type stages struct {
 func (s stages) failed(stage string, err error) string {
 	if errors.Is(err, errHostTimeout) {
 		return fmt.Sprintf("host %s has taken %s, and was not done with %s. --%s=%s gives it more time", s.address, s.end, stage,
-			casefile.HostTimeout, 2*s.all)
+			gatherapi.HostTimeout, 2*s.all)
 	}
 	return text.Printable(err.Error())
 }

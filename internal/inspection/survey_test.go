@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/gatherapi"
 	"github.com/windows-machine-config/wmco/internal/inspection/visit"
-	"github.com/windows-machine-config/wmco/internal/plugin/casefile"
 	"github.com/windows-machine-config/wmco/internal/remote"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
@@ -43,7 +43,7 @@ func TestWhatAHostWasNotDoneWithInItsTimeIsNamed(t *testing.T) {
 	}}}
 	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Name: "win-1"},
 		Spec: v1alpha1.WindowsInstanceSpec{Address: "10.0.0.9", DesiredState: v1alpha1.DesiredStateNode}}
-	report := look{inspector: i, key: key, limit: time.Millisecond}.at(t.Context(), instance, casefile.Wish{Name: "win-1"})
+	report := look{inspector: i, key: key, limit: time.Millisecond}.at(t.Context(), instance, gatherapi.Wish{Name: "win-1"})
 	const want = "host 10.0.0.9 has taken 1ms, and was not done with its login. --host-timeout=2ms gives it more time"
 	if report.Error != want {
 		t.Errorf("it says %q, want %q", report.Error, want)

@@ -11,20 +11,20 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 
-	"github.com/windows-machine-config/wmco/internal/plugin/access"
+	"github.com/windows-machine-config/wmco/internal/cmdutil"
+	"github.com/windows-machine-config/wmco/internal/fleet/status"
+	"github.com/windows-machine-config/wmco/internal/gather"
 	"github.com/windows-machine-config/wmco/internal/plugin/change"
-	"github.com/windows-machine-config/wmco/internal/plugin/gather"
 	"github.com/windows-machine-config/wmco/internal/plugin/inspect"
 	"github.com/windows-machine-config/wmco/internal/plugin/logs"
 	"github.com/windows-machine-config/wmco/internal/plugin/machinesets"
-	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
 	"github.com/windows-machine-config/wmco/internal/plugin/showuserdata"
-	"github.com/windows-machine-config/wmco/internal/plugin/status"
+	"github.com/windows-machine-config/wmco/internal/podexec"
 )
 
 // New returns the root command.
 func New(streams genericiooptions.IOStreams, clock clock.WithTicker, version string) *cobra.Command {
-	a := access.New(streams, clock)
+	a := cmdutil.New(streams, clock)
 	root := &cobra.Command{
 		Use:   "kubectl-windows",
 		Short: "Look after the Windows nodes of a cluster",
@@ -40,7 +40,7 @@ oc windows once the program kubectl-windows is on the PATH.`,
 	root.SetErr(a.ErrOut)
 	root.SetIn(streams.In)
 	a.AddFlags(root)
-	operator := operatorexec.New(a)
+	operator := podexec.New(a)
 	root.AddCommand(status.New(a), logs.New(a, operator), gather.New(a, operator), showuserdata.New(a), machinesets.New(a))
 	root.AddCommand(change.New(a)...)
 	root.AddCommand(inspect.New(a, operator)...)

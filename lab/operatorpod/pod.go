@@ -13,20 +13,20 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
+	"github.com/windows-machine-config/wmco/internal/cmdutil"
+	"github.com/windows-machine-config/wmco/internal/gather"
 	"github.com/windows-machine-config/wmco/internal/inspection"
 	"github.com/windows-machine-config/wmco/internal/operator"
-	"github.com/windows-machine-config/wmco/internal/plugin/access"
-	"github.com/windows-machine-config/wmco/internal/plugin/gather"
 	"github.com/windows-machine-config/wmco/internal/plugin/inspect"
 	"github.com/windows-machine-config/wmco/internal/plugin/logs"
-	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
+	"github.com/windows-machine-config/wmco/internal/podexec"
 )
 
 // Pod runs commands of the operator's program as its pod would, with the operator's configuration and its rights.
 type Pod struct{ Config operator.Config }
 
 // Run implements what the commands of kubectl windows ask in the pod.
-func (p Pod) Run(ctx context.Context, arguments []string, streams operatorexec.Streams) (int, error) {
+func (p Pod) Run(ctx context.Context, arguments []string, streams podexec.Streams) (int, error) {
 	root := &cobra.Command{Use: "wmco", SilenceErrors: true, SilenceUsage: true}
 	root.AddCommand(inspection.Commands(func() (operator.Config, error) { return p.Config, nil })...)
 	root.SetOut(streams.Out)
@@ -53,12 +53,12 @@ func (p Pod) Run(ctx context.Context, arguments []string, streams operatorexec.S
 // exit status.
 func (p Pod) Windows(ctx context.Context, kubeconfig string, arguments ...string) (printed string, exitStatus int, err error) {
 	var out bytes.Buffer
-	a := access.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}, clock.RealClock{})
+	a := cmdutil.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}, clock.RealClock{})
 	a.Flags.KubeConfig = ptr.To(kubeconfig)
 	root := &cobra.Command{Use: "windows", SilenceErrors: true, SilenceUsage: true}
 	root.AddCommand(append(inspect.New(a, p), logs.New(a, p), gather.New(a, p))...)
 	root.SetArgs(arguments)
-	status := operatorexec.ExitStatus(0)
+	status := podexec.ExitStatus(0)
 	if err = root.ExecuteContext(ctx); errors.As(err, &status) {
 		return out.String(), int(status), nil
 	}

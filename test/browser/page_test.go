@@ -21,8 +21,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/plugin/fleet"
-	"github.com/windows-machine-config/wmco/internal/plugin/gather/page"
+	"github.com/windows-machine-config/wmco/internal/fleet"
+	"github.com/windows-machine-config/wmco/internal/gather/page"
 )
 
 // limit is how long the browser may take.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
+	"github.com/windows-machine-config/wmco/internal/podexec"
 	"github.com/windows-machine-config/wmco/lab/canary"
 	"github.com/windows-machine-config/wmco/lab/operatorpod"
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
@@ -46,7 +46,7 @@ func (l lab) eventsOverSSH(pod operatorpod.Pod, name string) {
 	defer interrupt(nil)
 	ended := make(chan error, 1)
 	go func() {
-		_, err := pod.Run(ctx, []string{"logs", name, "--events", "--follow"}, operatorexec.Streams{Out: shown, ErrOut: shown})
+		_, err := pod.Run(ctx, []string{"logs", name, "--events", "--follow"}, podexec.Streams{Out: shown, ErrOut: shown})
 		ended <- err
 	}()
 	shows := func(words string) {

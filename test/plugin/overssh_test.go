@@ -23,7 +23,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/operator"
-	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
+	"github.com/windows-machine-config/wmco/internal/podexec"
 	"github.com/windows-machine-config/wmco/lab/canary"
 	"github.com/windows-machine-config/wmco/lab/operatorpod"
 	"github.com/windows-machine-config/wmco/lab/rig"
@@ -85,7 +85,7 @@ func (l lab) logsOverSSH(pod operatorpod.Pod, name string) {
 	defer interrupt(nil)
 	ended := make(chan error, 1)
 	go func() {
-		_, err := pod.Run(ctx, []string{"logs", name, "kubelet", "--follow", "--since=1h"}, operatorexec.Streams{Out: out, ErrOut: out})
+		_, err := pod.Run(ctx, []string{"logs", name, "kubelet", "--follow", "--since=1h"}, podexec.Streams{Out: out, ErrOut: out})
 		ended <- err
 	}()
 	l.plant("instance-1", log, fmt.Sprintf("%stime=%s three\n", before, time.Now().UTC().Format(time.RFC3339)))
@@ -117,7 +117,7 @@ func (l lab) planInterrupted(pod operatorpod.Pod, name string) {
 	defer remove()
 	ended := make(chan error, 1)
 	go func() {
-		_, err := pod.Run(ctx, []string{"plan", name}, operatorexec.Streams{Out: &output{}, ErrOut: &output{}})
+		_, err := pod.Run(ctx, []string{"plan", name}, podexec.Streams{Out: &output{}, ErrOut: &output{}})
 		ended <- err
 	}()
 	select {

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/windows-machine-config/wmco/internal/logprinter"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/plugin/logview"
 	"github.com/windows-machine-config/wmco/internal/remote"
 	"github.com/windows-machine-config/wmco/internal/text"
 	"github.com/windows-machine-config/wmco/internal/verb"
@@ -24,7 +24,7 @@ type Host interface {
 
 // Viewer prints what is asked for of the event log: the last events, those since a moment, and what is added.
 type Viewer struct {
-	logview.Viewer
+	logprinter.Viewer
 	Host Host
 	// Service has it print the events of this service alone; empty for all.
 	Service string

@@ -17,7 +17,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/windows-machine-config/wmco/internal/host"
-	"github.com/windows-machine-config/wmco/internal/plugin/logview"
+	"github.com/windows-machine-config/wmco/internal/logprinter"
 	"github.com/windows-machine-config/wmco/internal/remote"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
@@ -87,7 +87,7 @@ func (o *output) String() string {
 
 func newViewer(answers ...answered) (*Viewer, *machine, *output) {
 	m, out := &machine{answers: answers}, &output{}
-	return &Viewer{Viewer: logview.Viewer{Out: out, ErrOut: out, Clock: clocktesting.NewFakeClock(noon), Tail: 200}, Host: m}, m, out
+	return &Viewer{Viewer: logprinter.Viewer{Out: out, ErrOut: out, Clock: clocktesting.NewFakeClock(noon), Tail: 200}, Host: m}, m, out
 }
 
 func TestEventsInLines(t *testing.T) {

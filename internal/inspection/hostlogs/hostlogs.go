@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/windows-machine-config/wmco/internal/logprinter"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/plugin/logview"
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
@@ -46,7 +46,7 @@ func (f Files) Services(ctx context.Context) ([]string, error) {
 	var services []string
 	for _, name := range nodespec.ServiceNames() {
 		if slices.ContainsFunc(entries, func(entry fs.FileInfo) bool {
-			return entry.IsDir() && strings.EqualFold(entry.Name(), logview.Folder(name))
+			return entry.IsDir() && strings.EqualFold(entry.Name(), logprinter.Folder(name))
 		}) {
 			services = append(services, name)
 		}
@@ -59,12 +59,12 @@ func (f Files) Services(ctx context.Context) ([]string, error) {
 func (f Files) Current(ctx context.Context, service string) (path string, err error) {
 	known := nodespec.ServiceNames()
 	if !slices.Contains(known, service) {
-		return "", fmt.Errorf("%w: a node has no such service; its services are %s", logview.ErrNotThere, strings.Join(known, ", "))
+		return "", fmt.Errorf("%w: a node has no such service; its services are %s", logprinter.ErrNotThere, strings.Join(known, ", "))
 	}
 	folder := nodespec.LogDirectory(service)
 	entries, err := f.Host.List(ctx, folder)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("%w: the host has no folder %s", logview.ErrNotThere, folder)
+		return "", fmt.Errorf("%w: the host has no folder %s", logprinter.ErrNotThere, folder)
 	}
 	if err != nil {
 		return "", err
@@ -73,35 +73,35 @@ func (f Files) Current(ctx context.Context, service string) (path string, err er
 	for _, entry := range entries {
 		names = append(names, entry.Name())
 	}
-	name := logview.Present(service, names)
+	name := logprinter.Present(service, names)
 	if name == "" {
-		return "", fmt.Errorf("%w: no log is in folder %s", logview.ErrNotThere, folder)
+		return "", fmt.Errorf("%w: no log is in folder %s", logprinter.ErrNotThere, folder)
 	}
 	return folder + `\` + name, nil
 }
 
 // From reads a log from an offset on. The connection does not come back when the host restarts.
-func (f Files) From(ctx context.Context, path string, offset int64) (logview.Part, error) {
+func (f Files) From(ctx context.Context, path string, offset int64) (logprinter.Part, error) {
 	read, err := f.Host.Read(ctx, path, offset, chunk)
 	var lost *remote.Error
 	if errors.As(err, &lost) && lost.Reason == remote.ReasonConnectionLost {
-		err = fmt.Errorf("host %s: %s, so %w. Run the command again when the host answers", lost.Host, lost.Message, logview.ErrGone)
+		err = fmt.Errorf("host %s: %s, so %w. Run the command again when the host answers", lost.Host, lost.Message, logprinter.ErrGone)
 	}
-	return logview.Part{Body: read.Body, From: read.Offset, Size: read.Size, Modified: read.Modified}, err
+	return logprinter.Part{Body: read.Body, From: read.Offset, Size: read.Size, Modified: read.Modified}, err
 }
 
 // Last reads the end of a log: no more than is held in memory.
-func (f Files) Last(ctx context.Context, path string, bytes int64) (logview.Part, error) {
+func (f Files) Last(ctx context.Context, path string, bytes int64) (logprinter.Part, error) {
 	bytes = min(bytes, mostOfTheEnd)
 	read, err := f.Host.Read(ctx, path, -1, min(bytes, chunk))
 	if err != nil || bytes <= chunk {
-		return logview.Part{Body: read.Body, From: read.Offset, Size: read.Size, Modified: read.Modified}, err
+		return logprinter.Part{Body: read.Body, From: read.Offset, Size: read.Size, Modified: read.Modified}, err
 	}
-	part := logview.Part{From: max(0, read.Size-bytes), Size: read.Size, Modified: read.Modified}
+	part := logprinter.Part{From: max(0, read.Size-bytes), Size: read.Size, Modified: read.Modified}
 	for part.From+int64(len(part.Body)) < part.Size {
 		read, err := f.Host.Read(ctx, path, part.From+int64(len(part.Body)), chunk)
 		if err != nil {
-			return logview.Part{}, err
+			return logprinter.Part{}, err
 		}
 		if len(read.Body) == 0 {
 			break // it has become shorter meanwhile
@@ -121,10 +121,10 @@ func Ends(ctx context.Context, f Files) (map[string][]byte, error) {
 	ends, errs := map[string][]byte{}, []error(nil)
 	for _, service := range services {
 		path, err := f.Current(ctx, service)
-		if errors.Is(err, logview.ErrNotThere) {
+		if errors.Is(err, logprinter.ErrNotThere) {
 			continue
 		}
-		var part logview.Part
+		var part logprinter.Part
 		if err == nil {
 			part, err = f.Last(ctx, path, mostOfAnEnd)
 		}

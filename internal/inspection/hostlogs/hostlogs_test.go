@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windows-machine-config/wmco/internal/logprinter"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/plugin/logview"
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
@@ -79,7 +79,7 @@ func TestOnlyServicesOfANodeHaveLogs(t *testing.T) {
 		"containerd": `no log is in folder C:\var\log\containerd`, "kube-proxy": `the host has no folder C:\var\log\kube-proxy`,
 		"database": "a node has no such service", `..\..\k\wicd`: "a node has no such service", "": "a node has no such service",
 	} {
-		if _, err := f.Current(t.Context(), service); !errors.Is(err, logview.ErrNotThere) || !strings.Contains(err.Error(), says) {
+		if _, err := f.Current(t.Context(), service); !errors.Is(err, logprinter.ErrNotThere) || !strings.Contains(err.Error(), says) {
 			t.Errorf("of %q it says %v", service, err)
 		}
 	}
@@ -98,7 +98,7 @@ func TestALargeLogIsReadPieceByPiece(t *testing.T) {
 	content := strings.Repeat("0123456789abcde\n", 3*chunk/16) + "end\n"
 	f := Files{Host: &disk{files: map[string]string{logs + `kubelet\kubelet.log`: content}}}
 	var out bytes.Buffer
-	viewer := logview.Viewer{Out: &out, ErrOut: &out, Tail: -1}
+	viewer := logprinter.Viewer{Out: &out, ErrOut: &out, Tail: -1}
 	if err := viewer.Show(t.Context(), f, "kubelet"); err != nil || out.String() != content {
 		t.Errorf("all of it has %d bytes, want %d: %v", out.Len(), len(content), err)
 	}
@@ -125,7 +125,7 @@ func TestWhatALogHasBeyondWhatIsHeldIsLeftOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errOut bytes.Buffer
-			viewer := logview.Viewer{Out: &out, ErrOut: &errOut, Tail: c.tail}
+			viewer := logprinter.Viewer{Out: &out, ErrOut: &errOut, Tail: c.tail}
 			if err := viewer.Show(t.Context(), f, "kubelet"); err != nil || out.Len() != c.bytes {
 				t.Errorf("it has printed %d bytes, %v", out.Len(), err)
 			}
@@ -148,7 +148,7 @@ func TestALogIsFollowedNoMoreWhenTheConnectionIsLost(t *testing.T) {
 	} {
 		d.lost = lost
 		_, err := f.From(t.Context(), logs+`kubelet\kubelet.log`, 0)
-		if errors.Is(err, logview.ErrGone) != gone || !strings.Contains(err.Error(), "host 10.0.0.1: "+lost.Message) {
+		if errors.Is(err, logprinter.ErrGone) != gone || !strings.Contains(err.Error(), "host 10.0.0.1: "+lost.Message) {
 			t.Errorf("of %v it says %v", lost, err)
 		}
 		if gone && (strings.Contains(err.Error(), "the operator tries again") || !strings.Contains(err.Error(), "Run the command again")) {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/windows-machine-config/wmco/internal/plugin/access"
-	"github.com/windows-machine-config/wmco/internal/plugin/fleet"
+	"github.com/windows-machine-config/wmco/internal/cmdutil"
+	"github.com/windows-machine-config/wmco/internal/fleet"
 )
 
 // interval is how often the cluster is asked whether the effect is there.
@@ -40,14 +40,14 @@ type request struct {
 
 // runner runs a request as its flags say.
 type runner struct {
-	*access.Access
+	*cmdutil.Access
 	request
 	yes, wait bool
 	timeout   time.Duration
 }
 
 // command makes a command of a request. Its arguments are names of instances, of which there may be several.
-func command(a *access.Access, r request) *cobra.Command {
+func command(a *cmdutil.Access, r request) *cobra.Command {
 	run := &runner{Access: a, request: r}
 	c := &cobra.Command{
 		Use: r.use, Short: r.short, Long: r.long, Example: r.example, Args: cobra.MinimumNArgs(1),

@@ -14,12 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/plugin/access"
-	"github.com/windows-machine-config/wmco/internal/plugin/fleet"
+	"github.com/windows-machine-config/wmco/internal/cmdutil"
+	"github.com/windows-machine-config/wmco/internal/fleet"
 )
 
 // New returns the commands.
-func New(a *access.Access) []*cobra.Command {
+func New(a *cmdutil.Access) []*cobra.Command {
 	return []*cobra.Command{command(a, pause), command(a, resume), command(a, retry), command(a, reboot),
 		acceptHostKey(a), command(a, forget)}
 }
@@ -149,7 +149,7 @@ lists it.`,
 var fingerprints = regexp.MustCompile(`^SHA256:[A-Za-z0-9+/]{43}$`)
 
 // acceptHostKey takes a fingerprint beside the name: what the host presents over the network is what is in doubt.
-func acceptHostKey(a *access.Access) *cobra.Command {
+func acceptHostKey(a *cmdutil.Access) *cobra.Command {
 	fingerprint := ""
 	r := &runner{Access: a, request: request{
 		use: "accept-host-key NAME FINGERPRINT", short: "Accept the SSH host key of a host that was reinstalled",

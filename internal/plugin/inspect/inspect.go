@@ -9,24 +9,24 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windows-machine-config/wmco/internal/plugin/access"
-	"github.com/windows-machine-config/wmco/internal/plugin/fleet"
-	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
+	"github.com/windows-machine-config/wmco/internal/cmdutil"
+	"github.com/windows-machine-config/wmco/internal/fleet"
+	"github.com/windows-machine-config/wmco/internal/podexec"
 )
 
 // found is the status of a plan with changes, and of a diagnosis with a failure.
-const found operatorexec.ExitStatus = 2
+const found podexec.ExitStatus = 2
 
 // asker asks the operator.
 type asker struct {
-	*access.Access
-	operator operatorexec.Runner
+	*cmdutil.Access
+	operator podexec.Runner
 	output   string
 	timeout  time.Duration
 }
 
 // New returns the commands.
-func New(a *access.Access, operator operatorexec.Runner) []*cobra.Command {
+func New(a *cmdutil.Access, operator podexec.Runner) []*cobra.Command {
 	return []*cobra.Command{planCommand(&asker{Access: a, operator: operator}), diagnoseCommand(&asker{Access: a, operator: operator})}
 }
 
@@ -119,12 +119,12 @@ func (q *asker) ask(ctx context.Context, command []string) error {
 		case <-ctx.Done():
 		}
 	}()
-	status, err := q.operator.Run(ctx, append(command, "--output="+q.output), operatorexec.Streams{Out: q.Out, ErrOut: q.ErrOut})
+	status, err := q.operator.Run(ctx, append(command, "--output="+q.output), podexec.Streams{Out: q.Out, ErrOut: q.ErrOut})
 	switch {
 	case err != nil || status == 0:
 		return err
-	case status == operatorexec.Found:
+	case status == podexec.Found:
 		return found
 	}
-	return operatorexec.ExitStatus(status)
+	return podexec.ExitStatus(status)
 }

@@ -13,8 +13,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/windows-machine-config/wmco/internal/plugin/access"
-	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
+	"github.com/windows-machine-config/wmco/internal/cmdutil"
+	"github.com/windows-machine-config/wmco/internal/podexec"
 )
 
 // operator answers in place of one.
@@ -23,7 +23,7 @@ type operator struct {
 	answer func(ctx context.Context, out io.Writer) (int, error)
 }
 
-func (o *operator) Run(ctx context.Context, arguments []string, streams operatorexec.Streams) (int, error) {
+func (o *operator) Run(ctx context.Context, arguments []string, streams podexec.Streams) (int, error) {
 	o.asked = arguments
 	return o.answer(ctx, streams.Out)
 }
@@ -33,7 +33,7 @@ func (o *operator) kubectl(t *testing.T, clock *clocktesting.FakeClock, line str
 	t.Helper()
 	streams, _, out, _ := genericiooptions.NewTestIOStreams()
 	words := strings.Fields(line)
-	for _, command := range New(access.New(streams, clock), o) {
+	for _, command := range New(cmdutil.New(streams, clock), o) {
 		if command.Name() != words[0] {
 			continue
 		}
@@ -87,9 +87,9 @@ func TestACommandLineThatMeansNothingAsksNobody(t *testing.T) {
 }
 
 func TestTheExitStatusIsTheOperators(t *testing.T) {
-	for status, want := range map[int]int{0: 0, 1: 1, operatorexec.Found: 2} {
+	for status, want := range map[int]int{0: 0, 1: 1, podexec.Found: 2} {
 		_, err := answers("", status).kubectl(t, newClock(), "plan win-1")
-		got := operatorexec.ExitStatus(0)
+		got := podexec.ExitStatus(0)
 		if errors.As(err, &got); int(got) != want || (err == nil) != (want == 0) {
 			t.Errorf("status %d: %v", status, err)
 		}

@@ -10,16 +10,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/windows-machine-config/wmco/internal/plugin/access"
-	"github.com/windows-machine-config/wmco/internal/plugin/fleet"
-	"github.com/windows-machine-config/wmco/internal/plugin/logview"
-	"github.com/windows-machine-config/wmco/internal/plugin/nodelogs"
-	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
+	"github.com/windows-machine-config/wmco/internal/cmdutil"
+	"github.com/windows-machine-config/wmco/internal/fleet"
+	"github.com/windows-machine-config/wmco/internal/logprinter"
+	"github.com/windows-machine-config/wmco/internal/nodelogs"
+	"github.com/windows-machine-config/wmco/internal/podexec"
 )
 
 type command struct {
-	*access.Access
-	operator operatorexec.Runner
+	*cmdutil.Access
+	operator podexec.Runner
 	// kubelet has the logs of a node.
 	kubelet func(node string) (kubelet, error)
 	events  bool
@@ -30,12 +30,12 @@ type command struct {
 
 // kubelet serves the logs of a node, and what its agent has written into Windows' event log.
 type kubelet interface {
-	logview.Source
+	logprinter.Source
 	Events(ctx context.Context, source string, most int) ([]byte, error)
 }
 
 // New returns the command. The operator reads what no kubelet serves.
-func New(a *access.Access, operator operatorexec.Runner) *cobra.Command {
+func New(a *cmdutil.Access, operator podexec.Runner) *cobra.Command {
 	c := &command{Access: a, operator: operator}
 	c.kubelet = c.servedBy
 	return c.cobra()
@@ -166,8 +166,8 @@ func silent(ctx context.Context, err error) bool {
 	return !errors.As(err, &refused) || refused.Code != http.StatusForbidden && refused.Code != http.StatusUnauthorized
 }
 
-func (c *command) view(ctx context.Context, source logview.Source, service []string) error {
-	viewer := logview.Viewer{Out: c.Out, ErrOut: c.ErrOut, Clock: c.Clock, Follow: c.follow, Tail: c.tail, Since: c.since}
+func (c *command) view(ctx context.Context, source logprinter.Source, service []string) error {
+	viewer := logprinter.Viewer{Out: c.Out, ErrOut: c.ErrOut, Clock: c.Clock, Follow: c.follow, Tail: c.tail, Since: c.since}
 	if len(service) == 0 {
 		return viewer.Services(ctx, source)
 	}
@@ -181,14 +181,14 @@ func (c *command) askOperator(ctx context.Context, instance fleet.Instance, serv
 		arguments = append(arguments, "--events")
 	}
 	arguments = append(arguments, fmt.Sprintf("--tail=%d", c.tail), fmt.Sprintf("--since=%s", c.since), fmt.Sprintf("--follow=%t", c.follow))
-	status, err := c.operator.Run(ctx, arguments, operatorexec.Streams{Out: c.Out, ErrOut: c.ErrOut})
+	status, err := c.operator.Run(ctx, arguments, podexec.Streams{Out: c.Out, ErrOut: c.ErrOut})
 	switch {
 	case ctx.Err() != nil && c.follow:
 		return nil // an interrupted command has succeeded
 	case err != nil:
 		return err
 	case status != 0:
-		return operatorexec.ExitStatus(status)
+		return podexec.ExitStatus(status)
 	}
 	return nil
 }

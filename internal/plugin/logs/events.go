@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/windows-machine-config/wmco/internal/fleet"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/plugin/fleet"
-	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
+	"github.com/windows-machine-config/wmco/internal/podexec"
 )
 
 // mostOfAKubelet is how many events a kubelet is asked for at most.
@@ -28,7 +28,7 @@ func (c *command) showEvents(ctx context.Context, instance fleet.Instance, node 
 		return nil
 	}
 	said := err.Error()
-	if status := operatorexec.ExitStatus(0); errors.As(err, &status) {
+	if status := podexec.ExitStatus(0); errors.As(err, &status) {
 		said = "see above"
 	}
 	served, unserved := c.eventsOfKubelet(ctx, node, source)

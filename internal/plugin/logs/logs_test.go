@@ -17,10 +17,10 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/plugin/access"
-	"github.com/windows-machine-config/wmco/internal/plugin/fleet"
-	"github.com/windows-machine-config/wmco/internal/plugin/nodelogs"
-	"github.com/windows-machine-config/wmco/internal/plugin/operatorexec"
+	"github.com/windows-machine-config/wmco/internal/cmdutil"
+	"github.com/windows-machine-config/wmco/internal/fleet"
+	"github.com/windows-machine-config/wmco/internal/nodelogs"
+	"github.com/windows-machine-config/wmco/internal/podexec"
 )
 
 // operator answers in place of one.
@@ -30,7 +30,7 @@ type operator struct {
 	err    error
 }
 
-func (o *operator) Run(ctx context.Context, arguments []string, streams operatorexec.Streams) (int, error) {
+func (o *operator) Run(ctx context.Context, arguments []string, streams podexec.Streams) (int, error) {
 	o.asked = arguments
 	if o.err != nil {
 		return 0, o.err
@@ -98,7 +98,7 @@ func TestWhoReadsALog(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := &operator{}
 			streams, _, out, errOut := genericiooptions.NewTestIOStreams()
-			command := &command{Access: access.New(streams, clock.RealClock{}), operator: o, kubelet: servedBy(t, c.status), tail: 5}
+			command := &command{Access: cmdutil.New(streams, clock.RealClock{}), operator: o, kubelet: servedBy(t, c.status), tail: 5}
 			err := command.of(t.Context(), c.of, []string{"kubelet"})
 			if c.fail == "" && err != nil || c.fail != "" && (err == nil || !strings.Contains(err.Error(), c.fail)) {
 				t.Errorf("the error is %v", err)
@@ -148,7 +148,7 @@ func TestWhoReadsTheEventLog(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			streams, _, out, errOut := genericiooptions.NewTestIOStreams()
-			command := &command{Access: access.New(streams, clock.RealClock{}), operator: &c.operator, kubelet: servedBy(t, c.status), events: true,
+			command := &command{Access: cmdutil.New(streams, clock.RealClock{}), operator: &c.operator, kubelet: servedBy(t, c.status), events: true,
 				tail: 5, follow: c.follow}
 			err := command.of(t.Context(), c.of, c.service)
 			if c.fail == "" && err != nil || c.fail != "" && (err == nil || !strings.Contains(err.Error(), c.fail)) {
@@ -164,7 +164,7 @@ func TestWhoReadsTheEventLog(t *testing.T) {
 func TestALogThatTheOperatorFollowsEndsWhenItIsInterrupted(t *testing.T) {
 	never := fleet.Instance{}
 	streams, _, _, _ := genericiooptions.NewTestIOStreams()
-	command := &command{Access: access.New(streams, clock.RealClock{}), operator: &operator{}, follow: true}
+	command := &command{Access: cmdutil.New(streams, clock.RealClock{}), operator: &operator{}, follow: true}
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
 	if err := command.of(ctx, never, []string{"kubelet"}); err != nil {
@@ -174,8 +174,8 @@ func TestALogThatTheOperatorFollowsEndsWhenItIsInterrupted(t *testing.T) {
 
 func TestTheOperatorsFailureIsTheCommands(t *testing.T) {
 	streams, _, _, _ := genericiooptions.NewTestIOStreams()
-	command := &command{Access: access.New(streams, clock.RealClock{}), operator: &operator{status: 1}}
-	if err := command.of(t.Context(), fleet.Instance{}, nil); !errors.Is(err, operatorexec.ExitStatus(1)) {
+	command := &command{Access: cmdutil.New(streams, clock.RealClock{}), operator: &operator{status: 1}}
+	if err := command.of(t.Context(), fleet.Instance{}, nil); !errors.Is(err, podexec.ExitStatus(1)) {
 		t.Errorf("the error is %v", err)
 	}
 }

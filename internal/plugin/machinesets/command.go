@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/windows-machine-config/wmco/internal/cmdutil"
 	"github.com/windows-machine-config/wmco/internal/machineset"
-	"github.com/windows-machine-config/wmco/internal/plugin/access"
 )
 
 // findImage finds the newest image of a Windows version in a region of AWS.
@@ -23,7 +23,7 @@ type findImage func(ctx context.Context, region, version string) (image, name st
 
 // command is what a run of one of the commands needs.
 type command struct {
-	*access.Access
+	*cmdutil.Access
 	findAMI findImage
 	// from names the MachineSet that the values are taken from.
 	from     string
@@ -34,9 +34,9 @@ type command struct {
 }
 
 // New returns the command.
-func New(a *access.Access) *cobra.Command { return newCommand(a, findAMI) }
+func New(a *cmdutil.Access) *cobra.Command { return newCommand(a, findAMI) }
 
-func newCommand(a *access.Access, findAMI findImage) *cobra.Command {
+func newCommand(a *cmdutil.Access, findAMI findImage) *cobra.Command {
 	group := &cobra.Command{
 		Use:   "machineset",
 		Short: "Make a MachineSet for Windows with the values of the cluster",

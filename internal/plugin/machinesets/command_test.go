@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/cmdutil"
 	"github.com/windows-machine-config/wmco/internal/machineset"
-	"github.com/windows-machine-config/wmco/internal/plugin/access"
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 )
@@ -67,9 +67,9 @@ func on(t *testing.T, platform configv1.PlatformType) *fixture {
 }
 
 // connected is the access to the lab's cluster.
-func connected(t *testing.T, stdout, stderr *bytes.Buffer) *access.Access {
+func connected(t *testing.T, stdout, stderr *bytes.Buffer) *cmdutil.Access {
 	t.Helper()
-	a := access.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: stdout, ErrOut: stderr}, clock.RealClock{})
+	a := cmdutil.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: stdout, ErrOut: stderr}, clock.RealClock{})
 	*a.Flags.KubeConfig = lab.Cluster(t).Kubeconfig
 	return a
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/windows-machine-config/wmco/internal/cmdutil"
 	"github.com/windows-machine-config/wmco/internal/machineset"
-	"github.com/windows-machine-config/wmco/internal/plugin/access"
 )
 
 // says checks that a guide has the texts, in their order.
@@ -38,7 +38,7 @@ func TestGuides(t *testing.T) {
 			"should not be the one that the cluster was installed with", "worker and infrastructure Machines only")
 	})
 	t.Run("every flag", func(t *testing.T) {
-		for _, c := range New(&access.Access{}).Commands() {
+		for _, c := range New(&cmdutil.Access{}).Commands() {
 			c.Flags().VisitAll(func(flag *pflag.Flag) {
 				if flag.Name != "help" {
 					says(t, "machinesets.md", "| `--"+flag.Name)

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/plugin/access"
+	"github.com/windows-machine-config/wmco/internal/cmdutil"
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
@@ -24,7 +24,7 @@ var platforms = []configv1.PlatformType{configv1.AWSPlatformType, configv1.Azure
 	configv1.VSpherePlatformType, configv1.NutanixPlatformType, configv1.NonePlatformType}
 
 // New returns the command.
-func New(a *access.Access) *cobra.Command {
+func New(a *cmdutil.Access) *cobra.Command {
 	platform := ""
 	c := &cobra.Command{
 		Use:   "userdata",
@@ -55,7 +55,7 @@ func names() string {
 	return strings.Join(list, ", ")
 }
 
-func show(ctx context.Context, a *access.Access, platform string) error {
+func show(ctx context.Context, a *cmdutil.Access, platform string) error {
 	if platform != "" && !slices.Contains(platforms, configv1.PlatformType(platform)) {
 		return fmt.Errorf("the platform %q is not known: one of %s", platform, names())
 	}

@@ -1,0 +1,142 @@
+// Package cmdutil is how the commands of the plugin reach the cluster: the flags that kubectl has too, the client, and
+// what an administrator reads when the cluster refuses a request.
+package cmdutil
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	configv1 "github.com/openshift/api/config/v1"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/redirect"
+)
+
+// DefaultNamespace is where the operator is installed when nothing else is said.
+const DefaultNamespace = "openshift-windows-machine-config-operator"
+
+// How many requests a second a command makes, and at once: as kubectl does, for a large fleet has many objects. The API server
+// limits those that it cannot serve by itself.
+const (
+	requests = 50
+	burst    = 300
+)
+
+// Access has what each command needs: where its input and output are, which cluster, and what time it is.
+type Access struct {
+	genericiooptions.IOStreams
+	Flags *genericclioptions.ConfigFlags
+	Clock clock.WithTicker
+}
+
+// New returns the access with kubectl's defaults.
+func New(streams genericiooptions.IOStreams, clock clock.WithTicker) *Access {
+	flags := genericclioptions.NewConfigFlags(true)
+	flags.Namespace = ptr.To("") // the default is the operator's namespace, and not that of the kubeconfig's context
+	streams.Out, streams.ErrOut = Printable(streams.Out), Printable(streams.ErrOut)
+	return &Access{IOStreams: streams, Flags: flags, Clock: clock}
+}
+
+// AddFlags gives a command, and those below it, the flags of kubectl.
+func (a *Access) AddFlags(command *cobra.Command) {
+	flags := command.PersistentFlags()
+	a.Flags.AddFlags(flags)
+	flags.Lookup("namespace").Usage = "namespace that the operator is installed in"
+	flags.Lookup("namespace").DefValue = DefaultNamespace
+}
+
+// Namespace is the namespace of the operator.
+func (a *Access) Namespace() string {
+	if named := *a.Flags.Namespace; named != "" {
+		return named
+	}
+	return DefaultNamespace
+}
+
+// Config returns how to reach the cluster that the flags and the kubeconfig name. Its clients follow no redirect.
+func (a *Access) Config() (*rest.Config, error) {
+	config, err := a.Flags.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("the cluster is not known: %w", err)
+	}
+	config.QPS, config.Burst = requests, burst
+	redirect.Refuse(config)
+	return config, nil
+}
+
+// Client returns a client for the cluster that the flags and the kubeconfig name.
+func (a *Access) Client() (client.Client, error) {
+	config, err := a.Config()
+	if err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme,
+		configv1.Install, machinev1beta1.Install} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	return refusing{c}, nil
+}
+
+// Width is the number of columns of the terminal that the output goes to; 0 if it goes elsewhere.
+func (a *Access) Width() int { return width(a.Out) }
+
+// Interactive reports whether a person can answer a question.
+func (a *Access) Interactive() bool {
+	file, ok := a.In.(descriptor)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+var errNotConfirmed = errors.New("nothing was changed")
+
+// Confirm says what is dangerous, and asks an administrator whether to go on. It is an error unless the answer is yes.
+func (a *Access) Confirm(dangers ...string) error {
+	for _, danger := range dangers {
+		fmt.Fprintln(a.ErrOut, danger)
+	}
+	if !a.Interactive() {
+		return errors.New("nobody can answer the question whether to go on: give --yes if this is what you want")
+	}
+	fmt.Fprint(a.ErrOut, "Go on? [y/N] ")
+	answer, err := bufio.NewReader(a.In).ReadString('\n')
+	if err != nil {
+		return errNotConfirmed
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return errNotConfirmed
+}
+
+func width(out io.Writer) int {
+	file, ok := out.(descriptor)
+	if !ok {
+		return 0
+	}
+	columns, _, err := term.GetSize(int(file.Fd()))
+	if err != nil {
+		return 0
+	}
+	return columns
+}

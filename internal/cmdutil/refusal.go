@@ -1,0 +1,63 @@
+package cmdutil
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// refusing is a client whose errors say what an administrator can do about a refusal.
+type refusing struct{ client.Client }
+
+func (c refusing) Get(ctx context.Context, key client.ObjectKey, object client.Object, o ...client.GetOption) error {
+	return Explained(c.Client.Get(ctx, key, object, o...))
+}
+
+func (c refusing) List(ctx context.Context, list client.ObjectList, o ...client.ListOption) error {
+	return Explained(c.Client.List(ctx, list, o...))
+}
+
+func (c refusing) Patch(ctx context.Context, object client.Object, p client.Patch, o ...client.PatchOption) error {
+	return Explained(c.Client.Patch(ctx, object, p, o...))
+}
+
+func (c refusing) Create(ctx context.Context, object client.Object, o ...client.CreateOption) error {
+	return Explained(c.Client.Create(ctx, object, o...))
+}
+
+func (c refusing) Delete(ctx context.Context, object client.Object, o ...client.DeleteOption) error {
+	return Explained(c.Client.Delete(ctx, object, o...))
+}
+
+// Explained adds to a refusal of the API server what can be done about it.
+func Explained(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%w. An administrator of the cluster can grant this right; docs/cli.md lists the rights that each command needs",
+			err)
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("%w. Log in again, for instance with: oc login", err)
+	case isOurs(err):
+		return fmt.Errorf("the cluster does not serve %s, so the Windows Machine Config Operator is not installed in it: %w",
+			v1alpha1.GroupVersion, err)
+	}
+	return err
+}
+
+// isOurs reports whether the kind that the cluster does not serve is one of the operator.
+func isOurs(err error) bool {
+	var kind *meta.NoKindMatchError
+	if errors.As(err, &kind) {
+		return kind.GroupKind.Group == v1alpha1.GroupVersion.Group
+	}
+	var resource *meta.NoResourceMatchError
+	return errors.As(err, &resource) && resource.PartialResource.Group == v1alpha1.GroupVersion.Group
+}

@@ -1,0 +1,40 @@
+package cmdutil
+
+import (
+	"io"
+
+	"golang.org/x/term"
+
+	"github.com/windows-machine-config/wmco/internal/text"
+)
+
+// descriptor is a file of the operating system.
+type descriptor interface{ Fd() uintptr }
+
+// terminal is an output of the plugin that is a terminal. Much of what the plugin prints comes from hosts.
+type terminal struct {
+	text.Terminal
+	descriptor
+}
+
+// Printable returns the output, which replaces control characters if it is a terminal.
+func Printable(out io.Writer) io.Writer {
+	file, ok := out.(descriptor)
+	if _, is := out.(*terminal); is || !ok || !term.IsTerminal(int(file.Fd())) {
+		return out
+	}
+	return &terminal{text.Terminal{Out: out}, file}
+}
+
+// clearScreen moves the cursor of a terminal to its first line, and deletes all lines.
+const clearScreen = "\x1b[H\x1b[2J\x1b[3J"
+
+// ClearScreen clears the terminal that the output goes to. It reports whether there is one.
+func (a *Access) ClearScreen() (is bool, err error) {
+	screen, is := a.Out.(*terminal)
+	if !is {
+		return false, nil
+	}
+	_, err = io.WriteString(screen.Out, clearScreen)
+	return true, err
+}

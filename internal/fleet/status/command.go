@@ -1,0 +1,190 @@
+// Package status is the command that shows the fleet, or one host.
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/cmdutil"
+	"github.com/windows-machine-config/wmco/internal/fleet"
+)
+
+// interval is how often the cluster is asked again while a command watches or waits.
+const interval = 2 * time.Second
+
+type command struct {
+	*cmdutil.Access
+	print         *genericclioptions.PrintFlags
+	output        string
+	allNamespaces bool
+	noHeaders     bool
+	watch         bool
+	wait          string
+	timeout       time.Duration
+}
+
+// New returns the command.
+func New(a *cmdutil.Access) *cobra.Command {
+	c := &command{Access: a, print: genericclioptions.NewPrintFlags("")}
+	cobraCommand := &cobra.Command{
+		Use:   "status [NAME]",
+		Short: "Show how far each Windows host is, what it waits for, and what happens next",
+		Long: `Show the Windows hosts of the cluster in a table, why some of them are not Ready, and which nodes may be disturbed now.
+With a name, show all that is known of one host: its conditions in the order in which they came about, the last failure
+and the latest events. A host goes by the name of its WindowsInstance, of its Node, or by its address.`,
+		Example: `  # All hosts
+  kubectl windows status
+
+  # One host
+  kubectl windows status win-worker-1
+
+  # Follow an upgrade
+  kubectl windows status --watch
+
+  # In a script: until all hosts are Ready, at most 20 minutes
+  kubectl windows status --wait=Ready --timeout=20m`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, names []string) error { return c.run(cmd.Context(), names) },
+		ValidArgsFunction: func(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(given) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return fleet.Completions(cmd.Context(), a.Client, a.Namespace()), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	flags := cobraCommand.Flags()
+	formats := append([]string{"wide"}, c.print.AllowedFormats()...)
+	flags.StringVarP(&c.output, "output", "o", "", "output format. One of: "+strings.Join(formats, ", "))
+	flags.BoolVarP(&c.allNamespaces, "all-namespaces", "A", false, "show the hosts of all namespaces")
+	flags.BoolVar(&c.noHeaders, "no-headers", false, "print the table without its first line")
+	flags.BoolVarP(&c.watch, "watch", "w", false, "print it again when it has changed, until interrupted")
+	flags.StringVar(&c.wait, "wait", "", "wait until this condition, such as Ready, is True for all hosts that are shown")
+	flags.DurationVar(&c.timeout, "timeout", 10*time.Minute, "how long --wait waits")
+	return cobraCommand
+}
+
+func (c *command) run(ctx context.Context, names []string) error {
+	if c.watch && (c.wait != "" || c.raw()) {
+		return errors.New("--watch goes neither with --wait nor with an --output other than wide")
+	}
+	reader, err := c.Client()
+	if err != nil {
+		return err
+	}
+	if c.wait != "" {
+		if err := c.await(ctx, reader, names); err != nil {
+			return err
+		}
+	}
+	if c.watch {
+		return c.follow(ctx, reader, names)
+	}
+	return c.show(ctx, reader, names, c.Out)
+}
+
+// raw reports whether objects are printed as they are.
+func (c *command) raw() bool { return c.output != "" && c.output != "wide" }
+
+func (c *command) namespace() string {
+	if c.allNamespaces {
+		return ""
+	}
+	return c.Namespace()
+}
+
+// read reads the fleet, and the instance that is named; nil if none is.
+func (c *command) read(ctx context.Context, reader client.Reader, names []string) (fleet.Fleet, *fleet.Instance, error) {
+	f, err := fleet.Read(ctx, reader, c.namespace())
+	if err != nil || len(names) == 0 {
+		return f, nil, err
+	}
+	instance, err := fleet.Find(f.Instances, names[0])
+	return f, &instance, err
+}
+
+func (c *command) show(ctx context.Context, reader client.Reader, names []string, out io.Writer) error {
+	f, one, err := c.read(ctx, reader, names)
+	if err != nil {
+		return err
+	}
+	v := view{now: c.Clock.Now(), width: c.Width(), wide: c.output == "wide", noHeaders: c.noHeaders,
+		namespaces: c.allNamespaces}
+	if c.raw() {
+		return c.objects(out, f, one)
+	}
+	if !c.allNamespaces {
+		v.place = " in namespace " + c.Namespace()
+		v.absence = fleet.OperatorAbsence(ctx, reader, c.Namespace(), len(f.Instances) > 0, v.now)
+	}
+	switch {
+	case one == nil:
+		return v.table(out, f)
+	case v.wide:
+		f.Instances = []fleet.Instance{*one}
+		return v.table(out, f)
+	}
+	events, err := fleet.Events(ctx, reader, *one)
+	if err != nil {
+		return err
+	}
+	return v.one(out, f, *one, events)
+}
+
+// objects prints the WindowsInstances as the API server has them.
+func (c *command) objects(out io.Writer, f fleet.Fleet, one *fleet.Instance) error {
+	*c.print.OutputFormat = c.output
+	printer, err := c.print.ToPrinter()
+	if err != nil {
+		return err
+	}
+	if one != nil {
+		return printer.PrintObj(one.Raw, out)
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("WindowsInstanceList"))
+	for _, i := range f.Instances {
+		list.Items = append(list.Items, *i.Raw)
+	}
+	return printer.PrintObj(list, out)
+}
+
+// await waits until a condition holds for the instances. Its error says for which it does not.
+func (c *command) await(ctx context.Context, reader client.Reader, names []string) error {
+	timeout := c.Clock.NewTimer(c.timeout)
+	defer timeout.Stop()
+	for {
+		f, one, err := c.read(ctx, reader, names)
+		if err != nil {
+			return err
+		}
+		instances := f.Instances
+		if one != nil {
+			instances = []fleet.Instance{*one}
+		}
+		missing := unsettled(instances, func(i fleet.Instance) bool { return fleet.IsTrue(i, c.wait) })
+		if len(missing) == 0 && len(instances) > 0 {
+			return nil
+		}
+		select {
+		case <-c.Clock.After(interval):
+		case <-timeout.C():
+			if len(instances) == 0 {
+				return fmt.Errorf("after %s there are no Windows hosts", c.timeout)
+			}
+			return fmt.Errorf("after %s the condition %s is not True for %d of %d hosts: %s. See: kubectl windows status",
+				c.timeout, c.wait, len(missing), len(instances), listed(missing))
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,20 @@
+package status
+
+import (
+	"io"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windows-machine-config/wmco/internal/fleet"
+)
+
+// WriteTable writes what the command prints of a fleet, for a file.
+func WriteTable(out io.Writer, f fleet.Fleet, now time.Time) error {
+	return view{now: now}.table(out, f)
+}
+
+// WriteOne writes what the command prints of one instance, for a file.
+func WriteOne(out io.Writer, f fleet.Fleet, i fleet.Instance, events []corev1.Event, now time.Time) error {
+	return view{now: now}.one(out, f, i, events)
+}

@@ -1,0 +1,245 @@
+// Package gather is the command that collects for a support case what the cluster knows of its Windows hosts. It reads no
+// Secret.
+package gather
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/windows-machine-config/wmco/internal/cmdutil"
+	"github.com/windows-machine-config/wmco/internal/fleet"
+	"github.com/windows-machine-config/wmco/internal/fleet/status"
+	"github.com/windows-machine-config/wmco/internal/gather/page"
+	"github.com/windows-machine-config/wmco/internal/gatherapi"
+	"github.com/windows-machine-config/wmco/internal/nodelogs"
+	"github.com/windows-machine-config/wmco/internal/podexec"
+)
+
+// atOnce is how many hosts are collected at the same time: those that do not answer hold up a part of them only.
+const atOnce = 8
+
+type command struct {
+	*cmdutil.Access
+	operator        podexec.Runner
+	file, directory string
+	timeout         time.Duration
+	overSSH         bool
+}
+
+// gatherer collects for one run of the command.
+type gatherer struct {
+	*collection
+	now     time.Time
+	timeout time.Duration
+	logs    func(node string) (nodelogs.Files, error)
+	// nodes are the Nodes of the cluster by name, as far as they could be read.
+	nodes map[string]corev1.Node
+}
+
+// New returns the command of kubectl windows.
+func New(a *cmdutil.Access, operator podexec.Runner) *cobra.Command {
+	return newCommand(a, operator, "")
+}
+
+// NewInPod returns the command for a pod: it writes into a directory that is copied out of the pod.
+func NewInPod(a *cmdutil.Access, operator podexec.Runner, directory string) *cobra.Command {
+	inPod := newCommand(a, operator, directory)
+	inPod.Short, inPod.Example = "Collect what a support case needs into "+directory+", for oc adm must-gather", ""
+	return inPod
+}
+
+func newCommand(a *cmdutil.Access, operator podexec.Runner, directory string) *cobra.Command {
+	c := &command{Access: a, operator: operator}
+	cobraCommand := &cobra.Command{
+		Use:   "gather [NAME...]",
+		Short: "Collect what a support case needs into one archive",
+		Long: `Collect WindowsInstances with their status as kubectl windows status prints it, Nodes, events, the disruption policy, the
+operator's pods and logs, the logs of the services of each node, and the cluster's version and network. Hosts that never
+became nodes are included. The operator connects to each host over SSH, and the agent there reports the state of services,
+Windows' event log, networks and firewall rules, what it printed when its verbs were run last, and its plan of what the operator
+would change now: a command runs in the operator's pod for that. A copy of the agent that the host lacks is brought, and
+deleted again; nothing else is changed.
+
+Begin with index.html: it names the hosts that are out of reach and draws the timeline of each host, in any browser and
+without a network. With names, the folders of other hosts are left out. Secrets are not read; of other objects the values of
+environment variables and the arguments of containers are left out. What cannot be read is listed in gaps.txt, and ends
+nothing.`,
+		Example: `  kubectl windows gather
+
+  # Of one host
+  kubectl windows gather win-worker-1 --file=case-1234.tar.gz`,
+		RunE: func(cmd *cobra.Command, names []string) error { return c.run(cmd.Context(), names) },
+		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return fleet.Completions(cmd.Context(), a.Client, a.Namespace()), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	flags := cobraCommand.Flags()
+	flags.StringVar(&c.file, "file", "", "the archive to write (default: windows-gather-<time>.tar.gz)")
+	flags.StringVar(&c.directory, "dest-dir", directory, "directory to write files into, instead of an archive")
+	flags.DurationVar(&c.timeout, gatherapi.HostTimeout, 2*time.Minute, "how long the operator may take with one host over SSH; a kubelet has 20s at most")
+	flags.BoolVar(&c.overSSH, "over-ssh", true, "have the operator look at the hosts over SSH")
+	cobraCommand.MarkFlagsMutuallyExclusive("file", "dest-dir")
+	return cobraCommand
+}
+
+func (c *command) run(ctx context.Context, names []string) error {
+	g, clientset, err := c.connect()
+	if err != nil {
+		return err
+	}
+	f, err := fleet.Read(ctx, g.reader, c.Namespace())
+	if err != nil {
+		return err
+	}
+	chosen := f.Instances
+	if len(names) > 0 {
+		chosen = nil
+	}
+	for _, name := range names {
+		instance, err := fleet.Find(f.Instances, name)
+		if err != nil {
+			return err
+		}
+		chosen = append(chosen, instance)
+	}
+	place, err := c.open(g)
+	if err != nil {
+		return err
+	}
+	defer g.sink.discard()
+	c.collect(ctx, g, clientset, f, chosen)
+	if err := context.Cause(ctx); err != nil {
+		return fmt.Errorf("interrupted before everything was collected: %w", err)
+	}
+	if g.broken != nil {
+		return g.broken
+	}
+	if err := g.sink.finish(); err != nil {
+		return err
+	}
+	return c.report(g, place, f, len(chosen))
+}
+
+func (c *command) connect() (*gatherer, kubernetes.Interface, error) {
+	reader, err := c.Client()
+	if err != nil {
+		return nil, nil, err
+	}
+	config, err := c.Config()
+	if err != nil {
+		return nil, nil, err
+	}
+	clientset, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &gatherer{collection: &collection{reader: reader}, now: c.Clock.Now(), timeout: c.timeout,
+		logs: func(node string) (nodelogs.Files, error) { return nodelogs.Of(config, node) }}, clientset, nil
+}
+
+// open opens what is written to, and returns its name.
+func (c *command) open(g *gatherer) (string, error) {
+	if c.directory != "" && c.file == "" {
+		if err := os.MkdirAll(c.directory, 0o750); err != nil {
+			return "", err
+		}
+		g.sink = folder{directory: c.directory}
+		return c.directory, nil
+	}
+	name := c.file
+	if name == "" {
+		name = "windows-gather-" + g.now.UTC().Format("20060102-150405") + ".tar.gz"
+	}
+	archive, err := newArchive(name, g.now)
+	if err != nil {
+		return "", err
+	}
+	g.sink = archive
+	return name, nil
+}
+
+func (c *command) collect(ctx context.Context, g *gatherer, clientset kubernetes.Interface, f fleet.Fleet,
+	chosen []fleet.Instance) {
+	var table bytes.Buffer
+	if err := status.WriteTable(&table, f, g.now); err != nil {
+		g.lacks("status.txt", err)
+	}
+	g.write("status.txt", table.Bytes())
+	g.nodes = g.readNodes(ctx)
+	hosts, served := make([]page.Host, len(chosen)), make([]bool, len(chosen))
+	var work errgroup.Group
+	work.SetLimit(atOnce)
+	work.Go(func() error { g.cluster(ctx, c.Namespace()); return nil })
+	work.Go(func() error { g.operator(ctx, clientset, c.Namespace()); return nil })
+	for n, instance := range chosen {
+		work.Go(func() error {
+			fmt.Fprintf(c.ErrOut, "host %d of %d: %s\n", n+1, len(chosen), instance.Name)
+			hosts[n], served[n] = g.host(ctx, f, instance)
+			return nil
+		})
+	}
+	_ = work.Wait() // nothing of it fails as a whole
+	if c.overSSH && len(chosen) > 0 {
+		wishes, shown := make([]gatherapi.Wish, len(chosen)), map[string]*page.Host{}
+		for n, instance := range chosen {
+			wishes[n] = gatherapi.Wish{Name: instance.Name, Logs: !served[n]}
+			shown[instance.Name] = &hosts[n]
+		}
+		fmt.Fprintf(c.ErrOut, "the operator looks at %s over SSH\n", counted(len(chosen), "host"))
+		g.overSSH(ctx, c.operator, wishes, shown)
+	}
+	gaps := g.gaps()
+	if len(gaps) == 0 {
+		gaps = []string{"Everything could be read."}
+	}
+	g.write("gaps.txt", []byte(strings.Join(gaps, "\n")+"\n"))
+	var drawn bytes.Buffer
+	if err := page.Write(&drawn, page.Input{Now: g.now, Fleet: f, Nodes: g.nodes, Hosts: hosts, Gaps: g.gaps()}); err != nil {
+		g.lacks("index.html", err)
+	}
+	g.write("index.html", drawn.Bytes())
+}
+
+// counted returns a number with its noun.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func isOrAre(names []string) string {
+	if len(names) == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+// report says what there is, and what an administrator should look at first.
+func (c *command) report(g *gatherer, place string, f fleet.Fleet, chosen int) error {
+	lines := []string{fmt.Sprintf("%s: %d files of %s. Begin with index.html", place, g.files, counted(chosen, "host"))}
+	dead, troubled := g.unwell(f.Instances)
+	for _, group := range []struct {
+		are   string
+		names []string
+	}{{isOrAre(dead) + " out of reach", dead}, {isOrAre(troubled) + " not Ready for another reason", troubled}} {
+		if len(group.names) > 0 {
+			lines = append(lines, fmt.Sprintf("%d of %s %s: %s", len(group.names), counted(len(f.Instances), "host"), group.are,
+				strings.Join(group.names, ", ")))
+		}
+	}
+	if gaps := g.gaps(); len(gaps) > 0 {
+		lines = append(lines, fmt.Sprintf("%s could not be read, see gaps.txt. The first: %s", counted(len(gaps), "thing"), gaps[0]))
+	}
+	_, err := fmt.Fprintln(c.Out, strings.Join(lines, "\n"))
+	return err
+}

@@ -1,0 +1,125 @@
+package gather
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/internal/fleet"
+	"github.com/windows-machine-config/wmco/internal/fleet/status"
+	"github.com/windows-machine-config/wmco/internal/gather/page"
+	"github.com/windows-machine-config/wmco/internal/logprinter"
+	"github.com/windows-machine-config/wmco/internal/nodelogs"
+)
+
+// kubeletLimit is how long a kubelet may take to send the logs. One that is slower has them read over SSH or not at all.
+const kubeletLimit = 20 * time.Second
+
+// host collects what is known of one host: also of one that never became a node. It returns what the page shows of it, and
+// whether its kubelet has served the logs.
+func (g *gatherer) host(ctx context.Context, f fleet.Fleet, i fleet.Instance) (shown page.Host, served bool) {
+	folder := folderOf(i.Name)
+	leaveOut(i.Raw)
+	g.yaml(folder+"windowsinstance.yaml", i.Raw)
+	events, err := fleet.Events(ctx, g.reader, i)
+	if err != nil {
+		g.lacks(folder+"status.txt", err)
+	}
+	var text bytes.Buffer
+	if err := status.WriteOne(&text, f, i, events, g.now); err != nil {
+		g.lacks(folder+"status.txt", err)
+	}
+	g.write(folder+"status.txt", text.Bytes())
+	shown = page.Host{Instance: i, Events: events, Files: []string{folder + "status.txt", folder + "windowsinstance.yaml"}}
+	node := fleet.NodeName(i)
+	if node == "" {
+		return shown, false
+	}
+	g.objects(ctx, folder+"node-events.yaml", kind("", "v1", "Event"), client.InNamespace("default"),
+		client.MatchingFields{"involvedObject.kind": "Node", "involvedObject.name": node})
+	g.objects(ctx, folder+"pods.yaml", kind("", "v1", "Pod"), client.MatchingFields{"spec.nodeName": node})
+	ctx, cancel := context.WithTimeout(ctx, min(g.timeout, kubeletLimit))
+	defer cancel()
+	logs, served := g.serviceLogs(ctx, folder, node)
+	shown.Files = append(shown.Files, logs...)
+	return shown, served
+}
+
+// serviceLogs collects the end of each service's log, and returns the files, and whether the kubelet serves logs. One that
+// does not answer is asked once.
+func (g *gatherer) serviceLogs(ctx context.Context, folder, node string) (written []string, served bool) {
+	files, err := g.logs(node)
+	var services []string
+	if err == nil {
+		services, err = files.Services(ctx)
+	}
+	if err != nil {
+		g.lacks(folder+"logs", fmt.Errorf("the kubelet of node %s: %w", node, err))
+		return nil, false
+	}
+	collected := 0
+	for n, service := range services {
+		if n == maxLogs || collected > maxLogBytes {
+			g.lacks(folder+"logs", fmt.Errorf("the kubelet of node %s serves logs of %d services, of which only %d were collected", node, len(services), n))
+			break
+		}
+		file := folder + "logs/" + fileName(service) + ".log"
+		if size, found := g.serviceLog(ctx, files, file, service); found {
+			written, collected = append(written, file), collected+size
+		}
+	}
+	return written, true
+}
+
+// serviceLog returns the size of a log, and reports whether there is one.
+func (g *gatherer) serviceLog(ctx context.Context, files nodelogs.Files, file, service string) (size int, found bool) {
+	path, err := files.Current(ctx, service)
+	if errors.Is(err, logprinter.ErrNotThere) {
+		return 0, false
+	}
+	var part logprinter.Part
+	if err == nil {
+		part, err = files.Last(ctx, path, mostOfALog)
+	}
+	if err != nil {
+		g.lacks(file, err)
+		return 0, false
+	}
+	g.write(file, part.Body)
+	return len(part.Body), true
+}
+
+// readNodes reads the Nodes of the cluster: what their kubelets report tells which hosts are dead.
+func (g *gatherer) readNodes(ctx context.Context) map[string]corev1.Node {
+	list := &corev1.NodeList{}
+	if err := g.reader.List(ctx, list); err != nil {
+		g.lacks("the state of nodes in index.html", err)
+	}
+	nodes := map[string]corev1.Node{}
+	for _, node := range list.Items {
+		nodes[node.Name] = node
+	}
+	return nodes
+}
+
+// unwell are the names of the instances that are out of reach, and of those that are not Ready although they are not.
+func (g *gatherer) unwell(instances []fleet.Instance) (dead, others []string) {
+	for _, i := range instances {
+		var node *corev1.Node
+		if read, known := g.nodes[fleet.NodeName(i)]; known {
+			node = &read
+		}
+		switch health, _ := fleet.HealthOf(i, node); health {
+		case fleet.OutOfReach:
+			dead = append(dead, i.Name)
+		case fleet.NotReady:
+			others = append(others, fmt.Sprintf("%s (%s)", i.Name, fleet.State(i)))
+		}
+	}
+	return dead, others
+}

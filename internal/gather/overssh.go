@@ -1,0 +1,139 @@
+package gather
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/gather/page"
+	"github.com/windows-machine-config/wmco/internal/gatherapi"
+	"github.com/windows-machine-config/wmco/internal/podexec"
+)
+
+// The files of a host that have what its agent tells, what the operator would change there, and what the agent has said when
+// its verbs were run last.
+const (
+	surveyName = "survey.json"
+	planName   = "plan.txt"
+	runsName   = "last-verbs.txt"
+)
+
+// answerAllowance is how long the operator may take besides the hosts, and leaveAllowance besides the time of each to end
+// what runs there and delete what it has brought.
+const answerAllowance, leaveAllowance = time.Minute, 40 * time.Second
+
+// mostSaid is how much of what the operator's command says besides is kept, in bytes.
+const mostSaid = 4 << 10
+
+// overSSH collects what the operator reads from the hosts: how they are and what has happened on them, and the logs that no
+// kubelet has served. Hosts that do not answer end nothing.
+func (g *gatherer) overSSH(ctx context.Context, operator podexec.Runner, wishes []gatherapi.Wish, hosts map[string]*page.Host) {
+	const missing = "what the operator reads from hosts over SSH"
+	request, err := json.Marshal(gatherapi.Request{Hosts: wishes})
+	if err != nil {
+		g.lacks(missing, err)
+		return
+	}
+	rounds := time.Duration((len(wishes) + atOnce - 1) / atOnce)
+	limit := rounds*(g.timeout+leaveAllowance) + answerAllowance
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the operator has not answered within %s", limit))
+	defer cancel()
+	reports, answer := io.Pipe()
+	go func() { answer.CloseWithError(g.ask(ctx, operator, request, answer)) }()
+	open := map[string]bool{}
+	for _, wish := range wishes {
+		open[wish.Name] = true
+	}
+	for decoder := json.NewDecoder(reports); ; {
+		var report gatherapi.Report
+		err := decoder.Decode(&report)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			g.lacks(missing, cut(err, open, len(wishes)))
+			open = nil // one line says it of all
+			break
+		}
+		if open[report.Name] {
+			delete(open, report.Name)
+			g.report(report, hosts[report.Name])
+		}
+	}
+	_ = reports.Close()
+	for name := range open {
+		g.lacks(folderOf(name)+surveyName, errors.New("the operator has reported nothing about the host"))
+	}
+}
+
+// cut explains why reports of hosts are missing, and of which if there are reports of others.
+func cut(err error, open map[string]bool, hosts int) error {
+	if len(open) == 0 || len(open) == hosts {
+		return err
+	}
+	return fmt.Errorf("%w. There is no report of %s", err, strings.Join(slices.Sorted(maps.Keys(open)), ", "))
+}
+
+// ask has the operator's command write its reports.
+func (g *gatherer) ask(ctx context.Context, operator podexec.Runner, request []byte, reports io.Writer) error {
+	said := &saying{}
+	status, err := operator.Run(ctx, []string{gatherapi.Command, fmt.Sprintf("--%s=%s", gatherapi.HostTimeout, g.timeout)},
+		podexec.Streams{In: bytes.NewReader(request), Out: reports, ErrOut: said})
+	if err == nil && status != 0 {
+		err = errors.New(strings.TrimSpace(said.String()))
+	}
+	return err
+}
+
+// report writes what the operator has found out about a host.
+func (g *gatherer) report(report gatherapi.Report, shown *page.Host) {
+	folder := folderOf(report.Name)
+	add := func(file string, content []byte) {
+		g.write(file, content)
+		shown.Files = append(shown.Files, file)
+	}
+	if report.Plan != "" {
+		add(folder+planName, []byte(report.Plan))
+	} else if report.Error == "" {
+		g.lacks(folder+planName, errors.New("the operator is older than this program, and makes none. See: kubectl windows plan"))
+	}
+	if report.Error != "" {
+		g.lacks(folder+surveyName, errors.New(report.Error))
+		return
+	}
+	for _, gap := range report.Gaps {
+		g.lacks(folder+"over SSH", errors.New(gap))
+	}
+	if report.Runs != "" {
+		add(folder+runsName, []byte(report.Runs))
+	}
+	if report.Found != nil {
+		var indented bytes.Buffer
+		if err := json.Indent(&indented, report.Found, "", "  "); err != nil {
+			g.lacks(folder+surveyName, err)
+		}
+		add(folder+surveyName, indented.Bytes())
+	}
+	for service, log := range report.Logs {
+		add(folder+"logs/"+fileName(service)+".log", log)
+	}
+}
+
+// folderOf is the folder of a host.
+func folderOf(name string) string { return "hosts/" + fileName(name) + "/" }
+
+// saying keeps the beginning of what is written to it.
+type saying struct{ bytes.Buffer }
+
+// Write implements io.Writer.
+func (s *saying) Write(p []byte) (int, error) {
+	s.Buffer.Write(p[:min(len(p), max(0, mostSaid-s.Len()))])
+	return len(p), nil
+}

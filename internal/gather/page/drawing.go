@@ -1,0 +1,142 @@
+package page
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/fleet"
+)
+
+// The measures of a drawing, in its own units.
+const (
+	left      = 110.0 // where the time begins: the names of the conditions are before it
+	right     = 950.0
+	laneTop   = 12.0
+	laneStep  = 24.0
+	barHeight = 16.0
+	// letter is the width of a letter, at most.
+	letter = 7.0
+	// between is the least distance of two marks of the axis.
+	between = 70.0
+)
+
+// lanes are the conditions in the order in which they become True.
+var lanes = []string{v1alpha1.ConditionReachable, v1alpha1.ConditionSupported, v1alpha1.ConditionPrepared,
+	v1alpha1.ConditionInstalled, v1alpha1.ConditionJoined, v1alpha1.ConditionNetworkReady, v1alpha1.ConditionReady,
+	v1alpha1.ConditionUpToDate}
+
+// drawing is the timeline of a host: a lane for each condition, one for the events, and the axis.
+type drawing struct {
+	Height, Axis, Events, TextUp string
+	Lanes                        []lane
+	Ticks                        []tick
+	Marks                        []mark
+	Label                        string
+}
+
+// lane shows since when a condition is what it is. What it was before is not known.
+type lane struct {
+	Name, Y, TextY, BarY           string
+	Begin, From, Length            string
+	Class, Text, TextX, Anchor, In string
+	Tip                            string
+}
+
+type tick struct{ X, Label, Anchor string }
+
+type mark struct{ X, Class, Tip string }
+
+// scale places times on the axis. It is logarithmic: the last minutes have as much room as the days before.
+type scale struct {
+	now   time.Time
+	total time.Duration
+}
+
+func (s scale) x(t time.Time) float64 {
+	age := min(max(s.now.Sub(t), 0), s.total)
+	return right - (right-left)*logMinutes(age)/logMinutes(s.total)
+}
+
+func logMinutes(d time.Duration) float64 { return math.Log1p(d.Minutes()) }
+
+func draw(i fleet.Instance, events []corev1.Event, now time.Time) drawing {
+	s := scale{now: now, total: max(now.Sub(i.CreationTimestamp.Time), time.Second)}
+	d := drawing{Ticks: s.ticks(), Label: fmt.Sprintf("Conditions and events of %s since it was created, until now", i.Name)}
+	at := laneTop
+	for _, name := range lanes {
+		c := meta.FindStatusCondition(i.Status.Conditions, name)
+		if c == nil {
+			continue
+		}
+		d.Lanes = append(d.Lanes, s.lane(*c, at))
+		at += laneStep
+	}
+	for _, e := range events {
+		class := "normal"
+		if e.Type == corev1.EventTypeWarning {
+			class = "warning"
+		}
+		d.Marks = append(d.Marks, mark{X: number(s.x(fleet.LastSeen(e))), Class: class,
+			Tip: fmt.Sprintf("%s %s: %s", moment(fleet.LastSeen(e)), e.Reason, plain(e.Message))})
+	}
+	d.Events, d.TextUp = number(at+laneStep/2), number(at+laneStep/2+4)
+	d.Axis, d.Height = number(at+laneStep), number(at+2*laneStep)
+	return d
+}
+
+func (s scale) lane(c metav1.Condition, at float64) lane {
+	from := min(s.x(c.LastTransitionTime.Time), right-3)
+	l := lane{Name: c.Type, Y: number(at + barHeight/2), TextY: number(at + barHeight/2 + 4), BarY: number(at),
+		Begin: number(left), From: number(from), Length: number(right - from), Class: "unknown",
+		Text: fmt.Sprintf("%s for %s", c.Status, ago(s.now, c.LastTransitionTime.Time)),
+		Tip: fmt.Sprintf("%s=%s since %s UTC: %s. %s", c.Type, c.Status, moment(c.LastTransitionTime.Time), c.Reason,
+			plain(c.Message))}
+	switch c.Status {
+	case metav1.ConditionTrue:
+		l.Class = "true"
+	case metav1.ConditionFalse:
+		l.Class = "false"
+	}
+	if c.Status != metav1.ConditionTrue {
+		l.Text = fmt.Sprintf("%s: %s for %s", c.Status, c.Reason, ago(s.now, c.LastTransitionTime.Time))
+	}
+	// A text has its place in the bar, or before it if the bar is short.
+	l.TextX, l.Anchor, l.In = number(from+6), "start", "inside"
+	if right-from < letter*float64(len(l.Text))+12 {
+		l.TextX, l.Anchor, l.In = number(from-6), "end", "outside"
+	}
+	return l
+}
+
+// marked are the ages that the axis may show.
+var marked = []struct {
+	age   time.Duration
+	label string
+}{
+	{time.Minute, "1 min"}, {5 * time.Minute, "5 min"}, {15 * time.Minute, "15 min"}, {time.Hour, "1 h"}, {3 * time.Hour, "3 h"},
+	{12 * time.Hour, "12 h"}, {24 * time.Hour, "1 d"}, {72 * time.Hour, "3 d"}, {7 * 24 * time.Hour, "7 d"},
+	{30 * 24 * time.Hour, "30 d"}, {90 * 24 * time.Hour, "90 d"}, {365 * 24 * time.Hour, "1 y"},
+}
+
+// ticks are the marks of the axis: its ends, and as many ages between them as have room.
+func (s scale) ticks() []tick {
+	ticks := []tick{{X: number(left), Label: moment(s.now.Add(-s.total)), Anchor: "start"}}
+	last := right
+	for _, m := range marked {
+		x := s.x(s.now.Add(-m.age))
+		if m.age >= s.total || last-x < between || x-left < 2*between+letter*float64(len(time.DateTime))/2 {
+			continue
+		}
+		last = x
+		ticks = append(ticks, tick{X: number(x), Label: m.label + " ago", Anchor: "middle"})
+	}
+	return append(ticks, tick{X: number(right), Label: "now", Anchor: "end"})
+}
+
+func number(x float64) string { return fmt.Sprintf("%.1f", x) }

@@ -1,0 +1,265 @@
+// Package page draws a fleet as one HTML page, which needs nothing else: no script, no image, no font, no network.
+package page
+
+import (
+	"cmp"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/windows-machine-config/wmco/internal/fleet"
+	"github.com/windows-machine-config/wmco/internal/text"
+)
+
+// Input is what the page shows.
+type Input struct {
+	Now   time.Time
+	Fleet fleet.Fleet
+	// Nodes are the Nodes of the cluster, by name, as far as they could be read.
+	Nodes map[string]corev1.Node
+	// Hosts are those that have a section of their own, in the order of the fleet.
+	Hosts []Host
+	// Gaps are what could not be read.
+	Gaps []string
+}
+
+// Host is what is known of one host besides its WindowsInstance.
+type Host struct {
+	Instance fleet.Instance
+	Events   []corev1.Event
+	// Files are in the archive: each has its path from the page.
+	Files []string
+}
+
+//go:embed page.html.tmpl
+var source string
+
+var page = template.Must(template.New("page").Parse(source))
+
+// Write writes the page.
+func Write(out io.Writer, in Input) error { return page.Execute(out, viewOf(in)) }
+
+// view is what the template reads.
+type view struct {
+	When      string
+	Total     int
+	Dead      []problem
+	Troubled  []problem
+	Behind    []problem
+	Policies  []string
+	Rows      []row
+	Hosts     []section
+	Gaps      []string
+	Namespace bool
+}
+
+// problem is a host that something is wrong with, and a sentence about that.
+type problem struct{ Name, Link, State, Why string }
+
+type row struct {
+	Name, Link, Namespace, Address, Source, Node, Windows, Version, State, Class, Since string
+}
+
+type section struct {
+	row
+	ID, Why, Next string
+	Facts         []fact
+	Failure       []fact
+	Drawing       drawing
+	Events        []event
+	More          int
+	Files         []string
+	Open          bool
+}
+
+type fact struct{ Label, Value string }
+
+type event struct{ When, Type, Reason, Message string }
+
+func viewOf(in Input) view {
+	v := view{When: moment(in.Now), Total: len(in.Fleet.Instances), Gaps: in.Gaps}
+	links := map[string]string{}
+	for n, h := range in.Hosts {
+		links[key(h.Instance)] = fmt.Sprintf("host-%d", n+1)
+	}
+	namespaces := map[string]bool{}
+	for _, i := range in.Fleet.Instances {
+		namespaces[i.Namespace] = true
+		r := rowOf(in, i)
+		r.Link = links[key(i)]
+		v.Rows = append(v.Rows, r)
+		v.sort(in, i, r)
+	}
+	v.Namespace = len(namespaces) > 1
+	for _, policy := range in.Fleet.Policies {
+		if policy.Status.Summary != "" {
+			v.Policies = append(v.Policies, policy.Status.Summary)
+		}
+	}
+	for _, h := range in.Hosts {
+		v.Hosts = append(v.Hosts, sectionOf(in, h, links[key(h.Instance)]))
+	}
+	return v
+}
+
+func key(i fleet.Instance) string { return i.Namespace + "/" + i.Name }
+
+// sort puts an instance that something is wrong with into one of the lists at the top.
+func (v *view) sort(in Input, i fleet.Instance, r row) {
+	health, why := in.health(i)
+	p := problem{Name: i.Name, Link: r.Link, State: r.State, Why: strings.TrimPrefix(plain(why), r.State+": ")}
+	switch health {
+	case fleet.OutOfReach:
+		v.Dead = append(v.Dead, p)
+	case fleet.NotReady:
+		v.Troubled = append(v.Troubled, p)
+	case fleet.NotUpToDate:
+		v.Behind = append(v.Behind, p)
+	}
+}
+
+func (in Input) health(i fleet.Instance) (health fleet.Health, why string) {
+	if node, known := in.Nodes[fleet.NodeName(i)]; known {
+		return fleet.HealthOf(i, &node)
+	}
+	return fleet.HealthOf(i, nil)
+}
+
+func rowOf(in Input, i fleet.Instance) row {
+	r := row{Name: i.Name, Namespace: i.Namespace, Address: i.Spec.Address, Source: "ConfigMap", Node: fleet.NodeName(i),
+		Version: i.Status.Version, State: fleet.State(i), Since: ago(in.Now, fleet.Since(i)), Class: "bad"}
+	if i.Spec.Source.Machine != nil {
+		r.Source = "Machine"
+	}
+	if i.Status.Host != nil {
+		r.Windows = i.Status.Host.Build
+	}
+	switch health, _ := in.health(i); {
+	case health == fleet.Well:
+		r.Class = "good"
+	case health == fleet.NotUpToDate, i.Status.Summary == "", health == fleet.NotReady && i.Status.Step != nil:
+		r.Class = "busy"
+	}
+	return r
+}
+
+func sectionOf(in Input, h Host, id string) section {
+	i := h.Instance
+	s := section{row: rowOf(in, i), ID: id, Facts: facts(in, i), Failure: failure(i), Drawing: draw(i, h.Events, in.Now),
+		Files: h.Files}
+	health, _ := in.health(i)
+	s.Open = health == fleet.OutOfReach || health == fleet.NotReady
+	s.Next = plain(i.Status.NextAction)
+	if obstacle := fleet.Obstacle(i); obstacle != nil {
+		s.Why = plain(obstacle.Message)
+	}
+	s.More = max(0, len(h.Events)-mostEvents)
+	for n := len(h.Events) - 1; n >= s.More; n-- { // the latest first
+		s.Events = append(s.Events, eventOf(h.Events[n]))
+	}
+	return s
+}
+
+func facts(in Input, i fleet.Instance) []fact {
+	list := []fact{{"Source", "ConfigMap windows-instances, key " + i.Spec.Source.ConfigMapKey},
+		{"Address", i.Spec.Address}, {"User", i.Spec.Username}}
+	if machine := i.Spec.Source.Machine; machine != nil {
+		list[0].Value = "Machine " + machine.Namespace + "/" + machine.Name
+	}
+	if host := i.Status.Host; host != nil {
+		list = append(list, fact{"Host", host.Name}, fact{"Windows", strings.TrimSpace(host.Product + ", build " + host.Build)})
+	}
+	list = append(list, fact{"Node", nodeState(in, i)}, fact{"Version", i.Status.Version})
+	if key := i.Status.HostKey; key != nil {
+		list = append(list, fact{"Host key", key.Fingerprint})
+	}
+	if step := i.Status.Step; step != nil {
+		list = append(list, fact{"Step", fmt.Sprintf("%s, %d of %d, for %s %s", step.Name, step.Index, step.Of,
+			ago(in.Now, step.StartedAt.Time), step.Detail)})
+	}
+	if entry := in.Fleet.Disturbance(i); entry != nil {
+		list = append(list, fact{"Disturbed", fmt.Sprintf("%s, for %s", entry.Cause, ago(in.Now, entry.Since.Time))})
+	}
+	if i.Spec.Paused {
+		list = append(list, fact{"Paused", "The operator does not touch the host."})
+	}
+	return known(list)
+}
+
+// nodeState is the name of an instance's Node, and what its kubelet says.
+func nodeState(in Input, i fleet.Instance) string {
+	name := fleet.NodeName(i)
+	node, there := in.Nodes[name]
+	if !there {
+		return name
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			name += fmt.Sprintf(", Ready=%s for %s", c.Status, ago(in.Now, c.LastTransitionTime.Time))
+		}
+	}
+	if node.Spec.Unschedulable {
+		name += ", unschedulable"
+	}
+	return name
+}
+
+func failure(i fleet.Instance) []fact {
+	failed := i.Status.FailedChange
+	if failed == nil {
+		return nil
+	}
+	list := []fact{{"Change", fmt.Sprintf("%s, at %s, %d attempts", failed.Cause, moment(failed.Time.Time), failed.Attempts)},
+		{"Reason", failed.Reason}, {"Message", failed.Message}, {"After", fleet.AfterFailure(*failed)}}
+	if failed.RetryAfter != nil {
+		list = append(list, fact{"Next attempt", fmt.Sprintf("at %s, or at once with: kubectl windows retry %s",
+			moment(failed.RetryAfter.Time), i.Name)})
+	}
+	return known(list)
+}
+
+// known leaves out what has no value, and makes each value one line.
+func known(list []fact) []fact {
+	var kept []fact
+	for _, f := range list {
+		if f.Value = plain(f.Value); f.Value != "" {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+// mostEvents is how many events of a host are in the page: the latest. The others are in the archive.
+const mostEvents = 50
+
+func eventOf(e corev1.Event) event {
+	times := cmp.Or(e.Count, 1)
+	if e.Series != nil {
+		times = e.Series.Count
+	}
+	shown := event{When: moment(fleet.LastSeen(e)), Type: e.Type, Reason: plain(e.Reason), Message: plain(e.Message)}
+	if times > 1 {
+		shown.Reason += fmt.Sprintf(" (%d times)", times)
+	}
+	return shown
+}
+
+// longest is the length of a text that may quote a host, in bytes.
+const longest = 2000
+
+func plain(foreign string) string { return text.Plain(foreign, longest) }
+
+func moment(t time.Time) string { return t.UTC().Format(time.DateTime) }
+
+func ago(now, then time.Time) string {
+	if then.IsZero() {
+		return ""
+	}
+	return duration.HumanDuration(max(0, now.Sub(then)))
+}

@@ -1,0 +1,225 @@
+// Package nodelogs reads the logs of a node's services through its kubelet.
+package nodelogs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/windows-machine-config/wmco/internal/logprinter"
+	"github.com/windows-machine-config/wmco/internal/redirect"
+	"github.com/windows-machine-config/wmco/internal/text"
+)
+
+// Files are the files below C:\var\log on a node, as its kubelet serves them: a file server of Go's net/http behind the
+// proxy of the API server.
+type Files struct {
+	Client *http.Client
+	// Base ends with the folder of the logs.
+	Base *url.URL
+}
+
+// Limits of the responses of a kubelet, in bytes. Whoever controls the node controls the kubelet.
+const (
+	maxPiece   = 4 << 20
+	maxTail    = 16 << 20
+	maxListing = 1 << 20
+	maxName    = 256
+)
+
+// Of returns the log files of a node. The kubelet serves them at /logs/: k8s.io/kubernetes/pkg/kubelet. A redirect is an error.
+func Of(config *rest.Config, node string) (Files, error) {
+	config = rest.CopyConfig(config)
+	redirect.Refuse(config)
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return Files{}, err
+	}
+	server, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return Files{}, err
+	}
+	base := server.JoinPath("api", "v1", "nodes", url.PathEscape(node), "proxy", "logs")
+	base.Path += "/"
+	return Files{Client: client, Base: base}, nil
+}
+
+// From reads a piece of a file from an offset on. A file that is not longer gives an empty part.
+func (f Files) From(ctx context.Context, path string, offset int64) (logprinter.Part, error) {
+	part, err := f.read(ctx, path, fmt.Sprintf("bytes=%d-%d", offset, offset+maxPiece-1), maxPiece)
+	if err == nil && len(part.Body) > 0 && part.From != offset {
+		return logprinter.Part{}, fmt.Errorf("%w: requested from byte %d on, received from byte %d on", errOtherPart, offset, part.From)
+	}
+	return part, err
+}
+
+// Last reads at most so many bytes at the end of a file, and no more than are held in memory.
+func (f Files) Last(ctx context.Context, path string, bytes int64) (logprinter.Part, error) {
+	bytes = min(bytes, maxTail)
+	return f.read(ctx, path, fmt.Sprintf("bytes=-%d", bytes), bytes)
+}
+
+// errOtherPart is a response of a kubelet with another part of a file than the requested one.
+var errOtherPart = errors.New("the kubelet did not send the requested part of the file")
+
+// read reads the requested range of a file, of at most so many bytes.
+func (f Files) read(ctx context.Context, path, requested string, limit int64) (logprinter.Part, error) {
+	response, err := f.get(ctx, path, requested)
+	if err != nil {
+		return logprinter.Part{}, err
+	}
+	defer response.Body.Close()
+	modified, _ := http.ParseTime(response.Header.Get("Last-Modified")) // a file server sends it
+	switch response.StatusCode {
+	case http.StatusOK: // an empty file, or a server without ranges, whose file may be longer than the range
+		body, err := bounded(response.Body, limit)
+		return logprinter.Part{Body: body, Size: int64(len(body)), Modified: modified}, err
+	case http.StatusPartialContent, http.StatusRequestedRangeNotSatisfiable:
+	default:
+		return logprinter.Part{}, failure(response)
+	}
+	from, size, err := contentRange(response.Header.Get("Content-Range"))
+	if err != nil || response.StatusCode != http.StatusPartialContent {
+		return logprinter.Part{From: size, Size: size}, err
+	}
+	body, err := bounded(response.Body, limit)
+	return logprinter.Part{Body: body, From: from, Size: size, Modified: modified}, err
+}
+
+// bounded reads a response of a kubelet, whose length is an error beyond the limit.
+func bounded(body io.Reader, limit int64) ([]byte, error) {
+	content, err := io.ReadAll(io.LimitReader(body, limit+1))
+	if err == nil && int64(len(content)) > limit {
+		return nil, fmt.Errorf("the kubelet sent more than the %d bytes that it may send", limit)
+	}
+	return content, err
+}
+
+// ranges is the form of a Content-Range: RFC 9110, section 14.4. Go's file server ends that of an empty file with -1.
+var ranges = regexp.MustCompile(`^bytes (?:(\d+)-(?:\d+|-1)|\*)/(\d+)$`)
+
+func contentRange(header string) (from, size int64, err error) {
+	match := ranges.FindStringSubmatch(header)
+	if match == nil {
+		return 0, 0, fmt.Errorf("the kubelet answered with the range %q", text.Plain(header, maxName))
+	}
+	if match[1] != "" {
+		if from, err = strconv.ParseInt(match[1], 10, 64); err != nil {
+			return 0, 0, err
+		}
+	}
+	size, err = strconv.ParseInt(match[2], 10, 64)
+	return from, size, err
+}
+
+// links are the entries of a folder, in the page that the file server makes of it.
+var links = regexp.MustCompile(`<a href="([^"]*)">`)
+
+// List returns the names in a folder; those of folders end with a slash.
+func (f Files) List(ctx context.Context, folder string) ([]string, error) {
+	response, err := f.get(ctx, folder, "")
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, failure(response)
+	}
+	page, err := bounded(response.Body, maxListing)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, link := range links.FindAllStringSubmatch(string(page), -1) {
+		name, err := url.PathUnescape(link[1])
+		if err != nil {
+			return nil, fmt.Errorf("the kubelet lists %q, which is not the name of a file", text.Plain(link[1], maxName))
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+func (f Files) get(ctx context.Context, path, bytes string) (*http.Response, error) {
+	// Not JoinPath for all of it: a folder's slash at the end must stay, or it is a redirect.
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.Base.String()+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	if bytes != "" {
+		request.Header.Set("Range", bytes)
+	}
+	return f.Client.Do(request)
+}
+
+// mostOfAnError is how much of an answer is read that is an error, and maxError limits the part of it that is printed, in bytes.
+const (
+	mostOfAnError = 4096
+	maxError      = 1024
+)
+
+// StatusError is an answer of the API server, or of the kubelet behind it, that is an error.
+type StatusError struct {
+	Code int // of HTTP
+	text string
+}
+
+func (e *StatusError) Error() string { return e.text }
+
+// failure is the error that an answer stands for.
+func failure(response *http.Response) error {
+	body, err := io.ReadAll(io.LimitReader(response.Body, mostOfAnError))
+	if err != nil {
+		return err
+	}
+	message := string(body)
+	var status metav1.Status
+	if json.Unmarshal(body, &status) == nil && status.Message != "" {
+		message = status.Message
+	}
+	message = text.Plain(message, maxError)
+	if response.StatusCode == http.StatusNotFound {
+		return fmt.Errorf("%w: %s", logprinter.ErrNotThere, message)
+	}
+	return &StatusError{Code: response.StatusCode, text: text.Plain(response.Status, maxName) + ": " + message}
+}
+
+// Current returns the log that a service writes now: those that were put aside have a time in their names besides. It is
+// an error that is logprinter.ErrNotThere when the service has none.
+func (f Files) Current(ctx context.Context, service string) (path string, err error) {
+	folder := url.PathEscape(logprinter.Folder(service)) + "/"
+	names, err := f.List(ctx, folder)
+	if err != nil {
+		return "", err
+	}
+	name := logprinter.Present(service, names)
+	if name == "" {
+		return "", fmt.Errorf("%w: its folder has only %s", logprinter.ErrNotThere, text.Plain(strings.Join(names, ", "), maxError))
+	}
+	return folder + url.PathEscape(name), nil
+}
+
+// Services are the services that have a folder for their logs.
+func (f Files) Services(ctx context.Context) ([]string, error) {
+	names, err := f.List(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	var services []string
+	for _, name := range names {
+		if service, isFolder := strings.CutSuffix(name, "/"); isFolder {
+			services = append(services, logprinter.ServiceOf(service))
+		}
+	}
+	return services, nil
+}

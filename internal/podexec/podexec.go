@@ -1,0 +1,219 @@
+// Package podexec runs commands of the operator's program in the operator's pod, where its rights, its key and its
+// payload are.
+package podexec
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"syscall"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/client-go/util/exec"
+	"k8s.io/streaming/pkg/httpstream"
+
+	"github.com/windows-machine-config/wmco/internal/cmdutil"
+)
+
+// program is the operator's program in its image.
+const program = "/usr/bin/wmco"
+
+// attached has the program end when its standard input ends: a program that was started in a pod does not notice by
+// itself that whoever started it is gone.
+const attached = "--attached"
+
+// Streams are the streams of a command. What In has is its input, behind which that stays open; it may be nil.
+type Streams struct {
+	In          io.Reader
+	Out, ErrOut io.Writer
+}
+
+// Runner runs a command of the operator's program, and returns its exit status.
+type Runner interface {
+	Run(ctx context.Context, arguments []string, streams Streams) (status int, err error)
+}
+
+// ExitStatus ends the program with the status of a command in the operator's pod, which has printed why.
+type ExitStatus int
+
+func (s ExitStatus) Error() string {
+	return fmt.Sprintf("the operator's command has ended with status %d", int(s))
+}
+
+// Pod runs commands in the pod of the operator that leads.
+type Pod struct{ access *cmdutil.Access }
+
+// New returns the runner for the cluster that the flags name.
+func New(a *cmdutil.Access) Pod { return Pod{access: a} }
+
+// Run runs a command. It returns when the command has ended, or with the context, and then the command ends too.
+func (p Pod) Run(ctx context.Context, arguments []string, streams Streams) (int, error) {
+	config, err := p.access.Config()
+	if err != nil {
+		return 0, err
+	}
+	clientset, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return 0, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	pod, err := find(ctx, clientset, p.access.Namespace())
+	if err != nil {
+		return 0, cmdutil.Explained(err)
+	}
+	container := operatorContainer(pod)
+	executor, err := executorFor(config, clientset, pod, container.Name, commandLine(container, arguments))
+	if err != nil {
+		return 0, err
+	}
+	said := &begin{Writer: streams.ErrOut}
+	streams.ErrOut = said
+	status, err := p.stream(ctx, executor, streams)
+	if err != nil {
+		return 0, fmt.Errorf("run %s in pod %s of the operator: %w", arguments[0], pod.Name, explained(ctx, clientset, pod, err))
+	}
+	if status == 1 {
+		if err := older(pod.Name, arguments[0], said.String()); err != nil {
+			return 0, err
+		}
+	}
+	return status, unforeseen(pod.Name, status)
+}
+
+// unknown is what a program says that does not have a command or a flag.
+var unknown = regexp.MustCompile(`unknown (?:command|shorthand flag|flag: (--[\w-]+))`)
+
+// older explains what the program of an older operator says. One without the command refuses the first flag behind it,
+// which is attached; one that has it refuses another.
+func older(pod, command, said string) error {
+	const next = "it is older than this program. Upgrade the operator, or use the kubectl windows of its release"
+	switch found := unknown.FindStringSubmatch(said); {
+	case found == nil:
+		return nil
+	case found[1] == "" || found[1] == attached:
+		return fmt.Errorf("the operator in pod %s does not have the command %s: %s", pod, command, next)
+	default:
+		return fmt.Errorf("the command %s of the operator in pod %s does not have the flag %s: %s", command, pod, found[1], next)
+	}
+}
+
+// Found is the exit status of a command in the pod that has found something. It is not 2, with which a program in Go ends
+// that has crashed.
+const Found = 3
+
+// unforeseen explains a status that no command ends with by itself.
+func unforeseen(pod string, status int) error {
+	switch status {
+	case 0, 1, Found:
+		return nil
+	case 128 + int(syscall.SIGKILL):
+		return fmt.Errorf("the command in pod %s was killed (status %d), and so has no answer; perhaps its container has too little memory. "+
+			"Ask about fewer hosts at once, and see: kubectl describe pod %s", pod, status, pod)
+	}
+	return fmt.Errorf("the command in pod %s ended with status %d, and so has no answer. It says above why, if it could. "+
+		"Try again; if it ends so again, give what it says to your support", pod, status)
+}
+
+// explained says of a command that could not run which right is missing. The libraries keep no more of a refusal than its
+// text, so the API server is asked.
+func explained(ctx context.Context, clientset kubernetes.Interface, pod *corev1.Pod, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	review, failed := clientset.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: pod.Namespace, Name: pod.Name, Verb: "create", Resource: "pods", Subresource: "exec",
+		}},
+	}, metav1.CreateOptions{})
+	if failed != nil || review.Status.Allowed {
+		return err
+	}
+	return cmdutil.Explained(apierrors.NewForbidden(corev1.Resource("pods/exec"), pod.Name, err))
+}
+
+// stream runs the command. Its standard input stays open until it has ended, or the context does.
+func (p Pod) stream(ctx context.Context, executor remotecommand.Executor, streams Streams) (int, error) {
+	open, hold := io.Pipe()
+	defer func() { _ = hold.Close() }()
+	input := io.Reader(open)
+	if streams.In != nil {
+		input = io.MultiReader(streams.In, open)
+	}
+	err := executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: input, Stdout: streams.Out, Stderr: streams.ErrOut})
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
+	var ended exec.CodeExitError
+	if errors.As(err, &ended) {
+		return ended.Code, nil
+	}
+	return 0, err
+}
+
+// commandLine is the operator's own with a command in it: the flags say where the payload is, and what is allowed. The
+// flag that all commands have is the first of the command's: see older.
+func commandLine(container corev1.Container, arguments []string) []string {
+	line := []string{program}
+	if len(container.Command) > 0 {
+		line = container.Command
+	}
+	return slices.Concat(line, container.Args, []string{arguments[0], attached}, arguments[1:])
+}
+
+// operatorContainer is the container of the operator among those of its pod.
+func operatorContainer(pod *corev1.Pod) corev1.Container {
+	for _, container := range pod.Spec.Containers {
+		if container.Name == containerName {
+			return container
+		}
+	}
+	return pod.Spec.Containers[0]
+}
+
+// executorFor uses a WebSocket, and SPDY with API servers and proxies that do not.
+func executorFor(config *rest.Config, clientset kubernetes.Interface, pod *corev1.Pod, container string,
+	command []string) (remotecommand.Executor, error) {
+	url := clientset.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).
+		SubResource("exec").VersionedParams(&corev1.PodExecOptions{
+		Container: container, Command: command, Stdin: true, Stdout: true, Stderr: true,
+	}, scheme.ParameterCodec).URL()
+	socket, err := remotecommand.NewWebSocketExecutor(config, http.MethodGet, url.String())
+	if err != nil {
+		return nil, fmt.Errorf("connect to pod %s: %w", pod.Name, err)
+	}
+	spdy, err := remotecommand.NewSPDYExecutor(config, http.MethodPost, url)
+	if err != nil {
+		return nil, fmt.Errorf("connect to pod %s: %w", pod.Name, err)
+	}
+	return remotecommand.NewFallbackExecutor(socket, spdy, func(err error) bool {
+		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	})
+}
+
+// keptLimit is how much is kept of what a command says on standard error, in bytes.
+const keptLimit = 4 << 10
+
+// begin passes on what is written, and keeps its beginning.
+type begin struct {
+	io.Writer
+	kept bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (b *begin) Write(p []byte) (int, error) {
+	b.kept.Write(p[:min(len(p), keptLimit-min(b.kept.Len(), keptLimit))])
+	return b.Writer.Write(p)
+}
+
+func (b *begin) String() string { return b.kept.String() }
