@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 
 	"golang.org/x/sys/windows"
 
@@ -35,17 +34,10 @@ func appendTo(ctx context.Context, path drivePath, content io.Reader, options ho
 	if err != nil {
 		return err
 	}
-	name, err := windows.UTF16PtrFromString(path.extended())
-	if err != nil {
-		return err
-	}
 	// Security attributes count for new files only.
-	access := uint32(windows.FILE_APPEND_DATA | windows.SYNCHRONIZE)
-	handle, err := windows.CreateFile(name, access, shareAll, security, windows.OPEN_ALWAYS,
-		windows.FILE_ATTRIBUTE_NORMAL, 0)
+	file, err := openFile(path, windows.FILE_APPEND_DATA|windows.SYNCHRONIZE, shareAll, windows.OPEN_ALWAYS, security)
 	if err != nil {
 		return err
 	}
-	file := os.NewFile(uintptr(handle), path.String())
 	return errors.Join(transfer(ctx, file, content), file.Close())
 }

@@ -58,21 +58,11 @@ func waitForObject(ctx context.Context, object windows.Handle) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	canceled, err := windows.CreateEvent(nil, 1, 0, nil)
+	canceled, release, err := cancelEvent(ctx)
 	if err != nil {
-		return fmt.Errorf("create an event: %w", err)
+		return err
 	}
-	set := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(set)
-		_ = windows.SetEvent(canceled) // fails on a bad handle only, and this one lives until the end of this function
-	})
-	defer func() {
-		if !stop() {
-			<-set
-		}
-		_ = windows.CloseHandle(canceled)
-	}()
+	defer release()
 	which, err := windows.WaitForMultipleObjects([]windows.Handle{object, canceled}, false, windows.INFINITE)
 	if err != nil {
 		return fmt.Errorf("wait: %w", err)
@@ -81,4 +71,22 @@ func waitForObject(ctx context.Context, object windows.Handle) error {
 		return context.Cause(ctx)
 	}
 	return nil
+}
+
+// cancelEvent returns an event that is set when ctx is done. It is in use until release.
+func cancelEvent(ctx context.Context) (event windows.Handle, release func(), err error) {
+	if event, err = windows.CreateEvent(nil, 1, 0, nil); err != nil {
+		return 0, nil, fmt.Errorf("create an event to cancel with: %w", err)
+	}
+	set := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(set)
+		_ = windows.SetEvent(event) // fails on a bad handle only, and this one lives until release
+	})
+	return event, func() {
+		if !stop() {
+			<-set
+		}
+		_ = windows.CloseHandle(event)
+	}, nil
 }

@@ -95,17 +95,8 @@ func makeDraft(draft drivePath, access host.Access) (*os.File, error) {
 	if err := removeEntry(draft); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	name, err := windows.UTF16PtrFromString(draft.extended())
-	if err != nil {
-		return nil, err
-	}
 	// CREATE_NEW follows no link, and security attributes count for new files only.
-	handle, err := windows.CreateFile(name, windows.GENERIC_WRITE, 0, security, windows.CREATE_NEW,
-		windows.FILE_ATTRIBUTE_NORMAL, 0)
-	if err != nil {
-		return nil, err
-	}
-	return os.NewFile(uintptr(handle), draft.String()), nil
+	return openFile(draft, windows.GENERIC_WRITE, 0, windows.CREATE_NEW, security)
 }
 
 // transfer copies until the end or until ctx is done.

@@ -183,18 +183,11 @@ func (s dismSession) change(ctx context.Context, name string, change dismChange)
 	if err != nil {
 		return err
 	}
-	cancel, err := windows.CreateEvent(nil, 1, 0, nil)
+	cancel, release, err := cancelEvent(ctx)
 	if err != nil {
-		return fmt.Errorf("make an event to cancel with: %w", err)
+		return err
 	}
-	defer windows.CloseHandle(cancel) //nolint:errcheck // nobody waits on it any more
-	canceled := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() { defer close(canceled); _ = windows.SetEvent(cancel) })
-	defer func() {
-		if !stop() {
-			<-canceled // the event is in use until then
-		}
-	}()
+	defer release()
 	return change.do(s, feature, cancel)
 }
 

@@ -86,7 +86,7 @@ func (m manager) launch(ctx context.Context, name string) error {
 	// earlier.
 	err := await(ctx, func() error {
 		return withService(name, windows.SERVICE_START, func(s service) error {
-			err := s.Service.Start()
+			err := s.Start()
 			if errors.Is(err, windows.ERROR_SERVICE_ALREADY_RUNNING) {
 				return nil
 			}
