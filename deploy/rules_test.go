@@ -28,7 +28,6 @@ var clusterWideWrites = map[string]string{
 	"secrets: patch":                        "the same; by name",
 	"configmaps: create":                    "the console reads dashboards from one namespace, where OLM makes no Role; by name",
 	"configmaps: patch":                     "the same; by name",
-	"configmaps: update":                    "the same; by name",
 	"configmaps: delete":                    "the same; by name",
 	"events.events.k8s.io: create":          "an event about a Node is in the namespace default, and one about a Machine is in the Machine's",
 	"events.events.k8s.io: patch":           "the same, when it happens again",
@@ -51,7 +50,7 @@ var clusterWideWrites = map[string]string{
 
 // named are writes in the list above that must be limited to names.
 var named = []string{
-	"secrets: create", "secrets: patch", "configmaps: create", "configmaps: patch", "configmaps: update", "configmaps: delete", "signers.certificates.k8s.io: approve",
+	"secrets: create", "secrets: patch", "configmaps: create", "configmaps: patch", "configmaps: delete", "signers.certificates.k8s.io: approve",
 	"clusterroles.rbac.authorization.k8s.io: delete", "clusterrolebindings.rbac.authorization.k8s.io: delete",
 }
 

@@ -26,7 +26,6 @@ const (
 
 	sameEvent = "counts an event that happens again within minutes, which any event of the operator may"
 	offAgain  = "takes away what the label of the namespace no longer asks for: the tests of internal/controller/monitoring"
-	adopts    = "corrects what somebody changed or an older operator left: the tests of internal/controller/monitoring"
 	newOwner  = "OpenShift asks for it when an owner reference is written (OwnerReferencesPermissionEnforcement)"
 )
 
@@ -40,11 +39,7 @@ var notExercised = map[string]string{
 	"delete validatingadmissionpolicybindings" + admissionGroup:                     newOwner,
 	"delete servicemonitors.monitoring.coreos.com" + ownNamespace:                   offAgain,
 	"delete prometheusrules.monitoring.coreos.com" + ownNamespace:                   offAgain,
-	"update servicemonitors.monitoring.coreos.com" + ownNamespace:                   adopts,
-	"update prometheusrules.monitoring.coreos.com" + ownNamespace:                   adopts,
-	"update services" + ownNamespace:                                                adopts,
 	"delete services" + ownNamespace:                                                newOwner,
-	"update configmaps named dashboard-windows-nodes":                               adopts,
 	"delete configmaps named dashboard-windows-nodes":                               offAgain,
 	"delete endpoints" + ownNamespace:                                               newOwner,
 	"patch nodes/status":                                                            "says that an agent is silent, after 15 minutes: internal/controller/nodecondition",

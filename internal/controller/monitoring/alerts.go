@@ -3,6 +3,8 @@ package monitoring
 import (
 	"slices"
 	"strings"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
 // alertGroup is the name of the alerts' group.
@@ -17,7 +19,7 @@ const runbooks = "https://github.com/windows-machine-config/wmco/blob/main/docs/
 // Jobs of the metrics: the values of the label name of the Services.
 const (
 	exporterJob = Name
-	operatorJob = manager
+	operatorJob = v1alpha1.OperatorName
 )
 
 // Alert is a rule by which Prometheus alerts.

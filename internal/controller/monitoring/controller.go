@@ -25,6 +25,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/gather"
 	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
+	"github.com/windows-machine-config/wmco/internal/controller/owned"
 )
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
@@ -34,15 +35,15 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
 
-// All by name, also the creations: see create. The right to delete a Service or Endpoints is what OpenShift asks for
+// All by name, also the creations: see package owned. The right to delete a Service or Endpoints is what OpenShift asks for
 // when an owner reference is taken away. How many EndpointSlices there are depends on the number of nodes.
-// +kubebuilder:rbac:groups="",namespace=system,resources=services;endpoints,resourceNames=windows-exporter,verbs=get;create;patch;update;delete
+// +kubebuilder:rbac:groups="",namespace=system,resources=services;endpoints,resourceNames=windows-exporter,verbs=get;create;patch;delete
 // +kubebuilder:rbac:groups=discovery.k8s.io,namespace=system,resources=endpointslices,verbs=list;create;update;delete
-// +kubebuilder:rbac:groups=monitoring.coreos.com,namespace=system,resources=servicemonitors,resourceNames=windows-exporter;windows-machine-config-operator,verbs=get;create;patch;update;delete
-// +kubebuilder:rbac:groups=monitoring.coreos.com,namespace=system,resources=prometheusrules,resourceNames=windows-prometheus-k8s-rules,verbs=get;create;patch;update;delete
+// +kubebuilder:rbac:groups=monitoring.coreos.com,namespace=system,resources=servicemonitors,resourceNames=windows-exporter;windows-machine-config-operator,verbs=get;create;patch;delete
+// +kubebuilder:rbac:groups=monitoring.coreos.com,namespace=system,resources=prometheusrules,resourceNames=windows-prometheus-k8s-rules,verbs=get;create;patch;delete
 
 // The console reads dashboards from one namespace, where OLM makes no Role.
-// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=dashboard-windows-nodes,verbs=get;create;patch;update;delete
+// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=dashboard-windows-nodes,verbs=get;create;patch;delete
 
 // interval is how often everything is looked at though no node has changed: the label of the namespace, the kinds of
 // the prometheus-operator, and what others have done to the objects. A look costs eight reads, and holds nothing in
@@ -126,31 +127,31 @@ func (r *Reconciler) followNodes(ctx context.Context) error {
 func (r *Reconciler) look(ctx context.Context, namespace *corev1.Namespace) (standing, error) {
 	r.owned = false
 	exporters := service(r.Namespace)
-	switch state, err := r.keep(ctx, exporters); {
+	switch state, err := r.keeper().Keep(ctx, exporters); {
 	case err != nil:
 		return standing{}, err
-	case state == ofOthers:
-		return blocked(false, exporters.object), nil // its addresses are not ours to set
+	case state == owned.Foreign:
+		return blocked(false, exporters), nil // its addresses are not ours to set
 	}
 	listed, err := r.keepAddresses(ctx)
 	if err != nil {
 		return standing{}, err
 	}
-	asked := []kept{serviceMonitor(r.Namespace), operatorMonitor(r.Namespace), rules(r.Namespace), dashboard(namespace)}
+	asked := []owned.Object{serviceMonitor(r.Namespace), operatorMonitor(r.Namespace), rules(r.Namespace), dashboard(namespace)}
 	if namespace.Labels[labelMonitoring] != "true" {
-		return unlabeled(r.Namespace), r.dropAll(ctx, asked)
+		return unlabeled(r.Namespace), r.deleteAll(ctx, asked)
 	}
 	states, err := r.keepAll(ctx, asked)
 	switch {
 	case err != nil:
 		return standing{}, err
-	case states[0] == ofOthers:
-		return blocked(false, asked[0].object), nil
-	case slices.Contains(states[:3], notServed): // the console need not be there
+	case states[0] == owned.Foreign:
+		return blocked(false, asked[0]), nil
+	case slices.Contains(states[:3], owned.NotServed): // the console need not be there
 		return monitoringNotServed(), nil
 	}
-	if i := slices.Index(states, ofOthers); i >= 0 {
-		return blocked(true, asked[i].object), nil
+	if i := slices.Index(states, owned.Foreign); i >= 0 {
+		return blocked(true, asked[i]), nil
 	}
 	if listed != nil {
 		return blocked(true, listed), nil
@@ -158,9 +159,29 @@ func (r *Reconciler) look(ctx context.Context, namespace *corev1.Namespace) (sta
 	return enabled(), nil
 }
 
+func (r *Reconciler) keeper() owned.Keeper { return owned.Keeper{Client: r.Client, Live: r.Live} }
+
+// keepAll creates and corrects objects, all that it can.
+func (r *Reconciler) keepAll(ctx context.Context, all []owned.Object) ([]owned.State, error) {
+	states, errs := make([]owned.State, len(all)), make([]error, len(all))
+	for i, object := range all {
+		states[i], errs[i] = r.keeper().Keep(ctx, object)
+	}
+	return states, errors.Join(errs...)
+}
+
+// deleteAll deletes objects, all that it can.
+func (r *Reconciler) deleteAll(ctx context.Context, all []owned.Object) error {
+	var errs []error
+	for _, object := range all {
+		errs = append(errs, r.keeper().Delete(ctx, object))
+	}
+	return errors.Join(errs...)
+}
+
 // keepAddresses keeps the EndpointSlices and the Endpoints equal to the nodes in service. It returns the Endpoints
 // object when others own it.
-func (r *Reconciler) keepAddresses(ctx context.Context) (client.Object, error) {
+func (r *Reconciler) keepAddresses(ctx context.Context) (fmt.Stringer, error) {
 	addresses, instances, without, err := r.wanted(ctx)
 	if err != nil {
 		return nil, err
@@ -184,20 +205,20 @@ func (r *Reconciler) wanted(ctx context.Context) ([]address, []v1alpha1.WindowsI
 }
 
 // writeAddresses writes the addresses where they differ. It returns the Endpoints object when others own it.
-func (r *Reconciler) writeAddresses(ctx context.Context, addresses []address) (client.Object, error) {
+func (r *Reconciler) writeAddresses(ctx context.Context, addresses []address) (fmt.Stringer, error) {
 	r.written = nil
 	if err := r.keepSlices(ctx, addresses); err != nil {
 		return nil, err
 	}
 	metric.NodesMonitored.Set(float64(len(addresses)))
 	list := endpoints(r.Namespace, addresses)
-	state, err := r.keep(ctx, list)
+	state, err := r.keeper().Keep(ctx, list)
 	if err != nil {
 		return nil, err
 	}
 	r.written, r.owned = &addresses, true
-	if state == ofOthers {
-		return list.object, nil
+	if state == owned.Foreign {
+		return list, nil
 	}
 	return nil, nil
 }

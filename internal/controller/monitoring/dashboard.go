@@ -4,6 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/internal/controller/owned"
 )
 
 const (
@@ -114,13 +116,13 @@ func nodePanels() []Panel {
 }
 
 // dashboard is the ConfigMap from which the console has its dashboard. It goes with the operator's Namespace.
-func dashboard(namespace *corev1.Namespace) kept {
-	return kept{
-		object: &corev1.ConfigMap{
+func dashboard(namespace *corev1.Namespace) owned.Object {
+	return owned.Object{
+		Identity: &corev1.ConfigMap{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 			ObjectMeta: metav1.ObjectMeta{Namespace: DashboardNamespace, Name: DashboardName},
 		},
-		fill: func(object client.Object) {
+		Fill: func(object client.Object) {
 			c, ok := object.(*corev1.ConfigMap)
 			if !ok {
 				return
@@ -130,6 +132,5 @@ func dashboard(namespace *corev1.Namespace) kept {
 			c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: namespace.Name,
 				UID: namespace.UID}}
 		},
-		older: func(client.Object) bool { return false },
 	}
 }

@@ -5,6 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/internal/controller/owned"
 )
 
 const (
@@ -17,7 +19,7 @@ const (
 // endpoints returns the Endpoints object, which those versions of Prometheus read that do not read EndpointSlices.
 //
 //nolint:staticcheck // deprecated, and Prometheus still reads them
-func endpoints(namespace string, addresses []address) kept {
+func endpoints(namespace string, addresses []address) owned.Object {
 	var subsets []corev1.EndpointSubset
 	if len(addresses) > 0 {
 		listed := make([]corev1.EndpointAddress, 0, min(len(addresses), mostInEndpoints))
@@ -27,12 +29,12 @@ func endpoints(namespace string, addresses []address) kept {
 		subsets = []corev1.EndpointSubset{{Addresses: listed,
 			Ports: []corev1.EndpointPort{{Name: portName, Port: exporterPort, Protocol: corev1.ProtocolTCP}}}}
 	}
-	return kept{
-		object: &corev1.Endpoints{
+	return owned.Object{
+		Identity: &corev1.Endpoints{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Endpoints"},
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Name},
 		},
-		fill: func(object client.Object) {
+		Fill: func(object client.Object) {
 			e, ok := object.(*corev1.Endpoints)
 			if !ok {
 				return
@@ -46,6 +48,6 @@ func endpoints(namespace string, addresses []address) kept {
 			e.Subsets = subsets
 		},
 		// They belong to the Service of their name, which is the operator's.
-		older: func(client.Object) bool { return true },
+		Adopt: legacy(func(client.Object) bool { return true }),
 	}
 }

@@ -10,7 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/cluster"
+	"github.com/windows-machine-config/wmco/internal/controller/owned"
 )
 
 // Names of the objects, as operators before version 12 have them.
@@ -26,10 +28,6 @@ const (
 )
 
 const (
-	labelManagedBy = "app.kubernetes.io/managed-by"
-	// manager is the value of labelManagedBy on the operator's objects, and the field owner.
-	manager = "windows-machine-config-operator"
-
 	// annotationServing and annotationServingAlpha have the service CA keep a certificate in the named Secret.
 	annotationServing      = "service.beta.openshift.io/serving-cert-secret-name"
 	annotationServingAlpha = "service.alpha.openshift.io/serving-cert-secret-name"
@@ -41,25 +39,23 @@ var (
 	ruleKind           = schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "PrometheusRule"}
 )
 
-// kept is an object that the operator keeps.
-type kept struct {
-	// object has kind, namespace and name.
-	object client.Object
-	// fill puts into an object, new or present, all that the operator wants in it, but the label of its manager.
-	fill func(client.Object)
-	// older reports whether an operator before version 12 has made an object that has no manager's label.
-	older func(client.Object) bool
+// legacy returns whether the operator takes over an object: one without the label of a manager that an operator before
+// version 12 has created.
+func legacy(created func(client.Object) bool) func(client.Object) bool {
+	return func(object client.Object) bool {
+		return object.GetLabels()[v1alpha1.LabelManagedBy] == "" && created(object)
+	}
 }
 
 // service returns the Service that the service CA makes the exporters' certificate for. It has no selector: the
 // exporters are no pods.
-func service(namespace string) kept {
-	return kept{
-		object: &corev1.Service{
+func service(namespace string) owned.Object {
+	return owned.Object{
+		Identity: &corev1.Service{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Name},
 		},
-		fill: func(object client.Object) {
+		Fill: func(object client.Object) {
 			s, ok := object.(*corev1.Service)
 			if !ok {
 				return
@@ -76,10 +72,10 @@ func service(namespace string) kept {
 					TargetPort: intstr.FromInt32(exporterPort)}}
 			}
 		},
-		older: func(object client.Object) bool {
+		Adopt: legacy(func(object client.Object) bool {
 			s, ok := object.(*corev1.Service)
 			return ok && s.Labels[labelName] == Name && len(s.Spec.Selector) == 0 && scrapedPorts(s.Spec.Ports)
-		},
+		}),
 	}
 }
 
@@ -89,14 +85,14 @@ func scrapedPorts(ports []corev1.ServicePort) bool {
 }
 
 // serviceMonitor tells the cluster's Prometheus to scrape the exporters.
-func serviceMonitor(namespace string) kept {
-	return kept{
-		object: ofKind(serviceMonitorKind, namespace, Name),
-		fill: func(object client.Object) {
+func serviceMonitor(namespace string) owned.Object {
+	return owned.Object{
+		Identity: ofKind(serviceMonitorKind, namespace, Name),
+		Fill: func(object client.Object) {
 			fillSpec(object, serviceMonitorSpec(namespace))
 			setLabels(object, map[string]string{labelName: Name})
 		},
-		older: func(object client.Object) bool {
+		Adopt: legacy(func(object client.Object) bool {
 			u, ok := object.(*unstructured.Unstructured)
 			if !ok {
 				return false
@@ -107,7 +103,7 @@ func serviceMonitor(namespace string) kept {
 				name, _, _ := unstructured.NestedString(e, "tlsConfig", "serverName")
 				return ok && (name == serverName(namespace) || u.GetLabels()[labelName] == Name)
 			})
-		},
+		}),
 	}
 }
 
@@ -148,14 +144,14 @@ func serviceMonitorSpec(namespace string) map[string]any {
 }
 
 // rules return the recording rules and the alerts.
-func rules(namespace string) kept {
-	return kept{
-		object: ofKind(ruleKind, namespace, RulesName),
-		fill: func(object client.Object) {
+func rules(namespace string) owned.Object {
+	return owned.Object{
+		Identity: ofKind(ruleKind, namespace, RulesName),
+		Fill: func(object client.Object) {
 			fillSpec(object, rulesSpec(namespace))
 			setLabels(object, map[string]string{"prometheus": "k8s", "role": "alert-rules"})
 		},
-		older: func(object client.Object) bool {
+		Adopt: legacy(func(object client.Object) bool {
 			u, ok := object.(*unstructured.Unstructured)
 			if !ok {
 				return false
@@ -165,7 +161,7 @@ func rules(namespace string) kept {
 				g, ok := group.(map[string]any)
 				return ok && g["name"] == ruleGroup
 			})
-		},
+		}),
 	}
 }
 

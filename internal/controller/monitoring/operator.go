@@ -1,21 +1,25 @@
 package monitoring
 
-import "sigs.k8s.io/controller-runtime/pkg/client"
+import (
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/owned"
+)
 
 // OperatorName is the name of the ServiceMonitor of the operator's own metrics.
-const OperatorName = manager
+const OperatorName = v1alpha1.OperatorName
 
 // operatorMonitor tells the cluster's Prometheus to scrape the operator. The Service is part of the installation. The
 // ServiceMonitor is not: the name in the certificate has the namespace in it, which neither a bundle nor a kustomize
 // base can know, and without the kinds of the prometheus-operator the installation would fail.
-func operatorMonitor(namespace string) kept {
-	return kept{
-		object: ofKind(serviceMonitorKind, namespace, OperatorName),
-		fill: func(object client.Object) {
+func operatorMonitor(namespace string) owned.Object {
+	return owned.Object{
+		Identity: ofKind(serviceMonitorKind, namespace, OperatorName),
+		Fill: func(object client.Object) {
 			fillSpec(object, operatorMonitorSpec(namespace))
 			setLabels(object, map[string]string{labelName: OperatorName})
 		},
-		older: func(client.Object) bool { return false },
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
 // perSlice is how many addresses an EndpointSlice has at most, as those of Kubernetes' own controller.
@@ -56,7 +58,7 @@ func sliced(namespace string, present []discoveryv1.EndpointSlice, addresses []a
 }
 
 func ourSlice(slice *discoveryv1.EndpointSlice) bool {
-	return slice.Labels[discoveryv1.LabelServiceName] == Name && slice.Labels[discoveryv1.LabelManagedBy] == manager
+	return slice.Labels[discoveryv1.LabelServiceName] == Name && slice.Labels[discoveryv1.LabelManagedBy] == v1alpha1.OperatorName
 }
 
 // remaining returns a present slice with those of its addresses that are wanted, and takes them from the missing ones.
@@ -109,9 +111,9 @@ func newSlice(namespace, name string) *discoveryv1.EndpointSlice {
 	return &discoveryv1.EndpointSlice{
 		TypeMeta: metav1.TypeMeta{APIVersion: discoveryv1.SchemeGroupVersion.String(), Kind: "EndpointSlice"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{
-			discoveryv1.LabelServiceName: Name, discoveryv1.LabelManagedBy: manager,
+			discoveryv1.LabelServiceName: Name, discoveryv1.LabelManagedBy: v1alpha1.OperatorName,
 			// Prometheus reads a headless Service's slices as any other's; kube-proxy leaves them out by this label.
-			corev1.IsHeadlessService: "", labelName: Name, labelManagedBy: manager,
+			corev1.IsHeadlessService: "", labelName: Name, v1alpha1.LabelManagedBy: v1alpha1.OperatorName,
 		}},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Ports: []discoveryv1.EndpointPort{{

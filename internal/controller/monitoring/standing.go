@@ -2,10 +2,10 @@ package monitoring
 
 import (
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
@@ -50,9 +50,9 @@ func monitoringNotServed() standing {
 		"The operator makes the objects when the kinds are there."}
 }
 
-func blocked(on bool, object client.Object) standing {
-	return standing{on, reasonOfOthers, named(object) + " is not the operator's, and stays as it is: it lacks the label " +
-		labelManagedBy + "=" + manager + ". Delete or rename it, so that the operator can make its own."}
+func blocked(on bool, object fmt.Stringer) standing {
+	return standing{on, reasonOfOthers, object.String() + " is not the operator's, and stays as it is: it lacks the label " +
+		v1alpha1.LabelManagedBy + "=" + v1alpha1.OperatorName + ". Delete or rename it, so that the operator can make its own."}
 }
 
 // report says how it stands: by the metric, the condition for OLM, and an event when it has changed. What is well from
