@@ -210,7 +210,7 @@ func (o *demoOptions) namespace() namespace.Config {
 
 // inside returns the demo in its namespaces.
 func (o *demoOptions) inside(ctx context.Context, environment *namespace.Environment) (exitCode int) {
-	d := &demo{demoOptions: o, dir: environment.Dir, output: newOutput(os.Stdout), board: newBoard()}
+	d := &demo{demoOptions: o, dir: environment.Dir, output: newOutput(os.Stdout), board: &board{}}
 	err := d.listen(environment)
 	if err == nil {
 		err = d.run(ctx)

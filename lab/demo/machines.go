@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -9,9 +8,6 @@ import (
 
 	configv1 "github.com/openshift/api/config/v1"
 	machinev1 "github.com/openshift/api/machine/v1beta1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
@@ -97,51 +93,6 @@ func (d *demo) generateMachineSet(ctx context.Context) (*machinev1.MachineSet, e
 	})
 }
 
-// updateMachine takes an event of a Windows Machine, and reports whether what is shown of it has changed. It is shown
-// by itself as long as there is no instance of its name.
-func (b *board) updateMachine(kind watch.EventType, machine *machinev1.Machine, now time.Time) (row, bool) {
-	before, known := b.machines[machine.Name]
-	if kind == watch.Deleted {
-		delete(b.machines, machine.Name)
-		before.status, before.detail = "deleted", "the Machine is gone, and its virtual machine with it"
-		return before, known
-	}
-	r := row{name: machine.Name, status: "Machine " + ptr.Deref(machine.Status.Phase, "is new"), started: now}
-	for _, address := range machine.Status.Addresses {
-		if address.Type == corev1.NodeInternalIP {
-			r.address = cmp.Or(r.address, address.Address)
-		}
-	}
-	r.detail = ptr.Deref(machine.Status.ErrorMessage, "")
-	if known {
-		r.started = before.started
-	}
-	b.machines[machine.Name] = r
-	return r, r.status != before.status || r.detail != before.detail
-}
-
-// silence is a watch that never ends, and tells nothing.
-type silence struct{}
-
-// Stop implements watch.Interface.
-func (silence) Stop() {}
-
-// ResultChan implements watch.Interface.
-func (silence) ResultChan() <-chan watch.Event { return nil }
-
-// watchMachines watches the Windows Machines, if there are to be any.
-func (d *demo) watchMachines(ctx context.Context) (watch.Interface, error) {
-	if d.wantedMachines() == 0 {
-		return silence{}, nil
-	}
-	watcher, err := d.rig.Client.Watch(ctx, &machinev1.MachineList{}, client.InNamespace(machineAPI),
-		client.MatchingLabels{v1alpha1.LabelMachineOSID: "Windows"})
-	if err != nil {
-		return nil, fmt.Errorf("watch the Machines: %w", err)
-	}
-	return watcher, nil
-}
-
 // showTables prints what kubectl shows of Machines and nodes, once the MachineSet is available.
 func (d *demo) showTables(ctx context.Context) error {
 	if d.wantedMachines() == 0 {
@@ -158,13 +109,9 @@ func (d *demo) showTables(ctx context.Context) error {
 		{"kubectl get machine -n " + machineAPI, "/apis/machine.openshift.io/v1beta1/namespaces/" + machineAPI + "/machines"},
 		{"kubectl get nodes", "/api/v1/nodes"},
 	} {
-		lines, err := d.table(ctx, t.path)
-		if err != nil {
-			return err
-		}
 		d.output.println("\n$ " + t.command)
-		for _, line := range lines {
-			d.output.println(line)
+		if err := d.printTable(ctx, t.path); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -12,7 +12,6 @@ func (d *demo) restartOperator() error {
 	if d.once || time.Since(ended.Started) < leastLife {
 		return ended.Failure()
 	}
-	d.output.settle()
 	d.output.step("the operator ended (%v) and is started again", ended.Err())
 	next, err := ended.Again()
 	if err == nil {
