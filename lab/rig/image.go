@@ -24,14 +24,6 @@ const (
 	platformVSphere = "VSphere"
 )
 
-// windowsServer2025 describes Windows Server 2025 Datacenter.
-func windowsServer2025() host.SystemInfo {
-	return host.SystemInfo{
-		Product: "Windows Server 2025 Datacenter", Edition: "ServerDatacenter", Version: "10.0.26100", Revision: 6899,
-		Architecture: "amd64", MemoryBytes: 16 << 30,
-	}
-}
-
 // imageBuild finds the build in the name of an image: ami-20348.169.
 var imageBuild = regexp.MustCompile(`(17763|20348|26100)\.(\d{1,5})`)
 
@@ -40,7 +32,7 @@ var imageBuild = regexp.MustCompile(`(17763|20348|26100)\.(\d{1,5})`)
 func imageSystem(image string) host.SystemInfo {
 	if build := imageBuild.FindStringSubmatch(image); build != nil {
 		system := map[string]host.SystemInfo{
-			"17763": fake.WindowsServer2019(), "20348": fake.WindowsServer2022(), "26100": windowsServer2025(),
+			"17763": fake.WindowsServer2019(), "20348": fake.WindowsServer2022(), "26100": fake.WindowsServer2025(),
 		}[build[1]]
 		system.Revision, _ = strconv.Atoi(build[2])
 		return system
@@ -49,7 +41,7 @@ func imageSystem(image string) host.SystemInfo {
 	case strings.Contains(image, "2019"):
 		return fake.WindowsServer2019()
 	case strings.Contains(image, "2025"):
-		return windowsServer2025()
+		return fake.WindowsServer2025()
 	}
 	return fake.WindowsServer2022()
 }
