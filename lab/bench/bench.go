@@ -91,7 +91,10 @@ func (o *options) check() error {
 // run measures the fleets, writes and prints the figures, and returns the summary as an error if a budget is exceeded. After a
 // failure, the figures that were measured before it are written.
 func (o *options) run(ctx context.Context) (err error) {
-	result := Result{Machine: thisMachine()}
+	var result Result
+	if result.Machine, err = thisMachine(); err != nil {
+		return err
+	}
 	if result.Patches, err = patchesOf(o.payload); err != nil {
 		return err
 	}

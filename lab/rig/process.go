@@ -11,8 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"k8s.io/client-go/rest"
 )
 
 // ProcessOptions are how an operator runs in a process of its own.
@@ -23,9 +21,6 @@ type ProcessOptions struct {
 	Log string
 	// Flags are added to those that it needs in any case, and Environ to the environment of this process.
 	Flags, Environ []string
-	// Through is where it reaches the API server, with the rights of its ServiceAccount; "" for the API server's own
-	// address. The certificate must be valid there.
-	Through string
 }
 
 // OperatorProcess is the operator as it is shipped, in a process of its own.
@@ -62,10 +57,6 @@ func (r *Rig) StartOperator(o ProcessOptions) (*OperatorProcess, error) {
 	r.mu.Unlock()
 	if config == nil {
 		return nil, errors.New("start the operator: it is not installed")
-	}
-	if o.Through != "" {
-		config = rest.CopyConfig(config)
-		config.Host = o.Through
 	}
 	kubeconfig := filepath.Join(r.dir, "operator.kubeconfig")
 	if err := r.cluster.WriteKubeconfig(kubeconfig, config); err != nil {

@@ -14,11 +14,10 @@ import (
 
 // counts are all counters at one moment.
 type counts struct {
-	at      time.Time
-	costs   []Cost
-	kinds   map[string]int
-	fromAPI int64
-	cpu     CPU
+	at    time.Time
+	costs []Cost
+	kinds map[string]int
+	cpu   CPU
 }
 
 func (l *lab) counts() (counts, error) {
@@ -26,9 +25,6 @@ func (l *lab) counts() (counts, error) {
 		return counts{}, err
 	}
 	c := counts{at: time.Now(), costs: costsOf(l.rig.Hosts()), kinds: maps.Clone(l.audit.Kinds)}
-	if l.wire != nil {
-		c.fromAPI = l.wire.got.Load()
-	}
 	var err error
 	if c.cpu.Hosts, err = processorTime(os.Getpid()); err != nil {
 		return counts{}, err
@@ -54,7 +50,7 @@ func (l *lab) since(before counts, occasion Occasion) (Phase, error) {
 	costs := costsSince(after.costs, before.costs)
 	phase := Phase{
 		Occasion: occasion, Whole: after.at.Sub(before.at).Seconds(), CPU: after.cpu.minus(before.cpu),
-		FromAPI: after.fromAPI - before.fromAPI, Worst: worstCost(costs), All: totalCost(costs), Kinds: map[string]int{},
+		Worst: worstCost(costs), All: totalCost(costs), Kinds: map[string]int{},
 	}
 	for kind, n := range after.kinds {
 		if n -= before.kinds[kind]; n == 0 {

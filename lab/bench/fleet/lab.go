@@ -79,7 +79,6 @@ type lab struct {
 	result   Result
 	rig      *rig.Rig
 	audit    *audit.Requests
-	wire     *wire
 	operator *rig.OperatorProcess // nil while the operator runs in this process
 	inside   *rig.Operator
 }
@@ -183,15 +182,12 @@ func (l *lab) start(ctx context.Context) error {
 		_, err = l.settle(ctx)
 		return err
 	}
-	if l.wire, err = newWire(apiAddress, net.JoinHostPort(apiAddress, apiPort)); err != nil {
-		return fmt.Errorf("count the operator's bytes: %w", err)
-	}
 	environ, err := l.goSettings(ctx)
 	if err != nil {
 		return err
 	}
 	l.operator, err = l.rig.StartOperator(rig.ProcessOptions{Program: l.Operator, Log: l.Log, Environ: environ,
-		Through: "https://" + l.wire.listener.Addr().String(), Flags: []string{"--metrics-bind-address=" + metricsAddress}})
+		Flags: []string{"--metrics-bind-address=" + metricsAddress}})
 	if err != nil {
 		return err
 	}
@@ -246,9 +242,6 @@ func (l *lab) close() error {
 	}
 	if l.rig != nil {
 		errs = append(errs, l.rig.Close())
-	}
-	if l.wire != nil {
-		errs = append(errs, l.wire.close())
 	}
 	return errors.Join(errs...)
 }

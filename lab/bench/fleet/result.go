@@ -74,8 +74,6 @@ type Phase struct {
 	Reads  int            `json:"apiReads"`
 	Writes int            `json:"apiWrites"`
 	Kinds  map[string]int `json:"apiKinds"`
-	// FromAPI is how many bytes the operator's process got from the API server, most of them by watches.
-	FromAPI int64 `json:"bytesFromAPI"`
 	// Worst is the largest cost of any one host, kind by kind; All is the cost of all together.
 	Worst Cost `json:"worstHost"`
 	All   Cost `json:"allHosts"`
