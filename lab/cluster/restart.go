@@ -25,10 +25,10 @@ func (c *Cluster) Restart(ctx context.Context) error {
 	o := c.options
 	o.Listen = server.Host
 	c.setRestarting(true)
-	p.kill()
+	p.Kill()
 	if err := c.boot(ctx, o); err != nil {
 		if failed := c.current(); failed != p {
-			failed.kill()
+			failed.Kill()
 		}
 		close(c.done)
 		return fmt.Errorf("restart the control plane: %w", err)

@@ -6,13 +6,17 @@ package monitoring
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
 	"time"
 
+	"github.com/windows-machine-config/wmco/lab/process"
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
@@ -44,10 +48,10 @@ type Monitoring struct {
 	// URL is where users reach Prometheus' API and the page with the dashboards.
 	URL string
 
-	processes []*process
+	processes []*process.Process
 	done      chan struct{}
 	ending    sync.Once
-	first     *process // that has ended, once done is closed
+	first     *process.Process // that has ended, once done is closed
 }
 
 // Start starts the monitoring of a rig, which must have the service CA. It returns once the API is served; targets are
@@ -86,19 +90,35 @@ func (m *Monitoring) start(ctx context.Context, r *rig.Rig, o Options) (err erro
 	if _, err := m.run(o, Programs[1], operator, nil); err != nil {
 		return err
 	}
-	m.URL, err = server.waitForFile(ctx, in("url"))
-	return err
+	return server.WaitFor(ctx, func() (bool, error) {
+		content, err := os.ReadFile(in("url"))
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		m.URL = string(content)
+		return m.URL != "", err
+	})
 }
 
 // run starts a program.
-func (m *Monitoring) run(o Options, name string, args []string, listener *net.TCPListener) (*process, error) {
-	p, err := startProcess(filepath.Join(o.Programs, name), filepath.Join(o.Dir, name+".log"), args, listener)
+func (m *Monitoring) run(o Options, name string, args []string, listener *net.TCPListener) (*process.Process, error) {
+	command := exec.Command(filepath.Join(o.Programs, name), args...)
+	if listener != nil {
+		file, err := listener.File()
+		if err != nil {
+			return nil, fmt.Errorf("hand over the listener %s: %w", listener.Addr(), err)
+		}
+		defer file.Close()
+		command.ExtraFiles = []*os.File{file}
+		command.Args = append(command.Args, "--listen-fd=3") // after the standard three
+	}
+	p, err := process.Start(name, command, filepath.Join(o.Dir, name+".log"))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: run `make build/%s`", err, name)
 	}
 	m.processes = append(m.processes, p)
 	go func() {
-		<-p.done
+		<-p.Done()
 		m.ending.Do(func() { m.first = p; close(m.done) })
 	}()
 	return p, nil
@@ -108,12 +128,12 @@ func (m *Monitoring) run(o Options, name string, args []string, listener *net.TC
 func (m *Monitoring) Done() <-chan struct{} { return m.done }
 
 // Failure says which process has ended, and how, when Done is closed.
-func (m *Monitoring) Failure() error { return m.first.failure() }
+func (m *Monitoring) Failure() error { return m.first.Failure() }
 
 // Logs are the files with what the processes write.
 func (m *Monitoring) Logs() (paths []string) {
 	for _, p := range m.processes {
-		paths = append(paths, p.log)
+		paths = append(paths, p.Log())
 	}
 	return paths
 }
@@ -121,6 +141,6 @@ func (m *Monitoring) Logs() (paths []string) {
 // Stop ends the processes.
 func (m *Monitoring) Stop() {
 	for _, p := range m.processes {
-		p.stop()
+		p.Kill() // nobody reads the samples again
 	}
 }

@@ -1,7 +1,6 @@
 package rig
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,8 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
-	"time"
+
+	"github.com/windows-machine-config/wmco/lab/process"
 )
 
 // ProcessOptions are how an operator runs in a process of its own.
@@ -25,14 +24,9 @@ type ProcessOptions struct {
 
 // OperatorProcess is the operator as it is shipped, in a process of its own.
 type OperatorProcess struct {
-	// Started is when it was started.
-	Started time.Time
-
+	*process.Process
 	rig     *Rig
 	options ProcessOptions
-	command *exec.Cmd
-	done    chan struct{}
-	err     error // how it ended, once done is closed
 }
 
 // OperatorVersion returns the version that an operator's executable prints.
@@ -62,60 +56,15 @@ func (r *Rig) StartOperator(o ProcessOptions) (*OperatorProcess, error) {
 	if err := r.cluster.WriteKubeconfig(kubeconfig, config); err != nil {
 		return nil, err
 	}
-	log, err := os.OpenFile(o.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("make the operator's log: %w: choose another file", err)
-	}
-	defer log.Close() // the process has its own
-	p := &OperatorProcess{rig: r, options: o, Started: time.Now(), done: make(chan struct{})}
-	p.command = exec.Command(o.Program, append([]string{"--kubeconfig=" + kubeconfig, "--payload-dir=" + r.payloadDir,
+	command := exec.Command(o.Program, append([]string{"--kubeconfig=" + kubeconfig, "--payload-dir=" + r.payloadDir,
 		"--health-probe-bind-address=:8081"}, o.Flags...)...)
-	p.command.Env = append(append(os.Environ(), "WATCH_NAMESPACE="+namespace), o.Environ...)
-	p.command.Stdout, p.command.Stderr = log, log
-	if err := p.command.Start(); err != nil {
-		return nil, fmt.Errorf("start the operator: %w", err)
+	command.Env = append(append(os.Environ(), "WATCH_NAMESPACE="+namespace), o.Environ...)
+	p, err := process.Start("the operator", command, o.Log)
+	if err != nil {
+		return nil, err
 	}
-	go func() {
-		if p.err = p.command.Wait(); p.err == nil {
-			p.err = errors.New("exit status 0")
-		}
-		close(p.done)
-	}()
-	return p, nil
+	return &OperatorProcess{p, r, o}, nil
 }
 
 // Again starts the same operator once more, after this one has ended.
 func (p *OperatorProcess) Again() (*OperatorProcess, error) { return p.rig.StartOperator(p.options) }
-
-// PID returns the number of the process.
-func (p *OperatorProcess) PID() int { return p.command.Process.Pid }
-
-// Done is closed when the operator has ended.
-func (p *OperatorProcess) Done() <-chan struct{} { return p.done }
-
-// Err says how the operator ended, when Done is closed.
-func (p *OperatorProcess) Err() error { return p.err }
-
-// Failure says how the operator ended, with the end of its log, when Done is closed.
-func (p *OperatorProcess) Failure() error {
-	const lines = 15
-	data, err := os.ReadFile(p.options.Log)
-	if err != nil {
-		return fmt.Errorf("the operator ended (%w), and its log cannot be read: %w", p.err, err)
-	}
-	all := bytes.SplitAfter(bytes.TrimSpace(data), []byte("\n"))
-	return fmt.Errorf("the operator ended (%w); its log %s ends with:\n%s", p.err, p.options.Log,
-		bytes.Join(all[max(0, len(all)-lines):], nil))
-}
-
-// Stop asks the operator to end, as Kubernetes does, and waits for it.
-func (p *OperatorProcess) Stop() {
-	_ = p.command.Process.Signal(syscall.SIGTERM) // fails only when it has ended
-	<-p.done
-}
-
-// Kill ends the operator at once.
-func (p *OperatorProcess) Kill() {
-	_ = p.command.Process.Kill() // fails only when it has ended
-	<-p.done
-}
