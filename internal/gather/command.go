@@ -22,6 +22,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/gatherapi"
 	"github.com/windows-machine-config/wmco/internal/nodelogs"
 	"github.com/windows-machine-config/wmco/internal/podexec"
+	"github.com/windows-machine-config/wmco/internal/text"
 )
 
 // atOnce is how many hosts are collected at the same time: those that do not answer hold up a part of them only.
@@ -194,7 +195,7 @@ func (c *command) collect(ctx context.Context, g *gatherer, clientset kubernetes
 			wishes[n] = gatherapi.Wish{Name: instance.Name, Logs: !served[n]}
 			shown[instance.Name] = &hosts[n]
 		}
-		fmt.Fprintf(c.ErrOut, "the operator looks at %s over SSH\n", counted(len(chosen), "host"))
+		fmt.Fprintf(c.ErrOut, "the operator looks at %s over SSH\n", text.Counted(len(chosen), "host"))
 		g.overSSH(ctx, c.operator, wishes, shown)
 	}
 	gaps := g.gaps()
@@ -209,14 +210,6 @@ func (c *command) collect(ctx context.Context, g *gatherer, clientset kubernetes
 	g.write("index.html", drawn.Bytes())
 }
 
-// counted returns a number with its noun.
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 func isOrAre(names []string) string {
 	if len(names) == 1 {
 		return "is"
@@ -226,19 +219,19 @@ func isOrAre(names []string) string {
 
 // report says what there is, and what an administrator should look at first.
 func (c *command) report(g *gatherer, place string, f fleet.Fleet, chosen int) error {
-	lines := []string{fmt.Sprintf("%s: %d files of %s. Begin with index.html", place, g.files, counted(chosen, "host"))}
+	lines := []string{fmt.Sprintf("%s: %d files of %s. Begin with index.html", place, g.files, text.Counted(chosen, "host"))}
 	dead, troubled := g.unwell(f.Instances)
 	for _, group := range []struct {
 		are   string
 		names []string
 	}{{isOrAre(dead) + " out of reach", dead}, {isOrAre(troubled) + " not Ready for another reason", troubled}} {
 		if len(group.names) > 0 {
-			lines = append(lines, fmt.Sprintf("%d of %s %s: %s", len(group.names), counted(len(f.Instances), "host"), group.are,
+			lines = append(lines, fmt.Sprintf("%d of %s %s: %s", len(group.names), text.Counted(len(f.Instances), "host"), group.are,
 				strings.Join(group.names, ", ")))
 		}
 	}
 	if gaps := g.gaps(); len(gaps) > 0 {
-		lines = append(lines, fmt.Sprintf("%s could not be read, see gaps.txt. The first: %s", counted(len(gaps), "thing"), gaps[0]))
+		lines = append(lines, fmt.Sprintf("%s could not be read, see gaps.txt. The first: %s", text.Counted(len(gaps), "thing"), gaps[0]))
 	}
 	_, err := fmt.Fprintln(c.Out, strings.Join(lines, "\n"))
 	return err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/inspection/forecast"
 	"github.com/windows-machine-config/wmco/internal/inspection/ladder"
+	"github.com/windows-machine-config/wmco/internal/text"
 )
 
 // inWords returns forecasts for people.
@@ -40,7 +41,7 @@ func forecastInWords(f Forecast) string {
 		fmt.Fprintf(&b, "  %d. %s%s\n     because %s\n", i+1, step.Name, felt(step), step.Reason)
 	}
 	if f.BytesToSend > 0 {
-		fmt.Fprintf(&b, "  Sent to the host: %s of about %s.\n", counted(f.FilesToSend, "file"), mebibytes(f.BytesToSend))
+		fmt.Fprintf(&b, "  Sent to the host: %s of about %s.\n", text.Counted(f.FilesToSend, "file"), mebibytes(f.BytesToSend))
 	}
 	if len(f.Needs) > 0 {
 		needs := make([]string, len(f.Needs))
@@ -62,7 +63,7 @@ func drainInWords(b *strings.Builder, f Forecast) {
 		b.WriteString("  The node is drained first; no pod has to leave it.\n")
 		return
 	}
-	fmt.Fprintf(b, "  The node is drained first; %s:\n", counted(len(f.Pods), "pod is evicted", "pods are evicted"))
+	fmt.Fprintf(b, "  The node is drained first; %s:\n", text.Counted(len(f.Pods), "pod is evicted", "pods are evicted"))
 	for _, pod := range f.Pods {
 		fmt.Fprintf(b, "  - %s/%s%s\n", pod.Namespace, pod.Name, held(pod))
 	}
@@ -86,7 +87,7 @@ func summary(f Forecast) string {
 	case !f.Changes():
 		return "no change"
 	}
-	return counted(len(f.Steps), "step")
+	return text.Counted(len(f.Steps), "step")
 }
 
 // felt says what a step does to pods and to the host.
@@ -98,17 +99,6 @@ func felt(step forecast.Step) string {
 		return " (pods feel it)"
 	}
 	return ""
-}
-
-// counted returns a number with its noun. Without a plural of its own, that has an s.
-func counted(n int, singular string, plural ...string) string {
-	if n == 1 {
-		return "1 " + singular
-	}
-	if len(plural) > 0 {
-		return fmt.Sprintf("%d %s", n, plural[0])
-	}
-	return fmt.Sprintf("%d %ss", n, singular)
 }
 
 func mebibytes(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
 // awsProviderSpec is R-186.
@@ -45,7 +47,7 @@ func awsProviderSpec(o Options) (any, error) {
 		SecurityGroups:         worker.SecurityGroups,
 		Subnet:                 worker.Subnet,
 		Tags:                   awsTags(worker.Tags, o.InfrastructureName),
-		UserDataSecret:         &corev1.LocalObjectReference{Name: userDataSecret},
+		UserDataSecret:         &corev1.LocalObjectReference{Name: userdata.SecretName},
 		MetadataServiceOptions: worker.MetadataServiceOptions,
 	}
 	spec.Placement.AvailabilityZone = zone

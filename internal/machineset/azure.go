@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
 // azureProviderSpec returns the provider spec of a MachineSet on Azure. R-187. In a region without zones, Machines have
@@ -50,7 +51,7 @@ func azureProviderSpec(o Options) (any, error) {
 		SecurityGroup:      worker.SecurityGroup,
 		Subnet:             or(worker.Subnet, infrastructure+"-worker-subnet"),
 		Tags:               worker.Tags,
-		UserDataSecret:     &corev1.SecretReference{Name: userDataSecret, Namespace: v1alpha1.MachineNamespace},
+		UserDataSecret:     &corev1.SecretReference{Name: userdata.SecretName, Namespace: v1alpha1.MachineNamespace},
 		VMSize:             "Standard_D2s_v3",
 		Vnet:               or(worker.Vnet, infrastructure+"-vnet"),
 		Zone:               zone,

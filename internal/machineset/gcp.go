@@ -7,6 +7,8 @@ import (
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
 // gcpProviderSpec is R-189.
@@ -48,7 +50,7 @@ func gcpProviderSpec(o Options) (any, error) {
 		ResourceManagerTags: worker.ResourceManagerTags,
 		ServiceAccounts:     worker.ServiceAccounts,
 		Tags:                worker.Tags,
-		UserDataSecret:      &corev1.LocalObjectReference{Name: userDataSecret},
+		UserDataSecret:      &corev1.LocalObjectReference{Name: userdata.SecretName},
 		Zone:                zone,
 	}
 	if len(spec.NetworkInterfaces) == 0 {

@@ -12,19 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // Labels of the Machine API.
 const (
-	LabelCluster     = "machine.openshift.io/cluster-api-cluster"
+	LabelCluster     = machinev1beta1.MachineClusterIDLabel
 	LabelMachineSet  = "machine.openshift.io/cluster-api-machineset"
-	LabelMachineRole = "machine.openshift.io/cluster-api-machine-role"
+	LabelMachineRole = nodeidentity.LabelMachineRole
 	LabelMachineType = "machine.openshift.io/cluster-api-machine-type"
 	// RoleWorker is the value of LabelMachineRole and LabelMachineType on workers.
 	RoleWorker = "worker"
 )
-
-const userDataSecret = "windows-user-data"
 
 // Options describe the wanted MachineSet.
 type Options struct {

@@ -6,6 +6,8 @@ import (
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
 // vsphereProviderSpec is R-188.
@@ -39,7 +41,7 @@ func vsphereProviderSpec(o Options) (any, error) {
 		Snapshot:          "",
 		TagIDs:            worker.TagIDs,
 		Template:          template,
-		UserDataSecret:    &corev1.LocalObjectReference{Name: userDataSecret},
+		UserDataSecret:    &corev1.LocalObjectReference{Name: userdata.SecretName},
 		Workspace:         worker.Workspace,
 	}, nil
 }

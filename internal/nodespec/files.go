@@ -9,17 +9,18 @@ import (
 )
 
 // files returns all configuration files of a node.
-func files(in Inputs) []File {
+func files(in Inputs) ([]File, error) {
+	kubelet, err := kubeletFiles(in)
 	return slices.Concat(
 		clientFileList(in),
-		kubeletFiles(in),
+		kubelet,
 		credentialProviderFiles(in),
 		cloudNodeManagerFiles(in),
 		cniFiles(in),
 		kubeProxyFiles(in),
 		exporterFiles(in),
 		containerdFiles(in),
-	)
+	), err
 }
 
 // inherited returns a file that those may read who may read its folder.

@@ -67,6 +67,10 @@ func Make(in Inputs) (NodeSpec, error) {
 	if err != nil {
 		return NodeSpec{}, fmt.Errorf("make the NodeSpec of host %q: %w", in.Instance.Name, err)
 	}
+	files, err := files(in)
+	if err != nil {
+		return NodeSpec{}, fmt.Errorf("make the NodeSpec of host %q: %w", in.Instance.Name, err)
+	}
 	programs := newPrograms(in.Payload)
 	services := services(in, programs)
 	spec := NodeSpec{
@@ -75,7 +79,7 @@ func Make(in Inputs) (NodeSpec, error) {
 		NodeIP:   in.Instance.NodeIP,
 		Features: Features(), OptionalFeatures: OptionalFeatures(),
 		Releases: programs.releases, Links: programs.links(),
-		Files:    files(in),
+		Files:    files,
 		Firewall: firewall(), Exclusions: exclusions(programs),
 		TrustedCertificates: trusted, Routes: routes(in),
 		Identity: identity(in, ServiceKubelet), Identities: identities(in), Reporting: reporting(in),
@@ -226,8 +230,8 @@ func awsRoutes() []string {
 // RuleSSH is the name of the firewall rule by which the operator logs in to a node.
 const RuleSSH = "WindowsMachineConfigSSH"
 
-// sshPort is where the operator logs in.
-const sshPort = 22
+// SSHPort is the port at which the operator logs in.
+const SSHPort = 22
 
 // firewall returns the ports that others reach a node on.
 func firewall() []host.FirewallRule {
@@ -242,6 +246,6 @@ func firewall() []host.FirewallRule {
 			Enabled: true, Allow: true},
 		// The operator logs in here. Where Windows' own rule is for private networks only, the host would be cut off when
 		// HNS makes the pods' network: Windows takes the adapter of that for a public one.
-		{Name: RuleSSH, DisplayName: RuleSSH, Protocol: "TCP", LocalPort: sshPort, Enabled: true, Allow: true},
+		{Name: RuleSSH, DisplayName: RuleSSH, Protocol: "TCP", LocalPort: SSHPort, Enabled: true, Allow: true},
 	}
 }

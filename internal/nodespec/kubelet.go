@@ -80,12 +80,13 @@ func StartupTaint() Taint {
 	return Taint{Key: "startup-taint.cluster-autoscaler.kubernetes.io/windows-not-ready", Effect: "NoSchedule"}
 }
 
-func kubeletFiles(in Inputs) []File {
+func kubeletFiles(in Inputs) ([]File, error) {
+	configuration, err := kubeletConfiguration(in)
 	return []File{
 		inherited(kubeletClientCAFile, in.Cluster.KubeletClientCA),
 		inherited(registrationFile, registration(in)),
-		inherited(kubeletConfigFile, kubeletConfiguration(in)),
-	}
+		inherited(kubeletConfigFile, configuration),
+	}, err
 }
 
 // registration is read by nobody: a change of it restarts the kubelet, so that it registers its Node again.
@@ -105,7 +106,7 @@ const (
 
 // kubeletConfiguration has the values that Windows nodes of OpenShift have had, the workers' in their place where
 // Windows follows them, and what the operator needs, which nothing overrides.
-func kubeletConfiguration(in Inputs) string {
+func kubeletConfiguration(in Inputs) (string, error) {
 	config := object{
 		"maxPods":      250,
 		"kubeAPIQPS":   50,
@@ -118,8 +119,10 @@ func kubeletConfiguration(in Inputs) string {
 		"containerLogMaxSize":   "50Mi",
 	}
 	windows, startup := WindowsTaint(), StartupTaint()
-	// They were validated before.
-	settings, _ := kubeletSettings(in.Cluster.Kubelet.Settings)
+	settings, err := kubeletSettings(in.Cluster.Kubelet.Settings)
+	if err != nil {
+		return "", err
+	}
 	maps.Copy(config, settings)
 	maps.Copy(config, object{
 		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
@@ -142,5 +145,5 @@ func kubeletConfiguration(in Inputs) string {
 			{"key": startup.Key, "effect": startup.Effect},
 		},
 	})
-	return encode(config)
+	return encode(config), nil
 }

@@ -16,11 +16,12 @@ import (
 	"golang.org/x/crypto/ssh"
 	"k8s.io/utils/clock"
 
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
 
-// DefaultPort is where SSH servers listen.
-const DefaultPort = 22
+// DefaultPort is the port of SSH servers.
+const DefaultPort = nodespec.SSHPort
 
 // Target is a host to connect to.
 type Target struct {

@@ -2,6 +2,7 @@
 package text
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 )
@@ -50,4 +51,15 @@ func Sentence(text string) string {
 		return text
 	}
 	return text + "."
+}
+
+// Counted returns a number with its noun. The default plural of a noun has an s.
+func Counted(n int, singular string, plural ...string) string {
+	switch {
+	case n == 1:
+		return "1 " + singular
+	case len(plural) > 0:
+		return fmt.Sprintf("%d %s", n, plural[0])
+	}
+	return fmt.Sprintf("%d %ss", n, singular)
 }

@@ -29,11 +29,6 @@ const ClusterAPINamespace = "openshift-cluster-api"
 // userDataNamespaces are where Machines look for their user data.
 var userDataNamespaces = []string{v1alpha1.MachineNamespace, ClusterAPINamespace}
 
-const (
-	managedByLabel = "app.kubernetes.io/managed-by"
-	managedBy      = "windows-machine-config-operator"
-)
-
 // isUserData reports whether an object is a Secret with the operator's user data.
 func isUserData(o client.Object) bool {
 	return o.GetName() == userdata.SecretName && slices.Contains(userDataNamespaces, o.GetNamespace())
@@ -76,7 +71,7 @@ func (r *Reconciler) createUserData(ctx context.Context, secret *corev1.Secret, 
 	made := &corev1.Secret{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: userdata.SecretName,
-			Labels: map[string]string{managedByLabel: managedBy}},
+			Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.OperatorName}},
 		Type: corev1.SecretTypeOpaque,
 		Data: map[string][]byte{userdata.SecretKey: script},
 	}
@@ -84,7 +79,7 @@ func (r *Reconciler) createUserData(ctx context.Context, secret *corev1.Secret, 
 	if err != nil {
 		return fmt.Errorf("write Secret %s/%s: %w", namespace, userdata.SecretName, err)
 	}
-	err = r.Client.Patch(ctx, made, client.RawPatch(types.ApplyPatchType, apply), client.FieldOwner(managedBy))
+	err = r.Client.Patch(ctx, made, client.RawPatch(types.ApplyPatchType, apply), client.FieldOwner(v1alpha1.OperatorName))
 	switch {
 	case apierrors.IsConflict(err):
 		// Somebody made it a moment ago, with other contents, and the cache has it not yet: its event brings the next look.
@@ -108,7 +103,7 @@ func (r *Reconciler) createUserData(ctx context.Context, secret *corev1.Secret, 
 func (r *Reconciler) correctUserData(ctx context.Context, secret, present *corev1.Secret, script []byte) error {
 	kept := r.kept[present.Namespace]
 	right := bytes.Equal(present.Data[userdata.SecretKey], script)
-	if right && present.Labels[managedByLabel] == managedBy {
+	if right && present.Labels[v1alpha1.LabelManagedBy] == v1alpha1.OperatorName {
 		r.keep(present.Namespace, keptUserData{script: script})
 		return nil
 	}
@@ -118,7 +113,7 @@ func (r *Reconciler) correctUserData(ctx context.Context, secret, present *corev
 		return nil
 	}
 	corrected := present.DeepCopy()
-	metav1.SetMetaDataLabel(&corrected.ObjectMeta, managedByLabel, managedBy)
+	metav1.SetMetaDataLabel(&corrected.ObjectMeta, v1alpha1.LabelManagedBy, v1alpha1.OperatorName)
 	if corrected.Data == nil {
 		corrected.Data = map[string][]byte{}
 	}

@@ -77,7 +77,7 @@ func TestUserDataIsMadeAndKept(t *testing.T) {
 	t.Run("it is made as soon as there is a key, with its public half", func(t *testing.T) {
 		one(t, r.reconcile(t), "UserDataCreated")
 		made := r.userData(t, machines)
-		if made == nil || made.Type != corev1.SecretTypeOpaque || made.Labels[managedByLabel] != managedBy || !authorizes(t, made, key) {
+		if made == nil || made.Type != corev1.SecretTypeOpaque || made.Labels[v1alpha1.LabelManagedBy] != v1alpha1.OperatorName || !authorizes(t, made, key) {
 			t.Fatalf("it is %+v", made.GetLabels())
 		}
 		if !bytes.HasPrefix(made.Data[userdata.SecretKey], []byte("<powershell>\n")) {
@@ -114,7 +114,7 @@ func TestUserDataIsMadeAndKept(t *testing.T) {
 		}
 		one(t, r.reconcile(t), "UserDataRestored")
 		got := r.userData(t, machines)
-		if !authorizes(t, got, key) || string(got.Data["notes"]) != "mine" || got.Labels["team"] != "windows" || got.Labels[managedByLabel] != managedBy || got.Annotations["who"] != "me" {
+		if !authorizes(t, got, key) || string(got.Data["notes"]) != "mine" || got.Labels["team"] != "windows" || got.Labels[v1alpha1.LabelManagedBy] != v1alpha1.OperatorName || got.Annotations["who"] != "me" {
 			t.Errorf("it is %+v with %d keys", got.ObjectMeta, len(got.Data))
 		}
 		none(t, r.reconcile(t))
@@ -134,7 +134,7 @@ func TestUserDataIsMadeAndKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		none(t, r.reconcile(t))
-		if r.userData(t, machines).Labels[managedByLabel] != managedBy {
+		if r.userData(t, machines).Labels[v1alpha1.LabelManagedBy] != v1alpha1.OperatorName {
 			t.Error("it is not there")
 		}
 	})

@@ -8,17 +8,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-)
 
-// operatorName is the name of the operator's own Deployment.
-const operatorName = "windows-machine-config-operator"
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
 
 // Operator returns the Deployment that events about the operator itself are about. Where something else runs the
 // operator they have its name all the same, because people look for it. So has what is returned with an error.
 func Operator(ctx context.Context, live client.Reader, namespace string) (*appsv1.Deployment, error) {
 	named := &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: operatorName},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.OperatorName},
 	}
 	found := &appsv1.Deployment{}
 	switch err := live.Get(ctx, client.ObjectKeyFromObject(named), found); {
@@ -28,6 +27,6 @@ func Operator(ctx context.Context, live client.Reader, namespace string) (*appsv
 		return named, nil
 	default:
 		return named, fmt.Errorf("read Deployment %s/%s, the operator's own, for an event about it: %w", namespace,
-			operatorName, err)
+			v1alpha1.OperatorName, err)
 	}
 }

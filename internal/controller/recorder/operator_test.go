@@ -11,10 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
 func TestEventsAreAboutTheOperatorsDeployment(t *testing.T) {
-	there := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: operatorName, UID: "one"}}
+	there := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: v1alpha1.OperatorName, UID: "one"}}
 	t.Run("with its UID, by which it is described", func(t *testing.T) {
 		got, err := Operator(t.Context(), fake.NewClientBuilder().WithObjects(there).Build(), "wmco")
 		if err != nil || got.UID != "one" {
@@ -23,7 +25,7 @@ func TestEventsAreAboutTheOperatorsDeployment(t *testing.T) {
 	})
 	t.Run("by name where something else runs the operator", func(t *testing.T) {
 		got, err := Operator(t.Context(), fake.NewClientBuilder().Build(), "wmco")
-		if err != nil || got.Name != operatorName || got.Namespace != "wmco" || got.Kind != "Deployment" {
+		if err != nil || got.Name != v1alpha1.OperatorName || got.Namespace != "wmco" || got.Kind != "Deployment" {
 			t.Errorf("got %+v, error %v", got, err)
 		}
 	})
@@ -34,7 +36,7 @@ func TestEventsAreAboutTheOperatorsDeployment(t *testing.T) {
 			},
 		}).Build()
 		got, err := Operator(t.Context(), away, "wmco")
-		if err == nil || !strings.Contains(err.Error(), "wmco/"+operatorName) || got == nil || got.Name != operatorName {
+		if err == nil || !strings.Contains(err.Error(), "wmco/"+v1alpha1.OperatorName) || got == nil || got.Name != v1alpha1.OperatorName {
 			t.Errorf("got %+v, error %v", got, err)
 		}
 	})

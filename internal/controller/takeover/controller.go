@@ -31,9 +31,6 @@ import (
 // +kubebuilder:rbac:groups=apps,namespace=system,resources=deployments,resourceNames=windows-machine-config-operator,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
 
-// deploymentName is the key of all requests: there is one thing to do.
-const deploymentName = "windows-machine-config-operator"
-
 // Reconciler deletes the remains of an operator before version 12. It looks when it starts, and when something that it
 // waits for has changed; once nothing is left it sends the API server no requests.
 type Reconciler struct {
@@ -71,7 +68,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // request returns the only one: all is looked at together.
 func (r *Reconciler) request() reconcile.Request {
-	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: r.Namespace, Name: deploymentName}}
+	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: r.Namespace, Name: v1alpha1.OperatorName}}
 }
 
 // Reconcile deletes the remains, if no host needs them.

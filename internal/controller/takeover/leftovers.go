@@ -28,7 +28,7 @@ const (
 	agentName      = "windows-instance-config-daemon" // of their agent: account, credentials and rights
 	agentsName     = "system-wicd-nodes"              // the rights of all agents with certificates of their own
 	servicesPrefix = "windows-services-"              // followed by a version: what their agents were to configure
-	lockName       = "windows-machine-config-operator-lock"
+	lockName       = v1alpha1.OperatorName + "-lock"
 	hostKeysName   = "windows-ssh-host-keys"
 )
 
