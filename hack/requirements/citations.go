@@ -118,8 +118,8 @@ func addFile(found map[string][]proof, root fs.FS, name string) error {
 	return errors.Join(faults...)
 }
 
-// testOf returns the test function that a comment is in or documents, and the subtest that the comment's line or, where
-// the comment is alone in its own, the next one names. It is empty where there is none.
+// testOf returns the test function that a comment is in or documents, the subtests around the comment, and the subtest
+// that its line or, where the comment is alone in its own, the next one names. It is empty where there is none.
 func testOf(set *token.FileSet, file *ast.File, lines [][]byte, group *ast.CommentGroup) string {
 	for _, declaration := range file.Decls {
 		function, ok := declaration.(*ast.FuncDecl)
@@ -133,16 +133,42 @@ func testOf(set *token.FileSet, file *ast.File, lines [][]byte, group *ast.Comme
 			if len(bytes.TrimSpace(line)) == 0 {
 				line = lines[set.Position(group.End()).Line]
 			}
-			name := function.Name.Name
-			if found := subtest.FindSubmatch(line); found != nil {
-				if text, err := strconv.Unquote(string(append(found[1], found[2]...))); err == nil {
-					name += "/" + text
+			around, known := subtestsAround(function.Body, group)
+			names := append([]string{function.Name.Name}, around...)
+			if found := subtest.FindSubmatch(line); found != nil && known {
+				text, err := strconv.Unquote(string(append(found[1], found[2]...)))
+				if err == nil && text != names[len(names)-1] {
+					names = append(names, text)
 				}
 			}
-			return name
+			return strings.Join(names, "/")
 		}
 	}
 	return ""
+}
+
+// subtestsAround returns the names of the subtests whose functions a comment is in, the outermost first, and whether these
+// are all: a name that is made in a loop is not known.
+func subtestsAround(body *ast.BlockStmt, group *ast.CommentGroup) (names []string, known bool) {
+	known = true
+	ast.Inspect(body, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok || !known || call.Pos() > group.Pos() || group.End() > call.End() || len(call.Args) != 2 {
+			return known
+		}
+		if selector, isMethod := call.Fun.(*ast.SelectorExpr); !isMethod || selector.Sel.Name != "Run" {
+			return true
+		}
+		var text string
+		if name, isText := call.Args[0].(*ast.BasicLit); isText {
+			text, _ = strconv.Unquote(name.Value)
+		}
+		if known = text != ""; known {
+			names = append(names, text)
+		}
+		return known
+	})
+	return names, known
 }
 
 // isTest reports whether `go test` runs the function and it can fail: a benchmark proves nothing.

@@ -40,7 +40,15 @@ func TestACitationCountsForTheTestOrSubtestThatItStandsAt(t *testing.T) {
 				t.Run("outer", func(t *testing.T) {
 					t.Run("inner", run) // R-001
 				})
-			}`, "TestA/inner"},
+			}`, "TestA/outer/inner"},
+		"at t.Run in a t.Run of a loop": {`
+			func TestA(t *testing.T) {
+				for name := range cases {
+					t.Run(name, func(t *testing.T) {
+						t.Run("inner", run) // R-001
+					})
+				}
+			}`, "TestA"},
 		"at t.Run with a name that only the run tells": {`
 			func TestA(t *testing.T) {
 				t.Run("on "+platform, run) // R-001
