@@ -69,15 +69,36 @@ func (c Config) readServed(ctx context.Context, mgr ctrl.Manager, missing *unrea
 		return readKinds(ctx, clientset.RESTClient(), kinds)
 	}
 	err = missing.retry(ctx, "the optional kinds", func() error {
-		served, err := s.read(ctx)
-		for kind := range served {
+		if s.atStart, err = s.readTwice(ctx, len(kinds)); err != nil {
+			return err
+		}
+		for kind := range s.atStart {
 			_, unknown := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version) // may lag behind
 			err = errors.Join(err, unknown)
 		}
-		s.atStart = served
 		return err
 	})
 	return s, err
+}
+
+// readTwice reads the kinds until two reads in a row agree that some of them are missing: an API server that starts lacks
+// kinds for a moment.
+func (s *servedKinds) readTwice(ctx context.Context, all int) (sets.Set[schema.GroupVersionKind], error) {
+	served, err := s.read(ctx)
+	for err == nil && len(served) < all {
+		timer := s.clock.NewTimer(startRetry)
+		select {
+		case <-timer.C():
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, context.Cause(ctx)
+		}
+		before := served
+		if served, err = s.read(ctx); served.Equal(before) {
+			break
+		}
+	}
+	return served, err
 }
 
 // has reports whether the API server served the kind at the start of the operator.
@@ -102,8 +123,7 @@ func readKinds(ctx context.Context, api rest.Interface, kinds []schema.GroupVers
 	return served.Intersection(sets.New(kinds...)), nil
 }
 
-// Start implements manager.Runnable. Two checks in a row must find the same difference: an API server that starts lacks
-// kinds for a moment.
+// Start implements manager.Runnable. Two checks in a row must find the same difference.
 func (s *servedKinds) Start(ctx context.Context) error {
 	ticker := s.clock.NewTicker(servedInterval)
 	defer ticker.Stop()

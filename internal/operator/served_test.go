@@ -79,6 +79,35 @@ func TestTheOperatorIsStartedAgainWhenTheServedKindsChange(t *testing.T) {
 	}
 }
 
+func TestKindsThatAreMissingOnceAtTheStartAreReadAgain(t *testing.T) {
+	type answer = sets.Set[schema.GroupVersionKind]
+	all := sets.New(machineKind, proxyKind)
+	for name, c := range map[string]struct {
+		answers []answer
+		want    answer
+		after   time.Duration
+	}{
+		"all are served":               {[]answer{all}, all, 0},
+		"one is missing for a moment":  {[]answer{{}, sets.New(proxyKind), all}, all, 2 * startRetry},
+		"one is not served":            {[]answer{sets.New(proxyKind), sets.New(proxyKind)}, sets.New(proxyKind), startRetry},
+		"none is served after a while": {[]answer{sets.New(proxyKind), {}, {}}, answer{}, 2 * startRetry},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begin, asked := time.Now(), 0
+				s := &servedKinds{clock: clock.RealClock{}, read: func(context.Context) (answer, error) {
+					asked++
+					return c.answers[asked-1], nil
+				}}
+				got, err := s.readTwice(t.Context(), len(all))
+				if err != nil || !got.Equal(c.want) || time.Since(begin) != c.after || asked != len(c.answers) {
+					t.Errorf("served are %v after %s and %d reads, error %v", got, time.Since(begin), asked, err)
+				}
+			})
+		})
+	}
+}
+
 func TestServedKindsAreRead(t *testing.T) {
 	for name, test := range map[string]struct {
 		machines, config string // bodies; empty for 404
