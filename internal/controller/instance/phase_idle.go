@@ -83,6 +83,9 @@ func (p idle) nothingToDo(ctx context.Context, s *scope.Scope) *obstacle.Obstacl
 	s.Pass(v1alpha1.ConditionUpToDate, "The host is what version "+p.version+" of the operator wants it to be.")
 	s.Instance.Status.Version, s.Instance.Status.FailedChange = p.version, nil
 	s.Instance.Status.Configuration = p.specs.Configuration(s.Cluster)
+	if refused := s.Session.PutBack.Refused; refused != nil {
+		return waitingStill(refused, s.PutBackIn)
+	}
 	if failure := s.Session.AgentCheck.Failure; failure != nil && s.AgentCheckIn > 0 {
 		return waitingStill(failure, s.AgentCheckIn)
 	}

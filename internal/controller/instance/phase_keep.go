@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
@@ -40,10 +41,11 @@ func (p keep) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionUpToDate, "read the Node", err)
 	}
+	memory, now := &s.Session.PutBack, p.clock.Now()
 	if !lacks {
+		memory.Refused = nil
 		return nil
 	}
-	memory, now := &s.Session.PutBack, p.clock.Now()
 	if now.Sub(memory.Last) >= putBackCalm {
 		memory.Times = 0
 	}
@@ -51,7 +53,15 @@ func (p keep) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		s.PutBackIn = rest
 		return nil
 	}
+	memory.Refused = nil
 	node, changed, err := p.nodes.PutBack(ctx, s.Instance)
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+		// A webhook, for example. It must not keep the operator from the node's certificates.
+		memory.Times, memory.Last = max(memory.Times+1, putBackAlarm), now
+		memory.Refused = obstacle.API(v1alpha1.ConditionUpToDate, "put back what the operator owns on the Node", err)
+		s.PutBackIn = putBackPause(memory.Times)
+		return nil
+	}
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionUpToDate, "put back what the operator owns on the Node", err)
 	}

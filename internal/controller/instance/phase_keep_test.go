@@ -1,6 +1,8 @@
 package instance
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -8,7 +10,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
@@ -194,5 +200,44 @@ func TestNothingIsPutOnANodeThatIsNotBoundToTheInstance(t *testing.T) {
 	x.reconcile()
 	if got := x.node(); len(got.Labels)+len(got.Annotations)+len(got.Spec.Taints) > 0 {
 		t.Errorf("the Node was written to: %+v", got)
+	}
+}
+
+// A webhook refuses the operator's writes to the Node. The certificates of the node do not depend on that.
+func TestANodeThatMayNotBeWrittenToGetsItsCertificates(t *testing.T) {
+	x := newTrial(t)
+	h, identity := x.onAzure(month)
+	signed := x.signs(month)
+	x.untilDue()
+	x.clock.Step(putBackCalm)
+	refuses, writes := true, 0
+	x.Client = interceptor.NewClient(x.Client.(client.WithWatch), interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			if _, ok := object.(*corev1.Node); ok && refuses {
+				writes++
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, object.GetName(), errors.New("denied by the policy of another team"))
+			}
+			return c.Patch(ctx, object, patch, options...)
+		},
+	})
+	x.changes(withoutTaint(v1alpha1.TaintWindows))
+	instance, after := x.reconcile()
+	condition := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonAPIRequestFailed)
+	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	if !strings.Contains(condition.Message, "another team") || after > firstPutBackPause {
+		t.Errorf("the next look is after %s; the condition says %q", after, condition.Message)
+	}
+	if len(signed) != 1 || h.certificate(identity) == nil {
+		t.Errorf("signed certificates are %d", len(signed))
+	}
+	if again, _ := x.reconcile(); writes != 1 || again.Status.Summary != instance.Status.Summary {
+		t.Errorf("%d writes before the pause ends; the summary was %s and is %s", writes, instance.Status.Summary, again.Status.Summary)
+	}
+	refuses = false
+	x.clock.Step(longestPutBackPause)
+	instance, _ = x.reconcile()
+	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	if len(x.node().Spec.Taints) == 0 {
+		t.Error("the taint was not put back when the webhook allowed it")
 	}
 }

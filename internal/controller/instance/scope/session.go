@@ -136,6 +136,8 @@ type AgentCheck struct {
 type PutBack struct {
 	Times int
 	Last  time.Time
+	// Refused is the API server's refusal of the last attempt; nil for none.
+	Refused *obstacle.Obstacle
 }
 
 // Sessions are the sessions by instance name. Each is used by one reconcile at a time.
