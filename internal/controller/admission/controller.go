@@ -13,15 +13,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/retry"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/windows-machine-config/wmco/internal/controller/backoff"
+	"github.com/windows-machine-config/wmco/internal/controller/gather"
 	"github.com/windows-machine-config/wmco/internal/controller/owned"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 )
@@ -54,11 +52,7 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller. It has one request, from its start on.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	atStart := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		queue.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: r.Namespace, Name: "policies"}})
-		return nil
-	})
-	return ctrl.NewControllerManagedBy(mgr).Named("admission").WatchesRawSource(atStart).
+	return ctrl.NewControllerManagedBy(mgr).Named("admission").WatchesRawSource(gather.Start()).
 		WithOptions(backoff.OptionsOn(r.Clock)).Complete(r)
 }
 

@@ -50,7 +50,7 @@ func Start() source.Source {
 }
 
 // WhenOther lets through the changes of an object that change what is looked at. Others write to it for other reasons.
-func WhenOther[T client.Object](look func(T) any) predicate.Funcs {
+func WhenOther[T client.Object, V any](look func(T) V) predicate.Funcs {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(T)
 		after, ok2 := e.ObjectNew.(T)
@@ -59,12 +59,4 @@ func WhenOther[T client.Object](look func(T) any) predicate.Funcs {
 }
 
 // Options returns the options of such a controller, with a queue that waits by the clock.
-func Options(c clock.WithTicker) controller.Options {
-	return controller.Options{
-		RateLimiter: backoff.Limiter(),
-		NewQueue: func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) queue {
-			return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
-				workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: c})
-		},
-	}
-}
+func Options(c clock.WithTicker) controller.Options { return backoff.OptionsOn(c) }

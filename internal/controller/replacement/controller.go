@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -31,6 +30,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/backoff"
 	"github.com/windows-machine-config/wmco/internal/controller/disruption"
 	"github.com/windows-machine-config/wmco/internal/controller/fleet"
+	"github.com/windows-machine-config/wmco/internal/controller/gather"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/controller/optional"
@@ -93,32 +93,23 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, machines cache.Cache) er
 		Watches(&corev1.Secret{}, once, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			return o.GetNamespace() == r.Namespace && o.GetName() == keys.SecretName
 		}))).
-		Watches(&corev1.Node{}, once, builder.WithPredicates(whenOther(func(n *corev1.Node) [2]any {
+		Watches(&corev1.Node{}, once, builder.WithPredicates(gather.WhenOther(func(n *corev1.Node) [2]any {
 			return [2]any{fleetNode(n, n.Annotations[v1alpha1.AnnotationPubKeyHash]), n.Status.NodeInfo.KernelVersion}
 		}))).
-		Watches(&v1alpha1.WindowsInstance{}, once, builder.WithPredicates(whenOther(func(i *v1alpha1.WindowsInstance) [6]any {
+		Watches(&v1alpha1.WindowsInstance{}, once, builder.WithPredicates(gather.WhenOther(func(i *v1alpha1.WindowsInstance) [6]any {
 			return [6]any{i.Spec.Paused, i.Status.KeyRefused, awaits(i, r.Version), i.Status.FailedChange != nil,
 				ptr.Deref(i.Status.NodeRef, v1alpha1.NodeReference{}).Name, i.Status.PublicKeyHash}
 		}))).
 		Watches(&v1alpha1.WindowsDisruptionPolicy{}, once,
-			builder.WithPredicates(whenOther(func(p *v1alpha1.WindowsDisruptionPolicy) string {
+			builder.WithPredicates(gather.WhenOther(func(p *v1alpha1.WindowsDisruptionPolicy) string {
 				return fmt.Sprintf("%d %v", p.Generation, p.Status.Disruptions)
 			}))).
 		WatchesRawSource(optional.Kind(machines, &machinev1beta1.Machine{}, once,
-			whenOther(func(m *machinev1beta1.Machine) replacementpolicy.Machine {
+			gather.WhenOther(func(m *machinev1beta1.Machine) replacementpolicy.Machine {
 				return fleetMachine(m, nil, nil, r.Version)
 			}))).
 		WithOptions(backoff.Options()).
 		Complete(r)
-}
-
-// whenOther lets through the changes of an object that change what a decision is made of.
-func whenOther[T client.Object, V comparable](look func(T) V) predicate.Funcs {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(T)
-		after, ok2 := e.ObjectNew.(T)
-		return !ok || !ok2 || look(before) != look(after)
-	}}
 }
 
 // Reconcile deletes the Machines that have their turn. With nothing to do, it sends the API server no request.

@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/gather"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	replacementpolicy "github.com/windows-machine-config/wmco/internal/policy/replacement"
@@ -513,7 +514,7 @@ func TestMachinesThatAreNotReplaced(t *testing.T) {
 }
 
 func TestOnlyChangesThatMatterAreLookedAt(t *testing.T) {
-	changed := whenOther(func(n *corev1.Node) replacementpolicy.Node {
+	changed := gather.WhenOther(func(n *corev1.Node) replacementpolicy.Node {
 		return fleetNode(n, n.Annotations[v1alpha1.AnnotationPubKeyHash])
 	}).UpdateFunc
 	before := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-1"}}

@@ -11,17 +11,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/backoff"
+	"github.com/windows-machine-config/wmco/internal/controller/gather"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
@@ -50,25 +49,16 @@ type Reconciler struct {
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	whole := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{r.request()}
+		return []reconcile.Request{{}} // all is looked at together
 	})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("takeover").
 		Watches(&corev1.Node{}, whole, builder.WithPredicates(nodeChanged())).
 		Watches(&v1alpha1.WindowsInstance{}, whole, builder.WithPredicates(pinChanged())).
 		// A cluster may have no node any more, and what it had them with.
-		WatchesRawSource(source.Func(func(_ context.Context,
-			queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			queue.Add(r.request())
-			return nil
-		})).
+		WatchesRawSource(gather.Start()).
 		WithOptions(backoff.Options()).
 		Complete(r)
-}
-
-// request returns the only one: all is looked at together.
-func (r *Reconciler) request() reconcile.Request {
-	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: r.Namespace, Name: v1alpha1.OperatorName}}
 }
 
 // Reconcile deletes the remains, if no host needs them.
