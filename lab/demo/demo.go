@@ -35,6 +35,8 @@ type demo struct {
 	kit      *winerig.Kit
 	wine     []*wine.Host
 	operator *rig.OperatorProcess
+	// controlPlane is closed when the control plane has ended.
+	controlPlane <-chan struct{}
 	// prometheus is the cluster's monitoring, if there is to be one.
 	prometheus prometheus
 	// machineSet is the name of the Windows MachineSet, "" without Machines.
@@ -123,8 +125,11 @@ func (d *demo) boot(ctx context.Context) error {
 			options.MachineAPI, options.ControlPlane.Platform = true, string(platform)
 		}
 	}
-	d.rig, err = rig.New(ctx, options)
-	return err
+	if d.rig, err = rig.New(ctx, options); err != nil {
+		return err
+	}
+	d.controlPlane = d.rig.Cluster().Done()
+	return nil
 }
 
 // install installs the operator, makes Secret and ConfigMap, and starts the operator with the rights of its

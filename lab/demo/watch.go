@@ -45,34 +45,58 @@ func (d *demo) follow(ctx context.Context) error {
 	return d.observe(ctx, nil, func() bool { return false })
 }
 
-// observe prints what changes until done returns true.
+// observe prints what changes until done returns true. A failed look ends nothing: it is printed, once for all that
+// follow it without a success between them.
 func (d *demo) observe(ctx context.Context, limit <-chan time.Time, done func() bool) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
+	failed := false
 	for {
-		if err := d.look(ctx); err != nil {
-			return err
+		err := d.look(ctx)
+		if err != nil && !failed && ctx.Err() == nil && !isClosed(d.controlPlane) {
+			d.output.step("%v; it is tried again until it succeeds", err)
 		}
-		if done() {
+		failed = err != nil
+		if !failed && done() {
 			return nil
 		}
-		var err error
-		select {
-		case <-ticker.C:
-		case <-limit:
-			err = errNotReady
-		case <-d.operator.Done():
-			err = d.restartOperator()
-		case <-d.prometheus.done():
-			err = d.prometheus.Failure()
-		case <-d.rig.Cluster().Done():
-			err = errors.New("the control plane has ended")
-		case <-ctx.Done():
-			err = context.Cause(ctx)
-		}
-		if err != nil {
+		if err := d.wait(ctx, ticker.C, limit); err != nil {
 			return err
 		}
+	}
+}
+
+// wait returns nil when it is time for another look, and why there is none otherwise. All end with the control plane,
+// so that its end is the reason even if others were noticed first.
+func (d *demo) wait(ctx context.Context, next, limit <-chan time.Time) error {
+	select {
+	case <-next:
+	case <-limit:
+		return errNotReady
+	case <-d.operator.Done():
+	case <-d.prometheus.done():
+	case <-d.controlPlane:
+	case <-ctx.Done():
+	}
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case isClosed(d.controlPlane):
+		return errors.New("the control plane has ended")
+	case isClosed(d.prometheus.done()):
+		return d.prometheus.Failure()
+	case isClosed(d.operator.Done()):
+		return d.restartOperator()
+	}
+	return nil
+}
+
+func isClosed(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
 	}
 }
 

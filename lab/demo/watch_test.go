@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/lab/process"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// answers is an API server whose n-th answer to a List is answer(n).
+type answers struct {
+	client.WithWatch
+	asked  int
+	answer func(n int) error
+}
+
+func (a *answers) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	a.asked++
+	if err := a.answer(a.asked); err != nil {
+		return err
+	}
+	instance := v1alpha1.WindowsInstance{}
+	instance.Name = "a"
+	list.(*v1alpha1.WindowsInstanceList).Items = []v1alpha1.WindowsInstance{instance} //nolint:forcetypeassert // no Machines are wanted
+	return nil
+}
+
+// watched returns a demo that reads its hosts from there, and what it prints. end ends its control plane.
+func watched(answer func(n int) error) (d *demo, printed *bytes.Buffer, end func()) {
+	printed = &bytes.Buffer{}
+	controlPlane := make(chan struct{})
+	return &demo{demoOptions: &demoOptions{}, output: newOutput(printed), board: &board{}, controlPlane: controlPlane,
+		rig: &rig.Rig{Client: &answers{answer: answer}}, operator: &rig.OperatorProcess{Process: &process.Process{}}}, printed, func() { close(controlPlane) }
+}
+
+func TestAFailedLookAtTheHostsEndsNoDemo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		looks := 0
+		d, printed, _ := watched(func(n int) error {
+			if looks = n; n == 4 || n >= 7 {
+				return nil
+			}
+			return errors.New("etcdserver: request timed out")
+		})
+		if err := d.observe(t.Context(), nil, func() bool { return looks == 8 }); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(printed.String(), "list the instances: etcdserver: request timed out"); n != 2 || !strings.Contains(printed.String(), "a (") {
+			t.Errorf("two failures, with a success between them, are printed %d times:\n%s", n, printed)
+		}
+	})
+}
+
+func TestADemoWithoutControlPlaneEndsAndSaysSo(t *testing.T) {
+	refused := errors.New("connection refused")
+	t.Run("when it ends", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var end func()
+			d, _, end := watched(func(n int) error {
+				if n == 3 {
+					end()
+				}
+				return refused
+			})
+			if err := d.observe(t.Context(), nil, func() bool { return true }); err == nil || err.Error() != "the control plane has ended" {
+				t.Errorf("the demo ends with %v", err)
+			}
+		})
+	})
+	t.Run("but one that is asked to end ends with that", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			d, printed, end := watched(func(int) error { return refused })
+			cancel()
+			end()
+			if err := d.observe(ctx, nil, func() bool { return true }); !errors.Is(err, context.Canceled) || printed.Len() > 0 {
+				t.Errorf("the demo ends with %v, and prints %s", err, printed)
+			}
+		})
+	})
+}
