@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -35,6 +36,9 @@ func build(t *testing.T, environment []string, programs ...string) (called, prin
 	command := exec.CommandContext(t.Context(), filepath.Join(checkout, "hack", "build"), programs...)
 	command.Env = append(append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "CHECKOUT="+checkout, "CALLS="+calls, "GOARCH=", "GOFIPS140=",
 		"FIPS=", "VERSION=12.0.0", "KUBERNETES_VERSION=v1.36.3", "BUILD_INTO="+filepath.Join(dir, "into")), environment...)
+	if slices.Contains(environment, noKubernetes) {
+		command.Env = slices.DeleteFunc(command.Env, func(variable string) bool { return strings.HasPrefix(variable, noKubernetes) })
+	}
 	out, err := command.CombinedOutput()
 	noted, readErr := os.ReadFile(calls)
 	if readErr != nil && !os.IsNotExist(readErr) {
@@ -42,6 +46,9 @@ func build(t *testing.T, environment []string, programs ...string) (called, prin
 	}
 	return strings.ReplaceAll(string(noted), dir, ""), string(out), err
 }
+
+// noKubernetes leaves the variable out.
+const noKubernetes = "KUBERNETES_VERSION="
 
 const (
 	trimmed    = "-trimpath -ldflags -s -w -X main.version=12.0.0 "
@@ -108,7 +115,18 @@ func TestWithNothingToDoNothingIsPrinted(t *testing.T) {
 
 func TestComplaintsOfTheCompilerArePassedOnAndEndTheBuild(t *testing.T) {
 	called, printed, err := build(t, []string{"PRINTS=a\n# b\nb.go:1:2: undefined: x\n", "STATUS=1"}, "wmco", "lab")
-	if err == nil || strings.Contains(called, "lab") || !strings.Contains(printed, "# b\nb.go:1:2: undefined: x\n") {
+	if err == nil || strings.Contains(called, "lab") || !strings.Contains(printed, "# b\nb.go:1:2: undefined: x\n") ||
+		strings.Contains(printed, "built") {
 		t.Errorf("%v, it prints:\n%s", err, printed)
+	}
+}
+
+func TestAVersionOfKubernetesIsNeededForItsProgramsAlone(t *testing.T) {
+	for program, needed := range map[string]bool{"wmco": false, "operator-linux-amd64": false, "wicd.exe": false, "lab": false, "golangci-lint": false,
+		"lab-controlplane": true, "kubectl": true} {
+		called, printed, err := build(t, []string{noKubernetes}, program)
+		if needed != (err != nil) || needed != (called == "") || needed != strings.Contains(printed, "KUBERNETES_VERSION") {
+			t.Errorf("%s is built with %q, %v, %s", program, called, err, printed)
+		}
 	}
 }
