@@ -110,3 +110,39 @@ func TestAProgramThatCallsWhatIsKnownToBeVulnerableFails(t *testing.T) {
 		})
 	}
 }
+
+// Nobody but who calls the check can mend these, whether the database answers or not.
+func TestACheckThatCannotRunFails(t *testing.T) {
+	programs := t.TempDir()
+	file := func(name, content string, mode os.FileMode) string {
+		path := filepath.Join(programs, name)
+		if err := os.WriteFile(path, []byte(content), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	runs := file("scanner", "#!/bin/sh\nexit 0\n", 0o700)
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(bash, filepath.Join(programs, "bash")); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ scanner, path, wanted string }{
+		"a scanner that is not there":        {filepath.Join(programs, "none"), "", filepath.Join(programs, "none")},
+		"a scanner of another platform":      {file("foreign", "MZ\x00\x00", 0o700), "", "foreign"},
+		"a scanner that may not be executed": {file("text", "#!/bin/sh\n", 0o600), "", "text"},
+		"a scanner that fails":               {file("broken", "#!/bin/sh\nexit 2\n", 0o700), "", "broken"},
+		"a machine without GNU's coreutils":  {runs, programs, "timeout"},
+	} {
+		t.Run("with "+name, func(t *testing.T) {
+			if c.path != "" {
+				t.Setenv("PATH", c.path)
+			}
+			if said, passes := check(t, c.scanner, "", sound); passes || strings.Contains(said, "NOT CHECKED") || !strings.Contains(said, c.wanted) {
+				t.Errorf("passes: %t, and says %s", passes, said)
+			}
+		})
+	}
+}
