@@ -72,7 +72,7 @@ demo: ## Start a real control plane, the operator and test hosts. HOSTS=2 HOST=f
 	@exec build/lab demo --hosts $(HOSTS) --host $(HOST) $(if $(ONCE),--once) $(if $(MONITORING),--monitoring)
 
 .PHONY: bench
-bench: build ## Measure connections, bytes, steps and times in the lab, and compare them with the budgets.
+bench: build ## Measure connections, bytes, requests and times in the lab, and compare them with the budgets.
 	@exec build/lab bench
 
 ##### Build. Go's own cache knows what is out of date, so every binary is phony and a second run takes about a second.
