@@ -53,19 +53,19 @@ func clientAuthorities(found *corev1.ConfigMap) (authoritiesPEM, problem string)
 // readMetricsClients reads the authorities of the metrics' clients. Where there are none, exporters answer any client.
 // In the place of damaged ones the former ones stay, with a notice; without former ones they are an error, so that no
 // exporter that demands a certificate stops doing so.
-func (n *notices) readMetricsClients(ctx context.Context, reader client.Reader, former string, facts *nodespec.Cluster) error {
+func (n *notices) readMetricsClients(ctx context.Context, reader client.Reader, former nodespec.ServingCertificate, facts *nodespec.Cluster) error {
 	found := &corev1.ConfigMap{}
 	about, there, err := readOptional(ctx, reader, MetricsClients.String(), found, "ConfigMap "+MetricsClients.String())
 	if err != nil || !there {
 		return err
 	}
 	if fault := unusableClients(found); fault != nil {
-		if former == "" {
+		if former.Certificate == "" {
 			return about.error(fault.Field, fault.Message)
 		}
 		fault.Message += keepsCertificates
 		*n = append(*n, *fault)
-		facts.MetricsServing.ClientCA = former
+		facts.MetricsServing.ClientCA = former.ClientCA
 		return nil
 	}
 	facts.MetricsServing.ClientCA, _ = clientAuthorities(found)

@@ -59,6 +59,6 @@ func (n *notices) readMetricsServing(namespace string, former nodespec.ServingCe
 			*n = append(*n, *fault)
 			facts.MetricsServing = nodespec.ServingCertificate{Certificate: former.Certificate, Key: former.Key}
 		}
-		return n.readMetricsClients(ctx, reader, former.ClientCA, facts)
+		return n.readMetricsClients(ctx, reader, former, facts)
 	}
 }

@@ -64,7 +64,7 @@ func controllersOf(t *testing.T) map[string]workqueue.TypedRateLimiter[reconcile
 		t.Fatal(err)
 	}
 	all := &additions{Manager: mgr}
-	if _, err := c.addControllers(all, &servedKinds{atStart: sets.New(machineKind)}); err != nil {
+	if _, err := c.addControllers(all, &servedKinds{atStart: sets.New(machineKind, machineSetKind)}); err != nil {
 		t.Fatal(err)
 	}
 	limiters := map[string]workqueue.TypedRateLimiter[reconcile.Request]{}

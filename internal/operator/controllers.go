@@ -43,7 +43,7 @@ func (c Config) addControllers(mgr ctrl.Manager, served *servedKinds) (*remote.P
 		return nil, err
 	}
 	live := mgr.GetAPIReader()
-	if !served.has(machineKind) {
+	if !served.hasMachineAPI() {
 		live = readerWithoutMachines{live}
 	}
 	pool := remote.NewPool(&remote.Dialer{Dial: c.Dial, LookUp: c.LookUp, Clock: c.Clock, LegacyAlgorithms: c.LegacyAlgorithms, Traffic: metric.Traffic{}})
@@ -75,7 +75,7 @@ func (c Config) addControllers(mgr ctrl.Manager, served *servedKinds) (*remote.P
 	}
 	guards := &admission.Reconciler{Client: mgr.GetClient(), Live: live, Namespace: c.Namespace, Events: eventRecorder, Clock: c.Clock}
 	machineControllers := func() error {
-		if !served.has(machineKind) {
+		if !served.hasMachineAPI() {
 			return nil
 		}
 		kept, err := machine.NewCache(mgr)

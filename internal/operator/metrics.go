@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -27,12 +30,39 @@ func (c Config) metricsOptions() metricsserver.Options {
 	return metricsserver.Options{
 		BindAddress:    c.MetricsAddress,
 		SecureServing:  true,
-		FilterProvider: filters.WithAuthenticationAndAuthorization,
+		FilterProvider: authorizedReaders,
 		TLSOpts: []func(*tls.Config){func(t *tls.Config) {
 			t.MinVersion = tls.VersionTLS12
 			t.GetCertificate = certificate.get
 		}},
 	}
+}
+
+// maxMetricsRequests is the number of requests for metrics at a time. Each may lead to requests to the API server, and any
+// pod that reaches the port can make tokens up.
+const maxMetricsRequests = 8
+
+// authorizedReaders returns the filter of controller-runtime, for a limited number of requests at a time.
+func authorizedReaders(config *rest.Config, client *http.Client) (metricsserver.Filter, error) {
+	filter, err := filters.WithAuthenticationAndAuthorization(config, client)
+	if err != nil {
+		return nil, fmt.Errorf("set up access reviews of metrics: %w", err)
+	}
+	return func(log logr.Logger, next http.Handler) (http.Handler, error) {
+		filtered, err := filter(log, next)
+		if err != nil {
+			return nil, fmt.Errorf("set up access reviews of metrics: %w", err)
+		}
+		slots := make(chan struct{}, maxMetricsRequests)
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case slots <- struct{}{}:
+				defer func() { <-slots }()
+				filtered.ServeHTTP(w, r)
+			case <-r.Context().Done():
+			}
+		}), nil
+	}, nil
 }
 
 // servingCertificate is the one in a folder, as a mounted Secret has it, and follows its rotation. The Secret may come

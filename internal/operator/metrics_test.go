@@ -1,8 +1,10 @@
 package operator
 
 import (
+	"context"
 	"crypto/tls"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +20,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
 )
@@ -207,5 +211,47 @@ func TestAnAPIServerThatDoesNotAnswerLetsNobodyReadMetrics(t *testing.T) {
 	}
 	if len(log) != 1 || strings.Contains(log[0], "good-token") {
 		t.Errorf("the log is %q: want the reason once, and no token", log)
+	}
+}
+
+// Any pod that reaches the port can make tokens up: the API server is asked about a few at a time.
+func TestRequestsForMetricsAreLimited(t *testing.T) {
+	var running, most atomic.Int32
+	answer := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		most.Store(max(most.Load(), running.Add(1)))
+		defer running.Add(-1)
+		select {
+		case <-answer:
+		case <-r.Context().Done():
+		}
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	t.Cleanup(server.Close)
+	filter, err := Config{}.metricsOptions().FilterProvider(&rest.Config{Host: server.URL, QPS: -1}, &http.Client{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler, err := filter(logr.Discard(), http.NotFoundHandler())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var requests sync.WaitGroup
+	for i := range 4 * maxMetricsRequests {
+		requests.Go(func() {
+			request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)
+			request.Header.Set("Authorization", fmt.Sprintf("Bearer made-up-%d", i))
+			handler.ServeHTTP(httptest.NewRecorder(), request)
+		})
+	}
+	if err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		return running.Load() == maxMetricsRequests, nil
+	}); err != nil {
+		t.Fatalf("%d requests are under way: %v", running.Load(), err)
+	}
+	close(answer)
+	requests.Wait()
+	if most.Load() > maxMetricsRequests {
+		t.Errorf("the API server was asked %d times at once", most.Load())
 	}
 }

@@ -24,8 +24,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/cluster"
 )
 
-// machineKind is the kind of Machines, which a cluster need not have.
-var machineKind = machinev1beta1.GroupVersion.WithKind("Machine")
+// The kinds of the Machine API, which a cluster need not have.
+var (
+	machineKind    = machinev1beta1.GroupVersion.WithKind("Machine")
+	machineSetKind = machinev1beta1.GroupVersion.WithKind("MachineSet")
+)
 
 // servedInterval is the interval between checks of the kinds that the API server serves.
 const servedInterval = 30 * time.Second
@@ -43,7 +46,7 @@ type servedKinds struct {
 
 // optionalKinds returns the kinds that a cluster need not have, and that change how the operator works.
 func optionalKinds(scheme *runtime.Scheme) ([]schema.GroupVersionKind, error) {
-	kinds := []schema.GroupVersionKind{machineKind}
+	kinds := []schema.GroupVersionKind{machineKind, machineSetKind}
 	for _, watched := range cluster.OptionalObjects() {
 		kind, err := apiutil.GVKForObject(watched.Object, scheme)
 		if err != nil {
@@ -103,6 +106,9 @@ func (s *servedKinds) readTwice(ctx context.Context, all int) (sets.Set[schema.G
 
 // has reports whether the API server served the kind at the start of the operator.
 func (s *servedKinds) has(kind schema.GroupVersionKind) bool { return s.atStart.Has(kind) }
+
+// hasMachineAPI reports whether the API server served the Machine API at the start of the operator.
+func (s *servedKinds) hasMachineAPI() bool { return s.atStart.HasAll(machineKind, machineSetKind) }
 
 // readKinds returns the kinds that the API server serves, out of the given kinds.
 func readKinds(ctx context.Context, api rest.Interface, kinds []schema.GroupVersionKind) (sets.Set[schema.GroupVersionKind], error) {

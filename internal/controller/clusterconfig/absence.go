@@ -3,6 +3,7 @@ package clusterconfig
 import (
 	"context"
 	"reflect"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,6 +22,10 @@ const absenceGracePeriod = 20 * time.Second
 type objectKey struct {
 	kind reflect.Type
 	name client.ObjectKey
+}
+
+func (k objectKey) String() string {
+	return strings.TrimSpace(k.kind.Elem().Name() + " " + k.name.Name)
 }
 
 // recordingReader records for each object and list whether it has content.
@@ -54,22 +59,32 @@ type absences struct {
 }
 
 // observe compares a read of the cluster with the last one that the nodes follow. It returns the time until all
-// absences count; zero if the nodes follow this read.
-func (a *absences) observe(found map[objectKey]bool, now time.Time) time.Duration {
-	since, rest := map[objectKey]time.Time{}, time.Duration(0)
+// absences count, zero if the nodes follow this read, and the objects whose absence has just been found.
+func (a *absences) observe(found map[objectKey]bool, now time.Time) (rest time.Duration, begun []string) {
+	a.forget(found)
 	for key, there := range found {
 		if there || !a.there[key] {
 			continue
 		}
-		since[key] = now
-		if before, known := a.since[key]; known {
-			since[key] = before
+		if _, known := a.since[key]; !known {
+			a.since[key] = now
+			begun = append(begun, key.String())
 		}
-		rest = max(rest, absenceGracePeriod-now.Sub(since[key]))
+		rest = max(rest, absenceGracePeriod-now.Sub(a.since[key]))
 	}
-	a.since = since
 	if rest == 0 {
 		a.there, a.since = found, nil
 	}
-	return rest
+	return rest, begun
+}
+
+// forget ends the absence of the objects that were found.
+func (a *absences) forget(found map[objectKey]bool) {
+	since := map[objectKey]time.Time{}
+	for key, began := range a.since {
+		if !found[key] {
+			since[key] = began
+		}
+	}
+	a.since = since
 }

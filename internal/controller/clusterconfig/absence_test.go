@@ -334,6 +334,29 @@ func TestMirrorsThatAreNotServedForAMomentChangeNoNode(t *testing.T) {
 	}
 }
 
+func TestAnAbsenceEndsWhenTheObjectIsThereDuringAFault(t *testing.T) {
+	const address = "http://proxy.example.com:3128"
+	proxy := func() *configv1.Proxy {
+		return &configv1.Proxy{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}, Status: configv1.ProxyStatus{HTTPSProxy: address}}
+	}
+	a := newFixture(t)
+	a.must(client.IgnoreNotFound(a.client.Delete(t.Context(), proxy())))
+	a.must(a.client.Create(t.Context(), proxy()))
+	a.reads(1)
+	a.must(a.client.Delete(t.Context(), proxy()))
+	a.reads(0)
+	a.must(a.client.Create(t.Context(), proxy()))
+	garbage := pullSecretFor(`"`)
+	a.makes(garbage)
+	a.reads(1)
+	a.deletes(garbage)
+	a.must(a.client.Delete(t.Context(), proxy()))
+	a.afterwards(absenceGracePeriod+time.Second, 1)
+	a.proxies(address)
+	a.afterwards(absenceGracePeriod, 1)
+	a.proxies("")
+}
+
 func TestAnAbsenceOfWhichNothingIsKnownCountsAtOnce(t *testing.T) {
 	t.Run("when the operator was started during it", func(t *testing.T) {
 		a, secret := newFixture(t), servingCertificate(t)

@@ -132,13 +132,19 @@ func (s *Source) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 	}
 	next := rereadInterval
 	if err == nil {
-		if rest := s.absences.observe(reader.found, s.clock.Now()); rest > 0 {
-			log.FromContext(ctx).Info("an object is absent; for some time nodes keep their configuration", "time", rest.String())
+		rest, begun := s.absences.observe(reader.found, s.clock.Now())
+		if len(begun) > 0 && rest > 0 {
+			log.FromContext(ctx).Info("an object is absent; for some time nodes keep their configuration", "objects", begun,
+				"time", rest.String())
+		}
+		if rest > 0 {
 			next = rest
 		} else {
 			s.good = goodRead{facts, notices}
 		}
 		facts, notices = s.good.facts, s.good.notices
+	} else {
+		s.absences.forget(reader.found)
 	}
 	s.take(ctx, facts, err)
 	if s.Report != nil {
