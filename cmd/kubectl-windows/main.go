@@ -12,8 +12,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 
-	"github.com/windows-machine-config/wmco/internal/plugin"
 	"github.com/windows-machine-config/wmco/internal/cmdutil"
+	"github.com/windows-machine-config/wmco/internal/plugin"
 	"github.com/windows-machine-config/wmco/internal/podexec"
 )
 

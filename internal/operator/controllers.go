@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/admission"
 	"github.com/windows-machine-config/wmco/internal/controller/clusterconfig"
 	"github.com/windows-machine-config/wmco/internal/controller/csr"
@@ -47,7 +48,7 @@ func (c Config) addControllers(mgr ctrl.Manager, served *servedKinds) (*remote.P
 		live = readerWithoutMachines{live}
 	}
 	pool := remote.NewPool(&remote.Dialer{Dial: c.Dial, LookUp: c.LookUp, Clock: c.Clock, LegacyAlgorithms: c.LegacyAlgorithms, Traffic: metric.Traffic{}})
-	eventRecorder := recorder.Bounded(mgr.GetEventRecorder("windows-machine-config-operator"))
+	eventRecorder := recorder.Bounded(mgr.GetEventRecorder(v1alpha1.OperatorName))
 	changed := newNotices()
 	machinesChanged, instancesChanged := changed.reader(), changed.reader()
 	facts := clusterconfig.NewSource(live, c.Namespace, changed.incoming)

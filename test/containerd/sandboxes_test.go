@@ -14,8 +14,8 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/windows-machine-config/wmco/internal/agent/state"
 	"github.com/windows-machine-config/wmco/internal/agent/execute"
+	"github.com/windows-machine-config/wmco/internal/agent/state"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/plan"
 )

@@ -76,7 +76,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		r.failed = false
 		r.emit(ctx, inForce)
 	}
-	return ctrl.Result{RequeueAfter: interval}, err
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: interval}, nil
 }
 
 // owner returns the owner of the policies, the operator's namespace, so that they are deleted with it; nil when it is
@@ -119,7 +122,9 @@ func (r *Reconciler) keep(ctx context.Context, owner metav1.OwnerReference) erro
 		case state == owned.Corrected && r.kept[name]:
 			r.emit(ctx, restored(object, "changed"))
 		}
-		r.kept[name] = err == nil
+		if err == nil {
+			r.kept[name] = true
+		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

@@ -85,16 +85,17 @@ func kubelets() Guard {
 		Name: "a-windows-node-or-what-the-operator-notes",
 		Expression: fmt.Sprintf(`oldObject != null && %s || %s ||
 has(object.metadata.annotations) && object.metadata.annotations.exists(name, name.startsWith(%q))`,
-			labeled("oldObject", corev1.LabelOSStable, "windows"), labeled("object", corev1.LabelOSStable, "windows"),
+			windowsNode("oldObject"), windowsNode("object"),
 			v1alpha1.GroupVersion.Group+"/"),
 	})
 	g.Policy.Spec.Variables = annotations
 	return g
 }
 
-// labeled is true where an object has a label: object is as the request makes it, oldObject as it was before.
-func labeled(object, label, value string) string {
-	return fmt.Sprintf(`has(%[1]s.metadata.labels) && %[2]q in %[1]s.metadata.labels && %[1]s.metadata.labels[%[2]q] == %[3]q`, object, label, value)
+// windowsNode is true for a Node with the label of Windows: object is as the request makes it, oldObject as it was before.
+func windowsNode(object string) string {
+	return fmt.Sprintf(`has(%[1]s.metadata.labels) && %[2]q in %[1]s.metadata.labels && %[1]s.metadata.labels[%[2]q] == "windows"`,
+		object, corev1.LabelOSStable)
 }
 
 // annotations are the variables that keepsNode compares. A new object has none before, and a deleted one none after.
@@ -116,7 +117,7 @@ name in variables.before && variables.before[name] == variables.after[name])`, p
 		refuses("A Windows node stays a Windows node: "+who+" must not change or remove its label "+
 			corev1.LabelOSStable+"=windows.",
 			fmt.Sprintf(`request.operation != "UPDATE" || !(%s) || %s`,
-				labeled("oldObject", corev1.LabelOSStable, "windows"), labeled("object", corev1.LabelOSStable, "windows"))),
+				windowsNode("oldObject"), windowsNode("object"))),
 	}
 }
 

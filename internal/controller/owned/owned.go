@@ -73,7 +73,11 @@ func (k Keeper) Keep(ctx context.Context, o Object) (State, error) {
 	if equality.Semantic.DeepEqual(found, wanted) {
 		return Unchanged, nil
 	}
-	if err := k.Client.Patch(ctx, wanted, client.MergeFromWithOptions(found, client.MergeFromWithOptimisticLock{})); err != nil {
+	err = k.Client.Patch(ctx, wanted, client.MergeFromWithOptions(found, client.MergeFromWithOptimisticLock{}))
+	switch {
+	case apierrors.IsNotFound(err): // deleted since it was read
+		return k.create(ctx, o)
+	case err != nil:
 		return Unchanged, fmt.Errorf("correct %s: %w", o, err)
 	}
 	log.FromContext(ctx).Info("corrected", "object", o.String())
