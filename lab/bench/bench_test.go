@@ -148,7 +148,7 @@ func good() Result {
 	join := func(hosts int, each, seconds float64, memory int64) fleet.Phase {
 		n := float64(hosts)
 		return fleet.Phase{
-			Occasion: fleet.Join, Seconds: seconds, Arrivals: arrivals(hosts, min(14.9, seconds), seconds), Reads: int(30 * n * each), Writes: int(10 * n * each),
+			Occasion: fleet.Join, Seconds: seconds, TransferSeconds: 2.9, Arrivals: arrivals(hosts, min(14.9, seconds), seconds), Reads: int(30 * n * each), Writes: int(10 * n * each),
 			CPU: fleet.CPU{Operator: n * each, ControlPlane: n * each, Hosts: n * each}, Memory: &fleet.Memory{Peak: memory, Resident: memory},
 			Worst: fleet.Cost{Connections: 2, Execs: 8, SFTPSessions: 2, Reboots: 1, Received: 1000},
 		}
@@ -233,6 +233,7 @@ func TestBudgets(t *testing.T) {
 		"ten slow hosts":                              {func(r *Result) { occasion(r, 10, fleet.Join).Seconds = 10 }, "ConfigMap to all Ready", Slow},
 		"fifty slow hosts":                            {func(r *Result) { occasion(r, 50, fleet.Join).Seconds = 60 }, "ConfigMap to all Ready", Slow},
 		"a host that is slow because it is far away":  {func(r *Result) { *added(r) = 14.9 }, "time beyond that without it", Slow},
+		"programs that take long to a distant host":   {func(r *Result) { r.Fleets[1].Phases[0].TransferSeconds = 3 }, "transfer of the packed programs", Slow},
 		"two hundred hosts that take long":            {func(r *Result) { occasion(r, 300, fleet.Join).Arrivals[199] = 100 }, "ConfigMap to 200 Ready", Slow},
 		"a late first host among a thousand":          {func(r *Result) { occasion(r, 1000, fleet.Join).Arrivals[0] = 15 }, "ConfigMap to the first Ready", Slow},
 		"a thousand hosts that take long":             {func(r *Result) { occasion(r, 1000, fleet.Join).Seconds = 600 }, "ConfigMap to all Ready", Slow},

@@ -58,6 +58,14 @@ var (
 	currentMemory value = func(p fleet.Phase) float64 { return memory(p, func(m fleet.Memory) int64 { return m.Resident }) }
 )
 
+// transfer is NaN if no host was seen to be sent packed programs.
+func transfer(p fleet.Phase) float64 {
+	if p.TransferSeconds == 0 {
+		return math.NaN()
+	}
+	return p.TransferSeconds
+}
+
 func memory(p fleet.Phase, get func(fleet.Memory) int64) float64 {
 	if p.Memory == nil {
 		return math.NaN()
@@ -120,6 +128,8 @@ func timeBudgets() []budget {
 		{subject: "50 hosts that cost nothing", what: "ConfigMap to all Ready", limit: 60, unit: seconds, figure: of(50, fleet.Join, elapsed)},
 		{subject: "1 host, programs of the real size", what: "ConfigMap to Ready", limit: 5, unit: seconds, figure: ofSize(realSize, 0, 1, fleet.Join, elapsed)},
 		{subject: "1 host, programs of the real size, 50 ms round trip", what: "time beyond that without it", limit: 10, unit: seconds, figure: addedSeconds},
+		{subject: "1 host, programs of the real size, 50 ms round trip", what: "transfer of the packed programs", limit: 3, unit: seconds,
+			figure: ofSize(realSize, distant, 1, fleet.Join, transfer)},
 		{subject: "200 hosts of a larger fleet", what: "ConfigMap to 200 Ready", limit: 100, unit: seconds, figure: of(mediumFleet, fleet.Join, reached(mediumPart))},
 		{subject: "1,000 hosts at once", what: "ConfigMap to the first Ready", limit: 15, unit: seconds, figure: of(largeFleet, fleet.Join, reached(1))},
 		{subject: "1,000 hosts at once", what: "ConfigMap to all Ready", limit: 600, unit: seconds, figure: of(largeFleet, fleet.Join, elapsed)},

@@ -3,6 +3,7 @@ package fleet
 import (
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/rig"
@@ -92,6 +93,25 @@ func costOf(journal *fake.Journal) Cost {
 		}
 	}
 	return c
+}
+
+// transferSeconds returns how long the SFTP session was in which the host received the most, that with the packed
+// programs; 0 without one.
+func transferSeconds(entries []fake.Entry) (seconds float64) {
+	var began time.Time // zero while there is none
+	most := int64(0)
+	for _, e := range entries {
+		switch {
+		case e.Kind == fake.KindSFTP:
+			began = e.Time
+		case e.Kind == fake.KindReceived && !began.IsZero():
+			if e.Bytes > most {
+				most, seconds = e.Bytes, e.Time.Sub(began).Seconds()
+			}
+			began = time.Time{}
+		}
+	}
+	return seconds
 }
 
 // powerShell is PowerShell as a program in a command line: a word, not four letters of a certificate in base64.

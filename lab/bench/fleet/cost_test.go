@@ -4,6 +4,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/winhost"
@@ -19,6 +20,25 @@ func TestCosts(t *testing.T) {
 	total := totalCost([]Cost{a, b})
 	if total.Connections != 3 || total.Execs != 9 || total.minus(b) != a {
 		t.Errorf("sum is %+v", total)
+	}
+}
+
+func TestTheTransferIsTheSessionWithTheMostBytes(t *testing.T) {
+	at := func(second int, kind fake.Kind, bytes int64) fake.Entry {
+		return fake.Entry{Time: time.Unix(int64(second), 0), Kind: kind, Bytes: bytes}
+	}
+	for name, c := range map[string]struct {
+		entries []fake.Entry
+		want    float64
+	}{
+		"agent, packed programs, and a command with a long answer": {[]fake.Entry{
+			at(1, fake.KindSFTP, 0), at(2, fake.KindReceived, 10), at(5, fake.KindSFTP, 0), at(6, fake.KindFile, 0), at(9, fake.KindReceived, 40),
+			at(20, fake.KindReceived, 90)}, 4},
+		"no session": {[]fake.Entry{at(1, fake.KindReceived, 10)}, 0},
+	} {
+		if got := transferSeconds(c.entries); got != c.want {
+			t.Errorf("%s: %v s", name, got)
+		}
 	}
 }
 

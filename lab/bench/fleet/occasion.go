@@ -59,6 +59,9 @@ func (l *lab) measure(ctx context.Context, occasion Occasion) (Phase, error) {
 		phase.Memory, err = residentMemory(l.operator.PID())
 	}
 	if err == nil && occasion == Join {
+		for _, host := range l.rig.Hosts() {
+			phase.TransferSeconds = max(phase.TransferSeconds, transferSeconds(host.Machine().Journal().Entries(nil)))
+		}
 		err = phase.check(l.Hosts)
 	}
 	if phase.Arrivals, phase.Seconds = arrivals, seconds; len(arrivals) > 0 {

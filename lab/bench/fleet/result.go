@@ -66,6 +66,8 @@ type Phase struct {
 	Whole float64 `json:"wholeSeconds"`
 	// Arrivals are when hosts were as wanted, in seconds from the beginning, in ascending order.
 	Arrivals []float64 `json:"arrivals,omitempty"`
+	// TransferSeconds is, of a join, how long the packed programs took to the host to which they took longest.
+	TransferSeconds float64 `json:"transferSeconds,omitempty"`
 	// CPU has seconds of processor time, by program.
 	CPU CPU `json:"cpu"`
 	// Memory is the operator's, at the end, unless the operator ran in the lab's own process.
