@@ -43,10 +43,7 @@ func (c Config) addControllers(mgr ctrl.Manager, served *servedKinds) (*remote.P
 	if err != nil {
 		return nil, err
 	}
-	live := mgr.GetAPIReader()
-	if !served.hasMachineAPI() {
-		live = readerWithoutMachines{live}
-	}
+	live := served.reader(mgr.GetAPIReader())
 	pool := remote.NewPool(&remote.Dialer{Dial: c.Dial, LookUp: c.LookUp, Clock: c.Clock, LegacyAlgorithms: c.LegacyAlgorithms, Traffic: metric.Traffic{}})
 	eventRecorder := recorder.Bounded(mgr.GetEventRecorder(v1alpha1.OperatorName))
 	changed := newNotices()
@@ -74,7 +71,7 @@ func (c Config) addControllers(mgr ctrl.Manager, served *servedKinds) (*remote.P
 	disruptions := &disruption.Reconciler{
 		Gate: gate, Conditions: conditions, ServerVersion: versionOf(clientset.Discovery().RESTClient()), Clock: c.Clock,
 	}
-	guards := &admission.Reconciler{Client: mgr.GetClient(), Live: live, Namespace: c.Namespace, Events: eventRecorder, Clock: c.Clock}
+	guards := &admission.Reconciler{Client: mgr.GetClient(), Live: live, Namespace: c.Namespace, Events: eventRecorder}
 	machineControllers := func() error {
 		if !served.hasMachineAPI() {
 			return nil

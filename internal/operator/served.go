@@ -38,10 +38,13 @@ const servedInterval = 30 * time.Second
 // the manager. R-052
 type servedKinds struct {
 	read    func(ctx context.Context) (sets.Set[schema.GroupVersionKind], error)
+	all     int // kinds that are read
 	atStart sets.Set[schema.GroupVersionKind]
-	restart func()
-	clock   clock.WithTicker
-	log     logr.Logger
+	// suspected has a value after a request for Machines was answered as if there were none.
+	suspected chan struct{}
+	restart   func()
+	clock     clock.WithTicker
+	log       logr.Logger
 }
 
 // optionalKinds returns the kinds that a cluster need not have, and that change how the operator works.
@@ -67,12 +70,12 @@ func (c Config) readServed(ctx context.Context, mgr ctrl.Manager, missing *unrea
 	if err != nil {
 		return nil, err
 	}
-	s := &servedKinds{restart: restart, clock: c.Clock, log: c.Logger}
+	s := &servedKinds{all: len(kinds), suspected: make(chan struct{}, 1), restart: restart, clock: c.Clock, log: c.Logger}
 	s.read = func(ctx context.Context) (sets.Set[schema.GroupVersionKind], error) {
 		return readKinds(ctx, clientset.RESTClient(), kinds)
 	}
 	err = missing.retry(ctx, "the optional kinds", func() error {
-		if s.atStart, err = s.readTwice(ctx, len(kinds)); err != nil {
+		if s.atStart, err = s.readTwice(ctx); err != nil {
 			return err
 		}
 		for kind := range s.atStart {
@@ -86,9 +89,9 @@ func (c Config) readServed(ctx context.Context, mgr ctrl.Manager, missing *unrea
 
 // readTwice reads the kinds until two reads in a row agree that some of them are missing: an API server that starts lacks
 // kinds for a moment.
-func (s *servedKinds) readTwice(ctx context.Context, all int) (sets.Set[schema.GroupVersionKind], error) {
+func (s *servedKinds) readTwice(ctx context.Context) (sets.Set[schema.GroupVersionKind], error) {
 	served, err := s.read(ctx)
-	for err == nil && len(served) < all {
+	for err == nil && len(served) < s.all {
 		timer := s.clock.NewTimer(startRetry)
 		select {
 		case <-timer.C():
@@ -129,16 +132,23 @@ func readKinds(ctx context.Context, api rest.Interface, kinds []schema.GroupVers
 	return served.Intersection(sets.New(kinds...)), nil
 }
 
-// Start implements manager.Runnable. Two checks in a row must find the same difference.
+// Start implements manager.Runnable. It checks the kinds as long as one is missing, or when the Machine API seems to be
+// gone. Two checks in a row must find the same difference.
 func (s *servedKinds) Start(ctx context.Context) error {
 	ticker := s.clock.NewTicker(servedInterval)
 	defer ticker.Stop()
-	before := s.atStart
+	before, checks := s.atStart, len(s.atStart) < s.all
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-s.suspected:
+			checks = true
+			continue
 		case <-ticker.C():
+		}
+		if !checks {
+			continue
 		}
 		served, err := s.read(ctx)
 		if err != nil {
@@ -150,7 +160,7 @@ func (s *servedKinds) Start(ctx context.Context) error {
 			s.restart()
 			return nil
 		}
-		before = served
+		before, checks = served, len(served) < s.all || !served.Equal(s.atStart)
 	}
 }
 
@@ -165,30 +175,49 @@ func describeKinds(kinds sets.Set[schema.GroupVersionKind]) []string {
 	return sets.List(names)
 }
 
-// readerWithoutMachines is a reader for a cluster without the Machine API. The mapper of controller-runtime remembers
-// kinds that the API server has ceased to serve, and requests for them get a 404 that could mean anything.
-type readerWithoutMachines struct{ client.Reader }
+// reader returns a reader that knows whether there is a Machine API. The mapper of controller-runtime remembers kinds that
+// the API server has ceased to serve, and requests for them get a 404 that could mean anything.
+func (s *servedKinds) reader(live client.Reader) client.Reader { return machineReader{live, s} }
+
+type machineReader struct {
+	client.Reader
+	*servedKinds
+}
 
 // Get implements client.Reader.
-func (r readerWithoutMachines) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-	if err := noMachines(object); err != nil {
-		return err
+func (r machineReader) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if isOfMachineAPI(object) && !r.hasMachineAPI() {
+		return noMachineAPI()
 	}
 	return r.Reader.Get(ctx, key, object, options...)
 }
 
 // List implements client.Reader.
-func (r readerWithoutMachines) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	if err := noMachines(list); err != nil {
-		return err
+func (r machineReader) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if !isOfMachineAPI(list) {
+		return r.Reader.List(ctx, list, options...)
 	}
-	return r.Reader.List(ctx, list, options...)
+	if !r.hasMachineAPI() {
+		return noMachineAPI()
+	}
+	err := r.Reader.List(ctx, list, options...)
+	if cluster.IsAbsent(err) {
+		select {
+		case r.suspected <- struct{}{}:
+		default: // is already
+		}
+	}
+	return err
 }
 
-func noMachines(object runtime.Object) error {
+func isOfMachineAPI(object runtime.Object) bool {
 	switch object.(type) {
 	case *machinev1beta1.Machine, *machinev1beta1.MachineList, *machinev1beta1.MachineSet, *machinev1beta1.MachineSetList:
-		return &meta.NoKindMatchError{GroupKind: machineKind.GroupKind(), SearchedVersions: []string{machineKind.Version}}
+		return true
 	}
-	return nil
+	return false
+}
+
+func noMachineAPI() error {
+	return &meta.NoKindMatchError{GroupKind: machineKind.GroupKind(), SearchedVersions: []string{machineKind.Version}}
 }

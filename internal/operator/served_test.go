@@ -14,6 +14,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 var (
@@ -34,19 +36,20 @@ func TestTheOperatorIsStartedAgainWhenTheServedKindsChange(t *testing.T) {
 	type answer = sets.Set[schema.GroupVersionKind]
 	none, machines, both := answer{}, sets.New(machineKind), sets.New(machineKind, proxyKind)
 	for name, c := range map[string]struct {
-		atStart answer
-		answers []answer      // nil is a failed request; the last one is repeated
-		after   time.Duration // zero for never
-		log     string
+		atStart   answer
+		suspected bool
+		answers   []answer      // nil is a failed request; the last one is repeated
+		after     time.Duration // zero for never
+		log       string
 	}{
-		"the Machine API is installed":                 {none, []answer{none, machines}, 3 * servedInterval, `"new"=["Machine.machine.openshift.io"]`},
-		"the Machine API is removed":                   {machines, []answer{none}, 2 * servedInterval, `"missing"=["Machine.machine.openshift.io"]`},
-		"another kind is installed":                    {machines, []answer{both}, 2 * servedInterval, `"new"=["Proxy.config.openshift.io"]`},
-		"a kind is missing once":                       {machines, []answer{none, machines}, 0, ""},
-		"a kind is missing now and then":               {machines, []answer{none, machines, none, machines}, 0, ""},
-		"a failed request is no answer":                {machines, []answer{none, nil, none, machines}, 3 * servedInterval, `"missing"=`},
-		"an API server that does not answer for hours": {machines, []answer{nil}, 0, ""},
-		"nothing changes":                              {both, []answer{both}, 0, ""},
+		"the Machine API is installed":                 {none, false, []answer{none, machines}, 3 * servedInterval, `"new"=["Machine.machine.openshift.io"]`},
+		"the Machine API is removed":                   {both, true, []answer{{}}, 2 * servedInterval, `"missing"=["Machine.machine.openshift.io" "Proxy.config.openshift.io"]`},
+		"another kind is installed":                    {machines, false, []answer{both}, 2 * servedInterval, `"new"=["Proxy.config.openshift.io"]`},
+		"a kind is missing once":                       {both, true, []answer{machines, both}, 0, ""},
+		"a kind is missing now and then":               {machines, false, []answer{none, machines, none, machines}, 0, ""},
+		"a failed request is no answer":                {machines, false, []answer{none, nil, none, machines}, 3 * servedInterval, `"missing"=`},
+		"an API server that does not answer for hours": {machines, false, []answer{nil}, 0, ""},
+		"nothing changes":                              {both, true, []answer{both}, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -55,7 +58,7 @@ func TestTheOperatorIsStartedAgainWhenTheServedKindsChange(t *testing.T) {
 				begin, asked := time.Now(), 0
 				var restarted time.Duration
 				var lines []string
-				s := &servedKinds{atStart: c.atStart, clock: clock.RealClock{},
+				s := &servedKinds{all: len(both), atStart: c.atStart, suspected: make(chan struct{}, 1), clock: clock.RealClock{},
 					restart: func() { restarted = time.Since(begin) },
 					log:     funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}),
 					read: func(context.Context) (answer, error) {
@@ -65,6 +68,9 @@ func TestTheOperatorIsStartedAgainWhenTheServedKindsChange(t *testing.T) {
 						}
 						return nil, errors.New("no answer")
 					}}
+				if c.suspected {
+					s.suspected <- struct{}{}
+				}
 				if err := s.Start(ctx); err != nil {
 					t.Fatal(err)
 				}
@@ -74,6 +80,17 @@ func TestTheOperatorIsStartedAgainWhenTheServedKindsChange(t *testing.T) {
 			})
 		})
 	}
+	t.Run("with all kinds, nothing is read", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			s := &servedKinds{all: len(both), atStart: both, clock: clock.RealClock{},
+				read: func(context.Context) (answer, error) { t.Error("the kinds are read"); return both, nil }}
+			if err := s.Start(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	})
 	if (&servedKinds{}).NeedLeaderElection() {
 		t.Error("an operator that waits to lead would work with an old answer when it leads")
 	}
@@ -95,11 +112,11 @@ func TestKindsThatAreMissingOnceAtTheStartAreReadAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				begin, asked := time.Now(), 0
-				s := &servedKinds{clock: clock.RealClock{}, read: func(context.Context) (answer, error) {
+				s := &servedKinds{all: len(all), clock: clock.RealClock{}, read: func(context.Context) (answer, error) {
 					asked++
 					return c.answers[asked-1], nil
 				}}
-				got, err := s.readTwice(t.Context(), len(all))
+				got, err := s.readTwice(t.Context())
 				if err != nil || !got.Equal(c.want) || time.Since(begin) != c.after || asked != len(c.answers) {
 					t.Errorf("served are %v after %s and %d reads, error %v", got, time.Since(begin), asked, err)
 				}
@@ -155,8 +172,15 @@ func TestAReaderWithoutMachinesSaysThatThereIsNoMachineAPI(t *testing.T) {
 	}
 	node := &corev1.Node{}
 	node.Name = "linux-1"
-	r := readerWithoutMachines{fake.NewClientBuilder().WithScheme(scheme).WithObjects(node).Build()}
-	for _, list := range []client.ObjectList{&machinev1beta1.MachineList{}, &machinev1beta1.MachineSetList{}} {
+	s := &servedKinds{suspected: make(chan struct{}, 1)}
+	var failure error
+	r := s.reader(interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(node).Build(), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			return errors.Join(failure, c.List(ctx, list, options...))
+		},
+	}))
+	lists := []client.ObjectList{&machinev1beta1.MachineList{}, &machinev1beta1.MachineSetList{}}
+	for _, list := range lists {
 		if err := r.List(t.Context(), list); !meta.IsNoMatchError(err) {
 			t.Errorf("%T: %v", list, err)
 		}
@@ -168,5 +192,17 @@ func TestAReaderWithoutMachinesSaysThatThereIsNoMachineAPI(t *testing.T) {
 	}
 	if err := errors.Join(r.Get(t.Context(), client.ObjectKeyFromObject(node), node), r.List(t.Context(), &corev1.NodeList{})); err != nil {
 		t.Error(err)
+	}
+	s.atStart = sets.New(machineKind, machineSetKind)
+	for _, list := range lists {
+		if err := r.List(t.Context(), list); err != nil || len(s.suspected) > 0 {
+			t.Errorf("%T: %v; suspected %d", list, err, len(s.suspected))
+		}
+	}
+	failure = apierrors.NewGenericServerResponse(http.StatusNotFound, "list", schema.GroupResource{Group: "machine.openshift.io", Resource: "machines"}, "", "", 0, true)
+	for range 2 {
+		if err := r.List(t.Context(), lists[0]); !errors.Is(err, failure) || len(s.suspected) != 1 {
+			t.Errorf("after a 404: %v; suspected %d", err, len(s.suspected))
+		}
 	}
 }

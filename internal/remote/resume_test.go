@@ -73,6 +73,7 @@ func TestAnArchiveThatIsCutGoesOnWhereItStopped(t *testing.T) {
 			first := s.connect(&remote.Dialer{}, key)
 			expectError(t, send(first, nil), remote.ReasonConnectionLost)
 			<-first.Done()
+			waitFor(t, "the server has written what it received", func() bool { return s.living.Load() == 0 })
 			if c.tamper != nil {
 				folder := "C:/k/wicd/inbox/"
 				left := folder + s.disk.names(folder)[0]

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/retry"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -42,7 +41,6 @@ type Reconciler struct {
 	// Namespace is the operator's own.
 	Namespace string
 	Events    events.EventRecorder
-	Clock     clock.WithTicker
 
 	// kept are the policies and bindings that were correct at the last check, by their names for people.
 	kept map[string]bool
@@ -53,7 +51,7 @@ type Reconciler struct {
 // SetupWithManager registers the controller. It has one request, from its start on.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("admission").WatchesRawSource(gather.Start()).
-		WithOptions(backoff.OptionsOn(r.Clock)).Complete(r)
+		WithOptions(backoff.Options()).Complete(r)
 }
 
 // Reconcile creates missing policies and corrects changed ones.
