@@ -47,7 +47,7 @@ func podmans() authn.Keychain {
 type loginFile string
 
 func readLogins(path string) (*configfile.ConfigFile, error) {
-	opened, err := os.Open(path) //nolint:gosec // G304: the user names the file
+	opened, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
