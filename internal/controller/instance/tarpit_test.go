@@ -191,7 +191,16 @@ func newTarpits(t *testing.T) *tarpits {
 	t.Cleanup(func() {
 		stop()
 		x.Hosts.CloseAll()
-		running.Wait()
+		ended := make(chan struct{})
+		go func() { running.Wait(); close(ended) }()
+		for { // A session that is being closed may be waited for, by the clock.
+			select {
+			case <-ended:
+				return
+			case <-time.After(10 * time.Millisecond):
+				x.clock.Step(time.Minute)
+			}
+		}
 	})
 	<-started
 	return x
