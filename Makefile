@@ -44,13 +44,14 @@ LAB_FLAGS = $(foreach each,$(LAB_ONLY),'-gcflags=$(each)/...=-l -dwarf=false') $
 export GOWORK  := off
 export GOFLAGS := $(strip $(filter-out -buildvcs% -mod=% $(LAB_FLAGS),$(shell go env GOFLAGS)) -buildvcs=false -mod=readonly $(LAB_FLAGS))
 
-# FIPS=1 builds operator and agent with Go's FIPS 140-3 module in the version that was submitted for validation, and has them use it: CONTRIBUTING.md says more.
+# FIPS=1 builds operator and agent with Go's FIPS 140-3 module in the version that was submitted for validation, and has them use it: docs/dev/testing.md says more.
 FIPS :=
 
 # Builds programs by name, and says how far it is. Everything but the race detector goes without a C compiler. Compilers live
 # for seconds: they collect no garbage before they have filled a gigabyte, which saves an eighth of the standard library's compile time.
 BUILD          := GOGC=off GOMEMLIMIT=1GiB VERSION="$(VERSION)" KUBERNETES_VERSION="$(KUBERNETES_VERSION)" FIPS="$(FIPS)" hack/build
 CONTROL_PLANE  := lab/controlplane
+ACTIONLINT     := build/tools/actionlint
 CONTROLLER_GEN := build/tools/controller-gen
 CRD_REF_DOCS   := build/tools/crd-ref-docs
 GOLANGCI_LINT  := build/tools/golangci-lint
@@ -68,7 +69,7 @@ help: ## Show this help.
 
 .PHONY: demo
 demo: ## Start a real control plane, the operator and test hosts. HOSTS=2 HOST=fake|wine; ONCE=1 exits when all are Ready; MONITORING=1 adds Prometheus.
-	@$(BUILD) $(PROGRAMS) $(KUBECTL) $(if $(MONITORING),$(MONITORS))
+	@$(BUILD) $(PROGRAMS) $(if $(ONCE),,kubectl-windows) $(KUBECTL) $(if $(MONITORING),$(MONITORS))
 	@exec build/lab demo --hosts $(HOSTS) --host $(HOST) $(if $(ONCE),--once) $(if $(MONITORING),--monitoring)
 
 .PHONY: bench
@@ -80,6 +81,10 @@ bench: build ## Measure connections, bytes, requests and times in the lab, and c
 PROGRAMS := lab-controlplane wmco wicd.exe lab
 MONITORS := lab-prometheus lab-prometheus-operator
 
+.PHONY: witness
+witness: ## Build build/witness.exe, which compares a Windows machine with what the operator assumes. docs/first-host.md says more.
+	@$(BUILD) witness.exe
+
 .PHONY: build
 build: ## Build everything that the demo and the tests run.
 	@$(BUILD) $(PROGRAMS)
@@ -89,7 +94,7 @@ $(PROGRAMS:%=build/%) $(MONITORS:%=build/%) build/kubectl build/kubectl-windows:
 	@$(BUILD) $*
 
 # The tools, at the versions that tools/go.mod pins.
-$(CONTROLLER_GEN) $(CRD_REF_DOCS) $(GOLANGCI_LINT) $(GOVULNCHECK) $(GOTESTSUM): build/tools/%: tools/go.mod tools/go.sum
+$(ACTIONLINT) $(CONTROLLER_GEN) $(CRD_REF_DOCS) $(GOLANGCI_LINT) $(GOVULNCHECK) $(GOTESTSUM): build/tools/%: tools/go.mod tools/go.sum
 	@echo "building $@"
 	@$(BUILD) $*
 
@@ -197,7 +202,7 @@ release: ## Write all that a release consists of to build/release. VERSION= IMAG
 
 # The packages with files for Windows.
 WINDOWS_PACKAGES := ./cmd/wicd/... ./internal/agent/winservice/... ./internal/host/... ./lab/wine/components/guest/... ./lab/wine/internal/... ./lab/wine/refuse/... \
-	./lab/wine/sshd/... ./lab/wine/standin/... ./test/wine/administrator/...
+	./lab/wine/sshd/... ./lab/wine/standin/... ./test/wine/administrator/... ./test/witness/...
 
 .PHONY: test
 test: build $(GOTESTSUM) ## Run every unit and controller test, and one end-to-end story of each area (takes minutes).
@@ -253,16 +258,17 @@ defects: build $(MONITORS:%=build/%) ## Seed small defects, one at a time; a nam
 verify: check lint vulncheck ## Check everything except tests: generated files, format, vet, documents, lint, known vulnerabilities.
 
 .PHONY: check
-check: fresh vet ## Check generated files, format, vet and documents (make verify without lint and vulnerabilities).
+check: fresh vet ## Check generated files, format, vet, documents and workflows (make verify without lint and vulnerabilities).
 
 .PHONY: fresh
-fresh: ## Check generated files, format and documents.
+fresh: $(ACTIONLINT) ## Check generated files, format, documents and workflows.
 	@hack/verify-generated
 	@unformatted="$$(gofmt -l .)"; \
 	  [[ -z "$$unformatted" ]] || { printf 'not formatted, run make fmt:\n%s\n' "$$unformatted" >&2; exit 1; }
 	@go run ./hack/requirements -check
-	@go run ./hack/style
+	@go run ./hack/lint-prose
 	@cd hack/powershell && CGO_ENABLED=0 go run . ../../internal/userdata/testdata/*.ps1
+	@$(ACTIONLINT) -shellcheck= -pyflakes=
 
 .PHONY: vet
 vet: vet-modules ## Run go vet on all modules.
@@ -295,7 +301,7 @@ vulncheck: $(GOVULNCHECK) ## Look for known vulnerabilities in code that operato
 ##### Write
 
 .PHONY: generate
-generate: $(CONTROLLER_GEN) $(CRD_REF_DOCS) ## Write generated files: deepcopy, CRDs, RBAC, docs/api.md, the OLM bundle, the tests in docs/requirements.md, the tables in docs/support.md, docs/monitoring.md and docs/verified.md, the dashboard for Grafana.
+generate: $(CONTROLLER_GEN) $(CRD_REF_DOCS) ## Write generated files: deepcopy, CRDs, RBAC, docs/api.md, the OLM bundle, the tests in docs/requirements.md, the tables in docs/support.md, docs/metrics.md, docs/monitoring.md and docs/verified/results.md, the dashboard for Grafana.
 	@$(CONTROLLER_GEN) object paths=./api/...
 	@$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=deploy/crd
 	@$(CONTROLLER_GEN) rbac:roleName=windows-machine-config-operator \
@@ -304,7 +310,7 @@ generate: $(CONTROLLER_GEN) $(CRD_REF_DOCS) ## Write generated files: deepcopy, 
 	  --templates-dir=hack/apireference/templates --output-path=docs/api.md
 	@go run ./hack/bundle -version "$(VERSION)"
 	@go run ./hack/requirements
-	@CGO_ENABLED=0 go test -vet=off -count=1 -run '^TestGenerated' ./docs -update
+	@CGO_ENABLED=0 go test -vet=off -count=1 -run '^TestGenerated' ./docs ./internal/controller/monitoring -update
 
 .PHONY: fmt
 fmt: ## Format all Go code.

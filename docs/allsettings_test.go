@@ -12,7 +12,7 @@ import (
 )
 
 func TestEachSettingOfLinuxWorkersHasAnEffectInTheTable(t *testing.T) {
-	text := section(t, "settings.md", "## All settings of Linux workers")
+	text := section(t, "linux-settings.md", "## Every setting")
 	rows := tableRows(t, text, "| setting | where it is set | on Windows nodes | how, or why not |")
 	if len(rows) < 40 {
 		t.Fatalf("there are only %d rows", len(rows))

@@ -183,24 +183,24 @@ func TestLimitsAreDocumented(t *testing.T) {
 }
 
 func TestEveryFieldOfTheDisruptionPolicyIsDocumented(t *testing.T) {
-	rows := firstCells(t, "upgrades.md")
+	rows := firstCells(t, "windowsdisruptionpolicy.md")
 	inCode := map[string]bool{}
 	for field := range reflect.TypeFor[v1alpha1.WindowsDisruptionPolicySpec]().Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		inCode[name] = true
 		if rows[name] == "" {
-			t.Errorf("docs/upgrades.md has no row for %s", name)
+			t.Errorf("docs/windowsdisruptionpolicy.md has no row for %s", name)
 		}
 	}
 	for name := range rows {
 		if !inCode[name] {
-			t.Errorf("docs/upgrades.md has a row for %s, which the policy does not have", name)
+			t.Errorf("docs/windowsdisruptionpolicy.md has a row for %s, which the policy does not have", name)
 		}
 	}
 	for name, want := range map[string]time.Duration{"failureDeadline": disruptionpolicy.DefaultFailureDeadline,
 		"drainTimeout": disruptionpolicy.DefaultDrainTimeout} {
 		if text := fmt.Sprintf("| %dm |", want/time.Minute); !strings.Contains(rows[name], text) {
-			t.Errorf("docs/upgrades.md must say that the default of %s is %q: %s", name, text, rows[name])
+			t.Errorf("docs/windowsdisruptionpolicy.md must say that the default of %s is %q: %s", name, text, rows[name])
 		}
 	}
 }

@@ -21,16 +21,16 @@ type emission struct {
 }
 
 // computed are the places whose reason is no constant, with what it can be. The reasons of conditions have a test of
-// their own, and so docs/events.md names none of them for event.Stopped.
+// their own, and so docs/events.md names none of them for status.StoppedEvent.
 func computed() map[string][]string {
 	return map[string][]string{
-		"event.Stopped":      nil,
-		"machine.leftAlone":  {"MachineDeleting", "MachineFailed", "MachineIgnored"},
-		"clusterconfig.tell": {"ClusterSupported", "ClusterVersionUnsupported", "NetworkUnsupported", "PlatformUnsupported", "ClusterConfigurationInvalid"},
-		"csr.tell":           {"ServingCertificateRefused", "ClientCertificateRefused"},
-		"monitoring.tell":    {"MonitoringEnabled", "MonitoringDisabled", "ObjectOfOthers"},
-		"recorder.Eventf":    nil, // passes events on
-		"recorder.Emit":      nil,
+		"status.StoppedEvent":  nil,
+		"machine.leftAlone":    {"MachineDeleting", "MachineFailed", "MachineIgnored"},
+		"clusterconfig.report": {"ClusterVersionUnsupported", "NetworkUnsupported", "PlatformUnsupported", "ClusterConfigurationInvalid"},
+		"csr.tell":             {"ServingCertificateRefused", "ClientCertificateRefused"},
+		"monitoring.report":    {"ObjectConflict"},
+		"recorder.Eventf":      nil, // passes events on
+		"recorder.Emit":        nil,
 	}
 }
 

@@ -15,7 +15,11 @@ func guides(t *testing.T) []string {
 	if err != nil || len(paths) < 10 {
 		t.Fatalf("%v, %v", paths, err)
 	}
-	return append(paths, "../README.md", "../CONTRIBUTING.md", "../HACKING.md", "../examples/README.md")
+	below, err := filepath.Glob("*/*.md")
+	if err != nil || len(below) < 10 {
+		t.Fatalf("%v, %v", below, err)
+	}
+	return append(append(paths, below...), "../README.md", "../CHANGELOG.md", "../AGENTS.md", "../CONTRIBUTING.md", "../HACKING.md", "../SECURITY.md", "../examples/README.md")
 }
 
 func readText(t *testing.T, path string) string {

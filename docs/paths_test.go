@@ -15,7 +15,7 @@ var short = map[string]string{"instance": "internal/controller/instance", "agent
 	"source": "internal/controller/source", "host": "internal/host"}
 
 func TestPathsInDocumentsForDevelopersAreThere(t *testing.T) {
-	for _, document := range []string{"architecture.md", "../CONTRIBUTING.md", "../HACKING.md"} {
+	for _, document := range []string{"architecture.md", "dev/recipes.md", "dev/testing.md", "../CONTRIBUTING.md", "../HACKING.md"} {
 		found := pathInCode.FindAllStringSubmatch(readText(t, document), -1)
 		if len(found) == 0 {
 			t.Errorf("%s names no path", document)

@@ -15,7 +15,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const securityGuide = "security.md"
+const (
+	securityGuide   = "security.md"
+	rightsReference = "rights.md"
+)
 
 // testsIn returns the names of the tests in a file.
 func testsIn(t *testing.T, path string) []string {
@@ -101,7 +104,7 @@ func resources(t *testing.T) map[string][]string {
 
 func TestEveryRightOfTheOperatorIsInTheSecurityGuide(t *testing.T) {
 	rows := map[string][]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| (`[a-z/`, ]+`) \\| ([a-z, ]+) \\| .*$").FindAllStringSubmatch(readText(t, securityGuide), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[a-z/`, ]+`) \\| ([a-z, ]+) \\| .*$").FindAllStringSubmatch(readText(t, rightsReference), -1) {
 		for name := range strings.SplitSeq(row[1], ", ") {
 			name = strings.Trim(name, "`")
 			rows[name] = append(rows[name], strings.Split(row[2], ", ")...)
@@ -111,14 +114,14 @@ func TestEveryRightOfTheOperatorIsInTheSecurityGuide(t *testing.T) {
 	for resource, verbs := range rights {
 		for _, verb := range verbs {
 			if !slices.Contains(rows[resource], verb) {
-				t.Errorf("%s does not say why the operator may %s %s", securityGuide, verb, resource)
+				t.Errorf("%s does not say why the operator may %s %s", rightsReference, verb, resource)
 			}
 		}
 	}
 	for resource, verbs := range rows {
 		for _, verb := range verbs {
 			if !slices.Contains(rights[resource], verb) {
-				t.Errorf("%s says that the operator may %s %s, and it may not", securityGuide, verb, resource)
+				t.Errorf("%s says that the operator may %s %s, and it may not", rightsReference, verb, resource)
 			}
 		}
 	}

@@ -106,9 +106,9 @@ func TestLiftedLimitsAreNamed(t *testing.T) {
 	for _, row := range tableRows(t, section(t, "support.md", "## Limits"), "| | limit of earlier guides | now |") {
 		limits[row[0]] = row[len(row)-1]
 	}
-	for limit, heading := range map[string]string{"L-01": "proxy", "L-02": "pull-secret", "L-03": "mirrors",
-		"L-12": "storage"} {
-		if now := limits[limit]; !strings.HasPrefix(now, "lifted") || !strings.Contains(now, "settings.md#"+heading) {
+	for limit, heading := range map[string]string{"L-01": "settings.md#proxy", "L-02": "registries.md#pull-secret",
+		"L-03": "registries.md#mirrors", "L-12": "settings.md#storage"} {
+		if now := limits[limit]; !strings.HasPrefix(now, "lifted") || !strings.Contains(now, heading) {
 			t.Errorf("docs/support.md says of %s: %q", limit, now)
 		}
 	}
@@ -117,24 +117,24 @@ func TestLiftedLimitsAreNamed(t *testing.T) {
 // What the guide says in passing, so that it does not get lost.
 func TestTheGuideToSettingsSays(t *testing.T) {
 	for _, test := range []struct {
-		heading string
-		texts   []string
+		heading, page string
+		texts         []string
 	}{
-		{"## Kubelet", []string{"`api-int.<cluster>.<domain>`", "internal API server only", "no host fetches an Ignition file"}}, // D-3
-		{"## Network", []string{"`exclude-nics=`", "`169.254.169.254`"}},                                                         // R-121
+		{"## Kubelet", "settings.md", []string{"`api-int.<cluster>.<domain>`", "internal API server only", "no host fetches an Ignition file"}}, // D-3
+		{"## Network", "settings.md", []string{"`exclude-nics=`", "`169.254.169.254`"}},                                                         // R-121
 		// R-115
-		{"### Hybrid networking", []string{"The **type** of the network is chosen when the cluster is installed", "cannot be changed",
+		{"### Hybrid networking", "settings.md", []string{"The **type** of the network is chosen when the cluster is installed", "cannot be changed",
 			"**before a Windows node joins**"}},
-		{"## Pull secret", []string{"Public images need nothing", "lies on the node already", "`imagePullPolicy: IfNotPresent`"}}, // R-128
-		{"## Storage", []string{"`kubernetes.io/aws-ebs`", "CSI migration", "csi-proxy", "HostProcess"}},                          // R-106
-		{"### A disconnected cluster", []string{"pause:3.9", "--all", "foreign layers", "RELATED_IMAGE_WINDOWS_PAUSE",
+		{"## Pull secret", "registries.md", []string{"Public images need nothing", "lies on the node already", "`imagePullPolicy: IfNotPresent`"}}, // R-128
+		{"## Storage", "settings.md", []string{"`kubernetes.io/aws-ebs`", "CSI migration", "csi-proxy", "HostProcess"}},                            // R-106
+		{"### A disconnected cluster", "registries.md", []string{"pause:3.9", "--all", "foreign layers", "RELATED_IMAGE_WINDOWS_PAUSE",
 			"`relatedImages`"}},
 	} {
 		t.Run(test.heading, func(t *testing.T) {
-			text := section(t, "settings.md", test.heading)
+			text := section(t, test.page, test.heading)
 			for _, part := range test.texts {
 				if !strings.Contains(text, part) {
-					t.Errorf("docs/settings.md does not say: %s", part)
+					t.Errorf("docs/%s does not say: %s", test.page, part)
 				}
 			}
 		})

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write what is generated in the documents, and the dashboard for Grafana")
+var update = flag.Bool("update", false, "write what is generated in the documents")
 
 // Markers around each part of a document that these tests write.
 const (

@@ -5,30 +5,39 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/windows-machine-config/wmco/internal/host/hosttest"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
+	"github.com/windows-machine-config/wmco/test/witness/question"
 )
 
 // What the host contract suite showed, and where. The suite writes its results to docs/verified/fake.json (the machine
-// in memory), wine.json (the lab's test hosts) and windows.json (a real Windows Server); a file that is not there means
-// that the suite was not run in that environment. A file must not have results that the suite of today cannot give.
+// in memory), wine.json (the lab's test hosts) and windows-2022.json and the like (a real Windows Server of that release);
+// a file that is not there means that the suite was not run in that environment. A file must not have results that the
+// suite of today cannot give.
 func TestGeneratedTablesOfWhatWasVerified(t *testing.T) {
 	behaviors := append(hosttest.Behaviors(), hosttest.RebootBehaviors()...)
 	columns, err := readColumns(os.DirFS("verified"), behaviors)
 	if err != nil {
 		t.Fatal(err)
 	}
-	keep(t, "verified.md", verifiedTables(behaviors, columns))
+	answers, err := readAnswers(os.DirFS("verified"), columns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep(t, "verified/results.md", verifiedTables(behaviors, columns)+answerTable(answers, columns))
 }
 
 // column is what is known of one environment.
 type column struct {
 	environment hosttest.Environment
-	title       string
+	title, file string
+	system      string // what the name of its Windows begins with
 	report      hosttest.Report
 	ran         bool // false: there is no report
 }
@@ -36,21 +45,26 @@ type column struct {
 // readColumns reads all reports that there are.
 func readColumns(files fs.FS, behaviors []hosttest.Behavior) ([]column, error) {
 	columns := []column{
-		{environment: hosttest.Fake, title: "in memory"},
-		{environment: hosttest.Wine, title: "Wine"},
-		{environment: hosttest.Windows, title: "Windows"},
+		{environment: hosttest.Fake, title: "in memory", file: "fake.json"},
+		{environment: hosttest.Wine, title: "Wine", file: "wine.json"},
+	}
+	for _, release := range support.WindowsReleases() {
+		year := strings.TrimPrefix(release.Name, "Windows Server ")
+		columns = append(columns, column{environment: hosttest.Windows, title: "Windows " + year, file: "windows-" + year + ".json", system: release.Name})
 	}
 	for i, c := range columns {
-		name := string(c.environment) + ".json"
-		report, err := hosttest.ReadReport(files, name)
+		report, err := hosttest.ReadReport(files, c.file)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err == nil {
 			err = checkReport(report, c.environment, behaviors)
 		}
+		if err == nil && !strings.HasPrefix(report.System, c.system) {
+			err = fmt.Errorf("the results come from %q", report.System)
+		}
 		if err != nil {
-			return nil, fmt.Errorf("docs/verified/%s: %w", name, err)
+			return nil, fmt.Errorf("docs/verified/%s: %w", c.file, err)
 		}
 		columns[i].report, columns[i].ran = report, true
 	}
@@ -94,7 +108,52 @@ func checkReport(report hosttest.Report, where hosttest.Environment, behaviors [
 	return errors.Join(wrong...)
 }
 
-// verifiedTables are for docs/verified.md.
+// readAnswers reads the documents of test/witness, by the title of the Windows and the question: docs/verified/windows-2022/N1.json.
+func readAnswers(files fs.FS, columns []column) (map[string]map[string]question.Document, error) {
+	answers := map[string]map[string]question.Document{}
+	for _, c := range columns {
+		folder, err := fs.Sub(files, strings.TrimSuffix(c.file, ".json"))
+		if err != nil {
+			return nil, err
+		}
+		answers[c.title] = map[string]question.Document{}
+		for _, q := range question.All() {
+			d, err := q.Read(folder)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err == nil && (c.system == "" || !strings.HasPrefix(d.Windows, c.system)) {
+				err = fmt.Errorf("%s comes from %q", q.ID, d.Windows)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("docs/verified, %s: %w", c.title, err)
+			}
+			answers[c.title][q.ID] = d
+		}
+	}
+	return answers, nil
+}
+
+// answerTable has the assumptions that the witness compares with Windows, and what it found.
+func answerTable(answers map[string]map[string]question.Document, columns []column) string {
+	var b strings.Builder
+	columns = slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return c.environment != hosttest.Windows })
+	b.WriteString("\n### What the witness answers\n\n| | assumed | relied on by |" + titles(columns) + "\n|---|---|---|" + strings.Repeat("---|", len(columns)) + "\n")
+	for _, q := range question.All() {
+		fmt.Fprintf(&b, "| %s | %s | `%s` |", q.ID, q.Assumes, q.Relies.File)
+		for _, c := range columns {
+			cell := "not asked"
+			if d, there := answers[c.title][q.ID]; there {
+				cell = string(d.Verdict) + ": " + strings.NewReplacer("|", "/", "\n", " ", "`", "'").Replace(d.Answer)
+			}
+			fmt.Fprintf(&b, " %s |", cell)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// verifiedTables are for docs/verified/results.md.
 func verifiedTables(behaviors []hosttest.Behavior, columns []column) string {
 	var b strings.Builder
 	b.WriteString(where(columns))
@@ -288,8 +347,18 @@ func TestNothingIsCalledWhatItsEnvironmentCannotShow(t *testing.T) {
 func TestReadColumns(t *testing.T) {
 	t.Run("an environment without a file was not run", func(t *testing.T) {
 		columns, err := readColumns(fstest.MapFS{"wine.json": {Data: []byte(`{"environment": "wine", "system": "", "results": []}`)}}, nil)
-		if err != nil || len(columns) != 3 || columns[0].ran || !columns[1].ran || columns[2].ran {
+		if err != nil || len(columns) != 5 || columns[0].ran || !columns[1].ran || columns[2].ran {
 			t.Errorf("got %v, %v", columns, err)
+		}
+	})
+	t.Run("results of one release are no results of another", func(t *testing.T) {
+		report := `{"environment": "windows", "system": "Windows Server 2022 Datacenter, 10.0.20348.681", "results": []}`
+		columns, err := readColumns(fstest.MapFS{"windows-2022.json": {Data: []byte(report)}}, nil)
+		if err != nil || !columns[3].ran || columns[3].title != "Windows 2022" {
+			t.Errorf("got %v, %v", columns, err)
+		}
+		if _, err := readColumns(fstest.MapFS{"windows-2025.json": {Data: []byte(report)}}, nil); err == nil {
+			t.Error("no error")
 		}
 	})
 	t.Run("a file that is no report is named", func(t *testing.T) {
@@ -298,4 +367,35 @@ func TestReadColumns(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+func TestAnswersOfTheWitness(t *testing.T) {
+	columns, err := readColumns(fstest.MapFS{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := question.All()[0]
+	d, err := q.Answer("Windows Server 2022 Datacenter, 10.0.20348.5499", nil, nil, errors.New("one|two"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	for _, name := range []string{"windows-2022", "windows-2025"} {
+		if err := os.Mkdir(filepath.Join(folder, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.Write(filepath.Join(folder, "windows-2022")); err != nil {
+		t.Fatal(err)
+	}
+	answers, err := readAnswers(os.DirFS(folder), columns)
+	if table := answerTable(answers, columns); err != nil || !strings.Contains(table, "` | not asked | not known: one/two | not asked |\n") {
+		t.Errorf("%v\n%s", err, table)
+	}
+	if err := d.Write(filepath.Join(folder, "windows-2025")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readAnswers(os.DirFS(folder), columns); err == nil {
+		t.Error("the answers of another Windows are accepted")
+	}
 }

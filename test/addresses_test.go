@@ -196,7 +196,7 @@ func TestANameWithAddressesThatLeadNowhereIsUsedAllTheSame(t *testing.T) {
 	ready(t, r)
 	if instance, err := r.Instance(t.Context(), "instance-1"); err != nil {
 		t.Fatal(err)
-	} else if at := instance.Status.Host.ReachedAt; at != r.Host("instance-1").Options.Address {
+	} else if at := instance.Status.Host.LastReachedAddress; at != r.Host("instance-1").Options.Address {
 		t.Errorf("the host was reached at %q", at)
 	}
 }

@@ -41,9 +41,9 @@ func (b *logbook) all() []byte {
 const everything = 10
 
 func TestNoSecretIsFoundWhereOthersMayRead(t *testing.T) {
-	clock := clocktesting.NewFakeClock(time.Now())
+	controlPlane, clock := besides(t), clocktesting.NewFakeClock(time.Now())
 	pump(t, clock, tenfold)
-	r := installed(t, rig.Options{Hosts: rig.Hosts(3), Clock: clock})
+	r := installed(t, rig.Options{Cluster: controlPlane, Hosts: rig.Hosts(3), Clock: clock})
 	r.Host("instance-2").Inject(winhost.RejectKey, winhost.Parameters{})
 	mend := r.Host("instance-3").Inject(winhost.ServiceFailsToStart, winhost.ServiceFailsToStart.Example())
 	damaged := damagedKey(r.PrivateKey())

@@ -92,7 +92,7 @@ func TestStoryANodeThatLostItsCertificateGetsAnotherOverSSH(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			// The operator looks at a host whose node has not been Ready for two minutes.
-			r := installed(t, rig.Options{Hosts: rig.Hosts(1), Clock: rigtest.FastClock(t)})
+			r := installed(t, rig.Options{Cluster: besides(t), Hosts: rig.Hosts(1), Clock: rigtest.FastClock(t)})
 			run(t, r)
 			list(t, r)
 			ready(t, r)

@@ -87,7 +87,7 @@ func TestANodeThatIsDeletedTogetherWithItsInstanceIsRegisteredAgain(t *testing.T
 		if n := kubeletStarts(h) - starts; n != 1 {
 			t.Errorf("the kubelet was started %d times, want 1", n)
 		}
-		if !eventSeen(t, r, "NodeMissing", "Node instance-1 does not exist, although the kubelet has run for") {
+		if !eventSeen(t, r, "NodeRegistrationTimedOut", "Node instance-1 does not exist, although the kubelet has run for") {
 			t.Error("no event reports why the kubelet was restarted")
 		}
 	})

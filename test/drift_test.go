@@ -24,9 +24,9 @@ import (
 
 //
 func TestTheAgentPutsBackWhatWasChangedOnANode(t *testing.T) {
-	clock := clocktesting.NewFakeClock(time.Now())
+	controlPlane, clock := besides(t), clocktesting.NewFakeClock(time.Now())
 	pump(t, clock, 4*tenfold)
-	r := installed(t, rig.Options{Hosts: rig.Hosts(1), Clock: clock})
+	r := installed(t, rig.Options{Cluster: controlPlane, Hosts: rig.Hosts(1), Clock: clock})
 	run(t, r)
 	list(t, r)
 	ready(t, r)
@@ -171,9 +171,9 @@ func service(t *testing.T, windows host.Host, name string) host.Service {
 
 //
 func TestTheAgentsOwnServiceIsRestored(t *testing.T) {
-	clock := clocktesting.NewFakeClock(time.Now())
+	controlPlane, clock := besides(t), clocktesting.NewFakeClock(time.Now())
 	pump(t, clock, 4*tenfold)
-	r := installed(t, rig.Options{Hosts: rig.Hosts(1), Clock: clock})
+	r := installed(t, rig.Options{Cluster: controlPlane, Hosts: rig.Hosts(1), Clock: clock})
 	run(t, r)
 	list(t, r)
 	ready(t, r)

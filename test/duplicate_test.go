@@ -47,7 +47,7 @@ func TestASecondAddressThatGoesBeforeItsHostIsKnownLeavesTheHostAlone(t *testing
 
 	list(t, r)
 	run(t, r)
-	if !eventSeen(t, r, "HostStays", "instance-1") {
+	if !eventSeen(t, r, "HostShared", "instance-1") {
 		t.Error("no event says that the host stays")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)

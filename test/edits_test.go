@@ -35,7 +35,7 @@ const (
 // instances are deleted, the operator is killed. In the end the hosts that are listed are nodes, each once, and
 // nothing is left of the others.
 func TestNoOrderOfEditsLeavesANodeAnInstanceOrAHostBehind(t *testing.T) {
-	r := installed(t, rig.Options{Cluster: besides(t), Hosts: []rig.HostOptions{
+	r := installed(t, rig.Options{Hosts: []rig.HostOptions{
 		{DNSName: rig.DNSName(1)}, {DNSName: rig.DNSName(2)}}})
 	a := &administrator{t: t, r: r, operator: run(t, r)}
 	for order := range *orders {

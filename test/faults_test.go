@@ -70,7 +70,7 @@ func withTheRestart(fault winhost.Fault) func(*rig.Host) func() {
 
 const (
 	connects  = "connects to"
-	tellsWhen = "The operator tries again at"
+	tellsWhen = "The operator retries at"
 )
 
 // faultCases name the limits by the constants that document them.
@@ -131,12 +131,12 @@ func TestEachFaultIsNamedInTimeHurtsNobodyElseAndCanBeMended(t *testing.T) {
 			t.Errorf("no case for the fault %s", fault)
 		}
 	}
-	clock := clocktesting.NewFakeClock(time.Now())
+	controlPlane, clock := besides(t), clocktesting.NewFakeClock(time.Now())
 	hosts := []rig.HostOptions{{Name: "healthy"}}
 	for _, c := range cases {
 		hosts = append(hosts, rig.HostOptions{Name: c.name()})
 	}
-	r := installed(t, rig.Options{Hosts: hosts, Clock: clock})
+	r := installed(t, rig.Options{Cluster: controlPlane, Hosts: hosts, Clock: clock})
 	mend := map[string]func(){}
 	for _, c := range cases {
 		mend[c.name()] = c.put(r.Host(c.name()))

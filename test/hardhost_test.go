@@ -17,7 +17,7 @@ import (
 // its SSH server by hand, its SSH rule is for private networks, and its address is static. R-065
 func TestAHostThatWindowsWouldCutOffBecomesANode(t *testing.T) {
 	system := fake.WindowsServer2025()
-	r := installed(t, rig.Options{Cluster: besides(t), Hosts: []rig.HostOptions{
+	r := installed(t, rig.Options{Hosts: []rig.HostOptions{
 		{System: &system, SSHStart: host.StartManual, StaticAddress: true, HNSSleeps: true},
 		{Address: rig.Address(2)},
 	}})
@@ -38,7 +38,7 @@ func TestAHostWhoseGroupPolicyWouldCutItOffIsNotChanged(t *testing.T) {
 	policy := fake.GroupPolicy{Void: host.Profiles(), Rules: []host.FirewallRule{
 		{Name: "SSH", Protocol: "TCP", LocalPort: 22, Enabled: true, Allow: true, Profiles: host.ProfilePrivate},
 	}}
-	r := installed(t, rig.Options{Cluster: besides(t), Hosts: []rig.HostOptions{{GroupPolicy: policy}, {Address: rig.Address(2)}}})
+	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{GroupPolicy: policy}, {Address: rig.Address(2)}}})
 	h := r.Host("instance-1")
 	before := h.Machine().Snapshot()
 	run(t, r)
@@ -64,7 +64,7 @@ func TestAHostWhoseGroupPolicyWouldCutItOffIsNotChanged(t *testing.T) {
 func TestABuildWithAKnownFaultIsANodeAndTheInstanceSaysSo(t *testing.T) {
 	system := fake.WindowsServer2022()
 	system.Revision = 2600
-	r := installed(t, rig.Options{Cluster: besides(t), Hosts: []rig.HostOptions{{System: &system}}})
+	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{System: &system}}})
 	run(t, r)
 	list(t, r)
 	ready(t, r)
@@ -75,7 +75,7 @@ func TestABuildWithAKnownFaultIsANodeAndTheInstanceSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, condition := range instance.Status.Conditions {
-		if condition.Type == v1alpha1.ConditionReady && !strings.Contains(condition.Message, "build 10.0.20348.2762 (KB5044281) or later mends that") {
+		if condition.Type == v1alpha1.ConditionReady && !strings.Contains(condition.Message, "build 10.0.20348.2762 (KB5044281) or later fixes this") {
 			t.Errorf("Ready says %q", condition.Message)
 		}
 	}

@@ -51,7 +51,7 @@ func TestHostsWithAWrongClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	ready := meta.FindStatusCondition(instance.Status.Conditions, v1alpha1.ConditionReady)
-	if !strings.Contains(ready.Message, " But the host's clock shows ") || !strings.Contains(ready.Message, " ahead. Set the clock") {
+	if !strings.Contains(ready.Message, " But the host's clock shows ") || !strings.Contains(ready.Message, " ahead. Correct the clock") {
 		t.Errorf("Ready is %+v", ready)
 	}
 }

@@ -219,7 +219,7 @@ func TestAClosedLogPortIsReportedAndKeepsNobodyFromBecomingANode(t *testing.T) {
 	}
 	list(t, r)
 	ready(t, r)
-	if !eventSeen(t, r, "LogsPortClosed", "10250") {
+	if !eventSeen(t, r, "KubeletPortUnreachable", "10250") {
 		t.Error("no event names the closed port")
 	}
 }

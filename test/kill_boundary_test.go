@@ -180,6 +180,7 @@ func patched(request *http.Request) []string {
 		Spec     map[string]any
 		Status   struct {
 			HostKey, NodeRef, SpecDigest, RequestedReboot, FailedChange any
+			Host, Certificates, RestartStartedAt, Version, Conditions   any
 			Summary                                                     string
 		}
 	}
@@ -201,6 +202,12 @@ func patched(request *http.Request) []string {
 	add("status.specDigest", patch.Status.SpecDigest != nil)
 	add("status.failedChange", patch.Status.FailedChange != nil)
 	add("status.requestedReboot", patch.Status.RequestedReboot != nil)
+	// What a job has learned is written with these.
+	add("status.host", patch.Status.Host != nil)
+	add("status.certificates", patch.Status.Certificates != nil)
+	add("status.restartStartedAt", patch.Status.RestartStartedAt != nil)
+	add("status.version", patch.Status.Version != nil)
+	add("status.conditions", patch.Status.Conditions != nil)
 	add("status.summary "+patch.Status.Summary, slices.Contains([]string{"Rebooting", "Ready"}, patch.Status.Summary))
 	return parts
 }

@@ -16,10 +16,17 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-var (
-	asOpenShift = cluster.Options{Profile: cluster.OpenShift, APIIntURL: "https://127.0.0.1", Audit: true}
-	shared      = clustertest.New(asOpenShift)
-)
+// asOpenShift are the options of the control planes that most tests have.
+var asOpenShift = cluster.Options{Profile: cluster.OpenShift, APIIntURL: "https://127.0.0.1", Audit: true}
+
+// controlPlanes are those that no test has. Each starts when a test first takes it.
+var controlPlanes = make(chan *clustertest.Shared, 3)
+
+func init() {
+	for range cap(controlPlanes) {
+		controlPlanes <- clustertest.New(asOpenShift)
+	}
+}
 
 // agentPath is the agent, as make has built it.
 const agentPath = "../build/wicd.exe"
@@ -27,17 +34,34 @@ const agentPath = "../build/wicd.exe"
 // files are the payload with the real agent in it.
 var files = rigtest.NewPayload(agentPath, payload.Options{SizePercent: 25})
 
-func TestMain(m *testing.M) { os.Exit(rigtest.Main(m, shared.Stop, files.Remove)) }
+func TestMain(m *testing.M) {
+	takeAway := []func() int{files.Remove}
+	for range cap(controlPlanes) {
+		takeAway = append(takeAway, func() int { return (<-controlPlanes).Stop() })
+	}
+	os.Exit(rigtest.Main(m, takeAway...))
+}
 
 const limit = rigtest.Patience
 
-// besides lets a test run beside others that call it, on a control plane of its own, which goes with the test.
+// besides lets a test run beside others that call it, and gives it a control plane that it has for itself until it ends.
+// A test that makes a clock calls it before: until then, it may wait.
 func besides(t *testing.T) *cluster.Cluster {
 	t.Helper()
-	return besidesAs(t, asOpenShift)
+	t.Parallel()
+	return alone(t)
 }
 
-// besidesAs is besides for a control plane with other options.
+// alone is besides for a test beside which no other may run: it reads metrics, which all operators of a process share, or
+// counts requests, of which a busy process makes more.
+func alone(t *testing.T) *cluster.Cluster {
+	t.Helper()
+	taken := <-controlPlanes
+	t.Cleanup(func() { controlPlanes <- taken })
+	return taken.Cluster(t)
+}
+
+// besidesAs is besides with a control plane that has other options, and goes with the test.
 func besidesAs(t *testing.T, options cluster.Options) *cluster.Cluster {
 	t.Helper()
 	t.Parallel()
@@ -53,11 +77,11 @@ func besidesAs(t *testing.T, options cluster.Options) *cluster.Cluster {
 	return c
 }
 
-// start boots a lab with these hosts on the shared control plane, if no other one is given.
+// start boots a lab with these hosts, beside other tests if no control plane is given.
 func start(t *testing.T, options rig.Options) *rig.Rig {
 	t.Helper()
 	if options.Cluster == nil {
-		options.Cluster = shared.Cluster(t)
+		options.Cluster = besides(t)
 	}
 	if options.PayloadDir == "" {
 		options.PayloadDir = files.Directory(t)

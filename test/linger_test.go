@@ -33,7 +33,8 @@ func lingering(journal *fake.Journal) (told [][]string) {
 
 // Windows accepts a restart and works on for a while, its SSH server too.
 func TestAHostThatAnswersAfterItHasAcceptedARestartIsOnlyLookedAt(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{ShutdownDelay: 2 * time.Second, RebootDuration: time.Second}}})
+	// Long enough for a look also on a machine that is busy with other tests.
+	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{ShutdownDelay: 8 * time.Second, RebootDuration: time.Second}}})
 	journal := r.Host("instance-1").Machine().Journal()
 	run(t, r)
 	list(t, r)

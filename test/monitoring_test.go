@@ -97,7 +97,7 @@ func TestStoryPrometheusFindsTheNodesThatAreInService(t *testing.T) {
 	const both = "instance-1 instance-2"
 	seen.becomes(t, r, both)
 	t.Run("a ServiceMonitor tells it to scrape them, and another one the operator", func(t *testing.T) {
-		for _, name := range []string{monitoring.Name, monitoring.OperatorName} {
+		for _, name := range []string{monitoring.Name, v1alpha1.OperatorName} {
 			monitor := &unstructured.Unstructured{}
 			monitor.SetGroupVersionKind(schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "ServiceMonitor"})
 			must(t, r.Client.Get(t.Context(), keyOf(r.Namespace(), name), monitor))

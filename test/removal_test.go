@@ -147,7 +147,7 @@ func TestADeadHostCanBeRemovedWithItsNode(t *testing.T) {
 	}
 	gone(t, r, "instance-1")
 	nothingLeft(t, r, "instance-1")
-	if !eventSeen(t, r, "HostLeftBehind", "Containers feature") {
+	if !eventSeen(t, r, "HostNotCleanedUp", "Containers feature") {
 		t.Error("no event says what was left behind")
 	}
 }
@@ -244,7 +244,7 @@ func TestRemovingTheSecondAddressOfAHostLeavesItsNodeAlone(t *testing.T) {
 	}
 	uid := node(t, r, "instance-1").UID
 	list(t, r)
-	if !eventSeen(t, r, "HostStays", "instance-1") {
+	if !eventSeen(t, r, "HostShared", "instance-1") {
 		t.Error("no event says that the host stays")
 	}
 	if got := node(t, r, "instance-1"); got.UID != uid || got.Spec.Unschedulable {

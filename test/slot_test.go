@@ -70,7 +70,7 @@ func restarts(h *rig.Host) int { return h.Machine().Journal().Count(fake.KindReb
 // A host restarts to lose the feature Containers, and its Node is Ready meanwhile: the API server learns only after 40 s
 // that a kubelet is gone.
 func TestListedHostsAreGivenBackOneAfterTheOther(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(2)})
+	r := installed(t, rig.Options{Cluster: alone(t), Hosts: rig.Hosts(2)}) // all operators of this process count together
 	scheme := runtime.NewScheme()
 	must(t, operatorcondition.AddToScheme(scheme))
 	olm, err := client.NewWithWatch(r.Cluster().Config, client.Options{Scheme: scheme})

@@ -3,13 +3,13 @@ package test
 import (
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/lab/rig"
@@ -27,20 +27,25 @@ func TestTheStatusOfADeletedInstanceDoesNotReachTheNextOne(t *testing.T) {
 		return instance
 	}
 	first := made()
-	writer := status.Writer{Client: r.Client, Live: r.Client, Clock: clock.RealClock{}, Namespace: r.Namespace()}
-	s := scope.New(first.DeepCopy(), &scope.Session{})
-
-	annotated := first.DeepCopy()
-	annotated.Annotations = map[string]string{corev1.LabelHostname: "of a user"}
-	must(t, r.Client.Patch(t.Context(), annotated, client.MergeFrom(first)))
-	s.Instance.Status.HostKey = &v1alpha1.HostKey{Type: "ssh-ed25519", Key: "first", Fingerprint: "first"}
-	must(t, writer.Patch(t.Context(), s)) // another writer delays nothing
+	writer := status.Writer{Client: r.Client, Clock: clock.RealClock{}, Namespace: r.Namespace()}
+	begin := func(key string) *scope.Scope {
+		s := scope.New(first.DeepCopy(), &scope.Session{}, &hostjobs.Host{}, writer.Clock)
+		s.Instance.Status.HostKey = &v1alpha1.HostKey{Type: "ssh-ed25519", Key: key, Fingerprint: key}
+		return s
+	}
+	s := begin("first")
+	_, err := writer.Write(t.Context(), s)
+	must(t, err)
+	late := begin("decided on an older version")
+	if _, err := writer.Write(t.Context(), late); !apierrors.IsConflict(err) {
+		t.Errorf("the write of an older decision returns %v", err)
+	}
 
 	must(t, r.Client.Delete(t.Context(), first))
 	second := made()
 	defer func() { must(t, r.Client.Delete(t.Context(), second)) }()
 	s.Instance.Status.HostKey.Key = "still the first"
-	if err := writer.Patch(t.Context(), s); !apierrors.IsConflict(err) || !s.Silent {
+	if _, err := writer.Write(t.Context(), s); !apierrors.IsConflict(err) {
 		t.Errorf("the write returns %v", err)
 	}
 	got := &v1alpha1.WindowsInstance{}

@@ -111,6 +111,7 @@ func (m *lifecycleManager) says(namespace string, status metav1.ConditionStatus)
 
 // The bundle in the repository goes through what an administrator does with a Subscription. OLM's part is lab/olm's.
 func TestSubscriptionsToTheOperator(t *testing.T) {
+	t.Parallel()
 	r := rigtest.Boot(t, rig.Options{Hosts: rig.Hosts(1), PayloadDir: files.Directory(t),
 		ControlPlane: cluster.Options{Profile: cluster.OpenShift}})
 	m := newLifecycleManager(t, r)

@@ -19,7 +19,7 @@ import (
 
 // Two hosts that are listed by their addresses get each other's, as when leases of DHCP change hands. R-077
 func TestHostsThatSwapTheirAddressesAreReported(t *testing.T) {
-	r := installed(t, rig.Options{Cluster: besides(t), Hosts: rig.Hosts(3)})
+	r := installed(t, rig.Options{Hosts: rig.Hosts(3)})
 	hosts := []*rig.Host{r.Host("instance-1"), r.Host("instance-3")} // the other one has a name, which it is followed by
 	first, second := hosts[0].Options.Address, hosts[1].Options.Address
 	run(t, r)
@@ -34,7 +34,7 @@ func TestHostsThatSwapTheirAddressesAreReported(t *testing.T) {
 	for name, addresses := range map[string][2]string{"instance-1": {first, second}, "instance-3": {second, first}} {
 		t.Run(name+" says which address it has lost, and which one it has", func(t *testing.T) {
 			waitForConfiguration(t, r, name, corev1.ConditionFalse, "no longer has "+addresses[0]+" but "+addresses[1])
-			if !eventSeen(t, r, "HostDrifted", "no longer has "+addresses[0]) {
+			if !eventSeen(t, r, "DriftNotRepaired", "no longer has "+addresses[0]) {
 				t.Error("no event says so")
 			}
 		})
@@ -62,7 +62,7 @@ func swapAddresses(t *testing.T, r *rig.Rig, a, b *rig.Host) {
 
 //
 func TestTheHostOfAnotherNodeIsNotRestoredAfterASwapOfAddresses(t *testing.T) {
-	r := installed(t, rig.Options{Cluster: besides(t), Hosts: rig.Hosts(3)})
+	r := installed(t, rig.Options{Hosts: rig.Hosts(3)})
 	own, other := r.Host("instance-1"), r.Host("instance-3")
 	before := own.Machine().Snapshot()
 	run(t, r)

@@ -100,7 +100,7 @@ func TestMachinesOfOlderOperatorsAreReplaced(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
 			must(t, r.WaitForMachineInstance(ctx, machine, "to await its replacement", func(i *v1alpha1.WindowsInstance) bool {
-				return i != nil && i.Status.Summary == v1alpha1.ReasonAwaitsReplacement
+				return i != nil && i.Status.Summary == v1alpha1.ReasonReplacementPending
 			}))
 			instance, err := r.MachineInstance(t.Context(), machine)
 			must(t, err)
@@ -113,7 +113,7 @@ func TestMachinesOfOlderOperatorsAreReplaced(t *testing.T) {
 			if now := node(t, r, was.Name); now.Annotations[v1alpha1.AnnotationInstance] != machine || now.Spec.Unschedulable {
 				t.Errorf("the Node has %v", now.Annotations)
 			}
-			if !eventSeen(t, r, "NodeTakenOver", was.Name) {
+			if !eventSeen(t, r, "NodeAdopted", was.Name) {
 				t.Error("nobody was told")
 			}
 		})

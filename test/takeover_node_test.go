@@ -133,7 +133,7 @@ func TestListedHostsOfOlderOperatorsAreTakenOverInPlace(t *testing.T) {
 		}
 	})
 	t.Run("drained first", func(t *testing.T) {
-		if !eventSeen(t, r, "NodeDrains", "instance-1") {
+		if !eventSeen(t, r, "DrainStarted", "instance-1") {
 			t.Error("the node was not drained")
 		}
 		awaited(t, r, "the pod to be gone", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
@@ -154,7 +154,7 @@ func TestListedHostsOfOlderOperatorsAreTakenOverInPlace(t *testing.T) {
 	t.Run("monitoring that was on is on", func(t *testing.T) { monitored(t, r, exporter, slices.Sorted(maps.Keys(before))) })
 	t.Run("what the older operator had in the cluster is gone", func(t *testing.T) {
 		clean(t, r, version)
-		if !eventSeen(t, r, "LeftoverDeleted", "Secret windows-instance-config-daemon") {
+		if !eventSeen(t, r, "LegacyObjectDeleted", "Secret windows-instance-config-daemon") {
 			t.Error("nobody was told")
 		}
 	})
@@ -219,14 +219,14 @@ func takenOver(t *testing.T, r *rig.Rig, was *corev1.Node) {
 	}
 	for name := range now.Annotations {
 		if strings.HasSuffix(name, "/desired-version") || strings.HasSuffix(name, "/username") ||
-			strings.HasSuffix(name, "/taken-over-from") {
+			strings.HasSuffix(name, "/adopted-from") {
 			t.Errorf("annotation %s is left", name)
 		}
 	}
 	if ref := instance.Status.NodeRef; ref == nil || ref.UID != string(was.UID) || !ref.Confirmed {
 		t.Errorf("the instance has Node %+v", ref)
 	}
-	if !eventSeen(t, r, "NodeTakenOver", was.Name) {
+	if !eventSeen(t, r, "NodeAdopted", was.Name) {
 		t.Errorf("nobody was told that Node %s was taken over", was.Name)
 	}
 }
@@ -310,7 +310,7 @@ func TestAHostOfAnOlderOperatorCanBeRemovedBeforeItWasBroughtUpToDate(t *testing
 	list(t, r)
 	for name := range kinds {
 		waitForReason(t, r, name, v1alpha1.ReasonDisruptionsPaused)
-		if !eventSeen(t, r, "NodeTakenOver", name) {
+		if !eventSeen(t, r, "NodeAdopted", name) {
 			t.Errorf("Node %s was not taken over", name)
 		}
 	}

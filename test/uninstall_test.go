@@ -36,9 +36,10 @@ const (
 	otherNamespace = "windows-operator"
 )
 
-// ownCluster boots a lab with a control plane of its own, on a platform with Machines.
+// ownCluster boots a lab with a control plane of its own, on a platform with Machines, beside other tests.
 func ownCluster(t *testing.T, hosts int) *rig.Rig {
 	t.Helper()
+	t.Parallel()
 	r := rigtest.Boot(t, rig.Options{
 		Hosts: rig.Hosts(hosts), MachineAPI: true, PayloadDir: files.Directory(t),
 		ControlPlane: cluster.Options{Platform: "AWS", APIIntURL: "https://127.0.0.1"},
@@ -158,7 +159,7 @@ func TestUninstallingAndInstallingAgain(t *testing.T) {
 // onlyVerbs checks that hosts were told nothing but the agent's verbs, and so never to update Windows.
 func onlyVerbs(t *testing.T, r *rig.Rig) {
 	t.Helper()
-	verb := regexp.MustCompile(`^C:\\(k|ProgramData\\ssh)\\wicd\\[0-9a-f]+\\wicd\.exe (facts|plan|apply|verify|remove|rollback|settle|reboot)( |$)`)
+	verb := regexp.MustCompile(`^C:\\(k|ProgramData\\ssh)\\wicd\\[0-9a-f]+\\wicd\.exe (facts|plan|apply|verify|remove|rollback|commit|reboot)( |$)`)
 	for _, h := range append(r.Hosts(), r.MachineHosts()...) {
 		for _, e := range h.Machine().Journal().Entries(func(e fake.Entry) bool { return e.Kind == fake.KindExec }) {
 			if !verb.MatchString(e.Detail) {

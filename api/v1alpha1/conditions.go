@@ -23,13 +23,13 @@ const (
 // Reasons of conditions. docs/conditions.md lists each with its meaning and remedy, together with those of packages remote and verb; a
 // test compares that list with the code.
 const (
-	ReasonSucceeded  = "Succeeded"
-	ReasonReady      = "Ready" // the summary of an instance that nothing stands in the way of; no condition has it
-	ReasonInProgress = "InProgress"
-	ReasonWaiting    = "Waiting"
-	ReasonPaused     = "Paused"
-	ReasonRemoving   = "Removing"
-	ReasonNotYet     = "NotYet" // an earlier condition must be true first
+	ReasonSucceeded          = "Succeeded"
+	ReasonReady              = "Ready" // the summary of an instance that nothing stands in the way of; no condition has it
+	ReasonInProgress         = "InProgress"
+	ReasonWaiting            = "Waiting"
+	ReasonPaused             = "Paused"
+	ReasonRemoving           = "Removing"
+	ReasonDependencyNotReady = "DependencyNotReady" // an earlier condition must be true first
 
 	// Input.
 	ReasonInvalidEntry                = "InvalidEntry"      // the entry in windows-instances is malformed
@@ -40,10 +40,10 @@ const (
 	ReasonPayloadUnavailable          = "PayloadUnavailable" // the operator cannot read its own payload
 
 	// Machines.
-	ReasonMachineDeleting = "MachineDeleting" // the Machine API deletes the Machine
-	ReasonMachineFailed   = "MachineFailed"   // the Machine is in phase Failed
-	ReasonMachineIgnored  = "MachineIgnored"  // the Machine has the label that makes the operator leave it alone, or is no Windows Machine any more
-	ReasonUserDataRunning = "UserDataRunning" // the host does not accept the key yet: its user data is still at work
+	ReasonMachineDeleting    = "MachineDeleting"    // the Machine API deletes the Machine
+	ReasonMachineFailed      = "MachineFailed"      // the Machine is in phase Failed
+	ReasonMachineIgnored     = "MachineIgnored"     // the Machine has the label that makes the operator leave it alone, or is no Windows Machine any more
+	ReasonUserDataInProgress = "UserDataInProgress" // the host does not accept the key yet: its user data is still at work
 
 	// Support.
 	ReasonClusterVersionUnsupported = "ClusterVersionUnsupported"
@@ -69,18 +69,19 @@ const (
 	ReasonAPIServerUnreachable = "APIServerUnreachable" // the host cannot resolve or reach the API server's internal name
 
 	// Disruption of nodes in service: why a change waits.
-	ReasonDisruptionsPaused         = "DisruptionsPaused"         // the WindowsDisruptionPolicy, or its entry for the pool, is paused
-	ReasonDisruptionPolicyInvalid   = "DisruptionPolicyInvalid"   // the WindowsDisruptionPolicy cannot be followed
-	ReasonOutsideMaintenanceWindow  = "OutsideMaintenanceWindow"  // no maintenance window is open
-	ReasonWaitingForTurn            = "WaitingForTurn"            // as many nodes are unavailable as may be
-	ReasonCanarySoaking             = "CanarySoaking"             // the first node has the version, and must stay Ready for some time
-	ReasonCanaryFailed              = "CanaryFailed"              // the first node has failed with the version
-	ReasonStoppedOnFailure          = "StoppedOnFailure"          // a node has failed, and stopOnFailure is set
-	ReasonLastOfMachineSet          = "LastOfMachineSet"          // the last Machine of its MachineSet that works
-	ReasonAwaitsReplacement         = "AwaitsReplacement"         // the Machine is to be replaced by a new one
-	ReasonChangeFailed              = "ChangeFailed"              // the last change failed, and the node was brought back to what it was
-	ReasonChangeFailedNotRolledBack = "ChangeFailedNotRolledBack" // the last change failed, and so did, or was impossible, the way back
-	ReasonDrainTimedOut             = "DrainTimedOut"             // pods did not leave in time; the node takes pods again
+	ReasonDisruptionsPaused        = "DisruptionsPaused"        // the WindowsDisruptionPolicy, or its entry for the pool, is paused
+	ReasonDisruptionPolicyInvalid  = "DisruptionPolicyInvalid"  // the WindowsDisruptionPolicy cannot be followed
+	ReasonOutsideMaintenanceWindow = "OutsideMaintenanceWindow" // no maintenance window is open
+	ReasonMaxUnavailableReached    = "MaxUnavailableReached"    // maxUnavailable of the policy, or of the pool
+	ReasonDisruptionInProgress     = "DisruptionInProgress"     // another disruption must finish first
+	ReasonCanarySoaking            = "CanarySoaking"            // the first node has the version, and must stay Ready for some time
+	ReasonCanaryFailed             = "CanaryFailed"             // the first node has failed with the version
+	ReasonStoppedOnFailure         = "StoppedOnFailure"         // a node has failed, and stopOnFailure is set
+	ReasonLastAvailableMachine     = "LastAvailableMachine"     // the last Machine of its MachineSet that works
+	ReasonReplacementPending       = "ReplacementPending"       // the Machine is to be replaced by a new one
+	ReasonChangeFailed             = "ChangeFailed"             // the last change failed, and the node was brought back to what it was
+	ReasonRollbackIncomplete       = "RollbackIncomplete"       // the last change failed, and so did, or was impossible, the way back
+	ReasonDrainTimedOut            = "DrainTimedOut"            // pods did not leave in time; the node takes pods again
 
 	// Progress and failure.
 	ReasonRebooting            = "Rebooting"
@@ -91,5 +92,5 @@ const (
 	ReasonNodeNotInitialized   = "NodeNotInitialized"
 	ReasonPodSubnetNotAssigned = "PodSubnetNotAssigned"
 	ReasonDrainBlocked         = "DrainBlocked"
-	ReasonTookTooLong          = "TookTooLong" // the operator has worked on the host for longer than one pass may take
+	ReasonJobTimedOut          = "JobTimedOut" // a job on the host has reached its limit
 )

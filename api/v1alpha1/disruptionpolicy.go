@@ -14,15 +14,15 @@ const DisruptionPolicyName = "cluster"
 type UpgradeStrategy string
 
 const (
-	// UpgradeReplace deletes the Machine, so that its MachineSet makes another one.
+	// UpgradeReplace deletes the Machine, so that its MachineSet creates a replacement.
 	UpgradeReplace UpgradeStrategy = "Replace"
-	// UpgradeInPlace changes the host of the Machine, as it does that of a listed host.
+	// UpgradeInPlace changes the host of the Machine, as the hosts of the ConfigMap.
 	UpgradeInPlace UpgradeStrategy = "InPlace"
 )
 
-// WindowsDisruptionPolicySpec says how many Windows nodes the operator may disturb at a time, and when. An administrator writes it.
+// WindowsDisruptionPolicySpec limits how many Windows nodes the operator disrupts at once, and when. An administrator writes it.
 type WindowsDisruptionPolicySpec struct {
-	// paused stops all disruptions of nodes, except repairs and the removal of hosts that were taken out of their source.
+	// paused stops all disruptions of nodes, except repairs and removals.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 	// maxUnavailable is how many Windows nodes may be unavailable because of the operator, nodes of Machines and of listed hosts together. It is a
@@ -51,7 +51,7 @@ type WindowsDisruptionPolicySpec struct {
 	// +kubebuilder:validation:MaxItems=20
 	MaintenanceWindows []MaintenanceWindow `json:"maintenanceWindows,omitempty"`
 	// canarySoak is how long the first node of a pool must stay Ready with another version of the operator, or with other settings of the
-	// cluster, before the others follow.
+	// cluster, before the other nodes are changed.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,9})?(h|m|s|ms)){1,4}$`
 	// +optional
@@ -59,13 +59,13 @@ type WindowsDisruptionPolicySpec struct {
 	// stopOnFailure stops further disruptions while the change of a node has failed.
 	// +optional
 	StopOnFailure bool `json:"stopOnFailure,omitempty"`
-	// failureDeadline is how long a node that does not come back from a change counts as unavailable. After that time the change has failed.
+	// failureDeadline is how long a node that does not become Ready after a change counts as unavailable. After that time the change has failed.
 	// +kubebuilder:default="30m"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,9})?(h|m|s|ms)){1,4}$`
 	// +optional
 	FailureDeadline *metav1.Duration `json:"failureDeadline,omitempty"`
-	// drainTimeout is how long the pods of a node may take to leave it. After that time the node takes pods again, and another node has its turn.
+	// drainTimeout limits the drain of a node. After that time the node is uncordoned, and another node may be disrupted.
 	// A drainTimeout that is not shorter than failureDeadline counts as half of failureDeadline.
 	// +kubebuilder:default="15m"
 	// +kubebuilder:validation:Type=string
@@ -97,7 +97,7 @@ type DisruptionPool struct {
 	Paused bool `json:"paused,omitempty"`
 }
 
-// MaintenanceWindow is a time that recurs.
+// MaintenanceWindow is a recurring time window.
 type MaintenanceWindow struct {
 	// schedule is when the window begins, as five fields of cron: "0 2 * * SAT".
 	// +kubebuilder:validation:MinLength=1
@@ -113,7 +113,7 @@ type MaintenanceWindow struct {
 	TimeZone string `json:"timeZone,omitempty"`
 }
 
-// DisruptionCause is why a node is disturbed.
+// DisruptionCause is why a node is disrupted.
 // +kubebuilder:validation:Enum=Upgrade;Configuration;Reboot;KeyChange;Repair;Removal
 type DisruptionCause string
 
@@ -123,17 +123,17 @@ const (
 	CauseUpgrade DisruptionCause = "Upgrade"
 	// CauseConfiguration is another configuration of the cluster.
 	CauseConfiguration DisruptionCause = "Configuration"
-	// CauseReboot is a restart of the host that an administrator has asked for.
+	// CauseReboot is a restart of the host that an administrator has requested.
 	CauseReboot DisruptionCause = "Reboot"
 	// CauseKeyChange is a host that does not accept the present SSH key.
 	CauseKeyChange DisruptionCause = "KeyChange"
-	// CauseRepair is a node that does not work.
+	// CauseRepair is a node that is not Ready.
 	CauseRepair DisruptionCause = "Repair"
-	// CauseRemoval is a host that was taken out of its source.
+	// CauseRemoval is a host that its source no longer lists.
 	CauseRemoval DisruptionCause = "Removal"
 )
 
-// Disruption is a node that the operator disturbs, or a Machine that it has deleted and that is not replaced yet.
+// Disruption is a node that the operator disrupts, or a Machine that it has deleted and that is not replaced yet.
 type Disruption struct {
 	// instance is the name of the WindowsInstance.
 	Instance string `json:"instance"`
@@ -144,25 +144,27 @@ type Disruption struct {
 	Node string `json:"node,omitempty"`
 	// pool is the pool of the node.
 	Pool string `json:"pool"`
-	// cause is why the node is disturbed.
+	// cause is why the node is disrupted.
 	Cause DisruptionCause `json:"cause"`
-	// version is the version of the operator that the node is brought to.
+	// version is the target version of the operator.
 	// +optional
 	Version string `json:"version,omitempty"`
-	// configuration identifies the settings that the node's services are brought to: a digest for each service whose restart affects pods. It is
-	// absent if the disruption does not change settings, or while the settings are not known.
+	// configurationDigest identifies the target settings of the node's services: a digest for each service whose restart affects pods. It is absent
+	// if the disruption does not change settings, or while the settings are not known.
 	// +optional
-	Configuration string `json:"configuration,omitempty"`
+	ConfigurationDigest string `json:"configurationDigest,omitempty"`
 	// machine is the name of the Machine that was deleted. It is empty for a change in place.
 	// +optional
 	Machine string `json:"machine,omitempty"`
 	// since is when the disruption began. The disruption counts until it ends, or until failureDeadline has passed.
 	Since metav1.Time `json:"since"`
-	// operator is the process of the operator that works on the node. Only this process, or a process that has taken over the disruption, ends it. Another process removes the entry when the node has been in service for a minute, because no process works on it any longer.
-	Operator string `json:"operator"`
+	// holderIdentity identifies the process of the operator that works on the node. Only this process, or a process that has taken over the
+	// disruption, ends it. Another process removes the entry when the node has been in service for a minute, because no process works on it any
+	// longer.
+	HolderIdentity string `json:"holderIdentity"`
 }
 
-// ObservedNode says since when the operator sees that a node is Ready or is not. A kubelet reports times by the clock of its host, which may
+// ObservedNode records since when a node is Ready, or is not Ready, as the operator observed. A kubelet reports times by the clock of its host, which may
 // be wrong, so these times decide nothing.
 type ObservedNode struct {
 	// instance is the name of the WindowsInstance.
@@ -173,19 +175,19 @@ type ObservedNode struct {
 	Ready bool `json:"ready"`
 	// since is when the operator saw this for the first time, by its own clock.
 	Since metav1.Time `json:"since"`
-	// reported is the time of the change by the clock of the host. An operator that has just started compares it with the time that the kubelet reports now: a different
-	// value means that the node has changed meanwhile.
+	// kubeletTransitionTime is the time of the change by the clock of the host. An operator that has just started compares it with the time that the
+	// kubelet reports now: a different value means that the node has changed meanwhile.
 	// +optional
-	Reported *metav1.Time `json:"reported,omitempty"`
+	KubeletTransitionTime *metav1.Time `json:"kubeletTransitionTime,omitempty"`
 }
 
-// WindowsDisruptionPolicyStatus shows which nodes are being disturbed. Only the operator writes it.
+// WindowsDisruptionPolicyStatus shows which nodes are being disrupted. Only the operator writes it.
 type WindowsDisruptionPolicyStatus struct {
 	// observedGeneration is the generation of the spec that the status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// disruptions are the nodes that are disturbed now. Every decision to disturb one more node is written here and nowhere else: of two
-	// decisions that are made at the same time, the API server accepts one.
+	// disruptions are the nodes that are disrupted now. Each decision to disrupt one more node is written here and nowhere else: of two
+	// concurrent decisions, the API server accepts one.
 	// +optional
 	// +listType=map
 	// +listMapKey=instance
@@ -207,7 +209,7 @@ type WindowsDisruptionPolicyStatus struct {
 	// failed is the number of nodes whose last change has failed.
 	// +optional
 	Failed int32 `json:"failed"`
-	// conditions are Valid (the operator can follow the spec), Progressing (nodes are still to be changed) and Stopped (no node is disturbed until
+	// conditions are Valid (the operator can follow the spec), Progressing (nodes are still to be changed) and Stopped (no node is disrupted until
 	// an administrator acts).
 	// +optional
 	// +listType=map
@@ -222,8 +224,8 @@ const (
 	ConditionStopped     = "Stopped"
 )
 
-// WindowsDisruptionPolicy says how many Windows nodes the operator may disturb at once, and when, and shows which nodes it is disturbing. The operator
-// follows only the policy named cluster, and creates it if an administrator has not.
+// WindowsDisruptionPolicy limits how many Windows nodes the operator disrupts at once, and when, and lists the nodes that are disrupted now. The
+// operator follows only the policy named cluster, and creates that policy if an administrator has not.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=windp,singular=windowsdisruptionpolicy,path=windowsdisruptionpolicies
@@ -240,7 +242,7 @@ type WindowsDisruptionPolicy struct {
 
 	// spec says how many nodes may be disturbed, and when. An administrator writes it.
 	Spec WindowsDisruptionPolicySpec `json:"spec,omitempty"`
-	// status shows which nodes are being disturbed, and how far all nodes are. Only the operator writes it.
+	// status shows which nodes are being disrupted, and how far all nodes are. Only the operator writes it.
 	Status WindowsDisruptionPolicyStatus `json:"status,omitempty"`
 }
 

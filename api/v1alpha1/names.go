@@ -65,7 +65,7 @@ const (
 	AnnotationUsername       = "windowsmachineconfig.openshift.io/username"
 	// AnnotationTakenOverFrom on a Node is the version of the operator before version 12 that has configured its host, until this operator has.
 	// It tells such a host, which has nothing of ours yet, from one that another version of ours has configured.
-	AnnotationTakenOverFrom = "windowsmachineconfig.openshift.io/taken-over-from"
+	AnnotationTakenOverFrom = "windowsmachineconfig.openshift.io/adopted-from"
 	// LabelUpgrading on a Node is the lock of operators before version 12.
 	LabelUpgrading = "windowsmachineconfig.openshift.io/upgrading"
 

@@ -29,7 +29,7 @@ func TestNamesThatUsersRelyOnAreUnchanged(t *testing.T) {
 		{AnnotationExcludeDrain, "machine.openshift.io/exclude-node-draining"},
 		{AnnotationDesiredVersion, "windowsmachineconfig.openshift.io/desired-version"},
 		{AnnotationUsername, "windowsmachineconfig.openshift.io/username"},
-		{AnnotationTakenOverFrom, "windowsmachineconfig.openshift.io/taken-over-from"},
+		{AnnotationTakenOverFrom, "windowsmachineconfig.openshift.io/adopted-from"},
 		{LabelUpgrading, "windowsmachineconfig.openshift.io/upgrading"},
 		{AnnotationPodSubnet, "k8s.ovn.org/hybrid-overlay-node-subnet"},
 		{TaintNotReady, "startup-taint.cluster-autoscaler.kubernetes.io/windows-not-ready"},

@@ -16,19 +16,19 @@ const (
 	// DesiredStateUnmanaged leaves host and Node alone: the Machine that the host belongs to is being deleted, has failed or is to be
 	// ignored.
 	DesiredStateUnmanaged DesiredState = "Unmanaged"
-	// DesiredStateRemoved is a host given back as it was; the object is deleted when that is done. The host of a Machine is gone with
-	// its Machine, so that nothing is given back there.
+	// DesiredStateRemoved is a host restored to its original state; the object is deleted afterwards. The host of a Machine is deleted
+	// with the Machine, and not restored.
 	DesiredStateRemoved DesiredState = "Removed"
 )
 
-// WindowsInstanceSpec says which host this is and what it should be. It is written by the sources (Machines and the ConfigMap
-// windows-instances); a user may set paused.
+// WindowsInstanceSpec identifies the host and defines its desired state. The sources write it (Machines and the ConfigMap
+// windows-instances); an administrator may set paused.
 type WindowsInstanceSpec struct {
-	// address is the IPv4 address or DNS name under which the host is reached, as its source gives it.
+	// address is the IPv4 address or DNS name of the host, from its source.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Address string `json:"address"`
-	// username is the administrator that the operator logs in as. If it is empty, the operator does not touch the host.
+	// username is the administrator that the operator logs in as. If it is empty, the operator does not connect to the host.
 	// +optional
 	// +kubebuilder:validation:MaxLength=104
 	Username string `json:"username,omitempty"`
@@ -41,10 +41,10 @@ type WindowsInstanceSpec struct {
 	// node has labels and taints for the Node, in addition to those of every Windows node.
 	// +optional
 	Node *NodeMetadata `json:"node,omitempty"`
-	// desiredState is Node; or Unmanaged, while the host is to be left alone; or Removed, when the source no longer lists the host.
+	// desiredState is Node, or Unmanaged if the operator must not manage the host, or Removed if the source no longer lists the host.
 	// +kubebuilder:default=Node
 	DesiredState DesiredState `json:"desiredState,omitempty"`
-	// desiredStateReason says why the host is Unmanaged: MachineDeleting, MachineFailed or MachineIgnored.
+	// desiredStateReason is why the host is Unmanaged: MachineDeleting, MachineFailed or MachineIgnored.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	DesiredStateReason string `json:"desiredStateReason,omitempty"`
@@ -53,7 +53,7 @@ type WindowsInstanceSpec struct {
 	// +optional
 	// +kubebuilder:default=InPlace
 	UpgradeStrategy UpgradeStrategy `json:"upgradeStrategy,omitempty"`
-	// paused is true while the operator must not touch the host.
+	// paused stops changes to the host.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 }
@@ -61,7 +61,7 @@ type WindowsInstanceSpec struct {
 // Source is where an instance comes from. Exactly one field is set.
 // +kubebuilder:validation:XValidation:rule="has(self.machine) != has(self.configMapKey)",message="exactly one of machine and configMapKey must be set"
 type Source struct {
-	// machine is the Machine of the Machine API that the instance was made for.
+	// machine is the Machine of the Machine API that the instance was created for.
 	// +optional
 	Machine *MachineReference `json:"machine,omitempty"`
 	// configMapKey is the key in the ConfigMap windows-instances that lists the host.
@@ -81,9 +81,9 @@ type MachineReference struct {
 	UID types.UID `json:"uid"`
 }
 
-// NodeMetadata are labels and taints of a Node, as spec.metadata and spec.taints of its Machine give them.
+// NodeMetadata are labels and taints of a Node, from spec.metadata and spec.taints of its Machine.
 type NodeMetadata struct {
-	// labels are set on the Node and kept there. A Node may have others.
+	// labels are set on the Node and kept there. A Node may have other labels.
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 	// taints are set on the Node when it joins.
@@ -115,43 +115,43 @@ type WindowsInstanceStatus struct {
 	// nodeRef names the Node. It is set before the host is changed, and claims the name.
 	// +optional
 	NodeRef *NodeReference `json:"nodeRef,omitempty"`
-	// registration changes when the kubelet must register its Node again. A new value restarts the kubelet, which registers a Node only when it
-	// starts. It is the UID of the last Node that was deleted while its host stayed listed, or the time at which the kubelet was last restarted
-	// because its Node had not come.
+	// registrationID changes when the kubelet must register its Node again. A new value restarts the kubelet, which registers a Node only when it
+	// starts. The value is the UID of the last Node that was deleted while its host stayed listed, or the time at which the kubelet was last
+	// restarted because its Node did not register.
 	// +optional
-	Registration string `json:"registration,omitempty"`
+	RegistrationID string `json:"registrationID,omitempty"`
 	// version is the version of the operator that last configured the host.
 	// +optional
 	Version string `json:"version,omitempty"`
-	// specDigest identifies the NodeSpec that the host was brought to.
+	// specDigest identifies the NodeSpec that the host matches.
 	// +optional
 	SpecDigest string `json:"specDigest,omitempty"`
-	// configuration identifies the settings of the cluster and of the operator with which the node last passed its checks: a digest for each service
-	// whose restart affects pods. It is the same for all nodes with the same settings.
+	// configurationDigest identifies the settings of the cluster and of the operator with which the node last passed its checks: a digest for each
+	// service whose restart affects pods. Nodes with the same settings have the same digests.
 	// +optional
-	Configuration string `json:"configuration,omitempty"`
+	ConfigurationDigest string `json:"configurationDigest,omitempty"`
 	// publicKeyHash identifies the SSH key that the host was configured with.
 	// +optional
 	PublicKeyHash string `json:"publicKeyHash,omitempty"`
-	// restartStartedAt is when the host last said that it restarts. It is absent when no restart is awaited.
+	// restartStartedAt is when the host last reported a restart. It is absent when no restart is awaited.
 	// +optional
 	RestartStartedAt *metav1.Time `json:"restartStartedAt,omitempty"`
-	// waitsForTurn is true while a change of the node waits until the WindowsDisruptionPolicy allows it.
+	// disruptionPending is true while a change of the node waits until the WindowsDisruptionPolicy allows it.
 	// +optional
-	WaitsForTurn bool `json:"waitsForTurn,omitempty"`
-	// keyRefused is true when the host did not accept the operator's SSH key at the last attempt to connect.
+	DisruptionPending bool `json:"disruptionPending,omitempty"`
+	// sshKeyRejected is true when the host did not accept the operator's SSH key at the last attempt to connect.
 	// +optional
-	KeyRefused bool `json:"keyRefused,omitempty"`
-	// awaitsVersion is the version of the operator for which the Machine of the host is to be replaced. Other versions ignore it.
+	SSHKeyRejected bool `json:"sshKeyRejected,omitempty"`
+	// replacementVersion is the operator version for which the Machine must be replaced. Other versions ignore it.
 	// +optional
-	AwaitsVersion string `json:"awaitsVersion,omitempty"`
+	ReplacementVersion string `json:"replacementVersion,omitempty"`
 	// readiness is the state on which the operator bases its decisions, instead of the conditions Ready and UpToDate.
 	// +optional
 	Readiness *Readiness `json:"readiness,omitempty"`
 	// failedChange is the last attempt to change the node while it was in service, if it failed and nothing has changed since.
 	// +optional
 	FailedChange *FailedChange `json:"failedChange,omitempty"`
-	// requestedReboot is a restart that an administrator has asked for and that is under way.
+	// requestedReboot is a restart that an administrator has requested and that is in progress.
 	// +optional
 	RequestedReboot *RequestedReboot `json:"requestedReboot,omitempty"`
 	// certificates are those client certificates of the node's services that the operator renews. The kubelet renews its own.
@@ -179,7 +179,7 @@ type CertificateStatus struct {
 	IssuedAt *metav1.Time `json:"issuedAt,omitempty"`
 }
 
-// Readiness says whether a node works, and since when.
+// Readiness is whether a node works, and since when.
 type Readiness struct {
 	// ready is true while the node is proven to work.
 	Ready bool `json:"ready"`
@@ -189,24 +189,24 @@ type Readiness struct {
 
 // FailedChange is an attempt to change a node in service that failed.
 type FailedChange struct {
-	// cause is why the node was to be changed.
+	// cause is the cause of the change.
 	Cause DisruptionCause `json:"cause"`
-	// version is the version of the operator that has tried the change. Another version tries again at once.
+	// version is the operator version that has tried the change. Another version retries at once.
 	// +optional
 	Version string `json:"version,omitempty"`
-	// specDigest identifies the NodeSpec that the host was to be brought to. Another NodeSpec is tried at once.
+	// specDigest identifies the target NodeSpec. Another NodeSpec is tried at once.
 	// +optional
 	SpecDigest string `json:"specDigest,omitempty"`
-	// configuration identifies the settings that the node's services were to be brought to. After the first node with these settings has failed, the
-	// others stay as they are.
+	// configurationDigest identifies the target settings of the node's services. After the first node with these settings has failed, the other
+	// nodes are not changed.
 	// +optional
-	Configuration string `json:"configuration,omitempty"`
+	ConfigurationDigest string `json:"configurationDigest,omitempty"`
 	// previousDigest identifies the NodeSpec that the host had before the change, and to which it is rolled back. It is empty when the host cannot be rolled back.
 	// +optional
 	PreviousDigest string `json:"previousDigest,omitempty"`
-	// reason says what went wrong, as the reason of a condition.
+	// reason is the reason of the failure, as in a condition.
 	Reason string `json:"reason"`
-	// message says what went wrong.
+	// message describes the failure.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// time is when it failed last.
@@ -216,15 +216,15 @@ type FailedChange struct {
 	// drainTimedOut is true when the pods of the node did not leave in time, so that nothing on the host was changed.
 	// +optional
 	DrainTimedOut bool `json:"drainTimedOut,omitempty"`
-	// rolledBack is true when the host is as it was before the change.
+	// rolledBack is true when the host was rolled back to its state before the change.
 	// +optional
 	RolledBack bool `json:"rolledBack,omitempty"`
-	// retryAfter is when the operator tries the change again.
+	// retryAfter is when the operator retries the change.
 	// +optional
 	RetryAfter *metav1.Time `json:"retryAfter,omitempty"`
 }
 
-// RequestedReboot is a restart that an administrator has asked for.
+// RequestedReboot is a restart that an administrator has requested.
 type RequestedReboot struct {
 	// bootID identifies the boot that the restart ends.
 	BootID string `json:"bootID"`
@@ -239,10 +239,10 @@ type StepStatus struct {
 	// index is the number of the step in the plan, from 1.
 	// +optional
 	Index int32 `json:"index,omitempty"`
-	// of is the number of steps in the plan.
+	// total is the number of steps in the plan.
 	// +optional
-	Of int32 `json:"of,omitempty"`
-	// detail says what the step is waiting for, or how many bytes it has transferred.
+	Total int32 `json:"total,omitempty"`
+	// detail is the condition that the step waits for, or the number of bytes transferred.
 	// +optional
 	Detail string `json:"detail,omitempty"`
 	// startedAt is when the step began.
@@ -285,10 +285,10 @@ type HostStatus struct {
 	// lists its addresses.
 	// +optional
 	NodeIP string `json:"nodeIP,omitempty"`
-	// reachedAt is the address at which the operator reached the host when it read these facts. When spec.address leads to another one, the
-	// operator looks at the host again.
+	// lastReachedAddress is the address at which the operator reached the host when it read these facts. When spec.address leads to another
+	// address, the operator reads the facts again.
 	// +optional
-	ReachedAt string `json:"reachedAt,omitempty"`
+	LastReachedAddress string `json:"lastReachedAddress,omitempty"`
 }
 
 // NodeReference names a Node.
@@ -311,7 +311,7 @@ type NodeReference struct {
 	MachineID string `json:"machineID,omitempty"`
 }
 
-// WindowsInstance is one Windows host that is, or is becoming, or ceases to be, a node of the cluster.
+// WindowsInstance represents a Windows host that becomes, is, or ceases to be a node of the cluster.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=winst,singular=windowsinstance
@@ -328,7 +328,7 @@ type WindowsInstance struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says which host this is, and what it should be. The sources write it; an administrator may set paused.
+	// spec identifies the host and defines its desired state. The sources write it; an administrator may set paused.
 	Spec WindowsInstanceSpec `json:"spec"`
 	// status shows the progress of the host, and what blocks it. Only the operator writes it.
 	Status WindowsInstanceStatus `json:"status,omitempty"`

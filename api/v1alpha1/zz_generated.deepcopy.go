@@ -206,8 +206,8 @@ func (in *NodeReference) DeepCopy() *NodeReference {
 func (in *ObservedNode) DeepCopyInto(out *ObservedNode) {
 	*out = *in
 	in.Since.DeepCopyInto(&out.Since)
-	if in.Reported != nil {
-		in, out := &in.Reported, &out.Reported
+	if in.KubeletTransitionTime != nil {
+		in, out := &in.KubeletTransitionTime, &out.KubeletTransitionTime
 		*out = (*in).DeepCopy()
 	}
 }

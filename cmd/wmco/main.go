@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
@@ -25,6 +26,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/inspection"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/internal/podexec"
 	"github.com/windows-machine-config/wmco/internal/redirect"
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
@@ -41,8 +43,16 @@ func main() {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "wmco:", err)
-		os.Exit(1)
+		os.Exit(statusOf(err))
 	}
+}
+
+// statusOf returns the exit status for an error. kubectl windows, which may be newer, recognizes an unknown flag by it.
+func statusOf(err error) int {
+	if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) {
+		return podexec.UnknownFlag
+	}
+	return 1
 }
 
 // inspectionMemory is the memory in bytes above which Go collects harder in a command that looks at hosts. GOMEMLIMIT is

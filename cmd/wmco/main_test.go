@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/internal/podexec"
 )
 
 // L-03: a cluster without a way to the Internet names a pause image of its own.
@@ -167,7 +168,7 @@ func TestTheCommandsTakeTheArgumentsOfTheDeployment(t *testing.T) {
 }
 
 func TestOnlyCommandsThatLookAtHostsHaveTheOperatorsFlags(t *testing.T) {
-	for name, has := range map[string]bool{"plan": true, "logs": true, "survey": true, "gather": false, "version": false} {
+	for name, has := range map[string]bool{"plan": true, "logs": true, "collect": true, "gather": false, "version": false} {
 		command, _, err := newCommand().Find([]string{name})
 		if err != nil || command.Name() != name {
 			t.Fatal(name, err)
@@ -190,5 +191,23 @@ func TestTheVersionIsPrintedAsByThePreviousOperator(t *testing.T) {
 	line := regexp.MustCompile(`^(\S+) version: "([^"]*)", go version: "(go\S+ \w+/\w+)"\n$`).FindStringSubmatch(out.String())
 	if line == nil || line[1] != os.Args[0] || line[2] != version || line[3] != runtime.Version()+" "+runtime.GOOS+"/"+runtime.GOARCH {
 		t.Errorf("it prints %q", &out)
+	}
+}
+
+func TestAnUnknownCommandOrFlagHasItsExitStatus(t *testing.T) {
+	for line, want := range map[string]int{
+		"plan --attached --new-flag": podexec.UnknownFlag,
+		"plan -N --attached":         podexec.UnknownFlag,
+		"new-command --attached":     podexec.UnknownFlag,
+		"plan --attached --all=x":    1,
+		"logs --attached":            1, // without a name
+	} {
+		t.Run(line, func(t *testing.T) {
+			command := newCommand()
+			command.SetArgs(strings.Fields(line))
+			if err := command.ExecuteContext(t.Context()); err == nil || statusOf(err) != want {
+				t.Errorf("status %d for error %v", statusOf(err), err)
+			}
+		})
 	}
 }

@@ -38,6 +38,9 @@ func readRealScript(t *testing.T, name string) *script {
 	return s
 }
 
+// The script for runners of CI has no names of the user data.
+func TestTheScriptForRunnersIsPowerShell(t *testing.T) { readRealScript(t, "runner.ps1") }
+
 // userData returns the user data of all platforms.
 func userData(t *testing.T) map[string]*script {
 	t.Helper()

@@ -1,11 +1,13 @@
 # Executes the user data on this machine, which must be a disposable one, and logs in over SSH as the operator does. Each question gets an
 # answer in the results. It has not been run on Windows yet (docs/verified.md).
 #
-#   userdata-live.ps1 [-Checkout DIRECTORY] [-Script none.ps1] [-Out FILE.json]     exit status 1: an answer contradicts a need of the operator
+#   userdata-live.ps1 [-Checkout DIRECTORY] [-Script none.ps1] [-Out FILE.json] [-Witness 'COMMAND LINE OF witness.exe']
+#
+# Exit status 1: an answer contradicts a need of the operator.
 #
 # It changes the account Administrator, sshd and the firewall: it runs only where CI is set, or with -Consent.
 # hack/powershell/real_test.go compares this script with the user data.
-param([string] $Checkout = '.', [string] $Script = 'none.ps1', [string] $Out = '', [string] $Address = '127.0.0.1', [int] $Port = 22, [switch] $Consent)
+param([string] $Checkout = '.', [string] $Script = 'none.ps1', [string] $Out = '', [string] $Address = '127.0.0.1', [int] $Port = 22, [string] $Witness = '', [switch] $Consent)
 $ErrorActionPreference = 'Stop'
 if (-not $Consent -and -not $env:CI) { throw 'This changes the account Administrator, sshd and the firewall of this machine. Specify -Consent to allow it.' }
 $results = New-Object 'Collections.Generic.List[object]'
@@ -109,6 +111,8 @@ Find-Answer 'SFTP writes and reads a file' {
     Invoke-Program 'sftp' (@('-b', $batch) + $arguments + @("$user@$Address")) | Out-Null
     [IO.File]::ReadAllText($back)
 } '^content$'
+
+if ($Witness) { Find-Answer 'the witness, in a session' { Invoke-Program 'ssh' ($ssh + @("$user@$Address", $Witness)) } '(?s)^(?!.*contradicted).*N1 ' }
 
 Remove-Item -Recurse -Force $work
 ''

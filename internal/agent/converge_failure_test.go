@@ -91,7 +91,7 @@ func TestDamagedPayload(t *testing.T) {
 	data[len(data)/2] ^= 1
 	r.must(r.Drive().WriteFile(archive, data))
 	line, _ := r.run(append([]string{"apply"}, args...)...)
-	r.fails(line, verb.ReasonPayloadDamaged)
+	r.fails(line, verb.ReasonPayloadCorrupted)
 	if _, err := r.Drive().Stat(archive); err == nil {
 		t.Error("the damaged archive lies there still, so the operator would not send it again")
 	}
@@ -162,7 +162,7 @@ func TestLock(t *testing.T) {
 		r.lock("sshd.exe")
 		for _, name := range []string{"verify", "remove"} {
 			line, _ := r.run(name)
-			r.fails(line, verb.ReasonAgentBusy, "verb apply", "process ")
+			r.fails(line, verb.ReasonAgentBusy, "command apply", "process ")
 		}
 		if line, _ := r.run("facts"); line.Type != verb.TypeResult {
 			t.Error("facts change nothing and need not wait")

@@ -29,7 +29,7 @@ func TestUpgradeKilledAnywhere(t *testing.T) {
 	former := origin.full()
 	before := withoutChance(origin.Snapshot())
 	origin.result(origin.upgrade(origin.next(), former))
-	origin.result(origin.run("settle"))
+	origin.result(origin.run("commit"))
 	after := withoutChance(origin.Snapshot())
 
 	type story struct {
@@ -40,7 +40,7 @@ func TestUpgradeKilledAnywhere(t *testing.T) {
 	}
 	upgrade := func(r *rig) (verb.Line, []string) { return r.upgrade(r.next(), former) }
 	rollback := func(r *rig) (verb.Line, []string) { return r.run("rollback", "--digest", "sha256:"+former.Digest()) }
-	settle := func(r *rig) (verb.Line, []string) { return r.run("settle") }
+	settle := func(r *rig) (verb.Line, []string) { return r.run("commit") }
 	answered := func(verb func(*rig) (verb.Line, []string)) func(*rig) { return func(r *rig) { r.result(verb(r)) } }
 	for name, s := range map[string]story{
 		"an upgrade, which then goes on": {func(*rig) {}, upgrade, answered(settle), after},

@@ -35,7 +35,7 @@ func (r *rig) upgrade(spec, former nodespec.NodeSpec) (verb.Line, []string) {
 	if args == nil {
 		return verb.Line{}, nil
 	}
-	return r.run(append([]string{"apply", "--fallback", "sha256:" + former.Digest()}, args...)...)
+	return r.run(append([]string{"apply", "--rollback-to", "sha256:" + former.Digest()}, args...)...)
 }
 
 // result fails the test when the answer is none.
@@ -120,9 +120,9 @@ func TestUpgradeWithAFallback(t *testing.T) {
 	})
 	t.Run("asked for again, there is nothing to go back to", func(t *testing.T) {
 		line, _ := r.run("rollback")
-		r.fails(line, verb.ReasonSpecUnknown, "no NodeSpec is kept")
+		r.fails(line, verb.ReasonSpecNotFound, "no NodeSpec is kept")
 		line, _ = r.run("rollback", "--digest", "sha256:"+next.Digest())
-		r.fails(line, verb.ReasonSpecUnknown)
+		r.fails(line, verb.ReasonSpecNotFound)
 		compare(t, joined, withoutChance(r.Snapshot()))
 	})
 	t.Run("asked for again by its digest, it is done", func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestSettledUpgrade(t *testing.T) {
 	reference := joined(t)
 	reference.applied(reference.next())
 
-	result, steps := r.result(r.run("settle"))
+	result, steps := r.result(r.run("commit"))
 	t.Run("forgets the former spec and removes what was kept for it", func(t *testing.T) {
 		if result.Facts.Fallback != "" || len(result.Facts.Kept) > 0 || r.there(nodespec.FallbackPath) || r.there(folderOf(agentProgram)) {
 			t.Errorf("fallback %q", result.Facts.Fallback)
@@ -167,10 +167,10 @@ func TestSettledUpgrade(t *testing.T) {
 	})
 	t.Run("asked for again, nothing is done", func(t *testing.T) {
 		before := r.Snapshot()
-		_, steps := r.result(r.run("settle"))
+		_, steps := r.result(r.run("commit"))
 		after := r.Snapshot()
 		for _, s := range []fake.Snapshot{before, after} {
-			delete(s.Files, nodespec.LastRunPath("settle")) // the agent notes what it has said
+			delete(s.Files, nodespec.LastRunPath("commit")) // the agent notes what it has said
 		}
 		if diff := cmp.Diff(before, after); len(steps) > 0 || diff != "" {
 			t.Errorf("%v %s", steps, diff)
@@ -178,11 +178,11 @@ func TestSettledUpgrade(t *testing.T) {
 	})
 	t.Run("there is nothing to go back to any more", func(t *testing.T) {
 		line, _ := r.run("rollback")
-		r.fails(line, verb.ReasonSpecUnknown)
+		r.fails(line, verb.ReasonSpecNotFound)
 	})
 	t.Run("it repairs nothing: a drift that pods feel is the service's", func(t *testing.T) {
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
-		if _, steps := r.result(r.run("settle")); len(steps) > 0 {
+		if _, steps := r.result(r.run("commit")); len(steps) > 0 {
 			t.Error(steps)
 		}
 	})

@@ -46,10 +46,10 @@ func TestReboot(t *testing.T) {
 		"without the boot":            "reboot",
 		"with another word before it": "reboot --boot-id sha256:00",
 		"with nothing behind it":      "reboot --boot-id boot:",
-		"a fallback for a plan":       `plan --spec C:\a.json --fallback sha256:00`,
-		"a fallback without its kind": `apply --spec C:\a.json --fallback 00`,
+		"a fallback for a plan":       `plan --spec C:\a.json --rollback-to sha256:00`,
+		"a fallback without its kind": `apply --spec C:\a.json --rollback-to 00`,
 		"a spec for a rollback":       `rollback --spec C:\a.json`,
-		"a digest to be settled":      "settle --digest sha256:00",
+		"a digest to be settled":      "commit --digest sha256:00",
 	} {
 		t.Run(name, func(t *testing.T) {
 			line, _ := r.run(strings.Fields(args)...)

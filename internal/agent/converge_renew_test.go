@@ -164,7 +164,7 @@ func TestRenewal(t *testing.T) {
 	t.Run("of a host that is no node is refused", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t).start()
-		if line, _ := r.run("renew", "--identity", cloud.Name); line.Type != verb.TypeFailure || line.Failure.Reason != verb.ReasonSpecUnknown {
+		if line, _ := r.run("renew", "--identity", cloud.Name); line.Type != verb.TypeFailure || line.Failure.Reason != verb.ReasonSpecNotFound {
 			t.Errorf("%s %v", line.Type, line.Failure)
 		}
 	})

@@ -107,7 +107,7 @@ func TestADefenderThatIsStoppedAtARemovalKeepsItsExclusions(t *testing.T) {
 		return nil
 	})
 	r.remove()
-	if first := r.full().Exclusions[0].Value; !r.excludes(r.full()) || !r.advised("RemoveExclusion", first, "by hand") {
+	if first := r.full().Exclusions[0].Value; !r.excludes(r.full()) || !r.advised("RemoveExclusion", first, "remove it manually") {
 		t.Errorf("exclusions %v, advice %q", r.Exclusions(), r.details)
 	}
 }

@@ -80,7 +80,7 @@ func TestAVerbEndsAlsoWhenDISMHangs(t *testing.T) {
 	}
 	if f := line.Failure; f.Reason != verb.ReasonStepFailed || !strings.HasPrefix(f.Step, "EnableFeature") ||
 		!strings.Contains(f.Message, "took longer than 30m0s, and has not stopped within 10m0s. ") ||
-		!strings.Contains(f.Message, "dism.log") || !strings.Contains(f.Message, "restart it") {
+		!strings.Contains(f.Message, "dism.log") || !strings.Contains(f.Message, "restart the host") {
 		t.Errorf("the operator learns %+v", f)
 	}
 	if _, err := r.Drive().Stat(nodespec.LockPath); !errors.Is(err, host.ErrNotExist) {

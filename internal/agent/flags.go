@@ -24,6 +24,10 @@ type input struct {
 	digest string
 	// fallback is the digest of the spec that is kept for a rollback if it is the host's when the verb begins.
 	fallback string
+	// inService is true for a node with pods, which are not to feel what the verb does.
+	inService bool
+	// patch is the path of a patch of the agent.
+	patch string
 	// bootID is the boot that a restart is to end.
 	bootID string
 	// renewals are the names of the identities whose certificates are to be renewed, and certificates those in PEM that
@@ -32,20 +36,20 @@ type input struct {
 	certificates map[string]string
 	// platform is the cloud whose metadata service the verb facts is to ask for the machine's name; empty when it is not.
 	platform string
-	// apiServer is what the verbs facts and look are to connect to; nil when nothing is.
+	// apiServer is what the verbs facts and inspect are to connect to; nil when nothing is.
 	apiServer *facts.APIServer
-	// events is of how long ago the verb survey is to tell events, and nothing else; 0 when it is to tell everything.
+	// events is the maximum age of the events that collect reports; 0 if collect reports everything.
 	events time.Duration
 }
 
-const usage = "usage: wicd facts [--api-server https://HOST:PORT] [--platform AWS|GCP] | look [--api-server https://HOST:PORT] | survey [--events last:DURATION] | plan SPEC | apply SPEC [--fallback sha256:HEX] | verify | " +
-	"rollback [--digest sha256:HEX] | settle | reboot --boot-id boot:ID | renew --identity NAME [...] [--identity-certificate NAME:BASE64URL [...]] | remove | service | version, " +
+const usage = "usage: wicd facts [--api-server https://HOST:PORT] [--platform AWS|GCP] | inspect [--api-server https://HOST:PORT] | collect [--events last:DURATION] | plan SPEC | apply SPEC [--rollback-to sha256:HEX] [--in-service] | verify | " +
+	"rollback [--digest sha256:HEX] | commit | patch --patch FILE | reboot --boot-id boot:ID | renew --identity NAME [...] [--identity-certificate NAME:BASE64URL [...]] | remove | service | version, " +
 	"where SPEC is --spec FILE [--payload FILE]"
 
 // known are the verbs of a command line.
 func known() []verb.Name {
 	return []verb.Name{
-		verb.Facts, verb.Look, verb.Survey, verb.Plan, verb.Apply, verb.Verify, verb.Rollback, verb.Settle, verb.Reboot, verb.Renew, verb.Remove, verb.Service,
+		verb.Facts, verb.Inspect, verb.Collect, verb.Plan, verb.Apply, verb.Verify, verb.Rollback, verb.Commit, verb.Patch, verb.Reboot, verb.Renew, verb.Remove, verb.Service,
 		versionVerb,
 	}
 }
@@ -77,6 +81,8 @@ func (in *input) fault() string {
 	switch {
 	case (in.verb == verb.Plan || in.verb == verb.Apply) && in.spec == "":
 		return "--spec is needed"
+	case in.verb == verb.Patch && in.patch == "":
+		return "--patch is needed"
 	case in.verb == verb.Reboot && in.bootID == "":
 		return "--boot-id is needed"
 	case in.verb == verb.Renew && len(in.renewals) == 0:
@@ -91,25 +97,28 @@ func (in *input) flags() *flag.FlagSet {
 	flags.SetOutput(io.Discard)
 	switch in.verb {
 	case verb.Facts:
-		flags.Func("api-server", "the API server's URL, to which the host is to connect", in.setAPIServer)
-		flags.Func("platform", "the cloud whose metadata service is to tell the machine's name", in.setPlatform)
-	case verb.Look:
-		flags.Func("api-server", "the API server's URL, to which the host is to connect", in.setAPIServer)
-	case verb.Survey:
-		flags.Func("events", "of how long ago events are to be told, after the word last:, and nothing else", in.setEvents)
+		flags.Func("api-server", "URL of the API server that the host must reach", in.setAPIServer)
+		flags.Func("platform", "platform whose metadata service returns the machine name", in.setPlatform)
+	case verb.Inspect:
+		flags.Func("api-server", "URL of the API server that the host must reach", in.setAPIServer)
+	case verb.Collect:
+		flags.Func("events", "maximum age of the events to report, with the prefix last:; only events are reported", in.setEvents)
 	case verb.Plan, verb.Apply:
 		flags.StringVar(&in.spec, "spec", "", "the NodeSpec")
-		flags.StringVar(&in.payload, "payload", "", "an archive with the files that the host lacks")
+		flags.StringVar(&in.payload, "payload", "", "archive with the files that the host lacks")
 		if in.verb == verb.Apply {
-			flags.Func("fallback", "the digest of the NodeSpec which lies on the host and is kept there for a rollback", in.setFallback)
+			flags.Func("rollback-to", "digest of the NodeSpec on the host to keep as the rollback target", in.setFallback)
+			flags.BoolVar(&in.inService, "in-service", false, "the node has pods: return a plan that disrupts them instead of doing it")
 		}
+	case verb.Patch:
+		flags.StringVar(&in.patch, "patch", "", "patch from this agent to another version")
 	case verb.Renew:
-		flags.Func("identity", "the name of an identity whose certificate is to be renewed", in.addRenewal)
-		flags.Func("identity-certificate", "its certificate chain, DER in base64url, after its name and a colon", in.setIdentityCertificate)
+		flags.Func("identity", "name of an identity to renew the certificate for", in.addRenewal)
+		flags.Func("identity-certificate", "identity name and certificate chain (DER in base64url), separated by a colon", in.setIdentityCertificate)
 	case verb.Rollback:
-		flags.StringVar(&in.digest, "digest", "", "the digest of the fallback: a host that was rolled back to it already is right")
+		flags.StringVar(&in.digest, "digest", "", "digest of the rollback target; also valid if the host is already rolled back to it")
 	case verb.Reboot:
-		flags.Func("boot-id", "the boot that the restart is to end, after the word boot:", in.setBootID)
+		flags.Func("boot-id", "boot ID before the restart, with the prefix boot:", in.setBootID)
 	}
 	return flags
 }
@@ -127,7 +136,7 @@ func (in *input) setFallback(word string) error {
 func (in *input) setBootID(word string) error {
 	id, ok := strings.CutPrefix(word, "boot:")
 	if !ok || id == "" {
-		return fmt.Errorf("%q is not the word boot: with a boot ID behind it", word)
+		return fmt.Errorf("%q must be boot: followed by a boot ID", word)
 	}
 	in.bootID = id
 	return nil
@@ -138,7 +147,7 @@ func (in *input) setEvents(word string) error {
 	duration, ok := strings.CutPrefix(word, "last:")
 	since, err := time.ParseDuration(duration)
 	if !ok || err != nil || since <= 0 {
-		return fmt.Errorf("%q is not the word last: with a duration behind it", word)
+		return fmt.Errorf("%q must be last: followed by a duration", word)
 	}
 	in.events = since
 	return nil

@@ -179,7 +179,7 @@ func TestTheFolderOfAnAgentAtWorkIsNotTakenAway(t *testing.T) {
 	r.must(err)
 	r.must(r.Host().Tree.MakeDirectory(r.ctx, nodespec.AgentRoot, host.AccessInherited))
 	line := r.land("facts")
-	if line.Failure == nil || !strings.Contains(line.Failure.Message, nodespec.ServiceAgent) || !strings.Contains(line.Failure.Message, "take those rights away") {
+	if line.Failure == nil || !strings.Contains(line.Failure.Message, nodespec.ServiceAgent) || !strings.Contains(line.Failure.Message, "remove these permissions") {
 		t.Errorf("it says %+v", line)
 	}
 	if now, err := r.Drive().ReadFile(nodespec.LedgerPath); err != nil || !bytes.Equal(now, ledger) {

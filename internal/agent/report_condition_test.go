@@ -60,7 +60,7 @@ func TestNodeCondition(t *testing.T) {
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
 		r.passUntil("the repair", func() bool { return n.condition().Status == corev1.ConditionFalse })
 		const repair = "StartService kube-proxy (service kube-proxy does not run)"
-		if got := n.condition(); got.Reason != nodespec.ConfigurationRepaired || !strings.HasPrefix(got.Message, "The agent put back, last at ") || !strings.HasSuffix(got.Message, "Z: "+repair+".") {
+		if got := n.condition(); got.Reason != nodespec.ConfigurationRepaired || !strings.HasPrefix(got.Message, "Drift was repaired, most recently at ") || !strings.HasSuffix(got.Message, "Z: "+repair+".") {
 			t.Errorf("%+v", got)
 		}
 		r.passUntil("the end", func() bool { return n.condition().Status == corev1.ConditionTrue })

@@ -207,7 +207,7 @@ func TestEvents(t *testing.T) {
 		if service, _ := r.Service("kube-proxy"); service.State != host.ServiceRunning {
 			t.Error("kube-proxy does not run")
 		}
-		if !strings.Contains(r.log(), "the event log takes no event") {
+		if !strings.Contains(r.log(), "the event log does not accept events") {
 			t.Errorf("the log does not say so: %s", r.log())
 		}
 	})

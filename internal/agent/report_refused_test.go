@@ -40,7 +40,9 @@ func TestNodeConditionThatIsNotTaken(t *testing.T) {
 		}
 		n.set(nil)
 		r.passUntil("the condition", func() bool { return strings.Contains(n.condition().Message, "StartService kube-proxy") })
-		r.passUntil("the log", func() bool { return strings.Contains(r.log(), "takes the Node's condition WindowsConfiguration again") })
+		r.passUntil("the log", func() bool {
+			return strings.Contains(r.log(), "accepts the Node's condition WindowsConfiguration again")
+		})
 	})
 	t.Run("because the agent may not write it is sent seldom, and told once", func(t *testing.T) {
 		t.Parallel()

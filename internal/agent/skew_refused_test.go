@@ -31,7 +31,7 @@ func TestSpecOfAnotherRelease(t *testing.T) {
 			h := leftBy(t, "12.0", "azure", func(spec, _ map[string]any) { c.change(spec) })
 			line, _ := h.run(c.verb...)
 			if c.says != "" {
-				h.fails(line, verb.ReasonSpecUnknown, c.says)
+				h.fails(line, verb.ReasonSpecNotFound, c.says)
 			} else if line.Type != verb.TypeResult {
 				t.Errorf("%s %v", line.Type, line.Failure)
 			}
@@ -76,6 +76,6 @@ func TestRollbackIsLeftToTheFormerAgent(t *testing.T) {
 	h.upgradeTo(h.next())
 	before := withoutChance(h.Snapshot())
 	line, _ := h.run("rollback")
-	h.fails(line, verb.ReasonSpecUnknown, nodespec.AgentPath(sum(agentProgram)))
+	h.fails(line, verb.ReasonSpecNotFound, nodespec.AgentPath(sum(agentProgram)))
 	compare(t, before, withoutChance(h.Snapshot()))
 }

@@ -148,7 +148,7 @@ func (f translated) Write(ctx context.Context, path string, from io.Reader, opti
 // upgradeTo upgrades the host to what a later release wants, and has it keep what it was.
 func (h *formerHost) upgradeTo(spec nodespec.NodeSpec) *verb.Result {
 	h.Helper()
-	args := append([]string{"apply", "--fallback", "sha256:" + h.digest}, h.send(spec)...)
+	args := append([]string{"apply", "--rollback-to", "sha256:" + h.digest}, h.send(spec)...)
 	result, _ := h.result(h.run(args...))
 	return result
 }
@@ -178,7 +178,7 @@ func TestFilesOfAFormerRelease(t *testing.T) {
 					t.Run("facts name what was applied, by which agent", h.isKnown)
 					t.Run("the node is proven to work, if all is understood", func(*testing.T) {
 						if line, steps := h.run("verify"); form == otherForms {
-							h.fails(line, verb.ReasonSpecUnknown, "features")
+							h.fails(line, verb.ReasonSpecNotFound, "features")
 						} else {
 							h.proven(line, steps)
 						}

@@ -11,21 +11,21 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// lastRuns returns what a survey tells of the last runs of verbs.
+// lastRuns returns the last runs of verbs that collect reports.
 func (r *rig) lastRuns() map[verb.Name][]verb.Line {
 	r.Helper()
-	line, _ := r.run("survey")
+	line, _ := r.run("collect")
 	if line.Type != verb.TypeResult {
 		r.Fatalf("%+v", line)
 	}
 	runs := map[verb.Name][]verb.Line{}
-	for _, run := range line.Result.Survey.Runs {
+	for _, run := range line.Result.Collected.Runs {
 		runs[run.Verb] = run.Lines
 	}
 	return runs
 }
 
-func TestASurveyTellsWhatVerbsHaveSaidLast(t *testing.T) {
+func TestCollectReportsTheLastRunsOfVerbs(t *testing.T) {
 	t.Parallel()
 	r := joined(t)
 	if line, _ := r.run("verify"); line.Type != verb.TypeResult {
@@ -64,20 +64,20 @@ func TestALineThatWasCutOffIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestASurveyOfEventsTellsNothingElse(t *testing.T) {
+func TestCollectReportsEventsAlone(t *testing.T) {
 	t.Parallel()
 	r := joined(t)
 	r.must(r.Host().EventLog.Report(t.Context(), host.Event{Source: "kubelet", Level: host.EventError, ID: 3, Message: "it does not start"}))
-	line, _ := r.run("survey", "--events", "last:1h")
+	line, _ := r.run("collect", "--events", "last:1h")
 	if line.Type != verb.TypeResult || line.Result.Facts.System.HostName == "" {
 		t.Fatalf("%+v", line)
 	}
-	found := line.Result.Survey
+	found := line.Result.Collected
 	if len(found.Events) == 0 || found.Events[0].Message != "it does not start" || len(found.Services)+len(found.Processes)+len(found.Runs) > 0 {
 		t.Errorf("it has found %+v", found)
 	}
 	for _, word := range []string{"1h", "last:", "last:-1h", "last:soon"} {
-		if line, _ := r.run("survey", "--events", word); line.Failure == nil || line.Failure.Reason != verb.ReasonInvalidInput {
+		if line, _ := r.run("collect", "--events", word); line.Failure == nil || line.Failure.Reason != verb.ReasonInvalidInput {
 			t.Errorf("%s: %+v", word, line)
 		}
 	}

@@ -19,17 +19,23 @@ func (r *rooms) run(ctx context.Context, in input) error {
 	info, err := r.Host.System.Info(ctx)
 	r.Answer.Hello(verb.Hello{Version: r.Version, Verb: in.verb, BootID: info.BootID, PID: r.Host.Processes.Self()})
 	if err != nil {
-		return fmt.Errorf("ask Windows about the system: %w", err)
+		return fmt.Errorf("query Windows system information: %w", err)
 	}
 	switch in.verb {
 	case verb.Facts:
 		return r.facts(ctx, in)
-	case verb.Look:
+	case verb.Inspect:
 		return r.look(ctx, in)
-	case verb.Survey:
-		return r.survey(ctx, in, info)
+	case verb.Collect:
+		return r.collect(ctx, in, info)
 	case verb.Plan:
 		return r.host().Plan(ctx, in.spec)
+	case verb.Patch:
+		if err := r.folder.Patch(ctx, in.patch); err != nil {
+			return err
+		}
+		r.Answer.Result(verb.Result{})
+		return nil
 	}
 	release, err := r.lock.Acquire(ctx, in.verb, info.BootID)
 	if err != nil {
@@ -39,7 +45,7 @@ func (r *rooms) run(ctx context.Context, in input) error {
 	r.Answer.Keep(func(lines []byte, more bool) error { return r.Records.AddLines(ctx, in.verb, lines, more) })
 	switch in.verb {
 	case verb.Apply:
-		return r.host().Apply(ctx, converge.Input{Spec: in.spec, Payload: in.payload, Fallback: in.fallback})
+		return r.host().Apply(ctx, converge.Input{Spec: in.spec, Payload: in.payload, Fallback: in.fallback, InService: in.inService})
 	case verb.Verify:
 		verifier := checks.Verifier{Source: r.source, Clock: r.Clock, Answer: r.Answer}
 		return verifier.Verify(ctx)
@@ -47,8 +53,8 @@ func (r *rooms) run(ctx context.Context, in input) error {
 		return r.host().Renew(ctx, in.renewals, in.certificates)
 	case verb.Rollback:
 		return r.host().Rollback(ctx, in.digest)
-	case verb.Settle:
-		return r.host().Settle(ctx)
+	case verb.Commit:
+		return r.host().Commit(ctx)
 	case verb.Reboot:
 		return r.host().Reboot(ctx, in.bootID, info.BootID)
 	default:
@@ -94,19 +100,18 @@ func (r *rooms) look(ctx context.Context, in input) error {
 	return nil
 }
 
-// survey answers how the host is and what has happened on it. The ledger is left out: it has files and variables as they
-// were before us.
-func (r *rooms) survey(ctx context.Context, in input, info host.SystemInfo) error {
-	surveyor := collect.Surveyor{Host: r.Host, Clock: r.Clock, Runs: r.Records.Runs}
+// collect reports the state and the history of the host. The ledger is left out: it has the owner's files and variables.
+func (r *rooms) collect(ctx context.Context, in input, info host.SystemInfo) error {
+	collector := collect.Collector{Host: r.Host, Clock: r.Clock, Runs: r.Records.Runs}
 	if in.events > 0 {
-		result := surveyor.Events(ctx, in.events)
-		answer := verb.Result{Facts: &plan.Facts{Time: r.Clock.Now().UTC(), System: info}, Survey: &result}
+		result := collector.Events(ctx, in.events)
+		answer := verb.Result{Facts: &plan.Facts{Time: r.Clock.Now().UTC(), System: info}, Collected: &result}
 		collect.Fit(&answer)
 		r.Answer.Result(answer)
 		return nil
 	}
-	result := surveyor.Of(ctx)
-	limited, cancel := context.WithTimeout(ctx, timeouts.LimitSurvey)
+	result := collector.Of(ctx)
+	limited, cancel := context.WithTimeout(ctx, timeouts.LimitCollect)
 	defer cancel()
 	found, err := r.source.Look(limited)
 	if err != nil {
@@ -114,7 +119,7 @@ func (r *rooms) survey(ctx context.Context, in input, info host.SystemInfo) erro
 		found = plan.Facts{Time: r.Clock.Now().UTC(), System: info}
 	}
 	found.Ledger = plan.Ledger{}
-	answer := verb.Result{Facts: &found, Survey: &result}
+	answer := verb.Result{Facts: &found, Collected: &result}
 	collect.Fit(&answer)
 	r.Answer.Result(answer)
 	return nil

@@ -45,7 +45,7 @@ func (n *notices) readWorkerConfig(ctx context.Context, reader client.Reader, fa
 	}
 	if rendered.Spec.FIPS {
 		n.add(subject{id, rendered.ResourceVersion}, "spec.fips",
-			"Linux workers run in FIPS mode, and Windows nodes do not. Turn on the Windows policy \"System cryptography: Use FIPS compliant algorithms\" "+
+			"Linux workers run in FIPS mode, and Windows nodes do not. Enable the Windows policy \"System cryptography: Use FIPS compliant algorithms\" "+
 				"in the image of the hosts or by group policy.")
 	}
 	worker, err := parseIgnition(rendered.Spec.Config.Raw)

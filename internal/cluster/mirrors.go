@@ -108,8 +108,8 @@ func (n *notices) appendRule(rules []mirrorRule, rule mirrorRule, source string,
 		if rule.tags && !rule.source.wholeHost() {
 			// A digest says what the image is. A tag does not: who may push to the mirror decides.
 			n.add(rule.about, field,
-				fmt.Sprintf("Windows nodes ask this mirror for the tags of all images of %s, not only of %s: containerd supports mirrors for "+
-					"whole registries only. Restrict who may push other images to %s.", rule.source.host, rule.source,
+				fmt.Sprintf("Windows nodes resolve all tags of %s through this mirror, not only those of %s: containerd supports mirrors for "+
+					"whole registries only. Restrict the permission to push other images to %s.", rule.source.host, rule.source,
 					scope{host: mirror.host, path: prefix}))
 		}
 		rule.mirrors = append(rule.mirrors, ruleMirror{scope: mirror, field: field, prefix: prefix})

@@ -53,7 +53,7 @@ func TestNodesAskTheMirrorsOfTheCluster(t *testing.T) {
 		},
 		"once where parts of a registry have the same": {
 			[]client.Object{digestMirrors("a", digests("quay.io/a", "m.example.com/q/a"), digests("quay.io/b", "m.example.com/q/b")), tagMirrors("a", tags("quay.io/b", "m.example.com/q/b"))},
-			[]string{"quay.io <- m.example.com/q tags"}, []string{"ImageTagMirrorSet a|spec.imageTagMirrors[0].mirrors[0]|tags of all images of quay.io|push other images to m.example.com/q."},
+			[]string{"quay.io <- m.example.com/q tags"}, []string{"ImageTagMirrorSet a|spec.imageTagMirrors[0].mirrors[0]|all tags of quay.io through this mirror|push other images to m.example.com/q."},
 		},
 		"and the source last, or where it is named": {
 			[]client.Object{digestMirrors("a", digests("quay.io", "a.example.com", "quay.io"), digests("gcr.io", "gcr.io", "b.example.com"))},
@@ -105,7 +105,7 @@ func TestNodesDoNotContactSourcesThatTheyMustNot(t *testing.T) {
 			[]configv1.ImageDigestMirrors{never(digests("quay.io/a", "m.example.com/a")),
 				never(digests("quay.io/b", "m.example.com/b"))},
 			[]string{"quay.io <- m.example.com/ never"},
-			[]string{"spec.imageDigestMirrors[0].mirrorSourcePolicy|never ask quay.io for any image"},
+			[]string{"spec.imageDigestMirrors[0].mirrorSourcePolicy|never pull any image from quay.io"},
 		},
 		"but when one entry allows it, which is reported": {
 			[]configv1.ImageDigestMirrors{never(digests("quay.io/a", "m.example.com/a")),

@@ -25,7 +25,7 @@ func readProxy(ctx context.Context, reader client.Reader, facts *nodespec.Cluste
 	if status.HTTPProxy == "" && status.HTTPSProxy == "" {
 		return nil // noProxy alone means nothing
 	}
-	const remedy = " Correct the spec; the cluster network operator copies it to the status. Until then, nodes keep their present proxy."
+	const remedy = " Correct the spec; the cluster network operator copies it to the status. Until then, nodes keep their current proxy."
 	for _, u := range []struct{ field, value string }{{"status.httpProxy", status.HTTPProxy},
 		{"status.httpsProxy", status.HTTPSProxy}} {
 		if u.value != "" && !isProxyURL(u.value) {

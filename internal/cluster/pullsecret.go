@@ -39,7 +39,7 @@ func (n *notices) readPullSecret(ctx context.Context, reader client.Reader, sett
 		return err
 	}
 	const field = "key " + corev1.DockerConfigJsonKey
-	const remedy = " Until it is corrected, nodes keep their present credentials."
+	const remedy = " Until it is corrected, nodes keep their current credentials."
 	content, found := secret.Data[corev1.DockerConfigJsonKey]
 	if !found {
 		return about.error(field, "the key is not there: the credentials for registries are not known."+remedy)

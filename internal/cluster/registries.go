@@ -216,11 +216,11 @@ func (n *notices) neverContact(host string, rules []mirrorRule) bool {
 		case !rule.never:
 		case !all:
 			n.add(rule.about, field,
-				fmt.Sprintf("Windows nodes ask %s when its mirrors do not have an image: this can be forbidden only for the whole "+
+				fmt.Sprintf("Windows nodes fall back to %s when its mirrors do not have an image: the source can be blocked only for the whole "+
 					"registry, and another entry for %s allows it.", rule.source, host))
 		case !whole:
 			n.add(rule.about, field,
-				fmt.Sprintf("Windows nodes never ask %s for any image: this cannot be limited to a part of a registry. "+
+				fmt.Sprintf("Windows nodes never pull any image from %s: this cannot be limited to a part of a registry. "+
 					"Nodes pull images outside of %s from mirrors or not at all.", host, rule.source))
 			return true
 		}

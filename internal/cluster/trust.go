@@ -31,7 +31,7 @@ func (n *notices) readTrustedCAs(ctx context.Context, reader client.Reader, fact
 	if problem != "" {
 		return about.error(field,
 			problem+" It comes from ConfigMap openshift-config/user-ca-bundle and the trustedCA of Proxy cluster. "+
-				"Until they are corrected, nodes keep the authorities that they trust now.")
+				"Until they are corrected, nodes keep their current certificate authorities.")
 	}
 	const origin = "It comes from ConfigMap openshift-config/user-ca-bundle or the trustedCA of Proxy cluster."
 	for _, number := range trusted.unread {

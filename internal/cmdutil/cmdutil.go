@@ -55,7 +55,7 @@ func New(streams genericiooptions.IOStreams, clock clock.WithTicker) *Access {
 func (a *Access) AddFlags(command *cobra.Command) {
 	flags := command.PersistentFlags()
 	a.Flags.AddFlags(flags)
-	flags.Lookup("namespace").Usage = "namespace that the operator is installed in"
+	flags.Lookup("namespace").Usage = "namespace of the operator"
 	flags.Lookup("namespace").DefValue = DefaultNamespace
 }
 
@@ -115,9 +115,9 @@ func (a *Access) Confirm(dangers ...string) error {
 		fmt.Fprintln(a.ErrOut, danger)
 	}
 	if !a.Interactive() {
-		return errors.New("nobody can answer the question whether to go on: give --yes if this is what you want")
+		return errors.New("standard input is not a terminal: use --yes to confirm")
 	}
-	fmt.Fprint(a.ErrOut, "Go on? [y/N] ")
+	fmt.Fprint(a.ErrOut, "Continue? [y/N] ")
 	answer, err := bufio.NewReader(a.In).ReadString('\n')
 	if err != nil {
 		return errNotConfirmed

@@ -15,7 +15,7 @@ import (
 
 // words are the functions that may look at a reason because they choose words by it, and do nothing else.
 var words = []string{
-	"instance/naming/cloud.go cloudNameObstacle", "instance/phase_eligible.go run",
+	"instance/identity/cloud.go cloudNameObstacle", "instance/phase_eligible.go run",
 	"instance/phase_unmanaged.go unmanagedObstacle",
 	"source/machine/events.go leftAlone",
 	// The reason is a field of the spec here, which the source writes.
@@ -27,7 +27,7 @@ var words = []string{
 var speaking = []string{
 	"disruption/book.go tell", "disruption/controller.go count",
 	"instance/scope/scope.go PassWhatHeld",
-	"instance/status/conditions.go summarize", "instance/status/progress.go Connecting", "instance/status/status.go readiness", "instance/status/status.go summarize",
+	"instance/status/conditions.go summarize", "instance/status/progress.go Progress", "instance/status/status.go readiness", "instance/status/status.go summarize",
 }
 
 // Conditions, their reasons, the summary and the names of phases are what people read. Whoever rewords them must not

@@ -25,15 +25,15 @@ func Transitions(i Instance) []metav1.Condition {
 func AfterFailure(failed v1alpha1.FailedChange) string {
 	switch {
 	case failed.RolledBack:
-		return "The host was brought back to what it was before."
+		return "The host was rolled back."
 	case failed.DrainTimedOut:
-		return "The pods did not leave the node in time, and nothing on the host was changed."
+		return "The drain did not finish in time, and nothing on the host was changed."
 	}
-	return "The host is as the change left it."
+	return "The host was not rolled back."
 }
 
 // comesSoon are the reasons for which the operator is not connected to a host that is not dead.
-var comesSoon = []string{v1alpha1.ReasonWaiting, v1alpha1.ReasonUserDataRunning}
+var comesSoon = []string{v1alpha1.ReasonWaiting, v1alpha1.ReasonUserDataInProgress}
 
 // outOfReach says why an instance counts as dead: the operator does not get through to the host, or its kubelet no longer
 // reports. It is empty for all others. The Node may be nil, if there is none or it could not be read.

@@ -42,13 +42,13 @@ func TestHowAHostIs(t *testing.T) {
 		"whatever its kubelet says":                   {instance(lost), node(corev1.ConditionTrue), OutOfReach, "ConnectionTimedOut: because"},
 		"so is one whose kubelet is silent": {instance(reached, ready, upToDate), node(corev1.ConditionUnknown), OutOfReach,
 			"the kubelet of node n has not reported since 2026-03-01 14:30:00 UTC"},
-		"a new Machine's host is not": {instance(condition(v1alpha1.ConditionReachable, "False", v1alpha1.ReasonUserDataRunning)), nil,
+		"a new Machine's host is not": {instance(condition(v1alpha1.ConditionReachable, "False", v1alpha1.ReasonUserDataInProgress)), nil,
 			NotReady, "because"},
 		"a node that is not Ready answers": {instance(reached, condition(v1alpha1.ConditionReady, "False", "NodeNotReady")),
 			node(corev1.ConditionFalse), NotReady, "because"},
 		"a host that nobody has looked at is not Ready": {instance(), nil, NotReady, ""},
 		"one that waits for its turn is not up to date": {instance(reached, ready,
-			condition(v1alpha1.ConditionUpToDate, "False", "WaitingForTurn")), nil, NotUpToDate, "because"},
+			condition(v1alpha1.ConditionUpToDate, "False", "MaxUnavailableReached")), nil, NotUpToDate, "because"},
 		"one that works is well": {instance(reached, ready, upToDate), node(corev1.ConditionTrue), Well, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,9 +61,9 @@ func TestHowAHostIs(t *testing.T) {
 
 func TestWhatAFailedChangeLeavesIsSaid(t *testing.T) {
 	for want, failed := range map[string]v1alpha1.FailedChange{
-		"The host was brought back to what it was before.":                              {RolledBack: true},
-		"The pods did not leave the node in time, and nothing on the host was changed.": {DrainTimedOut: true},
-		"The host is as the change left it.":                                            {},
+		"The host was rolled back.": {RolledBack: true},
+		"The drain did not finish in time, and nothing on the host was changed.": {DrainTimedOut: true},
+		"The host was not rolled back.":                                          {},
 	} {
 		if got := AfterFailure(failed); got != want {
 			t.Errorf("%q, want %q", got, want)

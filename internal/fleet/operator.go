@@ -23,7 +23,7 @@ func OperatorAbsence(ctx context.Context, reader client.Reader, namespace string
 	lease := &coordinationv1.Lease{}
 	switch err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.OperatorLease}, lease); {
 	case apierrors.IsNotFound(err) && !hasHosts:
-		return fmt.Sprintf("No operator has been at work in namespace %s: if it is installed in another one, name that with -n.", namespace)
+		return fmt.Sprintf("No operator is running in namespace %s: if it is installed in another namespace, specify that with -n.", namespace)
 	case err != nil:
 		return "" // what is shown does not need it
 	}
@@ -39,6 +39,6 @@ func absence(lease *coordinationv1.Lease, now time.Time) string {
 	if ptr.Deref(lease.Spec.HolderIdentity, "") != "" && ago < leaseSilence {
 		return ""
 	}
-	return fmt.Sprintf("No operator has been at work for %s, and what is shown is as old. See: kubectl get pods -n %s",
+	return fmt.Sprintf("The output may be stale: no operator has been active for %s. See: kubectl get pods -n %s",
 		duration.HumanDuration(max(0, ago)), lease.Namespace)
 }

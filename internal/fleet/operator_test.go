@@ -18,9 +18,9 @@ func TestWhetherAnOperatorIsAtWork(t *testing.T) {
 	}{
 		"one that renews its Lease is":                 {ptr.To("pod-1"), 2 * time.Minute, ""},
 		"one whose clock is ahead is":                  {ptr.To("pod-1"), -time.Minute, ""},
-		"one that has been silent for long is not":     {ptr.To("pod-1"), 12 * time.Minute, "No operator has been at work for 12m, and what is shown is as old. See: kubectl get pods -n wmco"},
-		"one that was stopped has given up its Lease":  {ptr.To(""), 90 * time.Second, "No operator has been at work for 90s, and what is shown is as old. See: kubectl get pods -n wmco"},
-		"one whose Lease has no holder has ended, too": {nil, time.Hour, "No operator has been at work for 60m, and what is shown is as old. See: kubectl get pods -n wmco"},
+		"one that has been silent for long is not":     {ptr.To("pod-1"), 12 * time.Minute, "The output may be stale: no operator has been active for 12m. See: kubectl get pods -n wmco"},
+		"one that was stopped has given up its Lease":  {ptr.To(""), 90 * time.Second, "The output may be stale: no operator has been active for 90s. See: kubectl get pods -n wmco"},
+		"one whose Lease has no holder has ended, too": {nil, time.Hour, "The output may be stale: no operator has been active for 60m. See: kubectl get pods -n wmco"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			renewed := metav1.NewMicroTime(now.Add(-test.renewed))

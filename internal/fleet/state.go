@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
@@ -38,6 +39,14 @@ func Obstacle(instance Instance) *metav1.Condition {
 		}
 	}
 	return nil
+}
+
+// Age returns how long ago something was, in the format of kubectl's ages; empty for no time.
+func Age(now, then time.Time) string {
+	if then.IsZero() {
+		return ""
+	}
+	return duration.HumanDuration(max(0, now.Sub(then)))
 }
 
 // Since is when an instance came into its state.

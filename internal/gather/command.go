@@ -19,7 +19,6 @@ import (
 	"github.com/windows-machine-config/wmco/internal/fleet"
 	"github.com/windows-machine-config/wmco/internal/fleet/status"
 	"github.com/windows-machine-config/wmco/internal/gather/page"
-	"github.com/windows-machine-config/wmco/internal/gatherapi"
 	"github.com/windows-machine-config/wmco/internal/nodelogs"
 	"github.com/windows-machine-config/wmco/internal/podexec"
 	"github.com/windows-machine-config/wmco/internal/text"
@@ -54,7 +53,7 @@ func New(a *cmdutil.Access, operator podexec.Runner) *cobra.Command {
 // NewInPod returns the command for a pod: it writes into a directory that is copied out of the pod.
 func NewInPod(a *cmdutil.Access, operator podexec.Runner, directory string) *cobra.Command {
 	inPod := newCommand(a, operator, directory)
-	inPod.Short, inPod.Example = "Collect what a support case needs into "+directory+", for oc adm must-gather", ""
+	inPod.Short, inPod.Example = "Collect data for a support case into "+directory+", for oc adm must-gather", ""
 	return inPod
 }
 
@@ -62,18 +61,18 @@ func newCommand(a *cmdutil.Access, operator podexec.Runner, directory string) *c
 	c := &command{Access: a, operator: operator}
 	cobraCommand := &cobra.Command{
 		Use:   "gather [NAME...]",
-		Short: "Collect what a support case needs into one archive",
+		Short: "Collect data for a support case into one archive",
 		Long: `Collect WindowsInstances with their status as kubectl windows status prints it, Nodes, events, the disruption policy, the
 operator's pods and logs, the logs of the services of each node, and the cluster's version and network. Hosts that never
 became nodes are included. The operator connects to each host over SSH, and the agent there reports the state of services,
-Windows' event log, networks and firewall rules, what it printed when its verbs were run last, and its plan of what the operator
-would change now: a command runs in the operator's pod for that. A copy of the agent that the host lacks is brought, and
-deleted again; nothing else is changed.
+Windows' event log, networks and firewall rules, the last output of its commands, and the changes that the operator would
+make now: a command runs in the operator's pod for that. If the host lacks the agent, a copy is installed and deleted again;
+nothing else is changed.
 
-Begin with index.html: it names the hosts that are out of reach and draws the timeline of each host, in any browser and
-without a network. With names, the folders of other hosts are left out. Secrets are not read; of other objects the values of
-environment variables and the arguments of containers are left out. What cannot be read is listed in gaps.txt, and ends
-nothing.`,
+Start with index.html: it names the hosts that are unreachable and draws the timeline of each host, in any browser and
+without a network. With names, the folders of other hosts are omitted. Secrets are not read; of other objects the values of
+environment variables and the arguments of containers are omitted. Data that cannot be read is listed in gaps.txt, and the
+collection continues.`,
 		Example: `  kubectl windows gather
 
   # Of one host
@@ -86,8 +85,8 @@ nothing.`,
 	flags := cobraCommand.Flags()
 	flags.StringVar(&c.file, "file", "", "the archive to write (default: windows-gather-<time>.tar.gz)")
 	flags.StringVar(&c.directory, "dest-dir", directory, "directory to write files into, instead of an archive")
-	flags.DurationVar(&c.timeout, gatherapi.HostTimeout, 2*time.Minute, "how long the operator may take with one host over SSH; a kubelet has 20s at most")
-	flags.BoolVar(&c.overSSH, "over-ssh", true, "have the operator look at the hosts over SSH")
+	flags.DurationVar(&c.timeout, podexec.CollectTimeout, 2*time.Minute, "timeout of the operator for one host over SSH; a kubelet has 20s at most")
+	flags.BoolVar(&c.overSSH, "over-ssh", true, "have the operator collect data from the hosts over SSH")
 	cobraCommand.MarkFlagsMutuallyExclusive("file", "dest-dir")
 	return cobraCommand
 }
@@ -190,17 +189,17 @@ func (c *command) collect(ctx context.Context, g *gatherer, clientset kubernetes
 	}
 	_ = work.Wait() // nothing of it fails as a whole
 	if c.overSSH && len(chosen) > 0 {
-		wishes, shown := make([]gatherapi.Wish, len(chosen)), map[string]*page.Host{}
+		wishes, shown := make([]podexec.CollectedHost, len(chosen)), map[string]*page.Host{}
 		for n, instance := range chosen {
-			wishes[n] = gatherapi.Wish{Name: instance.Name, Logs: !served[n]}
+			wishes[n] = podexec.CollectedHost{Name: instance.Name, Logs: !served[n]}
 			shown[instance.Name] = &hosts[n]
 		}
-		fmt.Fprintf(c.ErrOut, "the operator looks at %s over SSH\n", text.Counted(len(chosen), "host"))
+		fmt.Fprintf(c.ErrOut, "the operator collects data from %s over SSH\n", text.Counted(len(chosen), "host"))
 		g.overSSH(ctx, c.operator, wishes, shown)
 	}
 	gaps := g.gaps()
 	if len(gaps) == 0 {
-		gaps = []string{"Everything could be read."}
+		gaps = []string{"All data was collected."}
 	}
 	g.write("gaps.txt", []byte(strings.Join(gaps, "\n")+"\n"))
 	var drawn bytes.Buffer
@@ -219,12 +218,12 @@ func isOrAre(names []string) string {
 
 // report says what there is, and what an administrator should look at first.
 func (c *command) report(g *gatherer, place string, f fleet.Fleet, chosen int) error {
-	lines := []string{fmt.Sprintf("%s: %d files of %s. Begin with index.html", place, g.files, text.Counted(chosen, "host"))}
+	lines := []string{fmt.Sprintf("%s: %d files of %s. Start with index.html", place, g.files, text.Counted(chosen, "host"))}
 	dead, troubled := g.unwell(f.Instances)
 	for _, group := range []struct {
 		are   string
 		names []string
-	}{{isOrAre(dead) + " out of reach", dead}, {isOrAre(troubled) + " not Ready for another reason", troubled}} {
+	}{{isOrAre(dead) + " unreachable", dead}, {isOrAre(troubled) + " not Ready for another reason", troubled}} {
 		if len(group.names) > 0 {
 			lines = append(lines, fmt.Sprintf("%d of %s %s: %s", len(group.names), text.Counted(len(f.Instances), "host"), group.are,
 				strings.Join(group.names, ", ")))

@@ -159,7 +159,7 @@ func TestTheReportCountsWhatWasChosen(t *testing.T) {
 	if err := command.report(g, "case.tar.gz", fleet.Fleet{Instances: []fleet.Instance{sick, sick}}, 1); err != nil {
 		t.Fatal(err)
 	}
-	const want = `case.tar.gz: 5 files of 1 host. Begin with index.html
+	const want = `case.tar.gz: 5 files of 1 host. Start with index.html
 2 of 2 hosts are not Ready for another reason: win-1 (DiskFull), win-1 (DiskFull)
 1 thing could not be read, see gaps.txt. The first: a: no
 `

@@ -13,16 +13,15 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/internal/gather/page"
-	"github.com/windows-machine-config/wmco/internal/gatherapi"
 	"github.com/windows-machine-config/wmco/internal/podexec"
 )
 
 // The files of a host that have what its agent tells, what the operator would change there, and what the agent has said when
 // its verbs were run last.
 const (
-	surveyName = "survey.json"
-	planName   = "plan.txt"
-	runsName   = "last-verbs.txt"
+	hostFileName = "host.json"
+	planName     = "plan.txt"
+	runsName     = "last-verbs.txt"
 )
 
 // answerAllowance is how long the operator may take besides the hosts, and leaveAllowance besides the time of each to end
@@ -34,9 +33,9 @@ const mostSaid = 4 << 10
 
 // overSSH collects what the operator reads from the hosts: how they are and what has happened on them, and the logs that no
 // kubelet has served. Hosts that do not answer end nothing.
-func (g *gatherer) overSSH(ctx context.Context, operator podexec.Runner, wishes []gatherapi.Wish, hosts map[string]*page.Host) {
-	const missing = "what the operator reads from hosts over SSH"
-	request, err := json.Marshal(gatherapi.Request{Hosts: wishes})
+func (g *gatherer) overSSH(ctx context.Context, operator podexec.Runner, wishes []podexec.CollectedHost, hosts map[string]*page.Host) {
+	const missing = "data that the operator reads from hosts over SSH"
+	request, err := json.Marshal(podexec.CollectRequest{Hosts: wishes})
 	if err != nil {
 		g.lacks(missing, err)
 		return
@@ -52,7 +51,7 @@ func (g *gatherer) overSSH(ctx context.Context, operator podexec.Runner, wishes 
 		open[wish.Name] = true
 	}
 	for decoder := json.NewDecoder(reports); ; {
-		var report gatherapi.Report
+		var report podexec.CollectReport
 		err := decoder.Decode(&report)
 		if errors.Is(err, io.EOF) {
 			break
@@ -69,7 +68,7 @@ func (g *gatherer) overSSH(ctx context.Context, operator podexec.Runner, wishes 
 	}
 	_ = reports.Close()
 	for name := range open {
-		g.lacks(folderOf(name)+surveyName, errors.New("the operator has reported nothing about the host"))
+		g.lacks(folderOf(name)+hostFileName, errors.New("the operator has reported nothing about the host"))
 	}
 }
 
@@ -84,7 +83,7 @@ func cut(err error, open map[string]bool, hosts int) error {
 // ask has the operator's command write its reports.
 func (g *gatherer) ask(ctx context.Context, operator podexec.Runner, request []byte, reports io.Writer) error {
 	said := &saying{}
-	status, err := operator.Run(ctx, []string{gatherapi.Command, fmt.Sprintf("--%s=%s", gatherapi.HostTimeout, g.timeout)},
+	status, err := operator.Run(ctx, []string{podexec.CollectCommand, fmt.Sprintf("--%s=%s", podexec.CollectTimeout, g.timeout)},
 		podexec.Streams{In: bytes.NewReader(request), Out: reports, ErrOut: said})
 	if err == nil && status != 0 {
 		err = errors.New(strings.TrimSpace(said.String()))
@@ -93,7 +92,7 @@ func (g *gatherer) ask(ctx context.Context, operator podexec.Runner, request []b
 }
 
 // report writes what the operator has found out about a host.
-func (g *gatherer) report(report gatherapi.Report, shown *page.Host) {
+func (g *gatherer) report(report podexec.CollectReport, shown *page.Host) {
 	folder := folderOf(report.Name)
 	add := func(file string, content []byte) {
 		g.write(file, content)
@@ -102,10 +101,10 @@ func (g *gatherer) report(report gatherapi.Report, shown *page.Host) {
 	if report.Plan != "" {
 		add(folder+planName, []byte(report.Plan))
 	} else if report.Error == "" {
-		g.lacks(folder+planName, errors.New("the operator is older than this program, and makes none. See: kubectl windows plan"))
+		g.lacks(folder+planName, errors.New("the operator is older than this program, and creates no plan. See: kubectl windows plan"))
 	}
 	if report.Error != "" {
-		g.lacks(folder+surveyName, errors.New(report.Error))
+		g.lacks(folder+hostFileName, errors.New(report.Error))
 		return
 	}
 	for _, gap := range report.Gaps {
@@ -117,9 +116,9 @@ func (g *gatherer) report(report gatherapi.Report, shown *page.Host) {
 	if report.Found != nil {
 		var indented bytes.Buffer
 		if err := json.Indent(&indented, report.Found, "", "  "); err != nil {
-			g.lacks(folder+surveyName, err)
+			g.lacks(folder+hostFileName, err)
 		}
-		add(folder+surveyName, indented.Bytes())
+		add(folder+hostFileName, indented.Bytes())
 	}
 	for service, log := range report.Logs {
 		add(folder+"logs/"+fileName(service)+".log", log)

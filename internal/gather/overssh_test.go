@@ -12,16 +12,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/windows-machine-config/wmco/internal/gather/page"
-	"github.com/windows-machine-config/wmco/internal/gatherapi"
 	"github.com/windows-machine-config/wmco/internal/podexec"
 )
 
 // operator answers in place of one.
-type operator func(request gatherapi.Request, streams podexec.Streams) (int, error)
+type operator func(request podexec.CollectRequest, streams podexec.Streams) (int, error)
 
 func (o operator) Run(_ context.Context, arguments []string, streams podexec.Streams) (int, error) {
-	var request gatherapi.Request
-	if strings.Join(arguments, " ") != "survey --host-timeout=20s" {
+	var request podexec.CollectRequest
+	if strings.Join(arguments, " ") != "collect --host-timeout=20s" {
 		return 0, errors.New("it does not know " + strings.Join(arguments, " "))
 	}
 	if err := json.NewDecoder(streams.In).Decode(&request); err != nil {
@@ -31,7 +30,7 @@ func (o operator) Run(_ context.Context, arguments []string, streams podexec.Str
 }
 
 func says(text string, status int, err error) operator {
-	return func(_ gatherapi.Request, streams podexec.Streams) (int, error) {
+	return func(_ podexec.CollectRequest, streams podexec.Streams) (int, error) {
 		_, _ = io.WriteString(streams.Out, text)
 		return status, err
 	}
@@ -43,7 +42,7 @@ func gathered(t *testing.T, o operator) (files map[string]string, gaps []string,
 	into := memory{}
 	g := &gatherer{collection: &collection{sink: into}, timeout: 20 * time.Second}
 	hosts := map[string]*page.Host{"win-1": {}, "win-2": {}}
-	g.overSSH(t.Context(), o, []gatherapi.Wish{{Name: "win-1", Logs: true}, {Name: "win-2"}}, hosts)
+	g.overSSH(t.Context(), o, []podexec.CollectedHost{{Name: "win-1", Logs: true}, {Name: "win-2"}}, hosts)
 	return into, g.gaps(), hosts["win-1"].Files
 }
 
@@ -55,25 +54,25 @@ func (memory) finish() error                           { return nil }
 func (memory) discard()                                {}
 
 func TestWhatTheOperatorTellsOfHostsIsWritten(t *testing.T) {
-	o := operator(func(request gatherapi.Request, streams podexec.Streams) (int, error) {
-		if diff := cmp.Diff([]gatherapi.Wish{{Name: "win-1", Logs: true}, {Name: "win-2"}}, request.Hosts); diff != "" {
+	o := operator(func(request podexec.CollectRequest, streams podexec.Streams) (int, error) {
+		if diff := cmp.Diff([]podexec.CollectedHost{{Name: "win-1", Logs: true}, {Name: "win-2"}}, request.Hosts); diff != "" {
 			t.Error(diff)
 		}
 		out := json.NewEncoder(streams.Out)
 		return 0, errors.Join(
-			out.Encode(gatherapi.Report{Name: "win-2", Error: "host 10.0.0.2: no TCP connection", Plan: "win-2: not known\n"}),
-			out.Encode(gatherapi.Report{Name: "../../win-3", Found: []byte(`{}`)}), // that nobody has asked for
-			out.Encode(gatherapi.Report{Name: "win-1", Found: []byte(`{"facts":1}`), Gaps: []string{"logs: no folder"},
+			out.Encode(podexec.CollectReport{Name: "win-2", Error: "host 10.0.0.2: no TCP connection", Plan: "win-2: not known\n"}),
+			out.Encode(podexec.CollectReport{Name: "../../win-3", Found: []byte(`{}`)}), // that nobody has asked for
+			out.Encode(podexec.CollectReport{Name: "win-1", Found: []byte(`{"facts":1}`), Gaps: []string{"logs: no folder"},
 				Plan: "win-1: no change\n", Runs: "apply\n",
 				Logs: map[string][]byte{"kubelet": []byte("one\n"), "../x": []byte("two\n")}}))
 	})
 	files, gaps, shown := gathered(t, o)
-	if diff := cmp.Diff(map[string]string{"hosts/win-1/survey.json": "{\n  \"facts\": 1\n}", "hosts/win-1/logs/kubelet.log": "one\n",
+	if diff := cmp.Diff(map[string]string{"hosts/win-1/host.json": "{\n  \"facts\": 1\n}", "hosts/win-1/logs/kubelet.log": "one\n",
 		"hosts/win-1/logs/.._x.log": "two\n",
 		"hosts/win-1/plan.txt":      "win-1: no change\n", "hosts/win-1/last-verbs.txt": "apply\n", "hosts/win-2/plan.txt": "win-2: not known\n"}, files); diff != "" {
 		t.Errorf("the files are (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"hosts/win-1/over SSH: logs: no folder", "hosts/win-2/survey.json: host 10.0.0.2: no TCP connection"}, gaps); diff != "" {
+	if diff := cmp.Diff([]string{"hosts/win-1/over SSH: logs: no folder", "hosts/win-2/host.json: host 10.0.0.2: no TCP connection"}, gaps); diff != "" {
 		t.Errorf("what lacks is (-want +got):\n%s", diff)
 	}
 	if len(shown) != 5 {
@@ -83,22 +82,22 @@ func TestWhatTheOperatorTellsOfHostsIsWritten(t *testing.T) {
 
 func TestAnOperatorThatTellsNothingEndsNothing(t *testing.T) {
 	const (
-		all    = "what the operator reads from hosts over SSH: "
-		noPlan = "hosts/win-1/plan.txt: the operator is older than this program, and makes none. See: kubectl windows plan"
+		all    = "data that the operator reads from hosts over SSH: "
+		noPlan = "hosts/win-1/plan.txt: the operator is older than this program, and creates no plan. See: kubectl windows plan"
 	)
 	for name, c := range map[string]struct {
 		o    operator
 		gaps []string
 	}{
 		"no operator runs": {says("", 0, errors.New("no pod of the operator is ready")), []string{all + "no pod of the operator is ready"}},
-		"it has failed": {func(_ gatherapi.Request, streams podexec.Streams) (int, error) {
+		"it has failed": {func(_ podexec.CollectRequest, streams podexec.Streams) (int, error) {
 			_, err := io.WriteString(streams.ErrOut, "wmco: no key\n")
 			return 1, err
 		}, []string{all + "wmco: no key"}},
 		"it says what is no report": {says("warning: something\n", 0, nil), []string{all + "invalid character 'w' looking for beginning of value"}},
 		"it is cut off": {says(`{"name":"win-1"}`, 0, errors.New("the connection was lost")),
-			[]string{noPlan, all + "the connection was lost. There is no report of win-2"}},
-		"it leaves a host out": {says(`{"name":"win-1"}`, 0, nil), []string{noPlan, "hosts/win-2/survey.json: the operator has reported nothing about the host"}},
+			[]string{all + "the connection was lost. There is no report of win-2", noPlan}},
+		"it leaves a host out": {says(`{"name":"win-1"}`, 0, nil), []string{noPlan, "hosts/win-2/host.json: the operator has reported nothing about the host"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files, gaps, _ := gathered(t, c.o)

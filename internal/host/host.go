@@ -23,7 +23,7 @@ var (
 	// ErrDependency means that a service cannot start because one that it depends on does not run.
 	ErrDependency = errors.New("a service that this service depends on does not run")
 	// ErrNoAntivirus means that Microsoft Defender Antivirus is not at work, so it cannot be asked.
-	ErrNoAntivirus = errors.New("the antivirus Microsoft Defender is not at work")
+	ErrNoAntivirus = errors.New("the antivirus Microsoft Defender is not active")
 	// ErrDomainMember means that the machine is a member of a domain, which would not know it under another name.
 	ErrDomainMember = errors.New("the machine is a member of a domain, which knows it by its name: " +
 		"only an administrator of the domain can rename it")

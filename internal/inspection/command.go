@@ -41,7 +41,7 @@ func (o *options) addFlags(command *cobra.Command) {
 }
 
 func (o *options) addAttached(command *cobra.Command) {
-	command.Flags().BoolVar(&o.attached, "attached", false, "end when standard input ends: who has started this is gone then")
+	command.Flags().BoolVar(&o.attached, "attached", false, "exit when standard input is closed")
 }
 
 func (o *options) check() error {
@@ -64,6 +64,18 @@ func (o *options) watched(command *cobra.Command) (context.Context, context.Canc
 	return ctx, func() { cancel(nil) }
 }
 
+// inspect runs a command with an inspector, until its caller is gone.
+func (o *options) inspect(command *cobra.Command, configure func() (operator.Config, error),
+	run func(context.Context, *inspector) error) error {
+	ctx, cancel := o.watched(command)
+	defer cancel()
+	i, err := inspectorOf(configure)
+	if err != nil {
+		return err
+	}
+	return run(ctx, i)
+}
+
 // write writes a document as JSON, or as the text that it is in words.
 func (o *options) write(out io.Writer, document any, words string) error {
 	if o.output == "json" {
@@ -80,13 +92,13 @@ func (o *options) write(out io.Writer, document any, words string) error {
 // Commands returns the commands. configure returns the operator's configuration; what is not about hosts in it is not
 // used.
 func Commands(configure func() (operator.Config, error)) []*cobra.Command {
-	return []*cobra.Command{planCommand(configure), diagnoseCommand(configure), logsCommand(configure), surveyCommand(configure)}
+	return []*cobra.Command{planCommand(configure), diagnoseCommand(configure), logsCommand(configure), collectCommand(configure)}
 }
 
 func planCommand(configure func() (operator.Config, error)) *cobra.Command {
 	o, all := &options{}, false
 	command := &cobra.Command{
-		Use: "plan [NAME...]", Short: "Say what the operator would change on hosts now; nothing is changed",
+		Use: "plan [NAME...]", Short: "Show pending changes of hosts; nothing is changed",
 		RunE: func(command *cobra.Command, names []string) error {
 			if err := o.check(); err != nil {
 				return err
@@ -94,14 +106,8 @@ func planCommand(configure func() (operator.Config, error)) *cobra.Command {
 			if all == (len(names) > 0) {
 				return errors.New("give names of hosts, or --all")
 			}
-			ctx, cancel := o.watched(command)
-			defer cancel()
-			i, err := inspectorOf(configure)
-			if err != nil {
-				return err
-			}
-			return i.plan(ctx, names, func(f []Forecast) error {
-				return o.write(command.OutOrStdout(), f, inWords(f))
+			return o.inspect(command, configure, func(ctx context.Context, i *inspector) error {
+				return i.plan(ctx, names, func(f []Forecast) error { return o.write(command.OutOrStdout(), f, inWords(f)) })
 			})
 		},
 	}
@@ -113,20 +119,14 @@ func planCommand(configure func() (operator.Config, error)) *cobra.Command {
 func diagnoseCommand(configure func() (operator.Config, error)) *cobra.Command {
 	o, user := &options{}, ""
 	command := &cobra.Command{
-		Use: "diagnose NAME|ADDRESS", Short: "Say what keeps a host from being a node; nothing is changed",
+		Use: "diagnose NAME|ADDRESS", Short: "Diagnose why a host is not a node; nothing is changed",
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			if err := o.check(); err != nil {
 				return err
 			}
-			ctx, cancel := o.watched(command)
-			defer cancel()
-			i, err := inspectorOf(configure)
-			if err != nil {
-				return err
-			}
-			return i.diagnose(ctx, arguments[0], user, func(d Diagnosis) error {
-				return o.write(command.OutOrStdout(), d, climbed(d))
+			return o.inspect(command, configure, func(ctx context.Context, i *inspector) error {
+				return i.diagnose(ctx, arguments[0], user, func(d Diagnosis) error { return o.write(command.OutOrStdout(), d, climbed(d)) })
 			})
 		},
 	}

@@ -17,10 +17,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/cluster"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/desired"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/link"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/machines"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/fleet"
 	"github.com/windows-machine-config/wmco/internal/inspection/forecast"
@@ -182,11 +180,19 @@ func statusOf(forecasts []Forecast) error {
 	return result
 }
 
-// diagnose looks at a host, which need not be in a list, and writes what it found.
-func (i *inspector) diagnose(ctx context.Context, name, user string, write func(Diagnosis) error) error {
+func (i *inspector) readKey(ctx context.Context) (sshkey.Key, error) {
 	key, err := keys.Read(ctx, i.reader, i.Namespace)
 	if err != nil {
-		return fmt.Errorf("%w. %s", err, keys.Remedy(i.Namespace))
+		err = fmt.Errorf("%w. %s", err, keys.Remedy(i.Namespace))
+	}
+	return key, err
+}
+
+// diagnose looks at a host, which need not be in a list, and writes what it found.
+func (i *inspector) diagnose(ctx context.Context, name, user string, write func(Diagnosis) error) error {
+	key, err := i.readKey(ctx)
+	if err != nil {
+		return err
 	}
 	subject := ladder.Subject{}
 	if facts, _, err := cluster.Read(ctx, i.reader, i.Namespace, nodespec.ServingCertificate{}); err != nil {
@@ -234,13 +240,19 @@ func (i *inspector) find(ctx context.Context, name string, key sshkey.Key, subje
 
 // target is how the host of an instance is reached; facts are nil when the cluster's settings are not known.
 func (i *inspector) target(ctx context.Context, instance *v1alpha1.WindowsInstance, key sshkey.Key, facts *nodespec.Cluster) (remote.Target, error) {
-	s := scope.New(instance, &scope.Session{})
-	s.Key = key
-	if facts != nil {
-		s.Cluster = *facts
+	machine, err := nodes.Machines{Live: i.reader}.Of(ctx, instance)
+	if err != nil {
+		return remote.Target{}, fmt.Errorf("read the host key that the Machine announces: %w", err)
 	}
-	way := link.Link{Machines: machines.Machines{Live: i.reader}, Client: i.reader, Namespace: i.Namespace}
-	target, o := way.Target(ctx, s)
+	announced := ""
+	if machine != nil {
+		announced = machine.Annotations[v1alpha1.AnnotationExpectedHostKey]
+	}
+	known := nodespec.Cluster{}
+	if facts != nil {
+		known = *facts
+	}
+	target, o := hostjobs.TargetOf(instance, key, known, announced)
 	if o != nil {
 		return target, fmt.Errorf("%s %s", o.Message, o.Next)
 	}

@@ -3,14 +3,11 @@ package inspection
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/windows-machine-config/wmco/internal/cluster"
-	"github.com/windows-machine-config/wmco/internal/controller/keys"
-	"github.com/windows-machine-config/wmco/internal/inspection/hostevents"
 	"github.com/windows-machine-config/wmco/internal/inspection/hostlogs"
 	"github.com/windows-machine-config/wmco/internal/inspection/visit"
 	"github.com/windows-machine-config/wmco/internal/logprinter"
@@ -24,33 +21,29 @@ func logsCommand(configure func() (operator.Config, error)) *cobra.Command {
 		Use: "logs NAME [SERVICE]", Short: "Show the log of a service of a host, read over SSH; without a service, list those that have one",
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, arguments []string) error {
-			ctx, cancel := o.watched(command)
-			defer cancel()
-			i, err := inspectorOf(configure)
-			if err != nil {
-				return err
-			}
-			viewer.Out, viewer.ErrOut, viewer.Clock = command.OutOrStdout(), command.ErrOrStderr(), i.Clock
 			service := strings.Join(arguments[1:], "")
-			return i.logs(ctx, arguments[0], func(ours bool, at *visit.Visit) error {
-				switch {
-				case events:
-					if err := at.Settle(ctx, ours); err != nil {
-						return err
+			return o.inspect(command, configure, func(ctx context.Context, i *inspector) error {
+				viewer.Out, viewer.ErrOut, viewer.Clock = command.OutOrStdout(), command.ErrOrStderr(), i.Clock
+				return i.logs(ctx, arguments[0], func(ours bool, at *visit.Visit) error {
+					switch {
+					case events:
+						if err := at.Settle(ctx, ours); err != nil {
+							return err
+						}
+						return hostlogs.EventViewer{Viewer: viewer, Host: at, Service: service}.Show(ctx)
+					case service == "":
+						return viewer.Services(ctx, hostlogs.Files{Host: at})
 					}
-					return hostevents.Viewer{Viewer: viewer, Host: at, Service: service}.Show(ctx)
-				case service == "":
-					return viewer.Services(ctx, hostlogs.Files{Host: at})
-				}
-				return viewer.Show(ctx, hostlogs.Files{Host: at}, service)
+					return viewer.Show(ctx, hostlogs.Files{Host: at}, service)
+				})
 			})
 		},
 	}
 	o.addAttached(command)
-	command.Flags().BoolVarP(&viewer.Follow, "follow", "f", false, "go on with what is written, until interrupted")
+	command.Flags().BoolVarP(&viewer.Follow, "follow", "f", false, "stream the logs until interrupted")
 	command.Flags().IntVar(&viewer.Tail, "tail", 200, "how many lines of the end to show; -1 shows all")
-	command.Flags().DurationVar(&viewer.Since, "since", 0, "show what was written since so long ago")
-	command.Flags().BoolVar(&events, "events", false, "show what concerns the node in Windows' event log")
+	command.Flags().DurationVar(&viewer.Since, "since", 0, "show logs newer than a duration")
+	command.Flags().BoolVar(&events, "events", false, "show entries of Windows' event log about the node")
 	return command
 }
 
@@ -60,9 +53,9 @@ func (i *inspector) logs(ctx context.Context, name string, show func(ours bool, 
 	if err != nil {
 		return err
 	}
-	key, err := keys.Read(ctx, i.reader, i.Namespace)
+	key, err := i.readKey(ctx)
 	if err != nil {
-		return fmt.Errorf("%w. %s", err, keys.Remedy(i.Namespace))
+		return err
 	}
 	known := &nodespec.Cluster{}
 	if facts, _, err := cluster.Read(ctx, i.reader, i.Namespace, nodespec.ServingCertificate{}); err == nil {

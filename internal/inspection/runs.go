@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/text"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
@@ -15,10 +15,10 @@ func runsInWords(runs []verb.Run) string {
 	var texts []string
 	for _, run := range runs {
 		var b strings.Builder
-		fmt.Fprintf(&b, "%s\n", text.Plain(string(run.Verb), obstacle.LongestMessage))
+		fmt.Fprintf(&b, "%s\n", text.Plain(string(run.Verb), result.LongestMessage))
 		for _, line := range run.Lines {
 			said := lineInWords(line)
-			fmt.Fprintf(&b, "  %s %s\n", line.Time.UTC().Format(time.RFC3339), text.Plain(said, obstacle.LongestMessage))
+			fmt.Fprintf(&b, "  %s %s\n", line.Time.UTC().Format(time.RFC3339), text.Plain(said, result.LongestMessage))
 		}
 		texts = append(texts, b.String())
 	}

@@ -41,7 +41,7 @@ func forecastInWords(f Forecast) string {
 		fmt.Fprintf(&b, "  %d. %s%s\n     because %s\n", i+1, step.Name, felt(step), step.Reason)
 	}
 	if f.BytesToSend > 0 {
-		fmt.Fprintf(&b, "  Sent to the host: %s of about %s.\n", text.Counted(f.FilesToSend, "file"), mebibytes(f.BytesToSend))
+		fmt.Fprintf(&b, "  Sent to the host: %s of about %s.\n", text.Counted(f.FilesToSend, "file"), text.Mebibytes(f.BytesToSend))
 	}
 	if len(f.Needs) > 0 {
 		needs := make([]string, len(f.Needs))
@@ -96,12 +96,10 @@ func felt(step forecast.Step) string {
 	case step.Restarts:
 		return " (restarts the host)"
 	case step.DisturbsPods:
-		return " (pods feel it)"
+		return " (disrupts pods)"
 	}
 	return ""
 }
-
-func mebibytes(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
 
 // mark is the word for an outcome.
 func mark(outcome ladder.Outcome) string {

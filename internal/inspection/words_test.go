@@ -61,7 +61,7 @@ func TestAPlanInWords(t *testing.T) {
 		{Instance: "win-2", Address: "win-2.example.com", Node: "win-2"},
 		{Instance: "win-3", Address: "10.0.0.3", Error: "host 10.0.0.3: no answer on TCP port 22 (i/o timeout). Check that the host runs."},
 		{Instance: "win-5", Address: "10.0.0.5", Node: "win-5", Removed: true, Notes: []string{"The host is being removed. The operator drains the node."}},
-		{Instance: "win-6", Address: "10.0.0.6", Node: "win-6", Replaced: true, Notes: []string{"Machine win-6 is deleted and replaced when its turn comes."}},
+		{Instance: "win-6", Address: "10.0.0.6", Node: "win-6", Replaced: true, Notes: []string{"Machine win-6 is deleted and replaced when the WindowsDisruptionPolicy allows it."}},
 		{Instance: "win-4", Address: "10.0.0.4", Node: "win-4", Drains: true,
 			Steps: []forecast.Step{{Name: "StartService kube-proxy", Reason: "it does not run", DisturbsPods: true}}},
 	})+inWords(nil))
@@ -163,7 +163,7 @@ func TestLastRunsInWords(t *testing.T) {
 		{Verb: verb.Verify, Lines: []verb.Line{at(30, hello(verb.Verify)), at(31, verb.Line{Type: verb.TypeResult, Result: &verb.Result{
 			Checks: []verb.CheckResult{{Name: "KubeletHealthy", Passed: true}, {Name: "NetworkReady", Message: "there is no network"}}}})}},
 		{Verb: verb.Rollback, Lines: []verb.Line{at(40, state(verb.StepDone, "")), at(41, verb.Line{Type: verb.TypeRebooting, Result: &verb.Result{}})}},
-		{Verb: verb.Settle, Lines: []verb.Line{at(42, verb.Line{Type: verb.TypeResult, Result: &verb.Result{
+		{Verb: verb.Commit, Lines: []verb.Line{at(42, verb.Line{Type: verb.TypeResult, Result: &verb.Result{
 			Plan: &plan.Plan{Needs: []nodespec.Need{nodespec.NeedPodSubnet}}, NoFallback: "it was not applied", NotRestored: []string{"a", "b"}}})}},
 		{Verb: verb.Remove},
 	}))

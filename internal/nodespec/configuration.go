@@ -69,7 +69,7 @@ func (s NodeSpec) runsWith(service Service) string {
 	environment := slices.Sorted(slices.Values(service.Environment))
 	encoded, err := json.Marshal([]any{service.CommandLine, environment, read})
 	if err != nil {
-		panic("encode what service " + service.Name + " runs with: " + err.Error()) // as in Digest
+		panic("encode the configuration of service " + service.Name + ": " + err.Error()) // as in Digest
 	}
 	sum := sha256.Sum256(encoded)
 	return short(hex.EncodeToString(sum[:]))

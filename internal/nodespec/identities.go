@@ -30,7 +30,7 @@ var identityTable = []ServiceIdentity{
 	{
 		Service: ServiceKubelet, User: "system:node:" + nodePlaceholder, Group: "system:nodes",
 		Kubeconfig: kubeconfigFile, Directory: pkiDirectory,
-		Rights: "its own Node, and what the pods on it use: the node authorizer and the admission plugin NodeRestriction",
+		Rights: "its own Node, and the objects that the pods on it use: the node authorizer and the admission plugin NodeRestriction",
 	},
 	{
 		// It bootstraps with the kubelet's certificate. OVN's approver and admission webhook are the cluster's, and are left
@@ -55,7 +55,7 @@ var identityTable = []ServiceIdentity{
 		Directory: pkiDirectory,
 		// It goes by the kubelet's certificate.
 		Rights: "writes the condition " + ConditionConfiguration +
-			" of its own Node, and nothing else: the node authorizer and NodeRestriction",
+			" of its Node, and nothing else: the node authorizer and NodeRestriction",
 	},
 }
 

@@ -77,7 +77,7 @@ var kubeletFields = map[string]string{
 const (
 	itsOwn        = "the operator's checks, certificates or firewall rules rely on its own value"
 	aPath         = "a path of Linux"
-	unset         = "nobody sets it for nodes of OpenShift; the kubelet's default holds"
+	unset         = "not set for nodes of OpenShift; the kubelet's default applies"
 	hasAPlace     = "WorkerKubelet has a field for it"
 	sizedForLinux = "the sizes are for a Linux node; Windows itself needs more"
 	cgroups       = "Windows has no cgroups"

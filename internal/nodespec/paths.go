@@ -106,6 +106,9 @@ func InboxSpec(sha256 string) string { return InboxRoot + `\spec-` + short(sha25
 // InboxPayload returns the path for a payload archive with the given sha256.
 func InboxPayload(sha256 string) string { return InboxRoot + `\payload-` + short(sha256) + ".zst" }
 
+// InboxPatch returns the path for a patch of the agent with the given sha256.
+func InboxPatch(sha256 string) string { return InboxRoot + `\patch-` + short(sha256) }
+
 // ReleaseDirectory returns the folder of a release of a component whose files have the given digest together.
 func ReleaseDirectory(component, digest string) string {
 	return ReleasesRoot + `\` + component + "-" + short(digest)

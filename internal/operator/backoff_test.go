@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/windows-machine-config/wmco/internal/controller/backoff"
+	"github.com/windows-machine-config/wmco/internal/controller/queue"
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
@@ -114,7 +114,7 @@ func TestEachControllerTriesAgainWithinAMinute(t *testing.T) {
 			for range 30 {
 				wait = limiter.When(reconcile.Request{})
 			}
-			if wait != backoff.Longest || wait > time.Minute {
+			if wait != queue.MaxRetryDelay || wait > time.Minute {
 				t.Errorf("after many errors it waits %s", wait)
 			}
 		})

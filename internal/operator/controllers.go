@@ -3,12 +3,12 @@ package operator
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/admission"
@@ -17,6 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/disruption"
 	"github.com/windows-machine-config/wmco/internal/controller/instance"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/desired"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/controller/monitoring"
@@ -46,9 +47,7 @@ func (c Config) addControllers(mgr ctrl.Manager, served *servedKinds) (*remote.P
 	live := served.reader(mgr.GetAPIReader())
 	pool := remote.NewPool(&remote.Dialer{Dial: c.Dial, LookUp: c.LookUp, Clock: c.Clock, LegacyAlgorithms: c.LegacyAlgorithms, Traffic: metric.Traffic{}})
 	eventRecorder := recorder.Bounded(mgr.GetEventRecorder(v1alpha1.OperatorName))
-	changed := newNotices()
-	machinesChanged, instancesChanged := changed.reader(), changed.reader()
-	facts := clusterconfig.NewSource(live, c.Namespace, changed.incoming)
+	facts := clusterconfig.NewSource(live, c.Namespace)
 	gate := disruption.NewGate(disruption.Options{
 		Client: mgr.GetClient(), Live: live, Namespace: c.Namespace, Version: c.Version, Operator: processIdentity(),
 		Configuration: c.configurationOf(facts, files), Events: eventRecorder, Clock: c.Clock,
@@ -65,7 +64,8 @@ func (c Config) addControllers(mgr ctrl.Manager, served *servedKinds) (*remote.P
 	requests := &csr.Reconciler{Client: mgr.GetClient(), Live: live, Clientset: clientset, Namespace: c.Namespace, Events: eventRecorder, Cluster: facts, Clock: c.Clock}
 	instances := &instance.Reconciler{
 		Client: mgr.GetClient(), Live: live, Clientset: clientset, Events: eventRecorder, Clock: c.Clock,
-		Namespace: c.Namespace, Version: c.Version, Line: c.Line, Cluster: facts, Payload: files, Hosts: pool, Dial: c.Dial, LookUp: c.LookUp,
+		Namespace: c.Namespace, Version: c.Version, Line: c.Line, Cluster: facts, Payload: files, Jobs: hostjobs.NewRunner(pool, files, c.Clock), Quiet: instance.QuietWait, Patience: instance.ListPatience,
+		Dial: c.Dial, LookUp: c.LookUp,
 		Gate: gate, Log: c.Log, PauseImage: c.PauseImage, Debug: c.Debug, Jitter: rand.Float64,
 	}
 	disruptions := &disruption.Reconciler{
@@ -83,17 +83,19 @@ func (c Config) addControllers(mgr ctrl.Manager, served *servedKinds) (*remote.P
 		if err := disruptions.WatchMachines(kept); err != nil {
 			return err
 		}
-		return c.addMachineControllers(mgr, kept, gate, eventRecorder, facts, machinesChanged)
+		return c.addMachineControllers(mgr, kept, gate, eventRecorder, facts)
 	}
 	return pool, inTurn(
 		func() error { return facts.SetupWithManager(mgr, served.has) },
 		func() error { return hosts.SetupWithManager(mgr) },
 		func() error { return key.SetupWithManager(mgr) },
 		func() error { return requests.SetupWithManager(mgr) },
-		func() error { return instances.SetupWithManager(mgr, instancesChanged) },
+		func() error { return instances.SetupWithManager(mgr, facts.Changes()) },
+		func() error {
+			return mgr.AddHealthzCheck("jobs", func(*http.Request) error { return checkJobs(instances.Jobs.Oldest()) })
+		},
 		func() error { return disruptions.SetupWithManager(mgr) },
 		func() error { return c.addNodeControllers(mgr, eventRecorder, conditions) },
-		func() error { return mgr.Add(changed) },
 		func() error { return mgr.Add(&metric.Instances{Client: mgr.GetClient(), Namespace: c.Namespace}) },
 		func() error { return guards.SetupWithManager(mgr) },
 		machineControllers,
@@ -142,10 +144,10 @@ func (c Config) addNodeControllers(mgr ctrl.Manager, eventRecorder events.EventR
 
 // addMachineControllers adds the controllers that work with Machines.
 func (c Config) addMachineControllers(mgr ctrl.Manager, kept cache.Cache, gate disruption.Gate,
-	eventRecorder events.EventRecorder, facts *clusterconfig.Source, changed <-chan event.GenericEvent) error {
+	eventRecorder events.EventRecorder, facts *clusterconfig.Source) error {
 	machines := &machine.Reconciler{Client: mgr.GetClient(), Machines: kept, Live: mgr.GetAPIReader(),
 		Namespace: c.Namespace, Events: eventRecorder, Cluster: facts.Current}
-	if err := machines.SetupWithManager(mgr, kept, changed); err != nil {
+	if err := machines.SetupWithManager(mgr, kept, facts.Changes()); err != nil {
 		return err
 	}
 	replacements := &replacement.Reconciler{

@@ -29,7 +29,7 @@ func versionOf(api rest.Interface) func(context.Context) (string, error) {
 			err = json.Unmarshal(body, info)
 		}
 		if err != nil {
-			return "", fmt.Errorf("ask the API server for its version: %w", err)
+			return "", fmt.Errorf("read the API server's version: %w", err)
 		}
 		return info.GitVersion, nil
 	}

@@ -96,7 +96,7 @@ func withoutImages(object any) (any, error) {
 
 // cacheOptions keep in memory only what the operator works with: its own namespace, user data, Windows nodes, and of
 // certificate requests what those of kubelets are judged by. A kind that the API server may not have is not among them:
-// see package optional.
+// see queue.NewOptionalCache.
 func (c Config) cacheOptions(missing *unread) cache.Options {
 	return cache.Options{
 		DefaultWatchErrorHandler: missing.handle,

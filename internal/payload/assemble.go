@@ -40,7 +40,7 @@ func (p *Payload) Archive(sums []string) (*Archive, error) {
 	}
 	a := &Archive{Name: p.archiveName(wanted)}
 	if err := p.assemble(a, wanted); err != nil {
-		return nil, errors.Join(fmt.Errorf("read what a host lacks from the payload in %s: %w", p.directory, err), a.Close())
+		return nil, errors.Join(fmt.Errorf("read the files that a host lacks from the payload in %s: %w", p.directory, err), a.Close())
 	}
 	return a, nil
 }

@@ -56,8 +56,7 @@ func (p *Payload) writePatches(earlier []*Payload) ([]Patch, error) {
 type change struct{ from, to File }
 
 // changes pairs the files that have the same place in the same component and other content, if hosts with the earlier
-// payload do not have the new content for another reason. The agent is not among them: it is what makes files of
-// patches, and is sent as it is.
+// payload do not have the new content for another reason.
 func changes(earlier, now Manifest) []change {
 	known := map[string]bool{}
 	for _, f := range earlier.files() {
@@ -66,7 +65,7 @@ func changes(earlier, now Manifest) []change {
 	var list []change
 	for _, c := range now.Components {
 		old, ok := earlier.Component(c.Name)
-		if !ok || c.Name == ComponentAgent {
+		if !ok {
 			continue
 		}
 		for _, to := range c.Files {

@@ -95,6 +95,32 @@ func TestWriteAndLoad(t *testing.T) {
 			t.Errorf("got %+v, error %v", f, err)
 		}
 	})
+	t.Run("the agent is compared with its digest before it is read", func(t *testing.T) {
+		_, p := writeTest(t)
+		r, err := p.OpenAgent()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, agent) {
+			t.Errorf("got %d bytes, error %v", len(got), err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		dir, _ := writeTest(t)
+		changed := bytes.Clone(agent)
+		changed[len(changed)-1]++
+		if err := os.WriteFile(filepath.Join(dir, storeName, sumOf(agent)), changed, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p, err = Load(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.OpenAgent(); !errors.Is(err, ErrDamaged) {
+			t.Errorf("a changed one can be opened: %v", err)
+		}
+	})
 	//
 	t.Run("a component of one platform is for hosts of that platform only", func(t *testing.T) {
 		_, p := writeTest(t)
@@ -198,7 +224,7 @@ func TestLoadRefuses(t *testing.T) {
 		},
 		"a file that was cut off": {
 			break_: func(dir string) error { return os.Truncate(store(dir, agent, ""), 7) },
-			want:   "it has 7 bytes, the manifest says 50000",
+			want:   "it has 7 bytes, the manifest lists 50000",
 		},
 		"an invalid compressed file": {
 			break_: func(dir string) error { return os.WriteFile(store(dir, kubelet, ".zst"), kubelet, 0o600) },
@@ -208,7 +234,7 @@ func TestLoadRefuses(t *testing.T) {
 			break_: func(dir string) error {
 				return os.Rename(store(dir, azure, ".zst"), store(dir, kubelet, ".zst"))
 			},
-			want: "component kubelet: file kubelet.exe: the payload is damaged: it has 10000 bytes, the manifest says 300000",
+			want: "component kubelet: file kubelet.exe: the payload is damaged: it has 10000 bytes, the manifest lists 300000",
 		},
 		"a pack that is gone": {
 			break_: func(dir string) error { return os.Remove(packOf(dir)) },

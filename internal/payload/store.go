@@ -126,6 +126,26 @@ func (p *Payload) Agent() (File, error) {
 	return c.Files[0], nil
 }
 
+// OpenAgent reads the agent's executable. It is compared with its digest before it is read for the first time, and not
+// each time: hundreds of hosts are sent the same file. The caller closes it.
+func (p *Payload) OpenAgent() (io.ReadCloser, error) {
+	f, err := p.Agent()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.prove(f.SHA256, func() error { return p.verify(f) }); err != nil {
+		return nil, err
+	}
+	file, compressed, err := p.openStored(f.SHA256)
+	if err != nil {
+		return nil, fmt.Errorf("read payload file %s: %w", f.Path, err)
+	}
+	if !compressed {
+		return file, nil
+	}
+	return p.Open(f.SHA256) // somebody has put it in place so
+}
+
 func (p *Payload) checkComponent(c Component) error {
 	var faults []error
 	for _, f := range c.Files {
@@ -144,7 +164,7 @@ func (p *Payload) checkPacks() []error {
 	for _, pack := range p.manifest.Packs {
 		info, err := os.Stat(p.packPath(pack))
 		if err == nil && info.Size() != pack.Size {
-			err = fmt.Errorf("%w: it has %d bytes, the manifest says %d", ErrDamaged, info.Size(), pack.Size)
+			err = fmt.Errorf("%w: it has %d bytes, the manifest lists %d", ErrDamaged, info.Size(), pack.Size)
 		}
 		if err != nil {
 			faults = append(faults, fmt.Errorf("a pack of %d files: %w; build the payload again with `make payload`",
@@ -174,7 +194,7 @@ func (p *Payload) checkFile(f File) error {
 		return err
 	}
 	if size != f.Size {
-		return fmt.Errorf("%w: it has %d bytes, the manifest says %d", ErrDamaged, size, f.Size)
+		return fmt.Errorf("%w: it has %d bytes, the manifest lists %d", ErrDamaged, size, f.Size)
 	}
 	return nil
 }
@@ -190,10 +210,10 @@ func frameContentSize(r io.Reader) (int64, error) {
 		return 0, fmt.Errorf("%w: it is not a zstd file: %w", ErrDamaged, err)
 	}
 	if !header.HasFCS {
-		return 0, fmt.Errorf("%w: its zstd header does not say how large the content is", ErrDamaged)
+		return 0, fmt.Errorf("%w: its zstd header does not contain the content size", ErrDamaged)
 	}
 	if header.FrameContentSize > math.MaxInt64 {
-		return 0, fmt.Errorf("%w: its zstd header says that the content has %d bytes", ErrDamaged, header.FrameContentSize)
+		return 0, fmt.Errorf("%w: its zstd header declares a content size of %d bytes", ErrDamaged, header.FrameContentSize)
 	}
 	return int64(header.FrameContentSize), nil
 }

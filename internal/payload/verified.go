@@ -24,7 +24,7 @@ func (c *contentReader) Read(b []byte) (int, error) {
 		extra, more := io.ReadFull(c.source, make([]byte, 1))
 		switch {
 		case extra != 0:
-			return n, fmt.Errorf("%w: content goes on after its %d bytes", ErrDamaged, c.size)
+			return n, fmt.Errorf("%w: content continues after its %d bytes", ErrDamaged, c.size)
 		case !errors.Is(more, io.EOF):
 			return n, more
 		}

@@ -21,7 +21,7 @@ func directoryReason(facts Facts, directory nodespec.Directory) string {
 	case !ownFolder(fact):
 		return directory.Path + " is " + kindOf(fact) + " and not a folder"
 	case fact.Foreign && directory.Access.Closed():
-		return "folder " + directory.Path + " belongs to a user who is not an administrator"
+		return "folder " + directory.Path + " is owned by a non-administrator"
 	case !sameAccess(fact.Access, directory.Access):
 		return accessReason("folder", directory.Path, directory.Access)
 	}
@@ -46,8 +46,8 @@ func FolderObstacle(path string, fact FileFact) string {
 	case !ownFolder(fact):
 		return path + " is " + kindOf(fact) + "; the node needs a folder there that only administrators can change: move it away"
 	case fact.Foreign && !nodespec.Within(path, nodespec.Root):
-		return path + " belongs to a user who is not an administrator, or that user may change its permissions; the node keeps " +
-			"keys and secrets below it: find out what the user has put there, and move it away or give it to administrators " +
+		return path + " is owned by a non-administrator, or a non-administrator may change its permissions; the node keeps " +
+			"keys and secrets below it: check its content, then move it away or make Administrators the owner " +
 			"(takeown /a /r /f, icacls /reset /t)"
 	}
 	return ""

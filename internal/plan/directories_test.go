@@ -32,10 +32,10 @@ func TestWhatIsAtThePathOfAFolder(t *testing.T) {
 		"a file": {host.AccessInherited, plan.FileFact{Access: host.AccessInherited}, "a file", "move it away"},
 		"a folder of a user's": {
 			host.AccessReadable, plan.FileFact{Directory: true, Access: host.AccessReadable, Foreign: true},
-			"belongs to a user", "give it to administrators",
+			"is owned by a non-administrator", "make Administrators the owner",
 		},
 		"a folder that users may add to": {
-			host.AccessReadable, plan.FileFact{Directory: true, Access: host.AccessInherited}, "can be changed by users", "",
+			host.AccessReadable, plan.FileFact{Directory: true, Access: host.AccessInherited}, "can be changed by non-administrators", "",
 		},
 		"a folder that pods cannot read": {
 			host.AccessReadable, plan.FileFact{Directory: true, Access: host.AccessAdministrators}, "not be read by them", "",

@@ -18,7 +18,7 @@ func (m *maker) addExclusions() {
 	}
 	for _, exclusion := range m.spec.Exclusions {
 		if !excluded(m.facts.Antivirus.Exclusions, exclusion) {
-			m.add(AddExclusion{Exclusion: exclusion}, "Microsoft Defender Antivirus scans what %s opens", exclusion.Value)
+			m.add(AddExclusion{Exclusion: exclusion}, "Microsoft Defender Antivirus scans files opened by %s", exclusion.Value)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func settle(t fataler, m *model, spec nodespec.NodeSpec, kill int) {
 	m.forget()
 	o := &operator{t: t, m: m, spec: spec, kill: kill}
 	for range 10 {
-		p := plan.Settle(m.Facts, spec)
+		p := plan.Commit(m.Facts, spec)
 		if len(p.Steps) == 0 {
 			m.Ledger = plan.Prune(m.Facts, spec)
 			return

@@ -53,8 +53,8 @@ func (m *maker) makeAll() {
 	}
 }
 
-// Settle returns the plan that removes everything that only earlier specs needed.
-func Settle(facts Facts, spec nodespec.NodeSpec) Plan {
+// Commit returns the plan that removes everything that only earlier specs needed.
+func Commit(facts Facts, spec nodespec.NodeSpec) Plan {
 	m := newMaker(facts, spec)
 	m.giveBackStale()
 	return Plan{Steps: m.steps}
@@ -146,9 +146,9 @@ func (m *maker) lacks(needs []nodespec.Need) bool {
 func accessReason(kind, path string, wanted host.Access) string {
 	switch wanted {
 	case host.AccessAdministrators:
-		return kind + " " + path + " can be accessed by users who are not administrators"
+		return kind + " " + path + " can be accessed by non-administrators"
 	case host.AccessReadable:
-		return kind + " " + path + " can be changed by users who are not administrators, or not be read by them"
+		return kind + " " + path + " can be changed by non-administrators, or cannot be read by them"
 	}
 	return kind + " " + path + " does not have the permissions of the folder above it"
 }

@@ -29,7 +29,7 @@ func (m *maker) setUpEndpoint() {
 	if network.SourceVIPEndpoint == "" || !m.unmet[nodespec.NeedSourceVIP] {
 		return
 	}
-	reason := "endpoint " + network.SourceVIPEndpoint + " is not attached to the host, so that no answer would come to kube-proxy"
+	reason := "endpoint " + network.SourceVIPEndpoint + " is not attached to the host, so kube-proxy would receive no replies"
 	if sourceEndpoint(m.facts, network).Name == "" {
 		reason = "kube-proxy has no endpoint " + network.SourceVIPEndpoint + " to send from"
 		m.add(CreateEndpoint{Network: network.HNSNetwork, Name: network.SourceVIPEndpoint,

@@ -200,7 +200,7 @@ func TestTheRuleForSSHGoesLast(t *testing.T) {
 		t.Errorf("the steps are %v", steps)
 	}
 	converge(t, m, spec, -1)
-	if steps := stepNames(plan.Settle(m.Facts, node())); slices.Contains(steps, "DeleteFirewallRule "+nodespec.RuleSSH) {
+	if steps := stepNames(plan.Commit(m.Facts, node())); slices.Contains(steps, "DeleteFirewallRule "+nodespec.RuleSSH) {
 		t.Errorf("a spec of another release takes it away: %v", steps)
 	}
 	steps = names(giveBack(t, m, -1))

@@ -58,7 +58,7 @@ func (m *maker) keepStaticAddress() {
 	}
 	address := strings.Join(m.facts.System.Addresses[:min(1, len(m.facts.System.Addresses))], "")
 	m.add(SetRegistryNumber{At: devicelessName, Value: devicelessDisabled},
-		"the host's address %s was not given by DHCP, and the pods' network would take it away", address)
+		"the host's address %s was not assigned by DHCP, and the pod network would remove it", address)
 }
 
 // staticAddressReboot returns the reason to restart a host whose Host Networking Service may not know the value of the

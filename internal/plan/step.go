@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/windows-machine-config/wmco/internal/host"
@@ -12,6 +13,11 @@ import (
 type Plan struct {
 	Steps []Step          `json:"steps"`
 	Needs []nodespec.Need `json:"needs,omitempty"`
+}
+
+// Disturbs reports whether pods on the node feel the plan.
+func (p Plan) Disturbs() bool {
+	return slices.ContainsFunc(p.Steps, func(step Step) bool { return step.DisturbsPods || step.Reboots })
 }
 
 // Step is one change of the host. Its name is the same in the plan, the condition, the event, the metric and the CLI.

@@ -43,7 +43,7 @@ func TestKubectlCompletesTheCommands(t *testing.T) {
 	for line, want := range map[string]string{
 		"windows machineset g":           "generate\tWrite the MachineSet as YAML",
 		"windows userdata --platform=No": "None",
-		"windows stat":                   "status\tShow how far each Windows host is",
+		"windows stat":                   "status\tShow the status of Windows hosts and their next action",
 	} {
 		arguments := strings.Fields(line)
 		root := &cobra.Command{Use: "kubectl"}

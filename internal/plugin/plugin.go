@@ -18,7 +18,6 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plugin/inspect"
 	"github.com/windows-machine-config/wmco/internal/plugin/logs"
 	"github.com/windows-machine-config/wmco/internal/plugin/machinesets"
-	"github.com/windows-machine-config/wmco/internal/plugin/showuserdata"
 	"github.com/windows-machine-config/wmco/internal/podexec"
 )
 
@@ -41,7 +40,7 @@ oc windows once the program kubectl-windows is on the PATH.`,
 	root.SetIn(streams.In)
 	a.AddFlags(root)
 	operator := podexec.New(a)
-	root.AddCommand(status.New(a), logs.New(a, operator), gather.New(a, operator), showuserdata.New(a), machinesets.New(a))
+	root.AddCommand(status.New(a), logs.New(a, operator), gather.New(a, operator), newUserDataCommand(a), machinesets.New(a))
 	root.AddCommand(change.New(a)...)
 	root.AddCommand(inspect.New(a, operator)...)
 	root.AddCommand(&cobra.Command{

@@ -16,7 +16,7 @@ import (
 var update = flag.Bool("update", false, "write the reference of the commands")
 
 const (
-	document = "../../docs/cli.md"
+	document = "../../docs/cli/commands.md"
 	begin    = "<!-- begin of what the commands say of themselves -->\n"
 	end      = "<!-- end of what the commands say of themselves -->\n"
 )

@@ -3,13 +3,11 @@
 package podexec
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
 	"slices"
 	"syscall"
 
@@ -77,52 +75,36 @@ func (p Pod) Run(ctx context.Context, arguments []string, streams Streams) (int,
 	if err != nil {
 		return 0, err
 	}
-	said := &begin{Writer: streams.ErrOut}
-	streams.ErrOut = said
 	status, err := p.stream(ctx, executor, streams)
 	if err != nil {
 		return 0, fmt.Errorf("run %s in pod %s of the operator: %w", arguments[0], pod.Name, explained(ctx, clientset, pod, err))
 	}
-	if status == 1 {
-		if err := older(pod.Name, arguments[0], said.String()); err != nil {
-			return 0, err
-		}
-	}
-	return status, unforeseen(pod.Name, status)
+	return status, checkStatus(pod.Name, arguments[0], status)
 }
 
-// unknown is what a program says that does not have a command or a flag.
-var unknown = regexp.MustCompile(`unknown (?:command|shorthand flag|flag: (--[\w-]+))`)
+// Exit statuses of the operator's program besides 0 and 1. Go programs that crash exit with 2.
+const (
+	// Found means that a command has found something.
+	Found = 3
+	// UnknownFlag means that the program lacks a flag, or the command: the first flag of each command is attached, which the
+	// program itself does not have.
+	UnknownFlag = 64
+)
 
-// older explains what the program of an older operator says. One without the command refuses the first flag behind it,
-// which is attached; one that has it refuses another.
-func older(pod, command, said string) error {
-	const next = "it is older than this program. Upgrade the operator, or use the kubectl windows of its release"
-	switch found := unknown.FindStringSubmatch(said); {
-	case found == nil:
-		return nil
-	case found[1] == "" || found[1] == attached:
-		return fmt.Errorf("the operator in pod %s does not have the command %s: %s", pod, command, next)
-	default:
-		return fmt.Errorf("the command %s of the operator in pod %s does not have the flag %s: %s", command, pod, found[1], next)
-	}
-}
-
-// Found is the exit status of a command in the pod that has found something. It is not 2, with which a program in Go ends
-// that has crashed.
-const Found = 3
-
-// unforeseen explains a status that no command ends with by itself.
-func unforeseen(pod string, status int) error {
+// checkStatus explains an exit status that is no result of a command.
+func checkStatus(pod, command string, status int) error {
 	switch status {
 	case 0, 1, Found:
 		return nil
+	case UnknownFlag:
+		return fmt.Errorf("the operator in pod %s does not have the command %s or one of its flags: it is older than this program. "+
+			"Upgrade the operator, or use the kubectl windows of its release", pod, command)
 	case 128 + int(syscall.SIGKILL):
-		return fmt.Errorf("the command in pod %s was killed (status %d), and so has no answer; perhaps its container has too little memory. "+
-			"Ask about fewer hosts at once, and see: kubectl describe pod %s", pod, status, pod)
+		return fmt.Errorf("the command in pod %s was killed (status %d) before it answered; its container may have too little memory. "+
+			"Select fewer hosts at once, and see: kubectl describe pod %s", pod, status, pod)
 	}
-	return fmt.Errorf("the command in pod %s ended with status %d, and so has no answer. It says above why, if it could. "+
-		"Try again; if it ends so again, give what it says to your support", pod, status)
+	return fmt.Errorf("the command in pod %s failed with status %d; see its output above, if any. "+
+		"Try again; if it fails again, attach the output to a support case", pod, status)
 }
 
 // explained says of a command that could not run which right is missing. The libraries keep no more of a refusal than its
@@ -162,7 +144,7 @@ func (p Pod) stream(ctx context.Context, executor remotecommand.Executor, stream
 }
 
 // commandLine is the operator's own with a command in it: the flags say where the payload is, and what is allowed. The
-// flag that all commands have is the first of the command's: see older.
+// flag that all commands have is the first of the command's: see UnknownFlag.
 func commandLine(container corev1.Container, arguments []string) []string {
 	line := []string{program}
 	if len(container.Command) > 0 {
@@ -200,20 +182,3 @@ func executorFor(config *rest.Config, clientset kubernetes.Interface, pod *corev
 		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
 	})
 }
-
-// keptLimit is how much is kept of what a command says on standard error, in bytes.
-const keptLimit = 4 << 10
-
-// begin passes on what is written, and keeps its beginning.
-type begin struct {
-	io.Writer
-	kept bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (b *begin) Write(p []byte) (int, error) {
-	b.kept.Write(p[:min(len(p), keptLimit-min(b.kept.Len(), keptLimit))])
-	return b.Writer.Write(p)
-}
-
-func (b *begin) String() string { return b.kept.String() }

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/cobra"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -225,26 +224,6 @@ func TestAnInterruptedCommandEndsInThePodToo(t *testing.T) {
 	}
 }
 
-// olderProgram stands for an older operator: it has flags, and of commands only these, without the flags of today's but one.
-func olderProgram(commands ...string) func([]string, io.Reader, io.Writer, io.Writer) int {
-	return func(arguments []string, _ io.Reader, _, errOut io.Writer) int {
-		nothing := func(*cobra.Command, []string) error { return nil }
-		root := &cobra.Command{Use: "wmco", Args: cobra.NoArgs, SilenceErrors: true, SilenceUsage: true, RunE: nothing}
-		root.PersistentFlags().String("payload-dir", "/payload", "")
-		for _, name := range commands {
-			command := &cobra.Command{Use: name, RunE: nothing}
-			command.Flags().Bool("attached", false, "")
-			root.AddCommand(command)
-		}
-		root.SetArgs(arguments[1:])
-		if err := root.Execute(); err != nil {
-			_, _ = fmt.Fprintln(errOut, "wmco:", err)
-			return 1
-		}
-		return 0
-	}
-}
-
 // ends is a program that ends with a status, and says nothing.
 func ends(status int) func([]string, io.Reader, io.Writer, io.Writer) int {
 	return func([]string, io.Reader, io.Writer, io.Writer) int { return status }
@@ -262,19 +241,13 @@ func TestWhyACommandCannotRun(t *testing.T) {
 		"the operator is not ready": {func(c *cluster) {
 			c.pods = []corev1.Pod{operatorPod("operator-1", corev1.ConditionFalse)}
 		}, []string{"operator-1 is Running", "kubectl get pods"}},
-		"the operator is older, and has no such command": {func(c *cluster) {
-			c.program = olderProgram()
-		}, []string{"does not have the command plan: it is older"}},
-		"the operator is older, and has other commands": {func(c *cluster) {
-			c.program = olderProgram("version")
-		}, []string{"does not have the command plan: it is older"}},
-		"the operator is older, and has the command without the flag": {func(c *cluster) {
-			c.program = olderProgram("version", "plan")
-		}, []string{"the command plan of the operator in pod operator-1 does not have the flag --output: it is older", "Upgrade the operator"}},
+		"the operator is older, and does not have the command or a flag": {func(c *cluster) {
+			c.program = ends(UnknownFlag)
+		}, []string{"the operator in pod operator-1 does not have the command plan or one of its flags: it is older", "Upgrade the operator"}},
 		"the command was killed": {func(c *cluster) { c.program = ends(137) },
 			[]string{"pod operator-1 was killed (status 137)", "too little memory", "fewer hosts"}},
 		"the command has crashed": {func(c *cluster) { c.program = ends(2) },
-			[]string{"pod operator-1 ended with status 2", "Try again"}},
+			[]string{"pod operator-1 failed with status 2", "Try again"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := oneOperator()

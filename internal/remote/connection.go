@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -107,7 +108,7 @@ func (c *Connection) lost(err error) *Error {
 		message += fmt.Sprintf(" (%s)", sanitize(causeOf(err)))
 	}
 	return &Error{Reason: ReasonConnectionLost, Host: c.target.Address, Message: message, Err: err,
-		Next: "the operator tries again; check that the host runs and its network is stable"}
+		Next: "the operator retries; check that the host runs and its network is stable"}
 }
 
 // keepAlive asks the host regularly for a sign of life and ends the connection when none comes.
@@ -155,19 +156,28 @@ func (c *Connection) ping() error {
 
 // do runs work, which waits for the host, and limits it: when w's limit passes, the host counts as hung and the
 // connection is closed. When ctx ends, soft (if any) asks the work to end; if that does not help soon, the connection
-// is closed. Either way the work has ended when do returns.
+// is closed. Either way the work has ended when do returns. A panic of work is one of the caller, who may recover from it.
 func (c *Connection) do(ctx context.Context, w *watch, soft func(), work func() error) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
 	var workErr error
+	var panicked *Panic
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		defer func() {
+			if p := recover(); p != nil {
+				panicked = &Panic{p, debug.Stack()}
+			}
+		}()
 		workErr = work()
 	}()
 	err := w.until(ctx, done)
 	if err == nil {
+		if panicked != nil {
+			panic(panicked)
+		}
 		return workErr
 	}
 	if ctx.Err() != nil {
@@ -186,6 +196,12 @@ func (c *Connection) do(ctx context.Context, w *watch, soft func(), work func() 
 	c.abort(c.lost(err))
 	<-done
 	return err
+}
+
+// Panic is what a caller panics with when its work has panicked in another goroutine.
+type Panic struct {
+	Value any
+	Stack []byte // of that goroutine
 }
 
 // verdict turns an error of work into what the caller gets: the context's cause and time-outs as they are, the loss of

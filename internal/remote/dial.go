@@ -122,8 +122,8 @@ func (t Target) usableAddresses(addresses []string) ([]string, error) {
 		return nil, forbidden
 	}
 	slices.SortFunc(usable, func(a, b string) int { return slices.Index(addresses, a) - slices.Index(addresses, b) })
-	if i := slices.Index(usable, t.ReachedAt); i > 0 {
-		usable = slices.Insert(slices.Delete(usable, i, i+1), 0, t.ReachedAt)
+	if i := slices.Index(usable, t.LastReachedAddress); i > 0 {
+		usable = slices.Insert(slices.Delete(usable, i, i+1), 0, t.LastReachedAddress)
 	}
 	return usable, nil
 }

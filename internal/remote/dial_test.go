@@ -60,23 +60,23 @@ func podsAndServices(address netip.Addr) string {
 func TestAddressesOfANameAreTriedInTurn(t *testing.T) {
 	for name, c := range map[string]struct {
 		addresses, refusing []string
-		reachedAt           string
+		lastReachedAddress  string
 		dialed              []string
 	}{
 		"the first that answers is enough":           {addresses: []string{"10.0.0.7", "10.0.0.8"}, dialed: []string{"10.0.0.7"}},
 		"after one that refuses comes the next":      {addresses: []string{"10.0.0.7", "10.0.0.8"}, refusing: []string{"10.0.0.7"}, dialed: []string{"10.0.0.7", "10.0.0.8"}},
 		"one in the pods' network is left out":       {addresses: []string{"10.132.0.2", "10.0.0.8"}, dialed: []string{"10.0.0.8"}},
 		"one of this machine is left out":            {addresses: []string{"10.0.0.8", "::1"}, refusing: []string{"10.0.0.8"}, dialed: []string{"10.0.0.8"}},
-		"that of the last connection comes first":    {addresses: []string{"10.0.0.7", "10.0.0.8"}, reachedAt: "10.0.0.8", dialed: []string{"10.0.0.8"}},
-		"a former one that the name lost is not one": {addresses: []string{"10.0.0.7"}, reachedAt: "10.0.0.9", dialed: []string{"10.0.0.7"}},
-		"a former one is not used when it is forbidden": {addresses: []string{"10.0.0.7", "10.132.0.2"}, reachedAt: "10.132.0.2",
+		"that of the last connection comes first":    {addresses: []string{"10.0.0.7", "10.0.0.8"}, lastReachedAddress: "10.0.0.8", dialed: []string{"10.0.0.8"}},
+		"a former one that the name lost is not one": {addresses: []string{"10.0.0.7"}, lastReachedAddress: "10.0.0.9", dialed: []string{"10.0.0.7"}},
+		"a former one is not used when it is forbidden": {addresses: []string{"10.0.0.7", "10.132.0.2"}, lastReachedAddress: "10.132.0.2",
 			dialed: []string{"10.0.0.7"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := &network{refusing: c.refusing}
 			d := &remote.Dialer{Dial: n.dial, LookUp: resolvesTo(c.addresses...)}
 			_, err := d.Connect(t.Context(), remote.Target{Address: "win.example.com", User: "Administrator",
-				Key: newKey(t), NoHostAt: podsAndServices, ReachedAt: c.reachedAt})
+				Key: newKey(t), NoHostAt: podsAndServices, LastReachedAddress: c.lastReachedAddress})
 			if dialed := n.addressesDialed(); err == nil || !slices.Equal(dialed, c.dialed) {
 				t.Errorf("dialed were %v, want %v (%v)", dialed, c.dialed, err)
 			}
@@ -202,7 +202,7 @@ func TestANameWithoutAnyUsableAddressIsRefused(t *testing.T) {
 	n := &network{}
 	d := &remote.Dialer{Dial: n.dial, LookUp: resolvesTo("127.0.0.1", "10.132.0.2")}
 	_, err := d.Connect(t.Context(), remote.Target{Address: "win.example.com", Key: newKey(t), NoHostAt: podsAndServices})
-	expectError(t, err, remote.ReasonAddressForbidden, "the name resolves to 10.132.0.2", "Windows pods")
+	expectError(t, err, remote.ReasonAddressNotAllowed, "the name resolves to 10.132.0.2", "Windows pods")
 	if dialed := n.addressesDialed(); len(dialed) > 0 {
 		t.Errorf("dialed were %v", dialed)
 	}

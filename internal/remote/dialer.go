@@ -43,9 +43,9 @@ type Target struct {
 	// NoHostAt describes an address that cannot belong to a host; empty for all other addresses. Nothing is sent to such an
 	// address. If a DNS name has others too, the operator uses only those. Nil excludes none.
 	NoHostAt func(netip.Addr) string
-	// ReachedAt is the address at which the host was reached last; empty if it was not. It is the first to be dialed while
+	// LastReachedAddress is the address at which the host was reached last; empty if it was not. It is the first to be dialed while
 	// the DNS name has it.
-	ReachedAt string
+	LastReachedAddress string
 }
 
 // Dialer makes connections to hosts. Its zero value works.

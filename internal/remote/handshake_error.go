@@ -58,7 +58,7 @@ func (h *handshake) dropped(err error) error {
 	}
 	return &Error{Reason: ReasonConnectionLost, Host: h.target.Address, Err: err,
 		Message: fmt.Sprintf("the host ended the connection during %s", during),
-		Next:    "the operator tries again; if this persists, see the log of the service sshd on the host: OpenSSH 9.8 and later refuses an address for a while after failed logins"}
+		Next:    "the operator retries; if this persists, see the log of the service sshd on the host: OpenSSH 9.8 and later refuses an address for a while after failed logins"}
 }
 
 // hostKeyRefused says why a host key is not believed.
@@ -83,7 +83,7 @@ func addressForbidden(target Target, address netip.Addr, what string) error {
 	if target.Address != address.String() {
 		message = fmt.Sprintf("the name resolves to %s, which cannot be a Windows host: it is %s", address, what)
 	}
-	return &Error{Reason: ReasonAddressForbidden, Host: target.Address, Stage: StageName, Message: message,
+	return &Error{Reason: ReasonAddressNotAllowed, Host: target.Address, Stage: StageName, Message: message,
 		Next: "the operator sends nothing there. Correct the address, or the DNS record of the name"}
 }
 

@@ -58,42 +58,42 @@ func TestWhatAHostileHostAnswers(t *testing.T) {
 			_, _ = io.WriteString(p.out, strings.Repeat("\x00\xff\x1b]0;owned\x07\u202e", 10_000)+"\n")
 			_, _ = io.WriteString(p.err, strings.Repeat("\x9b31m\r\n", 10_000))
 			return 0
-		}, remote.ReasonAgentDidNotStart, []string{"exit code 0"}},
+		}, remote.ReasonAgentStartFailed, []string{"exit code 0"}},
 		"an end without a result": {func(p *process) int {
 			p.say(hello())
 			return 0
-		}, remote.ReasonAgentStopped, []string{"without a result"}},
+		}, remote.ReasonAgentExited, []string{"without a result"}},
 		"steps without an end": {func(p *process) int {
 			data, _ := longStep.Encode()
 			p.say(hello())
 			p.until(string(data) + "\n")
 			return 0
-		}, remote.ReasonAgentStopped, []string{"longer than 64 MiB"}},
+		}, remote.ReasonAgentExited, []string{"longer than 64 MiB"}},
 		"noise without an end": {func(p *process) int {
 			p.until(strings.Repeat("noise ", 10_000) + "\n")
 			return 0
-		}, remote.ReasonAgentStopped, []string{"longer than 64 MiB"}},
+		}, remote.ReasonAgentExited, []string{"longer than 64 MiB"}},
 		"a line without an end": {func(p *process) int {
 			p.until(strings.Repeat(`{"wicd":`, 10_000))
 			return 0
-		}, remote.ReasonAgentStopped, []string{"longer than 2 MiB"}},
+		}, remote.ReasonAgentExited, []string{"longer than 2 MiB"}},
 		"facts with tens of thousands of entries": {func(p *process) int {
 			p.say(hello())
 			_, _ = io.WriteString(p.out, `{"wicd":"v1","type":"result","result":{"facts":{"payload":{`+members(21_000)+"}}}}\n")
 			return 0
-		}, remote.ReasonAgentStopped, []string{"more than 20000 values"}},
+		}, remote.ReasonAgentExited, []string{"more than 20000 values"}},
 		"a list of empty objects, which are small only on the wire": {func(p *process) int {
 			p.say(hello())
 			_, _ = io.WriteString(p.out, `{"wicd":"v1","type":"result","result":{"facts":{"processes":[`+strings.Repeat("{},",
 				300_000)+"{}]}}}\n")
 			return 0
-		}, remote.ReasonAgentStopped, []string{"more than 20000 values"}},
+		}, remote.ReasonAgentExited, []string{"more than 20000 values"}},
 		"objects in objects": {func(p *process) int {
 			p.say(hello())
 			_, _ = io.WriteString(p.out, `{"wicd":"v1","type":"result","result":`+strings.Repeat(`{"a":`, 15_000)+"1"+
 				strings.Repeat("}", 15_001)+"\n")
 			return 0
-		}, remote.ReasonAgentStopped, []string{"without a result"}},
+		}, remote.ReasonAgentExited, []string{"without a result"}},
 		"a failure with control characters, and what is no text": {func(p *process) int {
 			p.say(hello())
 			_, _ = io.WriteString(p.out,
@@ -145,7 +145,7 @@ func TestAHostThatDripsIsNotWaitedForWithoutAnEnd(t *testing.T) {
 			drops <- struct{}{}
 			clock.Step(time.Second)
 		}
-		expectTimeout(t, wait(), remote.ReasonAgentSilent, "the first line of the agent's verb facts")
+		expectTimeout(t, wait(), remote.ReasonAgentTimedOut, "the first line of agent command facts")
 	})
 	t.Run("line by line, each of which is a sign of life", func(t *testing.T) {
 		c, clock, drops := prepare(t, func(p *process) { p.say(step("a")) })
@@ -162,7 +162,7 @@ func TestAHostThatDripsIsNotWaitedForWithoutAnEnd(t *testing.T) {
 		}
 		drops <- struct{}{}
 		err := wait()
-		expectError(t, err, remote.ReasonAgentStopped, "taken 2h", "continues where it stopped")
+		expectError(t, err, remote.ReasonAgentExited, "taken 2h", "continues where it stopped")
 		if c.Err() != nil {
 			t.Errorf("the connection is gone with it: %v", c.Err())
 		}
@@ -234,7 +234,7 @@ func TestAHostileHostDoesNotHoldUpOthers(t *testing.T) {
 	}
 	var stopped *remote.Error
 	for _, wait := range waits {
-		if err := wait(); !errors.As(err, &stopped) || stopped.Reason != remote.ReasonAgentStopped {
+		if err := wait(); !errors.As(err, &stopped) || stopped.Reason != remote.ReasonAgentExited {
 			t.Error(err)
 		}
 	}

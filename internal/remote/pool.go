@@ -47,7 +47,7 @@ func (p *Pool) Get(ctx context.Context, target Target) (*Connection, error) {
 	}
 	defer p.yield(target.Instance, e)
 	if c := p.use(e); c != nil {
-		if c.serves(target) {
+		if c.Serves(target) {
 			return c, nil
 		}
 		p.drop(e)
@@ -109,7 +109,7 @@ func (p *Pool) evictOne() {
 		if e.idle == nil {
 			continue
 		}
-		gives := e.connection.alive()
+		gives := e.connection.Alive()
 		p.evict(instance, e)
 		if gives {
 			return
@@ -126,18 +126,37 @@ func (p *Pool) evict(instance string, e *entry) {
 	c.abort(ErrClosed)
 }
 
-// serves reports whether the connection lives and is the one that target asks for.
-func (c *Connection) serves(target Target) bool {
+// Hold counts one more user of a connection from Get, and ends its idleness. It reports whether the connection lives and is
+// still the pool's. If so, it is followed by a Release.
+func (p *Pool) Hold(c *Connection) bool {
+	p.mu.Lock()
+	e := p.entries[c.target.Instance]
+	current := e != nil && e.connection == c && c.Alive()
+	p.mu.Unlock()
+	return current && p.use(e) == c
+}
+
+// Touch lets the idleness of a connection begin anew.
+func (p *Pool) Touch(c *Connection) {
+	if p.Hold(c) {
+		p.Release(c)
+	}
+}
+
+// Serves reports whether the connection lives and is to target.
+func (c *Connection) Serves(target Target) bool { return c.Alive() && c.LeadsTo(target) }
+
+// LeadsTo reports whether the connection is, or was, one that target asks for.
+func (c *Connection) LeadsTo(target Target) bool {
 	if target.Port == 0 {
 		target.Port = DefaultPort
 	}
-	return c.alive() && c.target.Address == target.Address && c.target.Port == target.Port &&
-		c.target.User == target.User &&
+	return c.target.Address == target.Address && c.target.Port == target.Port && c.target.User == target.User &&
 		c.target.Key.Hash() == target.Key.Hash() && target.admits(c.hostKey) == nil
 }
 
-// alive reports whether the connection has not ended and is not about to.
-func (c *Connection) alive() bool {
+// Alive reports whether the connection has not ended and is not about to.
+func (c *Connection) Alive() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.cause == nil
@@ -211,7 +230,7 @@ func (p *Pool) Len() int {
 	defer p.mu.Unlock()
 	n := 0
 	for _, e := range p.entries {
-		if e.connection != nil && e.connection.alive() {
+		if e.connection != nil && e.connection.Alive() {
 			n++
 		}
 	}

@@ -46,7 +46,7 @@ func (c *Connection) Remove(ctx context.Context, windows ...string) error {
 	}
 	left := &LeftBehindError{Files: r.left}
 	return &Error{Reason: ReasonRemovalIncomplete, Host: c.target.Address, Err: left, Message: sanitize(left.Error()),
-		Next: "the operator tries again; a file in use can be deleted once its program has ended"}
+		Next: "the operator retries; a file in use can be deleted once its program has ended"}
 }
 
 // RemoveEmpty deletes a folder with nothing in it. One that holds something stays; that, and its absence, is no error.

@@ -49,7 +49,7 @@ func (x *execution) run(ctx context.Context, command string) (verb.Line, error) 
 	if err := c.start(ctx, s, func() error { return s.Start(command) }); err != nil {
 		return verb.Line{}, err
 	}
-	w := newWatch(c.clock, fmt.Sprintf("the first line of the agent's verb %s", x.verb), c.limits.Hello)
+	w := newWatch(c.clock, fmt.Sprintf("the first line of agent command %s", x.verb), c.limits.Hello)
 	err = c.do(ctx, w, func() { _ = s.Close() }, func() error { return x.read(s, w) })
 	if err == nil && isFinal(x.last) {
 		return x.conclude(ctx, s)
@@ -96,7 +96,7 @@ func (x *execution) read(s *session, w *watch) error {
 		if !isFinal(line) && c.clock.Since(begin) > c.limits.Verb {
 			return &overrunError{c.limits.Verb}
 		}
-		w.expect(fmt.Sprintf("the next line of the agent's verb %s", x.verb), c.limits.Silence)
+		w.expect(fmt.Sprintf("the next line of agent command %s", x.verb), c.limits.Silence)
 		x.answered, x.last = true, line
 		if x.onLine != nil {
 			x.onLine(line)
@@ -141,21 +141,21 @@ func (x *execution) explain(ctx context.Context, s *session, err error) error {
 	var overrun *overrunError
 	switch {
 	case errors.As(err, &timeout):
-		e.Reason = ReasonAgentSilent
-		e.Message = fmt.Sprintf("the agent's verb %s does not respond (%v)", x.verb, timeout)
-		e.Next = "the operator tries again; check the host's load"
+		e.Reason = ReasonAgentTimedOut
+		e.Message = fmt.Sprintf("agent command %s does not respond (%v)", x.verb, timeout)
+		e.Next = "the operator retries; check the host's load"
 	case errors.As(err, &bound):
-		e.Reason = ReasonAgentStopped
-		e.Message = fmt.Sprintf("the answer of the agent's verb %s is not valid (%v): another program than the operator's agent answers", x.verb, err)
-		e.Next = "the operator tries again; find out who controls the host"
+		e.Reason = ReasonAgentExited
+		e.Message = fmt.Sprintf("the response of agent command %s is not valid (%v): it is not from the operator's agent", x.verb, err)
+		e.Next = "the operator retries; check the host for unauthorized access"
 	case errors.As(err, &overrun):
-		e.Reason = ReasonAgentStopped
-		e.Message = fmt.Sprintf("the agent's verb %s was stopped: %v", x.verb, overrun)
+		e.Reason = ReasonAgentExited
+		e.Message = fmt.Sprintf("agent command %s was stopped: %v", x.verb, overrun)
 		e.Next = "the next run continues where it stopped; check the host's load and the speed of its disk"
 	case x.answered:
-		e.Reason = ReasonAgentStopped
-		e.Message = fmt.Sprintf("the agent's verb %s ended without a result (%s)%s", x.verb, exitText(s.exit), x.quote(s))
-		e.Next = "the operator tries again"
+		e.Reason = ReasonAgentExited
+		e.Message = fmt.Sprintf("agent command %s ended without a result (%s)%s", x.verb, exitText(s.exit), x.quote(s))
+		e.Next = "the operator retries"
 	default:
 		return x.notStarted(ctx, s)
 	}

@@ -186,7 +186,7 @@ func TestVerbsThatFail(t *testing.T) {
 			return 2
 		})
 		_, types, err := run(t, c)
-		expectError(t, err, remote.ReasonAgentStopped, "without a result", "exit code 2", "out of memory")
+		expectError(t, err, remote.ReasonAgentExited, "without a result", "exit code 2", "out of memory")
 		if len(err.Error()) > 2000 || strings.Contains(err.Error(), "\x1b") || len(types) != 2 {
 			t.Errorf("%v: %q", types, err)
 		}
@@ -201,7 +201,7 @@ func TestVerbsThatFail(t *testing.T) {
 			return 0
 		})
 		_, _, err := run(t, c)
-		expectError(t, err, remote.ReasonAgentStopped, "longer than 2 MiB")
+		expectError(t, err, remote.ReasonAgentExited, "longer than 2 MiB")
 	})
 	t.Run("a connection that is cut in the middle of a line", func(t *testing.T) {
 		noLeaks(t)
@@ -217,7 +217,7 @@ func TestVerbsThatFail(t *testing.T) {
 	t.Run("a server that opens no session", func(t *testing.T) {
 		_, c := hostWith(t, nil, func(s *server) { s.refuse = "sessions" })
 		_, _, err := run(t, c)
-		expectError(t, err, remote.ReasonSessionRefused, "too many sessions", "MaxSessions")
+		expectError(t, err, remote.ReasonSessionRejected, "too many sessions", "MaxSessions")
 	})
 }
 
@@ -330,7 +330,7 @@ func TestVerbsOnAHostThatHangs(t *testing.T) {
 		wait := start(t.Context(), c)
 		<-s.hung
 		clock.pass(helloLimit)
-		expectTimeout(t, wait(), remote.ReasonAgentSilent, "the first line of the agent's verb apply")
+		expectTimeout(t, wait(), remote.ReasonAgentTimedOut, "the first line of agent command apply")
 	})
 	t.Run("and the agent falls silent", func(t *testing.T) {
 		s, c, clock := prepare(t, "", func(p *process) int {
@@ -350,7 +350,7 @@ func TestVerbsOnAHostThatHangs(t *testing.T) {
 			}
 		}
 		clock.pass(silenceLimit)
-		expectTimeout(t, wait(), remote.ReasonAgentSilent, "the next line of the agent's verb apply")
+		expectTimeout(t, wait(), remote.ReasonAgentTimedOut, "the next line of agent command apply")
 	})
 	t.Run("until the operator stops: the session is closed", func(t *testing.T) {
 		s, c, clock := prepare(t, "", func(p *process) int {
@@ -435,12 +435,12 @@ func TestAgentsThatDoNotStart(t *testing.T) {
 	}{
 		"in a foreign shell": {"bash", notFound, true, remote.ReasonShellUnsupported,
 			[]string{"neither cmd.exe nor PowerShell", "it answered: %OS%", `HKLM:\SOFTWARE\OpenSSH`, "Restart-Service sshd"}},
-		"where the shell itself does not start": {"broken", nil, true, remote.ReasonSessionRefused, []string{"DefaultShell"}},
+		"where the shell itself does not start": {"broken", nil, true, remote.ReasonSessionRejected, []string{"DefaultShell"}},
 		"in a shell that says nothing": {"mute", notFound, true, remote.ReasonShellUnsupported,
 			[]string{"it answered: nothing"}},
-		"in cmd.exe, though it is there": {"cmd", notFound, true, remote.ReasonAgentDidNotStart,
+		"in cmd.exe, though it is there": {"cmd", notFound, true, remote.ReasonAgentStartFailed,
 			[]string{"exit code 1", "is not recognized"}},
-		"in PowerShell, though it is there": {"powershell", notFound, true, remote.ReasonAgentDidNotStart,
+		"in PowerShell, though it is there": {"powershell", notFound, true, remote.ReasonAgentStartFailed,
 			[]string{agentPath}},
 		"because something deleted it": {"cmd", notFound, false, remote.ReasonAgentBlocked,
 			[]string{"no longer on the host", "antivirus"}},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"golang.org/x/crypto/ssh"
 )
@@ -34,11 +35,26 @@ func (c *Connection) open(ctx context.Context) (*session, error) {
 	c.conn.traffic.Opened()
 	out := &session{Session: s, stderr: &tail{}}
 	s.Stderr = out.stderr
-	if out.stdout, err = s.StdoutPipe(); err != nil {
+	stdout, err := s.StdoutPipe()
+	if err != nil {
 		_ = s.Close()
 		return nil, c.refused(err)
 	}
+	out.stdout = &serialReader{reader: stdout}
 	return out, nil
+}
+
+// serialReader lets the reader of a session's output and finish read at the same time. At its end, an SSH channel wakes one
+// reader only, and another would wait forever, also after the end of the connection.
+type serialReader struct {
+	mu     sync.Mutex
+	reader io.Reader
+}
+
+func (r *serialReader) Read(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reader.Read(p)
 }
 
 // start has the SSH server start what request asks for.
@@ -53,7 +69,7 @@ func (c *Connection) start(ctx context.Context, s *session, request func() error
 
 // refused returns the error for a session that the SSH server does not give.
 func (c *Connection) refused(err error) error {
-	e := &Error{Reason: ReasonSessionRefused, Host: c.target.Address, Err: err,
+	e := &Error{Reason: ReasonSessionRejected, Host: c.target.Address, Err: err,
 		Message: fmt.Sprintf("the SSH server does not start a session (%s)", sanitize(err.Error())),
 		Next:    "see the log of the service sshd on the host, and the settings MaxSessions, ForceCommand and DefaultShell"}
 	if timeout := (*TimeoutError)(nil); errors.As(err, &timeout) {

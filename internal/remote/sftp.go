@@ -151,7 +151,7 @@ func (c *Connection) openFiles(ctx context.Context) (*fileSession, error) {
 		out.Client, err = sftp.NewClientPipe(out.observe(raw.stdout), stdin, sftp.UseConcurrentWrites(true))
 		return err
 	})
-	if ReasonOf(err) == ReasonSessionRefused {
+	if ReasonOf(err) == ReasonSessionRejected {
 		return nil, &Error{Reason: ReasonTransferFailed, Host: c.target.Address, Err: err,
 			Message: "the SSH server offers no file transfer (SFTP)",
 			Next:    "restore the line Subsystem sftp sftp-server.exe in C:\\ProgramData\\ssh\\sshd_config on the host and restart its service sshd"}

@@ -50,9 +50,9 @@ func (x *execution) notStarted(ctx context.Context, s *session) error {
 	if shellOf(answer) == shellOther {
 		return c.shellUnsupported(answer)
 	}
-	e := &Error{Reason: ReasonAgentDidNotStart, Host: c.target.Address, Err: s.exit,
+	e := &Error{Reason: ReasonAgentStartFailed, Host: c.target.Address, Err: s.exit,
 		Message: fmt.Sprintf("the agent %s did not start (%s)%s", x.agent, exitText(s.exit), x.quote(s)),
-		Next:    "the operator tries again; run it on the host by hand to see the error of Windows"}
+		Next:    "the operator retries; run it on the host by hand to see the error of Windows"}
 	there, err := c.Exists(ctx, x.agent)
 	gone := err == nil && !there
 	if gone || isBlocked(x.quote(s)) {
@@ -68,7 +68,7 @@ func (x *execution) notStarted(ctx context.Context, s *session) error {
 }
 
 // blockedTexts are what English Windows says when a policy or an antivirus stops a program. In other languages the
-// reason is AgentDidNotStart, and the message quotes Windows. Access is denied counts: the user could write the
+// reason is AgentStartFailed, and the message quotes Windows. Access is denied counts: the user could write the
 // program, so something else keeps him from running it.
 var blockedTexts = []string{
 	"access is denied", "blocked by group policy", "virus or potentially unwanted", "blocked by your administrator",
@@ -92,7 +92,7 @@ func (c *Connection) ask(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if err := c.start(ctx, s, func() error { return s.Start(shellQuestion) }); err != nil {
-		if ReasonOf(err) == ReasonSessionRefused {
+		if ReasonOf(err) == ReasonSessionRejected {
 			// The default shell itself cannot be started.
 			return "", nil
 		}

@@ -68,7 +68,7 @@ func (c *Connection) isFull(ctx context.Context, u *upload) bool {
 // transferFailed returns the error for file work that failed on a connection that works.
 func (c *Connection) transferFailed(action string, err error) error {
 	e := &Error{Reason: ReasonTransferFailed, Host: c.target.Address, Err: err,
-		Message: fmt.Sprintf("could not %s (%s)", action, sanitize(err.Error())), Next: "the operator tries again"}
+		Message: fmt.Sprintf("could not %s (%s)", action, sanitize(err.Error())), Next: "the operator retries"}
 	var own *Error
 	var timeout *TimeoutError
 	switch {
@@ -76,7 +76,7 @@ func (c *Connection) transferFailed(action string, err error) error {
 		return err
 	case errors.As(err, &timeout) && timeout.Overall:
 		e.Message = fmt.Sprintf("could not %s: the host answers too slowly (%v)", action, timeout)
-		e.Next = "the operator tries again; check the host's load, its disk, and its network"
+		e.Next = "the operator retries; check the host's load, its disk, and its network"
 	case errors.As(err, &timeout):
 		e.Message = fmt.Sprintf("could not %s: the host stopped answering (%v)", action, timeout)
 	case errors.Is(err, fs.ErrPermission):

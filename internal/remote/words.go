@@ -28,20 +28,20 @@ func commandLine(program string, name verb.Name, args []string) (string, error) 
 		return "", fmt.Errorf("%q is not a plain path of a Windows program", program)
 	}
 	switch name {
-	case verb.Facts, verb.Look, verb.Survey, verb.Plan, verb.Apply, verb.Verify, verb.Remove, verb.Rollback, verb.Settle, verb.Reboot, verb.Renew:
+	case verb.Facts, verb.Inspect, verb.Collect, verb.Plan, verb.Apply, verb.Verify, verb.Remove, verb.Rollback, verb.Commit, verb.Patch, verb.Reboot, verb.Renew:
 	default:
-		return "", fmt.Errorf("%q is not a verb that is run over SSH", string(name))
+		return "", fmt.Errorf("%q is not an agent command that is run over SSH", string(name))
 	}
 	words := []string{program, string(name)}
 	for _, arg := range args {
 		if !flagWord.MatchString(arg) && !argumentWord.MatchString(arg) && !urlWord.MatchString(arg) {
-			return "", fmt.Errorf("argument %q of the agent's verb %s is not a plain word", arg, name)
+			return "", fmt.Errorf("argument %q of agent command %s is not a plain word", arg, name)
 		}
 		words = append(words, arg)
 	}
 	line := strings.Join(words, " ")
 	if len(line) > commandLimit {
-		return "", fmt.Errorf("the command line of the agent's verb %s has %d characters; at most %d are allowed", name,
+		return "", fmt.Errorf("the command line of agent command %s has %d characters; at most %d are allowed", name,
 			len(line), commandLimit)
 	}
 	return line, nil

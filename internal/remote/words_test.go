@@ -23,7 +23,7 @@ func TestCommandLinesThatAreSent(t *testing.T) {
 		agentPath + ` facts --api-server https://api-int.lab.example.com:6443`: {
 			verb.Facts, []string{"--api-server", "https://api-int.lab.example.com:6443"}},
 		agentPath + ` rollback --digest sha256:0123456789ab`:  {verb.Rollback, []string{"--digest", "sha256:0123456789ab"}},
-		agentPath + ` settle`:                                 {verb.Settle, nil},
+		agentPath + ` commit`:                                 {verb.Commit, nil},
 		agentPath + ` reboot --boot-id boot:01dc5a0b9c8d7e6f`: {verb.Reboot, []string{"--boot-id", "boot:01dc5a0b9c8d7e6f"}},
 		agentPath + ` remove -v word_1`:                       {verb.Remove, []string{"-v", "word_1"}},
 	} {

@@ -63,3 +63,6 @@ func Counted(n int, singular string, plural ...string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, singular)
 }
+
+// Mebibytes returns a number of bytes in MiB.
+func Mebibytes(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }

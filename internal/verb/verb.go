@@ -15,25 +15,26 @@ type Name string
 
 // The verbs. Service is the agent's mode as a Windows service and is never run over SSH.
 const (
-	Facts Name = "facts" // says what the host is; changes nothing but who may open the agent's own folder
-	Look  Name = "look"  // says what the host is and how its Windows features are; changes nothing at all
-	// Survey says how the host is and what has happened on it, for a support case; changes nothing at all.
-	Survey Name = "survey"
-	Plan   Name = "plan"   // says what apply would do; changes nothing
-	Apply  Name = "apply"  // does it
-	Verify Name = "verify" // proves that the node works
-	Remove Name = "remove" // gives the host back as it was before
+	Facts   Name = "facts"   // says what the host is; changes nothing but who may open the agent's own folder
+	Inspect Name = "inspect" // says what the host is and how its Windows features are; changes nothing at all
+	// Collect says how the host is and what has happened on it, for a support case; changes nothing at all.
+	Collect Name = "collect"
+	Plan    Name = "plan"   // says what apply would do; changes nothing
+	Apply   Name = "apply"  // does it
+	Verify  Name = "verify" // proves that the node works
+	Remove  Name = "remove" // gives the host back as it was before
 	// Rollback brings the host back to the NodeSpec that it had before the one that was applied with a fallback.
 	Rollback Name = "rollback"
-	Settle   Name = "settle" // forgets that NodeSpec, and removes what only it needs
+	Commit   Name = "commit" // forgets that NodeSpec, and removes what only it needs
 	Reboot   Name = "reboot" // restarts the host, unless that has happened already
+	Patch    Name = "patch"  // makes another version of the agent of its own program
 	// Renew gives services that have a certificate of their own another one.
 	Renew   Name = "renew"
 	Service Name = "service" // runs as the Windows service
 )
 
 // Locking are the verbs that change the host or prove the node, one at a time.
-func Locking() []Name { return []Name{Apply, Verify, Renew, Rollback, Settle, Reboot, Remove} }
+func Locking() []Name { return []Name{Apply, Verify, Renew, Rollback, Commit, Reboot, Remove} }
 
 // Magic is the value of Line.WICD by which the operator tells the agent's lines from noise.
 const Magic = "v1"
@@ -93,7 +94,7 @@ type Step struct {
 
 // Result is the end of a verb that ran.
 type Result struct {
-	Facts *plan.Facts `json:"facts,omitempty"` // of every verb but verify: as they are after it; of look and survey with the features
+	Facts *plan.Facts `json:"facts,omitempty"` // of every verb but verify: as they are after it; of inspect and collect with the features
 	Plan  *plan.Plan  `json:"plan,omitempty"`  // plan: what would be done; apply, rollback, settle and remove: what is left, with what it needs
 	// Checks are the results of verify.
 	Checks []CheckResult `json:"checks,omitempty"`
@@ -104,8 +105,8 @@ type Result struct {
 	Removed bool `json:"removed,omitempty"`
 	// NotRestored names what a later agent has written into the ledger and this one cannot restore. Of remove.
 	NotRestored []string `json:"notRestored,omitempty"`
-	// Survey is of survey, with Facts.
-	Survey *SurveyResult `json:"survey,omitempty"`
+	// Collected is the result of collect, with Facts.
+	Collected *Collected `json:"collected,omitempty"`
 	// NoFallback says why the former NodeSpec could not be kept although the operator had asked for it; empty when it was.
 	// Of apply.
 	NoFallback string `json:"noFallback,omitempty"`
@@ -124,14 +125,14 @@ type Reason string
 
 // Reasons.
 const (
-	ReasonAgentBusy      Reason = "AgentBusy"      // another verb runs on the host
-	ReasonInvalidInput   Reason = "InvalidInput"   // flags or input file are wrong
-	ReasonStepFailed     Reason = "StepFailed"     // a step of the plan failed
-	ReasonDiskFull       Reason = "DiskFull"       // the system volume is full
-	ReasonServiceFailed  Reason = "ServiceFailed"  // a service does not start
-	ReasonPayloadDamaged Reason = "PayloadDamaged" // a transferred file is not what it should be
-	ReasonSpecUnknown    Reason = "SpecUnknown"    // the host lacks the NodeSpec that the verb needs
-	ReasonAgentError     Reason = "AgentError"     // a fault of the agent
+	ReasonAgentBusy        Reason = "AgentBusy"        // another verb runs on the host
+	ReasonInvalidInput     Reason = "InvalidInput"     // flags or input file are wrong
+	ReasonStepFailed       Reason = "StepFailed"       // a step of the plan failed
+	ReasonDiskFull         Reason = "DiskFull"         // the system volume is full
+	ReasonServiceFailed    Reason = "ServiceFailed"    // a service does not start
+	ReasonPayloadCorrupted Reason = "PayloadCorrupted" // a transferred file is not what it should be
+	ReasonSpecNotFound     Reason = "SpecNotFound"     // the host lacks the NodeSpec that the verb needs
+	ReasonAgentError       Reason = "AgentError"       // a fault of the agent
 )
 
 // Failure is why a verb ended early.

@@ -100,3 +100,16 @@ func FuzzEncode(f *testing.F) {
 		}
 	})
 }
+
+// The host is not trusted to send what the agent would: an answer without a result must not be taken for one.
+func TestOnlyWhatMayRestartTheHostMayAnswerThatItRestarts(t *testing.T) {
+	restarts := verb.Line{Type: verb.TypeRebooting}
+	for name, allowed := range map[verb.Name]bool{
+		verb.Facts: false, verb.Plan: false, verb.Verify: false, verb.Commit: false, verb.Apply: true, verb.Remove: true,
+		verb.Rollback: true, verb.Reboot: true,
+	} {
+		if err := verb.Complete(name, restarts); (err == nil) != allowed {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -14,12 +14,9 @@ import (
 	"strings"
 )
 
-// IDHeader is the header of an answer that has the ID of its request's Event.
-const IDHeader = "Audit-Id"
-
 // Event is a request that was answered.
 type Event struct {
-	// ID is the request's ID, which its answer has in IDHeader.
+	// ID is the request's ID, which its answer has in the header Audit-Id.
 	ID   string `json:"auditID"`
 	Verb string `json:"verb"`
 	User struct {

@@ -32,8 +32,8 @@ const (
 	mib        = 1 << 20
 	mediumPart = 200 // hosts of a larger fleet
 	// maxWritesAlone is for a host that joins alone: the number of nodes, perhaps in two steps, and the addresses for
-	// Prometheus in a slice and in the Endpoints, are written once for all hosts that join at about the same time.
-	maxWritesAlone = maxWrites + 5
+	// Prometheus are written once for all hosts that join at about the same time.
+	maxWritesAlone = maxWrites + 4
 )
 
 // Values of an occasion: the work on the worst host, kind by kind, or on all hosts together.

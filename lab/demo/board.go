@@ -80,8 +80,8 @@ func instanceLine(instance *v1alpha1.WindowsInstance) string {
 		if detail = step.Name; step.Detail != "" {
 			detail += ": " + step.Detail
 		}
-		if step.Of > 0 {
-			progress = fmt.Sprintf("%d/%d", step.Index, step.Of)
+		if step.Total > 0 {
+			progress = fmt.Sprintf("%d/%d", step.Index, step.Total)
 		}
 	}
 	return line(instance.Name, instance.Spec.Address, summary, progress, detail)

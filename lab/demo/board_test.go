@@ -26,7 +26,7 @@ func TestBoard(t *testing.T) {
 	}
 	step := func(i *v1alpha1.WindowsInstance) {
 		i.Status.Summary = "InProgress"
-		i.Status.Step = &v1alpha1.StepStatus{Name: "Receive payload", Index: 4, Of: 30, Detail: "3 of 5 MiB"}
+		i.Status.Step = &v1alpha1.StepStatus{Name: "Receive payload", Index: 4, Total: 30, Detail: "3 of 5 MiB"}
 	}
 	ready := func(i *v1alpha1.WindowsInstance) {
 		i.Status = v1alpha1.WindowsInstanceStatus{

@@ -39,7 +39,7 @@ const (
 
 // programs are the executables that make builds.
 type programs struct {
-	operator, agent, controlPlane, kubectl string
+	operator, agent, controlPlane, plugin string
 	// monitoring is the folder of those for monitoring.
 	monitoring string
 	// wineNode is made by the demo when it is needed; see standin.BuildNode.
@@ -111,7 +111,7 @@ func (o *demoOptions) complete() error {
 	}
 	beside := func(name string) string { return filepath.Join(filepath.Dir(self), name) }
 	o.programs = programs{operator: beside("wmco"), agent: beside("wicd.exe"), controlPlane: beside("lab-controlplane"),
-		kubectl: beside("kubectl"), monitoring: filepath.Dir(self), wineNode: beside("wine-node.exe")}
+		plugin: beside("kubectl-windows"), monitoring: filepath.Dir(self), wineNode: beside("wine-node.exe")}
 	needed := []string{o.programs.operator, o.programs.agent, o.programs.controlPlane}
 	if o.monitoring {
 		for _, name := range monitoring.Programs {
@@ -187,7 +187,7 @@ func openPort() (*os.File, error) {
 func (o *demoOptions) namespace() namespace.Config {
 	api := netip.MustParseAddr(apiAddress)
 	config := namespace.Config{
-		Addresses: []netip.Addr{api},
+		Addresses: append([]netip.Addr{api}, podAddresses...),
 		Names:     map[string]netip.Addr{"api." + domain: api, "api-int." + domain: api},
 		HostName:  "lab",
 		Environ:   []string{"WMCO_LAB_CONTROLPLANE=" + o.programs.controlPlane},
@@ -210,7 +210,7 @@ func (o *demoOptions) namespace() namespace.Config {
 
 // inside returns the demo in its namespaces.
 func (o *demoOptions) inside(ctx context.Context, environment *namespace.Environment) (exitCode int) {
-	d := &demo{demoOptions: o, dir: environment.Dir, output: newOutput(os.Stdout), board: &board{}}
+	d := &demo{demoOptions: o, dir: environment.Dir, output: newOutput(os.Stdout), board: &board{}, closePod: func() error { return nil }}
 	err := d.listen(environment)
 	if err == nil {
 		err = d.run(ctx)

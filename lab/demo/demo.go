@@ -35,6 +35,10 @@ type demo struct {
 	kit      *winerig.Kit
 	wine     []*wine.Host
 	operator *rig.OperatorProcess
+	// operatorOptions are how the operator was started.
+	operatorOptions rig.ProcessOptions
+	// closePod ends the Pod of the operator.
+	closePod func() error
 	// controlPlane is closed when the control plane has ended.
 	controlPlane <-chan struct{}
 	// prometheus is the cluster's monitoring, if there is to be one.
@@ -100,6 +104,9 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if d.once {
 		return nil
 	}
+	if err := d.serveOperatorPod(ctx); err != nil { // now the Linux nodes are there
+		return err
+	}
 	d.output.println(d.whatToTry())
 	return d.follow(ctx)
 }
@@ -163,8 +170,8 @@ func (d *demo) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.operator, err = d.rig.StartOperator(rig.ProcessOptions{Program: d.programs.operator, Log: d.log, Flags: metrics})
-	if err != nil {
+	d.operatorOptions = rig.ProcessOptions{Program: d.programs.operator, Log: d.log, Flags: metrics}
+	if d.operator, err = d.rig.StartOperator(d.operatorOptions); err != nil {
 		return err
 	}
 	d.output.step("the operator runs as its ServiceAccount; its log: %s", d.log)
@@ -175,5 +182,5 @@ func (d *demo) close() error {
 	if d.operator != nil {
 		d.operator.Kill()
 	}
-	return errors.Join(d.prometheus.close(), d.closeWine(), d.rig.Close(), d.listener.Close())
+	return errors.Join(d.closePod(), d.prometheus.close(), d.closeWine(), d.rig.Close(), d.listener.Close())
 }

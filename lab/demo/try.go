@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -16,11 +14,7 @@ func (d *demo) whatToTry() string {
 	var b strings.Builder
 	b.WriteString("\nIn another terminal, in this directory:\n\n")
 	fmt.Fprintf(&b, "    export KUBECONFIG=%s\n", d.rig.Cluster().ExternalKubeconfig)
-	if _, err := exec.LookPath("kubectl"); err != nil {
-		if _, err := os.Stat(d.programs.kubectl); err == nil {
-			fmt.Fprintf(&b, "    export PATH=$PATH:%s\n", filepath.Dir(d.programs.kubectl))
-		}
-	}
+	fmt.Fprintf(&b, "    export PATH=$PATH:%s\n", filepath.Dir(d.programs.plugin))
 	for _, try := range d.tries() {
 		fmt.Fprintf(&b, "\n    %s\n", try.command)
 		if try.why != "" {
@@ -43,6 +37,8 @@ func (d *demo) tries() []try {
 	}
 	tries := []try{
 		{"kubectl get winst -A", "every host: address, node, version, status"},
+		{"kubectl windows status", "progress, problem and next action of each host"},
+		{"kubectl windows plan --all && kubectl windows diagnose " + first.address, "pending steps of all hosts, and the checks of one host, by the operator over SSH"},
 		{"kubectl get nodes -L node.openshift.io/os_id,node.kubernetes.io/windows-build", ""},
 		{"kubectl describe winst -A", "conditions, facts, events"},
 		{"kubectl apply -f examples/windows-pod.yaml && kubectl wait --for=condition=Ready pod/windows-sample && kubectl logs windows-sample", noContainer},

@@ -22,7 +22,7 @@ const (
 	okd       = "https://docs.okd.io/latest/operators/understanding/olm/"
 )
 
-// Rules returns all that the player does. docs/verified.md has them as a table.
+// Rules returns all that the player does. docs/verified/lab.md has them as a table.
 func Rules() []Rule {
 	return []Rule{
 		{"A Subscription names a package and a channel in a CatalogSource, by its name and namespace. Without such a CatalogSource nothing is installed.",

@@ -42,10 +42,10 @@ var alertCases = map[string]alertCase{
   wmco_instance_not_ready_since_timestamp_seconds{name="a",reason="Unreachable"} _x41 0x40`,
 		[]int{40, 60, 90}, []int{67, 80}, map[string]string{"name": "a", "reason": "Unreachable"}},
 	"an upgrade that is stopped": {"WindowsUpgradeStopped", scraped + `
-  wmco_upgrade_stopped{reason="StoppedOnFailure"} 0x9 1x15 0x100`,
+  wmco_disruptions_stopped{reason="StoppedOnFailure"} 0x9 1x15 0x100`,
 		[]int{0, 12, 27}, []int{16, 24}, map[string]string{"reason": "StoppedOnFailure"}},
 	"a first node that has failed": {"WindowsCanaryFailed", scraped + `
-  wmco_upgrade_stopped{reason="CanaryFailed"} 0x9 1x15 0x100`,
+  wmco_disruptions_stopped{reason="CanaryFailed"} 0x9 1x15 0x100`,
 		[]int{0, 12, 27}, []int{16, 24}, map[string]string{"reason": "CanaryFailed"}},
 	"a certificate that the operator has not renewed": {"WindowsServiceCertificateExpiring", scraped + `
   wmco_certificate_renewal_timestamp_seconds{name="a",certificate="cloud-node-manager"} 600x45 6000x60
@@ -57,8 +57,8 @@ var alertCases = map[string]alertCase{
   kubelet_certificate_manager_client_ttl_seconds{node="linux"} 100x90`,
 		[]int{0, 10, 20, 33}, []int{22, 30}, map[string]string{"node": "win-a"}},
 	"a host that is repaired again and again": {"WindowsHostDriftsRepeatedly", scraped + `
-  wmco_repairs_reported_total{node="win-a"} 0x10 1+1x9 10x100
-  wmco_repairs_reported_total{node="win-b"} 0x10 1x110`,
+  wmco_agent_repairs_total{node="win-a"} 0x10 1+1x9 10x100
+  wmco_agent_repairs_total{node="win-b"} 0x10 1x110`,
 		[]int{0, 12, 100}, []int{20, 60}, map[string]string{"node": "win-a"}},
 	"an agent that stays silent": {"WindowsAgentSilent", scraped + `
   wmco_nodes_configuration{status="True"} 2x10 1x40 2x60
@@ -89,12 +89,12 @@ var alertCases = map[string]alertCase{
   up{job="prometheus"} 1x140`, []int{0, 20, 60}, nil, nil},
 	"a cluster in which all is well": {"", scraped + `
   wmco_instance_status{name="a",reason="Ready"} 1x140
-  wmco_upgrade_stopped{reason="Succeeded"} 0x140
+  wmco_disruptions_stopped{reason="Succeeded"} 0x140
   wmco_instance_info{name="a",node="win-a"} 1x140
   kubelet_certificate_manager_client_ttl_seconds{node="win-a"} 90000x140
   wmco_certificate_renewal_timestamp_seconds{name="a",certificate="cloud-node-manager"} 90000x140
   wmco_certificate_expiry_timestamp_seconds{name="a",certificate="cloud-node-manager"} 99000x140
-  wmco_repairs_reported_total{node="win-a"} 0x10 1x110`, []int{0, 30, 90, 130}, nil, nil},
+  wmco_agent_repairs_total{node="win-a"} 0x10 1x110`, []int{0, 30, 90, 130}, nil, nil},
 }
 
 // ruleGroups returns what the operator tells Prometheus.

@@ -16,7 +16,7 @@ import (
 const (
 	consoleFile = "testdata/dashboard.json"
 	grafanaFile = "../../examples/grafana-windows-nodes.json"
-	catalogFile = "../../docs/monitoring.md"
+	catalogFile = "../../docs/metrics.md"
 )
 
 // others are metrics that neither the operator has nor its rules record.

@@ -21,7 +21,7 @@ import (
 
 const (
 	rulesFile = "testdata/rules.yaml"
-	// expressionsFile is also what docs/monitoring.md shows.
+	// expressionsFile is also what docs/metrics.md shows.
 	expressionsFile = "testdata/expressions.yaml"
 	// scrape is the interval of the ServiceMonitor.
 	scrape = 30 * time.Second

@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus-operator/prometheus-operator/pkg/assets"
 	promoperator "github.com/prometheus-operator/prometheus-operator/pkg/operator"
 	generator "github.com/prometheus-operator/prometheus-operator/pkg/prometheus"
+	"github.com/prometheus/common/model"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 )
 
@@ -80,7 +80,7 @@ func (s settings) inPod(config string) string {
 
 // content is the file that the prometheus-operator makes of a PrometheusRule.
 func content(rule *monitoringv1.PrometheusRule) ([]byte, error) {
-	if errs := promoperator.ValidateRule(rule.Spec); len(errs) > 0 {
+	if errs := promoperator.ValidateRule(rule.Spec, model.UTF8Validation); len(errs) > 0 {
 		return nil, fmt.Errorf("PrometheusRule %s/%s: the prometheus-operator refuses it: %v", rule.Namespace, rule.Name, errs)
 	}
 	data, err := yaml.Marshal(rule.Spec)
@@ -99,7 +99,6 @@ func (s settings) prometheus() *monitoringv1.Prometheus {
 		Spec: monitoringv1.PrometheusSpec{
 			CommonPrometheusFields: monitoringv1.CommonPrometheusFields{
 				Version: version, ScrapeInterval: interval,
-				ServiceDiscoveryRole: ptr.To(monitoringv1.EndpointSliceRole),
 				APIServerConfig: &monitoringv1.APIServerConfig{
 					Host:          s.apiServer,
 					Authorization: &monitoringv1.Authorization{CredentialsFile: secrets + "/token"},

@@ -59,7 +59,6 @@ func (r *Rig) emptyCluster() error {
 	for _, kind := range []client.Object{
 		&v1alpha1.WindowsInstance{}, &v1alpha1.WindowsDisruptionPolicy{}, &corev1.Secret{}, &corev1.ConfigMap{},
 		&coordinationv1.Lease{}, &corev1.Service{}, &discoveryv1.EndpointSlice{},
-		&corev1.Endpoints{}, //nolint:staticcheck // the operator makes some
 		ofPrometheus("ServiceMonitor"), ofPrometheus("PrometheusRule"),
 	} {
 		err := r.Client.DeleteAllOf(ctx, kind, inNamespace)

@@ -203,8 +203,7 @@ func (r *Rig) bootHost(ctx context.Context, h *Host) error {
 	options := h.Options
 	created := fake.Options{
 		Name: options.Name, Addresses: append([]string{options.Address}, options.MoreAddresses...), System: *options.System, Clock: r.options.Clock,
-		ProgramClock: r.programClock(), ClockOffset: options.ClockOffset,
-		Programs: r.programs, Contents: r.contents, ShutdownDelay: options.ShutdownDelay,
+		ClockOffset: options.ClockOffset, Programs: r.programs, Contents: r.contents, ShutdownDelay: options.ShutdownDelay,
 		RebootDuration: options.RebootDuration, FeatureDuration: options.FeatureDuration,
 		SSHStart: options.SSHStart, StaticAddress: options.StaticAddress, HNSSleeps: options.HNSSleeps,
 		DomainMember: options.DomainMember, GroupPolicy: options.GroupPolicy,
@@ -305,6 +304,18 @@ func (r *Rig) Hosts() []*Host {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]*Host(nil), r.hosts...)
+}
+
+// hostsNamed returns hosts by computer name; all when none is named.
+func (r *Rig) hostsNamed(names []string) []*Host {
+	if len(names) == 0 {
+		return r.Hosts()
+	}
+	var hosts []*Host
+	for _, name := range names {
+		hosts = append(hosts, r.Host(name))
+	}
+	return hosts
 }
 
 func (h *Host) close() {

@@ -129,15 +129,8 @@ func (r *Rig) ListHosts(ctx context.Context, names ...string) error {
 
 // Entries returns the entries of windows-instances for hosts by computer name; for all when none is named.
 func (r *Rig) Entries(names ...string) map[string]string {
-	hosts := r.Hosts()
-	if len(names) > 0 {
-		hosts = nil
-		for _, name := range names {
-			hosts = append(hosts, r.Host(name))
-		}
-	}
 	entries := map[string]string{}
-	for _, h := range hosts {
+	for _, h := range r.hostsNamed(names) {
 		address, value := h.Entry()
 		entries[address] = value
 	}

@@ -84,13 +84,6 @@ func (r *Rig) RotateKey(ctx context.Context, keepPrevious bool) error {
 	return nil
 }
 
-// UpdateTemplates puts the present key into the templates of vSphere and Nutanix.
-func (r *Rig) UpdateTemplates() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.templateKey = r.key
-}
-
 // KeyHash returns the annotation pub-key-hash of a Node that is reached with the present key.
 func (r *Rig) KeyHash() string {
 	r.mu.Lock()

@@ -1,24 +1,19 @@
 package rig
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/windows-machine-config/wmco/internal/agent"
 	"github.com/windows-machine-config/wmco/internal/agent/report"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/payload"
+	"github.com/windows-machine-config/wmco/lab/process"
 	"github.com/windows-machine-config/wmco/lab/standin"
 )
 
-const (
-	agentPath  = "build/wicd.exe"
-	rootModule = "module github.com/windows-machine-config/wmco\n"
-)
+const agentPath = "build/wicd.exe"
 
 // makePayload makes the payload with the real agent in it.
 func (r *Rig) makePayload(context.Context) (err error) {
@@ -27,34 +22,13 @@ func (r *Rig) makePayload(context.Context) (err error) {
 	}
 	program := r.options.Agent
 	if program == "" {
-		if program, err = findAgent(); err != nil {
-			return err
+		if program, err = process.Built(agentPath); err != nil {
+			return fmt.Errorf("find the agent: %w: run `make %s`, or set Options.Agent", err, agentPath)
 		}
 	}
 	r.payloadDir = filepath.Join(r.dir, "payload")
 	_, err = payload.Generate(r.payloadDir, program, r.options.Version, payload.Options{})
 	return err
-}
-
-// findAgent looks below the root of the repository that the working directory is in.
-func findAgent() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for current := dir; ; current = filepath.Dir(current) {
-		data, err := os.ReadFile(filepath.Join(current, "go.mod"))
-		if err == nil && bytes.Contains(data, []byte(rootModule)) {
-			path := filepath.Join(current, agentPath)
-			if _, err := os.Stat(path); err != nil {
-				return "", fmt.Errorf("the agent is not built: %w: run `make %s`", err, agentPath)
-			}
-			return path, nil
-		}
-		if current == filepath.Dir(current) {
-			return "", errors.New("the agent is not found: " + dir + " is not in the repository; set Options.Agent")
-		}
-	}
 }
 
 // programTable is what the executables of the payload do on hosts.

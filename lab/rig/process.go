@@ -52,18 +52,34 @@ func (r *Rig) StartOperator(o ProcessOptions) (*OperatorProcess, error) {
 	if config == nil {
 		return nil, errors.New("start the operator: it is not installed")
 	}
-	kubeconfig := filepath.Join(r.dir, "operator.kubeconfig")
-	if err := r.cluster.WriteKubeconfig(kubeconfig, config); err != nil {
+	if err := r.cluster.WriteKubeconfig(r.operatorKubeconfig(), config); err != nil {
 		return nil, err
 	}
-	command := exec.Command(o.Program, append([]string{"--kubeconfig=" + kubeconfig, "--payload-dir=" + r.payloadDir,
-		"--health-probe-bind-address=:8081"}, o.Flags...)...)
-	command.Env = append(append(os.Environ(), "WATCH_NAMESPACE="+namespace), o.Environ...)
+	command := exec.Command(o.Program, append(r.operatorFlags(o), "--health-probe-bind-address=:8081")...)
+	command.Env = operatorEnviron(namespace, o)
 	p, err := process.Start("the operator", command, o.Log)
 	if err != nil {
 		return nil, err
 	}
 	return &OperatorProcess{p, r, o}, nil
+}
+
+func (r *Rig) operatorKubeconfig() string { return filepath.Join(r.dir, "operator.kubeconfig") }
+
+func (r *Rig) operatorFlags(o ProcessOptions) []string {
+	return append([]string{"--kubeconfig=" + r.operatorKubeconfig(), "--payload-dir=" + r.payloadDir}, o.Flags...)
+}
+
+func operatorEnviron(namespace string, o ProcessOptions) []string {
+	return append(append(os.Environ(), "WATCH_NAMESPACE="+namespace), o.Environ...)
+}
+
+// OperatorCommand returns a command of the operator's program, with the rights and the payload of the operator that StartOperator
+// starts with these options.
+func (r *Rig) OperatorCommand(ctx context.Context, o ProcessOptions, arguments ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, o.Program, append(r.operatorFlags(o), arguments...)...)
+	command.Env = operatorEnviron(r.Namespace(), o)
+	return command
 }
 
 // Again starts the same operator once more, after this one has ended.

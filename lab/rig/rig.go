@@ -70,8 +70,8 @@ type Options struct {
 	ServiceCA bool
 	// VM is how the cloud's virtual machines behave.
 	VM VMOptions
-	// Clock is the clock of hosts and operator. Default: the real one. The programs of the payload follow the real one
-	// always: a node whose heartbeats stand still is taken for dead.
+	// Clock is the clock of hosts and operator. Default: the real clock. The programs of the payload show this time too, with
+	// timers that follow the real clock. If the clock stands still for 40 s, the control plane takes nodes for dead.
 	Clock clock.WithTicker
 	// VirtualTime is the clock of hosts, operator and programs instead. The rig lets its time pass whenever neither this
 	// process nor the control plane works. Only one rig of a process may have one.

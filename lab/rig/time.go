@@ -35,8 +35,21 @@ func (r *Rig) programClock() clock.WithTicker {
 	if r.options.VirtualTime != nil {
 		return r.options.VirtualTime
 	}
-	return clock.RealClock{}
+	return shownTime{shown: r.options.Clock}
 }
+
+// shownTime shows the time of another clock, and measures durations with the real clock. All programs on a machine show the same time.
+// The timers of a node's programs follow the real clock because the control plane, which does the same, expects heartbeats.
+type shownTime struct {
+	clock.RealClock
+	shown clock.PassiveClock
+}
+
+// Now implements clock.PassiveClock.
+func (c shownTime) Now() time.Time { return c.shown.Now() }
+
+// Since implements clock.PassiveClock.
+func (c shownTime) Since(t time.Time) time.Duration { return c.shown.Since(t) }
 
 // FastClock returns a clock for hosts and operator that runs until stop, about ten times as fast as the real one: limits
 // of minutes are not waited for. It is advanced at each tick of the real one. A busy process sees its ticks late, and so

@@ -76,14 +76,7 @@ func (r *Rig) WaitForInstance(ctx context.Context, h *Host, what string,
 
 // WaitReady waits until the instances of hosts, by computer name, are Ready; of all hosts when none is named.
 func (r *Rig) WaitReady(ctx context.Context, names ...string) error {
-	hosts := r.Hosts()
-	if len(names) > 0 {
-		hosts = nil
-		for _, name := range names {
-			hosts = append(hosts, r.Host(name))
-		}
-	}
-	for _, h := range hosts {
+	for _, h := range r.hostsNamed(names) {
 		if err := r.WaitForInstance(ctx, h, "to be Ready", IsReady); err != nil {
 			return err
 		}
@@ -144,12 +137,12 @@ func Explain(instance *v1alpha1.WindowsInstance) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s): %s\n", instance.Name, instance.Spec.Address, instance.Status.Summary)
 	for _, condition := range instance.Status.Conditions {
-		if condition.Status != metav1.ConditionTrue && condition.Reason != v1alpha1.ReasonNotYet {
+		if condition.Status != metav1.ConditionTrue && condition.Reason != v1alpha1.ReasonDependencyNotReady {
 			fmt.Fprintf(&b, "  %s=%s %s: %s\n", condition.Type, condition.Status, condition.Reason, condition.Message)
 		}
 	}
 	if step := instance.Status.Step; step != nil {
-		fmt.Fprintf(&b, "  step %d of %d: %s %s\n", step.Index, step.Of, step.Name, step.Detail)
+		fmt.Fprintf(&b, "  step %d of %d: %s %s\n", step.Index, step.Total, step.Name, step.Detail)
 	}
 	if instance.Status.NextAction != "" {
 		fmt.Fprintf(&b, "  next: %s\n", instance.Status.NextAction)

@@ -44,6 +44,9 @@ type Evidence struct {
 	Requests []audit.Event
 	// Restarts are those that somebody has asked Windows for.
 	Restarts []Restart
+	// Verbs are those that operators have run on hosts, and Disturbances what pods feel of them.
+	Verbs        []Verb
+	Disturbances []Disturbance
 	// Mended is the revision from which on nothing is spoiled any more, and administrators only mend.
 	Mended uint64
 	// Operator is the user name of the operator.
@@ -81,6 +84,8 @@ var rules = []struct {
 	{"a node in service is made unschedulable only with an entry in the policy's status", (Evidence).ungated},
 	{"a host in service restarts only with an entry in the policy's status", (Evidence).restartedUngated},
 	{"no pod lives through the restart of a node that was to be drained", (Evidence).restartedUndrained},
+	{"no verb disturbs pods that can be evicted on a node in service, unless the drain has timed out", (Evidence).disturbedUndrained},
+	{"verbs of one operator do not overlap on a host", (Evidence).overlapping},
 	{"a name is confirmed for one instance at a time", (Evidence).namedTwice},
 	{"a pinned host key is one of the host's", (Evidence).foreignHostKeys},
 	{"a changed host key is taken only when an administrator has accepted it", (Evidence).unacceptedHostKeys},
@@ -112,12 +117,30 @@ type state struct {
 	policy    *v1alpha1.WindowsDisruptionPolicy
 }
 
+func newState() *state {
+	return &state{nodes: map[string]*corev1.Node{}, pods: map[string]*corev1.Pod{}, instances: map[string]*v1alpha1.WindowsInstance{}}
+}
+
 // replay calls visit with each change, and what there was before it.
 func (e Evidence) replay(visit func(before *state, c rig.Change)) {
-	s := &state{nodes: map[string]*corev1.Node{}, pods: map[string]*corev1.Pod{}, instances: map[string]*v1alpha1.WindowsInstance{}}
+	s := newState()
 	for _, c := range e.Changes {
 		visit(s, c)
 		s.apply(c)
+	}
+}
+
+// during calls look with each state that there was at any moment from one to another, both included: also with one that
+// began long before, or that nothing has changed since.
+func (e Evidence) during(from, to time.Time, look func(*state)) {
+	s := newState()
+	for i, c := range e.Changes {
+		if c.At.After(to) {
+			return
+		}
+		if s.apply(c); i+1 == len(e.Changes) || e.Changes[i+1].At.After(from) {
+			look(s)
+		}
 	}
 }
 

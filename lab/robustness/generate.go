@@ -37,7 +37,7 @@ var kinds = map[Kind]kind{
 		return Action{Number: g.model.Release + 1}, g.model.Release+1 < g.shape.Releases
 	}},
 	Scale:    {5, func(g *generator) (Action, bool) { return Action{Number: g.random.IntN(3)}, g.shape.Machines > 0 }},
-	KeepPods: {2, func(g *generator) (Action, bool) { return g.during(Action{}, true) }},
+	KeepPods: {4, func(g *generator) (Action, bool) { return g.during(Action{}, true) }},
 	Await:    {4, func(g *generator) (Action, bool) { return Action{For: g.between(5*time.Second, 40*time.Second)}, true }},
 
 	KillOperator: {8, func(g *generator) (Action, bool) { return g.during(Action{}, true) }},
@@ -86,11 +86,15 @@ var order = []Kind{ListHost, UnlistHost, WrongEntry, InvalidEntry, PauseHost, Pa
 var resources = []string{"", "nodes", "windowsinstances", "windowsinstances", "windowsdisruptionpolicies",
 	"certificatesigningrequests", "configmaps", "secrets", "events", "leases"}
 
+// together are the kinds that follow one of a kind half of the time, in any order: alone they seldom meet.
+var together = map[Kind][]Kind{KeepPods: {Setting, Reboot}}
+
 // generator makes the actions of one seed.
 type generator struct {
 	random *rand.Rand
 	shape  Shape
 	model  *Model
+	next   []Kind // that were chosen already
 }
 
 // Generate returns the script of a seed. Each action makes sense after those before it.
@@ -106,11 +110,21 @@ func Generate(seed uint64, shape Shape) Script {
 		a.Kind, a.Pause = chosen, g.between(50*time.Millisecond, 1500*time.Millisecond)
 		g.model.Apply(a)
 		actions = append(actions, a)
+		if follow := together[chosen]; len(follow) > 0 && g.random.IntN(2) == 0 {
+			for _, i := range g.random.Perm(len(follow)) {
+				g.next = append(g.next, follow[i])
+			}
+		}
 	}
 	return Script{Shape: shape, Actions: actions}
 }
 
 func (g *generator) kind() Kind {
+	if len(g.next) > 0 {
+		chosen := g.next[0]
+		g.next = g.next[1:]
+		return chosen
+	}
 	total := 0
 	for _, k := range order {
 		total += kinds[k].weight

@@ -49,7 +49,10 @@ type lab struct {
 	through func(*operator.Config)
 	history *rig.History
 	log     *logbook
-	secrets canary.Secrets
+	// connections records the connections of operators to hosts, and started counts the operators.
+	connections *connections
+	started     int
+	secrets     canary.Secrets
 
 	model     *Model
 	entries   map[string]string // that windows-instances has besides, or in place of those of hosts
@@ -102,7 +105,8 @@ const failureDeadline = 5 * time.Minute
 func newLab(ctx context.Context, options Options, shape Shape) (l *lab, stop func() error, err error) {
 	fast, stopClock := rig.FastClock()
 	l = &lab{options: options, shape: shape, log: &logbook{}, secrets: canary.Secrets{}, model: NewModel(shape),
-		entries: map[string]string{}, hosts: map[string]*hostRecord{}}
+		connections: &connections{clock: fast, made: map[string][]*connected{}},
+		entries:     map[string]string{}, hosts: map[string]*hostRecord{}}
 	platform := ""
 	if shape.Machines > 0 {
 		platform = "AWS"

@@ -18,8 +18,10 @@ var election = operator.Election{Lease: 8 * time.Second, RenewDeadline: 6 * time
 
 // startOperator starts one more operator.
 func (l *lab) startOperator() error {
+	l.started++
 	o, err := l.RunOperator(l.through, rig.WithRelease(l.release()), func(c *operator.Config) {
 		c.Debug, c.LeaderElection, c.Election = true, l.shape.Elects, election
+		c.Dial = l.connections.of(l.started, c.Dial)
 	})
 	if err == nil {
 		l.operators = append(l.operators, o)

@@ -44,16 +44,9 @@ const restartTolerance = 2 * time.Minute
 func (e Evidence) restartedUngated() (broken []string) {
 	for _, restart := range e.Restarts {
 		served, gated, seen := true, false, false
-		look := func(s *state) {
+		e.during(restart.At.Add(-restartTolerance), restart.At.Add(restartTolerance), func(s *state) {
 			node := s.nodes["/"+restart.Node]
-			served = served && node != nil && inService(node)
-			entry := s.hasEntry(restart.Node)
-			gated, seen = gated || entry, true
-		}
-		e.replay(func(before *state, c rig.Change) {
-			if c.At.Sub(restart.At).Abs() < restartTolerance {
-				look(before)
-			}
+			served, gated, seen = served && node != nil && inService(node), gated || s.hasEntry(restart.Node), true
 		})
 		if seen && served && !gated {
 			broken = append(broken, fmt.Sprintf("%s: Node %s", restart.At.UTC().Format("15:04:05.000"), restart.Node))

@@ -128,6 +128,27 @@ func TestANodeIsDisturbedWithAnEntryOnly(t *testing.T) {
 		p.Restarts = []Restart{{"a", noon.Add(2*time.Minute + time.Second)}}
 		p.expect(t, restart, test.broken)
 	}
+	for _, test := range []struct {
+		objects []client.Object
+		broken  int
+	}{
+		{[]client.Object{node("a")}, 1}, // nothing happens around it
+		{[]client.Object{node("a"), policy(1, entry("a", 0))}, 0},
+		{[]client.Object{policy(1), node("a", func(n *corev1.Node) { n.Status.Conditions = nil })}, 0},
+		{[]client.Object{policy(1)}, 0},
+	} {
+		p := history(test.objects...)
+		p.Restarts = []Restart{{"a", noon.Add(time.Hour)}}
+		p.expect(t, restart, test.broken)
+		p.Restarts[0].At = noon.Add(-time.Hour) // before anything is known
+		p.expect(t, restart, 0)
+	}
+	// The last change around it.
+	for _, last := range []client.Object{policy(1, entry("a", 0)), node("a", func(n *corev1.Node) { n.Status.Conditions = nil })} {
+		p := history(node("a"), node("b"), node("b"), last)
+		p.Restarts = []Restart{{"a", noon.Add(2 * time.Minute)}}
+		p.expect(t, restart, 0)
+	}
 }
 
 func TestNamesAndHostKeys(t *testing.T) {
@@ -214,12 +235,12 @@ func TestAnInstanceThatSaysNothing(t *testing.T) {
 	}
 	down := metav1.Condition{Type: "Reachable", Status: metav1.ConditionFalse, Reason: "Unreachable", Message: "It is off."}
 	says("", "").expect(t, rule, 0) // it was made just now
-	says("Unreachable", "The operator tries again.", down).expect(t, rule, 0)
+	says("Unreachable", "The operator retries.", down).expect(t, rule, 0)
 	says("Unreachable", "", down).expect(t, rule, 1)
 	says("Ready", "", down).expect(t, rule, 1)
 	says("Ready", "", metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue}).expect(t, rule, 0)
 	down.Message = ""
-	says("Unreachable", "The operator tries again.", down).expect(t, rule, 1)
+	says("Unreachable", "The operator retries.", down).expect(t, rule, 1)
 }
 
 func TestAnInstanceThatLosesReadyAgainAndAgain(t *testing.T) {

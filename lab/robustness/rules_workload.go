@@ -7,37 +7,38 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
 // lifeBefore is how long a pod must have been on a node for a restart to concern it, and lifeAfter how late its end may be
 // seen; both by the clock of restartTolerance.
 const lifeBefore, lifeAfter = 5 * time.Second, 30 * time.Second
 
-// restartedUndrained looks at restarts with an entry in the policy's status, of hosts whose nodes were Ready before.
-// A pod that was there before, and is not asked to end after it, has lived through one. Where a user has made a node
-// schedulable that the operator drains, pods come in spite of that.
+// restartedUndrained looks at restarts with an entry in the policy's status, of hosts whose nodes were Ready before, and
+// were still there. A pod that was there before, and is not asked to end after it, has lived through one. Where a user
+// has made a node schedulable that the operator drains, pods come in spite of that. Pods of a Node that was deleted are
+// no longer to be drained: their host is no node.
 func (e Evidence) restartedUndrained() (broken []string) {
 	for _, restart := range e.Restarts {
-		gated, ready, uncordoned, over := false, false, false, false
-		before, after := map[string]*corev1.Pod{}, map[string]*corev1.Pod{}
-		e.replay(func(s *state, c rig.Change) {
-			switch late := c.At.Sub(restart.At); {
-			case late < -restartTolerance:
-			case late < 0:
-				node := s.nodes["/"+restart.Node]
-				gated = gated || s.hasEntry(restart.Node)
-				uncordoned = uncordoned || node != nil && node.Annotations[v1alpha1.AnnotationCordoned] != "" && !node.Spec.Unschedulable
-				if late < -lifeBefore {
-					before, ready = s.podsOn(restart.Node), node != nil && nodeReady(node)
-				}
-			case !over:
-				after, over = s.podsOn(restart.Node), late >= lifeAfter
+		gated, uncordoned := false, false
+		e.during(restart.At.Add(-restartTolerance), restart.At, func(s *state) {
+			node := s.nodes["/"+restart.Node]
+			gated = gated || s.hasEntry(restart.Node)
+			uncordoned = uncordoned || node != nil && node.Annotations[v1alpha1.AnnotationCordoned] != "" && !node.Spec.Unschedulable
+		})
+		ready := false
+		var before, after map[string]*corev1.Pod
+		e.during(restart.At.Add(-lifeBefore), restart.At, func(s *state) {
+			node := s.nodes["/"+restart.Node]
+			if before == nil {
+				before, ready = s.podsOn(restart.Node), node != nil && nodeReady(node)
 			}
+			ready = ready && node != nil
 		})
 		if !gated || !ready || uncordoned {
 			continue
 		}
+		late := restart.At.Add(lifeAfter)
+		e.during(late, late, func(s *state) { after = s.podsOn(restart.Node) })
 		for name, pod := range before {
 			if survivor := after[name]; survivor != nil && survivor.UID == pod.UID {
 				broken = append(broken, fmt.Sprintf("%s: Node %s, pod %s", restart.At.UTC().Format("15:04:05.000"), restart.Node, name))

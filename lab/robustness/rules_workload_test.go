@@ -25,14 +25,14 @@ func pod(name, uid, node string, change ...func(*corev1.Pod)) *corev1.Pod {
 
 func TestNoPodLivesThroughTheRestartOfANodeThatWasToBeDrained(t *testing.T) {
 	const sentence = "no pod lives through the restart of a node that was to be drained"
-	// Objects follow each other by a minute. The host restarts before the last of five.
+	// Objects follow each other by a minute. The host restarts just after the last but one of five.
 	restarted := func(objects ...client.Object) past {
 		p := history(objects...)
 		for range 4 { // time passes
 			p.Changes = append(p.Changes, rig.Change{Revision: uint64(len(p.Changes) + 1),
 				At: noon.Add(time.Duration(len(p.Changes)) * time.Minute), Kind: kindNode, Name: "/b", Object: node("b")})
 		}
-		p.Restarts = []Restart{{"a", noon.Add(4*time.Minute + 30*time.Second)}}
+		p.Restarts = []Restart{{"a", noon.Add(4*time.Minute + lifeBefore/2)}}
 		return p
 	}
 	a, held, web := node("a"), policy(1, entry("a", 0)), pod("web", "1", "a")
@@ -56,5 +56,26 @@ func TestNoPodLivesThroughTheRestartOfANodeThatWasToBeDrained(t *testing.T) {
 			p := restarted(append([]client.Object{node("a")}, test.objects...)...)
 			p.expect(t, sentence, test.broken)
 		})
+	}
+}
+
+func TestAPodIsLookedForWhereverTheLastChangeIs(t *testing.T) {
+	const sentence = "no pod lives through the restart of a node that was to be drained"
+	a, web := node("a"), pod("web", "1", "a")
+	restarted := func(after time.Duration, objects ...client.Object) past {
+		p := history(objects...)
+		p.Restarts = []Restart{{"a", noon.Add(after)}}
+		return p
+	}
+	restarted(time.Hour, a, web, policy(1, entry("a", 0))).expect(t, sentence, 1) // nothing happens for long, neither before nor after
+	restarted(time.Hour, a, policy(1, entry("a", 0)), web).expect(t, sentence, 1)
+	restarted(time.Hour, a, web, policy(1)).expect(t, sentence, 0)
+	// The last change before it is the deletion of the Node, whose pods the API server has for a while.
+	for _, before := range []time.Duration{30 * time.Second, lifeBefore / 2} {
+		p := restarted(3*time.Minute+before, a, web, policy(1, entry("a", 0)), node("a"), node("b"))
+		p.Changes[3].Object = nil
+		p.expect(t, sentence, 0)
+		p.Restarts[0].At = p.Changes[3].At.Add(-time.Second) // it is deleted afterwards
+		p.expect(t, sentence, 1)
 	}
 }

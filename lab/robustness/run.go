@@ -20,8 +20,8 @@ type Report struct {
 	Log string
 	// Traces are what programs on hosts have written and where goroutines wait, where a run did not settle.
 	Traces string
-	// Changes, Requests and Restarts are how much was judged.
-	Changes, Requests, Restarts int
+	// Changes and so on are how much was judged.
+	Changes, Requests, Restarts, Verbs, Disturbances int
 	// Settled is how long it took until everything was as it was asked for, after the last action.
 	Settled time.Duration
 }
@@ -93,6 +93,7 @@ func Run(ctx context.Context, options Options, script Script) (report Report, er
 	}
 	report.add(hides, append(exposed, exposedIn(evidence.Changes, l.secrets)...))
 	report.Changes, report.Requests, report.Restarts = len(evidence.Changes), len(evidence.Requests), len(evidence.Restarts)
+	report.Verbs, report.Disturbances = len(evidence.Verbs), len(evidence.Disturbances)
 	report.Violations = append(report.Violations, Judge(evidence)...)
 	return report, nil
 }
@@ -130,13 +131,28 @@ func (l *lab) evidence(ctx context.Context) (Evidence, error) {
 		}
 		e.Hosts[name] = host
 		for _, machine := range record.machines {
-			for _, entry := range machine.Journal().Entries(func(e fake.Entry) bool { return e.Kind == fake.KindReboot }) {
-				e.Restarts = append(e.Restarts, Restart{h.NodeName(), entry.Time})
-			}
+			e.addHost(h.NodeName(), machine.Journal().Entries(nil), l.connections)
 		}
 	}
 	for _, h := range l.MachineHosts() {
 		e.Hosts[h.NodeName()] = Host{Names: []string{h.NodeName(), h.Options.Name, h.MachineName()}, Addresses: []string{h.Options.Address}}
+		e.addVerbs(h.NodeName(), h.Machine().Journal().Entries(nil), l.connections)
 	}
 	return e, nil
+}
+
+// addHost adds what the journal of a host says.
+func (e *Evidence) addHost(node string, journal []fake.Entry, made *connections) {
+	for _, entry := range journal {
+		if entry.Kind == fake.KindReboot {
+			e.Restarts = append(e.Restarts, Restart{node, entry.Time})
+		}
+	}
+	e.addVerbs(node, journal, made)
+}
+
+// addVerbs adds what operators have had the host do.
+func (e *Evidence) addVerbs(node string, journal []fake.Entry, made *connections) {
+	e.Verbs = append(e.Verbs, made.verbs(node, journal)...)
+	e.Disturbances = append(e.Disturbances, disturbances(node, journal)...)
 }

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	labprocess "github.com/windows-machine-config/wmco/lab/process"
 	"github.com/windows-machine-config/wmco/lab/wine/internal/wire"
 	"github.com/windows-machine-config/wmco/lab/wine/standin"
 )
@@ -51,7 +52,7 @@ func prepare(ctx context.Context, dir string) (*Base, error) {
 	if err := Available(); err != nil {
 		return nil, err
 	}
-	repository, err := findRepository()
+	repository, err := labprocess.Repository()
 	if err != nil {
 		return nil, err
 	}

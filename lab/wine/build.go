@@ -1,7 +1,6 @@
 package wine
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -84,24 +83,4 @@ func lastLines(output string) string {
 	const limit = 1 << 10
 	output = strings.TrimSpace(output)
 	return output[max(0, len(output)-limit):]
-}
-
-// rootModule begins the go.mod of the repository.
-const rootModule = "module github.com/windows-machine-config/wmco\n"
-
-// findRepository finds the repository that the working directory is in.
-func findRepository() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for current := dir; ; current = filepath.Dir(current) {
-		data, err := os.ReadFile(filepath.Join(current, "go.mod"))
-		if err == nil && bytes.Contains(data, []byte(rootModule)) {
-			return current, nil
-		}
-		if current == filepath.Dir(current) {
-			return "", fmt.Errorf("%s is not in the repository, whose programs are needed: run it there", dir)
-		}
-	}
 }

@@ -71,13 +71,26 @@ func (h *Host) Path(windows string) (string, error) {
 	return drivePath(filepath.Join(h.dir, wire.PrefixDir), windows)
 }
 
-// putFile copies a file of this machine to a Windows path below a prefix, making folders on the way.
-func putFile(prefix, local, windows string) error {
+// vacatePath returns the path on this machine of a Windows path below a prefix, where it makes the folders and removes the
+// file: it may be a link to the base's.
+func vacatePath(prefix, windows string) (string, error) {
 	path, err := drivePath(prefix, windows)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return "", err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	return path, nil
+}
+
+// putFile copies a file of this machine to a Windows path below a prefix, making folders on the way.
+func putFile(prefix, local, windows string) error {
+	path, err := vacatePath(prefix, windows)
+	if err != nil {
 		return err
 	}
 	if err := copyFile(local, path); err != nil {
@@ -88,14 +101,8 @@ func putFile(prefix, local, windows string) error {
 
 // linkProgram puts a program of the lab's own in place, of which there is one for all hosts.
 func linkProgram(prefix, local, windows string) error {
-	path, err := drivePath(prefix, windows)
+	path, err := vacatePath(prefix, windows)
 	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return os.Link(local, path)
@@ -103,14 +110,8 @@ func linkProgram(prefix, local, windows string) error {
 
 // writeFile writes a file at a Windows path below a prefix, making folders on the way.
 func writeFile(prefix, windows string, content []byte) error {
-	path, err := drivePath(prefix, windows)
+	path, err := vacatePath(prefix, windows)
 	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return os.WriteFile(path, content, 0o600)

@@ -9,7 +9,7 @@
 // next Prepare removes.
 //
 // Programs that Wine only pretends to have are replaced: PowerShell, netsh, dism and the like fail and are recorded;
-// see Host.Refused. DLLs stand in for parts that Wine lacks and a plan needs; see lab/wine/standin. docs/verified.md
+// see Host.Refused. DLLs stand in for parts that Wine lacks and a plan needs; see lab/wine/standin. docs/verified/lab.md
 // lists the limits of all this.
 package wine
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/lab/namespace"
+	labprocess "github.com/windows-machine-config/wmco/lab/process"
 )
 
 var (
@@ -43,7 +44,7 @@ func prepareTests() (err error) {
 	if base, err = Prepare(ctx, ""); err != nil {
 		return err
 	}
-	repository, err := findRepository()
+	repository, err := labprocess.Repository()
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ import (
 // Kinds of journal entries beside those of package fake. KindExec counts the processes that were started, KindCommand
 // what was asked for.
 const (
+	KindSession   fake.Kind = "session"   // a command's session: SessionBegan or SessionEnded, the client's address, and the command line
 	KindCommand   fake.Kind = "command"   // an exec request; the detail is the command line as it came
 	KindForbidden fake.Kind = "forbidden" // what product code must never ask for: shell syntax, PowerShell, netsh …
 	KindLogin     fake.Kind = "login"     // the result of an authentication

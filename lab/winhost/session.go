@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
 
 	"golang.org/x/crypto/ssh"
 
@@ -85,6 +86,8 @@ func (s *session) sftp() int {
 func (s *session) exec(line string) (exitCode int) {
 	shell := s.host.shell()
 	s.host.journal(KindCommand, line)
+	ended := s.noteSession(line)
+	defer ended()
 	ctx, kill := s.commandContext()
 	defer kill()
 	if noise := s.host.faults.find(NoiseBeforeOutput); noise != nil {
@@ -104,6 +107,21 @@ func (s *session) exec(line string) (exitCode int) {
 		line: line, user: s.ssh.User(), client: s.wire.RemoteAddr(), stderr: s.channel.Stderr(),
 		stdout: &commandOutput{host: s.host, wire: s.wire, line: line, channel: s.channel, kill: kill},
 	})
+}
+
+// First words of entries of KindSession.
+const (
+	SessionBegan = "began"
+	SessionEnded = "ended"
+)
+
+// noteSession records that the session of a command begins, and that it ends: with the command or without it.
+func (s *session) noteSession(line string) (ended func()) {
+	client := s.wire.RemoteAddr()
+	s.host.journal(KindSession, fmt.Sprintf("%s %s %s", SessionBegan, client, line))
+	end := sync.OnceFunc(func() { s.host.journal(KindSession, fmt.Sprintf("%s %s %s", SessionEnded, client, line)) })
+	context.AfterFunc(s.gone, end)
+	return end
 }
 
 // commandContext is done when a command must end: with its session, or with the server where commands survive their

@@ -127,7 +127,7 @@ func large() page.Input {
 			if n%10 == 3 && (kind == v1alpha1.ConditionReachable || kind == v1alpha1.ConditionReady) {
 				c.Status, c.Reason, c.Message = metav1.ConditionFalse, "ConnectionTimedOut", "No answer. "+hostile
 				c.LastTransitionTime = metav1.NewTime(now.Add(-time.Duration(n) * time.Minute))
-				i.Status.Summary, i.Status.NextAction = c.Reason, "The operator tries again. "+hostile
+				i.Status.Summary, i.Status.NextAction = c.Reason, "The operator retries. "+hostile
 			}
 			i.Status.Conditions = append(i.Status.Conditions, c)
 		}

@@ -1,6 +1,6 @@
 // Package contract_test runs on the lab's Wine hosts what only Windows can run: the tests that are for Windows alone,
 // and the host contract suite against internal/host/windows. It holds the results of the suite against
-// docs/verified/wine.json, from which docs/verified.md is made.
+// docs/verified/wine.json, from which docs/verified/results.md is made.
 package contract_test
 
 import (

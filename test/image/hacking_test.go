@@ -173,7 +173,7 @@ func isContractTest(t *testing.T, needs, line string) {
 	if name == nil || !strings.Contains(string(source), "func "+name[1]+"(") {
 		t.Fatalf("the suite has no test %q", name)
 	}
-	verified, err := os.ReadFile(filepath.Join(root, "docs/verified.md"))
+	verified, err := os.ReadFile(filepath.Join(root, "docs/verified/results.md"))
 	if err != nil || !strings.Contains(string(verified), "| `"+name[2]+".") {
 		t.Errorf("no operation of the suite is of %s (%v)", name[2], err)
 	}

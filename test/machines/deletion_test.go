@@ -96,7 +96,7 @@ func TestAMachineWhoseHostIsDeadIsReplaced(t *testing.T) {
 // The host of a Machine fails while a pod runs on its node, and a MachineHealthCheck has the Machine replaced.
 //
 func TestAMachineHealthCheckReplacesAMachineWithPods(t *testing.T) {
-	l := start(t, "AWS", rig.Options{LinuxNodes: 1, Clock: rigtest.FastClock(t)})
+	l := start(t, "AWS", rig.Options{Cluster: besides(t, "AWS"), LinuxNodes: 1, Clock: rigtest.FastClock(t)})
 	trail := l.trail()
 	l.operate()
 	l.machineSet("windows", 1, rig.MachineSetOptions{})

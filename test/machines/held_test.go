@@ -21,7 +21,7 @@ import (
 // machine before they have: after failureDeadline other MachineSets are not held up by that any more, the one concerned
 // waits, and all of it goes on when the budget allows it. R-161
 func TestAReplacementThatPodsHoldUp(t *testing.T) {
-	l := start(t, "AWS", rig.Options{LinuxNodes: 1, Clock: rigtest.FastClock(t)})
+	l := start(t, "AWS", rig.Options{Cluster: besides(t, "AWS"), LinuxNodes: 1, Clock: rigtest.FastClock(t)})
 	l.operate()
 	l.machineSet("windows-a", 2, rig.MachineSetOptions{})
 	l.machineSet("windows-b", 1, rig.MachineSetOptions{})
@@ -57,7 +57,7 @@ func TestAReplacementThatPodsHoldUp(t *testing.T) {
 	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) { p.Pools = nil })
 	l.pauseInstance(next, false)
 
-	l.event("another MachineSet waits for it", "ReplacementWaits", b,
+	l.event("another MachineSet waits for it", "ReplacementPending", b,
 		node.Name+" (MachineSet/windows-a) is being replaced")
 	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
 		p.FailureDeadline = &metav1.Duration{Duration: time.Minute}
@@ -66,7 +66,7 @@ func TestAReplacementThatPodsHoldUp(t *testing.T) {
 		"Machine "+held+" is still being deleted", w.Namespace+"/web-", "disruption budget")
 	l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, b, nodeOfB) })
 	l.ready("windows-b", 1)
-	l.event("its own MachineSet waits", "ReplacementWaits", next, "Machine "+held+" is still being deleted")
+	l.event("its own MachineSet waits", "ReplacementPending", next, "Machine "+held+" is still being deleted")
 	if trail.refusedEvictions(w.Namespace) == 0 || len(w.On(t, node.Name)) != 2 || l.nodeOf(held).UID != node.UID {
 		t.Error("the pods, or their node, are gone")
 	}

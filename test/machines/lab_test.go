@@ -19,21 +19,26 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-// platforms are the control planes that tests share, by platform. Each starts when a test first asks for it.
-var platforms = map[string]*clustertest.Shared{}
+// controlPlanes are those that no test has, by platform: two where most tests are. Each starts when a test first takes it.
+var controlPlanes = map[string]chan *clustertest.Shared{}
 
 func init() {
-	for _, platform := range []string{"AWS", "Azure", "GCP", "VSphere", "None"} {
-		platforms[platform] = clustertest.New(cluster.Options{
-			Profile: cluster.OpenShift, Platform: platform, APIIntURL: "https://127.0.0.1", Audit: platform == "AWS",
-		})
+	for platform, number := range map[string]int{"AWS": 2, "Azure": 1, "GCP": 1, "VSphere": 1, "None": 1} {
+		controlPlanes[platform] = make(chan *clustertest.Shared, number)
+		for range number {
+			controlPlanes[platform] <- clustertest.New(cluster.Options{
+				Profile: cluster.OpenShift, Platform: platform, APIIntURL: "https://127.0.0.1", Audit: platform == "AWS",
+			})
+		}
 	}
 }
 
 func TestMain(m *testing.M) {
 	takeAway := []func() int{files.Remove, allFiles.Remove}
-	for _, platform := range platforms {
-		takeAway = append(takeAway, platform.Stop)
+	for _, free := range controlPlanes {
+		for range cap(free) {
+			takeAway = append(takeAway, func() int { return (<-free).Stop() })
+		}
 	}
 	os.Exit(rigtest.Main(m, takeAway...))
 }
@@ -52,10 +57,30 @@ type lab struct {
 	*rig.Rig
 }
 
-// start boots a lab on the control plane of a platform and installs the operator with its key, but does not run it.
+// besides lets a test run beside others that call it, and gives it a control plane that it has for itself until it ends.
+// A test that makes a clock calls it before: until then, it may wait.
+func besides(t *testing.T, platform string) *cluster.Cluster {
+	t.Helper()
+	t.Parallel()
+	return alone(t, platform)
+}
+
+// alone is besides for a test beside which no other may run.
+func alone(t *testing.T, platform string) *cluster.Cluster {
+	t.Helper()
+	taken := <-controlPlanes[platform]
+	t.Cleanup(func() { controlPlanes[platform] <- taken })
+	return taken.Cluster(t)
+}
+
+// start boots a lab on a control plane of a platform, beside other tests if none is given, and installs the operator
+// with its key, but does not run it.
 func start(t *testing.T, platform string, options rig.Options) lab {
 	t.Helper()
-	options.Cluster, options.MachineAPI = platforms[platform].Cluster(t), platform != "None"
+	if options.Cluster == nil {
+		options.Cluster = besides(t, platform)
+	}
+	options.MachineAPI = platform != "None"
 	if options.PayloadDir == "" {
 		options.PayloadDir = files.Directory(t)
 	}

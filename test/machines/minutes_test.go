@@ -43,7 +43,7 @@ const (
 func TestANewVirtualMachineIsANodeWithinTenMinutesAndLittleOfThemIsTheOperators(t *testing.T) {
 	clock := virtualtime.New(time.Now())
 	l := start(t, "AWS", rig.Options{
-		VirtualTime: clock, VM: aCloud, PayloadDir: allFiles.Directory(t),
+		Cluster: alone(t, "AWS"), VirtualTime: clock, VM: aCloud, PayloadDir: allFiles.Directory(t),
 		Link: winhost.NewLink(clock, winhost.LinkProperties{RoundTrip: roundTrip, BytesPerSecond: bytesPerSecond}),
 	})
 	l.InjectVM(rig.VMFault{Machine: "*", RefusesKey: opensEarly, RefusesOnceMore: true})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
@@ -69,8 +70,10 @@ func TestEachPlatformTakesItsBuildsAndRefusesTheOthers(t *testing.T) {
 	})
 	//
 	t.Run("bare metal", func(t *testing.T) {
-		callItBareMetal(t)
-		takes(t, start(t, "None", ofAllBuilds()), "BareMetal", server2019, server2019Old, server2022, server2025)
+		options := ofAllBuilds()
+		options.Cluster = besides(t, "None")
+		callItBareMetal(t, options.Cluster)
+		takes(t, start(t, "None", options), "BareMetal", server2019, server2019Old, server2022, server2025)
 	})
 }
 
@@ -137,11 +140,11 @@ func withoutAgent(s fake.Snapshot) fake.Snapshot {
 	return s
 }
 
-// callItBareMetal changes the platform of the control plane without one until the test ends. Nothing else of it differs
+// callItBareMetal changes the platform of a control plane without one until the test ends. Nothing else of it differs
 // on bare metal.
-func callItBareMetal(t *testing.T) {
+func callItBareMetal(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
-	admin, err := client.New(platforms["None"].Cluster(t).Config, client.Options{})
+	admin, err := client.New(c.Config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

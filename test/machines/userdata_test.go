@@ -22,7 +22,7 @@ func TestAHostWhoseUserDataIsStillAtWorkIsWaitedFor(t *testing.T) {
 	l.machineSet("windows", 1, rig.MachineSetOptions{})
 	name := l.only("windows")
 	instance := l.instanceBecomes(name, "to wait for its user data", func(i *v1alpha1.WindowsInstance) bool {
-		return i != nil && i.Status.Summary == v1alpha1.ReasonUserDataRunning
+		return i != nil && i.Status.Summary == v1alpha1.ReasonUserDataInProgress
 	})
 	if instance.Status.NextAction == "" {
 		t.Error("the status does not say what happens next")

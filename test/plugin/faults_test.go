@@ -65,7 +65,7 @@ func TestHostsThatFailInManyWays(t *testing.T) {
 		}
 	}
 	page, err := os.ReadFile(filepath.Join(folder, "index.html"))
-	if err != nil || !strings.Contains(string(page), "5 of 7 hosts are out of reach") {
+	if err != nil || !strings.Contains(string(page), "5 of 7 hosts are unreachable") {
 		t.Errorf("%v\n%.3000s", err, page)
 	}
 }

@@ -182,7 +182,7 @@ func (l lab) planned(pod operatorpod.Pod, first *v1alpha1.WindowsInstance) {
 		}); err != nil {
 		l.Fatalf("no change is planned: %v\n%s", err, said)
 	}
-	for _, words := range []string{"StopService kubelet", "(pods feel it)", "because ", "The operator is paused for this host",
+	for _, words := range []string{"StopService kubelet", "(disrupts pods)", "because ", "The operator is paused for this host",
 		"The node is drained first; 2 pods are evicted:", w.Namespace + "/web-",
 		"not now. These PodDisruptionBudgets allow no disruption now: " + w.Namespace + "/web."} {
 		if !strings.Contains(said, words) {

@@ -184,18 +184,18 @@ func TestOfAFleetWithDeadHostsAllElseIsGatheredWithinAMinute(t *testing.T) {
 	l.must(err)
 	first, _, _ := strings.Cut(out, "another reason")
 	for _, name := range deadNames {
-		if !strings.Contains(first, name) || !strings.Contains(string(page), name) || !strings.Contains(string(gaps), "hosts/"+name+"/survey.json: ") {
+		if !strings.Contains(first, name) || !strings.Contains(string(page), name) || !strings.Contains(string(gaps), "hosts/"+name+"/host.json: ") {
 			t.Errorf("host %s is not named as dead:\n%s\n%s", name, out, gaps)
 		}
 	}
-	if want := fmt.Sprintf("%d of %d hosts are out of reach", len(dead), fleetSize); status != 0 || !strings.Contains(out, want) || !strings.Contains(string(page), want) {
+	if want := fmt.Sprintf("%d of %d hosts are unreachable", len(dead), fleetSize); status != 0 || !strings.Contains(out, want) || !strings.Contains(string(page), want) {
 		t.Errorf("status %d, want %q:\n%s", status, want, out)
 	}
-	surveys, err := filepath.Glob(filepath.Join(folder, "hosts", "*", "survey.json"))
-	if err != nil || len(surveys) != fleetSize-len(dead) {
-		t.Errorf("of %d hosts there is a survey, %v\n%s", len(surveys), err, gaps)
+	reports, err := filepath.Glob(filepath.Join(folder, "hosts", "*", "host.json"))
+	if err != nil || len(reports) != fleetSize-len(dead) {
+		t.Errorf("of %d hosts there is a report, %v\n%s", len(reports), err, gaps)
 	}
-	l.holds(filepath.Join(folder, "hosts", "instance-1", "survey.json"), `"hostName"`, `"sshd"`, "containerd does not start", `"Database"`)
+	l.holds(filepath.Join(folder, "hosts", "instance-1", "host.json"), `"hostName"`, `"sshd"`, "containerd does not start", `"Database"`)
 	l.holds(filepath.Join(folder, "hosts", "instance-1", "logs", nodespec.ServiceAgent+".log"), "the agent says this")
 	for _, h := range l.Hosts() {
 		why := "the operator has not looked at this host yet"

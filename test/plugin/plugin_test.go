@@ -148,7 +148,7 @@ func TestStoryAnAdministratorLooksAfterHosts(t *testing.T) {
 		l.fails(`User "nobody" cannot get resource "secrets"`, "userdata", "--as=nobody")
 	})
 	t.Run("a namespace without an operator is said to have none", func(t *testing.T) {
-		lab{t, l.Rig}.succeeds("No operator has been at work in namespace default", "status", "-n", "default")
+		lab{t, l.Rig}.succeeds("No operator is running in namespace default", "status", "-n", "default")
 	})
 	t.Run("a missing right is named", func(t *testing.T) {
 		lab{t, l.Rig}.fails(`User "nobody" cannot list resource "windowsinstances"`, "status", "--as=nobody")
@@ -171,7 +171,7 @@ func TestStoryAnAdministratorLooksAfterHosts(t *testing.T) {
 	t.Run("a restart needs a yes, and is waited for", func(t *testing.T) {
 		l := lab{t, l.Rig}
 		boot := l.instance("instance-1").Status.Host.BootID
-		l.fails("give --yes if this is what you want", "reboot", first)
+		l.fails("use --yes to confirm", "reboot", first)
 		if now := l.instance("instance-1").Status.Host.BootID; now != boot {
 			t.Fatal("the host has restarted without a yes")
 		}
@@ -250,10 +250,10 @@ func (l lab) deadOfMany(t *testing.T) {
 		}
 	}
 	folder := t.TempDir()
-	const dead = "5 of 50 hosts are out of reach: win-03, win-13, win-23, win-33, win-43\n"
+	const dead = "5 of 50 hosts are unreachable: win-03, win-13, win-23, win-33, win-43\n"
 	l.succeeds(dead, "gather", "--namespace", namespace, "--dest-dir", folder)
 	page, err := os.ReadFile(filepath.Join(folder, "index.html"))
-	if err != nil || !strings.Contains(string(page), "5 of 50 hosts are out of reach") || strings.Count(string(page), "<svg") != 50 {
+	if err != nil || !strings.Contains(string(page), "5 of 50 hosts are unreachable") || strings.Count(string(page), "<svg") != 50 {
 		t.Errorf("the page names other hosts: %v\n%.3000s", err, page)
 	}
 	for _, host := range []string{"win-00", "win-03", "win-49"} {

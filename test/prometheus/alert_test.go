@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/monitoring"
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/rig"
@@ -19,7 +20,7 @@ func TestPrometheusShowsWindowsNodesAndAlerts(t *testing.T) {
 		l := l.in(t)
 		l.until("five targets to be up", func(ctx context.Context) (bool, error) {
 			up, err := l.query(ctx, "up == 1")
-			return up.with("job", monitoring.Name) == 2 && up.with("job", "kubelet") == 2 && up.with("job", monitoring.OperatorName) == 1 &&
+			return up.with("job", monitoring.Name) == 2 && up.with("job", "kubelet") == 2 && up.with("job", v1alpha1.OperatorName) == 1 &&
 				len(up) == 5 && up.with("node", "instance-1") == 2 && up.with("node", "instance-2") == 2, err
 		})
 	})

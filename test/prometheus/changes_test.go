@@ -28,11 +28,11 @@ var statesOfChanges = []state{
 			l.must(l.SetKubeletSettings(l.Context(), badSetting))
 			return func() { l.stopOnFailure(false) }
 		},
-		sign:  `wmco_upgrade_stopped{reason="StoppedOnFailure"} == 1`,
+		sign:  `wmco_disruptions_stopped{reason="StoppedOnFailure"} == 1`,
 		quiet: 3 * minute, lasts: 6 * minute,
 		alerts: func(l lab) []wanted {
 			l.policyNamesFailedNode()
-			return []wanted{{map[string]string{"reason": "StoppedOnFailure"}, "says which node has failed"}}
+			return []wanted{{map[string]string{"reason": "StoppedOnFailure"}, "names the failed node"}}
 		},
 	}, {
 		name: "a first node that has failed sets off one alert, which ends once the settings are right",
@@ -41,7 +41,7 @@ var statesOfChanges = []state{
 			l.must(l.SetKubeletSettings(l.Context(), badSetting))
 			return func() { l.must(l.SetKubeletSettings(l.Context(), nil)) }
 		},
-		sign:  `wmco_upgrade_stopped{reason="CanaryFailed"} == 1`,
+		sign:  `wmco_disruptions_stopped{reason="CanaryFailed"} == 1`,
 		quiet: 3 * minute, lasts: 6 * minute,
 		alerts: func(l lab) []wanted {
 			l.policyNamesFailedNode()
@@ -51,7 +51,7 @@ var statesOfChanges = []state{
 		name:   "a host that is changed again and again sets off one alert within an hour, which ends an hour after the last time",
 		of:     []string{"WindowsHostDriftsRepeatedly"},
 		begin:  func(l lab) func() { l.sabotage("instance-1"); return func() {} },
-		sign:   `increase(wmco_repairs_reported_total[1h]) > 4`,
+		sign:   `increase(wmco_agent_repairs_total[1h]) > 4`,
 		alerts: one("Node instance-1 ", map[string]string{"node": "instance-1"}),
 		window: 62 * minute,
 	}, {

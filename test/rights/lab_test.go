@@ -198,7 +198,7 @@ func (a *answers) follow(config *rest.Config) {
 			if err == nil {
 				a.mu.Lock()
 				defer a.mu.Unlock()
-				a.ids[response.Header.Get(audit.IDHeader)] = true
+				a.ids[response.Header.Get("Audit-Id")] = true
 			}
 			return response, err
 		})

@@ -167,11 +167,13 @@ func (r run) play(t *testing.T) robustness.Report {
 	if err != nil {
 		return robustness.Report{}
 	}
-	if report.Changes < 20 || report.Requests < 100 || report.Restarts == 0 {
-		t.Errorf("%s: only %d changes, %d requests and %d restarts were judged", r.name, report.Changes, report.Requests, report.Restarts)
+	judged := fmt.Sprintf("%d changes, %d requests, %d restarts, %d verbs and %d disturbances were judged", report.Changes, report.Requests,
+		report.Restarts, report.Verbs, report.Disturbances)
+	if report.Changes < 20 || report.Requests < 100 || report.Restarts == 0 || report.Verbs < 10 || report.Disturbances == 0 {
+		t.Errorf("%s: only %s", r.name, judged)
 	}
-	t.Logf("%s: %d actions in %s; settled after %s; judged %d changes, %d requests, %d restarts", r.name, len(r.script.Actions),
-		robustness.Length(r.script.Actions), report.Settled.Round(time.Millisecond), report.Changes, report.Requests, report.Restarts)
+	t.Logf("%s: %d actions in %s; settled after %s; %s", r.name, len(r.script.Actions), robustness.Length(r.script.Actions),
+		report.Settled.Round(time.Millisecond), judged)
 	return report
 }
 

@@ -22,11 +22,11 @@ var babble = map[string]struct {
 	words  func(line []byte) []byte
 	reason string
 }{
-	"garbage": {always("\x1b[2J\x00\xff\xfe]]>{{{\r\n"), "AgentDidNotStart"},
-	"endless": {func([]byte) []byte { return bytes.Repeat([]byte("A"), 9<<20) }, "AgentStopped"},
+	"garbage": {always("\x1b[2J\x00\xff\xfe]]>{{{\r\n"), "AgentStartFailed"},
+	"endless": {func([]byte) []byte { return bytes.Repeat([]byte("A"), 9<<20) }, "AgentExited"},
 	"deep": {always(`{"wicd":"v1","type":"result","result":` + strings.Repeat(`{"facts":`, 1<<14) + "\n"),
-		"AgentDidNotStart"},
-	"huge": {func([]byte) []byte { return answer(manyFacts()) }, "AgentStopped"},
+		"AgentStartFailed"},
+	"huge": {func([]byte) []byte { return answer(manyFacts()) }, "AgentExited"},
 	"loud": {func([]byte) []byte { return loudFailure() }, "AgentError"},
 	"path-climber": {facts(func(f *plan.Facts) {
 		f.System.HostName = `..\..\Windows\System32`
@@ -35,8 +35,8 @@ var babble = map[string]struct {
 		f.System.HostName = strings.Repeat("a", 1<<20)
 	}), v1alpha1.ReasonHostNameInvalid},
 	"no-facts":      {always(`{"wicd":"v1","type":"result","result":{}}` + "\n"), v1alpha1.ReasonStepFailed},
-	"silent":        {always(""), "AgentDidNotStart"},
-	"wrong-version": {always(`{"wicd":"v2","type":"result"}` + "\n"), "AgentDidNotStart"},
+	"silent":        {always(""), "AgentStartFailed"},
+	"wrong-version": {always(`{"wicd":"v2","type":"result"}` + "\n"), "AgentStartFailed"},
 }
 
 func always(words string) func([]byte) []byte {

@@ -163,7 +163,7 @@ func (l lab) stolenKubelet() {
 	l.part("can lie in the condition of its own host, and nothing rests on that", func(l lab) {
 		before := l.instance("instance-1")
 		l.must(t.client.Status().Patch(l.Context(), l.node("instance-1"), condition(corev1.ConditionFalse)))
-		l.eventSeen("HostDrifted", "all is lost")
+		l.eventSeen("DriftNotRepaired", "all is lost")
 		l.ready("instance-1", "instance-2")
 		if now := l.instance("instance-1"); now.Status.Summary != before.Status.Summary {
 			l.Errorf("the instance says %s, before %s", now.Status.Summary, before.Status.Summary)

@@ -67,7 +67,7 @@ func TestWhatCannotBeFollowedIsToldAndTheRestIsDone(t *testing.T) {
 		var list eventsv1.EventList
 		err := reader.List(ctx, &list, client.InNamespace(l.Namespace()))
 		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
-			return e.Reason == "SettingNotFollowed" && e.Type == "Warning" && e.Regarding.Kind == "Deployment" &&
+			return e.Reason == "SettingUnsupported" && e.Type == "Warning" && e.Regarding.Kind == "Deployment" &&
 				strings.Contains(e.Note, "quay.io/team/app")
 		}), err
 	})

@@ -2,6 +2,7 @@ package upgrade
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,9 +14,19 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
+// stopping is held by a test in which an upgrade stops: the metric that says so is one of all operators of this process.
+var stopping sync.Mutex
+
+// stopsAlone keeps other tests from stopping an upgrade until this one has ended.
+func (l lab) stopsAlone() {
+	stopping.Lock()
+	l.Cleanup(stopping.Unlock)
+}
+
 // A release that does not work costs one node, for a while.
 func TestABadReleaseStopsAtTheFirstNode(t *testing.T) {
 	l := start(t, withoutMachines, rig.Options{Hosts: rig.Hosts(3), LinuxNodes: 1, Clock: fastClock(t)})
+	l.stopsAlone()
 	o := l.operate(initial)
 	l.must(l.ListHosts(t.Context()))
 	l.upgraded(initial, 3, limit)
@@ -62,7 +73,7 @@ func TestABadReleaseStopsAtTheFirstNode(t *testing.T) {
 			if t.Failed() {
 				t.Logf("what happened:\n%s", strings.Join(w.report().Timeline, "\n"))
 			}
-			l.alerted("wmco_upgrade_stopped")
+			l.alerted("wmco_disruptions_stopped")
 			l.still()
 		})
 		if !ok {
@@ -103,8 +114,7 @@ func (l lab) failed(name string) (canary string) {
 	return canary
 }
 
-// alerted waits until a metric of the operator is not zero. Operators of other tests, in this process, write it as
-// well.
+// alerted waits until a metric of the operator is not zero. The test has called stopsAlone.
 func (l lab) alerted(name string) {
 	l.Helper()
 	ticker := time.NewTicker(10 * time.Millisecond)
@@ -137,6 +147,7 @@ func gauge(t *testing.T, name string) (sum float64) {
 // With replacement the first Machine is the canary: the others stay as they are.
 func TestABadReleaseReplacesOneMachine(t *testing.T) {
 	l := start(t, withMachines, rig.Options{LinuxNodes: 1, Clock: fastClock(t)})
+	l.stopsAlone()
 	l.policy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
 		p.FailureDeadline = &metav1.Duration{Duration: 5 * time.Minute}
 	})

@@ -19,10 +19,11 @@ import (
 )
 
 func TestABudgetThatAllowsNothing(t *testing.T) {
-	l := start(t, withoutMachines, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1, Clock: fastClock(t)})
+	const again = 8 * time.Minute
+	clock := fastClock(t)
+	l := start(t, withoutMachines, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1, Clock: clock})
 	l.policy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
-		p.DrainTimeout, p.FailureDeadline = &metav1.Duration{Duration: time.Minute},
-			&metav1.Duration{Duration: 8 * time.Minute}
+		p.DrainTimeout, p.FailureDeadline = &metav1.Duration{Duration: time.Minute}, &metav1.Duration{Duration: again}
 	})
 	o := l.operate(initial)
 	l.must(l.ListHosts(t.Context()))
@@ -44,6 +45,7 @@ func TestABudgetThatAllowsNothing(t *testing.T) {
 	t.Run("and then allows it", func(t *testing.T) { // It is tried again by itself.
 		l := l.in(t)
 		w.budget(0)
+		clock.Step(again)
 		l.upgraded(patch, 2, limit)
 		follow.kept(1, 0)
 	})

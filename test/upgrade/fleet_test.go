@@ -197,8 +197,8 @@ func TestDeadHostsBlockNothing(t *testing.T) {
 	l.upgraded(patch, f.nodes()-2, fleetLimit, dead.NodeName(), goneNode)
 	w.kept(1, 0)
 	for _, warning := range l.warnings()[warned:] {
-		if strings.Contains(warning, v1alpha1.ReasonWaitingForTurn) ||
-			strings.Contains(warning, v1alpha1.ReasonAwaitsReplacement) {
+		if strings.Contains(warning, v1alpha1.ReasonMaxUnavailableReached) ||
+			strings.Contains(warning, v1alpha1.ReasonReplacementPending) {
 			t.Errorf("a host that merely waits raises a warning: %s", warning)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -27,32 +26,35 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-// Platforms of the two control planes that tests share: one with Machines, one without.
+// Platforms of the control planes that tests share: one with Machines, one without.
 const (
 	withMachines    = "AWS"
 	withoutMachines = "None"
 )
 
-// platform is a control plane. Tests on different ones run at the same time.
-type platform struct {
-	*clustertest.Shared
-	used sync.Mutex
-}
+// sides is how many tests run at once on each platform.
+const sides = 2
 
-var platforms = map[string]*platform{}
+// controlPlanes are the free control planes of each platform. Each starts when a test first takes it.
+var controlPlanes = map[string]chan *clustertest.Shared{}
 
 func init() {
-	for _, name := range []string{withMachines, withoutMachines} {
-		platforms[name] = &platform{Shared: clustertest.New(cluster.Options{
-			Profile: cluster.OpenShift, Platform: name, APIIntURL: "https://127.0.0.1", Audit: true,
-		})}
+	for _, platform := range []string{withMachines, withoutMachines} {
+		controlPlanes[platform] = make(chan *clustertest.Shared, sides)
+		for range sides {
+			controlPlanes[platform] <- clustertest.New(cluster.Options{
+				Profile: cluster.OpenShift, Platform: platform, APIIntURL: "https://127.0.0.1", Audit: true,
+			})
+		}
 	}
 }
 
 func TestMain(m *testing.M) {
 	takeAway := []func() int{removeReleases}
-	for _, p := range platforms {
-		takeAway = append(takeAway, p.Stop)
+	for _, free := range controlPlanes {
+		for range sides {
+			takeAway = append(takeAway, func() int { return (<-free).Stop() })
+		}
 	}
 	os.Exit(rigtest.Main(m, takeAway...))
 }
@@ -74,11 +76,10 @@ type lab struct {
 func start(t *testing.T, name string, options rig.Options) lab {
 	t.Helper()
 	t.Parallel()
-	p := platforms[name]
-	p.used.Lock()
-	t.Cleanup(p.used.Unlock)
+	plane := <-controlPlanes[name]
+	t.Cleanup(func() { controlPlanes[name] <- plane })
 	first := release(t, initial)
-	options.Cluster, options.PayloadDir, options.Version = p.Cluster(t), first.PayloadDirectory, first.Version
+	options.Cluster, options.PayloadDir, options.Version = plane.Cluster(t), first.PayloadDirectory, first.Version
 	options.MachineAPI = name == withMachines
 	r := rigtest.Boot(t, options)
 	rigtest.Install(t, r)

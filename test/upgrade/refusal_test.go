@@ -294,7 +294,7 @@ func (l lab) eventOf(n serving, check, part string) {
 		var events corev1.EventList
 		err := reader.List(ctx, &events, client.InNamespace(l.Namespace()))
 		for _, e := range events.Items {
-			if e.Reason == "ReplacementWaits" && e.Action == "DeleteMachine"+check && strings.Contains(e.Message, part) &&
+			if e.Reason == "ReplacementPending" && e.Action == "DeleteMachine"+check && strings.Contains(e.Message, part) &&
 				strings.Contains(e.Message, n.machine) {
 				return true, err
 			}

@@ -17,6 +17,7 @@ import (
 // the operator that comes after the one that has seen it does not try it on another.
 func TestABadSettingStopsAtTheFirstNode(t *testing.T) {
 	l := start(t, withoutMachines, rig.Options{Hosts: rig.Hosts(3), LinuxNodes: 1, Clock: fastClock(t)})
+	l.stopsAlone()
 	o := l.operate(initial)
 	l.must(l.ListHosts(t.Context()))
 	l.upgraded(initial, 3, limit)
@@ -31,7 +32,7 @@ func TestABadSettingStopsAtTheFirstNode(t *testing.T) {
 	canary := ""
 	l.anyInstance("to have failed with the setting", 2*time.Minute, func(i *v1alpha1.WindowsInstance) bool {
 		f := i.Status.FailedChange
-		if f == nil || !f.RolledBack || f.Cause != v1alpha1.CauseConfiguration || f.Configuration == i.Status.Configuration {
+		if f == nil || !f.RolledBack || f.Cause != v1alpha1.CauseConfiguration || f.ConfigurationDigest == i.Status.ConfigurationDigest {
 			return false
 		}
 		canary = i.Status.NodeRef.Name
@@ -68,7 +69,7 @@ func TestABadSettingStopsAtTheFirstNode(t *testing.T) {
 			t.Errorf("services of host %s were touched: %v", h.Options.Name, lastServices(h, n))
 		}
 	}
-	l.alerted("wmco_upgrade_stopped")
+	l.alerted("wmco_disruptions_stopped")
 	l.still()
 
 	t.Run("the corrected setting goes through", func(t *testing.T) {

@@ -43,7 +43,7 @@ func drifts(t *testing.T, h *wine.Host) {
 			if result.ExitCode != 0 {
 				t.Fatalf("%s: %+v", c.harm, result)
 			}
-			eventually(t, c.repaired)
+			eventually(t, "the repair", c.repaired)
 			t.Logf("put back after %s", time.Since(began).Round(100*time.Millisecond))
 		})
 	}
@@ -55,7 +55,7 @@ func drifts(t *testing.T, h *wine.Host) {
 					t.Log(agentLog(t, h))
 				}
 			}()
-			eventually(t, func() bool { return strings.Contains(agentLog(t, h), reported) })
+			eventually(t, "the log of the agent says "+reported, func() bool { return strings.Contains(agentLog(t, h), reported) })
 		})
 	}
 }
@@ -77,7 +77,7 @@ func agentLog(t *testing.T, h *wine.Host) string {
 }
 
 // eventually asks until it holds: a host has nothing to wait on. Most questions start a process under Wine.
-func eventually(t *testing.T, holds func() bool) {
+func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(repairLimit)
 	defer deadline.Stop()
@@ -87,7 +87,7 @@ func eventually(t *testing.T, holds func() bool) {
 		select {
 		case <-again.C:
 		case <-deadline.C:
-			t.Fatalf("not so after %s", repairLimit)
+			t.Fatalf("waited %s in vain: %s", repairLimit, what)
 		case <-t.Context().Done():
 			t.Fatal(t.Context().Err())
 		}

@@ -163,7 +163,7 @@ func (g *guide) makesANode() {
 		g.says(key, v1alpha1.ReasonInvalidEntry)
 		delete(g.entries, key)
 	}
-	if said := g.says(g.silent, "Unreachable", "ConnectionTimedOut"); !strings.Contains(said, "tries again") {
+	if said := g.says(g.silent, "Unreachable", "ConnectionTimedOut"); !strings.Contains(said, "retries") {
 		g.Errorf("the status of an address that nobody has does not say what comes next:\n%s", said)
 	}
 	g.configuredOnce(g.named.Journal()[seen:])
@@ -249,7 +249,7 @@ func (g *guide) removesAHost() {
 	g.listed()
 	g.await(h, "to say that it stays a node", func(instance *v1alpha1.WindowsInstance) bool {
 		return instance != nil && instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved &&
-			instance.Status.Summary == "AuthenticationFailed" && strings.Contains(instance.Status.NextAction, "The node stays")
+			instance.Status.Summary == "AuthenticationFailed" && strings.Contains(instance.Status.NextAction, "The Node is kept")
 	})
 	if n := g.nodeOf(h); n.DeletionTimestamp != nil {
 		g.Errorf("the node is being deleted since %s", n.DeletionTimestamp)
@@ -288,7 +288,7 @@ func (g *guide) deletesTheList() {
 	patch := `{"metadata":{"annotations":{"` + v1alpha1.AnnotationForgetHost + `":"true"}}}`
 	must(g.T, g.Client.Patch(g.Context(), &instance, client.RawPatch("application/merge-patch+json", []byte(patch))))
 	g.awaitGone(dead)
-	g.awaitEvent("HostLeftBehind", "Containers feature")
+	g.awaitEvent("HostNotCleanedUp", "Containers feature")
 	g.nothingLeft(dead)
 	g.awaitAt(g.silent, "to be gone", func(instance *v1alpha1.WindowsInstance) bool { return instance == nil })
 	var left v1alpha1.WindowsInstanceList

@@ -250,8 +250,26 @@ func prepare(t *testing.T, options rig.Options) *lab {
 			t.Errorf("close the lab: %v", err)
 		}
 	})
+	t.Cleanup(func() { // before the lab is closed
+		if t.Failed() {
+			l.logWarnings()
+		}
+	})
 	forward(t, netip.MustParseAddrPort(gateway.String()+":"+apiPort).String(), r.Config.Host)
 	return l
+}
+
+// logWarnings logs the events of type Warning: a failed step of a host is only there, once the next attempt has succeeded.
+func (l *lab) logWarnings() {
+	var events corev1.EventList
+	if err := l.Client.List(context.WithoutCancel(l.Context()), &events); err != nil {
+		l.Logf("list the events: %v", err)
+	}
+	for _, event := range events.Items {
+		if event.Type == corev1.EventTypeWarning {
+			l.Logf("%s %s: %s: %s", event.FirstTimestamp.UTC().Format("15:04:05"), event.InvolvedObject.Name, event.Reason, event.Message)
+		}
+	}
 }
 
 // addHost makes a host; without an address it gets the next one. Of its files, those without one on this machine are

@@ -121,7 +121,7 @@ func TestAHostThatLosesPowerWhileTheAgentIsAtWorkBecomesANode(t *testing.T) {
 	h := l.hosts[0]
 	l.run()
 	l.list(h)
-	eventually(t, func() bool { return exists(t, h, nodespec.ReleasesRoot) })
+	eventually(t, "the host has a folder of releases", func() bool { return exists(t, h, nodespec.ReleasesRoot) })
 	must(t, h.Stop(t.Context()))
 	must(t, h.Start(t.Context()))
 	l.awaitReady(h)

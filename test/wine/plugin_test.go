@@ -50,7 +50,7 @@ func (l *lab) showsHost(t *testing.T, pod operatorpod.Pod, h *wine.Host) {
 	for file, words := range map[string][]string{
 		"plan.txt":       {plan},
 		"last-verbs.txt": {"apply\n", "verify\n", "has ended\n"},
-		"survey.json":    {`"hostName"`, `"` + nodespec.ServiceKubelet + `"`, `"` + nodespec.ServiceAgent + `"`},
+		"host.json":      {`"hostName"`, `"` + nodespec.ServiceKubelet + `"`, `"` + nodespec.ServiceAgent + `"`},
 	} {
 		content, err := os.ReadFile(filepath.Join(folder, "hosts", name, file))
 		if err != nil {

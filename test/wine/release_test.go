@@ -2,6 +2,7 @@ package wine_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -77,12 +78,10 @@ func (l *lab) isOf(h *wine.Host, want release) {
 		folders = append(folders, r.Directory)
 	}
 	slices.Sort(folders)
-	if found := list(l.T, h, nodespec.ReleasesRoot); !slices.Equal(found, folders) {
-		l.Errorf("%s has the releases\n%q, want\n%q", h.Name(), found, folders)
-	}
-	if exists(l.T, h, nodespec.FallbackPath) {
-		l.Errorf("%s has still a way back", h.Name())
-	}
+	// The host lets go of what it was before after its node was proven.
+	eventually(l.T, fmt.Sprintf("%s has the releases %q and no way back", h.Name(), folders), func() bool {
+		return slices.Equal(list(l.T, h, nodespec.ReleasesRoot), folders) && !exists(l.T, h, nodespec.FallbackPath)
+	})
 	l.linked(h, spec)
 	l.runs(h, spec, nodespec.AgentPath(agent.SHA256))
 }

@@ -56,7 +56,7 @@ func TestAHostOfTheTimeBeforeWICDBecomesANodeByItself(t *testing.T) {
 				t.Fatalf("%s: %+v", line, result)
 			}
 		}
-		eventually(t, func() bool { return process(t, h, s.name) != "" })
+		eventually(t, s.name+" runs", func() bool { return process(t, h, s.name) != "" })
 	}
 	docker := process(t, h, "docker")
 

@@ -81,9 +81,7 @@ func (l *lab) upgrades(o *rig.Operator, next release, namespace string) *rig.Ope
 			l.Errorf("node %s (UID %s, was %s) has kubelet %s and version %s",
 				n.Name, n.UID, uids[h.Name()], n.Status.NodeInfo.KubeletVersion, n.Annotations[v1alpha1.AnnotationVersion])
 		}
-		if got := programs(l.T, h); got != 1 {
-			l.Errorf("%d agents lie on %s, want the new one", got, h.Name())
-		}
+		eventually(l.T, "one agent lies on "+h.Name(), func() bool { return programs(l.T, h) == 1 })
 		if got := h.Boots() - boots[h.Name()]; got > 0 {
 			l.Errorf("%s was restarted %d times", h.Name(), got)
 		}
@@ -125,7 +123,7 @@ func (l *lab) fails(o *rig.Operator, former, bad release, namespace string) *rig
 		l.Errorf("the services of %s are %v, were %v", other.Name(), now, before[other.Name()])
 	}
 	for _, line := range verbs(other, seen[other.Name()]) {
-		for _, changes := range []verb.Name{verb.Apply, verb.Rollback, verb.Settle, verb.Reboot, verb.Remove} {
+		for _, changes := range []verb.Name{verb.Apply, verb.Rollback, verb.Commit, verb.Reboot, verb.Remove} {
 			if strings.Contains(line, nodespec.AgentProgram+" "+string(changes)) {
 				l.Errorf("%s was changed by %s", other.Name(), line)
 			}

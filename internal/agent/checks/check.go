@@ -95,9 +95,10 @@ func (c *checker) service(ctx context.Context, name string) (string, error) {
 	}
 	switch {
 	case service.State != host.ServiceRunning:
-		return "", fmt.Errorf("service %s does not run (%s, last exit code %d); look at %s", name, service.State, service.ExitCode, nodespec.LogDirectory(name))
+		return "", fmt.Errorf("service %s does not run (%s, last exit code %d); look at %s%s", name, service.State, service.ExitCode,
+			nodespec.LogDirectory(name), hostutil.DescribeForeignRuntime(ctx, c.Source.Host.Probes, name))
 	case service.RunningCommandLine != "" && !nodespec.RunsAs(service.RunningCommandLine, wanted):
-		return "", fmt.Errorf("service %s runs with another command line than it should", name)
+		return "", fmt.Errorf("service %s runs with an unexpected command line", name)
 	}
 	return "service " + name + " runs", nil
 }
@@ -122,13 +123,17 @@ func (c *checker) answers(ctx context.Context, url, certificate string) (string,
 	return url + " answers 200", nil
 }
 
+// runtime asks the runtime behind the pipe only while the node's own service runs: another runtime may serve the pipe.
 func (c *checker) runtime(ctx context.Context, endpoint string) (string, error) {
+	if _, err := c.service(ctx, nodespec.ServiceContainerd); err != nil {
+		return "", err
+	}
 	status, err := c.Source.Host.Probes.ContainerRuntime(ctx, endpoint)
 	if err != nil {
 		return "", fmt.Errorf("the container runtime at %s does not answer: %w", endpoint, err)
 	}
 	if !status.Ready {
-		return "", fmt.Errorf("%s %s says that it is not ready", status.Name, status.Version)
+		return "", fmt.Errorf("%s %s reports that it is not ready", status.Name, status.Version)
 	}
 	return status.Name + " " + status.Version + " is ready", nil
 }
@@ -185,7 +190,7 @@ func (c *checker) file(ctx context.Context, path string) (string, error) {
 			return "", fmt.Errorf("file %s does not have its content", path)
 		}
 	}
-	return "file " + path + " is as it should be", nil
+	return "file " + path + " has the expected content", nil
 }
 
 // endpoint makes an endpoint on the network and removes it again: what a pod needs first.

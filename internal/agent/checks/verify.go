@@ -34,7 +34,7 @@ func (v *Verifier) Verify(ctx context.Context) error {
 		return state.InvalidInput("the host was not configured: there is no " + nodespec.SpecPath)
 	}
 	if err := held.RefuseChecks(); err != nil {
-		return &verb.Failure{Reason: verb.ReasonSpecUnknown, Message: nodespec.SpecPath + ": " + err.Error()}
+		return &verb.Failure{Reason: verb.ReasonSpecNotFound, Message: nodespec.SpecPath + ": " + err.Error()}
 	}
 	spec := &held.NodeSpec
 	found, err := v.Source.Gather(ctx, spec)

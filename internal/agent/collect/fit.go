@@ -11,7 +11,7 @@ import (
 // What the line has besides: its time, and the notes of what is left out.
 const spareBytes, spareValues = 4 << 10, 200
 
-// Fit leaves out of a survey what its line would have too much of, and says so: what is least needed first.
+// Fit leaves out the least needed entries of a result that is too long for one line, and reports how many.
 func Fit(result *verb.Result) {
 	fits := func() bool {
 		line, err := verb.Line{Type: verb.TypeResult, Result: result}.Encode()
@@ -20,7 +20,7 @@ func Fit(result *verb.Result) {
 	if fits() {
 		return
 	}
-	s, notes := result.Survey, map[string]string{}
+	s, notes := result.Collected, map[string]string{}
 	// The newest first, and so that those of each log stay in their order.
 	slices.SortStableFunc(s.Events, func(a, b verb.Event) int { return b.Time.Compare(a.Time) })
 	for _, part := range []struct {
@@ -35,7 +35,7 @@ func Fit(result *verb.Result) {
 		{"services", "last ", func() (int, int) { return cut(&s.Services, fits) }},
 	} {
 		if dropped, of := part.cut(); dropped > 0 {
-			notes[part.name] = fmt.Sprintf("%s%d of %d are left out: the survey would be too long", part.which, dropped, of)
+			notes[part.name] = fmt.Sprintf("%s%d of %d are left out: the result would be too long", part.which, dropped, of)
 		}
 		if fits() {
 			break

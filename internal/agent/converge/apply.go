@@ -67,6 +67,8 @@ type Input struct {
 	Payload string // path; empty when nothing was sent
 	// Fallback is the digest of the spec that is kept for a rollback if it is the host's when the verb begins.
 	Fallback string
+	// InService is true for a node with pods: the verb does no plan that pods feel, and returns it.
+	InService bool
 }
 
 // Apply brings the host to the spec.
@@ -79,7 +81,7 @@ func (h *Host) Apply(ctx context.Context, in Input) error {
 	if err != nil {
 		return err
 	}
-	c, left, err := h.bring(ctx, spec, in.Payload)
+	c, left, err := h.bring(ctx, spec, in)
 	if err != nil || c == nil {
 		return err
 	}
@@ -89,14 +91,25 @@ func (h *Host) Apply(ctx context.Context, in Input) error {
 
 // bring brings the host to the spec, with the facts as they are then. It returns nothing when the host restarts: the
 // next verb goes on.
-func (h *Host) bring(ctx context.Context, spec wanted, payload string) (*convergence, plan.Plan, error) {
-	if err := h.begin(ctx, spec); err != nil {
+func (h *Host) bring(ctx context.Context, spec wanted, in Input) (*convergence, plan.Plan, error) {
+	c := h.converge(&spec.NodeSpec, in.Payload, func(found plan.Facts) plan.Plan { return plan.Make(found, spec.NodeSpec) })
+	c.inService = in.InService
+	var err error
+	if c.Facts, err = c.gather(ctx); err != nil {
 		return nil, plan.Plan{}, err
 	}
-	c := h.converge(&spec.NodeSpec, payload, func(found plan.Facts) plan.Plan { return plan.Make(found, spec.NodeSpec) })
+	if left := c.make(c.Facts); c.refuses(left) {
+		return c, left, nil
+	}
+	if err := h.begin(ctx, spec, c.Facts); err != nil {
+		return nil, plan.Plan{}, err
+	}
 	left, restarted, err := c.run(ctx)
 	if err != nil || restarted {
 		return nil, plan.Plan{}, err
+	}
+	if c.refuses(left) {
+		return c, left, nil
 	}
 	if err := h.finish(ctx, spec, c.Facts, left); err != nil {
 		return nil, plan.Plan{}, err

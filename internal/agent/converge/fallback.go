@@ -52,7 +52,7 @@ func (h *Host) Rollback(ctx context.Context, digest string) error {
 	if err != nil {
 		return err
 	}
-	c, left, err := h.bring(ctx, spec, "")
+	c, left, err := h.bring(ctx, spec, Input{})
 	if err != nil || c == nil {
 		return err
 	}
@@ -77,27 +77,27 @@ func (h *Host) rollbackSpec(ctx context.Context, digest string) (wanted, error) 
 	case err != nil:
 		return wanted{}, err
 	case kept == nil:
-		return wanted{}, &verb.Failure{Reason: verb.ReasonSpecUnknown, Message: "no NodeSpec is kept on the host to go back to"}
+		return wanted{}, &verb.Failure{Reason: verb.ReasonSpecNotFound, Message: "no NodeSpec is kept on the host to go back to"}
 	case digest != "" && "sha256:"+kept.Digest != digest:
-		return wanted{}, &verb.Failure{Reason: verb.ReasonSpecUnknown, Message: "the NodeSpec that is kept on the host is another"}
+		return wanted{}, &verb.Failure{Reason: verb.ReasonSpecNotFound, Message: "the NodeSpec that is kept on the host is another"}
 	}
 	spec, err := nodespec.Decode(kept.Document)
 	if err != nil {
-		return wanted{}, &verb.Failure{Reason: verb.ReasonSpecUnknown, Message: fmt.Sprintf(
+		return wanted{}, &verb.Failure{Reason: verb.ReasonSpecNotFound, Message: fmt.Sprintf(
 			"the NodeSpec that is kept on the host must be applied by the agent %s, which applied it before: %v",
 			nodespec.AgentPath(kept.Agent), err)}
 	}
 	return wanted{spec, kept.Document}, nil
 }
 
-// Settle forgets the fallback and removes what was kept for it. It repairs nothing: that is the service's.
-func (h *Host) Settle(ctx context.Context) error {
+// Commit forgets the fallback and removes what was kept for it. It repairs nothing: that is the service's.
+func (h *Host) Commit(ctx context.Context) error {
 	if err := h.Records.ForgetFallback(ctx); err != nil {
 		return err
 	}
 	spec, err := h.Records.Spec(ctx)
 	if errors.Is(err, state.ErrForeignSpec) {
-		return &verb.Failure{Reason: verb.ReasonSpecUnknown, Message: err.Error()}
+		return &verb.Failure{Reason: verb.ReasonSpecNotFound, Message: err.Error()}
 	}
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func (h *Host) Settle(ctx context.Context) error {
 		h.Answer.Result(verb.Result{Facts: &found, Plan: &plan.Plan{}})
 		return nil
 	}
-	c := h.converge(spec, "", func(found plan.Facts) plan.Plan { return plan.Settle(found, *spec) })
+	c := h.converge(spec, "", func(found plan.Facts) plan.Plan { return plan.Commit(found, *spec) })
 	left, _, err := c.run(ctx)
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ func (h *Host) Reboot(ctx context.Context, wanted, present string) error {
 	if found.Login, err = h.Source.Login(ctx); err != nil {
 		return err
 	}
-	next := plan.Restart(found.Login, "the operator was asked to restart the host")
+	next := plan.Restart(found.Login, "a restart of the host was requested")
 	c := &convergence{Executor: execute.Executor{Means: h.Means, Facts: found}}
 	if before := next.Steps[:len(next.Steps)-1]; len(before) > 0 {
 		if err := h.Records.SetLedger(ctx, plan.RecordLogin(found.Ledger, found.Login)); err != nil {

@@ -12,13 +12,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// begin remembers what the host is like before it is changed, and what it is to become.
-func (h *Host) begin(ctx context.Context, spec wanted) error {
-	found, err := h.Source.Gather(ctx, &spec.NodeSpec)
+// begin records the host as it was found, and the spec to which it is brought.
+func (h *Host) begin(ctx context.Context, spec wanted, found plan.Facts) error {
+	found, err := h.Folder.AsFound(ctx, found)
 	if err != nil {
-		return err
-	}
-	if found, err = h.Folder.AsFound(ctx, found); err != nil {
 		return err
 	}
 	ledger := plan.Record(found, spec.NodeSpec)
@@ -43,7 +40,7 @@ func (h *Host) keepContents(ctx context.Context, known, ledger plan.Ledger) erro
 		}
 		if info.Size > facts.MaxConfigFile {
 			return &verb.Failure{Reason: verb.ReasonStepFailed, Message: fmt.Sprintf(
-				"file %s is in the way: it was there before and has %d bytes, too many to keep; move it away", path, info.Size)}
+				"file %s exists and is too large to back up (%d bytes); move it away", path, info.Size)}
 		}
 		if before.Content, err = hostutil.ReadFile(ctx, h.Host.Files, path); err != nil {
 			return err

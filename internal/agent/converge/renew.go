@@ -19,10 +19,10 @@ func (h *Host) Renew(ctx context.Context, names []string, certificates map[strin
 		return err
 	}
 	if known == nil {
-		return &verb.Failure{Reason: verb.ReasonSpecUnknown, Message: "the host has no NodeSpec from before"}
+		return &verb.Failure{Reason: verb.ReasonSpecNotFound, Message: "the host has no NodeSpec from before"}
 	}
 	if err := known.RefuseRenewal(names); err != nil {
-		return &verb.Failure{Reason: verb.ReasonSpecUnknown, Message: nodespec.SpecPath + ": " + err.Error()}
+		return &verb.Failure{Reason: verb.ReasonSpecNotFound, Message: nodespec.SpecPath + ": " + err.Error()}
 	}
 	spec := known.NodeSpec
 	for _, each := range known.Identities {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/windows-machine-config/wmco/internal/agent/execute"
+	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
 	"github.com/windows-machine-config/wmco/internal/agent/releases"
 	"github.com/windows-machine-config/wmco/internal/agent/state"
 	"github.com/windows-machine-config/wmco/internal/host"
@@ -19,6 +20,8 @@ type convergence struct {
 	execute.Executor
 	gather func(context.Context) (plan.Facts, error)
 	make   func(plan.Facts) plan.Plan
+	// inService is true for a node with pods, which are not to feel anything.
+	inService bool
 }
 
 // converge returns what brings the host to the spec by the plans that planOf returns. The payload is the path of what
@@ -31,7 +34,11 @@ func (h *Host) converge(spec *nodespec.NodeSpec, payload string, planOf func(pla
 	}
 }
 
-// run returns the last plan, which has no steps; or restarted is true, and the host goes down.
+// refuses reports whether a plan is not done because the node has pods that feel it. The host may have changed since the operator
+// took it for harmless: services that have crashed, for example, run again.
+func (c *convergence) refuses(p plan.Plan) bool { return c.inService && p.Disturbs() }
+
+// run returns the last plan, which has no steps, or is refused; or restarted is true, and the host goes down.
 func (c *convergence) run(ctx context.Context) (left plan.Plan, restarted bool, err error) {
 	var before plan.Plan
 	for range execute.MaxRounds {
@@ -40,7 +47,7 @@ func (c *convergence) run(ctx context.Context) (left plan.Plan, restarted bool, 
 		}
 		next := c.make(c.Facts)
 		switch {
-		case len(next.Steps) == 0:
+		case len(next.Steps) == 0, c.refuses(next):
 			return next, false, nil
 		case len(next.Steps) == 1 && next.Steps[0].Reboots:
 			return next, true, c.restart(ctx, next)
@@ -79,7 +86,7 @@ func (c *convergence) stuck(ctx context.Context, step plan.Step) error {
 		if service.State == host.ServiceStopped {
 			return &verb.Failure{Reason: verb.ReasonServiceFailed, Step: step.Name, Message: fmt.Sprintf(
 				"service %s starts and ends at once, with exit code %d; look at %s on the host%s",
-				start.Service, service.ExitCode, nodespec.LogDirectory(start.Service), c.DescribeForeignRuntime(ctx, start.Service))}
+				start.Service, service.ExitCode, nodespec.LogDirectory(start.Service), hostutil.DescribeForeignRuntime(ctx, c.Host.Probes, start.Service))}
 		}
 	}
 	return &verb.Failure{Reason: verb.ReasonStepFailed, Step: step.Name, Message: "the step was done and does not last: " + step.Reason +

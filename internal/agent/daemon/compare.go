@@ -66,7 +66,7 @@ func (k *keeper) wanted(ctx context.Context, o *report.Outcome, failed ...string
 func (k *keeper) repair(ctx context.Context, o *report.Outcome) error {
 	info, err := k.Host.System.Info(ctx)
 	if err != nil {
-		return fmt.Errorf("ask Windows about the system: %w", err)
+		return fmt.Errorf("query Windows system information: %w", err)
 	}
 	release, err := k.Lock.Try(ctx, verb.Service, info.BootID)
 	if err != nil {

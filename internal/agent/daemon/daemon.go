@@ -48,7 +48,7 @@ func Run(ctx context.Context, p Parts, ready func()) {
 	k.loop(ctx)
 	ctx = context.WithoutCancel(ctx)
 	k.messenger.End(ctx)
-	p.Log.Printf(ctx, "the service was told to stop")
+	p.Log.Printf(ctx, "the service received a stop request")
 	p.Log.Flush(ctx)
 }
 

@@ -58,7 +58,7 @@ func (d *Defender) Facts(ctx context.Context, spec nodespec.NodeSpec, ledger pla
 	}
 	atWork, err := d.host.AtWork(ctx)
 	if err != nil {
-		return plan.AntivirusFacts{}, fmt.Errorf("ask whether Microsoft Defender Antivirus is at work: %w", err)
+		return plan.AntivirusFacts{}, fmt.Errorf("check whether Microsoft Defender Antivirus is active: %w", err)
 	}
 	if !atWork {
 		d.forget()

@@ -16,9 +16,9 @@ import (
 func (d *Defender) Check(ctx context.Context, spec nodespec.NodeSpec) (string, error) {
 	atWork, err := d.host.AtWork(ctx)
 	if err != nil {
-		return "", fmt.Errorf("ask whether Microsoft Defender Antivirus is at work: %w", err)
+		return "", fmt.Errorf("check whether Microsoft Defender Antivirus is active: %w", err)
 	}
-	const notAtWork = "Microsoft Defender Antivirus is not at work"
+	const notAtWork = "Microsoft Defender Antivirus is not active"
 	if !atWork {
 		return notAtWork, nil
 	}
@@ -29,7 +29,7 @@ func (d *Defender) Check(ctx context.Context, spec nodespec.NodeSpec) (string, e
 		return notAtWork, nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("what Microsoft Defender Antivirus excludes cannot be read, so nothing is added to it; containers may start more slowly: %w", err)
+		return "", fmt.Errorf("the exclusions of Microsoft Defender Antivirus cannot be read, so none are added; containers may start more slowly: %w", err)
 	}
 	var scanned []string
 	for _, exclusion := range spec.Exclusions {
@@ -38,9 +38,9 @@ func (d *Defender) Check(ctx context.Context, spec nodespec.NodeSpec) (string, e
 		}
 	}
 	if len(scanned) == 0 {
-		return "Microsoft Defender Antivirus does not scan what the container runtime opens", nil
+		return "Microsoft Defender Antivirus does not scan files opened by the container runtime", nil
 	}
-	message := "Microsoft Defender Antivirus scans what " + strings.Join(scanned, " and ") + " open, so containers start more slowly; " +
+	message := "Microsoft Defender Antivirus scans files opened by " + strings.Join(scanned, " and ") + ", so containers start more slowly; " +
 		"exclude these programs in the policy that manages Defender"
 	if ledger, _, err := d.records.Ledger(ctx); err == nil && ledger.Refusal != nil {
 		message += " (" + ledger.Refusal.Reason + ")"

@@ -27,8 +27,8 @@ func (e *Executor) addExclusion(ctx context.Context, exclusion host.Exclusion) e
 	if e.Antivirus.wasStopped(ctx, err) {
 		return nil // it scans nothing
 	}
-	return e.tolerate(ctx, ours, err, "does not leave out what "+exclusion.Value+
-		" opens, so containers start more slowly; exclude that program in the policy that manages Defender")
+	return e.tolerate(ctx, ours, err, "does not exclude files opened by "+exclusion.Value+
+		", so containers start more slowly; exclude that program in the policy that manages Defender")
 }
 
 // removeExclusion removes an exclusion, and advises as addExclusion does.
@@ -38,7 +38,7 @@ func (e *Executor) removeExclusion(ctx context.Context, exclusion host.Exclusion
 		return err
 	}
 	err = e.changeExclusions(ctx, func(ctx context.Context) error { return e.Antivirus.host.RemoveExclusion(ctx, exclusion) })
-	consequence := "keeps its exclusion of " + exclusion.Value + "; take it away by hand"
+	consequence := "keeps its exclusion of " + exclusion.Value + "; remove it manually"
 	if e.Antivirus.wasStopped(ctx, err) {
 		e.adviseOfDefender(consequence, err.Error())
 		return nil // nothing is left to try again

@@ -42,7 +42,7 @@ func (e *Executor) disableFeature(ctx context.Context, feature string) error {
 func (e *Executor) changeFeature(ctx context.Context, what string, change func(context.Context) error) error {
 	work := timeouts.Work{
 		Limit: timeouts.LimitFeature, Grace: timeouts.LimitFeatureStop, What: what, Tell: e.progress,
-		Remedy: `Windows' servicing hangs. Look at C:\Windows\Logs\DISM\dism.log and C:\Windows\Logs\CBS\CBS.log on the host, and restart it; the operator then goes on where it stopped`,
+		Remedy: `Windows servicing does not respond. Check C:\Windows\Logs\DISM\dism.log and C:\Windows\Logs\CBS\CBS.log on the host, then restart the host; the operator resumes afterwards`,
 	}
 	return work.Run(ctx, e.Clock, change)
 }

@@ -76,6 +76,6 @@ func (e *Executor) laterIfMounted(ctx context.Context, path string, err error) e
 	if noteErr := e.Records.SetLedger(ctx, ledger); noteErr != nil {
 		return errors.Join(err, noteErr)
 	}
-	e.advise("files of containers are in use until the host restarts; the removal goes on after it: " + err.Error())
+	e.advise("files of containers are in use until the host restarts; the removal continues after the restart: " + err.Error())
 	return nil
 }

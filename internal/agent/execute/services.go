@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
 	"github.com/windows-machine-config/wmco/internal/agent/state"
 	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 	"github.com/windows-machine-config/wmco/internal/host"
@@ -40,24 +41,9 @@ func (e *Executor) serviceFailure(ctx context.Context, name, what string, err er
 	message, foreign := fmt.Sprintf("service %s %s: %v", name, what, err), ""
 	if found, queryErr := e.Host.Services.Query(ctx, name); queryErr == nil && len(found) == 1 && found[0].State == host.ServiceStopped {
 		message += fmt.Sprintf("; its last exit code is %d", found[0].ExitCode)
-		foreign = e.DescribeForeignRuntime(ctx, name)
+		foreign = hostutil.DescribeForeignRuntime(ctx, e.Host.Probes, name)
 	}
 	return &verb.Failure{Reason: verb.ReasonServiceFailed, Message: message + "; look at " + logOf(name) + " on the host" + foreign}
-}
-
-// DescribeForeignRuntime returns the end of a message about a stopped service: that another container runtime serves the
-// pipe of containerd. That runtime may also hold the database of containerd's store, for which a start waits until
-// Windows ends it. "" if it is another service, or nothing serves the pipe.
-func (e *Executor) DescribeForeignRuntime(ctx context.Context, service string) string {
-	if service != nodespec.ServiceContainerd {
-		return ""
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeouts.LimitCheck)
-	defer cancel()
-	if _, err := e.Host.Probes.ContainerRuntime(ctx, nodespec.ContainerdEndpoint); err != nil {
-		return ""
-	}
-	return ". Another container runtime on the host serves " + nodespec.ContainerdEndpoint + ": stop it, and disable its service"
 }
 
 // logOf is where a service writes what goes wrong.

@@ -37,7 +37,7 @@ func cloudName(ctx context.Context, service host.Metadata, platform string) *pla
 	case ctx.Err() != nil && errors.Is(context.Cause(ctx), late):
 		facts.Error = late.Error()
 	case errors.Is(err, host.ErrNotExist):
-		facts.Error = "there is no metadata service of " + platform + " that the host could ask: " + err.Error()
+		facts.Error = "no metadata service of " + platform + " is available to the host: " + err.Error()
 	default:
 		facts.Error = err.Error()
 	}

@@ -112,7 +112,7 @@ type gatherer struct {
 func (g *gatherer) system(ctx context.Context) error {
 	info, err := g.Host.System.Info(ctx)
 	if err != nil {
-		return fmt.Errorf("ask Windows about the system: %w", err)
+		return fmt.Errorf("query Windows system information: %w", err)
 	}
 	g.facts.System = info
 	return nil

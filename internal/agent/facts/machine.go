@@ -60,7 +60,7 @@ func (g *gatherer) feature(ctx context.Context, name string) (host.FeatureState,
 	}
 	state, err := g.Host.Features.State(ctx, name)
 	if err != nil {
-		return host.FeatureUnknown, fmt.Errorf("ask for the Windows feature %s: %w", name, err)
+		return host.FeatureUnknown, fmt.Errorf("query the Windows feature %s: %w", name, err)
 	}
 	if state == host.FeatureUnknown {
 		if view.unknown == nil {
@@ -107,7 +107,7 @@ func (g *gatherer) firewall(ctx context.Context) error {
 
 func (g *gatherer) eventSource(ctx context.Context) (err error) {
 	if g.facts.EventSource, err = g.Host.EventLog.KnowsSource(ctx, plan.EventSource); err != nil {
-		return fmt.Errorf("ask for the event source %s: %w", plan.EventSource, err)
+		return fmt.Errorf("query the event source %s: %w", plan.EventSource, err)
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func (f *Folder) Reopen(ctx context.Context) error {
 		return err
 	}
 	if err := f.Host.Tree.MakeDirectory(ctx, nodespec.Root, host.AccessInherited); err != nil {
-		return fmt.Errorf("give %s back: %w", nodespec.Root, err)
+		return fmt.Errorf("restore %s: %w", nodespec.Root, err)
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func (f *Folder) Guard(ctx context.Context) error {
 			continue
 		}
 		if err := f.Host.Tree.MakeDirectory(ctx, folder, host.AccessAdministrators); err != nil {
-			return fmt.Errorf("keep all but administrators out of %s: %w", folder, err)
+			return fmt.Errorf("restrict %s to administrators: %w", folder, err)
 		}
 	}
 	if landed {
@@ -78,7 +78,7 @@ func (f *Folder) takeRoot(ctx context.Context) error {
 	there := err == nil
 	if there && (root.LinkTarget != "" || !root.Directory) {
 		return &verb.Failure{Reason: verb.ReasonStepFailed, Message: fmt.Sprintf(
-			"%s is not a folder of its own, but a link or a file; the node's programs must be in a folder that only administrators can change: move it away",
+			"%s is a link or a file; the node's programs must be in a folder that only administrators can change: move it away",
 			nodespec.Root)}
 	}
 	if err := f.refuseTaken(ctx); err != nil {
@@ -101,7 +101,7 @@ func (f *Folder) takeRoot(ctx context.Context) error {
 	}
 	if own, err := f.Host.Files.Stat(ctx, nodespec.AgentRoot); err == nil && !closed(own) {
 		if err := f.Host.Files.Remove(ctx, nodespec.AgentRoot); err != nil {
-			return fmt.Errorf("remove %s, which others than administrators could change: %w", nodespec.AgentRoot, err)
+			return fmt.Errorf("remove %s, which non-administrators could change: %w", nodespec.AgentRoot, err)
 		}
 	}
 	return nil
@@ -140,19 +140,19 @@ func (f *Folder) refuseTaken(ctx context.Context) error {
 func (f *Folder) refuseAtWork(ctx context.Context) error {
 	services, err := f.Host.Services.Query(ctx, nodespec.ServiceAgent)
 	if err != nil {
-		return fmt.Errorf("ask Windows about service %s: %w", nodespec.ServiceAgent, err)
+		return fmt.Errorf("query service %s: %w", nodespec.ServiceAgent, err)
 	}
 	if len(services) == 0 || !plan.Mentions(services[0].CommandLine, nodespec.AgentRoot) {
 		return nil
 	}
 	return &verb.Failure{Reason: verb.ReasonStepFailed, Message: fmt.Sprintf(
-		"service %s runs from %s, to which others than SYSTEM and Administrators have rights: find out whether somebody has changed what lies there, "+
-			"and take those rights away (icacls)", nodespec.ServiceAgent, nodespec.AgentRoot)}
+		"service %s runs from %s, which users other than SYSTEM and Administrators can access: check the files for changes, "+
+			"then remove these permissions (icacls)", nodespec.ServiceAgent, nodespec.AgentRoot)}
 }
 
 func closeFolder(ctx context.Context, h host.Host, path string) error {
 	if err := h.Tree.MakeDirectory(ctx, path, host.AccessAdministrators); err != nil {
-		return fmt.Errorf("keep all but administrators out of %s: %w", path, err)
+		return fmt.Errorf("restrict %s to administrators: %w", path, err)
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func (f Lock) Try(ctx context.Context, name verb.Name, bootID string) (release f
 
 func busy(other holder) error {
 	return &verb.Failure{Reason: verb.ReasonAgentBusy, Message: fmt.Sprintf(
-		"the agent's verb %s, process %d, has been at work on the host since %s; it is left to finish",
+		"agent command %s (process %d) has been running since %s and is not interrupted",
 		other.Verb, other.PID, other.Since.UTC().Format(time.RFC3339))}
 }
 
@@ -79,7 +79,7 @@ func busy(other holder) error {
 func (f Lock) take(ctx context.Context, name verb.Name, bootID string) (*holder, error) {
 	other, err := f.write(ctx, nodespec.LockPath, f.self(ctx, name, bootID))
 	if err != nil {
-		return nil, fmt.Errorf("take the lock %s: %w", nodespec.LockPath, err)
+		return nil, fmt.Errorf("acquire the lock %s: %w", nodespec.LockPath, err)
 	}
 	return other, nil
 }
@@ -111,7 +111,7 @@ func (f Lock) write(ctx context.Context, path string, self holder) (*holder, err
 			return breaker, err
 		}
 	}
-	return nil, errors.New("others take it at the same time")
+	return nil, errors.New("other processes acquire it at the same time")
 }
 
 func (f Lock) self(ctx context.Context, name verb.Name, bootID string) holder {

@@ -5,11 +5,14 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/payload"
+	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // Program is the agent's own program, which runs.
@@ -55,20 +58,59 @@ func (p *Program) layOut(ctx context.Context, h host.Host) error {
 	if err != nil {
 		return err
 	}
-	path := nodespec.AgentPath(sum)
-	if present, err := hostutil.FileDigest(ctx, h.Files, path); err == nil && present == sum {
+	if present, err := hostutil.FileDigest(ctx, h.Files, nodespec.AgentPath(sum)); err == nil && present == sum {
 		return nil
-	}
-	if err := closeFolder(ctx, h, strings.TrimSuffix(path, `\`+nodespec.AgentProgram)); err != nil {
-		return err
 	}
 	program, err := h.Files.Open(ctx, p.Path)
 	if err != nil {
 		return fmt.Errorf("read the agent's own program: %w", err)
 	}
 	defer func() { _ = program.Close() }()
+	return write(ctx, h, sum, program)
+}
+
+// write writes the program with a digest to its own folder.
+func write(ctx context.Context, h host.Host, sum string, program io.Reader) error {
+	path := nodespec.AgentPath(sum)
+	if err := closeFolder(ctx, h, strings.TrimSuffix(path, `\`+nodespec.AgentProgram)); err != nil {
+		return err
+	}
 	if err := h.Files.Write(ctx, path, program, host.WriteOptions{Access: host.AccessAdministrators}); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
+}
+
+// Patch writes the other version of the agent that a patch makes of this program, and deletes the patch. A patch for
+// another program, or a damaged one, changes nothing: the operator then sends the whole program.
+func (f *Folder) Patch(ctx context.Context, path string) error {
+	if err := f.Guard(ctx); err != nil {
+		return err
+	}
+	patch, err := f.Host.Files.Open(ctx, path)
+	if err != nil {
+		return fmt.Errorf("open the patch: %w", err)
+	}
+	err = f.apply(ctx, patch)
+	err = errors.Join(err, patch.Close(), f.Host.Files.Remove(ctx, path))
+	if errors.Is(err, payload.ErrDamaged) || errors.Is(err, payload.ErrNotPatchable) {
+		return &verb.Failure{Reason: verb.ReasonPayloadCorrupted, Message: err.Error()}
+	}
+	return err
+}
+
+func (f *Folder) apply(ctx context.Context, patch io.Reader) error {
+	header, err := payload.ReadPatchHeader(patch)
+	if err != nil {
+		return err
+	}
+	own, err := hostutil.ReadPrefix(ctx, f.Host.Files, f.Program.Path, header.FromSize)
+	if err != nil {
+		return fmt.Errorf("read the agent's own program: %w", err)
+	}
+	program, err := header.Apply(patch, own)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(ctx, f.Host, header.ToSHA256, program), program.Close())
 }

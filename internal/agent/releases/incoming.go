@@ -85,7 +85,7 @@ func (in *Incoming) patch(ctx context.Context, i *Installer, content io.Reader) 
 	}
 	// It is read into memory: nothing but a file of the right size is.
 	if info, err := i.Host.Files.Stat(ctx, old); err != nil || info.Size != header.FromSize {
-		i.Tell("%s is not what it was: it cannot be patched", old)
+		i.Tell("%s has changed and cannot be patched", old)
 		if errors.Is(err, host.ErrNotExist) {
 			return nil
 		}
@@ -97,7 +97,7 @@ func (in *Incoming) patch(ctx context.Context, i *Installer, content io.Reader) 
 	}
 	patched, err := header.Apply(whole, from)
 	if errors.Is(err, payload.ErrNotPatchable) {
-		i.Tell("%s is not what it was: it cannot be patched", old)
+		i.Tell("%s has changed and cannot be patched", old)
 		return nil
 	}
 	if err != nil {
@@ -131,6 +131,6 @@ func (in *Incoming) check(ctx context.Context, i *Installer, sum string) error {
 	if found == sum {
 		return nil
 	}
-	err = fmt.Errorf("%w: %s has another content than its name says", payload.ErrDamaged, incomingPath(sum))
+	err = fmt.Errorf("%w: the content of %s does not match its name", payload.ErrDamaged, incomingPath(sum))
 	return errors.Join(err, i.Host.Files.Remove(ctx, incomingPath(sum)))
 }

@@ -80,8 +80,8 @@ func (i *Installer) installFile(ctx context.Context, release nodespec.Release, f
 	source := incomingPath(file.SHA256)
 	switch _, err := i.Host.Files.Stat(ctx, source); {
 	case errors.Is(err, host.ErrNotExist):
-		return &verb.Failure{Reason: verb.ReasonPayloadDamaged, Message: fmt.Sprintf(
-			"file %s of %s %s is neither on the host nor in what was sent; it is sent with the next attempt", file.Name, release.Component, release.Version)}
+		return &verb.Failure{Reason: verb.ReasonPayloadCorrupted, Message: fmt.Sprintf(
+			"file %s of %s %s is neither on the host nor in the payload that was sent; the next attempt sends it", file.Name, release.Component, release.Version)}
 	case err != nil:
 		return fmt.Errorf("look at %s: %w", source, err)
 	}
@@ -140,7 +140,7 @@ func (r *checkedReader) Read(b []byte) (int, error) {
 	n, err := r.source.Read(b)
 	r.hash.Write(b[:n])
 	if errors.Is(err, io.EOF) && hex.EncodeToString(r.hash.Sum(nil)) != r.sum {
-		return n, fmt.Errorf("%w: %s has another content than its digest %s says", payload.ErrDamaged, r.name, r.sum)
+		return n, fmt.Errorf("%w: the content of %s does not match its digest %s", payload.ErrDamaged, r.name, r.sum)
 	}
 	return n, err
 }

@@ -54,7 +54,7 @@ func (e *Events) Report(ctx context.Context, o Outcome) {
 	trouble, event := o.Trouble()
 	key := trouble
 	if trouble == "" {
-		event = host.Event{Level: host.EventInformation, ID: EventRecovered, Message: "The host is as it should be again."}
+		event = host.Event{Level: host.EventInformation, ID: EventRecovered, Message: "The host matches its configuration again."}
 		key = "recovered from " + e.shown
 	}
 	if trouble != e.trouble {
@@ -73,7 +73,7 @@ func (e *Events) repaired(ctx context.Context, repairs []Repair) {
 	if len(repairs) == 0 {
 		return
 	}
-	message, key := "The host was not as it should be and was put back:", ""
+	message, key := "Drift was repaired:", ""
 	for _, step := range repairs {
 		message += "\r\n" + step.Name + ", because " + step.Reason
 		key += step.Name + "\n"
@@ -94,7 +94,7 @@ func (e *Events) event(ctx context.Context, key string, event host.Event) (writt
 	e.told[key] = now
 	event.Source = plan.EventSource
 	if err := e.host.Report(ctx, event); err != nil && ctx.Err() == nil {
-		e.log.Printf(ctx, "the event log takes no event: %v", err)
+		e.log.Printf(ctx, "the event log does not accept events: %v", err)
 	}
 	return true
 }

@@ -82,7 +82,7 @@ func (f finding) next(o Outcome, now time.Time) finding {
 func (f finding) condition(version string) nodeCondition {
 	c := nodeCondition{Type: nodespec.ConditionConfiguration, Status: conditionFalse}
 	// With the time, the same repair says something new each time: the operator counts how often that happens.
-	repaired := "The agent put back, last at " + f.at + ": " + strings.Join(f.repairs, "; ") + "."
+	repaired := "Drift was repaired, most recently at " + f.at + ": " + strings.Join(f.repairs, "; ") + "."
 	switch {
 	case f.trouble != "":
 		c.Reason, c.Message = nodespec.ConfigurationDrifted, f.message

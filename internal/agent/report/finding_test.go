@@ -49,8 +49,8 @@ func TestTheConditionOfAHost(t *testing.T) {
 		"a host without a spec":                     {finding{}, Outcome{}, nil},
 		"a node that waits for its network":         {finding{}, told(Outcome{Waits: true}), nil},
 		"a node whose network does not come":        {inSync, told(Outcome{Waits: true, Left: "the network"}), []string{"False", "NeedsOperator", "left to the operator: the network"}},
-		"repairs":                                   {inSync, repairedSteps("StartService a", "WriteFile b"), []string{"False", "Repaired", "The agent put back, last at 2026-03-01T12:00:00Z: StartService a (StartService a differed); WriteFile b (WriteFile b differed)."}},
-		"the same repair twice":                     {inSync.next(repairedSteps("A"), compared), repairedSteps("A"), []string{"False", "Repaired", "put back, last at 2026-03-01T12:00:00Z: A (A differed)."}},
+		"repairs":                                   {inSync, repairedSteps("StartService a", "WriteFile b"), []string{"False", "Repaired", "Drift was repaired, most recently at 2026-03-01T12:00:00Z: StartService a (StartService a differed); WriteFile b (WriteFile b differed)."}},
+		"the same repair twice":                     {inSync.next(repairedSteps("A"), compared), repairedSteps("A"), []string{"False", "Repaired", "repaired, most recently at 2026-03-01T12:00:00Z: A (A differed)."}},
 		"a start after a boot is no repair":         {inSync, told(Outcome{Repairs: []Repair{{Name: "StartService a", Start: true}}}), []string{"True", "InSync"}},
 		"a repair under which a verb began":         {inSync, Outcome{Repairs: repairedSteps("StartService a").Repairs, Skipped: true}, []string{"False", "Repaired", "StartService a"}},
 		"a step that fails":                         {inSync, failedStep("StartService a", "process 7 ended"), []string{"False", "Drifted", "not repaired: StartService a: process 7 ended"}},
@@ -60,7 +60,7 @@ func TestTheConditionOfAHost(t *testing.T) {
 		"a comparison that could not be made":       {inSync, told(Outcome{Failure: &verb.Failure{Message: "no answer"}}), []string{"False", "Drifted", "not repaired: no answer"}},
 		"what failed, beside what is left to the operator and what was put back": {inSync.next(repairedSteps("C"), compared),
 			told(Outcome{Left: "a file", Failure: &verb.Failure{Step: "A", Message: "b"}}),
-			[]string{"False", "NeedsOperator", "not repaired: A: b; left to the operator: a file. The agent put back, last at 2026-03-01T12:00:00Z: C (C differed)."}},
+			[]string{"False", "NeedsOperator", "not repaired: A: b; left to the operator: a file. Drift was repaired, most recently at 2026-03-01T12:00:00Z: C (C differed)."}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := fmt.Sprintf("%+v", c.before)
@@ -94,7 +94,7 @@ func TestTheConditionOfAHost(t *testing.T) {
 	})
 	t.Run("a repair that was made while others were told is not lost", func(t *testing.T) {
 		f := inSync.next(repairedSteps("A"), compared).next(repairedSteps("B"), compared).told(1)
-		if c := f.condition("12.0.0"); c.Reason != "Repaired" || c.Message != "The agent put back, last at 2026-03-01T12:00:00Z: B (B differed)." {
+		if c := f.condition("12.0.0"); c.Reason != "Repaired" || c.Message != "Drift was repaired, most recently at 2026-03-01T12:00:00Z: B (B differed)." {
 			t.Errorf("%+v", c)
 		}
 	})

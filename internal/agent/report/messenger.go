@@ -199,10 +199,10 @@ func (m *Messenger) tell(ctx context.Context, err error) {
 	}
 	m.trouble = trouble
 	if err == nil {
-		m.log.Printf(ctx, "the API server takes the Node's condition %s again", nodespec.ConditionConfiguration)
+		m.log.Printf(ctx, "the API server accepts the Node's condition %s again", nodespec.ConditionConfiguration)
 		return
 	}
-	m.log.Printf(ctx, "the API server has not taken the Node's condition %s; the agent tries again, and nothing else depends on it: %v",
+	m.log.Printf(ctx, "the API server has not accepted the Node's condition %s; the agent retries, and nothing else depends on it: %v",
 		nodespec.ConditionConfiguration, err)
 }
 

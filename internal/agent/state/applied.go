@@ -60,7 +60,7 @@ func (r Records) SetApplied(ctx context.Context, applied Applied) error {
 func (a Applied) encode() ([]byte, error) {
 	data, err := json.MarshalIndent(a, "", " ")
 	if err != nil {
-		return nil, fmt.Errorf("encode what was applied: %w", err)
+		return nil, fmt.Errorf("encode the applied NodeSpec: %w", err)
 	}
 	return data, nil
 }

@@ -24,14 +24,14 @@ func FailureOf(step string, err error) *verb.Failure {
 	switch {
 	case errors.Is(err, host.ErrDiskFull):
 		f.Reason = verb.ReasonDiskFull
-		f.Message += "; make room on the system volume, the agent goes on where it stopped"
+		f.Message += "; free disk space on the system volume; the agent then resumes"
 	case errors.Is(err, payload.ErrDamaged):
-		f.Reason = verb.ReasonPayloadDamaged
+		f.Reason = verb.ReasonPayloadCorrupted
 		f.Message += "; it is sent again"
 	case errors.Is(err, host.ErrInUse):
-		f.Message += "; end the program that uses it, the agent then goes on"
+		f.Message += "; stop the program that uses it; the agent then resumes"
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
-		f.Message = "the verb was interrupted; the next one goes on: " + err.Error()
+		f.Message = "the agent command was interrupted; the next run resumes: " + err.Error()
 	case step == "":
 		f.Reason = verb.ReasonAgentError
 	}

@@ -29,7 +29,7 @@ func (r Records) Ledger(ctx context.Context) (ledger plan.Ledger, known bool, er
 		return plan.Ledger{}, false, err
 	}
 	if err := json.Unmarshal(data, &ledger); err != nil {
-		return plan.Ledger{}, false, fmt.Errorf("read %s, which says what the host was like before: %w", nodespec.LedgerPath, err)
+		return plan.Ledger{}, false, fmt.Errorf("read %s, the record of the host's original state: %w", nodespec.LedgerPath, err)
 	}
 	return ledger, true, nil
 }
@@ -45,7 +45,7 @@ func (r Records) SetLedger(ctx context.Context, ledger plan.Ledger) error {
 		return err
 	}
 	if data, err = carry(present, data); err != nil {
-		return fmt.Errorf("keep what %s holds: %w", nodespec.LedgerPath, err)
+		return fmt.Errorf("preserve the content of %s: %w", nodespec.LedgerPath, err)
 	}
 	return hostutil.KeepFile(ctx, r.files, nodespec.LedgerPath, data)
 }

@@ -44,8 +44,8 @@ const (
 	LimitStep = 10 * time.Minute
 	// LimitCheck is for one attempt of a check of the node.
 	LimitCheck = 30 * time.Second
-	// LimitSurvey is for one part of a survey.
-	LimitSurvey = 5 * time.Second
+	// LimitCollect is for one part that collect reports.
+	LimitCollect = 5 * time.Second
 
 	// LimitCondition is for one attempt to write the Node's condition WindowsConfiguration.
 	LimitCondition = 10 * time.Second

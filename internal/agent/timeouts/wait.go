@@ -100,7 +100,7 @@ func (w Work) await(ctx context.Context, on clock.Clock, action func(context.Con
 // stuck is the error of an action that has not stopped.
 func (w Work) stuck(cause error) error {
 	var late *verb.Failure
-	message := w.What + " was told to stop"
+	message := w.What + " was canceled"
 	if errors.As(cause, &late) {
 		message = late.Message
 	}
@@ -126,7 +126,7 @@ func (w Work) watch(
 			case took <= w.Limit:
 				w.Tell("%s, for %s of at most %s", w.What, took, w.Limit)
 			default: // whoever listens must not take the silence for the end
-				w.Tell("%s, for %s, and was told to stop after %s", w.What, took, w.Limit)
+				w.Tell("%s, for %s; canceled after %s", w.What, took, w.Limit)
 			}
 		case <-late:
 			cancel(&verb.Failure{

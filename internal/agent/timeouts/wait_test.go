@@ -91,7 +91,7 @@ func TestWorkEndsWithItsGraceWhateverTheActionDoes(t *testing.T) {
 		}
 		n := 0
 		for _, line := range told {
-			if strings.Contains(line, "and was told to stop after 10m0s") {
+			if strings.Contains(line, "; canceled after 10m0s") {
 				n++
 			}
 		}
@@ -103,7 +103,7 @@ func TestWorkEndsWithItsGraceWhateverTheActionDoes(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := run(ctx, 3, stuck) // limit, sign of life, grace
-		if err == nil || !strings.Contains(err.Error(), "Windows does it was told to stop, and has not stopped within 5m0s. Restart the host") {
+		if err == nil || !strings.Contains(err.Error(), "Windows does it was canceled, and has not stopped within 5m0s. Restart the host") {
 			t.Errorf("%v", err)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,9 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/windows-machine-config/wmco/internal/controller/backoff"
-	"github.com/windows-machine-config/wmco/internal/controller/gather"
 	"github.com/windows-machine-config/wmco/internal/controller/owned"
+	"github.com/windows-machine-config/wmco/internal/controller/queue"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 )
 
@@ -43,15 +43,14 @@ type Reconciler struct {
 	Events    events.EventRecorder
 
 	// kept are the policies and bindings that were correct at the last check, by their names for people.
-	kept map[string]bool
-	// failed is true after an event about policies that are not in force.
-	failed bool
+	kept     map[string]bool
+	reported recorder.OperatorState
 }
 
 // SetupWithManager registers the controller. It has one request, from its start on.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).Named("admission").WatchesRawSource(gather.Start()).
-		WithOptions(backoff.Options()).Complete(r)
+	return ctrl.NewControllerManagedBy(mgr).Named("admission").WatchesRawSource(queue.AtStart()).
+		WithOptions(queue.Options()).Complete(r)
 }
 
 // Reconcile creates missing policies and corrects changed ones.
@@ -65,14 +64,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, nil
 	}
 	err = r.keep(ctx, *owner)
-	switch {
-	case ctx.Err() != nil:
-	case err != nil && !r.failed:
-		r.failed = true
-		r.emit(ctx, notInForce(err))
-	case err == nil && r.failed:
-		r.failed = false
-		r.emit(ctx, inForce)
+	if ctx.Err() == nil {
+		state, about := "InForce", inForce
+		if err != nil {
+			state, about = "NotInForce", notInForce(err)
+		}
+		err = errors.Join(err, r.reported.Emit(ctx, r.Live, r.Namespace, r.Events, state, err == nil, about))
 	}
 	if err != nil {
 		return ctrl.Result{}, err
@@ -108,7 +105,7 @@ func (r *Reconciler) keep(ctx context.Context, owner metav1.OwnerReference) erro
 	for _, object := range objects(owner) {
 		name := object.String()
 		state := owned.Unchanged
-		err := backoff.Again(retry.DefaultRetry, apierrors.IsConflict, func() (err error) {
+		err := queue.Retry(retry.DefaultRetry, apierrors.IsConflict, func() (err error) {
 			state, err = keeper.Keep(ctx, object) // the API server writes the status of a policy after each change
 			return err
 		})
@@ -128,7 +125,7 @@ func (r *Reconciler) keep(ctx context.Context, owner metav1.OwnerReference) erro
 	return errors.Join(errs...)
 }
 
-func (r *Reconciler) emit(ctx context.Context, about func(regarding client.Object) recorder.Event) {
+func (r *Reconciler) emit(ctx context.Context, about func(*appsv1.Deployment) recorder.Event) {
 	deployment, _ := recorder.Operator(ctx, r.Live, r.Namespace) // its name is enough
 	event := about(deployment)
 	log.FromContext(ctx).Info("admission policies", "message", event.Message)

@@ -114,7 +114,7 @@ func TestAPolicyThatTheAPIServerRefusesHoldsUpNoOther(t *testing.T) {
 			t.Errorf("policy %s: %v", g.Policy.Name, err)
 		}
 	}
-	if told := b.events(); strings.Count(told, "AdmissionPoliciesNotInForce") != 1 || !strings.Contains(told, "does not compile") ||
+	if told := b.events(); strings.Count(told, "AdmissionPoliciesFailed") != 1 || !strings.Contains(told, "does not compile") ||
 		!strings.Contains(told, CloudNodeManagers) {
 		t.Errorf("told was %q", told)
 	}
@@ -124,7 +124,7 @@ func TestAPolicyThatTheAPIServerRefusesHoldsUpNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if told := b.events(); !strings.Contains(told, "AdmissionPoliciesInForce") {
+	if told := b.events(); !strings.Contains(told, "AdmissionPoliciesInstalled") {
 		t.Errorf("told was %q", told)
 	}
 }

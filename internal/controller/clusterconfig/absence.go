@@ -28,16 +28,30 @@ func (k objectKey) String() string {
 	return strings.TrimSpace(k.kind.Elem().Name() + " " + k.name.Name)
 }
 
-// recordingReader records for each object and list whether it has content.
+// recordingReader serves one read of the cluster: it requests each object once, because several settings are in the same
+// one, and records for each object and list whether it has content.
 type recordingReader struct {
 	client.Reader
 	found map[objectKey]bool
+	known map[objectKey]client.Object
+}
+
+func newRecordingReader(reader client.Reader) recordingReader {
+	return recordingReader{reader, map[objectKey]bool{}, map[objectKey]client.Object{}}
 }
 
 // Get reads an object.
-func (r recordingReader) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-	err := r.Reader.Get(ctx, key, object, options...)
-	r.found[objectKey{reflect.TypeOf(object), key}] = err == nil && !cluster.IsWithoutMetricsClients(object)
+func (r recordingReader) Get(ctx context.Context, name client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	key := objectKey{reflect.TypeOf(object), name}
+	if known, ok := r.known[key]; ok {
+		reflect.ValueOf(object).Elem().Set(reflect.ValueOf(known.DeepCopyObject()).Elem())
+		return nil
+	}
+	err := r.Reader.Get(ctx, name, object, options...)
+	r.found[key] = err == nil && !cluster.IsWithoutMetricsClients(object)
+	if copied, ok := object.DeepCopyObject().(client.Object); err == nil && ok {
+		r.known[key] = copied
+	}
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,8 @@ type fixture struct {
 	changed chan event.GenericEvent
 	// fails is the error of each request for a Secret, and unserved that of each list of mirrors.
 	fails, unserved error
+	// requested counts the requests for each object.
+	requested map[objectKey]int
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -63,6 +66,7 @@ func (a *fixture) start() {
 	reader := interceptor.NewClient(a.client, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object,
 			options ...client.GetOption) error {
+			a.requested[objectKey{reflect.TypeOf(object), key}]++
 			if _, ok := object.(*corev1.Secret); ok && a.fails != nil {
 				return a.fails
 			}
@@ -75,8 +79,9 @@ func (a *fixture) start() {
 			return c.List(ctx, list, options...)
 		},
 	})
-	a.changed = make(chan event.GenericEvent, 10)
-	a.Source = NewSource(reader, namespace, a.changed)
+	a.changed, a.requested = make(chan event.GenericEvent, 10), map[objectKey]int{}
+	a.Source = NewSource(reader, namespace)
+	a.listeners = append(a.listeners, a.changed)
 	a.Source.clock = a.clock
 }
 
@@ -462,4 +467,22 @@ func TestASecretIsKeptFromTheLastGoodRead(t *testing.T) {
 		a.reads(1)
 		a.serves(nil)
 	})
+}
+
+func TestOneReadOfTheClusterRequestsEachObjectOnce(t *testing.T) {
+	a := newFixture(t)
+	if len(a.requested) < 8 {
+		t.Errorf("only %d objects were requested", len(a.requested))
+	}
+	for key, times := range a.requested {
+		if times != 1 {
+			t.Errorf("%s was requested %d times", key, times)
+		}
+	}
+	a.reads(0)
+	for key, times := range a.requested {
+		if times != 2 {
+			t.Errorf("%s was requested %d times by two reads", key, times)
+		}
+	}
 }

@@ -22,8 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/windows-machine-config/wmco/internal/cluster"
-	"github.com/windows-machine-config/wmco/internal/controller/backoff"
-	"github.com/windows-machine-config/wmco/internal/controller/optional"
+	"github.com/windows-machine-config/wmco/internal/controller/queue"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
@@ -58,7 +57,7 @@ type Source struct {
 	clock     clock.PassiveClock
 	good      goodRead
 	absences  absences
-	changed   chan<- event.GenericEvent
+	listeners []chan event.GenericEvent
 
 	mu    sync.RWMutex
 	facts nodespec.Cluster
@@ -71,9 +70,17 @@ type goodRead struct {
 	notices []cluster.Notice
 }
 
-// NewSource makes a source that reads the API server directly and signals on changed when the facts differ from before.
-func NewSource(reader client.Reader, namespace string, changed chan<- event.GenericEvent) *Source {
-	return &Source{reader: reader, namespace: namespace, clock: clock.RealClock{}, changed: changed, err: errNotRead}
+// NewSource makes a source that reads the API server directly.
+func NewSource(reader client.Reader, namespace string) *Source {
+	return &Source{reader: reader, namespace: namespace, clock: clock.RealClock{}, err: errNotRead}
+}
+
+// Changes returns a channel with an event after the facts have changed; several changes may have one event. It must be
+// called before the controller starts.
+func (s *Source) Changes() <-chan event.GenericEvent {
+	changes := make(chan event.GenericEvent, 1)
+	s.listeners = append(s.listeners, changes)
+	return changes
 }
 
 // Current returns the facts that were read last, or why they cannot be used.
@@ -88,17 +95,18 @@ func (s *Source) Current() (nodespec.Cluster, error) {
 // its kinds.
 func (s *Source) SetupWithManager(mgr ctrl.Manager, serves func(schema.GroupVersionKind) bool) error {
 	b := ctrl.NewControllerManagedBy(mgr).Named("cluster-configuration")
+	one := queue.Enqueue(ctrl.Request{})
 	for _, watched := range cluster.Objects() {
-		b = b.Watches(watched.Object, once(), builder.OnlyMetadata, builder.WithPredicates(named(watched)))
+		b = b.Watches(watched.Object, one, builder.OnlyMetadata, builder.WithPredicates(named(watched)))
 	}
 	byName, err := newNamedObjects(mgr, s.namespace)
 	if err != nil {
 		return err
 	}
 	for _, kind := range byName.kinds {
-		b = b.WatchesRawSource(source.Kind(byName.cache, kind, once()))
+		b = b.WatchesRawSource(source.Kind(byName.cache, kind, one))
 	}
-	kept, err := optional.NewCache(mgr, nil)
+	kept, err := queue.NewOptionalCache(mgr, nil)
 	if err != nil {
 		return err
 	}
@@ -108,10 +116,10 @@ func (s *Source) SetupWithManager(mgr ctrl.Manager, serves func(schema.GroupVers
 			return fmt.Errorf("watch %T: %w", watched.Object, err)
 		}
 		if serves(kind) {
-			b = b.WatchesRawSource(optional.Kind(kept, metadataOf(kind), once(), named(watched)))
+			b = b.WatchesRawSource(queue.OptionalKind(kept, metadataOf(kind), one, named(watched)))
 		}
 	}
-	if err := b.WithOptions(backoff.Options()).Complete(s); err != nil {
+	if err := b.WithOptions(queue.Options()).Complete(s); err != nil {
 		return fmt.Errorf("watch the cluster's configuration: %w", err)
 	}
 	return nil
@@ -120,7 +128,7 @@ func (s *Source) SetupWithManager(mgr ctrl.Manager, serves func(schema.GroupVers
 // Reconcile reads the cluster. After a failed request the last good facts stay; an absent or wrong object discards
 // them. Nodes follow the last good read as long as an optional object of it is absent for less than the grace period.
 func (s *Source) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	reader := recordingReader{s.reader, map[objectKey]bool{}}
+	reader := newRecordingReader(s.reader)
 	facts, notices, err := cluster.Read(ctx, reader, s.namespace, s.good.facts.MetricsServing)
 	var fault *cluster.Error
 	if err != nil && !errors.As(err, &fault) {
@@ -169,9 +177,11 @@ func (s *Source) take(ctx context.Context, facts nodespec.Cluster, err error) {
 	if err != nil {
 		log.FromContext(ctx).Info("the cluster's configuration cannot be used", "reason", err.Error())
 	}
-	select {
-	case s.changed <- event.GenericEvent{Object: &corev1.ConfigMap{}}:
-	case <-ctx.Done():
+	for _, changes := range s.listeners {
+		select {
+		case changes <- event.GenericEvent{Object: &corev1.ConfigMap{}}:
+		default: // an event is waiting already
+		}
 	}
 }
 

@@ -28,7 +28,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/windows-machine-config/wmco/internal/cluster"
@@ -104,8 +103,7 @@ func startAt(t *testing.T, line support.ReleaseLine, absent clock.PassiveClock) 
 	r.create(t, &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: olmName}})
 	r.create(t, deployment(r.namespace))
 
-	changed := make(chan event.GenericEvent, 100)
-	r.Source = NewSource(countingReader{mgr.GetAPIReader(), r.reads}, r.namespace, changed)
+	r.Source = NewSource(countingReader{mgr.GetAPIReader(), r.reads}, r.namespace)
 	r.clock = absent
 	r.Report = NewReporter(mgr.GetAPIReader(), mgr.GetEventRecorder(deploymentName),
 		operatorcondition.NewWriter(mgr.GetClient(), mgr.GetAPIReader(), r.namespace, olmName), r.namespace, line)

@@ -48,13 +48,13 @@ func (r *running) servingSecret(t *testing.T) *corev1.Secret {
 	}
 }
 
-// notFollowed returns the notes of the events SettingNotFollowed on the operator's Deployment.
+// notFollowed returns the notes of the events SettingUnsupported on the operator's Deployment.
 func (r *running) notFollowed(ctx context.Context) ([]string, error) {
 	var events eventsv1.EventList
 	err := r.admin.List(ctx, &events, client.InNamespace(r.namespace))
 	var notes []string
 	for _, e := range events.Items {
-		if e.Reason == "SettingNotFollowed" && e.Type == corev1.EventTypeWarning && e.Regarding.Name == deploymentName {
+		if e.Reason == "SettingUnsupported" && e.Type == corev1.EventTypeWarning && e.Regarding.Name == deploymentName {
 			notes = append(notes, e.Note)
 		}
 	}

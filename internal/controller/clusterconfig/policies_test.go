@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// expectReported creates each object, and waits until an event SettingNotFollowed contains its words.
+// expectReported creates each object, and waits until an event SettingUnsupported contains its words.
 func (r *running) expectReported(t *testing.T, objects map[string]client.Object) {
 	t.Helper()
 	for words, object := range objects {

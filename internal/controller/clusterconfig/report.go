@@ -3,11 +3,10 @@ package clusterconfig
 import (
 	"context"
 
-	corev1 "k8s.io/api/core/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/cluster"
@@ -50,10 +49,9 @@ type Reporter struct {
 	namespace  string
 	line       support.ReleaseLine
 
-	// told is the reason of the last event; empty when none was needed since the operator started.
-	told string
-	// toldSettings are the settings that are known not to be followed.
-	toldSettings map[cluster.Notice]bool
+	reported recorder.OperatorState
+	// settings are the settings that are reported not to be followed.
+	settings recorder.Once[cluster.Notice]
 }
 
 // NewReporter makes a reporter. live reads the API server itself; namespace is the operator's own, line its release
@@ -67,7 +65,14 @@ func NewReporter(
 
 func (r *Reporter) report(ctx context.Context, s standing) error {
 	metric.ClusterSupported.Set(s.supported, s.reason)
-	if err := r.tell(ctx, s); err != nil {
+	err := r.reported.Emit(ctx, r.live, r.namespace, r.events, s.reason, s.supported, func(operator *appsv1.Deployment) recorder.Event {
+		if s.supported {
+			return recorder.Normal(operator, nil, operatorcondition.ClusterSupported, "CheckCluster", s.message)
+		}
+		return recorder.Warning(operator, nil, s.reason, "CheckCluster",
+			s.message+" Until this is corrected, the operator configures no hosts; existing nodes stay as they are.")
+	})
+	if err != nil {
 		return err
 	}
 	status := metav1.ConditionFalse
@@ -76,26 +81,4 @@ func (r *Reporter) report(ctx context.Context, s standing) error {
 	}
 	return r.conditions.Set(ctx, metav1.Condition{Type: operatorcondition.ClusterSupported, Status: status,
 		Reason: s.reason, Message: s.message})
-}
-
-// tell writes the event: a warning for each new reason, and a normal one when all is well again. What is well from the
-// beginning is not worth one.
-func (r *Reporter) tell(ctx context.Context, s standing) error {
-	reason, eventType, message := s.reason, corev1.EventTypeWarning,
-		s.message+" Until this is corrected, the operator configures no hosts; existing nodes stay as they are."
-	if s.supported {
-		reason, eventType, message = operatorcondition.ClusterSupported, corev1.EventTypeNormal, s.message
-	}
-	if reason == r.told || s.supported && r.told == "" {
-		return nil
-	}
-	deployment, err := recorder.Operator(ctx, r.live, r.namespace)
-	if err != nil {
-		return err
-	}
-	r.told = reason
-	log.FromContext(ctx).Info("support for the cluster changed", "supported", s.supported, "reason",
-		reason, "message", s.message)
-	r.events.Eventf(deployment, nil, eventType, reason, "CheckCluster", "%s", message)
-	return nil
 }

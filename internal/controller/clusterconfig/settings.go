@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// reasonSettingNotFollowed is the reason of the event for each setting of the cluster that Windows nodes do not
+	// reasonSettingUnsupported is the reason of the event for each setting of the cluster that Windows nodes do not
 	// follow.
-	reasonSettingNotFollowed = "SettingNotFollowed"
+	reasonSettingUnsupported = "SettingUnsupported"
 	// eventsAtOnce is how many such events one read of the cluster may lead to. The rest is in the log.
 	eventsAtOnce = 10
 )
@@ -25,41 +25,36 @@ const (
 // and a line in the log. What is followed again, or is gone, is forgotten.
 func (r *Reporter) reportSettings(ctx context.Context, notices []cluster.Notice) error {
 	metric.SettingsNotFollowed.Set(float64(len(notices)))
-	present := map[cluster.Notice]bool{}
+	r.settings.Begin()
 	var fresh []cluster.Notice
 	for _, notice := range notices {
-		same := withoutVersion(notice)
-		if !r.toldSettings[same] && !present[same] {
+		if r.settings.IsNew(withoutVersion(notice), "") {
 			fresh = append(fresh, notice)
 		}
-		present[same] = true
 	}
-	if len(fresh) > 0 {
-		if err := r.tellSettings(ctx, fresh); err != nil {
-			return err
-		}
+	r.settings.End()
+	if len(fresh) == 0 {
+		return nil
 	}
-	r.toldSettings = present
-	return nil
-}
-
-func (r *Reporter) tellSettings(ctx context.Context, notices []cluster.Notice) error {
 	deployment, err := recorder.Operator(ctx, r.live, r.namespace)
 	if err != nil {
+		for _, notice := range fresh {
+			r.settings.Forget(withoutVersion(notice))
+		}
 		return err
 	}
 	warn := func(related *corev1.ObjectReference, message string) {
-		r.events.Eventf(deployment, related, corev1.EventTypeWarning, reasonSettingNotFollowed,
+		r.events.Eventf(deployment, related, corev1.EventTypeWarning, reasonSettingUnsupported,
 			"FollowSettings", "%s", message)
 	}
-	for i, notice := range notices {
+	for i, notice := range fresh {
 		log.FromContext(ctx).Info("Windows nodes do not follow a setting of the cluster", "object", notice.Object, "field",
 			notice.Field, "why", notice.Message)
 		if i < eventsAtOnce {
 			warn(reference(notice), notice.String())
 		}
 	}
-	if more := len(notices) - eventsAtOnce; more > 0 {
+	if more := len(fresh) - eventsAtOnce; more > 0 {
 		warn(&corev1.ObjectReference{Kind: "Deployment", Namespace: deployment.Namespace, Name: deployment.Name},
 			fmt.Sprintf("Windows nodes do not follow %d more settings of the cluster; the log of Deployment %s names them.",
 				more, deployment.Name))

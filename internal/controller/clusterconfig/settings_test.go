@@ -44,14 +44,14 @@ func (r *trial) follows(t *testing.T, notices ...cluster.Notice) []string {
 
 // L-03
 func TestTheOperatorTellsWhichSettingsAreNotFollowed(t *testing.T) {
-	const first = "Warning SettingNotFollowed ImageDigestMirrorSet a, spec.imageDigestMirrors[0]: Not followed."
+	const first = "Warning SettingUnsupported ImageDigestMirrorSet a, spec.imageDigestMirrors[0]: Not followed."
 	t.Run("each once", func(t *testing.T) {
 		r := newTrial(t)
 		expectEvents(t, r.follows(t))
 		expectEvents(t, r.follows(t, notice(0)), first)
 		expectEvents(t, r.follows(t, notice(0)))
 		expectEvents(t, r.follows(t, notice(1), notice(0)),
-			"Warning SettingNotFollowed ImageDigestMirrorSet a, spec.imageDigestMirrors[1]")
+			"Warning SettingUnsupported ImageDigestMirrorSet a, spec.imageDigestMirrors[1]")
 	})
 	t.Run("once when it was said twice", func(t *testing.T) {
 		r := newTrial(t)
@@ -68,7 +68,7 @@ func TestTheOperatorTellsWhichSettingsAreNotFollowed(t *testing.T) {
 		expectEvents(t, r.follows(t, later))
 		later.Message = "Not followed either."
 		expectEvents(t, r.follows(t, later),
-			"Warning SettingNotFollowed ImageDigestMirrorSet a, spec.imageDigestMirrors[0]: Not followed either.")
+			"Warning SettingUnsupported ImageDigestMirrorSet a, spec.imageDigestMirrors[0]: Not followed either.")
 	})
 	t.Run("again after it was gone", func(t *testing.T) {
 		r := newTrial(t)

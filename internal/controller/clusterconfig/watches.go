@@ -1,7 +1,6 @@
 package clusterconfig
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 
@@ -16,19 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlcluster "sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/windows-machine-config/wmco/internal/cluster"
 )
-
-// once asks for one read for all that changes.
-func once() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{{}}
-	})
-}
 
 // named lets through what concerns the objects that are read.
 func named(watched cluster.Watched) predicate.Predicate {

@@ -8,8 +8,8 @@ import (
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/fleet"
@@ -17,16 +17,23 @@ import (
 )
 
 // registered reports whether the instance's host has registered its Node. It is asked first, and costs little: a host
-// whose Node is not there may make any number of requests, and all that is there would be read for each of them.
+// whose Node is not there may make any number of requests, and all that is there would be read for each of them. The
+// cache has Windows nodes, which wake their requests when they come. Only a Node that is bound to the instance may lack
+// that label.
 func (r *Reconciler) registered(ctx context.Context, instance *v1alpha1.WindowsInstance) (bool, error) {
-	node, name := &corev1.Node{}, instance.Status.NodeRef.Name
-	switch err := r.Live.Get(ctx, types.NamespacedName{Name: name}, node); {
-	case apierrors.IsNotFound(err):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("read Node %s: %w", name, err)
+	name, readers := instance.Status.NodeRef.Name, []client.Reader{r.Client, r.Live}
+	if instance.Status.NodeRef.UID == "" {
+		readers = readers[:1]
 	}
-	return certrequest.NodeOf(instance, node).Registered, nil
+	for _, reader := range readers {
+		node := &corev1.Node{}
+		if err := reader.Get(ctx, types.NamespacedName{Name: name}, node); client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("read Node %s: %w", name, err)
+		} else if err == nil && certrequest.NodeOf(instance, node).Registered {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // sharedFor is how long one reading of all Nodes and Machines serves all requests: many nodes ask at the same time, and

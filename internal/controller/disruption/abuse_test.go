@@ -38,7 +38,7 @@ func TestWhatWasLetThroughForOneReasonIsNotDoneForAnother(t *testing.T) {
 				t.Errorf("the upgrade: %+v", decision)
 			}
 		}
-		if entry := w.policy().Status.Disruptions[0]; entry.Cause != v1alpha1.CauseRepair || entry.Operator != "first" {
+		if entry := w.policy().Status.Disruptions[0]; entry.Cause != v1alpha1.CauseRepair || entry.HolderIdentity != "first" {
 			t.Errorf("it is %+v", entry)
 		}
 		if decision := second.acquire(host, v1alpha1.CauseRepair); !decision.Allowed {

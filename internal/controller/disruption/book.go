@@ -115,9 +115,9 @@ func (b *book) remaining(pool disruptionpolicy.NodePool) (left []v1alpha1.Disrup
 			b.failed = append(b.failed, failedDisruption{d, why})
 		}
 		if !b.gate.looked {
-			d.Operator = b.gate.Operator
+			d.HolderIdentity = b.gate.Operator
 		}
-		if d.Operator != b.gate.Operator && disruptionpolicy.Lingers(d, pool) {
+		if d.HolderIdentity != b.gate.Operator && disruptionpolicy.Lingers(d, pool) {
 			since, known := b.gate.lingering[idOf(d)]
 			if !known {
 				since = b.now
@@ -149,8 +149,8 @@ func (b *book) draft(request disruptionpolicy.Request) (v1alpha1.Disruption, pol
 	}
 	entry := v1alpha1.Disruption{
 		Instance: instance.Name, InstanceUID: instance.UID, Node: b.situation.NodeName(instance), Pool: b.situation.poolOf(instance, b.settings),
-		Cause: request.Cause, Version: request.Version, Configuration: disruptionpolicy.ConfigurationOf(request),
-		Since: metav1.NewTime(b.now), Operator: b.gate.Operator,
+		Cause: request.Cause, Version: request.Version, ConfigurationDigest: disruptionpolicy.ConfigurationOf(request),
+		Since: metav1.NewTime(b.now), HolderIdentity: b.gate.Operator,
 	}
 	if request.Replaces {
 		machine := b.situation.MachineOf(instance)
@@ -218,7 +218,7 @@ func (b *book) summarize() {
 		Reason: v1alpha1.ReasonSucceeded, Message: "The operator can follow the policy."}
 	if b.settings.Invalid != "" {
 		valid.Status, valid.Reason = metav1.ConditionFalse, v1alpha1.ReasonDisruptionPolicyInvalid
-		valid.Message = "Until the policy is corrected, nodes are disturbed only for repairs and for the removal of hosts: " +
+		valid.Message = "Until the policy is corrected, nodes are disrupted only for repairs and for the removal of hosts: " +
 			b.settings.Invalid
 	}
 	progressing := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse,
@@ -243,11 +243,9 @@ func (b *book) summarize() {
 // tell says, once of each, what an administrator has to know.
 func (b *book) tell() {
 	g := b.gate
-	told := map[disruptionID]bool{}
+	g.failed.Begin()
 	for _, failed := range b.failed {
-		id := idOf(failed.Disruption)
-		told[id] = true
-		if g.toldFailed[id] {
+		if !g.failed.IsNew(idOf(failed.Disruption), "") {
 			continue
 		}
 		metric.DisruptionsFailed.Of(string(failed.Cause)).Inc()
@@ -255,7 +253,7 @@ func (b *book) tell() {
 			recorder.Emit(g.Events, e)
 		}
 	}
-	g.toldFailed = told
+	g.failed.End()
 	for _, turned := range []struct {
 		condition string
 		to        metav1.ConditionStatus

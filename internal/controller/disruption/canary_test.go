@@ -36,7 +36,7 @@ func (w *world) status(instance *v1alpha1.WindowsInstance, change func(*v1alpha1
 func (w *world) configured(name, settings string) *v1alpha1.WindowsInstance {
 	w.t.Helper()
 	instance := w.host(name, version)
-	w.status(instance, func(s *v1alpha1.WindowsInstanceStatus) { s.Configuration = settings })
+	w.status(instance, func(s *v1alpha1.WindowsInstanceStatus) { s.ConfigurationDigest = settings })
 	return instance
 }
 
@@ -63,8 +63,8 @@ func TestSettingsThatFailOnOneNodeAreNotTriedOnOthers(t *testing.T) {
 	if decision := one.acquire(first, v1alpha1.CauseConfiguration); !decision.Allowed {
 		t.Fatalf("%+v", decision)
 	}
-	if entry := w.policy().Status.Disruptions[0]; entry.Configuration != settingsAfter {
-		t.Errorf("it is brought to %q", entry.Configuration)
+	if entry := w.policy().Status.Disruptions[0]; entry.ConfigurationDigest != settingsAfter {
+		t.Errorf("it is brought to %q", entry.ConfigurationDigest)
 	}
 	if told := one.events("DisruptionStarted"); len(told) != 1 || !strings.Contains(told[0], "the changed settings of kubelet") {
 		t.Errorf("events %q", told)
@@ -73,7 +73,7 @@ func TestSettingsThatFailOnOneNodeAreNotTriedOnOthers(t *testing.T) {
 	refused(w.following("two", settingsAfter), third, v1alpha1.ReasonCanarySoaking)
 
 	w.status(first, func(s *v1alpha1.WindowsInstanceStatus) {
-		s.FailedChange = &v1alpha1.FailedChange{Cause: v1alpha1.CauseConfiguration, Version: version, Configuration: settingsAfter,
+		s.FailedChange = &v1alpha1.FailedChange{Cause: v1alpha1.CauseConfiguration, Version: version, ConfigurationDigest: settingsAfter,
 			Reason: v1alpha1.ReasonChecksFailed, Message: "the kubelet does not come up", Time: metav1.NewTime(w.clock.Now()),
 			Attempts: 1, RolledBack: true}
 	})
@@ -89,7 +89,7 @@ func TestSettingsThatFailOnOneNodeAreNotTriedOnOthers(t *testing.T) {
 	if told := one.events("DisruptionsStopped"); len(told) != 1 {
 		t.Errorf("events %q", told)
 	}
-	if metric(t, "wmco_upgrade_stopped") != 1 || label(t, "wmco_upgrade_stopped") != v1alpha1.ReasonCanaryFailed {
+	if metric(t, "wmco_disruptions_stopped") != 1 || label(t, "wmco_disruptions_stopped") != v1alpha1.ReasonCanaryFailed {
 		t.Error("the metric does not tell of it")
 	}
 	refused(one, second, v1alpha1.ReasonCanaryFailed)
@@ -107,7 +107,7 @@ func TestSettingsThatFailOnOneNodeAreNotTriedOnOthers(t *testing.T) {
 	if decision := restarted.acquire(second, v1alpha1.CauseConfiguration); !decision.Allowed {
 		t.Fatalf("the corrected settings: %+v", decision)
 	}
-	w.status(second, func(s *v1alpha1.WindowsInstanceStatus) { s.Configuration = settingsCorrected })
+	w.status(second, func(s *v1alpha1.WindowsInstanceStatus) { s.ConfigurationDigest = settingsCorrected })
 	restarted.release(second)
 	restarted.reconcile()
 	if c := w.condition(v1alpha1.ConditionStopped); c.Status != metav1.ConditionFalse {
@@ -134,7 +134,7 @@ func TestTheEntryOfANodeSaysWhichSettingsItIsBroughtTo(t *testing.T) {
 			t.Fatalf("%+v (%v)", decision, err)
 		}
 	}
-	begun.Configuration = settingsCorrected
+	begun.ConfigurationDigest = settingsCorrected
 	if list := w.policy().Status.Disruptions; !slices.Equal(list, []v1alpha1.Disruption{begun}) {
 		t.Errorf("listed are %+v, want %+v", list, begun)
 	}
@@ -146,7 +146,7 @@ func TestTheEntryOfANodeSaysWhichSettingsItIsBroughtTo(t *testing.T) {
 	w.node(first.Name, func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationCordoned] = "2026-11-21T12:00:00Z" })
 	other := w.following("another", settingsCorrected)
 	other.reconcile()
-	if list := w.policy().Status.Disruptions; len(list) != 1 || list[0].Configuration != settingsCorrected {
+	if list := w.policy().Status.Disruptions; len(list) != 1 || list[0].ConfigurationDigest != settingsCorrected {
 		t.Errorf("listed are %+v", list)
 	}
 }

@@ -21,7 +21,7 @@ func (g *PolicyGate) goOn(
 	ctx context.Context, book *book, own *v1alpha1.Disruption, request disruptionpolicy.Request,
 ) error {
 	if brought := disruptionpolicy.ConfigurationOf(request); brought != "" {
-		own.Configuration = brought
+		own.ConfigurationDigest = brought
 	}
 	read := book.policy.ResourceVersion
 	if err := g.takeOver(ctx, book, own, request); err != nil {

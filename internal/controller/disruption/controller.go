@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/backoff"
 	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
+	"github.com/windows-machine-config/wmco/internal/controller/queue"
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
@@ -86,7 +86,7 @@ func (g *PolicyGate) review(ctx context.Context) (reviewed *book, err error) {
 		return nil, err
 	}
 	defer end()
-	err = backoff.Again(conflictBackoff, overtaken, func() error {
+	err = queue.Retry(conflictBackoff, overtaken, func() error {
 		book, err := g.open(ctx)
 		if err != nil {
 			return err
@@ -150,7 +150,7 @@ func nextLook(b *book) time.Duration {
 func (r *Reconciler) tellOLM(ctx context.Context, b *book, pool disruptionpolicy.NodePool) error {
 	server, err := r.ServerVersion(ctx)
 	if err != nil {
-		return fmt.Errorf("ask the API server for its version, which the nodes' kubelets must match: %w", err)
+		return fmt.Errorf("read the API server's version, which the nodes' kubelets must match: %w", err)
 	}
 	var kubelets []disruptionpolicy.Kubelet
 	for i := range b.situation.Instances {

@@ -106,7 +106,7 @@ func TestThePolicyIsKept(t *testing.T) {
 			{Instance: drained.Name, InstanceUID: drained.UID, Node: drained.Name, Pool: disruptionpolicy.HostsPool, Cause: v1alpha1.CauseUpgrade, Version: version},
 			{Instance: deleted.Name, InstanceUID: deleted.UID, Node: deleted.Name, Pool: "MachineSet/workers", Cause: v1alpha1.CauseUpgrade, Version: version, Machine: deleted.Name},
 		} {
-			want.Operator, want.Since = "one", listed[i].Since
+			want.HolderIdentity, want.Since = "one", listed[i].Since
 			if listed[i] != want {
 				t.Errorf("%+v, want %+v", listed[i], want)
 			}
@@ -129,7 +129,7 @@ func TestThePolicyIsKept(t *testing.T) {
 		w.check(w.admin.Delete(t.Context(), gone))
 		second := w.start("second", false)
 		second.reconcile()
-		if left := w.policy().Status.Disruptions; len(left) != 1 || left[0].Instance != host.Name || left[0].Operator != "second" {
+		if left := w.policy().Status.Disruptions; len(left) != 1 || left[0].Instance != host.Name || left[0].HolderIdentity != "second" {
 			t.Errorf("%+v", left)
 		}
 		if found := second.events("DisruptionFailed"); len(found) != 0 {
@@ -150,7 +150,7 @@ func TestThePolicyIsKept(t *testing.T) {
 		if valid := w.condition(v1alpha1.ConditionValid); valid.Status != metav1.ConditionFalse || valid.Reason != v1alpha1.ReasonDisruptionPolicyInvalid || !strings.Contains(valid.Message, "every other day") {
 			t.Errorf("%+v", valid)
 		}
-		if stopped := w.condition(v1alpha1.ConditionStopped); stopped.Status != metav1.ConditionTrue || metric(t, "wmco_upgrade_stopped") != 1 {
+		if stopped := w.condition(v1alpha1.ConditionStopped); stopped.Status != metav1.ConditionTrue || metric(t, "wmco_disruptions_stopped") != 1 {
 			t.Errorf("%+v", stopped)
 		}
 		for _, cause := range []v1alpha1.DisruptionCause{v1alpha1.CauseUpgrade, v1alpha1.CauseConfiguration, v1alpha1.CauseReboot, v1alpha1.CauseKeyChange} {
@@ -173,7 +173,7 @@ func TestThePolicyIsKept(t *testing.T) {
 		}
 		w.administer(func(s *v1alpha1.WindowsDisruptionPolicySpec) { s.MaintenanceWindows = nil })
 		p.reconcile()
-		if valid := w.condition(v1alpha1.ConditionValid); valid.Status != metav1.ConditionTrue || metric(t, "wmco_upgrade_stopped") != 0 {
+		if valid := w.condition(v1alpha1.ConditionValid); valid.Status != metav1.ConditionTrue || metric(t, "wmco_disruptions_stopped") != 0 {
 			t.Errorf("%+v", valid)
 		}
 		if decision := p.acquire(host, v1alpha1.CauseUpgrade); !decision.Allowed {
@@ -267,7 +267,7 @@ func TestWhetherOLMMayReplaceTheOperator(t *testing.T) {
 	}
 	expect("at rest", metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	p.acquire(host, v1alpha1.CauseConfiguration)
-	expect("while a node is disturbed", metav1.ConditionFalse, disruptionpolicy.ReasonDisruptionRunning)
+	expect("while a node is disturbed", metav1.ConditionFalse, v1alpha1.ReasonDisruptionInProgress)
 	w.report(host.Name, false, "v1.35.1")
 	w.clock.SetTime(w.clock.Now().Add(disruptionpolicy.DefaultFailureDeadline))
 	expect("when that has failed", metav1.ConditionTrue, v1alpha1.ReasonSucceeded)

@@ -14,13 +14,13 @@ const longestMessage = 4096
 
 func started(p *v1alpha1.WindowsDisruptionPolicy, instance *v1alpha1.WindowsInstance,
 	d v1alpha1.Disruption) recorder.Event {
-	what := "Node " + d.Node + " is being disturbed"
+	what := "Node " + d.Node + " is being disrupted"
 	if d.Machine != "" {
 		what = "Machine " + d.Machine + " is being replaced"
 	}
 	cause := string(d.Cause)
 	if d.Cause == v1alpha1.CauseConfiguration && instance != nil {
-		cause += ", " + disruptionpolicy.ChangedSettings(instance.Status.Configuration, d.Configuration)
+		cause += ", " + disruptionpolicy.ChangedSettings(instance.Status.ConfigurationDigest, d.ConfigurationDigest)
 	}
 	return recorder.Normal(instance, p, "DisruptionStarted", "Disrupt",
 		fmt.Sprintf("%s, within the WindowsDisruptionPolicy. Cause: %s.", what, cause))

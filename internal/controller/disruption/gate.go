@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/backoff"
 	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/controller/queue"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/policy"
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
@@ -89,8 +89,8 @@ type PolicyGate struct {
 	lingering map[disruptionID]time.Time
 	// refused is what the last refusal was made of.
 	refused refusal
-	// toldFailed are the disruptions of which it was told that they have failed.
-	toldFailed map[disruptionID]bool
+	// failed are the disruptions that are reported as failed.
+	failed recorder.Once[disruptionID]
 }
 
 var _ Gate = (*PolicyGate)(nil)
@@ -106,7 +106,7 @@ type refusal struct {
 // NewGate makes a gate.
 func NewGate(o Options) *PolicyGate {
 	return &PolicyGate{Options: o, memory: memory{client: o.Client, live: o.Live, namespace: o.Namespace},
-		deciding: make(chan struct{}, 1), toldFailed: map[disruptionID]bool{}}
+		deciding: make(chan struct{}, 1)}
 }
 
 // beginDecision waits until no other decision is made. The returned context ends a decision that takes too long; end must
@@ -138,12 +138,12 @@ func (g *PolicyGate) Acquire(ctx context.Context, request disruptionpolicy.Reque
 	if decision, refused := g.refuse(ctx, request); refused {
 		return decision, nil
 	}
-	err = backoff.Again(conflictBackoff, overtaken, func() error {
+	err = queue.Retry(conflictBackoff, overtaken, func() error {
 		decision, err = g.decide(ctx, request)
 		return err
 	})
 	if err != nil {
-		return disruptionpolicy.Decision{}, fmt.Errorf("decide whether the node of WindowsInstance %s may be disturbed: %w",
+		return disruptionpolicy.Decision{}, fmt.Errorf("decide whether the node of WindowsInstance %s may be disrupted: %w",
 			request.Instance, err)
 	}
 	return decision, nil
@@ -214,7 +214,7 @@ func (g *PolicyGate) decide(ctx context.Context, request disruptionpolicy.Reques
 func (g *PolicyGate) takeOver(ctx context.Context, book *book, own *v1alpha1.Disruption,
 	request disruptionpolicy.Request) error {
 	after := *own
-	after.Operator = g.Operator
+	after.HolderIdentity = g.Operator
 	// A node that does not work does so because it is being changed; and an upgrade is one to its end, whatever is done on
 	// the way.
 	upgraded := own.Cause == v1alpha1.CauseUpgrade && own.Version == request.Version &&
@@ -241,12 +241,12 @@ func (g *PolicyGate) Release(ctx context.Context, instance string) error {
 	}
 	defer end()
 	ours := func(d v1alpha1.Disruption) bool {
-		return d.Instance == instance && (d.Operator == g.Operator || !g.looked)
+		return d.Instance == instance && (d.HolderIdentity == g.Operator || !g.looked)
 	}
 	if !slices.ContainsFunc(known.Status.Disruptions, ours) {
 		return nil
 	}
-	err = backoff.Again(conflictBackoff, overtaken, func() error {
+	err = queue.Retry(conflictBackoff, overtaken, func() error {
 		book, err := g.open(ctx)
 		if err != nil {
 			return err
@@ -269,7 +269,7 @@ func (g *PolicyGate) Release(ctx context.Context, instance string) error {
 		return book.write(ctx)
 	})
 	if err != nil {
-		return fmt.Errorf("record that the node of WindowsInstance %s is no longer disturbed: %w", instance, err)
+		return fmt.Errorf("record the end of the disruption of WindowsInstance %s: %w", instance, err)
 	}
 	return nil
 }

@@ -127,14 +127,14 @@ func TestGate(t *testing.T) {
 			t.Errorf("the second does not know of it: %v", err)
 		}
 		second.release(host) // it is not the second's
-		if decision := second.acquire(other, v1alpha1.CauseConfiguration); decision.Allowed || decision.Reason != v1alpha1.ReasonWaitingForTurn {
+		if decision := second.acquire(other, v1alpha1.CauseConfiguration); decision.Allowed || decision.Reason != v1alpha1.ReasonMaxUnavailableReached {
 			t.Errorf("%+v", decision)
 		}
 		if decision := second.acquire(host, v1alpha1.CauseRepair); !decision.Allowed {
 			t.Errorf("%+v", decision)
 		}
 		taken := w.policy().Status.Disruptions[0]
-		begun.Operator = "second"
+		begun.HolderIdentity = "second"
 		if taken != begun {
 			t.Errorf("it is %+v, want %+v", taken, begun)
 		}

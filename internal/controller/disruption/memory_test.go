@@ -30,7 +30,7 @@ func policyOf(version string, instances ...string) *v1alpha1.WindowsDisruptionPo
 	p.ResourceVersion, p.Status.ObservedGeneration = version, 1
 	for _, name := range instances {
 		p.Status.Disruptions = append(p.Status.Disruptions, v1alpha1.Disruption{Instance: name,
-			InstanceUID: types.UID("uid-" + name), Operator: "one"})
+			InstanceUID: types.UID("uid-" + name), HolderIdentity: "one"})
 	}
 	return p
 }

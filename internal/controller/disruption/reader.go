@@ -60,7 +60,7 @@ func (s *situation) pooledNode(instance *v1alpha1.WindowsInstance, settings disr
 	node := s.NodeOf(instance)
 	// What both the Node and its instance say: a kubelet may write annotations on its own Node.
 	if node != nil && node.Annotations[v1alpha1.AnnotationVersion] == instance.Status.Version {
-		pooled.Version, pooled.Configuration = instance.Status.Version, instance.Status.Configuration
+		pooled.Version, pooled.Configuration = instance.Status.Version, instance.Status.ConfigurationDigest
 	}
 	pooled.Cordoned = node != nil && node.Spec.Unschedulable
 	pooled.Ready, pooled.Since, pooled.Reported = readiness(node, instance)

@@ -38,10 +38,10 @@ func (b *book) shown(instance *v1alpha1.WindowsInstance) (v1alpha1.Disruption, b
 	}
 	entry := v1alpha1.Disruption{
 		Instance: instance.Name, InstanceUID: instance.UID, Node: node.Name, Pool: b.situation.poolOf(instance, b.settings),
-		Version: b.gate.Version, Since: metav1.NewTime(b.now), Operator: b.gate.Operator,
+		Version: b.gate.Version, Since: metav1.NewTime(b.now), HolderIdentity: b.gate.Operator,
 	}
 	outdated := node.Annotations[v1alpha1.AnnotationVersion] != b.gate.Version
-	refused := instance.Status.KeyRefused
+	refused := instance.Status.SSHKeyRejected
 	switch {
 	case instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved:
 		entry.Cause = v1alpha1.CauseRemoval
@@ -54,7 +54,7 @@ func (b *book) shown(instance *v1alpha1.WindowsInstance) (v1alpha1.Disruption, b
 	default:
 		entry.Cause = v1alpha1.CauseConfiguration
 	}
-	entry.Configuration = disruptionpolicy.ConfigurationOf(disruptionpolicy.Request{Cause: entry.Cause, Configuration: b.gate.configuration()})
+	entry.ConfigurationDigest = disruptionpolicy.ConfigurationOf(disruptionpolicy.Request{Cause: entry.Cause, Configuration: b.gate.configuration()})
 	if machine != nil && !machine.DeletionTimestamp.IsZero() {
 		entry.Machine, entry.Since = machine.Name, *machine.DeletionTimestamp
 		return entry, b.situation.SetName(instance) != "" && (outdated || refused)

@@ -17,8 +17,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/fleet"
-	"github.com/windows-machine-config/wmco/internal/controller/gather"
-	"github.com/windows-machine-config/wmco/internal/controller/optional"
+	"github.com/windows-machine-config/wmco/internal/controller/queue"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
@@ -35,10 +34,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		Named("disruption").
 		Watches(&v1alpha1.WindowsDisruptionPolicy{}, r.once(), builder.WithPredicates(r.byOthers())).
-		Watches(&corev1.Node{}, r.once(), builder.WithPredicates(gather.WhenOther(nodeLook), unlessNew(joining))).
-		Watches(&v1alpha1.WindowsInstance{}, r.once(), builder.WithPredicates(gather.WhenOther(instanceLook), unlessNew(unproven))).
-		WatchesRawSource(gather.Start()).
-		WithOptions(gather.Options(r.Clock)).
+		Watches(&corev1.Node{}, r.once(), builder.WithPredicates(queue.Changed(nodeLook), unlessNew(joining))).
+		Watches(&v1alpha1.WindowsInstance{}, r.once(), builder.WithPredicates(queue.Changed(instanceLook), unlessNew(unproven))).
+		WatchesRawSource(queue.AtStart()).
+		WithOptions(queue.OptionsOn(r.Clock)).
 		Build(r)
 	r.controller = c
 	return err
@@ -47,16 +46,16 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // WatchMachines has the controller watch the Machines and MachineSets in a cache.
 func (r *Reconciler) WatchMachines(machines cache.Cache) error {
 	return errors.Join(
-		r.controller.Watch(optional.Kind(machines, &machinev1beta1.Machine{}, r.once(), gather.WhenOther(machineLook))),
-		r.controller.Watch(optional.Kind(machines, &machinev1beta1.MachineSet{}, r.once(),
+		r.controller.Watch(queue.OptionalKind(machines, &machinev1beta1.Machine{}, r.once(), queue.Changed(machineLook))),
+		r.controller.Watch(queue.OptionalKind(machines, &machinev1beta1.MachineSet{}, r.once(),
 			predicate.GenerationChangedPredicate{})),
 	)
 }
 
 // once asks for one look for all that changes within a short time, longer where a look takes long.
 func (r *Reconciler) once() handler.EventHandler {
-	return gather.Changes(func() time.Duration {
-		return min(LongestGathering, max(gather.Least, idleShare*time.Duration(r.took.Load())))
+	return queue.EnqueueAfter(ctrl.Request{}, func() time.Duration {
+		return min(LongestGathering, max(queue.MinDelay, idleShare*time.Duration(r.took.Load())))
 	})
 }
 
@@ -100,7 +99,7 @@ func instanceLook(i *v1alpha1.WindowsInstance) any {
 	}
 	return []any{
 		i.Spec, i.Annotations[v1alpha1.AnnotationForgetHost], ptr.Deref(i.Status.NodeRef, v1alpha1.NodeReference{}).Name,
-		i.Status.Version, i.Status.Configuration, i.Status.FailedChange, i.Status.Readiness,
+		i.Status.Version, i.Status.ConfigurationDigest, i.Status.FailedChange, i.Status.Readiness,
 	}
 }
 

@@ -10,13 +10,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/gather"
+	"github.com/windows-machine-config/wmco/internal/controller/queue"
 )
 
 // A look reads all of the fleet. A host on its way to its first node is nothing that a decision is made of.
 func TestAHostThatJoinsCausesOneLookWhenItIsProven(t *testing.T) {
-	nodes := predicate.And[client.Object](gather.WhenOther(nodeLook), unlessNew(joining))
-	instances := predicate.And[client.Object](gather.WhenOther(instanceLook), unlessNew(unproven))
+	nodes := predicate.And[client.Object](queue.Changed(nodeLook), unlessNew(joining))
+	instances := predicate.And[client.Object](queue.Changed(instanceLook), unlessNew(unproven))
 	node := func(change ...func(*corev1.Node)) *corev1.Node {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-1", Labels: map[string]string{}}}
 		n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNotReady}}

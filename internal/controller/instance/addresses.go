@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/log"
-
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
 
@@ -23,8 +23,6 @@ type addresses struct {
 }
 
 const (
-	// lookUpLimit is how long a name server may take to answer.
-	lookUpLimit = 5 * time.Second
 	// nameRecheck is how often the DNS name of a host in service is looked up.
 	nameRecheck = 10 * time.Minute
 )
@@ -32,33 +30,33 @@ const (
 // moved reports whether the address of an instance leads to another IP address than the one at which its host was
 // reached last. A name server that does not answer moves nothing. An address that cannot belong to a host counts only if
 // the name has no other one, as for the dialer: the operator then reports it.
-func (a addresses) moved(ctx context.Context, instance *v1alpha1.WindowsInstance, cluster nodespec.Cluster) bool {
-	host := instance.Status.Host
-	if host == nil || host.ReachedAt == "" {
-		return false
+func (a addresses) moved(s *scope.Scope) (bool, *result.Result) {
+	instance, host := s.Instance, s.Instance.Status.Host
+	if host == nil || host.LastReachedAddress == "" {
+		return false, nil
 	}
 	if !named(instance) {
-		return instance.Spec.Address != host.ReachedAt
+		return instance.Spec.Address != host.LastReachedAddress, nil
 	}
-	if a.lookUp == nil {
-		return false
+	if s.Session.Moved {
+		return true, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookUpLimit)
-	defer cancel()
-	present, err := a.lookUp(ctx, instance.Spec.Address)
-	if err != nil {
-		log.FromContext(ctx).V(1).Info("the host's name was not looked up", "name", instance.Spec.Address,
-			"reason", err.Error())
-		return false
+	if a.lookUp == nil || s.Host.MidWork(hostjobs.KindResolve) {
+		return false, nil
+	}
+	present, pending, err := s.Host.LookUp(a.lookUp)
+	if pending != nil || err != nil {
+		return false, pending
 	}
 	usable := slices.DeleteFunc(slices.Clone(present), func(text string) bool {
 		address, err := netip.ParseAddr(text)
-		return err == nil && nodename.NoHostAt(address.Unmap().WithZone(""), cluster) != ""
+		return err == nil && nodename.NoHostAt(address.Unmap().WithZone(""), s.Cluster) != ""
 	})
 	if len(usable) == 0 {
 		usable = present
 	}
-	return len(usable) > 0 && !slices.Contains(usable, host.ReachedAt)
+	s.Session.Moved = len(usable) > 0 && !slices.Contains(usable, host.LastReachedAddress)
+	return s.Session.Moved, nil
 }
 
 // nextLook returns when the instance is to be looked at again because its name may lead elsewhere; zero for an IP

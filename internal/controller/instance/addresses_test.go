@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
@@ -20,9 +22,9 @@ func TestWhenAHostHasMoved(t *testing.T) {
 		return func(context.Context, string) ([]string, error) { return addresses, nil }
 	}
 	for name, c := range map[string]struct {
-		address, reachedAt string
-		lookUp             func(context.Context, string) ([]string, error)
-		want               bool
+		address, lastReachedAddress string
+		lookUp                      func(context.Context, string) ([]string, error)
+		want                        bool
 	}{
 		"its name leads elsewhere":       {"win.example.com", "10.0.0.8", leadsTo("10.0.0.9"), true},
 		"not while its name leads to it": {"win.example.com", "10.0.0.8", leadsTo("10.0.0.9", "10.0.0.8"), false},
@@ -43,8 +45,16 @@ func TestWhenAHostHasMoved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			instance := listed()
 			instance.Spec.Address = c.address
-			instance.Status.Host = &v1alpha1.HostStatus{ReachedAt: c.reachedAt}
-			if got := (addresses{lookUp: c.lookUp}).moved(t.Context(), instance, *supportedCluster()); got != c.want {
+			instance.Status.Host = &v1alpha1.HostStatus{LastReachedAddress: c.lastReachedAddress}
+			x := newTrial(t, instance)
+			s := x.scope(instance)
+			s.Cluster = *supportedCluster()
+			got := false
+			x.does(s, func(context.Context, *scope.Scope) (pending *result.Result) {
+				got, pending = (addresses{lookUp: c.lookUp}).moved(s)
+				return pending
+			})
+			if got != c.want {
 				t.Errorf("it is %t", got)
 			}
 		})
@@ -55,7 +65,7 @@ func TestWhenAHostHasMoved(t *testing.T) {
 func TestAHostWhoseNameLeadsElsewhereIsLookedAtAgain(t *testing.T) {
 	x, h, _ := nodeInService(t, "None", func(o *fake.Options) {})
 	x.change(x.instance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Address = "win.example.com" })
-	leads := x.instance().Status.Host.ReachedAt
+	leads := x.instance().Status.Host.LastReachedAddress
 	if leads == "" {
 		t.Fatal("nobody knows where the host was reached")
 	}
@@ -78,7 +88,7 @@ func TestANodeGoesOnWhoseNameLeadsToNoHost(t *testing.T) {
 	instance := listed()
 	instance.Spec.Address = "win.example.com"
 	x.asNode(instance, x.key.Hash())
-	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) { status.Host.ReachedAt = "10.0.128.7" })
+	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) { status.Host.LastReachedAddress = "10.0.128.7" })
 	x.LookUp = func(context.Context, string) ([]string, error) { return []string{"10.0.128.99"}, nil }
 	x.server = func(context.Context) (net.Conn, error) { return nil, errors.New("no route to host") }
 	instance, after := x.reconcile()

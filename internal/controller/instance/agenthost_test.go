@@ -212,9 +212,13 @@ func (x *trial) signs(life time.Duration) map[string][]*x509.CertificateRequest 
 // onAzure gives the instance a node on which cloud-node-manager has a certificate of its own, which was issued at noon
 // for so long.
 func (x *trial) onAzure(life time.Duration) (*agentHost, nodespec.Identity) {
+	return x.onAzureAs(ofMachine(), life)
+}
+
+func (x *trial) onAzureAs(instance *v1alpha1.WindowsInstance, life time.Duration) (*agentHost, nodespec.Identity) {
 	x.t.Helper()
 	x.facts.Platform = "Azure"
-	x.asNode(ofMachine(), x.key.Hash())
+	x.asNode(instance, x.key.Hash())
 	s := x.scope(x.instance())
 	s.Cluster = *x.facts
 	spec, err := x.rooms().specs.Of(s, nodeWithSubnet("10.132.0.0/24"))

@@ -21,7 +21,7 @@ func spent(t *testing.T, phase string) (count uint64, seconds float64) {
 		t.Fatal(err)
 	}
 	for _, family := range families {
-		if family.GetName() != "wmco_phase_duration_seconds" {
+		if family.GetName() != "wmco_job_duration_seconds" {
 			continue
 		}
 		for _, series := range family.GetMetric() {
@@ -41,8 +41,8 @@ func TestAttemptsAreCountedByTheirOutcome(t *testing.T) {
 	}
 	attempts := testutil.ToFloat64(metric.Attempts.Of(metric.Failed))
 	failed := testutil.ToFloat64(metric.AttemptsFailed.Of("Unreachable"))
-	count, seconds := spent(t, "reach")
-	looked, _ := spent(t, "eligible")
+	count, seconds := spent(t, "Connect")
+	looked, _ := spent(t, "Facts")
 	x.reconcile()
 	x.reconcile()
 	t.Run("one that fails, with its reason", func(t *testing.T) {
@@ -53,12 +53,12 @@ func TestAttemptsAreCountedByTheirOutcome(t *testing.T) {
 			t.Errorf("%v have failed because the host is unreachable", n)
 		}
 	})
-	t.Run("and the phase that took time is measured, and no other", func(t *testing.T) {
-		if n, took := spent(t, "reach"); n != count+2 || took-seconds != 6 {
+	t.Run("and the job that took time is measured, and no other", func(t *testing.T) {
+		if n, took := spent(t, "Connect"); n != count+2 || took-seconds != 6 {
 			t.Errorf("it was measured %d times, for %v s", n-count, took-seconds)
 		}
-		if n, _ := spent(t, "eligible"); n != looked {
-			t.Error("a phase that only looks at what is in memory is measured")
+		if n, _ := spent(t, "Facts"); n != looked {
+			t.Error("a job that was not begun is measured")
 		}
 	})
 	t.Run("one that waits is no failure", func(t *testing.T) {

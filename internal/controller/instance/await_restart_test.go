@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
@@ -43,17 +43,17 @@ func TestAHostThatHasNotGoneDownYetIsWaitedFor(t *testing.T) {
 			}
 			x := newTrial(t, instance)
 			s := x.scope(instance)
-			s.Session.Agent, s.Session.Facts = `C:\k\wicd\wicd.exe`, &plan.Facts{}
+			s.Host.Agent, s.Host.Facts = `C:\k\wicd\wicd.exe`, &plan.Facts{System: host.SystemInfo{BootID: test.boot}}
 
-			o := x.rooms().link.AwaitRestart(s, &plan.Facts{System: host.SystemInfo{BootID: test.boot}})
+			o := s.AwaitRestart()
 			if (o != nil) != test.waits {
 				t.Fatalf("in the way is %+v", o)
 			}
-			if test.waits && (o.Outcome != obstacle.Wait || o.After <= 0 || o.After > lastRebootPoll ||
+			if test.waits && (o.Outcome != result.Wait || o.After <= 0 || o.After > lastRebootPoll ||
 				o.Reason != v1alpha1.ReasonRebooting) {
 				t.Errorf("it waits by %+v", o)
 			}
-			if test.waits && (s.Session.Agent != "" || s.Session.Facts != nil) {
+			if test.waits && (s.Host.Agent != "" || s.Host.Facts != nil) {
 				t.Error("what the host has told before it goes down is believed after it has come up")
 			}
 			if over := instance.Status.RestartStartedAt == nil; test.reboots && over == test.waits {

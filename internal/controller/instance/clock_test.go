@@ -30,15 +30,15 @@ func TestAHostsClockDoesNotDelayItsRepair(t *testing.T) {
 			})
 			instance, after := x.reconcile()
 			expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady)
-			if x.dials != 0 || after != 2*time.Minute {
-				t.Errorf("%d connections at once, the next look in %s", x.dials, after)
+			if x.dials() != 0 || after != 2*time.Minute {
+				t.Errorf("%d connections at once, the next look in %s", x.dials(), after)
 			}
 			x.clock.Step(time.Minute)
-			if x.reconcile(); x.dials != 0 {
-				t.Errorf("%d connections after a minute", x.dials)
+			if x.reconcile(); x.dials() != 0 {
+				t.Errorf("%d connections after a minute", x.dials())
 			}
 			x.clock.Step(time.Minute)
-			if x.reconcile(); x.dials == 0 {
+			if x.reconcile(); x.dials() == 0 {
 				t.Error("the host is not looked at after two minutes")
 			}
 		})
@@ -57,7 +57,7 @@ func TestAHostWhoseClockIsOffDoesNotJoinBeforeItIsSet(t *testing.T) {
 					t.Errorf("%s is not in the message: %s", want, skew.Message)
 				}
 			}
-			if !strings.Contains(instance.Status.NextAction, "Set the clock of the host") {
+			if !strings.Contains(instance.Status.NextAction, "Correct the clock") {
 				t.Errorf("what to do is not in %q", instance.Status.NextAction)
 			}
 			if verbs := slices.Compact(h.execs()); !slices.Equal(verbs, []string{"facts"}) || x.requests() > 0 {

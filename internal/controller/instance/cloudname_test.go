@@ -168,7 +168,7 @@ func TestANodeWhoseMachineGetsAnotherNameKeepsItsOwn(t *testing.T) {
 	metadata := map[string]string{"AWS": machine}
 	x, h, gate := nodeInService(t, "AWS", func(o *fake.Options) { o.Metadata = metadata })
 	metadata["AWS"] = "ip-10-0-128-7.corp.example"
-	gate.shut(v1alpha1.ReasonWaitingForTurn)
+	gate.shut(v1alpha1.ReasonMaxUnavailableReached)
 	x.facts.Proxy = nodespec.Proxy{HTTP: "http://proxy.example.com:3128", NoProxy: ".cluster.local"}
 	named := func(instance *v1alpha1.WindowsInstance) {
 		t.Helper()
@@ -177,7 +177,7 @@ func TestANodeWhoseMachineGetsAnotherNameKeepsItsOwn(t *testing.T) {
 		}
 	}
 	instance, _ := x.reconcile()
-	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonWaitingForTurn)
+	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonMaxUnavailableReached)
 	named(instance)
 	if len(gate.asked) == 0 || h.proxied("containerd") {
 		t.Fatalf("asked %v, has the proxy %t", gate.asked, h.proxied("containerd"))
@@ -185,7 +185,7 @@ func TestANodeWhoseMachineGetsAnotherNameKeepsItsOwn(t *testing.T) {
 	gate.closed = false
 	named(x.until("the change", summarized(v1alpha1.ReasonReady)))
 	if told := x.told(); !slices.ContainsFunc(told, func(e string) bool {
-		return strings.Contains(e, "NodeDrains") && strings.Contains(e, "Node "+machine)
+		return strings.Contains(e, "DrainStarted") && strings.Contains(e, "Node "+machine)
 	}) {
 		t.Errorf("the node was not drained: %q", told)
 	}

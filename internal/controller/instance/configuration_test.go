@@ -23,31 +23,31 @@ func (x *trial) configuration() string {
 func TestTheStatusHasTheSettingsThatTheNodeWasProvenWith(t *testing.T) {
 	x, _, gate := nodeInService(t, "None")
 	proven := x.configuration()
-	if got := x.instance().Status.Configuration; got != proven {
+	if got := x.instance().Status.ConfigurationDigest; got != proven {
 		t.Fatalf("after it has joined: %q, want %q", got, proven)
 	}
 	gate.shut(v1alpha1.ReasonCanarySoaking)
 	x.facts.Kubelet.Settings = `{"maxPods":77}`
 	wanted := x.configuration()
 	instance, _ := x.reconcile()
-	if instance.Status.Configuration != proven {
-		t.Errorf("while it waits: %q, want %q", instance.Status.Configuration, proven)
+	if instance.Status.ConfigurationDigest != proven {
+		t.Errorf("while it waits: %q, want %q", instance.Status.ConfigurationDigest, proven)
 	}
 	if last := gate.asked[len(gate.asked)-1]; last.Cause != v1alpha1.CauseConfiguration || last.Configuration != wanted || last.Begun {
 		t.Errorf("the gate was asked for %+v, and %q is wanted", last, wanted)
 	}
 	gate.closed = false
 	instance = x.until("the change", func(i *v1alpha1.WindowsInstance) bool {
-		return i.Status.Summary == v1alpha1.ReasonReady && i.Status.Configuration != proven
+		return i.Status.Summary == v1alpha1.ReasonReady && i.Status.ConfigurationDigest != proven
 	})
-	if instance.Status.Configuration != wanted {
-		t.Errorf("when it is done: %q, want %q", instance.Status.Configuration, wanted)
+	if instance.Status.ConfigurationDigest != wanted {
+		t.Errorf("when it is done: %q, want %q", instance.Status.ConfigurationDigest, wanted)
 	}
 	// An operator that did not write it was here before.
-	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.Configuration = "" })
-	dials := x.dials
-	if instance, _ = x.reconcile(); instance.Status.Configuration != wanted || x.dials > dials {
-		t.Errorf("of a node that is as it should be: %q, after %d connections", instance.Status.Configuration, x.dials-dials)
+	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.ConfigurationDigest = "" })
+	dials := x.dials()
+	if instance, _ = x.reconcile(); instance.Status.ConfigurationDigest != wanted || x.dials() > dials {
+		t.Errorf("of a node that is as it should be: %q, after %d connections", instance.Status.ConfigurationDigest, x.dials()-dials)
 	}
 }
 
@@ -75,7 +75,7 @@ func TestANodeThatNewSettingsHaveBrokenHasFailedWithThem(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x := newTrial(t)
 			instance := ofMachine()
-			instance.Status.Version, instance.Status.Configuration = "1.2.3", x.configuration()
+			instance.Status.Version, instance.Status.ConfigurationDigest = "1.2.3", x.configuration()
 			x.asNode(instance, x.key.Hash())
 			x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
 			x.breakNode()
@@ -83,10 +83,10 @@ func TestANodeThatNewSettingsHaveBrokenHasFailedWithThem(t *testing.T) {
 			s := x.answered(&plan.Facts{})
 			x.rooms().changes.Note(s, x.node(), v1alpha1.ReasonChecksFailed, "kubelet: ends at once", "")
 			failed := s.Instance.Status.FailedChange
-			if failed.Cause != c.want || failed.Configuration != x.configuration() {
+			if failed.Cause != c.want || failed.ConfigurationDigest != x.configuration() {
 				t.Errorf("it has failed with %+v", failed)
 			}
-			changed := nodespec.ChangedServices(instance.Status.Configuration, failed.Configuration)
+			changed := nodespec.ChangedServices(instance.Status.ConfigurationDigest, failed.ConfigurationDigest)
 			if want := c.want == v1alpha1.CauseConfiguration; slices.Contains(changed, nodespec.ServiceKubelet) != want {
 				t.Errorf("changed are %q", changed)
 			}
@@ -106,20 +106,20 @@ func TestAFailureIsForgottenWithTheSettingsAndNotBefore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x := newTrial(t)
 			instance := ofMachine()
-			instance.Status.Version, instance.Status.Configuration = "1.2.3", x.configuration()
+			instance.Status.Version, instance.Status.ConfigurationDigest = "1.2.3", x.configuration()
 			x.asNode(instance, x.key.Hash())
 			x.facts.Kubelet.Settings = `{"maxPods":77}`
 			failed := x.failedWith(x.instance(), v1alpha1.ReasonChecksFailed, 30*time.Minute).Status.FailedChange
 			x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) {
-				s.FailedChange.Cause, s.FailedChange.Configuration = v1alpha1.CauseConfiguration, x.configuration()
+				s.FailedChange.Cause, s.FailedChange.ConfigurationDigest = v1alpha1.CauseConfiguration, x.configuration()
 			})
-			if x.reconcile(); x.dials > 0 {
+			if x.reconcile(); x.dials() > 0 {
 				t.Fatalf("%s was not to be tried yet", failed.SpecDigest)
 			}
 			c.change(x)
 			after, _ := x.reconcile()
-			if stays := after.Status.FailedChange != nil; stays != c.stays || x.dials == 0 {
-				t.Errorf("the failure stays: %t; %d connections", stays, x.dials)
+			if stays := after.Status.FailedChange != nil; stays != c.stays || x.dials() == 0 {
+				t.Errorf("the failure stays: %t; %d connections", stays, x.dials())
 			}
 		})
 	}

@@ -4,12 +4,14 @@ package instance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"time"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -18,19 +20,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/coalesce"
 	"github.com/windows-machine-config/wmco/internal/controller/disruption"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/places"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/controller/queue"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
-	"github.com/windows-machine-config/wmco/internal/remote"
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
@@ -68,7 +68,8 @@ type Reconciler struct {
 	Line    support.ReleaseLine
 	Cluster ClusterSource
 	Payload *payload.Payload
-	Hosts   *remote.Pool
+	// Jobs works on the hosts.
+	Jobs *hostjobs.Runner
 	// Gate is asked before a node in service is disturbed.
 	Gate disruption.Gate
 	// Dial tries ports of hosts.
@@ -79,117 +80,136 @@ type Reconciler struct {
 	// PauseImage is the image of the container that holds a pod's network; empty for that of the NodeSpec.
 	PauseImage string
 	Debug      bool
+	// Quiet is how long a wait for a Node lasts before the status shows it; see QuietWait.
+	Quiet time.Duration
+	// Patience is how long a reconcile waits for a list of the API server; see ListPatience.
+	Patience time.Duration
 	// Jitter spreads retries: it returns a number in [0,1).
 	Jitter func() float64
 
 	sessions  scope.Sessions
-	places    places.Places
-	transfers places.Transfers
 	pace      status.Pace
-	instances coalesce.Reads[[]v1alpha1.WindowsInstance]
-	machines  coalesce.Reads[[]machinev1beta1.Machine]
-	// nodeChanges tell passes of changes of Nodes; nil where nothing is watched.
-	nodeChanges *nodes.Changes
+	instances queue.SharedRead[[]v1alpha1.WindowsInstance]
+	machines  queue.SharedRead[[]machinev1beta1.Machine]
+	written   nodes.Written
 }
 
-// Reconcile runs the phases of the instance's desired state until one must wait or fails, and writes the status.
-func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
-	instance := &v1alpha1.WindowsInstance{}
-	// Not from the cache: the status is this controller's memory, and must hold what the last reconcile wrote.
-	err = r.Live.Get(ctx, request.NamespacedName, instance)
+// conflictDelay is how soon an instance is reconciled again that another client has changed meanwhile, and mostConflicts how often
+// in a row the cache is read first.
+const (
+	conflictDelay = 200 * time.Millisecond
+	mostConflicts = 3
+)
+
+// Reconcile runs the phases of the instance's desired state until one must wait or fails. It writes the status, leaves the gate if
+// the disruption of the node has ended, and begins at most one job, in this order. A job's end triggers the next reconcile.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	instance, session, err := r.read(ctx, request.NamespacedName)
 	if apierrors.IsNotFound(err) {
-		r.forget(request.Name)
+		r.forget(request.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("read WindowsInstance %s: %w", request.NamespacedName, err)
 	}
-	s, rooms := scope.New(instance, r.session(instance)), r.rooms()
-	if !r.takePlace(s) {
-		return ctrl.Result{RequeueAfter: placeRecheck}, r.tellNoPlace(ctx, rooms, s)
+	s, rooms := scope.New(instance, session, r.Jobs.Of(instance), r.Clock), r.rooms()
+	if running := s.Host.Running(); running != nil {
+		return r.follow(ctx, rooms, s, running)
 	}
-	defer r.places.Return(instance.Name)
-	begin := r.Clock.Now()
-	pass, end := r.limited(ctx)
-	defer end()
-	defer func() {
-		if s.Connection != nil {
-			r.Hosts.Release(s.Connection)
-		}
-		if !s.Finished {
-			return // a phase has panicked, or the operator ends: nothing is known
-		}
-		s.Session.Slow = isSlow(s, r.Clock.Since(begin)-rooms.nodes.Waited())
-		if statusErr := rooms.status.Finish(ctx, s); statusErr != nil && err == nil {
-			result, err = ctrl.Result{}, statusErr
-		}
-	}()
+	next := r.runPhases(ctx, rooms, s)
+	if errors.Is(ctx.Err(), context.Canceled) { // the operator ends: what was cut off by that is no failure
+		return ctrl.Result{}, nil
+	}
+	quiet, err := rooms.status.Write(ctx, s)
+	if apierrors.IsConflict(err) { // decided on an older version: decide again
+		return r.decideAgain(request.NamespacedName, session)
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return r.commit(ctx, rooms, s, next, quiet)
+}
 
-	for _, phase := range rooms.phases(instance) {
-		if r.superseded(ctx, instance) {
-			return ctrl.Result{}, r.standBack(ctx, rooms, s, instance)
+// read returns the instance and its session: from the cache, or as this operator has written it last if that is newer. After several
+// conflicts it reads the API server.
+func (r *Reconciler) read(ctx context.Context, name types.NamespacedName) (*v1alpha1.WindowsInstance, *scope.Session, error) {
+	instance := &v1alpha1.WindowsInstance{}
+	if err := r.Client.Get(ctx, name, instance); err != nil {
+		return nil, nil, err
+	}
+	session := r.sessions.Of(name.Name, instance.UID)
+	written := session.Written
+	switch {
+	case session.Conflicts >= mostConflicts:
+		if err := r.Live.Get(ctx, name, instance); err != nil {
+			return nil, nil, err
 		}
-		o := r.timed(pass, phase, s)
+	case written != nil && nodes.Older(instance.ResourceVersion, written.ResourceVersion):
+		instance = written.DeepCopy()
+	case written != nil:
+		session.Written = nil
+	}
+	return instance, session, nil
+}
+
+// decideAgain requests another reconcile after a write that was refused. What was decided, and what was noted of it, is dropped.
+func (r *Reconciler) decideAgain(name types.NamespacedName, dropped *scope.Session) (ctrl.Result, error) {
+	r.sessions.Conflict(name.Name, dropped)
+	return ctrl.Result{RequeueAfter: conflictDelay}, nil
+}
+
+// runPhases runs the phases, and returns when the instance is to be looked at again.
+func (r *Reconciler) runPhases(ctx context.Context, rooms *rooms, s *scope.Scope) ctrl.Result {
+	goOnWithAgentCheck(s, r.Clock.Now())
+	for _, phase := range rooms.phases(s.Instance) {
+		o := phase.run(ctx, s)
 		if o == nil {
 			continue
 		}
-		if ctx.Err() != nil {
-			// The operator ends. What was cut off by that is no failure, and the next operator looks for itself.
-			return ctrl.Result{}, nil
-		}
-		if r.superseded(ctx, instance) {
-			return ctrl.Result{}, r.standBack(ctx, rooms, s, instance)
-		}
-		if pass.Err() != nil {
-			rooms.link.Close(s)
-			o = tookTooLong(o)
-		}
 		o.Phase = phase.name
 		o = rooms.turn.GiveUp(ctx, s, phase.turn, rooms.rollback.Count(ctx, s, o))
-		s.Obstacle, s.Finished = aside(s, phase, o), true
+		s.Result = aside(s, phase, o)
+		if o.Outcome != result.Working && o.Outcome != result.Again {
+			s.Session.Moved, s.Session.Checking = false, false
+		}
 		recordAgentCheck(s)
-		return rooms.renew.lookAgain(s, r.whenBlocked(ctx, rooms.events, s)), nil
+		return rooms.renew.lookAgain(s, r.whenBlocked(ctx, rooms.events, s))
 	}
-	s.Session.Attempts, s.Session.Waiting, s.Session.Order, s.Finished = 0, "", 0, true
+	s.Session.Attempts, s.Session.Waiting, s.Session.Moved, s.Session.Checking = 0, "", false, false
 	recordAgentCheck(s)
 	metric.Attempts.Of(metric.Done).Inc()
-	return rooms.renew.lookAgain(s, ctrl.Result{}), nil
-}
-
-// session returns the session of an instance. It closes the connection of a deleted instance of the same name.
-func (r *Reconciler) session(instance *v1alpha1.WindowsInstance) *scope.Session {
-	session, remade := r.sessions.Of(instance.Name, instance.UID)
-	if remade {
-		r.Hosts.Close(instance.Name)
-	}
-	return session
+	return rooms.renew.lookAgain(s, ctrl.Result{})
 }
 
 // forget drops what is held in memory for an instance that is gone.
-func (r *Reconciler) forget(name string) {
-	r.sessions.Drop(name)
-	r.places.Return(name)
-	r.Hosts.Close(name)
+func (r *Reconciler) forget(name types.NamespacedName) {
+	r.sessions.Drop(name.Name)
+	r.Jobs.Forget(name)
 }
 
 // maxLogMessage limits a message in the log, in bytes. Some messages quote a host, and each attempt logs one.
-const maxLogMessage = 2 * obstacle.LongestMessage
+const maxLogMessage = 2 * result.LongestMessage
 
 // whenBlocked says when to look at the instance again, and logs what an administrator would want to find in the log.
-func (r *Reconciler) whenBlocked(ctx context.Context, events event.Recorder, s *scope.Scope) ctrl.Result {
-	o := s.Obstacle
-	if o.Outcome == obstacle.NothingToDo {
+func (r *Reconciler) whenBlocked(ctx context.Context, events status.Recorder, s *scope.Scope) ctrl.Result {
+	o := s.Result
+	switch o.Outcome {
+	case result.NothingToDo:
 		s.Session.Attempts = 0
 		return ctrl.Result{RequeueAfter: untilNextLook(o)}
+	case result.Working: // its end triggers the next reconcile
+		return ctrl.Result{}
+	case result.Again:
+		return ctrl.Result{RequeueAfter: minimalWait}
 	}
 	if o.Reason != s.Before {
 		s.Session.Unreported = o.Reason
 	}
 	if o.Outcome.IsNews() && o.Reason == s.Session.Unreported { // a wait may turn into a failure with the same reason
 		s.Session.Unreported = ""
-		events.Emit(event.Stopped(s.Instance, o))
+		events.Emit(status.StoppedEvent(s.Instance, o))
 		if !s.Works && s.Instance.Status.Version != r.Version && s.Instance.Spec.DesiredState != v1alpha1.DesiredStateRemoved {
-			events.Emit(event.LegacySetupFailure(s.Instance, o))
+			events.Emit(status.LegacySetupFailureEvent(s.Instance, o))
 		}
 	}
 	logger := log.FromContext(ctx).WithValues("phase", o.Phase, "reason", o.Reason)
@@ -200,9 +220,6 @@ func (r *Reconciler) whenBlocked(ctx context.Context, events event.Recorder, s *
 		return ctrl.Result{RequeueAfter: untilNextLook(o)}
 	}
 	s.Session.Attempts++
-	if !s.MidChange() && !o.KeepsTurn {
-		s.Session.Order = 0
-	}
 	metric.Attempts.Of(metric.Failed).Inc()
 	metric.AttemptsFailed.Of(o.Reason).Inc()
 	delay := retryDelay(s.Session.Attempts, r.Jitter())
@@ -216,7 +233,7 @@ func (r *Reconciler) whenBlocked(ctx context.Context, events event.Recorder, s *
 
 // untilNextLook returns the time after which the instance is reconciled again; zero if an event wakes it. A time that has
 // passed since it was computed is now: controller-runtime would not requeue.
-func untilNextLook(o *obstacle.Obstacle) time.Duration {
+func untilNextLook(o *result.Result) time.Duration {
 	if o.After < 0 {
 		return time.Second
 	}

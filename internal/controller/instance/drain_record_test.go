@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +20,10 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
@@ -40,10 +45,28 @@ func uncordonByHand(node *corev1.Node) { node.Spec.Unschedulable = false }
 // holds puts a pod on the node of the trial that must not be evicted. It returns a function that deletes the pod.
 func (x *trial) holds(pod string) (deletePod func()) {
 	x.t.Helper()
-	kept := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: pod}, Spec: corev1.PodSpec{NodeName: machine}}
-	if err := x.clientset.Tracker().Add(kept); err != nil {
-		x.t.Fatal(err)
+	x.addPod(pod)
+	x.onEviction(func(string) error {
+		// Not 429, which the drain library repeats until its time is over.
+		return apierrors.NewForbidden(corev1.Resource("pods"), pod, errors.New("its budget allows no disruption"))
+	})
+	return func() {
+		if err := x.clientset.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), "shop", pod); err != nil {
+			x.t.Fatal(err)
+		}
 	}
+}
+
+// addPod puts a pod on the node of the trial.
+func (x *trial) addPod(name string) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: corev1.PodSpec{NodeName: machine}}
+	if err := x.clientset.Tracker().Add(pod); err != nil {
+		x.t.Error(err)
+	}
+}
+
+// onEviction answers requests to evict pods.
+func (x *trial) onEviction(answer func(pod string) error) {
 	x.clientset.Resources = []*metav1.APIResourceList{
 		{GroupVersion: policyv1.SchemeGroupVersion.String()},
 		{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "pods/eviction", Kind: "Eviction", Group: "policy", Version: "v1"}}},
@@ -52,14 +75,21 @@ func (x *trial) holds(pod string) (deletePod func()) {
 		if action.GetSubresource() != "eviction" {
 			return false, nil, nil
 		}
-		// Not 429, which the drain library repeats until its time is over.
-		return true, nil, apierrors.NewForbidden(corev1.Resource("pods"), pod, errors.New("its budget allows no disruption"))
+		return true, nil, answer(action.(clienttesting.CreateAction).GetObject().(*policyv1.Eviction).Name)
 	})
-	return func() {
-		if err := x.clientset.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), "shop", pod); err != nil {
-			x.t.Fatal(err)
+}
+
+// evicts has pods end when they are evicted, after a function was called; nil for none. It returns their names in that order.
+func (x *trial) evicts(before func(pod string)) *[]string {
+	var evicted []string
+	x.onEviction(func(pod string) error {
+		if before != nil {
+			before(pod)
 		}
-	}
+		evicted = append(evicted, pod)
+		return x.clientset.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), "shop", pod)
+	})
+	return &evicted
 }
 
 // A change without disruptive steps is applied without a drain. If something disruptive follows before it is verified,
@@ -95,6 +125,39 @@ func TestADrainThatBeginsInTheMiddleOfAChangeIsNotLeftOut(t *testing.T) {
 	x.inService(gate)
 }
 
+// The agent has planned a change that pods do not feel, and the host changes before that is applied: a file of kube-proxy is not as it
+// should be, so that kube-proxy must be restarted.
+func TestANodeIsDrainedIfItsHostChangesBetweenPlanAndApply(t *testing.T) {
+	x, h, gate := nodeInService(t, "None")
+	x.addPod("web")
+	evicted := x.evicts(nil)
+	services := x.spec().Services
+	proxy := services[slices.IndexFunc(services, func(s nodespec.Service) bool { return s.Name == nodespec.ServiceKubeProxy })]
+	var once sync.Once
+	t.Cleanup(h.machine.OnOperation(func(o fake.Operation) error {
+		if o.Process == nil || len(o.Process.Args) == 0 || o.Process.Args[0] != "apply" {
+			return nil
+		}
+		once.Do(func() {
+			if err := h.machine.Drive().WriteFile(proxy.RestartOn[0], []byte("changed by hand")); err != nil {
+				t.Error(err)
+			}
+		})
+		if o.Method == "Stop" && len(*evicted) == 0 {
+			t.Errorf("%s, and the pod is still there", o)
+		}
+		return nil
+	}))
+	x.facts.TrustedCAs = []string{selfSigned(t, "Example CA")}
+	x.until("the change", func(i *v1alpha1.WindowsInstance) bool {
+		return i.Status.SpecDigest == x.digest() && len(gate.held) == 0 && !x.node().Spec.Unschedulable
+	})
+	if !slices.Equal(*evicted, []string{"web"}) {
+		t.Errorf("evicted: %q", *evicted)
+	}
+	x.inService(gate)
+}
+
 func TestADrainIsRepeatedUntilItIsRecordedAsComplete(t *testing.T) {
 	for name, c := range map[string]struct {
 		before  func(*corev1.Node)
@@ -122,7 +185,7 @@ func TestADrainIsRepeatedUntilItIsRecordedAsComplete(t *testing.T) {
 			x.holds("kept")
 			s := x.answered(&plan.Facts{Fallback: "abc"})
 			for pass := range 2 {
-				o := x.rooms().turn.Drain(t.Context(), s, x.node(), v1alpha1.CauseUpgrade)
+				o := x.does(s, x.drains)
 				if blocked := o != nil && o.Reason == v1alpha1.ReasonDrainBlocked; blocked != c.repeats || o != nil && !o.KeepsTurn {
 					t.Errorf("pass %d: %+v", pass, o)
 				}
@@ -134,6 +197,58 @@ func TestADrainIsRepeatedUntilItIsRecordedAsComplete(t *testing.T) {
 	}
 }
 
+// Pods that come in the middle of a drain, because another client has made the node schedulable, leave before the drain counts as complete:
+// also if the node is unschedulable again by then.
+func TestPodsThatComeInTheMiddleOfADrainLeaveToo(t *testing.T) {
+	for name, after := range map[string]func(*corev1.Node){
+		"the node is schedulable":         func(*corev1.Node) {},
+		"the node is unschedulable again": func(node *corev1.Node) { node.Spec.Unschedulable = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			x, h, _ := nodeInService(t, "None")
+			x.changeNode(wantReboot)
+			x.addPod("slow")
+			evicted := x.evicts(func(name string) {
+				if name == "slow" {
+					x.changeNode(uncordonByHand)
+					x.addPod("late")
+					x.changeNode(after)
+				}
+			})
+			x.until("the restart", func(*v1alpha1.WindowsInstance) bool { return slices.Contains(h.execs(), "reboot") })
+			if !slices.Equal(*evicted, []string{"slow", "late"}) {
+				t.Errorf("evicted: %q", *evicted)
+			}
+		})
+	}
+}
+
+// The list of pods was empty, and another client makes the node schedulable before that is recorded.
+func TestPodsThatComeAfterTheLastListOfADrainLeaveToo(t *testing.T) {
+	x, h, _ := nodeInService(t, "None")
+	x.changeNode(wantReboot)
+	evicted := x.evicts(nil)
+	var once sync.Once
+	x.clientset.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		empty := false
+		once.Do(func() {
+			empty = true
+			x.changeNode(uncordonByHand)
+			x.addPod("late")
+		})
+		return empty, &corev1.PodList{}, nil
+	})
+	x.until("the restart", func(*v1alpha1.WindowsInstance) bool { return slices.Contains(h.execs(), "reboot") })
+	if !slices.Equal(*evicted, []string{"late"}) {
+		t.Errorf("evicted: %q", *evicted)
+	}
+}
+
+// drains drains the node of the instance.
+func (x *trial) drains(ctx context.Context, s *scope.Scope) *result.Result {
+	return x.rooms().turn.Drain(ctx, s, x.node(), v1alpha1.CauseUpgrade)
+}
+
 // Nobody knows when the drain of the earlier version ended: this one has all its time.
 func TestADrainWithoutARecordHasTheFullDrainTimeoutOnce(t *testing.T) {
 	x, _ := draining(t)
@@ -142,7 +257,7 @@ func TestADrainWithoutARecordHasTheFullDrainTimeoutOnce(t *testing.T) {
 	x.clock.Step(time.Hour)
 	s := x.answered(&plan.Facts{Fallback: "abc"})
 	drain := func() string {
-		if o := x.rooms().turn.Drain(t.Context(), s, x.node(), v1alpha1.CauseUpgrade); o != nil {
+		if o := x.does(s, x.drains); o != nil {
 			return o.Reason
 		}
 		return "drained"
@@ -187,24 +302,25 @@ func TestANodeThatIsDrainedInTheMiddleOfAHarmlessChangeIsInServiceAgainWhenTheIn
 	x.inService(gate)
 }
 
-// A pass that drains lasts for half a minute: the Machine gets its label within one.
-func TestANodeWhoseMachineIsToBeIgnoredInTheMiddleOfAPassIsInServiceAgain(t *testing.T) {
+// A drain lasts for half a minute: the Machine gets its label meanwhile.
+func TestANodeWhoseMachineIsToBeIgnoredDuringItsDrainIsInServiceAgain(t *testing.T) {
 	x, gate := draining(t)
 	x.changeNode(drainingByUs)
-	later := x.Cluster
-	x.Cluster = overtaken{x, func() {
-		x.change(x.instance(), leave(v1alpha1.ReasonMachineIgnored))
-		x.Cluster = later
-	}}
-	x.reconcile()
-	if len(gate.held) > 0 || !x.node().Spec.Unschedulable {
-		t.Fatalf("held %v, unschedulable %t: the pass was to be cut off", gate.held, x.node().Spec.Unschedulable)
+	x.holds("kept")
+	s := x.answered(&plan.Facts{})
+	if o := x.drains(t.Context(), s); o == nil || o.Outcome != result.Working {
+		t.Fatalf("%+v", o)
+	}
+	x.Jobs.Commit(t.Context(), s.Instance, s.Host)
+	x.change(x.instance(), leave(v1alpha1.ReasonMachineIgnored))
+	if len(gate.held) == 0 || !x.node().Spec.Unschedulable {
+		t.Fatalf("held %v, unschedulable %t: the drain was to be cut off", gate.held, x.node().Spec.Unschedulable)
 	}
 	x.reconcile()
 	x.inService(gate)
 	version := x.node().ResourceVersion
 	if x.reconcile(); x.node().ResourceVersion != version {
-		t.Error("the next pass writes the Node again")
+		t.Error("the next reconcile writes the Node again")
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
@@ -87,9 +86,9 @@ func TestACertificateThatHasExpiredIsReplacedThroughTheGateWhereTheKubeletRuns(t
 	x.clock.Step(2 * month)
 	x.letTimePass()
 	x.reports(corev1.ConditionUnknown)
-	gate.shut(v1alpha1.ReasonWaitingForTurn)
-	instance := x.until("its turn", summarized(v1alpha1.ReasonWaitingForTurn))
-	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonWaitingForTurn)
+	gate.shut(v1alpha1.ReasonMaxUnavailableReached)
+	instance := x.until("its turn", summarized(v1alpha1.ReasonMaxUnavailableReached))
+	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonMaxUnavailableReached)
 	if len(gate.asked) == 0 || gate.asked[0].Cause != v1alpha1.CauseRepair || process == 0 ||
 		h.process(nodespec.ServiceKubelet) != process {
 		t.Errorf("asked were %v; the kubelet's process was %d and is %d", gate.asked, process,
@@ -120,8 +119,8 @@ func TestAHostThatWasOffPastTheLifeOfItsCertificatesComesBackByItself(t *testing
 	x.clock.Step(2 * month)
 	x.letTimePass()
 	x.reports(corev1.ConditionUnknown)
-	x.sessions = scope.Sessions{} // the operator was away as well
-	gate.shut(v1alpha1.ReasonWaitingForTurn)
+	x.restartOperator() // the operator was away as well
+	gate.shut(v1alpha1.ReasonMaxUnavailableReached)
 	if err := h.machine.Boot(t.Context()); err != nil {
 		t.Fatal(err)
 	}

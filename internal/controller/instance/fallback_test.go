@@ -1,16 +1,11 @@
 package instance
 
 import (
-	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/agent/state"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/policy"
@@ -23,25 +18,27 @@ func TestAHostWithoutAFallbackIsReportedBeforeItsChange(t *testing.T) {
 	waiting := func(t *testing.T, facts plan.Facts) (events []string, next string) {
 		x, gate := draining(t)
 		gate.held, gate.closed = nil, true
-		gate.refusal = disruptionpolicy.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonWaitingForTurn, Message: "full"}}
+		gate.refusal = disruptionpolicy.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonMaxUnavailableReached, Message: "full"}}
 		s := x.answered(&facts)
 		spec, err := x.rooms().specs.Of(s, nodeWithSubnet(trialSubnet))
 		if err != nil {
 			t.Fatal(err)
 		}
+		rooms := x.rooms()
 		for range 2 {
-			s.Session.Turn, s.Session.Facts = spec.Digest(), &facts // what the host has said for this spec
-			o := x.rooms().turn.Pass(t.Context(), s, spec, nil)
-			if o == nil || o.Reason != v1alpha1.ReasonWaitingForTurn {
+			s.Session.Turn, s.Host.Facts = spec.Digest(), &facts // what the host has said for this spec
+			_, o := rooms.turn.Prepare(t.Context(), s, spec)
+			if o == nil || o.Reason != v1alpha1.ReasonMaxUnavailableReached {
 				t.Fatalf("%+v", o)
 			}
 			next = o.Next
 		}
+		rooms.events.Flush()
 		return x.told(), next
 	}
 	t.Run("once, and with what the node waits for", func(t *testing.T) {
 		events, next := waiting(t, plan.Facts{Applied: "a", NoFallback: why})
-		if len(events) != 1 || !strings.Contains(events[0], "NoFallback") || !strings.Contains(events[0], why) {
+		if len(events) != 1 || !strings.Contains(events[0], "RollbackUnavailable") || !strings.Contains(events[0], why) {
 			t.Errorf("events %q", events)
 		}
 		if !strings.Contains(next, why) {
@@ -57,45 +54,10 @@ func TestAHostWithoutAFallbackIsReportedBeforeItsChange(t *testing.T) {
 
 // A host is rolled back by the agent that has applied what it goes back to, and not by the operator's own.
 func TestTheFormerAgentRollsItsHostBack(t *testing.T) {
-	x := upgraded(t, v1alpha1.UpgradeInPlace, true)
-	gate := openGate()
-	x.Gate, gate.held = gate, []string{machine}
-	h := x.withAgent()
-	s := x.answered(nil)
-	spec, err := x.rooms().specs.Of(s, nodeWithSubnet(trialSubnet))
-	if err != nil {
-		t.Fatal(err)
-	}
-	former := spec
-	former.Instance = "former"
-	document, err := former.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	program := []byte("wicd.exe of a former release")
-	path := nodespec.AgentPath(plan.Digest(program))
-	applied, err := json.Marshal(state.Describe(former, document, plan.Digest(program)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.has(spec)
-	drive := h.machine.Drive()
-	err = errors.Join(drive.MkdirAll(strings.TrimSuffix(path, `\`+nodespec.AgentProgram)), drive.WriteFile(path, program),
-		drive.WriteFile(nodespec.FallbackPath, document), drive.WriteFile(nodespec.FallbackAppliedPath, applied))
-	if err != nil {
-		t.Fatal(err)
-	}
-	x.forgetHostKey()
-	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) {
-		status.SpecDigest = ""
-		status.FailedChange = &v1alpha1.FailedChange{
-			Cause: v1alpha1.CauseUpgrade, Version: x.Version, SpecDigest: spec.Digest(), PreviousDigest: former.Digest(),
-			Reason: v1alpha1.ReasonChecksFailed, Time: metav1.NewTime(x.clock.Now()), Attempts: 1,
-		}
-	})
+	x, h := failedLife(t)
 	x.reconcile()
 	lines := h.commands()
-	if !slices.Contains(lines, path+" rollback") {
+	if path := nodespec.AgentPath(plan.Digest(formerProgram)); !slices.Contains(lines, path+" rollback") {
 		t.Errorf("run were %q", lines)
 	}
 }
@@ -123,11 +85,13 @@ func TestWhatIsNotRestoredOnAHostIsReported(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.Instance.Status.HostKey = nil
-			for _, phase := range []step{x.rooms().link.Reach, x.rooms().removal.GiveBack} {
-				if o := phase(t.Context(), s); o != nil {
+			rooms := x.rooms()
+			for _, phase := range []step{rooms.reach.run, rooms.removal.GiveBack} {
+				if o := x.does(s, phase); o != nil {
 					t.Fatalf("%+v", o)
 				}
 			}
+			rooms.events.Flush()
 			told := slices.DeleteFunc(x.told(), func(event string) bool { return !strings.Contains(event, "HostNotRestored") })
 			if len(told) != c.events || c.events > 0 && !strings.Contains(told[0], "scheduledTasks") {
 				t.Errorf("events %q", told)

@@ -58,7 +58,7 @@ func TestTheGroupPolicyOfALegacyNodesHostIsNotJudged(t *testing.T) {
 	const name = "winworker-x2k4f"
 	x, h, _ := legacyTrial(t, "None", name, legacyNode(name, dialed))
 	h.machine.SetGroupPolicy(excludesLocalRules)
-	instance := x.until("the adopted node to wait for its slot", summarized(v1alpha1.ReasonWaitingForTurn))
+	instance := x.until("the adopted node to wait for its slot", summarized(v1alpha1.ReasonMaxUnavailableReached))
 	if ref := instance.Status.NodeRef; ref == nil || ref.Name != name {
 		t.Errorf("it has %+v: %s", ref, instance.Status.NextAction)
 	}

@@ -134,7 +134,7 @@ func TestAWriteToThePolicyWakesThoseWhoseTurnItMayBe(t *testing.T) {
 	for i := range waiting {
 		other := listed()
 		other.Name, other.UID = fmt.Sprintf("other-%d", i), "uid"
-		other.Status.WaitsForTurn = true
+		other.Status.DisruptionPending = true
 		x.create(other)
 	}
 	x.create(ofMachine()) // does not wait

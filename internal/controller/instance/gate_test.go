@@ -7,10 +7,12 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/policy"
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
+	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // trialGate is a gate that the test opens and closes.
@@ -68,17 +70,6 @@ func (g *trialGate) shut(reason string) {
 		After: time.Minute}
 }
 
-// To ask again for a disturbance that has passed its deadline would begin another one, and tell so.
-func TestTheEndOfADisturbanceBeginsNone(t *testing.T) {
-	x := newTrial(t)
-	gate := openGate()
-	gate.held, x.Gate = []string{machine}, gate
-	if o := x.rooms().turn.Leave(t.Context(), x.scope(ofMachine())); o != nil || len(gate.asked) > 0 ||
-		!slices.Equal(gate.released, []string{machine}) {
-		t.Errorf("%+v; asked %v, released %v", o, gate.asked, gate.released)
-	}
-}
-
 //
 func TestANodeIsSaidToBeUpToDateBeforeTheNextOnesTurnComes(t *testing.T) {
 	x := upgraded(t, v1alpha1.UpgradeInPlace, true)
@@ -96,8 +87,17 @@ func TestANodeIsSaidToBeUpToDateBeforeTheNextOnesTurnComes(t *testing.T) {
 		}
 	}
 	x.Gate = gate
-	if o := x.rooms().release.run(t.Context(), s); o != nil || !released {
-		t.Errorf("released: %t; %+v", released, o)
+	s.Host.Verified = &verb.Result{}
+	rooms := x.rooms()
+	if o := rooms.release.run(t.Context(), s); o != nil || released {
+		t.Fatalf("released: %t; %+v", released, o)
+	}
+	quiet, err := rooms.status.Write(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.commit(t.Context(), rooms, s, ctrl.Result{}, quiet); err != nil || !released {
+		t.Errorf("released: %t; %v", released, err)
 	}
 }
 
@@ -108,9 +108,9 @@ func TestWhenANodeAsksAgainForItsTurn(t *testing.T) {
 		reason      string
 		after, want time.Duration
 	}{
-		"that waits for others which must be back by a time, within a minute": {v1alpha1.ReasonWaitingForTurn, deadline, time.Minute},
-		"that waits for others which must be back by then, in time":           {v1alpha1.ReasonWaitingForTurn, time.Second, time.Second},
-		"that waits for others without a time, within a minute":               {v1alpha1.ReasonLastOfMachineSet, 0, time.Minute},
+		"that waits for others which must be back by a time, within a minute": {v1alpha1.ReasonMaxUnavailableReached, deadline, time.Minute},
+		"that waits for others which must be back by then, in time":           {v1alpha1.ReasonMaxUnavailableReached, time.Second, time.Second},
+		"that waits for others without a time, within a minute":               {v1alpha1.ReasonLastAvailableMachine, 0, time.Minute},
 		"that waits for the first of its pool, within a minute":               {v1alpha1.ReasonCanarySoaking, deadline, time.Minute},
 		"that waits for a window, when it opens":                              {v1alpha1.ReasonOutsideMaintenanceWindow, deadline, deadline},
 		"that waits for an administrator, seldom":                             {v1alpha1.ReasonDisruptionsPaused, 0, 10 * time.Minute},

@@ -204,7 +204,7 @@ func TestAHostWithoutAddressesIsToldSo(t *testing.T) {
 		x.reconcile()
 	}
 	instance, _ := x.reconcile()
-	if instance.Status.Summary == v1alpha1.ReasonReady || !strings.Contains(saidBy(instance), "no IPv4 address") {
+	if instance.Status.Summary == v1alpha1.ReasonReady || !strings.Contains(saidBy(instance), "has not reported an IPv4 address") {
 		t.Errorf("the conditions are %s", saidBy(instance))
 	}
 }

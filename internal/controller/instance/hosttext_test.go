@@ -126,8 +126,8 @@ func TestAHostileHostCannotFillTheStatusOrTheMetrics(t *testing.T) {
 	for _, step := range steps {
 		bounded(t, "step.name", step.Name, 256)
 		bounded(t, "step.detail", step.Detail, 1024)
-		if step.Index < 0 || step.Of < step.Index {
-			t.Errorf("step %d of %d", step.Index, step.Of)
+		if step.Index < 0 || step.Total < step.Index {
+			t.Errorf("step %d of %d", step.Index, step.Total)
 		}
 	}
 	told := instance.Status.Host

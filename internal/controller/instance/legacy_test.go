@@ -40,7 +40,7 @@ func legacyTrial(t *testing.T, platform, hostName string, legacy ...*corev1.Node
 	}
 	gate := openGate()
 	x.Gate = gate
-	gate.shut(v1alpha1.ReasonWaitingForTurn)
+	gate.shut(v1alpha1.ReasonMaxUnavailableReached)
 	h := x.withAgent(func(o *fake.Options) {
 		o.Name = hostName
 		o.Metadata = map[string]string{"GCP": strings.ToLower(hostName), "AWS": "ip-10-0-128-7.ec2.internal"}
@@ -69,7 +69,7 @@ func TestAListedHostKeepsTheNodeThatAnOlderOperatorHasNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			x, h, gate := legacyTrial(t, c.platform, c.hostName, legacyNode(c.node, dialed))
-			instance := x.until("the adopted node to wait for its slot", summarized(v1alpha1.ReasonWaitingForTurn))
+			instance := x.until("the adopted node to wait for its slot", summarized(v1alpha1.ReasonMaxUnavailableReached))
 			if ref := instance.Status.NodeRef; ref == nil || ref.Name != c.node || !ref.Confirmed || ref.UID != "uid-of-the-node" {
 				t.Fatalf("it has %+v: %s", ref, instance.Status.NextAction)
 			}
@@ -80,7 +80,7 @@ func TestAListedHostKeepsTheNodeThatAnOlderOperatorHasNamed(t *testing.T) {
 			if slices.Contains(h.execs(), "apply") || len(gate.asked) == 0 {
 				t.Errorf("the host was changed without a slot: %q, asked %v", h.execs(), gate.asked)
 			}
-			if told := strings.Join(x.told(), "\n"); strings.Count(told, "NodeTakenOver") != 1 {
+			if told := strings.Join(x.told(), "\n"); strings.Count(told, "NodeAdopted") != 1 {
 				t.Errorf("the events are %s", told)
 			}
 			x.reconcile()

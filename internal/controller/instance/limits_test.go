@@ -21,8 +21,6 @@ const (
 	readyLimit        = 2 * time.Minute
 	readyPoll         = 2 * time.Second
 	lateNodeLimit     = 10 * time.Second
-	userDataLimit     = 30 * time.Minute
-	firstUserDataPoll = 2 * time.Second
 	supportRecheck    = 10 * time.Minute
 	progressInterval  = 5 * time.Second
 	longestMessage    = 2048

@@ -8,18 +8,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 )
 
 func TestTheLogKeepsLittleOfTheTextOfAHost(t *testing.T) {
-	for name, outcome := range map[string]obstacle.Outcome{"of a failure": obstacle.TryAgain, "of a wait": obstacle.Wait} {
+	for name, outcome := range map[string]result.Outcome{"of a failure": result.TryAgain, "of a wait": result.Wait} {
 		t.Run(name, func(t *testing.T) {
 			x := newTrial(t)
 			x.asNode(ofMachine(), x.key.Hash())
 			var lines strings.Builder
 			ctx := log.IntoContext(t.Context(), funcr.New(func(_, line string) { lines.WriteString(line + "\n") }, funcr.Options{Verbosity: 1}))
 			s := x.answered(nil)
-			s.Obstacle = &obstacle.Obstacle{Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonChecksFailed, Outcome: outcome,
+			s.Result = &result.Result{Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonChecksFailed, Outcome: outcome,
 				Message: "KubeletHealthy: \x1b[2J" + strings.Repeat("x", 2<<20)}
 			x.whenBlocked(ctx, x.rooms().events, s)
 			if got := lines.String(); len(got) > 2*maxLogMessage || strings.Contains(got, "\x1b") || !strings.Contains(got, "KubeletHealthy: [2Jxxx") {

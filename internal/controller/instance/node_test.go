@@ -93,8 +93,8 @@ func TestLabelsOfAMachineAreKeptOnItsNode(t *testing.T) {
 		t.Errorf("after the Machine has changed, labels are %v, want %v", node.Labels, before)
 	}
 	version := node.ResourceVersion
-	if x.reconcile(); x.node().ResourceVersion != version || x.dials > 0 {
-		t.Errorf("a pass with nothing to do writes, or has made %d connections", x.dials)
+	if x.reconcile(); x.node().ResourceVersion != version || x.dials() > 0 {
+		t.Errorf("a pass with nothing to do writes, or has made %d connections", x.dials())
 	}
 }
 

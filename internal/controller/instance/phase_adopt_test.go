@@ -91,7 +91,7 @@ func TestTheNodeOfAMachineThatIsToBeReplacedIsTakenOverWithoutAConnection(t *tes
 			}
 			x := olderTrial(t, instance, olderNode(), c.machine)
 			got, _ := x.reconcile()
-			expect(t, got, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonAwaitsReplacement)
+			expect(t, got, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonReplacementPending)
 			expect(t, got, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 			if ref := got.Status.NodeRef; ref == nil || ref.Name != olderNode().Name || ref.UID != "uid-of-the-node" ||
 				!ref.Confirmed || got.Status.Version != olderVersion {
@@ -101,11 +101,11 @@ func TestTheNodeOfAMachineThatIsToBeReplacedIsTakenOverWithoutAConnection(t *tes
 				bound.Spec.Unschedulable {
 				t.Errorf("the Node has %v", bound.Annotations)
 			}
-			if told := strings.Join(x.told(), "\n"); x.dials != 0 || strings.Count(told, "NodeTakenOver") != 1 {
-				t.Errorf("%d connections, told %s", x.dials, told)
+			if told := strings.Join(x.told(), "\n"); x.dials() != 0 || strings.Count(told, "NodeAdopted") != 1 {
+				t.Errorf("%d connections, told %s", x.dials(), told)
 			}
 			again, _ := x.reconcile()
-			if again.ResourceVersion != got.ResourceVersion || x.dials != 0 || len(x.told()) > 0 {
+			if again.ResourceVersion != got.ResourceVersion || x.dials() != 0 || len(x.told()) > 0 {
 				t.Error("the next pass does something again")
 			}
 		})
@@ -186,9 +186,9 @@ func TestANodeThatWasTakenOverAndDoesNotWorkIsNotShownAsReady(t *testing.T) {
 	}
 	instance, _ := x.reconcile()
 	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady)
-	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonAwaitsReplacement)
-	if x.dials != 0 {
-		t.Errorf("%d connections", x.dials)
+	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonReplacementPending)
+	if x.dials() != 0 {
+		t.Errorf("%d connections", x.dials())
 	}
 }
 
@@ -217,8 +217,8 @@ func TestAHostKeyThatAnOlderOperatorHasNotedCounts(t *testing.T) {
 		x.noted("not a key")
 		instance, _ := x.reconcile()
 		expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, "HostKeyChanged")
-		if x.dials != 0 || !strings.Contains(instance.Status.NextAction, hostKeysConfigMap) {
-			t.Errorf("%d connections, next %s", x.dials, instance.Status.NextAction)
+		if x.dials() != 0 || !strings.Contains(instance.Status.NextAction, hostKeysConfigMap) {
+			t.Errorf("%d connections, next %s", x.dials(), instance.Status.NextAction)
 		}
 	})
 	t.Run("a host that is to be removed, and was never reached, is not reached for it", func(t *testing.T) {
@@ -227,8 +227,8 @@ func TestAHostKeyThatAnOlderOperatorHasNotedCounts(t *testing.T) {
 		instance.Spec.DesiredState = v1alpha1.DesiredStateRemoved
 		x := newTrial(t, instance)
 		x.noted(base64.StdEncoding.EncodeToString(x.key.Signer().PublicKey().Marshal()))
-		if left, _ := x.reconcile(); left != nil || x.dials != 0 {
-			t.Errorf("%d connections, left %v", x.dials, left)
+		if left, _ := x.reconcile(); left != nil || x.dials() != 0 {
+			t.Errorf("%d connections, left %v", x.dials(), left)
 		}
 	})
 }
@@ -242,8 +242,8 @@ func TestAHostThatAnOlderOperatorHasNotConfiguredToItsEndIsConfigured(t *testing
 	if bound := x.nodeNamed(node.Name).Annotations[v1alpha1.AnnotationInstance]; bound != machine {
 		t.Errorf("it is bound to %q", bound)
 	}
-	if instance.Status.Summary == v1alpha1.ReasonAwaitsReplacement || x.dials == 0 {
-		t.Errorf("%d connections, and it says %s", x.dials, instance.Status.Summary)
+	if instance.Status.Summary == v1alpha1.ReasonReplacementPending || x.dials() == 0 {
+		t.Errorf("%d connections, and it says %s", x.dials(), instance.Status.Summary)
 	}
 }
 
@@ -268,7 +268,7 @@ func TestANodeThatClaimsToBeAnotherHostHoldsNothingUp(t *testing.T) {
 		t.Errorf("it is taken over: %+v", ref)
 	}
 	if reason := instance.Status.Summary; reason == v1alpha1.ReasonNameConflict ||
-		reason == "HostKeyChanged" || x.dials == 0 {
+		reason == "HostKeyChanged" || x.dials() == 0 {
 		t.Errorf("the other host is held up: %s, %s", reason, instance.Status.NextAction)
 	}
 }

@@ -4,39 +4,37 @@ import (
 	"context"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/link"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 )
 
 // adoptKey is the phase that notes a new key.
 type adoptKey struct {
 	idle   *idle
-	link   *link.Link
 	nodes  nodes.Nodes
-	events event.Recorder
+	events status.Recorder
 }
 
 // run notes the present key on a host that was reached with it and is otherwise what it should be: nothing on it is to
 // be done.
-func (p adoptKey) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (p adoptKey) run(ctx context.Context, s *scope.Scope) *result.Result {
 	if !s.OnlyKeyDiffers {
 		return nil
 	}
 	node, err := p.nodes.Of(ctx, s.Instance)
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionUpToDate, "read the Node", err)
+		return result.API(v1alpha1.ConditionUpToDate, "read the Node", err)
 	}
 	if node == nil || !s.Released(node) {
 		return nil // it has changed just now: the phases look at it
 	}
 	if err := p.nodes.Release(ctx, s.Instance, node, s.Key.Hash()); err != nil {
-		return obstacle.API(v1alpha1.ConditionUpToDate, "annotate the Node with the key", err)
+		return result.API(v1alpha1.ConditionUpToDate, "annotate the Node with the key", err)
 	}
 	s.Instance.Status.PublicKeyHash = s.Key.Hash()
-	p.events.Emit(event.KeyAdopted(s.Instance, s.Key.Fingerprint()))
-	p.link.Close(s)
+	p.events.Emit(status.SSHKeyUpdatedEvent(s.Instance, s.Key.Fingerprint()))
+	s.Host.Close()
 	return p.idle.nothingToDo(ctx, s)
 }

@@ -1,18 +1,17 @@
 package instance
 
 import (
-	"context"
-	"errors"
+	"bytes"
+	"crypto/rand"
+	"io"
 	"path"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/places"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/remote"
+	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
 // bringing returns a scope that is connected to a host, on which the files are. An agent of ours has told what the host
@@ -32,11 +31,12 @@ func bringing(t *testing.T, ref *v1alpha1.NodeReference, known bool, files map[s
 		t.Fatal(err)
 	}
 	s := x.scope(instance)
-	var err error
-	s.Connection, err = x.Hosts.Get(t.Context(), remote.Target{Instance: machine, Address: "10.0.128.7",
-		User: "Administrator", Key: x.key})
-	if err != nil {
-		t.Fatal(err)
+	s.Key = x.key
+	if o := x.does(s, x.rooms().reach.run); o != nil {
+		t.Fatalf("%+v", o)
+	}
+	if known {
+		s.Instance.Status.Host = &v1alpha1.HostStatus{Name: machine}
 	}
 	return x, s
 }
@@ -87,25 +87,80 @@ func TestTheAgentIsSentWhole(t *testing.T) {
 			if err != nil || sent.Size() != agent.Size {
 				t.Errorf("it is not there whole: %v", err)
 			}
-			if _, execs := x.host.seen(); execs > 0 {
-				t.Errorf("%d programs were run", execs)
+			if _, execs := x.host.seen(); execs > 1 {
+				t.Errorf("%d programs were run beside the agent that was sent", execs-1)
 			}
 		})
 	}
 }
 
-// brings has the agent brought, and expects it in a place.
+// agentRelease returns a payload of an agent, with patches from an earlier one if there is one.
+func agentRelease(t *testing.T, program []byte, earlier ...*payload.Payload) *payload.Payload {
+	t.Helper()
+	p, err := payload.Write(t.TempDir(), payload.Build{Version: "1.2.3", Earlier: earlier, Components: []payload.Source{{
+		Component: payload.Component{Name: payload.ComponentAgent, Version: "v1", Source: "example.org/wicd@v1", Required: true,
+			Files: []payload.File{{Path: "wicd.exe"}}},
+		Content: []func() (io.ReadCloser, error){func() (io.ReadCloser, error) {
+			return io.NopCloser(bytes.NewReader(program)), nil
+		}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// The host runs nothing: an agent of a release without the verb patch, or one that Windows does not start, is no different.
+func TestTheAgentIsSentWholeIfItsFormerVersionCannotBePatched(t *testing.T) {
+	program := make([]byte, 50_000)
+	if _, err := rand.Read(program); err != nil {
+		t.Fatal(err)
+	}
+	former := agentRelease(t, program)
+	x, _ := bringing(t, &v1alpha1.NodeReference{Name: machine, UID: "node-uid", Confirmed: true}, true,
+		map[string]int64{nodespec.AgentPath(former.Manifest().Components[0].Files[0].SHA256): int64(len(program))})
+	x.Payload = agentRelease(t, append(bytes.Clone(program), "and more"...), former)
+	x.restartOperator()
+	s := x.scope(x.instance())
+	s.Key = x.key
+	if o := x.does(s, x.rooms().reach.run); o != nil {
+		t.Fatalf("%+v", o)
+	}
+	s.Instance.Status.Host = &v1alpha1.HostStatus{Name: machine}
+	agent, err := x.Payload.Agent()
+	if err != nil {
+		t.Fatal(err)
+	}
+	patches := x.Payload.Patches(agent.SHA256)
+	if len(patches) != 1 {
+		t.Fatalf("the payload has the patches %v", patches)
+	}
+	where := x.brings(s, nodespec.LandingPath)
+	if sent, err := x.host.own.Stat(onDisk(where)); err != nil || sent.Size() != agent.Size {
+		t.Errorf("it is not there whole: %v", err)
+	}
+	if sent, err := x.host.own.Stat(onDisk(nodespec.InboxPatch(patches[0].SHA256))); err != nil || sent.Size() != patches[0].Size {
+		t.Errorf("the patch was not sent first: %v", err)
+	}
+	if _, execs := x.host.seen(); execs != 2 { // the former agent, and the one that was sent
+		t.Errorf("%d programs were run", execs)
+	}
+}
+
+// brings has the agent brought, and expects it in a place. The host runs nothing, so it reports no facts.
 func (x *trial) brings(s *scope.Scope, place func(sha256 string) string) string {
 	x.t.Helper()
 	agent, err := x.Payload.Agent()
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(x.t.Context(), time.Minute)
-	defer cancel()
-	where, err := x.rooms().link.BringAgent(ctx, s, agent)
-	if err != nil || where != place(agent.SHA256) {
-		x.t.Fatalf("%s, %v", where, err)
+	if o := x.does(s, inspect); o == nil || !o.Outcome.IsFailure() {
+		x.t.Fatalf("%+v", o)
+	}
+	where, landing := place(agent.SHA256), nodespec.LandingPath(agent.SHA256)
+	sent, err := x.host.own.Stat(onDisk(landing))
+	if landed := err == nil && sent.Size() == agent.Size; landed != (where == landing) {
+		x.t.Fatalf("it is where it lands: %t", landed)
 	}
 	return where
 }
@@ -127,12 +182,12 @@ func TestAProgramThatNobodyKnowsIsNotTakenForTheAgent(t *testing.T) {
 	t.Run("on a host that shows another key, which an administrator has accepted", func(t *testing.T) {
 		x, s := bringing(t, nil, true, agents(t, nodespec.AgentPath))
 		s.Instance.Status.HostKey = &v1alpha1.HostKey{Type: "ssh-ed25519", Key: "YmVmb3Jl"}
-		x.Hosts.Release(s.Connection)
+		x.Hosts.Close(machine)
 		x.annotate(v1alpha1.AnnotationAcceptHostKey, x.host.fingerprint())
 		status := s.Instance.Status
 		s = x.scope(x.instance())
 		s.Instance.Status, s.Key = status, x.key
-		if o := x.rooms().link.Reach(t.Context(), s); o != nil {
+		if o := x.does(s, x.rooms().reach.run); o != nil {
 			t.Fatalf("%+v", o)
 		}
 		x.brings(s, nodespec.LandingPath)
@@ -151,50 +206,6 @@ func TestAProgramThatNobodyKnowsIsNotTakenForTheAgent(t *testing.T) {
 		first := []byte("?")
 		if _, err := file.Read(first); err != nil || first[0] != 0 {
 			t.Errorf("it was sent again: it begins with %q (%v)", first, err)
-		}
-	})
-}
-
-// othersAreSentPrograms has as many hosts sent programs as may be at once.
-func (x *trial) othersAreSentPrograms() {
-	x.t.Helper()
-	for {
-		waits := false
-		ctx, cancel := context.WithCancel(x.t.Context())
-		end, err := x.transfers.Begin(ctx, x.clock, new(places.Order), func() {
-			waits = true
-			cancel()
-		})
-		cancel()
-		if waits {
-			return
-		}
-		if err != nil {
-			x.t.Fatal(err)
-		}
-		x.t.Cleanup(end)
-	}
-}
-
-func TestAHostWaitsForOthersOnlyWhileItLacksTheAgentAndIsConnected(t *testing.T) {
-	t.Run("one that has the agent does not wait", func(t *testing.T) {
-		agent, err := newTrial(t).Payload.Agent()
-		if err != nil {
-			t.Fatal(err)
-		}
-		x, s := bringing(t, nil, false, map[string]int64{nodespec.LandingPath(agent.SHA256): agent.Size})
-		x.othersAreSentPrograms()
-		x.brings(s, nodespec.LandingPath)
-	})
-	t.Run("one whose connection ends leaves the line", func(t *testing.T) {
-		x, s := bringing(t, nil, false, nil)
-		x.othersAreSentPrograms()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		go s.Connection.Close()
-		_, err := x.rooms().link.BeginTransfer(ctx, s, "SendAgent")
-		if !errors.Is(err, remote.ErrClosed) {
-			t.Errorf("the wait has ended with %v", err)
 		}
 	})
 }

@@ -6,10 +6,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/drain"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
@@ -17,17 +17,17 @@ import (
 // eligible is the phase that asks nobody but the cluster.
 type eligible struct {
 	line  support.ReleaseLine
-	turn  *turn.Turn
+	turn  *drain.Turn
 	nodes nodes.Nodes
 }
 
 // run refuses what can be refused without a connection: a cluster that cannot have Windows nodes, a Machine that cannot
 // become one, and a node in service whose Windows a new host may not have. The facts of the cluster and the Node are
 // watched, so nothing is asked again.
-func (p eligible) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (p eligible) run(ctx context.Context, s *scope.Scope) *result.Result {
 	node, err := servingNode(ctx, s, p.nodes)
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
+		return result.API(v1alpha1.ConditionReady, "read the Node", err)
 	}
 	decision := p.line.SupportCluster(s.Cluster)
 	if decision.Allowed && s.OfMachine() {
@@ -36,12 +36,12 @@ func (p eligible) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if decision.Allowed {
 		return p.checkBuild(s, node)
 	}
-	next := "Nothing is sent to the host. The operator goes on by itself when the cluster is supported."
+	next := "Nothing is sent to the host. The operator continues when the cluster is supported."
 	if decision.Reason == v1alpha1.ReasonMachineNameTooLong {
 		next = "Nothing is sent to the host. Delete the Machine and make a MachineSet with a shorter name."
 	}
-	return refuseHost(s, node, &obstacle.Obstacle{
-		Condition: v1alpha1.ConditionSupported, Reason: decision.Reason, Outcome: obstacle.NeedsAdministrator,
+	return refuseHost(s, node, &result.Result{
+		Condition: v1alpha1.ConditionSupported, Reason: decision.Reason, Outcome: result.NeedsAdministrator,
 		Message: decision.Message, Next: next,
 	})
 }
@@ -49,7 +49,7 @@ func (p eligible) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 // checkBuild refuses to change or replace a node in service if a new host with its Windows would be refused. Only the
 // report of a node that is Ready is current. A requested restart is not refused, because an update of Windows needs it,
 // and neither is a new key.
-func (p eligible) checkBuild(s *scope.Scope, node *corev1.Node) *obstacle.Obstacle {
+func (p eligible) checkBuild(s *scope.Scope, node *corev1.Node) *result.Result {
 	if node == nil || !nodeidentity.Ready(node) || s.OnlyKeyDiffers {
 		return nil
 	}
@@ -61,8 +61,8 @@ func (p eligible) checkBuild(s *scope.Scope, node *corev1.Node) *obstacle.Obstac
 	if decision.Allowed {
 		return nil
 	}
-	return refuseHost(s, node, &obstacle.Obstacle{
-		Condition: v1alpha1.ConditionSupported, Reason: decision.Reason, Outcome: obstacle.NeedsAdministrator,
+	return refuseHost(s, node, &result.Result{
+		Condition: v1alpha1.ConditionSupported, Reason: decision.Reason, Outcome: result.NeedsAdministrator,
 		Replaces: replaced && (known || nodes.IsOlder(node)),
 		Message:  decision.Message, Next: buildRemedy(s, replaced),
 	})

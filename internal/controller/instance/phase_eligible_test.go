@@ -49,8 +49,8 @@ func TestWhatCannotBecomeANodeIsToldWithoutAConnection(t *testing.T) {
 			if len(told) != 1 || !strings.Contains(told[0], "Warning "+c.reason) {
 				t.Errorf("the events are %q", told)
 			}
-			if x.dials > 0 || after != 0 {
-				t.Errorf("%d connections, next look in %s", x.dials, after)
+			if x.dials() > 0 || after != 0 {
+				t.Errorf("%d connections, next look in %s", x.dials(), after)
 			}
 			if x.reconcile(); len(x.told()) > 0 {
 				t.Error("it is reported again")
@@ -63,7 +63,7 @@ func TestWhatCannotBecomeANodeIsToldWithoutAConnection(t *testing.T) {
 		x := newTrial(t, instance)
 		x.facts.Platform = "Azure"
 		x.host.switchOff(true)
-		if x.reconcile(); x.dials == 0 {
+		if x.reconcile(); x.dials() == 0 {
 			t.Error("the host was not contacted")
 		}
 	})
@@ -80,8 +80,8 @@ func TestANodeGoesOnInAClusterThatIsNoLongerSupported(t *testing.T) {
 	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	expect(t, instance, v1alpha1.ConditionSupported, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonClusterVersionUnsupported)
-	if x.dials > 0 || x.node() == nil {
-		t.Errorf("%d connections, Node %v", x.dials, x.node())
+	if x.dials() > 0 || x.node() == nil {
+		t.Errorf("%d connections, Node %v", x.dials(), x.node())
 	}
 }
 
@@ -99,11 +99,11 @@ func TestANodeWaitsForThePatchVersionThatTheReleaseNeeds(t *testing.T) {
 	if !strings.Contains(held.Message, "OpenShift 5.0.2") || !strings.Contains(held.Message, "OpenShift 5.0.3") {
 		t.Errorf("it says %q, which does not name both versions", held.Message)
 	}
-	if x.dials > 0 || after != 0 {
-		t.Errorf("%d connections, next look in %s", x.dials, after)
+	if x.dials() > 0 || after != 0 {
+		t.Errorf("%d connections, next look in %s", x.dials(), after)
 	}
 	x.facts.Version = "5.0.3" // which is watched
-	if x.reconcile(); x.dials == 0 {
+	if x.reconcile(); x.dials() == 0 {
 		t.Error("the host is not contacted once the cluster has that version")
 	}
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
@@ -18,29 +18,29 @@ type identify struct {
 
 // run compares the facts of the reached host with the Node of the instance. The check of the host name comes later, with
 // the claim.
-func (p identify) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
-	facts := s.Session.Facts
+func (p identify) run(ctx context.Context, s *scope.Scope) *result.Result {
+	facts := s.Host.Facts
 	if nodeidentity.ConfirmedName(s.Instance) == "" || facts.NodeName == s.NodeName() ||
 		facts.NodeName == "" && !nodeidentity.OtherMachine(s.Instance) {
 		return nil
 	}
-	instances, err := p.nodes.Instances(ctx)
+	instances, err := p.nodes.Instances(ctx, s)
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionJoined, "list WindowsInstances", err)
+		return result.API(v1alpha1.ConditionJoined, "list WindowsInstances", err)
 	}
 	node, err := p.nodes.Recent(ctx, s.Instance)
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionJoined, "read the Node", err)
+		return result.API(v1alpha1.ConditionJoined, "read the Node", err)
 	}
 	reached := nodeidentity.ReachedHost{MachineID: facts.System.MachineID, NodeName: facts.NodeName}
 	message := nodeidentity.HostMismatch(s.Instance, reached, node, instances)
 	if message == "" {
 		return nil
 	}
-	s.Session.Facts = nil // the next attempt requests them again
-	return &obstacle.Obstacle{
-		Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonHostMismatch, Outcome: obstacle.NeedsAdministrator,
-		After: obstacle.HostRecheck, Message: message,
+	s.Host.Facts = nil // the next attempt requests them again
+	return &result.Result{
+		Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonHostMismatch, Outcome: result.NeedsAdministrator,
+		After: result.HostRecheck, Message: message,
 		Next: "Nothing on this host is changed. Give the hosts their addresses back, or list the host of Node " + s.NodeName() +
 			" at its present address.",
 	}

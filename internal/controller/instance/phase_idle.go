@@ -1,7 +1,6 @@
 package instance
 
 import (
-	"cmp"
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,18 +8,17 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/desired"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/drain"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/readiness"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/rollback"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // idle is the phase that leaves alone a host which is as it should be.
 type idle struct {
-	turn      *turn.Turn
+	turn      *drain.Turn
 	nodes     nodes.Nodes
 	specs     desired.Specs
 	rollback  *rollback.Rollback
@@ -30,13 +28,13 @@ type idle struct {
 }
 
 // run ends the reconcile of a host that is as it should be, without a connection to it.
-func (p idle) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (p idle) run(ctx context.Context, s *scope.Scope) *result.Result {
 	if s.Instance.Status.SpecDigest == "" || s.NodeName() == "" {
 		return nil
 	}
-	node, err := p.nodes.Of(ctx, s.Instance)
+	node, err := p.nodes.Recent(ctx, s.Instance)
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
+		return result.API(v1alpha1.ConditionReady, "read the Node", err)
 	}
 	if node == nil || !s.Released(node) {
 		return nil
@@ -48,15 +46,19 @@ func (p idle) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		s.OnlyKeyDiffers = s.KeyDiffers && !changed
 		return nil
 	}
-	if p.needsCheck(ctx, s, node) || changed {
+	needed, pending := p.needsCheck(s, node)
+	if pending != nil {
+		return pending
+	}
+	if needed || changed {
 		return nil
 	}
 	if !s.Works {
-		return readiness.Grace(s.Instance, node, p.clock.Now())
+		return nodes.AwaitRepair(s.Instance, node, p.clock.Now())
 	}
 	if s.PutBackIn == 0 {
 		if err := p.nodes.Release(ctx, s.Instance, node, s.Key.Hash()); err != nil {
-			return obstacle.API(v1alpha1.ConditionReady, "annotate the Node", err)
+			return result.API(v1alpha1.ConditionReady, "annotate the Node", err)
 		}
 	}
 	return p.nothingToDo(ctx, s)
@@ -64,15 +66,23 @@ func (p idle) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 
 // needsCheck reports whether the operator must connect to the host of a node that works: its name leads elsewhere, its
 // agent does not maintain it, or a difference that was found by such a check waits for its slot or its drain.
-func (p idle) needsCheck(ctx context.Context, s *scope.Scope, node *corev1.Node) bool {
-	s.Moved = s.Works && p.addresses.moved(ctx, s.Instance, s.Cluster)
-	s.AgentCheck = s.Works && beginAgentCheck(s, node, p.clock.Now())
-	return s.Moved || s.AgentCheck || s.AgentCheckIn > 0 && (s.Session.Turn != "" || nodes.Cordoned(node))
+func (p idle) needsCheck(s *scope.Scope, node *corev1.Node) (bool, *result.Result) {
+	if s.Works {
+		var pending *result.Result
+		if s.Moved, pending = p.addresses.moved(s); pending != nil {
+			return false, pending
+		}
+	}
+	if !s.AgentCheck {
+		s.AgentCheck = s.Works && beginAgentCheck(s, node, p.clock.Now())
+	}
+	return s.Moved || s.AgentCheck || s.AgentCheckIn > 0 && (s.Session.Turn != "" || nodes.Cordoned(node)), nil
 }
 
 // nothingToDo ends the reconcile of a host that is what it should be.
-func (p idle) nothingToDo(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
-	if o := cmp.Or(p.turn.Leave(ctx, s), p.rollback.TakeRetry(ctx, s)); o != nil {
+func (p idle) nothingToDo(ctx context.Context, s *scope.Scope) *result.Result {
+	s.LeaveGate()
+	if o := p.rollback.TakeRetry(ctx, s); o != nil {
 		return o
 	}
 	if s.Renewal != nil {
@@ -80,14 +90,14 @@ func (p idle) nothingToDo(ctx context.Context, s *scope.Scope) *obstacle.Obstacl
 		return s.Renewal
 	}
 	s.PassWhatHeld()
-	s.Pass(v1alpha1.ConditionUpToDate, "The host is what version "+p.version+" of the operator wants it to be.")
+	s.Pass(v1alpha1.ConditionUpToDate, "The host matches the configuration of operator version "+p.version+".")
 	s.Instance.Status.Version, s.Instance.Status.FailedChange = p.version, nil
-	s.Instance.Status.Configuration = p.specs.Configuration(s.Cluster)
+	s.Instance.Status.ConfigurationDigest = p.specs.Configuration(s.Cluster)
 	if refused := s.Session.PutBack.Refused; refused != nil {
 		return waitingStill(refused, s.PutBackIn)
 	}
 	if failure := s.Session.AgentCheck.Failure; failure != nil && s.AgentCheckIn > 0 {
 		return waitingStill(failure, s.AgentCheckIn)
 	}
-	return &obstacle.Obstacle{Outcome: obstacle.NothingToDo, After: p.addresses.nextLook(s.Instance)}
+	return &result.Result{Outcome: result.NothingToDo, After: p.addresses.nextLook(s.Instance)}
 }

@@ -36,8 +36,8 @@ func TestAnOperatorThatHasNotReadTheClusterYetSaysSoOfNewHostsOnly(t *testing.T)
 			instance.Status.Summary != v1alpha1.ReasonInProgress {
 			t.Errorf("the summary is %s, the message %q", instance.Status.Summary, condition.Message)
 		}
-		if told := x.told(); len(told) > 0 || x.dials > 0 {
-			t.Errorf("%d connections; the events are %q", x.dials, told)
+		if told := x.told(); len(told) > 0 || x.dials() > 0 {
+			t.Errorf("%d connections; the events are %q", x.dials(), told)
 		}
 		x.Cluster = x
 		next := ""
@@ -121,7 +121,7 @@ func TestAPassGoesOnWhenItCannotBeToldThatItsHostIsBeingContacted(t *testing.T) 
 		return x.host.dial(ctx, "tcp")
 	}
 	// The host has no agent: to find that out, the pass had to go on.
-	if instance, _ := x.reconcile(); instance.Status.HostKey == nil || instance.Status.Summary != string(remote.ReasonSessionRefused) {
+	if instance, _ := x.reconcile(); instance.Status.HostKey == nil || instance.Status.Summary != string(remote.ReasonSessionRejected) {
 		t.Errorf("it is %s, its key %v", instance.Status.Summary, instance.Status.HostKey)
 	}
 }
@@ -148,12 +148,12 @@ func TestNoHostIsChangedWhileTheWorkersConfigurationCannotBeRead(t *testing.T) {
 			!strings.Contains(told[0], "Warning "+v1alpha1.ReasonClusterConfigurationInvalid) {
 			t.Errorf("the events are %q", told)
 		}
-		if x.dials > 0 {
-			t.Errorf("%d connections", x.dials)
+		if x.dials() > 0 {
+			t.Errorf("%d connections", x.dials())
 		}
 		x.Cluster = x
 		x.host.switchOff(true)
-		if x.reconcile(); x.dials == 0 {
+		if x.reconcile(); x.dials() == 0 {
 			t.Error("the host is not contacted when the configuration is there again")
 		}
 	})
@@ -163,8 +163,8 @@ func TestNoHostIsChangedWhileTheWorkersConfigurationCannotBeRead(t *testing.T) {
 		x.Version, x.Cluster = "2.0.0", unreadable{}
 		node := x.node()
 		instance, _ := x.reconcile()
-		if after := x.node(); x.dials > 0 || after.ResourceVersion != node.ResourceVersion {
-			t.Errorf("%d connections; the Node was %+v and is %+v", x.dials, node.Annotations, after.Annotations)
+		if after := x.node(); x.dials() > 0 || after.ResourceVersion != node.ResourceVersion {
+			t.Errorf("%d connections; the Node was %+v and is %+v", x.dials(), node.Annotations, after.Annotations)
 		}
 		expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	})

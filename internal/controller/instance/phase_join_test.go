@@ -2,18 +2,26 @@ package instance
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/internal/remote"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
 // liveLists counts the lists that are read from the API server.
@@ -41,62 +49,40 @@ func TestToWaitForANodeListsNothing(t *testing.T) {
 	}
 }
 
-// What a certificate was signed on is known; but an apply comes before the Node is bound, and it may take many minutes.
+// An apply, which may take many minutes, comes between the signature and the Node: whose the name is is read again.
 func TestWhatACertificateWasSignedOnIsReadAgainBeforeTheNodeIsBound(t *testing.T) {
-	nobodys := func(*corev1.Node) {}
-	for name, c := range map[string]struct {
-		change func(*corev1.Node)
-		took   time.Duration
-		again  bool
-	}{
-		"not after a moment":                  {nobodys, reuseLimit - time.Second, false},
-		"after an apply that took its time":   {nobodys, reuseLimit, true},
-		"for a Node that says whose it is":    {func(n *corev1.Node) { n.Annotations = map[string]string{v1alpha1.AnnotationInstance: "another"} }, 0, true},
-		"for a Node that says it is this one": {func(n *corev1.Node) { n.Annotations = map[string]string{v1alpha1.AnnotationInstance: machine} }, 0, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			x := newTrial(t)
-			instance := listed()
-			instance.Status.NodeRef = &v1alpha1.NodeReference{Name: machine, Confirmed: true}
-			x.create(instance)
-			lists := &liveLists{Reader: x.Live}
-			x.Live = lists
-			s, phase := x.scope(x.instance()), x.rooms().join
-			s.Cluster = *x.facts
-			claim, o := phase.mayHaveCertificates(t.Context(), s)
-			if o != nil || claim == nil || lists.count == 0 {
-				t.Fatalf("%+v; %+v, after %d lists", claim, o, lists.count)
-			}
-			lists.count = 0
-			node := registered()
-			c.change(node)
-			taken := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: machine}}
-			for _, object := range []client.Object{node, taken} {
-				if err := x.Client.Create(t.Context(), object); err != nil {
-					t.Fatal(err)
-				}
-			}
-			x.clock.Step(c.took)
-			_, o = phase.ownNode(t.Context(), s, claim)
-			if again := lists.count > 0; again != c.again {
-				t.Errorf("it is read again: %t", again)
-			}
-			if refused := o != nil && o.Reason == v1alpha1.ReasonNameConflict; refused != c.again {
-				t.Errorf("in the way is %+v", o)
-			}
-		})
+	x := newTrial(t)
+	instance := listed()
+	instance.Status.NodeRef = &v1alpha1.NodeReference{Name: machine, Confirmed: true}
+	x.create(instance)
+	phase := x.rooms().join
+	reconcile := func() *scope.Scope {
+		s := x.scope(x.instance())
+		s.Cluster = *x.facts
+		return s
+	}
+	if o := phase.mayHaveCertificates(t.Context(), reconcile()); o != nil {
+		t.Fatalf("%+v", o)
+	}
+	taken := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: machine}}
+	for _, object := range []client.Object{registered(), taken} {
+		if err := x.Client.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, o := phase.ownNode(t.Context(), reconcile()); o == nil || o.Reason != v1alpha1.ReasonNameConflict {
+		t.Errorf("in the way is %+v", o)
 	}
 }
+
+// kubeletRuns selects the starts of the kubelet.
+func kubeletRuns(e fake.Entry) bool { return e.Kind == fake.KindService && e.Detail == "kubelet runs" }
 
 // A kubelet registers its Node only when it starts. An administrator who deletes the Node before the operator has seen
 // it, or while the operator is away, leaves a kubelet that would never register it again.
 func TestAKubeletWhoseNodeIsNotThereStartsAgain(t *testing.T) {
 	x, h, _ := hostToJoin(t, "None")
-	starts := func() int {
-		return len(h.machine.Journal().Entries(func(e fake.Entry) bool {
-			return e.Kind == fake.KindService && e.Detail == "kubelet runs"
-		}))
-	}
+	starts := func() int { return len(h.machine.Journal().Entries(kubeletRuns)) }
 	x.until("the kubelet's certificate", summarized(v1alpha1.ReasonNodeNotRegistered))
 	x.told()
 	begun := starts()
@@ -116,7 +102,7 @@ func TestAKubeletWhoseNodeIsNotThereStartsAgain(t *testing.T) {
 	}
 	expect("before the limit", registerLimit-time.Second, 0)
 	expect("at the limit", time.Second, 1)
-	if told := strings.Join(x.told(), "\n"); !strings.Contains(told, "NodeMissing") {
+	if told := strings.Join(x.told(), "\n"); !strings.Contains(told, "NodeRegistrationTimedOut") {
 		t.Errorf("the events are:\n%s", told)
 	}
 	if attempts := x.session(x.instance()).Attempts; attempts != 1 {
@@ -132,11 +118,7 @@ func TestAKubeletWhoseNodeIsNotThereStartsAgain(t *testing.T) {
 // would never register the Node by itself.
 func TestAKubeletThatIsOlderThanItsInstanceRegistersItsNodeAtOnce(t *testing.T) {
 	x, h, _ := nodeInService(t, "None")
-	starts := func() int {
-		return len(h.machine.Journal().Entries(func(e fake.Entry) bool {
-			return e.Kind == fake.KindService && e.Detail == "kubelet runs"
-		}))
-	}
+	starts := func() int { return len(h.machine.Journal().Entries(kubeletRuns)) }
 	x.clock.Step(registerLimit / 2) // that it runs for longer than the limit would be reason enough
 	for _, object := range []client.Object{x.node(), x.instance()} {
 		if err := x.Client.Delete(t.Context(), object); err != nil {
@@ -172,21 +154,127 @@ func TestAKubeletThatIsOlderThanItsInstanceRegistersItsNodeAtOnce(t *testing.T) 
 // An operator that restarts more often than every five minutes remembers no wait that is as long.
 func TestAKubeletWhoseNodeIsNotThereStartsAgainWhileTheOperatorRestarts(t *testing.T) {
 	x, h, _ := hostToJoin(t, "None")
-	starts := func() int {
-		return len(h.machine.Journal().Entries(func(e fake.Entry) bool {
-			return e.Kind == fake.KindService && e.Detail == "kubelet runs"
-		}))
-	}
+	starts := func() int { return len(h.machine.Journal().Entries(kubeletRuns)) }
 	x.until("the kubelet's certificate", summarized(v1alpha1.ReasonNodeNotRegistered))
 	begun := starts()
 	for range 4 {
 		x.clock.Step(registerLimit/4 + time.Second)
-		x.sessions.Drop(machine)
-		x.Hosts.CloseAll()
-		x.Hosts = remote.NewPool(&remote.Dialer{Dial: x.dial, Limits: onABusyMachine()})
+		x.restartOperator()
 		x.reconcile()
 	}
 	if now := starts() - begun; now != 1 {
 		t.Errorf("the kubelet was started again %d times, want 1", now)
+	}
+}
+
+// The clock of a host is often set some minutes after its start. A kubelet that has just started is not old because of that.
+func TestAKubeletIsNotOldBecauseTheClockOfTheHostWasSet(t *testing.T) {
+	x, h, _ := hostToJoin(t, "None")
+	h.machine.OnOperation(func(fake.Operation) error {
+		if len(h.machine.Journal().Entries(kubeletRuns)) > 0 {
+			h.machine.SetClockOffset(registerLimit + time.Minute)
+		}
+		return nil
+	})
+	x.until("the kubelet's certificate", summarized(v1alpha1.ReasonNodeNotRegistered))
+	x.reconcile()
+	if instance := x.instance(); instance.Status.RegistrationID != "" || len(h.machine.Journal().Entries(kubeletRuns)) != 1 {
+		t.Errorf("the kubelet is to register its Node again: %+v", instance.Status)
+	}
+}
+
+// A kubelet registers its Node, and the Node gets its pod subnet, while the apply goes on that has started the kubelet. What that apply
+// says of the host counts although another NodeSpec is wanted at its end: the host is not asked again, and nothing is applied twice.
+func TestAnApplyCountsAlthoughMoreIsWantedAtItsEnd(t *testing.T) {
+	x, h, _ := hostToJoin(t, "None")
+	x.until("the kubelet's certificate", summarized(v1alpha1.ReasonNodeNotRegistered))
+	withoutNode := h.execs()
+
+	x, h, _ = hostToJoin(t, "None")
+	h.machine.OnOperation(func(o fake.Operation) error {
+		if len(h.machine.Journal().Entries(kubeletRuns)) == 0 || x.node() != nil {
+			return nil
+		}
+		return x.Client.Create(t.Context(), x.registering())
+	})
+	x.until("a Ready node", summarized(v1alpha1.ReasonReady))
+	want := append(withoutNode, "apply", "verify")
+	if got := h.execs(); !slices.Equal(got, want) {
+		t.Errorf("the agent ran %q, want %q", got, want)
+	}
+}
+
+// A reconcile may end early, because an object was changed at the same time or the cluster cannot be read. What the agent has done
+// meanwhile is for the next one, unless that must reach the host at another address.
+func TestAnApplyCountsAfterAReconcileThatEndsEarly(t *testing.T) {
+	x, h, _ := hostToJoin(t, "None")
+	x.until("the kubelet's certificate", summarized(v1alpha1.ReasonNodeNotRegistered))
+	want := h.execs()
+	for name, c := range map[string]struct {
+		address string
+		dials   int
+	}{
+		"the host has the same address": {"10.0.128.7", 0},
+		"the host has another address":  {"10.0.128.8", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x, h, _ := hostToJoin(t, "None")
+			cluster := &flakyCluster{ClusterSource: x.Cluster}
+			x.Cluster = cluster
+			var once sync.Once
+			h.machine.OnOperation(func(fake.Operation) error {
+				if len(h.machine.Journal().Entries(kubeletRuns)) > 0 {
+					once.Do(func() { cluster.unreadable.Store(true) })
+				}
+				return nil
+			})
+			x.until("the cluster to be unreadable", func(*v1alpha1.WindowsInstance) bool { return cluster.unreadable.Load() })
+			cluster.unreadable.Store(false)
+			x.change(x.instance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Address = c.address })
+			dials := x.dials()
+			x.until("the kubelet's certificate", summarized(v1alpha1.ReasonNodeNotRegistered))
+			if x.dials()-dials != c.dials {
+				t.Errorf("the host was connected to %d times, want %d", x.dials()-dials, c.dials)
+			}
+			if got := h.execs(); c.dials == 0 && !slices.Equal(got, want) {
+				t.Errorf("the agent ran %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// flakyCluster is a cluster that may be unreadable.
+type flakyCluster struct {
+	ClusterSource
+	unreadable atomic.Bool
+}
+
+func (s *flakyCluster) Current() (nodespec.Cluster, error) {
+	if s.unreadable.Load() {
+		return nodespec.Cluster{}, errors.New("etcdserver: leader changed")
+	}
+	return s.ClusterSource.Current()
+}
+
+// The cache may get a Node later than the operator has bound it.
+func TestANodeThatTheCacheDoesNotHaveYetIsNotLost(t *testing.T) {
+	x, _, _ := nodeInService(t, "None")
+	api, ok := x.Client.(client.WithWatch)
+	if !ok {
+		t.Fatalf("it is a %T", x.Client)
+	}
+	x.Live = api
+	x.Client = interceptor.NewClient(api, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if _, isNode := object.(*corev1.Node); isNode {
+				return apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"}, key.Name)
+			}
+			return c.Get(ctx, key, object, options...)
+		},
+	})
+	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
+	x.reconcile()
+	if instance := x.instance(); instance.Status.RegistrationID != "" || instance.Status.NodeRef.UID == "" {
+		t.Errorf("the kubelet is to register it again: %+v", instance.Status.NodeRef)
 	}
 }

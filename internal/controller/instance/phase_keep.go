@@ -8,17 +8,17 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 )
 
 // keep is the phase that puts back on a Node what the operator owns there, without a connection to the host: pods for
 // Linux must not find a Windows node without its taint.
 type keep struct {
 	nodes  nodes.Nodes
-	events event.Recorder
+	events status.Recorder
 	clock  clock.PassiveClock
 }
 
@@ -33,13 +33,13 @@ const (
 )
 
 // run puts back at once what was changed, and less and less often what another writer keeps changing.
-func (p keep) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (p keep) run(ctx context.Context, s *scope.Scope) *result.Result {
 	if err := p.nodes.DiscardDrained(ctx, s.Instance); err != nil {
-		return obstacle.API(v1alpha1.ConditionUpToDate, "remove the record of an outdated drain from the Node", err)
+		return result.API(v1alpha1.ConditionUpToDate, "remove the record of an outdated drain from the Node", err)
 	}
 	lacks, err := p.nodes.Lacks(ctx, s.Instance)
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionUpToDate, "read the Node", err)
+		return result.API(v1alpha1.ConditionUpToDate, "read the Node", err)
 	}
 	memory, now := &s.Session.PutBack, p.clock.Now()
 	if !lacks {
@@ -54,20 +54,20 @@ func (p keep) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		return nil
 	}
 	memory.Refused = nil
-	node, changed, err := p.nodes.PutBack(ctx, s.Instance)
+	node, changed, err := p.nodes.PutBack(ctx, s)
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
 		// A webhook, for example. It must not keep the operator from the node's certificates.
 		memory.Times, memory.Last = max(memory.Times+1, putBackAlarm), now
-		memory.Refused = obstacle.API(v1alpha1.ConditionUpToDate, "put back what the operator owns on the Node", err)
+		memory.Refused = result.API(v1alpha1.ConditionUpToDate, "restore the fields of the Node that the operator owns", err)
 		s.PutBackIn = putBackPause(memory.Times)
 		return nil
 	}
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionUpToDate, "put back what the operator owns on the Node", err)
+		return result.API(v1alpha1.ConditionUpToDate, "restore the fields of the Node that the operator owns", err)
 	}
 	if len(changed) > 0 {
 		memory.Times, memory.Last = memory.Times+1, now
-		p.events.Emit(event.NodePutRight(s.Instance, node, changed, memory.Times >= putBackAlarm))
+		p.events.Emit(status.NodeDriftRevertedEvent(s.Instance, node, changed, memory.Times >= putBackAlarm))
 	}
 	return nil
 }

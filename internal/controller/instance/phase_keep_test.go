@@ -99,13 +99,13 @@ func TestWhatTheOperatorOwnsOnANodeIsPutBackAtOnce(t *testing.T) {
 				!slices.Equal(taints(after), taints(before)) {
 				t.Errorf("labels %v, annotations %v, taints %q", after.Labels, after.Annotations, taints(after))
 			}
-			if told := x.told(); len(told) != 1 || !strings.HasPrefix(told[0], "Normal NodePutRight") ||
+			if told := x.told(); len(told) != 1 || !strings.HasPrefix(told[0], "Normal NodeDriftReverted") ||
 				!strings.Contains(told[0], c.told+".") {
 				t.Errorf("the events are %q", told)
 			}
 			x.reconcile()
-			if x.node().ResourceVersion != after.ResourceVersion || x.dials > 0 {
-				t.Errorf("a pass with nothing to do writes, or there were %d connections", x.dials)
+			if x.node().ResourceVersion != after.ResourceVersion || x.dials() > 0 {
+				t.Errorf("a pass with nothing to do writes, or there were %d connections", x.dials())
 			}
 		})
 	}
@@ -167,8 +167,8 @@ func TestTheOperatorDoesNotFightAnotherWriter(t *testing.T) {
 	if wait != longestPutBackPause {
 		t.Errorf("the longest pause is %s", wait)
 	}
-	if told := x.told(); len(told) != 12+putBackAlarm || !strings.HasPrefix(told[0], "Normal NodePutRight") ||
-		!strings.HasPrefix(told[putBackAlarm-1], "Warning NodePutRight") || !strings.Contains(told[15], "again and again") {
+	if told := x.told(); len(told) != 12+putBackAlarm || !strings.HasPrefix(told[0], "Normal NodeDriftReverted") ||
+		!strings.HasPrefix(told[putBackAlarm-1], "Warning NodeDriftReverted") || !strings.Contains(told[15], "again and again") {
 		t.Errorf("the events are %q", told)
 	}
 	x.clock.Step(putBackCalm)

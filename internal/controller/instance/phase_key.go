@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 )
@@ -19,22 +19,22 @@ type key struct {
 }
 
 // run reads the SSH private key. Its absence or a fault in it is waited for: the Secret is watched.
-func (p key) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (p key) run(ctx context.Context, s *scope.Scope) *result.Result {
 	key, err := keys.Read(ctx, p.client, p.namespace)
 	if err == nil {
 		s.Key = key
 		return nil
 	}
-	o := &obstacle.Obstacle{
+	o := &result.Result{
 		Condition: v1alpha1.ConditionReachable, Reason: v1alpha1.ReasonPrivateKeyInvalid,
-		Outcome: obstacle.NeedsAdministrator,
+		Outcome: result.NeedsAdministrator,
 		Message: err.Error(), Next: keys.Remedy(p.namespace),
 	}
 	switch {
 	case errors.Is(err, keys.ErrMissing):
 		o.Reason = v1alpha1.ReasonPrivateKeyMissing
 	case !errors.Is(err, keys.ErrInvalid):
-		o.Outcome = obstacle.TryAgain
+		o.Outcome = result.TryAgain
 	}
 	return o
 }

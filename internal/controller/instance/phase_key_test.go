@@ -72,8 +72,8 @@ func TestAChangedKey(t *testing.T) {
 			if _, execs := x.host.seen(); execs > 0 || x.Hosts.Len() > 0 || instance.Status.SpecDigest == "" {
 				t.Errorf("%d programs were run, %d connections are open, digest %q", execs, x.Hosts.Len(), instance.Status.SpecDigest)
 			}
-			dials := x.dials
-			if x.reconcile(); x.dials > dials {
+			dials := x.dials()
+			if x.reconcile(); x.dials() > dials {
 				t.Error("the host is contacted again")
 			}
 		})

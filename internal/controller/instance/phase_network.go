@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/delivery"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/desired"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
@@ -20,7 +18,7 @@ import (
 type network struct {
 	nodes    nodes.Nodes
 	specs    desired.Specs
-	delivery *delivery.Delivery
+	delivery delivery
 	clock    clock.PassiveClock
 }
 
@@ -28,33 +26,31 @@ type network struct {
 const subnetLimit = 5 * time.Minute
 
 // run waits for the pod subnet that the hybrid overlay assigns to the Node, and has the agent set up what needs it.
-func (p network) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
-	node, err := p.nodes.Await(ctx, s.Waiter(), func(node *corev1.Node) bool {
-		return node.Annotations[v1alpha1.AnnotationPodSubnet] != ""
-	})
+func (p network) run(ctx context.Context, s *scope.Scope) *result.Result {
+	node, err := p.nodes.Recent(ctx, s.Instance)
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionNetworkReady, "read the Node", err)
+		return result.API(v1alpha1.ConditionNetworkReady, "read the Node", err)
 	}
 	spec, o := p.specs.With(s, node)
 	if o != nil {
 		return o
 	}
 	if spec.Network.PodSubnet == "" {
-		return s.Awaited(p.clock.Now(), "a pod subnet", subnetLimit, &obstacle.Obstacle{
+		return s.Awaited(p.clock.Now(), "a pod subnet", subnetLimit, &result.Result{
 			Condition: v1alpha1.ConditionNetworkReady, Reason: v1alpha1.ReasonPodSubnetNotAssigned,
-			Outcome: obstacle.ChangeFailed,
+			Outcome: result.ChangeFailed, Quiet: p.nodes.Quiet,
 			Message: "Node " + s.NodeName() + " has no annotation " + v1alpha1.AnnotationPodSubnet + " yet.",
 			Next:    "OVN-Kubernetes' hybrid overlay assigns it. If this lasts, look at the ovnkube-control-plane pods" + room(s.Cluster.Network.HybridSubnets),
 		})
 	}
-	if o := p.delivery.Apply(ctx, s, spec); o != nil {
+	if o := p.delivery.apply(ctx, s, spec); o != nil {
 		return o
 	}
-	if needs := s.Session.Left.Needs; len(needs) > 0 {
-		return &obstacle.Obstacle{
+	if needs := s.Host.Left.Needs; len(needs) > 0 {
+		return &result.Result{
 			Condition: v1alpha1.ConditionNetworkReady, Reason: v1alpha1.ReasonInProgress, KeepsTurn: true,
 			Message: "The agent still needs " + string(needs[0]) + " to set up the network.",
-			Next:    "The operator looks again.",
+			Next:    "The operator retries.",
 		}
 	}
 	s.Pass(v1alpha1.ConditionNetworkReady, "The pod network "+spec.Network.PodSubnet+" is set up.")

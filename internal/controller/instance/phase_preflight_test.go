@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
@@ -23,7 +23,7 @@ func TestAHostThatCannotReachTheAPIServerIsNotChanged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newTrial(t).scope(ofMachine())
-			s.Session.Facts = &plan.Facts{APIServer: c.facts}
+			s.Host.Facts = &plan.Facts{APIServer: c.facts}
 			o := preflight(t.Context(), s)
 			if o == nil || o.Reason != v1alpha1.ReasonAPIServerUnreachable || o.Condition != v1alpha1.ConditionPrepared ||
 				!o.Outcome.IsFailure() {
@@ -34,7 +34,7 @@ func TestAHostThatCannotReachTheAPIServerIsNotChanged(t *testing.T) {
 					t.Errorf("message %q and next %q do not say %q", o.Message, o.Next, want)
 				}
 			}
-			if s.Session.Facts != nil {
+			if s.Host.Facts != nil {
 				t.Error("the next attempt does not ask the host again")
 			}
 		})
@@ -44,7 +44,7 @@ func TestAHostThatCannotReachTheAPIServerIsNotChanged(t *testing.T) {
 		"one that was not asked goes on too": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if o := obstacle.APIServerUnreachable(facts); o != nil {
+			if o := result.APIServerUnreachable(facts); o != nil {
 				t.Errorf("%+v", o)
 			}
 		})
@@ -53,7 +53,7 @@ func TestAHostThatCannotReachTheAPIServerIsNotChanged(t *testing.T) {
 		instance := ofMachine()
 		instance.Status.NodeRef = &v1alpha1.NodeReference{Name: machine, UID: "node-uid", Confirmed: true}
 		s := newTrial(t).scope(instance)
-		s.Session.Facts = &plan.Facts{APIServer: unresolved}
+		s.Host.Facts = &plan.Facts{APIServer: unresolved}
 		if o := preflight(t.Context(), s); o != nil {
 			t.Errorf("%+v", o)
 		}

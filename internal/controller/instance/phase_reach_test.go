@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -44,7 +45,7 @@ func TestAHostWithAnotherKeyIsLookedAtAndGivenNothing(t *testing.T) {
 		}
 		accept := v1alpha1.AnnotationAcceptHostKey + "=" + x.host.fingerprint()
 		if !strings.Contains(instance.Status.NextAction, accept) ||
-			!strings.Contains(instance.Status.NextAction, "tries again at") {
+			!strings.Contains(instance.Status.NextAction, "retries at") {
 			t.Errorf("next is %q: neither how the key is accepted nor when the operator looks again", instance.Status.NextAction)
 		}
 		if instance.Status.HostKey.Fingerprint != pinned {
@@ -53,8 +54,8 @@ func TestAHostWithAnotherKeyIsLookedAtAndGivenNothing(t *testing.T) {
 	}
 	want := []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second,
 		time.Minute, time.Minute, time.Minute}
-	if !slices.Equal(delays, want) || x.dials != len(delays) {
-		t.Errorf("it is looked at after %v, with %d connections", delays, x.dials)
+	if !slices.Equal(delays, want) || x.dials() != len(delays) {
+		t.Errorf("it is looked at after %v, with %d connections", delays, x.dials())
 	}
 	if x.host.attempts() != 0 {
 		t.Errorf("the operator has tried %d times to log in", x.host.attempts())
@@ -134,8 +135,8 @@ func TestAnAnnouncedHostKey(t *testing.T) {
 			instance, _ := x.reconcile()
 			unreadable := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse,
 				string(remote.ReasonHostKeyUnexpected))
-			if !strings.Contains(unreadable.Message, "MD5:16:27:ac") || x.dials != 0 {
-				t.Errorf("%d connections, the message is %q", x.dials, unreadable.Message)
+			if !strings.Contains(unreadable.Message, "MD5:16:27:ac") || x.dials() != 0 {
+				t.Errorf("%d connections, the message is %q", x.dials(), unreadable.Message)
 			}
 		})
 	}
@@ -143,8 +144,8 @@ func TestAnAnnouncedHostKey(t *testing.T) {
 
 func TestAnEntryThatLeadsWhereNoHostIs(t *testing.T) {
 	for address, reason := range map[string]string{
-		"172.30.0.1":              string(remote.ReasonAddressForbidden),
-		"10.132.7.7":              string(remote.ReasonAddressForbidden),
+		"172.30.0.1":              string(remote.ReasonAddressNotAllowed),
+		"10.132.7.7":              string(remote.ReasonAddressNotAllowed),
 		"api-int.lab.example.com": v1alpha1.ReasonInvalidEntry,
 		"127.0.0.1":               v1alpha1.ReasonInvalidEntry,
 		"169.254.169.254":         v1alpha1.ReasonInvalidEntry,
@@ -155,8 +156,8 @@ func TestAnEntryThatLeadsWhereNoHostIs(t *testing.T) {
 			x := newTrial(t, instance)
 			instance, _ = x.reconcile()
 			expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, reason)
-			if x.dials != 0 {
-				t.Errorf("%d connections", x.dials)
+			if x.dials() != 0 {
+				t.Errorf("%d connections", x.dials())
 			}
 		})
 	}
@@ -227,8 +228,8 @@ func TestAHostKeyThatOtherHostsHaveTooIsToldOnce(t *testing.T) {
 		!strings.Contains(told[0], "cloned") {
 		t.Errorf("the events are %q", told)
 	}
-	if x.dials != 0 {
-		t.Errorf("%d connections were made for it", x.dials)
+	if x.dials() != 0 {
+		t.Errorf("%d connections were made for it", x.dials())
 	}
 	if err := x.Client.Delete(t.Context(), clone); err != nil {
 		t.Fatal(err)
@@ -310,8 +311,32 @@ func TestAHostThatRestartsAndCannotBeAskedSaysWhy(t *testing.T) {
 	x.clock.Step(awayLimit + time.Minute)
 	instance, _ = x.reconcile()
 	reachable := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse,
-		string(remote.ReasonAgentDidNotStart))
+		string(remote.ReasonAgentStartFailed))
 	if !strings.HasSuffix(prepared.Message, reachable.Message) {
 		t.Errorf("then the message is %q", reachable.Message)
+	}
+}
+
+// The queue keeps the earliest of several delays: one that a job's begin had asked for would cut the delay after its failure short.
+func TestAHostThatIsOffIsTriedAgainAfterItsDelay(t *testing.T) {
+	x := newTrial(t, listed())
+	x.host.switchOff(true)
+	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(listed())}
+	var delays []time.Duration
+	for attempt := range 4 {
+		for began := x.Jobs.Begun(); x.Jobs.Begun() == began; {
+			if next, err := x.Reconcile(t.Context(), request); err != nil || next.RequeueAfter != 0 {
+				t.Fatalf("attempt %d: while it is connected to, the next reconcile is in %s: %v", attempt, next.RequeueAfter, err)
+			}
+		}
+		x.awaitJobs()
+		next, err := x.Reconcile(t.Context(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		delays = append(delays, next.RequeueAfter)
+	}
+	if want := []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second}; !slices.Equal(delays, want) {
+		t.Errorf("the delays are %v, want %v", delays, want)
 	}
 }

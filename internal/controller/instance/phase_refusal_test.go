@@ -97,13 +97,13 @@ func TestANodeInServiceStaysAsItIsWhereANewHostWouldBeRefused(t *testing.T) {
 					if supported := meta.FindStatusCondition(instance.Status.Conditions, v1alpha1.ConditionSupported); supported.Status == metav1.ConditionFalse {
 						t.Errorf("Supported is False: %s", supported.Message)
 					}
-					if n := x.nodeNamed(node); n.Spec.Unschedulable || len(gate.asked) > 0 || x.dials > 0 {
-						t.Errorf("unschedulable %t, asked for %v, %d connections", n.Spec.Unschedulable, gate.asked, x.dials)
+					if n := x.nodeNamed(node); n.Spec.Unschedulable || len(gate.asked) > 0 || x.dials() > 0 {
+						t.Errorf("unschedulable %t, asked for %v, %d connections", n.Spec.Unschedulable, gate.asked, x.dials())
 					}
 					// A MachineSet with another image replaces the Machine; another cluster is not within its reach.
 					byImage := strategy == v1alpha1.UpgradeReplace && c.reason == v1alpha1.ReasonWindowsVersionUnsupported
-					if awaits := instance.Status.AwaitsVersion == x.Version; awaits != byImage {
-						t.Errorf("it awaits version %q", instance.Status.AwaitsVersion)
+					if awaits := instance.Status.ReplacementVersion == x.Version; awaits != byImage {
+						t.Errorf("it awaits version %q", instance.Status.ReplacementVersion)
 					}
 
 					*x.facts, x.Line.LeastCluster = served, "5.0.0"
@@ -111,9 +111,9 @@ func TestANodeInServiceStaysAsItIsWhereANewHostWouldBeRefused(t *testing.T) {
 						c.end(x, node)
 					}
 					instance, _ = x.reconcile()
-					if replaced := instance.Status.Summary == v1alpha1.ReasonAwaitsReplacement; replaced != (strategy == v1alpha1.UpgradeReplace) ||
-						!replaced && x.dials == 0 {
-						t.Errorf("then it says %s, after %d connections", instance.Status.Summary, x.dials)
+					if replaced := instance.Status.Summary == v1alpha1.ReasonReplacementPending; replaced != (strategy == v1alpha1.UpgradeReplace) ||
+						!replaced && x.dials() == 0 {
+						t.Errorf("then it says %s, after %d connections", instance.Status.Summary, x.dials())
 					}
 				})
 			}
@@ -159,7 +159,7 @@ func TestANodeThatDoesNotWorkIsJudgedByItsHost(t *testing.T) {
 	x := upgraded(t, v1alpha1.UpgradeInPlace, true)
 	x.reportsBuild(machine, buildRefused)
 	x.breakNode()
-	if x.reconcile(); x.dials == 0 {
+	if x.reconcile(); x.dials() == 0 {
 		t.Error("the host was not contacted")
 	}
 }
@@ -179,7 +179,7 @@ func TestAKeyIsAdoptedOnANodeWhoseWindowsANewHostMayNotHave(t *testing.T) {
 // lacksUpdates has a host run an older build of Windows from now on.
 func lacksUpdates(t *testing.T, x *trial, h *agentHost, revision int) {
 	t.Helper()
-	x.forget(machine)
+	x.forget(client.ObjectKey{Namespace: ourNamespace, Name: machine})
 	h.machine.InstallUpdate(revision)
 	h.machine.PowerOff()
 	if err := h.machine.Boot(t.Context()); err != nil {

@@ -16,18 +16,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 func TestAdvice(t *testing.T) {
 	advise := func(failed ...string) (text string, told []string) {
 		recorder := events.NewFakeRecorder(len(failed))
-		p := release{events: event.Recorder{EventRecorder: recorder}}
-		text = p.advise(scope.New(&v1alpha1.WindowsInstance{}, &scope.Session{Advice: failed}))
+		p, spec, verified := release{events: status.NewRecorder(recorder)}, nodespec.NodeSpec{}, &verb.Result{}
+		for _, each := range failed {
+			name, message, _ := strings.Cut(each, ": ")
+			spec.Checks = append(spec.Checks, nodespec.Check{Name: name, Advisory: true})
+			verified.Checks = append(verified.Checks, verb.CheckResult{Name: name, Message: message})
+		}
+		s := scope.New(&v1alpha1.WindowsInstance{}, &scope.Session{}, &hostjobs.Host{Known: hostjobs.Known{Verified: verified}}, nil)
+		text = p.advise(s, spec)
+		p.events.Flush()
 		close(recorder.Events)
 		for line := range recorder.Events {
 			told = append(told, line)
@@ -61,15 +70,10 @@ func TestAdvice(t *testing.T) {
 	t.Run("a known fault of the host's build is in the condition's message", func(t *testing.T) {
 		instance := &v1alpha1.WindowsInstance{}
 		instance.Status.Host = &v1alpha1.HostStatus{Build: "10.0.20348.2600"}
-		text := release{}.advise(scope.New(instance, &scope.Session{}))
-		if !strings.HasPrefix(text, " But with build 10.0.20348.2600") || !strings.HasSuffix(text, "(KB5044281) or later mends that.") {
+		host := &hostjobs.Host{Known: hostjobs.Known{Verified: &verb.Result{}}}
+		text := release{}.advise(scope.New(instance, &scope.Session{}, host, nil), nodespec.NodeSpec{})
+		if !strings.HasPrefix(text, " But with build 10.0.20348.2600") || !strings.HasSuffix(text, "(KB5044281) or later fixes this.") {
 			t.Errorf("the message goes on with %q", text)
-		}
-	})
-	t.Run("it goes with what else was learnt of the host", func(t *testing.T) {
-		s := &scope.Session{Checked: true, Advice: []string{"ExporterServes: 500"}}
-		if s.ForgetHost(); s.Advice != nil {
-			t.Errorf("%q is still told", s.Advice)
 		}
 	})
 }
@@ -142,14 +146,14 @@ func TestWhatIsDecidedByANodeIsDecidedAgainWhenSomebodyElseHasWrittenToIt(t *tes
 		condition metav1.ConditionStatus
 		reason    string
 	}{
-		"it is taken into service in the same pass": {mostConflicts, func(*corev1.Node) {}, metav1.ConditionTrue, v1alpha1.ReasonSucceeded},
+		"it is taken into service": {mostConflicts, func(*corev1.Node) {}, metav1.ConditionTrue, v1alpha1.ReasonSucceeded},
 		"it is not taken into service when it is not Ready any more": {1, func(n *corev1.Node) {
 			n.Status.Conditions = nil
 		}, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady},
 		"it is not taken into service when it is to be initialized": {1, func(n *corev1.Node) {
 			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: v1alpha1.TaintUninitialized, Effect: corev1.TaintEffectNoSchedule})
 		}, metav1.ConditionFalse, v1alpha1.ReasonNodeNotInitialized},
-		"it waits for another pass when that does not end": {mostConflicts + 1, func(*corev1.Node) {}, metav1.ConditionFalse, v1alpha1.ReasonWaiting},
+		"it is taken into service when that has ended": {mostConflicts + 1, func(*corev1.Node) {}, metav1.ConditionTrue, v1alpha1.ReasonSucceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x, _, _ := hostToJoin(t, "None")
@@ -194,7 +198,7 @@ func TestWhoInitializesANodeOnAzure(t *testing.T) {
 		Name: nodespec.ServiceCloudNodeManager}}}}
 	o := notInitialized(registered(), spec, "Azure")
 	if !strings.Contains(o.Message, "service cloud-node-manager") ||
-		!strings.Contains(o.Next, `C:\var\log\cloud-node-manager`) || o.Outcome != obstacle.Wait {
+		!strings.Contains(o.Next, `C:\var\log\cloud-node-manager`) || o.Outcome != result.Wait {
 		t.Errorf("%+v", o)
 	}
 }

@@ -2,19 +2,17 @@ package instance
 
 import (
 	"context"
-	"encoding/base64"
 	"slices"
 
-	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/adoption"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/controller/lookup"
 )
 
@@ -22,7 +20,6 @@ import (
 type remember struct {
 	nodes    nodes.Nodes
 	adoption *adoption.Adoption
-	status   status.Writer
 	client   client.Client
 }
 
@@ -30,19 +27,19 @@ type remember struct {
 // and keeps the pinned host key. It is written at once, because the disruption policy counts nodes as the API has them,
 // and this reconcile may ask to disturb the node. A host that has no Node of this operator yet may have been pinned by
 // one before it.
-func (p remember) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (p remember) run(ctx context.Context, s *scope.Scope) *result.Result {
 	if s.Instance.Status.HostKey != nil {
 		return nil
 	}
 	candidates, err := p.candidates(ctx, s)
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionReachable, "find the host's Node", err)
+		return result.API(v1alpha1.ConditionReachable, "find the host's Node", err)
 	}
 	for i := range candidates {
 		node := &candidates[i]
-		own, err := p.nodes.Owns(ctx, s.Instance, node)
+		own, err := p.nodes.Owns(ctx, s, node)
 		if err != nil {
-			return obstacle.API(v1alpha1.ConditionReachable, "find out whose Node it is", err)
+			return result.API(v1alpha1.ConditionReachable, "find out whose Node it is", err)
 		}
 		if !own {
 			continue
@@ -52,11 +49,8 @@ func (p remember) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 			s.Instance.Status.HostKey = &v1alpha1.HostKey{Type: node.Annotations[v1alpha1.AnnotationHostKeyType], Key: key,
 				Fingerprint: fingerprint(key)}
 		}
-		if err := p.status.Patch(ctx, s); err != nil {
-			return obstacle.API(v1alpha1.ConditionReachable, "note the host's Node", err)
-		}
-		if s.Instance.Status.HostKey != nil {
-			return nil
+		if !sameNode(s.Stored.Status.NodeRef, s.Instance.Status.NodeRef) || s.Instance.Status.HostKey != nil {
+			return result.WriteFirst(v1alpha1.ConditionReachable)
 		}
 	}
 	if s.Instance.Spec.DesiredState != v1alpha1.DesiredStateNode {
@@ -64,6 +58,9 @@ func (p remember) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	}
 	return p.adoption.ImportHostKey(ctx, s)
 }
+
+// sameNode reports whether two references are the same.
+func sameNode(a, b *v1alpha1.NodeReference) bool { return a != nil && b != nil && *a == *b }
 
 // candidates are the Nodes for which it is worth a request to find out whose they are. They are shared with the cache.
 func (p remember) candidates(ctx context.Context, s *scope.Scope) ([]corev1.Node, error) {
@@ -80,13 +77,8 @@ func (p remember) candidates(ctx context.Context, s *scope.Scope) ([]corev1.Node
 
 // fingerprint returns the fingerprint of a host key in base64; empty for an invalid key.
 func fingerprint(key string) string {
-	data, err := base64.StdEncoding.DecodeString(key)
-	if err != nil {
-		return ""
+	if parsed, err := hostjobs.ParseHostKey(key); err == nil {
+		return parsed.Fingerprint
 	}
-	parsed, err := ssh.ParsePublicKey(data)
-	if err != nil {
-		return ""
-	}
-	return ssh.FingerprintSHA256(parsed)
+	return ""
 }

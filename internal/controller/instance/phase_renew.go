@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,25 +16,23 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/certificates"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/desired"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/link"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/identity"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // renew is the phase that renews certificates.
 type renew struct {
-	link   *link.Link
-	status status.Writer
+	reach  reach
 	nodes  nodes.Nodes
 	specs  desired.Specs
-	signer certificates.Signer
+	signer identity.Signer
 	// identify stops at the host of another node.
 	identify identify
 	clock    clock.PassiveClock
@@ -48,15 +47,15 @@ const renewalFloor = time.Minute
 // window: nothing is restarted, and what else is to be changed on the host stays as it is. A failure delays nothing
 // else, and is reported where nothing else is to be reported. A node that does not work gets what it lacks on the way
 // that brings it back.
-func (p renew) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
-	due, _ := certificates.Due(s.Instance.Status.Certificates, p.clock.Now(), 0)
+func (p renew) run(ctx context.Context, s *scope.Scope) *result.Result {
+	due, _ := identity.Due(s.Instance.Status.Certificates, p.clock.Now(), 0)
 	if len(due) == 0 || s.Instance.Status.SpecDigest == "" {
 		s.Session.Renewal = scope.Renewal{Next: s.Session.Renewal.Next}
 		return nil
 	}
-	node, err := p.nodes.Of(ctx, s.Instance)
+	node, err := p.nodes.Recent(ctx, s.Instance)
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
+		return result.API(v1alpha1.ConditionReady, "read the Node", err)
 	}
 	if node == nil || !nodeidentity.Bound(s.Instance, node) || !s.Released(node) || !nodeidentity.Ready(node) {
 		return nil
@@ -68,16 +67,16 @@ func (p renew) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		}
 		return nil
 	}
-	failure := p.renewDue(ctx, s, node, due)
-	if ctx.Err() != nil {
-		return failure // the operator ends
+	if s.Host.MidWork(hostjobs.KindConnect, hostjobs.KindFacts, hostjobs.KindRenew) {
+		return nil
 	}
-	p.link.LetGo(s) // what comes next may be long after
+	failure := p.renewDue(ctx, s, node, due)
+	if failure != nil && failure.Outcome == result.Working {
+		return failure
+	}
+	s.Host.Close() // what comes next may be long after
 	if failure == nil {
 		*state = scope.Renewal{Next: p.clock.Now().Add(renewalFloor)}
-		if err := p.status.Patch(ctx, s); err != nil {
-			return obstacle.API(v1alpha1.ConditionUpToDate, "note that certificates were renewed", err)
-		}
 		return nil
 	}
 	state.Attempts++
@@ -88,22 +87,24 @@ func (p renew) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 }
 
 // renewDue has the agent make keys and requests, has these signed, and has the certificates put in place.
-func (p renew) renewDue(ctx context.Context, s *scope.Scope, node *corev1.Node, due []string) *obstacle.Obstacle {
+func (p renew) renewDue(ctx context.Context, s *scope.Scope, node *corev1.Node, due []string) *result.Result {
+	if s.Instance.Status.Host == nil { // the NodeSpec depends on it
+		if o := p.inspect(ctx, s); o != nil {
+			return o
+		}
+	}
 	spec, err := p.specs.Of(s, node)
 	if err != nil {
-		return obstacle.Spec(err)
+		return result.Spec(err)
 	}
 	identities := slices.DeleteFunc(slices.Clone(spec.Identities), func(i nodespec.Identity) bool {
 		return !slices.Contains(due, i.Name)
 	})
 	if len(identities) == 0 {
-		certificates.Note(&s.Instance.Status, spec, s.Session.Facts, p.clock.Now()) // the node's services need them no more
+		identity.Note(&s.Instance.Status, spec, s.Host.Facts, p.clock.Now()) // the node's services need them no more
 		return nil
 	}
-	if o := p.link.Reach(ctx, s); o != nil {
-		return o
-	}
-	if o := p.link.Inspect(ctx, s); o != nil {
+	if o := p.inspect(ctx, s); o != nil {
 		return o
 	}
 	if o := p.identify.run(ctx, s); o != nil {
@@ -111,29 +112,44 @@ func (p renew) renewDue(ctx context.Context, s *scope.Scope, node *corev1.Node, 
 	}
 	var names []string
 	for _, identity := range identities {
-		names = append(names, "--identity", identity.Name)
+		names = append(names, identity.Name)
 	}
-	line, err := p.link.Run(ctx, s, verb.Renew, names...)
+	instance, name := s.Instance.Name, s.NodeName()
+	renewed, pending, err := s.Host.Renew(names, func(ctx context.Context, facts *plan.Facts) (map[string]string, error) {
+		return p.signer.SignAll(ctx, instance, name, identities, facts)
+	}, certificateArguments)
+	if pending != nil {
+		return pending
+	}
 	if err != nil {
-		return p.link.Failed(s, v1alpha1.ConditionUpToDate, err)
+		return p.failed(s, err)
 	}
-	issued := map[string]string{}
-	for _, identity := range identities {
-		certificate, o := p.signer.Issue(ctx, s, identity, line.Result.Facts)
-		if o != nil {
-			return o
-		}
-		issued[identity.Name] = string(certificate)
-	}
-	line, err = p.link.Run(ctx, s, verb.Renew, append(names, certificateArguments(issued)...)...)
-	if err != nil {
-		return p.link.Failed(s, v1alpha1.ConditionUpToDate, err)
-	}
-	if left := certificates.Needed(*line.Result.Plan); len(left) > 0 {
+	if left := identity.Needed(renewed.Left); len(left) > 0 {
 		return p.signer.NotTaken(ctx, s, left[0])
 	}
-	certificates.NoteIssued(&s.Instance.Status, issued, p.clock.Now())
+	identity.NoteIssued(&s.Instance.Status, renewed.Issued, p.clock.Now())
 	return nil
+}
+
+// inspect connects to the host and has the agent report its facts.
+func (p renew) inspect(ctx context.Context, s *scope.Scope) *result.Result {
+	if o := p.reach.run(ctx, s); o != nil {
+		return o
+	}
+	return inspect(ctx, s)
+}
+
+// failed returns the result of a renewal that has failed on the host, or because a certificate was not signed.
+func (p renew) failed(s *scope.Scope, err error) *result.Result {
+	var refused *identity.RefusedError
+	if errors.As(err, &refused) {
+		return refused.Result
+	}
+	var unsigned *hostjobs.UnsignedError
+	if errors.As(err, &unsigned) {
+		return result.API(v1alpha1.ConditionJoined, "have certificates signed", unsigned.Err)
+	}
+	return s.Failed(v1alpha1.ConditionUpToDate, err)
 }
 
 // certificateArguments are certificates in PEM, by the names of their identities, as words in which no shell finds
@@ -153,10 +169,10 @@ func certificateArguments(issued map[string]string) []string {
 }
 
 // notRenewed is what an administrator reads while a certificate cannot be renewed of a node that works.
-func notRenewed(instance *v1alpha1.WindowsInstance, failure *obstacle.Obstacle, due []string,
-	after time.Duration) *obstacle.Obstacle {
+func notRenewed(instance *v1alpha1.WindowsInstance, failure *result.Result, due []string,
+	after time.Duration) *result.Result {
 	told := *failure
-	told.Condition, told.After, told.Outcome = v1alpha1.ConditionUpToDate, after, obstacle.TryAgain
+	told.Condition, told.After, told.Outcome = v1alpha1.ConditionUpToDate, after, result.TryAgain
 	told.Message = fmt.Sprintf("The certificate of %s%s cannot be renewed: %s", strings.Join(due, " and "),
 		expiry(instance, due), failure.Message)
 	return &told
@@ -171,29 +187,29 @@ func expiry(instance *v1alpha1.WindowsInstance, due []string) string {
 	return ""
 }
 
-// waitingStill returns an obstacle that is looked at again after another time.
-func waitingStill(failure *obstacle.Obstacle, after time.Duration) *obstacle.Obstacle {
+// waitingStill returns a result that is looked at again after another time.
+func waitingStill(failure *result.Result, after time.Duration) *result.Result {
 	told := *failure
 	told.After = after
 	return &told
 }
 
 // lookAgain brings the next look forward to when certificates are to be renewed, or something is to be put back.
-func (p renew) lookAgain(s *scope.Scope, result ctrl.Result) ctrl.Result {
+func (p renew) lookAgain(s *scope.Scope, next ctrl.Result) ctrl.Result {
 	if s.Instance.Spec.DesiredState != v1alpha1.DesiredStateNode || s.Instance.Spec.Paused {
-		return result
+		return next
 	}
-	result.RequeueAfter = certificates.Sooner(certificates.Sooner(result.RequeueAfter, s.PutBackIn), s.AgentCheckIn)
+	next.RequeueAfter = identity.Sooner(identity.Sooner(next.RequeueAfter, s.PutBackIn), s.AgentCheckIn)
 	now := p.clock.Now()
-	due, next := certificates.Due(s.Instance.Status.Certificates, now, p.jitter())
+	due, wait := identity.Due(s.Instance.Status.Certificates, now, p.jitter())
 	if len(due) > 0 {
 		switch retry := s.Session.Renewal.Next.Sub(now); {
 		case retry > 0:
-			next = certificates.Sooner(next, retry)
-		case s.Obstacle == nil || s.Obstacle.Outcome == obstacle.NothingToDo:
-			next = certificates.Sooner(next, firstRetryDelay) // it became due on the way
+			wait = identity.Sooner(wait, retry)
+		case s.Result == nil || s.Result.Outcome == result.NothingToDo:
+			wait = identity.Sooner(wait, firstRetryDelay) // it became due on the way
 		}
 	}
-	result.RequeueAfter = certificates.Sooner(result.RequeueAfter, next)
-	return result
+	next.RequeueAfter = identity.Sooner(next.RequeueAfter, wait)
+	return next
 }

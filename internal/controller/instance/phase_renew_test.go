@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
@@ -47,7 +46,8 @@ func TestCertificatesAreRenewedBeforeTheyExpire(t *testing.T) {
 					before.NotAfter, got)
 			}
 			if renewals == 2 { // another operator takes over; the Node has the host key of the first contact by now
-				x.sessions, version = scope.Sessions{}, x.node().ResourceVersion
+				x.restartOperator()
+				version = x.node().ResourceVersion
 			}
 		}
 		if after <= 0 || after > week || passes > 2000 {
@@ -101,7 +101,7 @@ func TestAHostThatIsOffWhenItsCertificateIsDue(t *testing.T) {
 		x.signs(month)
 		h.off = true
 		x.untilDue()
-		dials := x.dials
+		dials := x.dials()
 		for range 5 {
 			instance, after := x.reconcile()
 			condition := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, string(remote.ReasonUnreachable))
@@ -116,7 +116,7 @@ func TestAHostThatIsOffWhenItsCertificateIsDue(t *testing.T) {
 			x.reconcile() // something else has happened: that is no reason to try again
 			x.clock.Step(after)
 		}
-		if got := x.dials - dials; got != 5 {
+		if got := x.dials() - dials; got != 5 {
 			t.Errorf("%d attempts", got)
 		}
 		h.off = false
@@ -149,8 +149,8 @@ func TestAHostThatIsOffWhenItsCertificateIsDue(t *testing.T) {
 		h.off = true
 		instance, _ := x.reconcile()
 		expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, string(remote.ReasonUnreachable))
-		if x.dials > 1 {
-			t.Errorf("%d attempts in one pass", x.dials)
+		if x.dials() > 1 {
+			t.Errorf("%d attempts in one pass", x.dials())
 		}
 	})
 }
@@ -181,7 +181,7 @@ func TestARenewalDoesNotWaitForAChange(t *testing.T) {
 		x.facts.Kubelet.ClusterDomain = "other.local"
 		x.untilDue()
 		instance, _ := x.reconcile()
-		expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonAwaitsReplacement)
+		expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonReplacementPending)
 		if h.certificate(identity) == nil {
 			t.Error("the certificate was not renewed")
 		}

@@ -4,30 +4,29 @@ import (
 	"context"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/drain"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/readiness"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // replacement is the phase that waits for a Machine to be replaced.
 type replacement struct {
-	turn  *turn.Turn
+	turn  *drain.Turn
 	nodes nodes.Nodes
 }
 
 // run leaves a Machine's host alone that comes to this version of the operator by being replaced. Whether anything on
 // it would change is known from the digest of what it is; a release that changes nothing for it moves the annotation
 // only, which was done by now.
-func (p replacement) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (p replacement) run(ctx context.Context, s *scope.Scope) *result.Result {
 	if !s.OfMachine() || s.NodeName() == "" {
 		return nil
 	}
 	node, err := p.nodes.Recent(ctx, s.Instance)
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
+		return result.API(v1alpha1.ConditionReady, "read the Node", err)
 	}
 	if node == nil || !s.Released(node) || !p.turn.Replaced(s, node) {
 		return nil
@@ -37,7 +36,7 @@ func (p replacement) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle
 	}
 	s.Works = nodeidentity.Ready(node)
 	if nodes.IsOlder(node) {
-		readiness.Pass(s, node)
+		nodes.MarkReady(s, node)
 	}
-	return p.turn.AwaitsReplacement(s)
+	return p.turn.ReplacementPending(s)
 }

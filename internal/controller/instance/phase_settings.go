@@ -5,7 +5,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/disruption"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
@@ -16,7 +16,7 @@ type settings struct {
 }
 
 // run takes the settings of the gate that phases need.
-func (p settings) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (p settings) run(ctx context.Context, s *scope.Scope) *result.Result {
 	settings, err := p.gate.Settings(ctx)
 	if err != nil {
 		// The policy's status reports its faults, and so does the gate where it matters.

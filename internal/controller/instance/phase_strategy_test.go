@@ -31,16 +31,16 @@ func TestTheHostOfAMachineThatIsToBeReplacedIsLeftAsItIs(t *testing.T) {
 	x := upgraded(t, v1alpha1.UpgradeReplace, true)
 	node := x.node()
 	instance, _ := x.reconcile()
-	condition := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonAwaitsReplacement)
+	condition := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonReplacementPending)
 	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	if !strings.Contains(condition.Message, machine) || instance.Status.Summary != v1alpha1.ReasonAwaitsReplacement {
+	if !strings.Contains(condition.Message, machine) || instance.Status.Summary != v1alpha1.ReasonReplacementPending {
 		t.Errorf("summary %q, message %q", instance.Status.Summary, condition.Message)
 	}
-	if instance.Status.AwaitsVersion != x.Version {
-		t.Errorf("for %q, not %q", instance.Status.AwaitsVersion, x.Version)
+	if instance.Status.ReplacementVersion != x.Version {
+		t.Errorf("for %q, not %q", instance.Status.ReplacementVersion, x.Version)
 	}
-	if x.dials != 0 || x.node().ResourceVersion != node.ResourceVersion {
-		t.Errorf("%d connections; Node %s after %s", x.dials, x.node().ResourceVersion, node.ResourceVersion)
+	if x.dials() != 0 || x.node().ResourceVersion != node.ResourceVersion {
+		t.Errorf("%d connections; Node %s after %s", x.dials(), x.node().ResourceVersion, node.ResourceVersion)
 	}
 	if again, _ := x.reconcile(); again.ResourceVersion != instance.ResourceVersion {
 		t.Error("the next pass writes the same again")
@@ -49,8 +49,8 @@ func TestTheHostOfAMachineThatIsToBeReplacedIsLeftAsItIs(t *testing.T) {
 		t.Errorf("to wait is nothing to warn of: %v", told)
 	}
 	x.Version = "1.2.3" // the one that has configured it
-	if instance, _ = x.reconcile(); instance.Status.AwaitsVersion != "" {
-		t.Errorf("it still awaits %s", instance.Status.AwaitsVersion)
+	if instance, _ = x.reconcile(); instance.Status.ReplacementVersion != "" {
+		t.Errorf("it still awaits %s", instance.Status.ReplacementVersion)
 	}
 }
 
@@ -62,8 +62,8 @@ func TestAVersionThatChangesNothingOnTheHostMovesTheAnnotationOnly(t *testing.T)
 			instance, _ := x.reconcile()
 			expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 			if version := x.node().Annotations[v1alpha1.AnnotationVersion]; version != "2.0.0" ||
-				instance.Status.Version != "2.0.0" || x.dials != 0 {
-				t.Errorf("the Node says %s, the instance %s, after %d connections", version, instance.Status.Version, x.dials)
+				instance.Status.Version != "2.0.0" || x.dials() != 0 {
+				t.Errorf("the Node says %s, the instance %s, after %d connections", version, instance.Status.Version, x.dials())
 			}
 		})
 	}
@@ -102,9 +102,9 @@ func TestANodeWhoseChangeHasFailedGoesOnAsItWas(t *testing.T) {
 			instance, after := x.reconcile()
 			condition := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, shown)
 			expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-			if x.dials != 0 || after != 30*time.Minute || !strings.Contains(condition.Message, "kubelet.exe") ||
+			if x.dials() != 0 || after != 30*time.Minute || !strings.Contains(condition.Message, "kubelet.exe") ||
 				!strings.Contains(instance.Status.NextAction, "annotate windowsinstance "+machine) {
-				t.Errorf("%d connections, next look in %s: %s %s", x.dials, after, condition.Message, instance.Status.NextAction)
+				t.Errorf("%d connections, next look in %s: %s %s", x.dials(), after, condition.Message, instance.Status.NextAction)
 			}
 		})
 	}
@@ -123,7 +123,7 @@ func TestAFailedChangeIsTriedAgainWhenItsTimeHasComeOrItIsAnotherOrAnAdministrat
 			x.failedWith(x.instance(), v1alpha1.ReasonChecksFailed, 30*time.Minute)
 			change(x)
 			instance, _ := x.reconcile()
-			if x.dials == 0 {
+			if x.dials() == 0 {
 				t.Errorf("the host was not tried: %s", instance.Status.Summary)
 			}
 			if _, asked := instance.Annotations[v1alpha1.AnnotationRetry]; asked {
@@ -144,8 +144,8 @@ func TestAnotherVersionIsNoRepair(t *testing.T) {
 	node := x.node()
 	instance, _ := x.reconcile()
 	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady)
-	if x.dials != 0 || instance.Status.FailedChange == nil {
-		t.Errorf("%d connections, failure %+v", x.dials, instance.Status.FailedChange)
+	if x.dials() != 0 || instance.Status.FailedChange == nil {
+		t.Errorf("%d connections, failure %+v", x.dials(), instance.Status.FailedChange)
 	}
 	s := x.scope(x.instance())
 	if cause := x.rooms().changes.CauseOf(s, node); cause != v1alpha1.CauseUpgrade {
@@ -166,18 +166,18 @@ func TestARestartThatWasAskedForWaitsForItsTurnWithoutAConnection(t *testing.T) 
 		t.Fatal(err)
 	}
 	gate := openGate()
-	gate.shut(v1alpha1.ReasonWaitingForTurn)
+	gate.shut(v1alpha1.ReasonMaxUnavailableReached)
 	x.Gate = gate
 	instance, after := x.reconcile()
-	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonWaitingForTurn)
+	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonMaxUnavailableReached)
 	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	if x.dials != 0 || after != time.Minute || len(gate.asked) != 1 || gate.asked[0].Cause != v1alpha1.CauseReboot ||
+	if x.dials() != 0 || after != time.Minute || len(gate.asked) != 1 || gate.asked[0].Cause != v1alpha1.CauseReboot ||
 		x.node().Spec.Unschedulable {
-		t.Errorf("%d connections, next look in %s, asked %v", x.dials, after, gate.asked)
+		t.Errorf("%d connections, next look in %s, asked %v", x.dials(), after, gate.asked)
 	}
 	gate.closed = false
 	x.reconcile()
-	if x.dials == 0 {
+	if x.dials() == 0 {
 		t.Error("its turn has come, and nothing is done")
 	}
 	if x.node().Spec.Unschedulable || len(gate.held) > 0 {

@@ -7,12 +7,10 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/adoption"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/naming"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/identity"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/readiness"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
 	"github.com/windows-machine-config/wmco/internal/policy"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
@@ -22,21 +20,20 @@ import (
 type supported struct {
 	line     support.ReleaseLine
 	nodes    nodes.Nodes
-	turn     *turn.Turn
-	names    *naming.Names
+	names    *identity.Names
 	adoption *adoption.Adoption
 }
 
 // run refuses a host that cannot be a node of this cluster before it is changed.
-func (p supported) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
-	decision := p.line.SupportHost(s.Session.Facts.System, s.Cluster)
+func (p supported) run(ctx context.Context, s *scope.Scope) *result.Result {
+	decision := p.line.SupportHost(s.Host.Facts.System, s.Cluster)
 	if !decision.Allowed {
 		return p.refuse(ctx, s, decision)
 	}
 	// A host that is a node already is not held up: its changes do not depend on its clock, and the message of Ready tells.
 	if ref := s.Instance.Status.NodeRef; ref == nil || ref.UID == "" {
 		if clock := support.SupportClock(s.Session.Clock); !clock.Allowed {
-			s.Session.Facts = nil // the next attempt asks the host again
+			s.Host.Facts = nil // the next attempt asks the host again
 			return refused(clock, support.ClockRemedy)
 		}
 		if o := p.checkFirewall(ctx, s); o != nil {
@@ -48,39 +45,39 @@ func (p supported) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 }
 
 // checkFirewall refuses a host whose group policy could cut it off. The host of a legacy node has its pod network already.
-func (p supported) checkFirewall(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
-	firewall := support.SupportFirewall(s.Session.Facts.System)
+func (p supported) checkFirewall(ctx context.Context, s *scope.Scope) *result.Result {
+	firewall := support.SupportFirewall(s.Host.Facts.System)
 	if firewall.Allowed {
 		return nil
 	}
 	legacy, err := p.adoption.NodesAtAddress(ctx, s)
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionJoined, "find the Nodes of an older version of the operator", err)
+		return result.API(v1alpha1.ConditionJoined, "find the Nodes of an older version of the operator", err)
 	}
 	if len(legacy) > 0 {
 		return nil
 	}
-	s.Session.Facts = nil // the next attempt reads the policy again
+	s.Host.Facts = nil // the next attempt reads the policy again
 	return refused(firewall, support.FirewallRemedy)
 }
 
-// refused returns the obstacle of a host that cannot be a node as it is.
-func refused(decision policy.Decision, remedy string) *obstacle.Obstacle {
-	return &obstacle.Obstacle{
-		Condition: v1alpha1.ConditionSupported, Reason: decision.Reason, Outcome: obstacle.NeedsAdministrator,
-		After: obstacle.HostRecheck, Message: decision.Message, Next: obstacle.Untouched + remedy,
+// refused returns the result of a host that cannot be a node as it is.
+func refused(decision policy.Decision, remedy string) *result.Result {
+	return &result.Result{
+		Condition: v1alpha1.ConditionSupported, Reason: decision.Reason, Outcome: result.NeedsAdministrator,
+		After: result.HostRecheck, Message: decision.Message, Next: result.Untouched + remedy,
 	}
 }
 
-// refuse returns the obstacle of an unsupported host. A node in service stays in service: the Node of a legacy operator
+// refuse returns the result of an unsupported host. A node in service stays in service: the Node of a legacy operator
 // is adopted, and a node that was restarted on request takes pods again.
-func (p supported) refuse(ctx context.Context, s *scope.Scope, decision policy.Decision) *obstacle.Obstacle {
+func (p supported) refuse(ctx context.Context, s *scope.Scope, decision policy.Decision) *result.Result {
 	if o := p.adoptLegacyNode(ctx, s); o != nil {
 		return o
 	}
 	node, err := servingNode(ctx, s, p.nodes)
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
+		return result.API(v1alpha1.ConditionReady, "read the Node", err)
 	}
 	o := refused(decision, support.HostRemedy)
 	if node == nil {
@@ -94,13 +91,13 @@ func (p supported) refuse(ctx context.Context, s *scope.Scope, decision policy.D
 }
 
 // adoptLegacyNode binds the Node of a listed host if a legacy operator has configured it.
-func (p supported) adoptLegacyNode(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (p supported) adoptLegacyNode(ctx context.Context, s *scope.Scope) *result.Result {
 	if ref := s.Instance.Status.NodeRef; s.OfMachine() || ref != nil && ref.UID != "" {
 		return nil
 	}
 	legacy, err := p.adoption.NodesAtAddress(ctx, s)
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionJoined, "find the Nodes of an older version of the operator", err)
+		return result.API(v1alpha1.ConditionJoined, "find the Nodes of an older version of the operator", err)
 	}
 	if len(legacy) == 0 {
 		return nil
@@ -118,16 +115,17 @@ func (p supported) adoptLegacyNode(ctx context.Context, s *scope.Scope) *obstacl
 }
 
 // endRestart puts a node into service again that was drained for a requested restart, if its kubelet reports Ready.
-func (p supported) endRestart(ctx context.Context, s *scope.Scope, node *corev1.Node) *obstacle.Obstacle {
+func (p supported) endRestart(ctx context.Context, s *scope.Scope, node *corev1.Node) *result.Result {
 	known := s.Instance.Status.SpecDigest != "" || nodes.IsOlder(node)
 	if s.Instance.Status.RequestedReboot == nil || !known {
 		return nil
 	}
 	if !nodeidentity.Ready(node) {
-		return readiness.AwaitRestarted(node)
+		return nodes.AwaitRestarted(node)
 	}
 	if err := p.nodes.EndRestart(ctx, s.Instance); err != nil {
-		return obstacle.API(v1alpha1.ConditionReady, "make the Node schedulable again", err)
+		return result.API(v1alpha1.ConditionReady, "make the Node schedulable again", err)
 	}
-	return p.turn.Leave(ctx, s)
+	s.LeaveGate()
+	return nil
 }

@@ -2,7 +2,6 @@ package instance
 
 import (
 	"encoding/base64"
-	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -10,13 +9,13 @@ import (
 	"golang.org/x/crypto/ssh"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
 func encoded(key ssh.PublicKey) string { return base64.StdEncoding.EncodeToString(key.Marshal()) }
@@ -54,8 +53,8 @@ func TestAHostIsLeftAloneWhileItsMachineIsDeletedFailedOrIgnored(t *testing.T) {
 					t.Errorf("condition %s has changed", condition)
 				}
 			}
-			if x.dials > 0 || x.node().ResourceVersion != node.ResourceVersion || after != 0 {
-				t.Errorf("%d connections, Node %s after %s, next look in %s", x.dials, x.node().ResourceVersion,
+			if x.dials() > 0 || x.node().ResourceVersion != node.ResourceVersion || after != 0 {
+				t.Errorf("%d connections, Node %s after %s, next look in %s", x.dials(), x.node().ResourceVersion,
 					node.ResourceVersion, after)
 			}
 			if again, _ := x.reconcile(); again.ResourceVersion != instance.ResourceVersion {
@@ -66,8 +65,8 @@ func TestAHostIsLeftAloneWhileItsMachineIsDeletedFailedOrIgnored(t *testing.T) {
 			})
 			instance, _ = x.reconcile()
 			expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-			if x.dials > 0 || instance.Status.Summary != v1alpha1.ReasonReady {
-				t.Errorf("back again, with %d connections: %s", x.dials, instance.Status.Summary)
+			if x.dials() > 0 || instance.Status.Summary != v1alpha1.ReasonReady {
+				t.Errorf("back again, with %d connections: %s", x.dials(), instance.Status.Summary)
 			}
 		})
 	}
@@ -79,95 +78,9 @@ func TestAHostThatWasNeverReachedIsLeftAloneToo(t *testing.T) {
 	x := newTrial(t, instance)
 	instance, _ = x.reconcile()
 	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonMachineFailed)
-	expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionUnknown, v1alpha1.ReasonNotYet)
-	if x.dials > 0 {
+	expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionUnknown, v1alpha1.ReasonDependencyNotReady)
+	if x.dials() > 0 {
 		t.Error("the host was contacted")
-	}
-}
-
-//
-func TestWorkOnAHostEndsWhenItsMachineIsDeleted(t *testing.T) {
-	// working is a host with an open connection that is worked on.
-	working := func(t *testing.T) (*trial, *v1alpha1.WindowsInstance) {
-		t.Helper()
-		instance := ofMachine()
-		x := newTrial(t, instance)
-		target := remote.Target{Instance: machine, Address: instance.Spec.Address, User: instance.Spec.Username, Key: x.key}
-		if _, err := x.Hosts.Get(t.Context(), target); err != nil {
-			t.Fatal(err)
-		}
-		return x, instance
-	}
-	changed := func(instance *v1alpha1.WindowsInstance, change func(*v1alpha1.WindowsInstance)) event.UpdateEvent {
-		after := instance.DeepCopy()
-		change(after)
-		return event.UpdateEvent{ObjectOld: instance, ObjectNew: after}
-	}
-	t.Run("its connection is closed at once, whatever runs over it", func(t *testing.T) {
-		x, instance := working(t)
-		x.abandon(t.Context(), changed(instance, leave(v1alpha1.ReasonMachineDeleting)), nil)
-		if x.Hosts.Len() > 0 {
-			t.Error("the connection is open")
-		}
-	})
-	t.Run("but not when something else of it changes", func(t *testing.T) {
-		x, instance := working(t)
-		x.abandon(t.Context(), changed(instance, func(i *v1alpha1.WindowsInstance) {
-			i.Spec.Node = &v1alpha1.NodeMetadata{}
-		}), nil)
-		if x.Hosts.Len() != 1 {
-			t.Error("the connection is closed")
-		}
-	})
-	t.Run("nor of a host from windows-instances, which is given back over it", func(t *testing.T) {
-		x, instance := working(t)
-		instance.Spec.Source = v1alpha1.Source{ConfigMapKey: "10.0.128.7"}
-		x.abandon(t.Context(), changed(instance, func(i *v1alpha1.WindowsInstance) {
-			i.Spec.DesiredState = v1alpha1.DesiredStateRemoved
-		}), nil)
-		if x.Hosts.Len() != 1 {
-			t.Error("the connection is closed")
-		}
-	})
-	t.Run("the pass that works on it ends before its next phase, and is no failure", func(t *testing.T) {
-		x, instance := working(t)
-		later := x.Client
-		x.Live = stale{x.Client, instance.DeepCopy()}
-		x.change(instance, leave(v1alpha1.ReasonMachineDeleting))
-		got, after := x.reconcile()
-		if x.dials > 1 || after != 0 || len(got.Status.Conditions) > 0 || len(x.told()) > 0 {
-			t.Errorf("%d connections, next look in %s, conditions %v", x.dials, after, got.Status.Conditions)
-		}
-		x.Live = later
-		got, _ = x.reconcile()
-		expect(t, got, v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonMachineDeleting)
-		if x.Hosts.Len() > 0 {
-			t.Error("the connection is open")
-		}
-	})
-}
-
-// interrupted is a ClusterSource that fails because its Machine is deleted meanwhile.
-type interrupted struct{ meanwhile func() }
-
-func (i interrupted) Current() (nodespec.Cluster, error) {
-	i.meanwhile()
-	return nodespec.Cluster{}, errors.New("cut off")
-}
-
-//
-func TestWhatADeletedMachineCutsOffIsNoFailure(t *testing.T) {
-	x := newTrial(t, ofMachine())
-	x.Cluster = interrupted{func() {
-		present := ofMachine()
-		if err := x.Client.Get(t.Context(), client.ObjectKeyFromObject(present), present); err != nil {
-			t.Fatal(err)
-		}
-		x.change(present, leave(v1alpha1.ReasonMachineDeleting))
-	}}
-	instance, after := x.reconcile()
-	if told := x.told(); len(told) > 0 || after != 0 || len(instance.Status.Conditions) > 0 {
-		t.Errorf("events %q, next look in %s, conditions %v", told, after, instance.Status.Conditions)
 	}
 }
 
@@ -195,7 +108,10 @@ func TestAnInstanceThatIsMadeAgainKnowsNothingOfTheOneBefore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}}
-	instance, _ := x.reconcile()
+	if _, err := x.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(ofMachine())}); err != nil {
+		t.Fatal(err)
+	}
+	instance := x.instance()
 	if instance.UID != "another-instance-uid" || len(instance.Status.Conditions) > 0 ||
 		instance.Status.Summary != "" || len(x.told()) > 0 {
 		t.Errorf("the status of instance %s is %+v", instance.UID, instance.Status)

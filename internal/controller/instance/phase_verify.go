@@ -2,13 +2,14 @@ package instance
 
 import (
 	"context"
+	"net"
 	"slices"
 	"strings"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/desired"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/link"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/text"
@@ -17,35 +18,33 @@ import (
 
 // verify is the phase that has the agent check the node.
 type verify struct {
-	link  *link.Link
 	specs desired.Specs
+	dial  hostjobs.Dial
 }
 
 // run has the agent prove that the node works.
-func (p verify) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
-	if s.Session.Checked {
-		return nil
-	}
-	line, err := p.link.Run(ctx, s, verb.Verify)
-	if err != nil {
-		return p.link.Failed(s, v1alpha1.ConditionReady, err)
-	}
+func (p verify) run(ctx context.Context, s *scope.Scope) *result.Result {
 	spec, o := p.specs.ForNode(ctx, s)
 	if o != nil {
 		return o
 	}
-	if failed := failedChecks(spec.Checks, line.Result.Checks, false); len(failed) > 0 {
+	_, pending, err := s.Host.Verify(p.dial, net.JoinHostPort(spec.NodeIP, kubeletPort))
+	if pending != nil {
+		return pending
+	}
+	if err != nil {
+		return s.Failed(v1alpha1.ConditionReady, err)
+	}
+	if failed := failedChecks(spec.Checks, s.Host.Verified.Checks, false); len(failed) > 0 {
 		// The next attempt compares the host with its spec again: a failed check often has a cause there.
-		s.Session.Applied = ""
+		s.Host.Applied, s.Host.Verified = "", nil
 		s.Instance.Status.SpecDigest = ""
-		return &obstacle.Obstacle{
-			Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonChecksFailed, Outcome: obstacle.ChangeFailed,
+		return &result.Result{
+			Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonChecksFailed, Outcome: result.ChangeFailed,
 			Message: strings.Join(failed, "; "),
 			Next:    "The node keeps its start-up taint and takes no pods until all checks pass.",
 		}
 	}
-	s.Session.Checked, s.Session.Advice = true, failedChecks(spec.Checks, line.Result.Checks, true)
-	s.Session.KubeletStarted = line.Result.KubeletStarted
 	return nil
 }
 

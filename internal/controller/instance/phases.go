@@ -6,25 +6,25 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/drain"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/removal"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
 )
 
 // step is what a phase does. It returns nil when it has nothing left to do, so that the next phase may go on.
-type step func(context.Context, *scope.Scope) *obstacle.Obstacle
+type step func(context.Context, *scope.Scope) *result.Result
 
 // phase is one stage of an instance's way.
 type phase struct {
 	// name is for people: in events and in the log.
 	name string
 	run  step
-	// keepsReady reports whether an obstacle of the phase leaves the Ready condition of a working node as it is; nil for
+	// keepsReady reports whether a result of the phase leaves the Ready condition of a working node as it is; nil for
 	// no.
 	keepsReady func(*scope.Scope) bool
-	// turn says what an obstacle of the phase means for the instance's turn.
-	turn turn.Properties
+	// turn says what a result of the phase means for the instance's turn.
+	turn drain.Properties
 }
 
 // Values of phase.keepsReady.
@@ -34,8 +34,8 @@ func whenNodeGoesOn(s *scope.Scope) bool { return s.KeyDiffers || s.Moved || s.A
 
 // Values of phase.turn.
 var (
-	asksHost          = turn.Properties{AsksHost: true}
-	letsOthersGoFirst = turn.Properties{LetsOthersGoFirst: true}
+	asksHost          = drain.Properties{AsksHost: true}
+	letsOthersGoFirst = drain.Properties{LetsOthersGoFirst: true}
 )
 
 // phases returns the table of contents of this package: the way of an instance to its desired state.
@@ -86,9 +86,9 @@ func (a *rooms) phases(instance *v1alpha1.WindowsInstance) []phase {
 		{name: "eligible", run: a.eligible.run, keepsReady: whenNodeWorks},
 		{name: "replacement", run: a.replacement.run},
 		{name: "turn", run: a.turn.Await},
-		{name: "reach", run: a.link.Reach, keepsReady: whenNodeGoesOn, turn: asksHost},
+		{name: "reach", run: a.reach.run, keepsReady: whenNodeGoesOn, turn: asksHost},
 		{name: "adoptKey", run: a.adoptKey.run},
-		{name: "inspect", run: a.link.Inspect, turn: asksHost},
+		{name: "inspect", run: inspect, turn: asksHost},
 		{name: "identify", run: a.identify.run, keepsReady: whenNodeWorks},
 		{name: "rollBack", run: a.rollback.RollBack},
 		{name: "reboot", run: a.reboot.run},
@@ -106,7 +106,7 @@ func (a *rooms) phases(instance *v1alpha1.WindowsInstance) []phase {
 
 // onlyIf skips a step where it is not needed.
 func onlyIf(needed func(*scope.Scope) bool, run step) step {
-	return func(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	return func(ctx context.Context, s *scope.Scope) *result.Result {
 		if !needed(s) {
 			return nil
 		}
@@ -114,11 +114,11 @@ func onlyIf(needed func(*scope.Scope) bool, run step) step {
 	}
 }
 
-// aside moves the obstacle of a phase that has nothing to do with the node itself out of the way of Ready: a missing
+// aside moves the result of a phase that has nothing to do with the node itself out of the way of Ready: a missing
 // key, an unreadable cluster, a pause, a cluster that must have no more Windows nodes or a new key that the host does
 // not know yet keep the operator from watching over a node that works, and no more.
-func aside(s *scope.Scope, p phase, o *obstacle.Obstacle) *obstacle.Obstacle {
-	if p.keepsReady == nil || !p.keepsReady(s) || o.Outcome == obstacle.NothingToDo || s.Instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved ||
+func aside(s *scope.Scope, p phase, o *result.Result) *result.Result {
+	if p.keepsReady == nil || !p.keepsReady(s) || o.Outcome == result.NothingToDo || s.Instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved ||
 		s.Instance.Status.SpecDigest == "" || !ptr.Deref(s.Instance.Status.Readiness, v1alpha1.Readiness{}).Ready {
 		return o
 	}

@@ -7,8 +7,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/readiness"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
@@ -28,7 +27,7 @@ func servingNode(ctx context.Context, s *scope.Scope, reader nodes.Nodes) (*core
 
 // refuseHost returns the refusal of a host. A node in service stays Ready as long as its kubelet reports so: the
 // refusal only keeps the operator from changing it.
-func refuseHost(s *scope.Scope, node *corev1.Node, o *obstacle.Obstacle) *obstacle.Obstacle {
+func refuseHost(s *scope.Scope, node *corev1.Node, o *result.Result) *result.Result {
 	if node == nil {
 		return o
 	}
@@ -37,7 +36,7 @@ func refuseHost(s *scope.Scope, node *corev1.Node, o *obstacle.Obstacle) *obstac
 	case unchanged && s.Works:
 		s.PassWhatHeld()
 	case !unchanged && (s.Works || nodes.IsOlder(node)) && (!nodes.Cordoned(node) || nodes.IsOlder(node) && !nodeidentity.Drained(node)):
-		readiness.Pass(s, node)
+		nodes.MarkReady(s, node)
 	default:
 		return o
 	}

@@ -42,8 +42,8 @@ func TestAMachineThatIsGoneLeavesNothing(t *testing.T) {
 		if left, after := x.reconcile(); left != nil || after != 0 {
 			t.Errorf("the instance is there still, next look in %s", after)
 		}
-		if x.node() != nil || x.dials > 0 {
-			t.Errorf("Node %v, %d connections", x.node(), x.dials)
+		if x.node() != nil || x.dials() > 0 {
+			t.Errorf("Node %v, %d connections", x.node(), x.dials())
 		}
 		if len(x.clientset.Actions()) == 0 {
 			t.Error("no certificate requests were looked for")
@@ -59,8 +59,8 @@ func TestAMachineThatIsGoneLeavesNothing(t *testing.T) {
 		remove(instance)
 		x := newTrial(t, instance)
 		x.host.switchOff(true)
-		if left, _ := x.reconcile(); left != nil || x.dials > 0 {
-			t.Errorf("left is %v, with %d connections", left, x.dials)
+		if left, _ := x.reconcile(); left != nil || x.dials() > 0 {
+			t.Errorf("left is %v, with %d connections", left, x.dials())
 		}
 	})
 	t.Run("without the key, and though it is paused: there is nothing to be touched any more", func(t *testing.T) {
@@ -110,8 +110,8 @@ func TestAKubeletThatRegistersItsNodeAsItsMachineGoes(t *testing.T) {
 			t.Errorf("Node %v, next look in %s", x.node(), after)
 		}
 		x.clock.Step(after)
-		if left, _ := x.reconcile(); left != nil || x.dials > 0 {
-			t.Errorf("left is %v, with %d connections", left, x.dials)
+		if left, _ := x.reconcile(); left != nil || x.dials() > 0 {
+			t.Errorf("left is %v, with %d connections", left, x.dials())
 		}
 	})
 	t.Run("in the last moment goes with the instance", func(t *testing.T) {

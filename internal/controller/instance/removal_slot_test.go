@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host"
@@ -90,15 +92,16 @@ func TestARemovedHostThatDoesNotAnswerAcquiresADisruptionSlotOnce(t *testing.T) 
 		}
 		x.clock.Step(after)
 	}
-	if x.dials < 5 || len(gate.granted) != 1 {
-		t.Errorf("%d connections; the slot was granted to %v", x.dials, gate.granted)
+	if x.dials() < 5 || len(gate.granted) != 1 {
+		t.Errorf("%d connections; the slot was granted to %v", x.dials(), gate.granted)
 	}
 
 	t.Run("and once more when it answers", func(t *testing.T) {
 		x.host.switchOff(false)
-		gate.shut(v1alpha1.ReasonWaitingForTurn)
+		gate.shut(v1alpha1.ReasonMaxUnavailableReached)
+		before := len(gate.asked)
 		_, after := x.reconcile()
-		if len(gate.asked) != 2 || after != time.Minute {
+		if len(gate.asked) != before+1 || after != time.Minute {
 			t.Errorf("asked %v, next pass after %s", gate.asked, after)
 		}
 	})
@@ -115,7 +118,7 @@ func TestANodeOfALostHostIsDrainedThoughItsHostHasNotAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.host.switchOff(true)
-	if x.reconcile(); x.dials == 0 {
+	if x.reconcile(); x.dials() == 0 {
 		t.Fatal("the host was to be tried")
 	}
 	x.change(x.instance(), remove)
@@ -127,5 +130,37 @@ func TestANodeOfALostHostIsDrainedThoughItsHostHasNotAnswered(t *testing.T) {
 	}
 	if x.node() != nil || len(gate.granted) != 1 {
 		t.Errorf("the Node is %v; the slot was granted to %v", x.node(), gate.granted)
+	}
+}
+
+// A host that has accepted a restart may end the connection before a reconcile gets as far as the agent's answer. R-095
+func TestAHostThatHasAcceptedARestartIsOnlyLookedAtAlthoughTheConnectionEnds(t *testing.T) {
+	x, h, _ := nodeInService(t, "None", restartsForLong, func(o *fake.Options) { o.ShutdownDelay = 8 * time.Second })
+	x.Patience = 0 // a reconcile that waits for a list ends early
+	x.change(x.instance(), remove)
+	reconcile := func() {
+		t.Helper()
+		if _, err := x.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(listed())}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	restarts := h.machine.Journal().Count(fake.KindReboot)
+	for h.machine.Journal().Count(fake.KindReboot) == restarts {
+		reconcile()
+		x.awaitJobs()
+	}
+	told := len(h.execs())
+	reconcile()
+	connection := x.Jobs.Of(x.instance()).Connection
+	h.server.CutConnections()
+	if connection != nil {
+		<-connection.Done()
+	}
+	for deadline := time.Now().Add(patience); x.instance().Status.RestartStartedAt == nil && len(h.execs()) == told && time.Now().Before(deadline); {
+		reconcile()
+		x.awaitJobs()
+	}
+	if more := h.execs()[told:]; len(more) > 0 || x.instance().Status.RestartStartedAt == nil {
+		t.Errorf("after its answer it was told to %q, and the status says %s", more, x.instance().Status.Summary)
 	}
 }

@@ -3,9 +3,12 @@ package instance
 import (
 	"slices"
 	"testing"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
@@ -65,8 +68,8 @@ func TestANodeDoesNotBecomeThatOfAnotherInstanceByItsAnnotations(t *testing.T) {
 	if ref := instance.Status.NodeRef; ref != nil && ref.Name == "liar" {
 		t.Errorf("the host that is to join is Node %s", ref.Name)
 	}
-	if instance.Status.Summary == "HostKeyChanged" || x.dials == 0 {
-		t.Errorf("the host is held up: %s, %d connections", instance.Status.Summary, x.dials)
+	if instance.Status.Summary == "HostKeyChanged" || x.dials() == 0 {
+		t.Errorf("the host is held up: %s, %d connections", instance.Status.Summary, x.dials())
 	}
 }
 
@@ -119,4 +122,21 @@ func requestsGoWith(t *testing.T, instance *v1alpha1.WindowsInstance) {
 	if !slices.Equal(names, []string{"anothers-serving", "made-for-another"}) {
 		t.Errorf("left are %q", names)
 	}
+}
+
+// The lists of a fleet take longer than a reconcile waits. What jobs have brought meanwhile counts.
+func TestAHostJoinsAndLeavesAlthoughNoReconcileWaitsForLists(t *testing.T) {
+	x, _, _ := hostToJoin(t, "None")
+	x.Patience = 0
+	x.joins()
+	x.change(x.instance(), func(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateRemoved })
+	key := client.ObjectKey{Namespace: ourNamespace, Name: machine}
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) { // lists are read meanwhile
+		x.reconcileAll(key)
+		if err := x.Client.Get(t.Context(), key, &v1alpha1.WindowsInstance{}); apierrors.IsNotFound(err) {
+			return
+		}
+		x.clock.Step(time.Second)
+	}
+	t.Errorf("it is not given back: %+v", x.instance().Status)
 }

@@ -10,8 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/certificates"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/identity"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
@@ -36,7 +35,7 @@ func (w *weather) strike() {
 	lasts := w.minutes(180)
 	switch w.dice.IntN(5) {
 	case 0: // another operator takes over
-		w.sessions = scope.Sessions{}
+		w.restartOperator()
 	case 1:
 		w.host.off = true
 		w.next = w.clock.Now().Add(lasts)
@@ -46,7 +45,7 @@ func (w *weather) strike() {
 	case 3: // the clock is set back
 		w.clock.SetTime(w.clock.Now().Add(-w.minutes(60)))
 	case 4: // no operator runs
-		w.sessions = scope.Sessions{}
+		w.restartOperator()
 		w.clock.Step(lasts)
 	}
 	w.next = w.clock.Now().Add(w.minutes(12 * 60))
@@ -120,7 +119,7 @@ func TestAThousandHostsAreNotRenewedAtOnce(t *testing.T) {
 	noted := []v1alpha1.CertificateStatus{certificateStatus(nodespec.ServiceCloudNodeManager, noon, noon.Add(shortLife))}
 	var looks []time.Duration
 	for range 1000 {
-		due, next := certificates.Due(noted, noon, dice.Float64())
+		due, next := identity.Due(noted, noon, dice.Float64())
 		if len(due) > 0 {
 			t.Fatalf("due are %q", due)
 		}
@@ -175,7 +174,7 @@ func TestACertificateIsNotRenewedForTheNodeOfAnother(t *testing.T) {
 	}
 	x.untilDue()
 	x.reconcile()
-	if x.dials > 0 || len(signed) > 0 {
-		t.Errorf("%d connections, signed %v", x.dials, signed)
+	if x.dials() > 0 || len(signed) > 0 {
+		t.Errorf("%d connections, signed %v", x.dials(), signed)
 	}
 }

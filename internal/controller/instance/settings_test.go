@@ -61,10 +61,15 @@ func well(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok
 func (x *trial) until(what string, wanted func(*v1alpha1.WindowsInstance) bool) *v1alpha1.WindowsInstance {
 	x.t.Helper()
 	var instance *v1alpha1.WindowsInstance
-	for range 60 {
+	deadline := time.Now().Add(patience)
+	for n := 0; n < 60 || x.Patience == 0 && time.Now().Before(deadline); n++ {
 		var after time.Duration
 		if instance, after = x.reconcile(); wanted(instance) {
 			return instance
+		}
+		if x.Patience == 0 { // a reconcile does not wait for a list
+			time.Sleep(5 * time.Millisecond)
+			after = time.Second
 		}
 		x.clock.Step(min(after, time.Minute))
 	}
@@ -116,14 +121,19 @@ func hostToJoin(t *testing.T, platform string, change ...func(*fake.Options)) (*
 func (x *trial) registers(more ...corev1.Taint) {
 	x.t.Helper()
 	x.until("the kubelet's certificate", summarized(v1alpha1.ReasonNodeNotRegistered))
+	if err := x.Client.Create(x.t.Context(), x.registering(more...)); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// registering returns the Node that the kubelet registers, with its pod subnet.
+func (x *trial) registering(more ...corev1.Taint) *corev1.Node {
 	node := readyNode("")
 	node.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(x.clock.Now().Add(x.ahead))
 	node.Annotations = map[string]string{v1alpha1.AnnotationPodSubnet: trialSubnet}
 	node.Spec.Taints = append([]corev1.Taint{forWindows, {Key: v1alpha1.TaintNotReady,
 		Effect: corev1.TaintEffectNoSchedule}}, more...)
-	if err := x.Client.Create(x.t.Context(), node); err != nil {
-		x.t.Fatal(err)
-	}
+	return node
 }
 
 // joins lets the operator make a Ready node of the host.
@@ -196,11 +206,11 @@ func TestAnotherAuthorityIsTrustedAtOnce(t *testing.T) {
 func TestAnotherProxyWaitsForItsTurnAndForTheDrain(t *testing.T) {
 	x, h, gate := nodeInService(t, "None")
 	const secret = "proxy-canary"
-	gate.shut(v1alpha1.ReasonWaitingForTurn)
+	gate.shut(v1alpha1.ReasonMaxUnavailableReached)
 	x.facts.Proxy = nodespec.Proxy{HTTP: nodespec.Secret("http://user:" + secret + "@proxy.example.com:3128"),
 		NoProxy: ".cluster.local"}
 	instance, _ := x.reconcile()
-	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonWaitingForTurn)
+	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonMaxUnavailableReached)
 	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	if got := h.proxied("containerd"); got || x.node().Spec.Unschedulable {
 		t.Fatalf("it did not wait: has the proxy %t, unschedulable %t", got, x.node().Spec.Unschedulable)

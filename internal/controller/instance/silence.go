@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
@@ -52,6 +53,7 @@ func beginAgentCheck(s *scope.Scope, node *corev1.Node, now time.Time) bool {
 	}
 	due := !now.Before(memory.Next)
 	if due {
+		s.Session.Checking = true
 		memory.Next = now.Add(min(agentCheckBackoff<<min(memory.Checks, 10), maxAgentCheckBackoff))
 		memory.Checks++
 	}
@@ -59,13 +61,21 @@ func beginAgentCheck(s *scope.Scope, node *corev1.Node, now time.Time) bool {
 	return due
 }
 
+// goOnWithAgentCheck takes up the check that an earlier reconcile has begun, if there is one.
+func goOnWithAgentCheck(s *scope.Scope, now time.Time) {
+	if s.Session.Checking {
+		s.AgentCheck, s.AgentCheckIn = true, s.Session.AgentCheck.Next.Sub(now)
+	}
+}
+
 // recordAgentCheck records the failure of a check that has left the node as it was, until the next check: without it, the
 // next reconcile would report that the host is up to date. A host that was brought to its NodeSpec since has answered.
 func recordAgentCheck(s *scope.Scope) {
-	memory, o := &s.Session.AgentCheck, s.Obstacle
+	memory, o := &s.Session.AgentCheck, s.Result
 	switch {
 	case o == nil:
 		memory.Failure = nil
+	case o.Outcome == result.Working, o.Outcome == result.Again: // the check goes on
 	case s.AgentCheck && o.Outcome.IsNews() && o.Condition == v1alpha1.ConditionUpToDate && s.HostAsItWas():
 		o.After = s.AgentCheckIn
 		memory.Failure = o

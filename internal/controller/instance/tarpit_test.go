@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -24,13 +26,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/places"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// Most hosts that were never nodes, or have failed, are worked on at once, as administrators know it.
+// Most hosts that were never nodes are worked on at once, as administrators know it.
 const (
 	mostUnproven = 256
+	mostRetried  = 128 // of those that have failed slowly
 )
 
 // tarpits are a network in which the addresses that begin with tarpitNetwork accept connections and never say a word.
@@ -38,6 +42,8 @@ const (
 type tarpits struct {
 	*trial
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+	// speaks has the hosts that are no tarpits; nil for the trial's.
+	speaks *sshNetwork
 	// waiting counts the waits for an SSH handshake that have begun.
 	waiting atomic.Int32
 
@@ -77,6 +83,13 @@ func (x *tarpits) dial(ctx context.Context, network, address string) (net.Conn, 
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.dials[address]++
+	if !strings.HasPrefix(address, tarpitNetwork) && x.speaks != nil {
+		connection, err := x.speaks.dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return reached(connection, address), nil
+	}
 	if !strings.HasPrefix(address, tarpitNetwork) {
 		connection, err := x.host.dial(ctx, network)
 		if err != nil {
@@ -107,7 +120,7 @@ func (x *tarpits) add(network string, count int, version string) (addresses []st
 	for i := range count {
 		address := fmt.Sprintf("%s%d.%d", network, i/250, i%250+1)
 		instance := &v1alpha1.WindowsInstance{
-			ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Generation: 1,
+			ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Generation: 1, UID: types.UID(address),
 				Name: nameAt(address)},
 			Spec: v1alpha1.WindowsInstanceSpec{Address: address, Username: "Administrator",
 				DesiredState: v1alpha1.DesiredStateNode, Source: v1alpha1.Source{ConfigMapKey: address}},
@@ -130,7 +143,7 @@ func nameAt(address string) string { return "at-" + strings.ReplaceAll(address, 
 // await waits until a condition holds, while the clock stands still.
 func (x *tarpits) await(what string, condition func() bool) {
 	x.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !condition(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); !condition(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			x.mu.Lock()
 			defer x.mu.Unlock()
@@ -166,6 +179,7 @@ func newTarpits(t *testing.T) *tarpits {
 	x.Events = events.NewFakeRecorder(100_000)
 	x.Hosts = remote.NewPool(&remote.Dialer{Dial: x.dial, Clock: handshakeClock{x.clock, &x.waiting},
 		Limits: remote.Limits{Hello: 50 * time.Second, Idle: 50 * time.Second}})
+	x.Jobs = hostjobs.NewRunner(x.Hosts, x.Payload, x.clock)
 	options := x.options()
 	options.Reconciler, options.SkipNameValidation = x.Reconciler, ptr.To(true)
 	c, err := controller.NewUnmanaged("instance", options)
@@ -177,12 +191,13 @@ func newTarpits(t *testing.T) *tarpits {
 		queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		defer close(started)
 		x.queue = queue
-		return x.wakeThose(ctx, queue)
+		return x.reconcileAfterJobs(ctx, queue)
 	})); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
+	running.Go(func() { _ = x.Jobs.Start(ctx) })
 	running.Go(func() {
 		if err := c.Start(ctx); err != nil {
 			t.Error(err)
@@ -223,46 +238,96 @@ func TestHostsThatNeverAnswerLeaveWorkersToOthers(t *testing.T) {
 }
 
 // A new host that has to wait for others says so.
-func TestAHostWithoutAPlaceSaysSo(t *testing.T) {
-	x := newTrial(t, listed())
-	x.facts.Platform = "None"
-	for i := range mostUnproven {
-		x.places.Take(fmt.Sprintf("other-%d", i), places.New)
-	}
-	instance, after := x.reconcile()
-	expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, v1alpha1.ReasonWaiting)
-	if after != time.Minute || x.dials > 0 {
-		t.Errorf("it is dialed %d times, the next look is in %s", x.dials, after)
-	}
-	x.places.Return("other-0")
-	if x.reconcile(); x.dials == 0 {
-		t.Error("it is not dialed when there is a place")
+func TestAHostThatWaitsForOthersSaysSo(t *testing.T) {
+	x := newTarpits(t)
+	x.add(tarpitNetwork, mostUnproven, "")
+	x.await("as many new hosts are dialed as may be", x.openIs(mostUnproven))
+	address := x.add("10.2.", 1, "")[0]
+	instance := &v1alpha1.WindowsInstance{}
+	x.await("the status says that it waits", func() bool {
+		if err := x.Client.Get(t.Context(), client.ObjectKey{Namespace: ourNamespace, Name: nameAt(address)}, instance); err != nil {
+			t.Fatal(err)
+		}
+		return instance.Status.Step != nil
+	})
+	if step := instance.Status.Step; step.Name != "Connect" || !strings.Contains(step.Detail, "until the work on other hosts has ended") ||
+		instance.Status.Summary != v1alpha1.ReasonInProgress || x.dialed(address) > 0 {
+		t.Errorf("the step is %+v, the summary %s; it was dialed %d times", step, instance.Status.Summary, x.dialed(address))
 	}
 }
 
-// A pass that never ends is ended, and fails its own instance alone.
-func TestAPassThatTakesTooLong(t *testing.T) {
+// A job that does not end is ended, and fails its own instance alone.
+func TestAJobThatTakesTooLong(t *testing.T) {
 	x := newTrial(t, listed())
 	x.facts.Platform = "None"
 	dialed := make(chan struct{})
 	x.server = func(ctx context.Context) (net.Conn, error) {
 		close(dialed)
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(20 * time.Second):
-			return nil, errors.New("the pass does not end")
-		}
+		<-ctx.Done()
+		return nil, ctx.Err()
 	}
-	x.Hosts = remote.NewPool(&remote.Dialer{Dial: x.dial, Limits: remote.Limits{Dial: 24 * time.Hour}, Clock: x.clock})
-	t.Cleanup(x.Hosts.CloseAll)
+	x.limits = remote.Limits{Dial: 24 * time.Hour}
+	x.dialerClock = x.clock
+	x.restartOperator()
 	go func() {
 		<-dialed
-		x.clock.Step(PassLimit)
+		x.clock.Step(4 * time.Minute)
 	}()
 	instance, after := x.reconcile()
-	condition := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, v1alpha1.ReasonTookTooLong)
-	if !strings.Contains(condition.Message, "for 3 hours") || after == 0 || after > lastRetryDelay {
+	condition := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, v1alpha1.ReasonJobTimedOut)
+	if after == 0 || after > lastRetryDelay {
 		t.Errorf("the message is %q, the next look is in %s", condition.Message, after)
 	}
+}
+
+//
+func TestWorkOnAHostEndsWhenItsMachineIsDeleted(t *testing.T) {
+	x := newTrial(t, ofMachine())
+	dialed, cut := make(chan struct{}), make(chan struct{})
+	x.server = func(ctx context.Context) (net.Conn, error) {
+		close(dialed)
+		<-ctx.Done()
+		close(cut)
+		return nil, ctx.Err()
+	}
+	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(ofMachine())}
+	if _, err := x.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	<-dialed
+	x.change(x.instance(), leave(v1alpha1.ReasonMachineDeleting))
+	if _, err := x.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	<-cut
+	instance, _ := x.reconcile()
+	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonMachineDeleting)
+	if told := x.told(); len(told) > 0 || x.dials() != 1 || x.Hosts.Len() > 0 {
+		t.Errorf("%d connections; the events are %q", x.dials(), told)
+	}
+}
+
+// The taint that keeps pods for Linux away must not wait for the end of a job.
+func TestANodeIsPutRightWhileAJobRunsOnItsHost(t *testing.T) {
+	x := newTrial(t)
+	x.asNode(listed(), "another key")
+	dialed, end := make(chan struct{}), make(chan struct{})
+	x.server = func(context.Context) (net.Conn, error) {
+		close(dialed)
+		<-end
+		return nil, errors.New("no route")
+	}
+	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(ofMachine())}
+	if _, err := x.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	<-dialed
+	x.changeNode(func(n *corev1.Node) { n.Spec.Taints = nil })
+	if _, err := x.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	if !nodes.ForWindows(x.node()) {
+		t.Errorf("its taints are %q", taints(x.node()))
+	}
+	close(end)
 }

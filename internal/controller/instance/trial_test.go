@@ -10,24 +10,32 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/controller/lookup"
@@ -38,6 +46,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
 
+// patience is how long a test waits for what needs no time of the trial's clock. Under the race detector, beside other tests, hundreds of
+// handshakes take minutes.
+const patience = 10 * time.Minute
+
 const (
 	ourNamespace = "wmco"
 	machine      = "winworker-x2k4f"
@@ -46,15 +58,21 @@ const (
 // trial is a Reconciler on an API server in memory, with one host.
 type trial struct {
 	*Reconciler
-	t         *testing.T
-	clock     *clocktesting.FakeClock
-	recorder  *events.FakeRecorder
-	clientset *kubefake.Clientset
-	private   []byte
-	key       sshkey.Key
-	host      *sshHost
-	facts     *nodespec.Cluster
-	dials     int
+	t           *testing.T
+	clock       *clocktesting.FakeClock
+	recorder    *events.FakeRecorder
+	clientset   *kubefake.Clientset
+	private     []byte
+	key         sshkey.Key
+	host        *sshHost
+	facts       *nodespec.Cluster
+	Hosts       *remote.Pool
+	waits       atomic.Bool // for a job
+	reconciling sync.Mutex
+	// limits and dialerClock belong to connections.
+	limits      remote.Limits
+	dialerClock clock.WithTicker
+	dialed      atomic.Int64
 	// ahead is how far the clock of the host's kubelet is ahead.
 	ahead time.Duration
 	// server is what is dialed in place of host, when it is set.
@@ -63,13 +81,12 @@ type trial struct {
 
 // session returns the session of an instance.
 func (x *trial) session(instance *v1alpha1.WindowsInstance) *scope.Session {
-	session, _ := x.sessions.Of(instance.Name, instance.UID)
-	return session
+	return x.sessions.Of(instance.Name, instance.UID)
 }
 
 // scope returns the scope of a reconcile of an instance that begins.
 func (x *trial) scope(instance *v1alpha1.WindowsInstance) *scope.Scope {
-	return scope.New(instance, x.session(instance))
+	return scope.New(instance, x.session(instance), x.Jobs.Of(instance), x.clock)
 }
 
 // newTrial has the Secret with a key that the host accepts, and the objects. The cluster is supported.
@@ -84,7 +101,7 @@ func newTrial(t *testing.T, objects ...client.Object) *trial {
 	x := &trial{
 		t: t, clock: clocktesting.NewFakeClock(noon), recorder: events.NewFakeRecorder(100),
 		clientset: kubefake.NewClientset(), private: private, key: key,
-		host: newSSHHost(t, key.AuthorizedKey()), facts: supportedCluster(),
+		host: newSSHHost(t, key.AuthorizedKey()), facts: supportedCluster(), limits: onABusyMachine(),
 	}
 	objects = append(objects, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: keys.SecretName},
@@ -94,11 +111,10 @@ func newTrial(t *testing.T, objects ...client.Object) *trial {
 	x.Reconciler = &Reconciler{
 		Client: api, Live: api, Clientset: x.clientset, Events: x.recorder, Clock: x.clock, Namespace: ourNamespace,
 		Version: "1.2.3", Line: support.CurrentLine(),
-		Cluster: x, Payload: wholePayload(t), Dial: x.dial,
-		Hosts:  remote.NewPool(&remote.Dialer{Dial: x.dial, Limits: onABusyMachine()}),
+		Cluster: x, Payload: wholePayload(t), Dial: x.dial, Patience: time.Minute,
 		Jitter: func() float64 { return 0 }, Gate: openGate(),
 	}
-	t.Cleanup(x.Hosts.CloseAll)
+	x.restartOperator()
 	return x
 }
 
@@ -119,8 +135,11 @@ func onABusyMachine() remote.Limits {
 // Current makes the trial a ClusterSource.
 func (x *trial) Current() (nodespec.Cluster, error) { return *x.facts, nil }
 
+// dials returns how often the host was dialed.
+func (x *trial) dials() int { return int(x.dialed.Load()) }
+
 func (x *trial) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	x.dials++
+	x.dialed.Add(1)
 	connect := x.server
 	if connect == nil {
 		connect = func(ctx context.Context) (net.Conn, error) { return x.host.dial(ctx, network) }
@@ -149,19 +168,131 @@ func reached(connection net.Conn, address string) net.Conn {
 	return reachedConn{connection, net.TCPAddrFromAddrPort(end)}
 }
 
-// reconcile reconciles the instance once and returns it, when it is still there, with the time until the next look.
+// restartOperator lets go of all that is held in memory, and lets jobs run until the end of the test.
+func (x *trial) restartOperator() { x.leads(x.clock) }
+
+// leads is restartOperator with the clock of the jobs. It returns what ends the time in which the operator leads, and a channel that
+// is closed when its jobs have ended then.
+func (x *trial) leads(jobsClock clock.WithTicker) (end func(), ended <-chan struct{}) {
+	if x.Hosts != nil {
+		x.Hosts.CloseAll()
+	}
+	hosts := remote.NewPool(&remote.Dialer{Dial: x.dial, Limits: x.limits, Clock: x.dialerClock})
+	x.Hosts, x.sessions, x.written = hosts, scope.Sessions{}, nodes.Written{}
+	x.Jobs = hostjobs.NewRunner(hosts, x.Payload, jobsClock)
+	x.Jobs.OnEnd(x.showProgress)
+	ctx, end := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	jobs := x.Jobs
+	go func() {
+		defer close(done)
+		_ = jobs.Start(ctx)
+	}()
+	<-jobs.Started()
+	x.t.Cleanup(func() {
+		end()
+		hosts.CloseAll()
+		<-done
+	})
+	return end, done
+}
+
+// Reconcile reconciles an instance; not while its progress is shown, as the queue never has two reconciles of one instance at once.
+func (x *trial) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	x.reconciling.Lock()
+	defer x.reconciling.Unlock()
+	return x.Reconciler.Reconcile(ctx, request)
+}
+
+// showProgress is the reconcile of an instance while its job runs, if the trial waits for the job.
+func (x *trial) showProgress(name types.NamespacedName) {
+	if !x.waits.Load() {
+		return
+	}
+	x.reconciling.Lock()
+	defer x.reconciling.Unlock()
+	ctx := context.Background()
+	instance, session, err := x.read(ctx, name)
+	if err != nil {
+		return
+	}
+	s := scope.New(instance, session, x.Jobs.Of(instance), x.clock)
+	running := s.Host.Running()
+	if running == nil { // the trial's next reconcile is the one after the job
+		return
+	}
+	if _, err := x.follow(ctx, x.rooms(), s, running); err != nil {
+		x.t.Log(err) // the queue would try again
+	}
+}
+
+// mostReconciles is how often an instance is reconciled until nothing goes on.
+const mostReconciles = 60
+
+// reconcile reconciles the instance until no job runs and none was begun, and returns it, when it is still there, with the time until
+// the next look.
 func (x *trial) reconcile() (*v1alpha1.WindowsInstance, time.Duration) {
 	x.t.Helper()
 	key := client.ObjectKey{Namespace: ourNamespace, Name: machine}
-	result, err := x.Reconcile(x.t.Context(), ctrl.Request{NamespacedName: key})
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	result := x.reconcileAll(key)
 	instance := &v1alpha1.WindowsInstance{}
 	if err := x.Client.Get(x.t.Context(), key, instance); err != nil {
 		return nil, result.RequeueAfter
 	}
 	return instance, result.RequeueAfter
+}
+
+// reconcileAll reconciles an instance until no job runs and none was begun.
+func (x *trial) reconcileAll(key client.ObjectKey) (result ctrl.Result) {
+	x.t.Helper()
+	for range mostReconciles {
+		began, busy := x.Jobs.Begun(), x.Jobs.Running() > 0
+		result, err := x.Reconcile(x.t.Context(), ctrl.Request{NamespacedName: key})
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		if !busy && x.Jobs.Begun() == began && x.Jobs.Running() == 0 && result.RequeueAfter != minimalWait && result.RequeueAfter != conflictDelay {
+			return result
+		}
+		x.awaitJobs()
+	}
+	x.t.Fatal("the work on the host does not come to an end")
+	return ctrl.Result{}
+}
+
+// awaitJobs waits until no job runs.
+func (x *trial) awaitJobs() {
+	x.waits.Store(true)
+	defer x.waits.Store(false)
+	for x.Jobs.Running() > 0 {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// does runs a phase as reconciles do, with the jobs that it requests, and returns its result.
+func (x *trial) does(s *scope.Scope, run step) *result.Result {
+	x.t.Helper()
+	for range mostReconciles {
+		o := run(x.t.Context(), s)
+		if o == nil || o.Outcome != result.Working && o.Outcome != result.Again {
+			return o
+		}
+		if _, err := x.rooms().status.Write(x.t.Context(), s); err != nil && !apierrors.IsConflict(err) {
+			x.t.Fatal(err)
+		} else if err != nil {
+			return result.API(o.Condition, "write the status", err)
+		}
+		if !s.Host.Requested() {
+			continue
+		}
+		x.Jobs.Commit(x.t.Context(), s.Instance, s.Host)
+		for x.Jobs.Running() > 0 {
+			time.Sleep(time.Millisecond)
+		}
+		s.Host = x.Jobs.Of(s.Instance)
+	}
+	x.t.Fatal("the phase does not come to an end")
+	return nil
 }
 
 // change changes the instance's spec as a source does.
@@ -353,9 +484,9 @@ func newPrivateKey(t *testing.T) ([]byte, sshkey.Key) {
 	return data, key
 }
 
-// stale is an API server that still has an instance as it was.
+// stale is a cache that still has an instance that is gone.
 type stale struct {
-	client.Reader
+	client.Client
 	instance *v1alpha1.WindowsInstance
 }
 
@@ -364,7 +495,7 @@ func (s stale) Get(ctx context.Context, key client.ObjectKey, into client.Object
 		s.instance.DeepCopyInto(instance)
 		return nil
 	}
-	return s.Reader.Get(ctx, key, into, options...)
+	return s.Client.Get(ctx, key, into, options...)
 }
 
 // instance returns the stored instance.

@@ -8,11 +8,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/drain"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/places"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/verb"
@@ -132,39 +132,14 @@ func TestADrainedNodeIsInServiceAgainWhenNothingCanBeDoneToItsHost(t *testing.T)
 	})
 }
 
-// Other nodes wait for the turn of one whose host was begun with: it must not stand behind all new hosts.
-func TestANodeThatIsBeingChangedKeepsItsPlaceAmongThoseThatAreSentProgramsWhenAnAttemptFails(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(*v1alpha1.WindowsInstanceStatus)
-		want   places.Order
-	}{
-		"a node whose host was begun with": {func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" }, 7},
-		"a node whose host is as it was":   {func(*v1alpha1.WindowsInstanceStatus) {}, 0},
-		"a host that was never a node": {func(s *v1alpha1.WindowsInstanceStatus) {
-			s.SpecDigest, s.NodeRef = "", nil
-		}, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			x, _ := draining(t)
-			x.changeStatus(c.change)
-			x.host.switchOff(true)
-			x.session(x.instance()).Order = 7
-			x.reconcile()
-			if got := x.session(x.instance()).Order; got != c.want {
-				t.Errorf("its place is %d, want %d", got, c.want)
-			}
-		})
-	}
-}
-
 // The connection to a verb may be lost while the verb goes on, and two operators may work for a moment.
 func TestANodeStaysDrainedWhileAVerbThatNobodyWaitsForIsAtWorkOnItsHost(t *testing.T) {
 	x, gate := draining(t)
 	s := x.scope(x.instance())
-	busy := x.rooms().link.Failed(s, v1alpha1.ConditionUpToDate, &verb.Failure{Reason: verb.ReasonAgentBusy,
+	busy := s.Failed(v1alpha1.ConditionUpToDate, &verb.Failure{Reason: verb.ReasonAgentBusy,
 		Message: "the agent's verb apply has been at work"})
 	busy.Phase = "install"
-	if o := x.rooms().turn.GiveUp(t.Context(), s, turn.Properties{}, busy); o != busy {
+	if o := x.rooms().turn.GiveUp(t.Context(), s, drain.Properties{}, busy); o != busy {
 		t.Errorf("the obstacle is %v", o)
 	}
 	if !x.node().Spec.Unschedulable || len(gate.held) != 1 {
@@ -198,8 +173,8 @@ func TestARestartOfAHostThatDoesNotAnswerDisturbsNobody(t *testing.T) {
 				x.reconcile()
 				x.inService(gate)
 			}
-			if len(gate.asked) > 2 || x.dials < 3 { // one is to end what was begun
-				t.Errorf("asked %v, %d connections", gate.asked, x.dials)
+			if len(gate.asked) > 2 || x.dials() < 3 { // one is to end what was begun
+				t.Errorf("asked %v, %d connections", gate.asked, x.dials())
 			}
 		})
 	}
@@ -231,7 +206,7 @@ func (x *trial) answered(facts *plan.Facts) *scope.Scope {
 	s := x.scope(x.instance())
 	s.Cluster, s.Key = *x.facts, x.key
 	x.rooms().settings.run(x.t.Context(), s)
-	s.Session.Facts = facts
+	s.Host.Facts = facts
 	return s
 }
 
@@ -240,16 +215,16 @@ func TestANodeThatHasNotComeBackIsWorkedOnButNotInAnothersPlace(t *testing.T) {
 	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
 	x.breakNode()
 	s := x.answered(&plan.Facts{})
-	acquire := func() *obstacle.Obstacle {
-		s.Instance.Status.WaitsForTurn = true
+	acquire := func() *result.Result {
+		s.Instance.Status.DisruptionPending = true
 		return x.rooms().turn.Acquire(t.Context(), s, x.node(), v1alpha1.CauseRepair)
 	}
-	if o := acquire(); o != nil || len(gate.asked) > 0 || s.Instance.Status.WaitsForTurn {
-		t.Errorf("%v, asked %v, still waits: %t", o, gate.asked, s.Instance.Status.WaitsForTurn)
+	if o := acquire(); o != nil || len(gate.asked) > 0 || s.Instance.Status.DisruptionPending {
+		t.Errorf("%v, asked %v, still waits: %t", o, gate.asked, s.Instance.Status.DisruptionPending)
 	}
 	gate.held = nil
-	if o := acquire(); o != nil || len(gate.asked) != 1 || s.Instance.Status.WaitsForTurn {
-		t.Errorf("without its turn: %v, asked %v, still waits: %t", o, gate.asked, s.Instance.Status.WaitsForTurn)
+	if o := acquire(); o != nil || len(gate.asked) != 1 || s.Instance.Status.DisruptionPending {
+		t.Errorf("without its turn: %v, asked %v, still waits: %t", o, gate.asked, s.Instance.Status.DisruptionPending)
 	}
 }
 
@@ -262,12 +237,12 @@ func TestARestartThatWasNotDoneWaitsForItsTurnAgain(t *testing.T) {
 	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) {
 		s.RequestedReboot = &v1alpha1.RequestedReboot{BootID: "boot-1", StartedAt: metav1.NewTime(noon)}
 	})
-	gate.shut(v1alpha1.ReasonWaitingForTurn)
+	gate.shut(v1alpha1.ReasonMaxUnavailableReached)
 	facts := &plan.Facts{}
 	facts.System.BootID = "boot-1"
 	s := x.answered(facts)
 	o := x.rooms().reboot.run(t.Context(), s)
-	if o == nil || o.Reason != v1alpha1.ReasonWaitingForTurn || s.Instance.Status.RequestedReboot != nil {
+	if o == nil || o.Reason != v1alpha1.ReasonMaxUnavailableReached || s.Instance.Status.RequestedReboot != nil {
 		t.Fatalf("%+v, requested %v", o, s.Instance.Status.RequestedReboot)
 	}
 	x.inService(gate)
@@ -311,13 +286,13 @@ func TestARemovalWhoseDrainHasFailed(t *testing.T) {
 		x := failed(t)
 		x.change(x.instance(), remove)
 		x.reconcile()
-		if x.dials > 0 {
+		if x.dials() > 0 {
 			t.Fatal("it was not to be tried yet")
 		}
 		x.annotate(v1alpha1.AnnotationRetry, "now")
-		if instance, _ := x.reconcile(); x.dials == 0 || instance.Annotations[v1alpha1.AnnotationRetry] != "" ||
+		if instance, _ := x.reconcile(); x.dials() == 0 || instance.Annotations[v1alpha1.AnnotationRetry] != "" ||
 			instance.Status.FailedChange != nil {
-			t.Errorf("%d connections, %v", x.dials, instance.Annotations)
+			t.Errorf("%d connections, %v", x.dials(), instance.Annotations)
 		}
 	})
 	t.Run("does not keep the host from being a node again, and changed", func(t *testing.T) {
@@ -329,7 +304,7 @@ func TestARemovalWhoseDrainHasFailed(t *testing.T) {
 			t.Fatal(err)
 		}
 		x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.FailedChange.SpecDigest = spec.Digest() })
-		if x.reconcile(); x.dials == 0 {
+		if x.reconcile(); x.dials() == 0 {
 			t.Error("it waits")
 		}
 	})
@@ -351,20 +326,21 @@ func TestARemovalWhoseDrainHasFailed(t *testing.T) {
 }
 
 func TestAChangeThatFailsWithoutAWayBackIsTold(t *testing.T) {
-	begun := func(t *testing.T) (*trial, *obstacle.Obstacle) {
+	begun := func(t *testing.T) (*trial, *result.Result) {
 		x, _ := draining(t)
 		x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
-		return x, &obstacle.Obstacle{Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonChecksFailed,
-			Outcome: obstacle.ChangeFailed, Message: "kubelet: ends at once"}
+		return x, &result.Result{Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonChecksFailed,
+			Outcome: result.ChangeFailed, Message: "kubelet: ends at once"}
 	}
 	t.Run("once, after some attempts, so that others do not follow it", func(t *testing.T) {
 		x, o := begun(t)
-		s := x.answered(&plan.Facts{})
+		s, rooms := x.answered(&plan.Facts{}), x.rooms()
 		for range 3 * changeAttempts {
-			if got := x.rooms().rollback.Count(t.Context(), s, o); got != o {
+			if got := rooms.rollback.Count(t.Context(), s, o); got != o {
 				t.Fatalf("it says %+v", got)
 			}
 		}
+		rooms.events.Flush()
 		failed := s.Instance.Status.FailedChange
 		if failed == nil || failed.Attempts != 1 || failed.RolledBack || failed.Cause != v1alpha1.CauseUpgrade ||
 			failed.Version != x.Version {
@@ -396,7 +372,7 @@ func TestAChangeThatFailsWithoutAWayBackIsTold(t *testing.T) {
 		x.change(x.instance(), remove)
 		s := x.answered(&plan.Facts{})
 		s.Session.Fallback = "abc"
-		o := obstacle.Host(v1alpha1.ConditionInstalled, &verb.Failure{Reason: verb.ReasonStepFailed})
+		o := hostjobs.FailureOf(v1alpha1.ConditionInstalled, &verb.Failure{Reason: verb.ReasonStepFailed})
 		for range changeAttempts {
 			if got := x.rooms().rollback.Count(t.Context(), s, o); got != o || s.Instance.Status.FailedChange != nil {
 				t.Fatalf("%+v", got)
@@ -442,9 +418,7 @@ func TestTheDrainOfANodeThatAUserHasCordonedDoesNotRestartOtherWaits(t *testing.
 		}
 		x.clock.Step(time.Minute)
 	}
-	if o := x.rooms().turn.Leave(t.Context(), s); o != nil {
-		t.Fatal(o)
-	}
+	s.LeaveGate()
 	if since, _ := x.rooms().turn.Cordon(t.Context(), s, x.node()); !since.Equal(x.clock.Now()) {
 		t.Errorf("the next drain began at %s", since)
 	}

@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -10,9 +11,10 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
@@ -23,7 +25,7 @@ func TestAHostWhoseUserDataIsAtWorkIsWaitedFor(t *testing.T) {
 		fault          func(*trial)
 		waiting, later string
 	}{
-		"it refuses the key":    {refuses, v1alpha1.ReasonUserDataRunning, string(remote.ReasonAuthenticationFailed)},
+		"it refuses the key":    {refuses, v1alpha1.ReasonUserDataInProgress, string(remote.ReasonAuthenticationFailed)},
 		"its port 22 is closed": {closed, string(remote.ReasonUnreachable), string(remote.ReasonUnreachable)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,11 +118,47 @@ func TestAHostIsLookedAtAgainAlsoIfItsTimeEndsDuringTheReconcile(t *testing.T) {
 
 func TestATimeThatHasPassedIsNow(t *testing.T) {
 	x := newTrial(t, ofMachine())
-	for _, outcome := range []obstacle.Outcome{obstacle.Wait, obstacle.NothingToDo} {
+	for _, outcome := range []result.Outcome{result.Wait, result.NothingToDo} {
 		s := &scope.Scope{Instance: ofMachine(), Session: &scope.Session{},
-			Obstacle: &obstacle.Obstacle{Outcome: outcome, After: -time.Millisecond}}
-		if result := x.whenBlocked(t.Context(), event.Recorder{}, s); result.RequeueAfter != time.Second {
+			Result: &result.Result{Outcome: outcome, After: -time.Millisecond}}
+		if result := x.whenBlocked(t.Context(), status.Recorder{}, s); result.RequeueAfter != time.Second {
 			t.Errorf("outcome %v: reconciled again after %s", outcome, result.RequeueAfter)
+		}
+	}
+}
+
+func TestUserDataPoll(t *testing.T) {
+	for name, c := range map[string]struct {
+		age    time.Duration
+		jitter float64
+		want   time.Duration
+	}{
+		"a host that was made just now":         {0, 0, 2 * time.Second},
+		"a host that starts as a fast one does": {40 * time.Second, 0, 10 * time.Second},
+		"a host that takes its time":            {10 * time.Minute, 0, 15 * time.Second},
+		"one of many":                           {10 * time.Minute, 0.5, 13500 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := userDataPoll(c.age, c.jitter); got != c.want {
+				t.Errorf("the next look is in %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+//
+func TestTheHostIsAskedToTryTheAddressOfTheAPIServer(t *testing.T) {
+	for url, want := range map[string][]string{
+		"https://api-int.lab.example.com:6443": {"--api-server", "https://api-int.lab.example.com:6443"},
+		"https://api-int.lab.example.com":      {"--api-server", "https://api-int.lab.example.com:443"},
+		"https://10.0.0.2:6443/":               {"--api-server", "https://10.0.0.2:6443"},
+		"https://[fd02::1]:6443":               nil, // no plain word for a shell
+		"":                                     nil, // a removal does not read the cluster
+	} {
+		s := scope.New(&v1alpha1.WindowsInstance{}, &scope.Session{}, &hostjobs.Host{}, nil)
+		s.Cluster.APIServerInternalURL = url
+		if got := factsArguments(s); !slices.Equal(got, want) {
+			t.Errorf("of %q: %q", url, got)
 		}
 	}
 }

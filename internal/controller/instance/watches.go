@@ -2,8 +2,10 @@ package instance
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,86 +21,66 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/backoff"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/controller/lookup"
+	"github.com/windows-machine-config/wmco/internal/controller/queue"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// maxConcurrent is how many instances are worked on at once. Hosts that were never nodes, or do not answer, hold at most
-// half of the workers: see package places. The other half is for the nodes in service.
-const maxConcurrent = 512
+// maxConcurrent is how many instances are reconciled at once. Slow work is done by jobs.
+const maxConcurrent = 64
+
+// reconcileLimit is how long a reconcile may take, of which all but requests to the API server takes milliseconds.
+const reconcileLimit = time.Minute
 
 // SetupWithManager registers the controller. clusterChanged fires when the facts of the cluster have changed.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, clusterChanged <-chan event.GenericEvent) error {
 	all := handler.EnqueueRequestsFromMapFunc(r.allInstances)
-	r.nodeChanges = &nodes.Changes{}
+	if err := mgr.Add(r.Jobs); err != nil {
+		return fmt.Errorf("add the jobs on hosts to the manager: %w", err)
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("instance").
 		For(&v1alpha1.WindowsInstance{}, builder.WithPredicates(instanceChanged())).
-		Watches(&v1alpha1.WindowsInstance{}, handler.Funcs{UpdateFunc: r.abandon}).
 		Watches(&v1alpha1.WindowsInstance{}, handler.EnqueueRequestsFromMapFunc(r.withHostKeyOf),
 			builder.WithPredicates(hostKeyMoved())).
 		Watches(&v1alpha1.WindowsInstance{}, handler.EnqueueRequestsFromMapFunc(r.sharersOf),
 			builder.WithPredicates(hostPassedOn())).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.instanceOfNode), builder.WithPredicates(nodeChanged())).
-		Watches(&corev1.Node{}, r.tellWaiting()).
-		Watches(&v1alpha1.WindowsInstance{}, r.tellOvertaken()).
 		Watches(&corev1.Secret{}, all, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			return o.GetNamespace() == r.Namespace && o.GetName() == keys.SecretName
 		}))).
 		Watches(&v1alpha1.WindowsDisruptionPolicy{}, r.turns()).
+		Watches(&v1alpha1.WindowsInstance{}, handler.Funcs{UpdateFunc: r.forgetWritten}).
+		Watches(&corev1.Node{}, handler.Funcs{UpdateFunc: r.forgetWritten}).
 		WatchesRawSource(source.Channel(clusterChanged, all)).
-		WatchesRawSource(source.Func(r.wakeThose)).
+		WatchesRawSource(source.Func(r.reconcileAfterJobs)).
 		WithOptions(r.options()).
 		Complete(r)
 }
 
 // options returns the options of the controller.
 func (r *Reconciler) options() controller.Options {
-	options := backoff.OptionsOn(r.Clock)
-	options.MaxConcurrentReconciles = maxConcurrent
+	options := queue.OptionsOn(r.Clock)
+	options.MaxConcurrentReconciles, options.ReconciliationTimeout = maxConcurrent, reconcileLimit
 	return options
 }
 
-// tellWaiting tells passes that wait for a Node of its changes, and asks for no other pass.
-func (r *Reconciler) tellWaiting() handler.Funcs {
-	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			r.nodeChanges.Happened(e.Object.GetName())
-		},
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			r.nodeChanges.Happened(e.ObjectNew.GetName())
-		},
-	}
-}
-
-// tellOvertaken tells passes that wait for a Node when something else is wanted of their instance.
-func (r *Reconciler) tellOvertaken() handler.Funcs {
-	tell := func(o client.Object) {
-		if instance, ok := o.(*v1alpha1.WindowsInstance); ok {
-			r.nodeChanges.Happened(nodes.NameOf(instance))
-		}
-	}
-	return handler.Funcs{
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() {
-				tell(e.ObjectOld)
-			}
-		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			tell(e.Object)
-		},
-	}
-}
-
-// wakeThose has instances that have waited for a place come into the queue as soon as they have one.
-func (r *Reconciler) wakeThose(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	r.places.Wake(func(instance string) {
-		queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: instance}})
-	})
+// reconcileAfterJobs has instances reconciled whose jobs have ended, or report progress.
+func (r *Reconciler) reconcileAfterJobs(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	r.Jobs.OnEnd(func(name types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: name}) })
 	return nil
+}
+
+// forgetWritten lets go of an object that the operator has written when the cache has it. It requests no reconcile.
+func (r *Reconciler) forgetWritten(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	switch seen := e.ObjectNew.(type) {
+	case *v1alpha1.WindowsInstance:
+		r.sessions.Seen(seen, nodes.Older)
+	case *corev1.Node:
+		r.written.Seen(seen)
+	}
 }
 
 // instanceChanged lets through what others write to an instance. One that was deleted and made again while the API
@@ -109,18 +91,6 @@ func instanceChanged() predicate.Predicate {
 	}}
 	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{},
 		remade)
-}
-
-// abandon ends the connection to a host which is no longer to be a node and is not given back either: that of a
-// Machine. What runs over it may take half an hour, and the Machine API does not wait.
-func (r *Reconciler) abandon(_ context.Context, e event.UpdateEvent,
-	_ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	before, ok := e.ObjectOld.(*v1alpha1.WindowsInstance)
-	after, ok2 := e.ObjectNew.(*v1alpha1.WindowsInstance)
-	if ok && ok2 && after.Spec.Source.Machine != nil &&
-		before.Spec.DesiredState == v1alpha1.DesiredStateNode && after.Spec.DesiredState != v1alpha1.DesiredStateNode {
-		r.Hosts.Close(after.Name)
-	}
 }
 
 // nodeChanged lets through what an instance waits for or reacts to, and not each heartbeat.

@@ -67,7 +67,7 @@ func (r *Reconciler) wakeWaiting(ctx context.Context, queue workqueue.TypedRateL
 	if who == nobody {
 		return
 	}
-	waiting, err := r.known().WaitingForTurn(ctx)
+	waiting, err := r.known().DisruptionPending(ctx)
 	if err != nil {
 		return
 	}

@@ -11,13 +11,11 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/windows-machine-config/wmco/internal/controller/backoff"
+	"github.com/windows-machine-config/wmco/internal/controller/queue"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
@@ -45,18 +43,19 @@ type Reconciler struct {
 
 	// exists reports whether there is a namespace that takes new objects.
 	exists func(ctx context.Context, namespace string) (bool, error)
-	// reported is the version of the Secret whose faults were told.
-	reported string
-	// kept is what was written or found right, by namespace.
-	kept map[string]keptUserData
+	// reported is the version of the Secret whose faults are reported.
+	reported recorder.Once[string]
+	// kept is the user data that was written or found correct, by namespace. After a restart of the operator, a restored
+	// Secret is reported as a new one.
+	kept map[string][]byte
+	// refused are the reports about Secrets that cannot be corrected, by namespace.
+	refused recorder.Once[string]
 }
 
 // SetupWithManager registers the controller. Secrets are watched through the manager's cache, which must have those of
 // SecretCache.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	once := func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: r.Namespace, Name: SecretName}}}
-	}
+	privateKey := queue.Enqueue(ctrl.Request{NamespacedName: client.ObjectKey{Namespace: r.Namespace, Name: SecretName}})
 	namespaces, err := newNamespaceCaches(mgr)
 	if err != nil {
 		return err
@@ -64,13 +63,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.exists = namespaces.exists
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("keys").
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(once),
-			builder.WithPredicates(predicate.NewPredicateFuncs(r.IsRelevant)))
+		Watches(&corev1.Secret{}, privateKey, builder.WithPredicates(predicate.NewPredicateFuncs(r.IsRelevant)))
 	for _, cache := range namespaces {
-		b = b.WatchesRawSource(source.Kind[client.Object](cache, &corev1.Namespace{},
-			handler.EnqueueRequestsFromMapFunc(once)))
+		b = b.WatchesRawSource(source.Kind[client.Object](cache, &corev1.Namespace{}, privateKey))
 	}
-	return b.WithOptions(backoff.Options()).Complete(r)
+	return b.WithOptions(queue.Options()).Complete(r)
 }
 
 // IsPrivateKey reports whether an object is the Secret with the private key.
@@ -113,10 +110,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // report tells of the keys in the Secret, once for each version of it.
 func (r *Reconciler) report(ctx context.Context, secret *corev1.Secret, key sshkey.Key, err error) {
-	if secret.ResourceVersion == r.reported {
+	if !r.reported.IsNew(secret.Name, secret.ResourceVersion) {
 		return
 	}
-	r.reported = secret.ResourceVersion
 	if err != nil {
 		log.FromContext(ctx).Info("the SSH private key cannot be used", "reason", err.Error())
 		recorder.Emit(r.Events, privateKeyInvalid(secret, err))

@@ -10,10 +10,12 @@ import (
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -28,8 +30,17 @@ type trial struct {
 
 func newTrial(objects ...client.Object) *trial {
 	recorder := events.NewFakeRecorder(10)
+	// An object that the fake client applies has no resourceVersion.
+	c := fake.NewClientBuilder().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+			if patch.Type() == types.ApplyPatchType {
+				return c.Create(ctx, o)
+			}
+			return c.Patch(ctx, o, patch, options...)
+		},
+	}).Build()
 	return &trial{
-		Reconciler: reconciler(fake.NewClientBuilder().WithObjects(objects...).Build(), recorder),
+		Reconciler: reconciler(c, recorder),
 		recorder:   recorder,
 	}
 }

@@ -34,7 +34,7 @@ func userDataRestored(secret, userData *corev1.Secret, what string) recorder.Eve
 }
 
 func userDataRefused(secret, userData *corev1.Secret, err error) recorder.Event {
-	return recorder.Warning(secret, userData, "UserDataRefused", "KeepUserData",
+	return recorder.Warning(secret, userData, "UserDataUpdateFailed", "KeepUserData",
 		name(userData)+" cannot be corrected: "+err.Error()+". Delete the Secret; the operator creates it again.")
 }
 

@@ -3,17 +3,15 @@ package keys
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/owned"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
@@ -34,19 +32,8 @@ func isUserData(o client.Object) bool {
 	return o.GetName() == userdata.SecretName && slices.Contains(userDataNamespaces, o.GetNamespace())
 }
 
-// keptUserData is the user data of one namespace as it was written or found right. It may be lost: then a restored
-// Secret is reported as a new one.
-type keptUserData struct {
-	script []byte
-	// stale is the version that was corrected: while the cache has it, the correction is under way.
-	stale string
-	// refused is the version that cannot be corrected to refusedScript.
-	refused       string
-	refusedScript []byte
-}
-
-// keepUserData makes or corrects the Secret in a namespace, if there is such a namespace. It corrects the one key in
-// place, so that the Secret keeps its UID and what others have put there.
+// keepUserData creates or corrects the Secret in a namespace, if there is such a namespace. It corrects the one key in
+// place, so that the Secret keeps its UID and the data of other clients.
 func (r *Reconciler) keepUserData(ctx context.Context, secret *corev1.Secret, namespace string, script []byte) error {
 	exists, err := r.exists(ctx, namespace)
 	if err != nil {
@@ -56,95 +43,54 @@ func (r *Reconciler) keepUserData(ctx context.Context, secret *corev1.Secret, na
 		delete(r.kept, namespace)
 		return nil
 	}
-	present := &corev1.Secret{}
-	err = r.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: userdata.SecretName}, present)
-	if apierrors.IsNotFound(err) {
-		return r.createUserData(ctx, secret, namespace, script)
+	userData := &corev1.Secret{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: userdata.SecretName}, Type: corev1.SecretTypeOpaque,
 	}
-	if err != nil {
-		return fmt.Errorf("read Secret %s/%s: %w", namespace, userdata.SecretName, err)
-	}
-	return r.correctUserData(ctx, secret, present, script)
-}
-
-func (r *Reconciler) createUserData(ctx context.Context, secret *corev1.Secret, namespace string, script []byte) error {
-	made := &corev1.Secret{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: userdata.SecretName,
-			Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.OperatorName}},
-		Type: corev1.SecretTypeOpaque,
-		Data: map[string][]byte{userdata.SecretKey: script},
-	}
-	apply, err := json.Marshal(made)
-	if err != nil {
-		return fmt.Errorf("write Secret %s/%s: %w", namespace, userdata.SecretName, err)
-	}
-	err = r.Client.Patch(ctx, made, client.RawPatch(types.ApplyPatchType, apply), client.FieldOwner(v1alpha1.OperatorName))
+	version, differs := "", false // of the present Secret
+	state, err := owned.Keeper{Client: r.Client, Live: r.Client}.Keep(ctx, owned.Object{
+		Identity: userData,
+		Adopt:    func(client.Object) bool { return true },
+		Fill: func(object client.Object) {
+			if present, ok := object.(*corev1.Secret); ok {
+				version, differs = present.ResourceVersion, !bytes.Equal(present.Data[userdata.SecretKey], script)
+				if present.Data == nil {
+					present.Data = map[string][]byte{}
+				}
+				present.Data[userdata.SecretKey] = script
+			}
+		},
+	})
 	switch {
-	case apierrors.IsConflict(err):
-		// Somebody made it a moment ago, with other contents, and the cache has it not yet: its event brings the next look.
+	case apierrors.IsConflict(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return nil // the cache is behind, or the namespace is being deleted: an event follows
+	case apierrors.IsInvalid(err): // the Secret is immutable
+		if r.refused.IsNew(namespace, version+string(script)) {
+			recorder.Emit(r.Events, userDataRefused(secret, userData, err))
+		}
 		return nil
-	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		// The namespace goes. If it comes again, that is an event too.
-		return nil
-	case err != nil:
-		return fmt.Errorf("create Secret %s/%s: %w", namespace, userdata.SecretName, err)
+	case err != nil, state == owned.NotServed: // the namespace was deleted
+		return err
 	}
 	before, known := r.kept[namespace]
-	r.keep(namespace, keptUserData{script: script})
-	if known && before.script != nil {
-		recorder.Emit(r.Events, userDataRestored(secret, made, "deleted"))
-	} else {
-		recorder.Emit(r.Events, userDataCreated(secret, made))
+	r.keep(namespace, script)
+	switch {
+	case state == owned.Created && known:
+		recorder.Emit(r.Events, userDataRestored(secret, userData, "deleted"))
+	case state == owned.Created:
+		recorder.Emit(r.Events, userDataCreated(secret, userData))
+	case state == owned.Corrected && !differs: // only the label was missing
+	case state == owned.Corrected && bytes.Equal(before, script):
+		recorder.Emit(r.Events, userDataRestored(secret, userData, "edited"))
+	case state == owned.Corrected:
+		recorder.Emit(r.Events, userDataUpdated(secret, userData))
 	}
 	return nil
 }
 
-func (r *Reconciler) correctUserData(ctx context.Context, secret, present *corev1.Secret, script []byte) error {
-	kept := r.kept[present.Namespace]
-	right := bytes.Equal(present.Data[userdata.SecretKey], script)
-	if right && present.Labels[v1alpha1.LabelManagedBy] == v1alpha1.OperatorName {
-		r.keep(present.Namespace, keptUserData{script: script})
-		return nil
-	}
-	underWay, refused := kept.stale != "" && kept.stale == present.ResourceVersion, kept.refused != "" &&
-		kept.refused == present.ResourceVersion
-	if underWay || refused && bytes.Equal(script, kept.refusedScript) {
-		return nil
-	}
-	corrected := present.DeepCopy()
-	metav1.SetMetaDataLabel(&corrected.ObjectMeta, v1alpha1.LabelManagedBy, v1alpha1.OperatorName)
-	if corrected.Data == nil {
-		corrected.Data = map[string][]byte{}
-	}
-	corrected.Data[userdata.SecretKey] = script
-	err := r.Client.Patch(ctx, corrected, client.MergeFrom(present))
-	switch {
-	case apierrors.IsNotFound(err):
-		// Deleted just now: that is an event too.
-		return nil
-	case apierrors.IsInvalid(err):
-		// It was made immutable.
-		r.keep(present.Namespace, keptUserData{script: kept.script, refused: present.ResourceVersion, refusedScript: script})
-		recorder.Emit(r.Events, userDataRefused(secret, present, err))
-		return nil
-	case err != nil:
-		return fmt.Errorf("correct Secret %s/%s: %w", present.Namespace, present.Name, err)
-	}
-	r.keep(present.Namespace, keptUserData{script: script, stale: present.ResourceVersion})
-	switch {
-	case right: // only the label was missing
-	case bytes.Equal(kept.script, script):
-		recorder.Emit(r.Events, userDataRestored(secret, corrected, "edited"))
-	default:
-		recorder.Emit(r.Events, userDataUpdated(secret, corrected))
-	}
-	return nil
-}
-
-func (r *Reconciler) keep(namespace string, kept keptUserData) {
+func (r *Reconciler) keep(namespace string, script []byte) {
 	if r.kept == nil {
-		r.kept = map[string]keptUserData{}
+		r.kept = map[string][]byte{}
 	}
-	r.kept[namespace] = kept
+	r.kept[namespace] = script
 }

@@ -18,7 +18,7 @@ import (
 const (
 	byNode    = "lookup.node"
 	byHostKey = "lookup.hostKey"
-	byTurn    = "lookup.waitsForTurn"
+	byTurn    = "lookup.disruptionPending"
 	byOlder   = "lookup.older"
 	byBound   = "lookup.instance"
 	byUser    = "lookup.requester"
@@ -48,7 +48,7 @@ func Indexes() []Index {
 			return i.Status.HostKey.Key
 		})},
 		{&v1alpha1.WindowsInstance{}, byTurn, ofInstance(func(i *v1alpha1.WindowsInstance) string {
-			return when(i.Status.WaitsForTurn)
+			return when(i.Status.DisruptionPending)
 		})},
 		{&corev1.Node{}, byBound, func(object client.Object) []string {
 			return values(object.GetAnnotations()[v1alpha1.AnnotationInstance])
@@ -117,8 +117,8 @@ func (i Instances) WithHostKey(ctx context.Context, key string) ([]v1alpha1.Wind
 	return i.with(ctx, byHostKey, key)
 }
 
-// WaitingForTurn returns the instances that wait until their nodes may be disturbed.
-func (i Instances) WaitingForTurn(ctx context.Context) ([]v1alpha1.WindowsInstance, error) {
+// DisruptionPending returns the instances that wait until their nodes may be disturbed.
+func (i Instances) DisruptionPending(ctx context.Context) ([]v1alpha1.WindowsInstance, error) {
 	return i.with(ctx, byTurn, yes)
 }
 

@@ -32,14 +32,14 @@ func TestObjectsAreFoundByWhatTheyAreKnownBy(t *testing.T) {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	elsewhere := instance("elsewhere", v1alpha1.WindowsInstanceStatus{WaitsForTurn: true})
+	elsewhere := instance("elsewhere", v1alpha1.WindowsInstanceStatus{DisruptionPending: true})
 	elsewhere.Namespace = "other"
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(elsewhere,
 		instance("new", v1alpha1.WindowsInstanceStatus{}),
 		instance("claims", v1alpha1.WindowsInstanceStatus{NodeRef: &v1alpha1.NodeReference{Name: "win-1"}}),
 		instance("has", v1alpha1.WindowsInstanceStatus{NodeRef: &v1alpha1.NodeReference{Name: "win-1", Confirmed: true},
 			HostKey: &v1alpha1.HostKey{Key: "AAAA"}}),
-		instance("clone", v1alpha1.WindowsInstanceStatus{HostKey: &v1alpha1.HostKey{Key: "AAAA"}, WaitsForTurn: true}),
+		instance("clone", v1alpha1.WindowsInstanceStatus{HostKey: &v1alpha1.HostKey{Key: "AAAA"}, DisruptionPending: true}),
 		windows("win-1", map[string]string{v1alpha1.AnnotationInstance: "has", v1alpha1.AnnotationVersion: "12"}),
 		windows("win-2", map[string]string{v1alpha1.AnnotationVersion: "10"}), windows("win-3", nil),
 	)
@@ -61,7 +61,7 @@ func TestObjectsAreFoundByWhatTheyAreKnownBy(t *testing.T) {
 			return names(found, func(i *v1alpha1.WindowsInstance) client.Object { return i }), err
 		}, []string{"clone", "has"}},
 		"instances that wait for their turn": {func(ctx context.Context) ([]string, error) {
-			found, err := instances.WaitingForTurn(ctx)
+			found, err := instances.DisruptionPending(ctx)
 			return names(found, func(i *v1alpha1.WindowsInstance) client.Object { return i }), err
 		}, []string{"clone"}},
 		"the Node that is bound to an instance": {func(ctx context.Context) ([]string, error) {

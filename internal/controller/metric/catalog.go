@@ -16,11 +16,11 @@ var workBuckets = []float64{.5, 2, 10, 30, 60, 300, 900, 3600}
 // The cluster.
 var (
 	ClusterSupported = newStanding("wmco_cluster_supported",
-		"1 if the operator can serve the cluster, 0 if it cannot; the label says why.")
-	SettingsNotFollowed = newGauge("wmco_settings_not_followed",
+		"1 if the operator can serve the cluster, 0 if it cannot; the label reason is the cause.")
+	SettingsNotFollowed = newGauge("wmco_unsupported_settings",
 		"Settings of the cluster, such as registry mirrors, that Windows nodes do not follow, or only in part.")
 	MonitoringEnabled = newStanding("wmco_monitoring_enabled",
-		"1 if the cluster's Prometheus is set up to scrape Windows nodes, 0 if it is not; the label says why.")
+		"1 if the cluster's Prometheus is set up to scrape Windows nodes, 0 if it is not; the label reason is the cause.")
 )
 
 // The work on hosts.
@@ -30,11 +30,10 @@ var (
 		"Attempts to bring a host to its desired state, by outcome: done, waiting for something else, or failed.",
 		Label{"outcome", "`done`, `waiting`, `failed`", 3})
 	AttemptsFailed = newCounters("wmco_attempts_failed_total",
-		"Attempts to bring a host to its desired state that failed, by reason. The operator tries each again.", ofReasons)
-	// PhaseDuration leaves out phases that had nothing to do: see instance.leastWork.
-	PhaseDuration = newHistograms("wmco_phase_duration_seconds",
-		"Time that a phase of an instance took in one attempt, if it took a tenth of a second or longer.",
-		workBuckets, Label{"phase", "phases of an instance", 48})
+		"Attempts to bring a host to its desired state that failed, by reason. The operator retries each of them.", ofReasons)
+	JobDuration = newHistograms("wmco_job_duration_seconds",
+		"Time that a job on a Windows host took, without the wait for a worker slot.",
+		workBuckets, Label{"kind", "kinds of jobs", 24})
 	Steps = newCounters("wmco_steps_total",
 		"Steps that agents have done on Windows hosts, by kind.", Label{"step", "kinds of steps", 64})
 	Connections = newCounter("wmco_ssh_connections_total",
@@ -55,7 +54,7 @@ var (
 	NodesConfiguration = newGauges("wmco_nodes_configuration",
 		"Windows nodes by the status of their condition WindowsConfiguration.",
 		Label{"status", "`True`, `False`, `Unknown`", 3})
-	RepairsReported = newCounters("wmco_repairs_reported_total",
+	RepairsReported = newCounters("wmco_agent_repairs_total",
 		"Times that the agent of a node reported that it had repaired its host.", ofNode)
 	NodesWithoutInstance = newGauge("wmco_nodes_without_instance",
 		"Windows nodes that the operator has configured but that no WindowsInstance refers to, so that nothing monitors or "+
@@ -65,15 +64,15 @@ var (
 // Changes of nodes in service.
 var (
 	NodesDisrupted = newGauge("wmco_nodes_disrupted",
-		"Windows nodes that the operator is disturbing, and Machines that it has deleted and that are not replaced yet.")
+		"Windows nodes that the operator is disrupting, and Machines that it has deleted and that are not replaced yet.")
 	DisruptionsStarted = newCounters("wmco_disruptions_total",
 		"Disruptions of Windows nodes that the operator has started, by cause.", ofCause)
 	DisruptionsFailed = newCounters("wmco_disruptions_failed_total",
-		"Windows nodes that did not come back from a disturbance before the failure deadline, by cause.", ofCause)
+		"Windows nodes that were not Ready again before the failure deadline of a disruption, by cause.", ofCause)
 	NodesOutdated = newGauge("wmco_nodes_outdated",
 		"Windows nodes in service that were not configured by this version of the operator.")
-	UpgradeStopped = newStanding("wmco_upgrade_stopped",
-		"1 while changes of Windows nodes are stopped until an administrator acts, 0 otherwise; the label says why.")
+	UpgradeStopped = newStanding("wmco_disruptions_stopped",
+		"1 while changes of Windows nodes are stopped until an administrator acts, 0 otherwise; the label reason is the cause.")
 	MachinesReplaced = newCounters("wmco_machines_replaced_total",
 		"Machines that the operator has deleted so that their MachineSets create new ones, by cause.",
 		Label{"cause", "`key`, `version`", 2})

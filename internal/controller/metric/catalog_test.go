@@ -142,7 +142,7 @@ func TestTheBoundsHoldAllThatThereIs(t *testing.T) {
 	}{
 		"reasons": {"wmco_attempts_failed_total", []string{"api/v1alpha1/conditions.go", "internal/remote/errors.go",
 			"internal/verb/verb.go"}, `(?m)^\tReason\w+ +.*= "(\w+)"`},
-		"phases": {"wmco_phase_duration_seconds", []string{"internal/controller/instance/phases.go"}, `\{\{?name: "(\w+)"`},
+		"jobs": {"wmco_job_duration_seconds", []string{"internal/controller/instance/hostjobs/job.go"}, `Kind\w+ +Kind = "(\w+)"`},
 		"causes": {"wmco_disruptions_total", []string{"api/v1alpha1/disruptionpolicy.go"},
 			`Cause\w+ +DisruptionCause = "(\w+)"`},
 	} {

@@ -38,7 +38,7 @@ var reasonNow = Label{Name: "reason", Values: "one at a time for each `WindowsIn
 var (
 	instanceInfo = ofEach{"wmco_instance_info", "1 for each WindowsInstance.", []Label{ofName,
 		{Name: "node", Values: "the Node's name"}, {Name: "version", Values: "the operator's that last configured the host"},
-		{Name: "desired", Values: "`spec.desiredState`"}}}.describe()
+		{Name: "desired_state", Values: "`spec.desiredState`"}}}.describe()
 	instanceStatus = ofEach{"wmco_instance_status",
 		"1 for the reason that keeps a WindowsInstance from being Ready and up to date, or for Ready.",
 		[]Label{ofName, reasonNow}}.describe()
@@ -47,7 +47,7 @@ var (
 	instanceNotReadySince = ofEach{"wmco_instance_not_ready_since_timestamp_seconds",
 		"When a WindowsInstance that should be a node was made or stopped being Ready. There is no series while it is Ready.",
 		[]Label{ofName, reasonNow}}.describe()
-	instanceWaits = ofEach{"wmco_instance_waits_for_turn",
+	instanceWaits = ofEach{"wmco_instance_disruption_pending",
 		"1 while a change of the node waits until the WindowsDisruptionPolicy allows it, 0 otherwise.",
 		[]Label{ofName}}.describe()
 	certificateExpiry = ofEach{"wmco_certificate_expiry_timestamp_seconds",
@@ -128,7 +128,7 @@ func collect(series chan<- prometheus.Metric, instance *v1alpha1.WindowsInstance
 	set(instanceInfo, 1, node, status.Version, string(instance.Spec.DesiredState))
 	set(instanceStatus, 1, reason)
 	set(instanceReady, flag(ready))
-	set(instanceWaits, flag(status.WaitsForTurn))
+	set(instanceWaits, flag(status.DisruptionPending))
 	if !ready && instance.Spec.DesiredState == v1alpha1.DesiredStateNode {
 		set(instanceNotReadySince, float64(since.Unix()), reason)
 	}

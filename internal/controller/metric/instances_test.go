@@ -77,7 +77,7 @@ func TestEachInstanceHasItsSeries(t *testing.T) {
 	elsewhere := instance("d", v1alpha1.WindowsInstanceStatus{})
 	elsewhere.Namespace = "other"
 	api, end := served(t, removed, elsewhere,
-		instance("a", v1alpha1.WindowsInstanceStatus{Summary: "HostKeyChanged", Version: "12.0.0", WaitsForTurn: true,
+		instance("a", v1alpha1.WindowsInstanceStatus{Summary: "HostKeyChanged", Version: "12.0.0", DisruptionPending: true,
 			NodeRef:   &v1alpha1.NodeReference{Name: "win-a", Confirmed: true},
 			Readiness: &v1alpha1.Readiness{Ready: true, Since: at(2000)},
 			Certificates: []v1alpha1.CertificateStatus{{Name: "cloud-node-manager", NotAfter: at(5000),
@@ -87,9 +87,9 @@ func TestEachInstanceHasItsSeries(t *testing.T) {
 	)
 	defer end()
 	t.Run("its node, its version and what it should be", func(t *testing.T) {
-		expect(t, `wmco_instance_info{desired="Node",name="a",node="win-a",version="12.0.0"} 1
-			wmco_instance_info{desired="Node",name="b",node="",version=""} 1
-			wmco_instance_info{desired="Removed",name="c",node="",version=""} 1`, "wmco_instance_info")
+		expect(t, `wmco_instance_info{desired_state="Node",name="a",node="win-a",version="12.0.0"} 1
+			wmco_instance_info{desired_state="Node",name="b",node="",version=""} 1
+			wmco_instance_info{desired_state="Removed",name="c",node="",version=""} 1`, "wmco_instance_info")
 	})
 	t.Run("whether its node works, and what stands in the way", func(t *testing.T) {
 		expect(t, `wmco_instance_ready{name="a"} 1
@@ -104,9 +104,9 @@ func TestEachInstanceHasItsSeries(t *testing.T) {
 			"wmco_instance_not_ready_since_timestamp_seconds")
 	})
 	t.Run("whether it waits for its turn", func(t *testing.T) {
-		expect(t, `wmco_instance_waits_for_turn{name="a"} 1
-			wmco_instance_waits_for_turn{name="b"} 0
-			wmco_instance_waits_for_turn{name="c"} 0`, "wmco_instance_waits_for_turn")
+		expect(t, `wmco_instance_disruption_pending{name="a"} 1
+			wmco_instance_disruption_pending{name="b"} 0
+			wmco_instance_disruption_pending{name="c"} 0`, "wmco_instance_disruption_pending")
 	})
 	t.Run("until when its certificates are valid", func(t *testing.T) {
 		expect(t, `wmco_certificate_expiry_timestamp_seconds{certificate="cloud-node-manager",name="a"} 5000
@@ -131,7 +131,7 @@ func TestAStandingHasOneSeries(t *testing.T) {
 	MonitoringEnabled.Set(false, "NamespaceNotLabeled")
 	MonitoringEnabled.Set(true, "MonitoringEnabled")
 	want := "# HELP wmco_monitoring_enabled 1 if the cluster's Prometheus is set up to scrape Windows nodes, 0 if it is " +
-		"not; the label says why.\n# TYPE wmco_monitoring_enabled gauge\nwmco_monitoring_enabled{reason=\"MonitoringEnabled\"} 1\n"
+		"not; the label reason is the cause.\n# TYPE wmco_monitoring_enabled gauge\nwmco_monitoring_enabled{reason=\"MonitoringEnabled\"} 1\n"
 	if err := testutil.CollectAndCompare(MonitoringEnabled.vec, strings.NewReader(want)); err != nil {
 		t.Error(err)
 	}

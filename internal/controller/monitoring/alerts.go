@@ -44,17 +44,17 @@ func changeAlerts() []Alert {
 			For:     "5m",
 			Summary: "A Windows host has not been a Ready node for more than an hour.",
 			Description: "WindowsInstance {{ $labels.name }} has not been Ready for {{ $value | humanizeDuration }}, with the " +
-				"reason {{ $labels.reason }}. Its status says what happens next.",
+				"reason {{ $labels.reason }}. See status.nextAction of the WindowsInstance.",
 		}, {
 			Name:    "WindowsUpgradeStopped",
-			Expr:    `wmco_upgrade_stopped{reason!="CanaryFailed"} == 1`,
+			Expr:    `wmco_disruptions_stopped{reason!="CanaryFailed"} == 1`,
 			For:     "5m",
 			Summary: "Changes of Windows nodes are stopped until an administrator acts.",
 			Description: "The operator changes no more Windows nodes, with the reason {{ $labels.reason }}. " +
-				"The condition Stopped of WindowsDisruptionPolicy cluster says which node has failed.",
+				"The condition Stopped of WindowsDisruptionPolicy cluster names the failed node.",
 		}, {
 			Name:    "WindowsCanaryFailed",
-			Expr:    `wmco_upgrade_stopped{reason="CanaryFailed"} == 1`,
+			Expr:    `wmco_disruptions_stopped{reason="CanaryFailed"} == 1`,
 			For:     "5m",
 			Summary: "The first Windows node with a new version or new settings has failed.",
 			Description: "The other Windows nodes stay as they are. The condition Stopped of WindowsDisruptionPolicy cluster " +
@@ -86,10 +86,10 @@ func hostAlerts() []Alert {
 	return []Alert{
 		{
 			Name:    "WindowsHostDriftsRepeatedly",
-			Expr:    `increase(wmco_repairs_reported_total[1h]) > 4`,
+			Expr:    `increase(wmco_agent_repairs_total[1h]) > 4`,
 			Summary: "The agent of a Windows node repairs its host again and again.",
 			Description: "The agent of Node {{ $labels.node }} has repaired its host {{ $value | humanize }} times within an " +
-				"hour. Something on the host changes what the operator has configured: events DriftRepaired name it.",
+				"hour. Another program on the host changes the configuration of the node: see the events DriftRepaired.",
 		}, {
 			// The operator has checked the host by then, and started the agent's service if it did not run.
 			Name:    "WindowsAgentSilent",
@@ -117,8 +117,8 @@ func hostAlerts() []Alert {
 			Expr:    `absent(up{job="` + operatorJob + `"} == 1) and on () (count(up{job="` + exporterJob + `"}) > 0)`,
 			For:     "15m",
 			Summary: "The Windows Machine Config Operator does not run.",
-			Description: "There are Windows nodes, and Prometheus gets no metrics from the operator. The nodes go on as they " +
-				"are; nobody configures new ones, repairs them, or approves their certificates.",
+			Description: "There are Windows nodes, and Prometheus gets no metrics from the operator. The nodes stay in " +
+				"service; new hosts are not configured, nodes are not repaired, and certificates are not approved.",
 		},
 	}
 }

@@ -1,7 +1,7 @@
 // Package monitoring lets the cluster's Prometheus find the exporters of Windows nodes and the operator itself, and says
-// what it records, alerts on and shows. It owns the Service, the EndpointSlices and the Endpoints of the exporters, two
-// ServiceMonitors, a PrometheusRule and the ConfigMap of a dashboard, and no other object. It reads Nodes and
-// WindowsInstances, and never changes them.
+// what it records, alerts on and shows. It owns the Service and the EndpointSlices of the exporters, two ServiceMonitors,
+// a PrometheusRule and the ConfigMap of a dashboard, and no other object. It reads Nodes and WindowsInstances, and never
+// changes them.
 package monitoring
 
 import (
@@ -22,10 +22,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/gather"
 	"github.com/windows-machine-config/wmco/internal/controller/metric"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
 	"github.com/windows-machine-config/wmco/internal/controller/owned"
+	"github.com/windows-machine-config/wmco/internal/controller/queue"
+	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 )
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
@@ -35,9 +36,11 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
 
-// All by name, also the creations: see package owned. The right to delete a Service or Endpoints is what OpenShift asks for
-// when an owner reference is taken away. How many EndpointSlices there are depends on the number of nodes.
-// +kubebuilder:rbac:groups="",namespace=system,resources=services;endpoints,resourceNames=windows-exporter,verbs=get;create;patch;delete
+// All by name, also the creations: see package owned. The right to delete a Service is what OpenShift asks for when an
+// owner reference is taken away. Endpoints of earlier releases are deleted. How many EndpointSlices there are depends on
+// the number of nodes.
+// +kubebuilder:rbac:groups="",namespace=system,resources=services,resourceNames=windows-exporter,verbs=get;create;patch;delete
+// +kubebuilder:rbac:groups="",namespace=system,resources=endpoints,resourceNames=windows-exporter,verbs=get;delete
 // +kubebuilder:rbac:groups=discovery.k8s.io,namespace=system,resources=endpointslices,verbs=list;create;update;delete
 // +kubebuilder:rbac:groups=monitoring.coreos.com,namespace=system,resources=servicemonitors,resourceNames=windows-exporter;windows-machine-config-operator,verbs=get;create;patch;delete
 // +kubebuilder:rbac:groups=monitoring.coreos.com,namespace=system,resources=prometheusrules,resourceNames=windows-prometheus-k8s-rules,verbs=get;create;patch;delete
@@ -66,14 +69,13 @@ type Reconciler struct {
 	Conditions *operatorcondition.Writer
 	Clock      clock.WithTicker
 
-	// told is how it stood at the last event; zero when none was needed yet.
-	told standing
+	reported recorder.OperatorState
 	// written are the addresses that were found or written last; nil where that has failed.
 	written *[]address
 	// owned is true when the last look at everything has found that the addresses are the operator's to set.
 	owned bool
-	// unreachable is what was said of Nodes, by their UID.
-	unreachable map[string]string
+	// unreachable are the reports about Nodes, by their UID.
+	unreachable recorder.Once[types.UID]
 }
 
 // Reconcile looks at everything, or at the addresses alone, and writes the differences.
@@ -102,7 +104,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // again looks soon again when somebody else has written meanwhile.
 func again(err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: gather.Least}, nil
+		return ctrl.Result{RequeueAfter: queue.MinDelay}, nil
 	}
 	return ctrl.Result{}, err
 }
@@ -114,12 +116,11 @@ func (r *Reconciler) followNodes(ctx context.Context) error {
 	if err != nil || !r.owned {
 		return err
 	}
-	r.tellUnreachable(without, instances)
+	r.reportUnreachable(without, instances)
 	if r.written != nil && slices.Equal(addresses, *r.written) {
 		return nil
 	}
-	_, err = r.writeAddresses(ctx, addresses)
-	return err
+	return r.writeAddresses(ctx, addresses)
 }
 
 // look keeps all objects. The Service and the addresses are kept without the label as well: the Service is what gives
@@ -133,13 +134,12 @@ func (r *Reconciler) look(ctx context.Context, namespace *corev1.Namespace) (sta
 	case state == owned.Foreign:
 		return blocked(false, exporters), nil // its addresses are not ours to set
 	}
-	listed, err := r.keepAddresses(ctx)
-	if err != nil {
+	if err := r.keepAddresses(ctx); err != nil {
 		return standing{}, err
 	}
 	asked := []owned.Object{serviceMonitor(r.Namespace), operatorMonitor(r.Namespace), rules(r.Namespace), dashboard(namespace)}
 	if namespace.Labels[labelMonitoring] != "true" {
-		return unlabeled(r.Namespace), r.deleteAll(ctx, asked)
+		return unlabeled(r.Namespace), r.deleteAll(ctx, append(asked, earlierEndpoints(r.Namespace)))
 	}
 	states, err := r.keepAll(ctx, asked)
 	switch {
@@ -150,11 +150,13 @@ func (r *Reconciler) look(ctx context.Context, namespace *corev1.Namespace) (sta
 	case slices.Contains(states[:3], owned.NotServed): // the console need not be there
 		return monitoringNotServed(), nil
 	}
+	if states[0] == owned.Unchanged { // since the last look: until then, Prometheus may read the Endpoints
+		if err := r.keeper().Delete(ctx, earlierEndpoints(r.Namespace)); err != nil {
+			return standing{}, err
+		}
+	}
 	if i := slices.Index(states, owned.Foreign); i >= 0 {
 		return blocked(true, asked[i]), nil
-	}
-	if listed != nil {
-		return blocked(true, listed), nil
 	}
 	return enabled(), nil
 }
@@ -179,14 +181,13 @@ func (r *Reconciler) deleteAll(ctx context.Context, all []owned.Object) error {
 	return errors.Join(errs...)
 }
 
-// keepAddresses keeps the EndpointSlices and the Endpoints equal to the nodes in service. It returns the Endpoints
-// object when others own it.
-func (r *Reconciler) keepAddresses(ctx context.Context) (fmt.Stringer, error) {
+// keepAddresses keeps the EndpointSlices equal to the nodes in service.
+func (r *Reconciler) keepAddresses(ctx context.Context) error {
 	addresses, instances, without, err := r.wanted(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	r.tellUnreachable(without, instances)
+	r.reportUnreachable(without, instances)
 	return r.writeAddresses(ctx, addresses)
 }
 
@@ -204,27 +205,9 @@ func (r *Reconciler) wanted(ctx context.Context) ([]address, []v1alpha1.WindowsI
 	return addresses, instances.Items, without, nil
 }
 
-// writeAddresses writes the addresses where they differ. It returns the Endpoints object when others own it.
-func (r *Reconciler) writeAddresses(ctx context.Context, addresses []address) (fmt.Stringer, error) {
+// writeAddresses writes the EndpointSlices that differ. One that somebody has written to meanwhile is looked at again.
+func (r *Reconciler) writeAddresses(ctx context.Context, addresses []address) error {
 	r.written = nil
-	if err := r.keepSlices(ctx, addresses); err != nil {
-		return nil, err
-	}
-	metric.NodesMonitored.Set(float64(len(addresses)))
-	list := endpoints(r.Namespace, addresses)
-	state, err := r.keeper().Keep(ctx, list)
-	if err != nil {
-		return nil, err
-	}
-	r.written, r.owned = &addresses, true
-	if state == owned.Foreign {
-		return list, nil
-	}
-	return nil, nil
-}
-
-// keepSlices writes the EndpointSlices that differ. One that somebody has written to meanwhile is looked at again.
-func (r *Reconciler) keepSlices(ctx context.Context, addresses []address) error {
 	var present discoveryv1.EndpointSliceList
 	if err := r.Live.List(ctx, &present, client.InNamespace(r.Namespace)); err != nil {
 		return fmt.Errorf("list EndpointSlices in namespace %s: %w", r.Namespace, err)
@@ -251,5 +234,7 @@ func (r *Reconciler) keepSlices(ctx context.Context, addresses []address) error 
 			return fmt.Errorf("delete EndpointSlice %s/%s, which has no address left: %w", r.Namespace, slice.Name, err)
 		}
 	}
+	metric.NodesMonitored.Set(float64(len(addresses)))
+	r.written, r.owned = &addresses, true
 	return nil
 }

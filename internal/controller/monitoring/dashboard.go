@@ -72,15 +72,15 @@ func fleetPanels() []Panel {
 func upgradePanels() []Panel {
 	return []Panel{
 		{Title: "Nodes of another version", Single: true, Queries: []Query{{"sum(wmco_nodes_outdated)", ""}}},
-		{Title: "Stopped", Single: true, Queries: []Query{{"sum(wmco_upgrade_stopped)", ""}}},
-		{Title: "Turn at the gate", Queries: []Query{{"sum(wmco_nodes_disrupted)", "disturbed"},
-			{"sum(wmco_instance_waits_for_turn)", "waiting"}}},
+		{Title: "Stopped", Single: true, Queries: []Query{{"sum(wmco_disruptions_stopped)", ""}}},
+		{Title: "Disruption slots", Queries: []Query{{"sum(wmco_nodes_disrupted)", "disrupted"},
+			{"sum(wmco_instance_disruption_pending)", "waiting"}}},
 		{Title: "Disruptions within an hour", Queries: []Query{
 			{"sum by (cause) (increase(wmco_disruptions_total[1h]))", "{{cause}}"},
 			{"sum by (cause) (increase(wmco_disruptions_failed_total[1h]))", "{{cause}}, failed"}}},
-		{Title: "Time in each phase", Unit: "s", Queries: []Query{
-			{"sum by (phase) (rate(wmco_phase_duration_seconds_sum[15m])) / " +
-				"(sum by (phase) (rate(wmco_phase_duration_seconds_count[15m])) > 0)", "{{phase}}"}}},
+		{Title: "Duration of jobs on hosts", Unit: "s", Queries: []Query{
+			{"sum by (kind) (rate(wmco_job_duration_seconds_sum[15m])) / " +
+				"(sum by (kind) (rate(wmco_job_duration_seconds_count[15m])) > 0)", "{{kind}}"}}},
 		{Title: "Sent to hosts", Unit: "Bps", Queries: []Query{{"sum(rate(wmco_ssh_sent_bytes_total[5m]))", "bytes"}}},
 		{Title: "Files sent within an hour", Queries: []Query{
 			{"sum by (form) (increase(wmco_payload_files_sent_total[1h]))", "{{form}}"}}},
@@ -108,7 +108,7 @@ func nodePanels() []Panel {
 			{"sum by (instance) (rate(node_network_receive_bytes_total" + of + "[5m]))", "in"},
 			{"sum by (instance) (rate(node_network_transmit_bytes_total" + of + "[5m]))", "out"}}},
 		{Title: "Repairs within an hour", Queries: []Query{
-			{"sum by (node) (increase(wmco_repairs_reported_total" + itsOf + "[1h]))", "{{node}}"}}},
+			{"sum by (node) (increase(wmco_agent_repairs_total" + itsOf + "[1h]))", "{{node}}"}}},
 		{Title: "Life of certificates", Unit: "s", Queries: []Query{
 			{"wmco_certificate_expiry_timestamp_seconds - time() and on (name) wmco_instance_info" + itsOf, "{{certificate}}"},
 			{"kubelet_certificate_manager_client_ttl_seconds" + itsOf, "kubelet"}}},

@@ -94,10 +94,9 @@ func (f *fixture) clear() {
 	monitor.SetNamespace(f.namespace)
 	monitor.SetName(monitoring.Name)
 	own := monitor.DeepCopy()
-	own.SetName(monitoring.OperatorName)
+	own.SetName(v1alpha1.OperatorName)
 	shown := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: monitoring.DashboardNamespace, Name: monitoring.DashboardName}}
-	for _, o := range []client.Object{&corev1.Service{ObjectMeta: object}, rules, monitor, own, shown,
-		&corev1.Endpoints{ObjectMeta: object}} { //nolint:staticcheck // Prometheus reads them
+	for _, o := range []client.Object{&corev1.Service{ObjectMeta: object}, rules, monitor, own, shown} {
 		if err := client.IgnoreNotFound(f.admin.Delete(ctx, o)); err != nil {
 			f.Error(err)
 		}
@@ -248,33 +247,17 @@ func (f *fixture) slices() []discoveryv1.EndpointSlice {
 	return list.Items
 }
 
-// listed returns the nodes that are in the EndpointSlices, each with its address, and checks that Endpoints have the same.
+// listed returns the nodes that are in the EndpointSlices, each with its address.
 func (f *fixture) listed() []string {
 	f.Helper()
-	var listed, older []string
+	var listed []string
 	for _, slice := range f.slices() {
 		for _, e := range slice.Endpoints {
 			listed = append(listed, *e.NodeName+" "+e.Addresses[0])
 		}
 	}
-	for _, subset := range f.endpoints().Subsets {
-		for _, a := range subset.Addresses {
-			older = append(older, *a.NodeName+" "+a.IP)
-		}
-	}
 	slices.Sort(listed)
-	slices.Sort(older)
-	if !slices.Equal(listed, older) {
-		f.Errorf("the slices have %v, the Endpoints %v", listed, older)
-	}
 	return listed
-}
-
-func (f *fixture) endpoints() *corev1.Endpoints { //nolint:staticcheck // Prometheus reads them
-	f.Helper()
-	found := &corev1.Endpoints{} //nolint:staticcheck // Prometheus reads them
-	must(f.T, f.admin.Get(f.Context(), client.ObjectKey{Namespace: f.namespace, Name: monitoring.Name}, found))
-	return found
 }
 
 // monitor and rules are the objects of the prometheus-operator; nil when there is none.

@@ -17,7 +17,7 @@ import (
 
 // Names of the objects, as operators before version 12 have them.
 const (
-	// Name is the name of the Service, the Endpoints and the ServiceMonitor.
+	// Name is the name of the Service and the ServiceMonitor.
 	Name = "windows-exporter"
 	// RulesName is the name of the PrometheusRule.
 	RulesName = "windows-prometheus-k8s-rules"
@@ -79,6 +79,15 @@ func service(namespace string) owned.Object {
 	}
 }
 
+// earlierEndpoints are what earlier releases wrote beside the EndpointSlices. Kubernetes makes EndpointSlices of those
+// from before version 12, in which deleted nodes would stay.
+func earlierEndpoints(namespace string) owned.Object {
+	return owned.Object{
+		Identity: ofKind(corev1.SchemeGroupVersion.WithKind("Endpoints"), namespace, Name),
+		Adopt:    legacy(func(client.Object) bool { return true }), // they belong to the Service of their name
+	}
+}
+
 // scrapedPorts reports whether the exporters' port is the only one of a Service.
 func scrapedPorts(ports []corev1.ServicePort) bool {
 	return len(ports) == 1 && ports[0].Name == portName && ports[0].Port == exporterPort
@@ -115,6 +124,8 @@ func serviceMonitorSpec(namespace string) map[string]any {
 		"jobLabel":          labelName,
 		"namespaceSelector": map[string]any{"matchNames": []any{namespace}},
 		"selector":          map[string]any{"matchLabels": map[string]any{labelName: Name}},
+		// Without it, Prometheus reads Endpoints, which nothing writes for a Service without a selector.
+		"serviceDiscoveryRole": "EndpointSlice",
 		"endpoints": []any{map[string]any{
 			"port": portName, "path": "/metrics", "scheme": "https", "interval": "30s",
 			// The files are in the pods of OpenShift's Prometheus, which scrapes its own node exporters with them.
@@ -124,8 +135,8 @@ func serviceMonitorSpec(namespace string) map[string]any {
 				"keyFile":    "/etc/prometheus/secrets/metrics-client-certs/tls.key",
 				"serverName": serverName(namespace),
 			},
-			// The prometheus-operator sets node from the reference to the Node, for Endpoints and EndpointSlices alike. The
-			// console and the rules for Linux nodes find a node by instance.
+			// The prometheus-operator sets node from the reference to the Node. The console and the rules for Linux nodes find a
+			// node by instance.
 			"relabelings": []any{map[string]any{
 				"action": "replace", "sourceLabels": []any{"node"}, "regex": "(.+)", "replacement": "$1",
 				"targetLabel": "instance",

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/deploy"
 	"github.com/windows-machine-config/wmco/internal/controller/monitoring"
 )
@@ -30,7 +31,7 @@ func installed(t *testing.T) *corev1.Service {
 
 // operatorMonitor is the ServiceMonitor of the operator's own metrics.
 func (f *fixture) operatorMonitor() *unstructured.Unstructured {
-	return f.object("ServiceMonitor", monitoring.OperatorName)
+	return f.object("ServiceMonitor", v1alpha1.OperatorName)
 }
 
 // dashboard returns what the console shows; nil for nothing.
@@ -60,7 +61,7 @@ func TestTheOperatorItselfIsScraped(t *testing.T) {
 				t.Errorf("it selects %v, the Service has %v", selected, service.Labels)
 			}
 		}
-		if job, _, _ := unstructured.NestedString(monitor.Object, "spec", "jobLabel"); service.Labels[job] != monitoring.OperatorName {
+		if job, _, _ := unstructured.NestedString(monitor.Object, "spec", "jobLabel"); service.Labels[job] != v1alpha1.OperatorName {
 			t.Errorf("the job is the Service's label %q", job)
 		}
 	})
@@ -132,7 +133,7 @@ func TestTheConsoleHasADashboard(t *testing.T) {
 		f.look()
 		said := f.said()
 		if f.dashboard().Data["theirs"] == "" || f.monitor() == nil || len(said) != 1 ||
-			!strings.Contains(said[0], "ObjectOfOthers ConfigMap openshift-config-managed/dashboard-windows-nodes") {
+			!strings.Contains(said[0], "ObjectConflict ConfigMap openshift-config-managed/dashboard-windows-nodes") {
 			t.Errorf("it is said %q", said)
 		}
 	})

@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/metric"
@@ -23,10 +22,12 @@ const (
 	reasonEnabled     = "MonitoringEnabled"
 	reasonDisabled    = "MonitoringDisabled"
 	reasonUnlabeled   = "NamespaceNotLabeled"
-	reasonNotServed   = "MonitoringNotServed"
-	reasonOfOthers    = "ObjectOfOthers"
+	reasonNotServed   = "MonitoringAPIMissing"
+	reasonOfOthers    = "ObjectConflict"
 	reasonUnreachable = "NodeNotMonitored"
 )
+
+const action = "Monitor" // of the events
 
 // standing is whether Windows nodes are monitored, and why not.
 type standing struct {
@@ -46,7 +47,7 @@ func unlabeled(namespace string) standing {
 
 func monitoringNotServed() standing {
 	return standing{reason: reasonNotServed, message: "The API server does not have the kinds ServiceMonitor and " +
-		"PrometheusRule of " + serviceMonitorKind.Group + ", so nothing tells a Prometheus to scrape Windows nodes. " +
+		"PrometheusRule of " + serviceMonitorKind.Group + ", so no Prometheus is configured to scrape Windows nodes. " +
 		"The operator makes the objects when the kinds are there."}
 }
 
@@ -59,7 +60,16 @@ func blocked(on bool, object fmt.Stringer) standing {
 // the beginning is not worth an event.
 func (r *Reconciler) report(ctx context.Context, s standing) error {
 	metric.MonitoringEnabled.Set(s.on, s.reason)
-	if err := r.tell(ctx, s); err != nil {
+	err := r.reported.Emit(ctx, r.Live, r.Namespace, r.Events, s.reason+s.message, s == enabled(), func(operator *appsv1.Deployment) recorder.Event {
+		switch {
+		case s == enabled():
+			return recorder.Normal(operator, nil, reasonEnabled, action, s.message)
+		case s.on:
+			return recorder.Warning(operator, nil, s.reason, action, s.message)
+		}
+		return recorder.Warning(operator, nil, reasonDisabled, action, s.message+" Nodes work all the same.")
+	})
+	if err != nil {
 		return err
 	}
 	status := metav1.ConditionFalse
@@ -70,44 +80,21 @@ func (r *Reconciler) report(ctx context.Context, s standing) error {
 		Reason: s.reason, Message: s.message})
 }
 
-func (r *Reconciler) tell(ctx context.Context, s standing) error {
-	if s == r.told || s == enabled() && r.told == (standing{}) {
-		return nil
-	}
-	deployment, err := recorder.Operator(ctx, r.Live, r.Namespace)
-	if err != nil {
-		return err
-	}
-	r.told = s
-	log.FromContext(ctx).Info("monitoring of Windows nodes", "monitored", s.on, "reason", s.reason,
-		"message", s.message)
-	eventType, reason, message := corev1.EventTypeWarning, s.reason, s.message
-	switch {
-	case s == enabled():
-		eventType = corev1.EventTypeNormal
-	case !s.on:
-		reason, message = reasonDisabled, s.message+" Nodes work all the same."
-	}
-	r.Events.Eventf(deployment, nil, eventType, reason, "Monitor", "%s", message)
-	return nil
-}
-
-// tellUnreachable says once of each node in service why its exporter cannot be scraped: at the Node, and at the
+// reportUnreachable reports once for each node in service why its exporter cannot be scraped: on the Node, and on the
 // WindowsInstance that has claimed it.
-func (r *Reconciler) tellUnreachable(without []unreachable, instances []v1alpha1.WindowsInstance) {
-	said := make(map[string]string, len(without))
+func (r *Reconciler) reportUnreachable(without []unreachable, instances []v1alpha1.WindowsInstance) {
+	r.unreachable.Begin()
+	defer r.unreachable.End()
 	for _, u := range without {
-		key := string(u.node.UID)
-		if said[key] = u.message; r.unreachable[key] == u.message {
+		if !r.unreachable.IsNew(u.node.UID, u.message) {
 			continue
 		}
 		message := "Node " + u.node.Name + " is not monitored: " + u.message + "."
-		recorder.Emit(r.Events, recorder.Warning(u.node, nil, reasonUnreachable, "Monitor", message))
+		recorder.Emit(r.Events, recorder.Warning(u.node, nil, reasonUnreachable, action, message))
 		for i := range instances {
 			if nodeidentity.ConfirmedName(&instances[i]) == u.node.Name {
-				recorder.Emit(r.Events, recorder.Warning(&instances[i], u.node, reasonUnreachable, "Monitor", message))
+				recorder.Emit(r.Events, recorder.Warning(&instances[i], u.node, reasonUnreachable, action, message))
 			}
 		}
 	}
-	r.unreachable = said
 }

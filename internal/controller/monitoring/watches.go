@@ -8,19 +8,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/gather"
+	"github.com/windows-machine-config/wmco/internal/controller/queue"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	changes := gather.ChangesOf(onlyAddresses, func() time.Duration { return gather.Least })
+	changes := queue.EnqueueAfter(onlyAddresses, func() time.Duration { return queue.MinDelay })
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("monitoring").
-		Watches(&corev1.Node{}, changes, builder.WithPredicates(gather.WhenOther(nodeLook))).
-		Watches(&v1alpha1.WindowsInstance{}, changes, builder.WithPredicates(gather.WhenOther(instanceLook))).
-		WatchesRawSource(gather.Start()).
-		WithOptions(gather.Options(r.Clock)).
+		Watches(&corev1.Node{}, changes, builder.WithPredicates(queue.Changed(nodeLook))).
+		Watches(&v1alpha1.WindowsInstance{}, changes, builder.WithPredicates(queue.Changed(instanceLook))).
+		WatchesRawSource(queue.AtStart()).
+		WithOptions(queue.OptionsOn(r.Clock)).
 		Complete(r)
 }
 

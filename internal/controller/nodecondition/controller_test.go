@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/queue"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
@@ -189,7 +190,7 @@ func TestALegacyNodeHasNoSilentAgent(t *testing.T) {
 	}
 	upToDate := x.node()
 	delete(upToDate.Annotations, v1alpha1.AnnotationTakenOverFrom)
-	if !conditionWritten().Update(event.UpdateEvent{ObjectOld: x.node(), ObjectNew: upToDate}) {
+	if !queue.Changed(watchedFields).Update(event.UpdateEvent{ObjectOld: x.node(), ObjectNew: upToDate}) {
 		t.Fatal("the end of its upgrade is no event")
 	}
 	if err := x.Client.Update(t.Context(), upToDate); err != nil {
@@ -252,10 +253,10 @@ func TestWhatIsNewInAConditionIsAnEvent(t *testing.T) {
 		"another repair after it": {[3]string{"False", "Repaired", "a"}, [3]string{"False", "Repaired", repaired},
 			"Normal DriftRepaired The host of Node win differed from its NodeSpec. " + repaired},
 		"what cannot be repaired": {[3]string{"True", "InSync", "a"}, [3]string{"False", "Drifted", "not repaired: b"},
-			"Warning HostDrifted The host of Node win differs from its NodeSpec: not repaired: b"},
+			"Warning DriftNotRepaired The host of Node win differs from its NodeSpec: not repaired: b"},
 		"the same once more": {[3]string{"False", "Drifted", "b"}, [3]string{"False", "Drifted", "b"}, ""},
 		"the same after a silence": {[3]string{"Unknown", "AgentSilent", "b"}, [3]string{"False", "Drifted", "b"},
-			"Warning HostDrifted The host of Node win differs from its NodeSpec: b"},
+			"Warning DriftNotRepaired The host of Node win differs from its NodeSpec: b"},
 		"the end of it":               {[3]string{"False", "Drifted", "b"}, [3]string{"True", "InSync", "a"}, ""},
 		"an agent that became silent": {[3]string{"True", "InSync", "a"}, [3]string{"Unknown", "AgentSilent", "b"}, ""},
 		"a status that there is not":  {[3]string{"True", "InSync", "a"}, [3]string{"Pwned", "Drifted", "b"}, ""},

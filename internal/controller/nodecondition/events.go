@@ -13,6 +13,6 @@ func repaired(instance *v1alpha1.WindowsInstance, node *corev1.Node, message str
 }
 
 func drifted(instance *v1alpha1.WindowsInstance, node *corev1.Node, message string) recorder.Event {
-	return recorder.Warning(instance, node, "HostDrifted", "Report",
+	return recorder.Warning(instance, node, "DriftNotRepaired", "Report",
 		"The host of Node "+node.Name+" differs from its NodeSpec: "+message)
 }

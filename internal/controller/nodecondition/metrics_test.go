@@ -54,7 +54,7 @@ func TestRepairsAreCountedForEachNode(t *testing.T) {
 		found := map[string]float64{}
 		for _, family := range families {
 			for _, m := range family.GetMetric() {
-				if family.GetName() == "wmco_repairs_reported_total" {
+				if family.GetName() == "wmco_agent_repairs_total" {
 					found[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
 				}
 			}

@@ -13,12 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/backoff"
 	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/controller/queue"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
@@ -27,7 +26,7 @@ import (
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("nodecondition").
-		For(&corev1.Node{}, builder.WithPredicates(conditionWritten())).
+		For(&corev1.Node{}, builder.WithPredicates(queue.Changed(watchedFields))).
 		Watches(&corev1.Node{}, handler.Funcs{
 			UpdateFunc: func(ctx context.Context, e event.UpdateEvent,
 				_ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
@@ -38,21 +37,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 				}
 			},
 		}).
-		WithOptions(backoff.OptionsOn(r.Clock)).
+		WithOptions(queue.OptionsOn(r.Clock)).
 		Complete(r)
 }
 
-// conditionWritten lets through what is written to the condition, and whether the Node is ours and has an agent.
-func conditionWritten() predicate.Funcs {
-	return predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*corev1.Node)
-			after, ok2 := e.ObjectNew.(*corev1.Node)
-			return ok && ok2 && (valueOf(before) != valueOf(after) || before.UID != after.UID ||
-				before.Annotations[v1alpha1.AnnotationInstance] != after.Annotations[v1alpha1.AnnotationInstance] ||
-				hasAgent(before) != hasAgent(after))
-		},
-	}
+// watchedFields returns the condition, and whether the Node is the operator's and has an agent.
+func watchedFields(node *corev1.Node) [3]any {
+	return [3]any{valueOf(node), node.Annotations[v1alpha1.AnnotationInstance], hasAgent(node)}
 }
 
 // valueOf returns the Node's condition as a value that can be compared.

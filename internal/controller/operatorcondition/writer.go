@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/windows-machine-config/wmco/internal/controller/backoff"
+	"github.com/windows-machine-config/wmco/internal/controller/queue"
 )
 
 // +kubebuilder:rbac:groups=operators.coreos.com,namespace=system,resources=operatorconditions,verbs=get;update
@@ -56,7 +56,7 @@ func (w *Writer) Set(ctx context.Context, condition metav1.Condition) error {
 	if condition.Reason == "" {
 		return errors.New("a condition without a reason cannot be written")
 	}
-	err := backoff.Again(retry.DefaultBackoff, apierrors.IsConflict, func() error {
+	err := queue.Retry(retry.DefaultBackoff, apierrors.IsConflict, func() error {
 		object := &operatorsv2.OperatorCondition{}
 		if err := w.live.Get(ctx, w.name, object); err != nil {
 			return err

@@ -19,6 +19,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/controller/queue"
 )
 
 // trial is a Reconciler on an API server in memory.
@@ -209,7 +210,7 @@ func TestWhatWakesTheSearch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := runtimeevent.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}
-			filter := marked()
+			filter := queue.Changed(marks)
 			if _, ok := c.before.(*v1alpha1.WindowsInstance); ok {
 				filter = bound()
 			}

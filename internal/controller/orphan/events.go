@@ -29,6 +29,6 @@ func nodeWithoutInstance(node *corev1.Node, namespace string) recorder.Event {
 		message.WriteString("If its Machine exists, remove the label " + v1alpha1.LabelIgnore +
 			" from the Machine to have the host managed again, or make the Node schedulable with: oc adm uncordon " + node.Name + ". ")
 	}
-	message.WriteString("If the host is gone for good, delete the Node.")
+	message.WriteString("If the host no longer exists, delete the Node.")
 	return recorder.Warning(node, nil, "NodeWithoutInstance", "Watch", message.String())
 }

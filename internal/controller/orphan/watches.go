@@ -14,26 +14,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/backoff"
+	"github.com/windows-machine-config/wmco/internal/controller/queue"
 )
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("orphan").
-		For(&corev1.Node{}, builder.WithPredicates(marked())).
+		For(&corev1.Node{}, builder.WithPredicates(queue.Changed(marks))).
 		Watches(&v1alpha1.WindowsInstance{}, handler.EnqueueRequestsFromMapFunc(nodeOf), builder.WithPredicates(bound())).
-		WithOptions(backoff.Options()).
+		WithOptions(queue.Options()).
 		Complete(r)
-}
-
-// marked lets through what makes a Node ours, or that of another instance.
-func marked() predicate.Funcs {
-	return predicate.Funcs{
-		UpdateFunc: func(e watch.UpdateEvent) bool {
-			return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || marks(e.ObjectOld) != marks(e.ObjectNew)
-		},
-	}
 }
 
 // marks are the labels and the annotations by which a Node is ours.

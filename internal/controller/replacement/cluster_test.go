@@ -264,9 +264,9 @@ func (s *stage) machine(set *machinev1beta1.MachineSet, name, configured string,
 	s.report(instance, func() {
 		instance.Status.NodeRef = &v1alpha1.NodeReference{Name: name}
 		instance.Status.PublicKeyHash, instance.Status.Version = s.key.Hash(), configured
-		instance.Status.KeyRefused = reason == "AuthenticationFailed"
-		if reason == v1alpha1.ReasonAwaitsReplacement {
-			instance.Status.AwaitsVersion = version
+		instance.Status.SSHKeyRejected = reason == "AuthenticationFailed"
+		if reason == v1alpha1.ReasonReplacementPending {
+			instance.Status.ReplacementVersion = version
 		}
 	})
 	s.report(m, func() {
@@ -447,9 +447,9 @@ func TestMachinesOfThreeSetsComeToAnotherVersion(t *testing.T) {
 			for set, replicas := range map[string]int{"in-place": 2, "same-digest": 2} {
 				s.set(set, replicas, map[string]v1alpha1.UpgradeStrategy{"in-place": v1alpha1.UpgradeInPlace,
 					"same-digest": v1alpha1.UpgradeReplace}[set],
-					map[string]string{"in-place": v1alpha1.ReasonAwaitsReplacement, "same-digest": v1alpha1.ReasonInProgress}[set])
+					map[string]string{"in-place": v1alpha1.ReasonReplacementPending, "same-digest": v1alpha1.ReasonInProgress}[set])
 			}
-			s.machine(nil, "lone", versionBefore, v1alpha1.UpgradeReplace, v1alpha1.ReasonAwaitsReplacement)
+			s.machine(nil, "lone", versionBefore, v1alpha1.UpgradeReplace, v1alpha1.ReasonReplacementPending)
 			for set, replicas := range outdated {
 				s.set(set, replicas, v1alpha1.UpgradeReplace, v1alpha1.ReasonInProgress)
 			}
@@ -498,7 +498,7 @@ func (s *stage) awaitReplacement(sets map[string]int) {
 				s.t.Fatal(err)
 			}
 			s.report(instance, func() {
-				instance.Status.AwaitsVersion = version
+				instance.Status.ReplacementVersion = version
 			})
 		}
 	}

@@ -21,19 +21,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/backoff"
 	"github.com/windows-machine-config/wmco/internal/controller/disruption"
 	"github.com/windows-machine-config/wmco/internal/controller/fleet"
-	"github.com/windows-machine-config/wmco/internal/controller/gather"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/controller/metric"
-	"github.com/windows-machine-config/wmco/internal/controller/optional"
+	"github.com/windows-machine-config/wmco/internal/controller/queue"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/policy"
@@ -79,36 +75,34 @@ type Reconciler struct {
 	// key and previous are the hashes of the public keys, and since is when these two were first seen.
 	key, previous string
 	since         time.Time
-	// told is what was last said of a Machine.
-	told map[types.UID]string
+	// reported are the reports about Machines that wait or are left.
+	reported recorder.Once[types.UID]
 }
 
 // SetupWithManager registers the controller and has it watch the Machines in a cache.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, machines cache.Cache) error {
-	once := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{{}}
-	})
+	one := queue.Enqueue(ctrl.Request{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("replacement").
-		Watches(&corev1.Secret{}, once, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
+		Watches(&corev1.Secret{}, one, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			return o.GetNamespace() == r.Namespace && o.GetName() == keys.SecretName
 		}))).
-		Watches(&corev1.Node{}, once, builder.WithPredicates(gather.WhenOther(func(n *corev1.Node) [2]any {
+		Watches(&corev1.Node{}, one, builder.WithPredicates(queue.Changed(func(n *corev1.Node) [2]any {
 			return [2]any{fleetNode(n, n.Annotations[v1alpha1.AnnotationPubKeyHash]), n.Status.NodeInfo.KernelVersion}
 		}))).
-		Watches(&v1alpha1.WindowsInstance{}, once, builder.WithPredicates(gather.WhenOther(func(i *v1alpha1.WindowsInstance) [6]any {
-			return [6]any{i.Spec.Paused, i.Status.KeyRefused, awaits(i, r.Version), i.Status.FailedChange != nil,
+		Watches(&v1alpha1.WindowsInstance{}, one, builder.WithPredicates(queue.Changed(func(i *v1alpha1.WindowsInstance) [6]any {
+			return [6]any{i.Spec.Paused, i.Status.SSHKeyRejected, awaits(i, r.Version), i.Status.FailedChange != nil,
 				ptr.Deref(i.Status.NodeRef, v1alpha1.NodeReference{}).Name, i.Status.PublicKeyHash}
 		}))).
-		Watches(&v1alpha1.WindowsDisruptionPolicy{}, once,
-			builder.WithPredicates(gather.WhenOther(func(p *v1alpha1.WindowsDisruptionPolicy) string {
+		Watches(&v1alpha1.WindowsDisruptionPolicy{}, one,
+			builder.WithPredicates(queue.Changed(func(p *v1alpha1.WindowsDisruptionPolicy) string {
 				return fmt.Sprintf("%d %v", p.Generation, p.Status.Disruptions)
 			}))).
-		WatchesRawSource(optional.Kind(machines, &machinev1beta1.Machine{}, once,
-			gather.WhenOther(func(m *machinev1beta1.Machine) replacementpolicy.Machine {
+		WatchesRawSource(queue.OptionalKind(machines, &machinev1beta1.Machine{}, one,
+			queue.Changed(func(m *machinev1beta1.Machine) replacementpolicy.Machine {
 				return fleetMachine(m, nil, nil, r.Version)
 			}))).
-		WithOptions(backoff.Options()).
+		WithOptions(queue.Options()).
 		Complete(r)
 }
 
@@ -127,7 +121,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	if outdated, err := r.anyOutdated(ctx); err != nil || !outdated {
 		metric.MachinesOutdated.Set(0)
-		r.told = nil
+		r.reported = recorder.Once[types.UID]{}
 		return ctrl.Result{}, err
 	}
 	read, err := fleet.Read(ctx, r.Live, r.Namespace)
@@ -181,11 +175,10 @@ func (r *Reconciler) anyOutdated(ctx context.Context) (bool, error) {
 // replaceNext deletes the Machines whose nodes may be disturbed now, and tells why the others wait.
 func (r *Reconciler) replaceNext(ctx context.Context, overview overview, plan replacementpolicy.Replacements) (ctrl.Result, error) {
 	metric.MachinesOutdated.Set(float64(len(plan.Candidates) + len(plan.Waiting)))
-	tell := r.teller(ctx, overview, plan)
-	after, err := r.askForEach(ctx, overview, plan.Candidates, tell)
-	tell.waiting(plan.Waiting)
-	tell.left(plan.Left)
-	r.told = tell.told
+	report := r.reporter(ctx, overview, plan)
+	after, err := r.askForEach(ctx, overview, plan.Candidates, report)
+	report.waiting(plan.Waiting)
+	report.left(plan.Left)
 	switch {
 	case err != nil:
 		return ctrl.Result{}, err
@@ -202,7 +195,7 @@ func (r *Reconciler) replaceNext(ctx context.Context, overview overview, plan re
 // askForEach asks the gate for one candidate after the other, and deletes those that it lets go, until one is refused
 // for a reason that concerns all of them. Of a MachineSet of which one was refused no other is asked for: those that
 // come later can spare no more. It returns when to ask again.
-func (r *Reconciler) askForEach(ctx context.Context, overview overview, candidates []replacementpolicy.Candidate, tell *teller) (time.Duration, error) {
+func (r *Reconciler) askForEach(ctx context.Context, overview overview, candidates []replacementpolicy.Candidate, report *reporter) (time.Duration, error) {
 	after, refused := leftPoll, map[string]bool{}
 	for _, candidate := range candidates {
 		if refused[candidate.Set] {
@@ -214,7 +207,7 @@ func (r *Reconciler) askForEach(ctx context.Context, overview overview, candidat
 		}
 		if decision.Reason == deletionRefused {
 			refused[candidate.Set], after = true, min(after, refusedInterval)
-			tell.refused(candidate, decision.Message)
+			report.refused(candidate, decision.Message)
 			continue
 		}
 		if decision.Allowed {
@@ -224,14 +217,14 @@ func (r *Reconciler) askForEach(ctx context.Context, overview overview, candidat
 				return 0, err
 			case refusal != "":
 				refused[candidate.Set], after = true, min(after, refusedInterval)
-				tell.refused(candidate, refusal)
+				report.refused(candidate, refusal)
 			default:
 				after = poll
 			}
 			continue
 		}
 		refused[candidate.Set] = true
-		tell.waits(candidate, decision.Reason, decision.Message)
+		report.waits(candidate, decision.Reason, decision.Message)
 		switch {
 		case !decision.StandsStill():
 			after = min(after, poll)
@@ -256,10 +249,10 @@ func (r *Reconciler) ask(ctx context.Context, overview overview, candidate repla
 	}
 	if changed && candidate.Cause == v1alpha1.CauseKeyChange {
 		return disruptionpolicy.Decision{Decision: policy.Decision{
-			Reason: v1alpha1.ReasonWaitingForTurn, Message: "Its node is being changed in place; that must finish first.",
+			Reason: v1alpha1.ReasonDisruptionInProgress, Message: "Its node is being changed in place; that must finish first.",
 		}}, nil
 	}
-	if machine := overview.machines[candidate.Machine]; r.told[machine.UID] == deletionRefused {
+	if machine := overview.machines[candidate.Machine]; r.reported.Last(machine.UID) == deletionRefused {
 		if refusal, err := r.tryDeletion(ctx, machine); err != nil || refusal != "" {
 			return disruptionpolicy.Decision{Decision: policy.Decision{Reason: deletionRefused, Message: refusal}}, err
 		}
@@ -268,7 +261,7 @@ func (r *Reconciler) ask(ctx context.Context, overview overview, candidate repla
 		Instance: instance.Name, UID: instance.UID, Cause: candidate.Cause, Version: r.Version, Replaces: true,
 	})
 	if err != nil {
-		return decision, fmt.Errorf("ask whether Machine %s may be replaced: %w", candidate.Machine, err)
+		return decision, fmt.Errorf("acquire a disruption slot for Machine %s: %w", candidate.Machine, err)
 	}
 	return decision, nil
 }

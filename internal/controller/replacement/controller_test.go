@@ -29,8 +29,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/gather"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/controller/queue"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	replacementpolicy "github.com/windows-machine-config/wmco/internal/policy/replacement"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
@@ -188,7 +188,7 @@ func (w *world) machine(set *machinev1beta1.MachineSet, key sshkey.Key) *machine
 		Name: name, UID: machine.UID}
 	w.create(instance)
 	instance.Status.NodeRef, instance.Status.PublicKeyHash = &v1alpha1.NodeReference{Name: name}, key.Hash()
-	instance.Status.KeyRefused = true
+	instance.Status.SSHKeyRejected = true
 	if err := w.client.Status().Update(w.t.Context(), instance); err != nil {
 		w.t.Fatal(err)
 	}
@@ -273,7 +273,7 @@ func TestMachinesAreReplacedOneAfterTheOther(t *testing.T) {
 	for left := 3; left > 0; left-- {
 		result, recorded := w.reconcile()
 		if expect(t, recorded[:2], "MachineReplaced", "MachineReplaced"); left == 3 {
-			expect(t, recorded[2:], "ReplacementWaits") // the next one
+			expect(t, recorded[2:], "ReplacementPending") // the next one
 		}
 		going := w.deleting()
 		if len(going) != 1 || result.RequeueAfter != poll {
@@ -406,7 +406,7 @@ func TestMachinesThatAreNotReplaced(t *testing.T) {
 		w.machine(w.set("one", 1, userdata.SecretName), w.before)
 		w.delete(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: userdata.SecretName}})
 		result, recorded := w.reconcile()
-		expect(t, recorded, "ReplacementWaits")
+		expect(t, recorded, "ReplacementPending")
 		if result.RequeueAfter != poll {
 			t.Errorf("result %+v", result)
 		}
@@ -424,7 +424,7 @@ func TestMachinesThatAreNotReplaced(t *testing.T) {
 		w.update(secret)
 		w.machine(w.set("two", 1, userdata.SecretName), previous)
 		_, recorded := w.reconcile() // the other one, for which the previous key is not the one
-		expect(t, recorded, "MachineReplaced", "MachineReplaced", "ReplacementWaits")
+		expect(t, recorded, "MachineReplaced", "MachineReplaced", "ReplacementPending")
 		w.finish(&w.deleting()[0])
 		w.machine(&machinev1beta1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "one", UID: "one"}}, w.present)
 		_, recorded = w.reconcile()
@@ -514,7 +514,7 @@ func TestMachinesThatAreNotReplaced(t *testing.T) {
 }
 
 func TestOnlyChangesThatMatterAreLookedAt(t *testing.T) {
-	changed := gather.WhenOther(func(n *corev1.Node) replacementpolicy.Node {
+	changed := queue.Changed(func(n *corev1.Node) replacementpolicy.Node {
 		return fleetNode(n, n.Annotations[v1alpha1.AnnotationPubKeyHash])
 	}).UpdateFunc
 	before := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-1"}}

@@ -37,7 +37,7 @@ func (r *Reconciler) replaced(cause v1alpha1.DisruptionCause, machine *machinev1
 // they are about the same versions of the same objects: it counts the first one up and drops the second one's note.
 func (r *Reconciler) waits(cause v1alpha1.DisruptionCause, machine *machinev1beta1.Machine,
 	instance *v1alpha1.WindowsInstance, version, reason, why string) recorder.Event {
-	return recorder.Normal(instance, machine, "ReplacementWaits", "DeleteMachine"+reason,
+	return recorder.Normal(instance, machine, "ReplacementPending", "DeleteMachine"+reason,
 		r.because(cause, version)+". Machine "+machine.Name+" waits to be replaced: "+why)
 }
 
@@ -50,7 +50,7 @@ func (r *Reconciler) refused(cause v1alpha1.DisruptionCause, machine *machinev1b
 
 // paused is about a Machine that waits for as long as a user wants it to.
 func paused(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, why string) recorder.Event {
-	return recorder.Normal(instance, machine, "ReplacementWaits", "DeleteMachine",
+	return recorder.Normal(instance, machine, "ReplacementPending", "DeleteMachine",
 		"Machine "+machine.Name+" must be replaced, but not yet: "+why)
 }
 

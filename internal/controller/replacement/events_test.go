@@ -15,7 +15,7 @@ func TestThatAMachineWaitsForAnotherReasonIsAnotherEvent(t *testing.T) {
 	waits := func(reason, why string) recorder.Event {
 		return r.waits(v1alpha1.CauseKeyChange, machine, instance, "", reason, why)
 	}
-	paused, spent := waits(v1alpha1.ReasonDisruptionsPaused, "the policy is paused"), waits(v1alpha1.ReasonWaitingForTurn,
+	paused, spent := waits(v1alpha1.ReasonDisruptionsPaused, "the policy is paused"), waits(v1alpha1.ReasonMaxUnavailableReached,
 		"another node is being replaced")
 	if paused.Action == spent.Action {
 		t.Errorf("both have the action %s: the second would not be recorded", paused.Action)

@@ -94,7 +94,7 @@ func fleetMachine(machine *machinev1beta1.Machine, set *machinev1beta1.MachineSe
 	}
 	m.Node = fleet.NodeNameOf(machine)
 	if instance != nil {
-		m.Paused, m.Refused, m.Awaits = instance.Spec.Paused, instance.Status.KeyRefused, awaits(instance, version)
+		m.Paused, m.Refused, m.Awaits = instance.Spec.Paused, instance.Status.SSHKeyRejected, awaits(instance, version)
 	}
 	return m
 }
@@ -103,7 +103,7 @@ func fleetMachine(machine *machinev1beta1.Machine, set *machinev1beta1.MachineSe
 // controller says so when it has compared. What one of another version has said, before this operator was started, was
 // for that version. R-146
 func awaits(instance *v1alpha1.WindowsInstance, version string) bool {
-	return instance.Spec.UpgradeStrategy == v1alpha1.UpgradeReplace && instance.Status.AwaitsVersion == version
+	return instance.Spec.UpgradeStrategy == v1alpha1.UpgradeReplace && instance.Status.ReplacementVersion == version
 }
 
 func fleetSet(set *machinev1beta1.MachineSet, machines int) replacementpolicy.MachineSet {

@@ -62,10 +62,10 @@ func (b *budget) Acquire(ctx context.Context, request disruptionpolicy.Request) 
 		return disruptionpolicy.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonDisruptionPolicyInvalid,
 			Message: "No MachineSet."}}, nil
 	case len(b.disturbed) >= b.max, own.missing > 0:
-		return disruptionpolicy.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonWaitingForTurn,
+		return disruptionpolicy.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonMaxUnavailableReached,
 			Message: "One at a time."}}, nil
 	case candidate && own.working == 1 && own.machines > 1:
-		return disruptionpolicy.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonLastOfMachineSet, Message: "The last."}},
+		return disruptionpolicy.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonLastAvailableMachine, Message: "The last."}},
 			nil
 	}
 	b.disturbed[request.Instance] = own.name

@@ -12,9 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/cluster"
+	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	replacementpolicy "github.com/windows-machine-config/wmco/internal/policy/replacement"
 	"github.com/windows-machine-config/wmco/internal/userdata"
@@ -64,7 +66,7 @@ func (w *world) kept(check string) string {
 	if names := w.names(); len(names) > 0 || len(w.gate.asked) > 0 {
 		w.t.Errorf("deleted are %v, and the gate was asked for %v", names, w.gate.asked)
 	}
-	if len(told) != 1 || !strings.Contains(told[0], "Normal ReplacementWaits ") {
+	if len(told) != 1 || !strings.Contains(told[0], "Normal ReplacementPending ") {
 		w.t.Fatalf("for %s, told is %q", check, told)
 	}
 	return told[0]
@@ -97,7 +99,7 @@ func TestAMachineWhoseSuccessorWouldBeRefusedStays(t *testing.T) {
 				w.gate.max = 0
 				make(w, w.set("one", 1, userdata.SecretName))
 				w.gate.max, w.gate.asked = 1, nil
-				w.told = nil
+				w.reported = recorder.Once[types.UID]{}
 				c.change(w)
 				told := w.kept(c.check)
 				for _, part := range c.says {
@@ -135,7 +137,7 @@ func TestAMachineStaysWhileItsMachineSetHasAnImageThatIsRefused(t *testing.T) {
 			w.gate.max = 0
 			set := w.set("one", replicas, userdata.SecretName)
 			machine := make(w, set)
-			w.gate.max, w.gate.asked, w.told = 1, nil, nil
+			w.gate.max, w.gate.asked, w.reported = 1, nil, recorder.Once[types.UID]{}
 			w.withImage(set, "ami-1")
 			return w, set, machine
 		}
@@ -161,7 +163,7 @@ func TestAMachineStaysWhileItsMachineSetHasAnImageThatIsRefused(t *testing.T) {
 			fresh.Status.NodeRef = nil // it was refused, and is not a node
 			w.update(fresh)
 			w.changeInstance(fresh.Name, func(i *v1alpha1.WindowsInstance) {
-				i.Status.NodeRef, i.Status.PublicKeyHash, i.Status.KeyRefused = nil, "", false
+				i.Status.NodeRef, i.Status.PublicKeyHash, i.Status.SSHKeyRejected = nil, "", false
 				i.Status.Host = &v1alpha1.HostStatus{Name: "win", Product: "Windows Server 2022 Datacenter", Build: refused}
 			})
 			if told := w.kept(replacementpolicy.ImageUnsupported); !strings.Contains(told, fresh.Name) || !strings.Contains(told, refused) {

@@ -12,12 +12,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/policy"
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 	"github.com/windows-machine-config/wmco/internal/userdata"
@@ -32,7 +34,7 @@ func (w *world) outdated(set *machinev1beta1.MachineSet) *machinev1beta1.Machine
 	machine := w.machine(set, w.present)
 	w.changeNode(machine.Name, func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationVersion] = versionBefore })
 	w.changeInstance(machine.Name, func(i *v1alpha1.WindowsInstance) {
-		i.Spec.UpgradeStrategy, i.Status.AwaitsVersion = v1alpha1.UpgradeReplace, version
+		i.Spec.UpgradeStrategy, i.Status.ReplacementVersion = v1alpha1.UpgradeReplace, version
 	})
 	return machine
 }
@@ -117,10 +119,10 @@ func TestMachinesOfAnotherVersion(t *testing.T) {
 			w.changeInstance(machine.Name, func(i *v1alpha1.WindowsInstance) { i.Spec.UpgradeStrategy = v1alpha1.UpgradeInPlace })
 		},
 		"one whose host is what it should be, so that only the annotation moves": func(w *world, machine *machinev1beta1.Machine) {
-			w.changeInstance(machine.Name, func(i *v1alpha1.WindowsInstance) { i.Status.AwaitsVersion = "" })
+			w.changeInstance(machine.Name, func(i *v1alpha1.WindowsInstance) { i.Status.ReplacementVersion = "" })
 		},
 		"one that the operator before this one has found to be other than it should be": func(w *world, machine *machinev1beta1.Machine) {
-			w.changeInstance(machine.Name, func(i *v1alpha1.WindowsInstance) { i.Status.AwaitsVersion = "12.0.1" })
+			w.changeInstance(machine.Name, func(i *v1alpha1.WindowsInstance) { i.Status.ReplacementVersion = "12.0.1" })
 		},
 		"one of this version, which the one before wanted to replace": func(w *world, machine *machinev1beta1.Machine) {
 			w.changeNode(machine.Name, func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationVersion] = version })
@@ -180,7 +182,7 @@ func TestMachinesOfAnotherVersion(t *testing.T) {
 		w.outdated(one)
 		w.outdated(two)
 		_, recorded := w.reconcile()
-		expect(t, recorded, "MachineReplaced", "MachineReplaced", "ReplacementWaits")
+		expect(t, recorded, "MachineReplaced", "MachineReplaced", "ReplacementPending")
 		deleted(t, w, "win-3")
 	})
 	t.Run("several go at once where several may", func(t *testing.T) {
@@ -213,7 +215,7 @@ func TestMachinesOfAnotherVersion(t *testing.T) {
 		w.machine(w.set("one", 1, userdata.SecretName), w.before)
 		w.gate.inPlace = []string{"win-1"}
 		_, recorded := w.reconcile()
-		expect(t, recorded, "ReplacementWaits")
+		expect(t, recorded, "ReplacementPending")
 		deleted(t, w)
 	})
 }
@@ -228,9 +230,9 @@ func TestWaitingIsToldOnceAndNeverAsAWarning(t *testing.T) {
 		again  time.Duration
 		asked  int
 	}{
-		{v1alpha1.ReasonWaitingForTurn, 0, poll, 2},
+		{v1alpha1.ReasonMaxUnavailableReached, 0, poll, 2},
 		{v1alpha1.ReasonCanarySoaking, time.Second, poll, 2},
-		{v1alpha1.ReasonLastOfMachineSet, 0, poll, 2},
+		{v1alpha1.ReasonLastAvailableMachine, 0, poll, 2},
 		{v1alpha1.ReasonDisruptionsPaused, 0, leftPoll, 2},
 		{v1alpha1.ReasonOutsideMaintenanceWindow, time.Minute, time.Minute, 1},
 		{v1alpha1.ReasonOutsideMaintenanceWindow, time.Hour, leftPoll, 1},
@@ -238,13 +240,13 @@ func TestWaitingIsToldOnceAndNeverAsAWarning(t *testing.T) {
 	} {
 		w.gate.refused = &disruptionpolicy.Decision{Decision: policy.Decision{Reason: test.reason, Message: "Not now."},
 			After: test.after}
-		w.told = nil
+		w.reported = recorder.Once[types.UID]{}
 		_, first := w.reconcile()
 		if len(first) != test.asked {
 			t.Errorf("%s: told are %q", test.reason, first)
 		}
 		for _, event := range first {
-			if !strings.HasPrefix(event, corev1.EventTypeNormal+" ReplacementWaits ") || !strings.Contains(event, "Not now.") {
+			if !strings.HasPrefix(event, corev1.EventTypeNormal+" ReplacementPending ") || !strings.Contains(event, "Not now.") {
 				t.Errorf("%s: told is %q", test.reason, event)
 			}
 		}
@@ -260,7 +262,7 @@ func TestWaitingIsToldOnceAndNeverAsAWarning(t *testing.T) {
 			w.changeInstance(name, func(i *v1alpha1.WindowsInstance) { i.Spec.Paused = true })
 		}
 		_, recorded := w.reconcile()
-		expect(t, recorded, "ReplacementWaits", "ReplacementWaits")
+		expect(t, recorded, "ReplacementPending", "ReplacementPending")
 		if !strings.HasPrefix(recorded[0], corev1.EventTypeNormal) {
 			t.Errorf("told is %q", recorded[0])
 		}

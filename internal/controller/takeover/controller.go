@@ -14,13 +14,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/backoff"
-	"github.com/windows-machine-config/wmco/internal/controller/gather"
+	"github.com/windows-machine-config/wmco/internal/controller/queue"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
@@ -48,16 +45,14 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	whole := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{{}} // all is looked at together
-	})
+	one := queue.Enqueue(ctrl.Request{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("takeover").
-		Watches(&corev1.Node{}, whole, builder.WithPredicates(nodeChanged())).
-		Watches(&v1alpha1.WindowsInstance{}, whole, builder.WithPredicates(pinChanged())).
+		Watches(&corev1.Node{}, one, builder.WithPredicates(queue.Changed(marks))).
+		Watches(&v1alpha1.WindowsInstance{}, one, builder.WithPredicates(pinChanged())).
 		// A cluster may have no node any more, and what it had them with.
-		WatchesRawSource(gather.Start()).
-		WithOptions(backoff.Options()).
+		WatchesRawSource(queue.AtStart()).
+		WithOptions(queue.Options()).
 		Complete(r)
 }
 
@@ -126,7 +121,7 @@ func (r *Reconciler) delete(ctx context.Context, left leftover) error {
 		left.String(), "it was", left.was)
 	// Related, so that each is an event of its own and not one more of a series.
 	own, _ := recorder.Operator(ctx, r.Live, r.Namespace) // its name is enough
-	r.Events.Eventf(own, object, corev1.EventTypeNormal, "LeftoverDeleted", "TakeOver",
+	r.Events.Eventf(own, object, corev1.EventTypeNormal, "LegacyObjectDeleted", "TakeOver",
 		"%s of an older version of the operator was deleted, because no node needs it any more. It was %s.", left, left.was)
 	return nil
 }

@@ -200,7 +200,7 @@ func TestWhatAnOlderOperatorHasLeftGoesAfterItsLastNode(t *testing.T) {
 			told = append(told, <-f.recorder.Events)
 		}
 		if len(told) != len(f.left) || !slices.ContainsFunc(told, func(event string) bool {
-			return strings.Contains(event, "LeftoverDeleted") && strings.Contains(event, "Secret windows-instance-config-daemon") && strings.Contains(event, "token")
+			return strings.Contains(event, "LegacyObjectDeleted") && strings.Contains(event, "Secret windows-instance-config-daemon") && strings.Contains(event, "token")
 		}) {
 			t.Errorf("told %q", told)
 		}

@@ -8,20 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// nodeChanged lets through what makes a host need, or no longer need, what is left: its end, and what versions of the
-// operator have written on its Node.
-func nodeChanged() predicate.Predicate {
-	return predicate.Funcs{
-		GenericFunc: func(event.GenericEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*corev1.Node)
-			after, ok2 := e.ObjectNew.(*corev1.Node)
-			return ok && ok2 && marks(before) != marks(after)
-		},
-	}
-}
-
-// marks returns the annotations that say which version a host depends on.
+// marks returns the annotations that record which version of the operator a host depends on.
 func marks(node *corev1.Node) [3]string {
 	return [3]string{
 		node.Annotations[v1alpha1.AnnotationVersion], node.Annotations[v1alpha1.AnnotationInstance],

@@ -38,10 +38,10 @@ func New(a *cmdutil.Access) *cobra.Command {
 	c := &command{Access: a, print: genericclioptions.NewPrintFlags("")}
 	cobraCommand := &cobra.Command{
 		Use:   "status [NAME]",
-		Short: "Show how far each Windows host is, what it waits for, and what happens next",
-		Long: `Show the Windows hosts of the cluster in a table, why some of them are not Ready, and which nodes may be disturbed now.
-With a name, show all that is known of one host: its conditions in the order in which they came about, the last failure
-and the latest events. A host goes by the name of its WindowsInstance, of its Node, or by its address.`,
+		Short: "Show the status of Windows hosts and their next action",
+		Long: `Show the Windows hosts of the cluster in a table, why some of them are not Ready, and which nodes may be disrupted now.
+With a name, show the details of one host: its conditions in chronological order, the last failure and the latest
+events. A host is selected by the name of its WindowsInstance or Node, or by its address.`,
 		Example: `  # All hosts
   kubectl windows status
 
@@ -66,16 +66,16 @@ and the latest events. A host goes by the name of its WindowsInstance, of its No
 	formats := append([]string{"wide"}, c.print.AllowedFormats()...)
 	flags.StringVarP(&c.output, "output", "o", "", "output format. One of: "+strings.Join(formats, ", "))
 	flags.BoolVarP(&c.allNamespaces, "all-namespaces", "A", false, "show the hosts of all namespaces")
-	flags.BoolVar(&c.noHeaders, "no-headers", false, "print the table without its first line")
-	flags.BoolVarP(&c.watch, "watch", "w", false, "print it again when it has changed, until interrupted")
+	flags.BoolVar(&c.noHeaders, "no-headers", false, "print the table without its header line")
+	flags.BoolVarP(&c.watch, "watch", "w", false, "watch for changes, until interrupted")
 	flags.StringVar(&c.wait, "wait", "", "wait until this condition, such as Ready, is True for all hosts that are shown")
-	flags.DurationVar(&c.timeout, "timeout", 10*time.Minute, "how long --wait waits")
+	flags.DurationVar(&c.timeout, "timeout", 10*time.Minute, "timeout of --wait")
 	return cobraCommand
 }
 
 func (c *command) run(ctx context.Context, names []string) error {
 	if c.watch && (c.wait != "" || c.raw()) {
-		return errors.New("--watch goes neither with --wait nor with an --output other than wide")
+		return errors.New("--watch cannot be used with --wait or with an --output other than wide")
 	}
 	reader, err := c.Client()
 	if err != nil {

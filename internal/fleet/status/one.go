@@ -44,7 +44,7 @@ func (v view) head(f fleet.Fleet, i fleet.Instance) []string {
 	}
 	lines = append(lines, v.line("Node", "%s", orNone(fleet.NodeName(i))),
 		v.line("Version", "%s", orNone(i.Status.Version)),
-		v.line("State", "%s for %s", fleet.State(i), ago(v.now, fleet.Since(i))))
+		v.line("State", "%s for %s", fleet.State(i), fleet.Age(v.now, fleet.Since(i))))
 	if obstacle := fleet.Obstacle(i); obstacle != nil && obstacle.Message != "" {
 		lines = append(lines, v.line("Why", "%s", obstacle.Message))
 	}
@@ -62,20 +62,20 @@ func (v view) work(f fleet.Fleet, i fleet.Instance) []string {
 	var lines []string
 	if step := i.Status.Step; step != nil {
 		place := ""
-		if step.Of > 0 {
-			place = fmt.Sprintf(" (%d of %d)", step.Index, step.Of)
+		if step.Total > 0 {
+			place = fmt.Sprintf(" (%d of %d)", step.Index, step.Total)
 		}
-		lines = append(lines, v.line("Step", "%s%s for %s %s", step.Name, place, ago(v.now, step.StartedAt.Time),
+		lines = append(lines, v.line("Step", "%s%s for %s %s", step.Name, place, fleet.Age(v.now, step.StartedAt.Time),
 			step.Detail))
 	}
 	if entry := f.Disturbance(i); entry != nil {
-		lines = append(lines, v.line("Disturbed", "%s, for %s, as one of pool %s", entry.Cause, ago(v.now, entry.Since.Time),
+		lines = append(lines, v.line("Disruption", "%s, for %s, as one of pool %s", entry.Cause, fleet.Age(v.now, entry.Since.Time),
 			entry.Pool))
-	} else if policy := f.Policy(i); i.Status.WaitsForTurn && policy != nil {
-		lines = append(lines, v.line("Turn", "It waits. %s", policy.Status.Summary))
+	} else if policy := f.Policy(i); i.Status.DisruptionPending && policy != nil {
+		lines = append(lines, v.line("Disruption", "Waiting for a slot. %s", policy.Status.Summary))
 	}
 	if i.Spec.Paused {
-		lines = append(lines, v.line("Paused", "The operator does not touch the host. Go on with: kubectl windows resume %s",
+		lines = append(lines, v.line("Paused", "The operator does not manage the host. Resume with: kubectl windows resume %s",
 			i.Name))
 	}
 	for _, certificate := range i.Status.Certificates {
@@ -97,7 +97,7 @@ func (v view) failure(i fleet.Instance) []string {
 	if failed == nil {
 		return nil
 	}
-	lines := []string{fmt.Sprintf("Last failure: %s, %s ago, %d attempts", failed.Cause, ago(v.now, failed.Time.Time),
+	lines := []string{fmt.Sprintf("Last failure: %s, %s ago, %d attempts", failed.Cause, fleet.Age(v.now, failed.Time.Time),
 		failed.Attempts), v.line("  Reason", "%s", failed.Reason)}
 	if failed.Message != "" {
 		lines = append(lines, v.line("  Message", "%s", failed.Message))
@@ -124,7 +124,7 @@ func (v view) timeline(i fleet.Instance) []string {
 			state += " (" + c.Reason + ")"
 		}
 		lines = append(lines, fmt.Sprintf("  %s  %7s %s", moment(c.LastTransitionTime.Time),
-			"+"+ago(c.LastTransitionTime.Time, before), state))
+			"+"+fleet.Age(c.LastTransitionTime.Time, before), state))
 		before = c.LastTransitionTime.Time
 	}
 	return lines

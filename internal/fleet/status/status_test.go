@@ -86,11 +86,11 @@ func compare(t *testing.T, name, got string) {
 }
 
 func TestTheTableOfAFleet(t *testing.T) {
-	waiting := in(worker(3), v1alpha1.ConditionUpToDate, "WaitingForTurn", "1 node may be unavailable.",
+	waiting := in(worker(3), v1alpha1.ConditionUpToDate, "MaxUnavailableReached", "1 node may be unavailable.",
 		"The operator upgrades the node when it is its turn.")
-	waiting.Status.WaitsForTurn = true
+	waiting.Status.DisruptionPending = true
 	blocked := in(worker(2), v1alpha1.ConditionReady, "DrainBlocked", "Node win-2 is not drained yet.",
-		"The operator goes on when the pods are gone. A PodDisruptionBudget that allows no disruption must be changed by its owner.")
+		"The operator continues when the pods are gone. A PodDisruptionBudget that allows no disruption must be changed by its owner.")
 	fresh := fleet.Instance{WindowsInstance: v1alpha1.WindowsInstance{
 		ObjectMeta: metav1.ObjectMeta{Name: "win-4", Namespace: "wmco", CreationTimestamp: before(time.Second)},
 		Spec: v1alpha1.WindowsInstanceSpec{Address: "10.0.0.4",
@@ -116,10 +116,10 @@ func TestTheTableOfAFleet(t *testing.T) {
 func TestHostsInOneStateShareAParagraph(t *testing.T) {
 	var instances []fleet.Instance
 	for n := range 200 {
-		instances = append(instances, in(worker(n), v1alpha1.ConditionUpToDate, "WaitingForTurn", "", "Its turn comes."))
+		instances = append(instances, in(worker(n), v1alpha1.ConditionUpToDate, "MaxUnavailableReached", "", "Its turn comes."))
 	}
 	paragraphs := view{now: now}.reasons(fleet.Fleet{Instances: instances})
-	want := []string{"WaitingForTurn: win-0, win-1, win-2, win-3, win-4 and 195 more\n  Its turn comes."}
+	want := []string{"MaxUnavailableReached: win-0, win-1, win-2, win-3, win-4 and 195 more\n  Its turn comes."}
 	if diff := cmp.Diff(want, paragraphs); diff != "" {
 		t.Error(diff)
 	}
@@ -169,9 +169,9 @@ func TestTheTableFitsIntoTheTerminal(t *testing.T) {
 func TestOneHost(t *testing.T) {
 	i := in(worker(2), v1alpha1.ConditionReady, "DrainBlocked",
 		"Node win-2 is not drained yet. These PodDisruptionBudgets allow no disruption now: web/web.",
-		"The operator goes on when the pods are gone.")
+		"The operator continues when the pods are gone.")
 	i.Spec.Paused = true
-	i.Status.Step = &v1alpha1.StepStatus{Name: "SendPayload", Index: 3, Of: 20, Detail: "12 of 40 MB", StartedAt: before(time.Minute)}
+	i.Status.Step = &v1alpha1.StepStatus{Name: "SendPayload", Index: 3, Total: 20, Detail: "12 of 40 MB", StartedAt: before(time.Minute)}
 	i.Status.FailedChange = &v1alpha1.FailedChange{Cause: v1alpha1.CauseUpgrade, Reason: "ChecksFailed",
 		Message: "The kubelet did not answer.", Time: before(10 * time.Minute), Attempts: 2, RolledBack: true,
 		RetryAfter: &metav1.Time{Time: now.Add(20 * time.Minute)}}

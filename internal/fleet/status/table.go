@@ -69,7 +69,7 @@ func (v view) rows(f fleet.Fleet) *metav1.Table {
 	}
 	for _, i := range f.Instances {
 		cells := []any{i.Name, i.Spec.Address, source(i), orNone(fleet.NodeName(i)), orNone(i.Status.Version),
-			fleet.State(i), ago(v.now, fleet.Since(i)), orNone(build(i)), orNone(turn(f, i)), orNone(i.Status.NextAction)}
+			fleet.State(i), fleet.Age(v.now, fleet.Since(i)), orNone(build(i)), orNone(turn(f, i)), orNone(i.Status.NextAction)}
 		if v.namespaces {
 			cells = append([]any{i.Namespace}, cells...)
 		}
@@ -141,7 +141,7 @@ func (v view) reasons(f fleet.Fleet) []string {
 	for _, g := range order {
 		next := next[g]
 		if next == "" {
-			next = "The operator has not looked at the host yet. If this lasts, check that the operator's pod runs."
+			next = "The operator has not checked the host yet. If this lasts, check that the operator's pod runs."
 		}
 		heading := fmt.Sprintf("%s: %s", g.state, listed(members[g]))
 		paragraphs = append(paragraphs, wrapped(heading, "", v.width)+"\n"+wrapped(next, "  ", v.width))
@@ -194,7 +194,7 @@ func turn(f fleet.Fleet, i fleet.Instance) string {
 	if entry := f.Disturbance(i); entry != nil {
 		return string(entry.Cause)
 	}
-	if i.Status.WaitsForTurn {
+	if i.Status.DisruptionPending {
 		return "waits"
 	}
 	return ""

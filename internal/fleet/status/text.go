@@ -2,18 +2,7 @@ package status
 
 import (
 	"strings"
-	"time"
-
-	"k8s.io/apimachinery/pkg/util/duration"
 )
-
-// ago is how long ago something was, as kubectl prints ages.
-func ago(now, then time.Time) string {
-	if then.IsZero() {
-		return ""
-	}
-	return duration.HumanDuration(max(0, now.Sub(then)))
-}
 
 // wrapped breaks a text into lines of at most so many characters, between words, and puts the indent before each. A
 // width of 0 leaves it on one line.

@@ -94,7 +94,7 @@ func (s scale) lane(c metav1.Condition, at float64) lane {
 	from := min(s.x(c.LastTransitionTime.Time), right-3)
 	l := lane{Name: c.Type, Y: number(at + barHeight/2), TextY: number(at + barHeight/2 + 4), BarY: number(at),
 		Begin: number(left), From: number(from), Length: number(right - from), Class: "unknown",
-		Text: fmt.Sprintf("%s for %s", c.Status, ago(s.now, c.LastTransitionTime.Time)),
+		Text: fmt.Sprintf("%s for %s", c.Status, fleet.Age(s.now, c.LastTransitionTime.Time)),
 		Tip: fmt.Sprintf("%s=%s since %s UTC: %s. %s", c.Type, c.Status, moment(c.LastTransitionTime.Time), c.Reason,
 			plain(c.Message))}
 	switch c.Status {
@@ -104,7 +104,7 @@ func (s scale) lane(c metav1.Condition, at float64) lane {
 		l.Class = "false"
 	}
 	if c.Status != metav1.ConditionTrue {
-		l.Text = fmt.Sprintf("%s: %s for %s", c.Status, c.Reason, ago(s.now, c.LastTransitionTime.Time))
+		l.Text = fmt.Sprintf("%s: %s for %s", c.Status, c.Reason, fleet.Age(s.now, c.LastTransitionTime.Time))
 	}
 	// A text has its place in the bar, or before it if the bar is short.
 	l.TextX, l.Anchor, l.In = number(from+6), "start", "inside"

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/windows-machine-config/wmco/internal/fleet"
 	"github.com/windows-machine-config/wmco/internal/text"
@@ -133,7 +132,7 @@ func (in Input) health(i fleet.Instance) (health fleet.Health, why string) {
 
 func rowOf(in Input, i fleet.Instance) row {
 	r := row{Name: i.Name, Namespace: i.Namespace, Address: i.Spec.Address, Source: "ConfigMap", Node: fleet.NodeName(i),
-		Version: i.Status.Version, State: fleet.State(i), Since: ago(in.Now, fleet.Since(i)), Class: "bad"}
+		Version: i.Status.Version, State: fleet.State(i), Since: fleet.Age(in.Now, fleet.Since(i)), Class: "bad"}
 	if i.Spec.Source.Machine != nil {
 		r.Source = "Machine"
 	}
@@ -180,14 +179,14 @@ func facts(in Input, i fleet.Instance) []fact {
 		list = append(list, fact{"Host key", key.Fingerprint})
 	}
 	if step := i.Status.Step; step != nil {
-		list = append(list, fact{"Step", fmt.Sprintf("%s, %d of %d, for %s %s", step.Name, step.Index, step.Of,
-			ago(in.Now, step.StartedAt.Time), step.Detail)})
+		list = append(list, fact{"Step", fmt.Sprintf("%s, %d of %d, for %s %s", step.Name, step.Index, step.Total,
+			fleet.Age(in.Now, step.StartedAt.Time), step.Detail)})
 	}
 	if entry := in.Fleet.Disturbance(i); entry != nil {
-		list = append(list, fact{"Disturbed", fmt.Sprintf("%s, for %s", entry.Cause, ago(in.Now, entry.Since.Time))})
+		list = append(list, fact{"Disruption", fmt.Sprintf("%s, for %s", entry.Cause, fleet.Age(in.Now, entry.Since.Time))})
 	}
 	if i.Spec.Paused {
-		list = append(list, fact{"Paused", "The operator does not touch the host."})
+		list = append(list, fact{"Paused", "The operator does not change or monitor the host."})
 	}
 	return known(list)
 }
@@ -201,7 +200,7 @@ func nodeState(in Input, i fleet.Instance) string {
 	}
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
-			name += fmt.Sprintf(", Ready=%s for %s", c.Status, ago(in.Now, c.LastTransitionTime.Time))
+			name += fmt.Sprintf(", Ready=%s for %s", c.Status, fleet.Age(in.Now, c.LastTransitionTime.Time))
 		}
 	}
 	if node.Spec.Unschedulable {
@@ -256,10 +255,3 @@ const longest = 2000
 func plain(foreign string) string { return text.Plain(foreign, longest) }
 
 func moment(t time.Time) string { return t.UTC().Format(time.DateTime) }
-
-func ago(now, then time.Time) string {
-	if then.IsZero() {
-		return ""
-	}
-	return duration.HumanDuration(max(0, now.Sub(then)))
-}

@@ -62,8 +62,8 @@ func sample() Input {
 	broken := fails(host(4, 10*time.Minute), v1alpha1.ConditionInstalled, "StepFailed", "The disk is full.")
 	behind := host(5, time.Hour)
 	behind.Status.Conditions[len(lanes)-1].Status = metav1.ConditionFalse
-	behind.Status.Conditions[len(lanes)-1].Reason = "WaitingForTurn"
-	behind.Status.Summary = "WaitingForTurn"
+	behind.Status.Conditions[len(lanes)-1].Reason = "MaxUnavailableReached"
+	behind.Status.Summary = "MaxUnavailableReached"
 	fresh := fleet.Instance{WindowsInstance: v1alpha1.WindowsInstance{
 		ObjectMeta: metav1.ObjectMeta{Name: "win-6", Namespace: "wmco", CreationTimestamp: before(0)},
 		Spec:       v1alpha1.WindowsInstanceSpec{Address: hostile, Source: v1alpha1.Source{Machine: &v1alpha1.MachineReference{Name: "win-6"}}}}}
@@ -129,9 +129,9 @@ func content(n *html.Node) string {
 func TestThePageNamesAtItsTopWhichHostsAreNotWell(t *testing.T) {
 	document := written(t, sample())
 	for id, want := range map[string][]string{
-		"#dead":     {"2 of 7 hosts are out of reach", "win-2 (ConnectionTimedOut): No answer", "win-3 (Ready): the kubelet of node win-3 has not reported since 2026-03-01 13:30:00 UTC"},
+		"#dead":     {"2 of 7 hosts are unreachable", "win-2 (ConnectionTimedOut): No answer", "win-3 (Ready): the kubelet of node win-3 has not reported since 2026-03-01 13:30:00 UTC"},
 		"#troubled": {"2 of 7 hosts are not Ready for another reason", "win-4 (StepFailed): The disk is full.", "win-6 (Pending)"},
-		"#behind":   {"1 of 7 hosts is Ready and not up to date", "win-5 (WaitingForTurn)"},
+		"#behind":   {"1 of 7 hosts is Ready and not up to date", "win-5 (MaxUnavailableReached)"},
 	} {
 		found := elements(document, id)
 		if len(found) != 1 {
@@ -160,7 +160,7 @@ func TestAHostHasItsTimelineItsFailureAndItsEvents(t *testing.T) {
 	document := written(t, sample())
 	dead := elements(document, "#host-2")[0]
 	for _, text := range []string{"Why:", "No answer from 10.0.0.2.", "Next:", "Somebody does something.", "Last failure",
-		"The host was brought back to what it was before.", "or at once with: kubectl windows retry win-2", "StepFailed (3 times)",
+		"The host was rolled back.", "or at once with: kubectl windows retry win-2", "StepFailed (3 times)",
 		"hosts/win-2/status.txt"} {
 		if !strings.Contains(content(dead), text) {
 			t.Errorf("the section lacks %q", text)

@@ -17,10 +17,10 @@ func Status(ctx context.Context, connection net.Conn) (host.RuntimeStatus, error
 	var version, status []byte
 	err := talk(ctx, connection, func(client *http.Client) (err error) {
 		if version, err = call(ctx, client, "Version"); err != nil {
-			return fmt.Errorf("ask for its version: %w", err)
+			return fmt.Errorf("query its version: %w", err)
 		}
 		if status, err = call(ctx, client, "Status"); err != nil {
-			return fmt.Errorf("ask for its status: %w", err)
+			return fmt.Errorf("query its status: %w", err)
 		}
 		return nil
 	})

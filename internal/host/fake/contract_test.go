@@ -20,7 +20,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/hosttest"
 )
 
-// resultsFile is what docs/verified.md says of the machine in memory.
+// resultsFile is what docs/verified/results.md says of the machine in memory.
 const resultsFile = "../../../docs/verified/fake.json"
 
 var update = flag.Bool("update", false, "write the results of the contract suite to docs/verified/fake.json")

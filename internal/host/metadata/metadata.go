@@ -64,7 +64,7 @@ func (s *Service) HostName(ctx context.Context, platform string) (name string, e
 		err = checkName(name)
 	}
 	if err != nil {
-		return "", fmt.Errorf("ask the metadata service of %s for this machine's name: %w", platform, err)
+		return "", fmt.Errorf("query the metadata service of %s for this machine's name: %w", platform, err)
 	}
 	return name, nil
 }

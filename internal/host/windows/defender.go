@@ -111,7 +111,7 @@ func changeExclusion(service *ole.IDispatch, method, property string, exclusion 
 		return fmt.Errorf("the exclusion may have changed, but the exclusions cannot be read: %v", err) //nolint:errorlint // hides the meaning
 	}
 	if slices.ContainsFunc(after, exclusion.Is) != wanted {
-		return fmt.Errorf("%w: Defender reports success, but its exclusions are as they were", host.ErrRefused)
+		return fmt.Errorf("%w: Defender reports success, but its exclusions are unchanged", host.ErrRefused)
 	}
 	return nil
 }

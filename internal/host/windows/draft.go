@@ -114,7 +114,7 @@ func transfer(ctx context.Context, file *os.File, content io.Reader) error {
 			return nil
 		}
 		if readErr != nil {
-			return fmt.Errorf("read what is to be written: %w", readErr)
+			return fmt.Errorf("read the content to write: %w", readErr)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func parseEvents(records []byte, seen map[recordKey]bool) ([]host.LoggedEvent, e
 		}
 		fixed := binary.Size(record)
 		if int(record.Length) < fixed || int(record.Length) > len(records) || record.StringOffset > record.Length {
-			return nil, fmt.Errorf("a record of the event log says that it has %d bytes", record.Length)
+			return nil, fmt.Errorf("a record of the event log declares a size of %d bytes", record.Length)
 		}
 		body := records[:record.Length]
 		records = records[record.Length:]

@@ -62,7 +62,7 @@ var dism = struct {
 func (features) State(ctx context.Context, name string) (host.FeatureState, error) {
 	state, err := inDISM(ctx, func(s dismSession) (host.FeatureState, error) { return s.state(name) })
 	if err != nil {
-		return host.FeatureUnknown, fmt.Errorf("ask for the Windows feature %s: %w", name, err)
+		return host.FeatureUnknown, fmt.Errorf("query the Windows feature %s: %w", name, err)
 	}
 	return state, nil
 }

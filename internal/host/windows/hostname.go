@@ -25,10 +25,10 @@ const tcpipKey = `SYSTEM\CurrentControlSet\Services\Tcpip\Parameters`
 func readNames(info *host.SystemInfo) error {
 	var err error
 	if info.HostName, err = computerName(windows.ComputerNameDnsHostname); err != nil {
-		return fmt.Errorf("ask for the host name: %w", err)
+		return fmt.Errorf("query the host name: %w", err)
 	}
 	if info.Domain, err = computerName(windows.ComputerNameDnsDomain); err != nil {
-		return fmt.Errorf("ask for the domain: %w", err)
+		return fmt.Errorf("query the domain: %w", err)
 	}
 	next, err := nextHostName()
 	if err != nil {
@@ -108,7 +108,7 @@ func checkMembership(name string) error {
 	var joined *uint16
 	var kind uint32
 	if err := windows.NetGetJoinInformation(nil, &joined, &kind); err != nil {
-		return fmt.Errorf("ask whether the machine is a member of a domain: %w", err)
+		return fmt.Errorf("check whether the machine is a member of a domain: %w", err)
 	}
 	defer func() { _ = windows.NetApiBufferFree((*byte)(unsafe.Pointer(joined))) }()
 	if kind == windows.NetSetupDomainName {

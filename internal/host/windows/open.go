@@ -43,12 +43,12 @@ func Open() (host.Host, error) {
 func isAdministrator() (bool, error) {
 	administrators, err := windows.CreateWellKnownSid(windows.WinBuiltinAdministratorsSid)
 	if err != nil {
-		return false, fmt.Errorf("ask for the group Administrators: %w", err)
+		return false, fmt.Errorf("look up the group Administrators: %w", err)
 	}
 	const ownToken = windows.Token(0)
 	member, err := ownToken.IsMember(administrators)
 	if err != nil {
-		return false, fmt.Errorf("ask whether this program has the rights of an administrator: %w", err)
+		return false, fmt.Errorf("check whether this program has the rights of an administrator: %w", err)
 	}
 	return member, nil
 }

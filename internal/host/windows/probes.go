@@ -26,7 +26,7 @@ func (probes) ContainerRuntime(ctx context.Context, endpoint string) (host.Runti
 	}
 	status, err := cri.Status(ctx, connection)
 	if err != nil {
-		return host.RuntimeStatus{}, fmt.Errorf("ask the container runtime at %s: %w", endpoint, err)
+		return host.RuntimeStatus{}, fmt.Errorf("query the container runtime at %s: %w", endpoint, err)
 	}
 	return status, nil
 }

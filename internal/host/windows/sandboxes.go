@@ -23,7 +23,7 @@ func (sandboxes) List(ctx context.Context, endpoint string) ([]host.Sandbox, err
 	}
 	found, err := cri.Sandboxes(ctx, connection)
 	if err != nil {
-		return nil, fmt.Errorf("ask the container runtime at %s: %w", endpoint, err)
+		return nil, fmt.Errorf("query the container runtime at %s: %w", endpoint, err)
 	}
 	return found, nil
 }
@@ -34,7 +34,7 @@ func (sandboxes) End(ctx context.Context, endpoint, id string) error {
 		return err
 	}
 	if err := cri.EndSandbox(ctx, connection, id); err != nil {
-		return fmt.Errorf("ask the container runtime at %s: %w", endpoint, err)
+		return fmt.Errorf("query the container runtime at %s: %w", endpoint, err)
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func setKeyAccess(key registry.Key, access host.Access) error {
 		sddl, parts = administratorsKeySDDL, accessParts|windows.PROTECTED_DACL_SECURITY_INFORMATION
 	}
 	if err := setSecurity(windows.Handle(key), windows.SE_REGISTRY_KEY, sddl, parts); err != nil {
-		return fmt.Errorf("set who may read it: %w", err)
+		return fmt.Errorf("set its permissions: %w", err)
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func setKeyAccess(key registry.Key, access host.Access) error {
 func keyAccess(key registry.Key) (host.Access, error) {
 	descriptor, err := windows.GetSecurityInfo(windows.Handle(key), windows.SE_REGISTRY_KEY, accessParts)
 	if err != nil {
-		return "", fmt.Errorf("read who may read it: %w", err)
+		return "", fmt.Errorf("read its permissions: %w", err)
 	}
 	return accessOf(descriptor.String()), nil
 }

@@ -86,7 +86,7 @@ func (m manager) launch(ctx context.Context, name string) error {
 	// earlier.
 	err := await(ctx, func() error {
 		return withService(name, windows.SERVICE_START, func(s service) error {
-			err := s.Start()
+			err := s.startUnlocked(ctx)
 			if errors.Is(err, windows.ERROR_SERVICE_ALREADY_RUNNING) {
 				return nil
 			}
@@ -109,6 +109,28 @@ func (m manager) launch(ctx context.Context, name string) error {
 		return stoppedAtStart(status)
 	}
 	return nil
+}
+
+// lockedLimit is how long the start of another service may lock the database of services: as long as StartService waits for a process.
+const lockedLimit = 30 * time.Second
+
+// startUnlocked retries StartService after ERROR_SERVICE_DATABASE_LOCKED.
+func (s service) startUnlocked(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lockedLimit)
+	defer cancel()
+	for {
+		err := s.Start()
+		if !errors.Is(err, windows.ERROR_SERVICE_DATABASE_LOCKED) {
+			return err
+		}
+		timer := time.NewTimer(longestLook)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		case <-timer.C:
+		}
+	}
 }
 
 // stoppedAtStart returns the error for a service that ended while it started. Its exit code means to it what it likes,

@@ -84,7 +84,7 @@ func readVersion(info *host.SystemInfo) error {
 func readArchitecture(info *host.SystemInfo) error {
 	var process, native uint16
 	if err := windows.IsWow64Process2(windows.CurrentProcess(), &process, &native); err != nil {
-		return fmt.Errorf("ask for the processor architecture: %w", err)
+		return fmt.Errorf("query the processor architecture: %w", err)
 	}
 	info.Architecture = architecture(native)
 	return nil
@@ -122,7 +122,7 @@ func readBoot(info *host.SystemInfo) error {
 	err := windows.NtQuerySystemInformation(windows.SystemTimeOfDayInformation, unsafe.Pointer(&answer),
 		uint32(unsafe.Sizeof(answer)), nil)
 	if err != nil {
-		return fmt.Errorf("ask for the boot time: %w", err)
+		return fmt.Errorf("query the boot time: %w", err)
 	}
 	info.BootID = bootID(answer.bootTime, answer.bootTimeBias)
 	filetime := windows.Filetime{LowDateTime: uint32(answer.bootTime), HighDateTime: uint32(answer.bootTime >> 32)}
@@ -147,7 +147,7 @@ func readMemory(info *host.SystemInfo) error {
 	status := memoryStatus{length: uint32(unsafe.Sizeof(memoryStatus{}))}
 	done, _, err := windows.NewLazySystemDLL("kernel32.dll").NewProc("GlobalMemoryStatusEx").Call(uintptr(unsafe.Pointer(&status)))
 	if done == 0 {
-		return fmt.Errorf("ask for the memory: %w", err)
+		return fmt.Errorf("query the memory: %w", err)
 	}
 	info.MemoryBytes = int64(status.totalPhysical)
 	return nil
@@ -164,7 +164,7 @@ func readFreeDisk(info *host.SystemInfo) error {
 	}
 	var available uint64
 	if err := windows.GetDiskFreeSpaceEx(path, &available, nil, nil); err != nil {
-		return fmt.Errorf("ask for the free space of %s: %w", directory, err)
+		return fmt.Errorf("query the free space of %s: %w", directory, err)
 	}
 	info.FreeDiskBytes = int64(available)
 	return nil

@@ -10,18 +10,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/delivery"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/desired"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/drain"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/link"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/machines"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
 	"github.com/windows-machine-config/wmco/internal/inspection/visit"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
@@ -95,7 +93,7 @@ func (f Forecaster) Of(ctx context.Context, instance *v1alpha1.WindowsInstance, 
 // At returns the forecast of an instance as Of does, during a visit of its host that goes on; nil for one of its own.
 func (f Forecaster) At(ctx context.Context, stay *visit.Visit, instance *v1alpha1.WindowsInstance, cluster nodespec.Cluster,
 	key sshkey.Key) (Forecast, error) {
-	s := scope.New(instance, &scope.Session{})
+	s := scope.New(instance, &scope.Session{}, &hostjobs.Host{}, clock.RealClock{})
 	s.Cluster, s.Key = cluster, key
 	made := f.blank(s)
 	if instance.Spec.DesiredState != v1alpha1.DesiredStateNode {
@@ -120,7 +118,7 @@ func (f Forecaster) At(ctx context.Context, stay *visit.Visit, instance *v1alpha
 // Unknown returns the forecast of an instance whose host nobody asks, with the reason. One that the operator does not want to
 // be a node has a forecast all the same.
 func (f Forecaster) Unknown(instance *v1alpha1.WindowsInstance, why string) Forecast {
-	made := f.blank(scope.New(instance, &scope.Session{}))
+	made := f.blank(scope.New(instance, &scope.Session{}, &hostjobs.Host{}, clock.RealClock{}))
 	if instance.Spec.DesiredState == v1alpha1.DesiredStateNode {
 		made.Error = text.Printable(why)
 	}
@@ -164,7 +162,7 @@ func (f Forecaster) fill(ctx context.Context, stay *visit.Visit, s *scope.Scope,
 	if s.Instance.Status.Host == nil {
 		return errNotLookedAt(s.Instance)
 	}
-	inCluster := machines.Machines{Live: f.Reader}
+	inCluster := nodes.Machines{Live: f.Reader}
 	node, err := nodes.Nodes{Client: f.Reader, Live: f.Reader, Machines: inCluster, Namespace: f.Namespace}.Of(ctx, s.Instance)
 	if err != nil {
 		return err
@@ -188,7 +186,7 @@ func (f Forecaster) fill(ctx context.Context, stay *visit.Visit, s *scope.Scope,
 		if errors.Is(err, visit.ErrOpen) {
 			return errNotLookedAt(s.Instance)
 		}
-		return asError(obstacle.Host(v1alpha1.ConditionReachable, err))
+		return asError(hostjobs.FailureOf(v1alpha1.ConditionReachable, err))
 	}
 	f.noteRefusal(s, node, made)
 	if node == nil || !s.Released(node) {
@@ -202,14 +200,22 @@ func (f Forecaster) fill(ctx context.Context, stay *visit.Visit, s *scope.Scope,
 }
 
 // begin begins a visit of its own.
-func (f Forecaster) begin(ctx context.Context, inCluster machines.Machines, s *scope.Scope) (*visit.Visit, error) {
-	target, o := (&link.Link{Machines: inCluster, Client: f.Reader, Namespace: f.Namespace}).Target(ctx, s)
+func (f Forecaster) begin(ctx context.Context, inCluster nodes.Machines, s *scope.Scope) (*visit.Visit, error) {
+	machine, err := inCluster.Of(ctx, s.Instance)
+	if err != nil {
+		return nil, fmt.Errorf("read the host key that the Machine announces: %w", err)
+	}
+	announced := ""
+	if machine != nil {
+		announced = machine.Annotations[v1alpha1.AnnotationExpectedHostKey]
+	}
+	target, o := hostjobs.TargetOf(s.Instance, s.Key, s.Cluster, announced)
 	if o != nil {
 		return nil, asError(o)
 	}
 	stay, err := f.Visitor.Begin(ctx, target)
 	if err != nil {
-		return nil, asError(obstacle.Connect(err))
+		return nil, asError(hostjobs.NotConnected(err))
 	}
 	return stay, nil
 }
@@ -219,44 +225,44 @@ func (f Forecaster) begin(ctx context.Context, inCluster machines.Machines, s *s
 func (f Forecaster) isReplaced(s *scope.Scope, node *corev1.Node, spec nodespec.NodeSpec, made *Forecast) bool {
 	applied := s.Instance.Status.SpecDigest
 	changes := len(made.Steps) > 0 || applied != "" && applied != spec.Digest()
-	if !changes || !(&turn.Turn{Version: f.Specs.Version}).Replaced(s, node) {
+	if !changes || !(&drain.Turn{Version: f.Specs.Version}).Replaced(s, node) {
 		return false
 	}
-	when := " is deleted and replaced when its turn comes."
+	when := " is deleted and replaced when the WindowsDisruptionPolicy allows it."
 	if made.HeldBack != "" {
-		when = " is deleted and replaced when a new host would be accepted and its turn comes."
+		when = " is deleted and replaced when a new host would be accepted and the WindowsDisruptionPolicy allows it."
 	}
 	*made = Forecast{Instance: made.Instance, Address: made.Address, Node: made.Node, Steps: []Step{}, Replaced: true,
-		HeldBack: made.HeldBack, Notes: append(made.Notes, "Machine "+machines.NameOf(s.Instance.Spec.Source)+when)}
+		HeldBack: made.HeldBack, Notes: append(made.Notes, "Machine "+nodes.MachineName(s.Instance.Spec.Source)+when)}
 	return true
 }
 
-// asError has the words of an obstacle, and what to do.
-func asError(o *obstacle.Obstacle) error { return errors.New(text.Sentence(o.Message) + " " + o.Next) }
+// asError has the words of a result, and what to do.
+func asError(o *result.Result) error { return errors.New(text.Sentence(o.Message) + " " + o.Next) }
 
 // ask has the agent plan.
 func (f Forecaster) ask(ctx context.Context, stay *visit.Visit, spec nodespec.NodeSpec, made *Forecast) error {
 	if err := stay.Settle(ctx, true); err != nil {
 		return err
 	}
-	result, err := stay.Plan(ctx, spec)
+	planned, err := stay.Plan(ctx, spec)
 	if err != nil {
 		return err
 	}
-	for _, step := range result.Plan.Steps {
+	for _, step := range planned.Plan.Steps {
 		made.Steps = append(made.Steps, Step{
-			Name: text.Plain(step.Name, longestFact), Reason: text.Plain(step.Reason, obstacle.LongestMessage),
+			Name: text.Plain(step.Name, longestFact), Reason: text.Plain(step.Reason, result.LongestMessage),
 			DisturbsPods: step.DisturbsPods, Restarts: step.Reboots,
 		})
 	}
-	for _, need := range result.Plan.Needs {
+	for _, need := range planned.Plan.Needs {
 		made.Needs = append(made.Needs, nodespec.Need(text.Plain(string(need), longestFact)))
 	}
 	var present map[string]string
-	if result.Facts != nil {
-		present = result.Facts.Payload
+	if planned.Facts != nil {
+		present = planned.Facts.Payload
 	}
-	sent := delivery.Lacking(spec, present, f.Specs.Payload)
+	sent := hostjobs.Lacking(spec, present, f.Specs.Payload)
 	agent, err := f.Specs.Payload.Agent()
 	if err != nil {
 		return err
@@ -266,7 +272,17 @@ func (f Forecaster) ask(ctx context.Context, stay *visit.Visit, spec nodespec.No
 		return err
 	}
 	if !there {
-		made.FilesToSend, made.BytesToSend = 1, agent.Size // it travels as it is
+		made.FilesToSend, made.BytesToSend = 1, agent.Size
+		for _, patch := range f.Specs.Payload.Patches(agent.SHA256) {
+			former, err := stay.Exists(ctx, nodespec.AgentPath(patch.From))
+			if err != nil {
+				return err
+			}
+			if former {
+				made.BytesToSend = patch.Size
+				break
+			}
+		}
 	}
 	if len(sent) == 0 {
 		return nil
@@ -290,13 +306,13 @@ func restartAsked(node *corev1.Node, made *Forecast) {
 		}
 	}
 	made.Steps = append(made.Steps, Step{
-		Name: plan.Name(plan.Reboot{}), Reason: "the annotation " + v1alpha1.AnnotationRebootRequired + " of the Node asks for it",
+		Name: plan.Name(plan.Reboot{}), Reason: "the annotation " + v1alpha1.AnnotationRebootRequired + " of the Node requests it",
 		DisturbsPods: true, Restarts: true,
 	})
 }
 
 // drained adds the pods that would have to leave.
-func (f Forecaster) drained(ctx context.Context, inCluster machines.Machines, s *scope.Scope, node *corev1.Node, made *Forecast) error {
+func (f Forecaster) drained(ctx context.Context, inCluster nodes.Machines, s *scope.Scope, node *corev1.Node, made *Forecast) error {
 	for _, step := range made.Steps {
 		made.Drains = made.Drains || step.DisturbsPods || step.Restarts
 	}
@@ -310,7 +326,7 @@ func (f Forecaster) drained(ctx context.Context, inCluster machines.Machines, s 
 	if machine != nil {
 		if _, without := machine.Annotations[v1alpha1.AnnotationExcludeDrain]; without {
 			made.Drains = false
-			made.Notes = append(made.Notes, "The annotation "+v1alpha1.AnnotationExcludeDrain+" of the Machine says that its node is not drained.")
+			made.Notes = append(made.Notes, "The annotation "+v1alpha1.AnnotationExcludeDrain+" of the Machine excludes its node from the drain.")
 			return nil
 		}
 	}

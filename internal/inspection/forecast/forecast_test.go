@@ -6,9 +6,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/desired"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
@@ -50,7 +52,7 @@ func TestAMachineIsReplacedInsteadOfSteps(t *testing.T) {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationVersion: c.version}}}
 			made := Forecast{Instance: "win-1", Steps: c.steps, FilesToSend: 3}
 			f := Forecaster{Specs: desired.Specs{Version: "2.0.0"}}
-			if got := f.isReplaced(scope.New(instance, &scope.Session{}), node, spec, &made); got != c.replaced || made.Replaced != c.replaced {
+			if got := f.isReplaced(scope.New(instance, &scope.Session{}, &hostjobs.Host{}, clock.RealClock{}), node, spec, &made); got != c.replaced || made.Replaced != c.replaced {
 				t.Fatalf("%t: %+v", got, made)
 			}
 			if c.replaced && (len(made.Steps) > 0 || made.FilesToSend > 0 || !made.Changes() || made.Instance != "win-1" ||
@@ -94,7 +96,7 @@ func TestChangesAreHeldBackWhileANewHostWouldBeRefused(t *testing.T) {
 			if c.change != nil {
 				c.change(&f, node)
 			}
-			s := scope.New(instance, &scope.Session{})
+			s := scope.New(instance, &scope.Session{}, &hostjobs.Host{}, clock.RealClock{})
 			s.Cluster = c.cluster
 			made := Forecast{Steps: []Step{{Name: "StopService kubelet"}}}
 			f.noteRefusal(s, node, &made)

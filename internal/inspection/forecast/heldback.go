@@ -3,9 +3,9 @@ package forecast
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/windows-machine-config/wmco/internal/controller/instance/drain"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
 	"github.com/windows-machine-config/wmco/internal/policy"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
@@ -29,7 +29,7 @@ func (f Forecaster) supportNewHost(s *scope.Scope, node *corev1.Node) policy.Dec
 	if !decision.Allowed || node == nil || !s.Released(node) || !nodeidentity.Ready(node) {
 		return decision
 	}
-	known, replaced := s.Instance.Status.SpecDigest != "", (&turn.Turn{Version: f.Specs.Version}).Replaced(s, node)
+	known, replaced := s.Instance.Status.SpecDigest != "", (&drain.Turn{Version: f.Specs.Version}).Replaced(s, node)
 	if known && !replaced && (nodes.RebootWanted(node) || s.Instance.Status.RequestedReboot != nil) {
 		return decision
 	}

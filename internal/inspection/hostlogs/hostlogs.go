@@ -1,6 +1,6 @@
-// Package hostlogs reads the logs of a node's services from the host itself, over SSH: of hosts whose kubelet does not
-// serve them. It needs no agent there, reads nothing but the folders of the services that it knows, and follows no
-// symbolic link that is there when it looks.
+// Package hostlogs reads the logs of a node's services and Windows' event log from the host itself, over SSH: of hosts
+// whose kubelet does not serve them. The logs of services need no agent there. The package reads nothing but the folders of
+// the services that it knows, and follows no symbolic link that is there when it looks.
 package hostlogs
 
 import (

@@ -143,15 +143,15 @@ func TestALogIsFollowedNoMoreWhenTheConnectionIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	for lost, gone := range map[*remote.Error]bool{
-		{Host: "10.0.0.1", Reason: remote.ReasonConnectionLost, Message: "the SSH connection was lost", Next: "the operator tries again"}: true,
-		{Host: "10.0.0.1", Reason: remote.ReasonTransferFailed, Message: "the file is locked"}:                                            false,
+		{Host: "10.0.0.1", Reason: remote.ReasonConnectionLost, Message: "the SSH connection was lost", Next: "the operator retries"}: true,
+		{Host: "10.0.0.1", Reason: remote.ReasonTransferFailed, Message: "the file is locked"}:                                        false,
 	} {
 		d.lost = lost
 		_, err := f.From(t.Context(), logs+`kubelet\kubelet.log`, 0)
 		if errors.Is(err, logprinter.ErrGone) != gone || !strings.Contains(err.Error(), "host 10.0.0.1: "+lost.Message) {
 			t.Errorf("of %v it says %v", lost, err)
 		}
-		if gone && (strings.Contains(err.Error(), "the operator tries again") || !strings.Contains(err.Error(), "Run the command again")) {
+		if gone && (strings.Contains(err.Error(), "the operator retries") || !strings.Contains(err.Error(), "Run the command again")) {
 			t.Errorf("what is next is not said: %v", err)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/windows-machine-config/wmco/internal/controller/instance/link"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
 	"github.com/windows-machine-config/wmco/internal/inspection/visit"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
@@ -85,14 +85,14 @@ func (c Climber) climb(ctx context.Context, subject Subject, e *Evidence) (err e
 	}
 	defer func() { err = errors.Join(err, stay.Leave(ctx)) }()
 	key := stay.HostKey()
-	e.HostKey, e.ReachedAt = &key, stay.Address()
+	e.HostKey, e.LastReachedAddress = &key, stay.Address()
 	if e.Failure = stay.Settle(ctx, subject.Ours); e.Failure != nil {
 		return nil
 	}
 	e.Settled, e.Brought = true, stay.Lacked()
 	var arguments []string
 	if subject.Cluster != nil {
-		arguments = link.APIServerArguments(*subject.Cluster)
+		arguments = hostjobs.APIServerArguments(*subject.Cluster)
 	}
 	asked := c.Clock.Now()
 	result, failure := stay.Look(ctx, arguments...)
@@ -101,7 +101,7 @@ func (c Climber) climb(ctx context.Context, subject Subject, e *Evidence) (err e
 	}
 	e.Facts, e.Clock = result.Facts, support.ClockReading{Host: result.Facts.Time, Asked: asked, Answered: c.Clock.Now()}
 	e.Lacks = c.lacks(subject, result.Facts.Payload)
-	e.Answered = c.ports(ctx, e.ReachedAt)
+	e.Answered = c.ports(ctx, e.LastReachedAddress)
 	return nil
 }
 

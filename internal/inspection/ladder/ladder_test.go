@@ -274,7 +274,7 @@ func TestWhatTheAgentFindsIsJudgedOneByOne(t *testing.T) {
 func TestADiskThatIsTooSmallIsToldInAdvance(t *testing.T) {
 	e := Evidence{Facts: &plan.Facts{}, Lacks: 300 << 20}
 	e.Facts.System.FreeDiskBytes = 599 << 20
-	if rung := e.disk(); rung.Outcome != Failed || !strings.Contains(rung.Message, "599 MiB free, and the programs of a node need 600 MiB") {
+	if rung := e.disk(); rung.Outcome != Failed || !strings.Contains(rung.Message, "599.0 MiB free, and the programs of a node need 600.0 MiB") {
 		t.Errorf("%+v", rung)
 	}
 	e.Facts.System.FreeDiskBytes = 600 << 20
@@ -472,10 +472,10 @@ func TestAHostThatPresentsTheKeyOfAnotherInstance(t *testing.T) {
 
 func TestALookIsNoAttemptOfTheOperator(t *testing.T) {
 	for next, want := range map[string]string{
-		"The operator tries again.":                                   "Try again.",
-		"The operator tries again; completed steps are not repeated.": "Try again.",
-		"The operator tries again; check the host's load.":            "Check the host's load.",
-		"Check the address.":                                          "Check the address.",
+		"The operator retries.":                                   "Try again.",
+		"The operator retries; completed steps are not repeated.": "Try again.",
+		"The operator retries; check the host's load.":            "Check the host's load.",
+		"Check the address.":                                      "Check the address.",
 	} {
 		if got := remedy(next); got != want {
 			t.Errorf("%q becomes %q, want %q", next, got, want)

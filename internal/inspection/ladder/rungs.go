@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
@@ -53,11 +53,11 @@ const (
 // Evidence is what was found of a host.
 type Evidence struct {
 	Address, User string
-	// ReachedAt is the IP address of a connection that was made, and HostKey the key that was shown; Pinned says that it
+	// LastReachedAddress is the IP address of a connection that was made, and HostKey the key that was shown; Pinned says that it
 	// had to be that one.
-	ReachedAt string
-	HostKey   *remote.HostKey
-	Pinned    bool
+	LastReachedAddress string
+	HostKey            *remote.HostKey
+	Pinned             bool
 	// Failure is what ended the way to the agent's answer; nil when there is one.
 	Failure error
 	// Settled says that the agent is where only administrators write, and Brought that a copy was brought there, and is
@@ -89,7 +89,7 @@ func Judge(line support.ReleaseLine, e Evidence) []Rung {
 	return append(rungs, e.windows(line), e.features(), e.apiServer(), e.clock(), e.disk(), e.ports())
 }
 
-// settled returns a rung that is Failed with the message and remedy of an obstacle; nil passes.
+// settled returns a rung that is Failed with the message and remedy of a result; nil passes.
 func settled(name, passed string, failure, remedy string) Rung {
 	if failure == "" {
 		return Rung{Name: name, Outcome: Passed, Message: passed}
@@ -162,9 +162,9 @@ func (e Evidence) apiServer() Rung {
 		return Rung{Name: rungAPIServer, Outcome: NotReached, Message: "The address of the API server is not known."}
 	}
 	told := plan.APIServerFacts{URL: text.Plain(asked.URL, longestFact), Resolved: asked.Resolved,
-		Error: text.Plain(asked.Error, obstacle.LongestMessage)}
-	if o := obstacle.APIServerUnreachable(&told); o != nil {
-		return settled(rungAPIServer, "", o.Message, strings.TrimPrefix(o.Next, obstacle.Untouched))
+		Error: text.Plain(asked.Error, result.LongestMessage)}
+	if o := result.APIServerUnreachable(&told); o != nil {
+		return settled(rungAPIServer, "", o.Message, strings.TrimPrefix(o.Next, result.Untouched))
 	}
 	return settled(rungAPIServer, "The host reaches "+told.URL+".", "", "")
 }
@@ -183,13 +183,11 @@ func (e Evidence) disk() Rung {
 	free := e.Facts.System.FreeDiskBytes
 	// What is sent lies beside what is made of it.
 	if need := 2 * e.Lacks; free < need {
-		return settled(rungDisk, "", fmt.Sprintf("Drive C: has %s free, and the programs of a node need %s.", mebibytes(free),
-			mebibytes(need)), "Free space on drive C: of the host, also for the images of containers.")
+		return settled(rungDisk, "", fmt.Sprintf("Drive C: has %s free, and the programs of a node need %s.", text.Mebibytes(free),
+			text.Mebibytes(need)), "Free space on drive C: of the host, also for the images of containers.")
 	}
-	return settled(rungDisk, fmt.Sprintf("Drive C: has %s free.", mebibytes(free)), "", "")
+	return settled(rungDisk, fmt.Sprintf("Drive C: has %s free.", text.Mebibytes(free)), "", "")
 }
-
-func mebibytes(bytes int64) string { return fmt.Sprintf("%d MiB", bytes>>20) }
 
 // ports looks at the ports that a node serves: of a node they must answer, and of another host nothing may hold them,
 // unless the operator has configured it.

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
@@ -29,7 +29,7 @@ func (e Evidence) judgeWay() []Rung {
 	for _, name := range way() {
 		switch {
 		case name == failed:
-			o := obstacle.Host(v1alpha1.ConditionReachable, e.Failure)
+			o := hostjobs.FailureOf(v1alpha1.ConditionReachable, e.Failure)
 			rungs = append(rungs, Rung{Name: name, Outcome: Failed, Message: o.Message, Remedy: remedy(o.Next)})
 			outcome = NotReached
 		case outcome == Passed && (name != rungAdministrator || e.Settled):
@@ -41,9 +41,9 @@ func (e Evidence) judgeWay() []Rung {
 	return rungs
 }
 
-// remedy leaves out of what is next that the operator tries again: this was no attempt of it to configure the host.
+// remedy leaves out of what is next that the operator retries: this was no attempt of it to configure the host.
 func remedy(next string) string {
-	rest, again := strings.CutPrefix(next, "The operator tries again")
+	rest, again := strings.CutPrefix(next, "The operator retries")
 	if !again {
 		return next
 	}
@@ -104,10 +104,10 @@ func (e Evidence) named() string {
 	if _, err := netip.ParseAddr(e.Address); err == nil {
 		return e.Address + " is an IP address."
 	}
-	if e.ReachedAt == "" {
+	if e.LastReachedAddress == "" {
 		return e.Address + " resolves."
 	}
-	return e.Address + " resolves to " + e.ReachedAt + "."
+	return e.Address + " resolves to " + e.LastReachedAddress + "."
 }
 
 func (e Evidence) keyShown() string {

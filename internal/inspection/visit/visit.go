@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/link"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
 	"github.com/windows-machine-config/wmco/internal/remote"
@@ -74,7 +74,7 @@ func (v Visitor) explainChangedKey(ctx context.Context, target remote.Target, er
 	}
 	for i := range instances {
 		if instances[i].Name == target.Instance {
-			return link.ExplainChangedKey(&instances[i], instances, err)
+			return hostjobs.ExplainChangedKey(&instances[i], instances, err)
 		}
 	}
 	return err
@@ -149,12 +149,12 @@ func (v *Visit) Lacked() bool { return v.lacked }
 
 // Look asks the agent what the host is.
 func (v *Visit) Look(ctx context.Context, arguments ...string) (verb.Result, error) {
-	return v.run(ctx, verb.Look, arguments...)
+	return v.run(ctx, verb.Inspect, arguments...)
 }
 
-// Survey asks the agent how the host is and what has happened on it.
-func (v *Visit) Survey(ctx context.Context, arguments ...string) (verb.Result, error) {
-	return v.run(ctx, verb.Survey, arguments...)
+// Collect asks the agent how the host is and what has happened on it.
+func (v *Visit) Collect(ctx context.Context, arguments ...string) (verb.Result, error) {
+	return v.run(ctx, verb.Collect, arguments...)
 }
 
 // ErrOpen says that others than administrators may read what is sent to the agent's folder, or that there is none.
@@ -188,7 +188,7 @@ func (v *Visit) Plan(ctx context.Context, spec nodespec.NodeSpec) (verb.Result, 
 func (v *Visit) run(ctx context.Context, name verb.Name, arguments ...string) (verb.Result, error) {
 	line, err := v.Run(ctx, v.agent, name, arguments, nil)
 	if err == nil {
-		err = link.Complete(name, line)
+		err = verb.Complete(name, line)
 	}
 	if err != nil {
 		return verb.Result{}, err

@@ -62,9 +62,9 @@ func command(a *cmdutil.Access, r request) *cobra.Command {
 
 func (r *runner) addFlags(c *cobra.Command) {
 	if r.danger != nil {
-		c.Flags().BoolVarP(&r.yes, "yes", "y", false, "do it without asking")
+		c.Flags().BoolVarP(&r.yes, "yes", "y", false, "do not ask for confirmation")
 	}
-	c.Flags().BoolVar(&r.wait, "wait", true, "wait until the operator has done it")
+	c.Flags().BoolVar(&r.wait, "wait", true, "wait for completion")
 	c.Flags().DurationVar(&r.timeout, "timeout", r.request.timeout, "how long to wait")
 }
 
@@ -146,7 +146,7 @@ func (r *runner) await(ctx context.Context, c client.Client, before fleet.Instan
 		select {
 		case <-r.Clock.After(interval):
 		case <-timeout.C():
-			return fmt.Errorf("after %s the operator has not done it for %s. It was asked for, and still may be done. See: kubectl windows status %s",
+			return fmt.Errorf("after %s the operator has not done it for %s. The request is still pending. See: kubectl windows status %s",
 				r.timeout, before.Name, before.Name)
 		case <-ctx.Done():
 			return context.Cause(ctx)

@@ -28,15 +28,15 @@ func New(a *cmdutil.Access) []*cobra.Command {
 const short = time.Minute
 
 var pause = request{
-	use: "pause NAME...", short: "Keep the operator off hosts",
-	long:    `Set spec.paused of WindowsInstances. The operator neither touches the host nor repairs its node, which continues as it is.`,
+	use: "pause NAME...", short: "Pause the management of hosts",
+	long:    `Set spec.paused of WindowsInstances. The operator does not change the hosts, and does not repair their nodes, which stay in service.`,
 	example: "  kubectl windows pause win-worker-1",
 	write:   func(ctx context.Context, c client.Client, i fleet.Instance) error { return setPaused(ctx, c, i, true) },
 	done:    observed(true), says: "paused", timeout: short,
 }
 
 var resume = request{
-	use: "resume NAME...", short: "Let the operator go on with hosts that were paused",
+	use: "resume NAME...", short: "Resume the management of paused hosts",
 	long:    `Unset spec.paused of WindowsInstances.`,
 	example: "  kubectl windows resume win-worker-1",
 	write:   func(ctx context.Context, c client.Client, i fleet.Instance) error { return setPaused(ctx, c, i, false) },
@@ -55,13 +55,13 @@ func observed(paused bool) func(context.Context, client.Client, fleet.Instance, 
 }
 
 var retry = request{
-	use: "retry NAME...", short: "Have a change that has failed tried again at once",
+	use: "retry NAME...", short: "Retry a failed change immediately",
 	long: `Set the annotation ` + v1alpha1.AnnotationRetry + ` of WindowsInstances. The operator
-forgets the failure and tries the change again when the disruption policy allows it.`,
+forgets the failure and retries the change when the disruption policy allows it.`,
 	example: "  kubectl windows retry win-worker-1",
 	refuse: func(i fleet.Instance) error {
 		if i.Status.FailedChange == nil {
-			return fmt.Errorf("no change of %s has failed, so there is none to be tried again. See: kubectl windows status %s",
+			return fmt.Errorf("no change of %s has failed, so there is nothing to retry. See: kubectl windows status %s",
 				i.Name, i.Name)
 		}
 		return nil
@@ -76,11 +76,11 @@ forgets the failure and tries the change again when the disruption policy allows
 		_, asked := now.Annotations[v1alpha1.AnnotationRetry]
 		return !asked, nil
 	},
-	says: "the change is tried again", timeout: short,
+	says: "the change is retried", timeout: short,
 }
 
 var reboot = request{
-	use: "reboot NAME...", short: "Restart hosts, one after the other as the disruption policy allows",
+	use: "reboot NAME...", short: "Restart hosts, one by one as the disruption policy allows",
 	long: `Set the annotation ` + v1alpha1.AnnotationRebootRequired + ` of Nodes. When the
 disruption policy allows it, the operator drains the node, restarts the host, checks the node and makes it schedulable again.`,
 	example: `  kubectl windows reboot win-worker-1
@@ -116,13 +116,13 @@ disruption policy allows it, the operator drains the node, restarts the host, ch
 }
 
 var forget = request{
-	use: "forget NAME...", short: "Remove nodes whose hosts are gone for good",
+	use: "forget NAME...", short: "Remove nodes whose hosts no longer exist",
 	long: `Set the annotation ` + v1alpha1.AnnotationForgetHost + ` of WindowsInstances that are
-being removed. The operator then deletes the Node without the host. What it has changed on the host stays there; an event
+being removed. The operator then deletes the Node without the host. Changes that it made on the host stay there; an event
 lists it.`,
 	example: "  kubectl windows forget win-worker-1",
 	danger: func(i fleet.Instance) string {
-		return fmt.Sprintf("Node %s is deleted, and host %s is not given back as it was: do this only if the host is gone for good.",
+		return fmt.Sprintf("Node %s is deleted, and host %s is not restored: do this only if the host no longer exists.",
 			fleet.NodeName(i), i.Spec.Address)
 	},
 	refuse: func(i fleet.Instance) error {

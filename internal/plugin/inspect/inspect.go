@@ -33,12 +33,12 @@ func New(a *cmdutil.Access, operator podexec.Runner) []*cobra.Command {
 func planCommand(q *asker) *cobra.Command {
 	all := false
 	c := &cobra.Command{
-		Use: "plan NAME... | --all", Short: "Show what the operator would change on hosts now",
-		Long: `Ask the operator what it would change on hosts now: the steps with their reasons, what is sent, whether pods feel a step, and
-then which pods are evicted and which PodDisruptionBudget holds them. Nothing is changed. The operator compares the host over
-a connection of its own, beside its other work. A command runs in the operator's pod for that.
+		Use: "plan NAME... | --all", Short: "Show pending changes of hosts",
+		Long: `Show the steps that the operator would do on hosts now, with their reasons and the bytes to send. For steps that disrupt pods, show
+the pods to evict and the PodDisruptionBudgets that block their eviction. Nothing is changed. The operator connects to the hosts
+separately from its other work; a command runs in its pod for that.
 
-The exit status is 0 if nothing would be changed, 2 if something would, and 1 if that is not known of a host.`,
+The exit status is 0 if no host would be changed, 2 if a host would be changed, and 1 if that is unknown for a host.`,
 		Example: `  kubectl windows plan win-worker-1
 
   # Of all hosts, for a program
@@ -64,15 +64,15 @@ The exit status is 0 if nothing would be changed, 2 if something would, and 1 if
 func diagnoseCommand(q *asker) *cobra.Command {
 	user := ""
 	c := &cobra.Command{
-		Use: "diagnose NAME|ADDRESS", Short: "Show what keeps a host from being a node",
-		Long: `Have the operator look at a host, also one that never joined or is in no list: whether its name resolves, port 22 and an
-SSH server answer, the host key is the right one, the operator can log in, as an administrator, and its agent runs; whether
-Windows has a supported build and the features, reaches the API server, has the right time and enough disk, and whether the
-ports of a node are right. Each is passed, failed with what to do about it, or not reached. A copy of the agent that the host
-lacks is brought, and deleted again; nothing else is changed, and no host key is pinned.
+		Use: "diagnose NAME|ADDRESS", Short: "Diagnose why a host is not a node",
+		Long: `Have the operator check a host, also a host that never joined or is not listed: whether its name resolves, port 22 and an SSH
+server respond, the host key is the expected one, the operator can log in as an administrator, and its agent runs; whether Windows
+has a supported build and the features, reaches the API server, has the right time and enough disk space, and whether the ports of
+a node are right. Each check has passed, has failed, with the action to take, or was not reached. A copy of the agent is installed
+if the host lacks it, and deleted again; nothing else is changed, and no host key is pinned.
 
-The exit status is 0 if nothing has failed, 2 if something has, and 1 if the host could not be looked at, or if something that
-was brought there is left. What was not reached only because the cluster's settings are not known counts as not failed.`,
+The exit status is 0 if no check has failed, 2 if a check has failed, and 1 if the host could not be checked, or if files of the
+check are left on it. A check that was not reached only because the cluster's settings are unknown does not count as failed.`,
 		Example: `  kubectl windows diagnose win-worker-1
 
   # A host that is in no list yet
@@ -87,7 +87,7 @@ was brought there is left. What was not reached only because the cluster's setti
 		},
 		ValidArgsFunction: q.complete,
 	}
-	c.Flags().StringVar(&user, "username", "", "user to log in as (default: that of the list of hosts, or Administrator)")
+	c.Flags().StringVar(&user, "username", "", "user to log in as (default: the user in the list of hosts, or Administrator)")
 	q.addFlags(c)
 	return c
 }

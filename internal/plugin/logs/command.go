@@ -49,26 +49,26 @@ func (c *command) cobra() *cobra.Command {
 windows-instance-config-daemon. The kubelet of the node serves the logs. If it does not answer, or if the host never became a
 node, the operator reads them from the host over SSH: a command runs in the operator's pod for that.
 
-With --events, show what Windows' logs Application and System have about the node, or about one of its services: of the agent,
-of services that end, of restarts, disks, the network and the clock. Events that are older than a week are shown only with
---since. The operator has the agent read them; a copy of the agent that the host lacks is brought, and deleted again. If it
-cannot, the kubelet shows the events of one source in the log Application: Kubernetes does not serve the log System.`,
+With --events, show the entries of Windows' logs Application and System about the node, or about one of its services: events of the
+agent, of services that end, of restarts, disks, the network and the clock. Events that are older than a week are shown only with
+--since. The operator has the agent read them; a copy of the agent is installed if the host lacks it, and deleted again. If that
+fails, the kubelet shows the events of one source in the log Application: Kubernetes does not serve the log System.`,
 		Example: `  # Which services have a log
   kubectl windows logs win-worker-1
 
-  # The end of the kubelet's
+  # The end of the kubelet's log
   kubectl windows logs win-worker-1 kubelet
 
-  # What it wrote in the last half hour
+  # Its log of the last half hour
   kubectl windows logs win-worker-1 kubelet --since=30m
 
-  # All of the agent's, and what it writes from now on
+  # The complete log of the agent, and then its new lines
   kubectl windows logs win-worker-1 windows-instance-config-daemon --tail=-1 -f
 
-  # What Windows says of its services and restarts since yesterday
+  # Events about services and restarts since yesterday
   kubectl windows logs win-worker-1 --events --since=24h
 
-  # What it says of the kubelet
+  # Events about the kubelet
   kubectl windows logs win-worker-1 kubelet --events`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, arguments []string) error {
@@ -87,11 +87,11 @@ cannot, the kubelet shows the events of one source in the log Application: Kuber
 			return fleet.Completions(cmd.Context(), c.Client, c.Namespace()), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
-	cobraCommand.Flags().BoolVarP(&c.follow, "follow", "f", false, "go on with what is written, until interrupted")
+	cobraCommand.Flags().BoolVarP(&c.follow, "follow", "f", false, "stream the logs until interrupted")
 	cobraCommand.Flags().BoolVar(&c.events, "events", false, "show Windows' event log, in place of the log of a service")
 	cobraCommand.Flags().IntVar(&c.tail, "tail", 200, "how many lines of the end to show; -1 shows all")
 	cobraCommand.Flags().DurationVar(&c.since, "since", 0,
-		"show what was written since so long ago, such as 30m; all of it, unless --tail is given")
+		"show logs newer than a duration like 30m; by default, all logs unless --tail is given")
 	return cobraCommand
 }
 

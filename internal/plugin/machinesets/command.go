@@ -92,7 +92,7 @@ func remove(c *command) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.delete(cmd.Context()) },
 	}
 	c.prepare(sub)
-	sub.Flags().BoolVarP(&c.yes, "yes", "y", false, "do it without asking")
+	sub.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask for confirmation")
 	return sub
 }
 

@@ -207,7 +207,7 @@ func TestEachPlatform(t *testing.T) {
 			}
 			f.fails("exists already", append(test.args, "apply")...)
 
-			f.fails("give --yes if this is what you want", "delete")
+			f.fails("use --yes to confirm", "delete")
 			if _, err := f.get(set.Name); err != nil {
 				t.Errorf("it was deleted without a yes: %v", err)
 			}

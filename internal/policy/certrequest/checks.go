@@ -88,7 +88,7 @@ func forgery(asked askedFor) string {
 	for _, other := range asked.others {
 		if other.Registered && other.Name != asked.node.Name && asked.request.Subject.CommonName == NodeUser(other.Name) {
 			return fmt.Sprintf("With its own certificate, Node %s requested a certificate for Node %s, which is a different node. "+
-				"The sender of this request has the private key of Node %s: find out who controls that host.", asked.node.Name,
+				"The sender of this request has the private key of Node %s: check that host for unauthorized access.", asked.node.Name,
 				other.Name, asked.node.Name)
 		}
 	}
@@ -99,7 +99,7 @@ func forgery(asked askedFor) string {
 func oneInstance(asked askedFor) string {
 	for _, other := range asked.others {
 		if !other.Foreign && other.Name == asked.node.Name {
-			return fmt.Sprintf("Two WindowsInstances have the node name %s. Take one of them out of its source.", other.Name)
+			return fmt.Sprintf("Two WindowsInstances have the node name %s. Remove one of them from its source.", other.Name)
 		}
 	}
 	return ""
@@ -124,7 +124,7 @@ func age(csr certificatesv1.CertificateSigningRequest, node Node) string {
 	if !made.Time.Before(node.Since) {
 		return ""
 	}
-	return fmt.Sprintf("The request was made at %s. The node of that name is another one since %s; its kubelet asks again by itself.",
+	return fmt.Sprintf("The request was created at %s, before the node name was assigned to its current host at %s. The kubelet sends a new request.",
 		made.UTC().Format(time.RFC3339), node.Since.UTC().Format(time.RFC3339))
 }
 
@@ -138,7 +138,7 @@ func usages(csr certificatesv1.CertificateSigningRequest, purpose certificatesv1
 			return ""
 		}
 	}
-	return fmt.Sprintf("The request asks for the usages %s; it must be %q and %q, with or without %q.",
+	return fmt.Sprintf("The request contains the usages %s; they must be %q and %q, with or without %q.",
 		someQuoted(csr.Spec.Usages), certificatesv1.UsageDigitalSignature, purpose, certificatesv1.UsageKeyEncipherment)
 }
 
@@ -156,7 +156,7 @@ func lifetime(csr certificatesv1.CertificateSigningRequest) string {
 	// Compared as numbers: as a duration, a large one would be another.
 	if seconds := int64(*csr.Spec.ExpirationSeconds); seconds < int64(leastLifetime/time.Second) ||
 		seconds > int64(mostLifetime/time.Second) {
-		return fmt.Sprintf("The request asks for a life of %d seconds; it may be %s to %s.", seconds,
+		return fmt.Sprintf("The request contains a validity of %d seconds; it must be from %s to %s.", seconds,
 			leastLifetime, mostLifetime)
 	}
 	return ""

@@ -264,7 +264,7 @@ func TestANodeOfAnEarlierReleaseRenewsItsServingCertificate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			instance := bound(func(i *v1alpha1.WindowsInstance) {
 				i.Spec.Address, i.Spec.Source.ConfigMapKey = "win-a.example.com", "win-a.example.com"
-				i.Status.Host.Addresses, i.Status.Host.NodeIP, i.Status.Host.ReachedAt = c.reported, c.recorded, "203.0.113.7"
+				i.Status.Host.Addresses, i.Status.Host.NodeIP, i.Status.Host.LastReachedAddress = c.reported, c.recorded, "203.0.113.7"
 			})
 			node := windowsNode("win-a", attackTime)
 			node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: c.internal}}
@@ -288,7 +288,7 @@ func TestAnAddressThatOnlyTheHostReportsIsNotServed(t *testing.T) {
 	host := func(change func(*v1alpha1.HostStatus)) func(*v1alpha1.WindowsInstance) {
 		return func(i *v1alpha1.WindowsInstance) {
 			i.Spec.Address, i.Spec.Source.ConfigMapKey = "win-a.example.com", "win-a.example.com"
-			i.Status.Host.Addresses, i.Status.Host.NodeIP, i.Status.Host.ReachedAt = []string{asked, "10.0.0.1"}, "10.0.0.1", "10.0.0.1"
+			i.Status.Host.Addresses, i.Status.Host.NodeIP, i.Status.Host.LastReachedAddress = []string{asked, "10.0.0.1"}, "10.0.0.1", "10.0.0.1"
 			change(i.Status.Host)
 		}
 	}
@@ -297,7 +297,7 @@ func TestAnAddressThatOnlyTheHostReportsIsNotServed(t *testing.T) {
 		other.Name, other.Status.NodeRef.Name, other.Status.HostKey.Key = "other", "win-b", "another"
 		return []v1alpha1.WindowsInstance{other}
 	}
-	reached := func(h *v1alpha1.HostStatus) { h.ReachedAt = asked }
+	reached := func(h *v1alpha1.HostStatus) { h.LastReachedAddress = asked }
 	chosen := func(h *v1alpha1.HostStatus) { h.NodeIP = asked }
 	reported := func(*v1alpha1.HostStatus) {}
 	for name, c := range map[string]struct {
@@ -307,7 +307,7 @@ func TestAnAddressThatOnlyTheHostReportsIsNotServed(t *testing.T) {
 	}{
 		"one that nothing but the host reports": {host(reported), nil, "OwnAddresses"},
 		"the one at which the operator reached the host, also behind address translation": {host(func(h *v1alpha1.HostStatus) {
-			h.Addresses, h.ReachedAt = []string{"10.0.0.1"}, asked
+			h.Addresses, h.LastReachedAddress = []string{"10.0.0.1"}, asked
 		}), nil, ""},
 		"the one that the operator chose for the Node, where it reaches the host at another": {host(chosen), nil, ""},
 		"not one that the operator chose before the host lost it": {host(func(h *v1alpha1.HostStatus) {

@@ -183,7 +183,7 @@ func instanceNames(instance *v1alpha1.WindowsInstance) Node {
 		return known
 	}
 	if instance.Status.HostKey != nil {
-		known.Reached.Add(host.ReachedAt)
+		known.Reached.Add(host.LastReachedAddress)
 	}
 	for _, address := range host.Addresses {
 		if address == host.NodeIP {

@@ -71,7 +71,7 @@ func parseRequest(data []byte) (request *nodeRequest, failed policy.Decision) {
 	}
 	block, _ := pem.Decode(data)
 	if block == nil || block.Type != pemRequest || !bytes.Equal(data, pem.EncodeToMemory(&pem.Block{Type: pemRequest, Bytes: block.Bytes})) {
-		return form("There is no certificate request in PEM form, or something besides.")
+		return form("The request must contain exactly one certificate request in PEM form.")
 	}
 	parsed, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {

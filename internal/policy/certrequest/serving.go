@@ -34,7 +34,7 @@ var servingChecks = []policy.Check[askedFor]{
 func judgeServing(csr certificatesv1.CertificateSigningRequest, known Facts) Decision {
 	const signer = certificatesv1.KubeletServingSignerName
 	return judge(csr, known, signer, certificatesv1.UsageServerAuth, func(asked askedFor) policy.Decision {
-		return policy.Decide(asked, "Node "+asked.node.Name+" asks for its own names and addresses.", servingChecks)
+		return policy.Decide(asked, "Node "+asked.node.Name+" requests a certificate for its own names and addresses.", servingChecks)
 	})
 }
 

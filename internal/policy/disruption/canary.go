@@ -54,7 +54,7 @@ func (n Node) has(brought novelty) bool {
 // are no fault of what was brought.
 func (n Node) failedWith(brought novelty) bool {
 	f := n.Failure
-	return f != nil && !n.Gone && !f.DrainTimedOut && brought.ofChange(f.Cause, f.Version, f.Configuration)
+	return f != nil && !n.Gone && !f.DrainTimedOut && brought.ofChange(f.Cause, f.Version, f.ConfigurationDigest)
 }
 
 // canaryScope tells which nodes the candidate's canary is one of: those of all pools while the novelty is proven in
@@ -78,11 +78,11 @@ func canaryNotFailed(s *scene) string {
 		if failed == "" {
 			continue
 		}
-		remedy := "Mend it and set the annotation %s on its WindowsInstance, or install another release of the operator."
+		remedy := "Fix the node and set the annotation %s on its WindowsInstance, or install another release of the operator."
 		if brought.configuration != "" {
-			remedy = "Correct the settings; or, if the node is at fault, mend it and set the annotation %s on its WindowsInstance."
+			remedy = "Correct the settings; or, if the node is at fault, fix it and set the annotation %s on its WindowsInstance."
 		}
-		return fmt.Sprintf("The first node that was brought to %s has failed, so the others stay as they are. %s "+remedy,
+		return fmt.Sprintf("The first node with %s has failed, so no other node is changed. %s "+remedy,
 			s.nameOf(brought), failed, v1alpha1.AnnotationRetry)
 	}
 	return ""
@@ -95,7 +95,7 @@ func (s *scene) failedCanary(brought novelty) string {
 		return ""
 	}
 	failed := s.failedNote(func(d standingDisruption) bool {
-		return brought.ofChange(d.Cause, d.Version, d.Configuration) && within(d.Pool)
+		return brought.ofChange(d.Cause, d.Version, d.ConfigurationDigest) && within(d.Pool)
 	})
 	for _, n := range s.pool.Nodes {
 		if failed != "" {
@@ -130,7 +130,7 @@ func (s *scene) soakingCanary(brought novelty) string {
 		return ""
 	}
 	for _, d := range s.entries {
-		if brought.ofChange(d.Cause, d.Version, d.Configuration) && within(d.Pool) {
+		if brought.ofChange(d.Cause, d.Version, d.ConfigurationDigest) && within(d.Pool) {
 			s.askAgain(d.until)
 			return fmt.Sprintf("%s, as the first with %s. %s", d.describe(), s.nameOf(brought), s.othersFollow())
 		}
@@ -146,7 +146,7 @@ func (s *scene) soakingCanary(brought novelty) string {
 		}
 		until := n.Since.Add(s.settings.CanarySoak)
 		s.askAgain(until)
-		return fmt.Sprintf("%s is the first with %s, and must stay Ready until %s before the others follow.",
+		return fmt.Sprintf("%s is the first with %s, and must stay Ready until %s before other nodes follow.",
 			n.describe(), s.nameOf(brought), moment(until))
 	}
 	return ""
@@ -158,7 +158,7 @@ func (s *scene) nameOf(brought novelty) string {
 	case brought.configuration == "":
 		return "version " + brought.version
 	case s.Cause == v1alpha1.CauseUpgrade:
-		return "version " + brought.version + " with the present settings of the cluster"
+		return "version " + brought.version + " with the current settings of the cluster"
 	}
 	return ChangedSettings(s.candidate.Configuration, brought.configuration)
 }
@@ -173,7 +173,7 @@ func (n novelty) it() string {
 // othersFollow says when the nodes after the first one may be changed.
 func (s *scene) othersFollow() string {
 	if s.settings.CanarySoak == 0 {
-		return "The others follow when it is Ready."
+		return "Other nodes follow when it is Ready."
 	}
-	return fmt.Sprintf("The others follow when it has been Ready for %s.", policy.ShortDuration(s.settings.CanarySoak))
+	return fmt.Sprintf("Other nodes follow when it has been Ready for %s.", policy.ShortDuration(s.settings.CanarySoak))
 }

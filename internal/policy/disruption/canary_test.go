@@ -31,13 +31,13 @@ func (c *disruptionCase) have(instances ...string) {
 
 func (c *disruptionCase) failedSettings(instance string) {
 	c.failed(instance, v1alpha1.ReasonChangeFailed)
-	c.node(instance).Failure.Cause, c.node(instance).Failure.Configuration = v1alpha1.CauseConfiguration, settingsAfter
+	c.node(instance).Failure.Cause, c.node(instance).Failure.ConfigurationDigest = v1alpha1.CauseConfiguration, settingsAfter
 }
 
 // configured makes an entry of a node that is brought to settings.
 func (c *disruptionCase) configured(instance, configuration string, lasting time.Duration) *v1alpha1.Disruption {
 	d := c.disturbed(instance, v1alpha1.CauseConfiguration, lasting)
-	d.Configuration = configuration
+	d.ConfigurationDigest = configuration
 	return d
 }
 
@@ -57,30 +57,30 @@ func TestCanariesOfSettings(t *testing.T) {
 	runDisruptionTests(t, map[string]disruptionTest{
 		"the first node of all goes": {change: many},
 		"the others wait for the first, in whatever pool": {change: func(c *disruptionCase) { many(c); c.configured("a1", settingsAfter, 0) },
-			check: "CanarySoaking", says: "Node node-a1 (MachineSet/a) is being configured anew (since 2026-11-21 12:00 UTC), as the first with the changed settings of kubelet. The others follow when it has been Ready for 1h.", after: 30 * time.Minute},
+			check: "CanarySoaking", says: "Node node-a1 (MachineSet/a) is being reconfigured (since 2026-11-21 12:00 UTC), as the first with the changed settings of kubelet. Other nodes follow when it has been Ready for 1h.", after: 30 * time.Minute},
 		"the others wait until it was Ready for long enough": {change: func(c *disruptionCase) { first(c, "a1", 20*time.Minute) },
-			check: "CanarySoaking", says: "Node node-a1 (MachineSet/a) is the first with the changed settings of kubelet, and must stay Ready until 2026-11-21 12:40 UTC before the others follow.", after: 40 * time.Minute},
+			check: "CanarySoaking", says: "Node node-a1 (MachineSet/a) is the first with the changed settings of kubelet, and must stay Ready until 2026-11-21 12:40 UTC before other nodes follow.", after: 40 * time.Minute},
 		"the others wait when it is not Ready any more": {change: func(c *disruptionCase) { first(c, "a1", 20*time.Minute); c.node("a1").Ready = false },
 			check: "CanarySoaking", says: "not been Ready since 2026-11-21 11:40 UTC", after: 10 * time.Minute},
 		"the others do not follow when it is not Ready past the deadline": {change: func(c *disruptionCase) { first(c, "a1", 40*time.Minute); c.node("a1").Ready = false },
 			check: "CanaryFailed", says: "Node node-a1 (MachineSet/a) has these settings, but has not been Ready since"},
 		"the others stay as they are when the first has failed": {change: failed, check: "CanaryFailed",
-			says: "The first node that was brought to the changed settings of kubelet has failed, so the others stay as they are. Node node-a1 (MachineSet/a) has failed: the kubelet does not come up. Correct the settings; or, if the node is at fault, mend it and set the annotation windowsmachineconfig.openshift.io/retry on its WindowsInstance."},
+			says: "The first node with the changed settings of kubelet has failed, so no other node is changed. Node node-a1 (MachineSet/a) has failed: the kubelet does not come up. Correct the settings; or, if the node is at fault, fix it and set the annotation windowsmachineconfig.openshift.io/retry on its WindowsInstance."},
 		"the others stay as they are when the first did not come back": {change: func(c *disruptionCase) {
 			many(c)
 			c.configured("a1", settingsAfter, time.Hour)
 			c.broken("a1", time.Hour)
-		}, check: "CanaryFailed", says: "Node node-a1 (MachineSet/a) is being configured anew (since 2026-11-21 11:00 UTC), and has not come back by 2026-11-21 11:30 UTC."},
+		}, check: "CanaryFailed", says: "Node node-a1 (MachineSet/a) is being reconfigured (since 2026-11-21 11:00 UTC), and did not recover by 2026-11-21 11:30 UTC."},
 		"another goes first when the settings were corrected":     {change: func(c *disruptionCase) { failed(c); c.request.Configuration = "containerd=0c kubelet=03" }},
 		"one that has failed is tried again":                      {change: func(c *disruptionCase) { failed(c); c.failedSettings("h1") }},
 		"another goes first when the pods of one do not leave it": {change: func(c *disruptionCase) { failed(c); c.node("a1").Failure.DrainTimedOut = true }},
-		"the others follow a failure without known settings":      {change: func(c *disruptionCase) { failed(c); c.node("a1").Failure.Configuration = "" }},
+		"the others follow a failure without known settings":      {change: func(c *disruptionCase) { failed(c); c.node("a1").Failure.ConfigurationDigest = "" }},
 		"the first of another pool follows the first of all":      {change: func(c *disruptionCase) { first(c, "a1", time.Hour) }},
 		"the second of another pool waits for the first of that": {change: func(c *disruptionCase) { first(c, "a1", time.Hour); c.configured("h2", settingsAfter, 0) },
 			check: "CanarySoaking", says: "node-h2", after: 30 * time.Minute},
 		"a failure of the first of a pool stops that pool":        {change: func(c *disruptionCase) { first(c, "a1", time.Hour); c.failedSettings("h2") }, check: "CanaryFailed", says: "node-h2"},
 		"a failure later than the first stops nothing":            {change: func(c *disruptionCase) { many(c); c.have("h3"); c.failedSettings("h2") }},
-		"settings that nobody knows are like any others":          {change: func(c *disruptionCase) { failed(c); c.node("h1").Configuration = "" }, check: "CanaryFailed", says: "brought to the present settings of the cluster has failed"},
+		"settings that nobody knows are like any others":          {change: func(c *disruptionCase) { failed(c); c.node("h1").Configuration = "" }, check: "CanaryFailed", says: "with the current settings of the cluster has failed"},
 		"a node is no first with the settings that it has":        {change: func(c *disruptionCase) { failed(c); c.have("h1"); c.node("h1").Since = noon }},
 		"a node goes when nobody knows what it is to have":        {change: func(c *disruptionCase) { failed(c); c.request.Configuration = "" }},
 		"a repair does not wait for settings that have failed":    {change: func(c *disruptionCase) { failed(c); c.ask("h1", v1alpha1.CauseRepair); c.broken("h1", 0) }},
@@ -104,12 +104,12 @@ func TestCanariesOfSettings(t *testing.T) {
 			c.node("h1").Version = versionBefore
 			c.ask("h1", v1alpha1.CauseUpgrade)
 			c.configured("h2", settingsAfter, 0)
-		}, check: "CanarySoaking", says: "as the first with version 12.1.0 with the present settings of the cluster", after: 30 * time.Minute},
+		}, check: "CanarySoaking", says: "as the first with version 12.1.0 with the current settings of the cluster", after: 30 * time.Minute},
 		"an upgrade does not bring settings with which the first has failed": {change: func(c *disruptionCase) {
 			failed(c)
 			c.node("h1").Version = versionBefore
 			c.ask("h1", v1alpha1.CauseUpgrade)
-		}, check: "CanaryFailed", says: "brought to version 12.1.0 with the present settings of the cluster has failed"},
+		}, check: "CanaryFailed", says: "with version 12.1.0 with the current settings of the cluster has failed"},
 		"settings do not follow an upgrade that has failed with them": {change: func(c *disruptionCase) {
 			failed(c)
 			c.node("a1").Failure.Cause = v1alpha1.CauseUpgrade
@@ -121,7 +121,7 @@ func TestCanariesOfSettings(t *testing.T) {
 			}
 			c.ask("h1", v1alpha1.CauseUpgrade)
 			c.failed("a1", v1alpha1.ReasonChangeFailed)
-		}, check: "CanaryFailed", says: "brought to version 12.1.0 has failed"},
+		}, check: "CanaryFailed", says: "with version 12.1.0 has failed"},
 		"settings under a version are not those under another": {change: func(c *disruptionCase) {
 			failed(c)
 			c.node("a1").Failure.Version = versionBefore

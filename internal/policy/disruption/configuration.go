@@ -10,7 +10,7 @@ import (
 func ChangedSettings(from, to string) string {
 	services := nodespec.ChangedServices(from, to)
 	if len(services) == 0 {
-		return "the present settings of the cluster"
+		return "the current settings of the cluster"
 	}
 	return "the changed settings of " + policy.Enumerate(services)
 }
@@ -26,7 +26,7 @@ func (n Node) behind(configuration string) bool {
 func knownConfiguration(pool NodePool, version, configuration string) string {
 	for _, n := range pool.Nodes {
 		if f := n.Failure; configuration == "" && f != nil && bringsSettings(f.Cause) && f.Version == version {
-			configuration = f.Configuration
+			configuration = f.ConfigurationDigest
 		}
 	}
 	return configuration

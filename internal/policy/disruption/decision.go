@@ -61,17 +61,17 @@ func Allow(pool NodePool, request Request, settings Settings, now time.Time) Dec
 		return Decision{Decision: policy.Decision{Allowed: true, Message: s.own.describe() + " already."}}
 	}
 	// A wait for an administrator is reported before a wait for a time, and that before a wait for other nodes.
-	decision := policy.Decide(s, "It is this node's turn.", []policy.Check[*scene]{
-		{Name: "Instance", Reason: v1alpha1.ReasonWaitingForTurn, Broken: sameInstance},
+	decision := policy.Decide(s, "The disruption policy allows the disruption of this node now.", []policy.Check[*scene]{
+		{Name: "Instance", Reason: v1alpha1.ReasonDisruptionInProgress, Broken: sameInstance},
 		{Name: "Valid", Reason: v1alpha1.ReasonDisruptionPolicyInvalid, Broken: unlessExempt(policyValid)},
 		{Name: "Paused", Reason: v1alpha1.ReasonDisruptionsPaused, Broken: unlessExempt(notPaused)},
 		{Name: "StopOnFailure", Reason: v1alpha1.ReasonStoppedOnFailure, Broken: unlessExempt(noneFailed)},
 		{Name: "CanaryFailed", Reason: v1alpha1.ReasonCanaryFailed, Broken: unlessExempt(canaryNotFailed)},
 		{Name: "MaintenanceWindow", Reason: v1alpha1.ReasonOutsideMaintenanceWindow, Broken: unlessExempt(windowOpen)},
 		{Name: "CanarySoaking", Reason: v1alpha1.ReasonCanarySoaking, Broken: unlessExempt(canarySoaked)},
-		{Name: "LastOfMachineSet", Reason: v1alpha1.ReasonLastOfMachineSet, Broken: unlessRemoved(anotherRuns)},
-		{Name: "MaxUnavailable", Reason: v1alpha1.ReasonWaitingForTurn, Broken: withinLimit},
-		{Name: "PoolMaxUnavailable", Reason: v1alpha1.ReasonWaitingForTurn, Broken: withinPoolLimit},
+		{Name: "LastAvailableMachine", Reason: v1alpha1.ReasonLastAvailableMachine, Broken: unlessRemoved(anotherRuns)},
+		{Name: "MaxUnavailable", Reason: v1alpha1.ReasonMaxUnavailableReached, Broken: withinLimit},
+		{Name: "PoolMaxUnavailable", Reason: v1alpha1.ReasonMaxUnavailableReached, Broken: withinPoolLimit},
 	})
 	if decision.Allowed {
 		return Decision{Decision: decision}
@@ -83,7 +83,7 @@ func Allow(pool NodePool, request Request, settings Settings, now time.Time) Dec
 // such, and nothing continues as an upgrade to a version, or with settings, that it did not begin for: otherwise these
 // could bypass pauses, windows and canaries. But a host that is being changed is brought to the present settings.
 func GoesOn(own v1alpha1.Disruption, request Request) bool {
-	others := bringsSettings(request.Cause) && request.Configuration != "" && own.Configuration != request.Configuration
+	others := bringsSettings(request.Cause) && request.Configuration != "" && own.ConfigurationDigest != request.Configuration
 	switch {
 	case exempt(request.Cause):
 		return true
@@ -126,7 +126,7 @@ func unlessRemoved(broken func(*scene) string) func(*scene) string {
 
 func sameInstance(s *scene) string {
 	if s.candidate.Instance != "" && s.candidate.UID != s.UID {
-		return fmt.Sprintf("WindowsInstance %s was made anew in the meantime. The operator asks again for the new one.",
+		return fmt.Sprintf("WindowsInstance %s was recreated. The operator requests a disruption slot for the new one.",
 			s.Instance)
 	}
 	return ""
@@ -136,12 +136,12 @@ func policyValid(s *scene) string {
 	if s.settings.Invalid == "" {
 		return ""
 	}
-	return fmt.Sprintf("WindowsDisruptionPolicy %s cannot be followed, so no node is disturbed, except to repair or remove it. %s. Correct it.",
+	return fmt.Sprintf("WindowsDisruptionPolicy %s is not valid, so nodes are disrupted only to repair or remove them. %s. Correct it.",
 		v1alpha1.DisruptionPolicyName, s.settings.Invalid)
 }
 
 func notPaused(s *scene) string {
-	const remedy = "It goes on when an administrator sets that to false."
+	const remedy = "Set it to false to resume."
 	switch {
 	case s.settings.Paused:
 		return fmt.Sprintf("WindowsDisruptionPolicy %s is paused (spec.paused). %s", v1alpha1.DisruptionPolicyName, remedy)
@@ -190,6 +190,6 @@ func noneFailed(s *scene) string {
 	if failed == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s No further node is disturbed, as stopOnFailure of WindowsDisruptionPolicy %s wants it. Mend that node, or have it tried again with the annotation %s on its WindowsInstance.",
+	return fmt.Sprintf("%s No further node is disrupted because stopOnFailure of WindowsDisruptionPolicy %s is set. Fix that node, or retry it with the annotation %s on its WindowsInstance.",
 		failed, v1alpha1.DisruptionPolicyName, v1alpha1.AnnotationRetry)
 }

@@ -24,7 +24,7 @@ func Ended(
 		ended, failed, why = changeEnded(d, pool, overdue)
 	}
 	if failed {
-		why = fmt.Sprintf("%s %s have passed since %s, so it counts no more.",
+		why = fmt.Sprintf("%s %s have passed since %s, so it is no longer counted.",
 			why, policy.ShortDuration(settings.FailureDeadline), moment(d.Since.Time))
 	}
 	return ended, failed, why
@@ -49,17 +49,17 @@ func changeEnded(d v1alpha1.Disruption, pool NodePool, overdue bool) (ended, fai
 	n, found := first(pool.Nodes, func(n Node) bool { return n.Instance == d.Instance })
 	switch {
 	case !found:
-		return true, false, fmt.Sprintf("WindowsInstance %s is gone.", d.Instance)
+		return true, false, fmt.Sprintf("WindowsInstance %s no longer exists.", d.Instance)
 	case n.UID != d.InstanceUID:
-		return true, false, fmt.Sprintf("WindowsInstance %s was made anew.", d.Instance)
+		return true, false, fmt.Sprintf("WindowsInstance %s was recreated.", d.Instance)
 	case n.Gone:
-		return true, false, fmt.Sprintf("The host of WindowsInstance %s is gone.", d.Instance)
+		return true, false, fmt.Sprintf("The host of WindowsInstance %s no longer exists.", d.Instance)
 	case !overdue:
 		return false, false, ""
 	case n.Ready && (d.Cause != v1alpha1.CauseUpgrade || n.Version == d.Version):
-		return true, true, fmt.Sprintf("%s works, but its change was not brought to an end.", n.describe())
+		return true, true, fmt.Sprintf("%s is Ready, but its change was not completed.", n.describe())
 	case n.Ready:
-		return true, true, fmt.Sprintf("%s works, but has not come to version %s.", n.describe(), d.Version)
+		return true, true, fmt.Sprintf("%s is Ready, but not at version %s.", n.describe(), d.Version)
 	case n.Failure != nil && n.Failure.Version == d.Version && !n.Failure.Time.Before(&d.Since):
 		return true, true, fmt.Sprintf("%s has failed: %s", n.describe(), failureText(*n.Failure))
 	}
@@ -74,15 +74,15 @@ func replacementEnded(d v1alpha1.Disruption, pool NodePool, overdue bool) (ended
 	})
 	switch {
 	case !found:
-		return true, false, fmt.Sprintf("%s is gone.", d.Pool)
+		return true, false, fmt.Sprintf("%s no longer exists.", d.Pool)
 	case slices.Contains(set.Staying, d.Machine) && overdue:
 		return true, true, fmt.Sprintf("Machine %s was not deleted.", d.Machine)
 	case slices.Contains(set.Staying, d.Machine):
 		return false, false, ""
 	case set.Missing == 0 && set.Running+brokenBesides(d, pool) >= set.Replicas:
-		return true, false, fmt.Sprintf("%s has the Machines that it is to have, in service.", d.Pool)
+		return true, false, fmt.Sprintf("All desired Machines of %s are in service.", d.Pool)
 	case set.Missing == 0 && set.Running+set.Failed >= set.Replicas && successorsCame(d, set, pool):
-		return true, false, fmt.Sprintf("%s has another Machine in service, and has failed ones besides.", d.Pool)
+		return true, false, fmt.Sprintf("A replacement Machine of %s is in service, and other Machines of it have failed.", d.Pool)
 	case !overdue:
 		return false, false, ""
 	}

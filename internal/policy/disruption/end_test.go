@@ -20,23 +20,23 @@ func TestEndsOfDisruptions(t *testing.T) {
 		"a change in place goes on":                                       {change: func(c *disruptionCase) { c.disturbed("h1", upgrade, time.Minute) }},
 		"a change in place goes on while its node works":                  {change: func(c *disruptionCase) { c.disturbed("h1", upgrade, time.Minute); c.node("h1").Version = versionAfter }},
 		"a change in place goes on just before the deadline":              {change: func(c *disruptionCase) { c.disturbed("h1", reboot, 30*time.Minute-time.Second); c.broken("h1", 0) }},
-		"a change has ended whose instance is gone":                       {change: func(c *disruptionCase) { c.disturbed("h1", upgrade, 0); c.Nodes = c.Nodes[1:] }, ended: true, why: "WindowsInstance h1 is gone."},
-		"a change has ended whose instance was made anew":                 {change: func(c *disruptionCase) { c.disturbed("h1", upgrade, 0); c.node("h1").UID = "new" }, ended: true, why: "was made anew"},
-		"a change has ended whose host is gone":                           {change: func(c *disruptionCase) { c.disturbed("h1", upgrade, time.Hour); c.node("h1").Gone = true }, ended: true, why: "host of WindowsInstance h1 is gone"},
-		"a change that did not come back has failed, and stays as a note": {change: func(c *disruptionCase) { c.disturbed("h1", upgrade, 30*time.Minute); c.broken("h1", 0) }, failed: true, why: "Node node-h1 (Hosts) is not Ready. 30m have passed since 2026-11-21 11:30 UTC, so it counts no more."},
+		"a change has ended whose instance is gone":                       {change: func(c *disruptionCase) { c.disturbed("h1", upgrade, 0); c.Nodes = c.Nodes[1:] }, ended: true, why: "WindowsInstance h1 no longer exists."},
+		"a change has ended whose instance was made anew":                 {change: func(c *disruptionCase) { c.disturbed("h1", upgrade, 0); c.node("h1").UID = "new" }, ended: true, why: "was recreated"},
+		"a change has ended whose host is gone":                           {change: func(c *disruptionCase) { c.disturbed("h1", upgrade, time.Hour); c.node("h1").Gone = true }, ended: true, why: "host of WindowsInstance h1 no longer exists"},
+		"a change that did not come back has failed, and stays as a note": {change: func(c *disruptionCase) { c.disturbed("h1", upgrade, 30*time.Minute); c.broken("h1", 0) }, failed: true, why: "Node node-h1 (Hosts) is not Ready. 30m have passed since 2026-11-21 11:30 UTC, so it is no longer counted."},
 		"a change that nobody has ended has failed, and ends when its node works": {change: func(c *disruptionCase) { c.disturbed("h1", reboot, time.Hour) },
-			ended: true, failed: true, why: "works, but its change was not brought to an end. 30m have passed"},
+			ended: true, failed: true, why: "is Ready, but its change was not completed. 30m have passed"},
 		"an upgrade that has not come about has failed, and ends when its node works": {change: func(c *disruptionCase) { c.disturbed("h1", upgrade, time.Hour) },
-			ended: true, failed: true, why: "works, but has not come to version 12.1.0."},
+			ended: true, failed: true, why: "is Ready, but not at version 12.1.0."},
 		"a failed change ends when its instance remembers the failure": {change: func(c *disruptionCase) {
 			c.disturbed("h1", upgrade, time.Hour)
 			c.broken("h1", time.Hour)
-			c.failed("h1", v1alpha1.ReasonChangeFailedNotRolledBack)
+			c.failed("h1", v1alpha1.ReasonRollbackIncomplete)
 		}, ended: true, failed: true, why: "has failed: the kubelet does not come up."},
 		"a failure before the change is another one": {change: func(c *disruptionCase) {
 			c.disturbed("h1", upgrade, time.Hour)
 			c.broken("h1", time.Hour)
-			c.failed("h1", v1alpha1.ReasonChangeFailedNotRolledBack)
+			c.failed("h1", v1alpha1.ReasonRollbackIncomplete)
 			c.node("h1").Failure.Time = metav1.NewTime(noon.Add(-2 * time.Hour))
 		}, failed: true, why: "is not Ready"},
 		"a deadline of the policy counts": {change: func(c *disruptionCase) {
@@ -47,10 +47,10 @@ func TestEndsOfDisruptions(t *testing.T) {
 		"a Machine goes on that is not made again yet":     {change: func(c *disruptionCase) { c.replaced("a1", time.Minute) }},
 		"a Machine goes on whose deletion is not seen yet": {change: func(c *disruptionCase) { c.disturbed("a1", upgrade, time.Minute).Machine = "a1" }},
 		"a Machine goes on whose successor does not run":   {change: func(c *disruptionCase) { c.replaced("a1", time.Minute); c.set("a").Missing = 0 }},
-		"a Machine has ended when its set is whole":        {change: func(c *disruptionCase) { c.replaced("a1", time.Minute); c.set("a").Missing, c.set("a").Running = 0, 3 }, ended: true, why: "MachineSet/a has the Machines"},
+		"a Machine has ended when its set is whole":        {change: func(c *disruptionCase) { c.replaced("a1", time.Minute); c.set("a").Missing, c.set("a").Running = 0, 3 }, ended: true, why: "All desired Machines of MachineSet/a"},
 		"a Machine has ended when its set is made smaller": {change: func(c *disruptionCase) { c.replaced("a1", time.Minute); c.set("a").Missing, c.set("a").Replicas = 0, 2 }, ended: true},
 		"a Machine has ended when its set is to have none": {change: func(c *disruptionCase) { c.replaced("a1", 0); *c.set("a") = MachineSet{Name: "a"} }, ended: true},
-		"a Machine has ended when its set is gone":         {change: func(c *disruptionCase) { c.replaced("a1", time.Minute); c.MachineSets = c.MachineSets[1:] }, ended: true, why: "MachineSet/a is gone."},
+		"a Machine has ended when its set is gone":         {change: func(c *disruptionCase) { c.replaced("a1", time.Minute); c.MachineSets = c.MachineSets[1:] }, ended: true, why: "MachineSet/a no longer exists."},
 		"a Machine has failed that is not made again":      {change: func(c *disruptionCase) { c.replaced("a1", time.Hour) }, failed: true, why: "Of the 3 Machines of MachineSet/a, 2 run with a node that is Ready. 30m"},
 		"a Machine has failed that its pods keep": {change: func(c *disruptionCase) {
 			c.replaced("a1", time.Hour)
@@ -78,7 +78,7 @@ func TestEndsOfDisruptions(t *testing.T) {
 			c.replaced("a1", 5*time.Minute)
 			c.node("a2").Version, c.node("a2").Since = versionAfter, noon.Add(-time.Minute)
 			c.set("a").Missing, c.set("a").Running, c.set("a").Failed = 0, 2, 1
-		}, ended: true, why: "MachineSet/a has another Machine in service, and has failed ones besides."},
+		}, ended: true, why: "A replacement Machine of MachineSet/a is in service, and other Machines of it have failed."},
 		"a Machine goes on while another one stopped to work meanwhile": {change: func(c *disruptionCase) {
 			c.replaced("a1", 5*time.Minute)
 			c.broken("a2", time.Minute)

@@ -162,7 +162,7 @@ func (w *world) checkCanary(t *rapid.T, n *worldNode, has func(Node) bool,
 	}
 	failed := func(o *worldNode) bool {
 		f := o.Failure
-		return f != nil && f.Reason != v1alpha1.ReasonDrainTimedOut && brings(f.Cause, f.Version, f.Configuration)
+		return f != nil && f.Reason != v1alpha1.ReasonDrainTimedOut && brings(f.Cause, f.Version, f.ConfigurationDigest)
 	}
 	if proven(n.Pool) {
 		return

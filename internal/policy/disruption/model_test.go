@@ -241,7 +241,7 @@ func (w *world) ask(t *rapid.T, n *worldNode, cause v1alpha1.DisruptionCause, re
 		return nil
 	}
 	entry := v1alpha1.Disruption{Instance: n.Instance, InstanceUID: n.UID, Node: n.Node.Node, Pool: n.Pool, Cause: cause,
-		Version: w.target, Configuration: ConfigurationOf(request), Since: metav1.NewTime(w.now)}
+		Version: w.target, ConfigurationDigest: ConfigurationOf(request), Since: metav1.NewTime(w.now)}
 	if replaces {
 		entry.Machine = n.Instance
 	}
@@ -251,10 +251,10 @@ func (w *world) ask(t *rapid.T, n *worldNode, cause v1alpha1.DisruptionCause, re
 	} else { // it goes on, taken over by this operator
 		w.checkGoesOn(t, before, request)
 		entry.Since = metav1.NewTime(before.since)
-		if entry.Configuration == "" {
-			entry.Configuration = before.configuration
+		if entry.ConfigurationDigest == "" {
+			entry.ConfigurationDigest = before.configuration
 		}
-		before.cause, before.version, before.configuration, before.replaces = cause, w.target, entry.Configuration, replaces
+		before.cause, before.version, before.configuration, before.replaces = cause, w.target, entry.ConfigurationDigest, replaces
 	}
 	w.list = append(slices.DeleteFunc(slices.Clone(w.list), func(d v1alpha1.Disruption) bool {
 		return d.Instance == n.Instance
@@ -263,7 +263,7 @@ func (w *world) ask(t *rapid.T, n *worldNode, cause v1alpha1.DisruptionCause, re
 		return before
 	}
 	d := &worldDisturbance{node: n, since: entry.Since.Time, cause: cause, version: w.target,
-		configuration: entry.Configuration, replaces: replaces}
+		configuration: entry.ConfigurationDigest, replaces: replaces}
 	w.truth = append(w.truth, d)
 	return d
 }
@@ -278,7 +278,7 @@ func (w *world) release(d *worldDisturbance) {
 
 func (w *world) fail(n *worldNode, cause v1alpha1.DisruptionCause, reason string) {
 	n.begun = false // it was rolled back
-	n.Failure = &v1alpha1.FailedChange{Cause: cause, Version: w.target, Configuration: w.configuration, Reason: reason,
+	n.Failure = &v1alpha1.FailedChange{Cause: cause, Version: w.target, ConfigurationDigest: w.configuration, Reason: reason,
 		DrainTimedOut: reason == v1alpha1.ReasonDrainTimedOut, Time: metav1.NewTime(w.now)}
 }
 

@@ -31,7 +31,7 @@ func Observe(
 		}
 		if keep {
 			observed = append(observed, v1alpha1.ObservedNode{Instance: n.Instance, InstanceUID: n.UID, Ready: n.Ready,
-				Since: since, Reported: n.Reported})
+				Since: since, KubeletTransitionTime: n.Reported})
 		}
 		nodes = append(nodes, n)
 	}
@@ -47,7 +47,7 @@ func (n Node) observedSince(
 		return metav1.Time{}, false
 	}
 	since = metav1.NewTime(now)
-	changed := record.Ready != n.Ready || resumed && !record.Reported.Equal(n.Reported)
+	changed := record.Ready != n.Ready || resumed && !record.KubeletTransitionTime.Equal(n.Reported)
 	if found && !changed && !record.Since.After(now) {
 		since = record.Since
 	}

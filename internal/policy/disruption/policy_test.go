@@ -25,7 +25,7 @@ func TestPausesAndMaintenanceWindows(t *testing.T) {
 	}
 	runDisruptionTests(t, map[string]disruptionTest{
 		"a node waits while the policy is paused": {change: paused, check: "Paused",
-			says: "WindowsDisruptionPolicy cluster is paused (spec.paused). It goes on when"},
+			says: "WindowsDisruptionPolicy cluster is paused (spec.paused). Set it to false to resume."},
 		"a repair does not wait for the end of a pause":  {change: func(c *disruptionCase) { paused(c); repair(c) }},
 		"a removal does not wait for the end of a pause": {change: func(c *disruptionCase) { paused(c); remove(c) }},
 		"what has begun goes on when the policy is paused": {change: func(c *disruptionCase) {
@@ -88,7 +88,7 @@ func TestStopOnFailure(t *testing.T) {
 			c.failed("a1", v1alpha1.ReasonChangeFailed)
 		},
 			check: "StopOnFailure",
-			says:  "Node node-a1 (MachineSet/a) has failed: the kubelet does not come up. No further node is disturbed"},
+			says:  "Node node-a1 (MachineSet/a) has failed: the kubelet does not come up. No further node is disrupted"},
 		"a node goes while another one has failed, where that is not to stop it": {change: func(c *disruptionCase) {
 			stop(c)
 			c.settings.StopOnFailure = false
@@ -122,7 +122,7 @@ func TestStopOnFailure(t *testing.T) {
 			c.replaced("a1", time.Hour)
 		},
 			check: "StopOnFailure",
-			says:  "Node node-a1 (MachineSet/a) is being replaced (since 2026-11-21 11:00 UTC), and has not come back by 2026-11-21 11:30 UTC."},
+			says:  "Node node-a1 (MachineSet/a) is being replaced (since 2026-11-21 11:00 UTC), and did not recover by 2026-11-21 11:30 UTC."},
 		"a repair goes while another one has failed": {change: func(c *disruptionCase) {
 			stop(c)
 			c.failed("a1", v1alpha1.ReasonChangeFailed)
@@ -150,13 +150,13 @@ func TestCanaries(t *testing.T) {
 	runDisruptionTests(t, map[string]disruptionTest{
 		"the first node of all goes": {change: many},
 		"the others wait for the first, in whatever pool": {change: func(c *disruptionCase) { many(c); c.disturbed("a1", upgrade, 0) },
-			check: "CanarySoaking", says: "Node node-a1 (MachineSet/a) is being upgraded (since 2026-11-21 12:00 UTC), as the first with version 12.1.0. The others follow when it has been Ready for 1h.", after: 30 * time.Minute},
+			check: "CanarySoaking", says: "Node node-a1 (MachineSet/a) is being upgraded (since 2026-11-21 12:00 UTC), as the first with version 12.1.0. Other nodes follow when it has been Ready for 1h.", after: 30 * time.Minute},
 		"the others wait for the first one until it is Ready where that is enough": {change: func(c *disruptionCase) {
 			c.settings.CanarySoak = 0
 			c.disturbed("a1", v1alpha1.CauseUpgrade, 0)
-		}, check: "CanarySoaking", says: "The others follow when it is Ready.", after: 30 * time.Minute},
+		}, check: "CanarySoaking", says: "Other nodes follow when it is Ready.", after: 30 * time.Minute},
 		"the others wait until it was Ready for long enough": {change: func(c *disruptionCase) { first(c, "a1", 20*time.Minute) },
-			check: "CanarySoaking", says: "must stay Ready until 2026-11-21 12:40 UTC before the others follow", after: 40 * time.Minute},
+			check: "CanarySoaking", says: "must stay Ready until 2026-11-21 12:40 UTC before other nodes follow", after: 40 * time.Minute},
 		"the others wait when it is not Ready any more": {change: func(c *disruptionCase) { first(c, "a1", 20*time.Minute); c.node("a1").Ready = false },
 			check: "CanarySoaking", says: "not been Ready since 2026-11-21 11:40 UTC", after: 10 * time.Minute},
 		"the others do not follow when it is not Ready past the deadline": {change: func(c *disruptionCase) { first(c, "a1", 40*time.Minute); c.node("a1").Ready = false },
@@ -168,7 +168,7 @@ func TestCanaries(t *testing.T) {
 		"the first of a pool does not wait for that of another":      {change: func(c *disruptionCase) { first(c, "a1", time.Hour); c.disturbed("b2", upgrade, 0) }},
 		"all others follow once their pool has proven the version":   {change: func(c *disruptionCase) { many(c); c.proven(); c.disturbed("h2", upgrade, 0) }},
 		"no soak means once it is Ready":                             {change: func(c *disruptionCase) { first(c, "a1", 0); c.settings.CanarySoak = 0; c.ask("a2", upgrade) }},
-		"the others stay as they are when the first has failed":      {change: func(c *disruptionCase) { many(c); c.failed("a1", v1alpha1.ReasonChangeFailed) }, check: "CanaryFailed", says: "The first node that was brought to version 12.1.0 has failed, so the others stay as they are. Node node-a1 (MachineSet/a) has failed: the kubelet does not come up."},
+		"the others stay as they are when the first has failed":      {change: func(c *disruptionCase) { many(c); c.failed("a1", v1alpha1.ReasonChangeFailed) }, check: "CanaryFailed", says: "The first node with version 12.1.0 has failed, so no other node is changed. Node node-a1 (MachineSet/a) has failed: the kubelet does not come up."},
 		"one that has failed is tried again": {change: func(c *disruptionCase) {
 			many(c)
 			c.failed("h1", v1alpha1.ReasonChangeFailed)
@@ -190,7 +190,7 @@ func TestCanaries(t *testing.T) {
 			c.failed("h2", v1alpha1.ReasonChangeFailed)
 			c.node("h2").Gone = true
 		}},
-		"the others stay as they are when the first is not made again": {change: func(c *disruptionCase) { many(c); c.replaced("a1", time.Hour) }, check: "CanaryFailed", says: "has not come back by 2026-11-21 11:30 UTC."},
+		"the others stay as they are when the first is not made again": {change: func(c *disruptionCase) { many(c); c.replaced("a1", time.Hour) }, check: "CanaryFailed", says: "did not recover by 2026-11-21 11:30 UTC."},
 		"a failure in another pool holds up nothing that is proven": {change: func(c *disruptionCase) {
 			first(c, "a1", time.Hour)
 			c.failed("b1", v1alpha1.ReasonChangeFailed)

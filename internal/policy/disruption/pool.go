@@ -97,7 +97,7 @@ func (d standingDisruption) describe() string {
 	}
 	what := map[v1alpha1.DisruptionCause]string{
 		v1alpha1.CauseUpgrade:       "upgraded",
-		v1alpha1.CauseConfiguration: "configured anew",
+		v1alpha1.CauseConfiguration: "reconfigured",
 		v1alpha1.CauseReboot:        "restarted",
 		v1alpha1.CauseKeyChange:     "given another SSH key",
 		v1alpha1.CauseRepair:        "repaired",

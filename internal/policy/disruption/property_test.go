@@ -301,7 +301,7 @@ func TestANodeThatNeverComesBackHoldsUpNoOther(t *testing.T) {
 		w.list[0].Since.Time = w.now
 		w.ready(bad, false)
 		if rapid.Bool().Draw(t, "told") {
-			w.fail(bad, v1alpha1.CauseUpgrade, v1alpha1.ReasonChangeFailedNotRolledBack)
+			w.fail(bad, v1alpha1.CauseUpgrade, v1alpha1.ReasonRollbackIncomplete)
 		}
 		for range 400 {
 			w.now = w.now.Add(10 * time.Minute)

@@ -77,5 +77,5 @@ func (s *scene) failedNote(of func(standingDisruption) bool) string {
 	if !found {
 		return ""
 	}
-	return fmt.Sprintf("%s, and has not come back by %s.", d.describe(), moment(d.until))
+	return fmt.Sprintf("%s, and did not recover by %s.", d.describe(), moment(d.until))
 }

@@ -142,7 +142,7 @@ func (u *unfinished) text(summary Summary, version string) string {
 	}
 	words := []string{fmt.Sprintf("%d of %d nodes have version %s.", summary.Updated, summary.Nodes, version)}
 	if summary.Behind > 0 {
-		words = append(words, fmt.Sprintf("%d of them do not have the present settings of the cluster yet.", summary.Behind))
+		words = append(words, fmt.Sprintf("%d of them do not have the current settings of the cluster yet.", summary.Behind))
 	}
 	if len(u.running) > 0 {
 		words = append(words, listSome(u.running)+".")

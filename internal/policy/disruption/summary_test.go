@@ -40,25 +40,25 @@ func TestSummaries(t *testing.T) {
 			c.node("h1").Version, c.node("h1").Since = versionAfter, noon.Add(-time.Minute)
 		}, nodes: 9, updated: 1, text: "8 wait. Node node-h1 (Hosts) is the first", after: 59 * time.Minute},
 		"a canary that has failed": {change: func(c *disruptionCase) { c.failed("h1", v1alpha1.ReasonChangeFailed) }, nodes: 9, failed: 1, stopped: v1alpha1.ReasonCanaryFailed,
-			text: "0 of 9 nodes have version 12.1.0. Failed: node-h1. The first node that was brought to version 12.1.0 has failed"},
+			text: "0 of 9 nodes have version 12.1.0. Failed: node-h1. The first node with version 12.1.0 has failed"},
 		"a canary of one pool that has failed": {change: func(c *disruptionCase) {
 			c.node("a1").Version = versionAfter
 			c.failed("h1", v1alpha1.ReasonChangeFailed)
 		}, nodes: 9, updated: 1, failed: 1, text: "Failed: node-h1. 7 wait. The first"},
 		"other settings of which the first node is given": {change: func(c *disruptionCase) { settingsChange(c); c.disturbed("h1", v1alpha1.CauseConfiguration, 0) }, nodes: 9, updated: 9,
-			text: "9 of 9 nodes have version 12.1.0. 9 of them do not have the present settings of the cluster yet. Node node-h1 (Hosts) is being configured anew (since 2026-11-21 12:00 UTC). 8 wait.", after: 30 * time.Minute},
-		"other settings that a part of the nodes has": {change: func(c *disruptionCase) { settingsChange(c); c.have("h1", "a1") }, nodes: 9, updated: 9, text: "7 of them do not have the present settings of the cluster yet."},
+			text: "9 of 9 nodes have version 12.1.0. 9 of them do not have the current settings of the cluster yet. Node node-h1 (Hosts) is being reconfigured (since 2026-11-21 12:00 UTC). 8 wait.", after: 30 * time.Minute},
+		"other settings that a part of the nodes has": {change: func(c *disruptionCase) { settingsChange(c); c.have("h1", "a1") }, nodes: 9, updated: 9, text: "7 of them do not have the current settings of the cluster yet."},
 		"other settings with which the first node has failed": {change: func(c *disruptionCase) { settingsChange(c); c.failedSettings("h1") }, nodes: 9, updated: 9, failed: 1, stopped: v1alpha1.ReasonCanaryFailed,
-			text: "Failed: node-h1. The first node that was brought to the changed settings of kubelet has failed, so the others stay as they are. Node node-h1 (Hosts) has failed: the kubelet does not come up."},
+			text: "Failed: node-h1. The first node with the changed settings of kubelet has failed, so no other node is changed. Node node-h1 (Hosts) has failed: the kubelet does not come up."},
 		"settings that have failed, to an operator that has just started": {change: func(c *disruptionCase) {
 			settingsChange(c)
 			c.failedSettings("h1")
 			c.request.Configuration = ""
-		}, nodes: 9, updated: 9, failed: 1, stopped: v1alpha1.ReasonCanaryFailed, text: "Failed: node-h1. The first node that was brought to the changed settings of kubelet has failed"},
+		}, nodes: 9, updated: 9, failed: 1, stopped: v1alpha1.ReasonCanaryFailed, text: "Failed: node-h1. The first node with the changed settings of kubelet has failed"},
 		"settings of which no node has told": {change: func(c *disruptionCase) {
 			all(c)
 			c.request.Configuration = settingsAfter
-		}, nodes: 9, updated: 9, text: "9 of 9 nodes have version 12.1.0. 9 of them do not have the present settings of the cluster yet."},
+		}, nodes: 9, updated: 9, text: "9 of 9 nodes have version 12.1.0. 9 of them do not have the current settings of the cluster yet."},
 		"a pause":                          {change: func(c *disruptionCase) { c.settings.Paused = true }, nodes: 9, stopped: v1alpha1.ReasonDisruptionsPaused, text: "0 of 9 nodes have version 12.1.0. WindowsDisruptionPolicy cluster is paused"},
 		"a pause with nothing to do":       {change: func(c *disruptionCase) { all(c); c.settings.Paused = true }, nodes: 9, updated: 9, stopped: v1alpha1.ReasonDisruptionsPaused, text: "is paused"},
 		"a policy that cannot be followed": {change: func(c *disruptionCase) { c.settings.Invalid = "spec.x: wrong" }, nodes: 9, stopped: v1alpha1.ReasonDisruptionPolicyInvalid, text: "spec.x: wrong. Correct it."},

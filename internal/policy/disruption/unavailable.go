@@ -112,7 +112,7 @@ func (s *scene) missing() []unavailableNode {
 	if count <= 0 {
 		return nil
 	}
-	what := fmt.Sprintf("MachineSet %s lacks %d of its %d Machines, or they are being made or deleted (if the cloud does not make them, scale the MachineSet down)",
+	what := fmt.Sprintf("MachineSet %s lacks %d of its %d Machines, or they are being created or deleted (if the cloud does not create them, scale the MachineSet down)",
 		set.Name, count, set.Replicas)
 	return slices.Repeat([]unavailableNode{{what: what}}, count)
 }
@@ -137,7 +137,7 @@ func (s *scene) spent(unavailable []unavailableNode, limit int, of string) strin
 	}
 	message := fmt.Sprintf("%s; %s, %d may be unavailable at a time.", listSome(words), of, limit)
 	if !s.again.IsZero() {
-		message += fmt.Sprintf(" This node's turn comes when there is a place again, or by %s if they have not come back by then.", moment(s.again))
+		message += fmt.Sprintf(" This node follows when a disruption slot is free, or by %s if the other nodes have not recovered by then.", moment(s.again))
 	}
 	return message
 }
@@ -164,7 +164,7 @@ func anotherRuns(s *scene) string {
 	for _, d := range s.entries {
 		s.askAgain(d.until)
 	}
-	return fmt.Sprintf("%s is the only one of MachineSet %s that works now. It waits until another one does.",
+	return fmt.Sprintf("%s is the only available node of MachineSet %s. It waits until another node is available.",
 		s.candidate.describe(), set.Name)
 }
 

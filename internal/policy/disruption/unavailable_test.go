@@ -72,7 +72,7 @@ func (c *disruptionCase) disturbed(instance string, cause v1alpha1.DisruptionCau
 	n := c.node(instance)
 	c.Disruptions = append(c.Disruptions, v1alpha1.Disruption{Instance: instance, InstanceUID: n.UID, Node: n.Node,
 		Pool: n.Pool, Cause: cause, Version: versionAfter,
-		Since: metav1.NewTime(noon.Add(-lasting)), Operator: "another"})
+		Since: metav1.NewTime(noon.Add(-lasting)), HolderIdentity: "another"})
 	return &c.Disruptions[len(c.Disruptions)-1]
 }
 
@@ -117,6 +117,9 @@ func runDisruptionTests(t *testing.T, tests map[string]disruptionTest) {
 				!strings.Contains(got.Message, test.says) {
 				t.Errorf("got %+v, want check %q, %q, after %s", got, test.check, test.says, test.after)
 			}
+			if same := got.Reason == v1alpha1.ReasonDisruptionInProgress; same != (test.check == "Instance") {
+				t.Errorf("check %q has the reason %s", got.Check, got.Reason)
+			}
 			if strings.Contains(got.Message, "%!") || !strings.HasSuffix(got.Message, ".") ||
 				strings.Contains(got.Message, "..") || !got.Allowed && got.Reason == "" {
 				t.Errorf("got %+v", got)
@@ -131,7 +134,7 @@ func TestLimitOfUnavailableNodes(t *testing.T) {
 	runDisruptionTests(t, map[string]disruptionTest{
 		"a node is upgraded when no other is disturbed": {change: func(*disruptionCase) {}},
 		"a host waits for a Machine that is upgraded": {change: func(c *disruptionCase) { c.proven(); c.disturbed("a1", upgrade, 10*time.Minute) },
-			check: "MaxUnavailable", says: "Node node-a1 (MachineSet/a) is being upgraded (since 2026-11-21 11:50 UTC); of all Windows nodes, 1 may be unavailable at a time. This node's turn comes when there is a place again, or by 2026-11-21 12:20 UTC",
+			check: "MaxUnavailable", says: "Node node-a1 (MachineSet/a) is being upgraded (since 2026-11-21 11:50 UTC); of all Windows nodes, 1 may be unavailable at a time. This node follows when a disruption slot is free, or by 2026-11-21 12:20 UTC",
 			after: 20 * time.Minute},
 		"a Machine waits for a host that is restarted": {change: func(c *disruptionCase) { c.ask("a1", reboot); c.disturbed("h1", reboot, 0) },
 			check: "MaxUnavailable", says: "Node node-h1 (Hosts) is being restarted", after: 30 * time.Minute},
@@ -194,7 +197,7 @@ func TestLimitOfUnavailableNodes(t *testing.T) {
 				c.disturbed(instance, reboot, 0)
 			}
 		}, check: "MaxUnavailable", says: "and 2 more; of all", after: 30 * time.Minute},
-		"a request for an instance that was made anew is asked again": {change: func(c *disruptionCase) { c.request.UID = "before" }, check: "Instance", says: "h1 was made anew"},
+		"a request for an instance that was made anew is asked again": {change: func(c *disruptionCase) { c.request.UID = "before" }, check: "Instance", says: "h1 was recreated"},
 	})
 }
 
@@ -303,7 +306,7 @@ func TestOneMachineOfASetStaysRunning(t *testing.T) {
 			c.disturbed("a2", reboot, time.Minute)
 			c.disturbed("a3", reboot, 0)
 		},
-			check: "LastOfMachineSet", says: "Node node-a1 (MachineSet/a) is the only one of MachineSet a that works now",
+			check: "LastAvailableMachine", says: "Node node-a1 (MachineSet/a) is the only available node of MachineSet a",
 			after: 29 * time.Minute},
 		"the last one is kept while the others do not work": {change: func(c *disruptionCase) {
 			many(c)
@@ -315,12 +318,12 @@ func TestOneMachineOfASetStaysRunning(t *testing.T) {
 			c.ask("a1", reboot)
 			c.broken("a2", time.Hour)
 			c.broken("a3", time.Hour)
-		}, check: "LastOfMachineSet"},
+		}, check: "LastAvailableMachine"},
 		"the last one is kept while the others are not made yet": {change: func(c *disruptionCase) {
 			alone(c)
 			c.set("a").Replicas = 2
 			c.settings.MaxUnavailable = Limit{Number: 2}
-		}, check: "LastOfMachineSet"},
+		}, check: "LastAvailableMachine"},
 		"the last one goes where all others have failed": {change: func(c *disruptionCase) {
 			alone(c)
 			c.set("a").Replicas, c.set("a").Failed = 2, 1

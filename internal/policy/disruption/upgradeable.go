@@ -6,14 +6,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/version"
 
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// Reasons of the condition Upgradeable of an OperatorCondition.
-const (
-	ReasonDisruptionRunning = "DisruptionInProgress"
-	ReasonKubeletsTooOld    = "KubeletsTooOld"
-)
+// ReasonKubeletsTooOld is a reason of the condition Upgradeable of an OperatorCondition.
+const ReasonKubeletsTooOld = "KubeletsTooOld"
 
 // kubeletSkew is how many minor versions a kubelet may be older than the API server:
 // https://kubernetes.io/releases/version-skew-policy/#kubelet
@@ -32,9 +30,9 @@ func Upgradeable(
 	pool NodePool, settings Settings, kubelets []Kubelet, server string, now time.Time,
 ) Decision {
 	s := &upgradeScene{newScene(pool, Request{}, settings, now), kubelets, server}
-	const allowed = "No Windows node is being disturbed, and all kubelets would be supported in the next minor version of Kubernetes."
+	const allowed = "No Windows node is being disrupted, and all kubelets would be supported in the next minor version of Kubernetes."
 	decision := policy.Decide(s, allowed, []policy.Check[*upgradeScene]{
-		{Name: "Disruptions", Reason: ReasonDisruptionRunning, Broken: noneDisturbed},
+		{Name: "Disruptions", Reason: v1alpha1.ReasonDisruptionInProgress, Broken: noneDisturbed},
 		{Name: "KubeletVersions", Reason: ReasonKubeletsTooOld, Broken: kubeletsSupported},
 	})
 	if decision.Allowed {
@@ -87,6 +85,6 @@ func kubeletsSupported(s *upgradeScene) string {
 	if len(tooOld) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("After an upgrade of the cluster to Kubernetes %d.%d, kubelets older than %s are not supported: %s. Bring these nodes up to date, or take them out, first.",
+	return fmt.Sprintf("After an upgrade of the cluster to Kubernetes %d.%d, kubelets older than %s are not supported: %s. Upgrade or remove these nodes first.",
 		server.Major(), server.Minor()+1, oldest, listSome(tooOld))
 }

@@ -71,8 +71,8 @@ func HostKeyReuse(instance *v1alpha1.WindowsInstance, others []v1alpha1.WindowsI
 		names, more = names[:mostNamed], fmt.Sprintf(" and %d more", n)
 	}
 	return reuseMark + strings.Join(names, ", ") + more +
-		": whoever controls one of these hosts can stand in for the others. " +
-		`Make new keys on each: delete C:\ProgramData\ssh\ssh_host_*, run ssh-keygen -A, restart the service sshd, and accept the new key.`
+		": control of one of these hosts is enough to impersonate the others. " +
+		`Generate new keys on each host: delete C:\ProgramData\ssh\ssh_host_*, run ssh-keygen -A, restart the service sshd, and accept the new key.`
 }
 
 // WithReuse returns a message that ends with the present text of HostKeyReuse in place of the former one.

@@ -82,7 +82,7 @@ func Grant(claim Claim) policy.Decision {
 	if whose := ReservedName(claim.NodeName, &claim.Cluster); whose != "" {
 		return policy.Decision{
 			Check: "ClusterName", Reason: v1alpha1.ReasonNameConflict,
-			Message: fmt.Sprintf("The host is to be node %s, which is %s. No certificate is issued for a name by which something else is reached.",
+			Message: fmt.Sprintf("The host would become node %s, which is %s. No certificate is issued for a name that belongs to another endpoint.",
 				claim.NodeName, whose),
 		}
 	}
@@ -113,7 +113,7 @@ func againstMachines(claim Claim) policy.Decision {
 		}) || strings.EqualFold(machine.Name, firstLabel(claim.NodeName)) {
 			return policy.Decision{
 				Check: "OtherMachine", Reason: v1alpha1.ReasonNameConflict,
-				Message: fmt.Sprintf("The host is to be node %s, which is a name of Machine %s/%s. No certificate is issued for a name that belongs to another.",
+				Message: fmt.Sprintf("The host would become node %s, which is a name of Machine %s/%s. No certificate is issued for a name that belongs to another.",
 					claim.NodeName, machine.Namespace, machine.Name),
 			}
 		}
@@ -162,7 +162,7 @@ func againstInstance(claim Claim, other *v1alpha1.WindowsInstance) policy.Decisi
 		}
 		return policy.Decision{
 			Check: "OtherClaim", Reason: v1alpha1.ReasonWaiting, Passes: true,
-			Message: fmt.Sprintf("WindowsInstance %s (%s) claims the node name or the host of this one too, and is to withdraw within %s.",
+			Message: fmt.Sprintf("WindowsInstance %s (%s) also claims the node name or the host of this one, and must withdraw within %s.",
 				other.Name, other.Spec.Address, policy.ShortDuration(claimLimit)),
 		}
 	}
@@ -179,7 +179,7 @@ func againstInstance(claim Claim, other *v1alpha1.WindowsInstance) policy.Decisi
 	}
 	return policy.Decision{
 		Check: "OtherInstance", Reason: v1alpha1.ReasonNameConflict,
-		Message: fmt.Sprintf("The host calls itself %s, and so does the host of WindowsInstance %s (%s), which was there first.", claim.NodeName, other.Name, other.Spec.Address),
+		Message: fmt.Sprintf("Node name %s is already used by the host of WindowsInstance %s (%s).", claim.NodeName, other.Name, other.Spec.Address),
 	}
 }
 
@@ -239,7 +239,7 @@ func againstNode(claim Claim) policy.Decision {
 	}
 	return policy.Decision{
 		Check: "OtherNode", Reason: v1alpha1.ReasonNameConflict,
-		Message: fmt.Sprintf("The host calls itself %s, and there is a Node of that name that is not this host's. No certificate is issued for a name that belongs to another.", claim.NodeName),
+		Message: fmt.Sprintf("Node %s exists and belongs to another host. No certificate is issued for a name that belongs to another.", claim.NodeName),
 	}
 }
 

@@ -48,10 +48,10 @@ func OfCloud(told CloudAnswer) (name string, decision policy.Decision) {
 		{Name: "CloudNameTold", Reason: v1alpha1.ReasonCloudNameUnknown, Broken: func(c CloudAnswer) string {
 			switch {
 			case c.Error != "":
-				return fmt.Sprintf("The metadata service of %s does not tell the host the machine's name, which is to be the node's: %s.",
+				return fmt.Sprintf("The metadata service of %s did not return the machine name, which is used as the node name: %s.",
 					c.Platform, strings.TrimSuffix(c.Error, "."))
 			case c.Name == "":
-				return fmt.Sprintf("The metadata service of %s was not asked for the machine's name, which is to be the node's.",
+				return fmt.Sprintf("The metadata service of %s was not queried for the machine name, which is used as the node name.",
 					c.Platform)
 			}
 			return ""
@@ -71,7 +71,7 @@ func cloudNameForm(c CloudAnswer) string {
 	if len(name) <= validation.LabelValueMaxLength && len(validation.IsDNS1123Subdomain(name)) == 0 && !isAddress(name) {
 		return ""
 	}
-	return fmt.Sprintf("The metadata service of %s tells the host that the machine is named %.100q. That cannot be a node name: it must be made of "+
+	return fmt.Sprintf("The metadata service of %s returned the machine name %.100q, which cannot be a node name: it must be made of "+
 		"letters, digits, '-' and '.', with at most %d characters, and be no IP address.", c.Platform, c.Name, validation.LabelValueMaxLength)
 }
 
@@ -80,7 +80,7 @@ func otherCloudName(c CloudAnswer) string {
 	if len(names) == 0 || slices.Contains(names, strings.ToLower(c.Name)) {
 		return ""
 	}
-	return fmt.Sprintf("The host says that the cloud knows its machine as %.100q, and the names of its Machine are %q. No certificate is issued for a "+
+	return fmt.Sprintf("The host reports the machine name %.100q from the cloud, but the names of its Machine are %q. No certificate is issued for a "+
 		"name that is not the Machine's.", c.Name, slices.Compact(names))
 }
 

@@ -44,7 +44,7 @@ func takesOver(claim Claim) policy.Decision {
 	}
 	decision := policy.Decide(claim, "The Node belongs to this host.", append([]policy.Check[Claim]{olderNode}, checks...))
 	if !decision.Allowed && decision.Check != olderNode.Name {
-		decision.Message = fmt.Sprintf("Node %s was configured by version %s of the operator, and is taken over only for its own host: %s",
+		decision.Message = fmt.Sprintf("Node %s was configured by version %s of the operator, and is adopted only for its own host: %s",
 			claim.Node.Name, versionOf(claim.Node), decision.Message)
 	}
 	return decision
@@ -77,7 +77,7 @@ var (
 			if c.Older.Dialed != "" && slices.Contains(nodeidentity.InternalIPs(c.Node.Status.Addresses), c.Older.Dialed) {
 				return ""
 			}
-			return fmt.Sprintf("the host was reached at %s, and the Node's addresses are %v. If it is the same host, which has moved, delete the Node: the host then joins anew.",
+			return fmt.Sprintf("the host was reached at %s, and the Node's addresses are %v. If it is the same host, which has moved, delete the Node: the host then joins as a new node.",
 				orNowhere(c.Older.Dialed), nodeidentity.InternalIPs(c.Node.Status.Addresses))
 		}},
 		olderHostKey,
@@ -132,7 +132,7 @@ func otherHostKey(c Claim) string {
 	if nodeidentity.HostKeyAccepted(&c.Instance, shown.Fingerprint) {
 		return ""
 	}
-	return fmt.Sprintf("the host has shown the key %s, and is known by another.", shown.Fingerprint)
+	return fmt.Sprintf("the host presented the key %s, but another key is recorded for it.", shown.Fingerprint)
 }
 
 func orNowhere(address string) string {

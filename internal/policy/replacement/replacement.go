@@ -209,10 +209,10 @@ func (s subject) staysBecause(m Machine) string {
 	case m.Paused:
 		return "Its WindowsInstance is paused."
 	case !known:
-		return "No MachineSet would replace it. Add the present key to its host, or delete the Machine after you have moved its workload."
+		return "No MachineSet would replace it. Add the current key to its host, or delete the Machine after you have moved its workload."
 	case set.OwnKey && s.otherKey(m):
 		return fmt.Sprintf("The Machines of MachineSet %s get their key from a template or from user data of their own, so that the operator does not know which key "+
-			"a new one would accept. Give the host the present key by means of the previous one; or put the present key where new Machines get theirs from, "+
+			"a new one would accept. Give the host the current key by means of the previous one; or put the current key where new Machines get theirs from, "+
 			"and delete this one.", set.Name)
 	}
 	return ""
@@ -244,7 +244,7 @@ func userDataOutdated(s subject) string {
 	if s.change.UserData || s.sets[s.machine.Set].OwnKey {
 		return ""
 	}
-	return "The user data does not have the present key yet: a new Machine would not accept it."
+	return "The user data does not have the current key yet: a new Machine would not accept it."
 }
 
 // mayTakeKeyInPlace finds a Machine whose host may yet take the key without being replaced, where that is the only
@@ -253,10 +253,10 @@ func mayTakeKeyInPlace(s subject) string {
 	if s.otherVersion(s.machine) || s.change.Known >= InPlaceWait {
 		return ""
 	}
-	why := "its host has not refused the present key yet"
+	why := "its host has not refused the current key yet"
 	switch {
 	case s.change.Previous != "" && s.nodes[s.machine.Node].KeyHash == s.change.Previous:
-		why = "its host accepts the previous key, by which it is to be given the present one"
+		why = "its host accepts the previous key, by which it is to be given the current one"
 	case s.machine.Refused:
 		return ""
 	}
@@ -278,10 +278,10 @@ func setShrinks(s subject) string {
 	if set.Machines <= set.Replicas {
 		return ""
 	}
-	message := fmt.Sprintf("MachineSet %s has %d Machines, and is to have %d.", set.Name, set.Machines, set.Replicas)
+	message := fmt.Sprintf("MachineSet %s has %d Machines, and must have %d.", set.Name, set.Machines, set.Replicas)
 	for _, m := range s.fleet.Machines {
 		if m.Set == set.Name && going(m) {
-			message += fmt.Sprintf(" Machine %s is still being deleted; what it waits for is in its conditions.", m.Name)
+			message += fmt.Sprintf(" Machine %s is still being deleted; see its conditions.", m.Name)
 		}
 	}
 	return message
@@ -291,7 +291,7 @@ func setShrinks(s subject) string {
 func machineHasFailed(s subject) string {
 	for _, m := range s.fleet.Machines {
 		if m.Set == s.machine.Set && m.Phase == machinev1beta1.PhaseFailed && !m.Ignored {
-			return fmt.Sprintf("Machine %s of MachineSet %s has failed, and another may fail in the same way. See what it says; delete it, or have the operator ignore it.",
+			return fmt.Sprintf("Machine %s of MachineSet %s has failed, and another may fail in the same way. Check its status, then delete it or have the operator ignore it.",
 				m.Name, m.Set)
 		}
 	}

@@ -19,7 +19,7 @@ const (
 )
 
 // ClockRemedy is what an administrator does about a wrong clock.
-const ClockRemedy = "Set the clock of the host, and let it synchronize its time: w32tm /query /status shows its source. " +
+const ClockRemedy = "Correct the clock and enable time synchronization on the host: w32tm /query /status shows the time source. " +
 	"A virtual machine may have its time from a hypervisor whose hardware clock shows local time."
 
 // ClockReading is the time that a host has reported, with the operator's time before and after it asked for that. The

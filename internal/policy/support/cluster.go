@@ -104,7 +104,7 @@ func hybridOverlay(s clusterSubject) string {
 	}
 	platform, _ := platformNamed(s.Platform)
 	return fmt.Sprintf("OVN-Kubernetes has no hybrid networking, which Windows nodes need: hybridOverlayConfig.hybridClusterNetwork of "+
-		"Network.operator.openshift.io/cluster is empty. Turn it on with: %s (choose a network that nothing else uses).",
+		"Network.operator.openshift.io/cluster is empty. Enable it with: %s (choose a network that nothing else uses).",
 		patchOverlay(overlay(s.Network.HybridClusterNetworks, platform.CustomVXLANPort)))
 }
 
@@ -114,8 +114,8 @@ func customVXLANPort(s clusterSubject) string {
 		return ""
 	}
 	return fmt.Sprintf("On platform %s hybrid networking needs a custom VXLAN port, and the cluster has none: hybridOverlayConfig.hybridOverlayVXLANPort of "+
-		"Network.operator.openshift.io/cluster must be another port than 4789. The network operator changes no overlay that is on. "+
-		"Before a Windows node joins, turn it off with: %s (wait until the network operator has done that), and turn it on again with: %s (choose the port).",
+		"Network.operator.openshift.io/cluster must be another port than 4789. The network operator does not change an enabled overlay. "+
+		"Before a Windows node joins, disable it with: %s (wait until the network operator has done that), and enable it again with: %s (choose the port).",
 		s.Platform, patchOverlay("null"), patchOverlay(overlay(s.Network.HybridClusterNetworks, true)))
 }
 

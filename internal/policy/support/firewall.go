@@ -2,6 +2,7 @@ package support
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host"
@@ -17,10 +18,8 @@ const FirewallRemedy = "Add inbound rules for all profiles to that policy: TCP 2
 func SupportFirewall(system host.SystemInfo) policy.Decision {
 	var blocked []string
 	for _, profile := range host.Profiles() {
-		for _, each := range system.SSHBlocked {
-			if each == profile {
-				blocked = append(blocked, string(profile))
-			}
+		if slices.Contains(system.SSHBlocked, profile) {
+			blocked = append(blocked, string(profile))
 		}
 	}
 	if len(blocked) == 0 {

@@ -13,7 +13,7 @@ import (
 )
 
 // HostRemedy is what an administrator does about a host that is not supported.
-const HostRemedy = "Use a supported Windows version and network, or take the host out of its source."
+const HostRemedy = "Use a supported Windows version and network, or remove the host from its source."
 
 type hostSubject struct {
 	system  host.SystemInfo
@@ -120,7 +120,7 @@ func Advise(build string) string {
 	for _, release := range WindowsReleases() {
 		for _, advisory := range release.Advisories {
 			if release.Version == build[:dot] && revision >= advisory.From && revision < advisory.Before {
-				return fmt.Sprintf("with build %s of Windows, %s; build %s.%d (%s) or later mends that.", build, advisory.Fault,
+				return fmt.Sprintf("with build %s of Windows, %s; build %s.%d (%s) or later fixes this.", build, advisory.Fault,
 					release.Version, advisory.Before, advisory.Mended)
 			}
 		}

@@ -57,6 +57,9 @@ func TestAFleetIsMeasured(t *testing.T) {
 		if m := join.Memory; m == nil || m.Peak < m.Resident || m.Resident < 1<<20 {
 			t.Errorf("memory is %+v", m)
 		}
+		if join.ReconcileTime <= 0 {
+			t.Error("it is not known how long reconciles took")
+		}
 	})
 	t.Run("with nothing to do, nobody is contacted and nothing is written", func(t *testing.T) {
 		if idle := phase(Idle); idle.All.Connections != 0 || idle.Writes != 0 || idle.Seconds != 1 {

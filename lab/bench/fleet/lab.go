@@ -81,6 +81,7 @@ type lab struct {
 	audit    *audit.Requests
 	operator *rig.OperatorProcess // nil while the operator runs in this process
 	inside   *rig.Operator
+	token    string // of the service account that reads metrics
 }
 
 // network is what the lab's network must have for that many hosts.
@@ -180,6 +181,9 @@ func (l *lab) start(ctx context.Context) error {
 			return err
 		}
 		_, err = l.settle(ctx)
+		return err
+	}
+	if err := l.allowReader(ctx); err != nil {
 		return err
 	}
 	environ, err := l.goSettings(ctx)

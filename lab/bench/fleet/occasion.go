@@ -58,6 +58,9 @@ func (l *lab) measure(ctx context.Context, occasion Occasion) (Phase, error) {
 	if err == nil && l.operator != nil {
 		phase.Memory, err = residentMemory(l.operator.PID())
 	}
+	if err == nil && l.operator != nil {
+		phase.ReconcileTime, err = l.reconcileTime(ctx)
+	}
 	if err == nil && occasion == Join {
 		for _, host := range l.rig.Hosts() {
 			phase.TransferSeconds = max(phase.TransferSeconds, transferSeconds(host.Machine().Journal().Entries(nil)))
@@ -91,6 +94,9 @@ func (p Phase) line(hosts int) string {
 		1000*p.CPU.ControlPlane/float64(hosts), 1000*p.CPU.Hosts/float64(hosts))
 	if p.Memory != nil {
 		s += fmt.Sprintf("; memory %d MiB, at most %d MiB", p.Memory.Resident>>20, p.Memory.Peak>>20)
+	}
+	if p.ReconcileTime > 0 {
+		s += fmt.Sprintf("; 99 of 100 reconciles within %g s", p.ReconcileTime)
 	}
 	return s
 }

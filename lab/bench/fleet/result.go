@@ -72,6 +72,9 @@ type Phase struct {
 	CPU CPU `json:"cpu"`
 	// Memory is the operator's, at the end, unless the operator ran in the lab's own process.
 	Memory *Memory `json:"memory,omitempty"`
+	// ReconcileTime is within how many seconds 99 of 100 reconciles of instances ended since the operator's start; zero if the
+	// operator ran in the lab's own process.
+	ReconcileTime float64 `json:"reconcileSeconds,omitempty"`
 	// Reads and Writes are the operator's requests to the API server, without leases and watches. Kinds counts them by what they are.
 	Reads  int            `json:"apiReads"`
 	Writes int            `json:"apiWrites"`

@@ -13,10 +13,10 @@ import (
 // address is the one at which the host was reached. Nodes of other instances are left out. The address was dialed from
 // the administrator's list, so no host chooses it. In most clusters there is no such Node, and then no request is sent.
 func (a *Adoption) NodesAtAddress(ctx context.Context, s *scope.Scope) ([]corev1.Node, error) {
-	if s.Connection == nil {
+	if s.Host.Connection == nil {
 		return nil, nil
 	}
-	address := s.Connection.Address()
+	address := s.Host.Connection.Address()
 	cached, err := a.olderNodes(ctx, s)
 	if err != nil {
 		return nil, err

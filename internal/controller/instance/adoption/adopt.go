@@ -8,14 +8,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/link"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/machines"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/policy"
@@ -28,10 +26,9 @@ type Adoption struct {
 	Client    client.Client
 	Live      client.Reader
 	Nodes     nodes.Nodes
-	Machines  machines.Machines
-	Link      *link.Link
-	Status    status.Writer
-	Events    event.Recorder
+	Machines  nodes.Machines
+	Clock     clock.PassiveClock
+	Events    status.Recorder
 	Namespace string // of the operator
 	// Dial tries ports of hosts.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -43,13 +40,13 @@ const retryDelay = time.Second
 // MachineNode binds the Node that an operator before version 12 made of a Machine's host. The Machine API says which
 // host it belongs to, so no connection is needed: the Machine may be about to be replaced. An instance that has its name
 // keeps it, whatever address a kubelet writes on another Node.
-func (a *Adoption) MachineNode(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (a *Adoption) MachineNode(ctx context.Context, s *scope.Scope) *result.Result {
 	if ref := s.Instance.Status.NodeRef; !s.OfMachine() || ref != nil && ref.Confirmed {
 		return nil
 	}
 	node, proof, decision, err := a.olderNodeOfMachine(ctx, s)
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionJoined, "find the Machine's Node", err)
+		return result.API(v1alpha1.ConditionJoined, "find the Machine's Node", err)
 	}
 	if !decision.Allowed {
 		return a.notAdopted(s, decision)
@@ -57,28 +54,26 @@ func (a *Adoption) MachineNode(ctx context.Context, s *scope.Scope) *obstacle.Ob
 	if node == nil {
 		return nil
 	}
-	claim, write := nodename.Stake(s.Instance.Status.NodeRef, node.Name, a.Status.Clock.Now())
+	claim, write := nodename.Stake(s.Instance.Status.NodeRef, node.Name, a.Clock.Now())
 	if s.Instance.Status.NodeRef = claim; write {
-		if err := a.Status.Patch(ctx, s); err != nil {
-			return obstacle.API(v1alpha1.ConditionJoined, "claim the node name", err)
-		}
+		return result.WriteFirst(v1alpha1.ConditionJoined)
 	}
 	return a.adopt(ctx, s, node, nodename.OlderProof{Machine: proof})
 }
 
 // Node binds the Node of an operator before version 12 whose name the instance has just been granted, before anything
 // on the host is changed: from then on it counts as a node in service, which is drained first and waits for its turn.
-func (a *Adoption) Node(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (a *Adoption) Node(ctx context.Context, s *scope.Scope) *result.Result {
 	node, err := a.Nodes.Recent(ctx, s.Instance)
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionJoined, "read the Node", err)
+		return result.API(v1alpha1.ConditionJoined, "read the Node", err)
 	}
 	if node == nil || !nodeidentity.OlderNode(node) {
 		return nil
 	}
 	proof, err := a.proof(ctx, s, node)
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionJoined, "find out whose Node it is", err)
+		return result.API(v1alpha1.ConditionJoined, "find out whose Node it is", err)
 	}
 	return a.adopt(ctx, s, node, proof)
 }
@@ -86,43 +81,40 @@ func (a *Adoption) Node(ctx context.Context, s *scope.Scope) *obstacle.Obstacle 
 // adopt binds the Node if it belongs to the instance's host. The decision is made once more on what is bound: the Node
 // may have come, or have become another, after the name was granted. One that has changed since it was read is not bound.
 func (a *Adoption) adopt(ctx context.Context, s *scope.Scope, node *corev1.Node,
-	proof nodename.OlderProof) *obstacle.Obstacle {
-	claim, err := a.Nodes.Claim(ctx, s.Instance, node.Name)
+	proof nodename.OlderProof) *result.Result {
+	claim, err := a.Nodes.Claim(ctx, s, node.Name)
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionJoined, "check the node name", err)
+		return result.API(v1alpha1.ConditionJoined, "check the node name", err)
 	}
-	claim.Older, claim.Now = proof, a.Status.Clock.Now()
+	claim.Older, claim.Now = proof, a.Clock.Now()
 	if decision := nodename.Grant(claim); !decision.Allowed {
 		return a.notAdopted(s, decision)
 	}
 	if err := a.Nodes.BindOlder(ctx, s.Instance, node); err != nil {
-		return obstacle.API(v1alpha1.ConditionJoined, "bind the Node to this instance", err)
+		return result.API(v1alpha1.ConditionJoined, "bind the Node to this instance", err)
 	}
 	from := node.Annotations[v1alpha1.AnnotationVersion]
 	s.Instance.Status.NodeRef = &v1alpha1.NodeReference{Name: node.Name, UID: string(node.UID), Confirmed: true}
 	s.Instance.Status.Version = from
-	a.Events.Emit(event.NodeTakenOver(s.Instance, node))
-	if err := a.Status.Patch(ctx, s); err != nil {
-		return obstacle.API(v1alpha1.ConditionJoined, "note that the Node was taken over", err)
-	}
+	a.Events.Emit(status.NodeAdoptedEvent(s.Instance, node))
 	s.Pass(v1alpha1.ConditionJoined, "Node "+node.Name+" of an older version of the operator was taken over.")
-	return nil
+	return result.WriteFirst(v1alpha1.ConditionJoined)
 }
 
 // notAdopted gives the name up, unless somebody else is to do so.
-func (a *Adoption) notAdopted(s *scope.Scope, decision policy.Decision) *obstacle.Obstacle {
+func (a *Adoption) notAdopted(s *scope.Scope, decision policy.Decision) *result.Result {
 	if decision.Passes {
-		return &obstacle.Obstacle{
-			Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonWaiting, Outcome: obstacle.Wait,
+		return &result.Result{
+			Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonWaiting, Outcome: result.Wait,
 			KeepsTurn: true, After: retryDelay,
-			Message: decision.Message, Next: "The operator looks again in a second.",
+			Message: decision.Message, Next: "The operator checks the claim again in one second.",
 		}
 	}
 	s.Instance.Status.NodeRef = nil
-	a.Link.Close(s)
-	return &obstacle.Obstacle{
+	s.Host.Close()
+	return &result.Result{
 		Condition: v1alpha1.ConditionJoined, Reason: decision.Reason, Message: decision.Message,
-		Next: "The host and its Node stay as they are. Correct what the message names; the operator then continues by itself.",
+		Next: "The host and its Node are not changed. Correct the problem that the message names; the operator then continues by itself.",
 	}
 }
 
@@ -136,5 +128,5 @@ func (a *Adoption) HoldsOlder(ctx context.Context, s *scope.Scope) (bool, error)
 	if err != nil || node == nil || !nodes.IsOlder(node) {
 		return false, err
 	}
-	return a.Nodes.Owns(ctx, s.Instance, node)
+	return a.Nodes.Owns(ctx, s, node)
 }

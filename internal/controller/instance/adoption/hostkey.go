@@ -2,25 +2,20 @@ package adoption
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
-	"strconv"
-	"time"
 
-	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
-	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
 // +kubebuilder:rbac:groups="",namespace=system,resources=configmaps,resourceNames=windows-ssh-host-keys,verbs=get
@@ -29,23 +24,23 @@ import (
 // address and key in base64.
 const hostKeysConfigMap = "windows-ssh-host-keys"
 
-// resolveLimit is how long a TCP connection may take that only tells which address a name has.
-const resolveLimit = 10 * time.Second
-
 // ImportHostKey takes over the host key that an operator before version 12 has pinned, so that the first connection is
 // not to a stranger: a host that shows another key is sent nothing.
-func (a *Adoption) ImportHostKey(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (a *Adoption) ImportHostKey(ctx context.Context, s *scope.Scope) *result.Result {
 	older, err := a.olderNodes(ctx, s)
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionReachable, "find the Nodes of an older version of the operator", err)
+		return result.API(v1alpha1.ConditionReachable, "find the Nodes of an older version of the operator", err)
 	}
 	noted, err := a.notedHostKeys(ctx)
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionReachable, "read the host keys of an older version of the operator", err)
+		return result.API(v1alpha1.ConditionReachable, "read the host keys of an older version of the operator", err)
 	}
 	key, address := "", ""
 	if len(noted) > 0 || slices.ContainsFunc(older, pinned) {
-		address = a.addressOf(ctx, s)
+		var pending *result.Result
+		if address, pending = a.addressOf(s); pending != nil {
+			return pending
+		}
 	}
 	if address != "" {
 		key = pinnedOn(older, address)
@@ -53,21 +48,21 @@ func (a *Adoption) ImportHostKey(ctx context.Context, s *scope.Scope) *obstacle.
 	if key == "" {
 		key = notedFor(noted, s.Instance.Spec.Address, address)
 	}
-	pin, err := parseHostKey(key)
+	if key == "" {
+		return nil
+	}
+	pin, err := hostjobs.ParseHostKey(key)
 	if err != nil {
-		return &obstacle.Obstacle{
-			Condition: v1alpha1.ConditionReachable, Reason: string(remote.ReasonHostKeyChanged),
+		return &result.Result{
+			Condition: v1alpha1.ConditionReachable, Reason: hostjobs.ReasonHostKeyChanged,
 			Message: fmt.Sprintf("The host key that an older version of the operator recorded for %s is invalid: %v",
 				s.Instance.Spec.Address, err),
 			Next: fmt.Sprintf("Nothing is sent to the host. Remove the entry from ConfigMap %s, or remove annotation %s from the host's Node; the operator then pins the key that the host presents.",
 				hostKeysConfigMap, v1alpha1.AnnotationHostKey),
 		}
 	}
-	if pin == nil {
-		return nil
-	}
 	s.Instance.Status.HostKey = pin
-	a.Events.Emit(event.HostKeyImported(s.Instance))
+	a.Events.Emit(status.HostKeyImportedEvent(s.Instance))
 	return nil
 }
 
@@ -114,36 +109,14 @@ func pinned(node corev1.Node) bool { return node.Annotations[v1alpha1.Annotation
 
 // addressOf returns the IPv4 address of the host; empty when it is unknown. A name is resolved by whoever resolves it
 // for SSH too.
-func (a *Adoption) addressOf(ctx context.Context, s *scope.Scope) string {
+func (a *Adoption) addressOf(s *scope.Scope) (string, *result.Result) {
 	if _, err := netip.ParseAddr(s.Instance.Spec.Address); err == nil {
-		return s.Instance.Spec.Address
+		return s.Instance.Spec.Address, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, resolveLimit)
-	defer cancel()
-	connection, err := a.Dial(ctx, "tcp", net.JoinHostPort(s.Instance.Spec.Address, strconv.Itoa(remote.DefaultPort)))
-	if err != nil {
-		return "" // the phase that connects tells why
+	if s.Host.MidWork(hostjobs.KindResolve) {
+		return "", nil
 	}
-	defer func() { _ = connection.Close() }() // nothing was sent
-	address, _, err := net.SplitHostPort(connection.RemoteAddr().String())
-	if err != nil {
-		return ""
-	}
-	return address
-}
-
-// parseHostKey reads a host key in base64; nil when there is none.
-func parseHostKey(key string) (*v1alpha1.HostKey, error) {
-	if key == "" {
-		return nil, nil
-	}
-	data, err := base64.StdEncoding.DecodeString(key)
-	if err != nil {
-		return nil, fmt.Errorf("it is not base64: %w", err)
-	}
-	parsed, err := ssh.ParsePublicKey(data)
-	if err != nil {
-		return nil, fmt.Errorf("it is not a public key: %w", err)
-	}
-	return &v1alpha1.HostKey{Type: parsed.Type(), Key: key, Fingerprint: ssh.FingerprintSHA256(parsed)}, nil
+	// The phase that connects reports why a host is not reached.
+	address, pending, _ := s.Host.Resolve(a.Dial)
+	return address, pending
 }

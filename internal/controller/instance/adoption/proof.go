@@ -28,8 +28,8 @@ func (a *Adoption) Prove(ctx context.Context, s *scope.Scope, claim *nodename.Cl
 
 func (a *Adoption) proof(ctx context.Context, s *scope.Scope, node *corev1.Node) (nodename.OlderProof, error) {
 	proof := nodename.OlderProof{}
-	if s.Connection != nil {
-		proof.Dialed = s.Connection.Address()
+	if s.Host.Connection != nil {
+		proof.Dialed = s.Host.Connection.Address()
 	}
 	noted, err := a.notedHostKeys(ctx)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
@@ -36,20 +36,20 @@ type Specs struct {
 func (m Specs) Of(s *scope.Scope, node *corev1.Node) (nodespec.NodeSpec, error) {
 	status := s.Instance.Status
 	if status.Host == nil || len(status.Host.Addresses) == 0 {
-		return nodespec.NodeSpec{}, fmt.Errorf("host %s has told no IPv4 address yet", s.Instance.Spec.Address)
+		return nodespec.NodeSpec{}, fmt.Errorf("host %s has not reported an IPv4 address yet", s.Instance.Spec.Address)
 	}
 	in, err := m.inputs(s.Cluster)
 	if err != nil {
 		return nodespec.NodeSpec{}, err
 	}
-	nodeIP := certrequest.NodeIPChoice{Known: []string{status.Host.NodeIP}, Reached: status.Host.ReachedAt, Reported: status.Host.Addresses}
+	nodeIP := certrequest.NodeIPChoice{Known: []string{status.Host.NodeIP}, Reached: status.Host.LastReachedAddress, Reported: status.Host.Addresses}
 	if node != nil {
 		in.PodSubnet = node.Annotations[v1alpha1.AnnotationPodSubnet]
 		nodeIP.Known = append(nodeIP.Known, nodeidentity.InternalIPs(node.Status.Addresses)...)
 	}
 	in.Instance = nodespec.Instance{
 		Name: s.Instance.Name, NodeName: s.NodeName(), HostName: s.Instance.Spec.HostName,
-		NodeIP: certrequest.ChooseNodeIP(nodeIP, s.Cluster), BYOH: s.BYOH(), Registration: status.Registration,
+		NodeIP: certrequest.ChooseNodeIP(nodeIP, s.Cluster), BYOH: s.BYOH(), Registration: status.RegistrationID,
 	}
 	spec, err := nodespec.Make(in)
 	return spec, explainMissing(err, m.Payload)
@@ -82,19 +82,19 @@ func (m Specs) Configuration(cluster nodespec.Cluster) string {
 }
 
 // ForNode returns the NodeSpec of the host with the pod subnet of its Node, if there is one.
-func (m Specs) ForNode(ctx context.Context, s *scope.Scope) (nodespec.NodeSpec, *obstacle.Obstacle) {
+func (m Specs) ForNode(ctx context.Context, s *scope.Scope) (nodespec.NodeSpec, *result.Result) {
 	node, err := m.Nodes.Recent(ctx, s.Instance)
 	if err != nil {
-		return nodespec.NodeSpec{}, obstacle.API(v1alpha1.ConditionInstalled, "read the Node", err)
+		return nodespec.NodeSpec{}, result.API(v1alpha1.ConditionInstalled, "read the Node", err)
 	}
 	return m.With(s, node)
 }
 
 // With is ForNode with a Node that was just read; nil for none.
-func (m Specs) With(s *scope.Scope, node *corev1.Node) (nodespec.NodeSpec, *obstacle.Obstacle) {
+func (m Specs) With(s *scope.Scope, node *corev1.Node) (nodespec.NodeSpec, *result.Result) {
 	spec, err := m.Of(s, node)
 	if err != nil {
-		return nodespec.NodeSpec{}, obstacle.Spec(err)
+		return nodespec.NodeSpec{}, result.Spec(err)
 	}
 	return spec, nil
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
@@ -73,7 +73,7 @@ func TestAMissingProgramIsExplained(t *testing.T) {
 			[]string{"lacks kubelet.exe", "build the payload again"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := obstacle.Spec(explainMissing(c.err, c.payload))
+			o := result.Spec(explainMissing(c.err, c.payload))
 			for _, want := range c.want {
 				if strings.Count(o.Message, want) != 1 {
 					t.Errorf("the status says %q, want once %q", o.Message, want)
@@ -93,7 +93,7 @@ func TestAMissingProgramIsExplained(t *testing.T) {
 		if explainMissing(nil, loaded(t, false, hybridOverlay)) != nil {
 			t.Error("a fault where none was")
 		}
-		if o := obstacle.Spec(other); o.Reason != v1alpha1.ReasonClusterConfigurationInvalid {
+		if o := result.Spec(other); o.Reason != v1alpha1.ReasonClusterConfigurationInvalid {
 			t.Errorf("reason %s", o.Reason)
 		}
 	})

@@ -1,5 +1,3 @@
-// Package drain evicts the pods of a node with kubectl's drain library, and says which pods stay and why. It neither
-// cordons nodes nor asks the gate.
 package drain
 
 import (
@@ -20,12 +18,12 @@ import (
 	"k8s.io/kubectl/pkg/drain"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 const (
-	// drainAttempt is how long one reconcile waits for evicted pods before it reports and tries again.
+	// drainAttempt is how long one job waits for evicted pods before it reports and tries again.
 	drainAttempt = 30 * time.Second
 	// namedPods is how many pods a status names.
 	namedPods = 10
@@ -36,29 +34,28 @@ const (
 // Drainer evicts pods.
 type Drainer struct{ Clientset kubernetes.Interface }
 
-// Evict evicts the node's pods with their own grace periods. It waits for one attempt at most, and no longer than the
-// rest of their time. DaemonSet pods stay, emptyDir volumes are given up. It calls begins before it evicts the first
-// pod.
-func (d Drainer) Evict(ctx context.Context, node *corev1.Node, rest time.Duration, begins func()) *obstacle.Obstacle {
+// evict evicts the node's pods with their own grace periods, and reports whether there were any. It waits for them until rest is over.
+// DaemonSet pods stay, emptyDir volumes are given up. It calls begins before it evicts the first pod.
+func (d Drainer) evict(ctx context.Context, node *corev1.Node, rest time.Duration, begins func()) (bool, *result.Result) {
 	refusal := &lastLine{}
 	helper := d.helper(ctx)
-	helper.Timeout, helper.ErrOut = max(min(drainAttempt, rest), time.Second), refusal
+	helper.Timeout, helper.ErrOut = max(rest, time.Second), refusal
 	if !nodeidentity.Ready(node) {
 		// No kubelet will confirm that the pods have ended.
 		helper.SkipWaitForDeleteTimeoutSeconds = goneAfterSeconds
 	}
 	list, errs := helper.GetPodsForDeletion(node.Name)
 	if len(errs) > 0 {
-		return blocked(node, fmt.Sprint(errs))
+		return false, blocked(node, fmt.Sprint(errs))
 	}
 	if len(list.Pods()) == 0 {
-		return nil
+		return false, nil
 	}
 	begins()
 	if err := helper.DeleteOrEvictPods(list.Pods()); err != nil {
-		return blocked(node, cmp.Or(refusal.String(), err.Error())+d.podsLeft(ctx, helper, node.Name))
+		return true, blocked(node, cmp.Or(refusal.String(), err.Error())+d.podsLeft(ctx, helper, node.Name))
 	}
-	return nil
+	return true, nil
 }
 
 // helper returns kubectl's drain with the operator's choices.
@@ -141,10 +138,10 @@ func (d Drainer) blockingBudgets(ctx context.Context, pods []corev1.Pod) []strin
 	return names
 }
 
-func blocked(node *corev1.Node, message string) *obstacle.Obstacle {
-	return &obstacle.Obstacle{
+func blocked(node *corev1.Node, message string) *result.Result {
+	return &result.Result{
 		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonDrainBlocked, KeepsTurn: true,
 		Message: "Node " + node.Name + " is not drained yet: " + message,
-		Next:    "The operator goes on when the pods are gone. A PodDisruptionBudget that allows no disruption must be changed by its owner.",
+		Next:    "The operator continues when the pods are gone. A PodDisruptionBudget that allows no disruption must be changed by its owner.",
 	}
 }

@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
@@ -37,7 +37,7 @@ func (d Drainer) Preview(ctx context.Context, node *corev1.Node) ([]Eviction, er
 			continue // it has left meanwhile
 		}
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("ask whether pod %s/%s could be evicted: %w", pod.Namespace, pod.Name, context.Cause(ctx))
+			return nil, fmt.Errorf("request a dry-run eviction of pod %s/%s: %w", pod.Namespace, pod.Name, context.Cause(ctx))
 		}
 		eviction := Eviction{Namespace: pod.Namespace, Name: pod.Name}
 		if err != nil {
@@ -56,5 +56,5 @@ func (d Drainer) refusal(ctx context.Context, pod corev1.Pod, err error) string 
 			return budgetsAllowNone(budgets)
 		}
 	}
-	return text.Plain(err.Error(), obstacle.LongestMessage)
+	return text.Plain(err.Error(), result.LongestMessage)
 }

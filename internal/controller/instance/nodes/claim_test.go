@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/coalesce"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/machines"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/queue"
 )
 
 // Readings of all instances and Machines are shared, and take seconds: a certificate must not be signed on what the
@@ -42,12 +43,17 @@ func TestAClaimHasTheNodeThatRegistersWhileInstancesAndMachinesAreListed(t *test
 					return err
 				},
 			}).Build()
-			n := Nodes{Client: api, Live: api, Listed: &coalesce.Reads[[]v1alpha1.WindowsInstance]{}, Clock: clock.RealClock{},
-				Machines: machines.Machines{Live: api, Listed: &coalesce.Reads[[]machinev1beta1.Machine]{}, Clock: clock.RealClock{}}}
-			claim, err := n.Claim(t.Context(), &v1alpha1.WindowsInstance{}, "win-7")
+			n := Nodes{Client: api, Live: api, Listed: lists[v1alpha1.WindowsInstance](), Clock: clock.RealClock{},
+				Machines: Machines{Live: api, Listed: lists[machinev1beta1.Machine]()}}
+			claim, err := n.Claim(t.Context(), &scope.Scope{Instance: &v1alpha1.WindowsInstance{}, Stored: &v1alpha1.WindowsInstance{},
+				Session: &scope.Session{}}, "win-7")
 			if err != nil || claim.Node == nil {
 				t.Errorf("the claim has no Node (%v)", err)
 			}
 		})
 	}
+}
+
+func lists[T any]() queue.Lists[T] {
+	return queue.Lists[T]{Shared: &queue.SharedRead[[]T]{}, Clock: clock.RealClock{}, Patience: time.Minute}
 }

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/backoff"
+	"github.com/windows-machine-config/wmco/internal/controller/queue"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
@@ -30,7 +30,7 @@ func Draining(node *corev1.Node) bool {
 // TakeIntoService makes the Node schedulable again if the operator had made it unschedulable, and changes nothing else
 // of it.
 func (n Nodes) TakeIntoService(ctx context.Context, instance *v1alpha1.WindowsInstance) error {
-	return backoff.Again(retry.DefaultBackoff, apierrors.IsConflict, func() error {
+	return queue.Retry(retry.DefaultBackoff, apierrors.IsConflict, func() error {
 		node, err := n.Of(ctx, instance)
 		if err != nil || node == nil {
 			return err
@@ -44,7 +44,7 @@ func (n Nodes) TakeIntoService(ctx context.Context, instance *v1alpha1.WindowsIn
 // EndRestart makes the Node schedulable after a requested restart, and removes the request from the Node. It clears the
 // instance's status.requestedReboot, for the caller to write.
 func (n Nodes) EndRestart(ctx context.Context, instance *v1alpha1.WindowsInstance) error {
-	err := backoff.Again(retry.DefaultBackoff, apierrors.IsConflict, func() error {
+	err := queue.Retry(retry.DefaultBackoff, apierrors.IsConflict, func() error {
 		node, err := n.Of(ctx, instance)
 		if err != nil || node == nil {
 			return err
@@ -98,7 +98,7 @@ func (n Nodes) DiscardDrained(ctx context.Context, instance *v1alpha1.WindowsIns
 	if err != nil || node == nil || !DrainOutdated(node) {
 		return err
 	}
-	return backoff.Again(retry.DefaultBackoff, apierrors.IsConflict, func() error {
+	return queue.Retry(retry.DefaultBackoff, apierrors.IsConflict, func() error {
 		node, err := n.Of(ctx, instance)
 		if err != nil || node == nil || !Cordoned(node) || Draining(node) {
 			return err
@@ -114,7 +114,7 @@ func (n Nodes) patchUnchanged(ctx context.Context, before, after *corev1.Node) e
 	if err := n.Client.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("patch Node %s: %w", before.Name, err)
 	}
-	n.see(after.Name, after)
+	n.Written.note(after)
 	return nil
 }
 

@@ -1,10 +1,12 @@
-// Package nodes reads and writes the Node of an instance. It decides nothing about hosts, and does not ask the gate.
+// Package nodes reads and writes the Node of an instance, explains why a Node is not Ready, and reads Machines. It decides
+// nothing about hosts, and does not ask the gate.
 package nodes
 
 import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/coalesce"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/machines"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/lookup"
+	"github.com/windows-machine-config/wmco/internal/controller/queue"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
@@ -26,30 +28,47 @@ type Nodes struct {
 	// Live reads the API server and not the cache: what the operator has just written to a Node decides whether its host
 	// is left alone.
 	Live client.Reader
-	// Listed has the readings of all instances.
-	Listed *coalesce.Reads[[]v1alpha1.WindowsInstance]
-	// Changes tell of changes of Nodes; without them Await does not wait.
-	Changes   *Changes
-	Clock     clock.WithTicker
-	Machines  machines.Machines
+	// Listed reads all instances.
+	Listed queue.Lists[v1alpha1.WindowsInstance]
+	// Written are the Nodes as the operator has written them last.
+	Written  *Written
+	Clock    clock.WithTicker
+	Machines Machines
+	// Quiet is how long a wait for a Node lasts before the status shows it.
+	Quiet     time.Duration
 	Namespace string // of the instances
 	Version   string // of the operator
-
-	pass *pass
 }
 
-// InPass returns Nodes for one pass over an instance.
-func (n Nodes) InPass() Nodes {
-	n.pass = &pass{}
-	return n
+// Recent returns the instance's Node as the cache has it, or as the operator has written it if that is newer; nil when it is not
+// there, or has no name yet.
+func (n Nodes) Recent(ctx context.Context, instance *v1alpha1.WindowsInstance) (*corev1.Node, error) {
+	name := scope.NodeNameOf(instance)
+	if name == "" {
+		return nil, nil
+	}
+	return n.RecentNamed(ctx, name)
+}
+
+// RecentNamed is Recent for the Node of a name.
+func (n Nodes) RecentNamed(ctx context.Context, name string) (*corev1.Node, error) {
+	cached := &corev1.Node{}
+	err := n.Client.Get(ctx, types.NamespacedName{Name: name}, cached)
+	switch {
+	case apierrors.IsNotFound(err):
+		cached = nil
+	case err != nil:
+		return nil, fmt.Errorf("read Node %s: %w", name, err)
+	}
+	return n.Written.newer(name, cached), nil
 }
 
 // Of reads the instance's Node; nil when it is not there, or has no name yet.
 func (n Nodes) Of(ctx context.Context, instance *v1alpha1.WindowsInstance) (*corev1.Node, error) {
-	if NameOf(instance) == "" {
+	if scope.NodeNameOf(instance) == "" {
 		return nil, nil
 	}
-	return n.Named(ctx, NameOf(instance))
+	return n.Named(ctx, scope.NodeNameOf(instance))
 }
 
 // Named reads the Node of a name; nil when it is not there.
@@ -62,7 +81,6 @@ func (n Nodes) Named(ctx context.Context, name string) (*corev1.Node, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read Node %s: %w", name, err)
 	}
-	n.see(name, node)
 	return node, nil
 }
 
@@ -88,16 +106,18 @@ func (n Nodes) OfHost(ctx context.Context, key v1alpha1.HostKey, addresses []str
 	return nil, nil
 }
 
-// Instances returns all instances, as the API server has them after this was called. Others get the same ones: they must
-// not be changed.
-func (n Nodes) Instances(ctx context.Context) ([]v1alpha1.WindowsInstance, error) {
-	return n.Listed.Get(ctx, n.Clock, func(ctx context.Context) ([]v1alpha1.WindowsInstance, error) {
-		var instances v1alpha1.WindowsInstanceList
-		if err := n.Live.List(ctx, &instances, client.InNamespace(n.Namespace)); err != nil {
-			return nil, fmt.Errorf("list WindowsInstances: %w", err)
-		}
-		return instances.Items, nil
-	})
+// Instances returns all instances, as the API server had them after the scope's instance has got its version. They must not be changed.
+// It returns queue.ErrNotRead if they must be waited for.
+func (n Nodes) Instances(ctx context.Context, s *scope.Scope) ([]v1alpha1.WindowsInstance, error) {
+	requests := queue.Requests[v1alpha1.WindowsInstance]{Next: &s.Session.Instances, Present: &s.Instances}
+	return n.Listed.Get(ctx, client.ObjectKeyFromObject(s.Instance), s.Stored.ResourceVersion, requests,
+		func(ctx context.Context) ([]v1alpha1.WindowsInstance, error) {
+			var instances v1alpha1.WindowsInstanceList
+			if err := n.Live.List(ctx, &instances, client.InNamespace(n.Namespace)); err != nil {
+				return nil, fmt.Errorf("list WindowsInstances: %w", err)
+			}
+			return instances.Items, nil
+		})
 }
 
 // Claimants returns the instances that have claimed a node name, as the cache has them. They must not be changed.
@@ -111,36 +131,28 @@ func (n Nodes) WithHostKey(ctx context.Context, key string) ([]v1alpha1.WindowsI
 }
 
 // Owns reports whether the Node is the instance's own and may be drained and deleted with it.
-func (n Nodes) Owns(ctx context.Context, instance *v1alpha1.WindowsInstance, node *corev1.Node) (bool, error) {
-	instances, err := n.Instances(ctx)
+func (n Nodes) Owns(ctx context.Context, s *scope.Scope, node *corev1.Node) (bool, error) {
+	instances, err := n.Instances(ctx, s)
 	if err != nil {
 		return false, fmt.Errorf("find out whose Node %s is: %w", node.Name, err)
 	}
-	return nodeidentity.Owns(instance, node, instances), nil
+	return nodeidentity.Owns(s.Instance, node, instances), nil
 }
 
 // Claim returns the claim of an instance to a node name, with all instances and Machines that could have the name, and
 // the Node of that name, which may be nil. The Node is read last: the lists may take seconds, and meanwhile another
 // kubelet may register.
-func (n Nodes) Claim(ctx context.Context, instance *v1alpha1.WindowsInstance, name string) (nodename.Claim, error) {
-	claim := nodename.Claim{Instance: *instance, NodeName: name}
+func (n Nodes) Claim(ctx context.Context, s *scope.Scope, name string) (nodename.Claim, error) {
+	claim := nodename.Claim{Instance: *s.Instance, NodeName: name}
 	var err error
-	if claim.Others, err = n.Instances(ctx); err != nil {
+	if claim.Others, err = n.Instances(ctx, s); err != nil {
 		return claim, err
 	}
-	if claim.Machines, err = n.Machines.All(ctx, claim.Others); err != nil {
+	if claim.Machines, err = n.Machines.All(ctx, s, claim.Others); err != nil {
 		return claim, err
 	}
 	claim.Node, err = n.Named(ctx, name)
 	return claim, err
-}
-
-// NameOf returns the node name that an instance has claimed; empty before the claim.
-func NameOf(instance *v1alpha1.WindowsInstance) string {
-	if instance.Status.NodeRef == nil {
-		return ""
-	}
-	return instance.Status.NodeRef.Name
 }
 
 // NotReadyMessage returns why a Node is not Ready, in the words of its kubelet.

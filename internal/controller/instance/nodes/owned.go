@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
@@ -112,11 +113,11 @@ func (n Nodes) Lacks(ctx context.Context, instance *v1alpha1.WindowsInstance) (b
 
 // cached returns the Node that is bound to the instance, as the cache has it; nil when there is none.
 func (n Nodes) cached(ctx context.Context, instance *v1alpha1.WindowsInstance) (*corev1.Node, error) {
-	if NameOf(instance) == "" {
+	if scope.NodeNameOf(instance) == "" {
 		return nil, nil
 	}
 	node := &corev1.Node{}
-	if err := n.Client.Get(ctx, types.NamespacedName{Name: NameOf(instance)}, node); err != nil {
+	if err := n.Client.Get(ctx, types.NamespacedName{Name: scope.NodeNameOf(instance)}, node); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 	if !nodeidentity.Bound(instance, node) {
@@ -127,7 +128,8 @@ func (n Nodes) cached(ctx context.Context, instance *v1alpha1.WindowsInstance) (
 
 // PutBack writes to the Node that is bound to the instance what the operator owns there and another writer has changed.
 // It returns the Node, and names what it has put back. What another instance owns stays.
-func (n Nodes) PutBack(ctx context.Context, instance *v1alpha1.WindowsInstance) (*corev1.Node, []string, error) {
+func (n Nodes) PutBack(ctx context.Context, s *scope.Scope) (*corev1.Node, []string, error) {
+	instance := s.Instance
 	node, err := n.Of(ctx, instance)
 	if err != nil || node == nil || !nodeidentity.Bound(instance, node) {
 		return nil, nil, err
@@ -137,7 +139,7 @@ func (n Nodes) PutBack(ctx context.Context, instance *v1alpha1.WindowsInstance) 
 	if len(changed) == 0 {
 		return node, nil, nil
 	}
-	if owns, err := n.Owns(ctx, instance, node); err != nil || !owns {
+	if owns, err := n.Owns(ctx, s, node); err != nil || !owns {
 		return node, nil, err
 	}
 	return node, changed, n.Patch(ctx, node, after)

@@ -84,7 +84,7 @@ func (n Nodes) Patch(ctx context.Context, before, after *corev1.Node) error {
 	if err := n.Client.Patch(ctx, after, patch); err != nil {
 		return fmt.Errorf("patch Node %s: %w", before.Name, err)
 	}
-	n.see(after.Name, after)
+	n.Written.note(after)
 	return nil
 }
 

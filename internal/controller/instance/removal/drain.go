@@ -7,24 +7,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // Drain evicts the pods before the node is deleted.
-func (r *Removal) Drain(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (r *Removal) Drain(ctx context.Context, s *scope.Scope) *result.Result {
 	if s.HandedOver || s.NodeName() == "" {
 		return nil
 	}
 	node, err := r.Nodes.Of(ctx, s.Instance)
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
+		return result.API(v1alpha1.ConditionReady, "read the Node", err)
 	}
 	if node == nil || (forgotten(s) && !nodeidentity.Ready(node)) {
 		return nil
 	}
-	if own, err := r.Nodes.Owns(ctx, s.Instance, node); err != nil || !own {
+	if own, err := r.Nodes.Owns(ctx, s, node); err != nil || !own {
 		return notOwn(err)
 	}
 	if o := r.Rollback.TakeRetry(ctx, s); o != nil {
@@ -40,7 +40,7 @@ func (r *Removal) Drain(ctx context.Context, s *scope.Scope) *obstacle.Obstacle 
 		}
 		if o := r.Turn.Acquire(ctx, s, node, v1alpha1.CauseRemoval); o != nil {
 			o.Condition, o.Next = v1alpha1.ConditionReady,
-				"The node goes on as it is, and is taken out of the cluster when its turn comes."
+				"The node stays in service, and is removed from the cluster when the WindowsDisruptionPolicy allows it."
 			return o
 		}
 	}
@@ -58,7 +58,7 @@ func awaitsHost(s *scope.Scope, node *corev1.Node) bool {
 }
 
 // drainPostponed waits when the pods did not leave in time, until the node is drained again.
-func (r *Removal) drainPostponed(s *scope.Scope) *obstacle.Obstacle {
+func (r *Removal) drainPostponed(s *scope.Scope) *result.Result {
 	failed := s.Instance.Status.FailedChange
 	if failed == nil || failed.Cause != v1alpha1.CauseRemoval || failed.RetryAfter == nil || s.Session.Attempts > 0 {
 		return nil
@@ -67,8 +67,8 @@ func (r *Removal) drainPostponed(s *scope.Scope) *obstacle.Obstacle {
 	if rest <= 0 {
 		return nil
 	}
-	return &obstacle.Obstacle{
-		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonDrainTimedOut, Outcome: obstacle.Wait, After: rest,
+	return &result.Result{
+		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonDrainTimedOut, Outcome: result.Wait, After: rest,
 		Message: failed.Message,
 		Next: "The node is drained again at " + failed.RetryAfter.UTC().Format(time.RFC3339) +
 			". A PodDisruptionBudget that allows no disruption must be changed by its owner.",

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
@@ -15,14 +15,15 @@ const lateNodeLimit = 10 * time.Second
 
 // Disconnect ends all work on a host that is gone with its Machine. The Machine API has drained the node; nothing has
 // to be given back, and a pause has no effect.
-func (r *Removal) Disconnect(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
-	r.Link.Close(s)
-	return r.Turn.Leave(ctx, s)
+func (r *Removal) Disconnect(_ context.Context, s *scope.Scope) *result.Result {
+	s.Host.Close()
+	s.LeaveGate()
+	return nil
 }
 
 // AwaitLateNode waits for a Node that the kubelet may have registered just before its host was gone: the kubelet may
 // have its certificate, and no Node was seen yet. The previous phase deletes a Node that appears.
-func (r *Removal) AwaitLateNode(_ context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (r *Removal) AwaitLateNode(_ context.Context, s *scope.Scope) *result.Result {
 	ref := s.Instance.Status.NodeRef
 	if ref == nil || !ref.Confirmed || ref.UID != "" {
 		return nil
@@ -31,8 +32,8 @@ func (r *Removal) AwaitLateNode(_ context.Context, s *scope.Scope) *obstacle.Obs
 	if rest <= 0 {
 		return nil
 	}
-	return &obstacle.Obstacle{
-		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonRemoving, Outcome: obstacle.Wait, After: rest,
+	return &result.Result{
+		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonRemoving, Outcome: result.Wait, After: rest,
 		Message: "The Machine is gone. Its kubelet was about to register Node " + ref.Name + ", which would be left behind.",
 		Next:    "The operator looks for that Node for " + lateNodeLimit.String() + ", and then deletes this instance.",
 	}

@@ -8,57 +8,56 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
 // notOwn leaves a Node alone, unless it could not be found out whose it is.
-func notOwn(err error) *obstacle.Obstacle {
+func notOwn(err error) *result.Result {
 	if err == nil {
 		return nil
 	}
-	return obstacle.API(v1alpha1.ConditionReady, "find out whose Node it is", err)
+	return result.API(v1alpha1.ConditionReady, "find out whose Node it is", err)
 }
 
 // ForgetNode deletes the Node and the certificate requests of the instance. A Node that another instance has taken over
 // is not its own any more.
-func (r *Removal) ForgetNode(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (r *Removal) ForgetNode(ctx context.Context, s *scope.Scope) *result.Result {
 	if err := r.Signer.DeleteRequests(ctx, s.Instance.Name); err != nil {
-		return obstacle.API(v1alpha1.ConditionReady, "delete certificate requests", err)
+		return result.API(v1alpha1.ConditionReady, "delete certificate requests", err)
 	}
 	if s.NodeName() == "" {
 		return nil
 	}
 	node, err := r.Nodes.Of(ctx, s.Instance)
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
+		return result.API(v1alpha1.ConditionReady, "read the Node", err)
 	}
 	if node == nil {
 		return nil
 	}
-	if own, err := r.Nodes.Owns(ctx, s.Instance, node); err != nil || !own {
+	if own, err := r.Nodes.Owns(ctx, s, node); err != nil || !own {
 		return notOwn(err)
 	}
 	if err := r.Client.Delete(ctx, node, client.Preconditions{UID: &node.UID}); client.IgnoreNotFound(err) != nil {
-		return obstacle.API(v1alpha1.ConditionReady, "delete the Node", err)
+		return result.API(v1alpha1.ConditionReady, "delete the Node", err)
 	}
-	r.Events.Emit(event.NodeDeleted(s.Instance, node))
+	r.Events.Emit(status.NodeDeletedEvent(s.Instance, node))
 	return nil
 }
 
 // DeleteInstance deletes the instance.
-func (r *Removal) DeleteInstance(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
-	if o := r.Turn.Leave(ctx, s); o != nil {
-		return o
+func (r *Removal) DeleteInstance(ctx context.Context, s *scope.Scope) *result.Result {
+	if err := r.Turn.Gate.Release(ctx, s.Instance.Name); err != nil {
+		return result.API(v1alpha1.ConditionReady, "release the disruption slot of the node", err)
 	}
 	preconditions := client.Preconditions{UID: &s.Instance.UID}
 	if err := r.Client.Delete(ctx, s.Instance, preconditions); client.IgnoreNotFound(err) != nil {
-		return obstacle.API(v1alpha1.ConditionReady, "delete the WindowsInstance", err)
+		return result.API(v1alpha1.ConditionReady, "delete the WindowsInstance", err)
 	}
-	s.Silent = true
-	r.Forget(s.Instance.Name)
+	s.Silent, s.Deleted = true, true
 	return nil
 }
 
@@ -68,21 +67,21 @@ var kubeletSigners = [...]string{certificatesv1.KubeAPIServerClientKubeletSigner
 
 // ForgetKubelet deletes the certificate requests of the kubelet of a deleted Node. The requests that the operator made
 // for it were deleted with the Node.
-func (r *Removal) ForgetKubelet(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (r *Removal) ForgetKubelet(ctx context.Context, s *scope.Scope) *result.Result {
 	ref := s.Instance.Status.NodeRef
 	if s.HandedOver || ref == nil || !ref.Confirmed {
 		return nil
 	}
 	node, err := r.Nodes.Of(ctx, s.Instance)
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
+		return result.API(v1alpha1.ConditionReady, "read the Node", err)
 	}
 	if node != nil {
 		return nil // somebody else's, and so are the requests in its name
 	}
 	for _, signer := range kubeletSigners {
 		if err := r.Signer.DeleteRequestsOf(ctx, "system:node:"+ref.Name, signer); err != nil {
-			return obstacle.API(v1alpha1.ConditionReady, "delete certificate requests", err)
+			return result.API(v1alpha1.ConditionReady, "delete certificate requests", err)
 		}
 	}
 	return nil
@@ -94,19 +93,19 @@ const handOverPoll = time.Minute
 // HandOver decides what happens to the host of an instance that is being removed. If the host is listed under a second
 // address, or moved to a new one, the host and its node stay and only the instance is deleted, after the other instance
 // has taken over the Node.
-func (r *Removal) HandOver(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
-	instances, err := r.Nodes.Instances(ctx)
+func (r *Removal) HandOver(ctx context.Context, s *scope.Scope) *result.Result {
+	instances, err := r.Nodes.Instances(ctx, s)
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionReady, "list WindowsInstances", err)
+		return result.API(v1alpha1.ConditionReady, "list WindowsInstances", err)
 	}
 	node, err := r.Nodes.Of(ctx, s.Instance)
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
+		return result.API(v1alpha1.ConditionReady, "read the Node", err)
 	}
 	switch fate, other := nodeidentity.FateOf(s.Instance, node, instances); fate {
 	case nodeidentity.Stays:
 		s.HandedOver = true
-		r.Events.Emit(event.HostStays(s.Instance, other))
+		r.Events.Emit(status.HostSharedEvent(s.Instance, other))
 	case nodeidentity.Inherited:
 		return waitsFor(other, "it takes over the node; this WindowsInstance is deleted after that.")
 	case nodeidentity.Follows:
@@ -116,11 +115,11 @@ func (r *Removal) HandOver(ctx context.Context, s *scope.Scope) *obstacle.Obstac
 	return nil
 }
 
-// waitsFor returns the obstacle of an instance that goes after another one of the same host.
-func waitsFor(other *v1alpha1.WindowsInstance, why string) *obstacle.Obstacle {
-	return &obstacle.Obstacle{
-		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonRemoving, Outcome: obstacle.Wait, After: handOverPoll,
+// waitsFor returns the result of an instance that goes after another one of the same host.
+func waitsFor(other *v1alpha1.WindowsInstance, why string) *result.Result {
+	return &result.Result{
+		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonRemoving, Outcome: result.Wait, After: handOverPoll,
 		Message: "The host also belongs to WindowsInstance " + other.Name + " (" + other.Spec.Address + "): " + why,
-		Next:    "The operator goes on when that is done. If it lasts, see the status of WindowsInstance " + other.Name + ".",
+		Next:    "The operator continues when that is done. If it lasts, see the status of WindowsInstance " + other.Name + ".",
 	}
 }

@@ -6,31 +6,31 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
 // reclaim finds the Node of a host whose former instance was deleted by hand: the instance that was made in its place is
 // removed before it has learnt its node name, and the Node would be left behind. The Node is drained before anything is
 // taken from the host, as that of any other.
-func (r *Removal) reclaim(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (r *Removal) reclaim(ctx context.Context, s *scope.Scope) *result.Result {
 	if s.NodeName() != "" {
 		return nil
 	}
-	addresses := []string{s.Connection.Address()}
+	addresses := []string{s.Host.Connection.Address()}
 	if host := s.Instance.Status.Host; host != nil {
 		addresses = append(addresses, host.Addresses...)
 	}
 	node, err := r.Nodes.OfHost(ctx, *s.Instance.Status.HostKey, addresses)
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionReady, "find the Node of the host", err)
+		return result.API(v1alpha1.ConditionReady, "find the Node of the host", err)
 	}
 	if node == nil {
 		return nil
 	}
-	instances, err := r.Nodes.Instances(ctx)
+	instances, err := r.Nodes.Instances(ctx, s)
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionReady, "list WindowsInstances", err)
+		return result.API(v1alpha1.ConditionReady, "list WindowsInstances", err)
 	}
 	if slices.ContainsFunc(instances, func(other v1alpha1.WindowsInstance) bool {
 		return other.Status.NodeRef != nil && other.Status.NodeRef.Name == node.Name
@@ -38,8 +38,8 @@ func (r *Removal) reclaim(ctx context.Context, s *scope.Scope) *obstacle.Obstacl
 		return nil // it goes with that one
 	}
 	s.Instance.Status.NodeRef = &v1alpha1.NodeReference{Name: node.Name, UID: string(node.UID), Confirmed: true}
-	return &obstacle.Obstacle{
-		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonRemoving, Outcome: obstacle.Wait, KeepsTurn: true, After: time.Second,
+	return &result.Result{
+		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonRemoving, Outcome: result.Wait, KeepsTurn: true, After: time.Second,
 		Message: "The host is Node " + node.Name + ", whose former WindowsInstance was deleted.",
 		Next:    "The operator drains the node, gives the host back, and deletes the Node.",
 	}

@@ -1,5 +1,5 @@
-// Package rollback counts the failures of a change of a node in service, rolls the host back after some of them, and
-// keeps it there until the next attempt.
+// Package rollback records failed changes of a node in service, counts their failures, rolls the host back after some of
+// them, and keeps it there until the next attempt.
 package rollback
 
 import (
@@ -11,15 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/change"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/link"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/readiness"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
@@ -33,17 +28,14 @@ const nextLook = 2 * time.Second
 type Rollback struct {
 	Client  client.Client // for instances
 	Nodes   nodes.Nodes
-	Link    *link.Link
-	Turn    *turn.Turn
-	Status  status.Writer
-	Events  event.Recorder
-	Changes *change.Changes
+	Events  status.Recorder
+	Changes *Changes
 	Clock   clock.PassiveClock
 }
 
 // Remind leaves a node whose last change has failed as it is until another change is wanted, the next attempt is due,
 // or an administrator asks for it.
-func (f *Rollback) Remind(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (f *Rollback) Remind(ctx context.Context, s *scope.Scope) *result.Result {
 	failed := s.Instance.Status.FailedChange // of which an administrator may want to hear no more
 	if o := f.TakeRetry(ctx, s); o != nil {
 		return o
@@ -53,7 +45,7 @@ func (f *Rollback) Remind(ctx context.Context, s *scope.Scope) *obstacle.Obstacl
 	}
 	node, err := f.Nodes.Recent(ctx, s.Instance)
 	if err != nil {
-		return obstacle.API(v1alpha1.ConditionUpToDate, "read the Node", err)
+		return result.API(v1alpha1.ConditionUpToDate, "read the Node", err)
 	}
 	if node == nil || !s.Released(node) {
 		return nil
@@ -69,11 +61,11 @@ func (f *Rollback) Remind(ctx context.Context, s *scope.Scope) *obstacle.Obstacl
 		return nil // it is still on its way back, or its time has come
 	}
 	if !nodeidentity.Ready(node) {
-		return readiness.Grace(s.Instance, node, now) // that mends itself mostly; what has failed is no cure for it
+		return nodes.AwaitRepair(s.Instance, node, now) // that mends itself mostly; what has failed is no cure for it
 	}
 	if nodes.Cordoned(node) {
 		if err := f.Nodes.TakeIntoService(ctx, s.Instance); err != nil {
-			return obstacle.API(v1alpha1.ConditionUpToDate, "make the Node schedulable again", err)
+			return result.API(v1alpha1.ConditionUpToDate, "make the Node schedulable again", err)
 		}
 	}
 	s.Works = true
@@ -82,40 +74,38 @@ func (f *Rollback) Remind(ctx context.Context, s *scope.Scope) *obstacle.Obstacl
 	if failed.DrainTimedOut {
 		reason = failed.Reason
 	}
-	if o := f.Turn.Leave(ctx, s); o != nil {
-		return o
-	}
-	return &obstacle.Obstacle{
-		Condition: v1alpha1.ConditionUpToDate, Reason: reason, Outcome: obstacle.Wait,
+	s.LeaveGate()
+	return &result.Result{
+		Condition: v1alpha1.ConditionUpToDate, Reason: reason, Outcome: result.Wait,
 		After: failed.RetryAfter.Sub(now), Message: failed.Message,
-		Next: "The node goes on as it was. The operator tries again at " + failed.RetryAfter.UTC().Format(time.RFC3339) +
+		Next: "The node stays in service, without the change. The operator retries at " + failed.RetryAfter.UTC().Format(time.RFC3339) +
 			", " + f.Changes.RetryHint(s),
 	}
 }
 
 // TakeRetry forgets the failure when an administrator has asked for another attempt.
-func (f *Rollback) TakeRetry(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+func (f *Rollback) TakeRetry(ctx context.Context, s *scope.Scope) *result.Result {
 	if _, asked := s.Instance.Annotations[v1alpha1.AnnotationRetry]; !asked {
 		return nil
 	}
-	s.Instance.Status.FailedChange = nil
-	if err := f.Status.Patch(ctx, s); err != nil {
-		return obstacle.API(v1alpha1.ConditionUpToDate, "forget the failed change", err)
+	if s.Stored.Status.FailedChange != nil { // or the request would be lost with an operator that ends now
+		s.Instance.Status.FailedChange = nil
+		return result.WriteFirst(v1alpha1.ConditionUpToDate)
 	}
 	after := s.Instance.DeepCopy()
 	delete(after.Annotations, v1alpha1.AnnotationRetry)
 	if err := f.Client.Patch(ctx, after, client.MergeFrom(s.Instance)); client.IgnoreNotFound(err) != nil {
-		return obstacle.API(v1alpha1.ConditionUpToDate, "take the annotation "+v1alpha1.AnnotationRetry+" away", err)
+		return result.API(v1alpha1.ConditionUpToDate, "take the annotation "+v1alpha1.AnnotationRetry+" away", err)
 	}
 	s.Instance.Annotations, s.Instance.ResourceVersion = after.Annotations, after.ResourceVersion
 	s.Stored.Annotations, s.Stored.ResourceVersion = after.Annotations, after.ResourceVersion
 	return nil
 }
 
-// Count counts an obstacle to a change of a node in service. After some attempts the change has failed: if the host
+// Count counts a result to a change of a node in service. After some attempts the change has failed: if the host
 // still has its former state, it is rolled back.
-func (f *Rollback) Count(ctx context.Context, s *scope.Scope, o *obstacle.Obstacle) *obstacle.Obstacle {
-	if s.Instance.Spec.DesiredState != v1alpha1.DesiredStateNode || o.Outcome != obstacle.ChangeFailed {
+func (f *Rollback) Count(ctx context.Context, s *scope.Scope, o *result.Result) *result.Result {
+	if s.Instance.Spec.DesiredState != v1alpha1.DesiredStateNode || o.Outcome != result.ChangeFailed {
 		return o
 	}
 	node, err := f.Nodes.Of(ctx, s.Instance)
@@ -132,24 +122,21 @@ func (f *Rollback) Count(ctx context.Context, s *scope.Scope, o *obstacle.Obstac
 		return o
 	}
 	f.Changes.Note(s, node, o.Reason, o.Message, s.Session.Fallback)
-	f.Events.Emit(event.ChangeHasFailed(s.Instance, node, o))
-	if err := f.Status.Patch(ctx, s); err != nil {
-		return obstacle.API(v1alpha1.ConditionUpToDate, "note that the change has failed", err)
-	}
-	return &obstacle.Obstacle{
-		Phase: o.Phase, Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonChangeFailedNotRolledBack,
-		Outcome: obstacle.Wait, KeepsTurn: true, After: nextLook,
+	f.Events.Emit(status.ChangeHasFailedEvent(s.Instance, node, o))
+	return &result.Result{
+		Phase: o.Phase, Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonRollbackIncomplete,
+		Outcome: result.Wait, KeepsTurn: true, After: nextLook,
 		Message: "The change has failed: " + o.Message, Next: "The operator restores the host to its state before the change.",
 	}
 }
 
 // noteNoWayBack records a failed change of a host that cannot be rolled back: other hosts must not follow it. The
 // operator keeps trying it.
-func (f *Rollback) noteNoWayBack(s *scope.Scope, node *corev1.Node, o *obstacle.Obstacle) {
+func (f *Rollback) noteNoWayBack(s *scope.Scope, node *corev1.Node, o *result.Result) {
 	if failed := s.Instance.Status.FailedChange; failed != nil && !failed.RolledBack && f.Changes.Same(s, node, failed) &&
 		failed.RetryAfter.After(f.Clock.Now()) {
 		return
 	}
 	f.Changes.Note(s, node, o.Reason, o.Message, "")
-	f.Events.Emit(event.ChangeHasFailed(s.Instance, node, o))
+	f.Events.Emit(status.ChangeHasFailedEvent(s.Instance, node, o))
 }

@@ -4,17 +4,20 @@ package scope
 import (
 	"time"
 
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
+	"github.com/windows-machine-config/wmco/internal/controller/queue"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
-	"github.com/windows-machine-config/wmco/internal/remote"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
 
@@ -38,21 +41,24 @@ type Scope struct {
 	Began *v1alpha1.WindowsInstance
 	// Stored is the instance as the API server has it, as far as this reconcile knows.
 	Stored *v1alpha1.WindowsInstance
-	// Session is what earlier reconciles have learnt of the host.
+	// Session is what earlier reconciles have noted. It is kept after the status was written.
 	Session *Session
+	// Host is what is known of the host, and what may be requested of it.
+	Host *hostjobs.Host
+	// Clock is the operator's.
+	Clock clock.PassiveClock
 
-	Key        sshkey.Key
-	Cluster    nodespec.Cluster
-	Settings   disruptionpolicy.Settings
-	Connection *remote.Connection
+	Key      sshkey.Key
+	Cluster  nodespec.Cluster
+	Settings disruptionpolicy.Settings
 
 	// Before is the summary that the reconcile began with. An event is recorded when it changes, and not at each attempt.
 	Before string
 	// Passed are the conditions that this reconcile found true, with their reasons.
 	Passed map[string]metav1.Condition
-	// Obstacle is what stopped the reconcile; nil when nothing did.
-	Obstacle *obstacle.Obstacle
-	// RetryAt is when the operator tries again after a failure; zero after none.
+	// Result is what stopped the reconcile; nil when nothing did.
+	Result *result.Result
+	// RetryAt is when the operator retries after a failure; zero after none.
 	RetryAt time.Time
 	// Works is true when the Node was seen to be Ready and in service before anything was done.
 	Works bool
@@ -68,28 +74,53 @@ type Scope struct {
 	AgentCheckIn time.Duration
 	// HandedOver is true when another instance has the same host, which therefore stays as it is.
 	HandedOver bool
-	// Unreached is true when the host was dialed and could not be connected to, and does not restart.
-	Unreached bool
+	// LeavesGate is true if the disruption of the node has ended. The gate is left after the status was written.
+	LeavesGate bool
 	// Renewal is why a certificate that is due could not be renewed; nil when nothing is in the way.
-	Renewal *obstacle.Obstacle
+	Renewal *result.Result
 	// PutBackIn is how long the operator waits before it puts back again what another writer keeps changing on the Node;
 	// zero when it need not wait. Until then it also leaves out other writes to the Node that can wait.
 	PutBackIn time.Duration
-	// Finished is true when the phases have come to an end or to an obstacle.
-	Finished bool
+	// Restarted is true if the host is back from a restart, so that what was prepared before must be seen again.
+	Restarted bool
+	// Instances and Machines are the lists that the reconcile has read.
+	Instances *queue.Listing[v1alpha1.WindowsInstance]
+	Machines  *queue.Listing[machinev1beta1.Machine]
+	// Wrote is true if the status was written.
+	Wrote bool
+	// Deleted is true if the instance was deleted.
+	Deleted bool
 	// Silent is true when no status is to be written: the object is gone, or the operator ends, or has read nothing yet.
 	Silent bool
 }
 
 // New returns the scope of a reconcile that begins.
-func New(instance *v1alpha1.WindowsInstance, session *Session) *Scope {
+func New(instance *v1alpha1.WindowsInstance, session *Session, host *hostjobs.Host, clock clock.PassiveClock) *Scope {
+	stored := instance.DeepCopy()
+	if session.Unwritten != nil && session.Base == instance.ResourceVersion {
+		session.Unwritten.DeepCopyInto(&instance.Status)
+	}
 	return &Scope{
 		Instance: instance,
 		Began:    instance.DeepCopy(),
-		Stored:   instance.DeepCopy(),
+		Stored:   stored,
 		Session:  session,
+		Host:     host,
+		Clock:    clock,
 		Before:   instance.Status.Summary,
 		Passed:   map[string]metav1.Condition{},
+	}
+}
+
+// LeaveGate ends the disturbance of the node, if this operator has one, after the status was written. Another operator that runs
+// may be about to drain the node, and ends its own.
+func (s *Scope) LeaveGate() { s.Session.Turn, s.Session.Drains, s.LeavesGate = "", time.Time{}, true }
+
+// KeepUnwritten notes the status that is not written yet, for the next reconcile.
+func (s *Scope) KeepUnwritten() {
+	s.Session.Unwritten = nil
+	if !equality.Semantic.DeepEqual(s.Instance.Status, s.Stored.Status) {
+		s.Session.Unwritten, s.Session.Base = s.Instance.Status.DeepCopy(), s.Stored.ResourceVersion
 	}
 }
 
@@ -100,7 +131,7 @@ func (s *Scope) Pass(condition, message string) {
 	}
 }
 
-// PassWhatHeld makes conditions True again that an obstacle before the connection has made False: the obstacle is gone,
+// PassWhatHeld makes conditions True again that a result before the connection has made False: the result is gone,
 // and the host was not touched since.
 func (s *Scope) PassWhatHeld() {
 	for _, condition := range Conditions {
@@ -110,11 +141,11 @@ func (s *Scope) PassWhatHeld() {
 	}
 }
 
-// Awaited turns an obstacle into a wait that becomes a failure after the limit.
-func (s *Scope) Awaited(now time.Time, what string, limit time.Duration, o *obstacle.Obstacle) *obstacle.Obstacle {
+// Awaited turns a result into a wait that becomes a failure after the limit.
+func (s *Scope) Awaited(now time.Time, what string, limit time.Duration, o *result.Result) *result.Result {
 	rest := limit - now.Sub(s.Session.WaitingSince(what, now))
 	if rest > 0 {
-		o.Outcome, o.After = obstacle.Wait, rest
+		o.Outcome, o.After = result.Wait, rest
 		return o
 	}
 	o.Message += " This has lasted longer than " + limit.String() + "."
@@ -128,15 +159,14 @@ func (s *Scope) BYOH() bool { return s.Instance.Spec.Source.ConfigMapKey != "" }
 func (s *Scope) OfMachine() bool { return s.Instance.Spec.Source.Machine != nil }
 
 // NodeName returns the claimed name; empty before the claim.
-func (s *Scope) NodeName() string { return nodes.NameOf(s.Instance) }
+func (s *Scope) NodeName() string { return NodeNameOf(s.Instance) }
 
-// Waiter returns what ends a wait for the Node.
-func (s *Scope) Waiter() nodes.Waiter {
-	w := nodes.Waiter{Instance: s.Instance, Began: s.Began}
-	if s.Connection != nil {
-		w.Lost = s.Connection.Done()
+// NodeNameOf returns the node name that an instance has claimed; empty before the claim.
+func NodeNameOf(instance *v1alpha1.WindowsInstance) string {
+	if instance.Status.NodeRef == nil {
+		return ""
 	}
-	return w
+	return instance.Status.NodeRef.Name
 }
 
 // KeptNodeName returns the name of the Node that a Machine's host has already; empty when there is none. It can differ

@@ -4,13 +4,13 @@ import (
 	"sync"
 	"time"
 
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/places"
-	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
+	"github.com/windows-machine-config/wmco/internal/controller/queue"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
-	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
 // Session is the operator's memory of a host between two reconciles while it works on it. All of it can be lost: the
@@ -18,21 +18,11 @@ import (
 type Session struct {
 	// uid is the UID of the instance.
 	uid types.UID
-	// Connection is the one that the rest was learnt over.
-	Connection *remote.Connection
-	// Agent is the path of the agent on the host; empty when it was not looked for on the present connection.
-	Agent string
-	// Whole is true after an apply that failed: what the host lacks is then sent whole, in case a patch did not fit. A
-	// transfer that was cut goes on with the same archive.
-	Whole bool
-	// Facts are the last that the host told.
-	Facts *plan.Facts
 	// Clock is the host's time when it was asked for its facts.
 	Clock support.ClockReading
-	// Applied is the digest (and certificate serial) of the spec that the last apply was given, and Left the steps that it
-	// could not do yet.
-	Applied string
-	Left    plan.Plan
+	// Whole is true after an apply that failed: what the host lacks is then sent whole, in case a patch did not fit. A transfer
+	// that was cut goes on with the same archive.
+	Whole bool
 	// Turn is the digest of the spec for whose sake the node must be disturbed and whose turn has not come, or RebootTurn;
 	// empty when it is not known.
 	Turn string
@@ -46,17 +36,14 @@ type Session struct {
 	ChangeFailures int
 	// NoFallback is why it was last reported that the host cannot be brought back to what it is; empty when it was not.
 	NoFallback string
-	// Checked is true when verify passed since the last change.
-	Checked bool
-	// KubeletStarted is when the kubelet began that was checked then, by the host's clock; zero when it is not known.
-	KubeletStarted time.Time
-	// Advice are the advisory checks that failed then, with what was found.
-	Advice []string
+	// RefusedName is the node name that was refused last.
+	RefusedName string
+	// LostCertificate is true while a node that had joined before needs another certificate.
+	LostCertificate bool
 	// Renewal is how it stands with certificates that are to be renewed.
 	Renewal Renewal
-	// Attempts counts failures in a row. Slow is true when the last failure kept a worker waiting.
+	// Attempts counts failures in a row.
 	Attempts int
-	Slow     bool
 	// Since is when the present wait began, for limits, and Spec the digest of what the host was brought to before it.
 	Waiting string
 	Since   time.Time
@@ -66,33 +53,40 @@ type Session struct {
 	Drains time.Time
 	// RegistersAgain is when the kubelet was last started again because its Node has not come; zero when it was not.
 	RegistersAgain time.Time
-	// KubeletSince is the time since which the kubelet runs, by the operator's clock; zero if it is not known.
-	KubeletSince time.Time
+	// KeepsWait is true if the wait for the Node goes on although another NodeSpec is applied, which has the kubelet register again.
+	KeepsWait bool
+	// KubeletSince is the time since which the kubelet runs, by the operator's clock; zero if it is not known. KubeletAbsent is when the
+	// host last reported after an apply that it does not run.
+	KubeletSince, KubeletAbsent time.Time
 	// RestartLooks counts the looks at a host that restarts.
 	RestartLooks int
+	// Moved is true if the host is checked because its name leads to another address, and Checking if it is because its agent does not
+	// maintain it, until the work that this begins has ended.
+	Moved, Checking bool
 	// PutBack is what the operator remembers of writers that change what it owns on the Node.
 	PutBack PutBack
 	// AgentCheck is the backoff of checks of a host whose agent does not maintain it.
 	AgentCheck AgentCheck
-	// Order is the place of the host among those that are sent programs. A host that waits for its restart keeps it, and so
-	// does that of a node which is being changed; any other that has failed begins anew, behind the others.
-	Order places.Order
 	// Unreported is the present reason of the summary until an event was recorded about it.
 	Unreported string
-	// LastWrite is when the status was last written to the API.
+	// LastWrite is when the status was last written to the API, and Written the instance as it was then.
 	LastWrite time.Time
-}
-
-// ForgetHost drops the facts learnt over a connection that is gone. A wait for anything but the host continues: the
-// pool closes idle connections long before the limits of most waits.
-func (s *Session) ForgetHost() {
-	s.Connection, s.Agent = nil, ""
-	s.ForgetState()
-}
-
-// ForgetState drops the known state of the host, which is about to change.
-func (s *Session) ForgetState() {
-	s.Facts, s.Applied, s.Left, s.Checked, s.Advice = nil, "", plan.Plan{}, false, nil
+	Written   *v1alpha1.WindowsInstance
+	// Unwritten is the status that follows from what the operator knows and that is not written yet, and Base the version of the
+	// instance that it belongs to.
+	Unwritten *v1alpha1.WindowsInstanceStatus
+	Base      string
+	// Proven is the version of the instance that the API server was last seen to have, at ProvenAt.
+	Proven   string
+	ProvenAt time.Time
+	// Instances and Machines are lists that were requested and are not read yet.
+	Instances *queue.Listing[v1alpha1.WindowsInstance]
+	Machines  *queue.Listing[machinev1beta1.Machine]
+	// Conflicts counts the writes of the status in a row that were refused because another client has changed the instance.
+	Conflicts int
+	// Quiet is the result that is not shown yet, and since when it lasts.
+	Quiet      string
+	QuietSince time.Time
 }
 
 // DrainSince returns when the present drain began.
@@ -120,7 +114,7 @@ type Renewal struct {
 	Attempts int
 	Next     time.Time
 	// Failure is the failure of the last attempt; nil when it succeeded.
-	Failure *obstacle.Obstacle
+	Failure *result.Result
 }
 
 // AgentCheck is the backoff of checks: their number since the agent last maintained the host for long, and the time
@@ -129,7 +123,7 @@ type AgentCheck struct {
 	Checks int
 	Next   time.Time
 	// Failure is the failure of the last check, until the next one; nil when it succeeded.
-	Failure *obstacle.Obstacle
+	Failure *result.Result
 }
 
 // PutBack counts how often in a row the operator has put back what it owns on a Node, and when it did so last.
@@ -137,7 +131,7 @@ type PutBack struct {
 	Times int
 	Last  time.Time
 	// Refused is the API server's refusal of the last attempt; nil for none.
-	Refused *obstacle.Obstacle
+	Refused *result.Result
 }
 
 // Sessions are the sessions by instance name. Each is used by one reconcile at a time.
@@ -146,19 +140,54 @@ type Sessions struct {
 	byName map[string]*Session
 }
 
-// Of returns the session of an instance, a new one if there is none. It drops the session of a deleted instance of the same
-// name, and reports whether it did.
-func (s *Sessions) Of(name string, uid types.UID) (session *Session, dropped bool) {
+// Of returns a copy of the session of an instance, a new one if there is none. The session of a deleted instance of the same name
+// is dropped.
+func (s *Sessions) Of(name string, uid types.UID) *Session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.byName[name]
+	if known == nil || known.uid != uid {
+		return &Session{uid: uid}
+	}
+	session := *known
+	return &session
+}
+
+// Keep keeps the session of an instance after a reconcile.
+func (s *Sessions) Keep(name string, session *Session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byName == nil {
+		s.byName = map[string]*Session{}
+	}
+	s.byName[name] = session
+}
+
+// Conflict counts a write that was refused. What the reconcile has noted is dropped.
+func (s *Sessions) Conflict(name string, dropped *Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byName == nil {
 		s.byName = map[string]*Session{}
 	}
 	known := s.byName[name]
-	if known == nil || known.uid != uid {
-		s.byName[name] = &Session{uid: uid}
+	if known == nil || known.uid != dropped.uid {
+		known = &Session{uid: dropped.uid}
+		s.byName[name] = known
 	}
-	return s.byName[name], known != nil && known.uid != uid
+	known.Conflicts++
+	known.Unwritten = nil
+}
+
+// Seen notes that the cache has a version of an instance, so that what this operator wrote before need not be kept.
+func (s *Sessions) Seen(instance *v1alpha1.WindowsInstance, older func(version, than string) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.byName[instance.Name]; known != nil && known.Written != nil && !older(instance.ResourceVersion, known.Written.ResourceVersion) {
+		kept := *known // a reconcile may read it
+		kept.Written = nil
+		s.byName[instance.Name] = &kept
+	}
 }
 
 // Drop forgets the session of an instance.

@@ -7,15 +7,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// summarize sets every condition on every pass: what this pass found true, what stands in the way, and what is not
+// summarize sets every condition in every reconcile: what this one found true, what stands in the way, and what is not
 // known because of it. A condition that was true and was not looked at stays true; one that was false is not known any
 // more.
-func summarize(status *v1alpha1.WindowsInstanceStatus, passed map[string]metav1.Condition, o *obstacle.Obstacle,
+func summarize(status *v1alpha1.WindowsInstanceStatus, passed map[string]metav1.Condition, o *result.Result,
 	generation int64, now time.Time) {
 	blocked := ""
 	for _, conditionType := range scope.Conditions {
@@ -24,7 +24,7 @@ func summarize(status *v1alpha1.WindowsInstanceStatus, passed map[string]metav1.
 		switch {
 		case previous != nil && o.Leaves(conditionType):
 			condition = *previous
-		case o != nil && o.Outcome != obstacle.NothingToDo && o.Condition == conditionType:
+		case o != nil && o.Outcome != result.NothingToDo && o.Condition == conditionType:
 			blocked = conditionType
 			condition = metav1.Condition{Status: o.Status(), Reason: o.Reason, Message: o.Message}
 		case found:
@@ -34,21 +34,21 @@ func summarize(status *v1alpha1.WindowsInstanceStatus, passed map[string]metav1.
 			(blocked == "" || conditionType != v1alpha1.ConditionUpToDate):
 			condition = *previous
 		case blocked != "":
-			condition = metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotYet,
+			condition = metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDependencyNotReady,
 				Message: "Known once " + blocked + " is true."}
 		default:
-			condition = metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotYet,
+			condition = metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDependencyNotReady,
 				Message: "Not looked at yet."}
 		}
 		condition.Type, condition.ObservedGeneration = conditionType, generation
-		condition.Message = text.Plain(condition.Message, obstacle.LongestMessage)
+		condition.Message = text.Plain(condition.Message, result.LongestMessage)
 		condition.LastTransitionTime = metav1.NewTime(now)
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
 	switch {
-	case o == nil || o.Outcome == obstacle.NothingToDo:
+	case o == nil || o.Outcome == result.NothingToDo:
 		status.Summary, status.NextAction = v1alpha1.ReasonReady, ""
 	default:
-		status.Summary, status.NextAction = o.Reason, text.Plain(o.Next, obstacle.LongestMessage)
+		status.Summary, status.NextAction = o.Reason, text.Plain(o.Next, result.LongestMessage)
 	}
 }

@@ -1,27 +1,26 @@
-// Package status writes what people read in the status of an instance: its conditions, its summary, what happens next,
-// and the progress of a step. No other package of the controller writes these, and nothing decides by them. The typed
+// Package status writes what people read: the conditions, the summary, the next action and the progress in the status of an
+// instance, and the events about it. No other package of the controller writes these, and nothing decides by them. The typed
 // fields of the status, which decisions do read, are set where their facts are found.
 package status
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/backoff"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
@@ -29,8 +28,7 @@ import (
 // Writer writes the status of instances.
 type Writer struct {
 	Client    client.Client
-	Live      client.Reader // reads the API server
-	Events    event.Recorder
+	Events    Recorder
 	Clock     clock.PassiveClock
 	Namespace string // of the instances
 	Version   string // of the operator
@@ -38,41 +36,67 @@ type Writer struct {
 	Pace *Pace
 }
 
-// Finish computes the whole status at the end of a reconcile, and writes it if it differs.
-func (w Writer) Finish(ctx context.Context, s *scope.Scope) error {
+// Write writes what a reconcile has decided. A result that is not shown yet leaves conditions and summary as they are, and what
+// must be in the status before the operator goes on is written in any case. It reports for how long the result is not shown yet.
+// The API server refuses the write with a conflict if the instance has changed since it was read.
+func (w Writer) Write(ctx context.Context, s *scope.Scope) (quiet time.Duration, err error) {
 	if s.Silent {
-		return nil
+		return 0, nil
 	}
-	status := &s.Instance.Status
+	status, o := &s.Instance.Status, s.Result
+	if s.Restarted {
+		w.restarted(s)
+	}
+	if quiet = w.quiet(s, o); quiet > 0 {
+		if !mustWrite(&s.Stored.Status, status) {
+			return quiet, nil
+		}
+		if o.Step != "" {
+			w.setStep(s, hostjobs.Step{Name: o.Step})
+			w.describe(s, o)
+		}
+		return quiet, w.patch(ctx, s)
+	}
+	if o != nil && o.Outcome == result.Working {
+		w.setStep(s, hostjobs.Step{Name: o.Step})
+		w.describe(s, o)
+		return 0, w.patch(ctx, s)
+	}
 	status.ObservedGeneration = s.Instance.Generation
-	w.summarize(ctx, s, s.Obstacle)
-	if s.Obstacle == nil || s.Obstacle.Outcome == obstacle.NothingToDo || s.Obstacle.Outcome.IsFailure() {
+	w.summarize(ctx, s, o)
+	if status.RestartStartedAt == nil { // a restart goes on after its verb; no other step does
 		status.Step = nil
 	}
 	if !s.RetryAt.IsZero() {
-		status.NextAction = fmt.Sprintf("%s The operator tries again at %s.", status.NextAction,
+		status.NextAction = fmt.Sprintf("%s The operator retries at %s.", status.NextAction,
 			s.RetryAt.UTC().Format("15:04:05 UTC"))
 	}
-	return w.patch(ctx, s, withoutSummary(s), retry.DefaultBackoff)
+	return 0, w.patch(ctx, s)
 }
 
-// Show writes an obstacle that this reconcile is about to remove.
-func (w Writer) Show(ctx context.Context, s *scope.Scope, o *obstacle.Obstacle) error {
-	w.summarize(ctx, s, o)
-	return w.patch(ctx, s, withoutSummary(s), retry.DefaultBackoff)
+// quiet returns for how long a result is not shown yet.
+func (w Writer) quiet(s *scope.Scope, o *result.Result) time.Duration {
+	now, memory := w.Clock.Now(), s.Session
+	if o == nil || o.Quiet == 0 {
+		memory.Quiet = ""
+		return 0
+	}
+	if name := o.Condition + " " + o.Reason + " " + o.Step; memory.Quiet != name {
+		memory.Quiet, memory.QuietSince = name, now
+	}
+	return o.Quiet - now.Sub(memory.QuietSince)
 }
 
-// withoutSummary returns the last written instance without what summarize computes, so that a patch has all of it: an
-// operator that no longer leads may have written in the meantime, and a mixture of both would be true of no time.
-func withoutSummary(s *scope.Scope) *v1alpha1.WindowsInstance {
-	stored := s.Stored.DeepCopy()
-	stored.Status.Conditions, stored.Status.Readiness, stored.Status.Summary = nil, nil, ""
-	stored.Status.NextAction = s.Instance.Status.NextAction + "?" // differs also when there is none, which a patch must say
-	return stored
+// mustWrite reports whether the status has something that must be written before the operator goes on.
+func mustWrite(stored, status *v1alpha1.WindowsInstanceStatus) bool {
+	started := status.RestartStartedAt != nil && !status.RestartStartedAt.Equal(stored.RestartStartedAt)
+	return started || stored.SpecDigest != status.SpecDigest || stored.RegistrationID != status.RegistrationID || stored.Version != status.Version ||
+		!reflect.DeepEqual(stored.HostKey, status.HostKey) || !sameClaim(stored.NodeRef, status.NodeRef) ||
+		!reflect.DeepEqual(stored.RequestedReboot, status.RequestedReboot) || !reflect.DeepEqual(stored.FailedChange, status.FailedChange)
 }
 
 // summarize computes the conditions, and tells when other hosts have the host's key.
-func (w Writer) summarize(ctx context.Context, s *scope.Scope, o *obstacle.Obstacle) {
+func (w Writer) summarize(ctx context.Context, s *scope.Scope, o *result.Result) {
 	status := &s.Instance.Status
 	before := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReachable)
 	told := ""
@@ -90,23 +114,23 @@ func (w Writer) summarize(ctx context.Context, s *scope.Scope, o *obstacle.Obsta
 	reuse := w.hostKeyReuse(ctx, s.Instance)
 	reachable.Message = nodeidentity.WithReuse(reachable.Message, reuse)
 	if reuse != "" && !strings.HasSuffix(told, reuse) {
-		w.Events.Emit(event.HostKeyReused(s.Instance, reuse))
+		w.Events.Emit(HostKeyReusedEvent(s.Instance, reuse))
 	}
 }
 
 // remember keeps what the next reconcile and other controllers decide by. They read these fields, and never conditions
 // or their words.
-func (w Writer) remember(s *scope.Scope, o *obstacle.Obstacle) {
+func (w Writer) remember(s *scope.Scope, o *result.Result) {
 	status := &s.Instance.Status
 	if o == nil {
-		o = &obstacle.Obstacle{Outcome: obstacle.NothingToDo}
+		o = &result.Result{Outcome: result.NothingToDo}
 	}
-	if o.Outcome == obstacle.LeftAlone {
+	if o.Outcome == result.LeftAlone {
 		return // nobody looks
 	}
-	status.WaitsForTurn, status.KeyRefused, status.AwaitsVersion = o.AtGate, o.KeyRefused, ""
+	status.DisruptionPending, status.SSHKeyRejected, status.ReplacementVersion = o.AtGate, o.SSHKeyRejected, ""
 	if o.Replaces {
-		status.AwaitsVersion = w.Version
+		status.ReplacementVersion = w.Version
 	}
 }
 
@@ -120,63 +144,43 @@ func readiness(status *v1alpha1.WindowsInstanceStatus, upToDate bool, now time.T
 	return status.Readiness
 }
 
-// Patch writes what differs from the last written status, and nothing when nothing does.
-func (w Writer) Patch(ctx context.Context, s *scope.Scope) error {
-	return w.patch(ctx, s, s.Stored, retry.DefaultBackoff)
-}
-
-// PatchUnchanged is Patch for an instance that nobody has changed since this reconcile last read or wrote it. Otherwise
-// the API server answers with a conflict.
-func (w Writer) PatchUnchanged(ctx context.Context, s *scope.Scope) error {
-	return w.patch(ctx, s, s.Stored, wait.Backoff{Steps: 1})
-}
-
-// patch writes the differences from a base with the version of the instance that this reconcile has read or written last.
-// The version is what keeps the write out of another instance of the same name: the API server ignores a UID in a patch
-// of the status of a custom resource. After a conflict with another writer of the same instance it tries again.
-func (w Writer) patch(ctx context.Context, s *scope.Scope, base *v1alpha1.WindowsInstance, attempts wait.Backoff) error {
-	if reflect.DeepEqual(s.Stored.Status, s.Instance.Status) {
-		return nil
+// patch writes what differs from the stored status, and nothing if nothing does. Its precondition is the version of the instance
+// that the reconcile has decided on. The version is also what keeps the write out of another instance of the same name: the API
+// server ignores a UID in a patch of the status of a custom resource.
+func (w Writer) patch(ctx context.Context, s *scope.Scope) error {
+	if same, err := sameJSON(&s.Stored.Status, &s.Instance.Status); same || err != nil {
+		return err
 	}
-	// A reconcile that was stopped still tells what it did.
-	s.Session.LastWrite = w.Clock.Now()
+	// A reconcile that was stopped still reports what it did.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	base = base.DeepCopy()
-	var written *v1alpha1.WindowsInstance
-	conflicts := 0
-	err := backoff.Again(attempts, func(err error) bool { return apierrors.IsConflict(err) && !s.Silent }, func() error {
-		if conflicts++; conflicts > 1 {
-			if err := w.refreshVersion(ctx, s, base); err != nil {
-				return err
-			}
-		}
-		written = s.Instance.DeepCopy()
-		return w.Client.Status().Patch(ctx, written, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
-	})
+	written := s.Instance.DeepCopy()
+	err := w.Client.Status().Patch(ctx, written, client.MergeFromWithOptions(s.Stored, client.MergeFromWithOptimisticLock{}))
 	if err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("write status of WindowsInstance %s for host %s: %w", s.Instance.Name,
 			s.Instance.Spec.Address, err))
 	}
-	status := s.Instance.Status
-	s.Stored = written
-	s.Instance = written.DeepCopy()
-	s.Instance.Status = status
+	s.Session.LastWrite, s.Session.Written = w.Clock.Now(), written
+	s.Session.Proven, s.Session.ProvenAt = written.ResourceVersion, w.Clock.Now()
+	s.Stored, s.Wrote = written, true
 	return nil
 }
 
-// refreshVersion gives the base of a write the present version of the instance. If the instance was deleted and another
-// one has its name, this reconcile writes nothing more.
-func (w Writer) refreshVersion(ctx context.Context, s *scope.Scope, base *v1alpha1.WindowsInstance) error {
-	present := &v1alpha1.WindowsInstance{}
-	if err := w.Live.Get(ctx, client.ObjectKeyFromObject(base), present); err != nil {
-		return fmt.Errorf("read it again: %w", err)
+// sameClaim reports whether two statuses have the same claim to a node name. The UID of the Node can wait for the next write.
+func sameClaim(a, b *v1alpha1.NodeReference) bool {
+	if a == nil || b == nil {
+		return a == b
 	}
-	if present.UID != base.UID {
-		s.Silent = true
-		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("windowsinstances").GroupResource(), base.Name,
-			fmt.Errorf("the instance with UID %s was deleted, and UID %s has its name", base.UID, present.UID))
+	return a.Name == b.Name && a.Confirmed == b.Confirmed && a.ClaimedAt.Equal(b.ClaimedAt)
+}
+
+// sameJSON reports whether the API server would keep two statuses as the same one: a time has parts of a second only until
+// it is written.
+func sameJSON(a, b *v1alpha1.WindowsInstanceStatus) (bool, error) {
+	if reflect.DeepEqual(a, b) {
+		return true, nil
 	}
-	base.ResourceVersion = present.ResourceVersion
-	return nil
+	first, err1 := json.Marshal(a)
+	second, err2 := json.Marshal(b)
+	return bytes.Equal(first, second), errors.Join(err1, err2)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,14 +15,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func statusAfter(status v1alpha1.WindowsInstanceStatus, passed []string,
-	o *obstacle.Obstacle) v1alpha1.WindowsInstanceStatus {
+	o *result.Result) v1alpha1.WindowsInstanceStatus {
 	found := map[string]metav1.Condition{}
 	for _, condition := range passed {
 		found[condition] = metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded}
@@ -31,7 +33,7 @@ func statusAfter(status v1alpha1.WindowsInstanceStatus, passed []string,
 }
 
 func TestSummarizeSetsEveryConditionOnEveryPass(t *testing.T) {
-	unreachable := &obstacle.Obstacle{Condition: v1alpha1.ConditionReachable, Reason: "Unreachable",
+	unreachable := &result.Result{Condition: v1alpha1.ConditionReachable, Reason: "Unreachable",
 		Message: "connection refused", Next: "Start sshd."}
 
 	t.Run("a host that cannot be reached says so, and nothing else is known", func(t *testing.T) {
@@ -68,7 +70,7 @@ func TestSummarizeSetsEveryConditionOnEveryPass(t *testing.T) {
 	t.Run("a pass with nothing to do changes nothing", func(t *testing.T) {
 		ready := statusAfter(v1alpha1.WindowsInstanceStatus{}, scope.Conditions[:], nil)
 		again := statusAfter(*ready.DeepCopy(), []string{v1alpha1.ConditionReady, v1alpha1.ConditionUpToDate},
-			&obstacle.Obstacle{Outcome: obstacle.NothingToDo})
+			&result.Result{Outcome: result.NothingToDo})
 		for i, condition := range again.Conditions {
 			if condition.Status != ready.Conditions[i].Status ||
 				condition.LastTransitionTime != ready.Conditions[i].LastTransitionTime {
@@ -79,25 +81,6 @@ func TestSummarizeSetsEveryConditionOnEveryPass(t *testing.T) {
 			t.Errorf("summary is %q", again.Summary)
 		}
 	})
-}
-
-func TestTransferred(t *testing.T) {
-	for name, c := range map[string]struct {
-		done, total, sent int64
-		in                time.Duration
-		want              string
-	}{
-		"at its beginning":             {500_000, 62_000_000, 500_000, time.Millisecond, "0.5 of 62.0 MB"},
-		"under way":                    {20_000_000, 62_000_000, 20_000_000, 4 * time.Second, "20.0 of 62.0 MB, 5.0 MB/s"},
-		"going on where it was cut":    {42_000_000, 62_000_000, 2_000_000, 4 * time.Second, "42.0 of 62.0 MB, 0.5 MB/s"},
-		"to a host that takes nothing": {1_000_000, 62_000_000, 0, time.Minute, "1.0 of 62.0 MB, 0.0 MB/s"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := transferred(c.done, c.total, c.sent, c.in); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
-		})
-	}
 }
 
 func TestProgressIsWrittenAsOftenAsAPersonLooks(t *testing.T) {
@@ -138,8 +121,8 @@ func TestAStepOfTheOperatorsOwnIsWrittenAtOnce(t *testing.T) {
 	if err := api.Get(t.Context(), client.ObjectKeyFromObject(instance), instance); err != nil {
 		t.Fatal(err)
 	}
-	w := Writer{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(noon)}
-	s := scope.New(instance, &scope.Session{})
+	w := Writer{Client: api, Clock: clocktesting.NewFakePassiveClock(noon)}
+	s := scope.New(instance, &scope.Session{}, &hostjobs.Host{}, w.Clock)
 	expect := func(step string, total int) {
 		t.Helper()
 		var stored v1alpha1.WindowsInstance
@@ -150,18 +133,24 @@ func TestAStepOfTheOperatorsOwnIsWrittenAtOnce(t *testing.T) {
 			t.Errorf("after %d writes the step is %+v; want %s after %d", writes, got, step, total)
 		}
 	}
-	w.Progress(t.Context(), s, "StartService kubelet", 1, 2, "")
+	progress := func(step hostjobs.Step) {
+		t.Helper()
+		if err := w.Progress(t.Context(), s, &hostjobs.Progress{Step: step, Show: &result.Result{}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	progress(hostjobs.Step{Name: "StartService kubelet", Index: 1, Of: 2})
 	expect("StartService kubelet", 1)
-	w.Progress(t.Context(), s, "StartService kube-proxy", 2, 2, "")
+	progress(hostjobs.Step{Name: "StartService kube-proxy", Index: 2, Of: 2})
 	expect("StartService kubelet", 1)
-	w.Step(t.Context(), s, "DrainNode", "evicting pods")
+	progress(hostjobs.Step{Name: "DrainNode", Detail: "evicting pods", Waits: true})
 	expect("DrainNode", 2)
-	w.Step(t.Context(), s, "DrainNode", "evicting pods")
+	progress(hostjobs.Step{Name: "DrainNode", Detail: "evicting pods", Waits: true})
 	expect("DrainNode", 2)
 }
 
 // withInstance returns an API server in memory with an instance.
-func withInstance(t *testing.T) (client.Client, *v1alpha1.WindowsInstance) {
+func withInstance(t *testing.T) (client.WithWatch, *v1alpha1.WindowsInstance) {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -175,45 +164,47 @@ func withInstance(t *testing.T) (client.Client, *v1alpha1.WindowsInstance) {
 	return api, instance
 }
 
-// An operator that no longer leads writes what it found when it ends. The present one writes its own whole, also what it
-// found to be as before.
-func TestSummaryAndConditionsAreWrittenTogether(t *testing.T) {
+// An operator that no longer leads writes nothing that it decided before another one wrote.
+func TestAStatusThatWasDecidedOnAnOlderVersionIsNotWritten(t *testing.T) {
 	api, instance := withInstance(t)
-	w := Writer{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(noon), Namespace: "wmco"}
-	begin := func(passed []string) *scope.Scope {
-		s := scope.New(instance.DeepCopy(), &scope.Session{})
-		for _, condition := range passed {
-			s.Pass(condition, "It is.")
-		}
+	w := Writer{Client: api, Clock: clocktesting.NewFakePassiveClock(noon), Namespace: "wmco"}
+	begin := func(summary string) *scope.Scope {
+		s := scope.New(instance.DeepCopy(), &scope.Session{}, &hostjobs.Host{}, w.Clock)
+		s.Result = &result.Result{Condition: v1alpha1.ConditionReady, Reason: summary, Message: "It is.", Next: "It is left to finish."}
 		return s
 	}
-	finish := func(s *scope.Scope) {
-		t.Helper()
-		if err := w.Finish(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
-		if err := api.Get(t.Context(), client.ObjectKeyFromObject(instance), instance); err != nil {
-			t.Fatal(err)
-		}
-	}
-	finish(begin(scope.Conditions[:]))
-
-	ours := begin(scope.Conditions[:])
-	w.Begin(ours, "Inspect")
-	if err := w.Patch(t.Context(), ours); err != nil {
+	ours, theirs := begin("Ours"), begin("Theirs")
+	if _, err := w.Write(t.Context(), theirs); err != nil {
 		t.Fatal(err)
 	}
-	theirs := begin(nil)
-	theirs.Obstacle = &obstacle.Obstacle{Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonWaiting, Message: "It is at work.",
-		Next: "It is left to finish."}
-	finish(theirs)
-	if got := instance.Status; got.Summary != v1alpha1.ReasonWaiting || meta.IsStatusConditionTrue(got.Conditions, v1alpha1.ConditionReady) {
-		t.Fatalf("summary %q, conditions %+v", got.Summary, got.Conditions)
+	if _, err := w.Write(t.Context(), ours); !apierrors.IsConflict(err) {
+		t.Errorf("the error is %v", err)
 	}
-	finish(ours)
-	if got := instance.Status; got.Summary != v1alpha1.ReasonReady || got.NextAction != "" || !got.Readiness.Ready ||
-		!meta.IsStatusConditionTrue(got.Conditions, v1alpha1.ConditionReady) {
-		t.Errorf("summary %q, next action %q, readiness %+v, conditions %+v", got.Summary, got.NextAction, got.Readiness, got.Conditions)
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(instance), instance); err != nil || instance.Status.Summary != "Theirs" {
+		t.Errorf("the summary is %q: %v", instance.Status.Summary, err)
+	}
+}
+
+// The API server keeps whole seconds.
+func TestWhatIsWrittenAlreadyIsNotWrittenAgain(t *testing.T) {
+	api, instance := withInstance(t)
+	writes := 0
+	counting := interceptor.NewClient(api, interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string,
+		o client.Object, p client.Patch, options ...client.SubResourcePatchOption) error {
+		writes++
+		return c.SubResource(sub).Patch(ctx, o, p, options...)
+	}})
+	w := Writer{Client: counting, Clock: clocktesting.NewFakePassiveClock(noon.Add(time.Second / 3)), Namespace: "wmco"}
+	s := scope.New(instance, &scope.Session{}, &hostjobs.Host{}, w.Clock)
+	for _, condition := range scope.Conditions {
+		s.Pass(condition, "It is.")
+	}
+	s.Instance.Status.ObservedGeneration = s.Instance.Generation
+	if _, err := w.Write(t.Context(), s); err != nil || writes != 1 {
+		t.Fatalf("%d writes, error %v", writes, err)
+	}
+	if _, err := w.Write(t.Context(), s); err != nil || writes != 1 {
+		t.Errorf("%d writes, error %v", writes, err)
 	}
 }
 
@@ -240,20 +231,23 @@ func TestTheProgressOfAllHostsTogetherIsWrittenSoOftenAndNoMoreOften(t *testing.
 func TestNoHostsStatusIsOlderThanAMinuteWhileOthersAreWritten(t *testing.T) {
 	api, instance := withInstance(t)
 	clock := clocktesting.NewFakePassiveClock(noon)
-	w := Writer{Client: api, Live: api, Clock: clock, Pace: &Pace{}}
-	s := scope.New(instance, &scope.Session{LastWrite: noon})
+	w := Writer{Client: api, Clock: clock, Pace: &Pace{}}
+	s := scope.New(instance, &scope.Session{LastWrite: noon}, &hostjobs.Host{}, w.Clock)
+	awaitsNetwork := &hostjobs.Progress{Step: hostjobs.Step{Name: "AwaitNetwork", Index: 1, Of: 3}, Show: &result.Result{}}
 	for second := range 60 {
 		clock.SetTime(noon.Add(time.Duration(second) * time.Second))
 		for w.Pace.allows(clock) { // others
 		}
-		if w.Progress(t.Context(), s, "AwaitNetwork", 1, 3, ""); s.Session.LastWrite != noon {
+		if err := w.Progress(t.Context(), s, awaitsNetwork); err != nil || s.Session.LastWrite != noon {
 			t.Fatalf("it was written after %d s, as if no others were there", second)
 		}
 	}
 	clock.SetTime(noon.Add(longestSilence))
 	for w.Pace.allows(clock) {
 	}
-	w.Progress(t.Context(), s, "AwaitNetwork", 1, 3, "")
+	if err := w.Progress(t.Context(), s, awaitsNetwork); err != nil {
+		t.Fatal(err)
+	}
 	var stored v1alpha1.WindowsInstance
 	if err := api.Get(t.Context(), client.ObjectKeyFromObject(instance), &stored); err != nil {
 		t.Fatal(err)

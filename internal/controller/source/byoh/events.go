@@ -22,7 +22,7 @@ func removalRequested(configMap *corev1.ConfigMap, instance *v1alpha1.WindowsIns
 		message = "ConfigMap " + ConfigMapName +
 			" no longer lists this host, which was never reached: nothing on it was changed."
 	}
-	return recorder.Normal(instance, configMap, "Unlisted", "RequestRemoval", message)
+	return recorder.Normal(instance, configMap, "HostUnlisted", "RequestRemoval", message)
 }
 
 // mostNamed is how many keys an event names.
@@ -30,7 +30,7 @@ const mostNamed = 10
 
 // removalsWait says that most hosts are missing in the list, and how to keep them.
 func removalsWait(configMap *corev1.ConfigMap, held held, until time.Time) recorder.Event {
-	return recorder.Warning(configMap, nil, "RemovalsWait", "RequestRemoval",
+	return recorder.Warning(configMap, nil, "RemovalsDelayed", "RequestRemoval",
 		fmt.Sprintf("The list no longer contains %d of the %d hosts that the operator has worked on (%s). Their nodes will be drained and removed, starting at %s. "+
 			"To keep them, list them again before that time. Nothing has been done to them yet.",
 			len(held.names), held.of, named(held.names), until.UTC().Format(time.RFC3339)))
@@ -38,7 +38,7 @@ func removalsWait(configMap *corev1.ConfigMap, held held, until time.Time) recor
 
 // removalsStopped says that removals that had to wait are not done.
 func removalsStopped(configMap *corev1.ConfigMap, held held) recorder.Event {
-	return recorder.Normal(configMap, nil, "RemovalsStopped", "RequestRemoval",
+	return recorder.Normal(configMap, nil, "RemovalsCanceled", "RequestRemoval",
 		fmt.Sprintf("Most hosts are listed again: the pending removal of %d hosts (%s) is canceled. Only hosts that are still missing from the list are removed.",
 			len(held.names), named(held.names)))
 }

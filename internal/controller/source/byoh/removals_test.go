@@ -177,7 +177,7 @@ func TestAListThatIsAbsentForAMomentGivesNoHostBack(t *testing.T) {
 		if next := l.after(DefaultAbsence); next != DefaultRemoval {
 			t.Errorf("it is read again in %s", next)
 		}
-		l.tells("RemovalsWait", 1)
+		l.tells("RemovalsDelayed", 1)
 		l.after(DefaultRemoval - 1)
 		l.removed(0)
 		l.after(1)
@@ -213,7 +213,7 @@ func TestAFewHostsAreRemovedAtOnce(t *testing.T) {
 				t.Errorf("the list is read again in %s", next)
 			}
 			l.removed(c.hosts - c.left)
-			l.tells("RemovalsWait", 0)
+			l.tells("RemovalsDelayed", 0)
 		})
 	}
 }
@@ -226,7 +226,7 @@ func TestMostHostsAreRemovedAfterAMinute(t *testing.T) {
 		l.reads()
 		l.after(time.Second)
 		told := l.told()
-		for _, want := range []string{"RemovalsWait", "6 of the 10 hosts", "10-0-0-5-", "list them again",
+		for _, want := range []string{"RemovalsDelayed", "6 of the 10 hosts", "10-0-0-5-", "list them again",
 			l.clock.Now().Add(DefaultRemoval - time.Second).UTC().Format(time.RFC3339)} {
 			if strings.Count(told, want) != 1 {
 				t.Errorf("the events do not have %q once: %s", want, told)
@@ -236,7 +236,7 @@ func TestMostHostsAreRemovedAfterAMinute(t *testing.T) {
 		l.removed(0)
 		l.after(1)
 		l.removed(6)
-		l.tells("RemovalsStopped", 0)
+		l.tells("RemovalsCanceled", 0)
 	})
 	t.Run("a correction of the list ends it", func(t *testing.T) {
 		l := newList(t, 10)
@@ -247,7 +247,7 @@ func TestMostHostsAreRemovedAfterAMinute(t *testing.T) {
 		if next := l.reads(); next != 0 {
 			t.Errorf("the list is read again in %s", next)
 		}
-		l.tells("RemovalsStopped", 1)
+		l.tells("RemovalsCanceled", 1)
 		l.after(time.Hour)
 		l.removed(0)
 	})
@@ -266,7 +266,7 @@ func TestMostHostsAreRemovedAfterAMinute(t *testing.T) {
 		l.clock.Step(DefaultRemoval / 2)
 		l.writes(hosts(1, 3))
 		l.reads()
-		l.tells("RemovalsWait", 2)
+		l.tells("RemovalsDelayed", 2)
 		l.after(DefaultRemoval - 1)
 		l.removed(0)
 		l.after(1)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"time"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
@@ -18,14 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	watchsource "sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/backoff"
-	"github.com/windows-machine-config/wmco/internal/controller/optional"
+	"github.com/windows-machine-config/wmco/internal/controller/queue"
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/controller/source"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -52,7 +48,7 @@ func windowsMachines() labels.Selector {
 // not their sets. The API server must know both kinds by then.
 func NewCache(mgr ctrl.Manager) (cache.Cache, error) {
 	namespaces := map[string]cache.Config{v1alpha1.MachineNamespace: {}}
-	return optional.NewCache(mgr, map[client.Object]cache.ByObject{
+	return queue.NewOptionalCache(mgr, map[client.Object]cache.ByObject{
 		&machinev1beta1.Machine{}:    {Namespaces: namespaces, Label: windowsMachines()},
 		&machinev1beta1.MachineSet{}: {Namespaces: namespaces},
 	})
@@ -72,8 +68,8 @@ type Reconciler struct {
 	// Cluster returns the facts of the cluster, or why they cannot be used.
 	Cluster func() (nodespec.Cluster, error)
 
-	// reported is what was said of a Machine that cannot have an instance, or of a MachineSet, so that it is said once.
-	reported map[types.UID]string
+	// reported are the reports about Machines that cannot have an instance, and about MachineSets.
+	reported recorder.Once[types.UID]
 }
 
 // SetupWithManager registers the controller and has it watch the cache of NewCache. clusterChanged fires when the facts
@@ -81,30 +77,16 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, machines cache.Cache,
 	clusterChanged <-chan event.GenericEvent) error {
 	// What happens to one Machine may concern the instance of another, and comparing them all costs less than one request.
-	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{{}}
-	})
+	all := queue.Enqueue(ctrl.Request{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("machine-source").
 		Watches(&v1alpha1.WindowsDisruptionPolicy{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.WindowsInstance{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WatchesRawSource(optional.Kind(machines, &machinev1beta1.Machine{}, all, matters())).
-		WatchesRawSource(optional.Kind(machines, &machinev1beta1.MachineSet{}, all, choosesOtherwise())).
+		WatchesRawSource(queue.OptionalKind(machines, &machinev1beta1.Machine{}, all, queue.Changed(look))).
+		WatchesRawSource(queue.OptionalKind(machines, &machinev1beta1.MachineSet{}, all, queue.Changed(upgradeStrategyOf))).
 		WatchesRawSource(watchsource.Channel(clusterChanged, all)).
-		WithOptions(backoff.Options()).
+		WithOptions(queue.Options()).
 		Complete(r)
-}
-
-// matters lets through the changes of a Machine that this package looks at. The Machine API writes to its status for
-// other reasons too.
-func matters() predicate.Funcs {
-	return predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*machinev1beta1.Machine)
-			after, ok2 := e.ObjectNew.(*machinev1beta1.Machine)
-			return !ok || !ok2 || before.UID != after.UID || !reflect.DeepEqual(look(before), look(after))
-		},
-	}
 }
 
 // Reconcile makes, changes and retires the WindowsInstances of all Machines in one pass. Without the facts of the
@@ -126,25 +108,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	for _, machine := range machines {
 		machine.Status.Addresses = outsidePodNetworks(machine.Status.Addresses, facts.Network.HybridClusterNetworks)
 	}
-	said := map[types.UID]string{}
-	chosen, err := r.strategies(ctx, machines, said)
+	r.reported.Begin()
+	chosen, err := r.strategies(ctx, machines)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	wanted, taken := changes(settings{r.Namespace, facts.Platform, chosen}, machines, instances.Items)
 	for _, machine := range taken {
-		r.reportOnce(said, machine.UID, nameTaken(machine, r.Namespace))
+		r.reportOnce(machine.UID, nameTaken(machine, r.Namespace))
 	}
 	byName := make(map[string]*machinev1beta1.Machine, len(machines))
 	for _, machine := range machines {
 		byName[machine.Name] = machine
-		r.reportMetadata(said, machine)
+		r.reportMetadata(machine)
 	}
 	var errs []error
 	for _, change := range wanted {
-		errs = append(errs, r.apply(ctx, change, byName[change.After.Name], said))
+		errs = append(errs, r.apply(ctx, change, byName[change.After.Name]))
 	}
-	r.reported = said
+	r.reported.End()
 	return ctrl.Result{RequeueAfter: nextLook(machines)}, errors.Join(errs...)
 }
 
@@ -197,13 +179,12 @@ func nextLook(machines []*machinev1beta1.Machine) time.Duration {
 	return 0
 }
 
-func (r *Reconciler) apply(ctx context.Context, change source.Change, machine *machinev1beta1.Machine,
-	said map[types.UID]string) error {
+func (r *Reconciler) apply(ctx context.Context, change source.Change, machine *machinev1beta1.Machine) error {
 	inForce, err := change.Apply(ctx, r.Client)
 	switch {
 	case apierrors.IsInvalid(err) && machine != nil:
 		// Trying again would not help: a change of the Machine brings the next reconcile.
-		r.reportOnce(said, machine.UID, instanceRefused(machine, err))
+		r.reportOnce(machine.UID, instanceRefused(machine, err))
 	case err != nil:
 		return fmt.Errorf("for Machine %s/%s: %w", v1alpha1.MachineNamespace, change.After.Spec.Source.Machine.Name, err)
 	case !inForce:

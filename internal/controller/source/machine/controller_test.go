@@ -191,7 +191,7 @@ func TestReconcile(t *testing.T) {
 		host.Spec.Source = v1alpha1.Source{ConfigMapKey: "10.0.0.1"}
 		b := newBench(t, windows("a"), host)
 		b.mustReconcile()
-		if said := b.said(); len(said) != 1 || !strings.Contains(said[0], "NameTaken") {
+		if said := b.said(); len(said) != 1 || !strings.Contains(said[0], "InstanceNameConflict") {
 			t.Errorf("said %q", said)
 		}
 		if b.mustReconcile(); len(b.said()) != 0 || b.writes != 0 {
@@ -209,7 +209,7 @@ func TestReconcile(t *testing.T) {
 		b.createErr = apierrors.NewInvalid(schema.GroupKind{Kind: "WindowsInstance"}, "a", nil)
 		b.mustReconcile()
 		b.mustReconcile()
-		if said := b.said(); len(said) != 1 || !strings.Contains(said[0], "WindowsInstanceRefused") {
+		if said := b.said(); len(said) != 1 || !strings.Contains(said[0], "WindowsInstanceRejected") {
 			t.Errorf("said %q", said)
 		}
 	})
@@ -259,7 +259,7 @@ func TestReconcile(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.mustReconcile()
-		if said := b.said(); len(said) != 1 || !strings.Contains(said[0], "MachineTakenUp") {
+		if said := b.said(); len(said) != 1 || !strings.Contains(said[0], "MachineManaged") {
 			t.Errorf("said %q", said)
 		}
 	})

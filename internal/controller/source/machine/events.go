@@ -12,22 +12,21 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 )
 
-// reportOnce tells what is wrong with a Machine or a MachineSet, unless the pass before said the same.
-func (r *Reconciler) reportOnce(said map[types.UID]string, about types.UID, e recorder.Event) {
-	said[about] = e.Message
-	if r.reported[about] != e.Message {
+// reportOnce emits an event about a Machine or a MachineSet, unless the previous reconcile had the same message.
+func (r *Reconciler) reportOnce(about types.UID, e recorder.Event) {
+	if r.reported.IsNew(about, e.Message) {
 		recorder.Emit(r.Events, e)
 	}
 }
 
 // reportMetadata reports once that labels or taints of a Machine are left out.
-func (r *Reconciler) reportMetadata(said map[types.UID]string, machine *machinev1beta1.Machine) {
+func (r *Reconciler) reportMetadata(machine *machinev1beta1.Machine) {
 	v := look(machine)
 	if state, _ := v.desiredState(); state != v1alpha1.DesiredStateNode {
 		return
 	}
 	if _, faults := v.nodeMetadata(); len(faults) > 0 {
-		r.reportOnce(said, machine.UID+"/metadata", metadataInvalid(machine, faults))
+		r.reportOnce(machine.UID+"/metadata", metadataInvalid(machine, faults))
 	}
 }
 
@@ -56,7 +55,7 @@ func leftAlone(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstan
 }
 
 func takenUp(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance) recorder.Event {
-	return recorder.Normal(instance, machine, "MachineTakenUp", "TakeUp",
+	return recorder.Normal(instance, machine, "MachineManaged", "TakeUp",
 		"The operator makes the host of the Machine a node again.")
 }
 
@@ -65,13 +64,13 @@ func removalRequested(instance *v1alpha1.WindowsInstance) recorder.Event {
 	reference := instance.Spec.Source.Machine
 	machine := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: reference.Namespace, Name: reference.Name,
 		UID: reference.UID}}
-	return recorder.Normal(instance, machine, "MachineGone", "RequestRemoval",
+	return recorder.Normal(instance, machine, "MachineNotFound", "RequestRemoval",
 		"Machine "+reference.Namespace+"/"+reference.Name+", UID "+string(reference.UID)+
-			", is gone, and its host with it: the operator removes what is left of it in the cluster.")
+			", is gone with its host: the operator removes the remaining objects of the host from the cluster.")
 }
 
 func nameTaken(machine *machinev1beta1.Machine, namespace string) recorder.Event {
-	return recorder.Warning(machine, nil, "NameTaken", "CreateInstance",
+	return recorder.Warning(machine, nil, "InstanceNameConflict", "CreateInstance",
 		"The host does not become a node: WindowsInstance "+machine.Name+" in namespace "+namespace+
 			" belongs to a host in ConfigMap windows-instances. Remove that host from the ConfigMap, or delete this Machine, so that its replacement gets another name.")
 }
@@ -84,7 +83,7 @@ func strategyInvalid(set *machinev1beta1.MachineSet, byDefault v1alpha1.UpgradeS
 }
 
 func instanceRefused(machine *machinev1beta1.Machine, err error) recorder.Event {
-	return recorder.Warning(machine, nil, "WindowsInstanceRefused", "CreateInstance",
+	return recorder.Warning(machine, nil, "WindowsInstanceRejected", "CreateInstance",
 		"The API server rejects the WindowsInstance of this Machine. Correct spec.metadata.labels and spec.taints of the Machine. "+
 			err.Error())
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/queue"
 	"github.com/windows-machine-config/wmco/internal/controller/source"
 )
 
@@ -411,7 +412,7 @@ func TestAThousandMachinesAreOnePass(t *testing.T) {
 }
 
 func TestOnlyWhatIsLookedAtMatters(t *testing.T) {
-	updates := matters()
+	updates := queue.Changed(look)
 	for name, test := range map[string]struct {
 		edit edit
 		want bool

@@ -9,8 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
@@ -53,8 +51,7 @@ func controllingSet(machine *machinev1beta1.Machine) *metav1.OwnerReference {
 }
 
 // strategies reads how the Machines are upgraded, and tells of annotations that cannot be followed.
-func (r *Reconciler) strategies(ctx context.Context, machines []*machinev1beta1.Machine,
-	said map[types.UID]string) (strategies, error) {
+func (r *Reconciler) strategies(ctx context.Context, machines []*machinev1beta1.Machine) (strategies, error) {
 	byDefault, err := r.defaultStrategy(ctx)
 	if err != nil {
 		return nil, err
@@ -84,7 +81,7 @@ func (r *Reconciler) strategies(ctx context.Context, machines []*machinev1beta1.
 		}
 		strategy, valid := strategyOf(set, byDefault)
 		if result[set.UID] = strategy; !valid {
-			r.reportOnce(said, set.UID, strategyInvalid(set, byDefault))
+			r.reportOnce(set.UID, strategyInvalid(set, byDefault))
 		}
 	}
 	return result, nil
@@ -117,14 +114,8 @@ func (r *Reconciler) liveSet(ctx context.Context, owner *metav1.OwnerReference) 
 	return set, nil
 }
 
-// choosesOtherwise lets through the changes of a MachineSet's annotation. The Machine API writes to its status all the
-// time.
-func choosesOtherwise() predicate.Funcs {
-	return predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, hadOne := e.ObjectOld.GetAnnotations()[v1alpha1.AnnotationUpgradeStrategy]
-			after, hasOne := e.ObjectNew.GetAnnotations()[v1alpha1.AnnotationUpgradeStrategy]
-			return before != after || hadOne != hasOne || e.ObjectOld.GetUID() != e.ObjectNew.GetUID()
-		},
-	}
+// upgradeStrategyOf returns the annotation of a MachineSet, and whether it is set.
+func upgradeStrategyOf(set client.Object) [2]any {
+	value, isSet := set.GetAnnotations()[v1alpha1.AnnotationUpgradeStrategy]
+	return [2]any{value, isSet}
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/queue"
 )
 
 // machineSet returns a MachineSet with annotations: key, value, key, value.
@@ -150,7 +151,7 @@ func TestUpgradeStrategy(t *testing.T) {
 }
 
 func TestOnlyTheAnnotationOfAMachineSetMatters(t *testing.T) {
-	updates := choosesOtherwise()
+	updates := queue.Changed(upgradeStrategyOf)
 	for name, test := range map[string]struct {
 		after *machinev1beta1.MachineSet
 		want  bool

@@ -43,7 +43,7 @@ var sources = []source{
 		"operator/v1/zz_generated.crd-manifests/0000_80_machine-config_01_machineconfigurations-Default.crd.yaml",
 		"operator/v1alpha1/zz_generated.crd-manifests/0000_10_config-operator_01_imagecontentsourcepolicies.crd.yaml",
 	}},
-	{"github.com/prometheus-operator/prometheus-operator", "v0.85.0", []string{
+	{"github.com/prometheus-operator/prometheus-operator", "v0.87.1", []string{
 		"example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
 		"example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml",
 	}},

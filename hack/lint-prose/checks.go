@@ -1,0 +1,75 @@
+package main
+
+import "regexp"
+
+// source is the kind of text that a check counts in.
+type source string
+
+// The sources, with what their size is measured in.
+const (
+	sourceComments source = "comments"  // words
+	sourceNames    source = "functions" // functions
+	sourceStrings  source = "strings"   // strings with three words or more
+	sourceProse    source = "prose"     // words of Markdown without code and tables
+	sourceLines    source = "lines"     // lines of prose
+)
+
+// check is a count.
+type check struct {
+	name   string
+	source source
+	// pattern is what is counted in text; nil for checks that count otherwise.
+	pattern *regexp.Regexp
+	// final is the count per 10,000 that a directory may always have, and field what comparable projects have.
+	final float64
+	field string
+}
+
+func newCheck(name string, source source, pattern string, final float64, field string) check {
+	return check{name: name, source: source, pattern: regexp.MustCompile(`(?i)\b(?:` + pattern + `)\b`), final: final, field: field}
+}
+
+// The checks that count other things than words.
+const (
+	checkOneWordNames  = "one-word function names"
+	checkDeclarations  = "private declarations"
+	checkLongLines     = "lines over 80 columns"
+	checkLongPages     = "words beyond 2,500 per page"
+	maxColumns         = 80
+	maxPageWords       = 2500
+	minWordsOfSentence = 3
+)
+
+// checks are all counts. The field is cert-manager, source-controller, Karpenter and k0sctl.
+var checks = []check{
+	newCheck("what", sourceComments, `what`, 20, "2-5"),
+	newCheck("who, nobody", sourceComments, `who|whom|whose|whoever|(?:no|some|every|any)body`, 6, "0-5"),
+	newCheck("tell, say", sourceComments, `tells?|told|telling|says?|said|saying`, 8, "0-5"),
+	newCheck("ask, look, bring", sourceComments, `ask(?:s|ed|ing)?|look(?:s|ed|ing)?|bring(?:s|ing)?|brought`, 8, "0-4"),
+	newCheck("one that, those, others", sourceComments,
+		`ones? (?:that|of|which|is|has|whose)|(?:those|that) (?:of|that|who|which|with)|others`, 12, "3-10"),
+	newCheck("of which, is to", sourceComments, `(?:of|as|from|to|by|in|for|with|on|at|over) which|(?:is|are|was|were) to \w+`, 9, "3-9"),
+	newCheck("go on, give back, as it is", sourceComments,
+		`(?:go(?:es)?|went|gone) on|lets? (?:\w+ ){0,2}go|g(?:ive|ives|iven|ave) (?:\w+ ){0,3}back|puts? (?:\w+ ){0,3}back|(?:take[sn]?|took) (?:\w+ ){0,2}(?:away|over)|as (?:it|they) (?:is|are|was|were)`, 4, "1-8"),
+	newCheck("pronouns", sourceComments, `it|its|they|them|their`, 170, "80-136"),
+	newCheck("private words", sourceComments, `places?|rooms?|ways?|turns?|obstacles?|disturb\w*|whole|present|anew|mend\w*`, 18, "10-19"),
+	{name: checkOneWordNames, source: sourceNames, final: 500, field: "100-400"},
+	{name: checkDeclarations, source: sourceNames, final: 0, field: "-"},
+	newCheck("strings", sourceStrings, `what|tells?|told|says?|said|(?:some|no)body|who(?:ever)?|goes on|looks again|ask(?:s|ed)?|anew|mend\w*|turn|gi?ves? back|given back|puts? back|for good|disturb\w*|pods (?:do not )?feel|at work|in order|of its own`, 0, "-"),
+	newCheck("prose: what", sourceProse, `what`, 10, "-"),
+	newCheck("prose: pronouns", sourceProse, `it|its|they|them|their`, 150, "-"),
+	{name: checkLongLines, source: sourceLines, final: 0, field: "800"},
+	{name: checkLongPages, source: sourceProse, final: 0, field: "0"},
+}
+
+// freeNames are one-word names of functions that every Go developer knows.
+var freeNames = map[string]bool{"main": true, "init": true, "run": true, "start": true, "stop": true, "close": true, "read": true, "write": true,
+	"get": true, "list": true, "string": true, "error": true, "apply": true, "validate": true, "reconcile": true}
+
+// privateConstant is the beginning of a constant that has a standard name: max or min. privateFunction is the first word of a function
+// that has a technical verb.
+var (
+	privateConstant = regexp.MustCompile(`^(?:[mM]ost|[lL]ongest|[lL]east)[A-Z]`)
+	privateFunction = regexp.MustCompile(`^(?:[tT]ell|[sS]ay|[aA]sk|[lL]ook|[bB]ring|[nN]ote|[gG]ive|[lL]et)(?:s?[A-Z]|s?$)`)
+	secondWord      = regexp.MustCompile(`[a-z0-9][A-Z]|[A-Z][A-Z]`)
+)

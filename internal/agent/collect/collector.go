@@ -1,0 +1,185 @@
+// Package collect says how a host is and what has happened on it, for a support case: also of a host on which nothing
+// works. It changes nothing, leaves out what may be secret, and goes on where Windows does not tell something.
+package collect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/text"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// How much is collected at most: an answer of the agent is limited.
+const (
+	mostServices, mostProcesses = 600, 300
+	mostNetworks, mostEndpoints = 50, 500
+	mostRules                   = 300
+	mostEvents                  = 200 // of each log
+	mostEventsAlone             = 1000
+	longestMessage              = 1024
+)
+
+// Collector looks at one host.
+type Collector struct {
+	Host  host.Host
+	Clock clock.PassiveClock
+	// Runs returns what verbs have said when they were run last.
+	Runs func(context.Context) ([]verb.Run, error)
+}
+
+// Of returns the state and the history of the host.
+func (s Collector) Of(ctx context.Context) verb.Collected {
+	result := verb.Collected{Unknown: map[string]string{}}
+	for _, part := range []struct {
+		name string
+		find part
+	}{
+		{"services", s.services}, {"processes", s.processes}, {"events", s.eventsSince(lookBack, mostEvents)}, {"firewall", s.firewall}, {"networks", s.networks},
+		{"runs", s.runs},
+	} {
+		look(ctx, part.name, part.find, &result)
+	}
+	return result
+}
+
+// Events returns only the events since then.
+func (s Collector) Events(ctx context.Context, since time.Duration) verb.Collected {
+	result := verb.Collected{Unknown: map[string]string{}}
+	look(ctx, "events", s.eventsSince(since, mostEventsAlone), &result)
+	count := map[string]int{}
+	for _, event := range result.Events {
+		if count[event.Log]++; count[event.Log] == mostEventsAlone {
+			result.Unknown["earlier events"] = fmt.Sprintf("no more than the newest %d of log %s are read", mostEventsAlone, event.Log)
+		}
+	}
+	return result
+}
+
+// part collects one part.
+type part func(context.Context, *verb.Collected) error
+
+// look collects a part, or reports why the part is not known.
+func look(ctx context.Context, name string, find part, result *verb.Collected) {
+	ctx, cancel := context.WithTimeout(ctx, timeouts.LimitCollect)
+	defer cancel()
+	if err := find(ctx, result); err != nil {
+		result.Unknown[name] = text.Plain(err.Error(), longestMessage)
+	}
+}
+
+func (s Collector) services(ctx context.Context, result *verb.Collected) error {
+	services, err := s.Host.Services.Query(ctx)
+	for _, each := range first(services, mostServices) {
+		state := verb.ServiceState{Name: each.Name, State: each.State, StartType: each.StartType, PID: each.PID, ExitCode: each.ExitCode}
+		if strings.HasPrefix(each.Description, nodespec.DescriptionPrefix) {
+			state.CommandLine = each.CommandLine
+		}
+		result.Services = append(result.Services, state)
+	}
+	return err
+}
+
+func (s Collector) processes(ctx context.Context, result *verb.Collected) error {
+	processes, err := s.Host.Processes.List(ctx)
+	for _, each := range processes {
+		if nodespec.Within(each.Path, nodespec.Root) && len(result.Processes) < mostProcesses {
+			result.Processes = append(result.Processes, each)
+		}
+	}
+	return err
+}
+
+func (s Collector) firewall(ctx context.Context, result *verb.Collected) error {
+	rules, err := s.Host.Firewall.Rules(ctx)
+	for _, rule := range rules {
+		if rule.LocalPort != 0 && len(result.Firewall) < mostRules {
+			result.Firewall = append(result.Firewall, rule)
+		}
+	}
+	return err
+}
+
+// networks asks the Host Networking Service, which comes with the feature for containers.
+func (s Collector) networks(ctx context.Context, result *verb.Collected) error {
+	networks, err := s.Host.Networks.Networks(ctx)
+	if err != nil {
+		return err
+	}
+	endpoints, err := s.Host.Networks.Endpoints(ctx)
+	result.Networks, result.Endpoints = first(networks, mostNetworks), first(endpoints, mostEndpoints)
+	return err
+}
+
+func (s Collector) runs(ctx context.Context, result *verb.Collected) (err error) {
+	result.Runs, err = s.Runs(ctx)
+	return err
+}
+
+// lookBack is the maximum age of the events that are collected together with the rest.
+const lookBack = 7 * 24 * time.Hour
+
+// eventsSince reads the events of so long ago, and no more than so many of each log. A log that cannot be read, or takes too
+// long, leaves the other.
+func (s Collector) eventsSince(since time.Duration, most int) part {
+	return func(ctx context.Context, result *verb.Collected) error {
+		logs := []string{"Application", "System"}
+		errs := make([]error, len(logs))
+		for i, log := range logs {
+			limited, cancel := context.WithTimeout(ctx, timeouts.LimitCollect/time.Duration(len(logs)))
+			found, err := s.eventsOf(limited, log, s.Clock.Now().Add(-since), most)
+			if err != nil {
+				errs[i] = fmt.Errorf("log %s: %w", log, err)
+			}
+			result.Events = append(result.Events, found...)
+			cancel()
+		}
+		return errors.Join(errs...)
+	}
+}
+
+func (s Collector) eventsOf(ctx context.Context, log string, from time.Time, most int) (events []verb.Event, err error) {
+	err = s.Host.EventLog.Read(ctx, log, func(event host.LoggedEvent) bool {
+		if event.Time.Before(from) {
+			return false
+		}
+		if concernsNodes(event.Event) {
+			event.Message = text.Shortened(event.Message, longestMessage)
+			events = append(events, verb.Event{Log: log, LoggedEvent: event})
+		}
+		return len(events) < most
+	})
+	return events, err
+}
+
+// serviceInstalled is the ID of the service control manager's event about a new service, which has its command line.
+const serviceInstalled = 7045
+
+// concernsNodes reports whether an event is one that explains what happens to a node: of its services; of services that end;
+// of restarts; of disks, the network and the clock. Others may say anything of what else runs on the host. Windows does not
+// tell names of sources apart by their case, and writes some in several.
+func concernsNodes(event host.Event) bool {
+	if strings.EqualFold(event.Source, "Service Control Manager") {
+		return event.ID != serviceInstalled
+	}
+	for _, source := range append(nodespec.ServiceNames(),
+		"Application Error", "EventLog", "User32", "Microsoft-Windows-Kernel-Power",
+		"Microsoft-Windows-WindowsUpdateClient", "Microsoft-Windows-Time-Service", "Disk", "Ntfs", "Microsoft-Windows-Ntfs",
+		"Tcpip", "Microsoft-Windows-Hyper-V-VmSwitch", "VfpExt", "HNS",
+	) {
+		if strings.EqualFold(event.Source, source) {
+			return true
+		}
+	}
+	return false
+}
+
+func first[T any](list []T, most int) []T { return list[:min(len(list), most)] }

@@ -1,0 +1,145 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+func TestEventsThatMayHoldSecretsOfOthersAreLeftOut(t *testing.T) {
+	for name, c := range map[string]struct {
+		source   string
+		id       uint32
+		reported bool
+	}{
+		"of the agent":                             {nodespec.ServiceAgent, 2, true},
+		"of a service that has ended":              {"Service Control Manager", 7034, true},
+		"not of a new service, in another case":    {"service control manager", 7045, false},
+		"of a disk, in another case":               {"disk", 7, true},
+		"of a restart":                             {"User32", 1074, true},
+		"not of a new service and its command":     {"Service Control Manager", 7045, false},
+		"not of a program that is no part of ours": {"Some Database", 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := concernsNodes(host.Event{Source: c.source, ID: c.id}); got != c.reported {
+				t.Errorf("it is reported: %t", got)
+			}
+		})
+	}
+}
+
+// logs are the event logs of a host, of which one cannot be read.
+type logs struct {
+	host.EventLog
+
+	broken string
+	at     time.Time
+}
+
+func (l logs) Read(_ context.Context, log string, each func(host.LoggedEvent) bool) error {
+	if log == l.broken {
+		return errors.New("the log is damaged")
+	}
+	each(host.LoggedEvent{Time: l.at, Event: host.Event{Source: nodespec.ServiceAgent, Message: "of " + log}})
+	return nil
+}
+
+func TestALogThatCannotBeReadLeavesTheOther(t *testing.T) {
+	now := time.Unix(1<<30, 0)
+	for broken, other := range map[string]string{"Application": "System", "System": "Application"} {
+		t.Run(broken, func(t *testing.T) {
+			s := Collector{Host: host.Host{EventLog: logs{broken: broken, at: now}}, Clock: clocktesting.NewFakePassiveClock(now)}
+			var found verb.Collected
+			if err := s.eventsSince(lookBack, mostEvents)(t.Context(), &found); err == nil || err.Error() != "log "+broken+": the log is damaged" {
+				t.Errorf("it says %v", err)
+			}
+			if len(found.Events) != 1 || found.Events[0].Log != other {
+				t.Errorf("it has found %+v", found.Events)
+			}
+		})
+	}
+}
+
+// full has the maximum number of entries in each part, events that say this, and services that run this.
+func full(message, commandLine string) *verb.Result {
+	s := &verb.Collected{Unknown: map[string]string{}}
+	for i := range mostServices {
+		s.Services = append(s.Services, verb.ServiceState{Name: fmt.Sprint("service-", i), State: "Stopped", StartType: "Manual", PID: i + 1, ExitCode: i + 1,
+			CommandLine: commandLine})
+	}
+	for i := range mostProcesses {
+		s.Processes = append(s.Processes, host.Process{PID: i, Path: `C:\k\kubelet.exe`})
+	}
+	for i := range mostNetworks {
+		s.Networks = append(s.Networks, host.HNSNetwork{Name: fmt.Sprint("network-", i)})
+	}
+	for i := range mostEndpoints {
+		s.Endpoints = append(s.Endpoints, host.HNSEndpoint{Name: fmt.Sprint("endpoint-", i), Address: "10.132.1.2"})
+	}
+	for i := range mostRules {
+		s.Firewall = append(s.Firewall, host.FirewallRule{Name: fmt.Sprint("rule-", i), LocalPort: i})
+	}
+	for _, log := range []string{"Application", "System"} {
+		for i := range mostEvents {
+			s.Events = append(s.Events, verb.Event{Log: log, LoggedEvent: host.LoggedEvent{Time: time.Unix(int64(1<<30-i), 0).UTC(),
+				Event: host.Event{Source: "Tcpip", Message: message}}})
+		}
+	}
+	return &verb.Result{Collected: s}
+}
+
+func TestTheCollectedStateIsNoLongerThanItsLineMayBe(t *testing.T) {
+	for name, c := range map[string]struct {
+		message, commandLine string
+		gone                 []string // parts of which something is left out
+		events               bool     // some are left
+	}{
+		"all that is reported":               {"", "", []string{"events"}, true},
+		"events with many values":            {strings.Repeat("a,", longestMessage/2), "", []string{"events"}, true},
+		"events with many bytes":             {strings.Repeat("終", 1200), "", []string{"events"}, true},
+		"services with many values, besides": {"", "a,b,c,d,e,f,g", []string{"events", "networks"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result := full(c.message, c.commandLine)
+			Fit(result)
+			s := result.Collected
+			line, err := verb.Line{Type: verb.TypeResult, Result: result}.Encode()
+			if err != nil || len(line) > verb.MostBytes || verb.Values(line) > verb.MostValues {
+				t.Errorf("the line has %d bytes and %d values, %v", len(line), verb.Values(line), err)
+			}
+			if len(s.Unknown) != len(c.gone) {
+				t.Errorf("it says %v", s.Unknown)
+			}
+			for _, part := range c.gone {
+				if !strings.Contains(s.Unknown[part], "are left out") {
+					t.Errorf("of %s it says %q", part, s.Unknown[part])
+				}
+			}
+			if len(s.Services) != mostServices || (len(s.Events) > 0) != c.events {
+				t.Errorf("it has %d services and %d events", len(s.Services), len(s.Events))
+			}
+			for i := 1; i < len(s.Events); i++ {
+				if s.Events[i].Time.After(s.Events[i-1].Time) {
+					t.Fatal("the oldest events are not those that are left out")
+				}
+			}
+		})
+	}
+}
+
+func TestAShortCollectionIsNotChanged(t *testing.T) {
+	result := &verb.Result{Collected: &verb.Collected{Events: []verb.Event{{Log: "Application"}, {Log: "System"}}}}
+	Fit(result)
+	if len(result.Collected.Events) != 2 || len(result.Collected.Unknown) > 0 {
+		t.Errorf("it is %+v", result.Collected)
+	}
+}

@@ -1,0 +1,66 @@
+package agent_test
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// applyInService applies a spec on a node with pods.
+func (r *rig) applyInService(spec nodespec.NodeSpec) (verb.Line, []string) {
+	r.Helper()
+	line, steps := r.run(append([]string{"apply", "--in-service"}, r.send(spec)...)...)
+	if line.Result == nil || line.Result.Plan == nil {
+		r.Fatalf("%s %+v", line.Type, line.Failure)
+	}
+	return line, steps
+}
+
+func TestAPlanThatPodsFeelIsRefusedOnANodeInService(t *testing.T) {
+	t.Parallel()
+	r := joined(t)
+	before := r.Snapshot()
+	r.versions = versions{"containerd": "v2"}
+	line, steps := r.applyInService(r.full())
+	if len(steps) > 0 || !line.Result.Plan.Disturbs() {
+		t.Errorf("steps %q, and left: %s", steps, names(*line.Result.Plan))
+	}
+	if after := r.Snapshot(); !reflect.DeepEqual(after.Services, before.Services) {
+		t.Errorf("services:\n%v\nwere\n%v", after.Services, before.Services)
+	}
+	if applied := line.Result.Facts.Applied; applied == r.full().Digest() || applied == "" {
+		t.Errorf("applied: %q", applied)
+	}
+	if steps := r.applied(r.full()); !slices.Contains(steps, "StopService containerd") {
+		t.Errorf("not in service: %q", steps)
+	}
+}
+
+// The plan that pods feel comes after one that they do not feel: the host has changed meanwhile.
+func TestALaterPlanThatPodsFeelIsRefusedOnANodeInService(t *testing.T) {
+	t.Parallel()
+	r := joined(t)
+	spec := mirrored(r.full(), "registry.example.com", "server")
+	if p := r.plan(spec); p.Disturbs() || len(p.Steps) == 0 {
+		t.Fatalf("not harmless: %s", names(p))
+	}
+	proxy := spec.Services[slices.IndexFunc(spec.Services, func(s nodespec.Service) bool { return s.Name == nodespec.ServiceKubeProxy })]
+	t.Cleanup(r.OnOperation(func(o fake.Operation) error {
+		if o.Process != nil && o.Interface == "Files" && o.Method == "Write" && strings.HasPrefix(o.Target, registries) {
+			r.must(r.Drive().WriteFile(proxy.RestartOn[0], []byte("changed by hand")))
+		}
+		return nil
+	}))
+	line, steps := r.applyInService(spec)
+	if !line.Result.Plan.Disturbs() || slices.Contains(steps, "StopService kube-proxy") || len(steps) == 0 {
+		t.Errorf("steps %q, and left: %s", steps, names(*line.Result.Plan))
+	}
+	if line.Result.Facts.Applied == spec.Digest() {
+		t.Error("the spec counts as applied")
+	}
+}

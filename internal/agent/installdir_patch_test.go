@@ -1,0 +1,71 @@
+package agent_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+func TestTheAgentMakesItsSuccessorOfAPatch(t *testing.T) {
+	t.Parallel()
+	successor := []byte("another version of the agent")
+	patch := func(r *rig, content []byte) verb.Line {
+		r.Helper()
+		path := nodespec.InboxPatch(sum(content))
+		r.must(r.Drive().WriteFile(path, content))
+		line, _ := r.runFrom(nodespec.AgentPath(sum(r.program)), "patch", "--patch", path)
+		if _, err := r.Drive().Stat(path); err == nil {
+			r.Error("the patch is still there")
+		}
+		return line
+	}
+	landed := func(t *testing.T) *rig {
+		t.Helper()
+		r := newRig(t).start()
+		if line := r.land("facts"); line.Result == nil {
+			t.Fatalf("%+v", line.Failure)
+		}
+		return r
+	}
+	t.Run("in a folder that only administrators can use, beside itself", func(t *testing.T) {
+		t.Parallel()
+		r := landed(t)
+		if line := patch(r, patchOf(t, r.program, successor)); line.Type != verb.TypeResult {
+			t.Fatalf("%s %+v", line.Type, line.Failure)
+		}
+		if made, err := r.Drive().ReadFile(nodespec.AgentPath(sum(successor))); err != nil || !bytes.Equal(made, successor) {
+			t.Errorf("%q, %v", made, err)
+		}
+		r.expectClosed(nodespec.AgentPath(sum(successor)))
+		r.expectOwnProgram()
+	})
+	whole := patchOf(t, []byte("the program of another host"), successor)
+	for name, content := range map[string]func(*rig) []byte{
+		"not of one that was made for another program": func(*rig) []byte { return whole },
+		"not of one that was cut":                      func(r *rig) []byte { p := patchOf(r.T, r.program, successor); return p[:len(p)-3] },
+		"not of one that was changed": func(r *rig) []byte {
+			p := patchOf(r.T, r.program, successor)
+			p[50]++ // in the digest of the successor
+			return p
+		},
+		"not of anything else": func(*rig) []byte { return successor },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := landed(t)
+			if line := patch(r, content(r)); line.Type != verb.TypeFailure || line.Failure.Reason != verb.ReasonPayloadCorrupted {
+				t.Fatalf("%s %+v", line.Type, line.Failure)
+			}
+			entries, err := r.Drive().ReadDir(nodespec.AgentRoot)
+			r.must(err)
+			for _, entry := range entries {
+				if _, err := r.Drive().Stat(entry.Path + `\` + nodespec.AgentProgram); err == nil && entry.Path+`\`+nodespec.AgentProgram != nodespec.AgentPath(sum(r.program)) {
+					t.Errorf("%s was made", entry.Path)
+				}
+			}
+			r.expectOwnProgram()
+		})
+	}
+}

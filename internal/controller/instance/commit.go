@@ -1,0 +1,112 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/identity"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/text"
+)
+
+// commit ends a reconcile whose status was written: it releases the disruption slot, keeps the session and the knowledge of the
+// host, records the events, and begins the job. Nothing of that happens if the decision to begin a job was made on an old version.
+func (r *Reconciler) commit(ctx context.Context, rooms *rooms, s *scope.Scope, next ctrl.Result, quiet time.Duration) (ctrl.Result, error) {
+	if s.Host.Requested() && !s.Wrote && !s.Silent {
+		if current, err := r.isCurrent(ctx, s); err != nil {
+			return ctrl.Result{}, err
+		} else if !current {
+			return r.decideAgain(client.ObjectKeyFromObject(s.Instance), s.Session)
+		}
+	}
+	if s.LeavesGate { // before anything is noted: after an error, all is decided again
+		if err := r.Gate.Release(ctx, s.Instance.Name); err != nil {
+			return ctrl.Result{}, fmt.Errorf("release the disruption slot of WindowsInstance %s: %w", s.Instance.Name, err)
+		}
+	}
+	s.Session.Conflicts = 0
+	if s.Deleted {
+		rooms.events.Flush()
+		r.forget(client.ObjectKeyFromObject(s.Instance))
+		return ctrl.Result{}, nil
+	}
+	s.KeepUnwritten()
+	r.sessions.Keep(s.Instance.Name, s.Session)
+	rooms.events.Flush()
+	if s.Silent {
+		return next, nil
+	}
+	if !r.Jobs.Commit(ctx, s.Instance, s.Host) {
+		return ctrl.Result{RequeueAfter: time.Second}, nil
+	}
+	if quiet > 0 && s.Result.Outcome != result.Working { // the end of a job triggers the next reconcile
+		next.RequeueAfter = identity.Sooner(next.RequeueAfter, max(quiet, minimalWait))
+	}
+	return next, nil
+}
+
+// QuietWait is how long an operator waits for a Node before the status shows it: a kubelet registers, has its pod subnet and reports
+// within seconds.
+const QuietWait = 10 * time.Second
+
+// ListPatience is how long an operator's reconcile waits for a list of the API server. A fleet's takes longer, and then all reconciles
+// that need it wait without a worker.
+const ListPatience = 50 * time.Millisecond
+
+// minimalWait is the shortest wait that is requested of controller-runtime: none would be no wait at all.
+const minimalWait = 10 * time.Millisecond
+
+// recent is how long a version that the API server was seen to have counts as its present one.
+const recent = time.Second
+
+// isCurrent reports whether the API server has the version of the instance that the reconcile has decided on, because the cache may
+// be old. It is asked before a job that changes the host, and before the first job on a version, unless the status was written.
+func (r *Reconciler) isCurrent(ctx context.Context, s *scope.Scope) (bool, error) {
+	now := r.Clock.Now()
+	if s.Session.Proven == s.Stored.ResourceVersion && (!s.Host.RequestsChange() || now.Sub(s.Session.ProvenAt) < recent) {
+		return true, nil
+	}
+	present := &v1alpha1.WindowsInstance{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.Instance), present); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	if present.UID != s.Instance.UID || present.ResourceVersion != s.Stored.ResourceVersion {
+		return false, nil
+	}
+	s.Session.Proven, s.Session.ProvenAt = present.ResourceVersion, now
+	return true, nil
+}
+
+// follow is the reconcile of an instance whose job runs: it stops the job if something else is wanted, restores what the operator
+// owns on the Node, and shows progress. It requests no other reconcile: the delay before a retry counts from the end of the job, and
+// the queue keeps the earliest of several delays.
+func (r *Reconciler) follow(ctx context.Context, rooms *rooms, s *scope.Scope, running *hostjobs.Progress) (ctrl.Result, error) {
+	if cause := running.Wanted.Unwanted(hostjobs.WantedOf(s.Instance)); cause != nil && running.Stopped == nil {
+		r.Jobs.Stop(client.ObjectKeyFromObject(s.Instance), cause)
+	}
+	if s.Instance.Spec.DesiredState == v1alpha1.DesiredStateNode && !s.Instance.Spec.Paused {
+		if o := rooms.keep.run(ctx, s); o != nil && o.Outcome != result.Working {
+			log.FromContext(ctx).Info(text.Plain(o.Message, maxLogMessage))
+		}
+	}
+	if running.Wanted.UID != s.Instance.UID {
+		return ctrl.Result{}, nil
+	}
+	err := rooms.status.Progress(ctx, s, running)
+	if err != nil && !apierrors.IsConflict(err) {
+		return ctrl.Result{}, err
+	}
+	s.KeepUnwritten()
+	r.sessions.Keep(s.Instance.Name, s.Session)
+	rooms.events.Flush()
+	return ctrl.Result{}, nil
+}

@@ -1,0 +1,88 @@
+package instance
+
+import (
+	"context"
+	"time"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/drain"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// delivery brings hosts to NodeSpecs.
+type delivery struct {
+	turn   *drain.Turn
+	events status.Recorder
+}
+
+// stepsAgain is how soon an apply is repeated that has left steps undone.
+const stepsAgain = time.Minute
+
+// apply has the agent bring the host to the spec. The same spec is not applied twice over one connection, unless the
+// agent left steps undone. A node in service is drained first, when its turn has come.
+func (d delivery) apply(ctx context.Context, s *scope.Scope, spec nodespec.NodeSpec) *result.Result {
+	digest, host := spec.Digest(), s.Host
+	if former, found := host.FormerApply(digest); found {
+		if o := d.learnApplied(s, former); o != nil {
+			return o
+		}
+	}
+	done := len(host.Left.Steps) == 0 || s.Clock.Since(host.AppliedAt) < stepsAgain
+	if host.Applied == digest && done && !spec.HasCertificate() {
+		return nil
+	}
+	// What was applied last to its end is what a node in service was proven with.
+	fallback := ""
+	if before := host.Facts.Applied; before != digest && s.Instance.Status.NodeRef.UID != "" {
+		fallback = before
+	}
+	applied, pending, err := host.Apply(spec, fallback, s.Session.Whole, func() (inService bool, o *result.Result) {
+		if inService, o = d.turn.Prepare(ctx, s, spec); o != nil {
+			return false, o
+		}
+		if s.Session.Spec != digest && !s.Session.KeepsWait {
+			s.Session.Waiting = ""
+		}
+		// From here on the host may be neither what it was nor what it is to be, also when the cluster changes its mind.
+		s.Host.Verified, s.Instance.Status.SpecDigest = nil, ""
+		return inService, nil
+	})
+	if pending != nil {
+		return pending
+	}
+	if err != nil {
+		s.Session.Whole = true
+		return s.Failed(v1alpha1.ConditionInstalled, err)
+	}
+	return d.learnApplied(s, applied)
+}
+
+// learnApplied keeps what an apply that has succeeded says of the host.
+func (d delivery) learnApplied(s *scope.Scope, applied hostjobs.Applied) *result.Result {
+	line, host := applied.Line, s.Host
+	if line.Result != nil && line.Result.NoFallback != "" {
+		d.turn.WarnNoFallback(s, line.Result.NoFallback)
+	}
+	s.Session.KeepsWait = false
+	s.Session.Spec, s.Session.Whole, host.Planned, host.Verified = applied.Digest, false, nil, nil
+	if line.Result != nil && line.Result.Facts != nil {
+		if learn(s, line.Result.Facts); line.Result.Facts.KubeletStarted.IsZero() {
+			s.Session.KubeletAbsent = s.Clock.Now()
+		}
+	}
+	if line.Type == verb.TypeRebooting {
+		d.events.Emit(status.HostRebootingEvent(s.Instance))
+		return s.BeginRestart()
+	}
+	if line.Result.Plan.Disturbs() { // the agent has refused it, because the node is in service: it must be drained first
+		host.Applied = ""
+		return result.WriteFirst(v1alpha1.ConditionInstalled)
+	}
+	host.Applied, host.AppliedAt, host.Left = applied.Digest, s.Clock.Now(), *line.Result.Plan
+	return nil
+}

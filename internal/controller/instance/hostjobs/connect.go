@@ -1,0 +1,124 @@
+package hostjobs
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
+	"github.com/windows-machine-config/wmco/internal/remote"
+	"github.com/windows-machine-config/wmco/internal/sshkey"
+)
+
+// ConnectRequest is what a connection needs beside its target. The functions are called by the job.
+type ConnectRequest struct {
+	Target   remote.Target
+	Instance *v1alpha1.WindowsInstance
+	// WithHostKey returns the instances of hosts with a host key.
+	WithHostKey func(ctx context.Context, key string) ([]v1alpha1.WindowsInstance, error)
+	// Previous returns the key that the present one has replaced, and whether there is one.
+	Previous func(context.Context) (sshkey.Key, bool, error)
+}
+
+// Connected is a connection to a host.
+type Connected struct {
+	*remote.Connection
+	// Authorized is true if the present key was added to the keys of the host.
+	Authorized bool
+}
+
+// Presented returns the host key that the host has presented.
+func (c Connected) Presented() v1alpha1.HostKey {
+	key := c.HostKey()
+	return v1alpha1.HostKey{Type: key.Type, Key: base64.StdEncoding.EncodeToString(key.Data), Fingerprint: key.Fingerprint()}
+}
+
+// quietConnect is how long a first contact takes before the status shows it: most hosts answer at once, and what they are found to
+// be is written then.
+const quietConnect = time.Second
+
+// Connect connects to the host, or reuses the connection. A changed host key that is accepted is taken. A host that refuses the
+// present key is opened with the one that it replaced, and given the present one. Nothing else is sent to the host.
+func (h *Host) Connect(request ConnectRequest) (connected Connected, pending *result.Result, err error) {
+	c := h.Connection
+	hasOutcome := h.ended != nil && h.ended.over != nil && h.ended.over == c // of work over it, which may have ended it
+	if c != nil && c.LeadsTo(request.Target) && (hasOutcome || c.Alive()) {
+		return Connected{Connection: c}, nil, nil
+	}
+	h.ForgetHost()
+	h.GivenBack = false
+	target := request.Target
+	show := working(v1alpha1.ConditionReachable, "")
+	show.Quiet = quietConnect
+	show.Next = fmt.Sprintf("The operator connects to %s over SSH. The host has %s to answer.", target.Address,
+		remote.DefaultDialLimit+remote.DefaultHandshakeLimit)
+	key := Key{KindConnect, fmt.Sprint(target.Address, " ", target.Port, " ", target.User, " ", target.Key.Hash(), " ", target.Expected, " ", target.HostKey)}
+	hosts := h.runner.hosts
+	connected, pending, err = Do(h, key, show, func(ctx context.Context, _ *Handle) (Connected, error) {
+		connected, err := request.connect(ctx, hosts)
+		if err == nil {
+			hosts.Release(connected.Connection)
+		}
+		return connected, err
+	})
+	if pending == nil && err == nil {
+		h.Connection = connected.Connection
+	}
+	return connected, pending, err
+}
+
+func (r ConnectRequest) connect(ctx context.Context, hosts *remote.Pool) (Connected, error) {
+	connection, err := hosts.Get(ctx, r.Target)
+	var changed *remote.HostKeyChangedError
+	if errors.As(err, &changed) {
+		accepted, refusal := r.accepts(ctx, changed)
+		if refusal != nil {
+			return Connected{}, refusal
+		}
+		if accepted {
+			r.Target.HostKey = &changed.Presented
+			connection, err = hosts.Get(ctx, r.Target)
+		}
+	}
+	if remote.ReasonOf(err) != remote.ReasonAuthenticationFailed {
+		return Connected{Connection: connection}, err
+	}
+	return r.openWithPrevious(ctx, hosts, err)
+}
+
+// openWithPrevious logs in with the previous key, authorizes the present one, and connects again with that. Without a
+// previous key, or if the host refuses it too, the refusal of the present one stands.
+func (r ConnectRequest) openWithPrevious(ctx context.Context, hosts *remote.Pool, refused error) (Connected, error) {
+	previous, found, err := r.Previous(ctx)
+	if err != nil {
+		log.FromContext(ctx).Info("the previous SSH private key cannot be used", "reason", err.Error())
+		return Connected{}, refused
+	}
+	if !found || previous.Hash() == r.Target.Key.Hash() {
+		return Connected{}, refused
+	}
+	before := r.Target
+	before.Key = previous
+	connection, err := hosts.Get(ctx, before)
+	if remote.ReasonOf(err) == remote.ReasonAuthenticationFailed {
+		return Connected{}, refused
+	}
+	if err != nil {
+		return Connected{}, err
+	}
+	err = remote.Authorize(ctx, connection, r.Target.Key.Signer().PublicKey(), r.Target.User)
+	hosts.Release(connection)
+	if err != nil {
+		return Connected{}, err
+	}
+	// It is this very host that must answer now.
+	known := connection.HostKey()
+	r.Target.HostKey = &known
+	again, err := hosts.Get(ctx, r.Target)
+	return Connected{again, true}, err
+}

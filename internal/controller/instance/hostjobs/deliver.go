@@ -1,0 +1,183 @@
+package hostjobs
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
+	"github.com/windows-machine-config/wmco/internal/controller/metric"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/payload"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// stepSendPayload is the step that an administrator sees while files are on their way.
+const stepSendPayload = "SendPayload"
+
+// Planned is what the agent would do for a NodeSpec that was sent.
+type Planned struct {
+	plan.Plan
+	// Digest identifies the NodeSpec with its certificates.
+	Digest string
+	// sent are the arguments that name what was sent, for verbs over the same connection.
+	sent []string
+}
+
+// Plan sends a NodeSpec with the files that the host lacks, and returns what the agent would do.
+func (h *Host) Plan(spec nodespec.NodeSpec, whole bool) (*Planned, *result.Result, error) {
+	input := inputOf(spec)
+	if h.Planned != nil && h.Planned.Digest == input {
+		return h.Planned, nil, nil
+	}
+	present := h.Facts.Payload
+	planned, pending, err := over(h, KindPlan, input, working(v1alpha1.ConditionUpToDate, stepSendPayload), nil,
+		func(ctx context.Context, s *session) (*Planned, error) {
+			sent, err := s.send(ctx, spec, present, whole)
+			if err != nil {
+				return nil, err
+			}
+			line, err := s.Run(ctx, verb.Plan, sent...)
+			if err != nil {
+				return nil, err
+			}
+			return &Planned{Plan: *line.Result.Plan, Digest: input, sent: sent}, nil
+		})
+	if pending == nil && err == nil {
+		h.Planned = planned
+	}
+	return planned, pending, err
+}
+
+// inputOf identifies a NodeSpec with its certificates, which its digest leaves out.
+func inputOf(spec nodespec.NodeSpec) string {
+	encoded, err := spec.Encode()
+	if err != nil {
+		return spec.Digest()
+	}
+	sum := sha256.Sum256(encoded)
+	return hex.EncodeToString(sum[:])
+}
+
+// Applied is the answer of an apply.
+type Applied struct {
+	// Digest identifies the NodeSpec that was applied.
+	Digest string
+	Line   verb.Line
+}
+
+// Apply has the agent bring the host to the spec. With a fallback, the agent keeps what it needs to go back to the NodeSpec of
+// that digest. If before reports that the node is in service, the agent refuses a plan that pods feel, and returns it.
+func (h *Host) Apply(spec nodespec.NodeSpec, fallback string, whole bool, before func() (inService bool, o *result.Result)) (Applied, *result.Result, error) {
+	input := inputOf(spec)
+	present := h.Facts.Payload
+	var planned *Planned
+	var inService bool
+	with := func() (o *result.Result) {
+		inService, o = before()
+		planned = h.Planned // what the plan has sent need not be sent again
+		return o
+	}
+	return over(h, KindApply, input+fallback, working(v1alpha1.ConditionInstalled, stepSendPayload), with,
+		func(ctx context.Context, s *session) (Applied, error) {
+			var sent []string
+			if planned != nil && planned.Digest == input {
+				sent = planned.sent
+			} else {
+				var err error
+				if sent, err = s.send(ctx, spec, present, whole); err != nil {
+					return Applied{}, err
+				}
+			}
+			if fallback != "" {
+				sent = append(slices.Clip(sent), "--rollback-to", "sha256:"+fallback)
+			}
+			if inService {
+				sent = append(slices.Clip(sent), "--in-service")
+			}
+			line, err := s.change(ctx, s.agent, verb.Apply, sent...)
+			return Applied{Digest: spec.Digest(), Line: line}, err
+		})
+}
+
+// FormerApply returns the answer of an apply that has just succeeded, if its NodeSpec is not that of the digest: what is wanted has
+// changed while it ran.
+func (h *Host) FormerApply(digest string) (former Applied, found bool) {
+	if h.ended == nil || h.ended.err != nil {
+		return Applied{}, false
+	}
+	former, found = h.ended.answer.(Applied)
+	if !found || former.Digest == digest {
+		return Applied{}, false
+	}
+	h.used = true
+	return former, true
+}
+
+// payloadError means that the operator cannot read its payload.
+type payloadError struct{ error }
+
+func (e payloadError) Unwrap() error { return e.error }
+
+// send uploads spec and payload and returns the verb's arguments.
+func (s *session) send(ctx context.Context, spec nodespec.NodeSpec, present map[string]string, whole bool) ([]string, error) {
+	encoded, err := spec.Encode()
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(encoded)
+	specPath := nodespec.InboxSpec(hex.EncodeToString(sum[:]))
+	if err := s.connection.Upload(ctx, specPath, int64(len(encoded)), bytes.NewReader(encoded), nil); err != nil {
+		return nil, err
+	}
+	arguments := []string{"--spec", specPath}
+	missing := Missing(spec, present)
+	if len(missing) == 0 {
+		return arguments, nil
+	}
+	lacking := missing
+	if !whole {
+		lacking = Patched(missing, present, s.payload.Patches)
+	}
+	archive, err := s.payload.Archive(lacking)
+	if err != nil {
+		return nil, payloadError{fmt.Errorf("make an archive of files: %w", err)}
+	}
+	defer func() { _ = archive.Close() }() // it was only read
+	payloadPath := nodespec.InboxPayload(archive.Name)
+	if err := s.sendArchive(ctx, payloadPath, archive); err != nil {
+		return nil, err
+	}
+	countSent(missing, lacking)
+	return append(arguments, "--payload", payloadPath), nil
+}
+
+// sendArchive sends an archive, or what an earlier attempt has not brought of it. The agent checks what is in it.
+func (s *session) sendArchive(ctx context.Context, path string, archive *payload.Archive) error {
+	if there, err := s.connection.Has(ctx, path, archive.Size); there || err != nil {
+		return err
+	}
+	end, err := borrow(ctx, s.runner.slots.payloads, s.runner.slots.slow, transferShare, s.runner.clock, s.waitsForOthers(stepSendPayload))
+	if err != nil {
+		return err
+	}
+	defer end()
+	s.Report(Step{Name: stepSendPayload})
+	return s.connection.Send(ctx, path, archive.Reader(), s.transfer(stepSendPayload))
+}
+
+// countSent counts the files that were sent as they are, and those in whose place a patch was.
+func countSent(whole, sent []string) {
+	for i := range whole {
+		form := metric.WholeFile
+		if sent[i] != whole[i] {
+			form = metric.Patch
+		}
+		metric.FilesSent.Of(form).Inc()
+	}
+}

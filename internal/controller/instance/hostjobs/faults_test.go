@@ -1,0 +1,163 @@
+package hostjobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/internal/remote"
+)
+
+// allKinds lists the kinds of job.go.
+var allKinds = []Kind{KindConnect, KindFacts, KindPlan, KindApply, KindVerify, KindCommit, KindRollback, KindRenew, KindReboot,
+	KindFindRemains, KindGiveBack, KindDrain, KindSign, KindResolve}
+
+func TestAJobOfEachKindEndsAtItsOwnLimit(t *testing.T) {
+	if len(limits) != len(allKinds) {
+		t.Errorf("there are limits of %d kinds, and %d kinds", len(limits), len(allKinds))
+	}
+	for _, kind := range allKinds {
+		for _, changes := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, changing the host: %t", kind, changes), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					b, key := newBench(t), Key{kind, "a"}
+					run := func(ctx context.Context, h *Handle) (string, error) {
+						if changes {
+							if err := h.Changing(); err != nil {
+								return "", err
+							}
+						}
+						<-ctx.Done()
+						return "", ctx.Err()
+					}
+					began := time.Now()
+					b.asks(listed(), key, run)
+					for b.Running() > 0 {
+						time.Sleep(time.Second)
+					}
+					if took := time.Since(began); limits[kind] == 0 || took < limits[kind] || took > limits[kind]+time.Second || b.Oldest() > 0 {
+						t.Errorf("it took %s; a job is beyond its limit for %s", took, b.Oldest())
+					}
+					if _, pending, err := b.asks(listed(), key, run); pending || !errors.Is(err, ErrTimedOut) {
+						t.Errorf("pending %t: %v", pending, err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// What a limit cannot end is seen by the probe of the operator.
+func TestAJobThatDoesNotEndAtItsLimitIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, end := newBench(t), make(chan struct{})
+		b.asks(listed(), drain, func(context.Context, *Handle) (string, error) {
+			<-end
+			return "", nil
+		})
+		time.Sleep(limits[KindDrain] + time.Hour)
+		if got := b.Oldest(); got != time.Hour {
+			t.Errorf("it is beyond its limit for %s", got)
+		}
+		close(end)
+		synctest.Wait()
+		if b.Oldest() > 0 || b.Running() > 0 {
+			t.Error("it is reported when it has ended")
+		}
+	})
+}
+
+// As many jobs panic as there are slots: none of the slots is lost, and the next job runs at once.
+func TestAPanicKeepsNoSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, key := newBench(t), Key{KindConnect, "a"}
+		for range firstContacts + 1 {
+			b.asks(listed(), key, func(context.Context, *Handle) (string, error) { panic("nil map") })
+			if _, pending, err := b.asks(listed(), key, nil); pending || err == nil {
+				t.Fatalf("pending %t: %v", pending, err)
+			}
+		}
+		ran := false
+		b.asks(listed(), key, func(context.Context, *Handle) (string, error) {
+			ran = true
+			return "", nil
+		})
+		if !ran || b.Running() > 0 {
+			t.Errorf("the next one has run: %t", ran)
+		}
+	})
+}
+
+// Jobs that heed nothing have their connections closed when the time that they have with the end of the operator is over. Until they
+// have ended, the operator counts as at work.
+func TestTheEndOfTheOperatorWaitsForJobsOfEachKind(t *testing.T) {
+	for _, kind := range allKinds {
+		for _, heeds := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, which heeds it: %t", kind, heeds), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					hosts := remote.NewPool(&remote.Dialer{})
+					r := NewRunner(hosts, nil, clock.RealClock{})
+					woken := 0
+					r.OnEnd(func(types.NamespacedName) { woken++ })
+					ctx, end := context.WithCancel(t.Context())
+					done := make(chan struct{})
+					go func() {
+						defer close(done)
+						_ = r.Start(ctx)
+					}()
+					<-r.Started()
+					b := &bench{t: t, Runner: r}
+					stuck := make(chan struct{})
+					b.asks(listed(), Key{kind, "a"}, func(ctx context.Context, h *Handle) (string, error) {
+						if err := h.Changing(); err != nil {
+							return "", err
+						}
+						if heeds {
+							<-ctx.Done()
+							return "", ctx.Err()
+						}
+						<-stuck
+						return "", nil
+					})
+					began := time.Now()
+					end()
+					if heeds {
+						if <-done; time.Since(began) > 0 {
+							t.Errorf("it ends after %s", time.Since(began))
+						}
+						return
+					}
+					time.Sleep(endLimit - time.Second)
+					if _, err := hosts.Get(canceled(), remote.Target{Instance: "other"}); errors.Is(err, remote.ErrClosed) {
+						t.Error("the connections are closed before the time is over")
+					}
+					time.Sleep(time.Second)
+					synctest.Wait()
+					if _, err := hosts.Get(canceled(), remote.Target{Instance: "other"}); !errors.Is(err, remote.ErrClosed) {
+						t.Errorf("the connections are not closed: %v", err)
+					}
+					select {
+					case <-done:
+						t.Error("nobody waits for the job")
+					default:
+					}
+					close(stuck)
+					<-done
+				})
+			})
+		}
+	}
+}
+
+// canceled is a context that has ended.
+func canceled() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}

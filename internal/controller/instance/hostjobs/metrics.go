@@ -1,0 +1,42 @@
+package hostjobs
+
+import (
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+// otherKind is the kind of steps that no agent of this version has.
+const otherKind = "Other"
+
+// stepKinds are the kinds of the steps that agents do: a plan's operations, and checks.
+var stepKinds = kindsOf(
+	plan.EnableFeature{}, plan.DisableFeature{}, plan.SetHostName{}, plan.Reboot{}, plan.MakeDirectory{},
+	plan.InstallRelease{}, plan.WriteFile{},
+	plan.MakeLink{}, plan.SetEnvironment{}, plan.SetFirewallRule{}, plan.DeleteFirewallRule{}, plan.AddEventSource{},
+	plan.RemoveEventSource{},
+	plan.AddExclusion{}, plan.RemoveExclusion{}, plan.TrustCertificate{}, plan.DistrustCertificate{},
+	plan.AddRoute{}, plan.DeleteRoute{},
+	plan.RequestCertificate{}, plan.InstallCertificate{}, plan.ConfigureService{}, plan.StartService{}, plan.StopService{}, plan.EndPods{},
+	plan.DeleteService{}, plan.SetStartType{}, plan.SetRegistryNumber{}, plan.DeleteRegistryValue{},
+	plan.AwaitNetwork{}, plan.CreateEndpoint{}, plan.AttachEndpoint{}, plan.DisableDNSRegistration{}, plan.DeleteNetwork{}, plan.KillProcess{},
+	plan.RemovePath{}, plan.RestoreService{},
+)
+
+func kindsOf(operations ...plan.Operation) map[string]bool {
+	kinds := map[string]bool{"Check": true}
+	for _, operation := range operations {
+		kind, _, _ := strings.Cut(plan.Name(operation), " ")
+		kinds[kind] = true
+	}
+	return kinds
+}
+
+// stepKind returns the step's name without its target, to keep the number of series small. The host is not trusted to
+// name steps as the agent does.
+func stepKind(name string) string {
+	if kind, _, _ := strings.Cut(name, " "); stepKinds[kind] {
+		return kind
+	}
+	return otherKind
+}

@@ -1,0 +1,57 @@
+package hostjobs
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+// The operator runs no program that a host names but an agent in the agents' own folder.
+func TestPathOfAFormerAgent(t *testing.T) {
+	own := `C:\k\wicd\000000000000\wicd.exe`
+	sum := strings.Repeat("0123456789abcdef", 4)
+	for name, c := range map[string]struct{ named, want string }{
+		"a digest is that agent's":          {sum, `C:\k\wicd\0123456789ab\wicd.exe`},
+		"none is the operator's own":        {"", own},
+		"a path is no digest":               {`..\..\Users\evil.exe`, own},
+		"neither is one with a path in it":  {`..\` + sum[3:], own},
+		"neither is one that goes on":       {sum + "\n", own},
+		"neither is a longer or short word": {sum[:12], own},
+	} {
+		if got := agentPath(c.named, own); got != c.want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+func TestTransferred(t *testing.T) {
+	for name, c := range map[string]struct {
+		done, total, sent int64
+		in                time.Duration
+		want              string
+	}{
+		"at its beginning":             {500_000, 62_000_000, 500_000, time.Millisecond, "0.5 of 62.0 MB"},
+		"under way":                    {20_000_000, 62_000_000, 20_000_000, 4 * time.Second, "20.0 of 62.0 MB, 5.0 MB/s"},
+		"going on where it was cut":    {42_000_000, 62_000_000, 2_000_000, 4 * time.Second, "42.0 of 62.0 MB, 0.5 MB/s"},
+		"to a host that takes nothing": {1_000_000, 62_000_000, 0, time.Minute, "1.0 of 62.0 MB, 0.0 MB/s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := transferred(c.done, c.total, c.sent, c.in); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// A transfer that was cut goes on only with the same archive: patches must not give way to whole files because of it.
+func TestAFailureOnTheWayForgetsTheHost(t *testing.T) {
+	h := &Host{Known: Known{Agent: `C:\k\wicd\0123\wicd.exe`, Facts: &plan.Facts{}}}
+	h.Failed(v1alpha1.ConditionInstalled, errors.New("the connection was lost"))
+	if h.Agent != "" || h.Facts != nil {
+		t.Errorf("%+v", h.Known)
+	}
+}

@@ -1,0 +1,189 @@
+package hostjobs
+
+import (
+	"context"
+	"net"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// portLimit is how long a host may take to accept a connection to its kubelet.
+const portLimit = 5 * time.Second
+
+// Dial connects to a port of a host.
+type Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+// verified is the answer of Verify.
+type verified struct {
+	result *verb.Result
+	port   error
+}
+
+// Verify has the agent check the node, and tries the port of its kubelet. It reports whether the answer is new.
+func (h *Host) Verify(dial Dial, kubelet string) (fresh bool, pending *result.Result, err error) {
+	if h.Verified != nil {
+		return false, nil, nil
+	}
+	got, pending, err := over(h, KindVerify, kubelet, working(v1alpha1.ConditionReady, "Verify"), nil, func(ctx context.Context, s *session) (verified, error) {
+		line, err := s.Run(ctx, verb.Verify)
+		if err != nil {
+			return verified{}, err
+		}
+		return verified{line.Result, try(ctx, dial, kubelet)}, nil
+	})
+	if pending == nil && err == nil {
+		h.Verified, h.LogsPort = got.result, got.port
+	}
+	return pending == nil && err == nil, pending, err
+}
+
+// try reports why a port of the host cannot be connected to; nil if it can.
+func try(ctx context.Context, dial Dial, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, portLimit)
+	defer cancel()
+	connection, err := dial(ctx, "tcp", address)
+	if err == nil {
+		_ = connection.Close() // nothing was sent
+	}
+	return err
+}
+
+// Commit has the agent delete the rollback target of the host, and closes the connection. If that fails, it is done with the next
+// change. The reconcile does not wait for it.
+func (h *Host) Commit() {
+	hosts, name := h.runner.hosts, h.name.Name
+	_, _, _ = over(h, KindCommit, "", working(v1alpha1.ConditionReady, "Commit"), nil, func(ctx context.Context, s *session) (any, error) {
+		defer hosts.Close(name)
+		if _, err := s.change(ctx, s.agent, verb.Commit); err != nil {
+			log.FromContext(ctx).Info("the files of the previous NodeSpec stay on the host until the next change", "reason", err.Error())
+		}
+		return nil, nil
+	})
+}
+
+// Rollback has the host rolled back by the agent that has applied what it is rolled back to: no other agent knows for sure what
+// that means.
+func (h *Host) Rollback(before Before) (verb.Line, *result.Result, error) {
+	agent := agentPath(h.Facts.FallbackAgent, h.Agent)
+	return over(h, KindRollback, h.Facts.Fallback, working(v1alpha1.ConditionReady, "Rollback"), before, func(ctx context.Context, s *session) (verb.Line, error) {
+		return s.change(ctx, agent, verb.Rollback)
+	})
+}
+
+// VerifyRolledBack has the same agent check the node that was rolled back.
+func (h *Host) VerifyRolledBack() (*verb.Result, *result.Result, error) {
+	agent := agentPath(h.Facts.AppliedAgent, h.Agent)
+	return over(h, KindVerify, h.Facts.Applied+" "+agent, working(v1alpha1.ConditionReady, "Verify"), nil, func(ctx context.Context, s *session) (*verb.Result, error) {
+		line, err := s.runAt(ctx, agent, verb.Verify)
+		return line.Result, err
+	})
+}
+
+// Renewal is the end of a renewal of certificates.
+type Renewal struct {
+	// Issued are the new certificates, by the names of their identities. Left are the identities whose certificates the agent has
+	// not taken.
+	Issued map[string]string
+	Left   plan.Plan
+}
+
+// UnsignedError means that certificates were not signed.
+type UnsignedError struct{ Err error }
+
+func (e *UnsignedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns why.
+func (e *UnsignedError) Unwrap() error { return e.Err }
+
+// Renew has the agent make keys and requests for identities, has these signed, and has the certificates put in place.
+func (h *Host) Renew(names []string, sign func(context.Context, *plan.Facts) (map[string]string, error),
+	encode func(map[string]string) []string) (Renewal, *result.Result, error) {
+	return over(h, KindRenew, strings.Join(names, " "), working(v1alpha1.ConditionUpToDate, "Renew"), nil, func(ctx context.Context, s *session) (Renewal, error) {
+		var arguments []string
+		for _, name := range names {
+			arguments = append(arguments, "--identity", name)
+		}
+		line, err := s.change(ctx, s.agent, verb.Renew, arguments...)
+		if err != nil {
+			return Renewal{}, err
+		}
+		if err := s.Changing(); err != nil { // nothing is signed for an instance that is gone
+			return Renewal{}, err
+		}
+		issued, err := sign(ctx, line.Result.Facts)
+		if err != nil {
+			return Renewal{}, &UnsignedError{err}
+		}
+		if line, err = s.change(ctx, s.agent, verb.Renew, append(arguments, encode(issued)...)...); err != nil {
+			return Renewal{}, err
+		}
+		return Renewal{Issued: issued, Left: *line.Result.Plan}, nil
+	})
+}
+
+// Reboot has the agent restart a host that still has the boot ID.
+func (h *Host) Reboot(boot string, before Before) (verb.Line, *result.Result, error) {
+	return over(h, KindReboot, boot, working(v1alpha1.ConditionPrepared, "Reboot"), before, func(ctx context.Context, s *session) (verb.Line, error) {
+		return s.change(ctx, s.agent, verb.Reboot, "--boot-id", "boot:"+boot)
+	})
+}
+
+// Remains is what a removal has found on a host.
+type Remains struct {
+	// Changed is true if the agent has left on the host what says how it was before.
+	Changed bool
+}
+
+// FindRemains reports whether the host has anything to restore.
+func (h *Host) FindRemains() (*Remains, *result.Result, error) {
+	if h.Remains != nil {
+		return h.Remains, nil, nil
+	}
+	remains, pending, err := over(h, KindFindRemains, "", working(v1alpha1.ConditionReady, "FindRemains"), nil, func(ctx context.Context, s *session) (*Remains, error) {
+		for _, path := range []string{nodespec.LedgerPath, nodespec.FoundPath} {
+			if there, err := s.connection.Exists(ctx, path); there || err != nil {
+				return &Remains{Changed: there}, err
+			}
+		}
+		return &Remains{}, nil
+	})
+	if pending == nil && err == nil {
+		h.Remains = remains
+	}
+	return remains, pending, err
+}
+
+// GiveBack has the agent restore the host, unless the host has no agent's ledger, and deletes the agent's folders. The answer is
+// the agent's last line; none without the agent.
+func (h *Host) GiveBack(withAgent bool, before Before) (verb.Line, *result.Result, error) {
+	input := "without the agent"
+	if withAgent {
+		input = "with the agent"
+	}
+	return over(h, KindGiveBack, input, working(v1alpha1.ConditionReady, "Remove"), before, func(ctx context.Context, s *session) (verb.Line, error) {
+		var line verb.Line
+		if err := s.Changing(); err != nil {
+			return line, err
+		}
+		if withAgent {
+			var err error
+			if line, err = s.Run(ctx, verb.Remove); err != nil || line.Type == verb.TypeRebooting || !line.Result.Removed {
+				return line, err
+			}
+		}
+		if err := s.connection.Remove(ctx, nodespec.AgentRoot, nodespec.LandingRoot); err != nil {
+			return line, err
+		}
+		// The agent has left in it what was there before and nothing else. What that was, nobody can say once the ledger is
+		// gone.
+		return line, s.connection.RemoveEmpty(ctx, nodespec.Root)
+	})
+}

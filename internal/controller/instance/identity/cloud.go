@@ -1,0 +1,78 @@
+package identity
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/nodename"
+)
+
+// byCloud returns the name by which the cloud knows the machine, or the one that its node has already.
+func (n *Names) byCloud(ctx context.Context, s *scope.Scope) (string, *result.Result) {
+	told := nodename.CloudAnswer{Platform: s.Cluster.Platform}
+	if facts := s.Host.Facts.CloudName; facts != nil {
+		told.Name, told.Error = facts.Name, facts.Error
+	}
+	if kept, err := n.keepsName(ctx, s, told); kept || err != nil {
+		if err != nil {
+			return "", result.API(v1alpha1.ConditionJoined, "read the Node", err)
+		}
+		return s.NodeName(), nil
+	}
+	var err error
+	if told.Addresses, err = n.machineAddresses(ctx, s); err != nil {
+		return "", result.API(v1alpha1.ConditionJoined, "read the Machine", err)
+	}
+	name, decision := nodename.OfCloud(told)
+	if decision.Allowed {
+		return name, nil
+	}
+	s.Host.Facts = nil // the next attempt asks the host again
+	return "", cloudNameObstacle(decision)
+}
+
+// keepsName reports whether the host keeps the node name that it has been granted.
+func (n *Names) keepsName(ctx context.Context, s *scope.Scope, told nodename.CloudAnswer) (bool, error) {
+	ref := s.Instance.Status.NodeRef
+	if ref == nil || !ref.Confirmed {
+		return false, nil
+	}
+	if nodename.Keeps(ref.Name, ref.UID != "", told) {
+		return true, nil
+	}
+	node, err := n.Nodes.Named(ctx, ref.Name) // the kubelet may have registered it, and nobody has noted that yet
+	return err == nil && nodename.Keeps(ref.Name, node != nil, told), err
+}
+
+// machineAddresses returns the addresses of the instance's Machine; none when it has no Machine.
+func (n *Names) machineAddresses(ctx context.Context, s *scope.Scope) ([]corev1.NodeAddress, error) {
+	if !s.OfMachine() {
+		return nil, nil
+	}
+	machine, err := n.Machines.Of(ctx, s.Instance)
+	if err != nil || machine == nil {
+		return nil, err
+	}
+	return machine.Status.Addresses, nil
+}
+
+func cloudNameObstacle(decision policy.Decision) *result.Result {
+	if decision.Reason == v1alpha1.ReasonNameConflict {
+		return &result.Result{
+			Condition: v1alpha1.ConditionJoined, Reason: decision.Reason, Message: decision.Message,
+			Next: result.Untouched +
+				"If the Machine is right, check who has access to the host; delete the Machine to have it replaced.",
+		}
+	}
+	return &result.Result{
+		Condition: v1alpha1.ConditionSupported, Reason: decision.Reason, Message: decision.Message,
+		Next: result.Untouched +
+			"Allow the host to connect to http://169.254.169.254, in its routes, its firewall and the metadata options of the instance; the operator then continues by itself. " +
+			"On AWS and GCP only machines of that cloud can be nodes: remove any other host from its source.",
+	}
+}

@@ -1,0 +1,111 @@
+package identity
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/nodename"
+)
+
+// existing returns the name of the Node that the host of a listed instance without a granted name has already; empty
+// when there is none. Under another name the host would be a second node, and the first would not be drained.
+func (n *Names) existing(ctx context.Context, s *scope.Scope) (string, *result.Result) {
+	if ref := s.Instance.Status.NodeRef; !s.BYOH() || ref != nil && ref.Confirmed {
+		return "", nil
+	}
+	name, err := n.ofFormerEntry(ctx, s)
+	if name != "" || err != nil {
+		if err != nil {
+			return "", result.API(v1alpha1.ConditionJoined, "find the other entries of the host", err)
+		}
+		return name, nil
+	}
+	name, decision, err := n.legacy(ctx, s)
+	switch {
+	case err != nil:
+		return "", result.API(v1alpha1.ConditionJoined, "find the Nodes of an operator before version 12", err)
+	case !decision.Allowed:
+		return "", n.refuseLegacy(s, decision)
+	}
+	return name, nil
+}
+
+// ofFormerEntry returns the node name of another instance of the same host, whose entry was replaced by this one. Grant
+// decides whether the name passes on.
+func (n *Names) ofFormerEntry(ctx context.Context, s *scope.Scope) (string, error) {
+	if s.Instance.Status.HostKey == nil {
+		return "", nil
+	}
+	others, err := n.Nodes.WithHostKey(ctx, s.Instance.Status.HostKey.Key)
+	if err != nil {
+		return "", err
+	}
+	return nodename.OfFormerEntry(s.Instance, others), nil
+}
+
+// legacy returns the name of the Node that an operator before version 12 has made of the host.
+func (n *Names) legacy(ctx context.Context, s *scope.Scope) (string, policy.Decision, error) {
+	found, err := n.Adoption.NodesAtAddress(ctx, s)
+	if err != nil || len(found) == 0 {
+		return "", policy.Decision{Allowed: true}, err
+	}
+	search := nodename.LegacySearch{
+		Platform: s.Cluster.Platform, Address: s.Host.Connection.Address(), HostName: s.Host.Facts.System.HostName,
+		Expected: nameOfNewNode(s), Found: found,
+	}
+	if search.Expected != "" {
+		if search.Named, err = n.Nodes.Named(ctx, search.Expected); err != nil {
+			return "", policy.Decision{}, err
+		}
+	}
+	name, decision := nodename.LegacyNode(search)
+	return name, decision, nil
+}
+
+// refuseLegacy stops before anything on the host or a Node is changed.
+func (n *Names) refuseLegacy(s *scope.Scope, decision policy.Decision) *result.Result {
+	o := n.withdraw(s, decision)
+	o.Next = result.Untouched + "Delete the Node that is not this host's: that of a host which no longer exists, or which has another address now. " +
+		"If the host was renamed, rename it back."
+	return o
+}
+
+// nameOfNewNode returns the name that the host would have as a new node; empty when it is unknown.
+func nameOfNewNode(s *scope.Scope) string {
+	facts := s.Host.Facts
+	if nodename.GivenByCloud(s.Cluster.Platform) {
+		if facts.CloudName == nil {
+			return ""
+		}
+		return strings.ToLower(facts.CloudName.Name)
+	}
+	name, err := nodename.OfHost(s.Cluster.Platform, hostName(s), facts.System.Domain)
+	if err != nil {
+		return "" // expected reports it, unless there is a legacy Node
+	}
+	return name
+}
+
+// hostName returns the computer name that the host has or is to be given.
+func hostName(s *scope.Scope) string {
+	return cmp.Or(s.Instance.Spec.HostName, s.Host.Facts.System.HostName)
+}
+
+// keepsHostName reports whether a host keeps the node name that it has been granted: its Node exists, and has the host's
+// name with or without a domain.
+func (n *Names) keepsHostName(ctx context.Context, s *scope.Scope) (bool, error) {
+	ref := s.Instance.Status.NodeRef
+	if !nodename.NamedAfter(ref.Name, hostName(s)) {
+		return false, nil
+	}
+	if ref.UID != "" {
+		return true, nil
+	}
+	node, err := n.Nodes.Named(ctx, ref.Name) // the kubelet may have registered it, and the operator not yet bound it
+	return node != nil, err
+}

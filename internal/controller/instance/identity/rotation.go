@@ -1,0 +1,140 @@
+package identity
+
+import (
+	"cmp"
+	"crypto/x509"
+	"encoding/pem"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+// NoteIssued remembers certificates that were issued and that the host has taken, by the names of their identities.
+func NoteIssued(status *v1alpha1.WindowsInstanceStatus, issued map[string]string, now time.Time) {
+	for name, certificate := range issued {
+		block, _ := pem.Decode([]byte(certificate))
+		if block == nil {
+			continue
+		}
+		if leaf, err := x509.ParseCertificate(block.Bytes); err == nil {
+			noteRenewed(status, certificateStatus(name, leaf.NotBefore, leaf.NotAfter), now)
+		}
+	}
+}
+
+func noteRenewed(status *v1alpha1.WindowsInstanceStatus, renewed v1alpha1.CertificateStatus, now time.Time) {
+	renewed.IssuedAt = ptr.To(metav1.NewTime(now).Rfc3339Copy())
+	note(status, renewed)
+}
+
+func note(status *v1alpha1.WindowsInstanceStatus, noted v1alpha1.CertificateStatus) {
+	status.Certificates = slices.DeleteFunc(slices.Clone(status.Certificates), func(c v1alpha1.CertificateStatus) bool {
+		return c.Name == noted.Name
+	})
+	status.Certificates = append(status.Certificates, noted)
+	slices.SortFunc(status.Certificates, func(a, b v1alpha1.CertificateStatus) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// reportRest is how long after a renewal the operator does not renew a certificate only because of what the host reports
+// of it. Otherwise a host could have the cluster sign a certificate with each look at it.
+const reportRest = time.Hour
+
+// Note remembers the certificates of the identities of a fully applied spec, and no others. The host reports how long
+// they are valid: it could lie only about its own. A missing one, without which the node works, is renewed at once,
+// unless it was renewed a moment ago. The kubelet renews its own.
+func Note(status *v1alpha1.WindowsInstanceStatus, spec nodespec.NodeSpec, facts *plan.Facts, now time.Time) {
+	wanted := func(name string) bool {
+		return slices.ContainsFunc(spec.Identities, func(identity nodespec.Identity) bool { return identity.Name == name })
+	}
+	status.Certificates = slices.DeleteFunc(slices.Clone(status.Certificates), func(c v1alpha1.CertificateStatus) bool {
+		return !wanted(c.Name)
+	})
+	for _, identity := range spec.Identities {
+		if facts == nil {
+			continue
+		}
+		from, to := now, now
+		if current := facts.IdentityOf(identity.Name).Current; current != nil {
+			from, to = current.NotBefore, current.NotAfter
+		}
+		reported := certificateStatus(identity.Name, from, to)
+		if i := slices.IndexFunc(status.Certificates, func(c v1alpha1.CertificateStatus) bool {
+			return c.Name == identity.Name
+		}); i >= 0 {
+			reported = afterRenewal(status.Certificates[i], reported)
+		}
+		note(status, reported)
+	}
+	if len(status.Certificates) == 0 {
+		status.Certificates = nil
+	}
+}
+
+// afterRenewal returns what is remembered of a certificate that the host reports after the operator has renewed it.
+func afterRenewal(known, reported v1alpha1.CertificateStatus) v1alpha1.CertificateStatus {
+	switch {
+	case known.IssuedAt == nil:
+		return reported
+	case known.NotAfter.Equal(&reported.NotAfter):
+		return known
+	}
+	reported.IssuedAt = known.IssuedAt
+	if rest := known.IssuedAt.Add(reportRest); reported.RenewAt.Time.Before(rest) {
+		reported.RenewAt = metav1.NewTime(rest)
+	}
+	return reported
+}
+
+// renewalPart is the part of its life after which a certificate is renewed. The kubelet renews its own at 70 to 90
+// percent.
+const renewalPart = 0.75
+
+// certificateStatus says when a certificate is renewed.
+func certificateStatus(name string, notBefore, notAfter time.Time) v1alpha1.CertificateStatus {
+	renewAt := notBefore.Add(time.Duration(renewalPart * float64(notAfter.Sub(notBefore))))
+	return v1alpha1.CertificateStatus{
+		// The API keeps whole seconds.
+		Name: name, NotAfter: metav1.NewTime(notAfter).Rfc3339Copy(), RenewAt: metav1.NewTime(renewAt).Rfc3339Copy(),
+	}
+}
+
+// Due returns the names of the certificates that must be renewed now, and the time until the next look at the others;
+// zero when there are none. Hosts that were joined together would all be connected to at once again, so the looks are
+// spread over a tenth of a certificate's life.
+func Due(certificates []v1alpha1.CertificateStatus, now time.Time, jitter float64) (due []string, next time.Duration) {
+	for _, certificate := range certificates {
+		rest := certificate.RenewAt.Sub(now)
+		if rest <= 0 {
+			due = append(due, certificate.Name)
+			continue
+		}
+		margin := certificate.NotAfter.Sub(certificate.RenewAt.Time) // a quarter of its life
+		next = Sooner(next, rest+time.Duration(0.4*jitter*float64(margin)))
+	}
+	return due, next
+}
+
+// Sooner returns the shorter of two waits. Zero means no wait at all.
+func Sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// Needed returns the names of the identities whose certificates a plan needs; empty for the kubelet's.
+func Needed(p plan.Plan) []string {
+	var names []string
+	for _, need := range p.Needs {
+		if name, ok := nodespec.CertificateOf(need); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}

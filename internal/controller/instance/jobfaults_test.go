@@ -1,0 +1,186 @@
+package instance
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
+)
+
+// Leadership is lost in the middle of a job of each kind: the job ends in time, nothing follows it, and the next operator goes on
+// from what is recorded. R-013
+func TestAJobOfEachKindEndsWithTheLeadershipOfItsOperator(t *testing.T) {
+	for _, job := range standingJobs() {
+		job.run(t, "", func(t *testing.T, s *standstill) { s.losesLeadership(t, job) })
+		if job.verb != "" {
+			job.run(t, job.verb, func(t *testing.T, s *standstill) { s.losesLeadership(t, job) })
+		}
+	}
+}
+
+func (s *standstill) losesLeadership(t *testing.T, job standingJob) {
+	waits := make(chan struct{}, 1)
+	end, ended := s.leads(endClock{s.clock, waits})
+	s.jobs = s.Jobs
+	s.runIntoIt()
+	end()
+	if s.verb == "" {
+		<-waits
+		s.clock.Step(jobEndLimit) // a connection over which nothing goes is closed then
+	}
+	s.endsWithin("the end of the job", func() bool {
+		select {
+		case <-ended:
+			return s.jobs.Running() == 0
+		default:
+			return false
+		}
+	})
+	sent, writes, dials := s.sent.Load(), s.writes(), s.dials()
+	s.goOn()
+	if s.once(); s.Jobs.Begun() != s.jobs.Begun() || s.jobs.Running() > 0 {
+		t.Error("another job has begun")
+	}
+	s.Hosts.CloseAll()
+	if s.sent.Load() != sent || s.writes() != writes || s.dials() != dials {
+		t.Errorf("%d bytes were sent to the host after that, and %d requests to the API; it was dialed %d times", s.sent.Load()-sent, s.writes()-writes, s.dials()-dials)
+	}
+	s.restartOperator()
+	s.drive("the end of what was begun", func() bool { return job.lived(s) })
+}
+
+// A job over its limit ends, its instance says so, and the work is done in the end.
+func TestAJobOfEachKindOnAHostEndsAtItsLimit(t *testing.T) {
+	for _, job := range standingJobs() {
+		if job.limit == 0 {
+			continue
+		}
+		job.run(t, job.verb, func(t *testing.T, s *standstill) {
+			s.runIntoIt()
+			s.clock.Step(job.limit)
+			s.endsWithin("the end of the job", func() bool { return s.Jobs.Running() == 0 })
+			after := s.once()
+			instance := s.instanceOrNil()
+			if says := slices.ContainsFunc(instance.Status.Conditions, func(c metav1.Condition) bool {
+				return c.Status == metav1.ConditionFalse && (c.Reason == v1alpha1.ReasonJobTimedOut || strings.Contains(c.Message, "for too long"))
+			}); says != (s.kind != hostjobs.KindCommit) || says && (after == 0 || after > lastRetryDelay) {
+				t.Errorf("the next look is after %s; the status is %+v", after, instance.Status)
+			}
+			s.goOn()
+			s.drive("the end of what was begun", func() bool { return job.lived(s) })
+		})
+	}
+}
+
+// The object is deleted in the middle of a job: nothing follows the job, and nothing is left of it.
+func TestNothingFollowsAJobOfEachKindWhoseInstanceIsDeleted(t *testing.T) {
+	for _, job := range standingJobs() {
+		job.run(t, job.verb, func(t *testing.T, s *standstill) {
+			s.runIntoIt()
+			if err := s.Client.Delete(t.Context(), s.instanceOrNil()); err != nil {
+				t.Fatal(err)
+			}
+			s.once()
+			verbs, writes, dials := len(s.host.execs()), s.writes(), s.dials()
+			if job.changes && s.instance.Spec.Source.Machine == nil {
+				if s.Hosts.Len() == 0 {
+					t.Error("the change of the host is cut off")
+				}
+				s.goOn()
+			}
+			s.endsWithin("the end of the job", func() bool { return s.Jobs.Running() == 0 })
+			s.goOn()
+			s.once()
+			if more := s.host.execs()[verbs:]; len(more) > 0 || s.writes() != writes || s.dials() != dials || s.Jobs.Running() > 0 {
+				t.Errorf("the host was told to %q, the API had %d writes, the host was dialed %d times, and %d jobs run", more, s.writes()-writes, s.dials()-dials, s.Jobs.Running())
+			}
+			s.endsWithin("the end of the connection", func() bool { return s.Hosts.Len() == 0 })
+			if s.instanceOrNil() != nil || s.Jobs.Of(s.instance).Connection != nil {
+				t.Errorf("left is %+v, and what is known of its host: %+v", s.instanceOrNil(), s.Jobs.Of(s.instance).Known)
+			}
+		})
+	}
+}
+
+// The object is made again in the middle of a job: the job of the former one ends first, and nothing of its outcome is the next one's.
+func TestAnInstanceThatIsMadeAgainWaitsForTheFormersJobOfEachKind(t *testing.T) {
+	for _, job := range standingJobs() {
+		job.run(t, job.verb, func(t *testing.T, s *standstill) {
+			s.runIntoIt()
+			former := s.instanceOrNil()
+			if err := s.Client.Delete(t.Context(), former); err != nil {
+				t.Fatal(err)
+			}
+			again := listed()
+			again.UID = "made-again"
+			if err := s.Client.Create(t.Context(), again); err != nil {
+				t.Fatal(err)
+			}
+			s.LookUp = nil
+			notCutOff := job.changes && former.Spec.Source.Machine == nil
+			begun, dials, verbs := s.Jobs.Begun(), s.dials(), len(s.host.execs())
+			for range 3 {
+				s.once()
+				if !notCutOff {
+					break
+				}
+				if s.Jobs.Running() != 1 || s.Jobs.Begun() != begun || s.dials() != dials {
+					t.Fatalf("%d jobs run; beside that of the former instance %d have begun, and %d connections", s.Jobs.Running(), s.Jobs.Begun()-begun, s.dials()-dials)
+				}
+			}
+			if notCutOff {
+				s.goOn()
+			}
+			s.endsWithin("the end of the job", func() bool { return s.Jobs.Running() == 0 })
+			s.goOn()
+			if more := s.host.execs()[verbs:]; len(more) > 0 || s.Hosts.Len() > 0 {
+				t.Errorf("the former instance's job has told the host to %q; %d connections are left", more, s.Hosts.Len())
+			}
+			if now := s.instanceOrNil(); now.UID != again.UID || now.Status.HostKey != nil || now.Status.NodeRef != nil || now.Status.SpecDigest != "" {
+				t.Errorf("the next one begins with %+v", now.Status)
+			}
+			s.instance = s.instanceOrNil()
+			s.drive("another connection", func() bool { return s.dials() > dials })
+		})
+	}
+}
+
+// A job that panics fails its own instance, which says so and is tried again. All goes on when the cause is gone.
+func TestAJobThatPanicsFailsItsOwnInstance(t *testing.T) {
+	x, h, _ := hostToJoin(t, "None")
+	panics := true
+	x.clientset.PrependReactor("create", "certificatesigningrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if panics {
+			panic("assignment to entry in nil map")
+		}
+		return false, nil, nil
+	})
+	var instance *v1alpha1.WindowsInstance
+	var after time.Duration
+	for attempt := range 3 {
+		instance, after = x.reconcile()
+		condition := expect(t, instance, v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonAPIRequestFailed)
+		if !strings.Contains(condition.Message, "an error in the operator") || strings.Contains(condition.Message, "goroutine") {
+			t.Errorf("it says %q", condition.Message)
+		}
+		if want := retryDelay(attempt+1, 0); after != want {
+			t.Errorf("attempt %d: the next one is after %s, want %s", attempt, after, want)
+		}
+		x.clock.Step(after)
+	}
+	if told := x.told(); len(told) != 2 || x.Jobs.Running() > 0 { // the first contact, and the failure once
+		t.Errorf("%d jobs run; the events are %q", x.Jobs.Running(), told)
+	}
+	panics = false
+	x.joins()
+	if logins := h.accepted(); logins > 2 {
+		t.Errorf("%d logins", logins)
+	}
+}

@@ -1,0 +1,71 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/policy/nodename"
+)
+
+// inspect is the phase that has the agent report the facts of the host, once for each connection.
+func inspect(_ context.Context, s *scope.Scope) *result.Result {
+	fresh, pending, err := s.Host.ReadFacts(hostjobs.FactsRequest{Trusted: s.Instance.Status.Host != nil, Arguments: factsArguments(s)})
+	switch {
+	case pending != nil:
+		return pending
+	case err != nil:
+		return s.AnswersWhileRestarting(s.Failed(v1alpha1.ConditionReachable, err))
+	case fresh != nil:
+		s.Session.Clock = *fresh
+		learn(s, s.Host.Facts)
+	}
+	if o := s.AwaitRestart(); o != nil {
+		return o
+	}
+	s.Instance.Status.Host = hostStatus(s, s.Host.Facts)
+	return nil
+}
+
+// learn keeps the facts that the host has reported.
+func learn(s *scope.Scope, facts *plan.Facts) {
+	s.Host.Facts, s.Session.Unanswered = facts, false
+	s.Session.KubeletSince = time.Time{}
+	if !facts.KubeletStarted.IsZero() {
+		s.Session.KubeletSince = s.Clock.Now().Add(-max(facts.Time.Sub(facts.KubeletStarted), 0))
+		if absent := s.Session.KubeletAbsent; s.Session.KubeletSince.Before(absent) { // the host's clock was set in the meantime
+			s.Session.KubeletSince = absent
+		}
+	}
+	if facts.Fallback != "" {
+		s.Session.Fallback = facts.Fallback
+	}
+}
+
+// hostStatus returns the status of the host that the scope has a connection to, from its facts.
+func hostStatus(s *scope.Scope, facts *plan.Facts) *v1alpha1.HostStatus {
+	system, nodeIP := facts.System, ""
+	if before := s.Instance.Status.Host; before != nil {
+		nodeIP = before.NodeIP
+	}
+	return &v1alpha1.HostStatus{
+		Name: system.HostName, Domain: system.Domain, Product: system.Product, Build: fmt.Sprintf("%s.%d", system.Version, system.Revision),
+		MachineID: system.MachineID, BootID: system.BootID, Addresses: system.Addresses,
+		NodeIP: nodeIP, LastReachedAddress: s.Host.Connection.Address(),
+	}
+}
+
+// factsArguments have the agent try the way to the API server, where it is known, and ask the cloud for the machine's
+// name, where that is the node's.
+func factsArguments(s *scope.Scope) []string {
+	var arguments []string
+	if nodename.GivenByCloud(s.Cluster.Platform) && s.KeptNodeName() == "" {
+		arguments = []string{"--platform", s.Cluster.Platform}
+	}
+	return append(arguments, hostjobs.APIServerArguments(s.Cluster)...)
+}

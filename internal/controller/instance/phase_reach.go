@@ -1,0 +1,122 @@
+package instance
+
+import (
+	"context"
+	"errors"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
+	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/controller/lookup"
+	"github.com/windows-machine-config/wmco/internal/sshkey"
+	"github.com/windows-machine-config/wmco/internal/text"
+)
+
+// reach is the phase that connects to the host.
+type reach struct {
+	client    client.Client // for the key before the present one, and for the other instances
+	machines  nodes.Machines
+	events    status.Recorder
+	jitter    func() float64
+	namespace string // of the operator
+}
+
+// run connects to the host, or reuses a connection, and pins its host key at first contact. The pin is written before anything
+// is sent to the host.
+func (p reach) run(ctx context.Context, s *scope.Scope) *result.Result {
+	announced, o := p.announced(ctx, s)
+	if o != nil {
+		return o
+	}
+	target, o := hostjobs.TargetOf(s.Instance, s.Key, s.Cluster, announced)
+	if o != nil {
+		return o
+	}
+	connected, pending, err := s.Host.Connect(hostjobs.ConnectRequest{
+		Target: target, Instance: s.Began,
+		WithHostKey: lookup.Instances{Cache: p.client, Namespace: p.namespace}.WithHostKey,
+		Previous:    func(ctx context.Context) (sshkey.Key, bool, error) { return keys.Previous(ctx, p.client, p.namespace) },
+	})
+	switch {
+	case pending != nil:
+		return pending
+	case err != nil:
+		return p.notReached(s, err)
+	case connected.Authorized:
+		p.events.Emit(status.SSHKeyAuthorizedEvent(s.Instance, target.Key.Fingerprint()))
+	}
+	p.pinHostKey(s, connected.Presented(), s.Instance.Status.HostKey == nil)
+	s.Pass(v1alpha1.ConditionReachable, "The host answers over SSH with its pinned key and accepts the operator's.")
+	return nil
+}
+
+// notReached returns the result of a connection that has failed.
+func (p reach) notReached(s *scope.Scope, err error) *result.Result {
+	// What comes with a restart passes with it; another host key does not.
+	if o := s.StillRestarting(); o != nil && !hostjobs.IsAnotherHost(err) {
+		return o
+	}
+	if errors.Is(err, hostjobs.ErrTimedOut) {
+		return hostjobs.TimedOut(v1alpha1.ConditionReachable)
+	}
+	if o := p.awaitUserData(s, err); o != nil {
+		return o
+	}
+	return awaitsKey(s, hostjobs.NotConnected(err))
+}
+
+// announced returns the fingerprint of the host key that the instance's Machine announces for the first contact; "" for none. The
+// Machine API itself announces none on any platform.
+func (p reach) announced(ctx context.Context, s *scope.Scope) (string, *result.Result) {
+	if !s.OfMachine() || s.Instance.Status.HostKey != nil {
+		return "", nil
+	}
+	machine, err := p.machines.Of(ctx, s.Instance)
+	if err != nil {
+		return "", result.API(v1alpha1.ConditionReachable, "read the host key that the Machine announces", err)
+	}
+	if machine == nil {
+		return "", nil
+	}
+	return machine.Annotations[v1alpha1.AnnotationExpectedHostKey], nil
+}
+
+// pinHostKey notes the key that the host has shown; first tells that none was pinned before, on the Node neither.
+func (p reach) pinHostKey(s *scope.Scope, key v1alpha1.HostKey, first bool) {
+	before := s.Instance.Status.HostKey
+	if before != nil && before.Key == key.Key {
+		return
+	}
+	s.Instance.Status.HostKey = &key
+	// What was learnt of the host behind another key does not count for this one, and what lies there is not known to be
+	// ours.
+	s.Instance.Status.Host, s.Session.Spec = nil, ""
+	if first || before != nil {
+		p.events.Emit(status.HostKeyPinnedEvent(s.Instance, first))
+	}
+}
+
+// awaitsKey explains that a node continues with the key that it was configured with.
+func awaitsKey(s *scope.Scope, o *result.Result) *result.Result {
+	if !s.KeyDiffers {
+		return o
+	}
+	o.Message = "The key of Secret " + keys.SecretName +
+		" was changed, and the operator has not connected to the host with the new key yet. Its node stays in service: " + o.Message
+	if !o.SSHKeyRejected {
+		return o
+	}
+	hint := "With the key before as " + keys.SecretPreviousKey +
+		" in that Secret, the operator installs the new one on the host."
+	if s.OfMachine() {
+		hint += " Otherwise the operator replaces Machines that get their key from its user data, one at a time."
+	}
+	o.Next = text.Sentence(o.Next) + " " + hint
+	return o
+}

@@ -1,0 +1,116 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/remote"
+)
+
+// refusesStatus has the API server refuse the next writes of an instance's status. It returns the number that it will still refuse.
+func (x *trial) refusesStatus(times int, err error) *int {
+	x.t.Helper()
+	api, ok := x.Client.(client.WithWatch)
+	if !ok {
+		x.t.Fatalf("it is a %T", x.Client)
+	}
+	x.Client = interceptor.NewClient(api, interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, of string, object client.Object, patch client.Patch,
+			options ...client.SubResourcePatchOption) error {
+			if _, instance := object.(*v1alpha1.WindowsInstance); instance && times > 0 {
+				times--
+				return err
+			}
+			return c.SubResource(of).Patch(ctx, object, patch, options...)
+		},
+	})
+	return &times
+}
+
+// A reconcile whose status is not written has not been: no job begins, no event is sent, nothing is counted.
+func TestNothingFollowsAReconcileWhoseStatusIsRefusedTenTimes(t *testing.T) {
+	const times = 10
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "windowsinstances"}, machine, errors.New("it has changed"))
+	for name, refusal := range map[string]error{"as a conflict": conflict, "for another reason": apierrors.NewInternalError(errors.New("no leader"))} {
+		request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(listed())}
+		again := func(t *testing.T, x *trial, result ctrl.Result, err error) {
+			t.Helper()
+			if apierrors.IsConflict(refusal) && (err != nil || result.RequeueAfter <= 0) || !apierrors.IsConflict(refusal) && err == nil {
+				t.Fatalf("the reconcile returns %+v, %v: nobody tries again", result, err)
+			}
+		}
+		t.Run("before a change of the host, "+name, func(t *testing.T) {
+			x, h, _ := nodeInService(t, "None")
+			x.facts.Kubelet.ClusterDomain = "other.local"
+			digest, applied, refused := x.instance().Status.SpecDigest, count(h.execs(), "apply"), 0
+			for left := x.refusesStatus(times, refusal); *left > 0; {
+				before, begun := *left, x.Jobs.Begun()
+				result, err := x.Reconcile(t.Context(), request)
+				if *left < before {
+					refused++
+					if again(t, x, result, err); x.Jobs.Begun() != begun {
+						t.Fatalf("after %d refusals a job has begun", refused)
+					}
+				}
+				x.awaitJobs()
+				if got := count(h.execs(), "apply"); got != applied || x.instance().Status.SpecDigest != digest {
+					t.Fatalf("after %d refusals the host was told to %q", refused, h.execs())
+				}
+			}
+			x.until("the change", func(i *v1alpha1.WindowsInstance) bool {
+				return i.Status.Summary == v1alpha1.ReasonReady && i.Status.SpecDigest == x.digest()
+			})
+			if got := count(h.execs(), "apply"); got != applied+1 || refused != times {
+				t.Errorf("%d more applies after %d refusals", got-applied, refused)
+			}
+		})
+		t.Run("after a job that has failed, "+name, func(t *testing.T) {
+			x := newTrial(t, listed())
+			x.facts.Platform = "None"
+			x.server = func(context.Context) (net.Conn, error) {
+				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+			}
+			if _, err := x.Reconcile(t.Context(), request); err != nil {
+				t.Fatal(err)
+			}
+			x.awaitJobs()
+			left := x.refusesStatus(times, refusal)
+			for *left > 0 {
+				result, err := x.Reconcile(t.Context(), request)
+				again(t, x, result, err)
+				if told := x.told(); x.dials() != 1 || x.Jobs.Begun() != 1 || len(told) > 0 || x.session(x.instance()).Attempts != 0 {
+					t.Fatalf("%d connections, %d jobs, %d failures, events %q", x.dials(), x.Jobs.Begun(), x.session(x.instance()).Attempts, told)
+				}
+			}
+			instance, after := x.reconcile()
+			expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, string(remote.ReasonUnreachable))
+			failures := x.session(instance).Attempts
+			told := slices.DeleteFunc(x.told(), func(e string) bool { return !strings.Contains(e, string(remote.ReasonUnreachable)) })
+			if x.dials() != 1 || failures != 1 || len(told) != 1 || after <= 0 || after > firstRetryDelay*2 {
+				t.Errorf("%d connections, %d failures, the next attempt is after %s; events %q", x.dials(), failures, after, told)
+			}
+		})
+	}
+}
+
+func count(all []string, one string) (n int) {
+	for _, each := range all {
+		if each == one {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,121 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/windows-machine-config/wmco/internal/remote"
+)
+
+// Networks of hosts that let the operator log in. Those of stalledNetwork never say another word after that.
+const (
+	stalledNetwork = "10.77."
+	healthyNetwork = "10.2."
+)
+
+// sshNetwork is a network of SSH servers, each with a host key of its own.
+type sshNetwork struct {
+	t        *testing.T
+	listener net.Listener
+
+	mu      sync.Mutex
+	stalled int            // connections of hosts that have stalled
+	asked   map[string]int // sessions that healthy hosts were asked for, by address
+}
+
+func newSSHNetwork(t *testing.T) *sshNetwork {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	return &sshNetwork{t: t, listener: listener, asked: map[string]int{}}
+}
+
+// dial connects to the host of an address, one at a time. The end of the connection ends its server.
+func (n *sshNetwork) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	ours, err := new(net.Dialer).DialContext(ctx, network, n.listener.Addr().String())
+	if err != nil {
+		return nil, err
+	}
+	theirs, err := n.listener.Accept()
+	if err != nil {
+		return nil, errors.Join(err, ours.Close())
+	}
+	_, key := newPrivateKey(n.t)
+	config := &ssh.ServerConfig{PublicKeyCallback: func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) { return &ssh.Permissions{}, nil }}
+	config.AddHostKey(key.Signer())
+	go n.serve(theirs, config, address)
+	return ours, nil
+}
+
+func (n *sshNetwork) serve(raw net.Conn, config *ssh.ServerConfig, address string) {
+	defer func() { _ = raw.Close() }()
+	conn, channels, requests, err := ssh.NewServerConn(raw, config)
+	if err != nil {
+		return
+	}
+	if strings.HasPrefix(address, stalledNetwork) {
+		if offered := <-channels; offered != nil { // a session is waited for
+			n.count(func() { n.stalled++ })
+			_ = conn.Wait()
+			n.count(func() { n.stalled-- })
+		}
+		return
+	}
+	go ssh.DiscardRequests(requests)
+	for channel := range channels {
+		n.count(func() { n.asked[address]++ })
+		_ = channel.Reject(ssh.Prohibited, "no sessions") // which fails at once
+	}
+}
+
+func (n *sshNetwork) count(change func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	change()
+}
+
+// is returns a condition that is judged while nothing changes.
+func (n *sshNetwork) is(condition func() bool) func() bool {
+	return func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return condition()
+	}
+}
+
+// Hosts that stall when the operator has logged in hold up the first contact with others until the sessions that they do not open are
+// given up, and nodes in service not at all.
+func TestHostsThatStallAfterTheLoginDoNotHoldUpOthers(t *testing.T) {
+	const healthyHosts = 50
+	x, n := newTarpits(t), newSSHNetwork(t)
+	x.speaks = n
+	asked := func(addresses []string) func() bool {
+		return n.is(func() bool {
+			for _, address := range addresses {
+				if n.asked[address+":22"] == 0 {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	x.add(stalledNetwork, mostUnproven, "")
+	x.await("all of them have stalled", n.is(func() bool { return n.stalled == mostUnproven }))
+	healthy := x.add(healthyNetwork, healthyHosts, "")
+	x.await("nodes are asked at once", asked(x.add("10.1.", 5, "1.2.3")))
+	if n.is(func() bool { return n.asked[healthy[0]+":22"] > 0 })() {
+		t.Fatal("there are more first contacts at once than there may be")
+	}
+	x.clock.Step(remote.DefaultExecStartLimit)
+	x.await("all healthy hosts are asked after that", asked(healthy))
+	x.await("the stalled ones are given up", n.is(func() bool { return n.stalled == 0 }))
+}

@@ -1,0 +1,269 @@
+package instance
+
+import (
+	"context"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+)
+
+// standstill is a trial in which the first job of a kind does not get on, until all goes on again.
+type standstill struct {
+	*trial
+	host *agentHost
+	kind hostjobs.Kind
+	// verb is the agent's verb in the middle of which the job stands; "" for one that stands before it has sent anything.
+	verb     string
+	instance *v1alpha1.WindowsInstance
+	jobs     *hostjobs.Runner
+
+	verbs int // of the agent until then
+
+	reach, goOn     func()
+	reached, goesOn chan struct{}
+	sent            atomic.Int64 // bytes of the operator to the host
+}
+
+// stand has the first job of a kind stand still.
+func (x *trial) stand(h *agentHost, kind hostjobs.Kind, verb string) *standstill {
+	s := &standstill{trial: x, host: h, kind: kind, verb: verb, instance: x.instance(), jobs: x.Jobs,
+		reached: make(chan struct{}), goesOn: make(chan struct{})}
+	s.reach, s.goOn = sync.OnceFunc(func() { close(s.reached) }), sync.OnceFunc(func() { close(s.goesOn) })
+	x.t.Cleanup(s.goOn)
+	serve := x.server
+	x.server = func(ctx context.Context) (net.Conn, error) {
+		conn, err := serve(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return &standingConn{Conn: conn, s: s, closed: make(chan struct{})}, nil
+	}
+	h.machine.OnOperation(func(o fake.Operation) error {
+		if s.verb != "" && o.Process.Service == "" && slices.Equal(o.Process.Args[:min(1, len(o.Process.Args))], []string{s.verb}) && s.stands() {
+			s.reach()
+			<-s.goesOn
+		}
+		return nil
+	})
+	s.standAtAPI()
+	return s
+}
+
+// stands reports whether a job of the kind runs, for the operator that is not to get on.
+func (s *standstill) stands() bool {
+	select {
+	case <-s.goesOn:
+		return false
+	default:
+	}
+	running := s.jobs.Of(s.instance).Running()
+	return running != nil && running.Key.Kind == s.kind
+}
+
+// standAtAPI has pods end slowly, no certificate signed, and no name resolved.
+func (s *standstill) standAtAPI() {
+	s.clientset.PrependReactor("update", "certificatesigningrequests", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if s.kind != hostjobs.KindSign || !s.stands() {
+			return false, nil, nil
+		}
+		s.reach()
+		return true, action.(clienttesting.UpdateAction).GetObject(), nil
+	})
+	s.clientset.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if action.GetSubresource() != "eviction" || s.kind != hostjobs.KindDrain || !s.stands() {
+			return false, nil, nil
+		}
+		s.reach()
+		return true, nil, nil
+	})
+	lookUp := s.LookUp
+	s.LookUp = func(ctx context.Context, name string) ([]string, error) {
+		if s.kind == hostjobs.KindResolve && s.stands() {
+			s.reach()
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return lookUp(ctx, name)
+	}
+}
+
+// standingConn is a connection to a host that takes nothing more.
+type standingConn struct {
+	net.Conn
+	s      *standstill
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (c *standingConn) Write(p []byte) (int, error) {
+	if c.s.verb == "" && c.s.stands() {
+		c.s.reach()
+		select {
+		case <-c.closed:
+			return 0, net.ErrClosed
+		case <-c.s.goesOn:
+		}
+	}
+	n, err := c.Conn.Write(p)
+	c.s.sent.Add(int64(n))
+	return n, err
+}
+
+func (c *standingConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// runIntoIt reconciles the instance until the job stands still.
+func (s *standstill) runIntoIt() {
+	s.t.Helper()
+	s.drive("a job of kind "+string(s.kind), func() bool {
+		select {
+		case <-s.reached:
+			return true
+		default:
+			return false
+		}
+	})
+	s.verbs = len(s.host.execs())
+}
+
+// mostSteps is how often an instance is reconciled until something comes.
+const mostSteps = 300
+
+// drive reconciles the instance, lets its jobs run and time pass, until something holds.
+func (s *standstill) drive(what string, holds func() bool) {
+	s.t.Helper()
+	for range mostSteps {
+		began := s.Jobs.Begun()
+		after := s.once()
+		for s.Jobs.Running() > 0 && !holds() {
+			time.Sleep(time.Millisecond)
+		}
+		if holds() {
+			return
+		}
+		s.runsKubelet()
+		if s.Jobs.Begun() == began {
+			s.clock.Step(min(max(after, time.Second), time.Minute))
+		}
+	}
+	s.t.Fatalf("%s does not come: %+v", what, s.instanceOrNil())
+}
+
+// once reconciles the instance.
+func (s *standstill) once() time.Duration {
+	s.t.Helper()
+	result, err := s.Reconcile(s.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(s.instance)})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return result.RequeueAfter
+}
+
+// runsKubelet has the kubelet register its Node, and report.
+func (s *standstill) runsKubelet() {
+	s.t.Helper()
+	instance := s.instanceOrNil()
+	switch {
+	case instance == nil:
+	case instance.Status.Summary == v1alpha1.ReasonNodeNotRegistered && s.node() == nil:
+		if err := s.Client.Create(s.t.Context(), s.registering()); err != nil {
+			s.t.Fatal(err)
+		}
+	case instance.Status.Summary == v1alpha1.ReasonNodeNotReady:
+		s.reports(corev1.ConditionTrue)
+	}
+}
+
+// instanceOrNil returns the stored instance; nil if it is gone.
+func (s *standstill) instanceOrNil() *v1alpha1.WindowsInstance {
+	s.t.Helper()
+	instance := &v1alpha1.WindowsInstance{}
+	if err := s.Client.Get(s.t.Context(), client.ObjectKeyFromObject(s.instance), instance); err != nil {
+		if client.IgnoreNotFound(err) != nil {
+			s.t.Fatal(err)
+		}
+		return nil
+	}
+	return instance
+}
+
+// writes returns how often jobs have written to the API.
+func (s *standstill) writes() (n int) {
+	for _, action := range s.clientset.Actions() {
+		if !slices.Contains([]string{"get", "list", "watch"}, action.GetVerb()) {
+			n++
+		}
+	}
+	return n
+}
+
+// endsWithin waits for the end of something that needs no time of the trial's clock.
+func (s *standstill) endsWithin(what string, ended func() bool) {
+	s.t.Helper()
+	for deadline := time.Now().Add(patience); !ended(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// endClock says when the runner begins to wait for jobs that must end.
+type endClock struct {
+	clock.WithTicker
+	waits chan struct{}
+}
+
+// jobEndLimit is how long jobs have to end with the operator.
+const jobEndLimit = 10 * time.Second
+
+func (c endClock) NewTimer(d time.Duration) clock.Timer {
+	timer := c.WithTicker.NewTimer(d)
+	if d == jobEndLimit {
+		select {
+		case c.waits <- struct{}{}:
+		default:
+		}
+	}
+	return timer
+}
+
+// standingJob is a job of a kind, and the life of a host in which there is one.
+type standingJob struct {
+	kind hostjobs.Kind
+	verb string // of the agent; "" without
+	// changes is true for one that changes the host: on a listed host it is not cut off because its instance is gone.
+	changes bool
+	// life returns a trial in which a job of the kind will follow.
+	life func(t *testing.T) (*trial, *agentHost)
+	// lived reports whether the work that the job was part of is done.
+	lived func(*standstill) bool
+	limit time.Duration
+}
+
+func (j standingJob) run(t *testing.T, verb string, test func(*testing.T, *standstill)) {
+	t.Helper()
+	where := "before it sends anything"
+	if verb != "" {
+		where = "while the agent works"
+	}
+	t.Run(string(j.kind)+" "+where, func(t *testing.T) {
+		x, h := j.life(t)
+		test(t, x.stand(h, j.kind, verb))
+	})
+}

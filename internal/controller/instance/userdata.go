@@ -1,0 +1,59 @@
+package instance
+
+import (
+	"time"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+)
+
+const (
+	// userDataLimit is how long the user data of a new Machine may take to open port 22 and to authorize the key.
+	userDataLimit = 30 * time.Minute
+	// firstUserDataPoll and lastUserDataPoll are the shortest and the longest time between two looks at such a host.
+	firstUserDataPoll = 2 * time.Second
+	lastUserDataPoll  = 15 * time.Second
+)
+
+// awaitUserData returns the wait for a new Machine's host that is not reachable yet; nil when it was reached before,
+// has had its time, or fails in a way that its user data does not mend.
+func (p reach) awaitUserData(s *scope.Scope, err error) *result.Result {
+	status := s.Instance.Status
+	if !s.OfMachine() || status.HostKey != nil || status.SpecDigest != "" || status.PublicKeyHash != "" {
+		return nil
+	}
+	now, until := s.Clock.Now(), s.Instance.CreationTimestamp.Add(userDataLimit)
+	if !now.Before(until) {
+		return nil
+	}
+	o := hostjobs.NotConnected(err)
+	by := until.UTC().Format("15:04 UTC")
+	switch {
+	case hostjobs.IsKeyRefused(err):
+		o.Reason, o.SSHKeyRejected = v1alpha1.ReasonUserDataInProgress, false
+		o.Message = "The host answers, but does not accept the operator's key yet: its user data is still being applied. " +
+			o.Message
+		o.Next = "The operator retries every " + lastUserDataPoll.String() +
+			" at the latest. If the key is not accepted by " + by + ": " + o.Next
+	case hostjobs.IsUnreachable(err):
+		o.Message = "The Machine is new: its host may be starting still. " + o.Message
+		o.Next = "The operator retries every " + lastUserDataPoll.String() +
+			" at the latest. If the host is not reached by " + by + ": " + o.Next
+	default:
+		return nil
+	}
+	o.Outcome = result.Wait
+	age := now.Sub(s.Instance.CreationTimestamp.Time)
+	o.After = min(userDataPoll(age, p.jitter()), until.Sub(now))
+	return o
+}
+
+// userDataPoll returns the time to the next look at a host whose instance is of this age: a quarter of it, so that
+// nobody waits long for a host that starts fast, less up to a fifth, which spreads the looks at hosts that were made at
+// the same time.
+func userDataPoll(age time.Duration, jitter float64) time.Duration {
+	poll := min(max(age/4, firstUserDataPoll), lastUserDataPoll)
+	return poll - time.Duration(float64(poll)*0.2*jitter)
+}

@@ -1,0 +1,86 @@
+package queue
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+func node(uid types.UID, version string, labels map[string]string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win", UID: uid, ResourceVersion: version, Labels: labels}}
+}
+
+func TestOnlyChangesOfWhatIsReadAreLookedAt(t *testing.T) {
+	p := Changed(func(n *corev1.Node) any { return n.Labels })
+	before := node("first", "1", map[string]string{"a": "1"})
+	for name, c := range map[string]struct {
+		after *corev1.Node
+		want  bool
+	}{
+		"a write of something else":             {node("first", "2", map[string]string{"a": "1"}), false},
+		"a write of what is read":               {node("first", "2", map[string]string{"a": "2"}), true},
+		"another object of the name, unnoticed": {node("other", "2", map[string]string{"a": "1"}), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := p.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: c.after}); got != c.want {
+				t.Errorf("it is looked at: %t", got)
+			}
+		})
+	}
+	if !p.Create(event.CreateEvent{Object: before}) || !p.Delete(event.DeleteEvent{Object: before}) {
+		t.Error("an object that comes or goes is not looked at")
+	}
+}
+
+// asked is a queue that notes what is asked for.
+type asked struct {
+	requests
+	waits []time.Duration
+}
+
+func (a *asked) AddAfter(_ reconcile.Request, wait time.Duration) { a.waits = append(a.waits, wait) }
+
+// All ask for the same, which a queue has once.
+func TestEachChangeAsksForALookAfterTheWait(t *testing.T) {
+	q, wait := &asked{}, MinDelay
+	changes := EnqueueAfter(reconcile.Request{}, func() time.Duration { return wait })
+	changes.Create(t.Context(), event.CreateEvent{Object: &corev1.Node{}}, q)
+	changes.Update(t.Context(), event.UpdateEvent{}, q)
+	wait = time.Second
+	changes.Delete(t.Context(), event.DeleteEvent{}, q)
+	changes.Generic(t.Context(), event.GenericEvent{}, q)
+	if want := []time.Duration{MinDelay, MinDelay, time.Second, time.Second}; !slices.Equal(q.waits, want) {
+		t.Errorf("it is asked for after %v, want %v", q.waits, want)
+	}
+}
+
+func TestTheQueueWaitsByTheClock(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Unix(0, 0))
+	options := OptionsOn(clock)
+	q := options.NewQueue("test", options.RateLimiter)
+	defer q.ShutDown()
+	q.AddAfter(reconcile.Request{}, MinDelay)
+	if n := q.Len(); n != 0 {
+		t.Errorf("%d looks are asked for at once", n)
+	}
+	clock.Step(MinDelay)
+	if _, over := q.Get(); over {
+		t.Error("the queue has ended")
+	}
+}
+
+func TestTheFirstLookNeedsNoChange(t *testing.T) {
+	options := OptionsOn(clocktesting.NewFakeClock(time.Unix(0, 0)))
+	q := options.NewQueue("test", options.RateLimiter)
+	defer q.ShutDown()
+	if err := AtStart().Start(t.Context(), q); err != nil || q.Len() != 1 {
+		t.Errorf("%d looks, error %v", q.Len(), err)
+	}
+}

@@ -1,0 +1,80 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+)
+
+// ErrNotRead means that a decision needs a list that is being read from the API server. The end of the reading triggers a reconcile.
+var ErrNotRead = errors.New("it is being read from the API server")
+
+// Lists reads all objects of a kind for reconciles that do not wait for long.
+type Lists[T any] struct {
+	Shared *SharedRead[[]T]
+	Clock  clock.WithTicker
+	// Patience is how long a reconcile waits for a list.
+	Patience time.Duration
+	// Trigger requests a reconcile. It must not block.
+	Trigger func(types.NamespacedName)
+}
+
+// Listing is a list that the reconciles of an object have requested.
+type Listing[T any] struct {
+	reading   *Reading[[]T]
+	requested time.Time
+	version   string // of the object at the request
+}
+
+// oldestList is how long before a reconcile the list that it uses was requested at most. It takes seconds to read one.
+const oldestList = time.Minute
+
+// Requests are the lists of a kind that the reconciles of an object have requested: Next is kept for the next reconcile, and Present
+// serves the present one.
+type Requests[T any] struct {
+	Next, Present **Listing[T]
+}
+
+// Get returns all objects of a kind, as the API server had them after the reconciled object has got its version. Other reconciles get
+// the same objects: they must not be changed. It returns ErrNotRead if they must be waited for longer, and the end of the reading
+// triggers a reconcile.
+func (l Lists[T]) Get(ctx context.Context, name types.NamespacedName, version string, requests Requests[T],
+	read func(context.Context) ([]T, error)) ([]T, error) {
+	if present := *requests.Present; present != nil {
+		return present.reading.Value()
+	}
+	listing := *requests.Next
+	if listing == nil || listing.version != version || l.Clock.Since(listing.requested) > oldestList {
+		listing = &Listing[T]{l.Shared.Request(ctx, l.Clock, read), l.Clock.Now(), version}
+		if !l.await(ctx, listing) {
+			*requests.Next = listing
+			go func() {
+				<-listing.reading.Done()
+				l.Trigger(name)
+			}()
+			return nil, ErrNotRead
+		}
+	}
+	select {
+	case <-listing.reading.Done():
+	default:
+		return nil, ErrNotRead
+	}
+	*requests.Next, *requests.Present = nil, listing
+	return listing.reading.Value()
+}
+
+// await reports whether the list was read within the patience of a reconcile.
+func (l Lists[T]) await(ctx context.Context, listing *Listing[T]) bool {
+	ctx, cancel := context.WithTimeout(ctx, l.Patience)
+	defer cancel()
+	select {
+	case <-listing.reading.Done():
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,43 @@
+package queue
+
+import (
+	"fmt"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// NewOptionalCache returns a cache for kinds that the API server need not serve. The manager runs it, and no controller
+// waits for it: a controller of controller-runtime starts when every kind in the manager's cache has been read, its own and
+// those of all others, and the operator ends when that takes longer than two minutes. The API server must serve the
+// objects' kinds by then, otherwise meta.IsNoMatchError recognizes the error. A nil map keeps every kind that is requested.
+func NewOptionalCache(mgr ctrl.Manager, objects map[client.Object]cache.ByObject) (cache.Cache, error) {
+	kept, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject:         objects,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make a cache for optional kinds: %w", err)
+	}
+	if err := mgr.Add(kept); err != nil {
+		return nil, fmt.Errorf("run the cache for optional kinds: %w", err)
+	}
+	return kept, nil
+}
+
+// OptionalKind is like source.Kind, but a controller starts without it. Events of the objects arrive once they can be read.
+func OptionalKind(kept cache.Cache, object client.Object, handle handler.EventHandler,
+	predicates ...predicate.Predicate) source.Source {
+	return unawaited{source.Kind(kept, object, handle, predicates...)}
+}
+
+// unawaited hides that the source can be waited for.
+type unawaited struct{ source.Source }
+
+// String names the source in the log.
+func (u unawaited) String() string { return fmt.Sprint(u.Source) }

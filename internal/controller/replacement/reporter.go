@@ -1,0 +1,81 @@
+package replacement
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/windows-machine-config/wmco/internal/controller/recorder"
+	replacementpolicy "github.com/windows-machine-config/wmco/internal/policy/replacement"
+)
+
+// reporter reports why Machines wait or are left, once for each Machine and reason.
+type reporter struct {
+	reconciler *Reconciler
+	log        logr.Logger
+	overview   overview
+}
+
+// reporter returns the reporter of a reconcile. A report about a Machine is remembered for as long as it is outdated.
+func (r *Reconciler) reporter(ctx context.Context, overview overview, plan replacementpolicy.Replacements) *reporter {
+	t := &reporter{reconciler: r, log: log.FromContext(ctx), overview: overview}
+	names := slices.Collect(maps.Keys(plan.Left))
+	for _, candidate := range plan.Candidates {
+		names = append(names, candidate.Machine)
+	}
+	for _, waiting := range plan.Waiting {
+		names = append(names, waiting.Machine)
+	}
+	r.reported.Begin()
+	for _, name := range names {
+		r.reported.Keep(overview.machines[name].UID)
+	}
+	r.reported.End()
+	return t
+}
+
+func (t *reporter) emit(machine, reason string, e recorder.Event) {
+	if !t.reconciler.reported.IsNew(t.overview.machines[machine].UID, reason) {
+		return
+	}
+	t.log.Info(e.Message, "machine", machine)
+	recorder.Emit(t.reconciler.Events, e)
+}
+
+func (t *reporter) waits(candidate replacementpolicy.Candidate, reason, why string) {
+	machine := t.overview.machines[candidate.Machine]
+	t.emit(candidate.Machine, reason, t.reconciler.waits(candidate.Cause, machine, t.overview.instance(candidate.Machine), t.overview.version(machine), reason, why))
+}
+
+// refused reports once that the API server refuses to delete a Machine, whatever the text of the answer.
+func (t *reporter) refused(candidate replacementpolicy.Candidate, why string) {
+	machine := t.overview.machines[candidate.Machine]
+	t.emit(candidate.Machine, deletionRefused, t.reconciler.refused(candidate.Cause, machine,
+		t.overview.instance(candidate.Machine), t.overview.version(machine), why))
+}
+
+// waiting tells of the first Machine of each MachineSet that a check keeps: the others are kept by the same.
+func (t *reporter) waiting(machines []replacementpolicy.Waiting) {
+	type same struct{ set, check string }
+	seen := map[same]bool{}
+	for _, m := range machines {
+		if key := (same{m.Set, m.Check}); !seen[key] {
+			seen[key] = true
+			t.waits(m.Candidate, m.Check, m.Message)
+		}
+	}
+}
+
+func (t *reporter) left(machines map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(machines)) {
+		machine, instance, why := t.overview.machines[name], t.overview.instance(name), machines[name]
+		event := left(machine, instance, why)
+		if instance.Spec.Paused {
+			event = paused(machine, instance, why)
+		}
+		t.emit(name, why, event)
+	}
+}

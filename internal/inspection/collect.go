@@ -1,0 +1,194 @@
+package inspection
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/cluster"
+	"github.com/windows-machine-config/wmco/internal/fleet"
+	"github.com/windows-machine-config/wmco/internal/inspection/forecast"
+	"github.com/windows-machine-config/wmco/internal/inspection/hostlogs"
+	"github.com/windows-machine-config/wmco/internal/inspection/visit"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/podexec"
+	"github.com/windows-machine-config/wmco/internal/sshkey"
+	"github.com/windows-machine-config/wmco/internal/text"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// mostInput is how large the input of a command may be, in bytes.
+const mostInput = 8 << 20
+
+// input reads the JSON document that a command begins its standard input with.
+func input(command *cobra.Command, document any) error {
+	if err := json.NewDecoder(io.LimitReader(command.InOrStdin(), mostInput)).Decode(document); err != nil {
+		return fmt.Errorf("read the input of %s: %w", command.Name(), err)
+	}
+	return nil
+}
+
+func collectCommand(configure func() (operator.Config, error)) *cobra.Command {
+	o, limit := &options{}, time.Duration(0)
+	command := &cobra.Command{
+		Use:   podexec.CollectCommand,
+		Short: "Describe hosts for a support case, for kubectl windows gather. The standard input names the hosts; nothing is changed",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			var request podexec.CollectRequest
+			if err := input(command, &request); err != nil {
+				return err
+			}
+			return o.inspect(command, configure, func(ctx context.Context, i *inspector) error {
+				out := json.NewEncoder(command.OutOrStdout())
+				return i.collect(ctx, request.Hosts, limit, func(r podexec.CollectReport) error { return out.Encode(r) })
+			})
+		},
+	}
+	o.addAttached(command)
+	command.Flags().DurationVar(&limit, podexec.CollectTimeout, 2*time.Minute, "how long one host may take")
+	return command
+}
+
+// collect reads the state of hosts, and writes a report for each.
+func (i *inspector) collect(ctx context.Context, wishes []podexec.CollectedHost, limit time.Duration, write func(podexec.CollectReport) error) error {
+	instances, err := fleet.ReadInstances(ctx, i.reader, i.Namespace)
+	if err != nil {
+		return err
+	}
+	key, err := i.readKey(ctx)
+	if err != nil {
+		return err
+	}
+	l := look{inspector: i, key: key, limit: limit, forecaster: i.forecaster()}
+	if l.cluster, _, err = cluster.Read(ctx, i.reader, i.Namespace, nodespec.ServingCertificate{}); err != nil {
+		l.cluster, l.noPlan = nodespec.Cluster{}, unusable(err)
+	}
+	var group sync.WaitGroup
+	var writing sync.Mutex
+	var failed error
+	places := make(chan struct{}, atOnce)
+	for _, wish := range wishes {
+		group.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			report := podexec.CollectReport{Name: wish.Name}
+			if instance, err := fleet.Find(instances, wish.Name); err != nil {
+				report.Error = err.Error()
+			} else {
+				report = l.at(ctx, &instance.WindowsInstance, wish)
+			}
+			writing.Lock()
+			defer writing.Unlock()
+			failed = errors.Join(failed, write(report))
+		})
+	}
+	group.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return failed
+}
+
+// look looks at hosts for a support case.
+type look struct {
+	*inspector
+	key        sshkey.Key
+	limit      time.Duration // for one host
+	cluster    nodespec.Cluster
+	noPlan     error // why there is no plan of any host
+	forecaster forecast.Forecaster
+}
+
+// at looks at one host.
+func (l look) at(ctx context.Context, instance *v1alpha1.WindowsInstance, wish podexec.CollectedHost) podexec.CollectReport {
+	report := podexec.CollectReport{Name: wish.Name}
+	ctx, cancel := context.WithTimeoutCause(ctx, l.limit, errHostTimeout)
+	defer cancel()
+	target, err := l.target(ctx, instance, l.key, &l.cluster)
+	var stay *visit.Visit
+	if err == nil {
+		login, cancel := context.WithTimeoutCause(ctx, loginLimit(l.limit), errHostTimeout)
+		stay, err = l.visitor.Begin(login, target)
+		cancel()
+	}
+	if err != nil {
+		report.Error = stages{instance.Spec.Address, l.limit, loginLimit(l.limit)}.failed("its login", err)
+		report.Plan = forecastInWords(l.forecaster.Unknown(instance, report.Error))
+		return report
+	}
+	lacks := func(what, stage string, err error) {
+		if err != nil {
+			report.Gaps = append(report.Gaps, what+": "+stages{instance.Spec.Address, l.limit, l.limit}.failed(stage, err))
+		}
+	}
+	if wish.Logs {
+		report.Logs, err = hostlogs.Ends(ctx, hostlogs.Files{Host: stay})
+		lacks("logs", "sending its logs", err)
+	}
+	if err := stay.Settle(ctx, instance.Status.Host != nil); err != nil {
+		lacks("host data", "taking the agent's program", err)
+	} else {
+		report.Found, report.Runs, err = found(ctx, stay)
+		lacks("host data", "the agent command collect", err)
+	}
+	report.Plan = forecastInWords(l.plan(ctx, stay, instance))
+	lacks("the files for this report", "deleting it", stay.Leave(ctx))
+	return report
+}
+
+// plan returns what the operator would change on the host now.
+func (l look) plan(ctx context.Context, stay *visit.Visit, instance *v1alpha1.WindowsInstance) forecast.Forecast {
+	if l.noPlan != nil {
+		return l.forecaster.Unknown(instance, l.noPlan.Error())
+	}
+	made, _ := l.forecaster.At(ctx, stay, instance, l.cluster, l.key) // what is left on the host, its end tells
+	if ctx.Err() != nil {
+		return l.forecaster.Unknown(instance, stages{instance.Spec.Address, l.limit, l.limit}.failed("the agent's plan", context.Cause(ctx)))
+	}
+	return made
+}
+
+// errHostTimeout is the cause that ends the look at one host.
+var errHostTimeout = errors.New("the time for one host is over")
+
+// loginLimit is how much of the time for one host its login may take, so that hosts that are dead hold up the others less.
+func loginLimit(host time.Duration) time.Duration { return min(host, max(20*time.Second, host/6)) }
+
+// stages say how far a host came in its time: that for all, and that in which a stage was to end.
+type stages struct {
+	address  string
+	all, end time.Duration
+}
+
+// failed returns why a stage of the look at a host has failed, in words.
+func (s stages) failed(stage string, err error) string {
+	if errors.Is(err, errHostTimeout) {
+		return fmt.Sprintf("host %s has taken %s, and was not done with %s. --%s=%s gives it more time", s.address, s.end, stage,
+			podexec.CollectTimeout, 2*s.all)
+	}
+	return text.Printable(err.Error())
+}
+
+// found asks the agent. What a hostile host says is bounded, and goes no further than into a file.
+func found(ctx context.Context, stay *visit.Visit) (data json.RawMessage, runs string, err error) {
+	result, err := stay.Collect(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	result.Facts.Ledger = plan.Ledger{} // it has files and variables as they were before us
+	data, err = json.Marshal(struct {
+		Facts     *plan.Facts     `json:"facts"`
+		Collected *verb.Collected `json:"collected"`
+	}{result.Facts, result.Collected})
+	return data, runsInWords(result.Collected.Runs), err
+}

@@ -1,0 +1,145 @@
+package hostlogs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/logprinter"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/remote"
+	"github.com/windows-machine-config/wmco/internal/text"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// Collector runs the agent command collect on a host.
+type Collector interface {
+	Collect(ctx context.Context, arguments ...string) (verb.Result, error)
+}
+
+// EventViewer prints events of Windows' event log that concern the node: the last ones, those since a moment, and new ones.
+// The agent on the host selects the events.
+type EventViewer struct {
+	logprinter.Viewer
+	Host Collector
+	// Service has it print the events of this service alone; empty for all.
+	Service string
+}
+
+const (
+	// lookBack is how old an event may be when nothing is said about its age.
+	lookBack = 7 * 24 * time.Hour
+	// interval is how often an event log that is followed is read again: each time the agent's program starts.
+	interval = 5 * time.Second
+	// overlap is how far back of the time of the last look it is read, because an event may show up late.
+	overlap = time.Minute
+)
+
+// Show prints the events.
+func (v EventViewer) Show(ctx context.Context) error {
+	if known := nodespec.ServiceNames(); v.Service != "" && !slices.Contains(known, v.Service) {
+		return fmt.Errorf("a node has no service %s; its services are %s", v.Service, strings.Join(known, ", "))
+	}
+	since := v.Since
+	if since == 0 {
+		since = lookBack
+	}
+	asked := v.Clock.Now()
+	found, err := v.ask(ctx, since)
+	if err != nil {
+		return err
+	}
+	v.warnOf(found.Unknown)
+	lines := linesOf(found.Events, v.Service)
+	shown := counted(lines)
+	if v.Tail >= 0 {
+		lines = lines[max(0, len(lines)-v.Tail):]
+	}
+	if err := v.print(lines); err != nil || !v.Follow {
+		return err
+	}
+	return v.follow(ctx, asked, shown)
+}
+
+// warnOf says what is missing of what was asked for.
+func (v EventViewer) warnOf(unknown map[string]string) {
+	missing := []string{unknown["events"]}
+	if v.Since > 0 || v.Tail < 0 {
+		missing = append(missing, unknown["earlier events"])
+	}
+	for _, why := range missing {
+		if why != "" {
+			fmt.Fprintln(v.ErrOut, "Warning: events are missing:", text.Plain(why, longestEvent))
+		}
+	}
+}
+
+// follow prints what is added after the last look, at which these lines were there.
+func (v EventViewer) follow(ctx context.Context, asked time.Time, shown map[string]int) error {
+	for warned := ""; ; {
+		select {
+		case <-v.Clock.After(interval):
+		case <-ctx.Done():
+			return nil
+		}
+		now := v.Clock.Now()
+		found, err := v.ask(ctx, now.Sub(asked)+overlap)
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // an interrupted command has succeeded
+		}
+		if remote.ReasonOf(err) == remote.ReasonConnectionLost {
+			return fmt.Errorf("%w. Run the command again when the host answers", err)
+		}
+		warned = v.Warn(err, warned) // a host that is busy ends nothing
+		if err != nil {
+			continue
+		}
+		lines := linesOf(found.Events, v.Service)
+		if err := v.print(added(lines, shown)); err != nil {
+			return err
+		}
+		asked, shown = now, counted(lines)
+	}
+}
+
+// ask returns the events of so long ago.
+func (v EventViewer) ask(ctx context.Context, since time.Duration) (*verb.Collected, error) {
+	result, err := v.Host.Collect(ctx, "--events", fmt.Sprintf("last:%ds", max(1, int(since.Seconds()))))
+	if err != nil {
+		return nil, err
+	}
+	return result.Collected, nil
+}
+
+func (v EventViewer) print(lines []string) error {
+	var errs []error
+	for _, line := range lines {
+		_, err := fmt.Fprintln(v.Out, line)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// counted returns how often each line is there.
+func counted(lines []string) map[string]int {
+	count := map[string]int{}
+	for _, line := range lines {
+		count[line]++
+	}
+	return count
+}
+
+// added returns the lines that are more than those that were shown. Lines that are the same are of the same second, so that
+// all of them are there or none.
+func added(lines []string, shown map[string]int) (more []string) {
+	now := map[string]int{}
+	for _, line := range lines {
+		if now[line]++; now[line] > shown[line] {
+			more = append(more, line)
+		}
+	}
+	return more
+}

@@ -1,0 +1,95 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	configv1 "github.com/openshift/api/config/v1"
+	"github.com/spf13/cobra"
+	"golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/cmdutil"
+	"github.com/windows-machine-config/wmco/internal/userdata"
+)
+
+// platforms are those that have a form of the script of their own, and those that have the common one.
+var platforms = []configv1.PlatformType{configv1.AWSPlatformType, configv1.AzurePlatformType, configv1.GCPPlatformType,
+	configv1.VSpherePlatformType, configv1.NutanixPlatformType, configv1.NonePlatformType}
+
+// newUserDataCommand returns the command that shows the script with which new Machines begin.
+func newUserDataCommand(a *cmdutil.Access) *cobra.Command {
+	platform := ""
+	c := &cobra.Command{
+		Use:   "userdata",
+		Short: "Show the script that new Windows Machines run",
+		Long: `Show the user data in the Secret ` + userdata.SecretName + ` of namespace ` + v1alpha1.MachineNamespace + `. It holds no
+secret: the key in it is the public one. With --platform, show the form that machines of another platform run, with the same
+key.`,
+		Example: `  kubectl windows userdata
+
+  # For a virtual machine that is made by hand
+  kubectl windows userdata --platform=None`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return showUserData(cmd.Context(), a, platform) },
+	}
+	c.Flags().StringVar(&platform, "platform", "", "platform of the machines. One of: "+platformNames())
+	if err := c.RegisterFlagCompletionFunc("platform",
+		cobra.FixedCompletions(strings.Split(platformNames(), ", "), cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // there is no such flag
+	}
+	return c
+}
+
+func platformNames() string {
+	var list []string
+	for _, platform := range platforms {
+		list = append(list, string(platform))
+	}
+	return strings.Join(list, ", ")
+}
+
+func showUserData(ctx context.Context, a *cmdutil.Access, platform string) error {
+	if platform != "" && !slices.Contains(platforms, configv1.PlatformType(platform)) {
+		return fmt.Errorf("the platform %q is not known: one of %s", platform, platformNames())
+	}
+	reader, err := a.Client()
+	if err != nil {
+		return err
+	}
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: userdata.SecretName}
+	err = reader.Get(ctx, key, secret)
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("there is no Secret %s: the operator makes it once there is a private key, and the Machine API", key)
+	}
+	if err != nil {
+		return fmt.Errorf("read Secret %s: %w", key, err)
+	}
+	script := secret.Data[userdata.SecretKey]
+	if platform != "" {
+		if script, err = scriptForPlatform(script, platform); err != nil {
+			return fmt.Errorf("the user data in Secret %s: %w", key, err)
+		}
+	}
+	_, err = a.Out.Write(script)
+	return err
+}
+
+// scriptForPlatform generates the script of another platform, with the same key.
+func scriptForPlatform(script []byte, platform string) ([]byte, error) {
+	settings, err := userdata.ParseHeader(script)
+	if err != nil {
+		return nil, err
+	}
+	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(settings.PublicKey))
+	if err != nil {
+		return nil, fmt.Errorf("its public key: %w", err)
+	}
+	return userdata.Generate(platform, key)
+}

@@ -1,0 +1,36 @@
+package plugin
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+)
+
+func golden(t *testing.T, platform string) []byte {
+	t.Helper()
+	script, err := os.ReadFile("../userdata/testdata/" + strings.ToLower(platform) + ".ps1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return script
+}
+
+func TestAnotherPlatformHasItsFormWithTheSameKey(t *testing.T) {
+	for _, platform := range platforms {
+		script, err := scriptForPlatform(golden(t, "AWS"), string(platform))
+		if err != nil {
+			t.Errorf("%s: %v", platform, err)
+			continue
+		}
+		if !bytes.Equal(script, golden(t, string(platform))) {
+			t.Errorf("%s: it is another script than the operator's", platform)
+		}
+	}
+}
+
+func TestAScriptThatIsNotTheOperatorsHasNoKey(t *testing.T) {
+	if _, err := scriptForPlatform([]byte("<powershell>\nhello\n"), "Azure"); err == nil {
+		t.Error("it was taken")
+	}
+}

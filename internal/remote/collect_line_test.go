@@ -1,0 +1,43 @@
+package remote
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/agent/collect"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+func TestTheLongestLineOfAnAgentIsRead(t *testing.T) {
+	found := &verb.Collected{Unknown: map[string]string{}}
+	for i := range 2000 {
+		found.Services = append(found.Services, verb.ServiceState{Name: fmt.Sprint("service-", i), CommandLine: "kubelet.exe --v=1,2,3:4"})
+		found.Events = append(found.Events, verb.Event{Log: "System", LoggedEvent: host.LoggedEvent{Time: time.Unix(int64(i), 0),
+			Event: host.Event{Message: "a,b,c,d,e: f"}}})
+	}
+	result := &verb.Result{Collected: found}
+	refused, err := verb.Line{Type: verb.TypeResult, Result: result}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := decodeLine(refused); err == nil {
+		t.Fatal("it is read also when nothing is left out")
+	}
+	collect.Fit(result)
+	encoded, err := verb.Line{Type: verb.TypeResult, Time: time.Unix(1<<30, 1), Result: result}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := readLine(bufio.NewReader(bytes.NewReader(append(encoded, '\n'))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, ok, err := decodeLine(text)
+	if err != nil || !ok || len(line.Result.Collected.Services) == 0 {
+		t.Errorf("it is not read: %t, %v", ok, err)
+	}
+}

@@ -1,0 +1,29 @@
+package remote_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/remote"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// What a host answers is handled in a goroutine of the connection, where a panic would end the operator and its work on all hosts.
+func TestAPanicOverTheAnswerOfAHostIsOneOfTheCaller(t *testing.T) {
+	_, c := hostWith(t, func(p *process) int {
+		p.say(hello(), step("StartService"), result())
+		return 0
+	})
+	defer func() {
+		p, ok := recover().(*remote.Panic)
+		if !ok || p.Value != "an unknown step" || !strings.Contains(string(p.Stack), "panic_test.go") {
+			t.Errorf("recovered is %+v", p)
+		}
+	}()
+	_, _ = c.Run(t.Context(), agentPath, verb.Apply, nil, func(line verb.Line) {
+		if line.Type == verb.TypeStep {
+			panic("an unknown step")
+		}
+	})
+	t.Error("the verb returns")
+}

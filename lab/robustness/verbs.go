@@ -1,0 +1,158 @@
+package robustness
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/verb"
+	"github.com/windows-machine-config/wmco/lab/winhost"
+)
+
+// Verb is one run of the agent for an operator.
+type Verb struct {
+	Node, Name string
+	// Operator is the number of the operator whose connection it has.
+	Operator int
+	// From and To are the time in which the operator could hear of it.
+	From, To time.Time
+}
+
+// Disturbance is what pods feel of a verb: it stops a service that they need, or restarts the host.
+type Disturbance struct {
+	Node, Verb, What string
+	At               time.Time
+}
+
+// podServices are the services without which the pods on a node do not work.
+var podServices = []string{nodespec.ServiceContainerd, nodespec.ServiceHybridOverlay, nodespec.ServiceKubeProxy}
+
+// disturbances finds in the journal of a host what verbs have done to pods.
+func disturbances(node string, journal []fake.Entry) (found []Disturbance) {
+	running := map[int]string{} // verbs by the number of their process
+	for _, e := range journal {
+		if line, starts := strings.CutPrefix(e.Detail, "start "); e.Kind == fake.KindProcess && starts {
+			delete(running, e.PID)
+			if name := verbOf(line); name != "" && name != string(verb.Service) {
+				running[e.PID] = name
+			}
+		}
+		service, stops := strings.CutPrefix(e.Detail, "Stop ")
+		disturbs := e.Kind == fake.KindReboot || e.Kind == fake.KindService && stops && slices.Contains(podServices, service)
+		if name := running[e.PID]; disturbs && name != "" {
+			found = append(found, Disturbance{Node: node, Verb: name, What: string(e.Kind) + " " + e.Detail, At: e.Time})
+		}
+	}
+	return found
+}
+
+// verbOf returns the verb of an agent's command line; "" for other programs.
+func verbOf(line string) string {
+	words := strings.Fields(line)
+	if len(words) < 2 || !strings.HasSuffix(words[0], `\`+nodespec.AgentProgram) {
+		return ""
+	}
+	return words[1]
+}
+
+// verbs finds in the journal of a host the verbs that operators have run.
+func (c *connections) verbs(node string, journal []fake.Entry) (found []Verb) {
+	end := c.clock.Now()
+	open := map[string][]int{} // indexes of found, by the client's address and command line
+	for _, e := range journal {
+		if e.Kind != winhost.KindSession {
+			continue
+		}
+		what, session, _ := strings.Cut(e.Detail, " ")
+		client, line, _ := strings.Cut(session, " ")
+		name := verbOf(line)
+		if name == "" {
+			continue
+		}
+		if what == winhost.SessionEnded {
+			if at := open[session]; len(at) > 0 {
+				found[at[0]].To, open[session] = earlier(found[at[0]].To, e.Time), at[1:]
+			}
+			continue
+		}
+		if of := c.at(client, e.Time); of != nil {
+			open[session] = append(open[session], len(found))
+			found = append(found, Verb{Node: node, Name: name, Operator: of.operator, From: e.Time, To: earlier(of.closed, end)})
+		}
+	}
+	return found
+}
+
+// earlier returns the earlier one of two times; zero is never.
+func earlier(x, y time.Time) time.Time {
+	if x.IsZero() || !y.IsZero() && y.Before(x) {
+		return y
+	}
+	return x
+}
+
+// connections records the connections of operators to hosts.
+type connections struct {
+	clock clock.PassiveClock
+
+	mu   sync.Mutex
+	made map[string][]*connected // by the operator's address
+}
+
+// connected is a connection. closed is zero while it is open.
+type connected struct {
+	operator       int
+	opened, closed time.Time
+}
+
+type dial = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// of notes the connections that an operator makes.
+func (c *connections) of(operator int, dial dial) dial {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		one := &connected{operator: operator, opened: c.clock.Now()}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		own := conn.LocalAddr().String()
+		c.made[own] = append(c.made[own], one)
+		return &notedConn{Conn: conn, closed: sync.OnceFunc(func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			one.closed = c.clock.Now()
+		})}, nil
+	}
+}
+
+// at returns the connection that an address had at a time; nil for that of nobody.
+func (c *connections) at(address string, when time.Time) *connected {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range slices.Backward(c.made[address]) {
+		if !one.opened.After(when) {
+			return one
+		}
+	}
+	return nil
+}
+
+// notedConn notes its end.
+type notedConn struct {
+	net.Conn
+	closed func()
+}
+
+func (c *notedConn) Close() error {
+	c.closed()
+	return c.Conn.Close()
+}

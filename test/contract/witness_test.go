@@ -1,0 +1,47 @@
+package contract_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/test/witness/question"
+)
+
+// Wine and the lab's stand-ins answer some of the witness' questions as the operator assumes. It has no SFTP server, dism.exe
+// and firewall policies like Windows.
+func TestTheWitnessUnderWine(t *testing.T) {
+	ctx := needsWine(t)
+	program := filepath.Join(t.TempDir(), "witness.exe")
+	if output, err := forWindows(ctx, "build", "-o", program, "./test/witness").CombinedOutput(); err != nil {
+		t.Fatalf("build the witness: %v\n%s", err, output)
+	}
+	h := boot(ctx, t, "witness-a", "10.87.0.9", map[string]string{`C:\witness.exe`: program}, enabled)
+	for range 2 { // the second run would find what the first one left
+		result, err := h.Exec(ctx, `C:\witness.exe -change -out C:\answers`)
+		t.Logf("exit status %d\n%s%s", result.ExitCode, result.Stdout, result.Stderr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result.ExitCode != 1 {
+			t.Errorf("exit status %d, although A1 is contradicted", result.ExitCode)
+		}
+	}
+	folder, err := h.Path(`C:\answers`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range question.All() {
+		d, err := q.Read(os.DirFS(folder))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if want, known := underWine[q.ID]; known && d.Verdict != want {
+			t.Errorf("%v, want %s", d, want)
+		}
+	}
+}
+
+// underWine are the verdicts on what Wine or a stand-in answers. The lab's SSH server is no service, unlike that of Windows.
+var underWine = map[string]question.Verdict{"N1": question.Holds, "N2": question.Holds, "N3": question.Holds, "A1": question.Contradicted}

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unsafe"
+
+	"github.com/go-ole/go-ole"
+	"github.com/go-ole/go-ole/oleutil"
+	"golang.org/x/sys/windows"
+	"golang.org/x/sys/windows/registry"
+
+	"github.com/windows-machine-config/wmco/test/witness/question"
+)
+
+// machine is this machine.
+func machine() subject {
+	version := `SOFTWARE\Microsoft\Windows NT\CurrentVersion`
+	revision, _ := number(version, "UBR")
+	return subject{name: fmt.Sprintf("%s, 10.0.%d.%d", text(version, "ProductName"), build(), revision), probes: probes}
+}
+
+// by has the type of an answer's evidence known to what finds it.
+func by[T any](find func(*T) error) func(any) error {
+	return func(found any) error {
+		evidence, ok := found.(*T)
+		if !ok {
+			return fmt.Errorf("the evidence is a %T", found)
+		}
+		return find(evidence)
+	}
+}
+
+var probes = map[string]func(any) error{
+	"N1": by(log), "N2": by(attachment), "N3": by(restart), "N4": by(networking), "N5": by(networking), "N6": by(firewall),
+	"N7": by(networking), "N8": by(links), "N9": by(hostKeys), "N10": by(features), "N11": by(networking), "N12": by(upload),
+	"N13": by(listing), "A1": by(login), "A2": by(hnsService), "A3": by(networking), "A4": by(access),
+}
+
+func value[T any](path string, read func(registry.Key) (T, error)) (result T, err error) {
+	key, err := registry.OpenKey(registry.LOCAL_MACHINE, path, registry.QUERY_VALUE|registry.WOW64_64KEY)
+	if err != nil {
+		return result, err
+	}
+	defer key.Close()
+	return read(key)
+}
+
+// text returns a value of the registry, empty if it cannot be read.
+func text(path, name string) string {
+	found, _ := value(path, func(key registry.Key) (string, error) {
+		content, _, err := key.GetStringValue(name)
+		return content, err
+	})
+	return found
+}
+
+func number(path, name string) (uint64, error) {
+	return value(path, func(key registry.Key) (uint64, error) {
+		content, _, err := key.GetIntegerValue(name)
+		return content, err
+	})
+}
+
+// setting returns a number of the registry, nil if it is not there.
+func setting(path, name string) *uint32 {
+	found, err := number(path, name)
+	if err != nil {
+		return nil
+	}
+	short := uint32(found)
+	return &short
+}
+
+func build() int {
+	found, _ := strconv.Atoi(text(`SOFTWARE\Microsoft\Windows NT\CurrentVersion`, "CurrentBuild"))
+	return found
+}
+
+// log opens a log as Go's programs and sftp-server.exe open theirs: nobody may delete it meanwhile.
+func log(e *question.Log) error {
+	folder, err := os.MkdirTemp("", "wmco-witness")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	path := filepath.Join(folder, "log")
+	writer, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer writer.Close()
+	if _, err := writer.WriteString(strings.Repeat("line\r\n", 100)); err != nil {
+		return err
+	}
+	reader, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	e.Rename = words(os.Rename(path, path+".1"))
+	if e.Rename == "" {
+		path += ".1"
+	}
+	e.Empty = words(os.Truncate(path, 0))
+	written, err := writer.WriteString("next\r\n")
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err == nil {
+		e.Written, e.Size = int64(written), info.Size()
+	}
+	return err
+}
+
+// words returns the last cause of an error, which has no path.
+func words(err error) string {
+	if err == nil {
+		return ""
+	}
+	if at := strings.LastIndex(err.Error(), ": "); at >= 0 {
+		return err.Error()[at+2:]
+	}
+	return err.Error()
+}
+
+var (
+	user32           = windows.NewLazySystemDLL("user32.dll")
+	currentStation   = user32.NewProc("GetProcessWindowStation")
+	openStation      = user32.NewProc("OpenWindowStationW")
+	closeStation     = user32.NewProc("CloseWindowStation")
+	objectProperties = user32.NewProc("GetUserObjectInformationW")
+)
+
+// restart finds the window station of this process, and its rights to restart Windows.
+func restart(e *question.Restart) error {
+	const objectName, exitWindows = 2, 0x40 // UOI_NAME, WINSTA_EXITWINDOWS (winuser.h)
+	var parents question.Login
+	if err := login(&parents); err != nil {
+		return err
+	}
+	e.SSH, e.Privilege = parents.SSH, hasPrivilege("SeShutdownPrivilege")
+	var name [256]uint16
+	var length uint32
+	handle, _, _ := currentStation.Call()
+	if ok, _, err := objectProperties.Call(handle, objectName, uintptr(unsafe.Pointer(&name[0])), unsafe.Sizeof(name), uintptr(unsafe.Pointer(&length))); ok == 0 {
+		return fmt.Errorf("GetUserObjectInformation: %w", err)
+	}
+	e.Station = windows.UTF16ToString(name[:])
+	opened, _, err := openStation.Call(uintptr(unsafe.Pointer(&name[0])), 0, exitWindows)
+	if opened == 0 {
+		e.Exit = words(err)
+		return nil
+	}
+	_, _, _ = closeStation.Call(opened)
+	return nil
+}
+
+func hasPrivilege(name string) bool {
+	var wanted windows.LUID
+	wide, err := windows.UTF16PtrFromString(name)
+	if err != nil || windows.LookupPrivilegeValue(nil, wide, &wanted) != nil {
+		return false
+	}
+	buffer := make([]uint64, 512)
+	var length uint32
+	if windows.GetTokenInformation(windows.GetCurrentProcessToken(), windows.TokenPrivileges, (*byte)(unsafe.Pointer(&buffer[0])), uint32(len(buffer)*8), &length) != nil {
+		return false
+	}
+	list := (*windows.Tokenprivileges)(unsafe.Pointer(&buffer[0])).AllPrivileges()
+	return slices.ContainsFunc(list, func(p windows.LUIDAndAttributes) bool { return p.Luid == wanted })
+}
+
+func firewall(e *question.Firewall) error {
+	e.Merge = map[string]*uint32{}
+	for profile := range question.FirewallProfiles {
+		e.Merge[profile] = setting(`SOFTWARE\Policies\Microsoft\WindowsFirewall\`+profile, "AllowLocalPolicyMerge")
+	}
+	runtime.LockOSThread() // COM counts by threads
+	defer runtime.UnlockOSThread()
+	if err := ole.CoInitializeEx(0, ole.COINIT_MULTITHREADED); err != nil {
+		return err
+	}
+	defer ole.CoUninitialize()
+	unknown, err := oleutil.CreateObject("HNetCfg.FwPolicy2")
+	if err != nil {
+		return err
+	}
+	defer unknown.Release()
+	policy, err := unknown.QueryInterface(ole.IID_IDispatch)
+	if err != nil {
+		return err
+	}
+	defer policy.Release()
+	for name, into := range map[string]*int{"CurrentProfileTypes": &e.Profiles, "LocalPolicyModifyState": &e.ModifyState} {
+		found, err := oleutil.GetProperty(policy, name)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		*into = int(found.Val)
+	}
+	return nil
+}
+
+// dataOfSSH is the folder of the SSH server.
+func dataOfSSH() string { return filepath.Join(os.Getenv("ProgramData"), "ssh") }
+
+func hostKeys(e *question.HostKeys) error {
+	installed, err := number(`SOFTWARE\Microsoft\Windows NT\CurrentVersion`, "InstallDate")
+	if err != nil {
+		return err
+	}
+	e.Installed = time.Unix(int64(installed), 0).UTC()
+	files, err := filepath.Glob(filepath.Join(dataOfSSH(), "ssh_host_*_key"))
+	for _, file := range files {
+		info, err := os.Stat(file)
+		if err != nil {
+			return err
+		}
+		e.Made = append(e.Made, info.ModTime().UTC().Truncate(time.Second))
+	}
+	return err
+}
+
+func features(e *question.Features) error {
+	e.Build, e.Services = build(), map[string]bool{}
+	for _, name := range []string{"hns", "vfpext"} {
+		_, err := number(`SYSTEM\CurrentControlSet\Services\`+name, "Start")
+		e.Services[name] = err == nil
+	}
+	printed, err := exec.Command("dism.exe", "/online", "/english", "/get-features", "/format:table").CombinedOutput()
+	e.Features = question.ParseFeatures(string(printed))
+	if err != nil {
+		return fmt.Errorf("dism: %w", err)
+	}
+	return nil
+}
+
+func access(e *question.Access) error {
+	found, err := windows.GetNamedSecurityInfo(dataOfSSH(), windows.SE_FILE_OBJECT, windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION)
+	if err != nil {
+		return err
+	}
+	e.SDDL = question.PlainSDDL(found.String())
+	return nil
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/test/witness/question"
+)
+
+// answering is a Windows with a disabled hns, where nothing else can be asked.
+func answering(asked *[]string) subject {
+	s := subject{name: "Windows Server 2022", probes: map[string]func(any) error{}}
+	for _, q := range question.All() {
+		s.probes[q.ID] = func(found any) error {
+			*asked = append(*asked, q.ID)
+			if hns, ok := found.(*question.Service); ok {
+				hns.There, hns.Start = true, 4
+				return nil
+			}
+			return errors.New("not here")
+		}
+	}
+	return s
+}
+
+func TestAContradictionFailsTheRunAndNamesTheFile(t *testing.T) {
+	var printed bytes.Buffer
+	var asked []string
+	folder := t.TempDir()
+	if status := run(options{out: folder}, &printed, answering(&asked)); status != 1 {
+		t.Errorf("the status is %d", status)
+	}
+	if !strings.Contains(printed.String(), "contradicted") || !strings.Contains(printed.String(), "internal/plan/networking.go (wakeNetworking) relies on") {
+		t.Error(printed.String())
+	}
+	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	if err != nil || len(files) != len(question.All()) {
+		t.Errorf("%d documents, %v", len(files), err)
+	}
+	for _, q := range question.All() {
+		if q.Changes && strings.Contains(" "+strings.Join(asked, " ")+" ", " "+q.ID+" ") {
+			t.Errorf("%s was asked without -change", q.ID)
+		}
+	}
+}
+
+func TestWithoutAContradictionTheRunSucceeds(t *testing.T) {
+	var printed bytes.Buffer
+	var asked []string
+	if status := run(options{only: "N1,N9", change: true}, &printed, answering(&asked)); status != 0 || strings.Join(asked, " ") != "N1 N9" {
+		t.Errorf("status %d, asked %q: %s", status, asked, printed.String())
+	}
+}
+
+func TestElsewhereNothingIsAsked(t *testing.T) {
+	if status := run(options{}, &bytes.Buffer{}, subject{}); status != 2 {
+		t.Errorf("the status is %d", status)
+	}
+}
+
+func TestWindowsIsAskedEachQuestion(t *testing.T) {
+	content, err := os.ReadFile("machine_windows.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range question.All() {
+		if !strings.Contains(string(content), `"`+q.ID+`": by(`) {
+			t.Errorf("nothing finds the evidence of %s", q.ID)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+	"golang.org/x/sys/windows/registry"
+	"golang.org/x/sys/windows/svc/mgr"
+
+	"github.com/windows-machine-config/wmco/test/witness/question"
+)
+
+const (
+	ownName = "wmco-witness"
+	keyRoot = `SYSTEM\CurrentControlSet\Services\`
+)
+
+// running is a service and the process that the service manager names for it.
+type running struct {
+	name string
+	pid  uint32
+}
+
+func services() (list []running, err error) {
+	manager, err := mgr.Connect()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = manager.Disconnect() }()
+	names, err := manager.ListServices()
+	for _, name := range names {
+		wide, err := windows.UTF16PtrFromString(name)
+		if err != nil {
+			return nil, err
+		}
+		handle, err := windows.OpenService(manager.Handle, wide, windows.SERVICE_QUERY_STATUS)
+		if err != nil {
+			continue // it is for Windows alone
+		}
+		service := &mgr.Service{Name: name, Handle: handle}
+		status, err := service.Query()
+		if err == nil && status.ProcessId != 0 {
+			list = append(list, running{name: name, pid: status.ProcessId})
+		}
+		_ = service.Close()
+	}
+	return list, err
+}
+
+// hnsService looks at the Host Networking Service.
+func hnsService(e *question.Service) error {
+	start, err := number(keyRoot+"hns", "Start")
+	if errors.Is(err, registry.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	e.There, e.Start = true, uint32(start)
+	manager, err := mgr.Connect()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = manager.Disconnect() }()
+	service, err := manager.OpenService("hns")
+	if err != nil {
+		return err
+	}
+	defer service.Close()
+	status, err := service.Query()
+	e.State = uint32(status.State)
+	return err
+}
+
+type process struct {
+	name   string
+	parent uint32
+	began  windows.Filetime
+}
+
+// snapshot returns the processes by ID.
+func snapshot() (map[uint32]process, error) {
+	handle, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = windows.CloseHandle(handle) }()
+	list := map[uint32]process{}
+	entry := windows.ProcessEntry32{Size: uint32(unsafe.Sizeof(windows.ProcessEntry32{}))}
+	for err = windows.Process32First(handle, &entry); err == nil; err = windows.Process32Next(handle, &entry) {
+		p := process{name: windows.UTF16ToString(entry.ExeFile[:]), parent: entry.ParentProcessID}
+		if opened, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, entry.ProcessID); err == nil {
+			var end, kernel, user windows.Filetime
+			_ = windows.GetProcessTimes(opened, &p.began, &end, &kernel, &user)
+			_ = windows.CloseHandle(opened)
+		}
+		list[entry.ProcessID] = p
+	}
+	if errors.Is(err, windows.ERROR_NO_MORE_FILES) {
+		err = nil
+	}
+	return list, err
+}
+
+// login follows the parents of this process up to a service. Windows gives the ID of a process that has ended to another
+// one, which began later.
+func login(e *question.Login) error {
+	all, err := snapshot()
+	if err != nil {
+		return err
+	}
+	known, err := services()
+	if err != nil {
+		return err
+	}
+	pid := windows.GetCurrentProcessId()
+	for range len(all) {
+		present, there := all[pid]
+		if !there {
+			return nil
+		}
+		e.SSH = e.SSH || strings.HasPrefix(strings.ToLower(present.name), "sshd")
+		for _, service := range known {
+			if service.pid == pid {
+				e.Service = service.name
+				return nil
+			}
+		}
+		if parent, there := all[present.parent]; !there || parent.began.Nanoseconds() > present.began.Nanoseconds() {
+			return nil
+		}
+		pid, e.Depth = present.parent, e.Depth+1
+	}
+	return nil
+}

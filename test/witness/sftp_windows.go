@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pkg/sftp"
+
+	"github.com/windows-machine-config/wmco/test/witness/question"
+)
+
+// withSFTP starts the SFTP server of OpenSSH for Windows as sshd does, on pipes in place of a session, and gives it a
+// temporary folder.
+func withSFTP(do func(client *sftp.Client, folder string) error) error {
+	folder, err := os.MkdirTemp("", ownName)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	server := exec.Command(filepath.Join(os.Getenv("SystemRoot"), "System32", "OpenSSH", "sftp-server.exe"))
+	in, err := server.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := server.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := server.Start(); err != nil {
+		return err
+	}
+	defer func() { _ = server.Wait() }()
+	defer in.Close()
+	client, err := sftp.NewClientPipe(out, in)
+	if err != nil {
+		return err
+	}
+	return do(client, folder)
+}
+
+// remote returns the path of a file as SFTP has it.
+func remote(path ...string) string { return "/" + filepath.ToSlash(filepath.Join(path...)) }
+
+func links(e *question.Links) error {
+	return withSFTP(func(client *sftp.Client, folder string) error {
+		target, junction, symlink := filepath.Join(folder, "target"), filepath.Join(folder, "junction"), filepath.Join(folder, "symlink")
+		if err := os.Mkdir(target, 0o755); err != nil {
+			return err
+		}
+		kept := filepath.Join(target, "kept")
+		if err := os.WriteFile(kept, nil, 0o600); err != nil {
+			return err
+		}
+		if printed, err := exec.Command("cmd.exe", "/c", "mklink", "/j", junction, target).CombinedOutput(); err != nil {
+			return fmt.Errorf("mklink: %w: %s", err, bytes.TrimSpace(printed))
+		}
+		if err := os.Symlink(kept, symlink); err != nil {
+			return err
+		}
+		entries, err := client.ReadDir(remote(folder))
+		for _, entry := range entries {
+			if entry.Name() == "junction" {
+				e.Listed = entry.Mode().String()
+			}
+		}
+		if err != nil {
+			return err
+		}
+		for path, into := range map[string]*string{junction: &e.Junction, symlink: &e.Symlink} {
+			info, err := client.Lstat(remote(path))
+			if err != nil {
+				return err
+			}
+			*into = info.Mode().String()
+		}
+		e.Remove = words(client.RemoveDirectory(remote(junction)))
+		_, err = os.Stat(kept)
+		e.Target = err == nil
+		return nil
+	})
+}
+
+// upload writes programs that no scanner has seen yet, and renames each at once.
+func upload(e *question.Upload) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	content, err := os.ReadFile(self)
+	if err != nil {
+		return err
+	}
+	return withSFTP(func(client *sftp.Client, folder string) error {
+		for ; e.Files < 10; e.Files++ {
+			part, name := remote(folder, fmt.Sprint(e.Files, ".part")), remote(folder, fmt.Sprint(e.Files, ".exe"))
+			file, err := client.Create(part)
+			if err != nil {
+				return err
+			}
+			_, err = file.ReadFrom(bytes.NewReader(append(content[:len(content):len(content)], rand.Text()...)))
+			if err := errors.Join(err, file.Close()); err != nil {
+				return err
+			}
+			if waited, refused := rename(client, part, name); refused != "" {
+				e.Refused = append(e.Refused, refused)
+				e.Milliseconds = max(e.Milliseconds, waited.Milliseconds())
+				if waited >= renameLimit {
+					e.Left++
+				}
+			}
+		}
+		return nil
+	})
+}
+
+const renameLimit = 10 * time.Second
+
+// rename tries until it works, and returns the first error.
+func rename(client *sftp.Client, from, to string) (waited time.Duration, refused string) {
+	started := time.Now()
+	pace := time.NewTicker(50 * time.Millisecond)
+	defer pace.Stop()
+	for {
+		err := client.Rename(from, to)
+		waited = time.Since(started)
+		if err == nil || waited >= renameLimit {
+			return waited, refused
+		}
+		if refused == "" {
+			refused = strings.TrimSpace(err.Error())
+		}
+		<-pace.C
+	}
+}
