@@ -43,6 +43,12 @@ func TestRestart(t *testing.T) {
 			t.Errorf("after the restart it is %s", got)
 		}
 	})
+	t.Run("the process of a service has more than Wine's ten seconds to connect", func(t *testing.T) {
+		run(t, h, `C:\guest.exe install late 12s`)
+		if got := run(t, h, `C:\guest.exe state late`); got != "true" {
+			t.Errorf("it runs: %s", got)
+		}
+	})
 }
 
 func TestAHostThatHangsIsReset(t *testing.T) {

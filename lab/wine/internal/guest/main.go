@@ -114,14 +114,15 @@ func setName(args []string) error {
 	return nil
 }
 
-// install makes a service that starts by itself, and starts it.
+// install creates an automatic service and starts the service: args are a name, and optionally a delay before the process connects.
 func install(args []string) error {
 	manager, err := mgr.Connect()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = manager.Disconnect() }()
-	created, err := manager.CreateService(args[0], os.Args[0], mgr.Config{StartType: mgr.StartAutomatic}, "service")
+	created, err := manager.CreateService(args[0], os.Args[0], mgr.Config{StartType: mgr.StartAutomatic},
+		append([]string{"service"}, args[1:]...)...)
 	if err != nil {
 		return err
 	}
@@ -129,8 +130,15 @@ func install(args []string) error {
 	return created.Start()
 }
 
-// service returns a service's process. Each start makes a line in a file.
-func service([]string) error {
+// service is the process of a service, which connects to the service control manager after an optional delay. Each start writes a line to a file.
+func service(args []string) error {
+	if len(args) > 0 {
+		delay, err := time.ParseDuration(args[0])
+		if err != nil {
+			return err
+		}
+		time.Sleep(delay)
+	}
 	file, err := os.OpenFile(`C:\starts.txt`, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
 	if err != nil {
 		return err
